@@ -1,0 +1,52 @@
+/// @file
+/// How a figure is taken: both sides in turn, in one run, on one server.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+namespace redislock::bench {
+
+using Seconds = std::chrono::duration<double>;
+
+/// `CLOCK_MONOTONIC`: two processes may compare their moments.
+using Clock = std::chrono::steady_clock;
+
+/// One repetition: the same figure of both sides, taken right after each other.
+struct Pair {
+    double ours;
+    double reference;
+};
+
+/// Which side of a pair is measured first; changes from pair to pair, so that a machine that slows down favours nobody.
+enum class First { ours, reference };
+
+/// Takes one pair, each side for about the given time.
+using Measure = std::function<Pair(Seconds, First)>;
+
+/// Takes one figure of one side.
+using Side = std::function<double(Seconds)>;
+
+/// Two sides that are measured independently of each other.
+Measure inTurn(Side ours, Side reference);
+
+/// Runs @p body(thread, stop) on so many threads, which start together; sets `stop` after @p duration and awaits them.
+/// @return the time from the common start to the end of the last. @throws what a body throws.
+Seconds runThreads(unsigned threads, Seconds duration,
+                   const std::function<void(unsigned, const std::atomic<bool>&)>& body);
+
+/// Lets so many threads call @p work(thread) one after another; counts the calls of all.
+double callsPerSecond(unsigned threads, Seconds duration, const std::function<void(unsigned)>& work);
+
+/// The middle value; of an even number the upper one. @p values must not be empty.
+double median(std::vector<double> values);
+
+/// A measurement of something that does not work is none. @throws std::runtime_error, which names @p what.
+void expect(bool asItShouldBe, std::string_view what);
+
+inline double microseconds(Clock::duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
+
+} // namespace redislock::bench

@@ -1,0 +1,37 @@
+/// @file
+/// One blocking hiredis connection, as a program would use it that knows no library of ours.
+#pragma once
+
+#include <hiredis/hiredis.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace redislock::bench {
+
+class RawConnection {
+public:
+    struct Free {
+        void operator()(redisContext* context) const noexcept { redisFree(context); }
+        void operator()(redisReply* reply) const noexcept { freeReplyObject(reply); }
+    };
+    using Reply = std::unique_ptr<redisReply, Free>;
+
+    /// Connects; hiredis sets TCP_NODELAY. @throws std::runtime_error when it cannot.
+    RawConnection(const std::string& host, std::uint16_t port);
+
+    /// Sends one command of at most 8 words and waits for the answer. Binary-safe.
+    /// @throws std::runtime_error for an error reply, or none.
+    Reply command(std::initializer_list<std::string_view> words);
+
+    /// SCRIPT LOAD. @return the SHA1 for EVALSHA.
+    std::string load(std::string_view script);
+
+private:
+    std::unique_ptr<redisContext, Free> context_;
+};
+
+} // namespace redislock::bench

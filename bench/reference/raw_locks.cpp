@@ -1,0 +1,60 @@
+#include "reference/raw_locks.hpp"
+
+#include "measurement.hpp"
+#include "reference/scripts.hpp"
+
+#include <thread>
+#include <utility>
+
+namespace redislock::bench {
+
+namespace {
+constexpr std::string_view leaseMs = "30000";
+} // namespace
+
+RawLock::RawLock(const std::string& host, std::uint16_t port, std::string name, std::string holder)
+    : connection_(host, port),
+      name_(std::move(name)),
+      channel_("redisson_lock__channel:{" + name_ + "}"),
+      holder_(std::move(holder)),
+      lockSha_(connection_.load(lockScript)),
+      unlockSha_(connection_.load(unlockScript))
+{
+}
+
+void RawLock::lock()
+{
+    const auto reply = connection_.command({"EVALSHA", lockSha_, "1", name_, leaseMs, holder_});
+    expect(reply->type == REDIS_REPLY_NIL, "the reply to the reference's lock");
+}
+
+void RawLock::unlock()
+{
+    const auto reply = connection_.command({"EVALSHA", unlockSha_, "2", name_, channel_, "0", leaseMs, holder_});
+    expect(reply->type == REDIS_REPLY_INTEGER && reply->integer == 1, "the reply to the reference's unlock");
+}
+
+PollingLock::PollingLock(const std::string& host, std::uint16_t port, std::string name, std::string token,
+                         std::chrono::milliseconds sleep)
+    : connection_(host, port),
+      name_(std::move(name)),
+      token_(std::move(token)),
+      sleep_(sleep),
+      unlockSha_(connection_.load(compareAndDeleteScript))
+{
+}
+
+void PollingLock::lock()
+{
+    while (connection_.command({"SET", name_, token_, "NX", "PX", leaseMs})->type == REDIS_REPLY_NIL) {
+        std::this_thread::sleep_for(sleep_);
+    }
+}
+
+void PollingLock::unlock()
+{
+    const auto reply = connection_.command({"EVALSHA", unlockSha_, "1", name_, token_});
+    expect(reply->type == REDIS_REPLY_INTEGER && reply->integer == 1, "the reply to the reference's unlock");
+}
+
+} // namespace redislock::bench

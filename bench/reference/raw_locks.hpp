@@ -1,0 +1,51 @@
+/// @file
+/// Locks as people write them by hand over hiredis. Each object has its own connection and belongs to one thread.
+#pragma once
+
+#include "reference/raw_connection.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace redislock::bench {
+
+/// The lock of the frozen scripts: one EVALSHA to acquire, one to release, each waiting for its answer.
+class RawLock {
+public:
+    /// @param holder unique among all holders; as long as the library's, so that requests have the same size.
+    RawLock(const std::string& host, std::uint16_t port, std::string name, std::string holder);
+
+    /// Acquires a lock that nobody else holds. @throws std::runtime_error when somebody does.
+    void lock();
+    /// @throws std::runtime_error when this is not the holder.
+    void unlock();
+
+private:
+    RawConnection connection_;
+    std::string name_;
+    std::string channel_;
+    std::string holder_;
+    std::string lockSha_;
+    std::string unlockSha_;
+};
+
+/// SET NX PX, and a sleep whenever somebody else has the lock; released by the usual compare-and-delete script.
+class PollingLock {
+public:
+    PollingLock(const std::string& host, std::uint16_t port, std::string name, std::string token,
+                std::chrono::milliseconds sleep);
+
+    void lock();
+    /// @throws std::runtime_error when this is not the holder.
+    void unlock();
+
+private:
+    RawConnection connection_;
+    std::string name_;
+    std::string token_;
+    std::chrono::milliseconds sleep_;
+    std::string unlockSha_;
+};
+
+} // namespace redislock::bench

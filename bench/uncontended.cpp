@@ -1,0 +1,83 @@
+/// @file
+/// Acquiring and releasing when nobody else wants the lock: what every critical section pays.
+#include "reference/raw_locks.hpp"
+#include "rows.hpp"
+
+#include <redislock/redislock.hpp>
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <vector>
+
+namespace redislock::bench {
+
+namespace {
+
+/// One client for all threads, a lock for each.
+class Ours {
+public:
+    Ours(const Target& target, unsigned threads) : client_(target.url)
+    {
+        for (unsigned thread = 0; thread < threads; ++thread) {
+            locks_.push_back(client_.getLock(fmt::format("bench:ours:{:02}", thread)));
+        }
+        client_.connect();
+    }
+
+    [[nodiscard]] const RedisLock& lock(unsigned thread) const { return locks_[thread]; }
+
+private:
+    Client client_;
+    std::vector<RedisLock> locks_;
+};
+
+/// A connection, a lock and a holder for each thread.
+class Reference {
+public:
+    Reference(const Target& target, unsigned threads)
+    {
+        for (unsigned thread = 0; thread < threads; ++thread) {
+            locks_.emplace_back(target.host, target.port, fmt::format("bench:hand:{:02}", thread),
+                                fmt::format("6f1c1f7e-30a4-4c29-9d0b-5a3c8e2b7d{:02x}:100{:02}", thread, thread));
+        }
+    }
+
+    [[nodiscard]] RawLock& lock(unsigned thread) { return locks_[thread]; }
+
+private:
+    std::vector<RawLock> locks_;
+};
+
+Side referenceSide(const Target& target, unsigned threads)
+{
+    return [threads, side = std::make_shared<Reference>(target, threads)](Seconds duration) {
+        return callsPerSecond(threads, duration, [&](unsigned thread) {
+            side->lock(thread).lock();
+            side->lock(thread).unlock();
+        });
+    };
+}
+
+} // namespace
+
+Measure lockAndUnlock(const Target& target, unsigned threads)
+{
+    auto ours = [threads, side = std::make_shared<Ours>(target, threads)](Seconds duration) {
+        return callsPerSecond(threads, duration, [&](unsigned thread) {
+            side->lock(thread).lock();
+            expect(side->lock(thread).unlock() == Unlocked::released, "the library's unlock()");
+        });
+    };
+    return inTurn(std::move(ours), referenceSide(target, threads));
+}
+
+Measure lockGuard(const Target& target, unsigned threads)
+{
+    auto ours = [threads, side = std::make_shared<Ours>(target, threads)](Seconds duration) {
+        return callsPerSecond(threads, duration, [&](unsigned thread) { const LockGuard held(side->lock(thread)); });
+    };
+    return inTurn(std::move(ours), referenceSide(target, threads));
+}
+
+} // namespace redislock::bench

@@ -1,0 +1,42 @@
+# What `cmake --install` puts where: library, headers, CMake package, pkg-config file, licence.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/redislock")
+
+install(TARGETS redislock
+    EXPORT redislock-targets
+    FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+    FILE_SET generated_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(EXPORT redislock-targets NAMESPACE redislock:: DESTINATION "${package_dir}")
+
+# A static library leaves its own dependencies to whoever links it; a shared one brings them along.
+get_target_property(library_type redislock TYPE)
+if(library_type STREQUAL "STATIC_LIBRARY")
+    set(REDISLOCK_PC_REQUIRES "Requires: hiredis, fmt")
+    set(REDISLOCK_DEPENDENCIES "Threads fmt Hiredis")
+else()
+    set(REDISLOCK_PC_REQUIRES "Requires.private: hiredis, fmt")
+    set(REDISLOCK_DEPENDENCIES "Threads")
+endif()
+configure_file(cmake/redislock-config.cmake.in redislock-config.cmake @ONLY)
+write_basic_package_version_file(redislock-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES
+    "${PROJECT_BINARY_DIR}/redislock-config.cmake"
+    "${PROJECT_BINARY_DIR}/redislock-config-version.cmake"
+    cmake/FindHiredis.cmake
+    DESTINATION "${package_dir}")
+
+# Paths relative to the .pc file itself, so that an installed tree can be moved.
+cmake_path(IS_ABSOLUTE CMAKE_INSTALL_LIBDIR libdir_is_absolute)
+if(libdir_is_absolute)
+    set(REDISLOCK_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
+else()
+    cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
+        BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE up)
+    set(REDISLOCK_PC_PREFIX "\${pcfiledir}/${up}")
+endif()
+configure_file(cmake/redislock.pc.in redislock.pc @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/redislock.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/redislock")

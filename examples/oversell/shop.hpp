@@ -1,0 +1,137 @@
+/// @file
+/// The shop's data in Redis, as a program without any lock would keep them.
+#pragma once
+
+#include <redislock/redislock.hpp>
+
+#include <fmt/format.h>
+#include <hiredis/hiredis.h>
+
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace oversell {
+
+/// One plain hiredis connection to a stock of one article and the list of its sales. Every thread has its own.
+class Shop {
+public:
+    /// Connects. @param prefix what the keys begin with. @throws std::runtime_error, in a sentence, when that fails.
+    Shop(const redislock::Config& server, const std::string& prefix)
+        : stockKey_(prefix + "stock"),
+          salesKey_(prefix + "sales"),
+          lockName_(prefix + "lock"),
+          connection_(connect(server))
+    {
+        constexpr timeval patience{5, 0};
+        redisSetTimeout(connection_.get(), patience);
+        if (!server.password.empty() && server.username.empty()) {
+            command({"AUTH", server.password});
+        } else if (!server.password.empty()) {
+            command({"AUTH", server.username, server.password});
+        }
+        if (server.database != 0) {
+            command({"SELECT", std::to_string(server.database)});
+        }
+        command({"PING"});
+    }
+
+    /// The name of the lock that guards the stock.
+    [[nodiscard]] const std::string& lockName() const noexcept { return lockName_; }
+
+    /// Puts @p units on sale. Both keys expire by themselves should nobody remove them.
+    void open(long long units)
+    {
+        command({"SET", stockKey_, std::to_string(units), "EX", lifetime});
+        command({"RPUSH", salesKey_, "opened"});
+        command({"EXPIRE", salesKey_, lifetime});
+    }
+    void close() { command({"DEL", stockKey_, salesKey_, lockName_}); }
+
+    [[nodiscard]] long long stock()
+    {
+        const auto reply = command({"GET", stockKey_});
+        if (reply->type != REDIS_REPLY_STRING) {
+            throw std::runtime_error("somebody removed the key " + stockKey_);
+        }
+        return std::stoll(std::string(reply->str, static_cast<std::size_t>(reply->len)));
+    }
+    // XX and RPUSHX write only where the key exists: what a killed buyer sent last cannot bring removed keys back.
+    void setStock(long long units) { command({"SET", stockKey_, std::to_string(units), "EX", lifetime, "XX"}); }
+    void recordSale(const std::string& buyer) { command({"RPUSHX", salesKey_, buyer}); }
+    /// How many units were sold; the list begins with an entry that is none.
+    [[nodiscard]] long long sold() { return command({"LLEN", salesKey_})->integer - 1; }
+
+private:
+    struct Free {
+        void operator()(redisContext* context) const noexcept { redisFree(context); }
+        void operator()(redisReply* reply) const noexcept { freeReplyObject(reply); }
+    };
+    using Connection = std::unique_ptr<redisContext, Free>;
+    using Reply = std::unique_ptr<redisReply, Free>;
+
+    static constexpr std::string_view lifetime = "3600"; // seconds
+
+    static Connection connect(const redislock::Config& server)
+    {
+        constexpr timeval patience{3, 0};
+        const auto& at = server.endpoint;
+        Connection connection(at.unixSocket.empty() ? redisConnectWithTimeout(at.host.c_str(), at.port, patience)
+                                                    : redisConnectUnixWithTimeout(at.unixSocket.c_str(), patience));
+        if (!connection || connection->err != 0) {
+            throw std::runtime_error(fmt::format("no Redis server can be reached at {}: {}", at.str(),
+                                                 connection ? connection->errstr : "out of memory"));
+        }
+        return connection;
+    }
+
+    Reply command(std::initializer_list<std::string_view> words)
+    {
+        std::array<const char*, 8> begins{};
+        std::array<std::size_t, 8> sizes{};
+        int count = 0;
+        for (const auto word : words) {
+            begins.at(static_cast<std::size_t>(count)) = word.data();
+            sizes.at(static_cast<std::size_t>(count++)) = word.size();
+        }
+        void* answer = redisCommandArgv(connection_.get(), count, begins.data(), sizes.data());
+        Reply reply(static_cast<redisReply*>(answer));
+        if (!reply) {
+            throw std::runtime_error(fmt::format("Redis does not answer {}: {}", *words.begin(), connection_->errstr));
+        }
+        if (reply->type == REDIS_REPLY_ERROR) {
+            throw std::runtime_error(fmt::format("Redis refuses {}: {}", *words.begin(), reply->str));
+        }
+        return reply;
+    }
+
+    std::string stockKey_;
+    std::string salesKey_;
+    std::string lockName_;
+    Connection connection_;
+};
+
+/// Opens a shop, and closes it whatever happens.
+class OpenShop {
+public:
+    OpenShop(Shop& shop, long long units) : shop_(shop) { shop.open(units); }
+    OpenShop(const OpenShop&) = delete;
+    OpenShop& operator=(const OpenShop&) = delete;
+    ~OpenShop()
+    {
+        try {
+            shop_.close();
+        } catch (const std::exception&) {
+            // The server is gone; if it comes back with its data, the keys expire.
+        }
+    }
+
+private:
+    Shop& shop_;
+};
+
+} // namespace oversell

@@ -1,0 +1,133 @@
+/// @file
+/// Child processes that share one piece of work.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <exception>
+#include <stdexcept>
+#include <system_error>
+#include <vector>
+
+#include <cerrno>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace oversell {
+
+/// What Workers::wait() waits for. Blocked from holdSignals() on, so that nothing ends the program at a wrong moment.
+inline sigset_t awaitedSignals()
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) {
+        sigaddset(&set, signal);
+    }
+    return set;
+}
+
+/// To be called once, before there are threads.
+inline void holdSignals()
+{
+    const sigset_t set = awaitedSignals();
+    sigprocmask(SIG_BLOCK, &set, nullptr);
+    std::signal(SIGPIPE, SIG_IGN); // hiredis writes to connections that the server may have closed
+}
+
+/// Processes forked from this one. They end at the latest with this object, or with this program, however it ends.
+///
+/// The program must have no second thread and no redislock::Client while these are made: neither survives a fork.
+class Workers {
+public:
+    enum class Event { allEnded, interrupted, timeOut };
+
+    /// Starts @p count processes; each calls @p work with its number, 0 … @p count - 1, and ends.
+    template <class Work>
+    Workers(int count, Work work)
+    {
+        std::fflush(nullptr); // or every child writes again what is still in the buffers
+        for (int number = 0; number < count; ++number) {
+            const pid_t parent = ::getpid();
+            const pid_t pid = ::fork();
+            if (pid == 0) {
+                runAndExit(parent, number, work);
+            }
+            if (pid < 0) {
+                end();
+                throw std::system_error(errno, std::generic_category(), "cannot start a process");
+            }
+            running_.push_back(pid);
+        }
+    }
+    Workers(const Workers&) = delete;
+    Workers& operator=(const Workers&) = delete;
+    ~Workers() { end(); }
+
+    /// Waits until all have ended, until somebody wants the program to end, or until @p time is over.
+    Event wait(std::chrono::milliseconds time)
+    {
+        const timespec limit{static_cast<std::time_t>(time.count() / 1000),
+                             static_cast<long>(time.count() % 1000) * 1'000'000};
+        const sigset_t set = awaitedSignals();
+        const int signal = ::sigtimedwait(&set, nullptr, &limit);
+        if (signal > 0 && signal != SIGCHLD) {
+            return Event::interrupted;
+        }
+        std::erase_if(running_, [this](pid_t pid) { return hasEnded(pid, WNOHANG); });
+        return running_.empty() ? Event::allEnded : Event::timeOut;
+    }
+
+    /// Whether one ended in another way than by finishing its work.
+    [[nodiscard]] bool anyFailed() const noexcept { return anyFailed_; }
+
+private:
+    template <class Work>
+    [[noreturn]] static void runAndExit(pid_t parent, int number, Work& work)
+    {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (::getppid() != parent) {
+            ::_exit(2); // it had ended before the line above
+        }
+        const sigset_t set = awaitedSignals();
+        sigprocmask(SIG_UNBLOCK, &set, nullptr);
+        try {
+            work(number);
+        } catch (const std::exception& error) {
+            fmt::print(stderr, "\noversell: process {}: {}\n", number + 1, error.what());
+            ::_exit(2);
+        }
+        ::_exit(0); // not exit(): what the parent has open is not the child's to close
+    }
+
+    bool hasEnded(pid_t pid, int options)
+    {
+        int status = 0;
+        if (::waitpid(pid, &status, options) != pid) {
+            return false;
+        }
+        anyFailed_ = anyFailed_ || status != 0;
+        return true;
+    }
+
+    void end()
+    {
+        for (const pid_t pid : running_) {
+            ::kill(pid, SIGKILL);
+        }
+        for (const pid_t pid : running_) {
+            hasEnded(pid, 0);
+        }
+        running_.clear();
+    }
+
+    std::vector<pid_t> running_;
+    bool anyFailed_ = false;
+};
+
+} // namespace oversell

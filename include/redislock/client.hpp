@@ -1,0 +1,78 @@
+/// @file
+/// The client: one Redis server, many locks.
+#pragma once
+
+#include "redislock/config.hpp"
+#include "redislock/fwd.hpp"
+#include "redislock/redis_lock.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace redislock {
+
+/// Makes locks on one Redis server and owns what they share: at most three connections (commands, renewals,
+/// notifications) and one background thread, however many locks and threads use it.
+///
+/// **Guarantees**: construction checks its arguments, does no I/O and starts no thread; connections are made when first
+/// needed and made again (50 ms → 1 s, with jitter) for as long as someone needs them.
+/// **Thread safety**: distinct objects: safe. Shared objects: safe, except moving, assigning and destroying.
+/// **Blocking**: connect() and shutdown() block; nothing else here does.
+/// **Lifetime**: locks and guards share the client's state and may outlive it; see shutdown(). After `fork()` the child
+/// holds nothing, sends nothing, and its calls give `Errc::forked`.
+/// **Cost**: a few kilobytes; one is enough for a process, since its threads share one connection better than several.
+///
+/// @code
+/// redislock::Client client("redis://127.0.0.1:6379");
+/// redislock::RedisLock lock = client.getLock("stock:42");
+/// @endcode
+class Client {
+public:
+    /// @param url see Config::fromUrl(). @throws LockError `badConfig`, `unsupported`. No I/O.
+    explicit Client(std::string_view url);
+    /// @param config checked whole. @throws LockError `badConfig`. No I/O.
+    explicit Client(Config config);
+
+    /// A moved-from client has no state: only destroying and assigning it is allowed.
+    Client(Client&&) noexcept = default;
+    /// Shuts the own state down as the destructor does, then takes over the other's.
+    Client& operator=(Client&& other) noexcept;
+    /// `shutdown(1s)`. Never joins its own thread: safe in an Observer function too.
+    ~Client();
+
+    /// The lock of this name. Does no I/O.
+    /// @param name 1 … 1024 bytes, any: it is binary-safe, and names that differ in any byte are different locks. In a later
+    ///   cluster mode, names with an unbalanced `{` or `}` are refused.
+    /// @throws LockError `invalidArgument` for an empty or longer name.
+    [[nodiscard]] RedisLock getLock(std::string name) const;
+
+    /// A function that makes locks as getLock() does and may outlive this object; the locks share the same client.
+    [[nodiscard]] std::function<RedisLock(std::string)> locks() const;
+
+    /// Connects now instead of at the first use, to see a wrong address or password early. Blocks, at most
+    /// `Config::connectTimeout`, for one attempt.
+    /// @throws LockError `unreachable`, `authFailed`, `noSuchDatabase`, `notRedis`, `serverRefused`, `shutdown`, `forked`.
+    void connect() const;
+    /// As connect(), without exceptions.
+    void connect(std::error_code& ec) const;
+
+    /// Ends the client: waiters and later calls get `Errc::shutdown`, releases under way are given @p timeout to be
+    /// answered, renewals stop, locks still held count as lost (their stop tokens stop) and end in Redis with their lease.
+    /// Later destructors of guards do nothing. Blocks for at most @p timeout; a second call does nothing.
+    /// @return whether every release was answered.
+    bool shutdown(std::chrono::milliseconds timeout = std::chrono::seconds(1)) noexcept;
+
+    /// The client's random UUID, the first part of its holders in Redis.
+    [[nodiscard]] const std::string& id() const noexcept;
+    /// The settings it was made with.
+    [[nodiscard]] const Config& config() const noexcept;
+
+private:
+    std::shared_ptr<detail::Engine> engine_;
+};
+
+} // namespace redislock

@@ -1,0 +1,244 @@
+/// @file
+/// Acquiring a lock, step by step.
+#pragma once
+
+#include "redislock/clock.hpp"
+#include "redislock/detail/logic/backoff.hpp"
+#include "redislock/detail/logic/event.hpp"
+#include "redislock/detail/logic/lease.hpp"
+#include "redislock/error.hpp"
+#include "redislock/lease_time.hpp"
+#include "redislock/random.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+namespace redislock::detail {
+
+/// What Redis answered to an acquire.
+struct LockAnswer {
+    enum class Kind : std::uint8_t { granted, busy, gone };
+    Kind kind = Kind::busy;
+    /// Of busy: how long the holder has it at least; nothing for a key without time to live.
+    std::optional<std::chrono::milliseconds> timeToLive{};
+};
+
+/// How an acquire ended.
+struct AcquireResult {
+    enum class Kind : std::uint8_t { granted, contended, lost, failed };
+    Kind kind = Kind::failed;
+    Errc error{};            ///< of failed
+    TimePoint sentAt{};      ///< of granted: when the request that won was sent
+    TimePoint validUntil{};  ///< of granted
+    bool mayBeHeld = false;  ///< not granted, but Redis may have granted it: must be released
+    bool pushMissed = false; ///< granted by the periodic check
+    std::uint32_t attempts = 0;
+};
+
+/// The protocol of one acquire: try; subscribe; try again; sleep until told, the holder's time is over or the poll is due.
+/// Pure: no I/O, no clock, no chance of its own.
+class AcquireMachine {
+public:
+    struct Settings {
+        std::chrono::milliseconds lease{};   ///< sent to Redis
+        Wait wait = waitForever;
+        TimePoint holdDeadline = TimePoint::max(); ///< nested: the enclosing hold's; there is nothing to wait for after it
+        std::optional<TimePoint> silentSince{}; ///< no answer since then, as others found; the start if not given
+        std::chrono::milliseconds pollInterval{1000};
+        std::chrono::milliseconds commandTimeout{3000};
+        std::chrono::milliseconds unreachableAfter{10000};
+    };
+    using Event = std::variant<Start, Replied<LockAnswer>, Failed, Notified, TimerFired, Cancelled>;
+    using Action = std::variant<Send, Subscribe, SleepUntil, Done<AcquireResult>>;
+
+    enum class State : std::uint8_t {
+        idle,       ///< not started
+        asking,     ///< a request is under way
+        waiting,    ///< others hold the lock; asleep
+        backingOff, ///< the server refuses for now; asleep
+        done,
+    };
+
+    explicit AcquireMachine(const Settings& settings) noexcept : settings_(settings) {}
+
+    Action resume(const Event& event, Random& random);
+
+    [[nodiscard]] State state() const noexcept { return state_; }
+    /// When the server last answered; the start (or silentSince) if it never did.
+    [[nodiscard]] TimePoint lastAnswer() const noexcept { return lastAnswer_; }
+
+private:
+    Action started(TimePoint now);
+    Action replied(const Replied<LockAnswer>& event);
+    Action busy(TimePoint now, const LockAnswer& answer);
+    Action failed(const Failed& event, Random& random);
+    Action refused(const Failed& event, Random& random);
+    Action woken(TimePoint now, bool byTimer);
+    Action ask();
+    Action done(AcquireResult result);
+    Action fail(Errc error) { return done({.kind = AcquireResult::Kind::failed, .error = error}); }
+
+    [[nodiscard]] TimePoint answerDeadline() const noexcept;
+    [[nodiscard]] TimePoint patienceEnd() const noexcept;
+
+    Settings settings_;
+    State state_ = State::idle;
+    TimePoint start_{};
+    TimePoint deadline_{};              ///< of the wait
+    TimePoint lastAnswer_{};            ///< or the start
+    std::optional<TimePoint> refusedSince_;
+    Backoff backoff_;
+    std::uint32_t attempts_ = 0;
+    bool contended_ = false;            ///< Redis said at least once that another holds it
+    bool subscribed_ = false;
+    bool unknown_ = false;              ///< an attempt's effect is not known
+    bool polled_ = false;               ///< the attempt under way was started by the poll alone
+    bool pollIsNext_ = false;           ///< the sleep ends with the poll, not with the holder's time
+};
+
+inline AcquireMachine::Action AcquireMachine::resume(const Event& event, Random& random)
+{
+    if (const auto* e = std::get_if<Start>(&event)) {
+        return started(e->now);
+    }
+    if (const auto* e = std::get_if<Replied<LockAnswer>>(&event)) {
+        return replied(*e);
+    }
+    if (const auto* e = std::get_if<Failed>(&event)) {
+        return failed(*e, random);
+    }
+    if (const auto* e = std::get_if<Notified>(&event)) {
+        return woken(e->now, false);
+    }
+    if (const auto* e = std::get_if<TimerFired>(&event)) {
+        return woken(e->now, true);
+    }
+    unknown_ = unknown_ || state_ == State::asking;
+    return fail(std::get<Cancelled>(event).reason);
+}
+
+inline AcquireMachine::Action AcquireMachine::started(TimePoint now)
+{
+    start_ = now;
+    lastAnswer_ = settings_.silentSince.value_or(now);
+    deadline_ = std::min(saturatingAdd(now, settings_.wait.span()), settings_.holdDeadline);
+    return ask();
+}
+
+inline AcquireMachine::Action AcquireMachine::replied(const Replied<LockAnswer>& event)
+{
+    lastAnswer_ = event.now;
+    refusedSince_.reset();
+    backoff_.reset();
+    if (event.answer.kind == LockAnswer::Kind::gone) {
+        return done({.kind = AcquireResult::Kind::lost});
+    }
+    if (event.answer.kind == LockAnswer::Kind::busy) {
+        return busy(event.now, event.answer);
+    }
+    const TimePoint validUntil = deadlineOf(event.sentAt, settings_.lease);
+    if (event.now < validUntil) {
+        return done({.kind = AcquireResult::Kind::granted,
+                     .sentAt = event.sentAt,
+                     .validUntil = validUntil,
+                     .pushMissed = polled_});
+    }
+    unknown_ = true; // the grant came when it was over already
+    return event.now < deadline_ ? ask() : fail(Errc::unreachable);
+}
+
+inline AcquireMachine::Action AcquireMachine::busy(TimePoint now, const LockAnswer& answer)
+{
+    contended_ = true;
+    if (now >= deadline_) {
+        return done({.kind = AcquireResult::Kind::contended});
+    }
+    const TimePoint poll = saturatingAdd(now, settings_.pollInterval);
+    // one millisecond more: Redis keeps a key to the end of its last millisecond
+    const TimePoint free =
+        answer.timeToLive ? saturatingAdd(now, *answer.timeToLive + std::chrono::milliseconds(1)) : TimePoint::max();
+    pollIsNext_ = poll < free && subscribed_;
+    const TimePoint until = std::min({poll, free, deadline_});
+    state_ = State::waiting;
+    if (!subscribed_) {
+        subscribed_ = true;
+        return Subscribe{until};
+    }
+    return SleepUntil{until};
+}
+
+inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random& random)
+{
+    if (event.fault.failure == Failure::refused) {
+        return refused(event, random);
+    }
+    unknown_ = unknown_ || event.fault.failure == Failure::lostReply;
+    if (event.fault.failure == Failure::fatal) {
+        return fail(event.fault.error);
+    }
+    const bool firstTryRefused = settings_.wait.isOneAttempt() && event.fault.failure == Failure::notConnected;
+    if (!firstTryRefused && event.now < patienceEnd()) {
+        return ask();
+    }
+    // a wait that ends while an answer is under way ends as contended, if the server was there a moment ago
+    if (contended_ && event.now < saturatingAdd(lastAnswer_, settings_.commandTimeout)) {
+        return done({.kind = AcquireResult::Kind::contended});
+    }
+    return fail(event.fault.error);
+}
+
+inline AcquireMachine::Action AcquireMachine::refused(const Failed& event, Random& random)
+{
+    lastAnswer_ = event.now;
+    refusedSince_ = refusedSince_.value_or(event.now);
+    unknown_ = true; // a script that was killed half-way is refused too
+    const TimePoint end = std::min(deadline_, saturatingAdd(*refusedSince_, settings_.unreachableAfter));
+    if (event.now >= end) {
+        return fail(event.fault.error);
+    }
+    state_ = State::backingOff;
+    return SleepUntil{std::min(end, event.now + backoff_.next(random))};
+}
+
+inline AcquireMachine::Action AcquireMachine::woken(TimePoint now, bool byTimer)
+{
+    if (state_ == State::waiting && now >= deadline_) {
+        return done({.kind = AcquireResult::Kind::contended});
+    }
+    polled_ = byTimer && pollIsNext_;
+    return ask();
+}
+
+inline AcquireMachine::Action AcquireMachine::ask()
+{
+    state_ = State::asking;
+    ++attempts_;
+    return Send{answerDeadline()};
+}
+
+inline AcquireMachine::Action AcquireMachine::done(AcquireResult result)
+{
+    state_ = State::done;
+    result.mayBeHeld = unknown_ && result.kind != AcquireResult::Kind::granted;
+    result.attempts = attempts_;
+    return Done<AcquireResult>{result};
+}
+
+/// When the request under way is no longer waited for. A first request has a command's time even if the wait is shorter.
+inline TimePoint AcquireMachine::answerDeadline() const noexcept
+{
+    const TimePoint first = saturatingAdd(start_, settings_.commandTimeout);
+    const TimePoint waited = contended_ ? deadline_ : std::max(deadline_, first);
+    return std::min({waited, saturatingAdd(lastAnswer_, settings_.unreachableAfter), settings_.holdDeadline});
+}
+
+/// Until when an attempt whose request failed is repeated.
+inline TimePoint AcquireMachine::patienceEnd() const noexcept
+{
+    const TimePoint end = settings_.wait.isOneAttempt() ? saturatingAdd(start_, settings_.commandTimeout) : deadline_;
+    return std::min({end, saturatingAdd(lastAnswer_, settings_.unreachableAfter), settings_.holdDeadline});
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,106 @@
+/// @file
+/// Who holds one name in this process.
+#pragma once
+
+#include "redislock/clock.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace redislock::detail {
+
+/// The holds of one name in one client, by thread: the local half of the lock. At most one of them is valid at a time, but one
+/// whose lease is over may stay beside it until its loss is noted. Not thread-safe; holds no clock.
+///
+/// Threads that lost a hold owe its unlock() calls; they are remembered as a number, so that a late unlock() is told apart
+/// from a stranger's.
+///
+/// @tparam Hold has `std::uint64_t owner` and `TimePoint validUntil() const`.
+template <class Hold>
+class LocalLock {
+public:
+    void add(std::shared_ptr<Hold> hold) { holds_.push_back(std::move(hold)); }
+
+    /// Takes a hold out. @return it; null if it is not in.
+    std::shared_ptr<Hold> remove(const Hold& hold) noexcept
+    {
+        const auto found = std::find_if(holds_.begin(), holds_.end(), [&](const auto& h) { return h.get() == &hold; });
+        if (found == holds_.end()) {
+            return nullptr;
+        }
+        auto taken = std::move(*found);
+        holds_.erase(found);
+        return taken;
+    }
+
+    /// The hold of a thread, valid or not; null when it has none.
+    [[nodiscard]] Hold* of(std::uint64_t owner) const noexcept
+    {
+        for (const auto& hold : holds_) {
+            if (hold->owner == owner) {
+                return hold.get();
+            }
+        }
+        return nullptr;
+    }
+
+    /// Until when a hold of this client keeps others of this client from asking Redis; in the past when none does.
+    [[nodiscard]] TimePoint validUntil() const noexcept
+    {
+        TimePoint until{};
+        for (const auto& hold : holds_) {
+            until = std::max(until, hold->validUntil());
+        }
+        return until;
+    }
+
+    /// Notes that a thread lost a hold with that many unlock() calls to come.
+    void owe(std::uint64_t owner, std::uint32_t unlocks)
+    {
+        if (unlocks == 0) {
+            return;
+        }
+        for (auto& debt : debts_) {
+            if (debt.owner == owner) {
+                debt.unlocks += unlocks;
+                return;
+            }
+        }
+        if (debts_.size() == maxDebtors) {
+            debts_.erase(debts_.begin()); // threads that never came back
+        }
+        debts_.push_back({owner, unlocks});
+    }
+
+    /// Counts one late unlock(). @return false for a thread that owes none.
+    bool settle(std::uint64_t owner) noexcept
+    {
+        const auto found =
+            std::find_if(debts_.begin(), debts_.end(), [owner](const Debt& debt) { return debt.owner == owner; });
+        if (found == debts_.end()) {
+            return false;
+        }
+        if (--found->unlocks == 0) {
+            debts_.erase(found);
+        }
+        return true;
+    }
+
+    /// Calls a function with each hold.
+    [[nodiscard]] const std::vector<std::shared_ptr<Hold>>& holds() const noexcept { return holds_; }
+
+private:
+    static constexpr std::size_t maxDebtors = 1024;
+    struct Debt {
+        std::uint64_t owner;
+        std::uint32_t unlocks;
+    };
+
+    std::vector<std::shared_ptr<Hold>> holds_;
+    std::vector<Debt> debts_;
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,89 @@
+/// @file
+/// A single question to Redis, step by step.
+#pragma once
+
+#include "redislock/clock.hpp"
+#include "redislock/detail/logic/backoff.hpp"
+#include "redislock/detail/logic/event.hpp"
+#include "redislock/random.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+namespace redislock::detail {
+
+/// Any answer that is none of an error; its value stays with the driver.
+struct Answered {};
+
+/// The protocol of a question that may be asked again: repeated until answered, or until no answer came for too long.
+/// Pure: no I/O, no clock, no chance of its own.
+class QueryMachine {
+public:
+    using Event = std::variant<Start, Replied<Answered>, Failed, TimerFired, Cancelled>;
+    using Action = std::variant<Send, SleepUntil, Done<std::optional<Errc>>>;
+
+    enum class State : std::uint8_t {
+        idle,       ///< not started
+        asking,     ///< the request is under way
+        backingOff, ///< the server refuses for now; asleep
+        done,
+    };
+
+    /// @param patience how long to go on without an answer.
+    explicit QueryMachine(std::chrono::milliseconds patience) noexcept : patience_(patience) {}
+
+    Action resume(const Event& event, Random& random)
+    {
+        if (const auto* e = std::get_if<Start>(&event)) {
+            end_ = saturatingAdd(e->now, patience_);
+            return ask();
+        }
+        if (const auto* e = std::get_if<Failed>(&event)) {
+            return failed(*e, random);
+        }
+        if (const auto* e = std::get_if<Cancelled>(&event)) {
+            return done(e->reason);
+        }
+        return std::holds_alternative<TimerFired>(event) ? ask() : done(std::nullopt);
+    }
+
+    /// Whether an earlier try may have been executed too.
+    [[nodiscard]] bool repeated() const noexcept { return unknown_; }
+    [[nodiscard]] State state() const noexcept { return state_; }
+
+private:
+    Action failed(const Failed& event, Random& random)
+    {
+        unknown_ = unknown_ || event.fault.failure == Failure::lostReply;
+        if (event.fault.failure == Failure::fatal || event.now >= end_) {
+            return done(event.fault.error);
+        }
+        if (event.fault.failure == Failure::refused) {
+            state_ = State::backingOff;
+            return SleepUntil{std::min(end_, event.now + backoff_.next(random))};
+        }
+        return ask();
+    }
+
+    Action ask()
+    {
+        state_ = State::asking;
+        return Send{end_};
+    }
+
+    Action done(std::optional<Errc> error)
+    {
+        state_ = State::done;
+        return Done<std::optional<Errc>>{error};
+    }
+
+    std::chrono::milliseconds patience_;
+    TimePoint end_{};
+    Backoff backoff_;
+    State state_ = State::idle;
+    bool unknown_ = false;
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,124 @@
+/// @file
+/// Ending a hold, step by step.
+#pragma once
+
+#include "redislock/clock.hpp"
+#include "redislock/detail/logic/backoff.hpp"
+#include "redislock/detail/logic/event.hpp"
+#include "redislock/random.hpp"
+#include "redislock/unlocked.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <variant>
+
+namespace redislock::detail {
+
+/// What Redis answered to a release.
+struct UnlockAnswer {
+    enum class Kind : std::uint8_t { freed, stillHeld, absent };
+    Kind kind = Kind::absent;
+};
+
+/// The protocol of one release: repeated, always to the same state, until answered or until the lease is over.
+/// Pure: no I/O, no clock, no chance of its own.
+class ReleaseMachine {
+public:
+    struct Settings {
+        TimePoint validUntil{};  ///< of the hold; Redis frees the lock by itself soon after
+        TimePoint giveUpAfter{}; ///< no tries after it, though the lease lasts longer
+        enum class Level : std::uint8_t { outermost, nested } level = Level::outermost;
+    };
+    using Event = std::variant<Start, Replied<UnlockAnswer>, Failed, TimerFired, Cancelled>;
+    using Action = std::variant<Send, SleepUntil, Done<Unlocked>>;
+
+    enum class State : std::uint8_t {
+        idle,       ///< not started
+        asking,     ///< a request is under way
+        backingOff, ///< the server refuses for now; asleep
+        done,
+    };
+
+    ReleaseMachine() = default;
+    explicit ReleaseMachine(const Settings& settings) noexcept : settings_(settings) {}
+
+    Action resume(const Event& event, Random& random);
+
+    [[nodiscard]] State state() const noexcept { return state_; }
+
+private:
+    Action replied(const Replied<UnlockAnswer>& event);
+    Action failed(const Failed& event, Random& random);
+    Action ask();
+    Action done(Unlocked how);
+
+    [[nodiscard]] TimePoint end() const noexcept { return std::min(settings_.validUntil, settings_.giveUpAfter); }
+
+    Settings settings_;
+    Backoff backoff_;
+    State state_ = State::idle;
+    bool unknown_ = false; ///< an earlier try may have released the hold
+};
+
+inline ReleaseMachine::Action ReleaseMachine::resume(const Event& event, Random& random)
+{
+    if (const auto* e = std::get_if<Replied<UnlockAnswer>>(&event)) {
+        return replied(*e);
+    }
+    if (const auto* e = std::get_if<Failed>(&event)) {
+        return failed(*e, random);
+    }
+    if (const auto* e = std::get_if<TimerFired>(&event)) {
+        return e->now < end() ? ask() : done(Unlocked::unconfirmed);
+    }
+    if (std::holds_alternative<Start>(event)) {
+        return ask();
+    }
+    return done(Unlocked::unconfirmed);
+}
+
+inline ReleaseMachine::Action ReleaseMachine::replied(const Replied<UnlockAnswer>& event)
+{
+    switch (event.answer.kind) {
+    case UnlockAnswer::Kind::freed:
+        return done(Unlocked::released);
+    case UnlockAnswer::Kind::stillHeld:
+        return done(Unlocked::stillHeld);
+    case UnlockAnswer::Kind::absent:
+        break;
+    }
+    // Our own earlier try released it, unless the lease ran out first. A nested release removes no field.
+    const bool ours = unknown_ && settings_.level == Settings::Level::outermost && event.now < settings_.validUntil;
+    return done(ours ? Unlocked::released : Unlocked::alreadyLost);
+}
+
+inline ReleaseMachine::Action ReleaseMachine::failed(const Failed& event, Random& random)
+{
+    if (event.fault.error == Errc::wrongType) {
+        return done(Unlocked::alreadyLost); // another key took the name: ours is gone
+    }
+    unknown_ = unknown_ || event.fault.failure == Failure::lostReply;
+    if (event.fault.failure == Failure::fatal || event.now >= end()) {
+        return done(Unlocked::unconfirmed);
+    }
+    if (event.fault.failure == Failure::refused) {
+        state_ = State::backingOff;
+        return SleepUntil{std::min(end(), event.now + backoff_.next(random))};
+    }
+    return ask();
+}
+
+inline ReleaseMachine::Action ReleaseMachine::ask()
+{
+    state_ = State::asking;
+    return Send{end()};
+}
+
+inline ReleaseMachine::Action ReleaseMachine::done(Unlocked how)
+{
+    state_ = State::done;
+    return Done<Unlocked>{how};
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,106 @@
+/// @file
+/// Keeping a lease alive, step by step.
+#pragma once
+
+#include "redislock/clock.hpp"
+#include "redislock/detail/logic/backoff.hpp"
+#include "redislock/detail/logic/event.hpp"
+#include "redislock/random.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <variant>
+
+namespace redislock::detail {
+
+/// What Redis answered to a renewal.
+struct RenewAnswer {
+    enum class Kind : std::uint8_t { renewed, gone };
+    Kind kind = Kind::gone;
+};
+
+/// Why renewal ended.
+enum class RenewalEnd : std::uint8_t {
+    lost,      ///< Redis no longer has the hold
+    cancelled, ///< the hold ended, or was lost by the clock
+};
+
+/// The watchdog's protocol for one hold: sleep a third of the lease (± 5 %), renew, again; repeat failed renewals until told
+/// that the hold is over. It never gives up by itself: the hold's deadline is judged elsewhere, by the clock alone.
+/// Pure: no I/O, no clock, no chance of its own.
+class RenewMachine {
+public:
+    using Event = std::variant<Start, Replied<RenewAnswer>, Failed, TimerFired, Cancelled>;
+    using Action = std::variant<Send, SleepUntil, Done<RenewalEnd>>;
+
+    enum class State : std::uint8_t {
+        idle,     ///< not started
+        sleeping, ///< until the next renewal, or the next try of one
+        asking,   ///< a renewal is under way
+        done,
+    };
+
+    Action resume(const Event& event, std::chrono::milliseconds lease, Random& random);
+
+    [[nodiscard]] State state() const noexcept { return state_; }
+
+private:
+    Action sleepFrom(TimePoint from, std::chrono::milliseconds lease, Random& random);
+    Action failed(const Failed& event, std::chrono::milliseconds lease, Random& random);
+    Action ask();
+    Action done(RenewalEnd end);
+
+    Backoff backoff_;
+    State state_ = State::idle;
+};
+
+inline RenewMachine::Action RenewMachine::resume(const Event& event, std::chrono::milliseconds lease, Random& random)
+{
+    if (const auto* e = std::get_if<Start>(&event)) {
+        return sleepFrom(e->now, lease, random);
+    }
+    if (const auto* e = std::get_if<Replied<RenewAnswer>>(&event)) {
+        return e->answer.kind == RenewAnswer::Kind::renewed ? sleepFrom(e->sentAt, lease, random)
+                                                            : done(RenewalEnd::lost);
+    }
+    if (const auto* e = std::get_if<Failed>(&event)) {
+        return failed(*e, lease, random);
+    }
+    return std::holds_alternative<TimerFired>(event) ? ask() : done(RenewalEnd::cancelled);
+}
+
+/// @param from when the request of the last grant or renewal was sent.
+inline RenewMachine::Action RenewMachine::sleepFrom(TimePoint from, std::chrono::milliseconds lease, Random& random)
+{
+    state_ = State::sleeping;
+    backoff_.reset();
+    const auto third = std::chrono::duration_cast<std::chrono::nanoseconds>(lease) / 3;
+    return SleepUntil{from + std::chrono::duration_cast<std::chrono::nanoseconds>(third * random.around(0.05))};
+}
+
+inline RenewMachine::Action RenewMachine::failed(const Failed& event, std::chrono::milliseconds lease, Random& random)
+{
+    if (event.fault.error == Errc::wrongType) {
+        return done(RenewalEnd::lost); // another key took the name: ours is gone
+    }
+    if (event.fault.failure == Failure::lostReply) {
+        return ask(); // on the next connection, as soon as there is one
+    }
+    state_ = State::sleeping;
+    const auto pause = std::min<std::chrono::nanoseconds>(backoff_.next(random), lease / 20);
+    return SleepUntil{event.now + pause};
+}
+
+inline RenewMachine::Action RenewMachine::ask()
+{
+    state_ = State::asking;
+    return Send{TimePoint::max()};
+}
+
+inline RenewMachine::Action RenewMachine::done(RenewalEnd end)
+{
+    state_ = State::done;
+    return Done<RenewalEnd>{end};
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,119 @@
+/// @file
+/// Which reply belongs to which request.
+#pragma once
+
+#include "redislock/clock.hpp"
+
+#include <cassert>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace redislock::detail {
+
+/// The requests of one connection in the order of their replies: first those that were written, then those that were not yet.
+///
+/// Requests are shared: a slot stays, and its reply is read in order, even when nobody waits for it any more. A ring
+/// buffer; allocates only to grow. Not thread-safe, no I/O, no clock.
+///
+/// @tparam Request has a member `TimePoint sentAt`.
+template <class Request>
+class ReplyQueue {
+public:
+    /// Adds a request whose bytes are yet to be written.
+    void push(std::shared_ptr<Request> request)
+    {
+        if (size_ == ring_.size()) {
+            grow();
+        }
+        ring_[at(size_)] = std::move(request);
+        ++size_;
+    }
+
+    /// All that is unwritten is being written now.
+    void written(TimePoint now) noexcept
+    {
+        for (; written_ < size_; ++written_) {
+            ring_[at(written_)]->sentAt = now;
+        }
+    }
+
+    /// Takes the request that the next reply belongs to; null when no written request is left: the reply is unsolicited.
+    std::shared_ptr<Request> answered() noexcept
+    {
+        if (written_ == 0) {
+            return nullptr;
+        }
+        --written_;
+        return takeFirst();
+    }
+
+    /// Takes the first request, written or not; null when empty. For a connection that has ended.
+    std::shared_ptr<Request> abandon() noexcept
+    {
+        if (size_ == 0) {
+            return nullptr;
+        }
+        written_ -= written_ > 0 ? 1 : 0;
+        return takeFirst();
+    }
+
+    /// Takes out a request that was not written yet; does nothing for others.
+    void erase(const Request& request) noexcept
+    {
+        for (std::size_t i = written_; i < size_; ++i) {
+            if (ring_[at(i)].get() != &request) {
+                continue;
+            }
+            for (; i + 1 < size_; ++i) {
+                ring_[at(i)] = std::move(ring_[at(i + 1)]);
+            }
+            ring_[at(i)].reset();
+            --size_;
+            return;
+        }
+    }
+
+    /// When the oldest unanswered request was written; `TimePoint::max()` when none is.
+    [[nodiscard]] TimePoint oldestSent() const noexcept
+    {
+        return written_ == 0 ? TimePoint::max() : ring_[first_]->sentAt;
+    }
+
+    /// The i-th request from the front.
+    [[nodiscard]] const std::shared_ptr<Request>& operator[](std::size_t i) const noexcept { return ring_[at(i)]; }
+
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] std::size_t unanswered() const noexcept { return written_; }
+    [[nodiscard]] std::size_t unwritten() const noexcept { return size_ - written_; }
+
+private:
+    [[nodiscard]] std::size_t at(std::size_t i) const noexcept { return (first_ + i) & (ring_.size() - 1); }
+
+    std::shared_ptr<Request> takeFirst() noexcept
+    {
+        auto request = std::move(ring_[first_]);
+        first_ = at(1);
+        --size_;
+        return request;
+    }
+
+    void grow()
+    {
+        std::vector<std::shared_ptr<Request>> larger(ring_.empty() ? 16 : ring_.size() * 2);
+        for (std::size_t i = 0; i < size_; ++i) {
+            larger[i] = std::move(ring_[at(i)]);
+        }
+        ring_ = std::move(larger);
+        first_ = 0;
+    }
+
+    std::vector<std::shared_ptr<Request>> ring_; ///< its size is a power of two
+    std::size_t first_ = 0;
+    std::size_t size_ = 0;
+    std::size_t written_ = 0;
+};
+
+} // namespace redislock::detail

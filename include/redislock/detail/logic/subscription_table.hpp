@@ -1,0 +1,151 @@
+/// @file
+/// Which channels one connection listens to.
+#pragma once
+
+#include "redislock/detail/protocol/reply.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace redislock::detail {
+
+/// Reference-counted subscriptions of one subscriber connection. Pure: it says what to send and what a frame means.
+///
+/// A channel is listened to while somebody wants it. Every confirmation of a SUBSCRIBE is told to the listener, also after
+/// the channel was dropped and wanted again meanwhile: whoever hears it tries once, so no order of confirmations can
+/// lose a wake-up. Not thread-safe.
+///
+/// @tparam Listener copied; what the owner uses to find the waiters.
+template <class Listener>
+class SubscriptionTable {
+public:
+    /// What a frame from the server means.
+    struct Incoming {
+        enum class Kind : std::uint8_t {
+            nothing,    ///< an acknowledgement that needs no action
+            confirmed,  ///< the listener's channel is now listened to: try once
+            message,    ///< the listener's channel has a message: try once
+            refused,    ///< the server does not allow the channel: poll
+            unexpected, ///< not a frame of this protocol: the connection must be closed
+        };
+        Kind kind = Kind::nothing;
+        const Listener* listener = nullptr;
+    };
+
+    /// Adds a reference. @return whether a SUBSCRIBE must be sent (on an existing connection).
+    bool want(const std::string& channel, Listener listener)
+    {
+        auto& entry = channels_[channel];
+        entry.listener = std::move(listener);
+        return ++entry.references == 1;
+    }
+
+    /// Drops a reference. @return whether an UNSUBSCRIBE must be sent (on an existing connection).
+    bool drop(const std::string& channel)
+    {
+        const auto found = channels_.find(channel);
+        if (found == channels_.end() || --found->second.references > 0) {
+            return false;
+        }
+        channels_.erase(found);
+        return true;
+    }
+
+    /// Notes a request that is being sent, so that its answer can be told. @param channel empty for PING.
+    void sent(std::string channel) { unanswered_.push_back(std::move(channel)); }
+
+    /// A new connection: nothing is under way. @return the channels to subscribe to.
+    std::vector<std::string> connected()
+    {
+        unanswered_.clear();
+        std::vector<std::string> all;
+        all.reserve(channels_.size());
+        for (const auto& [channel, entry] : channels_) {
+            all.push_back(channel);
+        }
+        return all;
+    }
+
+    /// Reads a frame of the server.
+    Incoming received(const Reply& frame)
+    {
+        if (frame.isError()) {
+            return refused();
+        }
+        if (frame.kind == Reply::Kind::status) {
+            return answered(Incoming::Kind::nothing, {}); // +PONG of a connection without subscriptions
+        }
+        if (frame.kind != Reply::Kind::array || frame.elements.size() < 2) {
+            return {Incoming::Kind::unexpected};
+        }
+        const std::string_view what = frame.elements[0].text;
+        const std::string& channel = frame.elements[1].text;
+        if (what == "message") {
+            return {Incoming::Kind::message, find(channel)};
+        }
+        if (what == "subscribe") {
+            return answered(Incoming::Kind::confirmed, channel);
+        }
+        if (what == "unsubscribe" || what == "pong") {
+            return answered(Incoming::Kind::nothing, channel);
+        }
+        return {Incoming::Kind::unexpected};
+    }
+
+    /// Calls a function with every listener.
+    template <class Function>
+    void forEach(Function&& function) const
+    {
+        for (const auto& [channel, entry] : channels_) {
+            function(entry.listener);
+        }
+    }
+
+    [[nodiscard]] bool empty() const noexcept { return channels_.empty(); }
+    [[nodiscard]] std::size_t size() const noexcept { return channels_.size(); }
+    [[nodiscard]] std::size_t unanswered() const noexcept { return unanswered_.size(); }
+
+private:
+    struct Entry {
+        Listener listener{};
+        std::size_t references = 0;
+    };
+
+    const Listener* find(const std::string& channel) const
+    {
+        const auto found = channels_.find(channel);
+        return found == channels_.end() ? nullptr : &found->second.listener;
+    }
+
+    Incoming answered(typename Incoming::Kind kind, const std::string& channel)
+    {
+        if (unanswered_.empty()) {
+            // the server may end a subscription by itself; it is then renewed with the connection
+            return {Incoming::Kind::unexpected};
+        }
+        unanswered_.pop_front();
+        const Listener* listener = kind == Incoming::Kind::confirmed ? find(channel) : nullptr;
+        return {listener ? kind : Incoming::Kind::nothing, listener};
+    }
+
+    Incoming refused()
+    {
+        if (unanswered_.empty()) {
+            return {Incoming::Kind::unexpected};
+        }
+        const std::string channel = std::move(unanswered_.front());
+        unanswered_.pop_front();
+        const Listener* listener = find(channel);
+        return {listener ? Incoming::Kind::refused : Incoming::Kind::nothing, listener};
+    }
+
+    std::unordered_map<std::string, Entry> channels_;
+    std::deque<std::string> unanswered_;
+};
+
+} // namespace redislock::detail

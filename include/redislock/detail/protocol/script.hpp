@@ -1,0 +1,26 @@
+/// @file
+/// The scripts under lua/, embedded at build time.
+#pragma once
+
+#include <string_view>
+
+namespace redislock::detail {
+
+/// One Lua script, byte for byte as in its file.
+struct Script {
+    std::string_view name; ///< "<kind>/<verb>"
+    std::string_view text;
+    std::string_view sha1; ///< 40 lower-case hex digits, what EVALSHA takes
+};
+
+namespace scripts {
+
+extern const Script redisLockLock;
+extern const Script redisLockUnlock;
+extern const Script redisLockRenew;
+extern const Script redisLockPttl;
+extern const Script redisLockForceUnlock;
+
+} // namespace scripts
+
+} // namespace redislock::detail

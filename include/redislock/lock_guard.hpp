@@ -1,0 +1,87 @@
+/// @file
+/// The scope that holds a lock.
+#pragma once
+
+#include "redislock/error.hpp"
+#include "redislock/fwd.hpp"
+#include "redislock/lease_time.hpp"
+#include "redislock/redis_lock.hpp"
+#include "redislock/unlocked.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <system_error>
+
+namespace redislock {
+
+/// Holds a lock for the length of a scope and knows whether it still does.
+///
+/// **Guarantees**: ends exactly the level it took, once, on whatever thread it is destroyed; its destructor neither waits nor
+/// throws: the hold counts as ended at once, the release is sent without waiting for the answer, and repeated in the
+/// background while the lease lasts. That makes it faster than unlock() by a round trip.
+/// **Does not guarantee** that the lock is free for others the moment the destructor returns: use release() to wait for that.
+///
+/// | state               | operator bool | release()      | destructor          |
+/// |---------------------|---------------|----------------|---------------------|
+/// | empty, or released  | false         | `notHeld`      | nothing             |
+/// | held                | true          | ends it, waits | ends it, does not wait |
+/// | lost                | false         | `alreadyLost`  | nothing             |
+///
+/// **Thread safety**: distinct objects: safe. Shared objects: unsafe. A guard may be moved to, and ended on, another thread;
+/// until then the thread that made it counts as the holder (re-entrance, holdCount()).
+/// **Lifetime**: may outlive the lock object and the Client; after the Client's shutdown it does nothing.
+/// **If the lock is lost**: operator bool turns false, stopToken() is stopped.
+/// **Cost**: acquiring as RedisLock::lock(); the destructor writes one request and waits for nothing.
+///
+/// @code
+/// if (redislock::LockGuard held(lock, 100ms, 10s); held) { sell(held.stopToken()); }
+/// @endcode
+class [[nodiscard]] LockGuard {
+public:
+    /// An empty guard.
+    LockGuard() noexcept = default;
+    /// Acquires as lock.lock(). @throws LockError as there.
+    explicit LockGuard(const RedisLock& lock);
+    /// As LockGuard(lock), without exceptions: empty with a code on errors.
+    LockGuard(const RedisLock& lock, std::error_code& ec);
+    /// Acquires as lock.lock(lease). @throws LockError as there.
+    LockGuard(const RedisLock& lock, Lease lease);
+    /// As LockGuard(lock, lease), without exceptions.
+    LockGuard(const RedisLock& lock, Lease lease, std::error_code& ec);
+    /// Acquires as lock.tryLock(wait, lease); empty when the wait is over. @throws LockError as there.
+    LockGuard(const RedisLock& lock, Wait wait, Lease lease);
+    /// As LockGuard(lock, wait, lease), without exceptions.
+    LockGuard(const RedisLock& lock, Wait wait, Lease lease, std::error_code& ec);
+
+    /// Takes over the hold; @p other becomes empty.
+    LockGuard(LockGuard&& other) noexcept;
+    /// Ends the own hold as the destructor does, then takes over the other's.
+    LockGuard& operator=(LockGuard&& other) noexcept;
+    /// Ends the hold at once; sends the release and does not wait for it. Never throws.
+    ~LockGuard();
+
+    /// Whether the lock is held and valid now, judged by this process' clock alone. Does not block.
+    [[nodiscard]] explicit operator bool() const noexcept;
+
+    /// Ends the hold and waits for the answer, bounds and results as RedisLock::unlock().
+    /// @throws LockError `notHeld` when the guard is empty or was released before.
+    Unlocked release();
+    /// As release(), without exceptions.
+    Unlocked release(std::error_code& ec);
+
+    /// As RedisLock::stopToken(), for this guard's hold; already stopped when empty.
+    [[nodiscard]] std::stop_token stopToken() const noexcept;
+    /// As RedisLock::validFor(), for this guard's hold; 0 when empty.
+    [[nodiscard]] std::chrono::milliseconds validFor() const noexcept;
+
+private:
+    void acquire(const RedisLock& lock, Wait wait, Lease lease, std::error_code& ec);
+    void end() noexcept;
+
+    std::shared_ptr<detail::Hold> hold_;
+    std::uint64_t level_ = 0;
+};
+
+} // namespace redislock

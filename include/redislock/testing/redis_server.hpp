@@ -1,0 +1,634 @@
+/// @file
+/// A throw-away Redis server for tests and examples.
+///
+/// Needs nothing but the standard library and Linux; no other header of the library includes it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace redislock::testing {
+
+namespace detail {
+
+/// A new, private folder below the system's temporary folder; removed with all it holds by the destructor.
+class TemporaryFolder {
+public:
+    TemporaryFolder();
+    TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+    TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+    ~TemporaryFolder();
+
+    [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+private:
+    std::filesystem::path path_;
+};
+
+/// A child process, or none. The destructor ends it as stop() does.
+class ChildProcess {
+public:
+    ChildProcess() noexcept = default;
+    /// Starts @p command (its first word is a path); output and errors are appended to @p log.
+    ChildProcess(const std::vector<std::string>& command, const std::filesystem::path& log);
+    ChildProcess(ChildProcess&& other) noexcept;
+    ChildProcess& operator=(ChildProcess&& other) noexcept;
+    ~ChildProcess() { stop(); }
+
+    /// 0 when there is none, or when it is known to have ended.
+    [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+    /// Looks whether it still runs, and collects it if not.
+    bool runs() noexcept;
+    /// Waits until it has ended and is collected. @return false when @p timeout was over first.
+    bool awaitEnd(std::chrono::milliseconds timeout) noexcept;
+    /// Ends it at once and collects it.
+    void kill() noexcept;
+    /// Asks it to end (SIGTERM), frozen or not; ends it at once if it has not after 2 s.
+    void stop() noexcept;
+    /// Sends a signal if it runs.
+    void signal(int number) noexcept;
+    /// The state letter of proc(5): R, S, D, T, Z...; '?' when there is none.
+    [[nodiscard]] char state() const;
+    /// How it ended: "exit status 1", "signal 9"; empty while that is not known.
+    [[nodiscard]] std::string ending() const;
+
+private:
+    pid_t pid_ = 0;
+    int status_ = -1;
+};
+
+} // namespace detail
+
+/// How a RedisServer is started. The default is a server that forgets everything when it ends.
+struct RedisServerOptions {
+    /// More arguments, after those that the RedisServer gives, so that they override them: `{"--maxmemory", "1mb"}`.
+    /// When the first does not begin with `-` it is the path of a configuration file. Do not set `port`, `unixsocket`,
+    /// `dir`, `daemonize`, `logfile` or `requirepass` here. Default: none.
+    std::vector<std::string> arguments{};
+    /// `requirepass`: clients must send AUTH. Default: empty, no password. It is visible in the process list.
+    std::string password{};
+    /// A path, or a name that is looked up in PATH. Default: redis-server.
+    std::string executable = "redis-server";
+    /// Listens on its unix socket only: nothing on the network, port() is 0 and url() is unixUrl(). Default: false.
+    bool unixSocketOnly = false;
+    /// How long a start or restart may take until the server answers PING; at least 1 ms. Default: 10 s. It counts only
+    /// if something is wrong, or when the server has to load a data set.
+    std::chrono::milliseconds startTimeout{10'000};
+};
+
+/// A Redis server process of one's own, for the length of a test or an example.
+///
+/// The constructor starts `redis-server` on a free port of 127.0.0.1 and on a unix socket in a temporary folder, and
+/// returns when it answers. Persistence is off; the DEBUG command is allowed.
+///
+/// **Guarantees**: the server was started by this object: another one that listens on the same port is never taken for
+/// it. port(), url() and folder() stay the same over restarts. It is ended by its pid only, and ends, whatever happens,
+/// when the thread that started it ends: by SIGKILL, through `PR_SET_PDEATHSIG`. It inherits no file descriptors, so it
+/// keeps no socket of the program open.
+/// **Does not guarantee** that the port stays reserved while the server is not running, nor that the folder is removed
+/// when the program is killed.
+///
+/// | state   | isRunning() | kill(), stop() | restart()       | freeze()           | thaw()  |
+/// |---------|-------------|----------------|-----------------|--------------------|---------|
+/// | running | true        | ended          | stop(), running | frozen             | nothing |
+/// | frozen  | true        | ended          | stop(), running | nothing            | running |
+/// | ended   | false       | nothing        | running         | `std::logic_error` | nothing |
+///
+/// **Thread safety**: distinct objects: safe. Shared objects: host(), port(), url(), unixSocket(), unixUrl(),
+/// password(), folder() and log() may be called from any thread at any time; the others by one thread at a time.
+/// **Blocking**: the constructor and restart() until the server answers (about 20 ms), the destructor and stop() until
+/// it has ended (at most 2 s), the others briefly.
+/// **Lifetime**: the thread that constructs it or calls restart() must live at least as long as the server; the main
+/// function or a test body is the right place. An object that was moved from may only be destroyed.
+/// **Needs**: Linux and an installed redis-server (5 or later) or valkey-server.
+///
+/// @code
+/// redislock::testing::RedisServer server;
+/// redislock::Client client(redislock::Config::fromUrl(server.url()));
+/// @endcode
+class RedisServer {
+public:
+    /// Starts a server: `RedisServer server({.arguments = {"--maxmemory", "1mb"}})`.
+    ///
+    /// @throws std::runtime_error when the executable is not found, when the server ends during its start (a wrong
+    /// argument) or when it does not answer within `startTimeout`; the message shows the end of the server's log.
+    explicit RedisServer(RedisServerOptions options);
+    /// As the constructor above, with the default options.
+    RedisServer() : RedisServer(RedisServerOptions{}) {}
+    /// Takes over the server of @p other, which may only be destroyed afterwards.
+    RedisServer(RedisServer&& other) noexcept = default;
+    RedisServer& operator=(RedisServer&&) = delete;
+    /// Ends the server as stop() does and removes the folder.
+    ~RedisServer() = default;
+
+    /// Always 127.0.0.1.
+    [[nodiscard]] std::string host() const { return "127.0.0.1"; }
+    /// The TCP port, the same over restarts; 0 with `unixSocketOnly`.
+    [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+    /// `redis://127.0.0.1:PORT`, with `:password@` (percent-encoded) when there is one; unixUrl() with
+    /// `unixSocketOnly`.
+    [[nodiscard]] std::string url() const;
+    /// The path of the unix socket.
+    [[nodiscard]] std::string unixSocket() const { return (folder_.path() / "redis.sock").string(); }
+    /// `unix:///path/of/the/socket`, with `:password@` when there is one.
+    [[nodiscard]] std::string unixUrl() const;
+    /// The password of the options.
+    [[nodiscard]] const std::string& password() const noexcept { return options_.password; }
+    /// The server's working folder: data, socket and log.
+    [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_.path(); }
+    /// All that the server has written to its log so far, over all restarts.
+    [[nodiscard]] std::string log() const;
+    /// The process id; 0 when the server was ended or is known to have ended.
+    [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
+    /// Whether the process exists, frozen or not. It may also have ended by itself (SHUTDOWN, a crash).
+    [[nodiscard]] bool isRunning() noexcept { return process_.runs(); }
+
+    /// Ends the server at once (SIGKILL), as a crash would, and waits until it is gone. Clients see their connections
+    /// end. Does nothing when it is not running.
+    void kill() noexcept { process_.kill(); }
+    /// Asks the server to end (SIGTERM), frozen or not, and waits until it is gone; after 2 s as kill().
+    void stop() noexcept { process_.stop(); }
+    /// Starts the server again on the same port, with the same arguments and folder, after stop() if it is running.
+    /// Waits until it answers; the data are gone unless the arguments turn persistence on.
+    /// @throws std::runtime_error as the constructor, and when another process took the port meanwhile; the server is
+    /// not running then.
+    void restart();
+    /// Stops the process where it is (SIGSTOP), as a paused machine: connections stay open and nothing is answered.
+    /// Returns when it has stopped.
+    /// @throws std::logic_error when the server is not running.
+    /// @throws std::runtime_error when it has not stopped after 5 s.
+    void freeze();
+    /// Lets a frozen server go on (SIGCONT). Does nothing when it is not frozen.
+    void thaw() noexcept { process_.signal(SIGCONT); }
+
+private:
+    enum class Start { answers, portTaken, failed };
+
+    void startOnFreePort();
+    /// Starts the process once and waits for its first answer.
+    Start start();
+    Start awaitAnswer(std::uintmax_t logBegin);
+    [[nodiscard]] std::vector<std::string> command() const;
+    [[nodiscard]] std::string credentials() const;
+    [[nodiscard]] std::filesystem::path logFile() const { return folder_.path() / "redis.log"; }
+    [[noreturn]] void fail();
+
+    RedisServerOptions options_;
+    detail::TemporaryFolder folder_;
+    std::string executable_;
+    int majorVersion_ = 0;
+    std::uint16_t port_ = 0;
+    detail::ChildProcess process_; // ends before its folder goes
+};
+
+// What follows is not part of the interface.
+
+namespace detail {
+
+inline TemporaryFolder::TemporaryFolder()
+{
+    // A unix socket's path has at most 107 bytes.
+    constexpr std::string_view name = "/redislock-XXXXXX";
+    constexpr std::size_t longest = 107 - name.size() - std::string_view("/redis.sock").size();
+    std::error_code ec;
+    auto parent = std::filesystem::temp_directory_path(ec).string();
+    if (ec || parent.size() > longest) {
+        parent = "/tmp";
+    }
+    auto path = parent + std::string(name);
+    if (::mkdtemp(path.data()) == nullptr) {
+        throw std::runtime_error("cannot make a temporary folder in " + parent + ": " + std::strerror(errno));
+    }
+    path_ = path;
+}
+
+inline TemporaryFolder::~TemporaryFolder()
+{
+    if (!path_.empty()) {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+}
+
+/// The text of a file from byte @p begin on; empty when it cannot be read.
+inline std::string readFile(const std::filesystem::path& path, std::uintmax_t begin = 0)
+{
+    std::ifstream in(path, std::ios::binary);
+    in.seekg(static_cast<std::streamoff>(begin));
+    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+inline std::uintmax_t sizeOrZero(const std::filesystem::path& path) noexcept
+{
+    std::error_code ec;
+    const auto size = std::filesystem::file_size(path, ec);
+    return ec ? 0 : size;
+}
+
+inline std::string lastLines(const std::string& text, std::size_t count)
+{
+    auto begin = text.size();
+    for (std::size_t lines = 0; begin > 0; --begin) {
+        if (text[begin - 1] == '\n' && begin != text.size() && ++lines == count) {
+            break;
+        }
+    }
+    return text.substr(begin);
+}
+
+/// A path for execv(): looked up before fork(), because the child may only do what is safe in a signal handler.
+inline std::string findExecutable(const std::string& name)
+{
+    if (name.find('/') != std::string::npos) {
+        if (::access(name.c_str(), X_OK) == 0) {
+            return name;
+        }
+        throw std::runtime_error("cannot run " + name + ": " + std::strerror(errno));
+    }
+    const char* folders = std::getenv("PATH");
+    std::istringstream path(folders != nullptr ? folders : "/usr/local/bin:/usr/bin:/bin");
+    for (std::string folder; std::getline(path, folder, ':');) {
+        const auto candidate = (folder.empty() ? "." : folder) + "/" + name;
+        if (::access(candidate.c_str(), X_OK) == 0 && !std::filesystem::is_directory(candidate)) {
+            return candidate;
+        }
+    }
+    throw std::runtime_error(name + " was not found in PATH: install it (Debian: apt install redis-server) or set "
+                                    "RedisServerOptions::executable");
+}
+
+/// In the child, between fork() and execv(): only what is safe in a signal handler.
+[[noreturn]] inline void becomeServer(char* const* arguments, pid_t parent, int input, int output) noexcept
+{
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) {
+        ::_exit(127);
+    }
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::dup2(input, STDIN_FILENO);
+    ::dup2(output, STDOUT_FILENO);
+    ::dup2(output, STDERR_FILENO);
+    // Sockets that the parent closes must be closed, not live on in the server.
+    bool closed = false;
+#ifdef SYS_close_range
+    closed = ::syscall(SYS_close_range, 3U, ~0U, 0U) == 0;
+#endif
+    for (int fd = 3; !closed && fd < 4096; ++fd) {
+        ::close(fd);
+    }
+    ::execv(arguments[0], arguments);
+    ::_exit(127);
+}
+
+inline ChildProcess::ChildProcess(const std::vector<std::string>& command, const std::filesystem::path& log)
+{
+    std::vector<char*> arguments;
+    arguments.reserve(command.size() + 1);
+    for (const auto& argument : command) {
+        arguments.push_back(const_cast<char*>(argument.c_str())); // execv() takes them so, and does not write
+    }
+    arguments.push_back(nullptr);
+    const int input = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    const int output = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    const pid_t parent = ::getpid();
+    const pid_t child = input < 0 || output < 0 ? -1 : ::fork();
+    if (child == 0) {
+        becomeServer(arguments.data(), parent, input, output);
+    }
+    const int error = errno;
+    ::close(input);
+    ::close(output);
+    if (child < 0) {
+        throw std::runtime_error("cannot start " + command.front() + ": " + std::strerror(error));
+    }
+    pid_ = child;
+}
+
+inline ChildProcess::ChildProcess(ChildProcess&& other) noexcept
+    : pid_(std::exchange(other.pid_, 0)), status_(std::exchange(other.status_, -1))
+{
+}
+
+inline ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept
+{
+    if (this != &other) {
+        stop();
+        pid_ = std::exchange(other.pid_, 0);
+        status_ = std::exchange(other.status_, -1);
+    }
+    return *this;
+}
+
+inline bool ChildProcess::runs() noexcept
+{
+    if (pid_ == 0) {
+        return false;
+    }
+    const pid_t ended = ::waitpid(pid_, &status_, WNOHANG);
+    if (ended == 0 || (ended < 0 && errno == EINTR)) {
+        return true;
+    }
+    pid_ = 0; // ended, or collected by someone else
+    return false;
+}
+
+inline bool ChildProcess::awaitEnd(std::chrono::milliseconds timeout) noexcept
+{
+    const auto deadline = std::chrono::steady_clock::now() + timeout;
+    for (auto step = std::chrono::microseconds(200); runs();
+         step = std::min(step * 2, std::chrono::microseconds(5000))) {
+        if (std::chrono::steady_clock::now() >= deadline) {
+            return false;
+        }
+        std::this_thread::sleep_for(step);
+    }
+    return true;
+}
+
+inline void ChildProcess::signal(int number) noexcept
+{
+    // A child that has ended keeps its pid until it is collected, so this never hits another process.
+    if (runs()) {
+        ::kill(pid_, number);
+    }
+}
+
+inline void ChildProcess::kill() noexcept
+{
+    signal(SIGKILL);
+    while (pid_ != 0) {
+        awaitEnd(std::chrono::seconds(1)); // ends: nothing survives SIGKILL
+    }
+}
+
+inline void ChildProcess::stop() noexcept
+{
+    signal(SIGTERM);
+    signal(SIGCONT); // a frozen process takes the SIGTERM only when it goes on
+    if (!awaitEnd(std::chrono::seconds(2))) {
+        kill();
+    }
+}
+
+inline char ChildProcess::state() const
+{
+    if (pid_ == 0) {
+        return '?';
+    }
+    const auto stat = readFile("/proc/" + std::to_string(pid_) + "/stat");
+    const auto name = stat.rfind(") "); // the name of the program may hold anything
+    return name == std::string::npos || name + 2 >= stat.size() ? '?' : stat[name + 2];
+}
+
+inline std::string ChildProcess::ending() const
+{
+    if (pid_ != 0 || status_ == -1) {
+        return {};
+    }
+    return WIFSIGNALED(status_) ? "signal " + std::to_string(WTERMSIG(status_))
+                                : "exit status " + std::to_string(WEXITSTATUS(status_));
+}
+
+/// The first number after `v=` in "Redis server v=7.0.15 sha=..."; 0 when there is none.
+inline int majorVersion(const std::string& executable, const std::filesystem::path& scratch)
+{
+    ChildProcess process({executable, "--version"}, scratch);
+    process.awaitEnd(std::chrono::seconds(10));
+    const auto text = readFile(scratch);
+    const auto at = text.find("v=");
+    return at == std::string::npos ? 0 : std::atoi(text.c_str() + at + 2);
+}
+
+/// Whether the bind() of a listening socket would succeed now.
+inline bool isFree(std::uint16_t port) noexcept
+{
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int on = 1;
+    ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const bool free = ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+    ::close(fd);
+    return free;
+}
+
+/// A port that is free now. It lies below the ports that Linux gives to outgoing connections, so that it is still free
+/// when the server is restarted, and low enough for a cluster bus 10 000 above it.
+inline std::uint16_t freePort()
+{
+    std::random_device random;
+    std::uniform_int_distribution<int> ports(10'000, 22'767);
+    for (int attempt = 0; attempt < 1000; ++attempt) {
+        const auto port = static_cast<std::uint16_t>(ports(random));
+        if (isFree(port)) {
+            return port;
+        }
+    }
+    throw std::runtime_error("no free TCP port between 10000 and 22767 on 127.0.0.1");
+}
+
+/// Sends PING to a unix socket. @return what came first within @p timeout, or nothing.
+inline std::string ping(const std::string& path, std::chrono::milliseconds timeout)
+{
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const timeval limit{timeout.count() / 1000, (timeout.count() % 1000) * 1000};
+    ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    constexpr std::string_view request = "*1\r\n$4\r\nPING\r\n";
+    std::array<char, 256> answer{};
+    ssize_t size = 0;
+    if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
+        ::send(fd, request.data(), request.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(request.size())) {
+        size = ::recv(fd, answer.data(), answer.size(), 0);
+    }
+    ::close(fd);
+    return {answer.data(), static_cast<std::size_t>(size > 0 ? size : 0)};
+}
+
+/// Whether the answer to PING shows a server that serves: it does not while it loads its data.
+inline bool isReady(const std::string& answer)
+{
+    return answer.starts_with("+PONG") || answer.starts_with("-NOAUTH") || answer.starts_with("-NOPERM");
+}
+
+inline std::string percentEncoded(std::string_view text)
+{
+    constexpr std::string_view plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+    constexpr std::string_view digits = "0123456789ABCDEF";
+    std::string encoded;
+    for (const char c : text) {
+        if (plain.find(c) != std::string_view::npos) {
+            encoded += c;
+        } else {
+            const auto byte = static_cast<unsigned char>(c);
+            encoded += {'%', digits[byte >> 4U], digits[byte & 15U]};
+        }
+    }
+    return encoded;
+}
+
+} // namespace detail
+
+inline RedisServer::RedisServer(RedisServerOptions options)
+    : options_(std::move(options)),
+      executable_(detail::findExecutable(options_.executable)),
+      majorVersion_(detail::majorVersion(executable_, folder_.path() / "version.txt"))
+{
+    startOnFreePort();
+}
+
+inline std::string RedisServer::url() const
+{
+    return port_ == 0 ? unixUrl() : "redis://" + credentials() + host() + ":" + std::to_string(port_);
+}
+
+inline std::string RedisServer::unixUrl() const
+{
+    return "unix://" + credentials() + unixSocket();
+}
+
+inline std::string RedisServer::credentials() const
+{
+    return options_.password.empty() ? "" : ":" + detail::percentEncoded(options_.password) + "@";
+}
+
+inline std::string RedisServer::log() const
+{
+    return detail::readFile(logFile());
+}
+
+inline void RedisServer::startOnFreePort()
+{
+    constexpr int attempts = 20; // each can fail only because another process was faster
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+        port_ = options_.unixSocketOnly ? std::uint16_t(0) : detail::freePort();
+        const auto result = start();
+        if (result == Start::answers) {
+            return;
+        }
+        if (result == Start::failed) {
+            break;
+        }
+    }
+    fail();
+}
+
+inline void RedisServer::restart()
+{
+    stop();
+    const auto deadline = std::chrono::steady_clock::now() + options_.startTimeout;
+    auto result = start();
+    while (result == Start::portTaken && std::chrono::steady_clock::now() < deadline) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        result = start();
+    }
+    if (result != Start::answers) {
+        fail();
+    }
+}
+
+inline RedisServer::Start RedisServer::start()
+{
+    const auto logBegin = detail::sizeOrZero(logFile());
+    std::error_code ignored;
+    std::filesystem::remove(unixSocket(), ignored); // a killed server leaves it behind
+    process_ = detail::ChildProcess(command(), logFile());
+    return awaitAnswer(logBegin);
+}
+
+inline RedisServer::Start RedisServer::awaitAnswer(std::uintmax_t logBegin)
+{
+    // Asked over the unix socket: on the TCP port another server might answer. Redis opens the socket after the port.
+    const auto deadline = std::chrono::steady_clock::now() + options_.startTimeout;
+    while (process_.runs() && std::chrono::steady_clock::now() < deadline) {
+        if (detail::isReady(detail::ping(unixSocket(), std::chrono::milliseconds(250)))) {
+            return Start::answers;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    const auto log = detail::readFile(logFile(), logBegin);
+    const bool taken = !process_.runs() && log.find("Address already in use") != std::string::npos;
+    return taken ? Start::portTaken : Start::failed;
+}
+
+inline std::vector<std::string> RedisServer::command() const
+{
+    std::vector<std::string> words{executable_};
+    auto extra = options_.arguments.begin();
+    if (extra != options_.arguments.end() && !extra->starts_with('-')) {
+        words.push_back(*extra++);
+    }
+    words.insert(words.end(), {"--bind", host(), "--port", std::to_string(port_), "--unixsocket", unixSocket()});
+    words.insert(words.end(), {"--dir", folder().string(), "--daemonize", "no", "--save", "", "--appendonly", "no"});
+    if (majorVersion_ >= 7) {
+        words.insert(words.end(), {"--enable-debug-command", "yes"}); // unknown to older servers, which allow it anyway
+    }
+    if (!options_.password.empty()) {
+        words.insert(words.end(), {"--requirepass", options_.password});
+    }
+    words.insert(words.end(), extra, options_.arguments.end());
+    return words;
+}
+
+inline void RedisServer::fail()
+{
+    const auto how = process_.pid() != 0
+                         ? "did not answer within " + std::to_string(options_.startTimeout.count()) + " ms"
+                         : "ended during its start (" + process_.ending() + ")";
+    kill();
+    throw std::runtime_error(executable_ + " " + how + "; the end of its log:\n" + detail::lastLines(log(), 20));
+}
+
+inline void RedisServer::freeze()
+{
+    if (!isRunning()) {
+        throw std::logic_error("RedisServer::freeze: the server is not running");
+    }
+    process_.signal(SIGSTOP);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (process_.state() != 'T') {
+        if (std::chrono::steady_clock::now() >= deadline) {
+            throw std::runtime_error("RedisServer::freeze: the server did not stop within 5 s");
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+}
+
+} // namespace redislock::testing

@@ -1,0 +1,168 @@
+// The only file that includes hiredis: its reader, with functions of our own that build Reply values under limits.
+#include "protocol/codec.hpp"
+
+#include <hiredis/hiredis.h>
+
+#include <new>
+#include <utility>
+
+namespace redislock::detail {
+
+namespace {
+
+/// The reply being read. hiredis keeps its address from one call to the next.
+struct Building {
+    Reply root;
+    std::size_t elements = 0;
+};
+
+// hiredis 1.x counts elements in size_t, 0.14 in int
+#if HIREDIS_MAJOR >= 1
+using ElementCount = std::size_t;
+#else
+using ElementCount = int;
+#endif
+
+Building& buildingOf(const redisReadTask* task)
+{
+    return *static_cast<Building*>(task->privdata);
+}
+
+/// Where the value of this task goes: the root, or its place in the enclosing array.
+Reply* placeOf(const redisReadTask* task)
+{
+    if (task->parent == nullptr) {
+        return &buildingOf(task).root;
+    }
+    auto& siblings = static_cast<Reply*>(task->parent->obj)->elements;
+    const auto index = static_cast<std::size_t>(task->idx);
+    return index < siblings.size() ? &siblings[index] : nullptr;
+}
+
+void* createText(const redisReadTask* task, char* text, size_t length)
+{
+    Reply* place = placeOf(task);
+    if (place == nullptr) {
+        return nullptr;
+    }
+    switch (task->type) {
+    case REDIS_REPLY_ERROR:
+        place->kind = Reply::Kind::error;
+        break;
+    case REDIS_REPLY_STATUS:
+        place->kind = Reply::Kind::status;
+        break;
+    case REDIS_REPLY_STRING:
+        place->kind = Reply::Kind::text;
+        break;
+    default:
+        return nullptr; // a type of RESP3: nobody asked for it
+    }
+    place->text.assign(text, length);
+    return place;
+}
+
+void* createArray(const redisReadTask* task, ElementCount count)
+{
+    Reply* place = placeOf(task);
+    auto& total = buildingOf(task).elements;
+    const auto wanted = static_cast<std::size_t>(count);
+    if (place == nullptr || wanted > ReplyReader::maxElements || total + wanted > ReplyReader::maxElements ||
+        task->type != REDIS_REPLY_ARRAY) {
+        return nullptr;
+    }
+    total += wanted;
+    place->kind = Reply::Kind::array;
+    place->elements.assign(wanted, Reply{});
+    return place;
+}
+
+void* createInteger(const redisReadTask* task, long long value)
+{
+    Reply* place = placeOf(task);
+    if (place != nullptr) {
+        place->kind = Reply::Kind::integer;
+        place->integer = value;
+    }
+    return place;
+}
+
+void* createNil(const redisReadTask* task)
+{
+    Reply* place = placeOf(task);
+    if (place != nullptr) {
+        place->kind = Reply::Kind::nil;
+    }
+    return place;
+}
+
+void freeNothing(void* /*reply*/) {} // values live in the root
+
+redisReplyObjectFunctions functions()
+{
+    redisReplyObjectFunctions f{};
+    f.createString = createText;
+    f.createArray = createArray;
+    f.createInteger = createInteger;
+    f.createNil = createNil;
+    f.freeObject = freeNothing;
+    return f; // doubles and booleans of RESP3 stay null: hiredis then makes no object, which next() refuses
+}
+
+redisReplyObjectFunctions replyFunctions = functions();
+
+} // namespace
+
+struct ReplyReader::Impl {
+    redisReader* reader = redisReaderCreateWithFunctions(&replyFunctions);
+    Building building;
+    std::size_t fed = 0; ///< bytes since the last complete reply
+    bool broken = false;
+
+    Impl()
+    {
+        if (reader == nullptr) {
+            throw std::bad_alloc();
+        }
+        reader->privdata = &building;
+    }
+    ~Impl() { redisReaderFree(reader); }
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+};
+
+ReplyReader::ReplyReader() : impl_(std::make_unique<Impl>()) {}
+
+ReplyReader::ReplyReader(ReplyReader&&) noexcept = default;
+ReplyReader& ReplyReader::operator=(ReplyReader&&) noexcept = default;
+ReplyReader::~ReplyReader() = default;
+
+void ReplyReader::feed(std::string_view bytes)
+{
+    impl_->fed += bytes.size();
+    if (redisReaderFeed(impl_->reader, bytes.data(), bytes.size()) != REDIS_OK) {
+        impl_->broken = true;
+    }
+}
+
+ReplyReader::Status ReplyReader::next(Reply& reply)
+{
+    if (impl_->broken) {
+        return Status::broken;
+    }
+    void* made = nullptr;
+    if (redisReaderGetReply(impl_->reader, &made) != REDIS_OK) {
+        impl_->broken = true;
+        return Status::broken;
+    }
+    if (made == nullptr) {
+        impl_->broken = impl_->fed > maxBytes;
+        return impl_->broken ? Status::broken : Status::needMore;
+    }
+    impl_->fed = impl_->reader->len - impl_->reader->pos;
+    impl_->building.elements = 0;
+    std::swap(reply, impl_->building.root); // keeps the capacity of both
+    return Status::complete;
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,38 @@
+/// @file
+/// Bytes from the server to replies.
+#pragma once
+
+#include "redislock/detail/protocol/reply.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+namespace redislock::detail {
+
+/// An incremental RESP2 decoder with limits: no bytes of a server make it allocate more than a fixed multiple of what it was
+/// fed, nor abort. After an error it must be thrown away with its connection. Not thread-safe.
+class ReplyReader {
+public:
+    static constexpr std::size_t maxElements = 1024;       ///< of one reply, all levels together
+    static constexpr std::size_t maxBytes = 1024UL * 1024; ///< of one reply
+
+    enum class Status { complete, needMore, broken };
+
+    ReplyReader();
+    ReplyReader(ReplyReader&&) noexcept;
+    ReplyReader& operator=(ReplyReader&&) noexcept;
+    ~ReplyReader();
+
+    /// Adds received bytes. Call next() until it needs more before the next feed().
+    void feed(std::string_view bytes);
+
+    /// Takes the next complete reply into @p reply.
+    Status next(Reply& reply);
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,407 @@
+// Acquiring: the calling thread drives an AcquireMachine.
+#include "runtime/engine.hpp"
+#include "runtime/process.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace redislock::detail {
+
+namespace {
+
+std::atomic<std::uint64_t> lastHolder{0};
+
+/// What a finished lock call means to the machine.
+AcquireMachine::Event eventOf(const Call& call, const Outcome& outcome, TimePoint now)
+{
+    using Kind = LockAnswer::Kind;
+    if (!outcome.replied) {
+        return Failed{now, outcome.fault};
+    }
+    const Reply& reply = call.reply;
+    if (reply.isError()) {
+        return Failed{now, classify(reply.text)};
+    }
+    if (reply.kind == Reply::Kind::nil) {
+        return Replied<LockAnswer>{now, call.sentAt, {Kind::granted}};
+    }
+    if (reply.kind != Reply::Kind::integer || reply.integer < -3) {
+        return Failed{now, {Failure::fatal, Errc::badReply}};
+    }
+    if (reply.integer == -3) {
+        return Replied<LockAnswer>{now, call.sentAt, {Kind::gone}};
+    }
+    if (reply.integer == -1) {
+        return Replied<LockAnswer>{now, call.sentAt, {Kind::busy}};
+    }
+    const std::chrono::milliseconds ttl(std::clamp<std::int64_t>(reply.integer, 0, maxLease.count()));
+    return Replied<LockAnswer>{now, call.sentAt, {Kind::busy, ttl}};
+}
+
+const LockAnswer* busyAnswer(const AcquireMachine::Event& event)
+{
+    const auto* replied = std::get_if<Replied<LockAnswer>>(&event);
+    return replied != nullptr && replied->answer.kind == LockAnswer::Kind::busy ? &replied->answer : nullptr;
+}
+
+} // namespace
+
+/// An acquire of an outermost hold under way: the waiter and its place in a queue.
+struct Engine::Attempt {
+    Attempt(Engine& e, NamedLock& n, std::shared_ptr<Hold> h, Wait wait, Lease l)
+        : engine(e), named(n), hold(std::move(h)), lease(l), waiter(*hold, e.leaseTime(l)),
+          queue(wait.isOneAttempt() ? n.oneShots : n.waiters), isOneAttempt(wait.isOneAttempt()),
+          deadline(saturatingAdd(waiter.joined, wait.span()))
+    {
+        hold->commandTaken = true;
+        queue.join(waiter);
+    }
+    Attempt(const Attempt&) = delete;
+    Attempt& operator=(const Attempt&) = delete;
+
+    /// Leaves, and hands on. Expects the engine's mutex.
+    ~Attempt()
+    {
+        hold->commandTaken = false;
+        queue.leave(waiter);
+        if (named.waiters.empty()) {
+            engine.unsubscribe(named);
+        } else if (BootClock::now() >= named.local.validUntil()) {
+            engine.wakeHead(named);
+        }
+    }
+
+    Engine& engine;
+    NamedLock& named;
+    std::shared_ptr<Hold> hold;
+    Lease lease;
+    Waiter waiter;
+    WaiterQueue<Waiter>& queue;
+    bool isOneAttempt;
+    TimePoint deadline;
+    std::uint64_t level = 0;
+};
+
+std::error_code Engine::acquire(NamedLock& named, Wait wait, Lease lease, EndedBy endedBy, Acquired& acquired)
+{
+    if (!lease.isValid()) {
+        return Errc::invalidArgument;
+    }
+    if (const auto refused = refusal()) {
+        return *refused;
+    }
+    start();
+    Lock lock(mutex_);
+    if (Hold* own = validHold(named)) {
+        return acquireNested(lock, *own, wait, lease, endedBy, acquired);
+    }
+    return acquireOutermost(lock, named, wait, lease, endedBy, acquired);
+}
+
+/// This thread's hold, if it is valid; one whose time is over is lost here if the watchdog did not come to it yet.
+Hold* Engine::validHold(NamedLock& named)
+{
+    Hold* own = named.local.of(currentThread());
+    if (own != nullptr && BootClock::now() >= own->validUntil()) {
+        lose(*own);
+        own = nullptr;
+    }
+    return own;
+}
+
+std::shared_ptr<Hold> Engine::takeHold(NamedLock& named)
+{
+    auto hold = named.spare ? std::move(named.spare) : std::make_shared<Hold>();
+    hold->id = HolderId{lastHolder.fetch_add(1, std::memory_order_relaxed) + 1};
+    hold->owner = currentThread();
+    hold->lock = named.shared_from_this();
+    hold->phase.store(Hold::Phase::acquiring, std::memory_order_relaxed);
+    return hold;
+}
+
+/// Keeps a hold that nobody uses any more for the next one of its name. @return what must be let go of after the mutex.
+std::shared_ptr<NamedLock> Engine::recycle(std::shared_ptr<Hold>&& hold) noexcept
+{
+    if (hold == nullptr || hold.use_count() != 1 || hold->command.pending) {
+        return nullptr;
+    }
+    auto named = std::move(hold->lock);
+    hold->levels.clear();
+    hold->stop = std::stop_source(std::nostopstate);
+    hold->atRiskTold = hold->heldTooLong = false;
+    hold->renewal = RenewMachine();
+    hold->grantedAt = TimePoint{};
+    named->spare = std::move(hold);
+    return named;
+}
+
+AcquireMachine::Settings Engine::settingsFor(Wait wait, Lease lease) const noexcept
+{
+    AcquireMachine::Settings settings;
+    settings.lease = leaseTime(lease);
+    settings.wait = wait;
+    settings.pollInterval = config_.pollInterval;
+    settings.commandTimeout = config_.commandTimeout;
+    settings.unreachableAfter = config_.unreachableAfter;
+    return settings;
+}
+
+std::error_code Engine::acquireOutermost(Lock& lock, NamedLock& named, Wait wait, Lease lease, EndedBy endedBy,
+                                         Acquired& acquired)
+{
+    auto hold = takeHold(named);
+    std::error_code error;
+    {
+        Attempt attempt(*this, named, hold, wait, lease);
+        attempt.level = hold->levels.add(lease, endedBy);
+        error = conclude(named, attempt, drive(lock, named, attempt), acquired);
+    }
+    std::shared_ptr<NamedLock> rest;
+    if (acquired.hold == nullptr) {
+        rest = recycle(std::move(hold));
+    }
+    lock.unlock(); // before `rest` and the hold are let go of
+    return error;
+}
+
+std::error_code Engine::conclude(NamedLock& named, Attempt& attempt, const AcquireResult& result, Acquired& acquired)
+{
+    using Kind = AcquireResult::Kind;
+    Hold& hold = *attempt.hold;
+    const auto waited = BootClock::now() - attempt.waiter.joined;
+    const auto attempts = result.attempts;
+    const bool granted = result.kind == Kind::granted && !closing_;
+    if (granted) {
+        named.silentSince.reset();
+        grant(hold, attempt.level, result);
+        acquired = {attempt.hold, attempt.level};
+        tellOf(hold, [=, missed = result.pushMissed](Observer& observer, const LockEvent& event) {
+            observer.acquired(event, waited, attempts);
+            if (missed) {
+                observer.pushMissed(event);
+            }
+        });
+        return {};
+    }
+    if (result.mayBeHeld || result.kind == Kind::granted) {
+        giveBack(hold, saturatingAdd(BootClock::now(), leaseTime(attempt.lease)));
+    }
+    if (result.kind == Kind::contended) {
+        tellOf(hold, [=](Observer& observer, const LockEvent& event) { observer.contended(event, waited, attempts); });
+        return {};
+    }
+    return result.kind == Kind::granted ? Errc::shutdown : result.error;
+}
+
+/// Waits for the turn, then drives the machine until it is done.
+AcquireResult Engine::drive(Lock& lock, NamedLock& named, Attempt& attempt)
+{
+    using Kind = AcquireResult::Kind;
+    Waiter& waiter = attempt.waiter;
+    const auto awaitOwnTurn = [&] {
+        return attempt.isOneAttempt ? Turn::mine : awaitTurn(lock, named, waiter, attempt.deadline);
+    };
+    if (const Turn turn = awaitOwnTurn(); turn != Turn::mine) {
+        return {.kind = turn == Turn::over ? Kind::contended : Kind::failed, .error = Errc::shutdown};
+    }
+    const TimePoint now = BootClock::now();
+    auto settings = settingsFor(attempt.deadline == TimePoint::max() ? waitForever : Wait(attempt.deadline - now),
+                                attempt.lease);
+    if (named.silentSince) {
+        settings.silentSince = std::max(*named.silentSince, waiter.joined);
+    }
+    AcquireMachine machine(settings);
+    AcquireMachine::Event event = Start{now};
+    for (;;) {
+        const auto action = machine.resume(event, random_);
+        if (const auto* done = std::get_if<Done<AcquireResult>>(&action)) {
+            if (done->result.kind == Kind::failed && done->result.error == Errc::unreachable) {
+                named.silentSince = machine.lastAnswer();
+            }
+            return done->result;
+        }
+        if (const auto* send = std::get_if<Send>(&action)) {
+            const Turn turn = awaitOwnTurn();
+            event = turn == Turn::mine ? ask(lock, named, waiter, send->until)
+                                       : AcquireMachine::Event(Cancelled{BootClock::now(), Errc::shutdown});
+            if (turn == Turn::over) {
+                auto over = std::get<Done<AcquireResult>>(machine.resume(event, random_)).result;
+                over.kind = Kind::contended;
+                return over;
+            }
+            continue;
+        }
+        if (const auto* subscription = std::get_if<Subscribe>(&action)) {
+            subscribe(named);
+            event = sleep(lock, waiter, subscription->until);
+            continue;
+        }
+        event = sleep(lock, waiter, std::get<SleepUntil>(action).until);
+    }
+}
+
+/// Waits until this waiter is the first and no hold of this client keeps it from asking.
+Engine::Turn Engine::awaitTurn(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint deadline)
+{
+    for (;;) {
+        if (waiter.ended) {
+            return Turn::ended;
+        }
+        const bool first = named.waiters.head() == &waiter;
+        const TimePoint heldUntil = named.local.validUntil();
+        const TimePoint now = BootClock::now();
+        if (waiter.submitted || (first && now >= heldUntil)) {
+            return Turn::mine;
+        }
+        if (now >= deadline) {
+            return Turn::over;
+        }
+        park(lock, waiter, first ? std::min(deadline, heldUntil) : deadline);
+    }
+}
+
+void Engine::park(Lock& lock, Waiter& waiter, TimePoint until)
+{
+    waiter.parked = true;
+    lock.unlock();
+    waiter.signal().waitUntil(until);
+    lock.lock();
+    waiter.parked = false;
+}
+
+/// Sends the acquire (unless somebody did already) and waits for its answer.
+AcquireMachine::Event Engine::ask(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint until)
+{
+    constexpr int triesBehindReleases = 3;
+    HoldCall& call = waiter.hold.command;
+    for (int tries = 1;; ++tries) {
+        if (!std::exchange(waiter.submitted, false)) {
+            call.prepare(HoldCall::Verb::lock, waiter.lease, 1, Call::Mode::awaited);
+            commands_->enqueue({waiter.hold.shared_from_this(), &call});
+        }
+        lock.unlock();
+        const Outcome outcome = commands_->await(call, until);
+        call.signal.clearDone();
+        lock.lock();
+        auto event = eventOf(call, outcome, BootClock::now());
+        const LockAnswer* busy = busyAnswer(event);
+        if (busy != nullptr && !busy->timeToLive) {
+            tellOf(waiter.hold, [](Observer& observer, const LockEvent& e) { observer.keyWithoutTtl(e); });
+        }
+        if (busy == nullptr || named.unansweredReleases == 0 || tries == triesBehindReleases) {
+            return event;
+        }
+        // refused perhaps only because of a hold of this client whose release is under way
+        awaitReleases(lock, named, waiter, until);
+        if (named.unansweredReleases > 0 || waiter.ended) {
+            return event;
+        }
+    }
+}
+
+void Engine::awaitReleases(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint until)
+{
+    ++named.releaseWatchers;
+    while (named.unansweredReleases > 0 && !waiter.submitted && !waiter.ended && BootClock::now() < until) {
+        park(lock, waiter, until);
+    }
+    --named.releaseWatchers;
+}
+
+/// Sleeps until notified or `until`.
+AcquireMachine::Event Engine::sleep(Lock& lock, Waiter& waiter, TimePoint until)
+{
+    for (;;) {
+        const TimePoint now = BootClock::now();
+        if (waiter.ended) {
+            return Cancelled{now, *waiter.ended};
+        }
+        if (waiter.submitted || std::exchange(waiter.notified, false)) {
+            return Notified{now};
+        }
+        if (now >= until) {
+            return TimerFired{now};
+        }
+        park(lock, waiter, until);
+    }
+}
+
+void Engine::grant(Hold& hold, std::uint64_t level, const AcquireResult& result)
+{
+    try {
+        hold.levels.granted(level, result.validUntil);
+        if (hold.phase.load(std::memory_order_relaxed) == Hold::Phase::acquiring) {
+            hold.grantedAt = BootClock::now();
+            hold.lock->local.add(hold.shared_from_this());
+        }
+        hold.phase.store(Hold::Phase::held, std::memory_order_release);
+        hold.updateDeadline();
+        background_->watchdog.watch(hold, result.sentAt);
+    } catch (...) { // out of memory: what cannot be watched must not be held
+        hold.phase.store(Hold::Phase::ended, std::memory_order_release);
+        background_->watchdog.forget(hold);
+        const auto removed = hold.lock->local.remove(hold);
+        giveBack(hold, result.validUntil);
+        throw;
+    }
+}
+
+/// Another level for the thread's own hold. It waits for nobody, and finds out if the hold is gone.
+std::error_code Engine::acquireNested(Lock& lock, Hold& own, Wait wait, Lease lease, EndedBy endedBy,
+                                      Acquired& acquired)
+{
+    const auto hold = own.shared_from_this();
+    const std::uint64_t level = hold->levels.add(lease, endedBy);
+    const auto call = takeCommand(*hold);
+    auto settings = settingsFor(wait, lease);
+    settings.holdDeadline = hold->validUntil();
+    AcquireMachine machine(settings);
+    AcquireMachine::Event event = Start{BootClock::now()};
+    AcquireResult result;
+    for (bool done = false; !done;) {
+        const auto action = machine.resume(event, random_);
+        if (const auto* end = std::get_if<Done<AcquireResult>>(&action)) {
+            result = end->result;
+            done = true;
+        } else if (const auto* send = std::get_if<Send>(&action)) {
+            call->prepare(HoldCall::Verb::lock, settings.lease, hold->levels.count(), Call::Mode::awaited);
+            commands_->enqueue(call);
+            lock.unlock();
+            const Outcome outcome = commands_->await(*call, send->until);
+            call->signal.clearDone();
+            lock.lock();
+            event = eventOf(*call, outcome, BootClock::now());
+        } else if (const auto* pause = std::get_if<SleepUntil>(&action)) {
+            lock.unlock();
+            call->signal.waitUntil(pause->until);
+            lock.lock();
+            event = TimerFired{BootClock::now()};
+        } else { // a nested acquire is never refused for another holder
+            event = Cancelled{BootClock::now(), Errc::badReply};
+        }
+    }
+    putBackCommand(*call);
+    if (hold->phase == Hold::Phase::held &&
+        (result.kind == AcquireResult::Kind::lost || BootClock::now() >= hold->validUntil())) {
+        hold->levels.remove(level);
+        lose(*hold);
+    }
+    if (hold->phase != Hold::Phase::held) {
+        if (endedBy == EndedBy::thread && hold->levels.remove(level)) {
+            hold->lock->local.settle(hold->owner); // the loss counted this level too
+        }
+        lock.unlock();
+        return closing_ ? Errc::shutdown : Errc::lost;
+    }
+    if (result.kind == AcquireResult::Kind::granted) {
+        grant(*hold, level, result);
+        acquired = {hold, level};
+    } else {
+        hold->levels.remove(level);
+        correctCount(*hold, result.mayBeHeld);
+    }
+    lock.unlock(); // before the hold is let go of
+    return result.kind == AcquireResult::Kind::failed ? std::error_code(result.error) : std::error_code();
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,393 @@
+#include "runtime/engine.hpp"
+
+#include "redislock/error.hpp"
+#include "runtime/process.hpp"
+
+#include <boost/asio/post.hpp>
+#include <boost/uuid/random_generator.hpp>
+#include <boost/uuid/uuid_io.hpp>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+namespace redislock::detail {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr std::chrono::milliseconds sweepPause{2};
+constexpr std::chrono::milliseconds heartbeat{2000};
+
+std::uint64_t seed()
+{
+    std::random_device device;
+    return (std::uint64_t{device()} << 32U) | device();
+}
+
+Handshake handshakeOf(const Config& config)
+{
+    return {config.username, config.password, config.database, config.clientName};
+}
+
+} // namespace
+
+Engine::Background::Background(Engine& engine)
+    : connector(io, engine.config_.endpoint, handshakeOf(engine.config_), engine.config_.connectTimeout),
+      renewals(io, connector, engine.renewalTimeout(), seed(), engine.reporter("renewals")),
+      subscriber(
+          io, connector, engine.config_.commandTimeout, heartbeat, seed(),
+          [&engine](const std::weak_ptr<NamedLock>& named, SubscriptionKind kind) {
+              engine.onChannel(named, kind == SubscriptionKind::refused);
+          },
+          engine.reporter("notifications")),
+      watchdog(io, engine)
+{
+}
+
+std::shared_ptr<Engine> Engine::make(Config config)
+{
+    config.validate();
+    return std::shared_ptr<Engine>(new Engine(std::move(config)));
+}
+
+Engine::Engine(Config config)
+    : config_(std::move(config)), id_(to_string(boost::uuids::random_generator()())), generation_(forkGeneration()),
+      random_(seed()), background_(std::make_unique<Background>(*this))
+{
+    BlockingConnection::Background hooks;
+    hooks.connect = [this](TimePoint notBefore) {
+        background_->connector.connect(notBefore, [this](Connected result) {
+            result.fault ? commands_->connectFailed(*result.fault) : commands_->connected(std::move(result.stream));
+        });
+    };
+    hooks.sweepSoon = [this] { post([this] { sweepSoon(); }); };
+    hooks.report = reporter("commands");
+    commands_ = std::make_unique<BlockingConnection>(std::move(hooks), config_.commandTimeout, seed());
+}
+
+Engine::~Engine()
+{
+    if (isForked()) {
+        // sockets, epoll and the thread belong to the parent: touching them here would disturb it
+        (void)background_.release();
+        (void)commands_.release();
+    }
+    if (thread_.joinable()) {
+        thread_.detach(); // it has ended, or ends here
+    }
+}
+
+bool Engine::isForked() const noexcept
+{
+    return forkGeneration() != generation_;
+}
+
+bool Engine::onOwnThread() const noexcept
+{
+    return ownThread_.load(std::memory_order_relaxed) == currentThread();
+}
+
+/// Why an operation that may have to wait cannot begin.
+std::optional<Errc> Engine::refusal() const noexcept
+{
+    if (isForked()) {
+        return Errc::forked;
+    }
+    if (closing_.load(std::memory_order_acquire)) {
+        return Errc::shutdown;
+    }
+    return onOwnThread() ? std::optional(Errc::wouldDeadlock) : std::nullopt;
+}
+
+void Engine::start()
+{
+    if (started_.load(std::memory_order_acquire)) {
+        return;
+    }
+    const std::lock_guard lock(threadMutex_);
+    if (started_.load(std::memory_order_relaxed) || closing_.load(std::memory_order_acquire)) {
+        return;
+    }
+    thread_ = std::thread([self = shared_from_this()] { self->run(); });
+    threadRunning_ = true;
+    started_.store(true, std::memory_order_release);
+}
+
+void Engine::run() noexcept
+{
+    ownThread_.store(currentThread(), std::memory_order_relaxed);
+    for (;;) {
+        try {
+            background_->io.run();
+            break;
+        } catch (...) { // out of memory somewhere: what was due is tried again by its timer
+            continue;
+        }
+    }
+    const std::lock_guard lock(threadMutex_);
+    threadRunning_ = false;
+    threadEnded_.notify_all();
+}
+
+void Engine::post(std::function<void()> what)
+{
+    asio::post(background_->io, std::move(what));
+}
+
+void Engine::after(TimePoint when, std::function<void()> what)
+{
+    post([this, when, what = std::move(what)] {
+        auto timer = std::make_shared<asio::steady_timer>(background_->io, when - BootClock::now());
+        timer->async_wait([timer, what](boost::system::error_code) { what(); });
+    });
+}
+
+/// The background thread reads the replies that nobody waits for, a little later: then there are more of them.
+void Engine::sweepSoon()
+{
+    background_->sweepTimer.expires_after(sweepPause);
+    background_->sweepTimer.async_wait([this](boost::system::error_code ec) {
+        if (!ec && commands_->sweep()) {
+            sweepSoon();
+        }
+    });
+}
+
+std::function<void(bool, Errc)> Engine::reporter(const char* purpose)
+{
+    if (!config_.observer) {
+        return [](bool, Errc) {};
+    }
+    return [this, purpose](bool up, Errc error) {
+        tell([purpose, up, error](Observer& observer) {
+            up ? observer.connected(purpose) : observer.disconnected(purpose, error);
+        });
+    };
+}
+
+void Engine::tell(std::function<void(Observer&)> what)
+{
+    if (config_.observer) {
+        post([this, what = std::move(what)] { what(*config_.observer); });
+    }
+}
+
+void Engine::tellOf(const Hold& hold, std::function<void(Observer&, const LockEvent&)> what)
+{
+    if (!config_.observer) {
+        return;
+    }
+    tell([what = std::move(what), name = hold.lock->name,
+          holder = id_ + ":" + std::to_string(static_cast<std::uint64_t>(hold.id))](Observer& observer) {
+        what(observer, LockEvent{name, holder});
+    });
+}
+
+std::chrono::milliseconds Engine::leaseTime(Lease lease) const noexcept
+{
+    return lease.isRenewed() ? config_.watchdogTimeout : lease.fixed();
+}
+
+/// Short enough that a renewal has several tries before the lease is over.
+std::chrono::milliseconds Engine::renewalTimeout() const noexcept
+{
+    return std::clamp<std::chrono::milliseconds>(config_.watchdogTimeout / 6, std::chrono::milliseconds(10),
+                                                 config_.commandTimeout);
+}
+
+std::shared_ptr<NamedLock> Engine::named(std::string name)
+{
+    auto fresh = std::make_shared<NamedLock>(shared_from_this(), std::move(name));
+    std::shared_ptr<NamedLock> known; // let go of after the mutex
+    const Lock lock(mutex_);
+    const auto found = names_.find(fresh->name);
+    if (found != names_.end()) {
+        known = found->second.lock();
+        if (known) {
+            return known;
+        }
+        names_.erase(found);
+    }
+    names_.emplace(fresh->name, fresh);
+    return fresh;
+}
+
+void Engine::forgetName(const NamedLock& named) noexcept
+{
+    if (isForked()) {
+        return;
+    }
+    const Lock lock(mutex_);
+    const auto found = names_.find(named.name);
+    if (found != names_.end() && found->first.data() == named.name.data()) {
+        names_.erase(found);
+    }
+}
+
+std::uint32_t Engine::holdCount(const NamedLock& named) noexcept
+{
+    if (isForked()) {
+        return 0;
+    }
+    const Lock lock(mutex_);
+    const Hold* hold = named.local.of(currentThread());
+    return hold != nullptr && BootClock::now() < hold->validUntil() ? hold->levels.count() : 0;
+}
+
+std::chrono::milliseconds Engine::validFor(const NamedLock& named) noexcept
+{
+    if (isForked()) {
+        return {};
+    }
+    const Lock lock(mutex_);
+    const Hold* hold = named.local.of(currentThread());
+    const auto left = hold == nullptr ? BootClock::duration{} : hold->validUntil() - BootClock::now();
+    return std::max(std::chrono::milliseconds{}, std::chrono::floor<std::chrono::milliseconds>(left));
+}
+
+std::stop_token Engine::stopToken(const NamedLock& named)
+{
+    std::shared_ptr<Hold> hold;
+    if (!isForked()) {
+        const Lock lock(mutex_);
+        Hold* own = named.local.of(currentThread());
+        hold = own == nullptr ? nullptr : own->shared_from_this();
+    }
+    return stopToken(hold.get());
+}
+
+std::stop_token Engine::stoppedToken()
+{
+    static const std::stop_token stopped = [] {
+        std::stop_source source;
+        source.request_stop();
+        return source.get_token();
+    }();
+    return stopped;
+}
+
+std::stop_token Engine::stopToken(Hold* hold)
+{
+    if (hold == nullptr || isForked()) {
+        return stoppedToken();
+    }
+    const Lock lock(mutex_);
+    if (hold->phase != Hold::Phase::held || BootClock::now() >= hold->validUntil()) {
+        return stoppedToken();
+    }
+    if (!hold->stop.stop_possible()) {
+        hold->stop = std::stop_source();
+    }
+    return hold->stop.get_token();
+}
+
+/// The final state of a hold that was not given up. Its stop callbacks run on the background thread.
+void Engine::lose(Hold& hold)
+{
+    hold.phase.store(Hold::Phase::lost, std::memory_order_release);
+    NamedLock& named = *hold.lock;
+    background_->watchdog.forget(hold);
+    named.local.owe(hold.owner, hold.levels.countOfThread());
+    if (hold.levels.countOfThread() > 0 && !closing_) {
+        lostNames_.push_back(hold.lock); // a late unlock() must still find the debt
+    }
+    auto shared = named.local.remove(hold);
+    std::shared_ptr<NamedLock> forgotten;
+    if (lostNames_.size() > maxLostNames) {
+        forgotten = std::move(lostNames_.front());
+        lostNames_.pop_front();
+    }
+    wakeHead(named);
+    tellOf(hold, [](Observer& observer, const LockEvent& event) { observer.lost(event); });
+    post([shared = std::move(shared), forgotten = std::move(forgotten)]() mutable {
+        if (shared) {
+            shared->stop.request_stop();
+        }
+    });
+}
+
+/// Everything local ends: waiters are told, holds are lost. @return false when that was done before.
+bool Engine::closeLocalState(std::vector<std::shared_ptr<NamedLock>>& names)
+{
+    const Lock lock(mutex_);
+    if (closing_.exchange(true)) {
+        return false;
+    }
+    for (const auto& [name, weak] : names_) {
+        if (auto named = weak.lock()) {
+            names.push_back(std::move(named));
+        }
+    }
+    for (const auto& named : names) {
+        for (const auto& hold : std::vector(named->local.holds())) {
+            lose(*hold);
+        }
+        const auto end = [](Waiter& waiter) {
+            waiter.ended = Errc::shutdown;
+            waiter.signal().notify(Signal::look);
+        };
+        named->waiters.forEach(end);
+        named->oneShots.forEach(end);
+    }
+    for (auto& named : lostNames_) {
+        names.push_back(std::move(named));
+    }
+    lostNames_.clear();
+    return true;
+}
+
+bool Engine::shutdown(std::chrono::milliseconds timeout) noexcept
+{
+    if (isForked()) {
+        return true;
+    }
+    const TimePoint until = saturatingAdd(BootClock::now(), timeout);
+    std::vector<std::shared_ptr<NamedLock>> names; // let go of at the end
+    if (!closeLocalState(names)) {
+        return true;
+    }
+    bool answered = true;
+    {
+        Lock lock(mutex_);
+        while (releasesUnderWay_ > 0 && !onOwnThread() && BootClock::now() < until) {
+            changed_.wait_for(lock, until - BootClock::now());
+        }
+        answered = releasesUnderWay_ == 0;
+    }
+    commands_->shutdown(Errc::shutdown);
+    endThread(until);
+    return answered;
+}
+
+/// Lets the background thread run out of work. It is waited for a little; a look-up that hangs must not hang the caller.
+void Engine::endThread(TimePoint until) noexcept
+{
+    post([this] {
+        background_->watchdog.close();
+        background_->connector.close();
+        background_->renewals.close();
+        background_->subscriber.close();
+        background_->sweepTimer.cancel();
+        background_->work.reset();
+    });
+    std::unique_lock lock(threadMutex_);
+    if (!thread_.joinable()) {
+        return;
+    }
+    if (onOwnThread()) {
+        thread_.detach();
+        return;
+    }
+    const TimePoint end = std::max(until, BootClock::now() + std::chrono::milliseconds(100));
+    while (threadRunning_ && BootClock::now() < end) {
+        threadEnded_.wait_for(lock, end - BootClock::now());
+    }
+    auto thread = std::move(thread_);
+    const bool ended = !threadRunning_;
+    lock.unlock();
+    ended ? thread.join() : thread.detach();
+}
+
+} // namespace redislock::detail

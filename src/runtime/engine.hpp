@@ -1,0 +1,201 @@
+/// @file
+/// The state that a client, its locks and its guards share.
+#pragma once
+
+#include "redislock/config.hpp"
+#include "redislock/detail/logic/acquire_machine.hpp"
+#include "redislock/detail/logic/query_machine.hpp"
+#include "redislock/random.hpp"
+#include "redislock/unlocked.hpp"
+#include "runtime/hold.hpp"
+#include "runtime/watchdog.hpp"
+#include "transport/blocking_connection.hpp"
+#include "transport/call_connection.hpp"
+#include "transport/connector.hpp"
+#include "transport/subscriber.hpp"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace redislock::detail {
+
+/// A level that was acquired: what a guard, or the thread, later ends.
+struct Acquired {
+    std::shared_ptr<Hold> hold; ///< null: not acquired
+    std::uint64_t level = 0;
+};
+
+/// The runtime of one client: drives the machines of the logic over the connections. Blocking operations run on the calling
+/// thread; renewals, deadlines, the subscriber and callbacks on the background thread, which starts with the first operation.
+///
+/// One mutex guards all local state. It is never held over I/O or callbacks; the blocking connection's mutex may be taken under
+/// it, never the other way round.
+class Engine : public std::enable_shared_from_this<Engine> {
+public:
+    using Lock = std::unique_lock<std::mutex>;
+
+    static std::shared_ptr<Engine> make(Config config);
+    ~Engine();
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
+
+    std::shared_ptr<NamedLock> named(std::string name);
+    void forgetName(const NamedLock& lock) noexcept;
+
+    // acquire.cpp
+    std::error_code acquire(NamedLock& lock, Wait wait, Lease lease, EndedBy endedBy, Acquired& acquired);
+
+    // release.cpp
+    Unlocked unlock(NamedLock& lock, std::error_code& ec);
+    Unlocked release(const Acquired& acquired);
+    void releaseUnawaited(const Acquired& acquired) noexcept;
+    void callFinished(HoldCall& call) noexcept;
+
+    // query.cpp
+    bool forceUnlock(NamedLock& lock, std::error_code& ec);
+    std::optional<std::chrono::milliseconds> timeToLive(NamedLock& lock, std::error_code& ec);
+    void connect(std::error_code& ec);
+
+    // local answers
+    std::uint32_t holdCount(const NamedLock& lock) noexcept;
+    std::chrono::milliseconds validFor(const NamedLock& lock) noexcept;
+    std::stop_token stopToken(const NamedLock& lock);
+    std::stop_token stopToken(Hold* hold);
+    /// A token that is stopped already.
+    static std::stop_token stoppedToken();
+    [[nodiscard]] bool isForked() const noexcept;
+
+    bool shutdown(std::chrono::milliseconds timeout) noexcept;
+
+    [[nodiscard]] const Config& config() const noexcept { return config_; }
+    [[nodiscard]] const std::string& id() const noexcept { return id_; }
+
+    // for the watchdog
+    [[nodiscard]] std::mutex& mutex() noexcept { return mutex_; }
+    [[nodiscard]] Random& random() noexcept { return random_; }
+    [[nodiscard]] CallConnection& renewals() noexcept { return background_->renewals; }
+    [[nodiscard]] std::chrono::milliseconds leaseTime(Lease lease) const noexcept;
+    [[nodiscard]] std::chrono::milliseconds renewalTimeout() const noexcept;
+    /// A held hold is over: its final state. Expects the mutex.
+    void lose(Hold& hold);
+    /// Sends a release of a hold that is not, or no longer, held. Expects the mutex.
+    void giveBack(Hold& hold, TimePoint until);
+    /// Calls the observer on the background thread, if there is one.
+    void tell(std::function<void(Observer&)> what);
+    void tellOf(const Hold& hold, std::function<void(Observer&, const LockEvent&)> what);
+
+private:
+    static constexpr std::size_t maxLostNames = 1024;
+    using SubscriptionKind = Subscriber<std::weak_ptr<NamedLock>>::Kind;
+
+    struct Background {
+        explicit Background(Engine& engine);
+
+        boost::asio::io_context io{1};
+        boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{io.get_executor()};
+        Connector connector;
+        CallConnection renewals;
+        Subscriber<std::weak_ptr<NamedLock>> subscriber;
+        boost::asio::steady_timer sweepTimer{io};
+        Watchdog watchdog;
+    };
+    enum class Turn { mine, over, ended };
+    struct Attempt; ///< an acquire under way
+
+    explicit Engine(Config config);
+
+    // engine.cpp
+    std::optional<Errc> refusal() const noexcept;
+    [[nodiscard]] bool onOwnThread() const noexcept;
+    void start();
+    void run() noexcept;
+    void post(std::function<void()> what);
+    void after(TimePoint when, std::function<void()> what);
+    void sweepSoon();
+    std::function<void(bool, Errc)> reporter(const char* purpose);
+    bool closeLocalState(std::vector<std::shared_ptr<NamedLock>>& names);
+    void endThread(TimePoint until) noexcept;
+
+    // query.cpp
+    std::error_code query(const std::shared_ptr<Call>& call, QueryMachine& machine);
+
+    // acquire.cpp
+    std::error_code acquireOutermost(Lock& lock, NamedLock& named, Wait wait, Lease lease, EndedBy endedBy,
+                                     Acquired& acquired);
+    std::error_code acquireNested(Lock& lock, Hold& hold, Wait wait, Lease lease, EndedBy endedBy, Acquired& acquired);
+    std::error_code conclude(NamedLock& named, Attempt& attempt, const AcquireResult& result, Acquired& acquired);
+    AcquireResult drive(Lock& lock, NamedLock& named, Attempt& attempt);
+    AcquireMachine::Event ask(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint until);
+    AcquireMachine::Event sleep(Lock& lock, Waiter& waiter, TimePoint until);
+    Turn awaitTurn(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint deadline);
+    void awaitReleases(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint until);
+    void park(Lock& lock, Waiter& waiter, TimePoint until);
+    std::shared_ptr<Hold> takeHold(NamedLock& named);
+    std::shared_ptr<NamedLock> recycle(std::shared_ptr<Hold>&& hold) noexcept;
+    void grant(Hold& hold, std::uint64_t level, const AcquireResult& result);
+    Hold* validHold(NamedLock& named);
+    AcquireMachine::Settings settingsFor(Wait wait, Lease lease) const noexcept;
+
+    // wake.cpp
+    void subscribe(NamedLock& named);
+    void unsubscribe(NamedLock& named) noexcept;
+    void onChannel(const std::weak_ptr<NamedLock>& named, bool refused);
+    std::shared_ptr<HoldCall> handOn(NamedLock& named) noexcept;
+    void wakeHead(NamedLock& named) noexcept;
+
+    // release.cpp
+    Unlocked endLevel(Lock& lock, Hold& hold, std::uint64_t level);
+    Unlocked endNested(Lock& lock, Hold& hold);
+    Unlocked endOutermost(Lock& lock, Hold& hold);
+    Unlocked driveRelease(Lock& lock, HoldCall& call, ReleaseMachine& machine, std::shared_ptr<HoldCall> behind);
+    bool endUnawaited(Hold& hold, std::uint64_t level);
+    void startRelease(Hold& hold, TimePoint validUntil, std::shared_ptr<HoldCall> behind);
+    void step(HoldCall& call, const ReleaseMachine::Event& event, std::shared_ptr<HoldCall> behind);
+    void nestedAnswered(HoldCall& call);
+    void correctCount(Hold& hold, bool unknown);
+    void giveUp(Hold& hold);
+    void releaseAnswered(Hold& hold, Unlocked how);
+    [[nodiscard]] ReleaseMachine::Settings releaseSettings(TimePoint validUntil) const noexcept;
+    std::shared_ptr<HoldCall> takeCommand(Hold& hold);
+    void putBackCommand(const HoldCall& call) noexcept;
+
+    const Config config_;
+    const std::string id_;
+    const std::uint32_t generation_;
+    std::atomic<bool> closing_{false};
+    std::atomic<std::uint64_t> ownThread_{0};
+
+    std::mutex mutex_;
+    std::condition_variable changed_; ///< for shutdown
+    Random random_;
+    std::unordered_map<std::string_view, std::weak_ptr<NamedLock>> names_;
+    std::deque<std::shared_ptr<NamedLock>> lostNames_; ///< kept for late unlock() calls
+    std::size_t releasesUnderWay_ = 0;
+
+    std::unique_ptr<Background> background_;
+    std::unique_ptr<BlockingConnection> commands_;
+
+    std::mutex threadMutex_;
+    std::condition_variable threadEnded_;
+    std::thread thread_;
+    std::atomic<bool> started_{false};
+    bool threadRunning_ = false;
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,147 @@
+/// @file
+/// What a client knows of its locks: names, holds, waiters. Everything here is guarded by the engine's mutex, except where
+/// it says otherwise.
+#pragma once
+
+#include "redislock/clock.hpp"
+#include "redislock/detail/logic/due_heap.hpp"
+#include "redislock/detail/logic/hold_levels.hpp"
+#include "redislock/detail/logic/local_lock.hpp"
+#include "redislock/detail/logic/release_machine.hpp"
+#include "redislock/detail/logic/renew_machine.hpp"
+#include "redislock/detail/logic/waiter_queue.hpp"
+#include "redislock/identity.hpp"
+#include "transport/call.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+namespace redislock::detail {
+
+class Engine;
+struct Hold;
+struct NamedLock;
+
+/// A request about a hold: acquire, release or renew. Its bytes are made from the hold each time it is sent.
+class HoldCall final : public Call, public std::enable_shared_from_this<HoldCall> {
+public:
+    enum class Verb : std::uint8_t { lock, unlock, renew };
+
+    explicit HoldCall(Hold& hold) noexcept : hold_(hold) {}
+
+    /// Sets what is to be sent next.
+    void prepare(Verb verb, std::chrono::milliseconds lease, std::uint32_t count, Mode how) noexcept
+    {
+        verb_ = verb;
+        leaseMs_ = lease.count();
+        count_ = count;
+        mode = how;
+    }
+
+    void encode(std::string& out, Form by) const override;
+    void finished() noexcept override;
+
+    [[nodiscard]] Hold& hold() const noexcept { return hold_; }
+    [[nodiscard]] Verb verb() const noexcept { return verb_; }
+    [[nodiscard]] std::chrono::milliseconds lease() const noexcept { return std::chrono::milliseconds(leaseMs_); }
+    [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
+
+private:
+    Hold& hold_;
+    std::int64_t leaseMs_ = 0;
+    std::uint32_t count_ = 0;
+    Verb verb_ = Verb::lock;
+};
+
+/// An outermost hold with its nested levels, from before its acquire is sent until its last reply was read.
+struct Hold : std::enable_shared_from_this<Hold> {
+    enum class Phase : std::uint8_t {
+        acquiring, ///< not granted yet, or not at all
+        held,      ///< granted; valid until its deadline
+        ended,     ///< given up; the release may be under way
+        lost,      ///< over without having been given up; final
+    };
+
+    /// Until when it is valid. Any thread, no lock.
+    [[nodiscard]] TimePoint validUntil() const noexcept
+    {
+        return phase.load(std::memory_order_acquire) == Phase::held
+                   ? TimePoint(TimePoint::duration(deadline.load(std::memory_order_acquire)))
+                   : TimePoint{};
+    }
+
+    /// Sets the deadline from the levels.
+    void updateDeadline() noexcept
+    {
+        deadline.store(levels.validUntil().time_since_epoch().count(), std::memory_order_release);
+    }
+
+    std::shared_ptr<NamedLock> lock;
+    HolderId id{};
+    std::uint64_t owner = 0; ///< currentThread() of who took it
+    std::atomic<Phase> phase{Phase::acquiring};
+    std::atomic<TimePoint::rep> deadline{0};
+    HoldLevels levels;
+    TimePoint grantedAt{};
+    std::stop_source stop{std::nostopstate}; ///< made when first asked for
+
+    RenewMachine renewal;
+    DueSlot renewalSlot;
+    DueSlot deadlineSlot;
+    bool atRiskTold = false;
+    bool heldTooLong = false;
+
+    HoldCall command{*this}; ///< of the operation that has it; `commandTaken`
+    bool commandTaken = false;
+    ReleaseMachine release; ///< of an unawaited release
+};
+
+/// A shared reference to a call, which is a part of its hold or stands alone.
+inline std::shared_ptr<HoldCall> shareCall(HoldCall& call)
+{
+    Hold& hold = call.hold();
+    return &call == &hold.command ? std::shared_ptr<HoldCall>(hold.shared_from_this(), &call) : call.shared_from_this();
+}
+
+/// A thread that waits for a lock. Lives on its stack.
+struct Waiter : WaiterLink<Waiter> {
+    Waiter(Hold& h, std::chrono::milliseconds l) noexcept : hold(h), lease(l) {}
+
+    [[nodiscard]] Signal& signal() noexcept { return hold.command.signal; }
+
+    Hold& hold;
+    std::chrono::milliseconds lease;
+    TimePoint joined = BootClock::now();
+    bool parked = false;    ///< asleep outside any call
+    bool submitted = false; ///< somebody else queued its acquire: it goes on as if it had itself
+    bool notified = false;
+    std::optional<Errc> ended; ///< told to end
+};
+
+/// Everything about one name. Lives as long as a lock object, guard, hold or waiter uses it.
+struct NamedLock : std::enable_shared_from_this<NamedLock> {
+    NamedLock(std::shared_ptr<Engine> e, std::string n);
+    NamedLock(const NamedLock&) = delete;
+    NamedLock& operator=(const NamedLock&) = delete;
+    ~NamedLock();
+
+    const std::shared_ptr<Engine> engine;
+    const std::string name;
+    const std::string channel; ///< on which Redis tells that it is free
+
+    LocalLock<Hold> local;
+    WaiterQueue<Waiter> waiters;  ///< the head asks Redis
+    WaiterQueue<Waiter> oneShots; ///< tryLock() without wait: each asks once, in no order
+    std::uint32_t unansweredReleases = 0;
+    std::uint32_t releaseWatchers = 0; ///< waiters that sleep until a release is answered
+    bool subscribed = false;
+    std::optional<TimePoint> silentSince; ///< a waiter ended because no server answered since then
+    std::shared_ptr<Hold> spare;          ///< for the next hold, so that it need not be allocated
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,119 @@
+#include "redislock/lock_guard.hpp"
+
+#include "redislock/detail/protocol/printable.hpp"
+#include "runtime/engine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace redislock {
+
+namespace {
+
+void throwIf(const std::error_code& ec, const char* verb, const std::string& name)
+{
+    if (ec) {
+        throw LockError(ec, std::string(verb) + " \"" + detail::printable(name) + "\"");
+    }
+}
+
+} // namespace
+
+LockGuard::LockGuard(const RedisLock& lock) : LockGuard(lock, waitForever, keepRenewing) {}
+
+LockGuard::LockGuard(const RedisLock& lock, std::error_code& ec) : LockGuard(lock, waitForever, keepRenewing, ec) {}
+
+LockGuard::LockGuard(const RedisLock& lock, Lease lease) : LockGuard(lock, waitForever, lease) {}
+
+LockGuard::LockGuard(const RedisLock& lock, Lease lease, std::error_code& ec)
+    : LockGuard(lock, waitForever, lease, ec)
+{
+}
+
+LockGuard::LockGuard(const RedisLock& lock, Wait wait, Lease lease)
+{
+    std::error_code ec;
+    acquire(lock, wait, lease, ec);
+    throwIf(ec, "lock", lock.name());
+}
+
+LockGuard::LockGuard(const RedisLock& lock, Wait wait, Lease lease, std::error_code& ec)
+{
+    acquire(lock, wait, lease, ec);
+}
+
+void LockGuard::acquire(const RedisLock& lock, Wait wait, Lease lease, std::error_code& ec)
+{
+    detail::Acquired acquired;
+    detail::NamedLock& named = *lock.state_;
+    ec = named.engine->acquire(named, wait, lease, detail::EndedBy::guard, acquired);
+    hold_ = std::move(acquired.hold);
+    level_ = acquired.level;
+}
+
+LockGuard::LockGuard(LockGuard&& other) noexcept
+    : hold_(std::move(other.hold_)), level_(std::exchange(other.level_, 0))
+{
+}
+
+LockGuard& LockGuard::operator=(LockGuard&& other) noexcept
+{
+    if (this != &other) {
+        end();
+        hold_ = std::move(other.hold_);
+        level_ = std::exchange(other.level_, 0);
+    }
+    return *this;
+}
+
+LockGuard::~LockGuard()
+{
+    end();
+}
+
+void LockGuard::end() noexcept
+{
+    if (const auto hold = std::move(hold_)) {
+        hold->lock->engine->releaseUnawaited({hold, level_});
+    }
+}
+
+LockGuard::operator bool() const noexcept
+{
+    return hold_ && BootClock::now() < hold_->validUntil() && !hold_->lock->engine->isForked();
+}
+
+Unlocked LockGuard::release()
+{
+    std::error_code ec;
+    const Unlocked how = release(ec);
+    throwIf(ec, "release", "");
+    return how;
+}
+
+Unlocked LockGuard::release(std::error_code& ec)
+{
+    ec.clear();
+    const auto hold = std::move(hold_);
+    if (!hold) {
+        ec = Errc::notHeld;
+        return Unlocked::alreadyLost;
+    }
+    return hold->lock->engine->release({hold, level_});
+}
+
+std::stop_token LockGuard::stopToken() const noexcept
+{
+    return hold_ ? hold_->lock->engine->stopToken(hold_.get()) : detail::Engine::stoppedToken();
+}
+
+std::chrono::milliseconds LockGuard::validFor() const noexcept
+{
+    if (!*this) {
+        return {};
+    }
+    const auto left = std::chrono::floor<std::chrono::milliseconds>(hold_->validUntil() - BootClock::now());
+    return std::max(std::chrono::milliseconds{}, left);
+}
+
+} // namespace redislock

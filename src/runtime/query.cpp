@@ -1,0 +1,124 @@
+// Questions to Redis that are about no hold of ours.
+#include "redislock/detail/protocol/command.hpp"
+#include "redislock/detail/protocol/script.hpp"
+#include "runtime/engine.hpp"
+
+#include <utility>
+
+namespace redislock::detail {
+
+namespace {
+
+/// A script that is given a lock's name, and its channel if it publishes.
+class NameCall final : public Call {
+public:
+    enum class Channel { without, with };
+
+    NameCall(const Script& script, std::shared_ptr<const NamedLock> named, Channel channel)
+        : script_(script), named_(std::move(named)), channel_(channel)
+    {
+    }
+
+    void encode(std::string& out, Form by) const override
+    {
+        appendHeader(out, '*', channel_ == Channel::with ? 5 : 4);
+        appendArgument(out, by == Form::bySha ? std::string_view("EVALSHA") : std::string_view("EVAL"));
+        appendArgument(out, by == Form::bySha ? script_.sha1 : script_.text);
+        appendArgument(out, std::string_view("1"));
+        appendArgument(out, std::string_view(named_->name));
+        if (channel_ == Channel::with) {
+            appendArgument(out, std::string_view(named_->channel));
+        }
+    }
+
+private:
+    const Script& script_;
+    std::shared_ptr<const NamedLock> named_;
+    Channel channel_;
+};
+
+class PingCall final : public Call {
+public:
+    void encode(std::string& out, Form /*by*/) const override { appendCommand(out, {"PING"}); }
+};
+
+} // namespace
+
+/// Drives a question to its end; its reply is then in the call.
+std::error_code Engine::query(const std::shared_ptr<Call>& call, QueryMachine& machine)
+{
+    if (const auto refused = refusal()) {
+        return *refused;
+    }
+    start();
+    QueryMachine::Event event = Start{BootClock::now()};
+    Random random(static_cast<std::uint64_t>(BootClock::now().time_since_epoch().count()));
+    for (;;) {
+        const auto action = machine.resume(event, random);
+        if (const auto* done = std::get_if<Done<std::optional<Errc>>>(&action)) {
+            return done->result ? std::error_code(*done->result) : std::error_code();
+        }
+        if (const auto* pause = std::get_if<SleepUntil>(&action)) {
+            call->signal.waitUntil(pause->until);
+            event = TimerFired{BootClock::now()};
+            continue;
+        }
+        commands_->enqueue(call);
+        const Outcome outcome = commands_->await(*call, std::get<Send>(action).until);
+        call->signal.clearDone();
+        const TimePoint now = BootClock::now();
+        if (!outcome.replied) {
+            event = Failed{now, outcome.fault};
+        } else if (call->reply.isError()) {
+            event = Failed{now, classify(call->reply.text)};
+        } else {
+            event = Replied<Answered>{now, call->sentAt, {}};
+        }
+    }
+}
+
+bool Engine::forceUnlock(NamedLock& named, std::error_code& ec)
+{
+    QueryMachine machine(config_.unreachableAfter);
+    const auto call =
+        std::make_shared<NameCall>(scripts::redisLockForceUnlock, named.shared_from_this(), NameCall::Channel::with);
+    ec = query(call, machine);
+    if (!ec && (call->reply.kind != Reply::Kind::integer || call->reply.integer < 0 || call->reply.integer > 1)) {
+        ec = Errc::badReply;
+    }
+    // a first try whose reply was lost may have freed it
+    return !ec && (call->reply.integer == 1 || machine.repeated());
+}
+
+std::optional<std::chrono::milliseconds> Engine::timeToLive(NamedLock& named, std::error_code& ec)
+{
+    QueryMachine machine(config_.unreachableAfter);
+    const auto call =
+        std::make_shared<NameCall>(scripts::redisLockPttl, named.shared_from_this(), NameCall::Channel::without);
+    ec = query(call, machine);
+    if (!ec && (call->reply.kind != Reply::Kind::integer || call->reply.integer < -2)) {
+        ec = Errc::badReply;
+    }
+    if (ec || call->reply.integer == -2) {
+        return std::nullopt;
+    }
+    return call->reply.integer == -1 ? std::chrono::milliseconds::max()
+                                     : std::chrono::milliseconds(call->reply.integer);
+}
+
+void Engine::connect(std::error_code& ec)
+{
+    if (const auto refused = refusal()) {
+        ec = *refused;
+        return;
+    }
+    start();
+    const auto call = std::make_shared<PingCall>();
+    commands_->enqueue(call);
+    const TimePoint until = BootClock::now() + config_.connectTimeout + std::chrono::milliseconds(100);
+    const Outcome outcome = commands_->await(*call, until);
+    // a user who may not PING is connected all the same
+    ec = outcome.replied ? std::error_code() : std::error_code(outcome.fault.error);
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,357 @@
+// Releasing: by the calling thread, which waits for the answer, or unawaited, by whoever reads the reply.
+#include "runtime/engine.hpp"
+#include "runtime/process.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace redislock::detail {
+
+namespace {
+
+ReleaseMachine::Event eventOf(const Call& call, const Outcome& outcome, TimePoint now)
+{
+    using Kind = UnlockAnswer::Kind;
+    if (!outcome.replied) {
+        return Failed{now, outcome.fault};
+    }
+    const Reply& reply = call.reply;
+    if (reply.isError()) {
+        return Failed{now, classify(reply.text)};
+    }
+    if (reply.kind == Reply::Kind::nil) {
+        return Replied<UnlockAnswer>{now, call.sentAt, {Kind::absent}};
+    }
+    if (reply.kind != Reply::Kind::integer || reply.integer < 0) {
+        return Failed{now, {Failure::fatal, Errc::badReply}};
+    }
+    return Replied<UnlockAnswer>{now, call.sentAt, {reply.integer == 0 ? Kind::stillHeld : Kind::freed}};
+}
+
+} // namespace
+
+Unlocked Engine::unlock(NamedLock& named, std::error_code& ec)
+{
+    ec.clear();
+    if (isForked()) {
+        return Unlocked::alreadyLost;
+    }
+    std::shared_ptr<NamedLock> rest; // these two are let go of after the mutex
+    std::shared_ptr<Hold> hold;
+    Lock lock(mutex_);
+    if (Hold* own = validHold(named)) {
+        hold = own->shared_from_this();
+        if (const auto level = hold->levels.innermostOfThread(); level != 0) {
+            const Unlocked how = endLevel(lock, *hold, level);
+            if (lock.owns_lock()) {
+                rest = recycle(std::move(hold));
+            }
+            return how;
+        }
+    }
+    if (!named.local.settle(currentThread())) {
+        ec = Errc::notHeld;
+    }
+    return Unlocked::alreadyLost;
+}
+
+Unlocked Engine::release(const Acquired& acquired)
+{
+    if (isForked()) {
+        return Unlocked::alreadyLost;
+    }
+    Lock lock(mutex_);
+    Hold& hold = *acquired.hold;
+    if (hold.phase == Hold::Phase::held && BootClock::now() >= hold.validUntil()) {
+        lose(hold);
+    }
+    return hold.phase == Hold::Phase::held ? endLevel(lock, hold, acquired.level) : Unlocked::alreadyLost;
+}
+
+void Engine::releaseUnawaited(const Acquired& acquired) noexcept
+{
+    if (isForked()) {
+        return;
+    }
+    try {
+        Lock lock(mutex_);
+        Hold& hold = *acquired.hold;
+        if (hold.phase != Hold::Phase::held) {
+            return;
+        }
+        if (BootClock::now() >= hold.validUntil()) {
+            return lose(hold);
+        }
+        endUnawaited(hold, acquired.level);
+        lock.unlock();
+        commands_->flush();
+    } catch (...) { // out of memory: the hold is no longer renewed and ends with its lease
+        return;
+    }
+}
+
+/// Ends a level of a valid hold and waits for the answer.
+Unlocked Engine::endLevel(Lock& lock, Hold& hold, std::uint64_t level)
+{
+    if (onOwnThread()) {
+        const bool nested = endUnawaited(hold, level);
+        lock.unlock();
+        commands_->flush();
+        return nested ? Unlocked::stillHeld : Unlocked::unconfirmed;
+    }
+    hold.levels.remove(level);
+    if (hold.levels.count() > 0 && BootClock::now() < hold.levels.validUntil()) {
+        return endNested(lock, hold);
+    }
+    return endOutermost(lock, hold);
+}
+
+/// Moves the hold in Redis to the levels that are left.
+Unlocked Engine::endNested(Lock& lock, Hold& hold)
+{
+    const TimePoint validUntil = hold.validUntil();
+    const TimePoint now = BootClock::now();
+    hold.updateDeadline();
+    background_->watchdog.watch(hold, now);
+    const auto call = takeCommand(hold);
+    const auto lease = hold.levels.leaseToLeave(now, config_.watchdogTimeout);
+    call->prepare(HoldCall::Verb::unlock, lease, hold.levels.count(), Call::Mode::awaited);
+    auto settings = releaseSettings(validUntil);
+    settings.level = ReleaseMachine::Settings::Level::nested;
+    ReleaseMachine machine(settings);
+    const Unlocked how = driveRelease(lock, *call, machine, nullptr);
+    putBackCommand(*call);
+    if (how == Unlocked::alreadyLost && hold.phase == Hold::Phase::held) {
+        lose(hold);
+    }
+    if (how == Unlocked::stillHeld && hold.phase == Hold::Phase::held && hold.levels.isRenewed()) {
+        hold.levels.renewed(deadlineOf(call->sentAt, config_.watchdogTimeout));
+        hold.updateDeadline();
+        background_->watchdog.watch(hold, call->sentAt);
+    }
+    return how;
+}
+
+/// Frees the lock. From here on it does not count as held.
+Unlocked Engine::endOutermost(Lock& lock, Hold& hold)
+{
+    const TimePoint validUntil = hold.validUntil();
+    giveUp(hold);
+    const auto call = takeCommand(hold);
+    call->prepare(HoldCall::Verb::unlock, std::chrono::milliseconds(1), 0, Call::Mode::awaited);
+    ReleaseMachine machine(releaseSettings(validUntil));
+    auto next = handOn(*hold.lock);
+    const Unlocked how = driveRelease(lock, *call, machine, std::move(next));
+    putBackCommand(*call);
+    if (how == Unlocked::unconfirmed && BootClock::now() < validUntil && !closing_) {
+        startRelease(hold, validUntil, nullptr); // goes on in the background
+        lock.unlock();
+        commands_->flush();
+    } else {
+        releaseAnswered(hold, how);
+    }
+    return how;
+}
+
+/// Drives a prepared release to its end. @param behind is queued right behind the first try.
+Unlocked Engine::driveRelease(Lock& lock, HoldCall& call, ReleaseMachine& machine, std::shared_ptr<HoldCall> behind)
+{
+    const std::shared_ptr<HoldCall> shared = shareCall(call);
+    ReleaseMachine::Event event = Start{BootClock::now()};
+    for (;;) {
+        const auto action = machine.resume(event, random_);
+        if (const auto* done = std::get_if<Done<Unlocked>>(&action)) {
+            return done->result;
+        }
+        if (const auto* send = std::get_if<Send>(&action)) {
+            call.mode = Call::Mode::awaited;
+            commands_->enqueue(shared, std::exchange(behind, nullptr));
+            lock.unlock();
+            const Outcome outcome = commands_->await(call, send->until);
+            call.signal.clearDone();
+            lock.lock();
+            event = eventOf(call, outcome, BootClock::now());
+            continue;
+        }
+        const TimePoint until = std::get<SleepUntil>(action).until;
+        lock.unlock();
+        call.signal.waitUntil(until);
+        lock.lock();
+        event = TimerFired{BootClock::now()};
+    }
+}
+
+/// Ends a level of a valid hold without waiting; flush() must follow. @return whether other levels are left.
+bool Engine::endUnawaited(Hold& hold, std::uint64_t level)
+{
+    const TimePoint validUntil = hold.validUntil();
+    hold.levels.remove(level);
+    if (hold.levels.count() > 0 && BootClock::now() < hold.levels.validUntil()) {
+        hold.updateDeadline();
+        background_->watchdog.watch(hold, BootClock::now());
+        correctCount(hold, true);
+        return true;
+    }
+    giveUp(hold);
+    startRelease(hold, validUntil, handOn(*hold.lock));
+    return false;
+}
+
+/// A level ended, or may have been granted to nobody: tells Redis the true count, unawaited. The last level ends the hold.
+void Engine::correctCount(Hold& hold, bool unknown)
+{
+    if (hold.levels.count() == 0) {
+        const TimePoint validUntil = hold.validUntil();
+        giveUp(hold);
+        return startRelease(hold, validUntil, handOn(*hold.lock));
+    }
+    if (unknown) {
+        auto call = takeCommand(hold);
+        call->prepare(HoldCall::Verb::unlock, hold.levels.leaseToLeave(BootClock::now(), config_.watchdogTimeout),
+                      hold.levels.count(), Call::Mode::detached);
+        commands_->enqueue(std::move(call));
+    }
+}
+
+/// The hold no longer counts as held, here.
+void Engine::giveUp(Hold& hold)
+{
+    hold.phase.store(Hold::Phase::ended, std::memory_order_release);
+    background_->watchdog.forget(hold);
+    ++hold.lock->unansweredReleases;
+    ++releasesUnderWay_;
+    // the caller has another reference: this cannot be the last
+    (void)hold.lock->local.remove(hold);
+}
+
+void Engine::giveBack(Hold& hold, TimePoint until)
+{
+    giveUp(hold);
+    startRelease(hold, until, nullptr);
+    post([this] { commands_->flush(); });
+}
+
+void Engine::startRelease(Hold& hold, TimePoint validUntil, std::shared_ptr<HoldCall> behind)
+{
+    hold.release = ReleaseMachine({.validUntil = validUntil, .giveUpAfter = TimePoint::max()});
+    const auto call = takeCommand(hold);
+    call->prepare(HoldCall::Verb::unlock, std::chrono::milliseconds(1), 0, Call::Mode::detached);
+    step(*call, Start{BootClock::now()}, std::move(behind));
+}
+
+/// One step of an unawaited release.
+void Engine::step(HoldCall& call, const ReleaseMachine::Event& event, std::shared_ptr<HoldCall> behind)
+{
+    Hold& hold = call.hold();
+    const auto action = hold.release.resume(event, random_);
+    if (const auto* done = std::get_if<Done<Unlocked>>(&action)) {
+        putBackCommand(call);
+        return releaseAnswered(hold, done->result);
+    }
+    auto shared = shareCall(call);
+    if (std::holds_alternative<Send>(action)) {
+        return commands_->enqueue(std::move(shared), std::move(behind));
+    }
+    after(std::get<SleepUntil>(action).until, [this, shared = std::move(shared)] {
+        {
+            const Lock lock(mutex_);
+            step(*shared, TimerFired{BootClock::now()}, nullptr);
+        }
+        commands_->flush();
+    });
+}
+
+/// The end of a call that nobody waits for. Any thread, no lock held.
+void Engine::callFinished(HoldCall& call) noexcept
+{
+    try {
+        if (call.verb() == HoldCall::Verb::renew) {
+            return background_->watchdog.renewed(call);
+        }
+        {
+            const Lock lock(mutex_);
+            if (call.count() > 0) {
+                nestedAnswered(call);
+            } else {
+                step(call, eventOf(call, call.outcome, BootClock::now()), nullptr);
+            }
+        }
+        commands_->flush();
+    } catch (...) { // out of memory: the lock ends with its lease
+        return;
+    }
+}
+
+/// An unawaited release of a nested level was answered, or not: then it is repeated, unless the count has changed since.
+void Engine::nestedAnswered(HoldCall& call)
+{
+    Hold& hold = call.hold();
+    const auto event = eventOf(call, call.outcome, BootClock::now());
+    putBackCommand(call);
+    if (hold.phase != Hold::Phase::held) {
+        return;
+    }
+    if (const auto* replied = std::get_if<Replied<UnlockAnswer>>(&event)) {
+        if (replied->answer.kind == UnlockAnswer::Kind::absent) {
+            lose(hold);
+        }
+        return;
+    }
+    const Failure failure = std::get<Failed>(event).fault.failure;
+    const bool again = failure == Failure::lostReply || failure == Failure::notConnected;
+    if (again && call.count() == hold.levels.count() && BootClock::now() < hold.validUntil()) {
+        correctCount(hold, true);
+    }
+}
+
+/// A release is over, one way or the other.
+void Engine::releaseAnswered(Hold& hold, Unlocked how)
+{
+    NamedLock& named = *hold.lock;
+    --named.unansweredReleases;
+    --releasesUnderWay_;
+    if (closing_) {
+        changed_.notify_all();
+    }
+    if (named.releaseWatchers > 0) {
+        const auto look = [](Waiter& waiter) { waiter.signal().notify(Signal::look); };
+        named.waiters.forEach(look);
+        named.oneShots.forEach(look);
+    }
+    if (hold.grantedAt == TimePoint{}) {
+        return; // never held: what an acquire without an answer may have left
+    }
+    const auto held = BootClock::now() - std::exchange(hold.grantedAt, TimePoint{});
+    tellOf(hold, [how, held](Observer& observer, const LockEvent& event) {
+        observer.released(event, how, held);
+        if (how == Unlocked::unconfirmed) {
+            observer.unconfirmed(event);
+        }
+    });
+}
+
+ReleaseMachine::Settings Engine::releaseSettings(TimePoint validUntil) const noexcept
+{
+    return {.validUntil = validUntil, .giveUpAfter = saturatingAdd(BootClock::now(), config_.unreachableAfter)};
+}
+
+/// The hold's own call, or another one while that is in use (by an operation of another thread on the same hold, or by a
+/// request that was abandoned).
+std::shared_ptr<HoldCall> Engine::takeCommand(Hold& hold)
+{
+    if (hold.commandTaken || hold.command.pending) {
+        return std::shared_ptr<HoldCall>(new HoldCall(hold),
+                                         [keep = hold.shared_from_this()](HoldCall* call) { delete call; });
+    }
+    hold.commandTaken = true;
+    return {hold.shared_from_this(), &hold.command};
+}
+
+void Engine::putBackCommand(const HoldCall& call) noexcept
+{
+    if (&call == &call.hold().command) {
+        call.hold().commandTaken = false;
+    }
+}
+
+} // namespace redislock::detail

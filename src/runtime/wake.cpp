@@ -1,0 +1,75 @@
+// Who is woken, when and by whom.
+#include "runtime/engine.hpp"
+
+#include <utility>
+
+namespace redislock::detail {
+
+void Engine::subscribe(NamedLock& named)
+{
+    if (std::exchange(named.subscribed, true)) {
+        return;
+    }
+    post([this, channel = named.channel, listener = named.weak_from_this()] {
+        background_->subscriber.want(channel, listener);
+    });
+}
+
+void Engine::unsubscribe(NamedLock& named) noexcept
+{
+    if (std::exchange(named.subscribed, false)) {
+        post([this, channel = named.channel] { background_->subscriber.drop(channel); });
+    }
+}
+
+/// A message, or a subscription that was confirmed or refused: in each case the first waiter tries once. Background thread.
+void Engine::onChannel(const std::weak_ptr<NamedLock>& listener, bool refused)
+{
+    const auto named = listener.lock();
+    if (!named) {
+        return;
+    }
+    if (refused) {
+        tell([named](Observer& observer) { observer.subscribeRefused({named->name, {}}); });
+        return; // the poll goes on
+    }
+    {
+        const Lock lock(mutex_);
+        if (BootClock::now() < named->local.validUntil()) {
+            return; // held by this client: the end of that hold wakes the waiter
+        }
+        if (auto call = handOn(*named)) {
+            commands_->enqueue(std::move(call));
+        }
+    }
+    commands_->flush();
+}
+
+/// The lock may have become free: lets the first waiter try. If it sleeps, its request is made here, to be queued by the
+/// caller under the mutex, so that it need not be woken first.
+std::shared_ptr<HoldCall> Engine::handOn(NamedLock& named) noexcept
+{
+    Waiter* head = named.waiters.head();
+    if (head == nullptr || head->submitted || head->ended) {
+        return nullptr;
+    }
+    if (!head->parked || head->hold.command.pending) {
+        head->notified = true;
+        head->signal().notify(Signal::look);
+        return nullptr;
+    }
+    head->submitted = true;
+    head->hold.command.prepare(HoldCall::Verb::lock, head->lease, 1, Call::Mode::awaited);
+    return {head->hold.shared_from_this(), &head->hold.command};
+}
+
+/// Lets the first waiter look for itself.
+void Engine::wakeHead(NamedLock& named) noexcept
+{
+    if (Waiter* head = named.waiters.head()) {
+        head->notified = true;
+        head->signal().notify(Signal::look);
+    }
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,267 @@
+#include "runtime/watchdog.hpp"
+
+#include "runtime/engine.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+namespace redislock::detail {
+
+namespace {
+
+int makeDeadlineTimer()
+{
+    const int timer = ::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (timer < 0) {
+        throw std::system_error(errno, std::generic_category(), "timerfd_create");
+    }
+    return timer;
+}
+
+RenewMachine::Event eventOf(const Call& call, TimePoint now)
+{
+    if (!call.outcome.replied) {
+        return Failed{now, call.outcome.fault};
+    }
+    if (call.reply.isError()) {
+        return Failed{now, classify(call.reply.text)};
+    }
+    if (call.reply.kind != Reply::Kind::integer || (call.reply.integer != 0 && call.reply.integer != 1)) {
+        return Failed{now, {Failure::fatal, Errc::badReply}};
+    }
+    const auto kind = call.reply.integer == 1 ? RenewAnswer::Kind::renewed : RenewAnswer::Kind::gone;
+    return Replied<RenewAnswer>{now, call.sentAt, {kind}};
+}
+
+} // namespace
+
+Watchdog::Watchdog(boost::asio::io_context& io, Engine& engine)
+    : engine_(engine), io_(io), renewalTimer_(io), deadlineTimer_(io, makeDeadlineTimer())
+{
+    waitForDeadlines();
+}
+
+void Watchdog::watch(Hold& hold, TimePoint sentAt)
+{
+    setDeadline(hold);
+    if (!hold.levels.isRenewed()) {
+        renewals_.remove(hold);
+        hold.renewal = RenewMachine();
+    } else if (hold.renewal.state() == RenewMachine::State::idle) {
+        std::shared_ptr<HoldCall> none;
+        apply(hold, hold.renewal.resume(Start{sentAt}, engine_.config().watchdogTimeout, engine_.random()), none);
+    }
+}
+
+void Watchdog::forget(Hold& hold) noexcept
+{
+    renewals_.remove(hold);
+    deadlines_.remove(hold);
+}
+
+/// The next moment at which something is to be told of the hold: that it is at risk, or lost.
+void Watchdog::setDeadline(Hold& hold)
+{
+    const TimePoint validUntil = hold.validUntil();
+    const auto lease = hold.levels.isRenewed() ? std::chrono::nanoseconds(engine_.config().watchdogTimeout)
+                                               : validUntil - hold.grantedAt;
+    const TimePoint risk = validUntil - riskMarginOf(lease, engine_.config().commandTimeout);
+    hold.atRiskTold = hold.atRiskTold && BootClock::now() >= risk;
+    deadlines_.set(hold, hold.atRiskTold ? validUntil : risk);
+    armDeadlines();
+}
+
+/// Does what the renewal machine asks for. @param send set when a renewal must be sent.
+void Watchdog::apply(Hold& hold, const RenewMachine::Action& action, std::shared_ptr<HoldCall>& send)
+{
+    if (const auto* sleep = std::get_if<SleepUntil>(&action)) {
+        renewals_.set(hold, sleep->until);
+        return armRenewals();
+    }
+    if (const auto* done = std::get_if<Done<RenewalEnd>>(&action)) {
+        if (done->result == RenewalEnd::lost) {
+            engine_.lose(hold);
+        }
+        return;
+    }
+    if (send == nullptr) {
+        send = std::shared_ptr<HoldCall>(new HoldCall(hold),
+                                         [keep = hold.shared_from_this()](HoldCall* call) { delete call; });
+    }
+    send->prepare(HoldCall::Verb::renew, engine_.config().watchdogTimeout, 0, Call::Mode::detached);
+}
+
+void Watchdog::armRenewals()
+{
+    const TimePoint earliest = renewals_.earliest();
+    if (earliest >= renewalsArmed_) {
+        return; // the timer goes off earlier, and then looks again
+    }
+    renewalsArmed_ = earliest;
+    boost::asio::post(io_, [this] { waitForRenewals(); });
+}
+
+void Watchdog::waitForRenewals()
+{
+    TimePoint due;
+    {
+        const std::lock_guard lock(engine_.mutex());
+        due = renewalsArmed_ = renewals_.earliest();
+    }
+    if (due == TimePoint::max()) {
+        return;
+    }
+    renewalTimer_.expires_after(due - BootClock::now());
+    renewalTimer_.async_wait([this](boost::system::error_code ec) {
+        if (!ec) {
+            renewDue();
+        }
+    });
+}
+
+/// Sends the renewals that are due, a batch at a time: whatever else is ready gets its turn in between.
+void Watchdog::renewDue()
+{
+    std::array<std::shared_ptr<HoldCall>, batch> calls;
+    std::size_t count = 0;
+    {
+        const std::lock_guard lock(engine_.mutex());
+        const TimePoint now = BootClock::now();
+        judge(now);
+        while (count < batch) {
+            Hold* hold = renewals_.popDue(now);
+            if (hold == nullptr) {
+                break;
+            }
+            if (overstays(*hold, now)) {
+                continue;
+            }
+            apply(*hold, hold->renewal.resume(TimerFired{now}, engine_.config().watchdogTimeout, engine_.random()),
+                  calls[count]);
+            count += calls[count] ? 1 : 0;
+        }
+        renewalsArmed_ = TimePoint::max();
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        engine_.renewals().enqueue(std::move(calls[i]));
+    }
+    engine_.renewals().flush();
+    waitForRenewals();
+}
+
+/// A hold that reached its maximum is no longer renewed.
+bool Watchdog::overstays(Hold& hold, TimePoint now)
+{
+    const auto most = engine_.config().maxHold;
+    const auto held = now - hold.grantedAt;
+    if (most == most.zero() || held < most) {
+        return false;
+    }
+    if (!std::exchange(hold.heldTooLong, true)) {
+        engine_.tellOf(hold, [held](Observer& observer, const LockEvent& event) { observer.heldTooLong(event, held); });
+    }
+    return true;
+}
+
+void Watchdog::renewed(HoldCall& call)
+{
+    auto again = call.shared_from_this();
+    bool send = false;
+    {
+        const std::lock_guard lock(engine_.mutex());
+        Hold& hold = call.hold();
+        const TimePoint now = BootClock::now();
+        judge(now);
+        const auto event = eventOf(call, now);
+        if (hold.phase != Hold::Phase::held) {
+            return; // over meanwhile: nothing revives it, and Redis ends it soon
+        }
+        const auto lease = engine_.config().watchdogTimeout;
+        if (const auto* replied = std::get_if<Replied<RenewAnswer>>(&event);
+            replied != nullptr && replied->answer.kind == RenewAnswer::Kind::renewed) {
+            hold.levels.renewed(deadlineOf(replied->sentAt, lease));
+            hold.updateDeadline();
+            setDeadline(hold);
+            engine_.tellOf(hold, [late = replied->now - replied->sentAt](Observer& observer, const LockEvent& told) {
+                observer.renewed(told, late);
+            });
+        } else if (const auto* failed = std::get_if<Failed>(&event)) {
+            engine_.tellOf(hold, [error = failed->fault.error](Observer& observer, const LockEvent& told) {
+                observer.renewalFailed(told, error);
+            });
+        }
+        const auto action = hold.renewal.resume(event, lease, engine_.random());
+        send = std::holds_alternative<Send>(action);
+        apply(hold, action, again);
+    }
+    if (send) {
+        engine_.renewals().enqueue(std::move(again));
+        engine_.renewals().flush();
+    }
+}
+
+void Watchdog::armDeadlines() noexcept
+{
+    const TimePoint earliest = deadlines_.earliest();
+    if (earliest >= deadlinesArmed_) {
+        return; // the timer goes off earlier, and then looks again
+    }
+    deadlinesArmed_ = earliest;
+    // an absolute time of zero would disarm it
+    const auto ns = std::max<TimePoint::rep>(earliest.time_since_epoch().count(), 1);
+    itimerspec when{};
+    when.it_value.tv_sec = static_cast<std::time_t>(ns / 1'000'000'000);
+    when.it_value.tv_nsec = static_cast<long>(ns % 1'000'000'000);
+    ::timerfd_settime(deadlineTimer_.native_handle(), TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+void Watchdog::waitForDeadlines()
+{
+    deadlineTimer_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](boost::system::error_code ec) {
+        if (ec) {
+            return;
+        }
+        std::uint64_t expirations = 0;
+        (void)!::read(deadlineTimer_.native_handle(), &expirations, sizeof expirations);
+        {
+            const std::lock_guard lock(engine_.mutex());
+            deadlinesArmed_ = TimePoint::max();
+            judge(BootClock::now());
+            armDeadlines();
+        }
+        waitForDeadlines();
+    });
+}
+
+/// Tells of holds at risk and ends those that are over. Expects the mutex.
+void Watchdog::judge(TimePoint now)
+{
+    while (Hold* hold = deadlines_.popDue(now)) {
+        const TimePoint validUntil = hold->validUntil();
+        if (now >= validUntil) {
+            engine_.lose(*hold);
+            continue;
+        }
+        hold->atRiskTold = true;
+        deadlines_.set(*hold, validUntil);
+        engine_.tellOf(*hold, [left = validUntil - now](Observer& observer, const LockEvent& event) {
+            observer.atRisk(event, left);
+        });
+    }
+}
+
+void Watchdog::close()
+{
+    renewalTimer_.cancel();
+    deadlineTimer_.close();
+}
+
+} // namespace redislock::detail

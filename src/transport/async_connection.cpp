@@ -1,0 +1,157 @@
+#include "transport/async_connection.hpp"
+
+#include <utility>
+
+namespace redislock::detail {
+
+AsyncConnection::AsyncConnection(boost::asio::io_context& io, Connector& connector, Owner& owner,
+                                 std::chrono::milliseconds timeout, std::uint64_t seed)
+    : io_(io), connector_(connector), owner_(owner), timeout_(timeout), random_(seed), timer_(io)
+{
+}
+
+AsyncConnection::~AsyncConnection()
+{
+    if (descriptor_) {
+        descriptor_->release();
+    }
+}
+
+void AsyncConnection::open()
+{
+    if (state_ != State::disconnected) {
+        return;
+    }
+    state_ = State::connecting;
+    connector_.connect(policy_.notBefore(), [this](Connected result) { opened(std::move(result)); });
+}
+
+void AsyncConnection::opened(Connected result)
+{
+    if (result.fault) {
+        state_ = State::disconnected;
+        policy_.ended(BootClock::now(), random_);
+        owner_.onDisconnected(*result.fault);
+        if (owner_.needed()) {
+            open();
+        }
+        return;
+    }
+    state_ = State::connected;
+    ++generation_;
+    stream_ = std::move(result.stream);
+    descriptor_.emplace(io_, stream_.handle());
+    reader_.emplace();
+    waitRead();
+    owner_.onConnected();
+}
+
+void AsyncConnection::send(const std::string& bytes)
+{
+    writing_.append(bytes);
+    if (!waitingToWrite_) {
+        write();
+    }
+    armTimeout();
+}
+
+void AsyncConnection::write()
+{
+    while (written_ < writing_.size()) {
+        const auto sent = stream_.writeSome(std::string_view(writing_).substr(written_));
+        if (sent.status == Transferred::Status::closed) {
+            return; // the reader sees the end too
+        }
+        if (sent.status == Transferred::Status::wouldBlock) {
+            waitingToWrite_ = true;
+            descriptor_->async_wait(boost::asio::posix::stream_descriptor::wait_write,
+                                    [this, generation = generation_](boost::system::error_code ec) {
+                                        if (!ec && generation == generation_ && isConnected()) {
+                                            waitingToWrite_ = false;
+                                            write();
+                                        }
+                                    });
+            return;
+        }
+        written_ += sent.bytes;
+    }
+    writing_.clear();
+    written_ = 0;
+}
+
+void AsyncConnection::waitRead()
+{
+    descriptor_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                            [this, generation = generation_](boost::system::error_code ec) {
+                                if (!ec && generation == generation_ && isConnected()) {
+                                    read();
+                                }
+                            });
+}
+
+void AsyncConnection::read()
+{
+    const auto generation = generation_;
+    const auto received = stream_.readSome(buffer_);
+    if (received.status == Transferred::Status::closed) {
+        return close({Failure::lostReply, Errc::unreachable});
+    }
+    reader_->feed({buffer_.data(), received.bytes});
+    for (;;) {
+        const auto status = reader_->next(reply_);
+        if (status == ReplyReader::Status::needMore) {
+            break;
+        }
+        if (status == ReplyReader::Status::broken || !owner_.onReply(reply_)) {
+            return close({Failure::lostReply, Errc::badReply});
+        }
+        if (generation != generation_ || !isConnected()) {
+            return; // the owner closed it
+        }
+    }
+    waitRead();
+}
+
+/// One timer, looked at when it fires: most answers come long before, and then nothing is to be done.
+void AsyncConnection::armTimeout()
+{
+    if (timerArmed_ || owner_.oldestSent() == TimePoint::max()) {
+        return;
+    }
+    timerArmed_ = true;
+    timer_.expires_after(owner_.oldestSent() + timeout_ - BootClock::now());
+    timer_.async_wait([this](boost::system::error_code ec) {
+        timerArmed_ = false;
+        if (ec || !isConnected()) {
+            return;
+        }
+        if (owner_.oldestSent() != TimePoint::max() && BootClock::now() >= owner_.oldestSent() + timeout_) {
+            return close({Failure::lostReply, Errc::unreachable});
+        }
+        armTimeout();
+    });
+}
+
+void AsyncConnection::close(Fault fault)
+{
+    if (!isConnected()) {
+        return;
+    }
+    state_ = State::disconnected;
+    ++generation_;
+    descriptor_->release(); // cancels what waits on it
+    descriptor_.reset();
+    stream_.close();
+    reader_.reset();
+    writing_.clear();
+    written_ = 0;
+    waitingToWrite_ = false;
+    timer_.cancel();
+    policy_.ended(BootClock::now(), random_);
+    owner_.onDisconnected(fault);
+    if (owner_.needed()) {
+        open();
+    }
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,89 @@
+/// @file
+/// A connection that lives on the background thread.
+#pragma once
+
+#include "protocol/codec.hpp"
+#include "redislock/clock.hpp"
+#include "redislock/detail/logic/reconnect_policy.hpp"
+#include "redislock/random.hpp"
+#include "transport/connector.hpp"
+#include "transport/stream.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace redislock::detail {
+
+/// A connection driven by Asio, with a time limit for answers; knows nothing of what is asked. It connects when told that it is
+/// needed and again, by its ReconnectPolicy, as long as it is.
+///
+/// **Thread safety**: none; everything on the io_context's thread.
+class AsyncConnection {
+public:
+    /// What its owner is told.
+    class Owner {
+    public:
+        virtual ~Owner() = default;
+        virtual void onConnected() = 0;
+        /// @return false when the reply makes no sense: the connection is closed.
+        virtual bool onReply(Reply& reply) = 0;
+        /// The connection ended, or could not be made; onConnected() follows if it is still needed.
+        virtual void onDisconnected(Fault fault) = 0;
+        /// Whether a lost connection must be made again.
+        virtual bool needed() const = 0;
+        /// When the oldest unanswered request was sent; max() if none.
+        virtual TimePoint oldestSent() const = 0;
+    };
+
+    AsyncConnection(boost::asio::io_context& io, Connector& connector, Owner& owner, std::chrono::milliseconds timeout,
+                    std::uint64_t seed);
+    ~AsyncConnection();
+
+    /// Connects if it is needed and not done.
+    void open();
+    /// Appends bytes and writes what the socket takes. Only while connected.
+    void send(const std::string& bytes);
+    void close(Fault fault);
+
+    [[nodiscard]] bool isConnected() const noexcept { return state_ == State::connected; }
+    /// A command was answered: the connection works.
+    void served() noexcept { policy_.served(); }
+
+private:
+    enum class State { disconnected, connecting, connected };
+
+    void opened(Connected result);
+    void write();
+    void waitRead();
+    void read();
+    void armTimeout();
+
+    boost::asio::io_context& io_;
+    Connector& connector_;
+    Owner& owner_;
+    const std::chrono::milliseconds timeout_;
+    Random random_;
+    ReconnectPolicy policy_;
+    State state_ = State::disconnected;
+    Stream stream_;
+    std::optional<boost::asio::posix::stream_descriptor> descriptor_; ///< waits on the stream's handle; does not own it
+    std::optional<ReplyReader> reader_;
+    std::string writing_;
+    std::size_t written_ = 0;
+    bool waitingToWrite_ = false;
+    boost::asio::steady_timer timer_;
+    bool timerArmed_ = false;
+    std::array<char, 16 * 1024> buffer_{};
+    Reply reply_;
+    std::uint64_t generation_ = 0;
+};
+
+} // namespace redislock::detail

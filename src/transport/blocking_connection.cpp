@@ -1,0 +1,386 @@
+#include "transport/blocking_connection.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace redislock::detail {
+
+void BlockingConnection::Finished::tell() noexcept
+{
+    for (const void* sleeper : sleepers) {
+        Signal::wake(sleeper);
+    }
+    sleepers.clear();
+    for (auto& call : detached) {
+        call->finished();
+    }
+    detached.clear();
+    others.clear();
+}
+
+void BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> behind)
+{
+    Finished finished;
+    {
+        const Lock lock(mutex_);
+        for (auto* each : {&call, &behind}) {
+            if (*each == nullptr) {
+                continue;
+            }
+            (*each)->form = Call::Form::bySha;
+            (*each)->signal.clearDone();
+            if (state_ == State::closed) {
+                finish(std::move(*each), {false, {Failure::fatal, closedFor_}}, finished);
+                continue;
+            }
+            (*each)->pending = true;
+            put(**each);
+            queue_.push(std::move(*each));
+        }
+        connectIfNeeded();
+    }
+    finished.tell();
+}
+
+/// Bytes are made when there is a connection for them; until then the queue alone remembers the calls.
+void BlockingConnection::put(const Call& call)
+{
+    if (state_ == State::connected) {
+        call.encode(queued_, call.form);
+    }
+}
+
+Outcome BlockingConnection::await(Call& call, TimePoint until)
+{
+    Lock lock(mutex_);
+    while (call.pending) {
+        if (state_ == State::connected && !led_) {
+            lead(lock, call, until);
+        } else {
+            lock.unlock();
+            const auto reasons = call.signal.waitUntil(until);
+            if ((reasons & Signal::done) != 0) {
+                return call.outcome; // the last thing its finisher touched was the signal
+            }
+            lock.lock();
+        }
+        if (call.pending && BootClock::now() >= until) {
+            const bool sent = state_ == State::connected;
+            if (sent) {
+                call.mode = Call::Mode::abandoned;
+            } else {
+                queue_.erase(call);
+                call.pending = false;
+            }
+            wakeOneWaiter(); // this thread may have been chosen to lead
+            return {false, {sent ? Failure::lostReply : Failure::notConnected, Errc::unreachable}};
+        }
+    }
+    return call.outcome;
+}
+
+void BlockingConnection::flush()
+{
+    Finished finished;
+    Lock lock(mutex_);
+    if (state_ != State::connected || led_ || queue_.empty()) {
+        return;
+    }
+    led_ = true;
+    if (write(lock) == Progress::broken) {
+        disconnect({Failure::lostReply, Errc::unreachable}, finished);
+    }
+    resign();
+    lock.unlock();
+    finished.tell();
+}
+
+/// Leads until the own call is finished, its time is over, or the connection ends. Expects and leaves the mutex locked.
+void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until)
+{
+    led_ = true;
+    while (own.pending && state_ == State::connected && BootClock::now() < until) {
+        auto progress = write(lock);
+        if (progress != Progress::broken) {
+            waitForSocket(lock, until);
+            progress = read(lock, finished_);
+        }
+        if (progress == Progress::broken || timedOut(BootClock::now())) {
+            disconnect({Failure::lostReply, Errc::unreachable}, finished_);
+        }
+        if (!finished_.empty()) {
+            lock.unlock();
+            finished_.tell();
+            lock.lock();
+        }
+    }
+    resign();
+}
+
+/// Ends leadership: what is left goes to a waiting caller, or to the sweep.
+void BlockingConnection::resign()
+{
+    led_ = false;
+    if (state_ == State::closed) {
+        stream_.close();
+    }
+    wakeOneWaiter();
+}
+
+/// Sees to it that somebody leads if there is anything to do.
+void BlockingConnection::wakeOneWaiter()
+{
+    if (led_ || state_ != State::connected || queue_.empty()) {
+        return;
+    }
+    for (std::size_t i = 0; i < queue_.size(); ++i) {
+        Call& call = *queue_[i];
+        if (call.mode == Call::Mode::awaited) {
+            call.signal.notify(Signal::look);
+            return;
+        }
+    }
+    armSweep();
+}
+
+void BlockingConnection::armSweep()
+{
+    if (!sweeping_) {
+        sweeping_ = true;
+        background_.sweepSoon();
+    }
+}
+
+/// Writes as much as the socket takes. Leader only.
+BlockingConnection::Progress BlockingConnection::write(Lock& lock)
+{
+    auto progress = Progress::stuck;
+    for (;;) {
+        if (writtenBytes_ == writing_.size()) {
+            if (queued_.empty()) {
+                return progress;
+            }
+            writing_.clear();
+            writtenBytes_ = 0;
+            std::swap(writing_, queued_);
+            queue_.written(BootClock::now());
+        }
+        lock.unlock();
+        const auto sent = stream_.writeSome(std::string_view(writing_).substr(writtenBytes_));
+        lock.lock();
+        if (sent.status != Transferred::Status::ok) {
+            return sent.status == Transferred::Status::closed ? Progress::broken : progress;
+        }
+        writtenBytes_ += sent.bytes;
+        progress = Progress::moved;
+    }
+}
+
+/// Waits until the socket can be read (or written, if something is left to write), the oldest request's time is over, or
+/// `until`. Leader only.
+void BlockingConnection::waitForSocket(Lock& lock, TimePoint until)
+{
+    const TimePoint limit = std::min(until, saturatingAdd(queue_.oldestSent(), timeout_));
+    const bool more = writtenBytes_ < writing_.size();
+    lock.unlock();
+    pollfd socket{stream_.handle(), static_cast<short>(more ? POLLIN | POLLOUT : POLLIN), 0};
+    timespec pause{};
+    const auto left = std::clamp<std::chrono::nanoseconds>(limit == TimePoint::max() ? std::chrono::hours(1)
+                                                                                     : limit - BootClock::now(),
+                                                           std::chrono::nanoseconds::zero(), std::chrono::hours(1));
+    pause.tv_sec = static_cast<std::time_t>(left.count() / 1'000'000'000);
+    pause.tv_nsec = static_cast<long>(left.count() % 1'000'000'000);
+    ::ppoll(&socket, 1, &pause, nullptr);
+    lock.lock();
+}
+
+/// Reads what has come and ends the calls it answers. Leader only.
+BlockingConnection::Progress BlockingConnection::read(Lock& lock, Finished& finished)
+{
+    lock.unlock();
+    const auto received = stream_.readSome(buffer_);
+    std::size_t count = 0;
+    auto status = ReplyReader::Status::needMore;
+    if (received.status == Transferred::Status::ok) {
+        reader_->feed({buffer_.data(), received.bytes});
+        for (;;) {
+            if (count == replies_.size()) {
+                replies_.emplace_back();
+            }
+            status = reader_->next(replies_[count]);
+            if (status != ReplyReader::Status::complete) {
+                break;
+            }
+            ++count;
+        }
+    }
+    lock.lock();
+    const bool solicited = dispatch(replies_, count, finished);
+    if (received.status == Transferred::Status::closed || status == ReplyReader::Status::broken || !solicited) {
+        return Progress::broken;
+    }
+    return count > 0 ? Progress::moved : Progress::stuck;
+}
+
+/// Gives each reply to its call. @return false when a reply belongs to none: the stream cannot be trusted any more.
+bool BlockingConnection::dispatch(std::vector<Reply>& replies, std::size_t count, Finished& finished)
+{
+    for (std::size_t i = 0; i < count; ++i) {
+        auto call = queue_.answered();
+        if (call == nullptr) {
+            return false;
+        }
+        policy_.served();
+        if (isNoScript(replies[i]) && call->form == Call::Form::bySha && call->mode != Call::Mode::abandoned) {
+            call->form = Call::Form::byText;
+            put(*call);
+            queue_.push(std::move(call));
+            continue;
+        }
+        std::swap(call->reply, replies[i]);
+        finish(std::move(call), {true, {}}, finished);
+    }
+    return true;
+}
+
+void BlockingConnection::finish(std::shared_ptr<Call> call, Outcome outcome, Finished& finished)
+{
+    call->pending = false;
+    call->outcome = outcome;
+    switch (call->mode) {
+    case Call::Mode::awaited: {
+        const void* address = call->signal.address();
+        if (call->signal.raise(Signal::done)) {
+            finished.sleepers.push_back(address);
+        }
+        finished.others.push_back(std::move(call));
+        break;
+    }
+    case Call::Mode::detached:
+        finished.detached.push_back(std::move(call));
+        break;
+    case Call::Mode::abandoned:
+        finished.others.push_back(std::move(call));
+        break;
+    }
+}
+
+bool BlockingConnection::timedOut(TimePoint now) const noexcept
+{
+    return now >= saturatingAdd(queue_.oldestSent(), timeout_);
+}
+
+/// Closes the socket and ends what was written. What was not is kept for the next connection. Leader only.
+void BlockingConnection::disconnect(Fault fault, Finished& finished)
+{
+    stream_.close();
+    reader_.reset();
+    writing_.clear();
+    writtenBytes_ = 0;
+    queued_.clear();
+    if (state_ == State::closed) {
+        return;
+    }
+    state_ = State::disconnected;
+    policy_.ended(BootClock::now(), random_);
+    background_.report(false, fault.error);
+    for (auto left = queue_.unanswered(); left > 0; --left) {
+        finish(queue_.abandon(), {false, fault}, finished);
+    }
+    connectIfNeeded();
+}
+
+void BlockingConnection::connectIfNeeded()
+{
+    if (state_ == State::disconnected && !queue_.empty()) {
+        state_ = State::connecting;
+        background_.connect(policy_.notBefore());
+    }
+}
+
+void BlockingConnection::connected(Stream stream)
+{
+    const Lock lock(mutex_);
+    if (state_ != State::connecting) {
+        return;
+    }
+    state_ = State::connected;
+    stream_ = std::move(stream);
+    reader_.emplace();
+    background_.report(true, {});
+    for (std::size_t i = 0; i < queue_.size(); ++i) {
+        queue_[i]->form = Call::Form::bySha;
+        put(*queue_[i]);
+    }
+    wakeOneWaiter();
+}
+
+void BlockingConnection::connectFailed(Fault fault)
+{
+    Finished finished;
+    {
+        const Lock lock(mutex_);
+        if (state_ != State::connecting) {
+            return;
+        }
+        state_ = State::disconnected;
+        policy_.ended(BootClock::now(), random_);
+        background_.report(false, fault.error);
+        while (auto call = queue_.abandon()) {
+            finish(std::move(call), {false, fault}, finished);
+        }
+    }
+    finished.tell();
+}
+
+bool BlockingConnection::sweep()
+{
+    Finished finished;
+    Lock lock(mutex_);
+    if (state_ == State::connected && !led_ && !queue_.empty()) {
+        led_ = true;
+        if (write(lock) == Progress::broken || read(lock, finished) == Progress::broken ||
+            timedOut(BootClock::now())) {
+            disconnect({Failure::lostReply, Errc::unreachable}, finished);
+        }
+        sweeping_ = true; // it is being done: resign() must not ask for another
+        resign();
+    }
+    lock.unlock();
+    finished.tell();
+    lock.lock();
+    // what waits for a connection is taken up when that comes
+    sweeping_ = state_ == State::connected && !queue_.empty();
+    return sweeping_;
+}
+
+void BlockingConnection::shutdown(Errc error)
+{
+    Finished finished;
+    {
+        const Lock lock(mutex_);
+        if (state_ == State::closed) {
+            return;
+        }
+        state_ = State::closed;
+        closedFor_ = error;
+        stream_.shutdown(); // a leader sees the end and closes
+        if (!led_) {
+            stream_.close();
+        }
+        while (auto call = queue_.abandon()) {
+            finish(std::move(call), {false, {Failure::fatal, error}}, finished);
+        }
+    }
+    finished.tell();
+}
+
+bool BlockingConnection::idle()
+{
+    const Lock lock(mutex_);
+    return queue_.empty();
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,121 @@
+/// @file
+/// The connection that calling threads drive themselves.
+#pragma once
+
+#include "protocol/codec.hpp"
+#include "redislock/clock.hpp"
+#include "redislock/detail/logic/reconnect_policy.hpp"
+#include "redislock/detail/logic/reply_queue.hpp"
+#include "redislock/random.hpp"
+#include "transport/call.hpp"
+#include "transport/stream.hpp"
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace redislock::detail {
+
+/// One connection shared by all threads of a client, without a thread of its own (leader/follower, Schmidt et al. 2000; flat
+/// combining, Hendler et al. 2010). The first caller leads: it writes everything queued in one go, reads replies for everybody
+/// and hands leadership on when its own reply came.
+///
+/// Invariants: bytes that are queued while no thread leads are written at once, or a waiting caller or the sweep is woken for
+/// them; a slot outlives its caller, and its reply is read in order; only the leader closes the socket.
+///
+/// **Thread safety**: safe. Its mutex is held for queue work only, never over I/O that waits, nor over finished().
+class BlockingConnection {
+public:
+    /// What it needs from the thread behind it. May be called under the connection's mutex; must only post.
+    struct Background {
+        std::function<void(TimePoint notBefore)> connect; ///< leads to connected() or connectFailed()
+        std::function<void()> sweepSoon;                  ///< leads to sweep(), about 2 ms later
+        std::function<void(bool up, Errc)> report;        ///< for the observer
+    };
+
+    BlockingConnection(Background background, std::chrono::milliseconds timeout, std::uint64_t seed)
+        : background_(std::move(background)), timeout_(timeout), random_(seed)
+    {
+    }
+    BlockingConnection(const BlockingConnection&) = delete;
+    BlockingConnection& operator=(const BlockingConnection&) = delete;
+
+    /// Queues a request, and perhaps another right behind it. Does not write: follow with await() or flush().
+    void enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> behind = nullptr);
+
+    /// Waits for a queued call of mode `awaited`, leading if nobody does. When `until` comes first the call is abandoned.
+    Outcome await(Call& call, TimePoint until);
+
+    /// Writes what is queued without waiting, if nobody leads, and sees to it that somebody reads the replies.
+    void flush();
+
+    /// The background thread's turn: reads what has come if nobody leads. @return whether to sweep again.
+    bool sweep();
+
+    /// The background thread's reports.
+    void connected(Stream stream);
+    void connectFailed(Fault fault);
+
+    /// Ends everything: calls under way and later ones fail with `error`.
+    void shutdown(Errc error);
+
+    /// Replies that were due, to be waited for at shutdown.
+    [[nodiscard]] bool idle();
+
+private:
+    enum class State { disconnected, connecting, connected, closed };
+    using Lock = std::unique_lock<std::mutex>;
+
+    /// Ends of calls, collected under the mutex and told after it.
+    struct Finished {
+        std::vector<std::shared_ptr<Call>> detached;
+        std::vector<std::shared_ptr<Call>> others; ///< let go of outside the mutex: the last reference may have much to end
+        std::vector<const void*> sleepers;
+        [[nodiscard]] bool empty() const noexcept { return detached.empty() && others.empty(); }
+        void tell() noexcept;
+    };
+
+    void lead(Lock& lock, const Call& own, TimePoint until);
+    enum class Progress { moved, stuck, broken };
+    Progress write(Lock& lock);
+    Progress read(Lock& lock, Finished& finished);
+    bool dispatch(std::vector<Reply>& replies, std::size_t count, Finished& finished);
+    void waitForSocket(Lock& lock, TimePoint until);
+    void finish(std::shared_ptr<Call> call, Outcome outcome, Finished& finished);
+    void put(const Call& call);
+    void wakeOneWaiter();
+    void resign();
+    void disconnect(Fault fault, Finished& finished);
+    void connectIfNeeded();
+    void armSweep();
+    [[nodiscard]] bool timedOut(TimePoint now) const noexcept;
+
+    const Background background_;
+    const std::chrono::milliseconds timeout_;
+
+    std::mutex mutex_;
+    Random random_;
+    ReconnectPolicy policy_;
+    State state_ = State::disconnected;
+    Errc closedFor_{};
+    ReplyQueue<Call> queue_;
+    std::string queued_; ///< bytes of the unwritten part of the queue, while connected
+    bool led_ = false;
+    bool sweeping_ = false;
+
+    // the leader's alone
+    Stream stream_;
+    std::optional<ReplyReader> reader_;
+    std::string writing_;
+    std::size_t writtenBytes_ = 0;
+    std::vector<Reply> replies_;
+    Finished finished_;
+    std::array<char, 16 * 1024> buffer_{};
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,65 @@
+/// @file
+/// One request and what became of it.
+#pragma once
+
+#include "redislock/clock.hpp"
+#include "redislock/detail/protocol/fault.hpp"
+#include "redislock/detail/protocol/reply.hpp"
+#include "transport/signal.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace redislock::detail {
+
+/// What became of a call: a reply, or a failure with its reason.
+struct Outcome {
+    bool replied = false;
+    Fault fault; ///< when not replied
+};
+
+/// A request on a connection. Shared between who waits for it and the connection, which keeps it until its reply was read.
+///
+/// All members but the signal are guarded by the connection until the call is finished.
+class Call {
+public:
+    /// How a script is named.
+    enum class Form : std::uint8_t {
+        bySha,  ///< EVALSHA
+        byText, ///< EVAL, after NOSCRIPT
+    };
+
+    Call() = default;
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    virtual ~Call() = default;
+
+    /// Appends the request's bytes. Called each time it is (again) put on a connection.
+    virtual void encode(std::string& out, Form by) const = 0;
+
+    /// The end of a call that nobody waits for, on the thread that read the reply, under no lock.
+    virtual void finished() noexcept {}
+
+    /// Whether somebody waits for the end.
+    enum class Mode : std::uint8_t {
+        awaited,   ///< a thread sleeps on `signal`
+        detached,  ///< nobody: finished() is called
+        abandoned, ///< nobody any more: the reply is read and dropped
+    };
+
+    TimePoint sentAt{};
+    Reply reply;
+    Outcome outcome;
+    Mode mode = Mode::awaited;
+    Form form = Form::bySha;
+    bool pending = false; ///< on a connection
+    Signal signal;
+};
+
+/// Whether a reply says that the server does not know a script's SHA1.
+inline bool isNoScript(const Reply& reply) noexcept
+{
+    return reply.isError() && reply.text.starts_with("NOSCRIPT");
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,101 @@
+#include "transport/call_connection.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace redislock::detail {
+
+CallConnection::CallConnection(boost::asio::io_context& io, Connector& connector, std::chrono::milliseconds timeout,
+                               std::uint64_t seed, std::function<void(bool, Errc)> report)
+    : connection_(io, connector, *this, timeout, seed), report_(std::move(report))
+{
+}
+
+void CallConnection::enqueue(std::shared_ptr<Call> call)
+{
+    call->form = Call::Form::bySha;
+    if (closed_) {
+        return end(call, {false, {Failure::fatal, Errc::shutdown}});
+    }
+    call->pending = true;
+    if (connection_.isConnected()) {
+        call->encode(bytes_, call->form);
+    }
+    queue_.push(std::move(call));
+}
+
+void CallConnection::flush()
+{
+    if (!connection_.isConnected()) {
+        if (needed()) {
+            connection_.open();
+        }
+        return;
+    }
+    if (queue_.unwritten() > 0) {
+        queue_.written(BootClock::now());
+        connection_.send(std::exchange(bytes_, {}));
+    }
+}
+
+void CallConnection::close()
+{
+    closed_ = true;
+    connection_.close({Failure::fatal, Errc::shutdown});
+    while (auto call = queue_.abandon()) {
+        end(call, {false, {Failure::fatal, Errc::shutdown}});
+    }
+}
+
+void CallConnection::onConnected()
+{
+    report_(true, {});
+    bytes_.clear();
+    for (std::size_t i = 0; i < queue_.size(); ++i) {
+        queue_[i]->form = Call::Form::bySha;
+        queue_[i]->encode(bytes_, Call::Form::bySha);
+    }
+    flush();
+}
+
+bool CallConnection::onReply(Reply& reply)
+{
+    auto call = queue_.answered();
+    if (call == nullptr) {
+        return false;
+    }
+    connection_.served();
+    if (isNoScript(reply) && call->form == Call::Form::bySha) {
+        call->form = Call::Form::byText;
+        call->encode(bytes_, call->form);
+        queue_.push(std::move(call));
+        flush();
+        return true;
+    }
+    std::swap(call->reply, reply);
+    end(call, {true, {}});
+    return true;
+}
+
+void CallConnection::onDisconnected(Fault fault)
+{
+    report_(false, fault.error);
+    bytes_.clear();
+    std::vector<std::shared_ptr<Call>> ended;
+    // what was not written waits for the next connection, unless none could be made
+    for (auto left = fault.failure == Failure::lostReply ? queue_.unanswered() : queue_.size(); left > 0; --left) {
+        ended.push_back(queue_.abandon());
+    }
+    for (const auto& call : ended) {
+        end(call, {false, fault});
+    }
+}
+
+void CallConnection::end(const std::shared_ptr<Call>& call, Outcome outcome)
+{
+    call->pending = false;
+    call->outcome = outcome;
+    call->finished();
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,46 @@
+/// @file
+/// Calls on a connection of the background thread.
+#pragma once
+
+#include "redislock/detail/logic/reply_queue.hpp"
+#include "transport/async_connection.hpp"
+#include "transport/call.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace redislock::detail {
+
+/// Detached calls, pipelined over an AsyncConnection: what the watchdog renews with.
+///
+/// **Thread safety**: none; everything on the io_context's thread, finished() of the calls too.
+class CallConnection final : private AsyncConnection::Owner {
+public:
+    CallConnection(boost::asio::io_context& io, Connector& connector, std::chrono::milliseconds timeout, std::uint64_t seed,
+                   std::function<void(bool up, Errc)> report);
+
+    /// Queues a call. Follow with flush().
+    void enqueue(std::shared_ptr<Call> call);
+    /// Sends what is queued, or connects first.
+    void flush();
+    /// Ends the connection and the calls on it.
+    void close();
+
+private:
+    void onConnected() override;
+    bool onReply(Reply& reply) override;
+    void onDisconnected(Fault fault) override;
+    bool needed() const override { return !closed_ && !queue_.empty(); }
+    TimePoint oldestSent() const override { return queue_.oldestSent(); }
+
+    void end(const std::shared_ptr<Call>& call, Outcome outcome);
+
+    AsyncConnection connection_;
+    ReplyQueue<Call> queue_;
+    std::string bytes_;
+    std::function<void(bool, Errc)> report_;
+    bool closed_ = false;
+};
+
+} // namespace redislock::detail

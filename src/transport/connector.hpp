@@ -1,0 +1,53 @@
+/// @file
+/// Sockets that are connected, authenticated and ready.
+#pragma once
+
+#include "redislock/clock.hpp"
+#include "redislock/endpoint.hpp"
+#include "transport/connect_machine.hpp"
+#include "transport/stream.hpp"
+
+#include <boost/asio/io_context.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace redislock::detail {
+
+/// The result of an attempt: an open stream, or why there is none.
+struct Connected {
+    Stream stream;
+    std::optional<Fault> fault;
+};
+
+class Attempt;
+
+/// Opens connections to one endpoint, asynchronously, on the thread that runs the io_context. Host names are looked up anew each
+/// time; addresses and unix sockets never reach the resolver.
+class Connector {
+public:
+    Connector(boost::asio::io_context& io, Endpoint endpoint, Handshake handshake, std::chrono::milliseconds timeout)
+        : io_(io), endpoint_(std::move(endpoint)), handshake_(std::move(handshake)), timeout_(timeout)
+    {
+    }
+
+    /// Starts one attempt at `notBefore`, or now. May be called from any thread; @p handler is called once on the
+    /// io_context's thread, unless that is stopped first.
+    void connect(TimePoint notBefore, std::function<void(Connected)> handler);
+
+    /// Ends attempts under way without calling their handlers, and starts no more. On the io_context's thread.
+    void close();
+
+private:
+    boost::asio::io_context& io_;
+    Endpoint endpoint_;
+    Handshake handshake_;
+    std::chrono::milliseconds timeout_;
+    std::vector<std::weak_ptr<Attempt>> attempts_;
+    bool closed_ = false;
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,70 @@
+#include "transport/stream.hpp"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace redislock::detail {
+
+namespace {
+
+Transferred failed() noexcept
+{
+    const bool later = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ENOBUFS;
+    return {later ? Transferred::Status::wouldBlock : Transferred::Status::closed, 0};
+}
+
+} // namespace
+
+Stream::Stream(int socket) noexcept : socket_(socket)
+{
+    ::fcntl(socket_, F_SETFL, ::fcntl(socket_, F_GETFL) | O_NONBLOCK);
+    // these fail on unix sockets, where they have no meaning
+    const int on = 1;
+    ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    ::setsockopt(socket_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+Stream& Stream::operator=(Stream&& other) noexcept
+{
+    if (this != &other) {
+        close();
+        socket_ = std::exchange(other.socket_, -1);
+    }
+    return *this;
+}
+
+Transferred Stream::readSome(std::span<char> buffer) noexcept
+{
+    const auto n = ::recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (n > 0) {
+        return {Transferred::Status::ok, static_cast<std::size_t>(n)};
+    }
+    return n == 0 ? Transferred{} : failed();
+}
+
+Transferred Stream::writeSome(std::string_view bytes) noexcept
+{
+    const auto n = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    return n >= 0 ? Transferred{Transferred::Status::ok, static_cast<std::size_t>(n)} : failed();
+}
+
+void Stream::shutdown() noexcept
+{
+    if (isOpen()) {
+        ::shutdown(socket_, SHUT_RDWR);
+    }
+}
+
+void Stream::close() noexcept
+{
+    if (isOpen()) {
+        ::close(std::exchange(socket_, -1));
+    }
+}
+
+} // namespace redislock::detail

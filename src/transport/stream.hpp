@@ -1,0 +1,45 @@
+/// @file
+/// A connected socket, bytes in and out.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace redislock::detail {
+
+/// The result of one attempt to read or write.
+struct Transferred {
+    enum class Status { ok, wouldBlock, closed };
+    Status status = Status::closed;
+    std::size_t bytes = 0;
+};
+
+/// A non-blocking connected socket. The one seam through which bytes pass: encryption would go here. Never raises SIGPIPE.
+///
+/// Not thread-safe, but readSome and writeSome may be called while another thread calls shutdown().
+class Stream {
+public:
+    Stream() noexcept = default;
+    /// Takes over a connected socket.
+    explicit Stream(int socket) noexcept;
+    Stream(Stream&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
+    Stream& operator=(Stream&& other) noexcept;
+    ~Stream() { close(); }
+
+    [[nodiscard]] Transferred readSome(std::span<char> buffer) noexcept;
+    [[nodiscard]] Transferred writeSome(std::string_view bytes) noexcept;
+
+    /// Ends both directions: whoever reads sees the end. The handle stays until close().
+    void shutdown() noexcept;
+    void close() noexcept;
+
+    [[nodiscard]] int handle() const noexcept { return socket_; }
+    [[nodiscard]] bool isOpen() const noexcept { return socket_ >= 0; }
+
+private:
+    int socket_ = -1;
+};
+
+} // namespace redislock::detail

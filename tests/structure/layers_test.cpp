@@ -1,0 +1,123 @@
+// The checker itself: a rule that cannot say no proves nothing.
+#include "structure/layers.hpp"
+
+#include <gtest/gtest.h>
+
+namespace redislock::test {
+namespace {
+
+struct Case {
+    const char* name;
+    const char* file;
+    const char* target;
+};
+
+TEST(Layers, ArrowsThatGoDownAreAllowed)
+{
+    const Case cases[] = {
+        {"base on base", "include/redislock/config.hpp", "redislock/endpoint.hpp"},
+        {"logic on base", "include/redislock/detail/logic/lease.hpp", "redislock/clock.hpp"},
+        {"logic on logic", "include/redislock/detail/logic/acquire_machine.hpp", "redislock/detail/logic/event.hpp"},
+        {"logic on values", "include/redislock/detail/logic/event.hpp", "redislock/detail/protocol/reply.hpp"},
+        {"logic on std", "include/redislock/detail/logic/lease.hpp", "chrono"},
+        {"protocol on base", "src/protocol/codec.hpp", "redislock/error.hpp"},
+        {"hiredis in the codec", "src/protocol/codec.cpp", "hiredis/hiredis.h"},
+        {"fmt in a compiled source", "src/protocol/printable.cpp", "fmt/format.h"},
+        {"transport on protocol", "src/transport/connection.cpp", "protocol/codec.hpp"},
+        {"transport on a listed structure", "src/transport/connection.hpp", "redislock/detail/logic/reply_queue.hpp"},
+        {"transport on Asio", "src/transport/subscriber.cpp", "boost/asio/ip/tcp.hpp"},
+        {"transport on POSIX", "src/transport/stream.cpp", "sys/socket.h"},
+        {"a neighbour", "src/transport/stream.cpp", "stream.hpp"},
+        {"runtime on logic", "src/runtime/engine.hpp", "redislock/detail/logic/renew_machine.hpp"},
+        {"runtime on transport", "src/runtime/engine.hpp", "transport/router.hpp"},
+        {"runtime on api", "src/runtime/client.cpp", "redislock/client.hpp"},
+        {"api on base", "include/redislock/client.hpp", "redislock/config.hpp"},
+        {"api on api", "include/redislock/client.hpp", "redislock/redis_lock.hpp"},
+        {"api on a forward declaration", "include/redislock/client.hpp", "redislock/detail/fwd.hpp"},
+        {"api on an erased handler", "include/redislock/redis_lock.hpp", "boost/asio/any_completion_handler.hpp"},
+        {"the Boost check", "include/redislock/version.hpp.in", "boost/version.hpp"},
+        {"testing on POSIX", "include/redislock/testing/redis_server.hpp", "sys/wait.h"},
+    };
+    for (const Case& each : cases) {
+        EXPECT_EQ(violation(each.file, each.target), "") << each.name;
+    }
+}
+
+TEST(Layers, ArrowsThatGoUpOrSidewaysAreRefused)
+{
+    const Case cases[] = {
+        {"base on api", "include/redislock/config.hpp", "redislock/client.hpp"},
+        {"base on logic", "include/redislock/error.hpp", "redislock/detail/logic/event.hpp"},
+        {"base on Boost", "include/redislock/error.hpp", "boost/asio/error.hpp"},
+        {"base on POSIX", "include/redislock/clock.hpp", "time.h"},
+        {"logic on api", "include/redislock/detail/logic/lease.hpp", "redislock/redis_lock.hpp"},
+        {"logic on transport", "include/redislock/detail/logic/reply_queue.hpp", "transport/stream.hpp"},
+        {"logic on the codec", "include/redislock/detail/logic/reply_queue.hpp", "protocol/codec.hpp"},
+        {"logic on runtime", "include/redislock/detail/logic/lease.hpp", "runtime/engine.hpp"},
+        {"logic on Boost", "include/redislock/detail/logic/lease.hpp", "boost/asio/steady_timer.hpp"},
+        {"logic on hiredis", "include/redislock/detail/logic/lease.hpp", "hiredis/hiredis.h"},
+        {"logic on mutex", "include/redislock/detail/logic/waiter_queue.hpp", "mutex"},
+        {"logic on thread", "include/redislock/detail/logic/waiter_queue.hpp", "thread"},
+        {"logic on atomic", "include/redislock/detail/logic/lease.hpp", "atomic"},
+        {"logic on condition_variable", "include/redislock/detail/logic/lease.hpp", "condition_variable"},
+        {"logic on the random device", "include/redislock/detail/logic/backoff.hpp", "random"},
+        {"logic on POSIX", "include/redislock/detail/logic/lease.hpp", "sys/timerfd.h"},
+        {"logic on fmt", "include/redislock/detail/logic/lease.hpp", "fmt/format.h"},
+        {"protocol on logic", "src/protocol/codec.cpp", "redislock/detail/logic/reply_queue.hpp"},
+        {"protocol on transport", "src/protocol/codec.cpp", "transport/stream.hpp"},
+        {"protocol on Boost", "src/protocol/codec.cpp", "boost/asio/buffer.hpp"},
+        {"hiredis in a header", "src/protocol/codec.hpp", "hiredis/hiredis.h"},
+        {"hiredis elsewhere", "src/transport/stream.cpp", "hiredis/hiredis.h"},
+        {"fmt in a header", "include/redislock/detail/protocol/printable.hpp", "fmt/format.h"},
+        {"transport on a machine", "src/transport/call.hpp", "redislock/detail/logic/acquire_machine.hpp"},
+        {"transport on runtime", "src/transport/call.hpp", "runtime/engine.hpp"},
+        {"transport on api", "src/transport/call.hpp", "redislock/client.hpp"},
+        {"runtime on hiredis", "src/runtime/engine.cpp", "hiredis/hiredis.h"},
+        {"runtime on testing", "src/runtime/engine.cpp", "redislock/testing/redis_server.hpp"},
+        {"api on logic", "include/redislock/redis_lock.hpp", "redislock/detail/logic/lease.hpp"},
+        {"api on the inside", "include/redislock/client.hpp", "runtime/engine.hpp"},
+        {"api on sockets", "include/redislock/client.hpp", "boost/asio/ip/tcp.hpp"},
+        {"api on the whole of Asio", "include/redislock/client.hpp", "boost/asio.hpp"},
+        {"api on fmt", "include/redislock/client.hpp", "fmt/format.h"},
+        {"api on POSIX", "include/redislock/client.hpp", "unistd.h"},
+        {"api on testing", "include/redislock/redislock.hpp", "redislock/testing/redis_server.hpp"},
+        {"testing on the library", "include/redislock/testing/redis_server.hpp", "redislock/client.hpp"},
+        {"a folder without a layer", "src/misc/helper.cpp", "vector"},
+        {"a detail header without a layer", "include/redislock/detail/helper.hpp", "vector"},
+        {"an unknown library", "src/runtime/engine.cpp", "openssl/ssl.hpp"},
+    };
+    for (const Case& each : cases) {
+        EXPECT_NE(violation(each.file, each.target), "") << each.name;
+    }
+}
+
+TEST(Layers, IncludesAreFoundHoweverTheyAreWritten)
+{
+    const auto includes = includesOf("// #include <no>\n"
+                                     "#include <vector>\n"
+                                     "  #  include \"redislock/error.hpp\" // why\n"
+                                     "#include<mutex>\n"
+                                     "/// #include <no/either.hpp>\n"
+                                     "#define include\n");
+    ASSERT_EQ(includes.size(), 3U);
+    EXPECT_EQ(includes[0].target, "vector");
+    EXPECT_EQ(includes[0].line, 2);
+    EXPECT_EQ(includes[1].target, "redislock/error.hpp");
+    EXPECT_EQ(includes[2].target, "mutex");
+    EXPECT_EQ(includes[2].line, 4);
+}
+
+TEST(Layers, ScriptsAreNamedAfterTheirFiles)
+{
+    EXPECT_EQ(scriptIdentifier("redis_lock/lock"), "redisLockLock");
+    EXPECT_EQ(scriptIdentifier("redis_lock/force_unlock"), "redisLockForceUnlock");
+}
+
+TEST(Layers, TheProgramInAReadmeIsTheFirstBlockWithAMain)
+{
+    EXPECT_EQ(firstProgram("# x\n```cpp\nf();\n```\n```cpp\nint main() {}\n```\n"), "int main() {}\n");
+    EXPECT_EQ(firstProgram("```sh\nint main(\n```\n"), "");
+}
+
+} // namespace
+} // namespace redislock::test

@@ -1,0 +1,125 @@
+// The rules, applied to the tree this was built from.
+#include "structure/layers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <string>
+#include <vector>
+
+namespace redislock::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto maxLines = 500;
+
+const fs::path root = REDISLOCK_SOURCE_DIR;
+
+std::string read(const std::string& path)
+{
+    std::ifstream file(root / path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// Every file below the folder with one of these endings, as a path relative to the project, sorted.
+std::vector<std::string> filesBelow(const std::string& folder, const std::vector<std::string>& endings)
+{
+    std::vector<std::string> files;
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+        const std::string path = fs::relative(entry.path(), root).generic_string();
+        if (entry.is_regular_file() && std::any_of(endings.begin(), endings.end(),
+                                                   [&](const std::string& ending) { return path.ends_with(ending); })) {
+            files.push_back(path);
+        }
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+std::vector<std::string> librarySources()
+{
+    auto files = filesBelow("include", {".hpp", ".hpp.in"});
+    const auto sources = filesBelow("src", {".hpp", ".cpp", ".cpp.in"});
+    files.insert(files.end(), sources.begin(), sources.end());
+    return files;
+}
+
+TEST(Tree, EveryIncludeGoesDownTheLayers)
+{
+    int includes = 0;
+    for (const auto& file : librarySources()) {
+        for (const auto& [target, line] : includesOf(read(file))) {
+            ++includes;
+            const std::string reason = violation(file, target);
+            EXPECT_EQ(reason, "") << file << ':' << line << ": includes " << target;
+        }
+    }
+    EXPECT_GT(includes, 100) << "the sources were not found";
+}
+
+TEST(Tree, TheLogicReadsNoClock)
+{
+    for (const auto& file : filesBelow("include/redislock/detail/logic", {".hpp"})) {
+        EXPECT_EQ(read(file).find("::now()"), std::string::npos) << file << ": time comes in with the event";
+    }
+}
+
+TEST(Tree, TheUmbrellaHasEveryPublicHeader)
+{
+    const std::string umbrella = read("include/redislock/redislock.hpp");
+    for (const auto& entry : fs::directory_iterator(root / "include/redislock")) {
+        std::string name = entry.path().filename().string();
+        if (name.ends_with(".in")) {
+            name.resize(name.size() - 3);
+        }
+        if (name.ends_with(".hpp") && name != "redislock.hpp") {
+            EXPECT_NE(umbrella.find("#include \"redislock/" + name + "\""), std::string::npos) << name;
+        }
+    }
+}
+
+TEST(Tree, EveryScriptIsDeclaredAndEveryDeclarationHasAScript)
+{
+    const std::string header = read("include/redislock/detail/protocol/script.hpp");
+    std::vector<std::string> expected;
+    for (const auto& file : filesBelow("lua", {".lua"})) {
+        const std::string folder = "lua/";
+        const std::string ending = ".lua";
+        const auto name = file.substr(folder.size(), file.size() - folder.size() - ending.size());
+        expected.push_back(scriptIdentifier(name));
+    }
+    std::vector<std::string> declared;
+    const std::regex declaration("extern const Script (\\w+);");
+    for (std::sregex_iterator at(header.begin(), header.end(), declaration), end; at != end; ++at) {
+        declared.push_back((*at)[1]);
+    }
+    std::sort(expected.begin(), expected.end());
+    std::sort(declared.begin(), declared.end());
+    EXPECT_FALSE(expected.empty());
+    EXPECT_EQ(declared, expected);
+}
+
+TEST(Tree, NoFileIsTooLongToRead)
+{
+    for (const auto& file : librarySources()) {
+        const std::string text = read(file);
+        EXPECT_LE(std::count(text.begin(), text.end(), '\n'), maxLines) << file;
+    }
+}
+
+TEST(Tree, TheProgramInTheReadmeIsTheExample)
+{
+    if (fs::exists(root / "README.md")) {
+        const std::string example = read("examples/hello_lock.cpp");
+        EXPECT_EQ(firstProgram(read("README.md")), example);
+        EXPECT_LE(std::count(example.begin(), example.end(), '\n'), 20);
+    }
+}
+
+} // namespace
+} // namespace redislock::test

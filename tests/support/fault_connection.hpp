@@ -1,0 +1,148 @@
+/// @file
+/// One client of a FaultProxy and its connection to the server. Used by the proxy only.
+#pragma once
+
+#include "support/fault_proxy.hpp"
+#include "support/fault_rules.hpp"
+#include "support/resp_framer.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include <poll.h>
+
+namespace redislock::test::proxy {
+
+using Clock = std::chrono::steady_clock;
+
+/// What all connections of a proxy share, guarded by the proxy's mutex.
+struct Shared {
+    RuleBook rules;
+    std::deque<LoggedRequest> log;
+    bool stalled = false;
+
+    /// Adds to the log, and forgets the oldest if it is full.
+    void record(std::size_t connection, const Words& words);
+};
+
+/// Bytes on their way through a lane.
+struct Item {
+    enum class Then { goOn, closeBoth, closeClient };
+
+    std::string bytes{};
+    std::size_t sent = 0;
+    Clock::time_point due{};
+    std::chrono::microseconds pace{0}; // between single bytes; 0: all at once
+    Then then = Then::goOn;
+    std::shared_ptr<const Words> request{}; // to be logged when it is sent
+};
+
+/// One direction of a connection.
+struct Lane {
+    RespFramer framer{};
+    std::deque<Item> outbox{};
+    std::size_t held = 0;         // bytes in the outbox
+    Clock::time_point nextByte{}; // of an item with a pace
+    bool opaque = false;          // no frames any more, bytes pass as they come
+    bool stalled = false;         // by Action::stallDirection
+    bool ended = false;           // the sender has closed
+    bool endPassedOn = false;     // and the receiver was told
+    bool cut = false;             // nothing behind the last item of the outbox will be passed on
+
+    [[nodiscard]] bool wantsBytes() const noexcept;
+    /// Whether the first item may be sent.
+    [[nodiscard]] bool sendable(Clock::time_point now) const noexcept;
+    [[nodiscard]] bool allPassedOn() const noexcept { return ended && outbox.empty() && !stalled; }
+    void push(Item item);
+};
+
+/// The channels a connection has subscribed to, by the kind of subscription. Kinds are in lower case: "punsubscribe".
+class Subscriptions {
+public:
+    /// Learns from a confirmation.
+    void confirm(const std::string& kind, const std::string& channel);
+    /// How many confirmations an unsubscribe without channels gets.
+    [[nodiscard]] std::size_t confirmationsOf(const std::string& kind) const;
+    [[nodiscard]] bool any() const;
+
+    static bool isConfirmation(const std::string& kind);
+    static bool isMessage(const std::string& kind);
+
+private:
+    std::map<std::string, std::set<std::string>> channels_; // without the empty ones
+};
+
+/// A request whose reply has not come.
+struct Pending {
+    std::shared_ptr<const Words> words;
+    std::size_t replies = 1; // still to come; 0: not known before the first
+    bool lost = false;       // its replies go nowhere
+};
+
+/// Two sockets, a lane for each direction, and the requests that wait for their replies. Not thread-safe.
+class Connection {
+public:
+    /// Takes over the sockets, which must not block.
+    Connection(Shared& shared, std::size_t number, int client, int server);
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
+    ~Connection() { close(FaultProxy::Close::orderly); }
+
+    [[nodiscard]] bool closed() const noexcept { return client_ < 0 && server_ < 0; }
+    [[nodiscard]] bool clientIsThere() const noexcept { return client_ >= 0 && !requests_.ended; }
+    void resume() noexcept { requests_.stalled = replies_.stalled = false; }
+    void close(FaultProxy::Close how) noexcept;
+
+    [[nodiscard]] pollfd clientPoll(Clock::time_point now) const noexcept;
+    [[nodiscard]] pollfd serverPoll(Clock::time_point now) const noexcept;
+    /// When something held back becomes due after @p now; far away when nothing does.
+    [[nodiscard]] Clock::time_point nextDue(Clock::time_point now) const noexcept;
+
+    void readClient();
+    void readServer();
+    /// Sends what is due, then passes on the ends of the streams.
+    void flush(Clock::time_point now);
+
+private:
+    enum class Lost { no, yes };
+
+    std::optional<std::string> read(int socket, Lane& lane);
+    template <class TakeFrame>
+    void take(Lane& lane, const std::string& bytes, TakeFrame takeFrame);
+
+    void takeRequest(Frame frame);
+    void passRequest(std::string bytes, const std::shared_ptr<const Words>& words, Lost lost);
+    void replaceRequest(const std::string& bytes);
+    void expectReplies(const std::shared_ptr<const Words>& words, Lost lost);
+    void becomeOpaque();
+
+    void takeReply(Frame frame);
+    void takePush(Frame frame);
+    /// Whether nobody asked for it: a message, or an unsubscribe by the server itself.
+    [[nodiscard]] bool isPush(const Frame& frame) const;
+    [[nodiscard]] bool isAwaitedConfirmation(const Frame& frame) const;
+    /// The request that the reply belongs to; taken off the list if this is its last reply.
+    Pending settle(const Frame& reply);
+
+    void flush(Lane& lane, int socket, Clock::time_point now);
+    /// Removes the first item, which is sent. @return whether the lane still has its receiver.
+    bool finish(Lane& lane);
+    void passEnds();
+
+    Shared& shared_;
+    std::size_t number_;
+    int client_;
+    int server_;
+    Lane requests_;
+    Lane replies_;
+    std::deque<Pending> pending_;
+    Subscriptions subscriptions_;
+};
+
+} // namespace redislock::test::proxy

@@ -1,0 +1,210 @@
+/// @file
+/// A TCP proxy in front of a Redis server that breaks exactly what a test asks it to break.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redislock::testing {
+class RedisServer;
+}
+
+namespace redislock::test {
+
+/// Whom a frame comes from and what it is.
+enum class Direction {
+    request, ///< a command of the client
+    reply,   ///< the server's answer to a command; (un)subscribe confirmations are answers
+    push,    ///< a pub/sub message that nobody asked for at that moment
+};
+
+/// Which frames a rule is about.
+struct Match {
+    /// The command, in any case: "EVALSHA", "SCRIPT LOAD"; "*" or empty: any. A reply has the command of its request. A
+    /// push has its kind: "message", "pmessage", "smessage".
+    std::string command = "*";
+    /// Contained in any argument of the request (a SHA1 or its beginning, a key, a part of a script's text) or in any
+    /// part of the push (channel, payload); empty: any.
+    std::string script{};
+    Direction direction = Direction::request;
+    /// Only the n-th matching frame since the rule was added, counted from 1 over all connections; 0: every one.
+    std::size_t nth = 1;
+};
+
+/// What happens to a frame that a rule hits. "Closes" is an orderly end (FIN), after all earlier frames of the same
+/// direction were passed on.
+class Action {
+public:
+    enum class Kind {
+        pass,
+        drop,
+        delay,
+        duplicate,
+        cut,
+        cutAfterForward,
+        swallow,
+        truncate,
+        replace,
+        split,
+        stallDirection,
+    };
+
+    /// Nothing; the rule only counts.
+    static Action pass() { return Action(Kind::pass); }
+    /// The frame is lost, the connection stays. A lost request never has a reply.
+    static Action drop() { return Action(Kind::drop); }
+    /// The frame, and all behind it in its direction, come later.
+    static Action delay(std::chrono::milliseconds time);
+    /// The frame comes twice. The second reply to a doubled request is lost, so that the client stays in step; a
+    /// doubled reply puts it out of step.
+    static Action duplicate() { return Action(Kind::duplicate); }
+    /// Closes both sides instead of forwarding the frame.
+    static Action cut() { return Action(Kind::cut); }
+    /// Forwards the frame, then closes. A request is executed, but the client gets neither its reply nor any other: its
+    /// side is closed at once, the server's side when the server has answered. Behind a reply or push both sides are
+    /// closed.
+    static Action cutAfterForward() { return Action(Kind::cutAfterForward); }
+    /// A request is executed but its reply is lost, the connection stays. The same as drop for a reply or push.
+    static Action swallow() { return Action(Kind::swallow); }
+    /// Forwards the first @p count bytes of the frame, then closes both sides.
+    static Action truncate(std::size_t count);
+    /// Forwards @p bytes in place of the frame.
+    static Action replace(std::string bytes);
+    /// Forwards the frame byte by byte, each in a segment of its own, @p pace apart.
+    static Action split(std::chrono::microseconds pace = std::chrono::microseconds(50));
+    /// From this frame on nothing passes in its direction on its connection, which stays open; resume() ends that, and
+    /// the frames held back go through then.
+    static Action stallDirection() { return Action(Kind::stallDirection); }
+
+    [[nodiscard]] Kind kind() const noexcept { return kind_; }
+    /// Of a delay, or of the pace of a split.
+    [[nodiscard]] std::chrono::microseconds time() const noexcept { return time_; }
+    /// Of a truncate.
+    [[nodiscard]] std::size_t count() const noexcept { return count_; }
+    /// Of a replace.
+    [[nodiscard]] const std::string& bytes() const noexcept { return bytes_; }
+
+private:
+    explicit Action(Kind kind) : kind_(kind) {}
+
+    Kind kind_;
+    std::chrono::microseconds time_{0};
+    std::size_t count_ = 0;
+    std::string bytes_;
+};
+
+/// A fault: what it hits, what it does, how often at most.
+struct Rule {
+    Match match;
+    Action action = Action::pass();
+    /// Hits after which the rule does nothing more; 0: no limit.
+    std::size_t limit = 0;
+};
+
+/// Names a rule of one proxy; never used again for another.
+enum class RuleId : std::uint64_t {};
+
+/// A request that the proxy passed on whole.
+struct LoggedRequest {
+    /// Connections are counted from 1 in the order in which they were accepted.
+    std::size_t connection = 0;
+    /// `CLOCK_BOOTTIME` when the last byte was handed to the server's connection.
+    std::chrono::nanoseconds time{0};
+    /// As the client sent them, each cut after 4096 bytes.
+    std::vector<std::string> arguments;
+};
+
+/// A TCP proxy, run by one thread of its own, that knows where requests and replies begin and end.
+///
+/// It listens on a free port of 127.0.0.1 and opens one connection to the server per client. Without rules it passes
+/// all bytes on unchanged. A frame is matched against the rules in the order in which they were added; every rule that
+/// matches counts it, the first that is due hits it.
+///
+/// Understands RESP2 and RESP3 frames, inline commands, pipelines, MULTI and pub/sub. A connection that becomes a
+/// replica (PSYNC) or sends something else is passed on as it is from there on: rules no longer see it, stall(),
+/// closeAll() and refuse() still work. Not understood: CLIENT REPLY OFF, MONITOR together with other commands.
+///
+/// Limits: a lane (one direction of a connection) holds about 4 MiB back before it stops reading; the log holds the
+/// last 100 000 requests.
+///
+/// Thread safety: all functions may be called from any thread. None blocks for longer than a few milliseconds, except
+/// those named await and those that say so.
+class FaultProxy {
+public:
+    /// A proxy in front of @p server, over TCP. Keeps no reference to it.
+    explicit FaultProxy(const testing::RedisServer& server);
+    /// A proxy in front of an IPv4 address.
+    FaultProxy(std::string host, std::uint16_t port);
+    FaultProxy(const FaultProxy&) = delete;
+    FaultProxy& operator=(const FaultProxy&) = delete;
+    /// Closes everything and joins the thread.
+    ~FaultProxy();
+
+    [[nodiscard]] std::string host() const { return "127.0.0.1"; }
+    [[nodiscard]] std::uint16_t port() const noexcept;
+    /// `redis://127.0.0.1:PORT`, with the server's password when the proxy was made from a RedisServer that has one.
+    [[nodiscard]] std::string url() const;
+
+    /// Where connections accepted from now on go.
+    void setUpstream(std::string host, std::uint16_t port);
+    void setUpstream(const testing::RedisServer& server);
+
+    RuleId add(Rule rule);
+    /// The same as add(Rule{match, action, limit}).
+    RuleId add(Match match, Action action, std::size_t limit = 0);
+    /// Ends a rule; its hits stay readable.
+    void remove(RuleId id);
+    /// Ends all rules; their hits stay readable. Does not end stalls: see resume().
+    void clear();
+    /// How often the rule took effect.
+    [[nodiscard]] std::size_t hits(RuleId id) const;
+    /// Waits until the rule has at least @p count hits. @return false when @p timeout was over first.
+    [[nodiscard]] bool awaitHits(RuleId id, std::size_t count = 1,
+                                 std::chrono::milliseconds timeout = std::chrono::seconds(5)) const;
+
+    /// How many requests in the log have @p text as their command, in any case, or contained in another argument.
+    [[nodiscard]] std::size_t requests(std::string_view text) const;
+    /// How many requests in the log match; `direction` and `nth` are ignored.
+    [[nodiscard]] std::size_t requests(const Match& match) const;
+    /// Waits until requests(text) is at least @p count. @return false when @p timeout was over first.
+    [[nodiscard]] bool awaitRequests(std::string_view text, std::size_t count = 1,
+                                     std::chrono::milliseconds timeout = std::chrono::seconds(5)) const;
+    /// Waits until requests(match) is at least @p count. @return false when @p timeout was over first.
+    [[nodiscard]] bool awaitRequests(const Match& match, std::size_t count = 1,
+                                     std::chrono::milliseconds timeout = std::chrono::seconds(5)) const;
+    [[nodiscard]] std::vector<LoggedRequest> requestLog() const;
+    void clearRequestLog();
+
+    /// How closeAll() ends connections.
+    enum class Close { orderly, reset };
+    /// Closes all connections, both sides; returns when that is done. New ones are still accepted.
+    void closeAll(Close how = Close::orderly);
+    /// From now on a connect is refused (and one that was not yet accepted is reset); existing connections stay. The
+    /// port stays bound.
+    void refuse();
+    /// Ends refuse(). Connects are accepted again before it returns. @throws std::system_error when the port was lost.
+    void accept();
+    /// From now on nothing passes in any direction, the closing of a side included. New connections are accepted, and
+    /// stalled too.
+    void stall();
+    /// Ends stall() and every Action::stallDirection(): what was held back goes through.
+    void resume();
+
+    /// Connections whose client has not closed yet.
+    [[nodiscard]] std::size_t connections() const;
+    /// Connections accepted so far.
+    [[nodiscard]] std::size_t accepted() const;
+
+private:
+    class Engine;
+
+    std::unique_ptr<Engine> engine_;
+    std::string password_;
+};
+
+} // namespace redislock::test

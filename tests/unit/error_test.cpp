@@ -1,0 +1,140 @@
+#include "redislock/error.hpp"
+
+#include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <system_error>
+
+namespace redislock {
+namespace {
+
+constexpr Errc allErrors[] = {
+    Errc::invalidArgument, Errc::badConfig, Errc::authFailed,    Errc::permissionDenied,
+    Errc::noSuchDatabase,  Errc::notRedis,  Errc::unsupported,   Errc::wrongType,
+    Errc::notHeld,         Errc::lost,      Errc::wouldDeadlock, Errc::unreachable,
+    Errc::serverRefused,   Errc::badReply,  Errc::shutdown,      Errc::forked,
+};
+
+TEST(ErrorCategory, HasTheLibrarysName)
+{
+    EXPECT_STREQ(errorCategory().name(), "redislock");
+    EXPECT_EQ(&errorCategory(), &errorCategory());
+}
+
+TEST(ErrorCategory, SaysSomethingElseForEachError)
+{
+    std::set<std::string> messages;
+    for (const Errc e : allErrors) {
+        const std::string message = make_error_code(e).message();
+        EXPECT_GE(message.size(), 15U) << message;
+        EXPECT_NE(message, "unknown error");
+        EXPECT_NE(message.back(), '.') << message;
+        messages.insert(message);
+    }
+    EXPECT_EQ(messages.size(), std::size(allErrors));
+}
+
+TEST(ErrorCategory, SurvivesValuesThatAreNoErrc)
+{
+    for (const int value : {0, -1, static_cast<int>(Errc::forked) + 1, 1 << 30}) {
+        const std::error_code code(value, errorCategory());
+        EXPECT_EQ(code.message(), "unknown error") << value;
+        EXPECT_EQ(code.default_error_condition(), std::error_condition(value, errorCategory())) << value;
+    }
+}
+
+TEST(Errc, BecomesACodeThatIsAnErrorAndEqualToItself)
+{
+    for (const Errc e : allErrors) {
+        const std::error_code code = e;
+        EXPECT_TRUE(code);
+        EXPECT_EQ(code, e);
+        EXPECT_EQ(&code.category(), &errorCategory());
+        for (const Errc other : allErrors) {
+            EXPECT_EQ(code == other, e == other);
+        }
+    }
+}
+
+TEST(Errc, ComparesWithWhatTheStandardCallsTheSame)
+{
+    struct Case {
+        const char* name;
+        Errc code;
+        std::errc condition;
+    };
+    const Case cases[] = {
+        {"invalidArgument", Errc::invalidArgument, std::errc::invalid_argument},
+        {"badConfig", Errc::badConfig, std::errc::invalid_argument},
+        {"authFailed", Errc::authFailed, std::errc::permission_denied},
+        {"permissionDenied", Errc::permissionDenied, std::errc::permission_denied},
+        {"notRedis", Errc::notRedis, std::errc::protocol_error},
+        {"unsupported", Errc::unsupported, std::errc::not_supported},
+        {"notHeld", Errc::notHeld, std::errc::operation_not_permitted},
+        {"wouldDeadlock", Errc::wouldDeadlock, std::errc::resource_deadlock_would_occur},
+        {"unreachable", Errc::unreachable, std::errc::host_unreachable},
+        {"serverRefused", Errc::serverRefused, std::errc::resource_unavailable_try_again},
+        {"badReply", Errc::badReply, std::errc::protocol_error},
+        {"shutdown", Errc::shutdown, std::errc::operation_canceled},
+    };
+    for (const Case& c : cases) {
+        EXPECT_EQ(make_error_code(c.code), c.condition) << c.name;
+    }
+    for (const Errc e : {Errc::noSuchDatabase, Errc::wrongType, Errc::lost, Errc::forked}) {
+        EXPECT_EQ(&make_error_code(e).default_error_condition().category(), &errorCategory());
+    }
+}
+
+TEST(Errc, PassesThroughBoostsCodeAndBackUnchanged)
+{
+    for (const Errc e : allErrors) {
+        const boost::system::error_code there = make_error_code(e);
+        EXPECT_TRUE(there.failed());
+        EXPECT_TRUE(there == e);
+        EXPECT_FALSE(there == (e == Errc::lost ? Errc::forked : Errc::lost));
+        EXPECT_EQ(there.message(), make_error_code(e).message());
+
+        const std::error_code back = there;
+        EXPECT_EQ(back, e);
+        EXPECT_EQ(&back.category(), &errorCategory());
+        EXPECT_EQ(back.value(), static_cast<int>(e));
+    }
+}
+
+TEST(Errc, KeepsItsMeaningInBoostsException)
+{
+    const boost::system::system_error error(make_error_code(Errc::unreachable), "stock:42");
+    EXPECT_TRUE(error.code() == Errc::unreachable);
+    EXPECT_EQ(std::error_code(error.code()), Errc::unreachable);
+}
+
+TEST(Errc, IsNotMixedUpWithAnotherCategorysCodeOfTheSameValue)
+{
+    const std::error_code system(static_cast<int>(Errc::lost), std::system_category());
+    EXPECT_NE(system, Errc::lost);
+    const boost::system::error_code boosts(static_cast<int>(Errc::lost), boost::system::system_category());
+    EXPECT_NE(std::error_code(boosts), Errc::lost);
+}
+
+TEST(LockError, SaysWhatWasAttemptedAndWhatWentWrong)
+{
+    const LockError error(Errc::unreachable, "lock \"stock:42\"");
+    EXPECT_EQ(error.code(), Errc::unreachable);
+    EXPECT_EQ(std::string(error.what()), "lock \"stock:42\": no server answered in time");
+}
+
+TEST(LockError, IsCaughtAsASystemError)
+{
+    try {
+        throw LockError(Errc::notHeld, "unlock");
+    } catch (const std::system_error& error) {
+        EXPECT_EQ(error.code(), Errc::notHeld);
+        EXPECT_EQ(error.code(), std::errc::operation_not_permitted);
+    }
+}
+
+} // namespace
+} // namespace redislock
