@@ -1,4 +1,5 @@
--- Acquire the lock for a holder, or move the holder's count to a nested level. May be sent again: it sets states, it never adds.
+-- Acquire the lock for a holder, or move the holder's count to a nested level. May be sent again: it sets states, and
+-- never adds.
 -- KEYS[1]  the lock's name: hash holder -> hold count
 -- ARGV[1]  holder, "<client uuid>:<number>"
 -- ARGV[2]  lease in ms, 10 .. 2592000000
@@ -7,8 +8,8 @@
 --          -3: nested (count > 1), but the holder's field is gone: lost
 --          otherwise the key's remaining time in ms, held by another (-1: a key without time to live)
 -- Clock    Redis' own key expiry only
--- Effects  writes KEYS[1] and its time to live, which is never shortened (a foreign PERSIST is undone); a key of another
---          type is left alone (WRONGTYPE)
+-- Effects  writes KEYS[1] and its time to live, which is never shortened (a foreign PERSIST is undone); a key of
+--          another type is left alone (WRONGTYPE)
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local lease = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local count = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
@@ -32,7 +33,7 @@ end
 local ttl = string.format('%.0f', math.max(lease, math.min(left, 9007199254740991)))
 redis.call('PEXPIRE', KEYS[1], ttl)
 if redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) == 1 then
-    -- The server stood still inside PEXPIRE for longer than that time: it deleted the key, and HSET made one without.
+    -- The server stood still inside PEXPIRE for longer than that: it deleted the key; HSET made one without.
     redis.call('PEXPIRE', KEYS[1], ttl)
 end
 return nil

@@ -8,8 +8,8 @@
 --          0: still held, with that count or, where it was lower already, with the lower one
 --          n >= 1: freed; n - 1 subscribers were told
 -- Clock    none
--- Effects  count 0: deletes KEYS[1], publishes '0' on ARGV[4]; otherwise, only where the count was higher, writes KEYS[1]
---          and its time to live; a key of another type is left alone (WRONGTYPE)
+-- Effects  count 0: deletes KEYS[1], publishes '0' on ARGV[4]; otherwise, and only where the count was higher, writes
+--          KEYS[1] and its time to live; a key of another type is left alone (WRONGTYPE)
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local count = ARGV[2] == '0' and 0 or tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local lease = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
@@ -27,7 +27,7 @@ if count > 0 then
         -- PEXPIRE first: it passes when Redis is out of memory, and then so does the rest.
         redis.call('PEXPIRE', KEYS[1], ARGV[3])
         if redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) == 1 then
-            -- The server stood still inside PEXPIRE for longer than that time: it deleted the key, and HSET made one without.
+            -- The server stood still inside PEXPIRE for longer than that: it deleted the key; HSET made one without.
             redis.call('PEXPIRE', KEYS[1], ARGV[3])
         end
     end

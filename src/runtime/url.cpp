@@ -17,8 +17,9 @@ namespace redislock {
 
 namespace {
 
-// Messages show nothing of the URL but what stands behind its '?': a password whose '/', '?' or '@' was not encoded moves
-// into what looks like the host, the port or the path. For the same reason options are refused when they hold an '@'.
+// Messages show nothing of the URL but what stands behind its '?': a password whose '/', '?' or '@' was not encoded
+// moves into what looks like the host, the port or the path. For the same reason options are refused when they hold
+// an '@'.
 
 [[noreturn]] void refuse(const std::string& why)
 {

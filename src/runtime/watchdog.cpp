@@ -114,7 +114,7 @@ void Watchdog::waitForRenewals()
     TimePoint due;
     {
         const std::lock_guard lock(engine_.mutex());
-        due = renewalsArmed_ = renewals_.earliest();
+        due = renewalsArmed_; // though its hold may be gone: a timer that stays is cheaper than one for each lock
     }
     if (due == TimePoint::max()) {
         return;
@@ -148,7 +148,7 @@ void Watchdog::renewDue()
                   calls[count]);
             count += calls[count] ? 1 : 0;
         }
-        renewalsArmed_ = TimePoint::max();
+        renewalsArmed_ = renewals_.earliest();
     }
     for (std::size_t i = 0; i < count; ++i) {
         engine_.renewals().enqueue(std::move(calls[i]));

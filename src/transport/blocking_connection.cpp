@@ -1,6 +1,7 @@
 #include "transport/blocking_connection.hpp"
 
 #include <poll.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -101,11 +102,11 @@ void BlockingConnection::flush()
 void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until)
 {
     led_ = true;
+    gather(lock);
     while (own.pending && state_ == State::connected && BootClock::now() < until) {
         auto progress = write(lock);
         if (progress != Progress::broken) {
-            waitForSocket(lock, until);
-            progress = read(lock, finished_);
+            progress = read(lock, finished_, until);
         }
         if (progress == Progress::broken || timedOut(BootClock::now())) {
             disconnect({Failure::lostReply, Errc::unreachable}, finished_);
@@ -178,29 +179,31 @@ BlockingConnection::Progress BlockingConnection::write(Lock& lock)
     }
 }
 
-/// Waits until the socket can be read (or written, if something is left to write), the oldest request's time is over, or
-/// `until`. Leader only.
-void BlockingConnection::waitForSocket(Lock& lock, TimePoint until)
+/// Reads what there is, waiting for it until then. Leader only, without the mutex.
+Transferred BlockingConnection::receive(TimePoint until, bool writing) noexcept
 {
-    const TimePoint limit = std::min(until, saturatingAdd(queue_.oldestSent(), timeout_));
-    const bool more = writtenBytes_ < writing_.size();
-    lock.unlock();
-    pollfd socket{stream_.handle(), static_cast<short>(more ? POLLIN | POLLOUT : POLLIN), 0};
-    timespec pause{};
-    const auto left = std::clamp<std::chrono::nanoseconds>(limit == TimePoint::max() ? std::chrono::hours(1)
-                                                                                     : limit - BootClock::now(),
-                                                           std::chrono::nanoseconds::zero(), std::chrono::hours(1));
-    pause.tv_sec = static_cast<std::time_t>(left.count() / 1'000'000'000);
-    pause.tv_nsec = static_cast<long>(left.count() % 1'000'000'000);
-    ::ppoll(&socket, 1, &pause, nullptr);
-    lock.lock();
+    const auto left = until - BootClock::now();
+    if (left <= left.zero()) {
+        return stream_.readSome(buffer_);
+    }
+    if (!writing && left > 2 * Stream::patience) {
+        return stream_.readPatiently(buffer_);
+    }
+    pollfd socket{stream_.handle(), static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0};
+    const auto pause = std::min<std::chrono::nanoseconds>(left, Stream::patience);
+    const timespec limit{0, static_cast<long>(pause.count())};
+    ::ppoll(&socket, 1, &limit, nullptr);
+    return stream_.readSome(buffer_);
 }
 
-/// Reads what has come and ends the calls it answers. Leader only.
-BlockingConnection::Progress BlockingConnection::read(Lock& lock, Finished& finished)
+/// Reads what has come, waiting at most until then or until the oldest request's time is over, and ends the calls it
+/// answers. Leader only.
+BlockingConnection::Progress BlockingConnection::read(Lock& lock, Finished& finished, TimePoint until)
 {
+    const TimePoint limit = std::min(until, saturatingAdd(queue_.oldestSent(), timeout_));
+    const bool writing = writtenBytes_ < writing_.size();
     lock.unlock();
-    const auto received = stream_.readSome(buffer_);
+    const auto received = receive(limit, writing);
     std::size_t count = 0;
     auto status = ReplyReader::Status::needMore;
     if (received.status == Transferred::Status::ok) {
@@ -224,9 +227,24 @@ BlockingConnection::Progress BlockingConnection::read(Lock& lock, Finished& fini
     return count > 0 ? Progress::moved : Progress::stuck;
 }
 
+/// Lets callers that were just answered come back before anything is written: one write then serves them all. With one caller
+/// there is nobody to wait for.
+void BlockingConnection::gather(Lock& lock)
+{
+    constexpr int rounds = 3;
+    for (int i = 0; i < rounds && queue_.unwritten() < crowd_; ++i) {
+        lock.unlock();
+        ::sched_yield();
+        lock.lock();
+    }
+}
+
 /// Gives each reply to its call. @return false when a reply belongs to none: the stream cannot be trusted any more.
 bool BlockingConnection::dispatch(std::vector<Reply>& replies, std::size_t count, Finished& finished)
 {
+    if (count > 0) {
+        crowd_ = 0;
+    }
     for (std::size_t i = 0; i < count; ++i) {
         auto call = queue_.answered();
         if (call == nullptr) {
@@ -251,6 +269,7 @@ void BlockingConnection::finish(std::shared_ptr<Call> call, Outcome outcome, Fin
     call->outcome = outcome;
     switch (call->mode) {
     case Call::Mode::awaited: {
+        ++crowd_;
         const void* address = call->signal.address();
         if (call->signal.raise(Signal::done)) {
             finished.sleepers.push_back(address);

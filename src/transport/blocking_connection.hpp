@@ -83,9 +83,10 @@ private:
     void lead(Lock& lock, const Call& own, TimePoint until);
     enum class Progress { moved, stuck, broken };
     Progress write(Lock& lock);
-    Progress read(Lock& lock, Finished& finished);
+    Progress read(Lock& lock, Finished& finished, TimePoint until = TimePoint{});
+    [[nodiscard]] Transferred receive(TimePoint until, bool writing) noexcept;
+    void gather(Lock& lock);
     bool dispatch(std::vector<Reply>& replies, std::size_t count, Finished& finished);
-    void waitForSocket(Lock& lock, TimePoint until);
     void finish(std::shared_ptr<Call> call, Outcome outcome, Finished& finished);
     void put(const Call& call);
     void wakeOneWaiter();
@@ -107,6 +108,7 @@ private:
     std::string queued_; ///< bytes of the unwritten part of the queue, while connected
     bool led_ = false;
     bool sweeping_ = false;
+    std::size_t crowd_ = 0; ///< how many callers the last replies went to: so many may come back at once
 
     // the leader's alone
     Stream stream_;

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,11 +19,22 @@ Transferred failed() noexcept
     return {later ? Transferred::Status::wouldBlock : Transferred::Status::closed, 0};
 }
 
+Transferred received(ssize_t n) noexcept
+{
+    if (n > 0) {
+        return {Transferred::Status::ok, static_cast<std::size_t>(n)};
+    }
+    return n == 0 ? Transferred{} : failed();
+}
+
 } // namespace
 
 Stream::Stream(int socket) noexcept : socket_(socket)
 {
-    ::fcntl(socket_, F_SETFL, ::fcntl(socket_, F_GETFL) | O_NONBLOCK);
+    // what must not wait says so at each call
+    ::fcntl(socket_, F_SETFL, ::fcntl(socket_, F_GETFL) & ~O_NONBLOCK);
+    const timeval limit{0, std::chrono::microseconds(patience).count()};
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     // these fail on unix sockets, where they have no meaning
     const int on = 1;
     ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -40,11 +52,12 @@ Stream& Stream::operator=(Stream&& other) noexcept
 
 Transferred Stream::readSome(std::span<char> buffer) noexcept
 {
-    const auto n = ::recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (n > 0) {
-        return {Transferred::Status::ok, static_cast<std::size_t>(n)};
-    }
-    return n == 0 ? Transferred{} : failed();
+    return received(::recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT));
+}
+
+Transferred Stream::readPatiently(std::span<char> buffer) noexcept
+{
+    return received(::recv(socket_, buffer.data(), buffer.size(), 0));
 }
 
 Transferred Stream::writeSome(std::string_view bytes) noexcept

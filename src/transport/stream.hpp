@@ -2,6 +2,7 @@
 /// A connected socket, bytes in and out.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -16,9 +17,9 @@ struct Transferred {
     std::size_t bytes = 0;
 };
 
-/// A non-blocking connected socket. The one seam through which bytes pass: encryption would go here. Never raises SIGPIPE.
+/// A connected socket. The one seam through which bytes pass: encryption would go here. Never raises SIGPIPE.
 ///
-/// Not thread-safe, but readSome and writeSome may be called while another thread calls shutdown().
+/// Not thread-safe, but reading and writing may go on while another thread calls shutdown().
 class Stream {
 public:
     Stream() noexcept = default;
@@ -28,7 +29,12 @@ public:
     Stream& operator=(Stream&& other) noexcept;
     ~Stream() { close(); }
 
+    /// How long readPatiently() waits at most, about.
+    static constexpr std::chrono::milliseconds patience{100};
+
     [[nodiscard]] Transferred readSome(std::span<char> buffer) noexcept;
+    /// As readSome(), but waits for the first bytes: one system call where poll and read are two.
+    [[nodiscard]] Transferred readPatiently(std::span<char> buffer) noexcept;
     [[nodiscard]] Transferred writeSome(std::string_view bytes) noexcept;
 
     /// Ends both directions: whoever reads sees the end. The handle stays until close().

@@ -29,8 +29,8 @@ inline const std::string hold17 = client + ":17";
 inline const std::string hold18 = client + ":18";
 inline const std::string javaThread = "0d7c1be2-33aa-4f5e-8c1d-b0a3d6a2e9f4:84";
 
-/// The five scripts, run with EVAL against a real server that is empty when a test begins. One server serves all tests of
-/// the program. After each test every key must have a time to live, except those a test left there itself.
+/// The five scripts, run with EVAL against a real server that is empty when a test begins. One server serves all tests
+/// of the program. After each test every key must have a time to live, except those a test left there itself.
 class ScriptTest : public ::testing::Test {
 protected:
     static testing::RedisServer& server()
@@ -115,8 +115,8 @@ protected:
         return connection;
     }
 
-    /// What a subscriber has been told since it subscribed or was asked last, each as "channel message". The server answers
-    /// in order: what was published before the PING comes before its answer.
+    /// What a subscriber has been told since it subscribed or was asked last, each as "channel message". The server
+    /// answers in order: what was published before the PING comes before its answer.
     static Words messages(RawRedis& subscriber)
     {
         subscriber.send({"PING"});

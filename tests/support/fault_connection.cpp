@@ -349,7 +349,7 @@ Pending Connection::settle(const Frame& reply)
     if (confirmation) {
         subscriptions_.confirm(reply.words[0], reply.words[1]);
     }
-    const auto settled = request;
+    auto settled = request;
     if (!confirmation || --request.replies == 0) { // an error answers a whole SUBSCRIBE
         pending_.pop_front();
     }

@@ -260,7 +260,8 @@ private:
             const int server = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
             sendAtOnce(client);
             sendAtOnce(server);
-            ::connect(server, asSockaddr(upstream_), sizeof(upstream_)); // a failure shows at the first read
+            // A failure shows at the first read.
+            static_cast<void>(::connect(server, asSockaddr(upstream_), sizeof(upstream_)));
             connections_.emplace_back(shared_, ++accepted_, client, server);
         }
     }
@@ -303,7 +304,10 @@ FaultProxy::FaultProxy(const testing::RedisServer& server) : FaultProxy(server.h
     password_ = server.password();
 }
 
-FaultProxy::FaultProxy(std::string host, std::uint16_t port) : engine_(std::make_unique<Engine>(ipv4(host, port))) {}
+FaultProxy::FaultProxy(const std::string& host, std::uint16_t port)
+    : engine_(std::make_unique<Engine>(ipv4(host, port)))
+{
+}
 
 FaultProxy::~FaultProxy() = default;
 
@@ -318,7 +322,7 @@ std::string FaultProxy::url() const
     return "redis://" + credentials + host() + ":" + std::to_string(port());
 }
 
-void FaultProxy::setUpstream(std::string host, std::uint16_t port)
+void FaultProxy::setUpstream(const std::string& host, std::uint16_t port)
 {
     engine_->change([&, address = ipv4(host, port)] { engine_->upstream_ = address; });
 }

@@ -139,7 +139,7 @@ public:
     /// A proxy in front of @p server, over TCP. Keeps no reference to it.
     explicit FaultProxy(const testing::RedisServer& server);
     /// A proxy in front of an IPv4 address.
-    FaultProxy(std::string host, std::uint16_t port);
+    FaultProxy(const std::string& host, std::uint16_t port);
     FaultProxy(const FaultProxy&) = delete;
     FaultProxy& operator=(const FaultProxy&) = delete;
     /// Closes everything and joins the thread.
@@ -151,7 +151,7 @@ public:
     [[nodiscard]] std::string url() const;
 
     /// Where connections accepted from now on go.
-    void setUpstream(std::string host, std::uint16_t port);
+    void setUpstream(const std::string& host, std::uint16_t port);
     void setUpstream(const testing::RedisServer& server);
 
     RuleId add(Rule rule);

@@ -278,7 +278,7 @@ inline std::string findExecutable(const std::string& name)
     const char* folders = std::getenv("PATH");
     std::istringstream path(folders != nullptr ? folders : "/usr/local/bin:/usr/bin:/bin");
     for (std::string folder; std::getline(path, folder, ':');) {
-        const auto candidate = (folder.empty() ? "." : folder) + "/" + name;
+        auto candidate = (folder.empty() ? "." : folder) + "/" + name;
         if (::access(candidate.c_str(), X_OK) == 0 && !std::filesystem::is_directory(candidate)) {
             return candidate;
         }

@@ -1,0 +1,154 @@
+/// @file
+/// What the tests of locks on a real server share: the server, a client, names of their own.
+#pragma once
+
+#include "behaviour/recording_observer.hpp"
+#include "redislock/client.hpp"
+#include "redislock/config.hpp"
+#include "redislock/testing/redis_server.hpp"
+#include "support/eventually.hpp"
+#include "support/raw_redis.hpp"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redislock::test {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+
+/// The bound of what should come at once; machines are slow sometimes.
+inline constexpr milliseconds soon{3000};
+
+/// A server for all tests of one program, and names that no other test uses. After each test its locks must be free in
+/// Redis, at the latest when their leases are over, and nobody may listen to a channel any more.
+class LockTest : public ::testing::Test {
+protected:
+    static testing::RedisServer& server()
+    {
+        static testing::RedisServer instance;
+        return instance;
+    }
+
+    void TearDown() override
+    {
+        for (const auto& name : names()) {
+            EXPECT_TRUE(eventually([&] { return !raw.exists(name); })) << name << " was left locked";
+        }
+        EXPECT_TRUE(eventually([&] { return channels().empty(); })) << "a subscription was left";
+    }
+
+    /// A name for this test alone.
+    std::string uniqueName(std::string_view suffix = {})
+    {
+        static std::atomic<int> last{0};
+        const auto& test = *::testing::UnitTest::GetInstance()->current_test_info();
+        auto name = std::string(test.test_suite_name()) + "." + test.name() + ":" + std::to_string(::getpid()) + ":" +
+                    std::to_string(++last) + std::string(suffix);
+        return clean(std::move(name));
+    }
+
+    /// Has a name checked after the test.
+    std::string clean(std::string name)
+    {
+        const std::lock_guard lock(namesMutex_);
+        names_.push_back(name);
+        return name;
+    }
+
+    /// The settings of these tests: leases are short; whoever is woken by the poll or by patience alone is too late.
+    static Config config()
+    {
+        Config config = Config::fromUrl(server().url());
+        config.watchdogTimeout = 1s;
+        config.pollInterval = 60s;
+        return config;
+    }
+
+    /// The settings with an observer, which observer() gives.
+    Config observed(Config config = LockTest::config())
+    {
+        config.observer = observer();
+        return config;
+    }
+    std::shared_ptr<RecordingObserver> observer()
+    {
+        if (!observer_) {
+            observer_ = std::make_shared<RecordingObserver>();
+        }
+        return observer_;
+    }
+
+    /// All channels that somebody listens to.
+    std::vector<Value> channels() { return raw.command({"PUBSUB", "CHANNELS"}).elements; }
+
+    /// How many listen to the channel of a lock.
+    std::int64_t listeners(const std::string& name)
+    {
+        return raw.command({"PUBSUB", "NUMSUB", channelOf(name)}).elements.at(1).integer();
+    }
+
+    static std::string channelOf(const std::string& name)
+    {
+        const bool tagged = name.find('{') != std::string::npos;
+        return "redisson_lock__channel:" + (tagged ? name : "{" + name + "}");
+    }
+
+    /// The holder in Redis, which must be the only one; empty when the lock is free.
+    std::string holderOf(const std::string& name)
+    {
+        const auto fields = raw.hash(name);
+        EXPECT_LE(fields.size(), 1U) << name;
+        return fields.empty() ? std::string() : fields.begin()->first;
+    }
+
+    /// The hold count in Redis; empty when the lock is free.
+    std::string countOf(const std::string& name)
+    {
+        const auto fields = raw.hash(name);
+        return fields.empty() ? std::string() : fields.begin()->second;
+    }
+
+    /// How many scripts the server ran so far.
+    std::uint64_t scriptCalls() { return raw.commandCalls("evalsha") + raw.commandCalls("eval"); }
+
+    RawRedis raw{server()};
+
+private:
+    std::vector<std::string> names()
+    {
+        const std::lock_guard lock(namesMutex_);
+        return names_;
+    }
+
+    std::mutex namesMutex_;
+    std::vector<std::string> names_;
+    std::shared_ptr<RecordingObserver> observer_;
+};
+
+/// A lock test with one client that is ready, for the suites that are typed over drivers.
+template <class D>
+class BehaviourTest : public LockTest {
+protected:
+    using Lock = typename D::Lock;
+
+    Lock make(const Client& from, const std::string& name) { return *must(D::make(from, name)); }
+    Lock make(const std::string& name) { return make(client, name); }
+    Lock make() { return make(uniqueName()); }
+
+    Client client{observed()};
+};
+
+} // namespace redislock::test

@@ -1,0 +1,342 @@
+// Threads that wait for a lock that others hold. The poll comes after a minute: whoever is quicker was told.
+#include "behaviour/lock_drivers.hpp"
+#include "behaviour/lock_test.hpp"
+#include "behaviour/worker.hpp"
+
+#include <array>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace redislock::test {
+namespace {
+
+template <class D>
+class Waiting : public BehaviourTest<D> {
+protected:
+    /// Another client, whose locks stay for longer than any test.
+    Client far{[] {
+        Config config = LockTest::config();
+        config.watchdogTimeout = 30s;
+        return config;
+    }()};
+};
+
+using WaitingDrivers = DriversWith<Feature::waiting, Feature::leases>;
+TYPED_TEST_SUITE(Waiting, WaitingDrivers, DriverNames);
+
+TYPED_TEST(Waiting, TryLockWithoutWaitAsksRedisOnceAndReturns)
+{
+    const auto name = this->uniqueName();
+    const auto held = this->make(this->far, name);
+    const auto lock = this->make(name);
+    EXPECT_EQ(TypeParam::lock(held), true);
+    const auto before = this->scriptCalls();
+    const Stopwatch watch;
+    EXPECT_EQ(TypeParam::tryLock(lock), false);
+    EXPECT_EQ(TypeParam::tryLock(lock, 0ms), false);
+    EXPECT_EQ(TypeParam::tryLock(lock, -1h, 5s), false);
+    EXPECT_LT(watch.elapsed(), soon);
+    EXPECT_EQ(this->scriptCalls(), before + 3);
+    EXPECT_EQ(this->listeners(name), 0);
+    EXPECT_EQ(TypeParam::unlock(held), Unlocked::released);
+}
+
+TYPED_TEST(Waiting, TryLockGivesUpWhenItsWaitIsOver)
+{
+    const auto name = this->uniqueName();
+    const auto held = this->make(this->far, name);
+    const auto lock = this->make(name);
+    EXPECT_EQ(TypeParam::lock(held), true);
+    for (const auto wait : {1ms, 60ms, 500ms}) {
+        const Stopwatch watch;
+        EXPECT_EQ(TypeParam::tryLock(lock, wait), false);
+        EXPECT_GE(watch.elapsed(), wait);
+        EXPECT_LT(watch.elapsed(), wait + soon);
+    }
+    EXPECT_TRUE(this->observer()->await("contended", name, 3));
+    EXPECT_EQ(TypeParam::unlock(held), Unlocked::released);
+    EXPECT_FALSE(this->raw.exists(name));
+}
+
+TYPED_TEST(Waiting, TryLockGivesUpInTimeWhenAThreadOfTheSameClientHolds)
+{
+    const auto lock = this->make();
+    Worker other;
+    EXPECT_EQ(TypeParam::lock(lock), true);
+    const auto before = this->scriptCalls();
+    for (const auto wait : {1ms, 300ms}) {
+        const Stopwatch watch;
+        EXPECT_EQ(other.run([&] { return TypeParam::tryLock(lock, wait, 5s); }), false);
+        EXPECT_GE(watch.elapsed(), wait);
+        EXPECT_LT(watch.elapsed(), wait + soon);
+    }
+    EXPECT_LE(this->scriptCalls(), before + 2) << "only the watchdog has something to ask";
+    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
+}
+
+TYPED_TEST(Waiting, WaiterIsWokenByTheUnlockOfAnotherClient)
+{
+    const auto name = this->uniqueName();
+    const auto held = this->make(this->far, name);
+    const auto lock = this->make(name);
+    Worker other;
+    EXPECT_EQ(TypeParam::lock(held), true);
+    auto waiter = other.start([&] { return TypeParam::lock(lock); });
+    ASSERT_TRUE(eventually([&] { return this->listeners(name) == 1; }));
+    const Stopwatch watch;
+    EXPECT_EQ(TypeParam::unlock(held), Unlocked::released);
+    EXPECT_EQ(waiter.get(), true);
+    EXPECT_LT(watch.elapsed(), soon);
+    EXPECT_EQ(other.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
+    EXPECT_TRUE(this->observer()->await("acquired", name));
+    EXPECT_EQ(this->observer()->count("pushMissed"), 0U);
+}
+
+TYPED_TEST(Waiting, WaiterIsWokenByTheUnlockOfAnotherThreadOfItsClient)
+{
+    const auto lock = this->make(this->far, this->uniqueName());
+    Worker other;
+    EXPECT_EQ(TypeParam::lock(lock), true);
+    auto waiter = other.start([&] { return TypeParam::tryLock(lock, 50s); });
+    EXPECT_EQ(waiter.wait_for(20ms), std::future_status::timeout);
+    const Stopwatch watch;
+    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
+    EXPECT_EQ(waiter.get(), true);
+    EXPECT_LT(watch.elapsed(), soon);
+    EXPECT_EQ(other.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
+}
+
+TYPED_TEST(Waiting, WaiterIsWokenByAMessageOfAForeignClient)
+{
+    const auto name = this->uniqueName();
+    const auto lock = this->make(name);
+    this->raw.command({"HSET", name, "stranger:1", "1"});
+    this->raw.command({"PEXPIRE", name, "30000"});
+    Worker other;
+    auto waiter = other.start([&] { return TypeParam::tryLock(lock, waitForever); });
+    ASSERT_TRUE(eventually([&] { return this->listeners(name) == 1; }));
+    const Stopwatch watch;
+    this->raw.command({"DEL", name});
+    this->raw.command({"PUBLISH", this->channelOf(name), "0"});
+    EXPECT_EQ(waiter.get(), true);
+    EXPECT_LT(watch.elapsed(), soon);
+    EXPECT_EQ(other.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
+}
+
+TYPED_TEST(Waiting, WaiterIsWokenByForceUnlock)
+{
+    const auto name = this->uniqueName();
+    const auto held = this->make(this->far, name);
+    const auto lock = this->make(name);
+    Worker other;
+    EXPECT_EQ(TypeParam::lock(held), true);
+    auto waiter = other.start([&] { return TypeParam::lock(lock); });
+    ASSERT_TRUE(eventually([&] { return this->listeners(name) == 1; }));
+    const Stopwatch watch;
+    EXPECT_EQ(TypeParam::forceUnlock(this->make(this->far, name)), true);
+    EXPECT_EQ(waiter.get(), true);
+    EXPECT_LT(watch.elapsed(), soon);
+    EXPECT_EQ(TypeParam::unlock(held), Unlocked::alreadyLost);
+    EXPECT_TRUE(other.run([&] { return lock.isHeldByCurrentThread(); }));
+    EXPECT_EQ(other.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
+}
+
+TYPED_TEST(Waiting, WaiterGetsTheLockWhenTheHoldersLeaseIsOverAndNotBefore)
+{
+    const auto name = this->uniqueName();
+    const auto held = this->make(this->far, name);
+    const auto lock = this->make(name);
+    Worker other;
+    const Stopwatch watch;
+    EXPECT_EQ(TypeParam::lock(held, 700ms), true);
+    EXPECT_EQ(other.run([&] { return TypeParam::lock(lock); }), true);
+    EXPECT_GE(watch.elapsed(), 700ms);
+    EXPECT_LT(watch.elapsed(), 700ms + soon);
+    EXPECT_EQ(held.holdCount(), 0U);
+    EXPECT_EQ(TypeParam::unlock(held), Unlocked::alreadyLost);
+    EXPECT_EQ(other.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
+}
+
+TYPED_TEST(Waiting, WaiterGetsTheLockWhenTheLeaseOfAThreadOfItsClientIsOver)
+{
+    const auto lock = this->make();
+    Worker other;
+    const Stopwatch watch;
+    EXPECT_EQ(TypeParam::lock(lock, 500ms), true);
+    EXPECT_EQ(other.run([&] { return TypeParam::lock(lock); }), true);
+    EXPECT_GE(watch.elapsed(), 480ms);
+    EXPECT_LT(watch.elapsed(), 500ms + soon);
+    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::alreadyLost);
+    EXPECT_EQ(other.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
+}
+
+TYPED_TEST(Waiting, ThePollFindsALockThatWasFreedSilently)
+{
+    Config config = this->observed();
+    config.pollInterval = 100ms;
+    const Client client(config);
+    const auto name = this->uniqueName();
+    const auto lock = this->make(client, name);
+    this->raw.command({"HSET", name, "stranger:1", "1"});
+    this->raw.command({"PEXPIRE", name, "30000"});
+    Worker other;
+    auto waiter = other.start([&] { return TypeParam::lock(lock); });
+    ASSERT_TRUE(eventually([&] { return this->listeners(name) == 1; }));
+    this->raw.command({"DEL", name});
+    EXPECT_EQ(waiter.get(), true);
+    EXPECT_EQ(other.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
+    EXPECT_TRUE(this->observer()->await("pushMissed", name));
+}
+
+TYPED_TEST(Waiting, KeyWithoutTimeToLiveIsReportedAndWaitedForByPolling)
+{
+    Config config = this->observed();
+    config.pollInterval = 100ms;
+    const Client client(config);
+    const auto name = this->uniqueName();
+    const auto lock = this->make(client, name);
+    this->raw.command({"HSET", name, "stranger:1", "1"});
+    EXPECT_EQ(TypeParam::tryLock(lock), false);
+    EXPECT_EQ(TypeParam::remainingTimeToLive(lock), std::optional(milliseconds::max()));
+    EXPECT_EQ(TypeParam::tryLock(lock, 150ms), false);
+    EXPECT_TRUE(this->observer()->await("keyWithoutTtl", name, 2));
+    EXPECT_EQ(this->holderOf(name), "stranger:1");
+    Worker other;
+    auto waiter = other.start([&] { return TypeParam::lock(lock); });
+    ASSERT_TRUE(eventually([&] { return this->listeners(name) == 1; }));
+    this->raw.command({"DEL", name});
+    EXPECT_EQ(waiter.get(), true);
+    EXPECT_EQ(other.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
+}
+
+TYPED_TEST(Waiting, MessagesWithoutAFreeLockDoNotLengthenTheWait)
+{
+    const auto name = this->uniqueName();
+    const auto held = this->make(this->far, name);
+    const auto lock = this->make(name);
+    Worker other;
+    EXPECT_EQ(TypeParam::lock(held), true);
+    const Stopwatch watch;
+    auto waiter = other.start([&] { return TypeParam::tryLock(lock, 400ms); });
+    while (waiter.wait_for(5ms) == std::future_status::timeout) {
+        ASSERT_LT(watch.elapsed(), 400ms + soon);
+        this->raw.command({"PUBLISH", this->channelOf(name), "0"});
+    }
+    EXPECT_EQ(waiter.get(), false);
+    EXPECT_GE(watch.elapsed(), 400ms);
+    EXPECT_EQ(TypeParam::unlock(held), Unlocked::released);
+}
+
+TYPED_TEST(Waiting, WaiterThatGivesUpLetsTheNextOneIn)
+{
+    const auto name = this->uniqueName();
+    const auto held = this->make(this->far, name);
+    const auto lock = this->make(name);
+    Worker first;
+    Worker second;
+    EXPECT_EQ(TypeParam::lock(held), true);
+    auto impatient = first.start([&] { return TypeParam::tryLock(lock, 200ms); });
+    ASSERT_TRUE(eventually([&] { return this->listeners(name) == 1; }));
+    auto patient = second.start([&] { return TypeParam::lock(lock); });
+    EXPECT_EQ(impatient.get(), false);
+    EXPECT_EQ(patient.wait_for(0ms), std::future_status::timeout);
+    const Stopwatch watch;
+    EXPECT_EQ(TypeParam::unlock(held), Unlocked::released);
+    EXPECT_EQ(patient.get(), true);
+    EXPECT_LT(watch.elapsed(), soon);
+    EXPECT_EQ(second.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
+}
+
+TYPED_TEST(Waiting, WaiterThatGaveUpLeavesNothingThatIsRenewed)
+{
+    const auto name = this->uniqueName();
+    const auto held = this->make(this->far, name);
+    const auto lock = this->make(name);
+    EXPECT_EQ(TypeParam::lock(held), true);
+    EXPECT_EQ(TypeParam::tryLock(lock, 100ms), false);
+    EXPECT_FALSE(lock.isHeldByCurrentThread());
+    EXPECT_EQ(TypeParam::unlock(lock), Errc::notHeld);
+    EXPECT_EQ(TypeParam::unlock(held), Unlocked::released);
+    // a release of the attempt that gave up would come now
+    const auto other = this->make(this->far, name);
+    EXPECT_EQ(TypeParam::tryLock(other), true);
+    EXPECT_EQ(TypeParam::unlock(other), Unlocked::released);
+    EXPECT_EQ(this->observer()->count("renewed", name), 0U);
+}
+
+TYPED_TEST(Waiting, ManyWaitersOfOneNameNeedOneSubscriptionWhichEndsWithTheLast)
+{
+    const auto name = this->uniqueName();
+    const auto held = this->make(this->far, name);
+    const auto lock = this->make(name);
+    EXPECT_EQ(TypeParam::lock(held), true);
+    std::vector<std::unique_ptr<Worker>> workers;
+    std::vector<std::future<Result<Unlocked>>> waiters;
+    for (int i = 0; i < 6; ++i) {
+        workers.push_back(std::make_unique<Worker>());
+        waiters.push_back(workers.back()->start([&] {
+            EXPECT_EQ(TypeParam::lock(lock), true);
+            return TypeParam::unlock(lock);
+        }));
+    }
+    ASSERT_TRUE(eventually([&] { return this->listeners(name) == 1; }));
+    EXPECT_EQ(this->channels().size(), 1U);
+    EXPECT_EQ(TypeParam::unlock(held), Unlocked::released);
+    for (auto& waiter : waiters) {
+        EXPECT_EQ(waiter.get(), Unlocked::released);
+    }
+    EXPECT_TRUE(eventually([&] { return this->channels().empty(); }));
+}
+
+TYPED_TEST(Waiting, OneConnectionListensForAllNames)
+{
+    Config config = this->config();
+    config.clientName = "listening";
+    const Client client(config);
+    std::array<std::string, 5> names;
+    std::vector<std::unique_ptr<Worker>> workers;
+    std::vector<std::future<Result<bool>>> waiters;
+    for (auto& name : names) {
+        name = this->uniqueName();
+        EXPECT_EQ(TypeParam::lock(this->make(this->far, name)), true);
+        workers.push_back(std::make_unique<Worker>());
+        waiters.push_back(workers.back()->start([&, lock = this->make(client, name)] {
+            const auto result = TypeParam::lock(lock);
+            EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
+            return result;
+        }));
+    }
+    ASSERT_TRUE(eventually([&] { return this->channels().size() == names.size(); }));
+    const auto clients = this->raw.command({"CLIENT", "LIST", "TYPE", "pubsub"}).text();
+    EXPECT_NE(clients.find(" sub=5 "), std::string::npos) << clients;
+    for (const auto& name : names) {
+        EXPECT_EQ(TypeParam::unlock(this->make(this->far, name)), Unlocked::released);
+    }
+    for (auto& waiter : waiters) {
+        EXPECT_EQ(waiter.get(), true);
+    }
+}
+
+TYPED_TEST(Waiting, FewNamesAndShortWaitsServeAllThreads)
+{
+    const std::array names{this->uniqueName(), this->uniqueName()};
+    std::vector<std::unique_ptr<Worker>> workers;
+    std::vector<std::future<void>> done;
+    for (std::size_t i = 0; i < 4; ++i) {
+        workers.push_back(std::make_unique<Worker>());
+        done.push_back(workers.back()->start([&, lock = this->make(names.at(i % 2))] {
+            for (int round = 0; round < 50; ++round) {
+                ASSERT_EQ(TypeParam::tryLock(lock, soon), true);
+                ASSERT_EQ(TypeParam::unlock(lock), Unlocked::released);
+            }
+        }));
+    }
+    for (auto& each : done) {
+        each.get();
+    }
+}
+
+} // namespace
+} // namespace redislock::test

@@ -1,0 +1,69 @@
+/// @file
+/// Another thread that does what a test tells it: holds belong to threads.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+namespace redislock::test {
+
+/// A thread that runs functions in the order in which they come. The destructor waits until the last has ended.
+class Worker {
+public:
+    Worker() : thread_([this] { work(); }) {}
+    Worker(const Worker&) = delete;
+    Worker& operator=(const Worker&) = delete;
+    ~Worker()
+    {
+        start([this] { ending_ = true; });
+        thread_.join();
+    }
+
+    /// Has @p function run and does not wait for it.
+    template <class Function>
+    std::future<std::invoke_result_t<Function>> start(Function function)
+    {
+        auto task = std::make_shared<std::packaged_task<std::invoke_result_t<Function>()>>(std::move(function));
+        auto result = task->get_future();
+        {
+            const std::lock_guard lock(mutex_);
+            tasks_.emplace_back([task] { (*task)(); });
+        }
+        changed_.notify_one();
+        return result;
+    }
+
+    /// Has @p function run and waits for it. @return, or throws, what it did.
+    template <class Function>
+    std::invoke_result_t<Function> run(Function function)
+    {
+        return start(std::move(function)).get();
+    }
+
+private:
+    void work()
+    {
+        while (!ending_) {
+            std::unique_lock lock(mutex_);
+            changed_.wait(lock, [this] { return !tasks_.empty(); });
+            const auto task = std::move(tasks_.front());
+            tasks_.pop_front();
+            lock.unlock();
+            task();
+        }
+    }
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<std::function<void()>> tasks_;
+    bool ending_ = false; // of the thread alone
+    std::thread thread_;
+};
+
+} // namespace redislock::test

@@ -1,0 +1,397 @@
+/// @file
+/// What the fault tests share: a server, a proxy in front of it that breaks things, and a client behind that which must cope.
+#pragma once
+
+#include "redislock/detail/protocol/key_schema.hpp"
+#include "redislock/detail/protocol/script.hpp"
+#include "redislock/redislock.hpp"
+#include "redislock/testing/redis_server.hpp"
+#include "support/eventually.hpp"
+#include "support/fault_proxy.hpp"
+#include "support/raw_redis.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <ostream>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace redislock {
+
+/// For messages of failed tests.
+inline void PrintTo(Unlocked how, std::ostream* out)
+{
+    constexpr const char* names[] = {"released", "stillHeld", "alreadyLost", "unconfirmed"};
+    *out << names[static_cast<std::size_t>(how)];
+}
+
+} // namespace redislock
+
+namespace redislock::test {
+
+using namespace std::chrono_literals;
+using detail::Script;
+using detail::scripts::redisLockLock;
+using detail::scripts::redisLockPttl;
+using detail::scripts::redisLockRenew;
+using detail::scripts::redisLockUnlock;
+
+/// How much later than it should something may happen on a busy machine, under a sanitizer.
+inline constexpr std::chrono::milliseconds slack{2000};
+
+/// Remembers what a client told.
+class Recorder final : public Observer {
+public:
+    enum class Event {
+        acquired,
+        contended,
+        renewed,
+        renewalFailed,
+        atRisk,
+        lost,
+        released,
+        unconfirmed,
+        keyWithoutTtl,
+        pushMissed,
+        subscribeRefused,
+        connected,
+        disconnected,
+    };
+    struct Told {
+        Event event;
+        std::chrono::nanoseconds time{0}; ///< since boot
+        std::string holder{};             ///< or the purpose of a connection
+        std::uint32_t attempts = 0;       ///< of acquired and contended
+        Unlocked how{};                   ///< of released
+        std::error_code error{};          ///< of renewalFailed and disconnected
+    };
+
+    [[nodiscard]] std::size_t count(Event event) const { return all(event).size(); }
+
+    /// Waits until an event was told often enough.
+    [[nodiscard]] bool await(Event event, std::size_t times = 1, std::chrono::milliseconds timeout = 10s) const
+    {
+        return eventually([&] { return count(event) >= times; }, timeout);
+    }
+
+    [[nodiscard]] std::vector<Told> all(Event event) const
+    {
+        const std::lock_guard lock(mutex_);
+        std::vector<Told> found;
+        for (const auto& told : told_) {
+            if (told.event == event) {
+                found.push_back(told);
+            }
+        }
+        return found;
+    }
+
+    /// Called with each event, on the client's thread.
+    void onEvent(std::function<void(const Told&)> reaction)
+    {
+        const std::lock_guard lock(mutex_);
+        reaction_ = std::move(reaction);
+    }
+
+private:
+    using Nanoseconds = std::chrono::nanoseconds;
+
+    void acquired(const LockEvent& e, Nanoseconds, std::uint32_t attempts) noexcept override
+    {
+        tell({.event = Event::acquired, .holder = std::string(e.holder), .attempts = attempts});
+    }
+    void contended(const LockEvent& e, Nanoseconds, std::uint32_t attempts) noexcept override
+    {
+        tell({.event = Event::contended, .holder = std::string(e.holder), .attempts = attempts});
+    }
+    void renewed(const LockEvent& e, Nanoseconds) noexcept override { tell(Event::renewed, e); }
+    void renewalFailed(const LockEvent& e, std::error_code error) noexcept override
+    {
+        tell({.event = Event::renewalFailed, .holder = std::string(e.holder), .error = error});
+    }
+    void atRisk(const LockEvent& e, Nanoseconds) noexcept override { tell(Event::atRisk, e); }
+    void lost(const LockEvent& e) noexcept override { tell(Event::lost, e); }
+    void released(const LockEvent& e, Unlocked how, Nanoseconds) noexcept override
+    {
+        tell({.event = Event::released, .holder = std::string(e.holder), .how = how});
+    }
+    void unconfirmed(const LockEvent& e) noexcept override { tell(Event::unconfirmed, e); }
+    void keyWithoutTtl(const LockEvent& e) noexcept override { tell(Event::keyWithoutTtl, e); }
+    void pushMissed(const LockEvent& e) noexcept override { tell(Event::pushMissed, e); }
+    void subscribeRefused(const LockEvent& e) noexcept override { tell(Event::subscribeRefused, e); }
+    void connected(std::string_view purpose) noexcept override
+    {
+        tell({.event = Event::connected, .holder = std::string(purpose)});
+    }
+    void disconnected(std::string_view purpose, std::error_code error) noexcept override
+    {
+        tell({.event = Event::disconnected, .holder = std::string(purpose), .error = error});
+    }
+
+    void tell(Event event, const LockEvent& e) { tell({.event = event, .holder = std::string(e.holder)}); }
+
+    void tell(Told told)
+    {
+        told.time = bootTime();
+        std::function<void(const Told&)> reaction;
+        {
+            const std::lock_guard lock(mutex_);
+            told_.push_back(told);
+            reaction = reaction_;
+        }
+        if (reaction) {
+            reaction(told);
+        }
+    }
+
+    mutable std::mutex mutex_;
+    std::vector<Told> told_;
+    std::function<void(const Told&)> reaction_;
+};
+
+using Event = Recorder::Event;
+
+/// A request that runs a script by its SHA1.
+inline Match request(const Script& script, std::size_t nth = 1)
+{
+    return {.command = "EVALSHA", .script = std::string(script.sha1), .direction = Direction::request, .nth = nth};
+}
+
+/// The reply to such a request.
+inline Match reply(const Script& script, std::size_t nth = 1)
+{
+    return {.command = "EVALSHA", .script = std::string(script.sha1), .direction = Direction::reply, .nth = nth};
+}
+
+/// A way to lose something, with a name for messages.
+struct Loss {
+    const char* how;
+    Action action;
+};
+
+/// Ways in which a request is executed and its reply is lost.
+inline std::vector<Loss> lostReplies()
+{
+    return {{"reply lost with the connection", Action::cutAfterForward()},
+            {"reply lost, the connection stays", Action::swallow()}};
+}
+
+/// Ways in which a request never arrives.
+inline std::vector<Loss> lostRequests()
+{
+    return {{"request lost with the connection", Action::cut()},
+            {"request lost, the connection stays", Action::drop()},
+            {"half a request, then the end", Action::truncate(30)}};
+}
+
+/// A real server, a proxy in front of it, a client behind the proxy, and a plain connection past it that sees the truth.
+///
+/// After each test: every fault that was injected must have hit, and there must have been one; with the faults gone, the same
+/// client takes and frees the same lock; no key is left, or without a time to live.
+class FaultTest : public ::testing::Test {
+protected:
+    FaultTest()
+    {
+        config.endpoint.host = proxy.host();
+        config.endpoint.port = proxy.port();
+        config.connectTimeout = 1s;
+        config.commandTimeout = 400ms;
+        config.unreachableAfter = 3s;
+        config.watchdogTimeout = 1500ms;
+        config.pollInterval = 20s; // so that a waiter that was not told fails its test
+        config.observer = seen;
+        loadScripts();
+    }
+
+    void TearDown() override
+    {
+        for (const auto id : faults_) {
+            EXPECT_GT(proxy.hits(id), 0U) << "fault " << static_cast<std::uint64_t>(id) << " never hit";
+        }
+        EXPECT_TRUE(proven_ || !faults_.empty()) << "no fault was injected";
+        endFaults();
+        expectFreshLockWorks();
+        EXPECT_EQ(redis.command({"DBSIZE"}).integer(), 0) << redis.command({"KEYS", "*"});
+    }
+
+    /// The same lock can be taken and freed by the same client, and Redis agrees.
+    void expectFreshLockWorks()
+    {
+        const RedisLock again = client().getLock(name);
+        std::error_code ec;
+        ASSERT_TRUE(again.tryLock(10s, 10s, ec)) << "afterwards: " << ec.message() << ", in Redis "
+                                                 << redis.command({"HGETALL", name});
+        EXPECT_EQ(countInRedis(), "1");
+        EXPECT_EQ(again.unlock(), Unlocked::released);
+        EXPECT_FALSE(redis.exists(name));
+    }
+
+    /// Ends every fault of the proxy.
+    void endFaults()
+    {
+        proxy.clear();
+        proxy.resume();
+        proxy.accept();
+    }
+
+    /// Adds a fault, which must have hit by the end of the test.
+    RuleId inject(Match match, Action action, std::size_t limit = 0)
+    {
+        faults_.push_back(proxy.add(std::move(match), std::move(action), limit));
+        return faults_.back();
+    }
+
+    /// For faults that do not come from the proxy: checks that one took place.
+    void expectFault(bool happened, const char* what)
+    {
+        EXPECT_TRUE(happened) << "fault never hit: " << what;
+        proven_ = true;
+    }
+
+    /// How often the server has answered with this error.
+    std::uint64_t errorsSent(const std::string& word)
+    {
+        const auto statistics = redis.command({"INFO", "errorstats"}).text();
+        const auto field = "errorstat_" + word + ":count=";
+        const auto at = statistics.find(field);
+        return at == std::string::npos ? 0 : std::strtoull(statistics.c_str() + at + field.size(), nullptr, 10);
+    }
+
+    void loadScripts()
+    {
+        for (const auto* script : {&redisLockLock, &redisLockUnlock, &redisLockRenew, &redisLockPttl}) {
+            redis.command({"SCRIPT", "LOAD", script->text});
+        }
+    }
+
+    /// The client, made when first asked for: with `config` as it is then.
+    Client& client()
+    {
+        if (!client_) {
+            client_.emplace(config);
+        }
+        return *client_;
+    }
+    /// Destroys the client; client() makes another.
+    void forgetClient() { client_.reset(); }
+
+    [[nodiscard]] RedisLock lockOf(const std::string& lockName) { return client().getLock(lockName); }
+    [[nodiscard]] RedisLock lock() { return lockOf(name); }
+
+    /// The count of the hold of this client in Redis; empty when there is none, or anything else beside it.
+    std::string countInRedis() { return countInRedis(client()); }
+    std::string countInRedis(const Client& holder)
+    {
+        const auto hash = redis.hash(name);
+        return hash.size() == 1 && hash.begin()->first.starts_with(holder.id() + ":") ? hash.begin()->second : "";
+    }
+
+    /// The holders in the requests for a script that reached the proxy.
+    std::set<std::string> holdersIn(const Script& script) const
+    {
+        std::set<std::string> holders;
+        for (const auto& logged : requestsFor(script)) {
+            holders.insert(logged.arguments.at(4));
+        }
+        return holders;
+    }
+
+    std::vector<LoggedRequest> requestsFor(const Script& script) const
+    {
+        std::vector<LoggedRequest> found;
+        for (auto& logged : proxy.requestLog()) {
+            if (logged.arguments.size() > 4 && logged.arguments[1] == script.sha1) {
+                found.push_back(std::move(logged));
+            }
+        }
+        return found;
+    }
+
+    /// Another program takes the lock, past the proxy. A negative time: without time to live.
+    void foreignLock(std::chrono::milliseconds timeToLive) { foreignLock(name, timeToLive); }
+    void foreignLock(const std::string& lockName, std::chrono::milliseconds timeToLive)
+    {
+        redis.command({"HSET", lockName, foreigner, "1"});
+        if (timeToLive > 0ms) {
+            redis.command({"PEXPIRE", lockName, std::to_string(timeToLive.count())});
+        }
+    }
+    /// It frees the lock and tells waiters. @return how many were told.
+    std::int64_t foreignUnlock()
+    {
+        redis.command({"DEL", name});
+        return redis.command({"PUBLISH", detail::lockChannel(name), "0"}).integer();
+    }
+
+    /// What a waiter met.
+    struct Waited {
+        bool granted = false;
+        std::error_code error{};
+        std::chrono::milliseconds time{0};
+        std::string count{}; ///< in Redis, while it held
+        Unlocked unlocked{};
+    };
+
+    /// Waits for the lock on another thread, looks at Redis, frees it.
+    std::future<Waited> waitInBackground(std::chrono::milliseconds wait, Lease lease = 10s)
+    {
+        return waitInBackground(client(), wait, lease);
+    }
+    std::future<Waited> waitInBackground(Client& of, std::chrono::milliseconds wait, Lease lease = 10s)
+    {
+        return std::async(std::launch::async, [this, &of, waited = of.getLock(name), wait, lease] {
+            Waited result;
+            const Stopwatch watch;
+            result.granted = waited.tryLock(wait, lease, result.error);
+            result.time = watch.elapsedMs();
+            if (result.granted) {
+                RawRedis own(server);
+                const auto hash = own.hash(name);
+                const bool ours = hash.size() == 1 && hash.begin()->first.starts_with(of.id() + ":");
+                result.count = ours ? hash.begin()->second : "not this client's";
+                result.unlocked = waited.unlock();
+            }
+            return result;
+        });
+    }
+
+    /// The waiter got the lock, Redis agreed, and it was freed.
+    static void expectGranted(const Waited& waited)
+    {
+        EXPECT_TRUE(waited.granted) << waited.error.message();
+        EXPECT_EQ(waited.count, "1");
+        EXPECT_EQ(waited.unlocked, Unlocked::released);
+    }
+
+    const std::string name = "stock:42";
+    const std::string foreigner = "0d7c1be2-33aa-4f5e-8c1d-b0a3d6a2e9f4:84";
+    const std::shared_ptr<Recorder> seen = std::make_shared<Recorder>();
+    testing::RedisServer server;
+    FaultProxy proxy{server};
+    RawRedis redis{server};
+    Config config; ///< change it before client() is first called
+
+private:
+    std::vector<RuleId> faults_;
+    bool proven_ = false;
+    std::optional<Client> client_;
+};
+
+} // namespace redislock::test

@@ -1,0 +1,192 @@
+// Requests and replies of a release that are lost, late or doubled.
+#include "fault/fault_test.hpp"
+
+namespace redislock::test {
+namespace {
+
+using LostRequest = FaultTest;
+using LostReply = FaultTest;
+using LateRelease = FaultTest;
+using DoubledRelease = FaultTest;
+using UnawaitedRelease = FaultTest;
+
+TEST_F(LostRequest, UnlockIsRepeatedUntilItIsConfirmed)
+{
+    for (const auto& [how, loss] : lostRequests()) {
+        SCOPED_TRACE(how);
+        lock().lock(20s);
+        proxy.clearRequestLog();
+        inject(request(redisLockUnlock), loss);
+        EXPECT_EQ(lock().unlock(), Unlocked::released);
+        EXPECT_FALSE(redis.exists(name));
+        EXPECT_EQ(holdersIn(redisLockUnlock).size(), 1U);
+    }
+}
+
+TEST_F(LostRequest, UnlockThatNeverArrivesIsUnconfirmedWhenTheLeaseIsOver)
+{
+    config.unreachableAfter = 20s;
+    const RedisLock held = lock();
+    held.lock(1500ms);
+    inject(request(redisLockUnlock, 0), Action::drop());
+    const auto valid = held.validFor();
+    const Stopwatch watch;
+    EXPECT_EQ(held.unlock(), Unlocked::unconfirmed);
+    EXPECT_GE(watch.elapsed(), valid - 500ms);
+    EXPECT_LT(watch.elapsed(), valid + slack);
+    EXPECT_FALSE(held.isHeldByCurrentThread());
+    EXPECT_TRUE(seen->await(Event::unconfirmed));
+    EXPECT_TRUE(eventually([&] { return !redis.exists(name); }, 1500ms + slack));
+}
+
+TEST_F(LostRequest, UnlockThatIsUnconfirmedGoesOnInTheBackground)
+{
+    config.unreachableAfter = 800ms;
+    lock().lock(25s);
+    const auto lost = inject(request(redisLockUnlock, 0), Action::drop());
+    const Stopwatch watch;
+    EXPECT_EQ(lock().unlock(), Unlocked::unconfirmed);
+    EXPECT_LT(watch.elapsed(), config.unreachableAfter + slack);
+    EXPECT_EQ(countInRedis(), "1");
+    proxy.remove(lost);
+    EXPECT_TRUE(eventually([&] { return !redis.exists(name); }, 2 * config.commandTimeout + slack));
+    EXPECT_TRUE(seen->await(Event::released));
+}
+
+TEST_F(LostReply, UnlockThatFindsNothingAfterItsOwnFirstTryIsReleased)
+{
+    for (const auto& [how, loss] : lostReplies()) {
+        SCOPED_TRACE(how);
+        lock().lock(20s);
+        proxy.clearRequestLog();
+        inject(request(redisLockUnlock), loss);
+        EXPECT_EQ(lock().unlock(), Unlocked::released);
+        EXPECT_FALSE(redis.exists(name));
+        EXPECT_GE(requestsFor(redisLockUnlock).size(), 2U);
+    }
+}
+
+TEST_F(LostReply, UnlockOfAHoldThatSomebodyTookMeanwhileTouchesNobody)
+{
+    lock().lock(20s);
+    const auto stalled = inject(reply(redisLockUnlock), Action::stallDirection());
+    auto next = std::async(std::launch::async, [this, stalled] {
+        const bool hit = proxy.awaitHits(stalled);
+        foreignLock(30s); // between the first try, which was executed, and the second
+        return hit;
+    });
+    EXPECT_EQ(lock().unlock(), Unlocked::released);
+    EXPECT_TRUE(next.get());
+    EXPECT_EQ(redis.hash(name), (std::map<std::string, std::string>{{foreigner, "1"}}));
+    redis.command({"DEL", name});
+}
+
+TEST_F(LostReply, GuardsReleaseIsRepeatedUntilItArrives)
+{
+    auto losses = lostRequests();
+    for (auto& loss : lostReplies()) {
+        losses.push_back(std::move(loss));
+    }
+    std::size_t released = 0;
+    for (const auto& [how, loss] : losses) {
+        SCOPED_TRACE(how);
+        inject(request(redisLockUnlock), loss);
+        LockGuard guard(lock(), 20s);
+        EXPECT_EQ(countInRedis(), "1");
+        const Stopwatch watch;
+        guard = LockGuard();
+        EXPECT_LT(watch.elapsed(), config.commandTimeout) << "it waited";
+        EXPECT_FALSE(lock().isHeldByCurrentThread());
+        EXPECT_TRUE(eventually([&] { return !redis.exists(name); }, 2 * config.commandTimeout + slack));
+        EXPECT_TRUE(seen->await(Event::released, ++released));
+        EXPECT_EQ(seen->all(Event::released).back().how, Unlocked::released);
+    }
+}
+
+TEST_F(LostReply, GuardsReleaseOfANestedLevelLeavesTheCountExact)
+{
+    auto losses = lostRequests();
+    for (auto& loss : lostReplies()) {
+        losses.push_back(std::move(loss));
+    }
+    losses.push_back({"request doubled", Action::duplicate()});
+    for (const auto& [how, loss] : losses) {
+        SCOPED_TRACE(how);
+        const LockGuard outer(lock(), 20s);
+        {
+            const LockGuard inner(lock(), 20s);
+            EXPECT_EQ(countInRedis(), "2");
+            inject(request(redisLockUnlock), loss);
+        }
+        EXPECT_EQ(lock().holdCount(), 1U);
+        EXPECT_TRUE(eventually([&] { return countInRedis() == "1"; }, 2 * config.commandTimeout + slack));
+    }
+}
+
+TEST_F(LateRelease, OfAHoldDoesNotTouchTheNextHoldOfTheSameThread)
+{
+    lock().lock(20s);
+    const auto late = inject(request(redisLockUnlock), Action::stallDirection());
+    EXPECT_EQ(lock().unlock(), Unlocked::released); // by its second try
+    ASSERT_EQ(proxy.hits(late), 1U);
+    lock().lock(20s);
+    const auto before = redis.hash(name);
+    const auto executed = redis.commandCalls("evalsha");
+    proxy.resume();
+    EXPECT_TRUE(eventually([&] { return redis.commandCalls("evalsha") > executed; })) << "the late release did not run";
+    EXPECT_EQ(holdersIn(redisLockUnlock).size(), 1U);
+    EXPECT_EQ(redis.hash(name), before);
+    EXPECT_EQ(countInRedis(), "1");
+    EXPECT_EQ(lock().unlock(), Unlocked::released);
+}
+
+TEST_F(LateRelease, OfAGuardDoesNotTouchTheNextHoldOfTheSameThread)
+{
+    const auto late = inject(request(redisLockUnlock), Action::stallDirection());
+    {
+        const LockGuard first(lock(), 20s);
+    }
+    lock().lock(20s); // behind the release on the same connection, then, with it, on the next
+    ASSERT_EQ(proxy.hits(late), 1U);
+    const auto before = redis.hash(name);
+    EXPECT_EQ(countInRedis(), "1");
+    const auto executed = redis.commandCalls("evalsha");
+    proxy.resume();
+    EXPECT_TRUE(eventually([&] { return redis.commandCalls("evalsha") > executed; })) << "the late release did not run";
+    EXPECT_EQ(redis.hash(name), before);
+    EXPECT_TRUE(lock().isHeldByCurrentThread());
+    EXPECT_EQ(lock().unlock(), Unlocked::released);
+}
+
+TEST_F(DoubledRelease, OfAHoldDoesNotTouchTheNextHoldOfTheSameThread)
+{
+    const auto doubled = inject(request(redisLockUnlock, 0), Action::duplicate());
+    constexpr int rounds = 20;
+    for (int i = 0; i < rounds; ++i) {
+        {
+            const LockGuard guard(lock(), 20s);
+        }
+        lock().lock(20s);
+        EXPECT_EQ(countInRedis(), "1");
+        EXPECT_EQ(lock().unlock(), Unlocked::released);
+    }
+    EXPECT_GE(proxy.hits(doubled), 2U * rounds);
+    EXPECT_EQ(holdersIn(redisLockLock).size(), 2U * rounds) << "a holder was used twice";
+}
+
+TEST_F(UnawaitedRelease, IsSentAgainWholeWhenRedisForgotTheScript)
+{
+    for (int i = 1; i <= 3; ++i) {
+        {
+            const LockGuard guard(lock(), 20s);
+            redis.command({"SCRIPT", "FLUSH"});
+        }
+        EXPECT_TRUE(eventually([&] { return !redis.exists(name); }));
+        const Match whole{.command = "EVAL", .script = std::string(redisLockUnlock.text)};
+        EXPECT_EQ(proxy.requests(whole), static_cast<std::size_t>(i));
+        expectFault(errorsSent("NOSCRIPT") >= static_cast<std::uint64_t>(i), "NOSCRIPT");
+    }
+}
+
+} // namespace
+} // namespace redislock::test

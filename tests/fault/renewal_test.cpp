@@ -1,0 +1,204 @@
+// Renewals that fail, and what the holder believes meanwhile.
+#include "fault/fault_test.hpp"
+
+namespace redislock::test {
+namespace {
+
+using LostRequest = FaultTest;
+using LostReply = FaultTest;
+using LateReply = FaultTest;
+using SwallowedReplies = FaultTest;
+using FrozenServer = FaultTest;
+
+/// Until when this thread's hold is valid: not before `earliest`, not after `latest`.
+struct Deadline {
+    explicit Deadline(const RedisLock& lock)
+    {
+        const auto before = bootTime();
+        const auto valid = lock.validFor();
+        earliest = before + valid;
+        latest = bootTime() + valid + 1ms;
+    }
+    std::chrono::nanoseconds earliest;
+    std::chrono::nanoseconds latest;
+};
+
+/// Whether a hold that is asked all the time is held until its deadline, and no longer.
+void expectHeldExactlyUntil(const Deadline& deadline, const RedisLock& lock)
+{
+    for (bool held = true; held; std::this_thread::sleep_for(200us)) {
+        const auto before = bootTime();
+        held = lock.isHeldByCurrentThread();
+        if (held) {
+            ASSERT_LE(before, deadline.latest);
+        } else {
+            ASSERT_GE(bootTime(), deadline.earliest);
+        }
+    }
+    EXPECT_EQ(lock.validFor(), 0ms);
+    EXPECT_EQ(lock.holdCount(), 0U);
+}
+
+TEST_F(LostRequest, RenewalIsRepeatedOnAFreshConnection)
+{
+    config.watchdogTimeout = 2400ms;
+    lock().lock();
+    inject(request(redisLockRenew, 0), Action::drop(), 2);
+    EXPECT_TRUE(seen->await(Event::renewed, 2));
+    EXPECT_GE(seen->count(Event::renewalFailed), 2U);
+    EXPECT_EQ(seen->count(Event::lost), 0U);
+    EXPECT_EQ(countInRedis(), "1");
+    EXPECT_EQ(lock().unlock(), Unlocked::released);
+}
+
+TEST_F(LostReply, RenewalDoesNotMoveTheDeadlineAndIsRepeatedOnAFreshConnection)
+{
+    config.watchdogTimeout = 2400ms;
+    const RedisLock held = lock();
+    held.lock();
+    const auto lost = inject(request(redisLockRenew, 0), Action::swallow());
+    const Deadline granted(held);
+    ASSERT_TRUE(proxy.awaitHits(lost, 2));
+    EXPECT_TRUE(eventually([&] { return redis.pttl(name) > 2000ms; })) << "the renewal was not executed";
+    EXPECT_LE(Deadline(held).earliest, granted.latest);
+    proxy.remove(lost);
+    EXPECT_TRUE(seen->await(Event::renewed));
+    EXPECT_GT(Deadline(held).latest, granted.earliest);
+    const auto renewals = requestsFor(redisLockRenew);
+    ASSERT_GE(renewals.size(), 3U);
+    EXPECT_NE(renewals[0].connection, renewals[1].connection);
+    EXPECT_NE(renewals[1].connection, renewals[2].connection);
+    EXPECT_EQ(holdersIn(redisLockRenew).size(), 1U);
+    EXPECT_EQ(seen->count(Event::lost), 0U);
+    EXPECT_EQ(countInRedis(), "1");
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+}
+
+TEST_F(SwallowedReplies, HoldIsLostAtTheMomentThatValidForSaidAndStaysLost)
+{
+    const RedisLock held = lock();
+    held.lock();
+    const auto stop = held.stopToken();
+    std::atomic<std::int64_t> stopped{0};
+    const std::stop_callback onStop(stop, [&] { stopped = bootTime().count(); });
+    inject({.command = "*", .direction = Direction::reply, .nth = 0}, Action::drop());
+    const Deadline deadline(held);
+    expectHeldExactlyUntil(deadline, held);
+    EXPECT_TRUE(eventually([&] { return stopped != 0; }, slack));
+    EXPECT_GE(stopped, deadline.earliest.count());
+    EXPECT_TRUE(stop.stop_requested());
+    EXPECT_TRUE(held.stopToken().stop_requested());
+    EXPECT_TRUE(seen->await(Event::lost));
+    EXPECT_EQ(seen->count(Event::atRisk), 1U);
+    EXPECT_EQ(seen->count(Event::renewed), 0U);
+    EXPECT_TRUE(redis.exists(name)) << "the renewals were executed";
+
+    endFaults();
+    const auto lostHolder = seen->all(Event::lost).at(0).holder;
+    const auto lostAt = seen->all(Event::lost).at(0).time;
+    const RedisLock other = lockOf("another");
+    other.lock();
+    EXPECT_TRUE(seen->await(Event::renewed, 2)) << "renewals work again";
+    for (const auto& renewal : requestsFor(redisLockRenew)) {
+        EXPECT_TRUE(renewal.arguments[4] != lostHolder || renewal.time < lostAt + 100ms) << "a lost hold was renewed";
+    }
+    EXPECT_FALSE(held.isHeldByCurrentThread());
+    EXPECT_EQ(seen->count(Event::lost), 1U);
+    EXPECT_EQ(held.unlock(), Unlocked::alreadyLost);
+    std::error_code ec;
+    held.unlock(ec);
+    EXPECT_EQ(ec, Errc::notHeld);
+    EXPECT_EQ(other.unlock(), Unlocked::released);
+}
+
+TEST_F(SwallowedReplies, FixedLeaseIsLostAtTheMomentThatValidForSaid)
+{
+    const LockGuard guard(lock(), 600ms);
+    inject({.command = "*", .direction = Direction::reply, .nth = 0}, Action::drop());
+    const auto stop = guard.stopToken();
+    expectHeldExactlyUntil(Deadline(lock()), lock());
+    EXPECT_FALSE(guard);
+    EXPECT_EQ(guard.validFor(), 0ms);
+    EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }, slack));
+    std::error_code ec;
+    EXPECT_FALSE(lock().tryLock(0ms, 600ms, ec)); // the fault is real: nothing is answered
+    EXPECT_EQ(ec, Errc::unreachable);
+}
+
+TEST_F(LateReply, OfARenewalDoesNotReviveALostHold)
+{
+    const RedisLock held = lock();
+    held.lock();
+    const auto stop = held.stopToken();
+    const Deadline deadline(held);
+    // refused until just before the deadline; the last try is executed then, and answered after it
+    const auto busy = inject(reply(redisLockRenew, 0), Action::replace("-BUSY not now\r\n"));
+    EXPECT_TRUE(eventually([&] { return bootTime() > deadline.earliest - 200ms; }, 5s));
+    proxy.remove(busy);
+    const auto late = inject(reply(redisLockRenew), Action::stallDirection());
+    EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
+    ASSERT_EQ(proxy.hits(late), 1U);
+    EXPECT_GT(redis.pttl(name), 500ms) << "the renewal was executed";
+    proxy.resume();
+    const RedisLock other = lockOf("another"); // its renewal comes behind the late reply, or on the next connection
+    other.lock();
+    EXPECT_TRUE(seen->await(Event::renewed));
+    EXPECT_EQ(seen->all(Event::renewed).at(0).holder, seen->all(Event::acquired).at(1).holder);
+    EXPECT_FALSE(held.isHeldByCurrentThread());
+    EXPECT_TRUE(held.stopToken().stop_requested());
+    EXPECT_EQ(seen->count(Event::lost), 1U);
+    EXPECT_EQ(held.unlock(), Unlocked::alreadyLost);
+    EXPECT_EQ(other.unlock(), Unlocked::released);
+}
+
+TEST_F(FrozenServer, ForLessThanTheLeaseLosesNothing)
+{
+    config.watchdogTimeout = 3000ms;
+    const RedisLock held = lock();
+    held.lock();
+    const auto stop = held.stopToken();
+    server.freeze();
+    EXPECT_TRUE(proxy.awaitRequests(request(redisLockRenew)));
+    expectFault(seen->await(Event::renewalFailed), "a renewal that the frozen server did not answer");
+    EXPECT_TRUE(held.isHeldByCurrentThread());
+    server.thaw();
+    EXPECT_TRUE(seen->await(Event::renewed, 2));
+    EXPECT_FALSE(stop.stop_requested());
+    EXPECT_EQ(seen->count(Event::lost), 0U);
+    EXPECT_EQ(countInRedis(), "1");
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+}
+
+TEST_F(FrozenServer, ForMoreThanTheLeaseLosesTheHoldInTimeAndAWaiterGetsIt)
+{
+    config.watchdogTimeout = 1200ms;
+    config.unreachableAfter = 20s;
+    const RedisLock held = lock();
+    held.lock();
+    const auto stop = held.stopToken();
+    const Deadline deadline(held);
+    Config others = config;
+    others.observer = nullptr;
+    Client other(others);
+    auto waiter = waitInBackground(other, 20s);
+    ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), 3)); // ours, and the waiter's before and after its subscription
+    server.freeze();
+    const bool renewedMeanwhile = seen->count(Event::renewed) > 0;
+    EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
+    if (!renewedMeanwhile) {
+        EXPECT_LE(bootTime(), deadline.latest + slack);
+    }
+    EXPECT_FALSE(held.isHeldByCurrentThread());
+    EXPECT_TRUE(seen->await(Event::lost));
+    expectFault(server.isRunning() && waiter.wait_for(0s) == std::future_status::timeout, "a frozen server");
+    // the key ends in the server's time: it must have been frozen for longer than that
+    EXPECT_TRUE(eventually([&] { return bootTime() > deadline.latest + 100ms; }));
+    server.thaw();
+    expectGranted(waiter.get());
+    EXPECT_FALSE(held.isHeldByCurrentThread());
+    EXPECT_EQ(seen->count(Event::lost), 1U);
+    EXPECT_EQ(held.unlock(), Unlocked::alreadyLost);
+}
+
+} // namespace
+} // namespace redislock::test
