@@ -2,8 +2,10 @@
 /// The one clock of the library.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <ratio>
 
 namespace redislock {
 
@@ -37,11 +39,11 @@ using TimePoint = BootClock::time_point;
 template <class Rep, class Period>
 constexpr TimePoint saturatingAdd(TimePoint from, std::chrono::duration<Rep, Period> span) noexcept
 {
-    if (span <= span.zero()) {
+    if (!(span > span.zero())) {
         return from;
     }
-    const auto room = std::chrono::duration_cast<std::chrono::milliseconds>(TimePoint::max() - from);
-    if (std::chrono::duration_cast<std::chrono::milliseconds>(span) >= room) {
+    using Nanoseconds = std::chrono::duration<long double, std::nano>;
+    if (Nanoseconds(span) >= Nanoseconds(TimePoint::max() - std::max(from, TimePoint{}))) {
         return TimePoint::max();
     }
     return from + std::chrono::duration_cast<std::chrono::nanoseconds>(span);

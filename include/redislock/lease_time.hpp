@@ -3,9 +3,9 @@
 #pragma once
 
 #include <chrono>
-#include <cmath>
 #include <concepts>
 #include <limits>
+#include <type_traits>
 
 namespace redislock {
 
@@ -18,21 +18,22 @@ template <Rounding rounding, class Rep, class Period>
 constexpr std::chrono::milliseconds toMilliseconds(std::chrono::duration<Rep, Period> d) noexcept
 {
     using std::chrono::milliseconds;
-    constexpr auto limit = static_cast<long double>(std::numeric_limits<milliseconds::rep>::max());
-    const long double ms = static_cast<long double>(d.count()) * 1000.0L * Period::num / Period::den;
+    // In the duration's own precision where that is a floating one, so that 0.3 s are 300 ms.
+    using Float = std::conditional_t<std::floating_point<Rep>, Rep, long double>;
+    constexpr auto limit = static_cast<Float>(std::numeric_limits<milliseconds::rep>::max() / 2);
+    const Float ms = static_cast<Float>(d.count()) * (Float{1000} * Period::num / Period::den);
     if (!(ms > -limit)) {
         return milliseconds::min();
     }
     if (ms >= limit) {
         return milliseconds::max();
     }
-    if constexpr (std::floating_point<Rep>) {
-        const auto whole = static_cast<milliseconds::rep>(ms); // towards zero
-        return milliseconds(rounding == Rounding::up && static_cast<long double>(whole) < ms ? whole + 1 : whole);
-    } else if constexpr (rounding == Rounding::up) {
-        return std::chrono::ceil<milliseconds>(d);
+    const auto whole = static_cast<milliseconds::rep>(ms); // towards zero
+    const auto rest = ms - static_cast<Float>(whole);
+    if constexpr (rounding == Rounding::up) {
+        return milliseconds(whole + (rest > 0 ? 1 : 0));
     } else {
-        return std::chrono::floor<milliseconds>(d);
+        return milliseconds(whole - (rest < 0 ? 1 : 0));
     }
 }
 

@@ -122,7 +122,7 @@ public:
     Unlocked unlock(std::error_code& ec) const;
 
     /// The operator's hammer: frees the lock whoever holds it, and wakes waiters. The holder learns of it at its next
-    /// renewal, or as `alreadyLost`. Blocks for one round trip.
+    /// renewal, or as `alreadyLost`. Blocks for two round trips.
     /// @return whether there was a lock to free. @throws LockError as lock(); a key of another type is left alone (`wrongType`).
     bool forceUnlock() const;
     /// As forceUnlock(), without exceptions.

@@ -9,6 +9,7 @@
 #include "redislock/unlocked.hpp"
 #include "runtime/hold.hpp"
 #include "runtime/watchdog.hpp"
+#include "transport/adaptive_mutex.hpp"
 #include "transport/blocking_connection.hpp"
 #include "transport/call_connection.hpp"
 #include "transport/connector.hpp"
@@ -48,7 +49,7 @@ struct Acquired {
 /// it, never the other way round.
 class Engine : public std::enable_shared_from_this<Engine> {
 public:
-    using Lock = std::unique_lock<std::mutex>;
+    using Lock = std::unique_lock<AdaptiveMutex>;
 
     static std::shared_ptr<Engine> make(Config config);
     ~Engine();
@@ -87,7 +88,7 @@ public:
     [[nodiscard]] const std::string& id() const noexcept { return id_; }
 
     // for the watchdog
-    [[nodiscard]] std::mutex& mutex() noexcept { return mutex_; }
+    [[nodiscard]] AdaptiveMutex& mutex() noexcept { return mutex_; }
     [[nodiscard]] Random& random() noexcept { return random_; }
     [[nodiscard]] CallConnection& renewals() noexcept { return background_->renewals; }
     [[nodiscard]] std::chrono::milliseconds leaseTime(Lease lease) const noexcept;
@@ -157,6 +158,8 @@ private:
     void unsubscribe(NamedLock& named) noexcept;
     void onChannel(const std::weak_ptr<NamedLock>& named, bool refused);
     std::shared_ptr<HoldCall> handOn(NamedLock& named) noexcept;
+    std::shared_ptr<HoldCall> handOnFairly(NamedLock& named) noexcept;
+    void noteAudience(const HoldCall& call) noexcept;
     void wakeHead(NamedLock& named) noexcept;
 
     // release.cpp
@@ -181,8 +184,8 @@ private:
     std::atomic<bool> closing_{false};
     std::atomic<std::uint64_t> ownThread_{0};
 
-    std::mutex mutex_;
-    std::condition_variable changed_; ///< for shutdown
+    AdaptiveMutex mutex_;
+    std::condition_variable_any changed_; ///< for shutdown
     Random random_;
     std::unordered_map<std::string_view, std::weak_ptr<NamedLock>> names_;
     std::deque<std::shared_ptr<NamedLock>> lostNames_; ///< kept for late unlock() calls

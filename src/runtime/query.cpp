@@ -3,38 +3,39 @@
 #include "redislock/detail/protocol/script.hpp"
 #include "runtime/engine.hpp"
 
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace redislock::detail {
 
 namespace {
 
-/// A script that is given a lock's name, and its channel if it publishes.
+/// A script that is given a lock's name and up to two arguments.
 class NameCall final : public Call {
 public:
-    enum class Channel { without, with };
-
-    NameCall(const Script& script, std::shared_ptr<const NamedLock> named, Channel channel)
-        : script_(script), named_(std::move(named)), channel_(channel)
+    NameCall(const Script& script, std::shared_ptr<const NamedLock> named, std::vector<std::string> arguments = {})
+        : script_(script), named_(std::move(named)), arguments_(std::move(arguments))
     {
     }
 
     void encode(std::string& out, Form by) const override
     {
-        appendHeader(out, '*', channel_ == Channel::with ? 5 : 4);
+        appendHeader(out, '*', 4 + arguments_.size());
         appendArgument(out, by == Form::bySha ? std::string_view("EVALSHA") : std::string_view("EVAL"));
         appendArgument(out, by == Form::bySha ? script_.sha1 : script_.text);
         appendArgument(out, std::string_view("1"));
         appendArgument(out, std::string_view(named_->name));
-        if (channel_ == Channel::with) {
-            appendArgument(out, std::string_view(named_->channel));
+        for (const auto& argument : arguments_) {
+            appendArgument(out, std::string_view(argument));
         }
     }
 
 private:
     const Script& script_;
     std::shared_ptr<const NamedLock> named_;
-    Channel channel_;
+    std::vector<std::string> arguments_;
 };
 
 class PingCall final : public Call {
@@ -77,24 +78,30 @@ std::error_code Engine::query(const std::shared_ptr<Call>& call, QueryMachine& m
     }
 }
 
+/// In two steps, so that a try whose reply was lost can be repeated without hitting the next holder.
 bool Engine::forceUnlock(NamedLock& named, std::error_code& ec)
 {
-    QueryMachine machine(config_.unreachableAfter);
-    const auto call =
-        std::make_shared<NameCall>(scripts::redisLockForceUnlock, named.shared_from_this(), NameCall::Channel::with);
-    ec = query(call, machine);
-    if (!ec && (call->reply.kind != Reply::Kind::integer || call->reply.integer < 0 || call->reply.integer > 1)) {
+    QueryMachine asking(config_.unreachableAfter);
+    const auto holder = std::make_shared<NameCall>(scripts::redisLockHolder, named.shared_from_this());
+    ec = query(holder, asking);
+    if (ec || holder->reply.kind == Reply::Kind::nil) {
+        return false;
+    }
+    QueryMachine ending(config_.unreachableAfter);
+    const auto end = std::make_shared<NameCall>(scripts::redisLockForceUnlock, named.shared_from_this(),
+                                                std::vector{holder->reply.text, named.channel});
+    ec = query(end, ending);
+    if (!ec && (end->reply.kind != Reply::Kind::integer || end->reply.integer < 0 || end->reply.integer > 1)) {
         ec = Errc::badReply;
     }
     // a first try whose reply was lost may have freed it
-    return !ec && (call->reply.integer == 1 || machine.repeated());
+    return !ec && (end->reply.integer == 1 || ending.repeated());
 }
 
 std::optional<std::chrono::milliseconds> Engine::timeToLive(NamedLock& named, std::error_code& ec)
 {
     QueryMachine machine(config_.unreachableAfter);
-    const auto call =
-        std::make_shared<NameCall>(scripts::redisLockPttl, named.shared_from_this(), NameCall::Channel::without);
+    const auto call = std::make_shared<NameCall>(scripts::redisLockPttl, named.shared_from_this());
     ec = query(call, machine);
     if (!ec && (call->reply.kind != Reply::Kind::integer || call->reply.integer < -2)) {
         ec = Errc::badReply;

@@ -124,11 +124,6 @@ Unlocked Engine::endNested(Lock& lock, Hold& hold)
     if (how == Unlocked::alreadyLost && hold.phase == Hold::Phase::held) {
         lose(hold);
     }
-    if (how == Unlocked::stillHeld && hold.phase == Hold::Phase::held && hold.levels.isRenewed()) {
-        hold.levels.renewed(deadlineOf(call->sentAt, config_.watchdogTimeout));
-        hold.updateDeadline();
-        background_->watchdog.watch(hold, call->sentAt);
-    }
     return how;
 }
 
@@ -140,8 +135,9 @@ Unlocked Engine::endOutermost(Lock& lock, Hold& hold)
     const auto call = takeCommand(hold);
     call->prepare(HoldCall::Verb::unlock, std::chrono::milliseconds(1), 0, Call::Mode::awaited);
     ReleaseMachine machine(releaseSettings(validUntil));
-    auto next = handOn(*hold.lock);
+    auto next = handOnFairly(*hold.lock);
     const Unlocked how = driveRelease(lock, *call, machine, std::move(next));
+    noteAudience(*call);
     putBackCommand(*call);
     if (how == Unlocked::unconfirmed && BootClock::now() < validUntil && !closing_) {
         startRelease(hold, validUntil, nullptr); // goes on in the background
@@ -193,7 +189,7 @@ bool Engine::endUnawaited(Hold& hold, std::uint64_t level)
         return true;
     }
     giveUp(hold);
-    startRelease(hold, validUntil, handOn(*hold.lock));
+    startRelease(hold, validUntil, handOnFairly(*hold.lock));
     return false;
 }
 
@@ -203,7 +199,7 @@ void Engine::correctCount(Hold& hold, bool unknown)
     if (hold.levels.count() == 0) {
         const TimePoint validUntil = hold.validUntil();
         giveUp(hold);
-        return startRelease(hold, validUntil, handOn(*hold.lock));
+        return startRelease(hold, validUntil, handOnFairly(*hold.lock));
     }
     if (unknown) {
         auto call = takeCommand(hold);
@@ -245,6 +241,7 @@ void Engine::step(HoldCall& call, const ReleaseMachine::Event& event, std::share
     Hold& hold = call.hold();
     const auto action = hold.release.resume(event, random_);
     if (const auto* done = std::get_if<Done<Unlocked>>(&action)) {
+        noteAudience(call);
         putBackCommand(call);
         return releaseAnswered(hold, done->result);
     }
@@ -312,6 +309,9 @@ void Engine::releaseAnswered(Hold& hold, Unlocked how)
     --releasesUnderWay_;
     if (closing_) {
         changed_.notify_all();
+    }
+    if (std::exchange(named.raceAfterRelease, false)) {
+        wakeHead(named);
     }
     if (named.releaseWatchers > 0) {
         const auto look = [](Waiter& waiter) { waiter.signal().notify(Signal::look); };

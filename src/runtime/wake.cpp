@@ -63,6 +63,31 @@ std::shared_ptr<HoldCall> Engine::handOn(NamedLock& named) noexcept
     return {head->hold.shared_from_this(), &head->hold.command};
 }
 
+/// At the end of a hold: hands on, unless this process had the lock so often in a row that waiters elsewhere, who only now learn
+/// that it is free, must get a chance. Then the first waiter tries when the release was answered, about when they do.
+std::shared_ptr<HoldCall> Engine::handOnFairly(NamedLock& named) noexcept
+{
+    constexpr std::uint32_t most = 16;
+    if (named.waiters.empty()) {
+        return nullptr;
+    }
+    if (named.othersListen && ++named.handOns > most) {
+        named.handOns = 0;
+        named.raceAfterRelease = true;
+        return nullptr;
+    }
+    return handOn(named);
+}
+
+/// Remembers whether a release told others than this client.
+void Engine::noteAudience(const HoldCall& call) noexcept
+{
+    NamedLock& named = *call.hold().lock;
+    if (call.outcome.replied && call.reply.kind == Reply::Kind::integer && call.reply.integer >= 1) {
+        named.othersListen = call.reply.integer - 1 > (named.subscribed ? 1 : 0);
+    }
+}
+
 /// Lets the first waiter look for itself.
 void Engine::wakeHead(NamedLock& named) noexcept
 {

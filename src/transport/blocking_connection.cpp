@@ -180,13 +180,13 @@ BlockingConnection::Progress BlockingConnection::write(Lock& lock)
 }
 
 /// Reads what there is, waiting for it until then. Leader only, without the mutex.
-Transferred BlockingConnection::receive(TimePoint until, bool writing) noexcept
+Transferred BlockingConnection::receive(TimePoint until, bool writing, bool alone) noexcept
 {
     const auto left = until - BootClock::now();
     if (left <= left.zero()) {
         return stream_.readSome(buffer_);
     }
-    if (!writing && left > 2 * Stream::patience) {
+    if (alone && !writing && left > 2 * Stream::patience) {
         return stream_.readPatiently(buffer_);
     }
     pollfd socket{stream_.handle(), static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0};
@@ -202,8 +202,9 @@ BlockingConnection::Progress BlockingConnection::read(Lock& lock, Finished& fini
 {
     const TimePoint limit = std::min(until, saturatingAdd(queue_.oldestSent(), timeout_));
     const bool writing = writtenBytes_ < writing_.size();
+    const bool alone = crowd_ <= 1;
     lock.unlock();
-    const auto received = receive(limit, writing);
+    const auto received = receive(limit, writing, alone);
     std::size_t count = 0;
     auto status = ReplyReader::Status::needMore;
     if (received.status == Transferred::Status::ok) {

@@ -7,6 +7,7 @@
 #include "redislock/detail/logic/reconnect_policy.hpp"
 #include "redislock/detail/logic/reply_queue.hpp"
 #include "redislock/random.hpp"
+#include "transport/adaptive_mutex.hpp"
 #include "transport/call.hpp"
 #include "transport/stream.hpp"
 
@@ -69,7 +70,7 @@ public:
 
 private:
     enum class State { disconnected, connecting, connected, closed };
-    using Lock = std::unique_lock<std::mutex>;
+    using Lock = std::unique_lock<AdaptiveMutex>;
 
     /// Ends of calls, collected under the mutex and told after it.
     struct Finished {
@@ -84,7 +85,7 @@ private:
     enum class Progress { moved, stuck, broken };
     Progress write(Lock& lock);
     Progress read(Lock& lock, Finished& finished, TimePoint until = TimePoint{});
-    [[nodiscard]] Transferred receive(TimePoint until, bool writing) noexcept;
+    [[nodiscard]] Transferred receive(TimePoint until, bool writing, bool alone) noexcept;
     void gather(Lock& lock);
     bool dispatch(std::vector<Reply>& replies, std::size_t count, Finished& finished);
     void finish(std::shared_ptr<Call> call, Outcome outcome, Finished& finished);
@@ -99,7 +100,7 @@ private:
     const Background background_;
     const std::chrono::milliseconds timeout_;
 
-    std::mutex mutex_;
+    AdaptiveMutex mutex_;
     Random random_;
     ReconnectPolicy policy_;
     State state_ = State::disconnected;

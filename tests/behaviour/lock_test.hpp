@@ -72,7 +72,7 @@ protected:
     static Config config()
     {
         Config config = Config::fromUrl(server().url());
-        config.watchdogTimeout = 1s;
+        config.watchdogTimeout = 600ms;
         config.pollInterval = 60s;
         return config;
     }

@@ -172,8 +172,8 @@ TYPED_TEST(Reentrance, RenewalServesTheNextThreadAfterNestedHoldsOfAnother)
 {
     Config config = this->observed();
     config.watchdogTimeout = 300ms;
-    const Client client(config);
-    const auto lock = this->make(client, this->uniqueName());
+    const Client quick(config);
+    const auto lock = this->make(quick, this->uniqueName());
     Worker other;
     EXPECT_EQ(TypeParam::lock(lock), true);
     EXPECT_EQ(TypeParam::lock(lock), true);

@@ -176,9 +176,9 @@ TYPED_TEST(Waiting, ThePollFindsALockThatWasFreedSilently)
 {
     Config config = this->observed();
     config.pollInterval = 100ms;
-    const Client client(config);
+    const Client own(config);
     const auto name = this->uniqueName();
-    const auto lock = this->make(client, name);
+    const auto lock = this->make(own, name);
     this->raw.command({"HSET", name, "stranger:1", "1"});
     this->raw.command({"PEXPIRE", name, "30000"});
     Worker other;
@@ -194,9 +194,9 @@ TYPED_TEST(Waiting, KeyWithoutTimeToLiveIsReportedAndWaitedForByPolling)
 {
     Config config = this->observed();
     config.pollInterval = 100ms;
-    const Client client(config);
+    const Client own(config);
     const auto name = this->uniqueName();
-    const auto lock = this->make(client, name);
+    const auto lock = this->make(own, name);
     this->raw.command({"HSET", name, "stranger:1", "1"});
     EXPECT_EQ(TypeParam::tryLock(lock), false);
     EXPECT_EQ(TypeParam::remainingTimeToLive(lock), std::optional(milliseconds::max()));
@@ -294,7 +294,7 @@ TYPED_TEST(Waiting, OneConnectionListensForAllNames)
 {
     Config config = this->config();
     config.clientName = "listening";
-    const Client client(config);
+    const Client own(config);
     std::array<std::string, 5> names;
     std::vector<std::unique_ptr<Worker>> workers;
     std::vector<std::future<Result<bool>>> waiters;
@@ -302,7 +302,7 @@ TYPED_TEST(Waiting, OneConnectionListensForAllNames)
         name = this->uniqueName();
         EXPECT_EQ(TypeParam::lock(this->make(this->far, name)), true);
         workers.push_back(std::make_unique<Worker>());
-        waiters.push_back(workers.back()->start([&, lock = this->make(client, name)] {
+        waiters.push_back(workers.back()->start([&, lock = this->make(own, name)] {
             const auto result = TypeParam::lock(lock);
             EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
             return result;

@@ -157,8 +157,9 @@ TEST_F(FrozenServer, ForLessThanTheLeaseLosesNothing)
     const RedisLock held = lock();
     held.lock();
     const auto stop = held.stopToken();
+    ASSERT_TRUE(seen->await(Event::renewed)); // there is a connection for renewals
     server.freeze();
-    EXPECT_TRUE(proxy.awaitRequests(request(redisLockRenew)));
+    EXPECT_TRUE(proxy.awaitRequests(request(redisLockRenew), 2));
     expectFault(seen->await(Event::renewalFailed), "a renewal that the frozen server did not answer");
     EXPECT_TRUE(held.isHeldByCurrentThread());
     server.thaw();

@@ -19,7 +19,8 @@ std::vector<NamedScript> everyScript()
         {"redis_lock/unlock", scripts::redisLockUnlock, {hold17, "0", "30000", "channel"}},
         {"redis_lock/renew", scripts::redisLockRenew, {hold17, "30000"}},
         {"redis_lock/pttl", scripts::redisLockPttl, {}},
-        {"redis_lock/force_unlock", scripts::redisLockForceUnlock, {"channel"}},
+        {"redis_lock/holder", scripts::redisLockHolder, {}},
+        {"redis_lock/force_unlock", scripts::redisLockForceUnlock, {hold17, "channel"}},
     };
 }
 
@@ -167,7 +168,8 @@ TEST_F(EveryScript, RefusesNumbersOutOfTheirRangeBeforeItWrites)
         {"unlock without a holder", scripts::redisLockUnlock, {"", "0", "30000", "channel"}},
         {"renewal without a holder", scripts::redisLockRenew, {"", "30000"}},
         {"unlock without a channel", scripts::redisLockUnlock, {hold18, "0", "30000", ""}},
-        {"forced unlock without a channel", scripts::redisLockForceUnlock, {""}},
+        {"forced unlock without a channel", scripts::redisLockForceUnlock, {hold18, ""}},
+        {"forced unlock without a holder", scripts::redisLockForceUnlock, {"", "channel"}},
     };
     lock(hold18, 30'000);
     for (const Case& c : cases) {

@@ -29,7 +29,7 @@ inline const std::string hold17 = client + ":17";
 inline const std::string hold18 = client + ":18";
 inline const std::string javaThread = "0d7c1be2-33aa-4f5e-8c1d-b0a3d6a2e9f4:84";
 
-/// The five scripts, run with EVAL against a real server that is empty when a test begins. One server serves all tests
+/// The scripts, run with EVAL against a real server that is empty when a test begins. One server serves all tests
 /// of the program. After each test every key must have a time to live, except those a test left there itself.
 class ScriptTest : public ::testing::Test {
 protected:
@@ -87,7 +87,12 @@ protected:
 
     Value pttl() { return run(detail::scripts::redisLockPttl, {name}, {}); }
 
-    Value forceUnlock() { return run(detail::scripts::redisLockForceUnlock, {name}, {detail::lockChannel(name)}); }
+    Value holder() { return run(detail::scripts::redisLockHolder, {name}, {}); }
+
+    Value forceUnlock(const std::string& whose)
+    {
+        return run(detail::scripts::redisLockForceUnlock, {name}, {whose, detail::lockChannel(name)});
+    }
 
     /// Any write that needs memory is refused from now on, until the test ends.
     void runOutOfMemory()

@@ -19,6 +19,7 @@ extern const Script redisLockLock;
 extern const Script redisLockUnlock;
 extern const Script redisLockRenew;
 extern const Script redisLockPttl;
+extern const Script redisLockHolder;
 extern const Script redisLockForceUnlock;
 
 } // namespace scripts

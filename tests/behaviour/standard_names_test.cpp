@@ -1,0 +1,147 @@
+// The lock in the hands of the standard library.
+#include "behaviour/lock_drivers.hpp"
+#include "behaviour/lock_test.hpp"
+#include "behaviour/worker.hpp"
+#include "redislock/clock.hpp"
+
+#include <chrono>
+#include <limits>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+
+namespace redislock::test {
+namespace {
+
+template <class D>
+class StandardNames : public BehaviourTest<D> {};
+
+using StandardDrivers = DriversWith<Feature::standardNames, Feature::reentrance, Feature::waiting, Feature::leases>;
+TYPED_TEST_SUITE(StandardNames, StandardDrivers, DriverNames);
+
+TYPED_TEST(StandardNames, LockGuardHoldsForItsScope)
+{
+    auto lock = this->make();
+    {
+        const std::lock_guard held(lock);
+        EXPECT_EQ(lock.holdCount(), 1U);
+        const std::lock_guard nested(lock);
+        EXPECT_EQ(lock.holdCount(), 2U);
+    }
+    EXPECT_FALSE(this->raw.exists(lock.name()));
+}
+
+TYPED_TEST(StandardNames, ScopedLockTakesTwoInAnyOrderWithoutDeadlock)
+{
+    auto one = this->make();
+    auto two = this->make();
+    int inside = 0; // guarded by both
+    {
+        Worker first;
+        Worker second;
+        const auto work = [&](auto& a, auto& b) {
+            for (int round = 0; round < 40; ++round) {
+                const std::scoped_lock held(a, b);
+                EXPECT_EQ(++inside, 1);
+                EXPECT_TRUE(a.isHeldByCurrentThread() && b.isHeldByCurrentThread());
+                --inside;
+            }
+        };
+        auto forwards = first.start([&] { work(one, two); });
+        auto backwards = second.start([&] { work(two, one); });
+        forwards.get();
+        backwards.get();
+    }
+    EXPECT_FALSE(this->raw.exists(one.name()));
+    EXPECT_FALSE(this->raw.exists(two.name()));
+}
+
+TYPED_TEST(StandardNames, StdTryLockLeavesNothingBehindWhenOneIsHeld)
+{
+    auto free = this->make();
+    auto held = this->make();
+    Worker other;
+    EXPECT_EQ(other.run([&] { return TypeParam::lock(held); }), true);
+    EXPECT_EQ(std::try_lock(free, held), 1);
+    EXPECT_FALSE(this->raw.exists(free.name()));
+    EXPECT_EQ(other.run([&] { return TypeParam::unlock(held); }), Unlocked::released);
+    EXPECT_EQ(std::try_lock(free, held), -1);
+    const std::scoped_lock adopted(std::adopt_lock, free, held);
+}
+
+TYPED_TEST(StandardNames, UniqueLockWaitsUntilItsDeadlineAndNoLonger)
+{
+    auto lock = this->make();
+    Worker other;
+    EXPECT_EQ(other.run([&] { return TypeParam::lock(lock); }), true);
+    const auto expectRefusedAfter = [&](auto wait, auto deadline) {
+        const Stopwatch watch;
+        const std::unique_lock held(lock, deadline);
+        EXPECT_FALSE(held.owns_lock());
+        EXPECT_GE(watch.elapsed(), wait);
+        EXPECT_LT(watch.elapsed(), wait + soon);
+    };
+    expectRefusedAfter(200ms, 200ms);
+    expectRefusedAfter(200ms, BootClock::now() + 200ms);
+    expectRefusedAfter(190ms, std::chrono::steady_clock::now() + 200ms);
+    expectRefusedAfter(190ms, std::chrono::system_clock::now() + 200ms);
+    expectRefusedAfter(0ms, std::chrono::steady_clock::now() - 1h);
+    expectRefusedAfter(0ms, std::chrono::system_clock::time_point::min());
+    expectRefusedAfter(0ms, std::try_to_lock);
+
+    std::unique_lock later(lock, std::defer_lock);
+    auto release = other.start([&] { return TypeParam::unlock(lock); });
+    EXPECT_TRUE(later.try_lock_for(soon));
+    EXPECT_EQ(release.get(), Unlocked::released);
+    EXPECT_TRUE(later.owns_lock());
+    EXPECT_EQ(lock.holdCount(), 1U);
+    later.unlock();
+    EXPECT_FALSE(this->raw.exists(lock.name()));
+    EXPECT_TRUE(later.try_lock_until(std::chrono::system_clock::now() + 1h));
+}
+
+TYPED_TEST(StandardNames, EndlessWaitsAreTaken)
+{
+    auto lock = this->make();
+    const std::unique_lock first(lock, std::chrono::hours::max());
+    const std::unique_lock second(lock, std::chrono::duration<double>(std::numeric_limits<double>::infinity()));
+    const std::unique_lock third(lock, std::chrono::steady_clock::time_point::max());
+    EXPECT_TRUE(first.owns_lock() && second.owns_lock() && third.owns_lock());
+    EXPECT_EQ(lock.holdCount(), 3U);
+}
+
+TYPED_TEST(StandardNames, LossInsideAScopeIsNoException)
+{
+    auto lock = this->make();
+    {
+        const std::scoped_lock held(lock);
+        this->raw.command({"DEL", lock.name()});
+    } // at once: the unlock finds out
+    {
+        const std::scoped_lock held(lock);
+        this->raw.command({"DEL", lock.name()});
+        ASSERT_TRUE(this->observer()->await("lost", lock.name())); // the renewal found out
+    }
+    {
+        const std::scoped_lock held(lock);
+        const std::scoped_lock nested(lock);
+        this->raw.command({"DEL", lock.name()});
+    } // twice
+    const std::scoped_lock again(lock);
+    EXPECT_TRUE(lock.isHeldByCurrentThread());
+}
+
+TYPED_TEST(StandardNames, ExceptionFreesTheLock)
+{
+    auto lock = this->make();
+    EXPECT_THROW(
+        {
+            const std::scoped_lock held(lock);
+            throw std::runtime_error("sold out");
+        },
+        std::runtime_error);
+    EXPECT_FALSE(this->raw.exists(lock.name()));
+}
+
+} // namespace
+} // namespace redislock::test

@@ -1,0 +1,185 @@
+// Connections that end: idle, under load, in every state.
+#include "fault/fault_test.hpp"
+
+#include <array>
+
+namespace redislock::test {
+namespace {
+
+using IdleConnection = FaultTest;
+using KilledConnection = FaultTest;
+
+TEST_F(IdleConnection, ThatWasClosedIsNoFailureOfTheNextCall)
+{
+    for (const auto how : {FaultProxy::Close::orderly, FaultProxy::Close::reset}) {
+        lock().lock(20s);
+        const auto before = proxy.accepted();
+        EXPECT_GE(proxy.connections(), 1U);
+        proxy.closeAll(how);
+        EXPECT_EQ(lock().unlock(), Unlocked::released);
+        EXPECT_FALSE(redis.exists(name));
+        expectFault(proxy.accepted() > before, "a closed connection");
+        proxy.closeAll(how);
+        std::error_code ec;
+        EXPECT_TRUE(lock().tryLock(0ms, 20s, ec)) << ec.message();
+        EXPECT_EQ(countInRedis(), "1");
+        proxy.closeAll(how);
+        EXPECT_TRUE(lock().isLocked(ec)) << ec.message();
+        EXPECT_EQ(lock().unlock(), Unlocked::released);
+    }
+}
+
+TEST_F(IdleConnection, ThatTheServerClosesIsNoFailureOfTheNextCall)
+{
+    lock().lock(30s);
+    ASSERT_EQ(proxy.connections(), 1U);
+    redis.command({"CONFIG", "SET", "timeout", "1"});
+    expectFault(eventually([&] { return proxy.connections() == 0 && redis.command({"PING"}).text() == "PONG"; }, 10s),
+                "an idle connection closed by the server");
+    EXPECT_EQ(lock().unlock(), Unlocked::released);
+    EXPECT_FALSE(redis.exists(name));
+    redis.command({"CONFIG", "SET", "timeout", "0"});
+}
+
+/// Locks and unlocks in several threads and two clients, with plain, nested and guarded holds, while connections end.
+class BusyClients {
+public:
+    BusyClients(Client& one, Client& other, const std::string& name)
+    {
+        for (auto* client : {&one, &one, &other, &other}) {
+            threads_.emplace_back([this, lock = client->getLock(name)] { run(lock); });
+        }
+    }
+    ~BusyClients() { end(); }
+    BusyClients(const BusyClients&) = delete;
+    BusyClients& operator=(const BusyClients&) = delete;
+
+    void end()
+    {
+        ending_ = true;
+        for (auto& thread : threads_) {
+            thread.join();
+        }
+        threads_.clear();
+    }
+
+    std::atomic<int> rounds{0};
+    std::atomic<int> overlaps{0};
+    std::atomic<int> failures{0};
+    std::atomic<int> wrongUnlocks{0};
+
+private:
+    void run(const RedisLock& lock)
+    {
+        for (int i = 0; !ending_; ++i) {
+            std::error_code ec;
+            if (i % 3 == 0) {
+                const LockGuard guard(lock, 20s, 20s, ec);
+                work(static_cast<bool>(guard));
+                continue;
+            }
+            const bool granted = lock.tryLock(20s, 20s, ec);
+            work(granted);
+            if (!granted) {
+                continue;
+            }
+            if (i % 3 == 1) {
+                const bool nested = lock.tryLock(20s, 20s, ec);
+                work(nested);
+                expectUnlocked(lock, Unlocked::stillHeld, nested);
+            }
+            expectUnlocked(lock, Unlocked::released, true);
+        }
+    }
+
+    void work(bool granted)
+    {
+        failures += granted ? 0 : 1;
+        if (granted) {
+            overlaps += ++inside_ == 1 ? 0 : 1;
+            ++rounds;
+            --inside_;
+        }
+    }
+
+    void expectUnlocked(const RedisLock& lock, Unlocked expected, bool held)
+    {
+        if (held && lock.unlock() != expected) {
+            ++wrongUnlocks;
+        }
+    }
+
+    std::atomic<bool> ending_{false};
+    std::atomic<int> inside_{0};
+    std::vector<std::thread> threads_;
+};
+
+TEST_F(KilledConnection, AnyOfThemAtAnyTimeKeepsEveryCountExact)
+{
+    config.unreachableAfter = 20s;
+    Config others = config;
+    others.observer = nullptr;
+    Client other(others);
+    BusyClients busy(client(), other, name);
+    std::size_t killed = 0;
+    const std::array<RawRedis::Arguments, 2> kills{
+        RawRedis::Arguments{"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"},
+        RawRedis::Arguments{"CLIENT", "KILL", "TYPE", "pubsub"}};
+    for (int i = 1; i <= 30; ++i) {
+        const int rounds = busy.rounds;
+        EXPECT_TRUE(eventually([&] { return busy.rounds > rounds + 3; }, 20s)) << "no progress after kill " << i;
+        if (i % 5 == 0) {
+            proxy.closeAll(i % 2 == 0 ? FaultProxy::Close::reset : FaultProxy::Close::orderly);
+        } else {
+            killed += static_cast<std::size_t>(redis.command(kills.at(i % 3 == 0 ? 1 : 0)).integer());
+        }
+    }
+    busy.end();
+    expectFault(killed >= 15, "killed connections");
+    EXPECT_EQ(busy.overlaps, 0);
+    EXPECT_EQ(busy.failures, 0);
+    EXPECT_EQ(busy.wrongUnlocks, 0);
+    EXPECT_GT(busy.rounds, 90);
+    EXPECT_TRUE(eventually([&] { return !redis.exists(name); }, slack)) << "a lock was leaked";
+    EXPECT_TRUE(eventually([&] { return redis.command({"PUBSUB", "CHANNELS"}).elements.empty(); })) << "a subscription leaked";
+}
+
+TEST_F(KilledConnection, OfRenewalsLosesNoHold)
+{
+    config.watchdogTimeout = 2400ms;
+    const RedisLock held = lock();
+    held.lock();
+    for (std::size_t i = 1; i <= 2; ++i) {
+        EXPECT_TRUE(seen->await(Event::renewed, i));
+        expectFault(redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}).integer() >= 1, "a kill");
+    }
+    EXPECT_TRUE(seen->await(Event::renewed, 3));
+    EXPECT_EQ(seen->count(Event::lost), 0U);
+    EXPECT_EQ(countInRedis(), "1");
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+}
+
+TEST_F(KilledConnection, WithARequestUnderWayIsRepeatedForEveryCaller)
+{
+    constexpr std::size_t callers = 8;
+    config.commandTimeout = 10s;
+    config.unreachableAfter = 30s;
+    const auto nameOf = [](std::size_t i) { return "stock:" + std::to_string(100 + i); };
+    const auto stalled = inject({.command = "EVALSHA", .nth = 3}, Action::stallDirection());
+    std::vector<std::future<std::string>> results;
+    for (std::size_t i = 0; i < callers; ++i) {
+        results.push_back(std::async(std::launch::async, [this, i, one = lockOf(nameOf(i)), own = nameOf(i)] {
+            one.lock(20s);
+            const auto count = RawRedis(server).command({"HVALS", own}).elements.at(0).text();
+            return one.unlock() == Unlocked::released ? count : "not released";
+        }));
+    }
+    EXPECT_TRUE(proxy.awaitHits(stalled));
+    proxy.closeAll(FaultProxy::Close::reset);
+    for (auto& result : results) {
+        EXPECT_EQ(result.get(), "1");
+    }
+}
+
+} // namespace
+} // namespace redislock::test
