@@ -47,6 +47,9 @@ double median(std::vector<double> values);
 /// A measurement of something that does not work is none. @throws std::runtime_error, which names @p what.
 void expect(bool asItShouldBe, std::string_view what);
 
-inline double microseconds(Clock::duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
+inline double microseconds(Clock::duration d)
+{
+    return std::chrono::duration<double, std::micro>(d).count();
+}
 
 } // namespace redislock::bench

@@ -39,7 +39,10 @@ Result summarize(const std::vector<Pair>& pairs)
     return {median(ours), median(reference), median(ratio), lowest, highest};
 }
 
-void printHead() { printLine("row", "ours", "reference", "ratio", "min … max", "goal", "stretch", ""); }
+void printHead()
+{
+    printLine("row", "ours", "reference", "ratio", "min … max", "goal", "stretch", "");
+}
 
 void printRow(const Row& row, const Result& result)
 {

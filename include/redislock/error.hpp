@@ -67,4 +67,5 @@ public:
 } // namespace redislock
 
 template <>
-struct std::is_error_code_enum<redislock::Errc> : std::true_type {};
+struct std::is_error_code_enum<redislock::Errc> : std::true_type {
+};

@@ -36,7 +36,9 @@ public:
     /// A lock was acquired. @param waited from the call to the grant. @param attempts requests sent to Redis for it.
     virtual void acquired(const LockEvent&, std::chrono::nanoseconds /*waited*/, std::uint32_t /*attempts*/) noexcept {}
     /// A call ended without the lock because others held it.
-    virtual void contended(const LockEvent&, std::chrono::nanoseconds /*waited*/, std::uint32_t /*attempts*/) noexcept {}
+    virtual void contended(const LockEvent&, std::chrono::nanoseconds /*waited*/, std::uint32_t /*attempts*/) noexcept
+    {
+    }
     /// The watchdog renewed the lease. @param late how long after the planned time the renewal was sent.
     virtual void renewed(const LockEvent&, std::chrono::nanoseconds /*late*/) noexcept {}
     /// A renewal failed and is tried again while the lease lasts.

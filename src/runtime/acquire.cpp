@@ -49,8 +49,13 @@ const LockAnswer* busyAnswer(const AcquireMachine::Event& event)
 /// An acquire of an outermost hold under way: the waiter and its place in a queue.
 struct Engine::Attempt {
     Attempt(Engine& e, NamedLock& n, std::shared_ptr<Hold> h, Wait wait, Lease l)
-        : engine(e), named(n), hold(std::move(h)), lease(l), waiter(*hold, e.leaseTime(l)),
-          queue(wait.isOneAttempt() ? n.oneShots : n.waiters), isOneAttempt(wait.isOneAttempt()),
+        : engine(e),
+          named(n),
+          hold(std::move(h)),
+          lease(l),
+          waiter(*hold, e.leaseTime(l)),
+          queue(wait.isOneAttempt() ? n.oneShots : n.waiters),
+          isOneAttempt(wait.isOneAttempt()),
           deadline(saturatingAdd(waiter.joined, wait.span()))
     {
         hold->commandTaken = true;
@@ -205,8 +210,8 @@ AcquireResult Engine::drive(Lock& lock, NamedLock& named, Attempt& attempt)
         return {.kind = turn == Turn::over ? Kind::contended : Kind::failed, .error = Errc::shutdown};
     }
     const TimePoint now = BootClock::now();
-    auto settings = settingsFor(attempt.deadline == TimePoint::max() ? waitForever : Wait(attempt.deadline - now),
-                                attempt.lease);
+    auto settings =
+        settingsFor(attempt.deadline == TimePoint::max() ? waitForever : Wait(attempt.deadline - now), attempt.lease);
     if (named.silentSince) {
         settings.silentSince = std::max(*named.silentSince, waiter.joined);
     }

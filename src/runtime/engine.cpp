@@ -53,8 +53,11 @@ std::shared_ptr<Engine> Engine::make(Config config)
 }
 
 Engine::Engine(Config config)
-    : config_(std::move(config)), id_(to_string(boost::uuids::random_generator()())), generation_(forkGeneration()),
-      random_(seed()), background_(std::make_unique<Background>(*this))
+    : config_(std::move(config)),
+      id_(to_string(boost::uuids::random_generator()())),
+      generation_(forkGeneration()),
+      random_(seed()),
+      background_(std::make_unique<Background>(*this))
 {
     BlockingConnection::Background hooks;
     hooks.connect = [this](TimePoint notBefore) {

@@ -8,25 +8,13 @@
 
 namespace redislock {
 
-namespace {
-
-void throwIf(const std::error_code& ec, const char* verb, const std::string& name)
-{
-    if (ec) {
-        throw LockError(ec, std::string(verb) + " \"" + detail::printable(name) + "\"");
-    }
-}
-
-} // namespace
-
 LockGuard::LockGuard(const RedisLock& lock) : LockGuard(lock, waitForever, keepRenewing) {}
 
 LockGuard::LockGuard(const RedisLock& lock, std::error_code& ec) : LockGuard(lock, waitForever, keepRenewing, ec) {}
 
 LockGuard::LockGuard(const RedisLock& lock, Lease lease) : LockGuard(lock, waitForever, lease) {}
 
-LockGuard::LockGuard(const RedisLock& lock, Lease lease, std::error_code& ec)
-    : LockGuard(lock, waitForever, lease, ec)
+LockGuard::LockGuard(const RedisLock& lock, Lease lease, std::error_code& ec) : LockGuard(lock, waitForever, lease, ec)
 {
 }
 
@@ -34,7 +22,9 @@ LockGuard::LockGuard(const RedisLock& lock, Wait wait, Lease lease)
 {
     std::error_code ec;
     acquire(lock, wait, lease, ec);
-    throwIf(ec, "lock", lock.name());
+    if (ec) {
+        throw LockError(ec, "lock \"" + detail::printable(lock.name()) + "\"");
+    }
 }
 
 LockGuard::LockGuard(const RedisLock& lock, Wait wait, Lease lease, std::error_code& ec)
@@ -51,8 +41,7 @@ void LockGuard::acquire(const RedisLock& lock, Wait wait, Lease lease, std::erro
     level_ = acquired.level;
 }
 
-LockGuard::LockGuard(LockGuard&& other) noexcept
-    : hold_(std::move(other.hold_)), level_(std::exchange(other.level_, 0))
+LockGuard::LockGuard(LockGuard&& other) noexcept : hold_(std::move(other.hold_)), level_(std::exchange(other.level_, 0))
 {
 }
 
@@ -87,7 +76,9 @@ Unlocked LockGuard::release()
 {
     std::error_code ec;
     const Unlocked how = release(ec);
-    throwIf(ec, "release", "");
+    if (ec) {
+        throw LockError(ec, "release of an empty guard");
+    }
     return how;
 }
 

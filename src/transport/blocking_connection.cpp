@@ -361,8 +361,7 @@ bool BlockingConnection::sweep()
     Lock lock(mutex_);
     if (state_ == State::connected && !led_ && !queue_.empty()) {
         led_ = true;
-        if (write(lock) == Progress::broken || read(lock, finished) == Progress::broken ||
-            timedOut(BootClock::now())) {
+        if (write(lock) == Progress::broken || read(lock, finished) == Progress::broken || timedOut(BootClock::now())) {
             disconnect({Failure::lostReply, Errc::unreachable}, finished);
         }
         sweeping_ = true; // it is being done: resign() must not ask for another

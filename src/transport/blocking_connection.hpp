@@ -75,7 +75,8 @@ private:
     /// Ends of calls, collected under the mutex and told after it.
     struct Finished {
         std::vector<std::shared_ptr<Call>> detached;
-        std::vector<std::shared_ptr<Call>> others; ///< let go of outside the mutex: the last reference may have much to end
+        std::vector<std::shared_ptr<Call>>
+            others; ///< let go of outside the mutex: the last reference may have much to end
         std::vector<const void*> sleepers;
         [[nodiscard]] bool empty() const noexcept { return detached.empty() && others.empty(); }
         void tell() noexcept;

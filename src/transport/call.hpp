@@ -7,6 +7,7 @@
 #include "redislock/detail/protocol/reply.hpp"
 #include "transport/signal.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -52,7 +53,7 @@ public:
     Outcome outcome;
     Mode mode = Mode::awaited;
     Form form = Form::bySha;
-    bool pending = false; ///< on a connection
+    std::atomic<bool> pending{false}; ///< on a connection
     Signal signal;
 };
 

@@ -17,8 +17,8 @@ namespace redislock::detail {
 /// **Thread safety**: none; everything on the io_context's thread, finished() of the calls too.
 class CallConnection final : private AsyncConnection::Owner {
 public:
-    CallConnection(boost::asio::io_context& io, Connector& connector, std::chrono::milliseconds timeout, std::uint64_t seed,
-                   std::function<void(bool up, Errc)> report);
+    CallConnection(boost::asio::io_context& io, Connector& connector, std::chrono::milliseconds timeout,
+                   std::uint64_t seed, std::function<void(bool up, Errc)> report);
 
     /// Queues a call. Follow with flush().
     void enqueue(std::shared_ptr<Call> call);

@@ -32,8 +32,11 @@ public:
     Subscriber(boost::asio::io_context& io, Connector& connector, std::chrono::milliseconds timeout,
                std::chrono::milliseconds heartbeat, std::uint64_t seed, Handler handler,
                std::function<void(bool up, Errc)> report)
-        : connection_(io, connector, *this, timeout, seed), heartbeat_(heartbeat), pulse_(io),
-          handler_(std::move(handler)), report_(std::move(report))
+        : connection_(io, connector, *this, timeout, seed),
+          heartbeat_(heartbeat),
+          pulse_(io),
+          handler_(std::move(handler)),
+          report_(std::move(report))
     {
     }
 

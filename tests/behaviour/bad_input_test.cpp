@@ -118,10 +118,22 @@ TYPED_TEST(BadInput, NamesOfAnyBytesAreLocksOfTheirOwn)
     }
     const auto base = this->uniqueName();
     const std::array names{
-        base + std::string("\0a", 2), base + std::string("\0b", 2), base + "line\nbreak",    base + "line\r\nbreak",
-        base + "{tagged}",            base + "{",                   base + "}",              base + "}{",
-        base + "{}",                  base + "\xff\xfe\xc3(",       base + " two words ",    base + "\"quoted\" '%s' $1",
-        base + every,                 std::string(1, '\0'),         std::string("\r\n$-1\r\n"), std::string(1024, 'n'),
+        base + std::string("\0a", 2),
+        base + std::string("\0b", 2),
+        base + "line\nbreak",
+        base + "line\r\nbreak",
+        base + "{tagged}",
+        base + "{",
+        base + "}",
+        base + "}{",
+        base + "{}",
+        base + "\xff\xfe\xc3(",
+        base + " two words ",
+        base + "\"quoted\" '%s' $1",
+        base + every,
+        std::string(1, '\0'),
+        std::string("\r\n$-1\r\n"),
+        std::string(1024, 'n'),
         std::string(1023, 'n') + '\0',
     };
     for (const auto& name : names) {

@@ -155,9 +155,7 @@ TYPED_TEST(Guards, ThreadThatMadeAGuardStaysTheHolderUntilItIsEndedElsewhere)
     const auto lock = this->make();
     Worker other;
     auto outer = std::make_unique<typename TypeParam::Guard>(must(TypeParam::guard(lock)));
-    auto ending = other.start([&, moved = std::move(outer)] {
-        EXPECT_TRUE(static_cast<bool>(*moved));
-    });
+    auto ending = other.start([&, moved = std::move(outer)] { EXPECT_TRUE(static_cast<bool>(*moved)); });
     ending.get();
     other.run([] {}); // the task, and the guard in it, are gone now
     EXPECT_FALSE(lock.isHeldByCurrentThread());

@@ -330,8 +330,8 @@ struct Needs {
 
 /// The drivers that support all of these features. Who adds a driver adds it here.
 template <Feature... needed>
-using DriversWith =
-    typename detail::Filter<detail::DriverList<>, detail::Needs<needed...>, BlockingThrowing, BlockingCodes>::Kept::Types;
+using DriversWith = typename detail::Filter<detail::DriverList<>, detail::Needs<needed...>, BlockingThrowing,
+                                            BlockingCodes>::Kept::Types;
 
 /// Names of the drivers in the names of the tests.
 struct DriverNames {

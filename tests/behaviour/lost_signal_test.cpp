@@ -19,7 +19,8 @@ namespace {
 using ::testing::ElementsAre;
 
 template <class D>
-class LostSignal : public BehaviourTest<D> {};
+class LostSignal : public BehaviourTest<D> {
+};
 
 using LosingDrivers = DriversWith<Feature::leases, Feature::guards, Feature::reentrance>;
 TYPED_TEST_SUITE(LostSignal, LosingDrivers, DriverNames);
@@ -46,7 +47,7 @@ TYPED_TEST(LostSignal, AtRiskComesBeforeLostAndLostWhenTheLeaseIsOver)
 TYPED_TEST(LostSignal, LossThatTheRenewalFindsIsToldLongBeforeTheLeaseIsOver)
 {
     Config config = this->observed();
-    config.watchdogTimeout = 6s;
+    config.watchdogTimeout = 3s;
     const Client slow(config);
     const auto lock = this->make(slow, this->uniqueName());
     EXPECT_EQ(TypeParam::lock(lock), true);
@@ -169,10 +170,10 @@ TYPED_TEST(LostSignal, CallsThatWouldWaitAreRefusedInAStopCallback)
     std::vector<std::error_code> errors;
     std::atomic<bool> called{false};
     const std::stop_callback callback(lost.stopToken(), [&] {
-        errors = {TypeParam::lock(lock).error,          TypeParam::lock(lock, 10s).error,
-                  TypeParam::tryLock(lock).error,       TypeParam::tryLock(lock, 10s).error,
-                  TypeParam::isLocked(lock).error,      TypeParam::remainingTimeToLive(lock).error,
-                  TypeParam::forceUnlock(lock).error,   TypeParam::guard(lock).error,
+        errors = {TypeParam::lock(lock).error,           TypeParam::lock(lock, 10s).error,
+                  TypeParam::tryLock(lock).error,        TypeParam::tryLock(lock, 10s).error,
+                  TypeParam::isLocked(lock).error,       TypeParam::remainingTimeToLive(lock).error,
+                  TypeParam::forceUnlock(lock).error,    TypeParam::guard(lock).error,
                   TypeParam::guard(lock, 0ms, 10s).error};
         std::error_code ec;
         this->client.connect(ec);

@@ -13,7 +13,8 @@ namespace {
 using ::testing::ElementsAre;
 
 template <class D>
-class Observing : public BehaviourTest<D> {};
+class Observing : public BehaviourTest<D> {
+};
 
 using ObservedDrivers = DriversWith<Feature::leases, Feature::guards, Feature::reentrance, Feature::waiting>;
 TYPED_TEST_SUITE(Observing, ObservedDrivers, DriverNames);

@@ -53,9 +53,8 @@ public:
     [[nodiscard]] std::vector<Told> of(std::string_view what, std::string_view name = {}) const
     {
         auto events = all();
-        std::erase_if(events, [&](const Told& told) {
-            return told.what != what || (!name.empty() && told.name != name);
-        });
+        std::erase_if(events,
+                      [&](const Told& told) { return told.what != what || (!name.empty() && told.name != name); });
         return events;
     }
 
@@ -115,7 +114,10 @@ public:
     void keyWithoutTtl(const LockEvent& e) noexcept override { note(e, {.what = "keyWithoutTtl"}); }
     void pushMissed(const LockEvent& e) noexcept override { note(e, {.what = "pushMissed"}); }
     void subscribeRefused(const LockEvent& e) noexcept override { note(e, {.what = "subscribeRefused"}); }
-    void connected(std::string_view purpose) noexcept override { note({}, {.what = "connected:" + std::string(purpose)}); }
+    void connected(std::string_view purpose) noexcept override
+    {
+        note({}, {.what = "connected:" + std::string(purpose)});
+    }
     void disconnected(std::string_view purpose, std::error_code error) noexcept override
     {
         note({}, {.what = "disconnected:" + std::string(purpose), .error = error});

@@ -10,7 +10,8 @@ namespace redislock::test {
 namespace {
 
 template <class D>
-class Reentrance : public BehaviourTest<D> {};
+class Reentrance : public BehaviourTest<D> {
+};
 
 TYPED_TEST_SUITE(Reentrance, DriversWith<Feature::reentrance>, DriverNames);
 

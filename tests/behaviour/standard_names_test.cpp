@@ -14,7 +14,8 @@ namespace redislock::test {
 namespace {
 
 template <class D>
-class StandardNames : public BehaviourTest<D> {};
+class StandardNames : public BehaviourTest<D> {
+};
 
 using StandardDrivers = DriversWith<Feature::standardNames, Feature::reentrance, Feature::waiting, Feature::leases>;
 TYPED_TEST_SUITE(StandardNames, StandardDrivers, DriverNames);

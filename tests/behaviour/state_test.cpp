@@ -166,7 +166,8 @@ TYPED_TEST(State, HoldOfAClientThatWasShutDownEndsWithItsLease)
 }
 
 template <class D>
-class ForceUnlock : public State<D> {};
+class ForceUnlock : public State<D> {
+};
 
 using ForceDrivers = DriversWith<Feature::forceUnlock, Feature::leases>;
 TYPED_TEST_SUITE(ForceUnlock, ForceDrivers, DriverNames);

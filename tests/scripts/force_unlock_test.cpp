@@ -61,7 +61,8 @@ TEST_F(ForceUnlockScript, FreesTheLockEvenIfItMayNotTellAnybody)
 {
     RawRedis mute = userWithoutChannels();
     lock(hold17, 30'000);
-    EXPECT_THAT(run(mute, detail::scripts::redisLockForceUnlock, {name}, {hold17, detail::lockChannel(name)}), Number(1));
+    EXPECT_THAT(run(mute, detail::scripts::redisLockForceUnlock, {name}, {hold17, detail::lockChannel(name)}),
+                Number(1));
     EXPECT_FALSE(redis.exists(name));
 }
 

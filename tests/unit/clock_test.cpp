@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <type_traits>
 
@@ -61,6 +62,9 @@ TEST(SaturatingAdd, AddsWhatFitsAndStopsAtTheEnd)
         {"most negative", saturatingAdd(start, milliseconds::min()), start},
         {"longest milliseconds", saturatingAdd(start, milliseconds::max()), TimePoint::max()},
         {"longest nanoseconds", saturatingAdd(start, nanoseconds::max()), TimePoint::max()},
+        {"longest hours", saturatingAdd(start, std::chrono::hours::max()), TimePoint::max()},
+        {"more than fits any clock", saturatingAdd(start, std::chrono::duration<double>(1e300)), TimePoint::max()},
+        {"not a number", saturatingAdd(start, std::chrono::duration<double>(std::nan(""))), start},
         {"exactly the room", saturatingAdd(start, room), TimePoint::max()},
         {"two milliseconds less than the room", saturatingAdd(start, room - 2ms), TimePoint::max() - 2ms},
         {"from never on", saturatingAdd(TimePoint::max(), 1ms), TimePoint::max()},

@@ -42,9 +42,10 @@ struct AcquireResult {
 class AcquireMachine {
 public:
     struct Settings {
-        std::chrono::milliseconds lease{};   ///< sent to Redis
+        std::chrono::milliseconds lease{}; ///< sent to Redis
         Wait wait = waitForever;
-        TimePoint holdDeadline = TimePoint::max(); ///< nested: the enclosing hold's; there is nothing to wait for after it
+        TimePoint holdDeadline =
+            TimePoint::max();                   ///< nested: the enclosing hold's; there is nothing to wait for after it
         std::optional<TimePoint> silentSince{}; ///< no answer since then, as others found; the start if not given
         std::chrono::milliseconds pollInterval{1000};
         std::chrono::milliseconds commandTimeout{3000};
@@ -86,16 +87,16 @@ private:
     Settings settings_;
     State state_ = State::idle;
     TimePoint start_{};
-    TimePoint deadline_{};              ///< of the wait
-    TimePoint lastAnswer_{};            ///< or the start
+    TimePoint deadline_{};   ///< of the wait
+    TimePoint lastAnswer_{}; ///< or the start
     std::optional<TimePoint> refusedSince_;
     Backoff backoff_;
     std::uint32_t attempts_ = 0;
-    bool contended_ = false;            ///< Redis said at least once that another holds it
+    bool contended_ = false; ///< Redis said at least once that another holds it
     bool subscribed_ = false;
-    bool unknown_ = false;              ///< an attempt's effect is not known
-    bool polled_ = false;               ///< the attempt under way was started by the poll alone
-    bool pollIsNext_ = false;           ///< the sleep ends with the poll, not with the holder's time
+    bool unknown_ = false;    ///< an attempt's effect is not known
+    bool polled_ = false;     ///< the attempt under way was started by the poll alone
+    bool pollIsNext_ = false; ///< the sleep ends with the poll, not with the holder's time
 };
 
 inline AcquireMachine::Action AcquireMachine::resume(const Event& event, Random& random)

@@ -68,9 +68,8 @@ public:
     /// How many levels unlock() still has to end.
     [[nodiscard]] std::uint32_t countOfThread() const noexcept
     {
-        return static_cast<std::uint32_t>(std::count_if(levels_.begin(), levels_.end(), [](const HoldLevel& level) {
-            return level.endedBy == EndedBy::thread;
-        }));
+        return static_cast<std::uint32_t>(std::count_if(
+            levels_.begin(), levels_.end(), [](const HoldLevel& level) { return level.endedBy == EndedBy::thread; }));
     }
 
     [[nodiscard]] std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(levels_.size()); }
@@ -98,8 +97,9 @@ public:
         std::chrono::milliseconds left{1};
         for (const auto& level : levels_) {
             const auto fixedEnd = level.validUntil + driftOf(level.lease.fixed());
-            left = std::max(left, level.lease.isRenewed() ? renewedLease
-                                                          : std::chrono::ceil<std::chrono::milliseconds>(fixedEnd - now));
+            left =
+                std::max(left, level.lease.isRenewed() ? renewedLease
+                                                       : std::chrono::ceil<std::chrono::milliseconds>(fixedEnd - now));
         }
         return left;
     }

@@ -89,7 +89,7 @@ public:
         return true;
     }
 
-    /// Calls a function with each hold.
+    /// All of them.
     [[nodiscard]] const std::vector<std::shared_ptr<Hold>>& holds() const noexcept { return holds_; }
 
 private:

@@ -1,0 +1,351 @@
+// How a client comes to its server, and what it says when it does not.
+#include "behaviour/lock_drivers.hpp"
+#include "behaviour/lock_test.hpp"
+#include "behaviour/worker.hpp"
+#include "integration/fake_server.hpp"
+#include "support/fault_proxy.hpp"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+namespace redislock::test {
+namespace {
+
+using D = BlockingCodes;
+
+class Connecting : public LockTest {
+protected:
+    static Config configFor(std::uint16_t port, const std::string& host = "127.0.0.1")
+    {
+        Config config;
+        config.endpoint = {host, port, {}};
+        config.watchdogTimeout = 600ms;
+        return config;
+    }
+
+    static std::error_code connect(const Client& client)
+    {
+        std::error_code ec;
+        client.connect(ec);
+        return ec;
+    }
+
+    /// Expects a client of these settings to lock, unlock and answer.
+    static void expectUsable(const Config& config)
+    {
+        const Client client(config);
+        EXPECT_EQ(connect(client), std::error_code());
+        const auto lock = client.getLock("usable");
+        EXPECT_EQ(D::lock(lock), true);
+        EXPECT_EQ(D::isLocked(lock), true);
+        EXPECT_EQ(D::unlock(lock), Unlocked::released);
+    }
+
+    /// Expects every call that asks Redis to give this error at once, whatever it would be ready to wait.
+    static void expectAtOnce(const Config& config, Errc error)
+    {
+        using Call = std::error_code (*)(const RedisLock&);
+        const std::array<Call, 5> calls{[](const RedisLock& lock) { return D::lock(lock).error; },
+                                        [](const RedisLock& lock) { return D::tryLock(lock).error; },
+                                        [](const RedisLock& lock) { return D::tryLock(lock, 1h, 10s).error; },
+                                        [](const RedisLock& lock) { return D::isLocked(lock).error; },
+                                        [](const RedisLock& lock) { return D::forceUnlock(lock).error; }};
+        for (const auto call : calls) {
+            const Client fresh(config); // which has no reason yet to pause between its tries
+            const auto lock = fresh.getLock("unusable");
+            const Stopwatch watch;
+            EXPECT_EQ(call(lock), error);
+            EXPECT_LT(watch.elapsed(), 1s);
+            EXPECT_EQ(call(lock), error);
+            EXPECT_EQ(lock.holdCount(), 0U);
+        }
+        const Client client(config);
+        EXPECT_EQ(connect(client), error);
+        try {
+            client.connect();
+            FAIL() << "connected";
+        } catch (const LockError& e) {
+            EXPECT_EQ(e.code(), error);
+            EXPECT_EQ(std::string(e.what()).find("secret"), std::string::npos) << e.what();
+        }
+    }
+};
+
+TEST_F(Connecting, PasswordIsSent)
+{
+    testing::RedisServer locked({.password = "secret: @/?#%20é"});
+    expectUsable(Config::fromUrl(locked.url()));
+    expectUsable(Config::fromUrl(locked.unixUrl()));
+}
+
+TEST_F(Connecting, WrongOrMissingPasswordIsToldAtOnceAndNeverShown)
+{
+    testing::RedisServer locked({.password = "right"});
+    Config config = configFor(locked.port());
+    expectAtOnce(config, Errc::authFailed);
+    config.password = "secret";
+    expectAtOnce(config, Errc::authFailed);
+    config.username = "nobody";
+    expectAtOnce(config, Errc::authFailed);
+    EXPECT_EQ(RawRedis(locked).command({"DBSIZE"}).integer(), 0);
+}
+
+TEST_F(Connecting, UserOfTheServerIsUsed)
+{
+    testing::RedisServer own;
+    RawRedis admin(own);
+    admin.command({"ACL", "SETUSER", "orders", "on", ">secret", "~*", "&*", "+@all"});
+    Config config = configFor(own.port());
+    config.username = "orders";
+    config.password = "secret";
+    config.clientName = "of-orders";
+    const Client client(config);
+    const auto lock = client.getLock("stock");
+    EXPECT_EQ(D::lock(lock), true);
+    EXPECT_NE(admin.command({"CLIENT", "LIST"}).text().find("user=orders"), std::string::npos);
+    EXPECT_EQ(D::unlock(lock), Unlocked::released);
+    config.password = "secret2";
+    expectAtOnce(config, Errc::authFailed);
+}
+
+TEST_F(Connecting, UserWithoutPermissionIsToldAtOnce)
+{
+    testing::RedisServer own;
+    RawRedis admin(own);
+    admin.command({"ACL", "SETUSER", "orders", "on", ">secret", "~stock:*", "&*", "+@all", "-evalsha", "-eval"});
+    admin.command({"ACL", "SETUSER", "stocks", "on", ">secret", "~stock:*", "&*", "+@all"});
+    Config config = configFor(own.port());
+    config.username = "orders";
+    config.password = "secret";
+    const Client orders(config);
+    EXPECT_EQ(D::lock(orders.getLock("stock:1")), Errc::permissionDenied) << "commands";
+    config.username = "stocks";
+    const Client stocks(config);
+    EXPECT_EQ(D::tryLock(stocks.getLock("other:1"), 1h), Errc::permissionDenied) << "keys";
+    EXPECT_EQ(D::lock(stocks.getLock("stock:1")), true);
+    EXPECT_EQ(D::unlock(stocks.getLock("stock:1")), Unlocked::released);
+}
+
+TEST_F(Connecting, WaitersOfAUserWithoutChannelsPoll)
+{
+    testing::RedisServer own;
+    RawRedis admin(own);
+    admin.command({"ACL", "SETUSER", "silent", "on", ">secret", "~*", "resetchannels", "+@all"});
+    Config config = observed(configFor(own.port()));
+    config.username = "silent";
+    config.password = "secret";
+    config.pollInterval = 100ms;
+    const Client client(config);
+    const Client other(configFor(own.port()));
+    Worker thread;
+    EXPECT_EQ(D::lock(other.getLock("stock"), 30s), true);
+    auto waiter = thread.start([lock = client.getLock("stock")] { return D::lock(lock); });
+    EXPECT_TRUE(observer()->await("subscribeRefused", "stock"));
+    EXPECT_EQ(D::unlock(other.getLock("stock")), Unlocked::released);
+    EXPECT_EQ(waiter.get(), true);
+    EXPECT_EQ(thread.run([lock = client.getLock("stock")] { return D::unlock(lock); }), Unlocked::released)
+        << "a refused message is no failed unlock";
+}
+
+TEST_F(Connecting, DatabaseIsSelectedOnEveryConnection)
+{
+    Config config = observed(configFor(server().port()));
+    config.database = 3;
+    config.clientName = "in-three";
+    const Client client(config);
+    const Client beside([&] {
+        Config far = configFor(server().port());
+        far.database = 3;
+        return far;
+    }());
+    const auto lock = client.getLock(uniqueName());
+    raw.command({"SELECT", "3"});
+    EXPECT_EQ(D::lock(beside.getLock(lock.name()), 300ms), true);
+    EXPECT_EQ(D::lock(lock), true); // waits: three connections are there soon
+    EXPECT_TRUE(observer()->await("renewed", lock.name(), 2));
+    EXPECT_TRUE(raw.exists(lock.name()));
+    raw.command({"SELECT", "0"});
+    EXPECT_FALSE(raw.exists(lock.name()));
+    const auto clients = raw.command({"CLIENT", "LIST"}).text();
+    std::size_t count = 0;
+    for (auto at = clients.find("name=in-three "); at != std::string::npos;
+         at = clients.find("name=in-three ", at + 1)) {
+        const auto line = clients.substr(at, clients.find('\n', at) - at);
+        EXPECT_NE(line.find(" db=3 "), std::string::npos) << line;
+        ++count;
+    }
+    EXPECT_EQ(count, 3U);
+    EXPECT_EQ(D::unlock(lock), Unlocked::released);
+}
+
+TEST_F(Connecting, MissingDatabaseIsToldAtOnce)
+{
+    Config config = configFor(server().port());
+    config.database = 16;
+    expectAtOnce(config, Errc::noSuchDatabase);
+}
+
+TEST_F(Connecting, UnixSocketsServe)
+{
+    testing::RedisServer own({.unixSocketOnly = true});
+    expectUsable(Config::fromUrl(own.url()));
+    Config config = Config::fromUrl(own.unixUrl());
+    config.database = 2;
+    expectUsable(config);
+}
+
+TEST_F(Connecting, HostNamesAreLookedUp)
+{
+    expectUsable(configFor(server().port(), "localhost"));
+}
+
+TEST_F(Connecting, AddressesOfTheNewProtocolServe)
+{
+    const int probe = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in6 loopback{};
+    loopback.sin6_family = AF_INET6;
+    loopback.sin6_addr = in6addr_loopback;
+    const bool available =
+        probe >= 0 && ::bind(probe, reinterpret_cast<const sockaddr*>(&loopback), sizeof loopback) == 0;
+    ::close(probe);
+    if (!available) {
+        GTEST_SKIP() << "this machine has no IPv6 loopback";
+    }
+    testing::RedisServer own({.arguments = {"--bind", "127.0.0.1", "::1"}});
+    expectUsable(configFor(own.port(), "::1"));
+    expectUsable(Config::fromUrl("redis://[::1]:" + std::to_string(own.port())));
+}
+
+TEST_F(Connecting, RefusedConnectionIsUnreachableAtOnceOrWhenTheWaitOrThePatienceIsOver)
+{
+    const RefusingPort port;
+    Config config = configFor(port.port());
+    config.unreachableAfter = 400ms;
+    const Client client(config);
+    const auto lock = client.getLock("stock");
+    const auto expectUnreachable = [&](auto call, milliseconds after) {
+        const Stopwatch watch;
+        EXPECT_EQ(call(), Errc::unreachable);
+        EXPECT_GE(watch.elapsed(), after);
+        EXPECT_LT(watch.elapsed(), after + soon);
+    };
+    EXPECT_EQ(connect(client), Errc::unreachable);
+    expectUnreachable([&] { return D::tryLock(lock); }, 0ms);
+    expectUnreachable([&] { return D::tryLock(lock, 0ms); }, 0ms);
+    expectUnreachable([&] { return D::tryLock(lock, 200ms); }, 200ms);
+    expectUnreachable([&] { return D::tryLock(lock, 1h); }, 400ms);
+    expectUnreachable([&] { return D::lock(lock); }, 400ms);
+    expectUnreachable([&] { return D::isLocked(lock); }, 400ms);
+    EXPECT_EQ(lock.holdCount(), 0U);
+    EXPECT_EQ(D::unlock(lock), Errc::notHeld);
+}
+
+TEST_F(Connecting, SocketThatDoesNotExistIsUnreachable)
+{
+    Config config;
+    config.endpoint.unixSocket = server().folder() / "nobody.sock";
+    const Client client(config);
+    const Stopwatch watch;
+    EXPECT_EQ(D::tryLock(client.getLock("stock")), Errc::unreachable);
+    EXPECT_LT(watch.elapsed(), soon);
+}
+
+TEST_F(Connecting, HostThatDoesNotExistIsUnreachableWithinTheTimeToConnect)
+{
+    Config config = configFor(6379, "no-such-host.invalid");
+    config.connectTimeout = 300ms;
+    const Client client(config);
+    const Stopwatch watch;
+    EXPECT_EQ(connect(client), Errc::unreachable);
+    EXPECT_EQ(D::tryLock(client.getLock("stock")), Errc::unreachable);
+    EXPECT_LT(watch.elapsed(), 600ms + soon);
+}
+
+TEST_F(Connecting, ServerOfAnotherProtocolIsToldAtOnce)
+{
+    const std::array<std::string, 4> answers{"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n",
+                                             "220 mail.example.org ESMTP\r\n", "+OK\r\n", "$3\r\nabc\r\n"};
+    for (const auto& answer : answers) {
+        SCOPED_TRACE(answer);
+        const FakeServer fake(answer);
+        expectAtOnce(configFor(fake.port()), Errc::notRedis);
+    }
+}
+
+TEST_F(Connecting, PasswordOfAServerOfAnotherProtocolIsNotShownEither)
+{
+    const FakeServer fake("HTTP/1.1 400 Bad Request\r\n\r\n");
+    Config config = configFor(fake.port());
+    config.password = "secret";
+    expectAtOnce(config, Errc::notRedis);
+}
+
+TEST_F(Connecting, SilentServerIsUnreachableWhenTheTimeToConnectIsOver)
+{
+    const FakeServer silent("");
+    Config config = configFor(silent.port());
+    config.connectTimeout = 200ms;
+    config.unreachableAfter = 500ms;
+    const Client client(config);
+    const auto lock = client.getLock("stock");
+    Stopwatch watch;
+    EXPECT_EQ(connect(client), Errc::unreachable);
+    EXPECT_GE(watch.elapsed(), 200ms);
+    watch.restart();
+    EXPECT_EQ(D::tryLock(lock), Errc::unreachable);
+    EXPECT_GE(watch.elapsed(), 200ms);
+    EXPECT_LT(watch.elapsed(), 200ms + soon);
+    watch.restart();
+    EXPECT_EQ(D::lock(lock), Errc::unreachable);
+    EXPECT_GE(watch.elapsed(), 500ms);
+    EXPECT_LT(watch.elapsed(), 500ms + soon);
+    EXPECT_GE(silent.accepted(), 3);
+}
+
+TEST_F(Connecting, ServerThatFallsSilentLaterIsUnreachableAfterTheTimeForACommand)
+{
+    FaultProxy proxy(server());
+    Config config = configFor(proxy.port());
+    config.commandTimeout = 300ms;
+    config.connectTimeout = 300ms;
+    config.unreachableAfter = 700ms;
+    const Client client(config);
+    const auto lock = client.getLock(uniqueName());
+    EXPECT_EQ(connect(client), std::error_code());
+    proxy.stall();
+    Stopwatch watch;
+    EXPECT_EQ(D::tryLock(lock), Errc::unreachable);
+    EXPECT_GE(watch.elapsed(), 300ms);
+    EXPECT_LT(watch.elapsed(), 300ms + soon);
+    watch.restart();
+    EXPECT_EQ(D::lock(lock), Errc::unreachable);
+    EXPECT_GE(watch.elapsed(), 700ms);
+    EXPECT_LT(watch.elapsed(), 700ms + soon);
+    proxy.resume();
+    EXPECT_EQ(D::lock(lock), true);
+    EXPECT_EQ(D::unlock(lock), Unlocked::released);
+}
+
+TEST_F(Connecting, ServerThatComesLaterIsFoundByThoseWhoWait)
+{
+    testing::RedisServer late;
+    late.kill();
+    Config config = configFor(late.port());
+    const Client client(config);
+    const auto lock = client.getLock("stock");
+    EXPECT_EQ(D::tryLock(lock), Errc::unreachable);
+    Worker thread;
+    auto waiter = thread.start([&] { return D::lock(lock); });
+    EXPECT_EQ(waiter.wait_for(100ms), std::future_status::timeout);
+    late.restart();
+    EXPECT_EQ(waiter.get(), true);
+    EXPECT_EQ(thread.run([&] { return D::unlock(lock); }), Unlocked::released);
+}
+
+} // namespace
+} // namespace redislock::test

@@ -1,0 +1,117 @@
+/// @file
+/// What may listen at an address instead of Redis.
+#pragma once
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace redislock::test {
+
+/// A TCP port of 127.0.0.1 that is taken and refuses connections.
+class RefusingPort {
+public:
+    RefusingPort() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))
+    {
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t size = sizeof address;
+        if (::bind(socket_, reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
+            ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+            throw std::system_error(errno, std::generic_category(), "bind");
+        }
+        port_ = ntohs(address.sin_port);
+    }
+    RefusingPort(const RefusingPort&) = delete;
+    RefusingPort& operator=(const RefusingPort&) = delete;
+    ~RefusingPort() { ::close(socket_); }
+
+    [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+
+protected:
+    [[nodiscard]] int handle() const noexcept { return socket_; }
+
+private:
+    int socket_;
+    std::uint16_t port_ = 0;
+};
+
+/// A server that accepts everybody and gives one answer to whatever comes first, or never any.
+class FakeServer : RefusingPort {
+public:
+    using RefusingPort::port;
+
+    /// @param answer what it says; empty: it says nothing and keeps the connection open.
+    explicit FakeServer(std::string answer) : answer_(std::move(answer)), stop_(::eventfd(0, EFD_CLOEXEC))
+    {
+        if (::listen(handle(), 16) != 0) {
+            throw std::system_error(errno, std::generic_category(), "listen");
+        }
+        thread_ = std::thread([this] { serve(); });
+    }
+    ~FakeServer()
+    {
+        const std::uint64_t one = 1;
+        (void)!::write(stop_, &one, sizeof one);
+        thread_.join();
+        ::close(stop_);
+    }
+
+    /// How many connections were made to it.
+    [[nodiscard]] int accepted() const noexcept { return accepted_; }
+
+private:
+    void serve()
+    {
+        std::vector<pollfd> sockets{{stop_, POLLIN, 0}, {handle(), POLLIN, 0}};
+        while (::poll(sockets.data(), sockets.size(), -1) >= 0 && sockets[0].revents == 0) {
+            for (std::size_t i = 2; i < sockets.size();) {
+                if (sockets[i].revents != 0 && !answered(sockets[i].fd)) {
+                    ::close(sockets[i].fd);
+                    sockets.erase(sockets.begin() + static_cast<std::ptrdiff_t>(i));
+                } else {
+                    ++i;
+                }
+            }
+            if (sockets[1].revents != 0) {
+                sockets.push_back({::accept4(handle(), nullptr, nullptr, SOCK_CLOEXEC), POLLIN, 0});
+                ++accepted_;
+            }
+        }
+        for (std::size_t i = 2; i < sockets.size(); ++i) {
+            ::close(sockets[i].fd);
+        }
+    }
+
+    /// @return whether the connection stays.
+    [[nodiscard]] bool answered(int socket) const
+    {
+        std::array<char, 512> bytes{};
+        if (::recv(socket, bytes.data(), bytes.size(), 0) <= 0) {
+            return false;
+        }
+        return answer_.empty() || (::send(socket, answer_.data(), answer_.size(), MSG_NOSIGNAL), false);
+    }
+
+    const std::string answer_;
+    int stop_;
+    std::atomic<int> accepted_{0};
+    std::thread thread_;
+};
+
+} // namespace redislock::test
