@@ -286,29 +286,41 @@ std::stop_token Engine::stopToken(Hold* hold)
     return hold->stop.get_token();
 }
 
-/// The final state of a hold that was not given up. Its stop callbacks run on the background thread.
+/// The final state of a hold that was not given up.
 void Engine::lose(Hold& hold)
 {
     hold.phase.store(Hold::Phase::lost, std::memory_order_release);
     NamedLock& named = *hold.lock;
     background_->watchdog.forget(hold);
-    named.local.owe(hold.owner, hold.levels.countOfThread());
-    if (hold.levels.countOfThread() > 0 && !closing_) {
-        lostNames_.push_back(hold.lock); // a late unlock() must still find the debt
-    }
-    auto shared = named.local.remove(hold);
-    std::shared_ptr<NamedLock> forgotten;
-    if (lostNames_.size() > maxLostNames) {
-        forgotten = std::move(lostNames_.front());
-        lostNames_.pop_front();
-    }
+    tellLoss(hold);
+    auto removed = named.local.remove(hold); // perhaps the last reference: let go of outside the mutex
+    post([removed = std::move(removed)]() mutable { removed.reset(); });
     wakeHead(named);
-    tellOf(hold, [](Observer& observer, const LockEvent& event) { observer.lost(event); });
-    post([shared = std::move(shared), forgotten = std::move(forgotten)]() mutable {
-        if (shared) {
-            shared->stop.request_stop();
+}
+
+/// The outer levels of a hold were over before the inner one ended.
+void Engine::loseRest(Hold& hold)
+{
+    if (hold.levels.count() > 0) {
+        tellLoss(hold);
+    }
+}
+
+/// Remembers the unlock() calls to come and stops the stop token, whose callbacks run on the background thread.
+void Engine::tellLoss(Hold& hold)
+{
+    const auto unlocks = hold.levels.countOfThread();
+    hold.lock->local.owe(hold.owner, unlocks);
+    std::shared_ptr<NamedLock> forgotten;
+    if (unlocks > 0 && !closing_) {
+        lostNames_.push_back(hold.lock); // a late unlock() must still find the debt
+        if (lostNames_.size() > maxLostNames) {
+            forgotten = std::move(lostNames_.front());
+            lostNames_.pop_front();
         }
-    });
+    }
+    tellOf(hold, [](Observer& observer, const LockEvent& event) { observer.lost(event); });
+    post([shared = hold.shared_from_this(), forgotten = std::move(forgotten)] { shared->stop.request_stop(); });
 }
 
 /// Everything local ends: waiters are told, holds are lost. @return false when that was done before.

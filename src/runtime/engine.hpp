@@ -130,6 +130,8 @@ private:
     void after(TimePoint when, std::function<void()> what);
     void sweepSoon();
     std::function<void(bool, Errc)> reporter(const char* purpose);
+    void loseRest(Hold& hold);
+    void tellLoss(Hold& hold);
     bool closeLocalState(std::vector<std::shared_ptr<NamedLock>>& names);
     void endThread(TimePoint until) noexcept;
 

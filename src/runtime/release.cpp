@@ -103,6 +103,7 @@ Unlocked Engine::endLevel(Lock& lock, Hold& hold, std::uint64_t level)
     if (hold.levels.count() > 0 && BootClock::now() < hold.levels.validUntil()) {
         return endNested(lock, hold);
     }
+    loseRest(hold);
     return endOutermost(lock, hold);
 }
 
@@ -188,6 +189,7 @@ bool Engine::endUnawaited(Hold& hold, std::uint64_t level)
         correctCount(hold, true);
         return true;
     }
+    loseRest(hold);
     giveUp(hold);
     startRelease(hold, validUntil, handOnFairly(*hold.lock));
     return false;

@@ -266,6 +266,44 @@ TYPED_TEST(Waiting, WaiterThatGaveUpLeavesNothingThatIsRenewed)
     EXPECT_EQ(this->observer()->count("renewed", name), 0U);
 }
 
+TYPED_TEST(Waiting, TurnThatComesWhenTheWaitEndsLeavesNoLockToNobody)
+{
+    const auto lock = this->make(this->far, this->uniqueName());
+    Worker other;
+    for (int round = 0; round < 150; ++round) {
+        const auto wait = 3ms + std::chrono::microseconds(round % 50 * 4);
+        ASSERT_EQ(TypeParam::lock(lock, 20s), true);
+        const Stopwatch watch;
+        auto waiter = other.start([&] { return TypeParam::tryLock(lock, 3ms, 20s); });
+        while (watch.elapsed() < wait) {
+        }
+        ASSERT_EQ(TypeParam::unlock(lock), Unlocked::released);
+        const auto result = waiter.get();
+        ASSERT_FALSE(result.error) << result.error.message();
+        if (result.value) {
+            ASSERT_EQ(other.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
+        }
+        ASSERT_TRUE(eventually([&] { return !this->raw.exists(lock.name()); }, soon)) << "round " << round;
+    }
+}
+
+TYPED_TEST(Waiting, SilenceWhileNobodyAsksIsNoUnreachableServer)
+{
+    Config config = this->config();
+    config.unreachableAfter = 200ms;
+    const Client impatient(config);
+    const auto name = this->uniqueName();
+    const auto held = this->make(this->far, name);
+    const auto lock = this->make(impatient, name);
+    Worker other;
+    EXPECT_EQ(TypeParam::lock(held), true);
+    auto waiter = other.start([&] { return TypeParam::lock(lock); });
+    EXPECT_EQ(waiter.wait_for(400ms), std::future_status::timeout);
+    EXPECT_EQ(TypeParam::unlock(held), Unlocked::released);
+    EXPECT_EQ(waiter.get(), true);
+    EXPECT_EQ(other.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
+}
+
 TYPED_TEST(Waiting, ManyWaitersOfOneNameNeedOneSubscriptionWhichEndsWithTheLast)
 {
     const auto name = this->uniqueName();

@@ -131,12 +131,12 @@ TEST_F(LateReply, GrantThatNobodyWaitsForAnyMoreIsReleased)
 {
     config.commandTimeout = 5s;
     config.unreachableAfter = 20s;
-    foreignLock(700ms);
+    foreignLock(500ms);
     const RedisLock left = lock();
-    auto late = std::async(std::launch::async, [left] { return left.tryLock(1200ms, 25s); });
+    auto late = std::async(std::launch::async, [left] { return left.tryLock(800ms, 25s); });
     // refused when it asks and when it is subscribed; the third request is granted, but the answer is not seen in time
     ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), 2));
-    inject(reply(redisLockLock), Action::delay(2s));
+    inject(reply(redisLockLock), Action::delay(1300ms));
     EXPECT_FALSE(late.get());
     const Stopwatch watch;
     EXPECT_TRUE(eventually([&] { return proxy.requests(request(redisLockUnlock)) == 1 && !redis.exists(name); }));
@@ -146,6 +146,7 @@ TEST_F(LateReply, GrantThatNobodyWaitsForAnyMoreIsReleased)
 
 TEST_F(LateReply, IsNeverTakenForTheAnswerToAnotherRequest)
 {
+    config.commandTimeout = 250ms;
     constexpr int markers = 6;
     const auto marker = [](int i) { return "marker:" + std::to_string(i); };
     const auto isOfMarker = [&](int i) {
@@ -174,10 +175,10 @@ TEST_F(LateReply, OfACallerThatLeftIsReadInItsOrder)
     config.unreachableAfter = 20s;
     foreignLock(30s);
     foreignLock("marker", 100s);
-    inject(reply(redisLockLock, 2), Action::delay(2s));
+    inject(reply(redisLockLock, 2), Action::delay(1300ms));
     const Stopwatch watch;
-    EXPECT_FALSE(lock().tryLock(500ms, 1s));
-    EXPECT_LT(watch.elapsed(), 2s) << "it waited for the late reply";
+    EXPECT_FALSE(lock().tryLock(300ms, 1s));
+    EXPECT_LT(watch.elapsed(), 1300ms) << "it waited for the late reply";
     const auto left = lockOf("marker").remainingTimeToLive(); // its reply comes behind the late one
     ASSERT_TRUE(left);
     EXPECT_GT(*left, 50s);

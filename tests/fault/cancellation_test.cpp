@@ -43,8 +43,7 @@ protected:
              hit},
             {"subscribing", contendedInjecting({.command = "SUBSCRIBE"}), hit},
             {"subscribed, asking again", contendedInjecting(request(redisLockLock, 2)), hit},
-            {"asleep", [this] { foreignLock(60s); },
-             [this] { return proxy.requests(request(redisLockLock)) >= 2; }},
+            {"asleep", [this] { foreignLock(60s); }, [this] { return proxy.requests(request(redisLockLock)) >= 2; }},
             {"backing off",
              [this] {
                  redis.command({"CONFIG", "SET", "maxmemory", "1"});
@@ -74,7 +73,7 @@ protected:
         })) << "a hold that nobody has";
     }
 
-    static constexpr auto lease = 1000ms;
+    static constexpr auto lease = 600ms;
 
 private:
     RuleId rule_{};
@@ -113,16 +112,17 @@ TEST_F(CancelledAcquire, ByShutdownAtEveryAwaitPointReturnsAtOnceAndLeavesNothin
 
 TEST_F(CancelledAcquire, ByItsDeadlineAtEveryAwaitPointReturnsInTimeAndLeavesNothing)
 {
-    config.connectTimeout = 400ms;
+    config.connectTimeout = 250ms;
+    config.commandTimeout = 250ms;
     for (const auto& [point, prepare, reached] : points()) {
         SCOPED_TRACE(point);
         reset();
         prepare();
-        auto first = waitInBackground(500ms, lease);
-        auto behindIt = waitInBackground(500ms, lease); // waits for its turn
+        auto first = waitInBackground(350ms, lease);
+        auto behindIt = waitInBackground(350ms, lease); // waits for its turn
         for (auto* waiter : {&first, &behindIt}) {
             const auto waited = waiter->get();
-            EXPECT_LT(waited.time, 500ms + config.commandTimeout + slack);
+            EXPECT_LT(waited.time, 350ms + config.commandTimeout + slack);
             EXPECT_NE(waited.error, Errc::shutdown);
         }
         expectFault(reached(), point);
@@ -161,7 +161,7 @@ TEST_F(CancelledUnlock, ByShutdownAtEveryAwaitPointReturnsUnconfirmedAtOnce)
         std::promise<void> locked;
         std::promise<void> go;
         auto unlocked = std::async(std::launch::async, [&, held = lock()] {
-            held.lock(1500ms);
+            held.lock(1000ms);
             locked.set_value();
             go.get_future().wait();
             return held.unlock();

@@ -51,7 +51,7 @@ TEST_F(GuardDestructor, AfterTheClientsEndDoesNothing)
 {
     std::vector<LockGuard> guards;
     for (int i = 0; i < 2; ++i) {
-        guards.emplace_back(lock(), 1200ms);
+        guards.emplace_back(lock(), 800ms);
     }
     const auto stop = guards[0].stopToken();
     const RedisLock outliving = lock();
@@ -121,11 +121,11 @@ TEST_F(ClientDestructor, WithHeldLocksAndWaitersOnADeadServerEndsInTime)
 {
     config.unreachableAfter = 30s;
     const RedisLock held = lock();
-    held.lock(1500ms);
+    held.lock(1000ms);
     const auto stop = held.stopToken();
     auto waiter = waitInBackground(30s);
     { // a release that cannot be answered
-        const LockGuard guard(lockOf("guarded"), 1500ms);
+        const LockGuard guard(lockOf("guarded"), 1000ms);
         server.freeze();
     }
     const Stopwatch watch;

@@ -27,7 +27,7 @@ TEST_F(LostRequest, UnlockThatNeverArrivesIsUnconfirmedWhenTheLeaseIsOver)
 {
     config.unreachableAfter = 20s;
     const RedisLock held = lock();
-    held.lock(1500ms);
+    held.lock(1000ms);
     inject(request(redisLockUnlock, 0), Action::drop());
     const auto valid = held.validFor();
     const Stopwatch watch;
@@ -36,7 +36,7 @@ TEST_F(LostRequest, UnlockThatNeverArrivesIsUnconfirmedWhenTheLeaseIsOver)
     EXPECT_LT(watch.elapsed(), valid + slack);
     EXPECT_FALSE(held.isHeldByCurrentThread());
     EXPECT_TRUE(seen->await(Event::unconfirmed));
-    EXPECT_TRUE(eventually([&] { return !redis.exists(name); }, 1500ms + slack));
+    EXPECT_TRUE(eventually([&] { return !redis.exists(name); }, 1000ms + slack));
 }
 
 TEST_F(LostRequest, UnlockThatIsUnconfirmedGoesOnInTheBackground)

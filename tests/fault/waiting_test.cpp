@@ -233,6 +233,11 @@ TEST_F(RestartedServer, ThatDoesNotComeBackEndsTheWaitAsUnreachable)
     EXPECT_EQ(waited.error, Errc::unreachable);
     EXPECT_LT(watch.elapsed(), config.unreachableAfter + config.pollInterval + slack);
     server.restart();
+    std::error_code ec; // the pauses between attempts to connect have grown longer than this client's patience
+    EXPECT_TRUE(eventually([&] {
+        client().connect(ec);
+        return !ec;
+    })) << ec.message();
 }
 
 } // namespace

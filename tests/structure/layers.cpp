@@ -21,8 +21,9 @@ constexpr std::string_view protocolFolder = "include/redislock/detail/protocol/"
 constexpr std::array baseHeaders{"error",  "unlocked", "identity",     "lease_time", "clock",
                                  "random", "observer", "retry_policy", "endpoint",   "config"};
 
-// Transport and logic are siblings. These structures of the logic are what a connection is made of; no others.
-constexpr std::array logicForTransport{"reply_queue.hpp", "reconnect_policy.hpp", "subscription_table.hpp"};
+// Transport and logic are siblings. These parts of the logic are what a connection is made of; no others.
+constexpr std::array logicForTransport{"event.hpp", "reply_queue.hpp", "reconnect_policy.hpp",
+                                       "subscription_table.hpp"};
 
 constexpr std::array asioForApi{"boost/asio/any_io_executor.hpp", "boost/asio/any_completion_handler.hpp",
                                 "boost/asio/async_result.hpp"};

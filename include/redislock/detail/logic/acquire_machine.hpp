@@ -175,7 +175,8 @@ inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random
     if (event.fault.failure == Failure::refused) {
         return refused(event, random);
     }
-    unknown_ = unknown_ || event.fault.failure == Failure::lostReply;
+    // an answer that the script cannot give says nothing of what the script did
+    unknown_ = unknown_ || event.fault.failure == Failure::lostReply || event.fault.error == Errc::badReply;
     if (event.fault.failure == Failure::fatal) {
         return fail(event.fault.error);
     }

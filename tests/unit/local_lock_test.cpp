@@ -1,0 +1,108 @@
+#include "redislock/detail/logic/local_lock.hpp"
+#include "unit/machine_script.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+namespace redislock::detail {
+namespace {
+
+using namespace std::chrono_literals;
+using test::at;
+
+struct Hold {
+    std::uint64_t owner = 0;
+    TimePoint until{};
+
+    [[nodiscard]] TimePoint validUntil() const { return until; }
+};
+
+std::shared_ptr<Hold> holdOf(std::uint64_t owner, TimePoint until)
+{
+    return std::make_shared<Hold>(Hold{owner, until});
+}
+
+TEST(LocalLock, WithoutHoldsNobodyIsKeptFromAsking)
+{
+    const LocalLock<Hold> local;
+    EXPECT_EQ(local.of(1), nullptr);
+    EXPECT_EQ(local.validUntil(), TimePoint{});
+    EXPECT_TRUE(local.holds().empty());
+}
+
+TEST(LocalLock, FindsTheHoldOfAThreadAndOfNoOther)
+{
+    LocalLock<Hold> local;
+    const auto hold = holdOf(7, at(1s));
+    local.add(hold);
+    EXPECT_EQ(local.of(7), hold.get());
+    EXPECT_EQ(local.of(8), nullptr);
+    EXPECT_EQ(local.validUntil(), at(1s));
+}
+
+TEST(LocalLock, AHoldWhoseTimeIsOverMayStayBesideAValidOne)
+{
+    LocalLock<Hold> local;
+    const auto over = holdOf(7, at(1s));
+    const auto valid = holdOf(8, at(9s));
+    local.add(over);
+    local.add(valid);
+    EXPECT_EQ(local.of(7), over.get());
+    EXPECT_EQ(local.of(8), valid.get());
+    EXPECT_EQ(local.validUntil(), at(9s));
+    EXPECT_EQ(local.holds().size(), 2U);
+}
+
+TEST(LocalLock, GivesBackTheHoldThatIsTakenOutOnce)
+{
+    LocalLock<Hold> local;
+    const auto hold = holdOf(7, at(1s));
+    local.add(hold);
+    EXPECT_EQ(local.remove(*hold), hold);
+    EXPECT_EQ(local.remove(*hold), nullptr);
+    EXPECT_EQ(local.remove(Hold{7, at(1s)}), nullptr) << "found by identity, not by value";
+    EXPECT_EQ(hold.use_count(), 1);
+    EXPECT_EQ(local.validUntil(), TimePoint{});
+}
+
+TEST(LocalLock, AThreadThatLostAHoldOwesItsUnlocks)
+{
+    LocalLock<Hold> local;
+    local.owe(7, 2);
+    EXPECT_FALSE(local.settle(8)) << "a stranger owes nothing";
+    EXPECT_TRUE(local.settle(7));
+    EXPECT_TRUE(local.settle(7));
+    EXPECT_FALSE(local.settle(7)) << "all were settled";
+}
+
+TEST(LocalLock, DebtsAddUpAndOnesOfNothingAreNone)
+{
+    LocalLock<Hold> local;
+    local.owe(7, 0);
+    EXPECT_FALSE(local.settle(7));
+    local.owe(7, 1);
+    local.owe(8, 1);
+    local.owe(7, 1);
+    EXPECT_TRUE(local.settle(7));
+    EXPECT_TRUE(local.settle(7));
+    EXPECT_FALSE(local.settle(7));
+    EXPECT_TRUE(local.settle(8));
+}
+
+TEST(LocalLock, ForgetsTheOldestDebtorsWhenThereAreTooMany)
+{
+    LocalLock<Hold> local;
+    for (std::uint64_t thread = 0; thread < 1'000'000; thread += 400) {
+        local.owe(thread, 1);
+    }
+    EXPECT_FALSE(local.settle(0));
+    EXPECT_TRUE(local.settle(999'600));
+    EXPECT_TRUE(local.settle(999'600 - 1023 * 400));
+    EXPECT_FALSE(local.settle(999'600 - 1024 * 400));
+}
+
+} // namespace
+} // namespace redislock::detail

@@ -1,0 +1,285 @@
+/// @file
+/// Machines played as scripts: expect this action, feed that event.
+#pragma once
+
+#include "redislock/clock.hpp"
+#include "redislock/detail/logic/event.hpp"
+#include "redislock/detail/protocol/fault.hpp"
+#include "redislock/error.hpp"
+#include "redislock/random.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace redislock::test {
+
+/// A moment of the tests' own time: so long after its beginning.
+constexpr TimePoint at(std::chrono::nanoseconds sinceBegin) noexcept
+{
+    return TimePoint(std::chrono::hours(24)) + sinceBegin;
+}
+
+/// Time that passes only when told to.
+class FakeClock {
+public:
+    explicit FakeClock(TimePoint now = at({})) noexcept : now_(now) {}
+
+    [[nodiscard]] TimePoint now() const noexcept { return now_; }
+    void advance(std::chrono::nanoseconds span) noexcept { now_ += span; }
+    /// Never goes back.
+    void advanceTo(TimePoint then) noexcept { now_ = std::max(now_, then); }
+
+private:
+    TimePoint now_;
+};
+
+/// "1001 ms", "never", or with nanoseconds where the moment is no whole millisecond.
+inline std::string text(TimePoint then)
+{
+    if (then == TimePoint::max()) {
+        return "never";
+    }
+    const auto span = then - at({});
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(span);
+    const auto rest = span - ms;
+    return std::to_string(ms.count()) + " ms" +
+           (rest == rest.zero() ? "" : " and " + std::to_string(rest.count()) + " ns");
+}
+
+inline std::string text(const detail::Send& send)
+{
+    return "send, until " + text(send.until);
+}
+
+inline std::string text(const detail::Subscribe& subscribe)
+{
+    return "subscribe, until " + text(subscribe.until);
+}
+
+inline std::string text(const detail::SleepUntil& sleep)
+{
+    return "sleep until " + text(sleep.until);
+}
+
+template <class Result>
+std::string text(const detail::Done<Result>& /*done*/)
+{
+    return "done";
+}
+
+/// An action in words.
+template <class... Actions>
+std::string text(const std::variant<Actions...>& action)
+{
+    return std::visit([](const auto& a) { return text(a); }, action);
+}
+
+/// What a machine ended with; a failed test and a default value when it did not end.
+template <class Result, class Action>
+Result resultOf(const Action& action)
+{
+    if (const auto* done = std::get_if<detail::Done<Result>>(&action)) {
+        return done->result;
+    }
+    ADD_FAILURE() << "not done, but: " << text(action);
+    return Result{};
+}
+
+/// Whether the action is to sleep (not: to subscribe) until a moment between the two.
+template <class Action>
+testing::AssertionResult sleepsBetween(const Action& action, TimePoint least, TimePoint most)
+{
+    const auto* sleep = std::get_if<detail::SleepUntil>(&action);
+    if (sleep != nullptr && sleep->until >= least && sleep->until <= most) {
+        return testing::AssertionSuccess();
+    }
+    return testing::AssertionFailure() << text(action) << ", not between " << text(least) << " and " << text(most);
+}
+
+/// A machine with what its resume() takes besides the event. Copyable: a copy goes on from the same point.
+template <class M>
+struct Player {
+    using Machine = M;
+    using Event = typename Machine::Event;
+    using Action = typename Machine::Action;
+
+    Machine machine{};
+    Random random{20260101};
+    std::chrono::milliseconds lease{30000}; ///< for machines that are told the lease at each event
+
+    Action resume(const Event& event)
+    {
+        if constexpr (requires { machine.resume(event, lease, random); }) {
+            return machine.resume(event, lease, random);
+        } else if constexpr (requires { machine.resume(event, random); }) {
+            return machine.resume(event, random);
+        } else {
+            return machine.resume(event);
+        }
+    }
+};
+
+/// An event and what the machine then asks for, as text() has it.
+template <class Machine>
+struct Scene {
+    typename Machine::Event event;
+    std::string action;
+};
+
+template <class Machine>
+using Script = std::vector<Scene<Machine>>;
+
+/// Plays the first @p count scenes (default: all) and expects their actions. @return the last action.
+template <class Machine>
+typename Machine::Action play(Player<Machine>& player, const Script<Machine>& script, std::size_t count = SIZE_MAX)
+{
+    std::optional<typename Machine::Action> last;
+    for (std::size_t i = 0; i < script.size() && i < count; ++i) {
+        last = player.resume(script[i].event);
+        EXPECT_EQ(text(*last), script[i].action) << "in scene " << i;
+    }
+    return *last;
+}
+
+/// What can happen to a step instead of what should.
+enum class Trouble : std::uint8_t { notConnected, lostReply, refused, fatal, timedOut, cancelled };
+
+inline constexpr Trouble allTroubles[] = {Trouble::notConnected, Trouble::lostReply, Trouble::refused,
+                                          Trouble::fatal,        Trouble::timedOut,  Trouble::cancelled};
+
+inline const char* text(Trouble trouble)
+{
+    switch (trouble) {
+    case Trouble::notConnected:
+        return "not connected";
+    case Trouble::lostReply:
+        return "reply lost";
+    case Trouble::refused:
+        return "refused";
+    case Trouble::fatal:
+        return "fatal error";
+    case Trouble::timedOut:
+        return "timed out";
+    case Trouble::cancelled:
+        return "cancelled";
+    }
+    return "";
+}
+
+/// Whether the trouble leaves open if the request was executed.
+constexpr bool leavesOpen(Trouble trouble) noexcept
+{
+    return trouble == Trouble::lostReply || trouble == Trouble::timedOut;
+}
+
+/// Until when an action sleeps; long ago for one that does not.
+template <class... Actions>
+TimePoint wakesAt(const std::variant<Actions...>& action)
+{
+    return std::visit(
+        [](const auto& a) {
+            using Action = std::decay_t<decltype(a)>;
+            if constexpr (std::is_same_v<Action, detail::SleepUntil> || std::is_same_v<Action, detail::Subscribe>) {
+                return a.until;
+            } else {
+                return TimePoint{};
+            }
+        },
+        action);
+}
+
+/// The trouble as an event after this action; nothing where it cannot happen.
+template <class Machine>
+std::optional<typename Machine::Event> eventOf(Trouble trouble, const typename Machine::Action& after, TimePoint now)
+{
+    using detail::Failure;
+    if (trouble == Trouble::cancelled) {
+        return detail::Cancelled{now, Errc::shutdown};
+    }
+    const auto* send = std::get_if<detail::Send>(&after);
+    if (send == nullptr) {
+        return trouble == Trouble::timedOut
+                   ? std::optional<typename Machine::Event>(detail::TimerFired{std::max(now, wakesAt(after))})
+                   : std::nullopt;
+    }
+    switch (trouble) {
+    case Trouble::notConnected:
+        return detail::Failed{now, {Failure::notConnected, Errc::unreachable}};
+    case Trouble::refused:
+        return detail::Failed{now, {Failure::refused, Errc::serverRefused}};
+    case Trouble::fatal:
+        return detail::Failed{now, {Failure::fatal, Errc::badReply}};
+    case Trouble::timedOut: // the connection's time-out ends a request that has no end of its own
+        return detail::Failed{send->until == TimePoint::max() ? now + std::chrono::seconds(3)
+                                                              : std::max(now, send->until),
+                              {Failure::lostReply, Errc::unreachable}};
+    default:
+        return detail::Failed{now, {Failure::lostReply, Errc::unreachable}};
+    }
+}
+
+template <class Event>
+TimePoint timeOf(const Event& event)
+{
+    return std::visit([](const auto& e) { return e.now; }, event);
+}
+
+/// Replays the script once for each of its steps and each trouble that can meet it there.
+///
+/// @param check called with the trouble, a player that met it, the action that it answered with, and the time.
+template <class Machine, class Check>
+void forEachStepFail(const Player<Machine>& fresh, const Script<Machine>& script, Check check)
+{
+    int played = 0;
+    for (std::size_t step = 1; step < script.size(); ++step) {
+        for (const Trouble trouble : allTroubles) {
+            SCOPED_TRACE("step " + std::to_string(step) + ": " + text(trouble));
+            Player<Machine> player = fresh;
+            const auto before = play(player, script, step);
+            const auto event = eventOf<Machine>(trouble, before, timeOf(script[step].event));
+            if (event) {
+                ++played;
+                const bool asked = std::holds_alternative<detail::Send>(before);
+                check(trouble, asked, player, player.resume(*event), timeOf(*event));
+            }
+        }
+    }
+    EXPECT_GE(played, static_cast<int>(script.size()));
+}
+
+/// Lets the same trouble meet a machine until it ends, each request costing 10 ms. @return the last action; a failed test
+/// when it goes on after 100 000 steps.
+template <class Machine>
+typename Machine::Action persist(Player<Machine>& player, typename Machine::Action action, Trouble trouble,
+                                 FakeClock& clock)
+{
+    for (int steps = 0; text(action) != "done"; ++steps) {
+        if (steps == 100'000) {
+            ADD_FAILURE() << "does not end";
+            break;
+        }
+        if (std::holds_alternative<detail::Send>(action)) {
+            clock.advance(std::chrono::milliseconds(10));
+        }
+        // what is asleep wakes up by itself
+        auto event = eventOf<Machine>(trouble, action, clock.now());
+        if (!event) {
+            event = eventOf<Machine>(Trouble::timedOut, action, clock.now());
+        }
+        clock.advanceTo(timeOf(*event));
+        action = player.resume(*event);
+    }
+    return action;
+}
+
+} // namespace redislock::test

@@ -1,0 +1,57 @@
+#include "redislock/detail/logic/reconnect_policy.hpp"
+#include "unit/machine_script.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace redislock::detail {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+using test::at;
+
+TEST(ReconnectPolicy, TheFirstAttemptMayStartAtOnce)
+{
+    EXPECT_LE(ReconnectPolicy().notBefore(), at(0s));
+}
+
+TEST(ReconnectPolicy, AConnectionThatServedIsMadeAgainAtOnce)
+{
+    Random random(1);
+    ReconnectPolicy policy;
+    policy.served();
+    policy.ended(at(5s), random);
+    EXPECT_LE(policy.notBefore(), at(5s));
+}
+
+TEST(ReconnectPolicy, AttemptsThatServeNothingHaveGrowingPauses)
+{
+    Random random(1);
+    ReconnectPolicy policy;
+    for (const milliseconds pause : {50ms, 100ms, 200ms, 400ms, 800ms, 1000ms, 1000ms}) {
+        policy.ended(at(5s), random);
+        EXPECT_GE(policy.notBefore(), at(5s) + pause * 4 / 5);
+        EXPECT_LE(policy.notBefore(), at(5s) + pause * 6 / 5);
+    }
+}
+
+TEST(ReconnectPolicy, ServingOnceMakesThePausesSmallAgain)
+{
+    Random random(1);
+    ReconnectPolicy policy;
+    for (int i = 0; i < 10; ++i) {
+        policy.ended(at(0s), random);
+    }
+    policy.served();
+    EXPECT_LE(policy.notBefore(), at(0s));
+    policy.ended(at(1s), random);
+    EXPECT_LE(policy.notBefore(), at(1s));
+    policy.ended(at(2s), random); // the new connection served nothing
+    EXPECT_GE(policy.notBefore(), at(2040ms));
+    EXPECT_LE(policy.notBefore(), at(2060ms));
+}
+
+} // namespace
+} // namespace redislock::detail

@@ -1,0 +1,250 @@
+#include "redislock/detail/logic/subscription_table.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace redislock::detail {
+namespace {
+
+using Table = SubscriptionTable<int>;
+using Kind = Table::Incoming::Kind;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+Reply text(std::string value)
+{
+    return {.kind = Reply::Kind::text, .integer = 0, .text = std::move(value), .elements = {}};
+}
+
+Reply status(std::string value)
+{
+    return {.kind = Reply::Kind::status, .integer = 0, .text = std::move(value), .elements = {}};
+}
+
+Reply error(std::string value)
+{
+    return {.kind = Reply::Kind::error, .integer = 0, .text = std::move(value), .elements = {}};
+}
+
+Reply frame(std::vector<Reply> elements)
+{
+    return {.kind = Reply::Kind::array, .integer = 0, .text = {}, .elements = std::move(elements)};
+}
+
+Reply integer(std::int64_t value)
+{
+    return {.kind = Reply::Kind::integer, .integer = value, .text = {}, .elements = {}};
+}
+
+Reply subscribed(const std::string& channel)
+{
+    return frame({text("subscribe"), text(channel), integer(1)});
+}
+
+Reply unsubscribed(const std::string& channel)
+{
+    return frame({text("unsubscribe"), text(channel), integer(0)});
+}
+
+Reply message(const std::string& channel)
+{
+    return frame({text("message"), text(channel), text("0")});
+}
+
+/// Expects a frame to mean this, for this listener (0: for none).
+void expectFrame(Table& table, const Reply& reply, Kind kind, int listener)
+{
+    const auto incoming = table.received(reply);
+    EXPECT_EQ(incoming.kind, kind);
+    EXPECT_EQ(incoming.listener == nullptr ? 0 : *incoming.listener, listener);
+}
+
+TEST(SubscriptionTable, TheFirstWishSubscribesAndTheLastDropUnsubscribes)
+{
+    Table table;
+    EXPECT_TRUE(table.want("a", 1));
+    EXPECT_FALSE(table.want("a", 1));
+    EXPECT_TRUE(table.want("b", 2));
+    EXPECT_EQ(table.size(), 2U);
+    EXPECT_FALSE(table.drop("a"));
+    EXPECT_TRUE(table.drop("a"));
+    EXPECT_FALSE(table.drop("a")) << "nobody wants it any more";
+    EXPECT_FALSE(table.drop("never wanted"));
+    EXPECT_EQ(table.size(), 1U);
+    EXPECT_TRUE(table.want("a", 3)) << "wanted anew";
+    table.drop("a");
+    table.drop("b");
+    EXPECT_TRUE(table.empty());
+}
+
+TEST(SubscriptionTable, ConfirmationsAndMessagesGoToTheirListener)
+{
+    Table table;
+    table.want("a", 1);
+    table.want("b", 2);
+    table.sent("a");
+    table.sent("b");
+    EXPECT_EQ(table.unanswered(), 2U);
+    expectFrame(table, subscribed("a"), Kind::confirmed, 1);
+    expectFrame(table, message("a"), Kind::message, 1);
+    expectFrame(table, subscribed("b"), Kind::confirmed, 2);
+    expectFrame(table, message("b"), Kind::message, 2);
+    EXPECT_EQ(table.unanswered(), 0U);
+}
+
+TEST(SubscriptionTable, AMessageForNobodyIsDropped)
+{
+    Table table;
+    table.want("a", 1);
+    table.sent("a");
+    table.received(subscribed("a"));
+    table.drop("a");
+    table.sent("a");
+    expectFrame(table, message("a"), Kind::message, 0);
+    expectFrame(table, unsubscribed("a"), Kind::nothing, 0);
+    EXPECT_EQ(table.unanswered(), 0U);
+}
+
+TEST(SubscriptionTable, AChannelThatWasDroppedAndWantedAgainIsToldOfEveryConfirmation)
+{
+    Table table;
+    table.want("a", 1);
+    table.sent("a");
+    table.drop("a");
+    table.sent("a");
+    table.want("a", 2);
+    table.sent("a");
+    expectFrame(table, subscribed("a"), Kind::confirmed, 2);
+    expectFrame(table, unsubscribed("a"), Kind::nothing, 0);
+    expectFrame(table, subscribed("a"), Kind::confirmed, 2);
+    EXPECT_EQ(table.unanswered(), 0U);
+}
+
+TEST(SubscriptionTable, TheConfirmationOfAChannelThatWasDroppedMeansNothing)
+{
+    Table table;
+    table.want("a", 1);
+    table.sent("a");
+    table.drop("a");
+    table.sent("a");
+    expectFrame(table, subscribed("a"), Kind::nothing, 0);
+    expectFrame(table, unsubscribed("a"), Kind::nothing, 0);
+}
+
+TEST(SubscriptionTable, ARefusalIsToldToTheChannelThatWasAskedFor)
+{
+    Table table;
+    table.want("a", 1);
+    table.want("b", 2);
+    table.sent("a");
+    table.sent("b");
+    expectFrame(table, subscribed("a"), Kind::confirmed, 1);
+    expectFrame(table, error("NOPERM this user has no permissions to access one of the channels used as arguments"),
+                Kind::refused, 2);
+    EXPECT_EQ(table.unanswered(), 0U);
+}
+
+TEST(SubscriptionTable, ARefusalOfWhatNobodyWantsAnyMoreMeansNothing)
+{
+    Table table;
+    table.want("a", 1);
+    table.sent("a");
+    table.drop("a");
+    expectFrame(table, error("NOPERM"), Kind::nothing, 0);
+}
+
+TEST(SubscriptionTable, AnswersToPingMeanNothingWhateverTheirForm)
+{
+    Table table;
+    for (const Reply& pong : {status("PONG"), frame({text("pong"), text("")}), error("BUSY Redis is busy")}) {
+        table.want("a", 1);
+        table.sent("");
+        expectFrame(table, pong, Kind::nothing, 0);
+        EXPECT_EQ(table.unanswered(), 0U);
+    }
+}
+
+TEST(SubscriptionTable, WhatWasNotAskedForIsUnexpected)
+{
+    struct Case {
+        const char* name;
+        Reply reply;
+    };
+    const Case cases[] = {
+        {"a confirmation", subscribed("a")},
+        {"an end of a subscription", unsubscribed("a")},
+        {"an answer to PING", status("PONG")},
+        {"an error", error("ERR something")},
+        {"an integer", integer(1)},
+        {"a text", text("message")},
+        {"nil", Reply{}},
+        {"an empty array", frame({})},
+        {"an array of one", frame({text("message")})},
+        {"another kind of frame", frame({text("pmessage"), text("a"), text("a"), text("0")})},
+        {"a frame of numbers", frame({integer(1), integer(2), integer(3)})},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.name);
+        Table table;
+        table.want("a", 1);
+        expectFrame(table, c.reply, Kind::unexpected, 0);
+    }
+}
+
+TEST(SubscriptionTable, ASubscriptionThatTheServerEndsByItselfIsUnexpected)
+{
+    Table table;
+    table.want("a", 1);
+    table.sent("a");
+    table.received(subscribed("a"));
+    expectFrame(table, unsubscribed("a"), Kind::unexpected, 0);
+}
+
+TEST(SubscriptionTable, ANewConnectionSubscribesToAllAndForgetsWhatWasUnderWay)
+{
+    Table table;
+    table.want("a", 1);
+    table.want("b", 2);
+    table.want("c", 3);
+    table.drop("c");
+    table.sent("a");
+    table.sent("b");
+    EXPECT_THAT(table.connected(), UnorderedElementsAre("a", "b"));
+    EXPECT_EQ(table.unanswered(), 0U);
+    expectFrame(table, subscribed("a"), Kind::unexpected, 0);
+    table.sent("b");
+    expectFrame(table, subscribed("b"), Kind::confirmed, 2);
+    EXPECT_THAT(Table().connected(), IsEmpty());
+}
+
+TEST(SubscriptionTable, TheLatestListenerIsTold)
+{
+    Table table;
+    table.want("a", 1);
+    table.want("a", 2);
+    table.sent("a");
+    expectFrame(table, subscribed("a"), Kind::confirmed, 2);
+    std::vector<int> all;
+    table.forEach([&all](int listener) { all.push_back(listener); });
+    EXPECT_THAT(all, ElementsAre(2));
+}
+
+TEST(SubscriptionTable, ChannelsMayHaveAnyBytes)
+{
+    Table table;
+    const std::string odd("a\0\r\n{\xff", 6);
+    table.want(odd, 1);
+    table.want("a", 2);
+    table.sent(odd);
+    expectFrame(table, subscribed(odd), Kind::confirmed, 1);
+    expectFrame(table, message(odd), Kind::message, 1);
+    EXPECT_TRUE(table.drop(odd));
+    EXPECT_EQ(table.size(), 1U);
+}
+
+} // namespace
+} // namespace redislock::detail
