@@ -53,9 +53,10 @@ public:
     /// A function that makes locks as getLock() does and may outlive this object; the locks share the same client.
     [[nodiscard]] std::function<RedisLock(std::string)> locks() const;
 
-    /// Connects now instead of at the first use, to see a wrong address or password early. Blocks, at most
-    /// `Config::connectTimeout`, for one attempt.
-    /// @throws LockError `unreachable`, `authFailed`, `noSuchDatabase`, `notRedis`, `serverRefused`, `shutdown`, `forked`.
+    /// Connects now instead of at the first use, to see a wrong address or password early. Blocks for one attempt, at most about
+    /// `Config::connectTimeout`.
+    /// @throws LockError `unreachable`, `authFailed`, `permissionDenied`, `noSuchDatabase`, `notRedis`, `serverRefused`,
+    ///   `wouldDeadlock`, `shutdown`, `forked`.
     void connect() const;
     /// As connect(), without exceptions.
     void connect(std::error_code& ec) const;

@@ -9,8 +9,8 @@ namespace redislock {
 
 /// Operating errors of the library. Contention is none of them: it is the result `false`, or an empty guard.
 ///
-/// Every error is told at once, except `unreachable` and `serverRefused`, which come when `Config::unreachableAfter`
-/// (10 s) or the caller's wait is over.
+/// Every error is told at once, except `unreachable` and `serverRefused` in calls that may wait: there they come when
+/// `Config::unreachableAfter` (10 s) or the caller's wait is over.
 enum class Errc {
     /// A name, lease or other argument outside its documented range. Nothing was sent.
     invalidArgument = 1,

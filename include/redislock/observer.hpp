@@ -39,8 +39,8 @@ public:
     virtual void contended(const LockEvent&, std::chrono::nanoseconds /*waited*/, std::uint32_t /*attempts*/) noexcept
     {
     }
-    /// The watchdog renewed the lease. @param late how long after the planned time the renewal was sent.
-    virtual void renewed(const LockEvent&, std::chrono::nanoseconds /*late*/) noexcept {}
+    /// The watchdog renewed the lease. @param took from sending the renewal to its answer.
+    virtual void renewed(const LockEvent&, std::chrono::nanoseconds /*took*/) noexcept {}
     /// A renewal failed and is tried again while the lease lasts.
     virtual void renewalFailed(const LockEvent&, std::error_code) noexcept {}
     /// The hold ends soon unless a renewal succeeds. @param validFor the time left.
@@ -51,7 +51,7 @@ public:
     virtual void released(const LockEvent&, Unlocked, std::chrono::nanoseconds /*held*/) noexcept {}
     /// A release got no answer while its lease lasted.
     virtual void unconfirmed(const LockEvent&) noexcept {}
-    /// A hold reached `Config::maxHold`: from now on it is no longer renewed.
+    /// A hold reached `Config::maxHold`: it is no longer renewed and ends at most one lease later.
     virtual void heldTooLong(const LockEvent&, std::chrono::nanoseconds /*held*/) noexcept {}
     /// A waiter met a key without time to live: nothing but its owner or an operator can free that lock.
     virtual void keyWithoutTtl(const LockEvent&) noexcept {}

@@ -47,7 +47,8 @@ namespace redislock {
 /// **Blocking**: calls that ask Redis block their thread and use no other. None may be made on the client's own thread
 /// (Observer functions, stop callbacks) except unlock(), which does not wait there.
 ///
-/// **Lifetime**: cheap to make and to copy; may outlive its Client, whose end turns every call into `Errc::shutdown`.
+/// **Lifetime**: cheap to make and to copy; may outlive its Client, whose end turns every call that would ask Redis into
+/// `Errc::shutdown`; unlock() then returns `alreadyLost`.
 ///
 /// **If the lock is lost** (no renewal reached Redis in time, or Redis no longer has it): stopToken() is stopped,
 /// validFor() is 0, `Observer::lost` is told, unlock() returns `alreadyLost`. Nothing else happens by itself.
@@ -114,6 +115,7 @@ public:
 
     /// Ends the innermost level of this thread's hold. Blocks until Redis confirmed it, at most until the lease is over or
     /// `Config::unreachableAfter`; the lock counts as given up from the moment of the call.
+    /// On the client's own thread it does not wait and returns `unconfirmed`.
     /// @return how it ended; see Unlocked. Losing the lock, or the server, is not an exception: the standard's guards call
     ///   this in destructors.
     /// @throws LockError `notHeld` when this thread has no level to end: a stranger, a second unlock(), a guard's level.
@@ -122,18 +124,21 @@ public:
     Unlocked unlock(std::error_code& ec) const;
 
     /// The operator's hammer: frees the lock whoever holds it, and wakes waiters. The holder learns of it at its next
-    /// renewal, or as `alreadyLost`. Blocks for two round trips.
+    /// renewal, or as `alreadyLost`. Blocks for two round trips,
+    /// without a server for `Config::unreachableAfter`.
     /// @return whether there was a lock to free. @throws LockError as lock(); a key of another type is left alone (`wrongType`).
     bool forceUnlock() const;
     /// As forceUnlock(), without exceptions.
     bool forceUnlock(std::error_code& ec) const;
 
-    /// Asks Redis whether anybody holds the lock. Blocks for one round trip. @throws LockError as lock().
+    /// Asks Redis whether anybody holds the lock. Blocks for one round trip, without
+    /// a server for `Config::unreachableAfter`. @throws LockError as lock().
     [[nodiscard]] bool isLocked() const;
     /// As isLocked(), without exceptions.
     [[nodiscard]] bool isLocked(std::error_code& ec) const;
 
-    /// Asks Redis how long the lock stays without further renewal. Blocks for one round trip.
+    /// Asks Redis how long the lock stays without further renewal. Blocks for one round trip, without
+    /// a server for `Config::unreachableAfter`.
     /// @return nothing when the lock is free; `milliseconds::max()` for a key without time to live, which none of ours is.
     /// @throws LockError as lock().
     [[nodiscard]] std::optional<std::chrono::milliseconds> remainingTimeToLive() const;

@@ -6,7 +6,7 @@ namespace redislock {
 
 /// The result of `unlock()` and `LockGuard::release()`. None of them is an error of the caller.
 enum class Unlocked {
-    /// The lock is free: Redis confirmed it.
+    /// The lock is free: Redis confirmed it, or no longer had the hold when a release whose answer was lost was repeated.
     released,
     /// A nested hold was ended; the outer one is still held.
     stillHeld,

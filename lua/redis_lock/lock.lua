@@ -20,7 +20,11 @@ end
 local left = redis.call('PTTL', KEYS[1])
 if left == -2 and count == 1 then
     redis.call('HSET', KEYS[1], ARGV[1], '1')
-    redis.call('PEXPIRE', KEYS[1], ARGV[2])
+    local expires = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
+    if expires ~= 1 then -- not permitted: better no lock than one that stays for ever
+        redis.call('DEL', KEYS[1])
+        return expires
+    end
     return nil
 end
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then

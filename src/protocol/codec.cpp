@@ -96,6 +96,18 @@ void* createNil(const redisReadTask* task)
     return place;
 }
 
+#if HIREDIS_MAJOR >= 1
+void* refuseDouble(const redisReadTask* /*task*/, double /*value*/, char* /*text*/, size_t /*length*/)
+{
+    return nullptr;
+}
+
+void* refuseBool(const redisReadTask* /*task*/, int /*value*/)
+{
+    return nullptr;
+}
+#endif
+
 void freeNothing(void* /*reply*/) {} // values live in the root
 
 redisReplyObjectFunctions functions()
@@ -106,7 +118,11 @@ redisReplyObjectFunctions functions()
     f.createInteger = createInteger;
     f.createNil = createNil;
     f.freeObject = freeNothing;
-    return f; // doubles and booleans of RESP3 stay null: hiredis then makes no object, which next() refuses
+#if HIREDIS_MAJOR >= 1
+    f.createDouble = refuseDouble; // types of RESP3: nobody asked for them
+    f.createBool = refuseBool;
+#endif
+    return f;
 }
 
 redisReplyObjectFunctions replyFunctions = functions();

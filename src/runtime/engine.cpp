@@ -61,7 +61,7 @@ Engine::Engine(Config config)
 {
     BlockingConnection::Background hooks;
     hooks.connect = [this](TimePoint notBefore) {
-        background_->connector.connect(notBefore, [this](Connected result) {
+        background_->connector.connect(notBefore, config_.connectTimeout, [this](Connected result) {
             result.fault ? commands_->connectFailed(*result.fault) : commands_->connected(std::move(result.stream));
         });
     };

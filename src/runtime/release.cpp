@@ -204,10 +204,12 @@ void Engine::correctCount(Hold& hold, bool unknown)
         return startRelease(hold, validUntil, handOnFairly(*hold.lock));
     }
     if (unknown) {
-        auto call = takeCommand(hold);
+        const auto call = takeCommand(hold);
         call->prepare(HoldCall::Verb::unlock, hold.levels.leaseToLeave(BootClock::now(), config_.watchdogTimeout),
                       hold.levels.count(), Call::Mode::detached);
-        commands_->enqueue(std::move(call));
+        if (!commands_->enqueue(call)) {
+            putBackCommand(*call);
+        }
     }
 }
 
@@ -249,7 +251,11 @@ void Engine::step(HoldCall& call, const ReleaseMachine::Event& event, std::share
     }
     auto shared = shareCall(call);
     if (std::holds_alternative<Send>(action)) {
-        return commands_->enqueue(std::move(shared), std::move(behind));
+        if (!commands_->enqueue(std::move(shared), std::move(behind))) { // shut down: its lease ends it
+            putBackCommand(call);
+            releaseAnswered(hold, Unlocked::unconfirmed);
+        }
+        return;
     }
     after(std::get<SleepUntil>(action).until, [this, shared = std::move(shared)] {
         {

@@ -190,8 +190,8 @@ void Watchdog::renewed(HoldCall& call)
             hold.levels.renewed(deadlineOf(replied->sentAt, lease));
             hold.updateDeadline();
             setDeadline(hold);
-            engine_.tellOf(hold, [late = replied->now - replied->sentAt](Observer& observer, const LockEvent& told) {
-                observer.renewed(told, late);
+            engine_.tellOf(hold, [took = replied->now - replied->sentAt](Observer& observer, const LockEvent& told) {
+                observer.renewed(told, took);
             });
         } else if (const auto* failed = std::get_if<Failed>(&event)) {
             engine_.tellOf(hold, [error = failed->fault.error](Observer& observer, const LockEvent& told) {

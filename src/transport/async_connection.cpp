@@ -23,7 +23,7 @@ void AsyncConnection::open()
         return;
     }
     state_ = State::connecting;
-    connector_.connect(policy_.notBefore(), [this](Connected result) { opened(std::move(result)); });
+    connector_.connect(policy_.notBefore(), timeout_, [this](Connected result) { opened(std::move(result)); });
 }
 
 void AsyncConnection::opened(Connected result)
@@ -44,6 +44,11 @@ void AsyncConnection::opened(Connected result)
     reader_.emplace();
     waitRead();
     owner_.onConnected();
+}
+
+bool AsyncConnection::isSilent()
+{
+    return stream_.readSome(buffer_).status == Transferred::Status::wouldBlock;
 }
 
 void AsyncConnection::send(const std::string& bytes)

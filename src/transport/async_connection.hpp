@@ -52,6 +52,9 @@ public:
     /// Appends bytes and writes what the socket takes. Only while connected.
     void send(const std::string& bytes);
     void close(Fault fault);
+    /// Whether nothing arrived that was not read yet. Ask before sending when nothing is under way: what comes then belongs to no
+    /// request.
+    [[nodiscard]] bool isSilent();
 
     [[nodiscard]] bool isConnected() const noexcept { return state_ == State::connected; }
     /// A command was answered: the connection works.

@@ -21,18 +21,20 @@ void BlockingConnection::Finished::tell() noexcept
     others.clear();
 }
 
-void BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> behind)
+bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> behind)
 {
     Finished finished;
+    bool open = true;
     {
         const Lock lock(mutex_);
+        open = state_ != State::closed;
         for (auto* each : {&call, &behind}) {
             if (*each == nullptr) {
                 continue;
             }
             (*each)->form = Call::Form::bySha;
             (*each)->signal.clearDone();
-            if (state_ == State::closed) {
+            if (!open) {
                 finish(std::move(*each), {false, {Failure::fatal, closedFor_}}, finished);
                 continue;
             }
@@ -42,7 +44,9 @@ void BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Cal
         }
         connectIfNeeded();
     }
+    finished.detached.clear(); // their owner may hold locks that finished() takes
     finished.tell();
+    return open;
 }
 
 /// Bytes are made when there is a connection for them; until then the queue alone remembers the calls.
@@ -102,7 +106,6 @@ void BlockingConnection::flush()
 void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until)
 {
     led_ = true;
-    gather(lock);
     while (own.pending && state_ == State::connected && BootClock::now() < until) {
         auto progress = write(lock);
         if (progress != Progress::broken) {
@@ -154,6 +157,16 @@ void BlockingConnection::armSweep()
     }
 }
 
+/// Whether nothing arrived that nobody asked for. What comes while no request is under way belongs to none, and would be taken
+/// for the answer to the next.
+bool BlockingConnection::isSilent(Lock& lock)
+{
+    lock.unlock();
+    const bool silent = stream_.readSome(buffer_).status == Transferred::Status::wouldBlock;
+    lock.lock();
+    return silent;
+}
+
 /// Writes as much as the socket takes. Leader only.
 BlockingConnection::Progress BlockingConnection::write(Lock& lock)
 {
@@ -162,6 +175,9 @@ BlockingConnection::Progress BlockingConnection::write(Lock& lock)
         if (writtenBytes_ == writing_.size()) {
             if (queued_.empty()) {
                 return progress;
+            }
+            if (queue_.unanswered() == 0 && !isSilent(lock)) {
+                return Progress::broken;
             }
             writing_.clear();
             writtenBytes_ = 0;
@@ -226,18 +242,6 @@ BlockingConnection::Progress BlockingConnection::read(Lock& lock, Finished& fini
         return Progress::broken;
     }
     return count > 0 ? Progress::moved : Progress::stuck;
-}
-
-/// Lets callers that were just answered come back before anything is written: one write then serves them all. With one caller
-/// there is nobody to wait for.
-void BlockingConnection::gather(Lock& lock)
-{
-    constexpr int rounds = 3;
-    for (int i = 0; i < rounds && queue_.unwritten() < crowd_; ++i) {
-        lock.unlock();
-        ::sched_yield();
-        lock.lock();
-    }
 }
 
 /// Gives each reply to its call. @return false when a reply belongs to none: the stream cannot be trusted any more.

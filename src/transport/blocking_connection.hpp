@@ -47,7 +47,8 @@ public:
     BlockingConnection& operator=(const BlockingConnection&) = delete;
 
     /// Queues a request, and perhaps another right behind it. Does not write: follow with await() or flush().
-    void enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> behind = nullptr);
+    /// @return false after shutdown(): who waits is told, finished() of a detached call is not called.
+    bool enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> behind = nullptr);
 
     /// Waits for a queued call of mode `awaited`, leading if nobody does. When `until` comes first the call is abandoned.
     Outcome await(Call& call, TimePoint until);
@@ -85,9 +86,9 @@ private:
     void lead(Lock& lock, const Call& own, TimePoint until);
     enum class Progress { moved, stuck, broken };
     Progress write(Lock& lock);
+    [[nodiscard]] bool isSilent(Lock& lock);
     Progress read(Lock& lock, Finished& finished, TimePoint until = TimePoint{});
     [[nodiscard]] Transferred receive(TimePoint until, bool writing, bool alone) noexcept;
-    void gather(Lock& lock);
     bool dispatch(std::vector<Reply>& replies, std::size_t count, Finished& finished);
     void finish(std::shared_ptr<Call> call, Outcome outcome, Finished& finished);
     void put(const Call& call);

@@ -33,6 +33,9 @@ void CallConnection::flush()
         return;
     }
     if (queue_.unwritten() > 0) {
+        if (queue_.unanswered() == 0 && !connection_.isSilent()) {
+            return connection_.close({Failure::lostReply, Errc::badReply});
+        }
         queue_.written(BootClock::now());
         connection_.send(std::exchange(bytes_, {}));
     }

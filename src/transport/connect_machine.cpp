@@ -101,9 +101,10 @@ ConnectMachine::Action ConnectMachine::selectAnswered(const Reply& reply)
 
 ConnectMachine::Action ConnectMachine::pingAnswered(const Reply& reply)
 {
-    // a user who may not PING may still lock
-    const bool alive = reply.isError() ? classify(reply.text).error == Errc::permissionDenied
-                                       : reply.kind == Reply::Kind::status && reply.text == "PONG";
+    // where PING is forbidden or renamed, locks may work all the same
+    const Errc error = reply.isError() ? classify(reply.text).error : Errc{};
+    const bool alive = error == Errc::permissionDenied || error == Errc::unsupported ||
+                       (reply.kind == Reply::Kind::status && reply.text == "PONG");
     return alive ? nextCommand() : fail({Failure::fatal, Errc::notRedis});
 }
 

@@ -10,6 +10,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -179,16 +180,16 @@ private:
     ReplyReader reader_;
 };
 
-void Connector::connect(TimePoint notBefore, std::function<void(Connected)> handler)
+void Connector::connect(TimePoint notBefore, std::chrono::milliseconds limit, std::function<void(Connected)> handler)
 {
-    asio::post(io_, [this, notBefore, handler = std::move(handler)]() mutable {
+    asio::post(io_, [this, notBefore, limit, handler = std::move(handler)]() mutable {
         if (closed_) {
             return;
         }
         auto attempt = std::make_shared<Attempt>(io_, endpoint_, handshake_, std::move(handler));
         std::erase_if(attempts_, [](const auto& past) { return past.expired(); });
         attempts_.push_back(attempt);
-        attempt->start(notBefore, timeout_);
+        attempt->start(notBefore, std::min(limit, timeout_));
     });
 }
 

@@ -34,9 +34,9 @@ public:
     {
     }
 
-    /// Starts one attempt at `notBefore`, or now. May be called from any thread; @p handler is called once on the
+    /// Starts one attempt at `notBefore`, or now, that takes at most `limit`, or the connector's time-out. May be called from any thread; @p handler is called once on the
     /// io_context's thread, unless that is stopped first.
-    void connect(TimePoint notBefore, std::function<void(Connected)> handler);
+    void connect(TimePoint notBefore, std::chrono::milliseconds limit, std::function<void(Connected)> handler);
 
     /// Ends attempts under way without calling their handlers, and starts no more. On the io_context's thread.
     void close();

@@ -6,7 +6,9 @@
 #include <array>
 #include <future>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace redislock::test {
@@ -266,24 +268,55 @@ TYPED_TEST(Waiting, WaiterThatGaveUpLeavesNothingThatIsRenewed)
     EXPECT_EQ(this->observer()->count("renewed", name), 0U);
 }
 
+TYPED_TEST(Waiting, UnlockRightBehindTheSubscriptionIsNotMissedOnABusyMachine)
+{
+    const auto name = this->uniqueName();
+    const auto held = this->make(this->far, name);
+    const auto lock = this->make(name);
+    Worker other;
+    std::vector<std::jthread> busy;
+    for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i) {
+        busy.emplace_back([](const std::stop_token& stop) {
+            while (!stop.stop_requested()) {
+            }
+        });
+    }
+    for (int round = 0; round < 80; ++round) {
+        ASSERT_EQ(TypeParam::lock(held, 6s), true);
+        auto waiter = other.start([&] { return TypeParam::lock(lock); });
+        while (this->listeners(name) == 0) {
+        }
+        const Stopwatch watch;
+        while (watch.elapsed() < round * 5us) { // the waiter's second try comes first, or not
+        }
+        ASSERT_EQ(TypeParam::unlock(held), Unlocked::released);
+        ASSERT_EQ(waiter.get(), true);
+        ASSERT_EQ(other.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
+        ASSERT_LT(watch.elapsed(), 5s) << "it waited until the lease was over, in round " << round;
+        ASSERT_TRUE(eventually([&] { return this->listeners(name) == 0; }));
+    }
+}
+
 TYPED_TEST(Waiting, TurnThatComesWhenTheWaitEndsLeavesNoLockToNobody)
 {
-    const auto lock = this->make(this->far, this->uniqueName());
+    const auto name = this->uniqueName();
+    const auto lock = this->make(name);
     Worker other;
-    for (int round = 0; round < 150; ++round) {
-        const auto wait = 3ms + std::chrono::microseconds(round % 50 * 4);
-        ASSERT_EQ(TypeParam::lock(lock, 20s), true);
-        const Stopwatch watch;
-        auto waiter = other.start([&] { return TypeParam::tryLock(lock, 3ms, 20s); });
-        while (watch.elapsed() < wait) {
+    for (const auto& held : {lock, this->make(this->far, name)}) {
+        for (int round = 0; round < 100; ++round) {
+            ASSERT_EQ(TypeParam::lock(held, 20s), true);
+            auto waiter = other.start([&] { return TypeParam::tryLock(lock, 4ms, 20s); });
+            const auto unlockAt = bootTime() + 3'800us + round % 50 * 10us;
+            while (bootTime() < unlockAt) { // to the microsecond: a sleep would be too coarse
+            }
+            ASSERT_EQ(TypeParam::unlock(held), Unlocked::released);
+            const auto result = waiter.get();
+            ASSERT_FALSE(result.error) << result.error.message();
+            if (result.value) {
+                ASSERT_EQ(other.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
+            }
+            ASSERT_TRUE(eventually([&] { return !this->raw.exists(name); }, soon)) << "round " << round;
         }
-        ASSERT_EQ(TypeParam::unlock(lock), Unlocked::released);
-        const auto result = waiter.get();
-        ASSERT_FALSE(result.error) << result.error.message();
-        if (result.value) {
-            ASSERT_EQ(other.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
-        }
-        ASSERT_TRUE(eventually([&] { return !this->raw.exists(lock.name()); }, soon)) << "round " << round;
     }
 }
 

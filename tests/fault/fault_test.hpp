@@ -212,7 +212,7 @@ protected:
         config.endpoint.host = proxy.host();
         config.endpoint.port = proxy.port();
         config.connectTimeout = 1s;
-        config.commandTimeout = 400ms;
+        config.commandTimeout = 300ms;
         config.unreachableAfter = 3s;
         config.watchdogTimeout = 1500ms;
         config.pollInterval = 20s; // so that a waiter that was not told fails its test

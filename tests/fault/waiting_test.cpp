@@ -8,6 +8,8 @@ using MissedWakeUp = FaultTest;
 using KilledSubscriber = FaultTest;
 using DroppedPush = FaultTest;
 using DoubledPush = FaultTest;
+using QuietWait = FaultTest;
+using RepeatedPush = FaultTest;
 using RefusedSubscription = FaultTest;
 using RefusedPublish = FaultTest;
 using KeyWithoutTtl = FaultTest;
@@ -106,6 +108,47 @@ TEST_F(DoubledPush, WakesTwiceAndGrantsOnce)
     expectGranted(waiter.get());
     EXPECT_TRUE(seen->await(Event::acquired));
     EXPECT_EQ(seen->count(Event::acquired), 1U);
+}
+
+TEST_F(RepeatedPush, EachCausesATryThoughTheTryBeforeIsStillUnderWay)
+{
+    config.unreachableAfter = 30s;
+    std::vector<std::jthread> crowd; // so that the waiter's own thread is slow to wake up
+    for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i) {
+        crowd.emplace_back([](const std::stop_token& stop) {
+            while (!stop.stop_requested()) {
+            }
+        });
+    }
+    foreignLock(60s);
+    auto waiter = waitInBackground(60s);
+    ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), 2));
+    const auto tries = [this] { return redis.commandCalls("evalsha"); };
+    EXPECT_TRUE(eventually([&] { return tries() == 2; }));
+    int unheard = 0;
+    for (int round = 0; round < 300 && unheard == 0; ++round) {
+        const auto before = tries(); // all executed: none of them can be the answer to what is published now
+        redis.command({"PUBLISH", detail::lockChannel(name), "0"});
+        unheard += eventually([&] { return tries() > before; }, 3s) ? 0 : 1;
+    }
+    EXPECT_EQ(unheard, 0) << "a notification was not heard";
+    EXPECT_EQ(foreignUnlock(), 1);
+    expectGranted(waiter.get());
+    crowd.clear();
+    expectFault(tries() > 2, "notifications");
+}
+
+TEST_F(QuietWait, ForLongerThanTheWaitersPatienceIsNoOutage)
+{
+    config.unreachableAfter = 300ms;
+    foreignLock(60s);
+    auto waiter = waitInBackground(30s);
+    ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), 2));
+    const Stopwatch watch;
+    EXPECT_TRUE(eventually([&] { return watch.elapsed() > 2 * config.unreachableAfter; }));
+    expectFault(requestsFor(redisLockLock).size() == 2, "a time in which nothing was asked");
+    EXPECT_EQ(foreignUnlock(), 1);
+    expectGranted(waiter.get());
 }
 
 TEST_F(RefusedSubscription, WaiterPollsAndIsReported)

@@ -2,6 +2,7 @@
 #include "behaviour/lock_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
+#include "support/fault_proxy.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -152,6 +153,31 @@ TEST_F(Reconnect, AllConnectionsKilledAtOnceAgainAndAgainLoseNothing)
     EXPECT_TRUE(held.isHeldByCurrentThread());
     EXPECT_EQ(countOf(held.name()), "1");
     EXPECT_EQ(D::unlock(held), Unlocked::released);
+}
+
+TEST_F(Reconnect, InnerUnlockWhoseAnswerWasLostDoesNotLengthenTheBelief)
+{
+    FaultProxy proxy(server());
+    Config config = observed();
+    config.endpoint.port = proxy.port();
+    config.watchdogTimeout = 6s; // the first renewal comes later than all of this
+    config.commandTimeout = 800ms;
+    const Client client(config);
+    const auto lock = client.getLock(uniqueName());
+    EXPECT_EQ(D::lock(lock), true);
+    EXPECT_EQ(D::lock(lock), true);
+    const auto rule = proxy.add({.command = "EVALSHA", .script = lock.name()}, Action::swallow());
+    const Stopwatch watch;
+    EXPECT_EQ(D::unlock(lock), Unlocked::stillHeld);
+    EXPECT_GE(watch.elapsed(), 800ms);
+    EXPECT_EQ(proxy.hits(rule), 1U);
+    EXPECT_EQ(countOf(lock.name()), "1");
+    const auto before = bootTime();
+    const auto validFor = lock.validFor();
+    const auto ttl = raw.pttl(lock.name());
+    EXPECT_LE(before + validFor, bootTime() + ttl + 1ms) << "a belief beyond the lease in Redis";
+    EXPECT_EQ(observer()->count("renewed"), 0U);
+    EXPECT_EQ(D::unlock(lock), Unlocked::released);
 }
 
 TEST_F(Reconnect, ForgottenScriptsAreSentAgain)

@@ -131,11 +131,12 @@ TEST_F(ServerFailure, PauseShorterThanTheLeaseLosesNothing)
     const Client client(config);
     const auto lock = client.getLock("stock");
     EXPECT_EQ(D::lock(lock), true);
+    ASSERT_TRUE(observer()->await("renewed", "stock"));
     own.freeze();
     ASSERT_TRUE(observer()->await("renewalFailed", "stock")); // after half of the lease
     EXPECT_TRUE(lock.isHeldByCurrentThread());
     own.thaw();
-    ASSERT_TRUE(observer()->await("renewed", "stock"));
+    ASSERT_TRUE(observer()->await("renewed", "stock", 2));
     EXPECT_TRUE(lock.isHeldByCurrentThread());
     EXPECT_EQ(observer()->count("lost"), 0U);
     EXPECT_EQ(D::unlock(lock), Unlocked::released);

@@ -159,5 +159,15 @@ TEST_F(LockScript, TakesItsRangesWhole)
     EXPECT_EQ(hash(), (Hash{{hold17, "2147483647"}}));
 }
 
+TEST_F(LockScript, LeavesNothingBehindWhereItMayNotSetATimeToLive)
+{
+    redis.command({"ACL", "SETUSER", "noexpire", "reset", "on", ">secret", "~*", "&*", "+@all", "-pexpire"});
+    RawRedis limited("127.0.0.1", server().port());
+    ASSERT_EQ(limited.command({"AUTH", "noexpire", "secret"}).text(), "OK");
+    EXPECT_TRUE(run(limited, detail::scripts::redisLockLock, {name}, {hold17, "30000", "1"}).isError());
+    EXPECT_FALSE(redis.exists(name));
+    redis.command({"ACL", "DELUSER", "noexpire"});
+}
+
 } // namespace
 } // namespace redislock::test

@@ -152,10 +152,10 @@ typename Machine::Action play(Player<Machine>& player, const Script<Machine>& sc
 }
 
 /// What can happen to a step instead of what should.
-enum class Trouble : std::uint8_t { notConnected, lostReply, refused, fatal, timedOut, cancelled };
+enum class Trouble : std::uint8_t { notConnected, lostReply, refused, fatal, badReply, timedOut, cancelled };
 
-inline constexpr Trouble allTroubles[] = {Trouble::notConnected, Trouble::lostReply, Trouble::refused,
-                                          Trouble::fatal,        Trouble::timedOut,  Trouble::cancelled};
+inline constexpr Trouble allTroubles[] = {Trouble::notConnected, Trouble::lostReply, Trouble::refused,  Trouble::fatal,
+                                          Trouble::badReply,     Trouble::timedOut,  Trouble::cancelled};
 
 inline const char* text(Trouble trouble)
 {
@@ -168,6 +168,8 @@ inline const char* text(Trouble trouble)
         return "refused";
     case Trouble::fatal:
         return "fatal error";
+    case Trouble::badReply:
+        return "answered with nonsense";
     case Trouble::timedOut:
         return "timed out";
     case Trouble::cancelled:
@@ -176,10 +178,33 @@ inline const char* text(Trouble trouble)
     return "";
 }
 
-/// Whether the trouble leaves open if the request was executed.
+/// Whether a request that met it may have been executed.
 constexpr bool leavesOpen(Trouble trouble) noexcept
 {
-    return trouble == Trouble::lostReply || trouble == Trouble::timedOut;
+    return trouble != Trouble::notConnected && trouble != Trouble::fatal;
+}
+
+/// Whether it ends the operation at once, wherever it happens.
+constexpr bool isEnd(Trouble trouble) noexcept
+{
+    return trouble == Trouble::fatal || trouble == Trouble::badReply || trouble == Trouble::cancelled;
+}
+
+/// The error that stays when the trouble does.
+constexpr Errc errorOf(Trouble trouble) noexcept
+{
+    switch (trouble) {
+    case Trouble::refused:
+        return Errc::serverRefused;
+    case Trouble::fatal:
+        return Errc::permissionDenied;
+    case Trouble::badReply:
+        return Errc::badReply;
+    case Trouble::cancelled:
+        return Errc::shutdown;
+    default:
+        return Errc::unreachable;
+    }
 }
 
 /// Until when an action sleeps; long ago for one that does not.
@@ -204,7 +229,7 @@ std::optional<typename Machine::Event> eventOf(Trouble trouble, const typename M
 {
     using detail::Failure;
     if (trouble == Trouble::cancelled) {
-        return detail::Cancelled{now, Errc::shutdown};
+        return detail::Cancelled{now, errorOf(trouble)};
     }
     const auto* send = std::get_if<detail::Send>(&after);
     if (send == nullptr) {
@@ -212,19 +237,22 @@ std::optional<typename Machine::Event> eventOf(Trouble trouble, const typename M
                    ? std::optional<typename Machine::Event>(detail::TimerFired{std::max(now, wakesAt(after))})
                    : std::nullopt;
     }
+    const auto failed = [trouble](TimePoint when, Failure failure) {
+        return detail::Failed{when, {failure, errorOf(trouble)}};
+    };
     switch (trouble) {
     case Trouble::notConnected:
-        return detail::Failed{now, {Failure::notConnected, Errc::unreachable}};
+        return failed(now, Failure::notConnected);
     case Trouble::refused:
-        return detail::Failed{now, {Failure::refused, Errc::serverRefused}};
+        return failed(now, Failure::refused);
     case Trouble::fatal:
-        return detail::Failed{now, {Failure::fatal, Errc::badReply}};
+    case Trouble::badReply:
+        return failed(now, Failure::fatal);
     case Trouble::timedOut: // the connection's time-out ends a request that has no end of its own
-        return detail::Failed{send->until == TimePoint::max() ? now + std::chrono::seconds(3)
-                                                              : std::max(now, send->until),
-                              {Failure::lostReply, Errc::unreachable}};
+        return failed(send->until == TimePoint::max() ? now + std::chrono::seconds(3) : std::max(now, send->until),
+                      Failure::lostReply);
     default:
-        return detail::Failed{now, {Failure::lostReply, Errc::unreachable}};
+        return failed(now, Failure::lostReply);
     }
 }
 

@@ -106,13 +106,13 @@ Story troubledStory()
 
 TEST(QueryMachine, FatalErrorsAndCancellationEndItAtEveryStep)
 {
-    test::forEachStepFail(
-        playerOf(10s), troubledStory(), [](Trouble trouble, bool, auto& player, const auto& action, TimePoint) {
-            if (trouble == Trouble::fatal || trouble == Trouble::cancelled) {
-                EXPECT_EQ(resultOf<Result>(action), trouble == Trouble::fatal ? Errc::badReply : Errc::shutdown);
-                EXPECT_EQ(player.machine.state(), State::done);
-            }
-        });
+    test::forEachStepFail(playerOf(10s), troubledStory(),
+                          [](Trouble trouble, bool, auto& player, const auto& action, TimePoint) {
+                              if (isEnd(trouble)) {
+                                  EXPECT_EQ(resultOf<Result>(action), errorOf(trouble));
+                                  EXPECT_EQ(player.machine.state(), State::done);
+                              }
+                          });
 }
 
 TEST(QueryMachine, TroubleThatStaysEndsWithThePatienceAndItsOwnError)
@@ -121,27 +121,24 @@ TEST(QueryMachine, TroubleThatStaysEndsWithThePatienceAndItsOwnError)
                           [](Trouble trouble, bool, auto& player, const auto& action, TimePoint now) {
                               FakeClock clock(now);
                               const auto error = resultOf<Result>(persist(player, action, trouble, clock));
-                              EXPECT_EQ(error, trouble == Trouble::refused     ? Errc::serverRefused
-                                               : trouble == Trouble::fatal     ? Errc::badReply
-                                               : trouble == Trouble::cancelled ? Errc::shutdown
-                                                                               : Errc::unreachable);
+                              EXPECT_EQ(error, errorOf(trouble));
                               EXPECT_LE(clock.now(), at(10010ms));
                           });
 }
 
 TEST(QueryMachine, EveryStepThatFailsOnceIsOvercome)
 {
-    test::forEachStepFail(
-        playerOf(10s), troubledStory(), [](Trouble trouble, bool, auto& player, auto action, TimePoint) {
-            if (trouble != Trouble::notConnected && trouble != Trouble::lostReply && trouble != Trouble::refused) {
-                return; // these end it
-            }
-            if (const auto* sleep = std::get_if<SleepUntil>(&action)) {
-                action = player.resume(TimerFired{sleep->until});
-            }
-            EXPECT_EQ(text(action), "send, until 10000 ms");
-            EXPECT_EQ(resultOf<Result>(player.resume(replied(100ms))), std::nullopt);
-        });
+    test::forEachStepFail(playerOf(10s), troubledStory(),
+                          [](Trouble trouble, bool, auto& player, auto action, TimePoint) {
+                              if (isEnd(trouble) || trouble == Trouble::timedOut) {
+                                  return;
+                              }
+                              if (const auto* sleep = std::get_if<SleepUntil>(&action)) {
+                                  action = player.resume(TimerFired{sleep->until});
+                              }
+                              EXPECT_EQ(text(action), "send, until 10000 ms");
+                              EXPECT_EQ(resultOf<Result>(player.resume(replied(100ms))), std::nullopt);
+                          });
 }
 
 } // namespace

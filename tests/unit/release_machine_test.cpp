@@ -160,7 +160,7 @@ TEST(ReleaseMachine, FatalErrorsAndCancellationLeaveItUnconfirmedAtEveryStep)
 {
     test::forEachStepFail(playerOf(at(5s)), troubledStory(),
                           [](Trouble trouble, bool, auto& player, const auto& action, TimePoint) {
-                              if (trouble == Trouble::fatal || trouble == Trouble::cancelled) {
+                              if (isEnd(trouble)) {
                                   EXPECT_EQ(resultOf<Unlocked>(action), Unlocked::unconfirmed);
                                   EXPECT_EQ(player.machine.state(), ReleaseMachine::State::done);
                               }
@@ -182,8 +182,8 @@ TEST(ReleaseMachine, EveryStepThatFailsOnceIsOvercome)
     for (const Kind last : {Kind::freed, Kind::absent}) {
         test::forEachStepFail(
             playerOf(at(5s)), troubledStory(), [last](Trouble trouble, bool, auto& player, auto action, TimePoint now) {
-                if (trouble == Trouble::fatal || trouble == Trouble::cancelled || trouble == Trouble::timedOut) {
-                    return; // these end it
+                if (isEnd(trouble) || trouble == Trouble::timedOut) {
+                    return;
                 }
                 if (const auto* sleep = std::get_if<SleepUntil>(&action)) {
                     action = player.resume(TimerFired{sleep->until});

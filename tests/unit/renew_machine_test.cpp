@@ -196,7 +196,8 @@ TEST(RenewMachine, EveryStepThatFailsOnceIsOvercome)
 
 TEST(RenewMachine, GoesOnForeverUntilItIsToldThatTheHoldIsOver)
 {
-    for (const Trouble trouble : {Trouble::notConnected, Trouble::lostReply, Trouble::refused, Trouble::fatal}) {
+    for (const Trouble trouble :
+         {Trouble::notConnected, Trouble::lostReply, Trouble::refused, Trouble::fatal, Trouble::badReply}) {
         Player<RenewMachine> player;
         FakeClock clock(at(0ms));
         auto action = player.resume(Start{clock.now()});

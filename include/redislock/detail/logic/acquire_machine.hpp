@@ -84,6 +84,8 @@ private:
     [[nodiscard]] TimePoint answerDeadline() const noexcept;
     [[nodiscard]] TimePoint patienceEnd() const noexcept;
 
+    static constexpr std::uint32_t mostLateGrants = 10; ///< a lease shorter than the way to the server cannot be held
+
     Settings settings_;
     State state_ = State::idle;
     TimePoint start_{};
@@ -93,6 +95,8 @@ private:
     Backoff backoff_;
     std::uint32_t attempts_ = 0;
     bool contended_ = false; ///< Redis said at least once that another holds it
+    bool refusedToConnect_ = false;     ///< no connection could be made at least once
+    std::uint32_t lateGrants_ = 0;
     bool subscribed_ = false;
     bool unknown_ = false;    ///< an attempt's effect is not known
     bool polled_ = false;     ///< the attempt under way was started by the poll alone
@@ -147,7 +151,7 @@ inline AcquireMachine::Action AcquireMachine::replied(const Replied<LockAnswer>&
                      .pushMissed = polled_});
     }
     unknown_ = true; // the grant came when it was over already
-    return event.now < deadline_ ? ask() : fail(Errc::unreachable);
+    return event.now < deadline_ && ++lateGrants_ < mostLateGrants ? ask() : fail(Errc::unreachable);
 }
 
 inline AcquireMachine::Action AcquireMachine::busy(TimePoint now, const LockAnswer& answer)
@@ -180,6 +184,7 @@ inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random
     if (event.fault.failure == Failure::fatal) {
         return fail(event.fault.error);
     }
+    refusedToConnect_ = refusedToConnect_ || event.fault.failure == Failure::notConnected;
     const bool firstTryRefused = settings_.wait.isOneAttempt() && event.fault.failure == Failure::notConnected;
     if (!firstTryRefused && event.now < patienceEnd()) {
         return ask();
@@ -228,11 +233,12 @@ inline AcquireMachine::Action AcquireMachine::done(AcquireResult result)
     return Done<AcquireResult>{result};
 }
 
-/// When the request under way is no longer waited for. A first request has a command's time even if the wait is shorter.
+/// When the request under way is no longer waited for. A first request has a command's time even if the wait is shorter, unless
+/// it is known that no server listens.
 inline TimePoint AcquireMachine::answerDeadline() const noexcept
 {
     const TimePoint first = saturatingAdd(start_, settings_.commandTimeout);
-    const TimePoint waited = contended_ ? deadline_ : std::max(deadline_, first);
+    const TimePoint waited = contended_ || refusedToConnect_ ? deadline_ : std::max(deadline_, first);
     return std::min({waited, saturatingAdd(lastAnswer_, settings_.unreachableAfter), settings_.holdDeadline});
 }
 

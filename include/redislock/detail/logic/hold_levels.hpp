@@ -35,6 +35,9 @@ public:
     /// Adds a level that is not granted yet. @return its id, unique within the hold.
     std::uint64_t add(Lease lease, EndedBy endedBy)
     {
+        if (!isRenewed()) {
+            renewedUntil_ = TimePoint{}; // of renewed levels that have ended: nothing of theirs is left
+        }
         levels_.push_back({++lastId_, lease, TimePoint{}, endedBy});
         return lastId_;
     }

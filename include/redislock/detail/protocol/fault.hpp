@@ -37,6 +37,7 @@ inline Fault classify(std::string_view text) noexcept
     static constexpr Fault unsupported{Failure::fatal, Errc::unsupported};
     // before version 7 an error inside a script comes as "ERR Error running script …: -WORD …": words are searched there
     static constexpr std::array rules{
+        Rule{"unknown command", unsupported}, // first: it repeats arguments, which may hold any of the other words
         Rule{"WRONGTYPE", {Failure::fatal, Errc::wrongType}},
         Rule{"NOAUTH", {Failure::fatal, Errc::authFailed}},
         Rule{"WRONGPASS", {Failure::fatal, Errc::authFailed}},
@@ -58,7 +59,6 @@ inline Fault classify(std::string_view text) noexcept
         Rule{"MOVED", unsupported},
         Rule{"ASK", unsupported},
         Rule{"CROSSSLOT", unsupported},
-        Rule{"unknown command", unsupported},
     };
     const std::string_view word = text.substr(0, text.find(' '));
     for (const auto& rule : rules) {
