@@ -183,8 +183,8 @@ int runHolder(const std::vector<std::string>& arguments)
             hammer(lock, config);
             say("done");
         } else if (word == "exit") {
-            (void)client.release(); // NOLINT: never destroyed
-            std::exit(0);           // NOLINT: what is tested
+            static const Client* const kept = client.release(); // never destroyed
+            std::exit(kept != nullptr ? 0 : 1);                 // NOLINT: what is tested
         } else if (word == "exit-static") {
             static const Client last(std::move(*client));
             std::exit(0); // NOLINT: what is tested
