@@ -298,7 +298,7 @@ AcquireMachine::Event Engine::ask(Lock& lock, NamedLock& named, Waiter& waiter, 
         }
         // refused perhaps only because of a hold of this client whose release is under way
         awaitReleases(lock, named, waiter, until);
-        if (named.unansweredReleases > 0 || waiter.ended) {
+        if (!waiter.submitted && (named.unansweredReleases > 0 || waiter.ended)) {
             return event;
         }
     }

@@ -203,6 +203,9 @@ std::chrono::milliseconds Engine::renewalTimeout() const noexcept
 std::shared_ptr<NamedLock> Engine::named(std::string name)
 {
     auto fresh = std::make_shared<NamedLock>(shared_from_this(), std::move(name));
+    if (isForked()) {
+        return fresh; // good for nothing but errors; the mutex may be locked by a thread that is not here
+    }
     std::shared_ptr<NamedLock> known; // let go of after the mutex
     const Lock lock(mutex_);
     const auto found = names_.find(fresh->name);

@@ -124,6 +124,7 @@ TEST_F(LateRequest, AcquireThatRunsAfterItsCallerGaveUpIsNoHoldAndBlocksOthersFo
     EXPECT_LT(blocked.elapsed(), 1500ms + slack);
     EXPECT_EQ(countInRedis(), "1");
     EXPECT_EQ(ghost.unlock(), Unlocked::released);
+    EXPECT_TRUE(seen->await(Event::released));
     EXPECT_EQ(seen->count(Event::acquired), 1U);
 }
 

@@ -83,6 +83,7 @@ private:
 
     [[nodiscard]] TimePoint answerDeadline() const noexcept;
     [[nodiscard]] TimePoint patienceEnd() const noexcept;
+    [[nodiscard]] TimePoint refusalEnd() const noexcept;
 
     static constexpr std::uint32_t mostLateGrants = 10; ///< a lease shorter than the way to the server cannot be held
 
@@ -94,8 +95,8 @@ private:
     std::optional<TimePoint> refusedSince_;
     Backoff backoff_;
     std::uint32_t attempts_ = 0;
-    bool contended_ = false; ///< Redis said at least once that another holds it
-    bool refusedToConnect_ = false;     ///< no connection could be made at least once
+    bool contended_ = false;        ///< Redis said at least once that another holds it
+    bool refusedToConnect_ = false; ///< no connection could be made at least once
     std::uint32_t lateGrants_ = 0;
     bool subscribed_ = false;
     bool unknown_ = false;    ///< an attempt's effect is not known
@@ -201,19 +202,22 @@ inline AcquireMachine::Action AcquireMachine::refused(const Failed& event, Rando
     lastAnswer_ = event.now;
     refusedSince_ = refusedSince_.value_or(event.now);
     unknown_ = true; // a script that was killed half-way is refused too
-    const TimePoint end = std::min(deadline_, saturatingAdd(*refusedSince_, settings_.unreachableAfter));
-    if (event.now >= end) {
+    if (event.now >= refusalEnd()) {
         return fail(event.fault.error);
     }
     state_ = State::backingOff;
-    return SleepUntil{std::min(end, event.now + backoff_.next(random))};
+    return SleepUntil{std::min(refusalEnd(), event.now + backoff_.next(random))};
 }
 
 inline AcquireMachine::Action AcquireMachine::woken(TimePoint now, bool byTimer)
 {
-    if (state_ == State::waiting && now >= deadline_) {
+    if (state_ == State::waiting && byTimer && now >= deadline_) {
         return done({.kind = AcquireResult::Kind::contended});
     }
+    if (state_ == State::backingOff && now >= refusalEnd()) {
+        return fail(Errc::serverRefused);
+    }
+    lastAnswer_ = now; // a time in which nothing was asked is no silence of the server
     polled_ = byTimer && pollIsNext_;
     return ask();
 }
@@ -240,6 +244,12 @@ inline TimePoint AcquireMachine::answerDeadline() const noexcept
     const TimePoint first = saturatingAdd(start_, settings_.commandTimeout);
     const TimePoint waited = contended_ || refusedToConnect_ ? deadline_ : std::max(deadline_, first);
     return std::min({waited, saturatingAdd(lastAnswer_, settings_.unreachableAfter), settings_.holdDeadline});
+}
+
+/// Until when refusals are sat out.
+inline TimePoint AcquireMachine::refusalEnd() const noexcept
+{
+    return std::min(deadline_, saturatingAdd(refusedSince_.value_or(lastAnswer_), settings_.unreachableAfter));
 }
 
 /// Until when an attempt whose request failed is repeated.
