@@ -318,10 +318,13 @@ AcquireMachine::Event Engine::sleep(Lock& lock, Waiter& waiter, TimePoint until)
 {
     for (;;) {
         const TimePoint now = BootClock::now();
+        if (waiter.submitted) {
+            return Notified{now};
+        }
         if (waiter.ended) {
             return Cancelled{now, *waiter.ended};
         }
-        if (waiter.submitted || std::exchange(waiter.notified, false)) {
+        if (std::exchange(waiter.notified, false)) {
             return Notified{now};
         }
         if (now >= until) {

@@ -50,7 +50,11 @@ void Engine::onChannel(const std::weak_ptr<NamedLock>& listener, bool refused)
 std::shared_ptr<HoldCall> Engine::handOn(NamedLock& named) noexcept
 {
     Waiter* head = named.waiters.head();
-    if (head == nullptr || head->submitted || head->ended) {
+    if (head == nullptr || head->ended) {
+        return nullptr;
+    }
+    if (head->submitted) {
+        head->notified = true; // the try under way may have been answered before this
         return nullptr;
     }
     if (!head->parked || head->hold.command.pending) {

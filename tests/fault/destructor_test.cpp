@@ -11,6 +11,7 @@ using ClientDestructor = FaultTest;
 
 TEST_F(GuardDestructor, WhileAnExceptionPassesNeitherThrowsNorWaitsThoughTheRequestIsLost)
 {
+    config.commandTimeout = 600ms;
     for (const auto& [how, loss] : lostRequests()) {
         SCOPED_TRACE(how);
         inject(request(redisLockUnlock), loss);
@@ -31,6 +32,7 @@ TEST_F(GuardDestructor, WhileAnExceptionPassesNeitherThrowsNorWaitsThoughTheRequ
 
 TEST_F(GuardDestructor, WhileTheServerIsFrozenDoesNotWait)
 {
+    config.commandTimeout = 600ms;
     {
         const LockGuard first(lock(), 20s); // so that there is a connection
     }
@@ -76,6 +78,7 @@ TEST_F(GuardDestructor, AfterTheClientsEndDoesNothing)
 
 TEST_F(GuardDestructor, OnTheClientsOwnThreadDoesNotWait)
 {
+    config.commandTimeout = 600ms;
     const auto lost = inject(request(redisLockUnlock), Action::drop());
     std::optional<LockGuard> guard(std::in_place, lock());
     const RedisLock other = lockOf("another");

@@ -83,6 +83,7 @@ TEST_F(LostReply, UnlockOfAHoldThatSomebodyTookMeanwhileTouchesNobody)
 
 TEST_F(LostReply, GuardsReleaseIsRepeatedUntilItArrives)
 {
+    config.commandTimeout = 600ms;
     auto losses = lostRequests();
     for (auto& loss : lostReplies()) {
         losses.push_back(std::move(loss));

@@ -154,7 +154,7 @@ protected:
     BusyFork()
     {
         for (int i = 0; i < 3; ++i) {
-            threads_.emplace_back([this, lock = client.getLock(uniqueName())](const std::stop_token& stop) {
+            threads_.emplace_back([lock = client.getLock(uniqueName())](const std::stop_token& stop) {
                 while (!stop.stop_requested()) {
                     const LockGuard held(lock);
                     EXPECT_TRUE(lock.isHeldByCurrentThread());

@@ -105,7 +105,7 @@ private:
         entered_.at(which).fetch_add(1);
     }
 
-    const Stopwatch watch_;
+    Stopwatch watch_;
     std::array<std::string, nameCount> names_;
     std::array<std::atomic<int>, nameCount> inside_{};
     std::array<std::atomic<int>, nameCount> values_{};

@@ -217,7 +217,9 @@ inline AcquireMachine::Action AcquireMachine::woken(TimePoint now, bool byTimer)
     if (state_ == State::backingOff && now >= refusalEnd()) {
         return fail(Errc::serverRefused);
     }
-    lastAnswer_ = now; // a time in which nothing was asked is no silence of the server
+    if (now - lastAnswer_ > settings_.unreachableAfter / 2) {
+        lastAnswer_ = now; // a long time in which nothing was asked is no silence of the server
+    }
     polled_ = byTimer && pollIsNext_;
     return ask();
 }
