@@ -169,7 +169,7 @@ TEST_F(KilledConnection, WithARequestUnderWayIsRepeatedForEveryCaller)
     const auto stalled = inject({.command = "EVALSHA", .nth = 3}, Action::stallDirection());
     std::vector<std::future<std::string>> results;
     for (std::size_t i = 0; i < callers; ++i) {
-        results.push_back(std::async(std::launch::async, [this, i, one = lockOf(nameOf(i)), own = nameOf(i)] {
+        results.push_back(std::async(std::launch::async, [this, one = lockOf(nameOf(i)), own = nameOf(i)] {
             one.lock(20s);
             const auto count = RawRedis(server).command({"HVALS", own}).elements.at(0).text();
             return one.unlock() == Unlocked::released ? count : "not released";

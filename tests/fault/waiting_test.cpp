@@ -126,7 +126,7 @@ TEST_F(RepeatedPush, EachCausesATryThoughTheTryBeforeIsStillUnderWay)
     const auto tries = [this] { return redis.commandCalls("evalsha"); };
     EXPECT_TRUE(eventually([&] { return tries() == 2; }));
     int unheard = 0;
-    for (int round = 0; round < 300 && unheard == 0; ++round) {
+    for (int round = 0; round < 500 && unheard == 0; ++round) {
         const auto before = tries(); // all executed: none of them can be the answer to what is published now
         redis.command({"PUBLISH", detail::lockChannel(name), "0"});
         unheard += eventually([&] { return tries() > before; }, 3s) ? 0 : 1;
