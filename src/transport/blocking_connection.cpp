@@ -64,6 +64,10 @@ Outcome BlockingConnection::await(Call& call, TimePoint until)
         if (state_ == State::connected && !led_) {
             lead(lock, call, until);
         } else {
+            writeForLeader(lock);
+            if (!call.pending) {
+                break;
+            }
             lock.unlock();
             const auto reasons = call.signal.waitUntil(until);
             if ((reasons & Signal::done) != 0) {
@@ -103,24 +107,31 @@ void BlockingConnection::flush()
 }
 
 /// Leads until the own call is finished, its time is over, or the connection ends. Expects and leaves the mutex locked.
+///
+/// Others are told after leadership was given up, where it ends: the next leader's request need not wait for that.
 void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until)
 {
-    led_ = true;
-    while (own.pending && state_ == State::connected && BootClock::now() < until) {
+    Finished finished;
+    bool leads = BootClock::now() < until;
+    led_ = leads;
+    while (leads) {
         auto progress = write(lock);
         if (progress != Progress::broken) {
-            progress = read(lock, finished_, until);
+            progress = read(lock, finished, until);
         }
         if (progress == Progress::broken || timedOut(BootClock::now())) {
-            disconnect({Failure::lostReply, Errc::unreachable}, finished_);
+            disconnect({Failure::lostReply, Errc::unreachable}, finished);
         }
-        if (!finished_.empty()) {
+        leads = own.pending && state_ == State::connected && BootClock::now() < until;
+        if (!leads) {
+            resign();
+        }
+        if (!finished.empty()) {
             lock.unlock();
-            finished_.tell();
+            finished.tell();
             lock.lock();
         }
     }
-    resign();
 }
 
 /// Ends leadership: what is left goes to a waiting caller, or to the sweep.
@@ -128,7 +139,7 @@ void BlockingConnection::resign()
 {
     led_ = false;
     if (state_ == State::closed) {
-        stream_.close();
+        stream_.reset();
     }
     wakeOneWaiter();
 }
@@ -139,7 +150,7 @@ void BlockingConnection::wakeOneWaiter()
     if (led_ || state_ != State::connected || queue_.empty()) {
         return;
     }
-    for (std::size_t i = 0; i < queue_.size(); ++i) {
+    for (std::size_t i = queue_.size(); i-- > 0;) { // who came last is answered last, and leads the longest
         Call& call = *queue_[i];
         if (call.mode == Call::Mode::awaited) {
             call.signal.notify(Signal::look);
@@ -159,39 +170,74 @@ void BlockingConnection::armSweep()
 
 /// Whether nothing arrived that nobody asked for. What comes while no request is under way belongs to none, and would be taken
 /// for the answer to the next.
-bool BlockingConnection::isSilent(Lock& lock)
+bool BlockingConnection::isSilent()
 {
-    lock.unlock();
-    const bool silent = stream_.readSome(buffer_).status == Transferred::Status::wouldBlock;
-    lock.lock();
-    return silent;
+    return stream_->readSome(buffer_).status == Transferred::Status::wouldBlock;
 }
 
-/// Writes as much as the socket takes. Leader only.
+/// Makes all that is queued the bytes to write.
+void BlockingConnection::takeQueued()
+{
+    writing_.clear();
+    writtenBytes_ = 0;
+    std::swap(writing_, queued_);
+    queue_.written(BootClock::now());
+}
+
+/// One call of send(), without the mutex. @return false when the socket takes no more, or the connection has ended.
+bool BlockingConnection::send(Lock& lock, Transferred& sent)
+{
+    const auto stream = stream_; // the leader may give it up meanwhile
+    auto bytes = std::move(writing_);
+    const auto begin = writtenBytes_;
+    writes_ = true;
+    lock.unlock();
+    sent = stream->writeSome(std::string_view(bytes).substr(begin));
+    lock.lock();
+    if (stream != stream_) {
+        sent = {};
+        return false;
+    }
+    writes_ = false;
+    writing_ = std::move(bytes);
+    writtenBytes_ += sent.bytes;
+    return sent.status == Transferred::Status::ok;
+}
+
+/// Writes as much as the socket takes, unless another caller writes just now. Leader only.
 BlockingConnection::Progress BlockingConnection::write(Lock& lock)
 {
     auto progress = Progress::stuck;
-    for (;;) {
+    while (!writes_) {
         if (writtenBytes_ == writing_.size()) {
             if (queued_.empty()) {
-                return progress;
+                break;
             }
-            if (queue_.unanswered() == 0 && !isSilent(lock)) {
+            if (queue_.unanswered() == 0 && !isSilent()) {
                 return Progress::broken;
             }
-            writing_.clear();
-            writtenBytes_ = 0;
-            std::swap(writing_, queued_);
-            queue_.written(BootClock::now());
+            takeQueued();
         }
-        lock.unlock();
-        const auto sent = stream_.writeSome(std::string_view(writing_).substr(writtenBytes_));
-        lock.lock();
-        if (sent.status != Transferred::Status::ok) {
+        Transferred sent;
+        if (!send(lock, sent)) {
             return sent.status == Transferred::Status::closed ? Progress::broken : progress;
         }
-        writtenBytes_ += sent.bytes;
         progress = Progress::moved;
+    }
+    return progress;
+}
+
+/// Before a caller sleeps while another one leads: writes what is queued if it is as much as the server has to answer, so
+/// that the server has work while the leader tells others of their replies. Less of it waits for the leader, as a part of
+/// something larger: a write costs more than the requests in it. That it failed the leader sees as well.
+void BlockingConnection::writeForLeader(Lock& lock)
+{
+    const auto unanswered = queue_.unanswered();
+    if (state_ == State::connected && !writes_ && writtenBytes_ == writing_.size() && unanswered > 0 &&
+        queue_.unwritten() >= unanswered) {
+        takeQueued();
+        Transferred sent;
+        (void)send(lock, sent);
     }
 }
 
@@ -200,22 +246,28 @@ Transferred BlockingConnection::receive(TimePoint until, bool writing, bool alon
 {
     const auto left = until - BootClock::now();
     if (left <= left.zero()) {
-        return stream_.readSome(buffer_);
+        return stream_->readSome(buffer_);
     }
     if (alone && !writing && left > 2 * Stream::patience) {
-        return stream_.readPatiently(buffer_);
+        return stream_->readPatiently(buffer_);
     }
-    pollfd socket{stream_.handle(), static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0};
+    pollfd socket{stream_->handle(), static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0};
     const auto pause = std::min<std::chrono::nanoseconds>(left, Stream::patience);
     const timespec limit{0, static_cast<long>(pause.count())};
     ::ppoll(&socket, 1, &limit, nullptr);
-    return stream_.readSome(buffer_);
+    return stream_->readSome(buffer_);
 }
 
 /// Reads what has come, waiting at most until then or until the oldest request's time is over, and ends the calls it
 /// answers. Leader only.
 BlockingConnection::Progress BlockingConnection::read(Lock& lock, Finished& finished, TimePoint until)
 {
+    if (queue_.unanswered() == 0) { // another caller's write is about to end; what comes now would be unsolicited
+        lock.unlock();
+        ::sched_yield();
+        lock.lock();
+        return Progress::stuck;
+    }
     const TimePoint limit = std::min(until, saturatingAdd(queue_.oldestSent(), timeout_));
     const bool writing = writtenBytes_ < writing_.size();
     const bool alone = crowd_ <= 1;
@@ -299,7 +351,8 @@ bool BlockingConnection::timedOut(TimePoint now) const noexcept
 /// Closes the socket and ends what was written. What was not is kept for the next connection. Leader only.
 void BlockingConnection::disconnect(Fault fault, Finished& finished)
 {
-    stream_.close();
+    stream_.reset();
+    writes_ = false;
     reader_.reset();
     writing_.clear();
     writtenBytes_ = 0;
@@ -331,7 +384,7 @@ void BlockingConnection::connected(Stream stream)
         return;
     }
     state_ = State::connected;
-    stream_ = std::move(stream);
+    stream_ = std::make_shared<Stream>(std::move(stream));
     reader_.emplace();
     background_.report(true, {});
     for (std::size_t i = 0; i < queue_.size(); ++i) {
@@ -389,9 +442,10 @@ void BlockingConnection::shutdown(Errc error)
         }
         state_ = State::closed;
         closedFor_ = error;
-        stream_.shutdown(); // a leader sees the end and closes
-        if (!led_) {
-            stream_.close();
+        if (led_) {
+            stream_->shutdown(); // the leader sees the end and closes
+        } else {
+            stream_.reset();
         }
         while (auto call = queue_.abandon()) {
             finish(std::move(call), {false, {Failure::fatal, error}}, finished);

@@ -24,7 +24,7 @@ namespace redislock::detail {
 
 /// One connection shared by all threads of a client, without a thread of its own (leader/follower, Schmidt et al. 2000; flat
 /// combining, Hendler et al. 2010). The first caller leads: it writes everything queued in one go, reads replies for everybody
-/// and hands leadership on when its own reply came.
+/// and hands leadership on when its own reply came. While it waits, a caller who finds that enough is queued writes it.
 ///
 /// Invariants: bytes that are queued while no thread leads are written at once, or a waiting caller or the sweep is woken for
 /// them; a slot outlives its caller, and its reply is read in order; only the leader closes the socket.
@@ -85,8 +85,11 @@ private:
 
     void lead(Lock& lock, const Call& own, TimePoint until);
     enum class Progress { moved, stuck, broken };
+    void takeQueued();
+    bool send(Lock& lock, Transferred& sent);
     Progress write(Lock& lock);
-    [[nodiscard]] bool isSilent(Lock& lock);
+    void writeForLeader(Lock& lock);
+    [[nodiscard]] bool isSilent();
     Progress read(Lock& lock, Finished& finished, TimePoint until = TimePoint{});
     [[nodiscard]] Transferred receive(TimePoint until, bool writing, bool alone) noexcept;
     bool dispatch(std::vector<Reply>& replies, std::size_t count, Finished& finished);
@@ -110,16 +113,17 @@ private:
     ReplyQueue<Call> queue_;
     std::string queued_; ///< bytes of the unwritten part of the queue, while connected
     bool led_ = false;
+    bool writes_ = false; ///< somebody is writing `writing_`, and has it
     bool sweeping_ = false;
     std::size_t crowd_ = 0; ///< how many callers the last replies went to: so many may come back at once
 
-    // the leader's alone
-    Stream stream_;
-    std::optional<ReplyReader> reader_;
-    std::string writing_;
+    std::string writing_; ///< bytes of the written part of the queue, of which the socket may not have taken all
     std::size_t writtenBytes_ = 0;
+
+    // the leader's alone
+    std::shared_ptr<Stream> stream_; ///< null when not connected; shared with who writes
+    std::optional<ReplyReader> reader_;
     std::vector<Reply> replies_;
-    Finished finished_;
     std::array<char, 16 * 1024> buffer_{};
 };
 

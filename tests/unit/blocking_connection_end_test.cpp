@@ -1,0 +1,265 @@
+// How a connection ends: lost, timed out, shut down.
+#include "unit/blocking_connection_rig.hpp"
+
+namespace redislock::detail {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using Mode = Call::Mode;
+
+// ------------------------------------------------------------------------------------------ Lost connections
+
+TEST_F(BlockingConnectionTest, AnUnsolicitedReplyClosesTheConnection)
+{
+    auto redis = connectFor(x);
+    connection.flush();
+    redis.reply(":1\r\n:2\r\n");
+    EXPECT_FALSE(connection.sweep());
+    EXPECT_EQ(inWords(*x), "1");
+    EXPECT_TRUE(connection.idle());
+    EXPECT_THAT(redis.requests(), ElementsAre("x"));
+    EXPECT_TRUE(redis.isLeft());
+    EXPECT_THAT(reports, ElementsAre(Pair(true, Errc{}), Pair(false, Errc::unreachable)));
+    EXPECT_EQ(connects.size(), 1U) << "nobody needs another";
+    connection.enqueue(y);
+    EXPECT_EQ(connects.size(), 2U);
+}
+
+// A reply that came twice would otherwise shift all later replies by one, and grant locks that were refused.
+TEST_F(BlockingConnectionTest, AReplyThatCameWhileNothingWasAskedIsGivenToNobody)
+{
+    auto redis = connectFor(x);
+    connection.flush();
+    redis.reply(":1\r\n");
+    EXPECT_FALSE(connection.sweep());
+    EXPECT_EQ(inWords(*x), "1");
+    redis.replyUnasked(":1\r\n");
+    connection.enqueue(y);
+    connection.flush();
+    connection.sweep();
+    EXPECT_NE(inWords(*y), "1");
+    EXPECT_EQ(connects.size(), 2U);
+}
+
+TEST_F(BlockingConnectionTest, BytesThatAreNoReplyCloseTheConnection)
+{
+    auto redis = connectFor(a);
+    connection.enqueue(x);
+    redis.reply(":1\r\nHTTP/1.1 400 Bad Request\r\n");
+    EXPECT_EQ(inWords(*a, connection.await(*a, never)), "1") << "what came before counts";
+    EXPECT_EQ(inWords(*x), "reply lost");
+    EXPECT_EQ(x->ends, 1);
+    EXPECT_THAT(redis.requests(), ElementsAre("a", "x"));
+    EXPECT_TRUE(redis.isLeft());
+}
+
+TEST_F(BlockingConnectionTest, AReplyThatIsTooLargeClosesTheConnection)
+{
+    auto redis = connectFor(a);
+    redis.reply("*1000000\r\n");
+    EXPECT_EQ(inWords(*a, connection.await(*a, never)), "reply lost");
+    EXPECT_EQ(connects.size(), 1U);
+}
+
+TEST_F(BlockingConnectionTest, RepliesBeforeTheEndOfTheConnectionAreGiven)
+{
+    auto redis = connectFor(a);
+    connection.enqueue(b);
+    connection.enqueue(x);
+    connection.flush();
+    redis.reply(":1\r\n:2");
+    redis.hangUp();
+    EXPECT_EQ(inWords(*a, connection.await(*a, never)), "1");
+    EXPECT_EQ(inWords(*b, connection.await(*b, never)), "reply lost") << "half a reply is none";
+    EXPECT_EQ(inWords(*x), "reply lost");
+    EXPECT_EQ(x->ends, 1);
+}
+
+TEST_F(BlockingConnectionTest, UnwrittenCallsSurviveALostConnectionAndWrittenOnesFail)
+{
+    const auto large = detached(bytes(3'000'000)); // more than the socket takes: what is behind it stays unwritten
+    auto redis = connectFor(large);
+    connection.flush();
+    connection.enqueue(y);
+    connection.enqueue(b);
+    EXPECT_TRUE(large->pending);
+    redis.hangUp();
+    EXPECT_FALSE(connection.sweep());
+    EXPECT_EQ(inWords(*large), "reply lost");
+    EXPECT_EQ(large->ends, 1);
+    EXPECT_EQ(inWords(*y), "pending");
+    EXPECT_EQ(inWords(*b), "pending");
+    ASSERT_EQ(connects.size(), 2U);
+    auto next = connect();
+    EXPECT_EQ(b->signal.waitUntil(past), Signal::look) << "somebody is told to lead";
+    next.reply(":1\r\n:2\r\n");
+    EXPECT_EQ(inWords(*b, connection.await(*b, never)), "2");
+    EXPECT_EQ(inWords(*y), "1");
+    EXPECT_THAT(next.requests(), ElementsAre("y", "b"));
+}
+
+TEST_F(BlockingConnectionTest, ACallThatSurvivedNamesItsScriptAgain)
+{
+    const auto large = detached(bytes(3'000'000));
+    auto redis = connectFor(x);
+    connection.flush();
+    connection.enqueue(large);
+    connection.sweep(); // the socket takes some of the large one
+    redis.reply("-NOSCRIPT\r\n");
+    connection.sweep(); // x is now to be sent whole, behind the large one
+    EXPECT_TRUE(x->pending);
+    redis.hangUp();
+    connection.sweep();
+    auto next = connect();
+    connection.flush();
+    EXPECT_THAT(next.requests(), ElementsAre("x"));
+}
+
+TEST_F(BlockingConnectionTest, AConnectionThatServedIsMadeAgainAtOnceAndOneThatDidNotLater)
+{
+    auto redis = connectFor(a);
+    redis.reply(":1\r\n");
+    connection.await(*a, never);
+    connection.enqueue(x);
+    redis.hangUp();
+    connection.flush();
+    EXPECT_TRUE(x->pending) << "it was not written yet";
+    ASSERT_EQ(connects.size(), 2U);
+    EXPECT_LE(connects[1], BootClock::now()) << "it served";
+    connect().hangUp();
+    const TimePoint before = BootClock::now();
+    connection.flush();
+    ASSERT_EQ(connects.size(), 3U);
+    EXPECT_GT(connects[2], before) << "it served nothing";
+}
+
+TEST_F(BlockingConnectionTest, FlushFindsALostConnectionToo)
+{
+    auto redis = connectFor(x);
+    redis.hangUp();
+    connection.flush();
+    EXPECT_TRUE(x->pending) << "it was not written";
+    ASSERT_EQ(connects.size(), 2U);
+    auto next = connect();
+    connection.flush();
+    EXPECT_THAT(next.requests(), ElementsAre("x"));
+}
+
+// ------------------------------------------------------------------------------------------------- Time-outs
+
+class BlockingConnectionTimeOut : public BlockingConnectionTest {
+protected:
+    BlockingConnection hasty{{.connect = [this](TimePoint notBefore) { wantConnection(notBefore); },
+                              .sweepSoon = [this] { ++sweepsWanted; },
+                              .report = [this](bool up, Errc error) { reports.emplace_back(up, error); }},
+                             1ms,
+                             1};
+    FakeRedis hastyConnect()
+    {
+        const auto [client, server] = socketPair(SOCK_STREAM);
+        hasty.connected(Stream(client));
+        return FakeRedis(server);
+    }
+};
+
+TEST_F(BlockingConnectionTimeOut, TheOldestUnansweredRequestEndsTheConnectionForEverybody)
+{
+    hasty.enqueue(a);
+    hasty.enqueue(b);
+    hasty.enqueue(x);
+    auto redis = hastyConnect();
+    EXPECT_EQ(inWords(*b, hasty.await(*b, never)), "reply lost");
+    EXPECT_EQ(inWords(*a, hasty.await(*a, never)), "reply lost");
+    EXPECT_EQ(inWords(*x), "reply lost");
+    EXPECT_EQ(x->ends, 1);
+    EXPECT_THAT(redis.requests(), ElementsAre("a", "b", "x"));
+    EXPECT_TRUE(redis.isLeft());
+    EXPECT_THAT(reports, ElementsAre(Pair(true, Errc{}), Pair(false, Errc::unreachable)));
+    EXPECT_TRUE(hasty.idle());
+}
+
+TEST_F(BlockingConnectionTimeOut, TheRequestOfACallerThatLeftEndsItToo)
+{
+    hasty.enqueue(a);
+    auto redis = hastyConnect();
+    hasty.await(*a, past);
+    hasty.enqueue(b);
+    EXPECT_EQ(inWords(*b, hasty.await(*b, never)), "reply lost");
+    EXPECT_TRUE(hasty.idle());
+}
+
+TEST_F(BlockingConnectionTimeOut, TheSweepEndsItWhenNobodyWaits)
+{
+    hasty.enqueue(x);
+    auto redis = hastyConnect();
+    hasty.flush();
+    const auto sentAt = x->sentAt;
+    while (hasty.sweep()) {
+        std::this_thread::yield();
+    }
+    EXPECT_GE(BootClock::now(), sentAt + 1ms);
+    EXPECT_EQ(inWords(*x), "reply lost");
+    EXPECT_EQ(x->ends, 1);
+}
+
+TEST_F(BlockingConnectionTimeOut, AnIdleConnectionHasNone)
+{
+    hasty.enqueue(x);
+    auto redis = hastyConnect();
+    hasty.flush();
+    redis.reply(":1\r\n");
+    EXPECT_FALSE(hasty.sweep());
+    const TimePoint later = BootClock::now() + 2ms;
+    while (BootClock::now() < later) {
+        EXPECT_FALSE(hasty.sweep());
+    }
+    EXPECT_FALSE(redis.requests().empty());
+    EXPECT_FALSE(redis.isLeft());
+}
+
+// -------------------------------------------------------------------------------------------------- Shutdown
+
+TEST_F(BlockingConnectionTest, ShutdownEndsWrittenAndUnwrittenCallsAndLaterOnes)
+{
+    auto redis = connectFor(x);
+    connection.flush();
+    connection.enqueue(a);
+    connection.enqueue(y);
+    connection.shutdown(Errc::shutdown);
+    for (const auto& call : {x, y, a}) {
+        EXPECT_EQ(inWords(*call), afterShutdown);
+        EXPECT_EQ(call->outcome.fault.failure, Failure::fatal);
+    }
+    EXPECT_EQ(inWords(*a, connection.await(*a, never)), afterShutdown);
+    EXPECT_EQ(x->ends, 1);
+    EXPECT_EQ(y->ends, 1);
+    EXPECT_FALSE(connection.enqueue(b, z));
+    EXPECT_EQ(inWords(*b, connection.await(*b, never)), afterShutdown);
+    EXPECT_EQ(inWords(*z), afterShutdown);
+    EXPECT_EQ(z->ends, 0) << "who queued it knows";
+    EXPECT_TRUE(connection.idle());
+    EXPECT_THAT(redis.requests(), ElementsAre("x"));
+    EXPECT_TRUE(redis.isLeft());
+    EXPECT_EQ(connects.size(), 1U);
+}
+
+TEST_F(BlockingConnectionTest, ShutdownIsOnceAndNothingComesAfterIt)
+{
+    connection.enqueue(a);
+    connection.shutdown(Errc::forked);
+    connection.shutdown(Errc::shutdown);
+    EXPECT_EQ(inWords(*a, connection.await(*a, never)), make_error_code(Errc::forked).message());
+    const FakeRedis late = connect();
+    EXPECT_TRUE(late.isLeft());
+    connection.connectFailed({});
+    connection.flush();
+    EXPECT_FALSE(connection.sweep());
+    EXPECT_THAT(reports, IsEmpty());
+    connection.enqueue(x);
+    EXPECT_EQ(inWords(*x), make_error_code(Errc::forked).message());
+}
+
+} // namespace
+} // namespace redislock::detail

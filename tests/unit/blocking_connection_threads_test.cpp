@@ -1,0 +1,326 @@
+// Several callers at a time.
+#include "unit/blocking_connection_rig.hpp"
+
+namespace redislock::detail {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using Mode = Call::Mode;
+
+// --------------------------------------------------------------------------------------------- Several threads
+
+TEST_F(BlockingConnectionTest, AFollowerBecomesTheLeaderWhenTheLeadersReplyCame)
+{
+    auto redis = connectFor(a);
+    connection.enqueue(b);
+    std::thread first([&] { EXPECT_EQ(inWords(*a, connection.await(*a, never)), "1"); });
+    EXPECT_THAT(redis.nextRequests(), ElementsAre("a", "b"));
+    std::thread second([&] { EXPECT_EQ(inWords(*b, connection.await(*b, never)), "2"); });
+    redis.reply(":1\r\n");
+    first.join();
+    redis.reply(":2\r\n"); // nobody but the follower can read it now
+    second.join();
+    EXPECT_TRUE(connection.idle());
+}
+
+TEST_F(BlockingConnectionTest, WhoCameLastLeadsNextBecauseItsReplyComesLast)
+{
+    auto redis = connectFor(a);
+    connection.enqueue(b);
+    connection.enqueue(c);
+    std::thread first([&] { EXPECT_EQ(inWords(*a, connection.await(*a, never)), "1"); });
+    EXPECT_THAT(redis.nextRequests(), ElementsAre("a", "b", "c"));
+    redis.reply(":1\r\n");
+    first.join();
+    EXPECT_EQ(b->signal.waitUntil(past), 0U);
+    EXPECT_EQ(c->signal.waitUntil(past), Signal::look);
+}
+
+TEST_F(BlockingConnectionTest, WhatIsAsMuchAsTheServerHasIsWrittenWhileTheLeaderReads)
+{
+    auto redis = connectFor(a);
+    std::thread leader([&] { EXPECT_EQ(inWords(*a, connection.await(*a, never)), "1"); });
+    EXPECT_THAT(redis.nextRequests(), ElementsAre("a"));
+    connection.enqueue(b);
+    std::thread follower([&] { EXPECT_EQ(inWords(*b, connection.await(*b, never)), "2"); });
+    EXPECT_THAT(redis.nextRequests(), ElementsAre("b")) << "before the leader's reply came";
+    redis.reply(":1\r\n");
+    redis.reply(":2\r\n");
+    leader.join();
+    follower.join();
+}
+
+TEST_F(BlockingConnectionTest, WhatIsLessWaitsForTheLeader)
+{
+    auto redis = connectFor(a);
+    connection.enqueue(b);
+    std::thread leader([&] { EXPECT_EQ(inWords(*a, connection.await(*a, never)), "1"); });
+    EXPECT_THAT(redis.nextRequests(), ElementsAre("a", "b"));
+    connection.enqueue(c);
+    connection.await(*c, past); // would write, and leaves
+    EXPECT_THAT(redis.requests(), IsEmpty());
+    redis.reply(":1\r\n");
+    leader.join();
+    EXPECT_EQ(inWords(*b, (redis.reply(":2\r\n"), connection.await(*b, never))), "2");
+    EXPECT_THAT(redis.requests(), ElementsAre("c"));
+}
+
+TEST_F(BlockingConnectionTest, CallersSleepUntilThereIsAConnection)
+{
+    connection.enqueue(a);
+    connection.enqueue(b);
+    std::thread first([&] { EXPECT_EQ(inWords(*a, connection.await(*a, never)), "1"); });
+    std::thread second([&] { EXPECT_EQ(inWords(*b, connection.await(*b, never)), "2"); });
+    auto redis = connect();
+    redis.reply(":1\r\n:2\r\n");
+    first.join();
+    second.join();
+}
+
+TEST_F(BlockingConnectionTest, ALeaderThatLeavesHandsOnToAFollower)
+{
+    auto redis = connectFor(a);
+    connection.enqueue(b);
+    std::thread follower([&] { EXPECT_EQ(inWords(*b, connection.await(*b, never)), "2"); });
+    connection.await(*a, BootClock::now() + 1ms); // leads or not, as it comes
+    redis.reply(":1\r\n:2\r\n");
+    follower.join();
+    EXPECT_TRUE(connection.idle());
+}
+
+TEST_F(BlockingConnectionTest, ShutdownEndsALeaderThatReadsAndAFollowerThatSleeps)
+{
+    auto redis = connectFor(a);
+    connection.enqueue(b);
+    std::thread first([&] { EXPECT_EQ(inWords(*a, connection.await(*a, never)), afterShutdown); });
+    redis.nextRequests(); // it leads
+    std::thread second([&] { EXPECT_EQ(inWords(*b, connection.await(*b, never)), afterShutdown); });
+    connection.shutdown(Errc::shutdown);
+    first.join();
+    second.join();
+    EXPECT_TRUE(redis.isLeft());
+}
+
+TEST_F(BlockingConnectionTest, ALeaderOutlivesItsConnectionAndLeadsTheNext)
+{
+    auto redis = connectFor(a);
+    std::thread leader([&] {
+        EXPECT_EQ(inWords(*a, connection.await(*a, never)), "reply lost");
+        connection.enqueue(b);
+        EXPECT_EQ(inWords(*b, connection.await(*b, never)), "2");
+    });
+    EXPECT_THAT(redis.nextRequests(), ElementsAre("a"));
+    redis.hangUp();
+    EXPECT_TRUE(test::eventually([this] { return connectsWanted == 2; }));
+    auto next = connect();
+    next.reply(":2\r\n");
+    leader.join();
+}
+
+/// A background thread, and a Redis that answers each request with its own name, forgets its scripts, and hangs up after so
+/// many requests with some of them unanswered.
+class Rig {
+public:
+    explicit Rig(int requestsPerConnection) : requestsPerConnection_(requestsPerConnection) {}
+    Rig(const Rig&) = delete;
+    Rig& operator=(const Rig&) = delete;
+    ~Rig()
+    {
+        connection.shutdown(Errc::shutdown);
+        {
+            const std::lock_guard lock(mutex_);
+            stopping_ = true;
+        }
+        changed_.notify_all();
+        background_.join();
+        if (redis_.joinable()) {
+            redis_.join();
+        }
+    }
+
+    [[nodiscard]] int hangUps() const { return hangUps_; }
+
+    BlockingConnection connection{{.connect = [this](TimePoint) { want(connectWanted_); },
+                                   .sweepSoon = [this] { want(sweepWanted_); },
+                                   .report = [](bool, Errc) {}},
+                                  1h,
+                                  1};
+
+private:
+    void want(bool& what)
+    {
+        {
+            const std::lock_guard lock(mutex_);
+            what = true;
+        }
+        changed_.notify_all();
+    }
+
+    void run()
+    {
+        std::unique_lock lock(mutex_);
+        for (;;) {
+            changed_.wait(lock, [this] { return stopping_ || connectWanted_ || sweepWanted_; });
+            if (stopping_) {
+                return;
+            }
+            const bool connecting = std::exchange(connectWanted_, false);
+            const bool sweeping = std::exchange(sweepWanted_, false);
+            lock.unlock();
+            if (connecting) {
+                connect();
+            }
+            const bool again = sweeping && connection.sweep();
+            std::this_thread::yield();
+            lock.lock();
+            sweepWanted_ = sweepWanted_ || again;
+        }
+    }
+
+    void connect()
+    {
+        if (redis_.joinable()) {
+            redis_.join(); // the connection before it has ended
+        }
+        const auto [client, server] = socketPair(SOCK_STREAM);
+        redis_ = std::thread([this, socket = server] { serve(FakeRedis(socket)); });
+        connection.connected(Stream(client));
+    }
+
+    void serve(FakeRedis redis)
+    {
+        for (int served = 0;;) {
+            const auto requests = redis.nextRequests();
+            if (requests.empty()) {
+                return;
+            }
+            std::string replies;
+            for (const auto& request : requests) {
+                if (++served > requestsPerConnection_) {
+                    redis.reply(replies);
+                    ++hangUps_;
+                    return;
+                }
+                const std::string whole = "EVAL ";
+                if (request.starts_with(whole)) {
+                    replies += ":" + request.substr(whole.size()) + "\r\n";
+                } else {
+                    replies += served % 7 == 1 ? "-NOSCRIPT No matching script.\r\n" : ":" + request + "\r\n";
+                }
+            }
+            redis.reply(replies);
+        }
+    }
+
+    const int requestsPerConnection_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool connectWanted_ = false;
+    bool sweepWanted_ = false;
+    bool stopping_ = false;
+    std::atomic<int> hangUps_{0};
+    std::thread redis_;
+    std::thread background_{[this] { run(); }};
+};
+
+/// Many threads that wait, leave, and do not wait at all. Every call must end, with its own reply or none.
+void stress(Rig& rig, int threads, int calls)
+{
+    std::atomic<int> replied{0};
+    std::atomic<int> left{0};
+    std::vector<std::thread> callers;
+    std::mutex mutex;
+    std::vector<std::shared_ptr<TestCall>> unawaited;
+    for (int t = 0; t < threads; ++t) {
+        callers.emplace_back([&, t] {
+            Random random(static_cast<std::uint64_t>(t));
+            for (int i = 0; i < calls; ++i) {
+                const std::string name = std::to_string(t * calls + i);
+                if (random.next() % 4 == 0) {
+                    const auto call = detached(name);
+                    rig.connection.enqueue(call);
+                    rig.connection.flush();
+                    const std::lock_guard lock(mutex);
+                    unawaited.push_back(call);
+                    continue;
+                }
+                const bool patient = random.next() % 4 != 0;
+                Outcome outcome;
+                do {
+                    const auto call = awaited(name);
+                    rig.connection.enqueue(call);
+                    outcome = rig.connection.await(
+                        *call, patient ? never : BootClock::now() + std::chrono::microseconds(random.next() % 100));
+                    if (outcome.replied) {
+                        EXPECT_EQ(std::to_string(call->reply.integer), name);
+                        ++replied;
+                    }
+                } while (patient && !outcome.replied);
+                left += outcome.replied ? 0 : 1;
+            }
+        });
+    }
+    for (auto& caller : callers) {
+        caller.join();
+    }
+    EXPECT_TRUE(test::eventually([&] { return rig.connection.idle(); }, 20s)) << "a request was left without a leader";
+    EXPECT_TRUE(test::eventually(
+        [&] {
+            return std::all_of(unawaited.begin(), unawaited.end(), [](const auto& call) { return call->ends == 1; });
+        },
+        20s));
+    EXPECT_EQ(replied + left + static_cast<int>(unawaited.size()), threads * calls);
+    EXPECT_GT(replied, threads * calls / 2);
+    EXPECT_FALSE(unawaited.empty());
+}
+
+TEST(BlockingConnectionThreads, EveryCallOfManyThreadsEndsWithItsOwnReply)
+{
+    Rig rig(1'000'000);
+    stress(rig, 8, 400);
+    EXPECT_EQ(rig.hangUps(), 0);
+}
+
+TEST(BlockingConnectionThreads, EveryCallEndsThoughTheServerHangsUpAgainAndAgain)
+{
+    Rig rig(60);
+    stress(rig, 8, 200);
+    EXPECT_GT(rig.hangUps(), 5);
+}
+
+TEST(BlockingConnectionThreads, ShutdownEndsCallersInWhateverTheyAreDoing)
+{
+    for (int round = 0; round < 20; ++round) {
+        Rig rig(30);
+        std::atomic<int> ended{0};
+        std::atomic<int> replies{0};
+        std::vector<std::thread> callers;
+        for (int t = 0; t < 4; ++t) {
+            callers.emplace_back([&] {
+                for (;;) {
+                    const auto call = awaited("1");
+                    rig.connection.enqueue(call);
+                    const Outcome outcome = rig.connection.await(*call, never);
+                    replies += outcome.replied ? 1 : 0;
+                    if (!outcome.replied && outcome.fault.error == Errc::shutdown) {
+                        ++ended;
+                        return;
+                    }
+                }
+            });
+        }
+        while (replies < 50 * (round % 4)) {
+            std::this_thread::yield();
+        }
+        rig.connection.shutdown(Errc::shutdown);
+        for (auto& caller : callers) {
+            caller.join();
+        }
+        EXPECT_EQ(ended, 4);
+    }
+}
+
+} // namespace
+} // namespace redislock::detail
