@@ -1,5 +1,6 @@
 // Acquiring: the calling thread drives an AcquireMachine.
 #include "runtime/engine.hpp"
+#include "runtime/event_of.hpp"
 #include "runtime/process.hpp"
 
 #include <algorithm>
@@ -10,33 +11,6 @@ namespace redislock::detail {
 namespace {
 
 std::atomic<std::uint64_t> lastHolder{0};
-
-/// What a finished lock call means to the machine.
-AcquireMachine::Event eventOf(const Call& call, const Outcome& outcome, TimePoint now)
-{
-    using Kind = LockAnswer::Kind;
-    if (!outcome.replied) {
-        return Failed{now, outcome.fault};
-    }
-    const Reply& reply = call.reply;
-    if (reply.isError()) {
-        return Failed{now, classify(reply.text)};
-    }
-    if (reply.kind == Reply::Kind::nil) {
-        return Replied<LockAnswer>{now, call.sentAt, {Kind::granted}};
-    }
-    if (reply.kind != Reply::Kind::integer || reply.integer < -3) {
-        return Failed{now, {Failure::fatal, Errc::badReply}};
-    }
-    if (reply.integer == -3) {
-        return Replied<LockAnswer>{now, call.sentAt, {Kind::gone}};
-    }
-    if (reply.integer == -1) {
-        return Replied<LockAnswer>{now, call.sentAt, {Kind::busy}};
-    }
-    const std::chrono::milliseconds ttl(std::clamp<std::int64_t>(reply.integer, 0, maxLease.count()));
-    return Replied<LockAnswer>{now, call.sentAt, {Kind::busy, ttl}};
-}
 
 const LockAnswer* busyAnswer(const AcquireMachine::Event& event)
 {
@@ -288,7 +262,7 @@ AcquireMachine::Event Engine::ask(Lock& lock, NamedLock& named, Waiter& waiter, 
         const Outcome outcome = commands_->await(call, until);
         call.signal.clearDone();
         lock.lock();
-        auto event = eventOf(call, outcome, BootClock::now());
+        auto event = eventOf<AcquireMachine::Event, LockAnswer>(call, outcome, BootClock::now());
         const LockAnswer* busy = busyAnswer(event);
         if (busy != nullptr && !busy->timeToLive) {
             tellOf(waiter.hold, [](Observer& observer, const LockEvent& e) { observer.keyWithoutTtl(e); });
@@ -378,7 +352,7 @@ std::error_code Engine::acquireNested(Lock& lock, Hold& own, Wait wait, Lease le
             const Outcome outcome = commands_->await(*call, send->until);
             call->signal.clearDone();
             lock.lock();
-            event = eventOf(*call, outcome, BootClock::now());
+            event = eventOf<AcquireMachine::Event, LockAnswer>(*call, outcome, BootClock::now());
         } else if (const auto* pause = std::get_if<SleepUntil>(&action)) {
             lock.unlock();
             call->signal.waitUntil(pause->until);

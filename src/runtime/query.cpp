@@ -2,6 +2,7 @@
 #include "redislock/detail/protocol/command.hpp"
 #include "redislock/detail/protocol/script.hpp"
 #include "runtime/engine.hpp"
+#include "runtime/event_of.hpp"
 
 #include <memory>
 #include <string>
@@ -67,14 +68,7 @@ std::error_code Engine::query(const std::shared_ptr<Call>& call, QueryMachine& m
         commands_->enqueue(call);
         const Outcome outcome = commands_->await(*call, std::get<Send>(action).until);
         call->signal.clearDone();
-        const TimePoint now = BootClock::now();
-        if (!outcome.replied) {
-            event = Failed{now, outcome.fault};
-        } else if (call->reply.isError()) {
-            event = Failed{now, classify(call->reply.text)};
-        } else {
-            event = Replied<Answered>{now, call->sentAt, {}};
-        }
+        event = eventOf<QueryMachine::Event, Answered>(*call, outcome, BootClock::now());
     }
 }
 

@@ -1,34 +1,12 @@
 // Releasing: by the calling thread, which waits for the answer, or unawaited, by whoever reads the reply.
 #include "runtime/engine.hpp"
+#include "runtime/event_of.hpp"
 #include "runtime/process.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace redislock::detail {
-
-namespace {
-
-ReleaseMachine::Event eventOf(const Call& call, const Outcome& outcome, TimePoint now)
-{
-    using Kind = UnlockAnswer::Kind;
-    if (!outcome.replied) {
-        return Failed{now, outcome.fault};
-    }
-    const Reply& reply = call.reply;
-    if (reply.isError()) {
-        return Failed{now, classify(reply.text)};
-    }
-    if (reply.kind == Reply::Kind::nil) {
-        return Replied<UnlockAnswer>{now, call.sentAt, {Kind::absent}};
-    }
-    if (reply.kind != Reply::Kind::integer || reply.integer < 0) {
-        return Failed{now, {Failure::fatal, Errc::badReply}};
-    }
-    return Replied<UnlockAnswer>{now, call.sentAt, {reply.integer == 0 ? Kind::stillHeld : Kind::freed}};
-}
-
-} // namespace
 
 Unlocked Engine::unlock(NamedLock& named, std::error_code& ec)
 {
@@ -167,7 +145,7 @@ Unlocked Engine::driveRelease(Lock& lock, HoldCall& call, ReleaseMachine& machin
             const Outcome outcome = commands_->await(call, send->until);
             call.signal.clearDone();
             lock.lock();
-            event = eventOf(call, outcome, BootClock::now());
+            event = eventOf<ReleaseMachine::Event, UnlockAnswer>(call, outcome, BootClock::now());
             continue;
         }
         const TimePoint until = std::get<SleepUntil>(action).until;
@@ -278,7 +256,7 @@ void Engine::callFinished(HoldCall& call) noexcept
             if (call.count() > 0) {
                 nestedAnswered(call);
             } else {
-                step(call, eventOf(call, call.outcome, BootClock::now()), nullptr);
+                step(call, eventOf<ReleaseMachine::Event, UnlockAnswer>(call, call.outcome, BootClock::now()), nullptr);
             }
         }
         commands_->flush();
@@ -291,7 +269,7 @@ void Engine::callFinished(HoldCall& call) noexcept
 void Engine::nestedAnswered(HoldCall& call)
 {
     Hold& hold = call.hold();
-    const auto event = eventOf(call, call.outcome, BootClock::now());
+    const auto event = eventOf<ReleaseMachine::Event, UnlockAnswer>(call, call.outcome, BootClock::now());
     putBackCommand(call);
     if (hold.phase != Hold::Phase::held) {
         return;

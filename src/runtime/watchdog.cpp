@@ -1,6 +1,7 @@
 #include "runtime/watchdog.hpp"
 
 #include "runtime/engine.hpp"
+#include "runtime/event_of.hpp"
 
 #include <boost/asio/post.hpp>
 
@@ -24,21 +25,6 @@ int makeDeadlineTimer()
         throw std::system_error(errno, std::generic_category(), "timerfd_create");
     }
     return timer;
-}
-
-RenewMachine::Event eventOf(const Call& call, TimePoint now)
-{
-    if (!call.outcome.replied) {
-        return Failed{now, call.outcome.fault};
-    }
-    if (call.reply.isError()) {
-        return Failed{now, classify(call.reply.text)};
-    }
-    if (call.reply.kind != Reply::Kind::integer || (call.reply.integer != 0 && call.reply.integer != 1)) {
-        return Failed{now, {Failure::fatal, Errc::badReply}};
-    }
-    const auto kind = call.reply.integer == 1 ? RenewAnswer::Kind::renewed : RenewAnswer::Kind::gone;
-    return Replied<RenewAnswer>{now, call.sentAt, {kind}};
 }
 
 } // namespace
@@ -180,7 +166,7 @@ void Watchdog::renewed(HoldCall& call)
         Hold& hold = call.hold();
         const TimePoint now = BootClock::now();
         judge(now);
-        const auto event = eventOf(call, now);
+        const auto event = eventOf<RenewMachine::Event, RenewAnswer>(call, call.outcome, now);
         if (hold.phase != Hold::Phase::held) {
             return; // over meanwhile: nothing revives it, and Redis ends it soon
         }

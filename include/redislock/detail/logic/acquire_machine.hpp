@@ -10,6 +10,7 @@
 #include "redislock/lease_time.hpp"
 #include "redislock/random.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -23,6 +24,24 @@ struct LockAnswer {
     Kind kind = Kind::busy;
     /// Of busy: how long the holder has it at least; nothing for a key without time to live.
     std::optional<std::chrono::milliseconds> timeToLive{};
+
+    /// Of the lock script: nil, -3, or the holder's time in milliseconds (-1: none).
+    static std::optional<LockAnswer> from(const Reply& reply) noexcept
+    {
+        if (reply.kind == Reply::Kind::nil) {
+            return LockAnswer{Kind::granted};
+        }
+        if (reply.kind != Reply::Kind::integer || reply.integer < -3 || reply.integer == -2) {
+            return std::nullopt;
+        }
+        if (reply.integer == -3) {
+            return LockAnswer{Kind::gone};
+        }
+        if (reply.integer == -1) {
+            return LockAnswer{Kind::busy};
+        }
+        return LockAnswer{Kind::busy, std::chrono::milliseconds(std::min(reply.integer, maxLease.count()))};
+    }
 };
 
 /// How an acquire ended.

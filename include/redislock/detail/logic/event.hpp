@@ -4,7 +4,10 @@
 
 #include "redislock/clock.hpp"
 #include "redislock/detail/protocol/fault.hpp"
+#include "redislock/detail/protocol/reply.hpp"
 #include "redislock/error.hpp"
+
+#include <optional>
 
 namespace redislock::detail {
 
@@ -26,6 +29,22 @@ struct Failed {
     TimePoint now;
     Fault fault;
 };
+
+/// The event that a reply is to a machine: an error reply and one that its script cannot give are failures.
+///
+/// @tparam Event the machine's events. @tparam Answer has `static std::optional<Answer> from(const Reply&)`, which is empty
+/// for what the script cannot have answered.
+template <class Event, class Answer>
+Event eventOfReply(TimePoint now, TimePoint sentAt, const Reply& reply)
+{
+    if (reply.isError()) {
+        return Failed{now, classify(reply.text)};
+    }
+    if (const auto answer = Answer::from(reply)) {
+        return Replied<Answer>{now, sentAt, *answer};
+    }
+    return Failed{now, {Failure::fatal, Errc::badReply}};
+}
 
 /// Something happened that makes another attempt worth while: a message, a confirmed subscription, a local release.
 struct Notified {

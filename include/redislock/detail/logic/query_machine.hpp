@@ -15,7 +15,9 @@
 namespace redislock::detail {
 
 /// Any answer that is none of an error; its value stays with the driver.
-struct Answered {};
+struct Answered {
+    static std::optional<Answered> from(const Reply& /*reply*/) noexcept { return Answered{}; }
+};
 
 /// The protocol of a question that may be asked again: repeated until answered, or until no answer came for too long.
 /// Pure: no I/O, no clock, no chance of its own.

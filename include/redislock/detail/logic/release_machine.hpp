@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 namespace redislock::detail {
@@ -19,6 +20,18 @@ namespace redislock::detail {
 struct UnlockAnswer {
     enum class Kind : std::uint8_t { freed, stillHeld, absent };
     Kind kind = Kind::absent;
+
+    /// Of the unlock script: nil, 0, or 1 and more.
+    static std::optional<UnlockAnswer> from(const Reply& reply) noexcept
+    {
+        if (reply.kind == Reply::Kind::nil) {
+            return UnlockAnswer{Kind::absent};
+        }
+        if (reply.kind != Reply::Kind::integer || reply.integer < 0) {
+            return std::nullopt;
+        }
+        return UnlockAnswer{reply.integer == 0 ? Kind::stillHeld : Kind::freed};
+    }
 };
 
 /// The protocol of one release: repeated, always to the same state, until answered or until the lease is over.

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 namespace redislock::detail {
@@ -17,6 +18,15 @@ namespace redislock::detail {
 struct RenewAnswer {
     enum class Kind : std::uint8_t { renewed, gone };
     Kind kind = Kind::gone;
+
+    /// Of the renew script: 1 or 0.
+    static std::optional<RenewAnswer> from(const Reply& reply) noexcept
+    {
+        if (reply.kind != Reply::Kind::integer || reply.integer < 0 || reply.integer > 1) {
+            return std::nullopt;
+        }
+        return RenewAnswer{reply.integer == 1 ? Kind::renewed : Kind::gone};
+    }
 };
 
 /// Why renewal ended.
