@@ -183,11 +183,12 @@ TYPED_TEST(Waiting, ThePollFindsALockThatWasFreedSilently)
     const auto lock = this->make(own, name);
     this->raw.command({"HSET", name, "stranger:1", "1"});
     this->raw.command({"PEXPIRE", name, "30000"});
-    const auto before = this->scriptCalls();
     Worker other;
     auto waiter = other.start([&] { return TypeParam::lock(lock); });
-    // the first try, and the one that follows the subscription
-    ASSERT_TRUE(eventually([&] { return this->scriptCalls() >= before + 2; }));
+    ASSERT_TRUE(eventually([&] { return this->listeners(name) == 1; }));
+    const auto before = this->scriptCalls();
+    // one is the try that follows the subscription, and must not be the one that succeeds
+    ASSERT_TRUE(eventually([&] { return this->scriptCalls() >= before + 4; }));
     this->raw.command({"DEL", name});
     EXPECT_EQ(waiter.get(), true);
     EXPECT_EQ(other.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
