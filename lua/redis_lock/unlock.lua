@@ -2,14 +2,14 @@
 -- KEYS[1]  the lock's name: hash holder -> hold count
 -- ARGV[1]  holder, "<client uuid>:<number>"
 -- ARGV[2]  hold count to leave, 0 .. 2147483647
--- ARGV[3]  lease in ms that the remaining holds are left with, 1 .. 2592000000; ignored for count 0
+-- ARGV[3]  lease in ms that the remaining holds need at least, 1 .. 2592000000; ignored for count 0
 -- ARGV[4]  channel that waiters listen to
 -- Returns  nil: the holder has no such lock
 --          0: still held, with that count or, where it was lower already, with the lower one
 --          n >= 1: freed; n - 1 subscribers were told
 -- Clock    none
 -- Effects  count 0: deletes KEYS[1], publishes '0' on ARGV[4]; otherwise, and only where the count was higher, writes
---          KEYS[1] and its time to live; a key of another type is left alone (WRONGTYPE)
+--          KEYS[1] and its time to live, which is never shortened; a key of another type is left alone (WRONGTYPE)
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local count = ARGV[2] == '0' and 0 or tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local lease = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
@@ -24,11 +24,14 @@ end
 if count > 0 then
     -- A late copy of this request must neither raise the count again nor cut the time of what came after it.
     if (tonumber(held) or count + 1) > count then
-        -- PEXPIRE first: it passes when Redis is out of memory, and then so does the rest.
-        redis.call('PEXPIRE', KEYS[1], ARGV[3])
+        -- PEXPIRE first: it passes when Redis is out of memory, and then so does the rest. Never shorter than it was: a
+        -- later level may already count on it. Above 2^53 a number is not exact.
+        local left = math.min(redis.call('PTTL', KEYS[1]), 9007199254740991)
+        local ttl = string.format('%.0f', math.max(lease, left))
+        redis.call('PEXPIRE', KEYS[1], ttl)
         if redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) == 1 then
             -- The server stood still inside PEXPIRE for longer than that: it deleted the key; HSET made one without.
-            redis.call('PEXPIRE', KEYS[1], ARGV[3])
+            redis.call('PEXPIRE', KEYS[1], ttl)
         end
     end
     return 0

@@ -225,7 +225,8 @@ void readUnix(std::string_view text, Config& config)
     }
     const std::string_view userInfo = location.substr(0, slash);
     const std::size_t at = location.find('@');
-    if (at != std::string_view::npos && at + 1 != slash) {
+    const bool another = at != std::string_view::npos && location.find('@', at + 1) != std::string_view::npos;
+    if (another || (at != std::string_view::npos && at + 1 != slash)) {
         refuse("a '@' in the user name, password or path must be written as %40, and a '/' before the path as %2F");
     }
     if (at != std::string_view::npos) {

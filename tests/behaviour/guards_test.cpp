@@ -209,7 +209,6 @@ TYPED_TEST(Guards, DestructorOfANestedGuardLowersTheCountAndNotMore)
     }
     EXPECT_EQ(lock.holdCount(), 1U);
     EXPECT_TRUE(eventually([&] { return this->countOf(lock.name()) == "1"; }));
-    EXPECT_LE(this->raw.pttl(lock.name()), 10s);
     EXPECT_LE(lock.validFor(), 10s);
     EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
 }

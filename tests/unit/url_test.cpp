@@ -214,6 +214,7 @@ TEST(Url, IsRefusedForAnythingElse)
         {"unix with a host", "unix://h/tmp/r.sock", "nothing but user:password@"},
         {"unix with a path before the @", "unix://:p/w@/tmp/r.sock", "%2F"},
         {"unix with a @ in its path", "unix:///tmp/a@b", "%40"},
+        {"unix with a / and a @ in its password", "unix://user:p@/ss@/tmp/r.sock", "%40"},
         {"unix with a NUL in its path", "unix:///tmp/a%00b", "endpoint.unixSocket is"},
         {"unix with a path too long", "unix:///" + std::string(107, 'a'), "endpoint.unixSocket is"},
         {"unix with a bad escape", "unix:///tmp/%", "two hexadecimal digits"},
