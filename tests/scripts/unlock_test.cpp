@@ -150,7 +150,7 @@ TEST_F(UnlockScript, WorksWhenMemoryIsOut)
     runOutOfMemory();
     EXPECT_THAT(unlock(hold17, 1, 20'000), Number(0));
     EXPECT_EQ(hash(), (Hash{{hold17, "1"}}));
-    EXPECT_THAT(timeToLive(), JustSet(20'000));
+    EXPECT_THAT(timeToLive(), JustSet(60'000));
     EXPECT_THAT(unlock(hold17), Number(1));
     EXPECT_FALSE(redis.exists(name));
 }
