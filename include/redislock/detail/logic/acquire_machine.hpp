@@ -31,7 +31,7 @@ struct LockAnswer {
         if (reply.kind == Reply::Kind::nil) {
             return LockAnswer{Kind::granted};
         }
-        if (reply.kind != Reply::Kind::integer || reply.integer < -3 || reply.integer == -2) {
+        if (reply.kind != Reply::Kind::integer || reply.integer < -3) {
             return std::nullopt;
         }
         if (reply.integer == -3) {
@@ -40,7 +40,9 @@ struct LockAnswer {
         if (reply.integer == -1) {
             return LockAnswer{Kind::busy};
         }
-        return LockAnswer{Kind::busy, std::chrono::milliseconds(std::min(reply.integer, maxLease.count()))};
+        // PTTL of a key that is gone already would be -2
+        return LockAnswer{Kind::busy,
+                          std::chrono::milliseconds(std::clamp<std::int64_t>(reply.integer, 0, maxLease.count()))};
     }
 };
 
