@@ -71,6 +71,21 @@ public:
     /// As release(), without exceptions.
     Unlocked release(std::error_code& ec);
 
+    /// Ends the hold at once, as the destructor does, and tells when Redis confirmed it; bounds and results as release().
+    /// @param token any completion token for `void(boost::system::error_code, Unlocked)`. The handler is called once, on its
+    ///   associated executor; without one on the client's own thread, where it must not block. `Errc::notHeld` when the guard
+    ///   is empty or was released before. Cannot be cancelled: it is bounded by itself. The end of a nested level is told at
+    ///   once, as `stillHeld`.
+    template <class Token>
+    auto asyncRelease(Token&& token)
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code, Unlocked)>(
+            [](auto handler, LockGuard guard) {
+                asyncRelease(std::move(guard), detail::UnlockHandler(std::move(handler)));
+            },
+            token, std::move(*this));
+    }
+
     /// As RedisLock::stopToken(), for this guard's hold; already stopped when empty.
     [[nodiscard]] std::stop_token stopToken() const noexcept;
     /// As RedisLock::validFor(), for this guard's hold; 0 when empty.
@@ -79,6 +94,10 @@ public:
 private:
     void acquire(const RedisLock& lock, Wait wait, Lease lease, std::error_code& ec);
     void end() noexcept;
+
+    friend class detail::Engine;
+    LockGuard(std::shared_ptr<detail::Hold> hold, std::uint64_t level) noexcept;
+    static void asyncRelease(LockGuard guard, detail::UnlockHandler handler);
 
     std::shared_ptr<detail::Hold> hold_;
     std::uint64_t level_ = 0;

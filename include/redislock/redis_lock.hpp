@@ -2,10 +2,13 @@
 /// The re-entrant lock.
 #pragma once
 
+#include "redislock/detail/handlers.hpp"
 #include "redislock/error.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/lease_time.hpp"
 #include "redislock/unlocked.hpp"
+
+#include <boost/asio/async_result.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -14,6 +17,7 @@
 #include <stop_token>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace redislock {
 
@@ -55,6 +59,8 @@ namespace redislock {
 ///
 /// **Cost**: uncontended, one round trip to acquire and one to release; one key. A waiting process holds one subscription
 /// for each name and asks once each time the lock becomes free, however many of its threads wait.
+///
+/// **Asynchronous** functions take any completion token of Asio and block no thread; their holds belong to guards.
 ///
 /// @code
 /// redislock::RedisLock lock = client.getLock("stock:42");
@@ -158,9 +164,85 @@ public:
     /// The name as given to Client::getLock().
     [[nodiscard]] const std::string& name() const noexcept;
 
+    /// Acquires the lock without blocking a thread; the watchdog renews it until the guard ends it.
+    ///
+    /// The hold is the guard's, not a thread's: it is not re-entrant, a second asyncLock() waits for the first, and the guard
+    /// may be used on any thread. While waiting it stands in one queue with the threads of this client.
+    /// @param token any completion token for `void(boost::system::error_code, LockGuard)`. The handler is called once, on its
+    ///   associated executor; without one on the client's own thread, where it must not block.
+    /// Errors as lock(), as codes: `Errc`, which compares with `std::error_code` and `boost::system::error_code`.
+    /// **Cancellation** (terminal, partial and total): ends the call with `boost::asio::error::operation_aborted` and nothing
+    /// held; what Redis may have granted meanwhile is released in the background. After the client's end: `Errc::shutdown`.
+    template <class Token>
+    auto asyncLock(Token&& token) const
+    {
+        return asyncTryLock(waitForever, keepRenewing, std::forward<Token>(token));
+    }
+    /// asyncLock() with a fixed lease; as lock(Lease).
+    template <class Token>
+    auto asyncLock(Lease lease, Token&& token) const
+    {
+        return asyncTryLock(waitForever, lease, std::forward<Token>(token));
+    }
+    /// One attempt, as tryLock(): an empty guard when others hold the lock. Otherwise as asyncLock().
+    template <class Token>
+    auto asyncTryLock(Token&& token) const
+    {
+        return asyncTryLock(std::chrono::milliseconds::zero(), keepRenewing, std::forward<Token>(token));
+    }
+    /// Tries until @p wait is over, as tryLock(Wait): an empty guard then. Otherwise as asyncLock().
+    template <class Token>
+    auto asyncTryLock(Wait wait, Token&& token) const
+    {
+        return asyncTryLock(wait, keepRenewing, std::forward<Token>(token));
+    }
+    /// As tryLock(Wait, Lease): an empty guard when the wait is over. Otherwise as asyncLock().
+    template <class Token>
+    auto asyncTryLock(Wait wait, Lease lease, Token&& token) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code, LockGuard)>(
+            [state = state_](auto handler, Wait w, Lease l) {
+                asyncAcquire(state, w, l, detail::LockHandler(std::move(handler)));
+            },
+            token, wait, lease);
+    }
+
+    /// forceUnlock() without blocking a thread. @param token for `void(boost::system::error_code, bool)`; handler, errors and
+    /// cancellation as of asyncLock(); a cancelled call may have freed the lock.
+    template <class Token>
+    auto asyncForceUnlock(Token&& token) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+            [state = state_](auto handler) { asyncForceUnlock(state, detail::FlagHandler(std::move(handler))); },
+            token);
+    }
+    /// isLocked() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
+    template <class Token>
+    auto asyncIsLocked(Token&& token) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+            [state = state_](auto handler) { asyncIsLocked(state, detail::FlagHandler(std::move(handler))); }, token);
+    }
+    /// remainingTimeToLive() without blocking a thread.
+    /// @param token for `void(boost::system::error_code, std::optional<std::chrono::milliseconds>)`.
+    template <class Token>
+    auto asyncRemainingTimeToLive(Token&& token) const
+    {
+        return boost::asio::async_initiate<Token,
+                                           void(boost::system::error_code, std::optional<std::chrono::milliseconds>)>(
+            [state = state_](auto handler) { asyncTimeToLive(state, detail::TimeHandler(std::move(handler))); }, token);
+    }
+
 private:
     friend class Client;
     friend class LockGuard;
+    using State = std::shared_ptr<detail::NamedLock>;
+
+    static void asyncAcquire(const State& state, Wait wait, Lease lease, detail::LockHandler handler);
+    static void asyncForceUnlock(const State& state, detail::FlagHandler handler);
+    static void asyncIsLocked(const State& state, detail::FlagHandler handler);
+    static void asyncTimeToLive(const State& state, detail::TimeHandler handler);
+
     explicit RedisLock(std::shared_ptr<detail::NamedLock> state) noexcept : state_(std::move(state)) {}
 
     std::shared_ptr<detail::NamedLock> state_;

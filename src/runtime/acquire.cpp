@@ -1,4 +1,5 @@
 // Acquiring: the calling thread drives an AcquireMachine.
+#include "runtime/attempt.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/event_of.hpp"
 #include "runtime/process.hpp"
@@ -19,47 +20,6 @@ const LockAnswer* busyAnswer(const AcquireMachine::Event& event)
 }
 
 } // namespace
-
-/// An acquire of an outermost hold under way: the waiter and its place in a queue.
-struct Engine::Attempt {
-    Attempt(Engine& e, NamedLock& n, std::shared_ptr<Hold> h, Wait wait, Lease l)
-        : engine(e),
-          named(n),
-          hold(std::move(h)),
-          lease(l),
-          waiter(*hold, e.leaseTime(l)),
-          queue(wait.isOneAttempt() ? n.oneShots : n.waiters),
-          isOneAttempt(wait.isOneAttempt()),
-          deadline(saturatingAdd(waiter.joined, wait.span()))
-    {
-        hold->commandTaken = true;
-        queue.join(waiter);
-    }
-    Attempt(const Attempt&) = delete;
-    Attempt& operator=(const Attempt&) = delete;
-
-    /// Leaves, and hands on. Expects the engine's mutex.
-    ~Attempt()
-    {
-        hold->commandTaken = false;
-        queue.leave(waiter);
-        if (named.waiters.empty()) {
-            engine.unsubscribe(named);
-        } else if (BootClock::now() >= named.local.validUntil()) {
-            engine.wakeHead(named);
-        }
-    }
-
-    Engine& engine;
-    NamedLock& named;
-    std::shared_ptr<Hold> hold;
-    Lease lease;
-    Waiter waiter;
-    WaiterQueue<Waiter>& queue;
-    bool isOneAttempt;
-    TimePoint deadline;
-    std::uint64_t level = 0;
-};
 
 std::error_code Engine::acquire(NamedLock& named, Wait wait, Lease lease, EndedBy endedBy, Acquired& acquired)
 {
@@ -93,6 +53,7 @@ std::shared_ptr<Hold> Engine::takeHold(NamedLock& named)
     auto hold = named.spare ? std::move(named.spare) : std::make_shared<Hold>();
     hold->id = HolderId{lastHolder.fetch_add(1, std::memory_order_relaxed) + 1};
     hold->owner = currentThread();
+    hold->lane = Lane::commands;
     hold->lock = named.shared_from_this();
     hold->phase.store(Hold::Phase::acquiring, std::memory_order_relaxed);
     return hold;
@@ -122,6 +83,17 @@ AcquireMachine::Settings Engine::settingsFor(Wait wait, Lease lease) const noexc
     settings.pollInterval = config_.pollInterval;
     settings.commandTimeout = config_.commandTimeout;
     settings.unreachableAfter = config_.unreachableAfter;
+    return settings;
+}
+
+/// Of an attempt whose turn comes only now.
+AcquireMachine::Settings Engine::settingsOf(const Attempt& attempt, TimePoint now) const noexcept
+{
+    auto settings =
+        settingsFor(attempt.deadline == TimePoint::max() ? waitForever : Wait(attempt.deadline - now), attempt.lease);
+    if (attempt.named.silentSince) {
+        settings.silentSince = std::max(*attempt.named.silentSince, attempt.waiter.joined);
+    }
     return settings;
 }
 
@@ -172,6 +144,15 @@ std::error_code Engine::conclude(NamedLock& named, Attempt& attempt, const Acqui
     return result.kind == Kind::granted ? Errc::shutdown : result.error;
 }
 
+/// What one waiter found out of the server, for the next.
+const AcquireResult& Engine::noteSilence(NamedLock& named, const AcquireMachine& machine, const AcquireResult& result)
+{
+    if (result.kind == AcquireResult::Kind::failed && result.error == Errc::unreachable) {
+        named.silentSince = machine.lastAnswer();
+    }
+    return result;
+}
+
 /// Waits for the turn, then drives the machine until it is done.
 AcquireResult Engine::drive(Lock& lock, NamedLock& named, Attempt& attempt)
 {
@@ -184,20 +165,12 @@ AcquireResult Engine::drive(Lock& lock, NamedLock& named, Attempt& attempt)
         return {.kind = turn == Turn::over ? Kind::contended : Kind::failed, .error = Errc::shutdown};
     }
     const TimePoint now = BootClock::now();
-    auto settings =
-        settingsFor(attempt.deadline == TimePoint::max() ? waitForever : Wait(attempt.deadline - now), attempt.lease);
-    if (named.silentSince) {
-        settings.silentSince = std::max(*named.silentSince, waiter.joined);
-    }
-    AcquireMachine machine(settings);
+    AcquireMachine machine(settingsOf(attempt, now));
     AcquireMachine::Event event = Start{now};
     for (;;) {
         const auto action = machine.resume(event, random_);
         if (const auto* done = std::get_if<Done<AcquireResult>>(&action)) {
-            if (done->result.kind == Kind::failed && done->result.error == Errc::unreachable) {
-                named.silentSince = machine.lastAnswer();
-            }
-            return done->result;
+            return noteSilence(named, machine, done->result);
         }
         if (const auto* send = std::get_if<Send>(&action)) {
             const Turn turn = awaitOwnTurn();

@@ -42,6 +42,7 @@ Engine::Background::Background(Engine& engine)
               engine.onChannel(named, kind == SubscriptionKind::refused);
           },
           engine.reporter("notifications")),
+      random(seed()),
       watchdog(io, engine)
 {
 }
@@ -145,6 +146,53 @@ void Engine::after(TimePoint when, std::function<void()> what)
         auto timer = std::make_shared<asio::steady_timer>(background_->io, when - BootClock::now());
         timer->async_wait([timer, what](boost::system::error_code) { what(); });
     });
+}
+
+/// Queues a request about a hold on the connection of its lane; flush() of the commands must follow. Expects the mutex.
+/// @return false after shutdown.
+bool Engine::submit(std::shared_ptr<HoldCall> call, std::shared_ptr<HoldCall> behind)
+{
+    if (call->hold().lane == Lane::commands) {
+        return commands_->enqueue(std::move(call), std::move(behind));
+    }
+    if (outboxClosed_) {
+        return false;
+    }
+    const bool first = outbox_.empty();
+    for (auto* each : {&call, &behind}) {
+        if (*each != nullptr) {
+            (*each)->pending = true;
+            outbox_.push_back(std::move(*each));
+        }
+    }
+    if (first) {
+        post([this] { sendOutbox(); });
+    }
+    return true;
+}
+
+void Engine::sendOutbox()
+{
+    std::vector<std::shared_ptr<HoldCall>> calls;
+    {
+        const Lock lock(mutex_);
+        calls.swap(outbox_);
+    }
+    for (auto& call : calls) {
+        background_->renewals.enqueue(std::move(call));
+    }
+    background_->renewals.flush();
+}
+
+/// Takes back a request of the background lane that was not sent yet. Background thread. Expects the mutex.
+bool Engine::withdraw(HoldCall& call)
+{
+    const auto waits = [&call](const auto& other) { return other.get() == &call; };
+    if (std::erase_if(outbox_, waits) == 0 && !background_->renewals.withdraw(call)) {
+        return false;
+    }
+    call.pending = false;
+    return true;
 }
 
 /// The background thread reads the replies that nobody waits for, a little later: then there are more of them.
@@ -344,7 +392,7 @@ bool Engine::closeLocalState(std::vector<std::shared_ptr<NamedLock>>& names)
         }
         const auto end = [](Waiter& waiter) {
             waiter.ended = Errc::shutdown;
-            waiter.signal().notify(Signal::look);
+            waiter.look();
         };
         named->waiters.forEach(end);
         named->oneShots.forEach(end);
@@ -383,6 +431,11 @@ bool Engine::shutdown(std::chrono::milliseconds timeout) noexcept
 void Engine::endThread(TimePoint until) noexcept
 {
     post([this] {
+        {
+            const Lock lock(mutex_);
+            outboxClosed_ = true;
+        }
+        sendOutbox();
         background_->watchdog.close();
         background_->connector.close();
         background_->renewals.close();

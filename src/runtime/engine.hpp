@@ -3,6 +3,7 @@
 #pragma once
 
 #include "redislock/config.hpp"
+#include "redislock/detail/handlers.hpp"
 #include "redislock/detail/logic/acquire_machine.hpp"
 #include "redislock/detail/logic/query_machine.hpp"
 #include "redislock/random.hpp"
@@ -32,9 +33,14 @@
 #include <system_error>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace redislock::detail {
+
+template <class Result>
+class Completion;
+class NameCall;
 
 /// A level that was acquired: what a guard, or the thread, later ends.
 struct Acquired {
@@ -67,6 +73,13 @@ public:
     Unlocked release(const Acquired& acquired);
     void releaseUnawaited(const Acquired& acquired) noexcept;
     void callFinished(HoldCall& call) noexcept;
+
+    // asynchronous.cpp
+    void asyncAcquire(std::shared_ptr<NamedLock> lock, Wait wait, Lease lease, LockHandler handler);
+    void asyncRelease(const Acquired& acquired, UnlockHandler handler);
+    void asyncTimeToLive(const std::shared_ptr<NamedLock>& lock, TimeHandler handler);
+    void asyncIsLocked(const std::shared_ptr<NamedLock>& lock, FlagHandler handler);
+    void asyncForceUnlock(const std::shared_ptr<NamedLock>& lock, FlagHandler handler);
 
     // query.cpp
     bool forceUnlock(NamedLock& lock, std::error_code& ec);
@@ -114,12 +127,21 @@ private:
         CallConnection renewals;
         Subscriber<std::weak_ptr<NamedLock>> subscriber;
         boost::asio::steady_timer sweepTimer{io};
+        Random random; ///< for questions; what concerns holds draws from the engine's, under its mutex
         Watchdog watchdog;
     };
     enum class Turn { mine, over, ended };
-    struct Attempt; ///< an acquire under way
+    struct Attempt;     ///< an acquire under way
+    class AsyncAcquire; ///< one that no thread waits for
+    class AsyncQuery;
 
     explicit Engine(Config config);
+
+    // asynchronous.cpp
+    template <class Result>
+    Completion<Result> completionOf(Handler<Result> handler) const;
+    template <class Result, class Meaning>
+    void asyncQuery(std::shared_ptr<NameCall> call, Handler<Result> handler, Meaning meaning);
 
     // engine.cpp
     std::optional<Errc> refusal() const noexcept;
@@ -129,6 +151,9 @@ private:
     void post(std::function<void()> what);
     void after(TimePoint when, std::function<void()> what);
     void sweepSoon();
+    bool submit(std::shared_ptr<HoldCall> call, std::shared_ptr<HoldCall> behind = nullptr);
+    void sendOutbox();
+    bool withdraw(HoldCall& call);
     std::function<void(bool, Errc)> reporter(const char* purpose);
     void loseRest(Hold& hold);
     void tellLoss(Hold& hold);
@@ -154,13 +179,16 @@ private:
     void grant(Hold& hold, std::uint64_t level, const AcquireResult& result);
     Hold* validHold(NamedLock& named);
     AcquireMachine::Settings settingsFor(Wait wait, Lease lease) const noexcept;
+    AcquireMachine::Settings settingsOf(const Attempt& attempt, TimePoint now) const noexcept;
+    static const AcquireResult& noteSilence(NamedLock& named, const AcquireMachine& machine,
+                                            const AcquireResult& result);
 
     // wake.cpp
     void subscribe(NamedLock& named);
     void unsubscribe(NamedLock& named) noexcept;
     void onChannel(const std::weak_ptr<NamedLock>& named, bool refused);
-    std::shared_ptr<HoldCall> handOn(NamedLock& named) noexcept;
-    std::shared_ptr<HoldCall> handOnFairly(NamedLock& named) noexcept;
+    std::shared_ptr<HoldCall> handOn(NamedLock& named, Lane lane) noexcept;
+    std::shared_ptr<HoldCall> handOnFairly(NamedLock& named, Lane lane) noexcept;
     void noteAudience(const HoldCall& call) noexcept;
     void wakeHead(NamedLock& named) noexcept;
 
@@ -192,6 +220,9 @@ private:
     std::unordered_map<std::string_view, std::weak_ptr<NamedLock>> names_;
     std::deque<std::shared_ptr<NamedLock>> lostNames_; ///< kept for late unlock() calls
     std::size_t releasesUnderWay_ = 0;
+    std::vector<std::shared_ptr<HoldCall>> outbox_; ///< for the background thread to send
+    bool outboxClosed_ = false;
+    std::unordered_set<std::shared_ptr<AsyncAcquire>> acquiring_;
 
     std::unique_ptr<Background> background_;
     std::unique_ptr<BlockingConnection> commands_;

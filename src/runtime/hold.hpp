@@ -11,11 +11,13 @@
 #include "redislock/detail/logic/renew_machine.hpp"
 #include "redislock/detail/logic/waiter_queue.hpp"
 #include "redislock/identity.hpp"
+#include "redislock/unlocked.hpp"
 #include "transport/call.hpp"
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -23,9 +25,16 @@
 
 namespace redislock::detail {
 
+class AsyncWaiter;
 class Engine;
 struct Hold;
 struct NamedLock;
+
+/// Which connection carries the requests about a hold.
+enum class Lane : std::uint8_t {
+    commands,   ///< that of the calling threads
+    background, ///< that of the client's own thread: asynchronous holds
+};
 
 /// A request about a hold: acquire, release or renew. Its bytes are made from the hold each time it is sent.
 class HoldCall final : public Call, public std::enable_shared_from_this<HoldCall> {
@@ -83,7 +92,8 @@ struct Hold : std::enable_shared_from_this<Hold> {
 
     std::shared_ptr<NamedLock> lock;
     HolderId id{};
-    std::uint64_t owner = 0; ///< currentThread() of who took it
+    std::uint64_t owner = 0; ///< currentThread() of who took it; 0: nobody's, taken asynchronously
+    Lane lane = Lane::commands;
     std::atomic<Phase> phase{Phase::acquiring};
     std::atomic<TimePoint::rep> deadline{0};
     HoldLevels levels;
@@ -96,9 +106,11 @@ struct Hold : std::enable_shared_from_this<Hold> {
     bool atRiskTold = false;
     bool heldTooLong = false;
 
-    HoldCall command{*this}; ///< of the operation that has it; `commandTaken`
+    AsyncWaiter* acquiring = nullptr; ///< the asynchronous operation that acquires it
+    HoldCall command{*this};          ///< of the operation that has it; `commandTaken`
     bool commandTaken = false;
-    ReleaseMachine release; ///< of an unawaited release
+    ReleaseMachine release;                     ///< of an unawaited release
+    std::function<void(Unlocked)> whenReleased; ///< called once when that is over, under the mutex: must only post
 };
 
 /// A shared reference to a call, which is a part of its hold or stands alone.
@@ -108,11 +120,31 @@ inline std::shared_ptr<HoldCall> shareCall(HoldCall& call)
     return &call == &hold.command ? std::shared_ptr<HoldCall>(hold.shared_from_this(), &call) : call.shared_from_this();
 }
 
-/// A thread that waits for a lock. Lives on its stack.
+/// An asynchronous operation that waits for a lock, as others see it. Guarded by the engine's mutex.
+class AsyncWaiter {
+public:
+    virtual ~AsyncWaiter() = default;
+    /// Something changed: it judges again, soon, on the background thread.
+    virtual void look() noexcept = 0;
+    /// Its acquire was answered, or not. On the background thread, without the mutex.
+    virtual void answered(HoldCall& call) = 0;
+};
+
+/// A thread, or an asynchronous operation, that waits for a lock. Lives on its stack, or in it.
 struct Waiter : WaiterLink<Waiter> {
     Waiter(Hold& h, std::chrono::milliseconds l) noexcept : hold(h), lease(l) {}
 
     [[nodiscard]] Signal& signal() noexcept { return hold.command.signal; }
+
+    /// Has it judge its situation again.
+    void look() noexcept
+    {
+        if (operation != nullptr) {
+            operation->look();
+        } else {
+            signal().notify(Signal::look);
+        }
+    }
 
     Hold& hold;
     std::chrono::milliseconds lease;
@@ -121,6 +153,7 @@ struct Waiter : WaiterLink<Waiter> {
     bool submitted = false; ///< somebody else queued its acquire: it goes on as if it had itself
     bool notified = false;
     std::optional<Errc> ended; ///< told to end
+    AsyncWaiter* operation = nullptr;
 };
 
 /// Everything about one name. Lives as long as a lock object, guard, hold or waiter uses it.

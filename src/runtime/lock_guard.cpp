@@ -1,7 +1,10 @@
 #include "redislock/lock_guard.hpp"
 
 #include "redislock/detail/protocol/printable.hpp"
+#include "runtime/completion.hpp"
 #include "runtime/engine.hpp"
+
+#include <boost/asio/system_executor.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -39,6 +42,11 @@ void LockGuard::acquire(const RedisLock& lock, Wait wait, Lease lease, std::erro
     ec = named.engine->acquire(named, wait, lease, detail::EndedBy::guard, acquired);
     hold_ = std::move(acquired.hold);
     level_ = acquired.level;
+}
+
+LockGuard::LockGuard(std::shared_ptr<detail::Hold> hold, std::uint64_t level) noexcept
+    : hold_(std::move(hold)), level_(level)
+{
 }
 
 LockGuard::LockGuard(LockGuard&& other) noexcept : hold_(std::move(other.hold_)), level_(std::exchange(other.level_, 0))
@@ -91,6 +99,17 @@ Unlocked LockGuard::release(std::error_code& ec)
         return Unlocked::alreadyLost;
     }
     return hold->lock->engine->release({hold, level_});
+}
+
+void LockGuard::asyncRelease(LockGuard guard, detail::UnlockHandler handler)
+{
+    const auto hold = std::move(guard.hold_);
+    if (!hold) {
+        detail::Completion<Unlocked>(std::move(handler), boost::asio::system_executor())(std::error_code(Errc::notHeld),
+                                                                                         Unlocked::alreadyLost);
+        return;
+    }
+    hold->lock->engine->asyncRelease({hold, guard.level_}, std::move(handler));
 }
 
 std::stop_token LockGuard::stopToken() const noexcept

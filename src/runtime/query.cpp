@@ -1,8 +1,8 @@
 // Questions to Redis that are about no hold of ours.
 #include "redislock/detail/protocol/command.hpp"
-#include "redislock/detail/protocol/script.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/event_of.hpp"
+#include "runtime/name_call.hpp"
 
 #include <memory>
 #include <string>
@@ -12,32 +12,6 @@
 namespace redislock::detail {
 
 namespace {
-
-/// A script that is given a lock's name and up to two arguments.
-class NameCall final : public Call {
-public:
-    NameCall(const Script& script, std::shared_ptr<const NamedLock> named, std::vector<std::string> arguments = {})
-        : script_(script), named_(std::move(named)), arguments_(std::move(arguments))
-    {
-    }
-
-    void encode(std::string& out, Form by) const override
-    {
-        appendHeader(out, '*', 4 + arguments_.size());
-        appendArgument(out, by == Form::bySha ? std::string_view("EVALSHA") : std::string_view("EVAL"));
-        appendArgument(out, by == Form::bySha ? script_.sha1 : script_.text);
-        appendArgument(out, std::string_view("1"));
-        appendArgument(out, std::string_view(named_->name));
-        for (const auto& argument : arguments_) {
-            appendArgument(out, std::string_view(argument));
-        }
-    }
-
-private:
-    const Script& script_;
-    std::shared_ptr<const NamedLock> named_;
-    std::vector<std::string> arguments_;
-};
 
 class PingCall final : public Call {
 public:
@@ -85,11 +59,7 @@ bool Engine::forceUnlock(NamedLock& named, std::error_code& ec)
     const auto end = std::make_shared<NameCall>(scripts::redisLockForceUnlock, named.shared_from_this(),
                                                 std::vector{holder->reply.text, named.channel});
     ec = query(end, ending);
-    if (!ec && (end->reply.kind != Reply::Kind::integer || end->reply.integer < 0 || end->reply.integer > 1)) {
-        ec = Errc::badReply;
-    }
-    // a first try whose reply was lost may have freed it
-    return !ec && (end->reply.integer == 1 || ending.repeated());
+    return !ec && freed(end->reply, ending, ec);
 }
 
 std::optional<std::chrono::milliseconds> Engine::timeToLive(NamedLock& named, std::error_code& ec)
@@ -97,14 +67,7 @@ std::optional<std::chrono::milliseconds> Engine::timeToLive(NamedLock& named, st
     QueryMachine machine(config_.unreachableAfter);
     const auto call = std::make_shared<NameCall>(scripts::redisLockPttl, named.shared_from_this());
     ec = query(call, machine);
-    if (!ec && (call->reply.kind != Reply::Kind::integer || call->reply.integer < -2)) {
-        ec = Errc::badReply;
-    }
-    if (ec || call->reply.integer == -2) {
-        return std::nullopt;
-    }
-    return call->reply.integer == -1 ? std::chrono::milliseconds::max()
-                                     : std::chrono::milliseconds(call->reply.integer);
+    return ec ? std::nullopt : timeToLiveOf(call->reply, ec);
 }
 
 void Engine::connect(std::error_code& ec)

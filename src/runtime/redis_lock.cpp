@@ -1,6 +1,7 @@
 #include "redislock/redis_lock.hpp"
 
 #include "redislock/detail/protocol/printable.hpp"
+#include "redislock/lock_guard.hpp"
 #include "runtime/engine.hpp"
 
 namespace redislock {
@@ -138,6 +139,26 @@ std::stop_token RedisLock::stopToken() const noexcept
 const std::string& RedisLock::name() const noexcept
 {
     return state_->name;
+}
+
+void RedisLock::asyncAcquire(const State& state, Wait wait, Lease lease, detail::LockHandler handler)
+{
+    state->engine->asyncAcquire(state, wait, lease, std::move(handler));
+}
+
+void RedisLock::asyncForceUnlock(const State& state, detail::FlagHandler handler)
+{
+    state->engine->asyncForceUnlock(state, std::move(handler));
+}
+
+void RedisLock::asyncIsLocked(const State& state, detail::FlagHandler handler)
+{
+    state->engine->asyncIsLocked(state, std::move(handler));
+}
+
+void RedisLock::asyncTimeToLive(const State& state, detail::TimeHandler handler)
+{
+    state->engine->asyncTimeToLive(state, std::move(handler));
 }
 
 } // namespace redislock

@@ -114,7 +114,7 @@ Unlocked Engine::endOutermost(Lock& lock, Hold& hold)
     const auto call = takeCommand(hold);
     call->prepare(HoldCall::Verb::unlock, std::chrono::milliseconds(1), 0, Call::Mode::awaited);
     ReleaseMachine machine(releaseSettings(validUntil));
-    auto next = handOnFairly(*hold.lock);
+    auto next = handOnFairly(*hold.lock, Lane::commands);
     const Unlocked how = driveRelease(lock, *call, machine, std::move(next));
     noteAudience(*call);
     putBackCommand(*call);
@@ -169,7 +169,7 @@ bool Engine::endUnawaited(Hold& hold, std::uint64_t level)
     }
     loseRest(hold);
     giveUp(hold);
-    startRelease(hold, validUntil, handOnFairly(*hold.lock));
+    startRelease(hold, validUntil, handOnFairly(*hold.lock, hold.lane));
     return false;
 }
 
@@ -179,13 +179,13 @@ void Engine::correctCount(Hold& hold, bool unknown)
     if (hold.levels.count() == 0) {
         const TimePoint validUntil = hold.validUntil();
         giveUp(hold);
-        return startRelease(hold, validUntil, handOnFairly(*hold.lock));
+        return startRelease(hold, validUntil, handOnFairly(*hold.lock, hold.lane));
     }
     if (unknown) {
         const auto call = takeCommand(hold);
         call->prepare(HoldCall::Verb::unlock, hold.levels.leaseToLeave(BootClock::now(), config_.watchdogTimeout),
                       hold.levels.count(), Call::Mode::detached);
-        if (!commands_->enqueue(call)) {
+        if (!submit(call)) {
             putBackCommand(*call);
         }
     }
@@ -229,7 +229,7 @@ void Engine::step(HoldCall& call, const ReleaseMachine::Event& event, std::share
     }
     auto shared = shareCall(call);
     if (std::holds_alternative<Send>(action)) {
-        if (!commands_->enqueue(std::move(shared), std::move(behind))) { // shut down: its lease ends it
+        if (!submit(std::move(shared), std::move(behind))) { // shut down: its lease ends it
             putBackCommand(call);
             releaseAnswered(hold, Unlocked::unconfirmed);
         }
@@ -251,13 +251,19 @@ void Engine::callFinished(HoldCall& call) noexcept
         if (call.verb() == HoldCall::Verb::renew) {
             return background_->watchdog.renewed(call);
         }
+        AsyncWaiter* asking = nullptr; // lives on this thread
         {
             const Lock lock(mutex_);
-            if (call.count() > 0) {
+            if (call.verb() == HoldCall::Verb::lock) {
+                asking = call.hold().acquiring;
+            } else if (call.count() > 0) {
                 nestedAnswered(call);
             } else {
                 step(call, eventOf<ReleaseMachine::Event, UnlockAnswer>(call, call.outcome, BootClock::now()), nullptr);
             }
+        }
+        if (asking != nullptr) {
+            asking->answered(call);
         }
         commands_->flush();
     } catch (...) { // out of memory: the lock ends with its lease
@@ -300,9 +306,12 @@ void Engine::releaseAnswered(Hold& hold, Unlocked how)
         wakeHead(named);
     }
     if (named.releaseWatchers > 0) {
-        const auto look = [](Waiter& waiter) { waiter.signal().notify(Signal::look); };
+        const auto look = [](Waiter& waiter) { waiter.look(); };
         named.waiters.forEach(look);
         named.oneShots.forEach(look);
+    }
+    if (const auto tell = std::exchange(hold.whenReleased, nullptr)) {
+        tell(how);
     }
     if (hold.grantedAt == TimePoint{}) {
         return; // never held: what an acquire without an answer may have left

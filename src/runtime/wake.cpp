@@ -38,8 +38,12 @@ void Engine::onChannel(const std::weak_ptr<NamedLock>& listener, bool refused)
         if (BootClock::now() < named->local.validUntil()) {
             return; // held by this client: the end of that hold wakes the waiter
         }
-        if (auto call = handOn(*named)) {
-            commands_->enqueue(std::move(call));
+        const Waiter* head = named->waiters.head();
+        if (head == nullptr) {
+            return;
+        }
+        if (auto call = handOn(*named, head->hold.lane)) {
+            submit(std::move(call));
         }
     }
     commands_->flush();
@@ -47,7 +51,7 @@ void Engine::onChannel(const std::weak_ptr<NamedLock>& listener, bool refused)
 
 /// The lock may have become free: lets the first waiter try. If it sleeps, its request is made here, to be queued by the
 /// caller under the mutex, so that it need not be woken first.
-std::shared_ptr<HoldCall> Engine::handOn(NamedLock& named) noexcept
+std::shared_ptr<HoldCall> Engine::handOn(NamedLock& named, Lane lane) noexcept
 {
     Waiter* head = named.waiters.head();
     if (head == nullptr || head->ended) {
@@ -57,19 +61,28 @@ std::shared_ptr<HoldCall> Engine::handOn(NamedLock& named) noexcept
         head->notified = true; // the try under way may have been answered before this
         return nullptr;
     }
+    if (head->hold.lane != lane) { // it would overtake the release
+        named.raceAfterRelease = true;
+        return nullptr;
+    }
     if (!head->parked || head->hold.command.pending) {
         head->notified = true;
-        head->signal().notify(Signal::look);
+        head->look();
         return nullptr;
     }
     head->submitted = true;
-    head->hold.command.prepare(HoldCall::Verb::lock, head->lease, 1, Call::Mode::awaited);
+    const bool isThread = head->operation == nullptr;
+    head->hold.command.prepare(HoldCall::Verb::lock, head->lease, 1,
+                               isThread ? Call::Mode::awaited : Call::Mode::detached);
+    if (!isThread) {
+        head->operation->look();
+    }
     return {head->hold.shared_from_this(), &head->hold.command};
 }
 
 /// At the end of a hold: hands on, unless this process had the lock so often in a row that waiters elsewhere, who only now learn
 /// that it is free, must get a chance. Then the first waiter tries when the release was answered, about when they do.
-std::shared_ptr<HoldCall> Engine::handOnFairly(NamedLock& named) noexcept
+std::shared_ptr<HoldCall> Engine::handOnFairly(NamedLock& named, Lane lane) noexcept
 {
     constexpr std::uint32_t most = 16;
     if (named.waiters.empty()) {
@@ -80,7 +93,7 @@ std::shared_ptr<HoldCall> Engine::handOnFairly(NamedLock& named) noexcept
         named.raceAfterRelease = true;
         return nullptr;
     }
-    return handOn(named);
+    return handOn(named, lane);
 }
 
 /// Remembers whether a release told others than this client.
@@ -97,7 +110,7 @@ void Engine::wakeHead(NamedLock& named) noexcept
 {
     if (Waiter* head = named.waiters.head()) {
         head->notified = true;
-        head->signal().notify(Signal::look);
+        head->look();
     }
 }
 

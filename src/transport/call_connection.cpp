@@ -24,6 +24,11 @@ void CallConnection::enqueue(std::shared_ptr<Call> call)
     queue_.push(std::move(call));
 }
 
+bool CallConnection::withdraw(Call& call)
+{
+    return !connection_.isConnected() && queue_.erase(call);
+}
+
 void CallConnection::flush()
 {
     if (!connection_.isConnected()) {

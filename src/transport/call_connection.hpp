@@ -22,6 +22,8 @@ public:
 
     /// Queues a call. Follow with flush().
     void enqueue(std::shared_ptr<Call> call);
+    /// Takes out a call that waits for the connection. @return false if it may have been sent.
+    bool withdraw(Call& call);
     /// Sends what is queued, or connects first.
     void flush();
     /// Ends the connection and the calls on it.

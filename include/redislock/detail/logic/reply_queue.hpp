@@ -59,8 +59,8 @@ public:
         return takeFirst();
     }
 
-    /// Takes out a request that was not written yet; does nothing for others.
-    void erase(const Request& request) noexcept
+    /// Takes out a request that was not written yet. @return false for others, which stay.
+    bool erase(const Request& request) noexcept
     {
         for (std::size_t i = written_; i < size_; ++i) {
             if (ring_[at(i)].get() != &request) {
@@ -71,8 +71,9 @@ public:
             }
             ring_[at(i)].reset();
             --size_;
-            return;
+            return true;
         }
+        return false;
     }
 
     /// When the oldest unanswered request was written; `TimePoint::max()` when none is.

@@ -1,0 +1,203 @@
+// Asynchronous operations: how they begin. Each is an object on the background thread.
+#include "redislock/lock_guard.hpp"
+#include "runtime/async_acquire.hpp"
+#include "runtime/async_query.hpp"
+#include "runtime/completion.hpp"
+#include "runtime/engine.hpp"
+#include "runtime/name_call.hpp"
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/system_executor.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace redislock::detail {
+
+namespace {
+
+/// Of a call that was cancelled: Asio's own code, for which its users look.
+boost::system::error_code codeOf(std::error_code ec)
+{
+    return ec == std::errc::operation_canceled ? boost::system::error_code(boost::asio::error::operation_aborted)
+                                               : boost::system::error_code(ec);
+}
+
+/// What waits for the answer to a release. Background thread.
+struct ReleaseAnswer : std::enable_shared_from_this<ReleaseAnswer> {
+    ReleaseAnswer(Completion<Unlocked> c, boost::asio::io_context& io) : completion(std::move(c)), timer(io) {}
+
+    void end(Unlocked result)
+    {
+        if (!std::exchange(ended, true)) {
+            timer.cancel();
+            completion({}, result);
+        }
+    }
+
+    /// Goes on in the background after that.
+    void endAt(TimePoint when)
+    {
+        if (!ended) {
+            timer.expires_after(when - BootClock::now());
+            timer.async_wait([self = shared_from_this()](boost::system::error_code ec) {
+                if (!ec) {
+                    self->end(Unlocked::unconfirmed);
+                }
+            });
+        }
+    }
+
+    Completion<Unlocked> completion;
+    boost::asio::steady_timer timer;
+    bool ended = false;
+};
+
+/// Why an asynchronous operation cannot begin; unlike a blocking one it may on any thread.
+std::optional<Errc> whyNot(bool forked, bool closing)
+{
+    return forked ? std::optional(Errc::forked) : closing ? std::optional(Errc::shutdown) : std::nullopt;
+}
+
+} // namespace
+
+/// A completion on the handler's executor; without one, on the background thread, as long as there is one.
+template <class Result>
+Completion<Result> Engine::completionOf(Handler<Result> handler) const
+{
+    return whyNot(isForked(), closing_) ? Completion<Result>(std::move(handler), boost::asio::system_executor())
+                                        : Completion<Result>(std::move(handler), background_->io.get_executor());
+}
+
+void Engine::asyncAcquire(std::shared_ptr<NamedLock> named, Wait wait, Lease lease, LockHandler handler)
+{
+    auto completion = completionOf(std::move(handler));
+    if (!isForked()) {
+        start();
+    }
+    auto refused = lease.isValid() ? whyNot(isForked(), closing_) : std::optional(Errc::invalidArgument);
+    if (!refused) {
+        const auto operation =
+            std::make_shared<AsyncAcquire>(*this, std::move(named), wait, lease, std::move(completion));
+        operation->cancelWhenToldTo();
+        const Lock lock(mutex_);
+        if (!closing_) {
+            return post([operation] { operation->begin(); });
+        }
+        refused = Errc::shutdown;
+        completion = operation->takeCompletion();
+    }
+    completion(std::error_code(*refused), LockGuard());
+}
+
+/// Ends a level, which counts as ended from here on; its answer is waited for as long as a blocking call would.
+void Engine::asyncRelease(const Acquired& acquired, UnlockHandler handler)
+{
+    auto completion = completionOf(std::move(handler));
+    const auto how = [&]() -> std::optional<Unlocked> {
+        if (isForked()) {
+            return Unlocked::alreadyLost;
+        }
+        const Lock lock(mutex_);
+        Hold& hold = *acquired.hold;
+        if (hold.phase != Hold::Phase::held) {
+            return Unlocked::alreadyLost;
+        }
+        if (BootClock::now() >= hold.validUntil()) {
+            lose(hold);
+            return Unlocked::alreadyLost;
+        }
+        const TimePoint end = std::min(hold.validUntil(), saturatingAdd(BootClock::now(), config_.unreachableAfter));
+        const auto answer = std::make_shared<ReleaseAnswer>(std::move(completion), background_->io);
+        const auto tell = [this, answer](Unlocked result) { post([answer, result] { answer->end(result); }); };
+        hold.whenReleased = tell;
+        if (endUnawaited(hold, acquired.level)) {
+            hold.whenReleased = nullptr;
+            tell(Unlocked::stillHeld);
+        } else {
+            post([answer, end] { answer->endAt(end); });
+        }
+        return std::nullopt;
+    }();
+    if (how) {
+        return completion({}, *how);
+    }
+    commands_->flush();
+}
+
+/// Begins a question and has it end with the client. Any thread.
+template <class Result, class Meaning>
+void Engine::asyncQuery(std::shared_ptr<NameCall> call, Handler<Result> handler, Meaning meaning)
+{
+    auto completion = std::make_shared<Completion<Result>>(completionOf(std::move(handler)));
+    if (!isForked()) {
+        start();
+    }
+    auto refused = whyNot(isForked(), closing_);
+    if (!refused) {
+        const auto query =
+            std::make_shared<AsyncQuery>(*this, std::move(call),
+                                         [completion, meaning, keep = shared_from_this()](
+                                             std::error_code ec, const QueryMachine& machine, const Reply& reply) {
+                                             meaning(completion, ec, machine, reply);
+                                         });
+        completion->onCancellation([this, weak = std::weak_ptr(query)] {
+            post([weak] {
+                if (const auto self = weak.lock()) {
+                    self->cancel();
+                }
+            });
+        });
+        const Lock lock(mutex_);
+        if (!closing_) {
+            return post([query] { query->begin(); });
+        }
+        refused = Errc::shutdown;
+    }
+    (*completion)(std::error_code(*refused), Result());
+}
+
+void Engine::asyncTimeToLive(const std::shared_ptr<NamedLock>& named, TimeHandler handler)
+{
+    using Time = std::optional<std::chrono::milliseconds>;
+    asyncQuery<Time>(std::make_shared<NameCall>(scripts::redisLockPttl, named), std::move(handler),
+                     [](const auto& completion, std::error_code ec, const QueryMachine&, const Reply& reply) {
+                         const Time time = ec ? std::nullopt : timeToLiveOf(reply, ec);
+                         (*completion)(codeOf(ec), time);
+                     });
+}
+
+void Engine::asyncIsLocked(const std::shared_ptr<NamedLock>& named, FlagHandler handler)
+{
+    asyncQuery<bool>(std::make_shared<NameCall>(scripts::redisLockPttl, named), std::move(handler),
+                     [](const auto& completion, std::error_code ec, const QueryMachine&, const Reply& reply) {
+                         const bool locked = !ec && timeToLiveOf(reply, ec).has_value();
+                         (*completion)(codeOf(ec), locked);
+                     });
+}
+
+/// In two steps, as forceUnlock().
+void Engine::asyncForceUnlock(const std::shared_ptr<NamedLock>& named, FlagHandler handler)
+{
+    asyncQuery<bool>(
+        std::make_shared<NameCall>(scripts::redisLockHolder, named), std::move(handler),
+        [this, named](const auto& completion, std::error_code ec, const QueryMachine&, const Reply& holder) {
+            if (ec || holder.kind == Reply::Kind::nil) {
+                return (*completion)(codeOf(ec), false);
+            }
+            const auto end = std::make_shared<AsyncQuery>(
+                *this,
+                std::make_shared<NameCall>(scripts::redisLockForceUnlock, named,
+                                           std::vector{holder.text, named->channel}),
+                [completion](std::error_code error, const QueryMachine& machine, const Reply& reply) {
+                    const bool was = !error && freed(reply, machine, error);
+                    (*completion)(codeOf(error), was);
+                });
+            end->begin();
+        });
+}
+
+} // namespace redislock::detail

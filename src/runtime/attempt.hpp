@@ -1,0 +1,53 @@
+/// @file
+/// An acquire and its place among those of its client.
+#pragma once
+
+#include "runtime/engine.hpp"
+
+#include <memory>
+#include <utility>
+
+namespace redislock::detail {
+
+/// An acquire of an outermost hold under way: the waiter and its place in a queue.
+struct Engine::Attempt {
+    Attempt(Engine& e, NamedLock& n, std::shared_ptr<Hold> h, Wait wait, Lease l)
+        : engine(e),
+          named(n),
+          hold(std::move(h)),
+          lease(l),
+          waiter(*hold, e.leaseTime(l)),
+          queue(wait.isOneAttempt() ? n.oneShots : n.waiters),
+          isOneAttempt(wait.isOneAttempt()),
+          deadline(saturatingAdd(waiter.joined, wait.span()))
+    {
+        hold->commandTaken = true;
+        queue.join(waiter);
+    }
+    Attempt(const Attempt&) = delete;
+    Attempt& operator=(const Attempt&) = delete;
+
+    /// Leaves, and hands on. Expects the engine's mutex.
+    ~Attempt()
+    {
+        hold->commandTaken = false;
+        queue.leave(waiter);
+        if (named.waiters.empty()) {
+            engine.unsubscribe(named);
+        } else if (BootClock::now() >= named.local.validUntil()) {
+            engine.wakeHead(named);
+        }
+    }
+
+    Engine& engine;
+    NamedLock& named;
+    std::shared_ptr<Hold> hold;
+    Lease lease;
+    Waiter waiter;
+    WaiterQueue<Waiter>& queue;
+    bool isOneAttempt;
+    TimePoint deadline;
+    std::uint64_t level = 0;
+};
+
+} // namespace redislock::detail

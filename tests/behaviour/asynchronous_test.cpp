@@ -1,0 +1,321 @@
+// The asynchronous functions, with the completion tokens of Asio.
+#include "behaviour/lock_test.hpp"
+#include "behaviour/worker.hpp"
+
+#include <redislock/redislock.hpp>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace redislock::test {
+namespace {
+
+namespace asio = boost::asio;
+using namespace asio::experimental::awaitable_operators;
+using asio::use_awaitable;
+using asio::use_future;
+using boost::system::error_code;
+
+/// The error that a call ended with.
+template <class T>
+error_code errorOf(std::future<T>&& future)
+{
+    try {
+        (void)future.get();
+        return {};
+    } catch (const boost::system::system_error& error) {
+        return error.code();
+    }
+}
+
+class Asynchronous : public LockTest {
+protected:
+    /// Runs a coroutine to its end. @throws what it throws.
+    template <class Function>
+    void run(Function function)
+    {
+        asio::io_context io;
+        auto end = asio::co_spawn(io, std::move(function), use_future);
+        io.run();
+        end.get();
+    }
+
+    Client client{observed()};
+    Client far{[] {
+        Config config = LockTest::config();
+        config.watchdogTimeout = 30s;
+        return config;
+    }()};
+    RedisLock lock = client.getLock(uniqueName());
+    RedisLock elsewhere = far.getLock(lock.name());
+};
+
+TEST_F(Asynchronous, CoroutineLocksAndReleases)
+{
+    run([this]() -> asio::awaitable<void> {
+        auto held = co_await lock.asyncLock(use_awaitable);
+        EXPECT_TRUE(held);
+        EXPECT_GT(held.validFor(), 1ms);
+        EXPECT_TRUE(co_await lock.asyncIsLocked(use_awaitable));
+        EXPECT_GT(*co_await lock.asyncRemainingTimeToLive(use_awaitable), 1ms);
+        EXPECT_EQ(co_await held.asyncRelease(use_awaitable), Unlocked::released);
+        EXPECT_FALSE(held);
+        EXPECT_FALSE(co_await lock.asyncIsLocked(use_awaitable));
+        EXPECT_EQ(co_await lock.asyncRemainingTimeToLive(use_awaitable), std::nullopt);
+    });
+    EXPECT_FALSE(raw.exists(lock.name()));
+}
+
+TEST_F(Asynchronous, EveryTokenGivesTheGuard)
+{
+    EXPECT_TRUE(lock.asyncLock(use_future).get());
+
+    std::promise<LockGuard> called;
+    lock.asyncLock(10s, [&](error_code ec, LockGuard held) {
+        EXPECT_FALSE(ec);
+        called.set_value(std::move(held));
+    });
+    EXPECT_TRUE(called.get_future().get());
+
+    auto later = lock.asyncTryLock(asio::deferred);
+    EXPECT_TRUE(std::move(later)(use_future).get());
+
+    run([this]() -> asio::awaitable<void> {
+        auto [ec, held] = co_await lock.asyncTryLock(100ms, 5s, asio::as_tuple(use_awaitable));
+        EXPECT_FALSE(ec);
+        EXPECT_TRUE(held);
+    });
+}
+
+TEST_F(Asynchronous, HandlerRunsOnItsExecutor)
+{
+    asio::io_context io;
+    std::optional<std::thread::id> ranOn;
+    lock.asyncLock(asio::bind_executor(io, [&](error_code, LockGuard held) {
+        EXPECT_TRUE(held);
+        ranOn = std::this_thread::get_id();
+    }));
+    io.run(); // has work until the handler ran
+    EXPECT_EQ(ranOn, std::this_thread::get_id());
+}
+
+TEST_F(Asynchronous, BadLeaseIsAnErrorAndNothingIsSent)
+{
+    const auto before = scriptCalls();
+    for (const Lease lease : {Lease(0ms), Lease(1ms), Lease(-5s), Lease(24h * 31)}) {
+        error_code ec;
+        run([&]() -> asio::awaitable<void> {
+            co_await lock.asyncLock(lease, asio::redirect_error(use_awaitable, ec));
+        });
+        EXPECT_EQ(ec, make_error_code(Errc::invalidArgument));
+    }
+    EXPECT_EQ(scriptCalls(), before);
+}
+
+TEST_F(Asynchronous, TryLockIsEmptyWhenOthersHold)
+{
+    const LockGuard held(elsewhere);
+    const auto start = BootClock::now();
+    EXPECT_FALSE(lock.asyncTryLock(use_future).get());
+    EXPECT_FALSE(lock.asyncTryLock(80ms, use_future).get());
+    EXPECT_GE(BootClock::now() - start, 80ms);
+    EXPECT_EQ(listeners(lock.name()), 0);
+}
+
+TEST_F(Asynchronous, WaiterIsWokenByAnotherClient)
+{
+    LockGuard held(elsewhere);
+    auto waiter = lock.asyncLock(use_future);
+    ASSERT_TRUE(eventually([&] { return listeners(lock.name()) == 1; }));
+    EXPECT_EQ(held.release(), Unlocked::released);
+    EXPECT_TRUE(waiter.get());
+}
+
+TEST_F(Asynchronous, CoroutinesAndThreadsOfOneClientTakeTurns)
+{
+    std::atomic<int> inside{0};
+    std::atomic<int> turns{0};
+    const auto critical = [&] {
+        EXPECT_EQ(++inside, 1);
+        std::this_thread::yield();
+        --inside;
+        ++turns;
+    };
+    asio::thread_pool pool(2);
+    for (int i = 0; i < 20; ++i) {
+        asio::co_spawn(
+            pool,
+            [&, i]() -> asio::awaitable<void> {
+                for (int round = 0; round < 10; ++round) {
+                    auto held = co_await lock.asyncLock(use_awaitable);
+                    critical();
+                    if (i % 2 == 0) {
+                        EXPECT_EQ(co_await held.asyncRelease(use_awaitable), Unlocked::released);
+                    }
+                }
+            },
+            asio::detached);
+    }
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) {
+        threads.emplace_back([&] {
+            for (int round = 0; round < 20; ++round) {
+                const LockGuard held(lock);
+                critical();
+            }
+        });
+    }
+    for (auto& thread : threads) {
+        thread.join();
+    }
+    pool.join();
+    EXPECT_EQ(turns, 260);
+    EXPECT_TRUE(eventually([&] { return !raw.exists(lock.name()); }));
+}
+
+TEST_F(Asynchronous, SecondLockOfOneCoroutineWaitsForTheFirst)
+{
+    run([this]() -> asio::awaitable<void> {
+        auto first = co_await lock.asyncLock(use_awaitable);
+        auto second = co_await lock.asyncTryLock(50ms, use_awaitable);
+        EXPECT_FALSE(second) << "not re-entrant";
+        EXPECT_EQ(co_await first.asyncRelease(use_awaitable), Unlocked::released);
+        second = co_await lock.asyncTryLock(use_awaitable);
+        EXPECT_TRUE(second);
+    });
+}
+
+TEST_F(Asynchronous, GuardIsRenewed)
+{
+    auto held = lock.asyncLock(use_future).get();
+    const auto first = held.validFor();
+    EXPECT_TRUE(observer()->await("renewed", lock.name(), 2));
+    EXPECT_TRUE(held);
+    EXPECT_GT(held.validFor(), 0ms);
+    EXPECT_LE(first, client.config().watchdogTimeout);
+}
+
+TEST_F(Asynchronous, GuardThatIsDroppedReleasesSoon)
+{
+    (void)lock.asyncLock(use_future).get();
+    EXPECT_TRUE(elsewhere.tryLock(5s));
+    EXPECT_EQ(elsewhere.unlock(), Unlocked::released);
+}
+
+TEST_F(Asynchronous, CancelledWaiterHoldsNothingAndLeavesNothing)
+{
+    const LockGuard held(elsewhere);
+    asio::io_context io;
+    asio::cancellation_signal signal;
+    std::optional<error_code> got;
+    lock.asyncLock(
+        asio::bind_cancellation_slot(signal.slot(), asio::bind_executor(io, [&](error_code ec, LockGuard guard) {
+                                         got = ec;
+                                         EXPECT_FALSE(guard);
+                                     })));
+    ASSERT_TRUE(eventually([&] { return listeners(lock.name()) == 1; }));
+    signal.emit(asio::cancellation_type::terminal);
+    io.run();
+    EXPECT_EQ(got, asio::error::operation_aborted);
+    EXPECT_TRUE(eventually([&] { return listeners(lock.name()) == 0; }));
+}
+
+TEST_F(Asynchronous, RaceOfALockAndATimerCancelsTheLoser)
+{
+    const LockGuard held(elsewhere);
+    run([this]() -> asio::awaitable<void> {
+        asio::steady_timer timer(co_await asio::this_coro::executor, 60ms);
+        const auto result = co_await (lock.asyncLock(use_awaitable) || timer.async_wait(use_awaitable));
+        EXPECT_EQ(result.index(), 1U);
+    });
+    EXPECT_TRUE(eventually([&] { return listeners(lock.name()) == 0; }));
+}
+
+/// The grant may be on its way when the call is cancelled: at whatever moment that is, nothing stays behind.
+TEST_F(Asynchronous, CancelledAtAnyMomentNothingStaysBehind)
+{
+    for (int round = 0; round < 200; ++round) {
+        asio::io_context io;
+        asio::cancellation_signal signal;
+        std::optional<bool> granted;
+        lock.asyncLock(asio::bind_cancellation_slot(
+            signal.slot(), asio::bind_executor(io, [&](error_code ec, LockGuard guard) { granted = !ec && guard; })));
+        asio::steady_timer timer(io, std::chrono::microseconds(5 * round));
+        timer.async_wait([&](error_code) { signal.emit(asio::cancellation_type::total); });
+        io.run();
+        EXPECT_TRUE(granted.has_value());
+    }
+    EXPECT_TRUE(elsewhere.tryLock(5s)) << "long before the lease is over";
+    EXPECT_EQ(elsewhere.unlock(), Unlocked::released);
+    EXPECT_EQ(listeners(lock.name()), 0);
+}
+
+TEST_F(Asynchronous, ShutdownEndsWhatWaits)
+{
+    const LockGuard held(elsewhere);
+    std::optional<Client> own(std::in_place, config());
+    const auto mine = own->getLock(lock.name());
+    auto waiter = mine.asyncLock(use_future);
+    auto second = mine.asyncLock(use_future);
+    ASSERT_TRUE(eventually([&] { return listeners(lock.name()) == 1; }));
+    own.reset();
+    EXPECT_EQ(errorOf(std::move(waiter)), make_error_code(Errc::shutdown));
+    EXPECT_EQ(errorOf(std::move(second)), make_error_code(Errc::shutdown));
+    EXPECT_EQ(errorOf(mine.asyncLock(use_future)), make_error_code(Errc::shutdown));
+}
+
+TEST_F(Asynchronous, ForceUnlockFreesWhoeverHolds)
+{
+    LockGuard held(elsewhere);
+    EXPECT_TRUE(lock.asyncForceUnlock(use_future).get());
+    EXPECT_FALSE(lock.asyncForceUnlock(use_future).get());
+    EXPECT_EQ(held.release(), Unlocked::alreadyLost);
+}
+
+TEST_F(Asynchronous, EmptyGuardHasNothingToRelease)
+{
+    LockGuard none;
+    EXPECT_EQ(errorOf(none.asyncRelease(use_future)), make_error_code(Errc::notHeld));
+}
+
+TEST_F(Asynchronous, GuardOfAThreadIsReleasedAsynchronously)
+{
+    LockGuard held(lock);
+    EXPECT_EQ(held.asyncRelease(use_future).get(), Unlocked::released);
+    EXPECT_FALSE(lock.isHeldByCurrentThread());
+    EXPECT_FALSE(raw.exists(lock.name()));
+}
+
+TEST_F(Asynchronous, LostGuardIsAlreadyLost)
+{
+    auto held = lock.asyncLock(200ms, use_future).get();
+    const auto token = held.stopToken();
+    EXPECT_TRUE(eventually([&] { return token.stop_requested(); }));
+    EXPECT_FALSE(held);
+    EXPECT_EQ(held.asyncRelease(use_future).get(), Unlocked::alreadyLost);
+}
+
+} // namespace
+} // namespace redislock::test
