@@ -73,7 +73,8 @@ void* createArray(const redisReadTask* task, ElementCount count)
     }
     total += wanted;
     place->kind = Reply::Kind::array;
-    place->elements.assign(wanted, Reply{});
+    place->elements.clear(); // not assign(): it would keep what each element had room for
+    place->elements.resize(wanted);
     return place;
 }
 

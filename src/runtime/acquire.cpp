@@ -356,6 +356,9 @@ std::error_code Engine::acquireNested(Lock& lock, Hold& own, Wait wait, Lease le
         correctCount(*hold, result.mayBeHeld);
     }
     lock.unlock(); // before the hold is let go of
+    if (acquired.hold == nullptr) {
+        commands_->flush(); // the correction
+    }
     return result.kind == AcquireResult::Kind::failed ? std::error_code(result.error) : std::error_code();
 }
 

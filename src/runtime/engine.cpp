@@ -122,17 +122,32 @@ void Engine::start()
 void Engine::run() noexcept
 {
     ownThread_.store(currentThread(), std::memory_order_relaxed);
-    for (;;) {
+    for (bool failed = false;;) {
         try {
+            if (failed) {
+                recover();
+                failed = false;
+            }
             background_->io.run();
             break;
-        } catch (...) { // out of memory somewhere: what was due is tried again by its timer
-            continue;
+        } catch (...) { // out of memory somewhere
+            failed = true;
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
         }
     }
     const std::lock_guard lock(threadMutex_);
     threadRunning_ = false;
     threadEnded_.notify_all();
+}
+
+/// After an exception on the background thread: whoever threw may not have waited again for what comes next.
+void Engine::recover()
+{
+    background_->watchdog.recover();
+    background_->renewals.reset();
+    background_->subscriber.reset();
+    sweepSoon();
+    sendOutbox();
 }
 
 void Engine::post(std::function<void()> what)

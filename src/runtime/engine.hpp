@@ -148,6 +148,7 @@ private:
     [[nodiscard]] bool onOwnThread() const noexcept;
     void start();
     void run() noexcept;
+    void recover();
     void post(std::function<void()> what);
     void after(TimePoint when, std::function<void()> what);
     void sweepSoon();

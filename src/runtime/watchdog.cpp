@@ -130,8 +130,13 @@ void Watchdog::renewDue()
             if (overstays(*hold, now)) {
                 continue;
             }
-            apply(*hold, hold->renewal.resume(TimerFired{now}, engine_.config().watchdogTimeout, engine_.random()),
-                  calls[count]);
+            try {
+                apply(*hold, hold->renewal.resume(TimerFired{now}, engine_.config().watchdogTimeout, engine_.random()),
+                      calls[count]);
+            } catch (...) { // out of memory: its place in the heap is free, so this takes none
+                renewals_.set(*hold, now + std::chrono::milliseconds(10));
+                throw;
+            }
             count += calls[count] ? 1 : 0;
         }
         renewalsArmed_ = renewals_.earliest();
@@ -192,6 +197,20 @@ void Watchdog::renewed(HoldCall& call)
         engine_.renewals().enqueue(std::move(again));
         engine_.renewals().flush();
     }
+}
+
+/// A handler may have ended with an exception before it waited again.
+void Watchdog::recover()
+{
+    {
+        const std::lock_guard lock(engine_.mutex());
+        renewalsArmed_ = renewals_.earliest();
+        deadlinesArmed_ = TimePoint::max();
+        armDeadlines();
+    }
+    waitForRenewals();
+    deadlineTimer_.cancel();
+    waitForDeadlines();
 }
 
 void Watchdog::armDeadlines() noexcept

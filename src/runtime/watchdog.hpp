@@ -38,6 +38,7 @@ public:
     void renewed(HoldCall& call);
 
     /// Lets the background thread run out of work. Background thread.
+    void recover();
     void close();
 
 private:

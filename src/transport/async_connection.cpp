@@ -22,8 +22,8 @@ void AsyncConnection::open()
     if (state_ != State::disconnected) {
         return;
     }
-    state_ = State::connecting;
     connector_.connect(policy_.notBefore(), timeout_, [this](Connected result) { opened(std::move(result)); });
+    state_ = State::connecting; // not when that threw
 }
 
 void AsyncConnection::opened(Connected result)

@@ -5,8 +5,21 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 namespace redislock::detail {
+
+void BlockingConnection::Finished::makeRoom()
+{
+    const auto one = [](auto& list) {
+        if (list.size() == list.capacity()) {
+            list.reserve(std::max<std::size_t>(8, 2 * list.size()));
+        }
+    };
+    one(detached);
+    one(others);
+    one(sleepers);
+}
 
 void BlockingConnection::Finished::tell() noexcept
 {
@@ -35,11 +48,13 @@ bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Cal
             (*each)->form = Call::Form::bySha;
             (*each)->signal.clearDone();
             if (!open) {
+                finished.makeRoom();
                 finish(std::move(*each), {false, {Failure::fatal, closedFor_}}, finished);
                 continue;
             }
-            (*each)->pending = true;
+            queue_.makeRoom();
             put(**each);
+            (*each)->pending = true;
             queue_.push(std::move(*each));
         }
         connectIfNeeded();
@@ -52,8 +67,15 @@ bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Cal
 /// Bytes are made when there is a connection for them; until then the queue alone remembers the calls.
 void BlockingConnection::put(const Call& call)
 {
-    if (state_ == State::connected) {
+    if (state_ != State::connected) {
+        return;
+    }
+    const auto before = queued_.size();
+    try {
         call.encode(queued_, call.form);
+    } catch (...) {
+        queued_.resize(before); // half a request would spoil the next
+        throw;
     }
 }
 
@@ -106,6 +128,20 @@ void BlockingConnection::flush()
     finished.tell();
 }
 
+/// Writes, then reads. Out of memory is the end of the connection: what was under way on it cannot be told any more.
+BlockingConnection::Progress BlockingConnection::step(Lock& lock, Finished& finished, TimePoint until)
+{
+    try {
+        const auto progress = write(lock);
+        return progress == Progress::broken ? progress : read(lock, finished, until);
+    } catch (const std::bad_alloc&) {
+        if (!lock.owns_lock()) {
+            lock.lock();
+        }
+        return Progress::broken;
+    }
+}
+
 /// Leads until the own call is finished, its time is over, or the connection ends. Expects and leaves the mutex locked.
 ///
 /// Others are told after leadership was given up, where it ends: the next leader's request need not wait for that.
@@ -115,11 +151,7 @@ void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until)
     bool leads = BootClock::now() < until;
     led_ = leads;
     while (leads) {
-        auto progress = write(lock);
-        if (progress != Progress::broken) {
-            progress = read(lock, finished, until);
-        }
-        if (progress == Progress::broken || timedOut(BootClock::now())) {
+        if (step(lock, finished, until) == Progress::broken || timedOut(BootClock::now())) {
             disconnect({Failure::lostReply, Errc::unreachable}, finished);
         }
         leads = own.pending && state_ == State::connected && BootClock::now() < until;
@@ -303,6 +335,7 @@ bool BlockingConnection::dispatch(std::vector<Reply>& replies, std::size_t count
         crowd_ = 0;
     }
     for (std::size_t i = 0; i < count; ++i) {
+        finished.makeRoom();
         auto call = queue_.answered();
         if (call == nullptr) {
             return false;
@@ -310,7 +343,12 @@ bool BlockingConnection::dispatch(std::vector<Reply>& replies, std::size_t count
         policy_.served();
         if (isNoScript(replies[i]) && call->form == Call::Form::bySha && call->mode != Call::Mode::abandoned) {
             call->form = Call::Form::byText;
-            put(*call);
+            try {
+                put(*call);
+            } catch (const std::bad_alloc&) { // as if its answer were lost
+                finish(std::move(call), {false, {Failure::lostReply, Errc::unreachable}}, finished);
+                continue;
+            }
             queue_.push(std::move(call));
             continue;
         }
@@ -364,6 +402,7 @@ void BlockingConnection::disconnect(Fault fault, Finished& finished)
     policy_.ended(BootClock::now(), random_);
     background_.report(false, fault.error);
     for (auto left = queue_.unanswered(); left > 0; --left) {
+        finished.makeRoom();
         finish(queue_.abandon(), {false, fault}, finished);
     }
     connectIfNeeded();
@@ -405,7 +444,9 @@ void BlockingConnection::connectFailed(Fault fault)
         state_ = State::disconnected;
         policy_.ended(BootClock::now(), random_);
         background_.report(false, fault.error);
-        while (auto call = queue_.abandon()) {
+        for (auto left = queue_.size(); left > 0; --left) {
+            finished.makeRoom();
+            auto call = queue_.abandon();
             finish(std::move(call), {false, fault}, finished);
         }
     }
@@ -418,7 +459,7 @@ bool BlockingConnection::sweep()
     Lock lock(mutex_);
     if (state_ == State::connected && !led_ && !queue_.empty()) {
         led_ = true;
-        if (write(lock) == Progress::broken || read(lock, finished) == Progress::broken || timedOut(BootClock::now())) {
+        if (step(lock, finished, TimePoint{}) == Progress::broken || timedOut(BootClock::now())) {
             disconnect({Failure::lostReply, Errc::unreachable}, finished);
         }
         sweeping_ = true; // it is being done: resign() must not ask for another
@@ -447,7 +488,9 @@ void BlockingConnection::shutdown(Errc error)
         } else {
             stream_.reset();
         }
-        while (auto call = queue_.abandon()) {
+        for (auto left = queue_.size(); left > 0; --left) {
+            finished.makeRoom();
+            auto call = queue_.abandon();
             finish(std::move(call), {false, {Failure::fatal, error}}, finished);
         }
     }

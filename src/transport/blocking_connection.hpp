@@ -80,11 +80,13 @@ private:
             others; ///< let go of outside the mutex: the last reference may have much to end
         std::vector<const void*> sleepers;
         [[nodiscard]] bool empty() const noexcept { return detached.empty() && others.empty(); }
+        void makeRoom(); ///< for one more: the next finish() allocates nothing
         void tell() noexcept;
     };
 
     void lead(Lock& lock, const Call& own, TimePoint until);
     enum class Progress { moved, stuck, broken };
+    Progress step(Lock& lock, Finished& finished, TimePoint until);
     void takeQueued();
     bool send(Lock& lock, Transferred& sent);
     Progress write(Lock& lock);

@@ -60,6 +60,9 @@ public:
         }
     }
 
+    /// Ends the connection, and makes another if that is needed.
+    void reset() { connection_.close({Failure::lostReply, Errc::unreachable}); }
+
     /// Ends the connection for good.
     void close()
     {

@@ -1,4 +1,5 @@
 // Renewals that fail, and what the holder believes meanwhile.
+#include "fault/deadline.hpp"
 #include "fault/fault_test.hpp"
 
 namespace redislock::test {
@@ -9,35 +10,6 @@ using LostReply = FaultTest;
 using LateReply = FaultTest;
 using SwallowedReplies = FaultTest;
 using FrozenServer = FaultTest;
-
-/// Until when this thread's hold is valid: not before `earliest`, not after `latest`.
-struct Deadline {
-    explicit Deadline(const RedisLock& lock)
-    {
-        const auto before = bootTime();
-        const auto valid = lock.validFor();
-        earliest = before + valid;
-        latest = bootTime() + valid + 1ms;
-    }
-    std::chrono::nanoseconds earliest;
-    std::chrono::nanoseconds latest;
-};
-
-/// Whether a hold that is asked all the time is held until its deadline, and no longer.
-void expectHeldExactlyUntil(const Deadline& deadline, const RedisLock& lock)
-{
-    for (bool held = true; held; std::this_thread::sleep_for(200us)) {
-        const auto before = bootTime();
-        held = lock.isHeldByCurrentThread();
-        if (held) {
-            ASSERT_LE(before, deadline.latest);
-        } else {
-            ASSERT_GE(bootTime(), deadline.earliest);
-        }
-    }
-    EXPECT_EQ(lock.validFor(), 0ms);
-    EXPECT_EQ(lock.holdCount(), 0U);
-}
 
 TEST_F(LostRequest, RenewalIsRepeatedOnAFreshConnection)
 {
@@ -133,14 +105,15 @@ TEST_F(LateReply, OfARenewalDoesNotReviveALostHold)
     held.lock();
     const auto stop = held.stopToken();
     const Deadline deadline(held);
-    // refused until just before the deadline; the last try is executed then, and answered after it
+    // refused until shortly before the deadline; the last tries are executed then, and answered after it
     const auto busy = inject(reply(redisLockRenew, 0), Action::replace("-BUSY not now\r\n"));
-    EXPECT_TRUE(eventually([&] { return bootTime() > deadline.earliest - 200ms; }, 5s));
+    EXPECT_TRUE(eventually([&] { return bootTime() > deadline.earliest - 400ms; }, 5s));
     proxy.remove(busy);
-    const auto late = inject(reply(redisLockRenew), Action::stallDirection());
+    const auto late = inject(reply(redisLockRenew, 0), Action::stallDirection());
     EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
-    ASSERT_EQ(proxy.hits(late), 1U);
+    ASSERT_GE(proxy.hits(late), 1U);
     EXPECT_GT(redis.pttl(name), 500ms) << "the renewal was executed";
+    proxy.remove(late);
     proxy.resume();
     const RedisLock other = lockOf("another"); // its renewal comes behind the late reply, or on the next connection
     other.lock();

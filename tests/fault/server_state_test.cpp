@@ -1,7 +1,5 @@
-// Servers that forget, refuse or were tampered with.
+// Servers that forget or refuse.
 #include "fault/fault_test.hpp"
-
-#include <map>
 
 namespace redislock::test {
 namespace {
@@ -10,9 +8,6 @@ using KilledServer = FaultTest;
 using OutOfMemory = FaultTest;
 using TooFewReplicas = FaultTest;
 using ReadOnlyServer = FaultTest;
-using ForeignDelete = FaultTest;
-using ForeignExpiry = FaultTest;
-using ForeignType = FaultTest;
 using ForgottenScripts = FaultTest;
 using PartialEffect = FaultTest;
 using RefusedAfterExecution = FaultTest;
@@ -172,136 +167,6 @@ TEST_F(ReadOnlyServer, RefusesLocksInTimeAndUnlocksWhenItIsAMasterAgain)
     EXPECT_EQ(lock().unlock(), Unlocked::released);
     expectFault(relief.get(), "READONLY");
     EXPECT_FALSE(redis.exists(name));
-}
-
-TEST_F(ForeignDelete, LosesTheHoldWithTheNextRenewalAndNothingIsMadeAgain)
-{
-    config.watchdogTimeout = 900ms;
-    const std::vector<RawRedis::Arguments> deletions{{"FLUSHALL"},         {"FLUSHDB"},
-                                                     {"DEL", name},        {"RENAME", name, "elsewhere"},
-                                                     {"SWAPDB", "0", "1"}, {"MOVE", name, "1"}};
-    std::size_t lost = 0;
-    for (const auto& deletion : deletions) {
-        SCOPED_TRACE(deletion.front());
-        const RedisLock held = lock();
-        held.lock();
-        const auto stop = held.stopToken();
-        const auto grantedAt = bootTime();
-        expectFault(!redis.command(deletion).isError() && !redis.exists(name), "a deletion");
-        EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
-        EXPECT_LT(bootTime() - grantedAt, 850ms) << "not by the renewal, but when its time was over";
-        EXPECT_TRUE(seen->await(Event::lost, ++lost));
-        EXPECT_FALSE(held.isHeldByCurrentThread());
-        EXPECT_FALSE(redis.exists(name));
-        EXPECT_EQ(held.unlock(), Unlocked::alreadyLost);
-        EXPECT_FALSE(redis.exists(name)) << "a lost hold was made again";
-        redis.command({"FLUSHALL"});
-    }
-}
-
-TEST_F(ForeignDelete, IsFoundByUnlockAndByANestedLock)
-{
-    const RedisLock held = lock();
-    held.lock(20s);
-    expectFault(redis.command({"DEL", name}).integer() == 1, "a deletion");
-    EXPECT_EQ(held.unlock(), Unlocked::alreadyLost);
-    EXPECT_FALSE(redis.exists(name));
-
-    held.lock(20s);
-    const auto stop = held.stopToken();
-    redis.command({"DEL", name});
-    std::error_code ec;
-    held.lock(20s, ec);
-    EXPECT_EQ(ec, Errc::lost);
-    EXPECT_FALSE(redis.exists(name)) << "a second grant";
-    EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
-    EXPECT_EQ(held.holdCount(), 0U);
-    EXPECT_EQ(held.unlock(), Unlocked::alreadyLost);
-    held.unlock(ec);
-    EXPECT_EQ(ec, Errc::notHeld);
-}
-
-TEST_F(ForeignDelete, ThatLetsAnotherInIsNeverUndoneByTheLoser)
-{
-    config.watchdogTimeout = 1200ms;
-    const RedisLock held = lock();
-    held.lock();
-    held.lock();
-    const auto stop = held.stopToken();
-    expectFault(redis.command({"DEL", name}).integer() == 1, "a deletion");
-    foreignLock(60s);
-    EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
-    EXPECT_EQ(held.unlock(), Unlocked::alreadyLost);
-    EXPECT_EQ(held.unlock(), Unlocked::alreadyLost);
-    EXPECT_EQ(redis.hash(name), (std::map<std::string, std::string>{{foreigner, "1"}}));
-    EXPECT_GT(redis.pttl(name), 40s);
-    foreignUnlock();
-}
-
-TEST_F(ForeignExpiry, IsSetRightByTheNextRenewal)
-{
-    config.watchdogTimeout = 1500ms;
-    const RedisLock held = lock();
-    held.lock();
-
-    expectFault(redis.command({"PERSIST", name}).integer() == 1, "PERSIST");
-    EXPECT_TRUE(eventually([&] { return redis.pttl(name) > 0ms; })) << "no time to live";
-    EXPECT_LE(redis.pttl(name), config.watchdogTimeout);
-
-    const auto renewed = seen->count(Event::renewed);
-    EXPECT_TRUE(seen->await(Event::renewed, renewed + 1));
-    EXPECT_EQ(redis.command({"PEXPIRE", name, "1100"}).integer(), 1);
-    EXPECT_TRUE(eventually([&] { return redis.pttl(name) > 1200ms; })) << "a shorter time was left";
-
-    EXPECT_EQ(redis.command({"PEXPIRE", name, "90000"}).integer(), 1);
-    EXPECT_TRUE(seen->await(Event::renewed, seen->count(Event::renewed) + 1));
-    EXPECT_GT(redis.pttl(name), 60s) << "a longer time was cut";
-    EXPECT_LE(held.validFor(), config.watchdogTimeout) << "a foreign time was believed";
-    EXPECT_EQ(seen->count(Event::lost), 0U);
-    EXPECT_EQ(held.unlock(), Unlocked::released);
-    EXPECT_FALSE(redis.exists(name));
-}
-
-TEST_F(ForeignType, IsAnErrorAtOnceAndTheKeyIsLeftAlone)
-{
-    for (const auto& [type, make] : std::map<std::string, RawRedis::Arguments>{{"string", {"SET", name, "theirs"}},
-                                                                               {"list", {"RPUSH", name, "theirs"}},
-                                                                               {"set", {"SADD", name, "theirs"}}}) {
-        SCOPED_TRACE(type);
-        redis.command(make);
-        const Stopwatch watch;
-        std::error_code ec;
-        lock().lock(ec);
-        EXPECT_EQ(ec, Errc::wrongType);
-        EXPECT_FALSE(lock().tryLock(5s, ec));
-        EXPECT_EQ(ec, Errc::wrongType);
-        EXPECT_FALSE(lock().isLocked(ec));
-        EXPECT_EQ(ec, Errc::wrongType);
-        EXPECT_FALSE(lock().forceUnlock(ec));
-        EXPECT_EQ(ec, Errc::wrongType);
-        EXPECT_LT(watch.elapsed(), slack) << "it waited";
-        expectFault(redis.command({"TYPE", name}).text() == type, "a key of another type, left alone");
-        EXPECT_EQ(redis.pttl(name), -1ms);
-        redis.command({"DEL", name});
-    }
-}
-
-TEST_F(ForeignType, ThatTakesTheNameOfAHeldLockLosesItAndIsLeftAlone)
-{
-    const RedisLock held = lock();
-    held.lock();
-    const auto stop = held.stopToken();
-    redis.command({"SET", name, "theirs"});
-    EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
-    EXPECT_EQ(held.unlock(), Unlocked::alreadyLost);
-    expectFault(redis.get(name) == "theirs", "a key of another type, left alone");
-    redis.command({"DEL", name});
-
-    held.lock(20s);
-    redis.command({"SET", name, "theirs"});
-    EXPECT_EQ(held.unlock(), Unlocked::alreadyLost);
-    EXPECT_EQ(redis.get(name), "theirs");
-    redis.command({"DEL", name});
 }
 
 TEST_F(ForgottenScripts, AreSentWholeOnceInEveryOperation)

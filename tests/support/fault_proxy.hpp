@@ -34,6 +34,8 @@ struct Match {
     Direction direction = Direction::request;
     /// Only the n-th matching frame since the rule was added, counted from 1 over all connections; 0: every one.
     std::size_t nth = 1;
+    /// One in so many of them, drawn by lot (the same lots each time), instead of the n-th; 0: nth counts.
+    std::size_t oneIn = 0;
 };
 
 /// What happens to a frame that a rule hits. "Closes" is an orderly end (FIN), after all earlier frames of the same
@@ -169,7 +171,7 @@ public:
 
     /// How many requests in the log have @p text as their command, in any case, or contained in another argument.
     [[nodiscard]] std::size_t requests(std::string_view text) const;
-    /// How many requests in the log match; `direction` and `nth` are ignored.
+    /// How many requests in the log match; `direction`, `nth` and `oneIn` are ignored.
     [[nodiscard]] std::size_t requests(const Match& match) const;
     /// Waits until requests(text) is at least @p count. @return false when @p timeout was over first.
     [[nodiscard]] bool awaitRequests(std::string_view text, std::size_t count = 1,

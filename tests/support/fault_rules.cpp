@@ -1,5 +1,7 @@
 #include "support/fault_rules.hpp"
 
+#include "redislock/random.hpp"
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -76,7 +78,8 @@ Action RuleBook::apply(Direction direction, const Words& words)
             continue;
         }
         ++seen;
-        const bool due = rule.match.nth == 0 || seen == rule.match.nth;
+        const bool due = rule.match.oneIn != 0 ? Random(seen).next() % rule.match.oneIn == 0
+                                               : rule.match.nth == 0 || seen == rule.match.nth;
         const bool exhausted = rule.limit != 0 && hits >= rule.limit;
         if (!chosen && due && !exhausted) {
             ++hits;

@@ -24,6 +24,8 @@ have() {
         libcli11-dev) have_file include/CLI/CLI.hpp ;;
         libgtest-dev) have_file include/gtest/gtest.h && have_library gtest ;;
         libgmock-dev) have_file include/gmock/gmock.h && have_library gmock ;;
+        nlohmann-json3-dev) have_file include/nlohmann/json.hpp ;;
+        libclang-rt-dev) compgen -G "/usr/lib*/llvm-*/lib/clang/*/lib/*/libclang_rt.fuzzer-*.a" ;;
         libbenchmark-dev) have_file include/benchmark/benchmark.h ;;
         *) [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>&1)" = installed ] ;;
     esac >/dev/null

@@ -21,12 +21,18 @@ namespace redislock::detail {
 template <class Request>
 class ReplyQueue {
 public:
-    /// Adds a request whose bytes are yet to be written.
-    void push(std::shared_ptr<Request> request)
+    /// Makes room for one more: the next push() allocates nothing.
+    void makeRoom()
     {
         if (size_ == ring_.size()) {
             grow();
         }
+    }
+
+    /// Adds a request whose bytes are yet to be written.
+    void push(std::shared_ptr<Request> request)
+    {
+        makeRoom();
         ring_[at(size_)] = std::move(request);
         ++size_;
     }

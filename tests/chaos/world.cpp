@@ -1,0 +1,205 @@
+#include "chaos/world.hpp"
+
+#include "support/eventually.hpp"
+
+#include <csignal>
+#include <stdexcept>
+#include <thread>
+
+namespace redislock::test::chaos {
+namespace {
+
+using namespace std::chrono_literals;
+using history::Op;
+
+testing::RedisServerOptions serverOptions()
+{
+    testing::RedisServerOptions options;
+    options.arguments = {"--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync-delay", "0"};
+    return options;
+}
+
+} // namespace
+
+World::World(const Plan& plan)
+    : plan_(plan),
+      random_(plan.seed),
+      progress_(plan.folder / "board"),
+      recorder_(std::make_shared<history::Recorder>(plan.folder / "director.jsonl")),
+      server_(serverOptions()),
+      proxy_(server_),
+      redis_(server_),
+      truth_(server_, std::make_shared<history::Recorder>(plan.folder / "truth.jsonl")),
+      requests_(server_, std::make_shared<history::Recorder>(plan.folder / "requests.jsonl")),
+      workers_(plan.processes)
+{
+    if (plan.processes > Board::most) {
+        throw std::invalid_argument("too many processes");
+    }
+    history::TruthRecorder::recordClock(*recorder_);
+    truth_.attach();
+    requests_.attach();
+    for (std::size_t slot = 0; slot < plan.processes; ++slot) {
+        startWorker(slot);
+    }
+}
+
+void World::startWorker(std::size_t slot)
+{
+    auto& place = progress_->slots[slot];
+    place.holding = place.waiting = 0;
+    place.recovered = 0;
+    workers_[slot] = testing::detail::ChildProcess({plan_.worker.string(), "--url", proxy_.url(), "--folder",
+                                                    plan_.folder.string(), "--slot", std::to_string(slot), "--seed",
+                                                    std::to_string(plan_.seed * 100 + started_++), "--threads",
+                                                    std::to_string(plan_.threads)},
+                                                   plan_.folder / "workers.log");
+}
+
+void World::killWorker(std::size_t slot)
+{
+    recorder_->write({.pid = workers_[slot].pid(), .op = Op::killed}); // before: no belief is alive after it
+    workers_[slot].kill();
+}
+
+void World::stopWorker(std::size_t slot)
+{
+    recorder_->write({.pid = workers_[slot].pid(), .op = Op::stopped});
+    workers_[slot].signal(SIGSTOP);
+    (void)eventually([&] { return workers_[slot].state() == 'T'; });
+}
+
+void World::resumeWorker(std::size_t slot)
+{
+    workers_[slot].signal(SIGCONT);
+    recorder_->write({.pid = workers_[slot].pid(), .op = Op::resumed});
+}
+
+std::size_t World::someWith(std::atomic<int> Slot::*what)
+{
+    std::size_t found = 0;
+    const auto first = std::uniform_int_distribution<std::size_t>(0, processes() - 1)(random_);
+    const bool any = eventually([&] {
+        for (std::size_t i = 0; i < processes(); ++i) {
+            found = (first + i) % processes();
+            if ((progress_->slots[found].*what) > 0) {
+                return true;
+            }
+        }
+        return false;
+    });
+    if (!any) {
+        throw std::runtime_error("no process holds or awaits a lock");
+    }
+    return found;
+}
+
+std::size_t World::someHolder()
+{
+    return someWith(&Slot::holding);
+}
+
+std::size_t World::someWaiter()
+{
+    return someWith(&Slot::waiting);
+}
+
+void World::crashServer()
+{
+    // What Redis has executed must be in the stream before it dies, or the truth would have a hole.
+    proxy_.stall();
+    for (int i = 0; i < 2; ++i) { // the second time for what was in the socket when INFO was answered
+        std::this_thread::sleep_for(5ms);
+        if (!truth_.awaitCaughtUp()) {
+            throw std::runtime_error("the replication stream is not complete");
+        }
+    }
+    server_.kill();
+    truth_.detach();
+    requests_.detach();
+    proxy_.refuse();
+    proxy_.closeAll(FaultProxy::Close::reset);
+    proxy_.resume();
+    std::this_thread::sleep_for(between(0, 400));
+    server_.restart();
+    truth_.attach(); // before any client
+    requests_.attach();
+    proxy_.accept();
+}
+
+std::vector<std::size_t> World::awaitRecovery(std::chrono::nanoseconds since)
+{
+    std::vector<std::size_t> missing;
+    (void)eventually(
+        [&] {
+            missing.clear();
+            for (std::size_t slot = 0; slot < processes(); ++slot) {
+                if (progress_->slots[slot].recovered < since.count()) {
+                    missing.push_back(slot);
+                }
+            }
+            return missing.empty();
+        },
+        10s);
+    return missing;
+}
+
+std::string World::stateOf(std::size_t slot)
+{
+    return workers_[slot].runs() ? "it runs" : "it ended: " + workers_[slot].ending();
+}
+
+std::uint64_t World::operations() const
+{
+    std::uint64_t sum = 0;
+    for (const auto& slot : progress_->slots) {
+        sum += slot.operations;
+    }
+    return sum;
+}
+
+bool World::awaitQuiet()
+{
+    progress_->ending = true;
+    return eventually(
+        [&] {
+            for (std::size_t slot = 0; slot < processes(); ++slot) {
+                if (!progress_->slots[slot].quiet) {
+                    return false;
+                }
+            }
+            return true;
+        },
+        20s);
+}
+
+/// Channels and keys that nobody uses any more. The keys of processes that were killed go with their leases.
+void World::recordRest()
+{
+    const auto channels = [&] { return redis_.command({"PUBSUB", "CHANNELS"}).elements.size(); };
+    (void)eventually([&] { return channels() == 0; }, 3s);
+    recorder_->write({.op = Op::quiet, .count = static_cast<std::int64_t>(channels()), .error = "subscriptions"});
+    (void)eventually([&] { return redis_.command({"DBSIZE"}).integer() == 0; }, 3s);
+    for (const auto& key : redis_.command({"KEYS", "*"}).elements) {
+        recorder_->write({.lock = key.text(), .op = Op::leftKey, .count = redis_.pttl(key.text()).count()});
+    }
+}
+
+void World::finish()
+{
+    recordRest();
+    progress_->leave = true;
+    for (auto& worker : workers_) {
+        if (!worker.awaitEnd(10s) || worker.ending() != "exit status 0") {
+            throw std::runtime_error("a worker did not end well: " + worker.ending());
+        }
+    }
+    if (!truth_.awaitCaughtUp() || truth_.failed()) {
+        throw std::runtime_error("the replication stream is not complete");
+    }
+    truth_.detach();
+    requests_.detach();
+    history::TruthRecorder::recordClock(*recorder_);
+}
+
+} // namespace redislock::test::chaos

@@ -1,0 +1,187 @@
+// Replies that no honest server gives: endless, mis-framed, of the wrong kind, redirecting.
+#include "fault/fault_test.hpp"
+
+#include <sys/resource.h>
+
+#include <map>
+#include <utility>
+
+namespace redislock::test {
+namespace {
+
+using EndlessReply = FaultTest;
+using MisframedReply = FaultTest;
+using WrongReply = FaultTest;
+using Redirection = FaultTest;
+using CutReply = FaultTest;
+using LostReply = FaultTest;
+
+std::chrono::microseconds cpuTime()
+{
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    const auto of = [](const timeval& time) {
+        return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+    };
+    return of(used.ru_utime) + of(used.ru_stime);
+}
+
+/// The greatest memory that this process had so far, in bytes.
+std::size_t peakMemory()
+{
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    return static_cast<std::size_t>(used.ru_maxrss) * 1024;
+}
+
+TEST_F(EndlessReply, CostsLittleAndTheRequestIsRepeated)
+{
+    const std::string megabytes(3U << 20U, 'a');
+    std::string nested;
+    for (int i = 0; i < 6; ++i) {
+        nested += "*1000\r\n";
+    }
+    const std::vector<std::pair<const char*, std::string>> bombs{
+        {"an array of a thousand million", "*1111111111\r\n"},
+        {"a text without end", "$9223372036854775807\r\n" + megabytes},
+        {"a text that is too long", "$3145728\r\n" + megabytes + "\r\n"},
+        {"a line without end", "+" + megabytes},
+        {"an error without end", "-ERR " + megabytes},
+        {"arrays in arrays", nested},
+    };
+    lock().lock(20s); // everything that is made once is there
+    EXPECT_EQ(lock().unlock(), Unlocked::released);
+    for (const auto& [what, bytes] : bombs) {
+        SCOPED_TRACE(what);
+        inject(reply(redisLockLock), Action::replace(bytes));
+        const auto memory = peakMemory();
+        const auto cpu = cpuTime();
+        lock().lock(20s);
+        // the proxy, which holds the bytes too, is a part of this process
+        EXPECT_LT(peakMemory() - memory, (isSanitized ? 400U : 48U) << 20U);
+        EXPECT_LT(cpuTime() - cpu, isSanitized ? 5s : 1s);
+        EXPECT_EQ(countInRedis(), "1");
+        EXPECT_EQ(lock().unlock(), Unlocked::released);
+        EXPECT_FALSE(redis.exists(name));
+    }
+}
+
+TEST_F(MisframedReply, IsNobodysAnswerWhateverWasAsked)
+{
+    const std::string misframed = "$3\r\nabcXY";
+    const auto spoil = [&](const char* command, const Script& script) {
+        inject({.command = command, .script = std::string(script.sha1), .direction = Direction::reply},
+               Action::replace(misframed));
+    };
+    std::error_code ec;
+    spoil("EVALSHA", redisLockLock);
+    EXPECT_FALSE(lock().tryLock(5s, 20s, ec));
+    EXPECT_EQ(ec, Errc::badReply);
+    EXPECT_TRUE(eventually([&] { return !redis.exists(name); })) << "granted in Redis, to nobody";
+
+    const RedisLock held = lock();
+    held.lock(20s);
+    spoil("EVALSHA", redisLockLock);
+    held.lock(20s, ec);
+    EXPECT_EQ(ec, Errc::badReply);
+    EXPECT_EQ(held.holdCount(), 1U);
+    EXPECT_TRUE(eventually([&] { return countInRedis() == "1"; }));
+    spoil("EVALSHA", redisLockPttl);
+    EXPECT_FALSE(held.remainingTimeToLive(ec));
+    EXPECT_EQ(ec, Errc::badReply);
+    spoil("EVALSHA", redisLockUnlock);
+    EXPECT_EQ(held.unlock(), Unlocked::unconfirmed);
+    EXPECT_FALSE(held.isHeldByCurrentThread());
+    EXPECT_FALSE(redis.exists(name)) << "it was executed";
+}
+
+TEST_F(WrongReply, OfARenewalIsAFailedTryAndNoLoss)
+{
+    config.watchdogTimeout = 2400ms;
+    const RedisLock held = lock();
+    held.lock();
+    std::size_t nth = 0;
+    for (const auto* wrong : {"+OK\r\n", ":2\r\n", "$-1\r\n"}) {
+        inject(reply(redisLockRenew, ++nth), Action::replace(wrong));
+    }
+    EXPECT_TRUE(seen->await(Event::renewed));
+    const auto failed = seen->all(Event::renewalFailed);
+    EXPECT_GE(failed.size(), 1U);
+    for (const auto& told : failed) {
+        EXPECT_EQ(told.error, Errc::badReply);
+    }
+    EXPECT_EQ(seen->count(Event::lost), 0U);
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+}
+
+TEST_F(WrongReply, OfAnUnlockIsUnconfirmed)
+{
+    for (const auto* wrong : {"+OK\r\n", ":-1\r\n", "*0\r\n", "-ODD something else\r\n"}) {
+        SCOPED_TRACE(wrong);
+        lock().lock(20s);
+        inject(reply(redisLockUnlock), Action::replace(wrong));
+        EXPECT_EQ(lock().unlock(), Unlocked::unconfirmed);
+        EXPECT_FALSE(lock().isHeldByCurrentThread());
+        EXPECT_FALSE(redis.exists(name)) << "it was executed";
+    }
+}
+
+TEST_F(Redirection, IsRefusedAndNotFollowed)
+{
+    FaultProxy elsewhere(server);
+    const auto word = [](std::string_view text) {
+        return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
+    };
+    for (const auto* how : {"MOVED 1 127.0.0.1:", "ASK 1 127.0.0.1:"}) {
+        SCOPED_TRACE(how);
+        // a request that Redis answers so, and does not execute
+        inject(request(redisLockLock),
+               Action::replace("*4\r\n" + word("EVAL") + word("return redis.error_reply(ARGV[1])") + word("0") +
+                               word(how + std::to_string(elsewhere.port()))));
+        std::error_code ec;
+        EXPECT_FALSE(lock().tryLock(5s, 10s, ec));
+        EXPECT_EQ(ec, Errc::unsupported);
+        EXPECT_FALSE(redis.exists(name));
+    }
+    EXPECT_EQ(elsewhere.accepted(), 0U);
+}
+
+TEST_F(CutReply, OfARenewalAtEveryByteDoesNotMoveTheDeadline)
+{
+    config.watchdogTimeout = 3s;
+    const RedisLock held = lock();
+    held.lock();
+    const std::string_view renewed = ":1\r\n";
+    for (std::size_t bytes = 0; bytes < renewed.size(); ++bytes) {
+        inject(reply(redisLockRenew, bytes + 1), Action::truncate(bytes));
+    }
+    EXPECT_TRUE(seen->await(Event::renewed));
+    EXPECT_EQ(seen->count(Event::renewalFailed), renewed.size());
+    EXPECT_EQ(seen->count(Event::lost), 0U);
+    EXPECT_EQ(holdersIn(redisLockRenew).size(), 1U);
+    EXPECT_EQ(countInRedis(), "1");
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+}
+
+TEST_F(LostReply, OfAForcedUnlockIsMadeUpForAndEndsNobodyElse)
+{
+    foreignLock(60s);
+    const auto stalled = inject({.command = "EVALSHA",
+                                 .script = std::string(detail::scripts::redisLockForceUnlock.sha1),
+                                 .direction = Direction::reply},
+                                Action::stallDirection());
+    redis.command({"SCRIPT", "LOAD", detail::scripts::redisLockForceUnlock.text});
+    redis.command({"SCRIPT", "LOAD", detail::scripts::redisLockHolder.text});
+    auto next = std::async(std::launch::async, [this, stalled] {
+        const bool hit = proxy.awaitHits(stalled);
+        RawRedis(server).command({"HSET", name, "the next holder", "1"}); // between the first try and the second
+        return hit;
+    });
+    EXPECT_TRUE(lock().forceUnlock());
+    EXPECT_TRUE(next.get());
+    EXPECT_EQ(redis.hash(name), (std::map<std::string, std::string>{{"the next holder", "1"}}));
+    redis.command({"DEL", name});
+}
+
+} // namespace
+} // namespace redislock::test

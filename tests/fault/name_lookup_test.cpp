@@ -1,0 +1,167 @@
+// Names of hosts that are looked up slowly, wrongly, or with another result than before.
+//
+// This program has its own getaddrinfo(), which all of it uses, the library included.
+#include "fault/fault_test.hpp"
+
+#include <dlfcn.h>
+#include <netdb.h>
+
+#include <condition_variable>
+#include <cstring>
+
+namespace {
+
+/// What the name of these tests is looked up as.
+struct Lookup {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<std::string> addresses; ///< none: there is no such host
+    bool isSlow = false;
+    int asked = 0;
+};
+
+Lookup& lookup()
+{
+    static Lookup instance;
+    return instance;
+}
+
+constexpr const char* hostName = "redis.fault.test";
+
+} // namespace
+
+extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo* hints, addrinfo** result)
+{
+    static const auto original = reinterpret_cast<decltype(&getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+    if (node == nullptr || std::strcmp(node, hostName) != 0) {
+        return original(node, service, hints, result);
+    }
+    std::unique_lock lock(lookup().mutex);
+    ++lookup().asked;
+    lookup().changed.wait_for(lock, std::chrono::seconds(20), [] { return !lookup().isSlow; });
+    *result = nullptr;
+    addrinfo** next = result;
+    for (const auto& address : lookup().addresses) {
+        if (original(address.c_str(), service, hints, next) == 0) {
+            while (*next != nullptr) {
+                next = &(*next)->ai_next;
+            }
+        }
+    }
+    return *result != nullptr ? 0 : EAI_NONAME;
+}
+
+namespace redislock::test {
+namespace {
+
+class NameLookup : public FaultTest {
+protected:
+    NameLookup()
+    {
+        config.endpoint.host = hostName;
+        set({"127.0.0.1"});
+    }
+    ~NameLookup() override { set({"127.0.0.1"}); }
+
+    static void set(std::vector<std::string> addresses, bool isSlow = false)
+    {
+        const std::lock_guard guard(lookup().mutex);
+        lookup().addresses = std::move(addresses);
+        lookup().isSlow = isSlow;
+        lookup().changed.notify_all();
+    }
+
+    static int asked()
+    {
+        const std::lock_guard guard(lookup().mutex);
+        return lookup().asked;
+    }
+};
+
+TEST_F(NameLookup, HappensAgainForEachConnection)
+{
+    config.unreachableAfter = 20s;
+    lock().lock(20s);
+    const int before = asked();
+    set({"127.0.0.2"}); // nobody listens there
+    proxy.closeAll(FaultProxy::Close::reset);
+    auto unlocked = std::async(std::launch::async, [this] { return lock().forceUnlock(); });
+    EXPECT_TRUE(seen->await(Event::disconnected, 2)) << "the old address was used";
+    set({"127.0.0.1"});
+    EXPECT_TRUE(unlocked.get());
+    expectFault(asked() >= before + 2, "a name with another address");
+    EXPECT_THAT(lock().unlock(), ::testing::AnyOf(Unlocked::alreadyLost, Unlocked::released));
+}
+
+TEST_F(NameLookup, TriesEveryAddress)
+{
+    set({"127.0.0.2", "::1", "127.0.0.1"});
+    const Stopwatch watch;
+    lock().lock(20s);
+    EXPECT_LT(watch.elapsed(), slack);
+    EXPECT_EQ(lock().unlock(), Unlocked::released);
+    expectFault(asked() > 0, "addresses where nobody listens");
+}
+
+TEST_F(NameLookup, OfAHostThatDoesNotExistYetIsRepeated)
+{
+    set({});
+    std::error_code ec;
+    EXPECT_FALSE(lock().tryLock(ec));
+    EXPECT_EQ(ec, Errc::unreachable);
+    config.unreachableAfter = 20s;
+    forgetClient();
+    auto waiter = waitInBackground(20s);
+    const int before = asked();
+    EXPECT_TRUE(eventually([&] { return asked() >= before + 2; }));
+    set({"127.0.0.1"});
+    expectGranted(waiter.get());
+    expectFault(true, "a name without address");
+}
+
+TEST_F(NameLookup, ThatIsSlowKeepsNobodyBeyondTheTimeToConnect)
+{
+    config.watchdogTimeout = 3s;
+    config.connectTimeout = 300ms;
+    const RedisLock held = lock();
+    held.lock();
+    ASSERT_TRUE(seen->await(Event::renewed)); // its two connections are made
+    set({"127.0.0.1"}, true);
+    auto waiter = std::async(std::launch::async, [this] {
+        Config others = config;
+        others.observer = nullptr;
+        const Client other(others);
+        const Stopwatch watch;
+        std::error_code ec;
+        EXPECT_FALSE(other.getLock("wanted").tryLock(ec));
+        EXPECT_EQ(ec, Errc::unreachable);
+        EXPECT_GE(watch.elapsed(), 300ms);
+        EXPECT_LT(watch.elapsed(), 300ms + slack);
+        set({"127.0.0.1"});
+    });
+    EXPECT_TRUE(eventually([&] { return asked() >= 3; }));
+    const auto renewed = seen->count(Event::renewed);
+    EXPECT_TRUE(seen->await(Event::renewed, renewed + 1)) << "renewals wait for somebody else's lookup";
+    waiter.get();
+    expectFault(asked() >= 3, "a slow lookup");
+    EXPECT_EQ(seen->count(Event::lost), 0U);
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+}
+
+TEST_F(NameLookup, ThatHangsKeepsNoClientFromEnding)
+{
+    set({}, true);
+    config.connectTimeout = 200ms;
+    const int before = asked();
+    std::error_code ec;
+    EXPECT_FALSE(lock().tryLock(ec));
+    EXPECT_EQ(ec, Errc::unreachable);
+    const Stopwatch watch;
+    forgetClient();
+    EXPECT_LT(watch.elapsed(), 1s + slack);
+    expectFault(asked() > before, "a lookup that hangs");
+    set({"127.0.0.1"});
+}
+
+} // namespace
+} // namespace redislock::test

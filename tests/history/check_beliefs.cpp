@@ -1,0 +1,103 @@
+// S1: no two believe at a time. S2: who believes is the holder in Redis. S3: a deadline is before Redis' own expiry.
+#include "history/report.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace redislock::test::history {
+namespace {
+
+/// S1. Reads: lock ok, unlock invoke, samples, losses, deadlines; no truth.
+void checkExclusion(const History& history, Report& report)
+{
+    std::map<std::string, const Hold*> latest; // of those swept, the one that ends last
+    for (const auto& hold : history.holds) {
+        if (hold.isEmpty()) {
+            continue;
+        }
+        const Hold*& other = latest[hold.lock()];
+        if (other != nullptr && hold.begin < other->end) {
+            report.add("S1", hold.lock(), hold.begin,
+                       "two holders believed at the same time, for " +
+                           inMs(std::min(hold.end, other->end) - hold.begin),
+                       {other->samples.front(), other->samples.back(), hold.samples.front(), hold.samples.back()});
+        }
+        if (other == nullptr || hold.end > other->end) {
+            other = &hold;
+        }
+    }
+}
+
+/// S2. Reads: the same, and HSET, PEXPIREAT and DEL of the holder.
+void checkTruth(const History& history, const Hold& hold, Report& report)
+{
+    if (!hold.grant) {
+        report.add("S2", hold.lock(), hold.begin, "believed without a grant in Redis", {hold.samples.front()});
+        return;
+    }
+    const auto& grant = history.grants[*hold.grant];
+    ++report.holdsCompared;
+    if (grant.freed && grant.freed->t < hold.end) {
+        report.add("S2", hold.lock(), hold.end,
+                   "believed " + inMs(hold.end - grant.freed->t) + " longer than Redis had the holder",
+                   {grant.made, *grant.freed, hold.samples.back()});
+        return;
+    }
+    std::int64_t latest = 0;
+    for (const auto& expiry : grant.expiries) {
+        latest = std::max(latest, *expiry.expiresMs);
+    }
+    if (!grant.expiries.empty() && history.bootOf(latest + 1) < hold.end) {
+        report.add("S2", hold.lock(), hold.end,
+                   "believed " + inMs(hold.end - history.bootOf(latest + 1)) + " longer than the key could live",
+                   {grant.made, grant.expiries.back(), hold.samples.back()});
+    }
+}
+
+/// S3. Reads: the deadlines that were seen, the expiries that may have been set before. An expiry was set at the latest
+/// when it came in the stream, and at the earliest one lease before itself.
+void checkDeadlines(const History& history, const Hold& hold, Report& report)
+{
+    const auto& grant = history.grants[*hold.grant];
+    const auto watchdog = history.setting(hold.first().pid, "watchdogTimeout", 0);
+    const auto lease = hold.isRenewed() ? std::max(hold.longestLease(), watchdog) : hold.longestLease();
+    for (const auto& sample : hold.samples) {
+        std::int64_t expires = 0;
+        for (const auto& expiry : grant.expiries) {
+            if (history.bootOf(*expiry.expiresMs) - lease <= sample.t + millisecond) {
+                expires = std::max(expires, *expiry.expiresMs);
+            }
+        }
+        if (expires == 0 || !sample.deadline) {
+            continue;
+        }
+        ++report.deadlinesCompared;
+        if (const auto margin = history.bootOf(expires - 1) - *sample.deadline; margin < 0) {
+            report.add("S3", hold.lock(), sample.t, "the deadline is " + inMs(-margin) + " too late",
+                       {grant.made, grant.expiries.back(), sample});
+            return;
+        }
+    }
+}
+
+} // namespace
+
+void checkBeliefs(const History& history, Report& report)
+{
+    checkExclusion(history, report);
+    if (!history.hasTruth) {
+        return;
+    }
+    for (const auto& hold : history.holds) {
+        if (hold.isEmpty()) {
+            continue;
+        }
+        checkTruth(history, hold, report);
+        if (hold.grant) {
+            checkDeadlines(history, hold, report);
+        }
+    }
+}
+
+} // namespace redislock::test::history

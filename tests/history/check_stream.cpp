@@ -1,0 +1,109 @@
+// S5: nobody releases or renews another's hold. S7: a grant for nobody ends with its lease. R4: no key without time.
+#include "history/report.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace redislock::test::history {
+namespace {
+
+const Hold* holdOf(const History& history, const Grant& grant)
+{
+    return grant.hold ? &history.holds[*grant.hold] : nullptr;
+}
+
+/// S5, its end. Reads: DEL with PUBLISH (a release), DEL before the expiry, HSET over another's, against unlock invoke.
+void checkEnd(const History& history, const Grant& grant, Report& report)
+{
+    const auto* hold = holdOf(history, grant);
+    switch (grant.how) {
+    case Grant::Freed::released:
+        if (hold != nullptr && hold->end > grant.freed->t) {
+            report.add("S5", grant.lock, grant.freed->t, "released by somebody else while its holder believed",
+                       {grant.made, *grant.freed, hold->samples.back()});
+        }
+        return;
+    case Grant::Freed::removed:
+        report.add("S5", grant.lock, grant.freed->t, "removed before its time was over, by no release",
+                   {grant.made, *grant.freed});
+        return;
+    case Grant::Freed::overwritten:
+        report.add("S5", grant.lock, grant.freed->t, "granted while another held it", {grant.made, *grant.freed});
+        return;
+    case Grant::Freed::expired:
+    case Grant::Freed::open:
+        return;
+    }
+}
+
+/// S5, its time. Reads: PEXPIREAT alone (a renewal) of a hold all of whose leases are fixed.
+void checkRenewals(const History& history, const Grant& grant, const std::map<std::int64_t, int>& commandsOfTx,
+                   Report& report)
+{
+    const auto* hold = holdOf(history, grant);
+    if (hold == nullptr || hold->isRenewed()) {
+        return;
+    }
+    for (const auto& expiry : grant.expiries) {
+        // a repeated acquire or release sets the count too
+        if (commandsOfTx.at(expiry.tx.value_or(0)) == 1) {
+            report.add("S5", grant.lock, expiry.t, "a hold with a fixed lease was renewed", {grant.made, expiry});
+            return;
+        }
+    }
+}
+
+/// S7. Reads: grants without a belief: given back, or left by a request that came late.
+void checkUnwanted(const History& history, const Grant& grant, const std::map<std::string, const Hold*>& holdsOf,
+                   Report& report)
+{
+    if (grant.hold) {
+        return;
+    }
+    const auto same = holdsOf.find(grant.holder);
+    if (same != holdsOf.end() && grant.made.t > same->second->begin && grant.made.t < same->second->end) {
+        report.add("S7", grant.lock, grant.made.t, "granted twice to one acquire, while it believed",
+                   {same->second->samples.front(), grant.made});
+        return;
+    }
+    const auto lastExpiry = grant.expiries.empty() ? 0 : history.bootOf(grant.expiresMs());
+    const auto end = grant.freed ? std::min(grant.freed->t, lastExpiry) : lastExpiry;
+    const auto longest = history.longestLease;
+    // Of a process that was killed just then the grant may have been wanted.
+    const auto killed = history.killedAt(grant.holder.substr(0, grant.holder.rfind(':')));
+    const bool mayBeWanted = killed != never && grant.made.t + longest + report.limits.slack > killed;
+    if (end > grant.made.t + longest + report.limits.slack && !mayBeWanted) {
+        report.add("S7", grant.lock, grant.made.t, "a grant that nobody waits for outlived its lease",
+                   {grant.made, grant.expiries.back()});
+    }
+}
+
+} // namespace
+
+void checkStream(const History& history, Report& report)
+{
+    std::map<std::int64_t, int> commandsOfTx;
+    for (const auto& record : history.records) {
+        if (record.offset && record.op != Op::clock && record.op != Op::attached) {
+            ++commandsOfTx[record.tx.value_or(0)];
+        }
+    }
+    std::map<std::string, const Hold*> holdsOf;
+    for (const auto& hold : history.holds) {
+        holdsOf[hold.holder] = &hold;
+    }
+    for (const auto& grant : history.grants) {
+        checkEnd(history, grant, report);
+        checkRenewals(history, grant, commandsOfTx, report);
+        checkUnwanted(history, grant, holdsOf, report);
+        if (grant.withoutExpiry) {
+            report.add("R4", grant.lock, grant.made.t, "a key was made without a time to live", {grant.made});
+        }
+    }
+    for (const auto& orphan : history.orphans) {
+        report.add("S5", orphan.lock, orphan.t, "a time to live was set on a lock that nobody had", {orphan});
+    }
+}
+
+} // namespace redislock::test::history

@@ -1,0 +1,202 @@
+// T1: a loss is told in time. T3: a hold is renewed while the server can be reached. T4, T5: a free lock with a waiter
+// is granted soon, after a release and after a lease that ran out.
+#include "history/report.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace redislock::test::history {
+namespace {
+
+Nanoseconds driftOf(Nanoseconds lease)
+{
+    return (lease + 99) / 100 + 2 * millisecond;
+}
+
+/// When the hold was over at the latest, by what is known: renewals that were told moved what the thread saw last.
+Nanoseconds latestDeadline(const History& history, const Hold& hold)
+{
+    auto latest = hold.deadline;
+    if (const auto told = history.told.find(hold.holder); told != history.told.end()) {
+        for (const auto& record : told->second) {
+            if (record.op == Op::renewed) {
+                latest = std::max(latest, record.t + hold.longestLease());
+            }
+        }
+    }
+    return latest;
+}
+
+const Record* toldOf(const History& history, const Hold& hold, Op op)
+{
+    const auto told = history.told.find(hold.holder);
+    if (told == history.told.end()) {
+        return nullptr;
+    }
+    const auto found =
+        std::find_if(told->second.begin(), told->second.end(), [&](const auto& r) { return r.op == op; });
+    return found == told->second.end() ? nullptr : &*found;
+}
+
+/// T1. Reads: the deadlines that were seen, what the observer was told, stops of the process.
+void checkTold(const History& history, const Hold& hold, Report& report)
+{
+    const auto pid = hold.first().pid;
+    const auto deadline = latestDeadline(history, hold);
+    const auto* lost = toldOf(history, hold, Op::lost);
+    const auto until = lost != nullptr ? lost->t : history.end;
+    const auto killed = history.killedAt(hold.first().client);
+    const auto late = until - deadline - history.stopped(pid, deadline - hold.longestLease(), until);
+    if (late > report.limits.slack && killed > deadline + report.limits.slack) {
+        report.add("T1", hold.lock(), until,
+                   lost != nullptr ? "the loss was told " + inMs(late) + " late" : "a loss was never told",
+                   {hold.samples.back(), lost != nullptr ? *lost : history.records.back()});
+        return;
+    }
+    const auto* risk = toldOf(history, hold, Op::atRisk);
+    // A thread that did not run from before the one moment to after the other may tell the loss alone.
+    constexpr Nanoseconds punctual = 5 * millisecond;
+    const bool byTime = lost != nullptr && lost->t >= hold.deadline && lost->t < hold.deadline + punctual;
+    const bool ran = history.stopped(pid, hold.begin, until) == 0;
+    if (byTime && ran && (risk == nullptr || risk->t > lost->t)) {
+        report.add("T1", hold.lock(), lost->t, "lost without having been at risk", {hold.samples.back(), *lost});
+    }
+}
+
+/// The longest time in which nothing was being done to the server, the network and the process.
+Nanoseconds calmIn(const History& history, Nanoseconds from, Nanoseconds to, int pid)
+{
+    std::vector<Interval> troubles = history.faults;
+    if (const auto process = history.processes.find(pid); process != history.processes.end()) {
+        troubles.insert(troubles.end(), process->second.stops.begin(), process->second.stops.end());
+    }
+    std::sort(troubles.begin(), troubles.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    Nanoseconds longest = 0;
+    for (const auto& trouble : troubles) {
+        if (trouble.meets(from, to)) {
+            longest = std::max(longest, trouble.begin - from);
+            from = std::max(from, trouble.end);
+        }
+    }
+    return std::max(longest, to - from);
+}
+
+/// T3. Reads: the deadline of a hold that was lost by time, the faults, the stops.
+void checkRenewed(const History& history, const Hold& hold, Report& report)
+{
+    const auto pid = hold.first().pid;
+    const auto watchdog = history.setting(pid, "watchdogTimeout", 0);
+    if (!hold.locks.front().isRenewed() || watchdog == 0 || hold.lostAt < hold.deadline || hold.lostAt == never) {
+        return;
+    }
+    const auto timeout = history.setting(pid, "commandTimeout", 0);
+    const auto deadline = latestDeadline(history, hold);
+    const auto begin = deadline - watchdog + driftOf(watchdog) + watchdog / 3;
+    const auto end = deadline - std::max(watchdog / 10, std::min(2 * timeout, watchdog / 4));
+    if (const auto calm = calmIn(history, begin, end, pid); calm >= 2 * timeout + report.limits.slack / 5) {
+        report.add("T3", hold.lock(), hold.lostAt, "not renewed, though nothing was in the way for " + inMs(calm),
+                   {hold.samples.back()});
+    }
+}
+
+/// Whether somebody waited for the lock all that time, in a process that ran.
+const Call* waiterThrough(const History& history, const std::vector<const Call*>& calls, Nanoseconds from,
+                          Nanoseconds to)
+{
+    for (const auto* call : calls) {
+        const auto pid = call->invoke.pid;
+        const auto process = history.processes.find(pid);
+        const bool lives = process == history.processes.end() || process->second.killed > to;
+        const auto deadline = call->invoke.waitMs ? call->invoke.t + *call->invoke.waitMs * millisecond : never;
+        if (call->invoke.t <= from && call->returned() >= to && deadline >= to && lives &&
+            history.stopped(pid, from, to) == 0) {
+            return call;
+        }
+    }
+    return nullptr;
+}
+
+/// T4 and T5. Reads: DEL, expiry and HSET of each lock, the lock calls that waited meanwhile, the faults.
+class WakeUps {
+public:
+    WakeUps(const History& history, Report& report) : history_(history), report_(report)
+    {
+        for (const auto& call : history.calls) {
+            if (call.invoke.op == Op::lock && call.invoke.waitMs != 0) {
+                calls_[call.invoke.lock].push_back(&call);
+            }
+        }
+        for (const auto& grant : history.grants) {
+            grants_[grant.lock].push_back(&grant);
+        }
+    }
+
+    void check()
+    {
+        for (const auto& [lock, grants] : grants_) {
+            for (std::size_t i = 0; i < grants.size(); ++i) {
+                checkAfter(*grants[i], i + 1 < grants.size() ? grants[i + 1] : nullptr);
+            }
+        }
+    }
+
+private:
+    void checkAfter(const Grant& grant, const Grant* next)
+    {
+        const bool released = grant.how == Grant::Freed::released;
+        if (!released && grant.expiries.empty()) {
+            return;
+        }
+        const auto free = released ? grant.freed->t : history_.bootOf(grant.expiresMs() + 1);
+        const auto then = next != nullptr ? next->made.t : history_.end;
+        if (released && next != nullptr && next->hold && history_.holds[*next->hold].first().t < free) {
+            if (!history_.disturbed(free - calmBefore, then, 0)) {
+                report_.longestWakeUp = std::max(report_.longestWakeUp, then - free);
+            }
+            ++report_.wakeUps;
+        }
+        const auto& slack = report_.limits.slack;
+        const auto poll = history_.commonSetting("pollInterval", 1000 * millisecond);
+        const bool told = released && !history_.disturbed(free - calmBefore, free, 0);
+        const auto limit = told ? slack : poll + slack;
+        if (then - free <= limit || history_.disturbed(free, free + limit, 0)) {
+            return;
+        }
+        if (const auto* waiter = waiterThrough(history_, calls_[grant.lock], free, free + limit)) {
+            report_.add(released ? "T4" : "T5", grant.lock, free,
+                        "free for " + inMs(then - free) +
+                            " while somebody waited, granted at last: " + (next != nullptr ? next->holder : "never"),
+                        {grant.made, waiter->invoke});
+        }
+    }
+
+    static constexpr Nanoseconds calmBefore = 1500 * millisecond; // notifications are subscribed to again by then
+
+    const History& history_;
+    Report& report_;
+    std::map<std::string, std::vector<const Call*>> calls_;
+    std::map<std::string, std::vector<const Grant*>> grants_;
+};
+
+} // namespace
+
+void checkLosses(const History& history, Report& report)
+{
+    for (const auto& hold : history.holds) {
+        const bool unlocked = hold.ending == Hold::Ending::released || hold.ending == Hold::Ending::unconfirmed;
+        if (!unlocked && !hold.holder.empty()) {
+            checkTold(history, hold, report);
+            checkRenewed(history, hold, report);
+        }
+    }
+}
+
+void checkWakeUps(const History& history, Report& report)
+{
+    if (history.hasTruth) {
+        WakeUps(history, report).check();
+    }
+}
+
+} // namespace redislock::test::history

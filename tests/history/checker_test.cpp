@@ -1,0 +1,106 @@
+// The checker against histories that were made by hand: every invariant has some that break it.
+#include "history/report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace redislock::test::history {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+const fs::path data = REDISLOCK_HISTORY_DATA;
+
+std::vector<fs::path> filesOf(const std::string& folder)
+{
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(data / folder)) {
+        files.push_back(entry.path());
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+const Limits few{.leastHandOvers = 1};
+
+std::string violationsOf(const History& history, const Report& report)
+{
+    std::string text;
+    for (const auto& violation : report.violations) {
+        text += textOf(history, violation);
+    }
+    return text;
+}
+
+TEST(Checker, AcceptsWhatIsGood)
+{
+    const auto files = filesOf("good");
+    EXPECT_GE(files.size(), 6U);
+    for (const auto& file : files) {
+        const auto history = understand(readHistory(file));
+        EXPECT_EQ(violationsOf(history, check(history, few)), "") << file;
+    }
+}
+
+TEST(Checker, RejectsEachBrokenInvariantByItsName)
+{
+    std::set<std::string> broken;
+    for (const auto& file : filesOf("bad")) {
+        const auto name = file.stem().string();
+        const auto invariant = name.substr(0, name.find('-'));
+        broken.insert(invariant);
+        const auto history = understand(readHistory(file));
+        const auto report = check(history, few);
+        const auto found = std::find_if(report.violations.begin(), report.violations.end(),
+                                        [&](const Violation& violation) { return violation.invariant == invariant; });
+        ASSERT_NE(found, report.violations.end()) << file << " broke only:\n" << violationsOf(history, report);
+        EXPECT_THAT(textOf(history, *found), HasSubstr(invariant));
+        EXPECT_THAT(timelineSvg(history, *found), HasSubstr("</svg>"));
+    }
+    const std::set<std::string> all{"S1", "S2", "S3", "S5", "S6", "S7", "S8", "S9", "T1",          "T2",
+                                    "T3", "T4", "T5", "T7", "T8", "T9", "R1", "R4", "linearizable"};
+    EXPECT_EQ(broken, all) << "each invariant needs a history that breaks it";
+}
+
+TEST(Checker, RefusesAHistoryWithTooFewChangesOfHolder)
+{
+    const auto history = understand(readHistory(data / "good" / "turns.jsonl"));
+    EXPECT_EQ(history.handOvers(), 1U);
+    EXPECT_THROW(check(history, {.leastHandOvers = 2}), Refused);
+}
+
+TEST(Checker, RefusesAWallClockThatWasSet)
+{
+    auto records = readHistory(data / "good" / "turns.jsonl");
+    records.back().offset = 2 * millisecond;
+    ASSERT_EQ(records.back().op, Op::clock);
+    EXPECT_THROW(understand(records), Refused);
+}
+
+TEST(Checker, RefusesLinesThatNoProgramCanWrite)
+{
+    EXPECT_THROW(understand({}), Refused);
+    EXPECT_THROW(understand({{.t = 1, .op = Op::unlock, .phase = Phase::ok}}), Refused);
+    const Record invoke{.t = 1, .op = Op::lock, .phase = Phase::invoke};
+    EXPECT_THROW(understand({invoke, invoke}), Refused);
+}
+
+TEST(Checker, DrawsBeliefsGrantsAndFaults)
+{
+    const auto history = understand(readHistory(data / "good" / "given_back.jsonl"));
+    const auto svg = timelineSvg(history, {"S1", "a", 500 * millisecond, "<&>", history.records});
+    EXPECT_THAT(svg, HasSubstr("c10:3"));
+    EXPECT_THAT(svg, HasSubstr("believes: c10:4"));
+    EXPECT_THAT(svg, HasSubstr("replies lost"));
+    EXPECT_THAT(svg, HasSubstr("&lt;&amp;>"));
+}
+
+} // namespace
+} // namespace redislock::test::history

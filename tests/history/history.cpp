@@ -1,0 +1,160 @@
+#include "history/history.hpp"
+
+#include "history/history_parts.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace redislock::test::history {
+namespace {
+
+void takeClock(History& history, Nanoseconds wallMinusBoot)
+{
+    const auto first = history.wallMinusBoot.value_or(wallMinusBoot);
+    history.wallMinusBoot = first;
+    history.clockMoved = std::max(history.clockMoved, std::abs(wallMinusBoot - first));
+}
+
+void readSurroundings(History& history)
+{
+    std::map<std::string, std::size_t> open; // faults by name
+    for (const auto& record : history.records) {
+        auto& process = history.processes[record.pid];
+        process.begin = process.begin == 0 ? record.t : process.begin;
+        if (!record.client.empty()) {
+            history.pidOf.try_emplace(record.client, record.pid);
+        }
+        history.longestLease = std::max(history.longestLease, record.leaseMs.value_or(0) * millisecond);
+        switch (record.op) {
+        case Op::settings:
+            process.settings[record.error] = record.count.value_or(0) * millisecond;
+            break;
+        case Op::killed:
+            process.killed = std::min(process.killed, record.t);
+            break;
+        case Op::stopped:
+            process.stops.push_back({record.t, never, "stopped"});
+            break;
+        case Op::resumed:
+            if (!process.stops.empty()) {
+                process.stops.back().end = record.t;
+            }
+            break;
+        case Op::fault:
+            if (record.phase == Phase::invoke) {
+                open[record.error] = history.faults.size();
+                history.faults.push_back({record.t, never, record.error});
+            } else if (const auto found = open.find(record.error); found != open.end()) {
+                history.faults[found->second].end = record.t;
+            }
+            break;
+        case Op::clock:
+            takeClock(history, *record.offset);
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+} // namespace
+
+bool Hold::isRenewed() const
+{
+    return std::any_of(locks.begin(), locks.end(), [](const Call& call) { return call.isRenewed(); });
+}
+
+Nanoseconds Hold::longestLease() const
+{
+    Nanoseconds longest = 0;
+    for (const auto& call : locks) {
+        longest = std::max(longest, call.lease());
+    }
+    return longest;
+}
+
+bool History::disturbed(Nanoseconds from, Nanoseconds to, int pid) const
+{
+    const auto meets = [&](const Interval& interval) { return interval.meets(from, to); };
+    if (std::any_of(faults.begin(), faults.end(), meets)) {
+        return true;
+    }
+    return std::any_of(processes.begin(), processes.end(), [&](const auto& entry) {
+        const auto& stops = entry.second.stops;
+        return (pid == 0 || entry.first == pid) && std::any_of(stops.begin(), stops.end(), meets);
+    });
+}
+
+Nanoseconds History::stopped(int pid, Nanoseconds from, Nanoseconds to) const
+{
+    Nanoseconds sum = 0;
+    if (const auto found = processes.find(pid); found != processes.end()) {
+        for (const auto& stop : found->second.stops) {
+            if (stop.meets(from, to)) {
+                sum += std::min(stop.end, to) - std::max(stop.begin, from);
+            }
+        }
+    }
+    return sum;
+}
+
+Nanoseconds History::setting(int pid, const std::string& name, Nanoseconds otherwise) const
+{
+    const auto process = processes.find(pid);
+    if (process == processes.end()) {
+        return otherwise;
+    }
+    const auto found = process->second.settings.find(name);
+    return found == process->second.settings.end() ? otherwise : found->second;
+}
+
+Nanoseconds History::commonSetting(const std::string& name, Nanoseconds otherwise) const
+{
+    for (const auto& [pid, process] : processes) {
+        if (!process.settings.empty()) {
+            return setting(pid, name, otherwise);
+        }
+    }
+    return otherwise;
+}
+
+Nanoseconds History::killedAt(const std::string& client) const
+{
+    const auto pid = pidOf.find(client);
+    const auto process = pid == pidOf.end() ? processes.end() : processes.find(pid->second);
+    return process == processes.end() ? never : process->second.killed;
+}
+
+std::size_t History::handOvers() const
+{
+    std::map<std::string, std::pair<int, int>> last;
+    std::size_t count = 0;
+    for (const auto& hold : holds) {
+        const std::pair who{hold.first().pid, hold.first().thread};
+        const auto [entry, isNew] = last.try_emplace(hold.lock(), who);
+        count += !isNew && entry->second != who ? 1 : 0;
+        entry->second = who;
+    }
+    return count;
+}
+
+History understand(std::vector<Record> records)
+{
+    History history;
+    history.records = std::move(records);
+    if (history.records.empty()) {
+        throw Refused("the history is empty");
+    }
+    history.begin = history.records.front().t;
+    history.end = history.records.back().t;
+    readSurroundings(history);
+    if (history.clockMoved > millisecond) {
+        throw Refused("the wall clock was set during the run: expiry times cannot be compared");
+    }
+    readTruth(history);
+    readClients(history);
+    joinTruth(history);
+    return history;
+}
+
+} // namespace redislock::test::history

@@ -1,0 +1,132 @@
+/// @file
+/// What the lines of a history say together: calls, holds that were believed, grants that Redis made.
+#pragma once
+
+#include "history/record.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace redislock::test::history {
+
+constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
+constexpr Nanoseconds millisecond = 1'000'000;
+
+/// A history that proves nothing, whatever it says: no truth, a clock that was set, too little done.
+class Refused : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
+struct Interval {
+    Nanoseconds begin = 0;
+    Nanoseconds end = never;
+    std::string what{};
+
+    [[nodiscard]] bool meets(Nanoseconds from, Nanoseconds to) const noexcept { return begin <= to && end >= from; }
+};
+
+/// A call of a client, from its start to its end.
+struct Call {
+    Record invoke;
+    std::optional<Record> end{}; ///< none: it never returned
+
+    [[nodiscard]] Nanoseconds returned() const noexcept { return end ? end->t : never; }
+    [[nodiscard]] bool succeeded() const noexcept { return end && end->phase == Phase::ok; }
+    [[nodiscard]] Nanoseconds lease() const noexcept { return invoke.leaseMs.value_or(0) * millisecond; }
+    [[nodiscard]] bool isRenewed() const noexcept { return invoke.error == "renewed"; }
+};
+
+/// What a thread believed: from the return of its lock() to the call of its last unlock(), its loss or its deadline.
+struct Hold {
+    std::vector<Call> locks{}; ///< the outermost first
+    std::vector<Call> unlocks{};
+    std::vector<Nanoseconds> levels{}; ///< the deadline that each level not yet ended began with
+    std::vector<Record> samples{};     ///< that said "held", those of the lock calls too
+    std::string holder{};              ///< empty where it is not known
+    std::optional<std::size_t> grant{};
+    Nanoseconds begin = 0;
+    Nanoseconds end = 0;        ///< not before begin; the belief was surely alive until then
+    Nanoseconds deadline = 0;   ///< the latest that was seen
+    Nanoseconds lostAt = never; ///< when its loss was told
+    enum class Ending { open, released, unconfirmed, lost } ending = Ending::open;
+
+    [[nodiscard]] const Record& first() const { return locks.front().invoke; }
+    [[nodiscard]] const std::string& lock() const { return first().lock; }
+    [[nodiscard]] bool isEmpty() const noexcept { return end <= begin; }
+    [[nodiscard]] bool isRenewed() const;
+    [[nodiscard]] Nanoseconds longestLease() const;
+};
+
+/// A holder's time in Redis, as the replication stream tells it. Times are those of arrival: nothing was executed
+/// later.
+struct Grant {
+    std::string lock{};
+    std::string holder{};
+    Record made{};                    ///< the HSET
+    std::vector<Record> expiries{};   ///< each PEXPIREAT
+    std::vector<std::int64_t> counts; ///< each count that was set
+    std::optional<Record> freed{};    ///< the DEL, or the HSET of the next holder
+    enum class Freed { open, released, expired, removed, overwritten } how = Freed::open;
+    std::optional<std::size_t> hold{};
+    bool withoutExpiry = false; ///< the script that made the key did not set its time
+
+    /// The one that was set last; 0 without any.
+    [[nodiscard]] std::int64_t expiresMs() const noexcept { return expiries.empty() ? 0 : *expiries.back().expiresMs; }
+};
+
+struct Process {
+    Nanoseconds begin = 0;
+    Nanoseconds killed = never;
+    std::vector<Interval> stops{};
+    std::map<std::string, Nanoseconds> settings{};
+};
+
+/// Everything.
+struct History {
+    std::vector<Record> records;
+    std::vector<Call> calls;   ///< by the time of the invoke
+    std::vector<Hold> holds;   ///< by their begin
+    std::vector<Grant> grants; ///< in the order of the stream
+    std::map<int, Process> processes;
+    std::map<std::string, int> pidOf; ///< by client
+    std::vector<Interval> faults;
+    std::vector<Record> orphans;                         ///< changes of locks that nobody held in the stream
+    std::map<std::string, std::vector<Record>> told;     ///< by holder: what the observer was told
+    std::map<std::string, std::vector<Record>> requests; ///< by holder: what the server executed
+    bool hasTruth = false;
+    std::optional<Nanoseconds> wallMinusBoot{};
+    Nanoseconds clockMoved = 0;
+    Nanoseconds longestLease = 0; ///< of all calls and watchdogs
+    Nanoseconds begin = 0;
+    Nanoseconds end = 0;
+
+    /// A moment of the server's wall clock on `CLOCK_BOOTTIME`.
+    [[nodiscard]] Nanoseconds bootOf(std::int64_t wallMs) const
+    {
+        return wallMs * millisecond - wallMinusBoot.value_or(0);
+    }
+    /// Whether something was being done to the server, the network or this process (0: any) in that time.
+    [[nodiscard]] bool disturbed(Nanoseconds from, Nanoseconds to, int pid) const;
+    /// For how long the process stood still in that time.
+    [[nodiscard]] Nanoseconds stopped(int pid, Nanoseconds from, Nanoseconds to) const;
+    [[nodiscard]] Nanoseconds setting(int pid, const std::string& name, Nanoseconds otherwise) const;
+    /// A setting that all processes share.
+    [[nodiscard]] Nanoseconds commonSetting(const std::string& name, Nanoseconds otherwise) const;
+    /// When the process of a client was killed.
+    [[nodiscard]] Nanoseconds killedAt(const std::string& client) const;
+    /// Changes of holder, over all locks.
+    [[nodiscard]] std::size_t handOvers() const;
+};
+
+/// Puts the lines together.
+/// @throws Refused when the clocks moved by more than 1 ms, or when lines contradict each other as no program's can.
+History understand(std::vector<Record> records);
+
+} // namespace redislock::test::history

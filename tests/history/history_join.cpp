@@ -1,0 +1,140 @@
+// Which hold of a client is which grant of Redis, and when each belief ended.
+#include "history/history_parts.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace redislock::test::history {
+namespace {
+
+using Place = std::pair<std::string, std::string>; // client and lock
+
+/// Whether the grant can be the one that the outermost call of the hold returned with.
+bool fits(const History& history, const Hold& hold, const Grant& grant)
+{
+    if (grant.expiries.empty()) {
+        return false;
+    }
+    const auto& call = hold.locks.front();
+    const auto executed = history.bootOf(*grant.expiries.front().expiresMs) - call.lease();
+    return executed >= call.invoke.t - 2 * millisecond && executed <= hold.begin + millisecond;
+}
+
+/// The grants of each holder, in order. An acquire that is sent again after its first grant has run out has two.
+using GrantsOf = std::map<std::string, std::vector<std::size_t>>;
+
+/// The last of the holder's grants that the hold can have returned with.
+std::optional<std::size_t> fittingGrant(const History& history, const GrantsOf& grantsOf, const Hold& hold,
+                                        const std::string& holder)
+{
+    std::optional<std::size_t> fitting;
+    if (const auto found = grantsOf.find(holder); found != grantsOf.end()) {
+        for (const auto grant : found->second) {
+            fitting = fits(history, hold, history.grants[grant]) ? grant : fitting;
+        }
+    }
+    return fitting;
+}
+
+/// Who has which grant is told to the observer, in the order of the grants; the calls return in that order too, except
+/// those that return so late that nothing is left of their hold.
+void nameHolders(History& history, const GrantsOf& grantsOf)
+{
+    std::map<Place, std::vector<std::string>> told;
+    for (const auto& record : history.records) {
+        if (record.op == Op::acquired) {
+            told[{record.client, record.lock}].push_back(record.holder);
+        }
+    }
+    std::map<Place, std::size_t> next;
+    for (auto& hold : history.holds) {
+        const Place place{hold.first().client, hold.lock()};
+        if (!hold.holder.empty() || hold.deadline <= hold.begin) {
+            continue;
+        }
+        const auto& names = told[place];
+        for (auto i = next[place]; i < names.size(); ++i) {
+            if ((hold.grant = fittingGrant(history, grantsOf, hold, names[i]))) {
+                hold.holder = names[i];
+                next[place] = i + 1;
+                break;
+            }
+        }
+    }
+}
+
+/// A process that is killed may not have been told any more of what its call returned with.
+void nameLastHolders(History& history)
+{
+    for (auto& hold : history.holds) {
+        const auto& client = hold.first().client;
+        if (!hold.holder.empty() || history.killedAt(client) == never) {
+            continue;
+        }
+        for (std::size_t i = 0; i < history.grants.size(); ++i) {
+            const auto& grant = history.grants[i];
+            const bool mayBeIts = grant.lock == hold.lock() && grant.holder.starts_with(client + ":") &&
+                                  history.told.count(grant.holder) == 0;
+            if (mayBeIts && fits(history, hold, grant)) {
+                hold.holder = grant.holder;
+                hold.grant = i;
+            }
+        }
+    }
+}
+
+void findLosses(History& history, Hold& hold)
+{
+    const auto found = history.told.find(hold.holder);
+    if (found == history.told.end()) {
+        return;
+    }
+    for (const auto& record : found->second) {
+        if (record.op == Op::lost) {
+            hold.lostAt = std::min(hold.lostAt, record.t);
+        }
+    }
+}
+
+void endBelief(const History& history, Hold& hold)
+{
+    const auto end = hold.ending == Hold::Ending::open ? never : hold.end;
+    // After a regular unlock() renewals may have moved the deadline beyond the one that was seen last.
+    const bool deadlineIsKnown = hold.ending != Hold::Ending::released && hold.ending != Hold::Ending::unconfirmed;
+    const auto deadline = deadlineIsKnown ? hold.deadline : never;
+    const auto process = history.processes.find(hold.first().pid);
+    const auto killed = process == history.processes.end() ? never : process->second.killed;
+    hold.end = std::max(hold.begin, std::min({end, deadline, hold.lostAt, killed}));
+    if (hold.ending == Hold::Ending::open && hold.lostAt != never) {
+        hold.ending = Hold::Ending::lost;
+    }
+}
+
+} // namespace
+
+void joinTruth(History& history)
+{
+    GrantsOf grantsOf;
+    for (std::size_t i = 0; i < history.grants.size(); ++i) {
+        grantsOf[history.grants[i].holder].push_back(i);
+    }
+    std::stable_sort(history.holds.begin(), history.holds.end(),
+                     [](const Hold& a, const Hold& b) { return a.begin < b.begin; });
+    nameHolders(history, grantsOf);
+    nameLastHolders(history);
+    for (std::size_t i = 0; i < history.holds.size(); ++i) {
+        auto& hold = history.holds[i];
+        findLosses(history, hold);
+        endBelief(history, hold);
+        if (!hold.grant && !hold.holder.empty()) {
+            hold.grant = fittingGrant(history, grantsOf, hold, hold.holder);
+        }
+        if (hold.grant) {
+            history.grants[*hold.grant].hold = i;
+        }
+    }
+}
+
+} // namespace redislock::test::history

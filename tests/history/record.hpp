@@ -1,0 +1,93 @@
+/// @file
+/// One line of a history: what a client did or was told, what Redis did, or what was done to them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redislock::test::history {
+
+/// Nanoseconds on `CLOCK_BOOTTIME`: one clock for all processes of the host.
+using Nanoseconds = std::int64_t;
+
+/// What a line is about.
+enum class Op {
+    unknown, ///< a word of a newer format
+    // calls of a client: invoke, then ok, fail or unknown
+    lock,
+    unlock,
+    // what a client saw and was told: events
+    settings,
+    sample,
+    acquired,
+    renewed,
+    renewalFailed,
+    atRisk,
+    lost,
+    released,
+    unconfirmed,
+    resources,
+    // what Redis did: its replication stream
+    attached,
+    hset,
+    hdel,
+    del,
+    pexpireat,
+    publish,
+    request, ///< executed, with an effect or without
+    // what the director of a run did and saw
+    fault,
+    killed,
+    stopped,
+    resumed,
+    clock,
+    leftKey,
+    quiet,
+};
+
+enum class Phase { invoke, ok, fail, unknown, event };
+
+/// A line of a history. Fields that do not concern it are left out in the file.
+struct Record {
+    Nanoseconds t = 0;
+    int pid = 0;
+    int thread = 0;
+    std::string client{}; ///< the client's id
+    std::string holder{}; ///< `<client id>:<number>`, where it is known
+    std::string lock{};
+    Op op = Op::unknown;
+    Phase phase = Phase::event;
+    std::optional<Nanoseconds> deadline{};   ///< `D`: until when the caller may believe, by its own clock
+    std::optional<std::int64_t> count{};     ///< hold count; of other lines: how many
+    std::optional<std::int64_t> leaseMs{};   ///< of a lock call, or of the watchdog
+    std::optional<std::int64_t> waitMs{};    ///< of a lock call; none: waits for ever
+    std::optional<std::int64_t> offset{};    ///< in the replication stream, behind the command
+    std::optional<std::int64_t> tx{};        ///< the transaction; the commands of a script have the same
+    std::optional<std::int64_t> expiresMs{}; ///< the key's expiry, by the server's wall clock
+    std::string error{};                     ///< of a call: its error or outcome; of other lines: what it is about
+    std::string source{};                    ///< file and line, set by readHistory()
+
+    /// Of a sample: whether the thread had the lock. In the last millisecond that is true with a deadline of now.
+    [[nodiscard]] bool saysHeld() const noexcept { return count ? *count > 0 : deadline.value_or(0) > t; }
+};
+
+std::string toLine(const Record& record);
+/// @throws std::runtime_error when the line is no record.
+Record fromLine(std::string_view line);
+
+/// All records of the files `*.jsonl` of a folder, or of one file, in the order of their time. A last line without end,
+/// which a killed process may leave behind, is left out.
+/// @throws std::runtime_error when one cannot be read.
+std::vector<Record> readHistory(const std::filesystem::path& path);
+/// The same from text.
+std::vector<Record> parseHistory(std::string_view text, const std::string& source);
+
+/// The words of the file format.
+std::string_view nameOf(Op op);
+std::string_view nameOf(Phase phase);
+
+} // namespace redislock::test::history

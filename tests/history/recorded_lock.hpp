@@ -1,0 +1,63 @@
+/// @file
+/// A RedisLock whose calls go into a history, and an observer that writes down what a client is told.
+#pragma once
+
+#include "history/recorder.hpp"
+#include "redislock/redislock.hpp"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace redislock::test::history {
+
+/// Writes down what a client is told of its holds, with their holders.
+class HistoryObserver final : public Observer {
+public:
+    explicit HistoryObserver(std::shared_ptr<Recorder> recorder) : recorder_(std::move(recorder)) {}
+
+    void acquired(const LockEvent& event, std::chrono::nanoseconds waited, std::uint32_t attempts) noexcept override;
+    void renewed(const LockEvent& event, std::chrono::nanoseconds took) noexcept override;
+    void renewalFailed(const LockEvent& event, std::error_code error) noexcept override;
+    void atRisk(const LockEvent& event, std::chrono::nanoseconds validFor) noexcept override;
+    void lost(const LockEvent& event) noexcept override;
+    void released(const LockEvent& event, Unlocked how, std::chrono::nanoseconds held) noexcept override;
+    void unconfirmed(const LockEvent& event) noexcept override;
+
+private:
+    void note(const LockEvent& event, Op op, std::string error = {}) noexcept;
+
+    std::shared_ptr<Recorder> recorder_;
+};
+
+/// Writes down what the calls of a client depend on: the first record of the client.
+void recordSettings(Recorder& recorder, const Client& client);
+
+/// A lock whose calls are recorded: invoke before, ok, fail or unknown after. For one thread.
+class RecordedLock {
+public:
+    RecordedLock(std::shared_ptr<Recorder> recorder, const Client& client, const std::string& name, int thread);
+
+    /// As RedisLock::tryLock(wait, lease).
+    bool tryLock(Wait wait, Lease lease);
+    /// As RedisLock::unlock().
+    Unlocked unlock();
+    /// Writes down what the thread may believe now. @return whether it holds the lock.
+    bool sample();
+
+private:
+    [[nodiscard]] Record line(Op op, Phase phase) const;
+    /// Adds the deadline and the count. The clock is read first: the deadline is never later than the true one.
+    [[nodiscard]] Record withBelief(Record record) const;
+
+    std::shared_ptr<Recorder> recorder_;
+    std::string client_;
+    RedisLock lock_;
+    int thread_;
+    std::int64_t watchdogMs_;
+};
+
+} // namespace redislock::test::history

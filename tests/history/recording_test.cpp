@@ -1,0 +1,131 @@
+// Real clients of a real server: what they and the server write down fits together, and a lie is found.
+#include "history/recorded_lock.hpp"
+#include "history/report.hpp"
+#include "history/truth_recorder.hpp"
+#include "redislock/testing/redis_server.hpp"
+#include "support/eventually.hpp"
+#include "support/raw_redis.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace redislock::test::history {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Recording : public ::testing::Test {
+protected:
+    void SetUp() override
+    {
+        TruthRecorder::recordClock(*recorder);
+        truth.attach();
+    }
+
+    std::unique_ptr<Client> makeClient()
+    {
+        auto config = Config::fromUrl(server.url());
+        config.watchdogTimeout = 300ms;
+        config.observer = std::make_shared<HistoryObserver>(recorder);
+        auto client = std::make_unique<Client>(config);
+        recordSettings(*recorder, *client);
+        return client;
+    }
+
+    RecordedLock lockOf(const Client& client, int thread) { return {recorder, client, "stock:42", thread}; }
+
+    [[nodiscard]] std::ptrdiff_t told(Op op) const
+    {
+        const auto records = readHistory(folder.path());
+        return std::count_if(records.begin(), records.end(), [&](const Record& record) { return record.op == op; });
+    }
+
+    History read()
+    {
+        EXPECT_TRUE(truth.awaitCaughtUp());
+        truth.detach();
+        TruthRecorder::recordClock(*recorder);
+        return understand(readHistory(folder.path()));
+    }
+
+    testing::detail::TemporaryFolder folder;
+    std::shared_ptr<Recorder> recorder = std::make_shared<Recorder>(folder.path() / "clients.jsonl");
+    testing::RedisServer server{{.arguments = {"--repl-diskless-sync-delay", "0"}}};
+    TruthRecorder truth{server, std::make_shared<Recorder>(folder.path() / "truth.jsonl")};
+};
+
+TEST_F(Recording, OfTwoClientsIsWithoutViolationAndHasItsTruth)
+{
+    const auto first = makeClient();
+    const auto second = makeClient();
+    std::vector<std::thread> threads;
+    for (int i = 1; i <= 4; ++i) {
+        threads.emplace_back([&, i] {
+            auto lock = lockOf(i % 2 == 0 ? *first : *second, i);
+            for (int round = 0; round < 50; ++round) {
+                ASSERT_TRUE(lock.tryLock(10s, round % 2 == 0 ? keepRenewing : Lease(1s)));
+                if (round % 10 == 0) {
+                    ASSERT_TRUE(lock.tryLock(10s, keepRenewing));
+                    EXPECT_EQ(lock.unlock(), Unlocked::stillHeld);
+                }
+                EXPECT_TRUE(lock.sample());
+                EXPECT_EQ(lock.unlock(), Unlocked::released);
+            }
+        });
+    }
+    for (auto& thread : threads) {
+        thread.join();
+    }
+    const auto history = read();
+    const auto report = check(history, {.leastHandOvers = 10});
+    EXPECT_TRUE(report.violations.empty()) << textOf(history, report.violations.front());
+    EXPECT_EQ(history.holds.size(), 200U);
+    EXPECT_EQ(history.grants.size(), 200U);
+    EXPECT_EQ(report.holdsCompared, 200U);
+    EXPECT_GE(report.deadlinesCompared, 400U);
+}
+
+TEST_F(Recording, OfALossAndOfRenewalsFitsToo)
+{
+    const auto client = makeClient();
+    auto lock = lockOf(*client, 1);
+    ASSERT_TRUE(lock.tryLock(1s, keepRenewing));
+    EXPECT_TRUE(eventually([&] { return lock.sample() && told(Op::renewed) >= 2; }));
+    EXPECT_EQ(lock.unlock(), Unlocked::released);
+    ASSERT_TRUE(lock.tryLock(1s, 100ms));
+    EXPECT_TRUE(eventually([&] { return !lock.sample(); }));
+    EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
+    auto other = lockOf(*client, 2);
+    ASSERT_TRUE(other.tryLock(1s, keepRenewing));
+    EXPECT_EQ(other.unlock(), Unlocked::released);
+    const auto history = read();
+    const auto report = check(history, {.leastHandOvers = 1});
+    EXPECT_TRUE(report.violations.empty()) << textOf(history, report.violations.front());
+    ASSERT_EQ(history.holds.size(), 3U);
+    EXPECT_EQ(history.holds[1].ending, Hold::Ending::lost);
+    EXPECT_GE(history.grants[0].expiries.size(), 3U);
+}
+
+TEST_F(Recording, ShowsAForeignDeletion)
+{
+    const auto client = makeClient();
+    auto lock = lockOf(*client, 1);
+    ASSERT_TRUE(lock.tryLock(1s, 10s));
+    RawRedis(server).command({"DEL", "stock:42"});
+    EXPECT_TRUE(lock.sample()) << "nobody told it";
+    EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
+    const auto history = read();
+    const auto report = check(history, {.leastHandOvers = 0});
+    ASSERT_FALSE(report.violations.empty());
+    EXPECT_EQ(report.violations.front().invariant, "S5");
+}
+
+} // namespace
+} // namespace redislock::test::history

@@ -1,0 +1,155 @@
+#include "history/replication_stream.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+
+namespace redislock::test::history {
+namespace {
+
+std::int64_t numberIn(std::string_view text)
+{
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{} || end != text.data() + text.size()) {
+        throw std::runtime_error("replication stream: not a number: " + std::string(text));
+    }
+    return number;
+}
+
+std::string upper(std::string text)
+{
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+    return text;
+}
+
+} // namespace
+
+void ReplicationStream::feed(std::string_view bytes)
+{
+    if (state_ == State::stream) {
+        framer_.feed(bytes);
+    } else {
+        head_.append(bytes);
+    }
+}
+
+std::optional<std::string> ReplicationStream::takeLine()
+{
+    const auto end = head_.find('\n');
+    if (end == std::string::npos) {
+        return std::nullopt;
+    }
+    auto line = head_.substr(0, end);
+    head_.erase(0, end + 1);
+    if (line.ends_with('\r')) {
+        line.pop_back();
+    }
+    return line;
+}
+
+bool ReplicationStream::skipSnapshot()
+{
+    if (state_ == State::rdb) {
+        const auto size = std::min(rdbLeft_, head_.size());
+        head_.erase(0, size);
+        rdbLeft_ -= size;
+        if (rdbLeft_ > 0) {
+            return false;
+        }
+        state_ = State::stream;
+        framer_.feed(head_);
+        head_.clear();
+        return true;
+    }
+    const auto line = takeLine();
+    if (!line) {
+        return false;
+    }
+    if (line->empty()) {
+        return true;
+    }
+    if (state_ == State::header) {
+        const auto space = line->rfind(' ');
+        if (!line->starts_with("+FULLRESYNC ") || space == std::string::npos) {
+            throw std::runtime_error("replication stream: refused: " + *line);
+        }
+        offset_ = numberIn(std::string_view(*line).substr(space + 1));
+        state_ = State::rdbLength;
+    } else {
+        if (!line->starts_with('$') || line->starts_with("$EOF:")) {
+            throw std::runtime_error("replication stream: no length of the snapshot: " + *line);
+        }
+        rdbLeft_ = static_cast<std::size_t>(numberIn(std::string_view(*line).substr(1)));
+        state_ = State::rdb;
+    }
+    return true;
+}
+
+std::optional<StreamCommand> ReplicationStream::next()
+{
+    while (state_ != State::stream) {
+        if (!skipSnapshot()) {
+            return std::nullopt;
+        }
+    }
+    auto frame = framer_.next();
+    if (!frame) {
+        if (framer_.broken()) {
+            throw std::runtime_error("replication stream: bytes that are no command");
+        }
+        return std::nullopt;
+    }
+    offset_ += static_cast<std::int64_t>(frame->bytes.size());
+    return StreamCommand{offset_, std::move(frame->words)};
+}
+
+Record StreamTranslator::make(const StreamCommand& command, Op op) const
+{
+    Record record;
+    record.op = op;
+    record.offset = command.offset;
+    record.tx = tx_;
+    record.lock = command.words.at(1);
+    return record;
+}
+
+std::vector<Record> StreamTranslator::translate(const StreamCommand& command)
+{
+    const auto& words = command.words;
+    const auto name = words.empty() ? std::string() : upper(words.front());
+    if (!inside_) {
+        ++tx_;
+    }
+    if (name == "MULTI" || name == "EXEC") {
+        inside_ = name == "MULTI";
+        return {};
+    }
+    std::vector<Record> records;
+    if (name == "HSET") {
+        for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
+            records.push_back(make(command, Op::hset));
+            records.back().holder = words[i];
+            records.back().count = numberIn(words[i + 1]);
+        }
+    } else if (name == "HDEL") {
+        for (std::size_t i = 2; i < words.size(); ++i) {
+            records.push_back(make(command, Op::hdel));
+            records.back().holder = words[i];
+        }
+    } else if (name == "DEL" || name == "UNLINK") {
+        for (std::size_t i = 1; i < words.size(); ++i) {
+            records.push_back(make(command, Op::del));
+            records.back().lock = words[i];
+        }
+    } else if (name == "PEXPIREAT") {
+        records.push_back(make(command, Op::pexpireat));
+        records.back().expiresMs = numberIn(words.at(2));
+    } else if (name == "PUBLISH") {
+        records.push_back(make(command, Op::publish));
+    }
+    return records;
+}
+
+} // namespace redislock::test::history

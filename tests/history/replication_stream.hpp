@@ -1,0 +1,64 @@
+/// @file
+/// Reads what a Redis server sends to its replicas.
+#pragma once
+
+#include "history/record.hpp"
+#include "support/resp_framer.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redislock::test::history {
+
+/// A command of the stream.
+struct StreamCommand {
+    std::int64_t offset = 0; ///< of the stream, behind the command
+    std::vector<std::string> words;
+};
+
+/// Cuts the answer to `PSYNC ? -1` into commands: the line `+FULLRESYNC <id> <offset>`, an RDB file of announced
+/// length, which is skipped, and the stream itself. Empty lines before the RDB file are signs of life. No sockets, no time.
+class ReplicationStream {
+public:
+    void feed(std::string_view bytes);
+    /// The next whole command. @throws std::runtime_error after bytes that are no such answer.
+    std::optional<StreamCommand> next();
+
+    /// Whether the stream itself has begun.
+    [[nodiscard]] bool streaming() const noexcept { return state_ == State::stream; }
+    /// How far the server's offset is known to have come.
+    [[nodiscard]] std::int64_t offset() const noexcept { return offset_; }
+
+private:
+    enum class State { header, rdbLength, rdb, stream };
+
+    std::optional<std::string> takeLine();
+    /// Goes on with what comes before the stream. @return false when bytes are missing.
+    bool skipSnapshot();
+
+    State state_ = State::header;
+    std::string head_; // bytes before the stream
+    std::size_t rdbLeft_ = 0;
+    std::int64_t offset_ = 0;
+    RespFramer framer_;
+};
+
+/// Makes records of the commands that concern locks: HSET, HDEL, DEL, PEXPIREAT, PUBLISH. Those of one script, which
+/// the server wraps in MULTI and EXEC, have one number.
+class StreamTranslator {
+public:
+    /// @return records without time and process, none for a command that concerns no lock.
+    std::vector<Record> translate(const StreamCommand& command);
+
+private:
+    Record make(const StreamCommand& command, Op op) const;
+
+    std::int64_t tx_ = 0;
+    bool inside_ = false; // of MULTI
+};
+
+} // namespace redislock::test::history

@@ -1,0 +1,69 @@
+/// @file
+/// What a check of a history found.
+#pragma once
+
+#include "history/history.hpp"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace redislock::test::history {
+
+struct Violation {
+    std::string invariant; ///< "S1" ...
+    std::string lock;
+    Nanoseconds t = 0;
+    std::string text;
+    std::vector<Record> records{}; ///< what shows it
+};
+
+struct Limits {
+    /// How late a process that runs may be: posting a callback, being scheduled.
+    Nanoseconds slack = 500 * millisecond;
+    /// Fewer changes of holder prove nothing.
+    std::size_t leastHandOvers = 1000;
+    /// Files and connections that a client may have beyond those that it began with.
+    std::int64_t moreResources = 2;
+};
+
+struct Report {
+    Limits limits{};
+    std::vector<Violation> violations{};
+    Nanoseconds longestWakeUp = 0; ///< from a free lock with a waiter to its next grant, undisturbed
+    std::size_t wakeUps = 0;
+    std::size_t deadlinesCompared = 0; ///< with the server's expiry
+    std::size_t holdsCompared = 0;     ///< with a grant in the stream
+    std::size_t linearized = 0;        ///< operations
+
+    void add(std::string invariant, const std::string& lock, Nanoseconds t, std::string text,
+             std::vector<Record> records = {})
+    {
+        violations.push_back({std::move(invariant), lock, t, std::move(text), std::move(records)});
+    }
+};
+
+/// Tests everything. @throws Refused for a history that proves nothing.
+Report check(const History& history, const Limits& limits);
+
+/// "12.345 ms".
+std::string inMs(Nanoseconds time);
+
+/// The counts, one a line.
+std::string summaryOf(const History& history, const Report& report);
+/// A violation with the lines that show it, times relative to the beginning of the history.
+std::string textOf(const History& history, const Violation& violation);
+/// A picture of what happened to the lock around the violation: beliefs, grants, faults.
+std::string timelineSvg(const History& history, const Violation& violation);
+
+// The checks, by what they look at. Each names its invariants.
+void checkBeliefs(const History& history, Report& report);
+void checkStream(const History& history, Report& report);
+void checkAnswers(const History& history, Report& report);
+void checkLosses(const History& history, Report& report);
+void checkWakeUps(const History& history, Report& report);
+void checkDurations(const History& history, Report& report);
+void checkResources(const History& history, Report& report);
+void checkModels(const History& history, Report& report);
+
+} // namespace redislock::test::history

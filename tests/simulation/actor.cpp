@@ -1,0 +1,298 @@
+#include "simulation/actor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace redislock::simulation {
+
+using detail::EndedBy;
+
+namespace {
+
+template <class Value, std::size_t size>
+Value oneOf(Random& chance, const Value (&values)[size])
+{
+    return values[static_cast<std::size_t>(chance.unit() * static_cast<double>(size))];
+}
+
+constexpr std::size_t mostLevels = 4;
+
+} // namespace
+
+Workload::Workload(Random& chance)
+    : names(oneOf(chance, {1U, 1U, 2U, 3U})),
+      meanThink(oneOf(chance, {1, 5, 30, 200})),
+      meanHold(oneOf(chance, {1, 5, 20, 80})),
+      longHold(oneOf(chance, {0.02, 0.05, 0.15})),
+      nested(oneOf(chance, {0.0, 0.2, 0.5, 0.8})),
+      guard(oneOf(chance, {0.0, 0.3, 0.8})),
+      fixedLease(oneOf(chance, {0.0, 0.3, 0.8})),
+      question(oneOf(chance, {0.0, 0.05, 0.2})),
+      forceUnlock(oneOf(chance, {0.0, 0.0, 0.2}))
+{
+}
+
+Actor::Actor(SimClient& client, const Workload& workload, std::uint64_t number, std::uint64_t seed,
+             Statistics& statistics)
+    : client_(client), workload_(workload), number_(number), chance_(seed), statistics_(statistics)
+{
+    pause(thinkTime());
+}
+
+std::chrono::nanoseconds Actor::around(std::chrono::milliseconds mean)
+{
+    return std::chrono::nanoseconds(
+        1 + static_cast<std::int64_t>(static_cast<double>(mean.count()) * 2e6 * chance_.unit()));
+}
+
+std::chrono::nanoseconds Actor::thinkTime()
+{
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(around(workload_.meanThink) * workload_.pace);
+}
+
+/// Mostly short; sometimes as long as a renewed hold needs its renewals, and a fixed lease is over.
+std::chrono::nanoseconds Actor::holdTime()
+{
+    if (!stopping_ && chance_.unit() < workload_.longHold) {
+        return around(std::min(client_.config().watchdogTimeout, std::chrono::milliseconds(10'000)));
+    }
+    constexpr double atOnce = 0.2; // one step right behind the other, in one packet
+    return chance_.unit() < atOnce ? std::chrono::nanoseconds(1) : around(workload_.meanHold);
+}
+
+void Actor::pause(std::chrono::nanoseconds span)
+{
+    client_.host().at(client_.host().now() + span, [this] { decide(); });
+}
+
+void Actor::begin(std::unique_ptr<Operation> operation, Next next)
+{
+    operation_ = std::move(operation);
+    next_ = next;
+    operation_->wake = [this] {
+        if (!std::exchange(wakePending_, true)) {
+            client_.host().soon([this] {
+                wakePending_ = false;
+                run();
+            });
+        }
+    };
+    operation_->alarm = [this](TimePoint until) {
+        client_.host().at(until, [this, alarm = ++alarms_] {
+            if (alarm == alarms_) {
+                run();
+            }
+        });
+    };
+    run();
+}
+
+void Actor::run()
+{
+    if (operation_ == nullptr) {
+        return;
+    }
+    operation_->advance();
+    if (operation_->isDone()) {
+        ++alarms_;
+        ++statistics_.operations;
+        (this->*next_)();
+    }
+}
+
+void Actor::decide()
+{
+    check();
+    if (levels_.empty()) {
+        if (stopping_) {
+            return;
+        }
+        name_ = static_cast<std::size_t>(chance_.unit() * static_cast<double>(workload_.names));
+        return chance_.unit() < workload_.question ? ask() : acquire();
+    }
+    const double choice = chance_.unit();
+    if (!stopping_ && levels_.size() < mostLevels && choice < workload_.nested) {
+        return acquire();
+    }
+    return !stopping_ && chance_.unit() < workload_.question ? ask() : endLevel();
+}
+
+void Actor::acquire()
+{
+    const double choice = chance_.unit();
+    const Wait wait = choice < 0.5   ? waitForever
+                      : choice < 0.8 ? Wait(std::chrono::milliseconds(static_cast<int>(1 + chance_.unit() * 3000)))
+                                     : Wait(std::chrono::milliseconds(0));
+    const Lease lease = chance_.unit() < workload_.fixedLease
+                            ? Lease(std::chrono::milliseconds(oneOf(chance_, {20, 100, 500, 2000, 10000})))
+                            : keepRenewing;
+    endedBy_ = chance_.unit() < workload_.guard ? EndedBy::guard : EndedBy::thread;
+    if (Hold* own = client_.validHold(named(), number_)) {
+        return begin(std::make_unique<NestedAcquire>(client_, *own, wait, lease, endedBy_), &Actor::nestedAcquired);
+    }
+    begin(std::make_unique<OutermostAcquire>(client_, named(), number_, wait, lease, endedBy_), &Actor::acquired);
+}
+
+void Actor::acquired()
+{
+    const auto end = static_cast<OutermostAcquire&>(*operation_).end();
+    note(end);
+    if (end.hold != nullptr) {
+        ++statistics_.grants;
+    }
+    pause(end.hold != nullptr || !levels_.empty() ? holdTime() : thinkTime());
+}
+
+void Actor::nestedAcquired()
+{
+    note(static_cast<NestedAcquire&>(*operation_).end());
+    pause(holdTime());
+}
+
+void Actor::note(const AcquireEnd& end)
+{
+    static constexpr const char* kinds[] = {"granted", "contended", "lost", "failed"};
+    client_.trace()(client_.host().name(), "thread {} acquire of {}: {}{}{}", number_, named().name,
+                    kinds[static_cast<std::size_t>(end.kind)], end.hold ? " to " : "",
+                    end.hold ? end.hold->holder : "");
+    if (end.hold != nullptr) {
+        levels_.push_back({end.hold, end.level, endedBy_});
+    }
+    operation_.reset();
+    check();
+}
+
+void Actor::endLevel()
+{
+    const auto level = chance_.unit() < 0.85
+                           ? levels_.size() - 1
+                           : static_cast<std::size_t>(chance_.unit() * static_cast<double>(levels_.size()));
+    levels_[level].endedBy == EndedBy::guard ? endGuard(level) : unlock();
+}
+
+/// unlock(): ends the innermost level of this thread, or counts as one of those that were lost.
+void Actor::unlock()
+{
+    Hold* own = client_.validHold(named(), number_);
+    const auto id = own == nullptr ? 0 : own->levels.innermostOfThread();
+    if (id == 0 && !named().local.settle(number_)) {
+        throw Violation("S6 exact hold count",
+                        fmt::format("thread {} unlocked a lost level and was told that it has none", number_));
+    }
+    const auto entry = std::find_if(levels_.rbegin(), levels_.rend(), [&](const Level& level) {
+        return level.endedBy == EndedBy::thread &&
+               (id == 0 ? level.hold.get() != own : level.hold.get() == own && level.id == id);
+    });
+    if (entry == levels_.rend()) {
+        throw Violation("S6 exact hold count", fmt::format("thread {} has a level too many", number_));
+    }
+    levels_.erase(std::next(entry).base());
+    if (id == 0) {
+        client_.trace()(client_.host().name(), "thread {} unlock: lost before", number_);
+        return pause(holdTime());
+    }
+    begin(std::make_unique<AwaitedRelease>(client_, *own, id), &Actor::released);
+}
+
+void Actor::endGuard(std::size_t index)
+{
+    const Level level = levels_[index];
+    levels_.erase(levels_.begin() + static_cast<std::ptrdiff_t>(index));
+    Hold& hold = *level.hold;
+    if (hold.phase == Hold::Phase::held && client_.host().now() >= hold.validUntil()) {
+        client_.lose(hold, nullptr);
+    }
+    if (hold.phase != Hold::Phase::held) {
+        return pause(holdTime());
+    }
+    if (chance_.unit() < 0.3) {
+        return begin(std::make_unique<AwaitedRelease>(client_, hold, level.id), &Actor::released);
+    }
+    client_.trace()(client_.host().name(), "thread {} guard of {} ends", number_, hold.holder);
+    client_.endUnawaited(hold, level.id);
+    ++statistics_.operations;
+    pause(levels_.empty() ? thinkTime() : holdTime());
+}
+
+void Actor::released()
+{
+    static constexpr const char* results[] = {"released", "still held", "lost before", "unconfirmed"};
+    const Unlocked how = static_cast<AwaitedRelease&>(*operation_).how();
+    client_.trace()(client_.host().name(), "thread {} unlock: {}", number_, results[static_cast<std::size_t>(how)]);
+    operation_.reset();
+    if (std::exchange(probing_, false) && how != Unlocked::released) {
+        throw Violation("T9 recovery", "a lock that was taken after all faults could not be released");
+    }
+    pause(levels_.empty() ? thinkTime() : holdTime());
+}
+
+void Actor::ask()
+{
+    const bool force = levels_.empty() && chance_.unit() < workload_.forceUnlock;
+    const auto& script = force ? detail::scripts::redisLockHolder : detail::scripts::redisLockPttl;
+    begin(std::make_unique<Question>(client_, named(), script), force ? &Actor::foundHolder : &Actor::asked);
+}
+
+void Actor::foundHolder()
+{
+    const auto& question = static_cast<Question&>(*operation_);
+    if (question.error() || question.reply().kind != Reply::Kind::text) {
+        return asked();
+    }
+    const std::string holder = question.reply().text;
+    operation_.reset();
+    client_.checker().excuseHolder(holder);
+    begin(std::make_unique<Question>(client_, named(), detail::scripts::redisLockForceUnlock,
+                                     std::vector{holder, named().channel}),
+          &Actor::asked);
+}
+
+void Actor::asked()
+{
+    operation_.reset();
+    pause(levels_.empty() ? thinkTime() : holdTime());
+}
+
+void Actor::probe(std::size_t name)
+{
+    name_ = name;
+    probing_ = true;
+    endedBy_ = EndedBy::thread;
+    begin(std::make_unique<OutermostAcquire>(client_, named(), number_, waitForever, keepRenewing, endedBy_),
+          &Actor::probed);
+}
+
+void Actor::probed()
+{
+    note(static_cast<OutermostAcquire&>(*operation_).end());
+    if (levels_.empty()) {
+        throw Violation("T9 recovery", "a lock could not be taken after all faults");
+    }
+    unlock();
+}
+
+/// What the thread knows of its levels is what the client counts.
+void Actor::check()
+{
+    for (const auto& level : levels_) {
+        const Hold& hold = *level.hold;
+        if (hold.phase != Hold::Phase::held) {
+            continue;
+        }
+        const bool isAwake =
+            client_.trueTime() > client_.host().runsSince(); // what was due in a pause comes at its end
+        if (isAwake && client_.host().now() > hold.validUntil() + std::chrono::milliseconds(1)) {
+            throw Violation("T1 lost signal", fmt::format("{} is over and was not told lost", hold.holder));
+        }
+        const auto count =
+            std::count_if(levels_.begin(), levels_.end(), [&](const Level& l) { return l.hold == level.hold; });
+        if (hold.levels.count() != count) {
+            throw Violation("S6 exact hold count",
+                            fmt::format("{} has {} levels and counts {}", hold.holder, count, hold.levels.count()));
+        }
+    }
+}
+
+} // namespace redislock::simulation

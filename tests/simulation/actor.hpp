@@ -1,0 +1,94 @@
+/// @file
+/// A thread of a simulated program.
+#pragma once
+
+#include "simulation/operation.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace redislock::simulation {
+
+/// How threads use locks in one run: drawn anew for each seed.
+struct Workload {
+    explicit Workload(Random& chance);
+
+    std::size_t names;
+    std::chrono::milliseconds meanThink;
+    std::chrono::milliseconds meanHold;
+    double longHold;    ///< how many holds last about as long as their lease
+    double nested;      ///< how often a thread that holds the lock locks it again
+    double guard;       ///< how many levels are ended by guards
+    double fixedLease;  ///< how many leases are not renewed
+    double question;    ///< how many calls are questions
+    double forceUnlock; ///< how many calls are releases by force
+    double pace = 1;    ///< how many times as long as that threads think
+};
+
+/// Locks, works, nests, unlocks, asks; checks what it is told.
+class Actor {
+public:
+    Actor(SimClient& client, const Workload& workload, std::uint64_t number, std::uint64_t seed,
+          Statistics& statistics);
+    Actor(const Actor&) = delete;
+    Actor& operator=(const Actor&) = delete;
+
+    /// Ends what it holds and begins nothing new.
+    void stop() noexcept { stopping_ = true; }
+    [[nodiscard]] bool isIdle() const noexcept { return stopping_ && operation_ == nullptr && levels_.empty(); }
+    /// Locks and unlocks once; only while idle. Then isIdle() again, unless it failed.
+    void probe(std::size_t name);
+
+    [[nodiscard]] const Operation* operation() const noexcept { return operation_.get(); }
+    [[nodiscard]] std::size_t name() const noexcept { return name_; }
+
+private:
+    struct Level {
+        std::shared_ptr<Hold> hold;
+        std::uint64_t id;
+        detail::EndedBy endedBy;
+    };
+    using Next = void (Actor::*)();
+
+    void pause(std::chrono::nanoseconds span);
+    void run();
+    void decide();
+    void begin(std::unique_ptr<Operation> operation, Next next);
+    void acquire();
+    void ask();
+    void endLevel();
+    void unlock();
+    void endGuard(std::size_t level);
+    void check();
+
+    void acquired();
+    void nestedAcquired();
+    void released();
+    void asked();
+    void foundHolder();
+    void probed();
+    void note(const AcquireEnd& end);
+
+    [[nodiscard]] NamedLock& named() { return client_.named(name_); }
+    [[nodiscard]] std::chrono::nanoseconds around(std::chrono::milliseconds mean);
+    [[nodiscard]] std::chrono::nanoseconds thinkTime();
+    [[nodiscard]] std::chrono::nanoseconds holdTime();
+
+    SimClient& client_;
+    const Workload& workload_;
+    const std::uint64_t number_;
+    Random chance_;
+    Statistics& statistics_;
+
+    std::size_t name_ = 0;
+    std::vector<Level> levels_; ///< not ended, innermost last; some of them may be lost
+    detail::EndedBy endedBy_{}; ///< of the acquire under way
+    std::unique_ptr<Operation> operation_;
+    Next next_ = nullptr;
+    bool stopping_ = false;
+    bool probing_ = false;
+    bool wakePending_ = false;
+    std::uint64_t alarms_ = 0;
+};
+
+} // namespace redislock::simulation

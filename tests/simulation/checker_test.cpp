@@ -1,0 +1,177 @@
+// Each rule of the checker against a history that breaks it, made by hand.
+#include "simulation/safety_checker.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace redislock::simulation {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr VirtualTime now = 1s;
+
+class SafetyCheckerTest : public ::testing::Test {
+protected:
+    /// What a server does for a request.
+    void execute(const detail::Script& script, const std::string& holder, std::uint64_t number,
+                 const std::vector<Keyspace::Words>& commands)
+    {
+        Request request;
+        request.script = &script;
+        request.name = "stock";
+        request.arguments = {holder};
+        request.number = number;
+        checker.before(request, now);
+        keyspace.beginScript(millisecondOf(now));
+        for (const auto& command : commands) {
+            EXPECT_FALSE(keyspace.execute(command).isError()) << command[0];
+        }
+        checker.after(request, {}, now);
+    }
+
+    void lock(const std::string& holder, std::uint64_t number = 1, const std::string& count = "1")
+    {
+        execute(detail::scripts::redisLockLock, holder, number,
+                {{"HSET", "stock", holder, count}, {"PEXPIRE", "stock", "1000"}});
+    }
+
+    template <class Function>
+    static std::string ruleBrokenBy(Function function)
+    {
+        try {
+            function();
+        } catch (const Violation& violation) {
+            const std::string what = violation.what();
+            return what.substr(0, what.find(' '));
+        }
+        return "none";
+    }
+
+    Keyspace keyspace;
+    SafetyChecker checker{keyspace};
+};
+
+TEST_F(SafetyCheckerTest, AnOrderlyHistoryBreaksNoRule)
+{
+    EXPECT_EQ(ruleBrokenBy([&] {
+                  lock("a:1");
+                  checker.believes("stock", "a:1", now, now + 990ms);
+                  checker.expectCount("stock", "a:1", 1, now);
+                  checker.renews("a:1");
+                  checker.ends("stock", "a:1");
+                  execute(detail::scripts::redisLockUnlock, "a:1", 2, {{"DEL", "stock"}});
+                  checker.expectGone("stock", "a:1", now);
+                  lock("b:1");
+                  checker.believes("stock", "b:1", now, now + 990ms);
+              }),
+              "none");
+}
+
+TEST_F(SafetyCheckerTest, TwoBelieversBreakMutualExclusion)
+{
+    lock("a:1");
+    checker.believes("stock", "a:1", now, now + 990ms);
+    EXPECT_EQ(ruleBrokenBy([&] { checker.believes("stock", "b:1", now, now + 990ms); }), "S1");
+}
+
+TEST_F(SafetyCheckerTest, OneWhoseLockWasTakenFromOutsideIsExcused)
+{
+    lock("a:1");
+    checker.believes("stock", "a:1", now, now + 990ms);
+    checker.excuse("stock");
+    keyspace.erase("stock");
+    EXPECT_EQ(ruleBrokenBy([&] {
+                  lock("b:1");
+                  checker.believes("stock", "b:1", now, now + 990ms);
+                  checker.toldGone("a:1", "renewal");
+              }),
+              "none");
+}
+
+TEST_F(SafetyCheckerTest, ABeliefWithoutAKeyIsUntrue)
+{
+    EXPECT_EQ(ruleBrokenBy([&] { checker.believes("stock", "a:1", now, now + 990ms); }), "S2");
+}
+
+TEST_F(SafetyCheckerTest, ABeliefWhoseKeyIsDeletedByItsOwnRequestIsUntrue)
+{
+    lock("a:1");
+    checker.believes("stock", "a:1", now, now + 990ms);
+    EXPECT_EQ(ruleBrokenBy([&] { execute(detail::scripts::redisLockUnlock, "a:1", 2, {{"DEL", "stock"}}); }), "S2");
+}
+
+TEST_F(SafetyCheckerTest, ADeadlineMustBeBeforeTheServers)
+{
+    lock("a:1");
+    EXPECT_EQ(ruleBrokenBy([&] { checker.believes("stock", "a:1", now, now + 1000ms); }), "S3");
+}
+
+TEST_F(SafetyCheckerTest, ACutLeaseBreaksTheDeadline)
+{
+    lock("a:1");
+    checker.believes("stock", "a:1", now, now + 990ms);
+    EXPECT_EQ(ruleBrokenBy([&] {
+                  execute(detail::scripts::redisLockUnlock, "a:1", 2, {{"PEXPIRE", "stock", "20"}});
+              }),
+              "S3");
+}
+
+TEST_F(SafetyCheckerTest, NobodyChangesAnothersKey)
+{
+    lock("a:1");
+    EXPECT_EQ(ruleBrokenBy([&] { execute(detail::scripts::redisLockUnlock, "b:1", 1, {{"DEL", "stock"}}); }), "S5");
+    lock("a:2");
+    EXPECT_EQ(ruleBrokenBy([&] { lock("b:1"); }), "S5");
+}
+
+TEST_F(SafetyCheckerTest, ARenewalCreatesNoKey)
+{
+    EXPECT_EQ(ruleBrokenBy([&] {
+                  execute(detail::scripts::redisLockRenew, "a:1", 1,
+                          {{"HSET", "stock", "a:1", "1"}, {"PEXPIRE", "stock", "1000"}});
+              }),
+              "S5");
+}
+
+TEST_F(SafetyCheckerTest, TheServerHasTheTrueCount)
+{
+    lock("a:1", 1, "2");
+    EXPECT_EQ(ruleBrokenBy([&] { checker.expectCount("stock", "a:1", 1, now); }), "S6");
+    lock("a:1", 3, "1");
+    lock("a:1", 2, "2"); // an older request that came late
+    EXPECT_EQ(ruleBrokenBy([&] { checker.expectCount("stock", "a:1", 1, now); }), "none");
+}
+
+TEST_F(SafetyCheckerTest, WhatWasReleasedIsGone)
+{
+    lock("a:1");
+    EXPECT_EQ(ruleBrokenBy([&] { checker.expectGone("stock", "a:1", now); }), "S8");
+}
+
+TEST_F(SafetyCheckerTest, NothingIsLostThatNobodyTook)
+{
+    lock("a:1");
+    EXPECT_EQ(ruleBrokenBy([&] { checker.toldGone("a:1", "renewal"); }), "S8");
+}
+
+TEST_F(SafetyCheckerTest, WhatIsOverStaysOver)
+{
+    lock("a:1");
+    checker.believes("stock", "a:1", now, now + 900ms);
+    checker.ends("stock", "a:1");
+    EXPECT_EQ(ruleBrokenBy([&] { checker.believes("stock", "a:1", now, now + 990ms); }), "S9");
+    EXPECT_EQ(ruleBrokenBy([&] { checker.renews("a:1"); }), "S9");
+}
+
+TEST_F(SafetyCheckerTest, EveryKeyHasATimeToLive)
+{
+    EXPECT_EQ(ruleBrokenBy([&] {
+                  execute(detail::scripts::redisLockLock, "a:1", 1, {{"HSET", "stock", "a:1", "1"}});
+              }),
+              "R4");
+}
+
+} // namespace
+} // namespace redislock::simulation

@@ -1,0 +1,155 @@
+/// @file
+/// What goes wrong, how often, and what it hits.
+#pragma once
+
+#include "redislock/random.hpp"
+#include "simulation/scheduler.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace redislock::simulation {
+
+enum class Fault : std::uint8_t {
+    requestLost,    ///< and whatever is sent after it on that connection
+    requestLate,    ///< perhaps long after its connection was given up
+    requestDoubled, ///< a copy is executed a second time, later
+    replyLost,      ///< and whatever is answered after it on that connection
+    replyLate,
+    replyDoubled,
+    messageLost, ///< of publish/subscribe
+    connectLost, ///< no answer to an attempt to connect
+    connectionCut,
+    clientPaused,
+    clientCrashed,
+    serverPaused,
+    serverRestarted,
+    serverRestartedEmpty,
+    scriptsForgotten,
+    outOfMemory,
+    notEnoughReplicas,
+    readOnly,
+    keyDeleted,   ///< by others
+    keyPersisted, ///< by others
+};
+inline constexpr std::size_t faultCount = 20;
+
+inline constexpr std::array<std::string_view, faultCount> faultNames{
+    "request lost",  "request late",     "request doubled",
+    "reply lost",    "reply late",       "reply doubled",
+    "message lost",  "connect lost",     "cut",
+    "client paused", "client crashed",   "server paused",
+    "restarted",     "restarted empty",  "scripts forgotten",
+    "out of memory", "too few replicas", "read-only",
+    "key deleted",   "key persisted",
+};
+
+/// The state of a machine at the moment of a fault.
+enum class Situation : std::uint8_t {
+    acquireAsking,
+    acquireWaiting,
+    acquireBackingOff,
+    nestedAsking,
+    nestedBackingOff,
+    releaseAsking,
+    releaseBackingOff,
+    renewalSleeping,
+    renewalAsking,
+    queryAsking,
+    queryBackingOff,
+};
+inline constexpr std::size_t situationCount = 11;
+
+inline constexpr std::array<std::string_view, situationCount> situationNames{
+    "acquire asking",     "acquire waiting", "acquire backing off", "nested asking",
+    "nested backing off", "release asking",  "release backing off", "renewal sleeping",
+    "renewal asking",     "query asking",    "query backing off",
+};
+
+/// Why a fault cannot hit a machine in that state; empty when it can.
+constexpr std::string_view impossible(Fault fault, Situation situation) noexcept
+{
+    const bool asking = situation == Situation::acquireAsking || situation == Situation::nestedAsking ||
+                        situation == Situation::releaseAsking || situation == Situation::renewalAsking ||
+                        situation == Situation::queryAsking;
+    if (fault <= Fault::replyDoubled && !asking) {
+        return "no request of it is under way";
+    }
+    const bool waits = situation <= Situation::acquireBackingOff;
+    if (fault == Fault::messageLost && !waits) {
+        return "it listens to no channel";
+    }
+    const bool sleeps = situation == Situation::nestedBackingOff || situation == Situation::releaseBackingOff ||
+                        situation == Situation::renewalSleeping || situation == Situation::queryBackingOff;
+    if (fault == Fault::connectLost && sleeps) {
+        return "it needs no connection";
+    }
+    const bool holds = situation != Situation::queryAsking && situation != Situation::queryBackingOff;
+    if ((fault == Fault::keyDeleted || fault == Fault::keyPersisted) && !holds) {
+        return "it is about no hold";
+    }
+    return {};
+}
+
+/// How often each fault happens in one run: drawn anew for each seed, so that there are runs with one kind of trouble,
+/// with many and with none.
+class FaultPlan {
+public:
+    explicit FaultPlan(Random& chance)
+    {
+        for (auto& rate : rates_) {
+            constexpr double widest = 8; // the largest rate is so many times the smallest
+            rate = chance.unit() < 0.6 ? (1 + chance.unit() * (widest - 1)) / widest : 0;
+        }
+    }
+
+    /// Of a message: whether this one is hit.
+    [[nodiscard]] bool hits(Fault fault, Random& chance) const
+    {
+        constexpr double mostOften = 0.012;
+        return rates_[static_cast<std::size_t>(fault)] > 0 &&
+               chance.unit() < rates_[static_cast<std::size_t>(fault)] * mostOften;
+    }
+
+    /// Of a fault that comes by itself: the time to the next one; zero when it never comes.
+    [[nodiscard]] VirtualTime pause(Fault fault, Random& chance) const
+    {
+        const double rate = rates_[static_cast<std::size_t>(fault)];
+        if (rate == 0) {
+            return VirtualTime{0};
+        }
+        const double shortestMean = fault == Fault::scriptsForgotten ? 1e8 : 1e9; // that one costs a round trip only
+        return VirtualTime(1 + static_cast<std::int64_t>(shortestMean / rate * 2 * chance.unit()));
+    }
+
+private:
+    std::array<double, faultCount> rates_{};
+};
+
+/// What happened in one run, or in many.
+struct Statistics {
+    std::array<std::array<std::uint64_t, situationCount>, faultCount> hits{};
+    std::uint64_t faults = 0;
+    std::uint64_t operations = 0; ///< calls of clients that ended
+    std::uint64_t grants = 0;
+    std::uint64_t handOvers = 0; ///< grants to another client than the one before
+    std::uint64_t events = 0;
+
+    void add(const Statistics& other) noexcept
+    {
+        for (std::size_t i = 0; i < faultCount; ++i) {
+            for (std::size_t j = 0; j < situationCount; ++j) {
+                hits[i][j] += other.hits[i][j];
+            }
+        }
+        faults += other.faults;
+        operations += other.operations;
+        grants += other.grants;
+        handOvers += other.handOvers;
+        events += other.events;
+    }
+};
+
+} // namespace redislock::simulation

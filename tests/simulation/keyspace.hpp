@@ -1,0 +1,83 @@
+/// @file
+/// What a Redis server remembers.
+#pragma once
+
+#include "redislock/detail/protocol/reply.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace redislock::simulation {
+
+using detail::Reply;
+
+/// Why a server refuses to write.
+enum class Refusal : std::uint8_t { none, outOfMemory, notEnoughReplicas, readOnly };
+
+/// The keys of a server, their expiry, and the commands that the library's scripts use; any other command is an error,
+/// as an unknown one is in Redis. `tests/simulation/model_test.cpp` compares it with a real server.
+class Keyspace {
+public:
+    using Words = std::vector<std::string>;
+
+    struct Key {
+        bool isHash = true; ///< a string otherwise
+        std::vector<std::pair<std::string, std::string>> fields;
+        std::optional<std::int64_t> expiresAtMs; ///< the last millisecond of its life
+
+        [[nodiscard]] const std::string* find(std::string_view field) const noexcept;
+    };
+
+    /// Called by PUBLISH. @return how many were told.
+    std::function<std::int64_t(const std::string& channel, const std::string& message)> publish;
+    Refusal refusal = Refusal::none;
+
+    /// What follows belongs to one script, for which time stands still.
+    void beginScript(std::int64_t nowMs) noexcept
+    {
+        nowMs_ = nowMs;
+        wrote_ = false;
+    }
+
+    /// One command of that script.
+    Reply execute(const Words& words);
+
+    /// A key that is not over yet; null when there is none.
+    [[nodiscard]] const Key* find(const std::string& name, std::int64_t nowMs) const noexcept;
+
+    [[nodiscard]] const std::map<std::string, Key>& keys() const noexcept { return keys_; }
+
+    // What others than the library do.
+    void erase(const std::string& name) { keys_.erase(name); }
+    void persist(const std::string& name);
+    void writeString(const std::string& name) { keys_[name] = Key{false, {}, std::nullopt}; }
+    void clear() noexcept { keys_.clear(); }
+
+private:
+    struct Command;
+    static const std::vector<Command>& commands();
+
+    std::optional<Reply> refused(const Command& command);
+    Key* alive(const std::string& name);
+    Reply del(const Words& words);
+    Reply pexpire(const Words& words);
+    Reply pttl(const Words& words);
+    Reply hset(const Words& words);
+    Reply hget(const Words& words);
+    Reply hexists(const Words& words);
+    Reply hlen(const Words& words);
+    Reply hkeys(const Words& words);
+    Reply publishMessage(const Words& words);
+
+    std::map<std::string, Key> keys_;
+    std::int64_t nowMs_ = 0;
+    bool wrote_ = false;
+};
+
+} // namespace redislock::simulation

@@ -1,0 +1,283 @@
+#include "simulation/network.hpp"
+
+#include <vector>
+
+namespace redislock::simulation {
+
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+std::string describe(const Request& request)
+{
+    switch (request.verb) {
+    case Request::Verb::subscribe:
+        return "SUBSCRIBE " + request.name;
+    case Request::Verb::unsubscribe:
+        return "UNSUBSCRIBE " + request.name;
+    case Request::Verb::ping:
+        return "PING";
+    case Request::Verb::script:
+        break;
+    }
+    std::string text(request.script->name);
+    text += request.byText ? " (by text) " : " ";
+    text += request.name;
+    for (const auto& argument : request.arguments) {
+        text += ' ' + argument;
+    }
+    return text;
+}
+
+std::string describe(const Reply& reply)
+{
+    switch (reply.kind) {
+    case Reply::Kind::nil:
+        return "nil";
+    case Reply::Kind::integer:
+        return std::to_string(reply.integer);
+    case Reply::Kind::array:
+        return reply.elements.empty() ? "()" : reply.elements[0].text;
+    default:
+        return reply.text;
+    }
+}
+
+} // namespace
+
+bool Network::hits(Fault fault, const Link& link, std::optional<Situation> situation)
+{
+    if (!faults_ || !plan_.hits(fault, chance_)) {
+        return false;
+    }
+    trace_(link.host->name(), "fault: {}", faultNames[static_cast<std::size_t>(fault)]);
+    observer_.hit(fault, *link.host, link.purpose, situation);
+    return true;
+}
+
+VirtualTime Network::latency()
+{
+    return microseconds(50) + VirtualTime(static_cast<std::int64_t>(chance_.unit() * chance_.unit() * 2e6));
+}
+
+/// From a little to longer than most leases and time-outs.
+VirtualTime Network::late()
+{
+    const double scale = chance_.unit();
+    return milliseconds(1) + VirtualTime(static_cast<std::int64_t>(scale * scale * scale * 8e9));
+}
+
+void Network::connect(const std::shared_ptr<Host>& host, Endpoint& endpoint, Purpose purpose, TimePoint notBefore,
+                      TimePoint::duration timeout)
+{
+    host->at(std::max(notBefore, host->now()),
+             [this, host, &endpoint, purpose, timeout] { attempt(host, endpoint, purpose, timeout); });
+}
+
+void Network::attempt(const std::shared_ptr<Host>& host, Endpoint& endpoint, Purpose purpose,
+                      TimePoint::duration timeout)
+{
+    const auto roundTrip = latency() + latency();
+    if (faults_ && plan_.hits(Fault::connectLost, chance_)) {
+        trace_(host->name(), "fault: connect lost");
+        observer_.hit(Fault::connectLost, *host, purpose, std::nullopt);
+        return host->at(host->now() + timeout, [&endpoint] { endpoint.connectFailed(); });
+    }
+    host->arrive(scheduler_.now() + roundTrip, [this, host, &endpoint, purpose] {
+        if (isDown()) {
+            return endpoint.connectFailed();
+        }
+        const LinkId id = ++lastLink_;
+        links_[id] = {.host = host, .endpoint = &endpoint, .purpose = purpose};
+        endpoint.opened(id);
+    });
+}
+
+void Network::send(LinkId id, Request request, std::optional<Situation> situation)
+{
+    Link& link = links_.at(id);
+    trace_(link.host->name(), "sends #{} {}", request.number, describe(request));
+    link.requestsVanish = link.requestsVanish || hits(Fault::requestLost, link, situation);
+    if (link.requestsVanish) {
+        return;
+    }
+    auto arrival = scheduler_.now() + latency();
+    if (hits(Fault::requestLate, link, situation)) {
+        arrival += late();
+    }
+    arrival = std::max(arrival, link.lastRequest);
+    link.lastRequest = arrival;
+    if (request.verb == Request::Verb::script && hits(Fault::requestDoubled, link, situation)) {
+        scheduler_.at(arrival + late(), [this, request] {
+            if (!isDown()) {
+                serverProcess_.run([this, request] { execute(request, 0, std::nullopt); }, nullptr);
+            }
+        });
+    }
+    scheduler_.at(arrival, [this, id, request = std::move(request), situation] { deliver(id, request, situation); });
+}
+
+void Network::deliver(LinkId id, const Request& request, std::optional<Situation> situation)
+{
+    serverProcess_.run(
+        [this, id, request, situation] {
+            const auto link = links_.find(id);
+            if (link != links_.end() && link->second.openAtServer) {
+                execute(request, id, situation);
+            }
+        },
+        nullptr);
+}
+
+/// @param from zero: a copy, whose answer nobody gets.
+void Network::execute(const Request& request, LinkId from, std::optional<Situation> situation)
+{
+    if (from == 0) {
+        checker_.copied(request);
+    }
+    checker_.before(request, scheduler_.now());
+    const Reply reply = server_->execute(request, from, millisecondOf(scheduler_.now()));
+    if (trace_.isOn()) {
+        trace_("server", "{}#{} {} -> {}", from == 0 ? "copy of " : "", request.number, describe(request),
+               describe(reply));
+    }
+    checker_.after(request, reply, scheduler_.now());
+    observer_.executed(request, reply);
+    if (from != 0) {
+        answer(from, reply, situation);
+    }
+}
+
+void Network::push(LinkId id, const Reply& message)
+{
+    const auto link = links_.find(id);
+    if (link != links_.end() && !hits(Fault::messageLost, link->second, std::nullopt)) {
+        answer(id, message, std::nullopt);
+    }
+}
+
+void Network::answer(LinkId id, const Reply& reply, std::optional<Situation> situation)
+{
+    Link& link = links_.at(id);
+    link.repliesVanish = link.repliesVanish || hits(Fault::replyLost, link, situation);
+    if (link.repliesVanish) {
+        return;
+    }
+    auto arrival = scheduler_.now() + latency();
+    if (hits(Fault::replyLate, link, situation)) {
+        arrival += late();
+    }
+    arrival = std::max(arrival, link.lastReply);
+    link.lastReply = arrival;
+    link.host->arrive(arrival, [this, id, reply, situation] { receive(id, reply, situation); });
+}
+
+void Network::receive(LinkId id, const Reply& reply, std::optional<Situation> situation)
+{
+    const auto isOpen = [&] {
+        const auto link = links_.find(id);
+        return link != links_.end() && link->second.endpoint != nullptr;
+    };
+    if (!isOpen()) {
+        return;
+    }
+    links_.at(id).endpoint->received(reply);
+    // A doubled reply to a client that waits for another one cannot be told from that one; to others it is unsolicited.
+    if (situation && isOpen() && links_.at(id).endpoint->unanswered() == 0 &&
+        hits(Fault::replyDoubled, links_.at(id), situation)) {
+        links_.at(id).endpoint->received(reply);
+    }
+}
+
+void Network::close(LinkId id)
+{
+    Link& link = links_.at(id);
+    link.endpoint = nullptr;
+    // its end travels behind what was sent before it
+    scheduler_.at(std::max(scheduler_.now() + latency(), link.lastRequest), [this, id] { endAtServer(id); });
+}
+
+void Network::endAtServer(LinkId id)
+{
+    serverProcess_.run(
+        [this, id] {
+            server_->disconnected(id);
+            const auto link = links_.find(id);
+            if (link == links_.end()) {
+                return;
+            }
+            link->second.openAtServer = false;
+            if (link->second.endpoint == nullptr) {
+                links_.erase(link);
+            }
+        },
+        nullptr);
+}
+
+void Network::cut(LinkId id)
+{
+    Link& link = links_.at(id);
+    if (!link.openAtServer) {
+        return;
+    }
+    const bool atOnce = chance_.unit() < 0.5; // or what is under way still arrives
+    link.openAtServer = !atOnce;
+    scheduler_.at(atOnce ? scheduler_.now() : std::max(scheduler_.now(), link.lastRequest),
+                  [this, id] { endAtServer(id); });
+    link.repliesVanish = true;
+    link.host->arrive(scheduler_.now() + latency(), [this, id] {
+        const auto found = links_.find(id);
+        if (found == links_.end()) {
+            return;
+        }
+        Endpoint* endpoint = std::exchange(found->second.endpoint, nullptr);
+        if (!found->second.openAtServer) {
+            links_.erase(found);
+        }
+        if (endpoint != nullptr) {
+            endpoint->closed();
+        }
+    });
+}
+
+void Network::cutOne()
+{
+    if (links_.empty()) {
+        return;
+    }
+    auto link = links_.begin();
+    std::advance(link, static_cast<std::ptrdiff_t>(chance_.unit() * static_cast<double>(links_.size())));
+    if (link->second.endpoint != nullptr) {
+        trace_(link->second.host->name(), "fault: cut");
+        observer_.hit(Fault::connectionCut, *link->second.host, link->second.purpose, std::nullopt);
+        cut(link->first);
+    }
+}
+
+void Network::cutAll()
+{
+    std::vector<LinkId> ids;
+    for (const auto& [id, link] : links_) {
+        ids.push_back(id);
+    }
+    for (const LinkId id : ids) {
+        cut(id);
+        if (const auto link = links_.find(id); link != links_.end()) {
+            link->second.openAtServer = false; // the process is gone: nothing that is under way is executed
+        }
+    }
+}
+
+void Network::drop(const Host& host)
+{
+    for (auto& [id, link] : links_) {
+        if (link.host.get() == &host && link.endpoint != nullptr) {
+            link.endpoint = nullptr;
+            scheduler_.at(std::max(scheduler_.now() + latency(), link.lastRequest),
+                          [this, id = id] { endAtServer(id); });
+        }
+    }
+}
+
+} // namespace redislock::simulation

@@ -1,0 +1,110 @@
+/// @file
+/// The network between clients and the server.
+#pragma once
+
+#include "simulation/faults.hpp"
+#include "simulation/host.hpp"
+#include "simulation/model_server.hpp"
+#include "simulation/safety_checker.hpp"
+#include "simulation/trace.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace redislock::simulation {
+
+/// What a connection is for.
+enum class Purpose : std::uint8_t { commands, renewals, notifications };
+
+/// A client's end of connections.
+class Endpoint {
+public:
+    virtual ~Endpoint() = default;
+    virtual void opened(LinkId link) = 0;
+    virtual void connectFailed() = 0;
+    virtual void received(Reply reply) = 0;
+    /// The other side, or something between, ended the connection.
+    virtual void closed() = 0;
+    [[nodiscard]] virtual std::size_t unanswered() const = 0;
+};
+
+/// Carries requests and replies, each connection in order, with the delays and losses of a plan. Requests under way
+/// when a connection ends may still be executed.
+class Network {
+public:
+    /// Told of every fault that hit: by the world, which knows the machines.
+    class Observer {
+    public:
+        virtual ~Observer() = default;
+        virtual void hit(Fault fault, const Host& host, Purpose purpose, std::optional<Situation> situation) = 0;
+        virtual void executed(const Request& request, const Reply& reply) = 0;
+    };
+
+    Network(Scheduler& scheduler, Random& chance, const FaultPlan& plan, SafetyChecker& checker, Trace& trace,
+            Observer& observer)
+        : scheduler_(scheduler), chance_(chance), plan_(plan), checker_(checker), trace_(trace), observer_(observer)
+    {
+    }
+    void attach(ModelServer& server) noexcept { server_ = &server; }
+
+    // For clients.
+    void connect(const std::shared_ptr<Host>& host, Endpoint& endpoint, Purpose purpose, TimePoint notBefore,
+                 TimePoint::duration timeout);
+    void send(LinkId link, Request request, std::optional<Situation> situation);
+    /// The client closes; what it has sent may still arrive.
+    void close(LinkId link);
+
+    // For the server.
+    void push(LinkId link, const Reply& message);
+
+    // For the world.
+    void setFaults(bool on) noexcept { faults_ = on; }
+    void cutOne();
+    void cutAll();
+    /// A process is gone, and with it, after a moment, its connections.
+    void drop(const Host& host);
+    void pauseServerUntil(VirtualTime end) noexcept { serverProcess_.pauseUntil(end); }
+    void setDownUntil(VirtualTime end) noexcept { downUntil_ = std::max(downUntil_, end); }
+    [[nodiscard]] bool isDown() const noexcept { return scheduler_.now() < downUntil_; }
+
+private:
+    struct Link {
+        std::shared_ptr<Host> host;
+        Endpoint* endpoint = nullptr; ///< null: the client has closed it
+        Purpose purpose = Purpose::commands;
+        bool openAtServer = true;
+        bool requestsVanish = false;
+        bool repliesVanish = false;
+        VirtualTime lastRequest{0};
+        VirtualTime lastReply{0};
+    };
+
+    bool hits(Fault fault, const Link& link, std::optional<Situation> situation);
+    VirtualTime latency();
+    VirtualTime late();
+    void attempt(const std::shared_ptr<Host>& host, Endpoint& endpoint, Purpose purpose, TimePoint::duration timeout);
+    void deliver(LinkId id, const Request& request, std::optional<Situation> situation);
+    void execute(const Request& request, LinkId from, std::optional<Situation> situation);
+    void answer(LinkId id, const Reply& reply, std::optional<Situation> situation);
+    void receive(LinkId id, const Reply& reply, std::optional<Situation> situation);
+    void endAtServer(LinkId id);
+    void cut(LinkId id);
+
+    Scheduler& scheduler_;
+    Random& chance_;
+    const FaultPlan& plan_;
+    SafetyChecker& checker_;
+    Trace& trace_;
+    Observer& observer_;
+    ModelServer* server_ = nullptr;
+    std::map<LinkId, Link> links_;
+    LinkId lastLink_ = 0;
+    bool faults_ = true;
+    Pausable serverProcess_{scheduler_};
+    VirtualTime downUntil_{0};
+};
+
+} // namespace redislock::simulation

@@ -1,0 +1,168 @@
+/// @file
+/// What a thread of a program does in the library.
+#pragma once
+
+#include "redislock/detail/logic/query_machine.hpp"
+#include "simulation/sim_client.hpp"
+
+#include <optional>
+#include <string>
+
+namespace redislock::simulation {
+
+/// A call under way: a blocking function of the runtime, cut at the places where it waits. advance() goes on from
+/// there; it may be called at any time, like a thread that wakes for nothing.
+class Operation {
+public:
+    explicit Operation(SimClient& client) noexcept : client_(client) {}
+    Operation(const Operation&) = delete;
+    Operation& operator=(const Operation&) = delete;
+    virtual ~Operation() = default;
+
+    virtual void advance() = 0;
+    /// The state of its machine; nothing while it waits for its turn.
+    [[nodiscard]] virtual std::optional<Situation> situation() const = 0;
+    [[nodiscard]] bool isDone() const noexcept { return done_; }
+
+    /// The thread that runs it is to go on.
+    std::function<void()> wake;
+    /// It is to go on then, if nothing else comes first.
+    std::function<void(TimePoint)> alarm;
+
+protected:
+    void finishOperation() noexcept { done_ = true; }
+    [[nodiscard]] TimePoint now() const noexcept { return client_.host().now(); }
+    /// Waits for a call: alarms at the end of its time.
+    void send(const std::shared_ptr<Call>& call, TimePoint until, std::shared_ptr<Call> behind = nullptr);
+    void awaitAnswer(const std::shared_ptr<Call>& call, TimePoint until);
+    /// Whether the awaited call has ended, if need be because its time is over.
+    bool answered();
+
+    SimClient& client_;
+    std::shared_ptr<Call> call_; ///< awaited
+    TimePoint until_{};
+
+private:
+    bool done_ = false;
+};
+
+/// What a finished acquire means to its machine.
+detail::AcquireMachine::Event lockEvent(const Call& call, TimePoint now);
+
+/// How an acquire ended.
+struct AcquireEnd {
+    detail::AcquireResult::Kind kind = detail::AcquireResult::Kind::failed;
+    Errc error{};
+    std::shared_ptr<Hold> hold; ///< null: not acquired
+    std::uint64_t level = 0;
+};
+
+/// An acquire of an outermost hold.
+class OutermostAcquire final : public Operation {
+public:
+    OutermostAcquire(SimClient& client, NamedLock& named, std::uint64_t owner, Wait wait, Lease lease,
+                     detail::EndedBy endedBy);
+    ~OutermostAcquire() override;
+
+    void advance() override;
+    [[nodiscard]] std::optional<Situation> situation() const override;
+    [[nodiscard]] const AcquireEnd& end() const noexcept { return end_; }
+
+private:
+    enum class Place { firstTurn, turn, asking, releases, sleeping, over };
+    enum class Turn { mine, over };
+
+    std::optional<Turn> lookForTurn();
+    void park(TimePoint until);
+    bool begin();
+    bool step();
+    bool takeTurn();
+    void ask();
+    bool readAnswer();
+    bool awaitReleases();
+    bool sleep();
+    void conclude(const detail::AcquireResult& result);
+    void leave();
+
+    NamedLock& named_;
+    Lease lease_;
+    bool isOneAttempt_;
+    TimePoint deadline_;
+    Waiter waiter_;
+    std::uint64_t level_ = 0;
+    std::optional<detail::AcquireMachine> machine_;
+    detail::AcquireMachine::Event event_;
+    Place place_ = Place::firstTurn;
+    TimePoint askUntil_{};
+    TimePoint sleepUntil_{};
+    int tries_ = 0;
+    bool left_ = false;
+    AcquireEnd end_;
+};
+
+/// An acquire of a nested level.
+class NestedAcquire final : public Operation {
+public:
+    NestedAcquire(SimClient& client, Hold& hold, Wait wait, Lease lease, detail::EndedBy endedBy);
+
+    void advance() override;
+    [[nodiscard]] std::optional<Situation> situation() const override;
+    [[nodiscard]] const AcquireEnd& end() const noexcept { return end_; }
+
+private:
+    void conclude(const detail::AcquireResult& result);
+
+    std::shared_ptr<Hold> hold_;
+    detail::EndedBy endedBy_;
+    std::uint64_t level_;
+    std::shared_ptr<Call> command_;
+    std::chrono::milliseconds lease_;
+    detail::AcquireMachine machine_;
+    std::optional<detail::AcquireMachine::Event> event_;
+    TimePoint sleepUntil_{};
+    AcquireEnd end_;
+};
+
+/// The end of a level of a valid hold, waited for.
+class AwaitedRelease final : public Operation {
+public:
+    AwaitedRelease(SimClient& client, Hold& hold, std::uint64_t level);
+
+    void advance() override;
+    [[nodiscard]] std::optional<Situation> situation() const override;
+    [[nodiscard]] Unlocked how() const noexcept { return how_; }
+
+private:
+    void conclude(Unlocked how);
+
+    std::shared_ptr<Hold> hold_;
+    TimePoint validUntil_;
+    bool nested_ = false;
+    std::shared_ptr<Call> command_;
+    std::shared_ptr<Call> behind_;
+    detail::ReleaseMachine machine_;
+    std::optional<detail::ReleaseMachine::Event> event_;
+    TimePoint sleepUntil_{};
+    Unlocked how_{};
+};
+
+/// A question about a name, or its release by force.
+class Question final : public Operation {
+public:
+    Question(SimClient& client, NamedLock& named, const detail::Script& script,
+             std::vector<std::string> arguments = {});
+
+    void advance() override;
+    [[nodiscard]] std::optional<Situation> situation() const override;
+    [[nodiscard]] std::optional<Errc> error() const noexcept { return error_; }
+    [[nodiscard]] const Reply& reply() const noexcept { return command_->reply; }
+
+private:
+    std::shared_ptr<Call> command_;
+    detail::QueryMachine machine_;
+    std::optional<detail::QueryMachine::Event> event_;
+    TimePoint sleepUntil_{};
+    std::optional<Errc> error_;
+};
+
+} // namespace redislock::simulation

@@ -1,0 +1,197 @@
+#include "simulation/runner.hpp"
+
+#include "simulation/world.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace redislock::simulation {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t enoughForAll = 10'000; ///< seeds, for every fault to have hit every state
+
+double secondsSince(Clock::time_point begin)
+{
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// The end of a trace: what led to it.
+std::string_view lastLines(std::string_view text, std::size_t lines)
+{
+    auto from = text.size();
+    for (std::size_t i = 0; i <= lines && from != std::string_view::npos && from > 0; ++i) {
+        from = text.rfind('\n', from - 1);
+    }
+    return from == std::string_view::npos || from == 0 ? text : text.substr(from + 1);
+}
+
+/// What the workers share.
+struct Campaign {
+    explicit Campaign(const Options& o) : options(o), next(o.first) {}
+
+    [[nodiscard]] bool isOver(std::uint64_t seed) const
+    {
+        if (failed) {
+            return true;
+        }
+        if (options.soakMinutes > 0) {
+            return secondsSince(begin) >= options.soakMinutes * 60;
+        }
+        return seed - options.first >= options.seeds || (options.seconds > 0 && secondsSince(begin) >= options.seconds);
+    }
+
+    const Options& options;
+    const Clock::time_point begin = Clock::now();
+    std::atomic<std::uint64_t> next;
+    std::atomic<bool> failed{false};
+    std::mutex mutex; ///< of what follows
+    Statistics total;
+    std::vector<std::uint64_t> operations, faults; ///< of each seed
+    std::uint64_t failedSeed = 0;
+    std::string failure;
+    double told = 0;
+};
+
+void note(Campaign& campaign, const Statistics& statistics)
+{
+    const std::lock_guard lock(campaign.mutex);
+    campaign.total.add(statistics);
+    campaign.operations.push_back(statistics.operations);
+    campaign.faults.push_back(statistics.faults);
+    const double seconds = secondsSince(campaign.begin);
+    if (campaign.options.soakMinutes > 0 && seconds - campaign.told >= 10) {
+        campaign.told = seconds;
+        fmt::print(stderr, "{:.0f} s: {} seeds, {} operations, {} faults hit\n", seconds, campaign.operations.size(),
+                   campaign.total.operations, campaign.total.faults);
+    }
+}
+
+void work(Campaign& campaign)
+{
+    LuaRuntime lua;
+    for (;;) {
+        const auto seed = campaign.next.fetch_add(1);
+        if (campaign.isOver(seed)) {
+            return;
+        }
+        try {
+            World world(lua, seed, false);
+            world.run();
+            note(campaign, world.statistics());
+        } catch (const std::exception& error) {
+            const std::lock_guard lock(campaign.mutex);
+            if (!campaign.failed || seed < campaign.failedSeed) {
+                campaign.failed = true;
+                campaign.failedSeed = seed;
+                campaign.failure = error.what();
+            }
+        }
+    }
+}
+
+std::uint64_t median(std::vector<std::uint64_t> values)
+{
+    if (values.empty()) {
+        return 0;
+    }
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+/// How often each fault hit each state. @return how many that can be hit were not.
+std::size_t printHits(const Statistics& total)
+{
+    std::size_t missing = 0;
+    std::string reasons;
+    fmt::print("{:<18}", "hits");
+    for (const auto& name : situationNames) {
+        fmt::print("{:>20}", name);
+    }
+    fmt::print("\n");
+    for (std::size_t i = 0; i < faultCount; ++i) {
+        fmt::print("{:<18}", faultNames[i]);
+        for (std::size_t j = 0; j < situationCount; ++j) {
+            const auto reason = impossible(static_cast<Fault>(i), static_cast<Situation>(j));
+            reason.empty() ? fmt::print("{:>20}", total.hits[i][j]) : fmt::print("{:>20}", "-");
+            missing += reason.empty() && total.hits[i][j] == 0 ? 1 : 0;
+            if (!reason.empty()) {
+                reasons += fmt::format("  {} x {}: {}\n", faultNames[i], situationNames[j], reason);
+            }
+        }
+        fmt::print("\n");
+    }
+    fmt::print("cannot occur (-):\n{}", reasons);
+    return missing;
+}
+
+} // namespace
+
+int runOne(std::uint64_t seed, bool trace)
+{
+    LuaRuntime lua;
+    World world(lua, seed, trace);
+    int status = 0;
+    std::string failure;
+    try {
+        world.run();
+    } catch (const Violation& violation) {
+        status = 1;
+        failure = violation.what();
+    }
+    fmt::print("{}", world.trace().text());
+    if (status != 0) {
+        fmt::print("seed {} FAILED: {}\n", seed, failure);
+    } else {
+        fmt::print("seed {}: {} operations, {} grants, {} faults hit, {} events\n", seed, world.statistics().operations,
+                   world.statistics().grants, world.statistics().faults, world.statistics().events);
+    }
+    return status;
+}
+
+int runMany(const Options& options)
+{
+    Campaign campaign(options);
+    std::vector<std::thread> workers;
+    for (unsigned i = std::max(std::thread::hardware_concurrency(), 1U); i > 0; --i) {
+        workers.emplace_back([&campaign] { work(campaign); });
+    }
+    for (auto& worker : workers) {
+        worker.join();
+    }
+    if (campaign.failed) {
+        LuaRuntime lua;
+        World world(lua, campaign.failedSeed, true);
+        try {
+            world.run();
+        } catch (const std::exception&) { // as before
+            fmt::print("{}", lastLines(world.trace().text(), 60));
+        }
+        fmt::print("seed {} FAILED: {}\nrepeat it with: ./tests/run simulation --seed {}\n", campaign.failedSeed,
+                   campaign.failure, campaign.failedSeed);
+        return 1;
+    }
+    const auto missing = printHits(campaign.total);
+    fmt::print("{} seeds in {:.1f} s: {} operations (median {}), {} faults hit (median {}), {} grants, {} hand-overs, "
+               "{} events\n",
+               campaign.operations.size(), secondsSince(campaign.begin), campaign.total.operations,
+               median(campaign.operations), campaign.total.faults, median(campaign.faults), campaign.total.grants,
+               campaign.total.handOvers, campaign.total.events);
+    if (missing > 0 && campaign.operations.size() >= enoughForAll) {
+        fmt::print("{} faults never hit a state that they can hit\n", missing);
+        return 1;
+    }
+    return 0;
+}
+
+} // namespace redislock::simulation

@@ -1,0 +1,23 @@
+/// @file
+/// Many runs.
+#pragma once
+
+#include <cstdint>
+
+namespace redislock::simulation {
+
+struct Options {
+    std::uint64_t seeds = REDISLOCK_SIMULATION_SEEDS;
+    std::uint64_t first = 1;
+    unsigned seconds = 0;
+    double soakMinutes = 0;
+};
+
+/// Runs one seed. @return the exit status of the program.
+int runOne(std::uint64_t seed, bool trace);
+
+/// Runs many seeds on all processors and tells what was hit. The first failure ends it, with its trace and the command
+/// that repeats it. @return the exit status of the program: 1 also when some fault never hit some state of a machine.
+int runMany(const Options& options);
+
+} // namespace redislock::simulation

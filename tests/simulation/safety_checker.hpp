@@ -1,0 +1,95 @@
+/// @file
+/// What must never happen.
+#pragma once
+
+#include "simulation/keyspace.hpp"
+#include "simulation/request.hpp"
+#include "simulation/scheduler.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace redislock::simulation {
+
+/// A rule of the failure catalogue was broken.
+class Violation : public std::runtime_error {
+public:
+    Violation(std::string_view rule, const std::string& what) : std::runtime_error(std::string(rule) + ": " + what) {}
+};
+
+/// Watches what clients believe and what the server does. It is told of both at once, which no client ever is.
+///
+/// When others take a lock away (a restart without data, a foreign DEL), the holds concerned are excused from mutual
+/// exclusion and from being true, and from nothing else.
+class SafetyChecker {
+public:
+    explicit SafetyChecker(const Keyspace& keyspace) noexcept : keyspace_(keyspace) {}
+
+    /// A client believes from now on to hold a lock until then (S1, S2, S3, S9). Again with a later time when it was
+    /// renewed.
+    void believes(const std::string& name, const std::string& holder, VirtualTime now, VirtualTime until);
+    /// It believes so no longer, for good: released, lost, or its process is gone.
+    void ends(const std::string& name, const std::string& holder);
+    /// Whether it was taken away from outside.
+    [[nodiscard]] bool isExcused(const std::string& holder) const { return excused_.contains(holder); }
+
+    /// The lock is about to be taken away from outside: from a holder, from whoever has the key, from all.
+    void excuseHolder(const std::string& holder) { excused_.insert(holder); }
+    void excuse(const std::string& name);
+    void excuseAll();
+    /// The key's time to live was taken away from outside.
+    void persisted(const std::string& name) { persisted_.insert(name); }
+
+    /// A copy of a request, which the network made, is about to be executed.
+    void copied(const Request& request);
+    /// Around each request that the server executes (S2, S5, R4).
+    void before(const Request& request, VirtualTime now);
+    void after(const Request& request, const Reply& reply, VirtualTime now);
+
+    /// The server has the lock for that holder with that count, unless copies of older requests changed it (S6).
+    void expectCount(const std::string& name, const std::string& holder, std::uint32_t count, VirtualTime now) const;
+    /// The server does not have the lock for that holder, unless copies of older requests took it again.
+    void expectGone(const std::string& name, const std::string& holder, VirtualTime now) const;
+    /// A client was told that a hold is gone though its time was not over.
+    void toldGone(const std::string& holder, const char* by) const;
+
+    /// A renewal is being asked for (S9, T2).
+    void renews(const std::string& holder) const;
+
+    [[nodiscard]] std::size_t believers(const std::string& name, VirtualTime now) const;
+
+private:
+    struct Belief {
+        std::string holder;
+        VirtualTime until;
+    };
+
+    void checkTruth(const std::string& name, const Belief& belief, VirtualTime now) const;
+    void checkChange(const Request& request, const Keyspace::Key* key);
+
+    const Keyspace& keyspace_;
+    std::map<std::string, std::vector<Belief>> beliefs_;
+    std::unordered_set<std::string> over_;
+    std::unordered_set<std::string> excused_;
+    std::unordered_set<std::string> persisted_; ///< names
+    std::unordered_map<std::string, std::uint64_t>
+        latest_; ///< by holder: the number of its latest request that was executed
+    std::unordered_set<std::string>
+        releasedByCopy_;                         ///< holders; their release finds nothing, for no fault of the library
+    std::unordered_set<std::string> disordered_; ///< holders of which an older request was executed after a younger one
+    std::optional<Keyspace::Key> keyBefore_;
+};
+
+/// The millisecond that the server's clock shows.
+constexpr std::int64_t millisecondOf(VirtualTime now) noexcept
+{
+    return now.count() / 1'000'000;
+}
+
+} // namespace redislock::simulation

@@ -1,0 +1,79 @@
+/// @file
+/// What a client knows of its locks. Named and ordered as in `src/runtime/hold.hpp`.
+#pragma once
+
+#include "redislock/detail/logic/due_heap.hpp"
+#include "redislock/detail/logic/hold_levels.hpp"
+#include "redislock/detail/logic/local_lock.hpp"
+#include "redislock/detail/logic/release_machine.hpp"
+#include "redislock/detail/logic/renew_machine.hpp"
+#include "redislock/detail/logic/waiter_queue.hpp"
+#include "simulation/call.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace redislock::simulation {
+
+class Operation;
+struct NamedLock;
+
+/// An outermost hold with its nested levels.
+struct Hold : std::enable_shared_from_this<Hold> {
+    enum class Phase : std::uint8_t { acquiring, held, ended, lost };
+
+    [[nodiscard]] TimePoint validUntil() const noexcept { return phase == Phase::held ? deadline : TimePoint{}; }
+
+    NamedLock* lock = nullptr;
+    std::string holder; ///< in Redis
+    std::uint64_t owner = 0;
+    Phase phase = Phase::acquiring;
+    TimePoint deadline{};
+    detail::HoldLevels levels;
+    TimePoint grantedAt{};
+
+    detail::RenewMachine renewal;
+    detail::DueSlot renewalSlot;
+    detail::DueSlot deadlineSlot;
+    TimePoint renewedAt{}; ///< when the grant or renewal that counts was sent
+
+    Call command;
+    bool commandTaken = false;
+    detail::ReleaseMachine release; ///< of an unawaited release
+    std::weak_ptr<Call> releaseCall;
+};
+
+/// A thread that waits for a lock.
+struct Waiter : detail::WaiterLink<Waiter> {
+    void wake() const;
+
+    Operation* operation = nullptr;
+    std::shared_ptr<Hold> hold;
+    std::chrono::milliseconds lease{};
+    TimePoint joined{};
+    bool parked = false;
+    bool submitted = false;
+    bool notified = false;
+};
+
+/// Everything about one name.
+struct NamedLock {
+    std::string name;
+    std::string channel;
+    std::size_t index = 0;
+
+    detail::LocalLock<Hold> local;
+    detail::WaiterQueue<Waiter> waiters;
+    detail::WaiterQueue<Waiter> oneShots;
+    std::uint32_t unansweredReleases = 0;
+    std::uint32_t releaseWatchers = 0;
+    std::uint32_t handOns = 0;
+    bool othersListen = false;
+    bool raceAfterRelease = false;
+    bool subscribed = false;
+    std::optional<TimePoint> silentSince;
+};
+
+} // namespace redislock::simulation

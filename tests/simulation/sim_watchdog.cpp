@@ -1,0 +1,168 @@
+// Keeping leases alive and judging when they are over, as in src/runtime/watchdog.cpp.
+#include "simulation/sim_client.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace redislock::simulation {
+
+using detail::RenewAnswer;
+using detail::RenewMachine;
+using detail::Replied;
+
+namespace {
+
+RenewMachine::Event renewEvent(const Call& call, TimePoint now)
+{
+    return eventOf<RenewMachine::Event>(call, now, [&](const Reply& reply) -> RenewMachine::Event {
+        if (reply.kind != Reply::Kind::integer || (reply.integer != 0 && reply.integer != 1)) {
+            throw Violation("replies", "renew.lua gave an answer that it cannot give");
+        }
+        const auto kind = reply.integer == 1 ? RenewAnswer::Kind::renewed : RenewAnswer::Kind::gone;
+        return Replied<RenewAnswer>{now, call.sentAt, {kind}};
+    });
+}
+
+} // namespace
+
+void SimClient::watch(Hold& hold, TimePoint sentAt)
+{
+    setDeadline(hold);
+    if (!hold.levels.isRenewed()) {
+        renewals_.remove(hold);
+        hold.renewal = RenewMachine();
+    } else if (hold.renewal.state() == RenewMachine::State::idle) {
+        apply(hold, hold.renewal.resume(detail::Start{sentAt}, config_.watchdogTimeout, random_));
+    }
+}
+
+void SimClient::forget(Hold& hold)
+{
+    renewals_.remove(hold);
+    deadlines_.remove(hold);
+}
+
+void SimClient::setDeadline(Hold& hold)
+{
+    deadlines_.set(hold, hold.validUntil());
+    armDeadlines();
+}
+
+void SimClient::apply(Hold& hold, const RenewMachine::Action& action)
+{
+    if (const auto* sleep = std::get_if<detail::SleepUntil>(&action)) {
+        renewals_.set(hold, sleep->until);
+        return armRenewals();
+    }
+    if (const auto* done = std::get_if<detail::Done<detail::RenewalEnd>>(&action)) {
+        if (done->result == detail::RenewalEnd::lost) {
+            lose(hold, "renewal");
+        }
+        return;
+    }
+    world_.checker.renews(hold.holder);
+    auto call = std::shared_ptr<Call>(new Call(), [keep = hold.shared_from_this()](Call* c) { delete c; });
+    call->hold = &hold;
+    call->situation = Situation::renewalAsking;
+    call->request.script = &detail::scripts::redisLockRenew;
+    call->request.name = hold.lock->name;
+    call->request.arguments = {hold.holder, std::to_string(config_.watchdogTimeout.count())};
+    call->request.number = nextRequest();
+    call->finished = [this](Call& c) { renewed(c); };
+    renewalConnection_.enqueue(std::move(call));
+}
+
+void SimClient::armRenewals()
+{
+    const TimePoint earliest = renewals_.earliest();
+    if (earliest >= renewalsArmed_) {
+        return; // the timer goes off earlier, and then looks again
+    }
+    renewalsArmed_ = earliest;
+    host_->at(earliest, [this] { renewDue(); });
+}
+
+void SimClient::renewDue()
+{
+    judge();
+    renewalsArmed_ = TimePoint::max();
+    while (Hold* hold = renewals_.popDue(host_->now())) {
+        apply(*hold, hold->renewal.resume(detail::TimerFired{host_->now()}, config_.watchdogTimeout, random_));
+    }
+    armRenewals();
+}
+
+void SimClient::renewed(Call& call)
+{
+    const auto keep = call.hold->shared_from_this();
+    Hold& hold = *call.hold;
+    judge();
+    if (hold.phase != Hold::Phase::held) {
+        return; // over meanwhile: nothing revives it, and Redis ends it soon
+    }
+    const auto lease = config_.watchdogTimeout;
+    const auto event = renewEvent(call, host_->now());
+    if (const auto* replied = std::get_if<Replied<RenewAnswer>>(&event);
+        replied != nullptr && replied->answer.kind == RenewAnswer::Kind::renewed) {
+        hold.levels.renewed(detail::deadlineOf(replied->sentAt, lease));
+        hold.deadline = hold.levels.validUntil();
+        hold.renewedAt = replied->sentAt;
+        setDeadline(hold);
+        tellBelief(hold);
+    }
+    apply(hold, hold.renewal.resume(event, lease, random_));
+}
+
+void SimClient::armDeadlines()
+{
+    const TimePoint earliest = deadlines_.earliest();
+    if (earliest >= deadlinesArmed_) {
+        return; // the timer goes off earlier, and then looks again
+    }
+    deadlinesArmed_ = earliest;
+    host_->at(earliest, [this] {
+        deadlinesArmed_ = TimePoint::max();
+        judge();
+        armDeadlines();
+    });
+}
+
+/// Ends the holds that are over.
+void SimClient::judge()
+{
+    while (Hold* hold = deadlines_.popDue(host_->now())) {
+        if (host_->now() >= hold->validUntil()) {
+            lose(*hold, nullptr);
+        } else {
+            deadlines_.set(*hold, hold->validUntil());
+        }
+    }
+}
+
+/// A renewed hold may be over by the clock only if there was no time, two thirds of the lease through, in which a
+/// renewal could have worked (T3).
+void SimClient::checkResilience(const Hold& hold) const
+{
+    if (hold.renewal.state() == RenewMachine::State::idle) {
+        return; // not renewed, or not yet: the level that asks for it is being acquired
+    }
+    const auto lease = std::chrono::nanoseconds(config_.watchdogTimeout);
+    const auto timeout =
+        std::clamp<std::chrono::nanoseconds>(lease / 6, std::chrono::milliseconds(10), config_.commandTimeout);
+    const auto pause = std::chrono::milliseconds(1200); // the longest before the next attempt to connect
+    const auto needed = 2 * timeout + pause + lease / 20 + std::chrono::milliseconds(50);
+    const auto due =
+        host_->trueTime(hold.renewedAt + std::chrono::duration_cast<std::chrono::nanoseconds>(lease * 0.36));
+    const auto begin = std::max(due, lastTrouble);
+    const auto end = host_->trueTime(hold.deadline);
+    if (end - begin > needed) {
+        throw Violation("T3 renewal resilience",
+                        fmt::format("{} was lost by the clock, though it could have been renewed for {} ms",
+                                    hold.holder,
+                                    std::chrono::duration_cast<std::chrono::milliseconds>(end - begin).count()));
+    }
+}
+
+} // namespace redislock::simulation

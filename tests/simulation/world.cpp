@@ -1,0 +1,296 @@
+// The phases of a run, and waking.
+#include "simulation/world.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace redislock::simulation {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+template <class Value, std::size_t size>
+Value oneOf(Random& chance, const Value (&values)[size])
+{
+    return values[static_cast<std::size_t>(chance.unit() * static_cast<double>(size))];
+}
+
+constexpr VirtualTime longestAbsence = 2s; ///< of a process that crashed
+constexpr VirtualTime longestPoll = 60s;
+constexpr double calm = 100; ///< the pace while nothing but time must pass
+
+Config drawConfig(Random& chance)
+{
+    Config config;
+    config.watchdogTimeout = oneOf(chance, {300ms, 1000ms, 3000ms, 10'000ms, 30'000ms});
+    config.commandTimeout = oneOf(chance, {100ms, 500ms, 3000ms});
+    config.connectTimeout = oneOf(chance, {100ms, 500ms, 3000ms});
+    config.unreachableAfter = oneOf(chance, {1000ms, 3000ms, 10'000ms});
+    config.pollInterval =
+        oneOf(chance, {100ms, 1000ms, 10'000ms, std::chrono::duration_cast<std::chrono::milliseconds>(longestPoll)});
+    return config;
+}
+
+} // namespace
+
+World::World(LuaRuntime& lua, std::uint64_t seed, bool traced)
+    : seed_(seed),
+      chance_(seed),
+      trace_(scheduler_, traced),
+      plan_(chance_),
+      workload_(chance_),
+      threads_(1 + static_cast<std::size_t>(chance_.unit() * 3)),
+      server_(lua, [this](LinkId link, const Reply& message) { network_.push(link, message); }),
+      checker_(server_.keyspace()),
+      network_(scheduler_, chance_, plan_, checker_, trace_, *this)
+{
+    network_.attach(server_);
+    processes_.resize(2 + static_cast<std::size_t>(chance_.unit() * 3));
+    for (std::size_t i = 0; i < processes_.size(); ++i) {
+        configs_.push_back(drawConfig(chance_));
+        longestLease_ = std::max<VirtualTime>({longestLease_, configs_[i].watchdogTimeout, 10s});
+        longestTimeout_ =
+            std::max<VirtualTime>({longestTimeout_, configs_[i].commandTimeout, configs_[i].connectTimeout});
+        start(i);
+    }
+}
+
+/// A process begins, the first of its place or after a crash.
+void World::start(std::size_t index)
+{
+    Process& process = processes_[index];
+    const auto drift = oneOf(chance_, {-DriftingClock::mostDrift, std::int64_t{0}, DriftingClock::mostDrift,
+                                       static_cast<std::int64_t>(chance_.unit() * 200) - DriftingClock::mostDrift});
+    const DriftingClock clock(VirtualTime(static_cast<std::int64_t>(chance_.unit() * 1e15)), drift);
+    process.host = std::make_shared<Host>(scheduler_, fmt::format("client{}.{}", index, ++process.incarnation), clock,
+                                          chance_.next());
+    process.client = std::make_unique<SimClient>(SimClient::World{scheduler_, network_, checker_, trace_}, process.host,
+                                                 configs_[index], workload_.names, chance_.next());
+    trace_(process.host->name(), "starts: watchdog {} ms, command {} ms, poll {} ms, drift {}",
+           configs_[index].watchdogTimeout.count(), configs_[index].commandTimeout.count(),
+           configs_[index].pollInterval.count(), drift);
+    for (std::size_t i = 0; i < threads_; ++i) {
+        process.actors.push_back(
+            std::make_unique<Actor>(*process.client, workload_, i + 1, chance_.next(), statistics_));
+    }
+}
+
+void World::crash(std::size_t index)
+{
+    Process& process = processes_[index];
+    if (!process.isAlive()) {
+        return;
+    }
+    process.host->crash();
+    network_.drop(*process.host);
+    process.actors.clear();
+    process.client.reset();
+    scheduler_.at(scheduler_.now() + duration(longestAbsence), [this, index] { start(index); });
+}
+
+void World::run()
+{
+    runWithFaults();
+    settle();
+    runWithout();
+    stopAll();
+    probeAll();
+    checkResidue();
+}
+
+void World::runUntil(VirtualTime end)
+{
+    while (scheduler_.step(end)) {
+        ++statistics_.events;
+    }
+}
+
+void World::runWithFaults()
+{
+    for (std::size_t fault = static_cast<std::size_t>(Fault::connectionCut); fault < faultCount; ++fault) {
+        scheduleFault(static_cast<Fault>(fault));
+    }
+    const auto operations = 200 + static_cast<std::uint64_t>(chance_.unit() * 100);
+    runUntil(2s);
+    while (statistics_.operations < operations && scheduler_.now() < 60s) {
+        runUntil(scheduler_.now() + 100ms);
+    }
+}
+
+/// No new faults; until those that last, what is under way, and every lease of what nobody works under are over.
+void World::settle()
+{
+    trace_("world", "no more faults");
+    faults_ = false;
+    workload_.pace = calm;
+    network_.setFaults(false);
+    runUntil(scheduler_.now() + longestTrouble + longestDelay);
+    for (std::size_t i = 0; i < workload_.names; ++i) { // an operator ends what nobody would
+        const std::string name = fmt::format("stock:{}", i);
+        if (const auto* key = server_.keyspace().find(name, millisecondOf(scheduler_.now()));
+            key != nullptr && !key->expiresAtMs) {
+            checker_.excuse(name);
+            server_.keyspace().erase(name);
+        }
+    }
+    runUntil(scheduler_.now() + longestLease_ + longestLease_ / 50 + 4 * longestTimeout_ + 5s);
+}
+
+/// Work goes on, and everything that must work without faults is expected to. One more process may crash.
+void World::runWithout()
+{
+    trace_("world", "everything must work");
+    wakingChecked_ = true;
+    workload_.pace = 1;
+    for (const auto& process : processes_) {
+        if (!process.isAlive()) {
+            throw Violation("world", "a process did not come back");
+        }
+    }
+    if (chance_.unit() < 0.5) {
+        crash(anyProcess());
+    }
+    runUntil(scheduler_.now() + longestAbsence + 100ms);
+    if (chance_.unit() < 0.3) { // leases run out, and holds are renewed
+        workload_.pace = calm;
+        runUntil(scheduler_.now() + longestLease_ + 3s);
+    }
+}
+
+void World::stopAll()
+{
+    trace_("world", "all threads stop");
+    const auto isIdle = [](const Process& process) {
+        return std::all_of(process.actors.begin(), process.actors.end(),
+                           [](const auto& actor) { return actor->isIdle(); });
+    };
+    for (auto& process : processes_) {
+        for (auto& actor : process.actors) {
+            actor->stop();
+        }
+    }
+    const auto end = scheduler_.now() + 2 * longestLease_ + 60s;
+    while (!std::all_of(processes_.begin(), processes_.end(), isIdle)) {
+        if (scheduler_.now() >= end) {
+            throw Violation("T9 recovery", "a thread did not come to its end");
+        }
+        runUntil(scheduler_.now() + 10ms);
+    }
+}
+
+/// A fresh lock and unlock by every process of every name.
+void World::probeAll()
+{
+    runUntil(scheduler_.now() + longestLease_ + longestLease_ / 50); // what a crashed process had
+    for (auto& process : processes_) {
+        for (std::size_t name = 0; name < workload_.names; ++name) {
+            Actor& actor = *process.actors.front();
+            const auto end = scheduler_.now() + 500ms;
+            actor.probe(name);
+            while (!actor.isIdle() && scheduler_.now() < end) {
+                runUntil(scheduler_.now() + 5ms);
+            }
+            if (!actor.isIdle()) {
+                throw Violation("T9 recovery", fmt::format("{} could not lock and unlock stock:{} in half a second",
+                                                           process.host->name(), name));
+            }
+        }
+    }
+}
+
+void World::checkResidue()
+{
+    runUntil(scheduler_.now() + longestLease_ + 5s);
+    for (const auto& [name, key] : server_.keyspace().keys()) {
+        if (server_.keyspace().find(name, millisecondOf(scheduler_.now())) != nullptr) {
+            throw Violation("S7 no residue", fmt::format("{} is still locked by {}", name, key.fields.at(0).first));
+        }
+    }
+    for (auto& process : processes_) {
+        if (const auto left = process.client->residue(); !left.empty()) {
+            throw Violation("R1 no residue", fmt::format("{} has{}", process.host->name(), left));
+        }
+    }
+    if (server_.subscriptions() != 0) {
+        throw Violation("R1 no residue", fmt::format("the server has {} subscriptions", server_.subscriptions()));
+    }
+}
+
+// --- Waking ----------------------------------------------------------------------------------------------------------
+
+void World::executed(const Request& request, const Reply& reply)
+{
+    if (request.verb != Request::Verb::script) {
+        return;
+    }
+    const VirtualTime now = scheduler_.now();
+    if (request.script == &detail::scripts::redisLockLock) {
+        lastAttempt_[request.name] = now;
+        if (reply.kind == Reply::Kind::nil &&
+            std::exchange(lastHolder_[request.name], request.arguments[0]) != request.arguments[0]) {
+            ++statistics_.handOvers;
+        }
+    }
+    if (request.script == &detail::scripts::redisLockLock && reply.kind == Reply::Kind::integer) {
+        const auto told = reply.integer < 0 ? longestPoll : VirtualTime(reply.integer * 1'000'000);
+        auto& seen = seenUntil_[request.name];
+        seen = std::max(seen, now + told + told / 50); // by a clock that may be slow
+    }
+    if (!wakingChecked_) {
+        return;
+    }
+    const auto* key = server_.keyspace().find(request.name, millisecondOf(now));
+    if (key == nullptr) {
+        expectAttempt(request.name, now, 200ms);
+    } else if (key->expiresAtMs) { // nobody tells of an expiry: waiters come when what they have been told is over
+        const VirtualTime end((*key->expiresAtMs + 1) * 1'000'000);
+        scheduler_.at(end, [this, name = request.name, end] {
+            expectAttempt(name, end, std::max(seenUntil_[name] - end, VirtualTime{0}) + 200ms);
+        });
+    }
+}
+
+/// If the lock stays free for that time and somebody waits for it, somebody must have tried (T4, T5).
+void World::expectAttempt(const std::string& name, VirtualTime freedAt, VirtualTime within)
+{
+    if (server_.keyspace().find(name, millisecondOf(freedAt)) != nullptr) {
+        return;
+    }
+    scheduler_.at(freedAt + within, [this, name, freedAt] {
+        if (lastAttempt_[name] >= freedAt) {
+            return;
+        }
+        for (std::size_t i = 0; i < workload_.names; ++i) {
+            const char* who = fmt::format("stock:{}", i) == name ? waiterSince(i, freedAt) : nullptr;
+            if (who != nullptr) {
+                throw Violation("T4 no lost wake-up",
+                                fmt::format("{} is free since {:.3f} ms, {} waits for it and does not try", name,
+                                            static_cast<double>(freedAt.count()) / 1e6, who));
+            }
+        }
+    });
+}
+
+/// A process with a thread that waits for the name since then or longer.
+const char* World::waiterSince(std::size_t name, VirtualTime since)
+{
+    for (auto& process : processes_) {
+        if (!process.isAlive()) {
+            continue;
+        }
+        const NamedLock& named = process.client->named(name);
+        if (process.host->now() < named.local.validUntil()) {
+            continue; // taken away by force from a hold of its own: it will learn of it
+        }
+        const Waiter* head = named.waiters.head();
+        if (head != nullptr && process.host->trueTime(head->joined) <= since) {
+            return process.host->name().c_str();
+        }
+    }
+    return nullptr;
+}
+
+} // namespace redislock::simulation

@@ -1,0 +1,103 @@
+/// @file
+/// One run of the simulation.
+#pragma once
+
+#include "simulation/actor.hpp"
+#include "simulation/faults.hpp"
+#include "simulation/lua_runtime.hpp"
+#include "simulation/model_server.hpp"
+#include "simulation/network.hpp"
+#include "simulation/safety_checker.hpp"
+#include "simulation/scheduler.hpp"
+#include "simulation/sim_client.hpp"
+#include "simulation/trace.hpp"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace redislock::simulation {
+
+/// A server, a network, some clients with some threads each, and one number that decides everything that happens. First
+/// with faults; then without, until everything must work again. How long a fault lasts at most, and a message is under
+/// way.
+inline constexpr VirtualTime longestTrouble = std::chrono::seconds(12);
+inline constexpr VirtualTime longestDelay = std::chrono::seconds(8);
+
+class World final : private Network::Observer {
+public:
+    World(LuaRuntime& lua, std::uint64_t seed, bool traced);
+
+    /// @throws Violation when a rule was broken.
+    void run();
+
+    [[nodiscard]] const Statistics& statistics() const noexcept { return statistics_; }
+    [[nodiscard]] const Trace& trace() const noexcept { return trace_; }
+
+private:
+    struct Process {
+        std::shared_ptr<Host> host;
+        std::unique_ptr<SimClient> client;
+        std::vector<std::unique_ptr<Actor>> actors;
+        std::uint32_t incarnation = 0;
+        [[nodiscard]] bool isAlive() const noexcept { return client != nullptr; }
+    };
+
+    // the phases
+    void runUntil(VirtualTime end);
+    void runWithFaults();
+    void settle();
+    void runWithout();
+    void stopAll();
+    void probeAll();
+    void checkResidue();
+
+    // processes
+    void start(std::size_t index);
+    void crash(std::size_t index);
+    std::size_t anyProcess();
+
+    // faults
+    void scheduleFault(Fault fault);
+    void happen(Fault fault);
+    void pauseClient();
+    void restart(Fault fault);
+    void refuse(Fault fault);
+    void touchKey(Fault fault);
+    VirtualTime duration(VirtualTime longest);
+    void hitAll(Fault fault, VirtualTime end);
+    void hitProcess(Fault fault, Process& process, VirtualTime end, const std::size_t* name = nullptr);
+    static void forEachSituation(const Process& process, const std::function<void(Situation, std::size_t)>& tell);
+    void count(Fault fault, Situation situation) noexcept;
+    void hit(Fault fault, const Host& host, Purpose purpose, std::optional<Situation> situation) override;
+
+    // waking
+    void executed(const Request& request, const Reply& reply) override;
+    void expectAttempt(const std::string& name, VirtualTime freedAt, VirtualTime within);
+    [[nodiscard]] const char* waiterSince(std::size_t name, VirtualTime since);
+
+    const std::uint64_t seed_;
+    Random chance_;
+    Scheduler scheduler_;
+    Trace trace_;
+    Statistics statistics_;
+    const FaultPlan plan_;
+    Workload workload_;
+    const std::size_t threads_;
+    std::vector<Config> configs_;
+    ModelServer server_;
+    SafetyChecker checker_;
+    Network network_;
+    bool faults_ = true;
+    bool wakingChecked_ = false;
+    std::map<std::string, VirtualTime> lastAttempt_;
+    std::map<std::string, VirtualTime> seenUntil_; ///< the latest end of a hold that a waiter was told
+    std::map<std::string, std::string> lastHolder_;
+    VirtualTime longestLease_{0};
+    VirtualTime longestTimeout_{0};
+    std::vector<Process> processes_; ///< last: they go first, and use the rest until then
+};
+
+} // namespace redislock::simulation
