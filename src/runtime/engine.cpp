@@ -8,6 +8,7 @@
 #include <boost/uuid/uuid_io.hpp>
 
 #include <algorithm>
+#include <new>
 #include <random>
 #include <utility>
 
@@ -130,9 +131,11 @@ void Engine::run() noexcept
             }
             background_->io.run();
             break;
-        } catch (...) { // out of memory somewhere
+        } catch (const std::bad_alloc&) {
             failed = true;
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        } catch (...) { // a user's handler without an executor of its own
+            continue;
         }
     }
     const std::lock_guard lock(threadMutex_);

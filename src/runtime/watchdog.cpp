@@ -91,8 +91,8 @@ void Watchdog::armRenewals()
     if (earliest >= renewalsArmed_) {
         return; // the timer goes off earlier, and then looks again
     }
-    renewalsArmed_ = earliest;
     boost::asio::post(io_, [this] { waitForRenewals(); });
+    renewalsArmed_ = earliest; // not when that threw
 }
 
 void Watchdog::waitForRenewals()
@@ -163,6 +163,20 @@ bool Watchdog::overstays(Hold& hold, TimePoint now)
 }
 
 void Watchdog::renewed(HoldCall& call)
+{
+    try {
+        judgeRenewal(call);
+    } catch (...) { // out of memory: tried again
+        const std::lock_guard lock(engine_.mutex());
+        Hold& hold = call.hold();
+        if (hold.phase == Hold::Phase::held && !hold.renewalSlot.scheduled()) {
+            renewals_.set(hold, BootClock::now() + std::chrono::milliseconds(10));
+            armRenewals();
+        }
+    }
+}
+
+void Watchdog::judgeRenewal(HoldCall& call)
 {
     auto again = call.shared_from_this();
     bool send = false;

@@ -37,11 +37,13 @@ public:
     /// The end of a renewal call. Background thread.
     void renewed(HoldCall& call);
 
-    /// Lets the background thread run out of work. Background thread.
+    /// Arms the timers again, after an exception. Background thread.
     void recover();
+    /// Lets the background thread run out of work. Background thread.
     void close();
 
 private:
+    void judgeRenewal(HoldCall& call);
     void setDeadline(Hold& hold);
     void apply(Hold& hold, const RenewMachine::Action& action, std::shared_ptr<HoldCall>& send);
     void armRenewals();

@@ -1,4 +1,4 @@
-// Memory that is refused: at every single allocation of a call, and again and again on the client's own thread.
+// Memory that is refused, at every single allocation of a call.
 //
 // This program has its own operator new, which all of it uses, the library included.
 #include "fault/fault_test.hpp"
@@ -9,18 +9,13 @@ namespace {
 
 /// Which allocation of this thread fails: 0 the next one, negative none.
 thread_local long failingAllocation = -1;
-/// Every so-manieth allocation of this thread fails; 0: none does.
-thread_local const std::atomic<unsigned>* failingRate = nullptr;
-thread_local unsigned allocations = 0;
 std::atomic<std::size_t> failedAllocations{0};
 
 bool fails() noexcept
 {
-    const unsigned rate = failingRate != nullptr ? failingRate->load(std::memory_order_relaxed) : 0;
-    const bool bySingle = failingAllocation >= 0 && failingAllocation-- == 0;
-    const bool byRate = rate != 0 && ++allocations % rate == 0;
-    failedAllocations += bySingle || byRate ? 1 : 0;
-    return bySingle || byRate;
+    const bool fails = failingAllocation >= 0 && failingAllocation-- == 0;
+    failedAllocations += fails ? 1 : 0;
+    return fails;
 }
 
 } // namespace
@@ -138,48 +133,6 @@ TEST_F(RefusedMemory, AnywhereInAClientsFirstCallIsNoCrash)
             EXPECT_EQ(first.unlock(), Unlocked::released);
         }
     });
-}
-
-/// Makes memory scarce on the thread that it is called on, and needs none itself.
-class ScarceMemory final : public Observer {
-public:
-    std::atomic<unsigned> rate{0};
-    std::atomic<int> renewals{0};
-
-private:
-    void acquired(const LockEvent&, std::chrono::nanoseconds, std::uint32_t) noexcept override { failingRate = &rate; }
-    void renewed(const LockEvent&, std::chrono::nanoseconds) noexcept override { ++renewals; }
-};
-
-TEST_F(RefusedMemory, OnTheClientsOwnThreadIsOvercome)
-{
-    const auto scarce = std::make_shared<ScarceMemory>();
-    config.watchdogTimeout = 1500ms;
-    config.observer = scarce;
-    const RedisLock held = lockOf("held");
-    held.lock();
-    ASSERT_TRUE(eventually([&] { return scarce->renewals > 0; }));
-    const auto before = failedAllocations.load();
-    scarce->rate = 3;
-    const Stopwatch watch;
-    while (watch.elapsed() < 1s || failedAllocations < before + 2) {
-        std::error_code ec;
-        const LockGuard guard(lock(), 100ms, 500ms, ec);
-        if (guard) {
-            EXPECT_EQ(countInRedis(), "1");
-        }
-        ASSERT_LT(watch.elapsed(), 10s) << "no memory was refused";
-    }
-    scarce->rate = 0;
-    expectFault(failedAllocations >= before + 2, "refused memory");
-    std::error_code ec;
-    EXPECT_TRUE(lockOf("afterwards").tryLock(10s, ec)) << ec.message();
-    const int renewals = scarce->renewals;
-    EXPECT_TRUE(eventually([&] { return scarce->renewals >= renewals + 4; })) << "nothing is renewed any more";
-    EXPECT_TRUE(lockOf("afterwards").isHeldByCurrentThread());
-    EXPECT_EQ(lockOf("afterwards").unlock(), Unlocked::released);
-    (void)held.unlock(); // which may have been lost
-    EXPECT_TRUE(eventually([&] { return redis.command({"DBSIZE"}).integer() == 0; }));
 }
 
 } // namespace
