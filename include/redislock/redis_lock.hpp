@@ -2,9 +2,9 @@
 /// The re-entrant lock.
 #pragma once
 
-#include "redislock/detail/handlers.hpp"
 #include "redislock/error.hpp"
 #include "redislock/fwd.hpp"
+#include "redislock/handler.hpp"
 #include "redislock/lease_time.hpp"
 #include "redislock/unlocked.hpp"
 

@@ -2,7 +2,7 @@
 /// The end of an asynchronous call, told to whoever started it.
 #pragma once
 
-#include "redislock/detail/handlers.hpp"
+#include "redislock/handler.hpp"
 
 #include <boost/asio/any_completion_executor.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "redislock/config.hpp"
-#include "redislock/detail/handlers.hpp"
 #include "redislock/detail/logic/acquire_machine.hpp"
 #include "redislock/detail/logic/query_machine.hpp"
+#include "redislock/handler.hpp"
 #include "redislock/random.hpp"
 #include "redislock/unlocked.hpp"
 #include "runtime/hold.hpp"

@@ -4,7 +4,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <new>
 
 namespace redislock::detail {
@@ -67,12 +66,11 @@ bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Cal
 /// Bytes are made when there is a connection for them; until then the queue alone remembers the calls.
 void BlockingConnection::put(const Call& call)
 {
-    if (state_ != State::connected) {
-        return;
-    }
     const auto before = queued_.size();
     try {
-        call.encode(queued_, call.form);
+        if (state_ == State::connected) {
+            call.encode(queued_, call.form);
+        }
     } catch (...) {
         queued_.resize(before); // half a request would spoil the next
         throw;
@@ -143,7 +141,6 @@ BlockingConnection::Progress BlockingConnection::step(Lock& lock, Finished& fini
 }
 
 /// Leads until the own call is finished, its time is over, or the connection ends. Expects and leaves the mutex locked.
-///
 /// Others are told after leadership was given up, where it ends: the next leader's request need not wait for that.
 void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until)
 {
@@ -260,8 +257,8 @@ BlockingConnection::Progress BlockingConnection::write(Lock& lock)
 }
 
 /// Before a caller sleeps while another one leads: writes what is queued if it is as much as the server has to answer, so
-/// that the server has work while the leader tells others of their replies. Less of it waits for the leader, as a part of
-/// something larger: a write costs more than the requests in it. That it failed the leader sees as well.
+/// that the server has work meanwhile. Less of it waits for the leader, as a part of something larger: a write costs more
+/// than the requests in it. That it failed the leader sees as well.
 void BlockingConnection::writeForLeader(Lock& lock)
 {
     const auto unanswered = queue_.unanswered();
@@ -345,11 +342,10 @@ bool BlockingConnection::dispatch(std::vector<Reply>& replies, std::size_t count
             call->form = Call::Form::byText;
             try {
                 put(*call);
+                queue_.push(std::move(call));
             } catch (const std::bad_alloc&) { // as if its answer were lost
                 finish(std::move(call), {false, {Failure::lostReply, Errc::unreachable}}, finished);
-                continue;
             }
-            queue_.push(std::move(call));
             continue;
         }
         std::swap(call->reply, replies[i]);
@@ -381,6 +377,15 @@ void BlockingConnection::finish(std::shared_ptr<Call> call, Outcome outcome, Fin
     }
 }
 
+/// Ends the first calls without an answer.
+void BlockingConnection::abandon(std::size_t count, Fault fault, Finished& finished)
+{
+    for (; count > 0; --count) {
+        finished.makeRoom();
+        finish(queue_.abandon(), {false, fault}, finished);
+    }
+}
+
 bool BlockingConnection::timedOut(TimePoint now) const noexcept
 {
     return now >= saturatingAdd(queue_.oldestSent(), timeout_);
@@ -401,10 +406,7 @@ void BlockingConnection::disconnect(Fault fault, Finished& finished)
     state_ = State::disconnected;
     policy_.ended(BootClock::now(), random_);
     background_.report(false, fault.error);
-    for (auto left = queue_.unanswered(); left > 0; --left) {
-        finished.makeRoom();
-        finish(queue_.abandon(), {false, fault}, finished);
-    }
+    abandon(queue_.unanswered(), fault, finished);
     connectIfNeeded();
 }
 
@@ -444,11 +446,7 @@ void BlockingConnection::connectFailed(Fault fault)
         state_ = State::disconnected;
         policy_.ended(BootClock::now(), random_);
         background_.report(false, fault.error);
-        for (auto left = queue_.size(); left > 0; --left) {
-            finished.makeRoom();
-            auto call = queue_.abandon();
-            finish(std::move(call), {false, fault}, finished);
-        }
+        abandon(queue_.size(), fault, finished);
     }
     finished.tell();
 }
@@ -488,11 +486,7 @@ void BlockingConnection::shutdown(Errc error)
         } else {
             stream_.reset();
         }
-        for (auto left = queue_.size(); left > 0; --left) {
-            finished.makeRoom();
-            auto call = queue_.abandon();
-            finish(std::move(call), {false, {Failure::fatal, error}}, finished);
-        }
+        abandon(queue_.size(), {Failure::fatal, error}, finished);
     }
     finished.tell();
 }

@@ -96,6 +96,7 @@ private:
     [[nodiscard]] Transferred receive(TimePoint until, bool writing, bool alone) noexcept;
     bool dispatch(std::vector<Reply>& replies, std::size_t count, Finished& finished);
     void finish(std::shared_ptr<Call> call, Outcome outcome, Finished& finished);
+    void abandon(std::size_t count, Fault fault, Finished& finished);
     void put(const Call& call);
     void wakeOneWaiter();
     void resign();
