@@ -127,7 +127,7 @@ TEST_F(Asynchronous, BadLeaseIsAnErrorAndNothingIsSent)
     for (const Lease lease : {Lease(0ms), Lease(1ms), Lease(-5s), Lease(24h * 31)}) {
         error_code ec;
         run([&]() -> asio::awaitable<void> {
-            co_await lock.asyncLock(lease, asio::redirect_error(use_awaitable, ec));
+            (void)co_await lock.asyncLock(lease, asio::redirect_error(use_awaitable, ec));
         });
         EXPECT_EQ(ec, make_error_code(Errc::invalidArgument));
     }
