@@ -13,12 +13,6 @@ namespace {
 
 std::atomic<std::uint64_t> lastHolder{0};
 
-const LockAnswer* busyAnswer(const AcquireMachine::Event& event)
-{
-    const auto* replied = std::get_if<Replied<LockAnswer>>(&event);
-    return replied != nullptr && replied->answer.kind == LockAnswer::Kind::busy ? &replied->answer : nullptr;
-}
-
 } // namespace
 
 std::error_code Engine::acquire(NamedLock& named, Wait wait, Lease lease, EndedBy endedBy, Acquired& acquired)

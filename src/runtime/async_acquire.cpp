@@ -58,8 +58,11 @@ void Engine::AsyncAcquire::cancel()
     if (stage_ == Stage::done || !attempt_) {
         return;
     }
+    if (attempt_->waiter.submitted) {
+        judge(); // its request is under way, though it did not send it itself
+    }
     leaveReleases();
-    withdraw();
+    (void)withdraw();
     if (!machine_) {
         return finish({.kind = AcquireResult::Kind::failed, .error = Errc::shutdown});
     }
@@ -214,12 +217,11 @@ void Engine::AsyncAcquire::answered(HoldCall& call)
     }
     timer_.cancel();
     const auto event = eventOf<Event, LockAnswer>(call, call.outcome, BootClock::now());
-    const auto* replied = std::get_if<Replied<LockAnswer>>(&event);
-    const bool busy = replied != nullptr && replied->answer.kind == LockAnswer::Kind::busy;
-    if (busy && !replied->answer.timeToLive) {
+    const LockAnswer* busy = busyAnswer(event);
+    if (busy != nullptr && !busy->timeToLive) {
         engine_.tellOf(*hold_, [](Observer& observer, const LockEvent& e) { observer.keyWithoutTtl(e); });
     }
-    if (!busy || named_->unansweredReleases == 0 || tries_ >= triesBehindReleases) {
+    if (busy == nullptr || named_->unansweredReleases == 0 || tries_ >= triesBehindReleases) {
         return step(event);
     }
     refusal_ = event;
@@ -229,13 +231,15 @@ void Engine::AsyncAcquire::answered(HoldCall& call)
     judgeReleases();
 }
 
-/// Nobody waits for the answer to the request under way any more.
-void Engine::AsyncAcquire::withdraw()
+/// Nobody waits for the answer to the request under way any more. @return whether it may have been sent.
+bool Engine::AsyncAcquire::withdraw()
 {
     HoldCall& call = hold_->command;
-    if (stage_ == Stage::asking && call.pending && !engine_.withdraw(call)) {
-        call.mode = Call::Mode::abandoned;
+    if (!call.pending || engine_.withdraw(call)) {
+        return false;
     }
+    call.mode = Call::Mode::abandoned;
+    return true;
 }
 
 void Engine::AsyncAcquire::timeOver()
@@ -243,10 +247,10 @@ void Engine::AsyncAcquire::timeOver()
     if (stage_ != Stage::asking) {
         return judge();
     }
-    const bool sent = hold_->command.pending && !engine_.withdraw(hold_->command);
-    if (sent) {
-        hold_->command.mode = Call::Mode::abandoned;
+    if (BootClock::now() < until_) {
+        return wakeAt(until_); // the timer of the stage before went off together with its end
     }
+    const bool sent = withdraw();
     step(Failed{BootClock::now(), {sent ? Failure::lostReply : Failure::notConnected, Errc::unreachable}});
 }
 

@@ -49,7 +49,7 @@ private:
     void judgeReleases();
     void step(const Event& event);
     void send();
-    void withdraw();
+    bool withdraw();
     void timeOver();
     void wakeAt(TimePoint when);
     void finish(const AcquireResult& result);

@@ -6,8 +6,16 @@
 
 #include <memory>
 #include <utility>
+#include <variant>
 
 namespace redislock::detail {
+
+/// The answer that another holds the lock; null for any other event.
+inline const LockAnswer* busyAnswer(const AcquireMachine::Event& event)
+{
+    const auto* replied = std::get_if<Replied<LockAnswer>>(&event);
+    return replied != nullptr && replied->answer.kind == LockAnswer::Kind::busy ? &replied->answer : nullptr;
+}
 
 /// An acquire of an outermost hold under way: the waiter and its place in a queue.
 struct Engine::Attempt {

@@ -260,8 +260,10 @@ TEST_F(Asynchronous, CancelledAtAnyMomentNothingStaysBehind)
         asio::io_context io;
         asio::cancellation_signal signal;
         std::optional<bool> granted;
-        lock.asyncLock(asio::bind_cancellation_slot(
-            signal.slot(), asio::bind_executor(io, [&](error_code ec, LockGuard guard) { granted = !ec && guard; })));
+        lock.asyncLock(60s, asio::bind_cancellation_slot(signal.slot(),
+                                                         asio::bind_executor(io, [&](error_code ec, LockGuard guard) {
+                                                             granted = !ec && guard;
+                                                         })));
         asio::steady_timer timer(io, std::chrono::microseconds(5 * round));
         timer.async_wait([&](error_code) { signal.emit(asio::cancellation_type::total); });
         io.run();
@@ -270,6 +272,31 @@ TEST_F(Asynchronous, CancelledAtAnyMomentNothingStaysBehind)
     EXPECT_TRUE(elsewhere.tryLock(5s)) << "long before the lease is over";
     EXPECT_EQ(elsewhere.unlock(), Unlocked::released);
     EXPECT_EQ(listeners(lock.name()), 0);
+}
+
+/// The release of one hold carries the next waiter's request, which is cancelled before it knows.
+TEST_F(Asynchronous, CancelledWhileItIsHandedTheLockNothingStaysBehind)
+{
+    auto held = lock.asyncLock(60s, use_future).get();
+    asio::io_context io;
+    asio::cancellation_signal signal;
+    std::optional<error_code> got;
+    lock.asyncLock(60s, asio::bind_cancellation_slot(
+                            signal.slot(), asio::bind_executor(io, [&](error_code ec, LockGuard) { got = ec; })));
+    std::promise<void> reached;
+    std::promise<void> goOn;
+    lock.asyncIsLocked([&](error_code, bool) { // on the client's own thread, which now stands still
+        reached.set_value();
+        goOn.get_future().wait();
+    });
+    reached.get_future().wait();
+    signal.emit(asio::cancellation_type::terminal);
+    held = LockGuard();
+    goOn.set_value();
+    io.run();
+    EXPECT_EQ(got, asio::error::operation_aborted);
+    EXPECT_TRUE(elsewhere.tryLock(5s)) << "long before the lease is over";
+    EXPECT_EQ(elsewhere.unlock(), Unlocked::released);
 }
 
 TEST_F(Asynchronous, ShutdownEndsWhatWaits)

@@ -29,7 +29,7 @@ struct HoldLevel {
 };
 
 /// The levels of one outermost hold and what follows from them: until when it is valid, whether it is renewed, what lease an
-/// inner unlock leaves in Redis. Not thread-safe; holds no clock.
+/// inner unlock needs in Redis. Not thread-safe; holds no clock.
 class HoldLevels {
 public:
     /// Adds a level that is not granted yet. @return its id, unique within the hold.
