@@ -44,6 +44,8 @@ enum class Errc {
     shutdown,
     /// The process was forked; the client belongs to the parent.
     forked,
+    /// The function given to asyncExecuteWithLock() threw an exception that has no code.
+    functionThrew,
 };
 
 /// The category `"redislock"` of the codes made from Errc. **Thread safety**: safe. Never fails.

@@ -1,14 +1,16 @@
 /// @file
-/// The completion handlers of asynchronous calls, erased.
+/// The completion handlers of asynchronous calls.
 #pragma once
 
 #include "redislock/fwd.hpp"
 
 #include <boost/asio/any_completion_handler.hpp>
+#include <boost/asio/associator.hpp>
 #include <boost/system/error_code.hpp>
 
 #include <chrono>
 #include <optional>
+#include <utility>
 
 namespace redislock::detail {
 
@@ -20,4 +22,33 @@ using UnlockHandler = Handler<Unlocked>;
 using FlagHandler = Handler<bool>;
 using TimeHandler = Handler<std::optional<std::chrono::milliseconds>>;
 
+/// A step before a handler: calls @p then with it, and has its executor, allocator and cancellation slot.
+template <class Next, class Then>
+struct StepBefore {
+    Next handler;
+    Then then;
+
+    template <class... Arguments>
+    void operator()(Arguments&&... arguments)
+    {
+        std::move(then)(std::move(handler), std::forward<Arguments>(arguments)...);
+    }
+};
+
+template <class Next, class Then>
+StepBefore(Next, Then) -> StepBefore<Next, Then>;
+
 } // namespace redislock::detail
+
+template <template <class, class> class Associator, class Next, class Then, class Default>
+struct boost::asio::associator<Associator, redislock::detail::StepBefore<Next, Then>, Default>
+    : Associator<Next, Default> {
+    static auto get(const redislock::detail::StepBefore<Next, Then>& step) noexcept
+    {
+        return Associator<Next, Default>::get(step.handler);
+    }
+    static auto get(const redislock::detail::StepBefore<Next, Then>& step, const Default& fallback) noexcept
+    {
+        return Associator<Next, Default>::get(step.handler, fallback);
+    }
+};

@@ -6,6 +6,7 @@
 #include "redislock/fwd.hpp"
 #include "redislock/lease_time.hpp"
 #include "redislock/redis_lock.hpp"
+#include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
 
 #include <chrono>
@@ -87,7 +88,7 @@ public:
     }
 
     /// As RedisLock::stopToken(), for this guard's hold; already stopped when empty.
-    [[nodiscard]] std::stop_token stopToken() const noexcept;
+    [[nodiscard]] std::stop_token stopToken(StopAt when = StopAt::lost) const noexcept;
     /// As RedisLock::validFor(), for this guard's hold; 0 when empty.
     [[nodiscard]] std::chrono::milliseconds validFor() const noexcept;
 

@@ -6,6 +6,7 @@
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/lease_time.hpp"
+#include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
 
 #include <boost/asio/async_result.hpp>
@@ -159,7 +160,8 @@ public:
     [[nodiscard]] std::chrono::milliseconds validFor() const noexcept;
     /// Stopped when this thread's hold is lost, whatever Redis and the network do; already stopped without a hold; never
     /// stopped by a regular unlock(). Stop callbacks run on the client's thread and must not block. Does not block.
-    [[nodiscard]] std::stop_token stopToken() const noexcept;
+    /// @param when `StopAt::atRisk`: stopped earlier, when renewals stay out; stays so even if one then succeeds.
+    [[nodiscard]] std::stop_token stopToken(StopAt when = StopAt::lost) const noexcept;
 
     /// The name as given to Client::getLock().
     [[nodiscard]] const std::string& name() const noexcept;

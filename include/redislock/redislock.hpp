@@ -2,6 +2,8 @@
 /// Everything: the one header that programs include.
 #pragma once
 
+#include "redislock/async_execute_with_lock.hpp"
+#include "redislock/cancel_on_loss.hpp"
 #include "redislock/client.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/config.hpp"
@@ -16,5 +18,6 @@
 #include "redislock/observer.hpp"
 #include "redislock/random.hpp"
 #include "redislock/redis_lock.hpp"
+#include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
 #include "redislock/version.hpp"

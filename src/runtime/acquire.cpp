@@ -61,7 +61,7 @@ std::shared_ptr<NamedLock> Engine::recycle(std::shared_ptr<Hold>&& hold) noexcep
     }
     auto named = std::move(hold->lock);
     hold->levels.clear();
-    hold->stop = std::stop_source(std::nostopstate);
+    hold->stopAtRisk = hold->stopLost = std::stop_source(std::nostopstate);
     hold->atRiskTold = hold->heldTooLong = false;
     hold->renewal = RenewMachine();
     hold->grantedAt = TimePoint{};

@@ -1,4 +1,5 @@
 // Asynchronous operations: how they begin. Each is an object on the background thread.
+#include "redislock/async_execute_with_lock.hpp"
 #include "redislock/lock_guard.hpp"
 #include "runtime/async_acquire.hpp"
 #include "runtime/async_query.hpp"
@@ -63,6 +64,19 @@ std::optional<Errc> whyNot(bool forked, bool closing)
 }
 
 } // namespace
+
+boost::system::error_code codeOf(const std::exception_ptr& thrown)
+{
+    try {
+        std::rethrow_exception(thrown);
+    } catch (const boost::system::system_error& e) {
+        return e.code();
+    } catch (const std::system_error& e) {
+        return e.code();
+    } catch (...) {
+        return std::error_code(Errc::functionThrew);
+    }
+}
 
 /// A completion on the handler's executor; without one, on the background thread, as long as there is one.
 template <class Result>

@@ -319,7 +319,7 @@ std::chrono::milliseconds Engine::validFor(const NamedLock& named) noexcept
     return std::max(std::chrono::milliseconds{}, std::chrono::floor<std::chrono::milliseconds>(left));
 }
 
-std::stop_token Engine::stopToken(const NamedLock& named)
+std::stop_token Engine::stopToken(const NamedLock& named, StopAt when)
 {
     std::shared_ptr<Hold> hold;
     if (!isForked()) {
@@ -327,7 +327,7 @@ std::stop_token Engine::stopToken(const NamedLock& named)
         Hold* own = named.local.of(currentThread());
         hold = own == nullptr ? nullptr : own->shared_from_this();
     }
-    return stopToken(hold.get());
+    return stopToken(hold.get(), when);
 }
 
 std::stop_token Engine::stoppedToken()
@@ -340,7 +340,7 @@ std::stop_token Engine::stoppedToken()
     return stopped;
 }
 
-std::stop_token Engine::stopToken(Hold* hold)
+std::stop_token Engine::stopToken(Hold* hold, StopAt when)
 {
     if (hold == nullptr || isForked()) {
         return stoppedToken();
@@ -349,10 +349,14 @@ std::stop_token Engine::stopToken(Hold* hold)
     if (hold->phase != Hold::Phase::held || BootClock::now() >= hold->validUntil()) {
         return stoppedToken();
     }
-    if (!hold->stop.stop_possible()) {
-        hold->stop = std::stop_source();
+    if (when == StopAt::atRisk && hold->atRiskTold) {
+        return stoppedToken();
     }
-    return hold->stop.get_token();
+    auto& source = when == StopAt::lost ? hold->stopLost : hold->stopAtRisk;
+    if (!source.stop_possible()) {
+        source = std::stop_source();
+    }
+    return source.get_token();
 }
 
 /// The final state of a hold that was not given up.
@@ -375,7 +379,7 @@ void Engine::loseRest(Hold& hold)
     }
 }
 
-/// Remembers the unlock() calls to come and stops the stop token, whose callbacks run on the background thread.
+/// Remembers the unlock() calls to come and stops the stop tokens, whose callbacks run on the background thread.
 void Engine::tellLoss(Hold& hold)
 {
     const auto unlocks = hold.levels.countOfThread();
@@ -389,7 +393,10 @@ void Engine::tellLoss(Hold& hold)
         }
     }
     tellOf(hold, [](Observer& observer, const LockEvent& event) { observer.lost(event); });
-    post([shared = hold.shared_from_this(), forgotten = std::move(forgotten)] { shared->stop.request_stop(); });
+    post([atRisk = hold.stopAtRisk, lost = hold.stopLost, forgotten = std::move(forgotten)]() mutable {
+        atRisk.request_stop();
+        lost.request_stop();
+    });
 }
 
 /// Everything local ends: waiters are told, holds are lost. @return false when that was done before.

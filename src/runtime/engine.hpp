@@ -7,6 +7,7 @@
 #include "redislock/detail/logic/query_machine.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/random.hpp"
+#include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
 #include "runtime/hold.hpp"
 #include "runtime/watchdog.hpp"
@@ -89,8 +90,8 @@ public:
     // local answers
     std::uint32_t holdCount(const NamedLock& lock) noexcept;
     std::chrono::milliseconds validFor(const NamedLock& lock) noexcept;
-    std::stop_token stopToken(const NamedLock& lock);
-    std::stop_token stopToken(Hold* hold);
+    std::stop_token stopToken(const NamedLock& lock, StopAt when);
+    std::stop_token stopToken(Hold* hold, StopAt when);
     /// A token that is stopped already.
     static std::stop_token stoppedToken();
     [[nodiscard]] bool isForked() const noexcept;
@@ -110,6 +111,8 @@ public:
     void lose(Hold& hold);
     /// Sends a release of a hold that is not, or no longer, held. Expects the mutex.
     void giveBack(Hold& hold, TimePoint until);
+    /// Has something done on the background thread, soon.
+    void post(std::function<void()> what);
     /// Calls the observer on the background thread, if there is one.
     void tell(std::function<void(Observer&)> what);
     void tellOf(const Hold& hold, std::function<void(Observer&, const LockEvent&)> what);
@@ -149,7 +152,6 @@ private:
     void start();
     void run() noexcept;
     void recover();
-    void post(std::function<void()> what);
     void after(TimePoint when, std::function<void()> what);
     void sweepSoon();
     bool submit(std::shared_ptr<HoldCall> call, std::shared_ptr<HoldCall> behind = nullptr);

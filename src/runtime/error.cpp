@@ -33,6 +33,7 @@ constexpr std::array descriptions{
     Description{Errc::badReply, "the server gave a reply that cannot be", std::errc::protocol_error},
     Description{Errc::shutdown, "the client was shut down", std::errc::operation_canceled},
     Description{Errc::forked, "the client belongs to the process that this one was forked from"},
+    Description{Errc::functionThrew, "the function that ran under the lock threw an exception"},
 };
 
 constexpr const Description* describe(int value) noexcept
@@ -48,7 +49,7 @@ constexpr bool describesEachInOrder() noexcept
             return false;
         }
     }
-    return static_cast<std::size_t>(Errc::forked) == descriptions.size();
+    return static_cast<std::size_t>(Errc::functionThrew) == descriptions.size();
 }
 static_assert(describesEachInOrder());
 

@@ -98,7 +98,8 @@ struct Hold : std::enable_shared_from_this<Hold> {
     std::atomic<TimePoint::rep> deadline{0};
     HoldLevels levels;
     TimePoint grantedAt{};
-    std::stop_source stop{std::nostopstate}; ///< made when first asked for
+    std::stop_source stopAtRisk{std::nostopstate}; ///< made when first asked for
+    std::stop_source stopLost{std::nostopstate};   ///< made when first asked for
 
     RenewMachine renewal;
     DueSlot renewalSlot;

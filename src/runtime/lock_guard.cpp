@@ -112,9 +112,9 @@ void LockGuard::asyncRelease(LockGuard guard, detail::UnlockHandler handler)
     hold->lock->engine->asyncRelease({hold, guard.level_}, std::move(handler));
 }
 
-std::stop_token LockGuard::stopToken() const noexcept
+std::stop_token LockGuard::stopToken(StopAt when) const noexcept
 {
-    return hold_ ? hold_->lock->engine->stopToken(hold_.get()) : detail::Engine::stoppedToken();
+    return hold_ ? hold_->lock->engine->stopToken(hold_.get(), when) : detail::Engine::stoppedToken();
 }
 
 std::chrono::milliseconds LockGuard::validFor() const noexcept

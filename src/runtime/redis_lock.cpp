@@ -131,9 +131,9 @@ std::chrono::milliseconds RedisLock::validFor() const noexcept
     return state_->engine->validFor(*state_);
 }
 
-std::stop_token RedisLock::stopToken() const noexcept
+std::stop_token RedisLock::stopToken(StopAt when) const noexcept
 {
-    return state_->engine->stopToken(*state_);
+    return state_->engine->stopToken(*state_, when);
 }
 
 const std::string& RedisLock::name() const noexcept

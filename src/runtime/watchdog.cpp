@@ -271,6 +271,9 @@ void Watchdog::judge(TimePoint now)
         }
         hold->atRiskTold = true;
         deadlines_.set(*hold, validUntil);
+        if (hold->stopAtRisk.stop_possible()) {
+            engine_.post([stop = hold->stopAtRisk]() mutable { stop.request_stop(); });
+        }
         engine_.tellOf(*hold, [left = validUntil - now](Observer& observer, const LockEvent& event) {
             observer.atRisk(event, left);
         });

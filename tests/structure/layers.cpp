@@ -25,8 +25,19 @@ constexpr std::array baseHeaders{"error",  "unlocked", "identity",     "lease_ti
 constexpr std::array logicForTransport{"event.hpp", "reply_queue.hpp", "reconnect_policy.hpp",
                                        "subscription_table.hpp"};
 
-constexpr std::array asioForApi{"boost/asio/any_io_executor.hpp", "boost/asio/any_completion_handler.hpp",
-                                "boost/asio/async_result.hpp"};
+constexpr std::array asioForApi{"boost/asio/any_io_executor.hpp",
+                                "boost/asio/any_completion_handler.hpp",
+                                "boost/asio/associated_cancellation_slot.hpp",
+                                "boost/asio/associated_executor.hpp",
+                                "boost/asio/associator.hpp",
+                                "boost/asio/async_result.hpp",
+                                "boost/asio/awaitable.hpp",
+                                "boost/asio/bind_cancellation_slot.hpp",
+                                "boost/asio/cancellation_signal.hpp",
+                                "boost/asio/co_spawn.hpp",
+                                "boost/asio/execution/blocking.hpp",
+                                "boost/asio/prefer.hpp",
+                                "boost/asio/use_awaitable.hpp"};
 
 constexpr std::array threading{"atomic", "barrier",   "condition_variable", "future",     "latch", "mutex",
                                "random", "semaphore", "shared_mutex",       "stop_token", "thread"};

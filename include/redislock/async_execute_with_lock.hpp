@@ -1,0 +1,175 @@
+/// @file
+/// Functions and coroutines that run under a lock, without blocking a thread.
+#pragma once
+
+#include "redislock/error.hpp"
+#include "redislock/execute_with_lock.hpp"
+#include "redislock/handler.hpp"
+#include "redislock/lock_guard.hpp"
+#include "redislock/redis_lock.hpp"
+
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <exception>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace boost::asio {
+template <class Allocator>
+class use_future_t;
+} // namespace boost::asio
+
+namespace redislock {
+
+namespace detail {
+
+template <class Function>
+using Returned = decltype(invokeUnder(std::declval<const LockGuard&>(), std::declval<Function&>()));
+
+/// What a function under a lock gives: at once, or when its coroutine ends.
+template <class T>
+struct Produced {
+    using Type = std::remove_cvref_t<T>;
+    static constexpr bool isLater = false;
+};
+template <class T, class E>
+struct Produced<boost::asio::awaitable<T, E>> {
+    using Type = std::remove_cvref_t<T>;
+    using Executor = E;
+    static constexpr bool isLater = true;
+};
+
+/// Empty, or false, for a function that did not run.
+template <class T>
+using IfRun = std::conditional_t<std::is_void_v<T>, bool, std::optional<T>>;
+
+/// Whether who uses the token gets errors as exceptions: then the function's come out as they are.
+template <class Token>
+constexpr bool throwsErrors = false;
+template <class E>
+constexpr bool throwsErrors<boost::asio::use_awaitable_t<E>> = true;
+template <class A>
+constexpr bool throwsErrors<boost::asio::use_future_t<A>> = true;
+
+/// The code of an exception that has one; otherwise `Errc::functionThrew`.
+boost::system::error_code codeOf(const std::exception_ptr& thrown);
+
+/// Runs a function; the hold has ended when this returns or throws.
+template <class Function>
+IfRun<typename Produced<Returned<Function>>::Type> runUnder(LockGuard guard, Function& function)
+{
+    const LockGuard held = std::move(guard); // not a parameter, whose end the caller decides
+    if constexpr (std::is_void_v<Returned<Function>>) {
+        invokeUnder(held, function);
+        return true;
+    } else {
+        return invokeUnder(held, function);
+    }
+}
+
+/// As runUnder(), for a function that returns a coroutine.
+template <class Result, class Executor, class Function>
+boost::asio::awaitable<Result, Executor> awaitUnder(LockGuard guard, Function function)
+{
+    const LockGuard held = std::move(guard);
+    if constexpr (std::is_void_v<typename Produced<Returned<Function>>::Type>) {
+        co_await invokeUnder(held, function);
+        co_return true;
+    } else {
+        co_return co_await invokeUnder(held, function);
+    }
+}
+
+/// Runs the function when the lock is held, then calls the handler: the step between asyncTryLock() and that.
+template <class Function, class Result, bool asExceptions>
+class RunWhenHeld {
+public:
+    explicit RunWhenHeld(Function function) : function_(std::move(function)) {}
+
+    template <class Next>
+    void operator()(Next handler, boost::system::error_code ec, LockGuard held)
+    {
+        using What = Produced<Returned<Function>>;
+        if (ec || !held) {
+            complete(std::move(handler), ec, nullptr, Result());
+        } else if constexpr (What::isLater) {
+            using Executor = typename What::Executor;
+            const Executor executor = boost::asio::get_associated_executor(handler);
+            boost::asio::co_spawn(
+                executor, awaitUnder<Result, Executor>(std::move(held), std::move(function_)),
+                StepBefore{std::move(handler), [](auto next, const std::exception_ptr& thrown, Result result) {
+                               complete(std::move(next), {}, thrown, std::move(result));
+                           }});
+        } else {
+            std::exception_ptr thrown;
+            auto result = [&]() -> Result {
+                try {
+                    return runUnder(std::move(held), function_);
+                } catch (...) {
+                    thrown = std::current_exception();
+                    return Result();
+                }
+            }();
+            complete(std::move(handler), ec, thrown, std::move(result));
+        }
+    }
+
+private:
+    template <class Next>
+    static void complete(Next handler, boost::system::error_code ec, std::exception_ptr thrown, Result result)
+    {
+        if constexpr (asExceptions) {
+            if (ec) {
+                thrown = std::make_exception_ptr(boost::system::system_error(ec));
+            }
+            std::move(handler)(thrown, std::move(result));
+        } else {
+            std::move(handler)(thrown ? codeOf(thrown) : ec, std::move(result));
+        }
+    }
+
+    Function function_;
+};
+
+} // namespace detail
+
+/// executeWithLock() without blocking a thread: acquires @p lock, runs @p function, ends the hold whatever happens.
+///
+/// @param wait how long to wait for the lock; zero: one attempt.
+/// @param lease 10 ms … 30 days, or `keepRenewing`.
+/// @param function called with no argument, or with the hold's `std::stop_token` where it takes one, on the handler's executor;
+///   it may be a coroutine that returns `boost::asio::awaitable`, which runs there too. When the lock is lost it goes on:
+///   see cancelOnLoss().
+/// @param token any completion token for `void(boost::system::error_code, T)`; T is `std::optional` of what the function gave,
+///   empty when the lock was not to be had; for a function that gives nothing, `bool`: whether it ran. Give the handler an
+///   executor; without one a function runs on the client's own thread, where it must not block, and a coroutine on the
+///   system's.
+/// Errors as of RedisLock::asyncTryLock(). What the function throws comes out of `use_awaitable` and `use_future` as it is; all
+/// other tokens get its code when it is a system_error, else `Errc::functionThrew`.
+/// **Cancellation**: while waiting for the lock as asyncTryLock(), nothing has run then; afterwards it is the coroutine's.
+///
+/// @code
+/// auto sold = co_await redislock::asyncExecuteWithLock(lock, 100ms, 10s, [&] { return sell(); }, asio::use_awaitable);
+/// @endcode
+template <class Function, class Token>
+auto asyncExecuteWithLock(const RedisLock& lock, Wait wait, Lease lease, Function&& function, Token&& token)
+{
+    using Run = std::decay_t<Function>;
+    using Result = detail::IfRun<typename detail::Produced<detail::Returned<Run>>::Type>;
+    constexpr bool asExceptions = detail::throwsErrors<std::decay_t<Token>>;
+    using Failure = std::conditional_t<asExceptions, std::exception_ptr, boost::system::error_code>;
+    return boost::asio::async_initiate<Token, void(Failure, Result)>(
+        [lock](auto handler, Run run, Wait w, Lease l) {
+            using Step = detail::RunWhenHeld<Run, Result, asExceptions>;
+            lock.asyncTryLock(w, l, detail::StepBefore{std::move(handler), Step(std::move(run))});
+        },
+        token, std::forward<Function>(function), wait, lease);
+}
+
+} // namespace redislock

@@ -1,0 +1,128 @@
+/// @file
+/// Asynchronous work that is cancelled when its lock is lost.
+#pragma once
+
+#include "redislock/handler.hpp"
+#include "redislock/lock_guard.hpp"
+#include "redislock/stop_at.hpp"
+
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/execution/blocking.hpp>
+#include <boost/asio/prefer.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+
+namespace redislock {
+
+namespace detail {
+
+/// The signal of one operation: emitted when a stop token is stopped, or with the cancellation of who started it. Used on the
+/// handler's executor, except for the stop callback, which only posts.
+class LossSignal : public std::enable_shared_from_this<LossSignal> {
+public:
+    /// The token may be stopped already: the operation is then cancelled right after it began.
+    template <class Executor>
+    void watch(std::stop_token stop, const Executor& executor)
+    {
+        onStop_.emplace(
+            std::move(stop),
+            [weak = weak_from_this(), later = boost::asio::prefer(executor, boost::asio::execution::blocking.never)] {
+                later.execute([weak] {
+                    if (const auto self = weak.lock()) {
+                        self->signal_.emit(boost::asio::cancellation_type::terminal);
+                    }
+                });
+            });
+    }
+
+    /// Passes on what the starter of the operation cancels.
+    void follow(boost::asio::cancellation_slot starter)
+    {
+        if (starter.is_connected()) {
+            starter.assign([this](boost::asio::cancellation_type type) { signal_.emit(type); });
+            starter_ = starter;
+        }
+    }
+
+    void end()
+    {
+        onStop_.reset();
+        starter_.clear();
+    }
+
+    boost::asio::cancellation_slot slot() noexcept { return signal_.slot(); }
+
+private:
+    boost::asio::cancellation_signal signal_;
+    boost::asio::cancellation_slot starter_;
+    std::optional<std::stop_callback<std::function<void()>>> onStop_;
+};
+
+} // namespace detail
+
+/// A completion token that cancels its operation when a lock is lost. Made by cancelOnLoss().
+template <class Token>
+struct CancelOnLoss {
+    std::stop_token stop;
+    Token token;
+};
+
+/// Cancels an asynchronous operation, or a whole coroutine, when the lock under which it runs is lost.
+///
+/// The operation ends as if it had been cancelled (terminal) by whoever started it, whose own cancellation still works: most
+/// end with `boost::asio::error::operation_aborted`, and a coroutine with everything that it awaits. It runs on for as long as
+/// that takes: the lock is not held any more.
+///
+/// @param held the guard of the lock; may be moved or destroyed meanwhile. A guard that is empty, or whose lock was lost
+///   before, cancels at once. Its regular end does not.
+/// @param when `StopAt::atRisk` leaves time to stop while the lock is still held.
+/// @param token any completion token; the handler needs an associated executor, on which the cancellation is emitted and
+///   which must not run two handlers of the operation at the same time (a coroutine's is right; in a pool use a strand).
+///
+/// @code
+/// auto held = co_await lock.asyncLock(asio::use_awaitable);
+/// co_await asio::co_spawn(executor, sell(), redislock::cancelOnLoss(held, StopAt::atRisk, asio::use_awaitable));
+/// @endcode
+template <class Token>
+[[nodiscard]] CancelOnLoss<std::decay_t<Token>> cancelOnLoss(const LockGuard& held, StopAt when, Token&& token)
+{
+    return {held.stopToken(when), std::forward<Token>(token)};
+}
+
+} // namespace redislock
+
+template <class Token, class... Signatures>
+class boost::asio::async_result<redislock::CancelOnLoss<Token>, Signatures...> {
+public:
+    template <class Initiation, class... Arguments>
+    static auto initiate(Initiation&& initiation, redislock::CancelOnLoss<Token> with, Arguments&&... arguments)
+    {
+        return async_initiate<Token, Signatures...>(
+            [stop = std::move(with.stop)](auto handler, auto begin, auto... rest) {
+                const auto signal = std::make_shared<redislock::detail::LossSignal>();
+                const auto executor = get_associated_executor(handler);
+                signal->follow(get_associated_cancellation_slot(handler));
+                const auto slot = signal->slot();
+                std::move(begin)(
+                    bind_cancellation_slot(slot, redislock::detail::StepBefore{std::move(handler),
+                                                                               [signal](auto next, auto&&... results) {
+                                                                                   signal->end();
+                                                                                   std::move(next)(
+                                                                                       std::forward<decltype(results)>(
+                                                                                           results)...);
+                                                                               }}),
+                    std::move(rest)...);
+                signal->watch(stop, executor);
+            },
+            with.token, std::forward<Initiation>(initiation), std::forward<Arguments>(arguments)...);
+    }
+};
