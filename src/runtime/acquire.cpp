@@ -53,10 +53,11 @@ std::shared_ptr<Hold> Engine::takeHold(NamedLock& named)
     return hold;
 }
 
-/// Keeps a hold that nobody uses any more for the next one of its name. @return what must be let go of after the mutex.
-std::shared_ptr<NamedLock> Engine::recycle(std::shared_ptr<Hold>&& hold) noexcept
+/// Keeps a hold that nobody uses any more for the next one of its name. @param users of it, `hold` included, that
+/// only have to let go of it. @return what must be let go of after the mutex.
+std::shared_ptr<NamedLock> Engine::recycle(std::shared_ptr<Hold>&& hold, long users) noexcept
 {
-    if (hold == nullptr || hold.use_count() != 1 || hold->command.pending) {
+    if (hold == nullptr || hold.use_count() != users || hold->command.pending) {
         return nullptr;
     }
     auto named = std::move(hold->lock);

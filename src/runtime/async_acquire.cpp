@@ -43,6 +43,9 @@ void Engine::AsyncAcquire::begin()
     attempt_.emplace(engine_, *named_, hold_, wait_, lease_);
     attempt_->waiter.operation = this;
     attempt_->level = hold_->levels.add(lease_, EndedBy::guard);
+    if (engine_.closing_) {
+        attempt_->waiter.ended = Errc::shutdown; // too late to be told with the others
+    }
     engine_.acquiring_.insert(shared_from_this());
     if (cancelled_) {
         return finish({.kind = AcquireResult::Kind::failed, .error = Errc::shutdown});
@@ -60,6 +63,9 @@ void Engine::AsyncAcquire::cancel()
     }
     if (attempt_->waiter.submitted) {
         judge(); // its request is under way, though it did not send it itself
+        if (stage_ == Stage::done) {
+            return;
+        }
     }
     leaveReleases();
     (void)withdraw();
@@ -212,6 +218,9 @@ void Engine::AsyncAcquire::answered(HoldCall& call)
     constexpr int triesBehindReleases = 3;
     const auto self = shared_from_this();
     const Lock lock(engine_.mutex_);
+    if (attempt_ && attempt_->waiter.submitted && call.mode != Call::Mode::abandoned) {
+        judge(); // the answer to a request that somebody else queued may come before look()
+    }
     if (stage_ != Stage::asking || call.mode == Call::Mode::abandoned) {
         return;
     }

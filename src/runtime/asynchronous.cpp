@@ -23,8 +23,9 @@ namespace {
 /// Of a call that was cancelled: Asio's own code, for which its users look.
 boost::system::error_code codeOf(std::error_code ec)
 {
-    return ec == std::errc::operation_canceled ? boost::system::error_code(boost::asio::error::operation_aborted)
-                                               : boost::system::error_code(ec);
+    // not the condition, which is Errc::shutdown's too
+    const bool cancelled = ec == std::make_error_code(std::errc::operation_canceled);
+    return cancelled ? boost::system::error_code(boost::asio::error::operation_aborted) : boost::system::error_code(ec);
 }
 
 /// What waits for the answer to a release. Background thread.
@@ -142,28 +143,39 @@ void Engine::asyncRelease(const Acquired& acquired, UnlockHandler handler)
     commands_->flush();
 }
 
+/// A question under way, perhaps the second one of an operation.
+template <class Result>
+struct Engine::Asked {
+    explicit Asked(Completion<Result> c) : completion(std::move(c)) {}
+
+    Completion<Result> completion;
+    std::weak_ptr<AsyncQuery> query; ///< background thread, once begun
+};
+
 /// Begins a question and has it end with the client. Any thread.
 template <class Result, class Meaning>
 void Engine::asyncQuery(std::shared_ptr<NameCall> call, Handler<Result> handler, Meaning meaning)
 {
-    auto completion = std::make_shared<Completion<Result>>(completionOf(std::move(handler)));
+    const auto asked = std::make_shared<Asked<Result>>(completionOf(std::move(handler)));
     if (!isForked()) {
         start();
     }
     auto refused = whyNot(isForked(), closing_);
     if (!refused) {
-        const auto query =
-            std::make_shared<AsyncQuery>(*this, std::move(call),
-                                         [completion, meaning, keep = shared_from_this()](
-                                             std::error_code ec, const QueryMachine& machine, const Reply& reply) {
-                                             meaning(completion, ec, machine, reply);
-                                         });
-        completion->onCancellation([this, weak = std::weak_ptr(query)] {
-            post([weak] {
-                if (const auto self = weak.lock()) {
-                    self->cancel();
-                }
-            });
+        const auto query = std::make_shared<AsyncQuery>(
+            *this, std::move(call),
+            [asked, meaning, keep = shared_from_this()](std::error_code ec, const QueryMachine& machine,
+                                                        const Reply& reply) { meaning(asked, ec, machine, reply); });
+        asked->query = query;
+        asked->completion.onCancellation([engine = weak_from_this(), weak = std::weak_ptr(asked)] {
+            if (const auto self = engine.lock()) { // the slot may outlive everything
+                self->post([weak] {
+                    const auto current = weak.lock();
+                    if (const auto under = current ? current->query.lock() : nullptr) {
+                        under->cancel();
+                    }
+                });
+            }
         });
         const Lock lock(mutex_);
         if (!closing_) {
@@ -171,47 +183,47 @@ void Engine::asyncQuery(std::shared_ptr<NameCall> call, Handler<Result> handler,
         }
         refused = Errc::shutdown;
     }
-    (*completion)(std::error_code(*refused), Result());
+    asked->completion(std::error_code(*refused), Result());
 }
 
 void Engine::asyncTimeToLive(const std::shared_ptr<NamedLock>& named, TimeHandler handler)
 {
     using Time = std::optional<std::chrono::milliseconds>;
     asyncQuery<Time>(std::make_shared<NameCall>(scripts::redisLockPttl, named), std::move(handler),
-                     [](const auto& completion, std::error_code ec, const QueryMachine&, const Reply& reply) {
+                     [](const auto& asked, std::error_code ec, const QueryMachine&, const Reply& reply) {
                          const Time time = ec ? std::nullopt : timeToLiveOf(reply, ec);
-                         (*completion)(codeOf(ec), time);
+                         asked->completion(codeOf(ec), time);
                      });
 }
 
 void Engine::asyncIsLocked(const std::shared_ptr<NamedLock>& named, FlagHandler handler)
 {
     asyncQuery<bool>(std::make_shared<NameCall>(scripts::redisLockPttl, named), std::move(handler),
-                     [](const auto& completion, std::error_code ec, const QueryMachine&, const Reply& reply) {
+                     [](const auto& asked, std::error_code ec, const QueryMachine&, const Reply& reply) {
                          const bool locked = !ec && timeToLiveOf(reply, ec).has_value();
-                         (*completion)(codeOf(ec), locked);
+                         asked->completion(codeOf(ec), locked);
                      });
 }
 
 /// In two steps, as forceUnlock().
 void Engine::asyncForceUnlock(const std::shared_ptr<NamedLock>& named, FlagHandler handler)
 {
-    asyncQuery<bool>(
-        std::make_shared<NameCall>(scripts::redisLockHolder, named), std::move(handler),
-        [this, named](const auto& completion, std::error_code ec, const QueryMachine&, const Reply& holder) {
-            if (ec || holder.kind == Reply::Kind::nil) {
-                return (*completion)(codeOf(ec), false);
-            }
-            const auto end = std::make_shared<AsyncQuery>(
-                *this,
-                std::make_shared<NameCall>(scripts::redisLockForceUnlock, named,
-                                           std::vector{holder.text, named->channel}),
-                [completion](std::error_code error, const QueryMachine& machine, const Reply& reply) {
-                    const bool was = !error && freed(reply, machine, error);
-                    (*completion)(codeOf(error), was);
-                });
-            end->begin();
-        });
+    asyncQuery<bool>(std::make_shared<NameCall>(scripts::redisLockHolder, named), std::move(handler),
+                     [this, named](const auto& asked, std::error_code ec, const QueryMachine&, const Reply& holder) {
+                         if (ec || holder.kind == Reply::Kind::nil) {
+                             return asked->completion(codeOf(ec), false);
+                         }
+                         const auto end = std::make_shared<AsyncQuery>(
+                             *this,
+                             std::make_shared<NameCall>(scripts::redisLockForceUnlock, named,
+                                                        std::vector{holder.text, named->channel}),
+                             [asked](std::error_code error, const QueryMachine& machine, const Reply& reply) {
+                                 const bool was = !error && freed(reply, machine, error);
+                                 asked->completion(codeOf(error), was);
+                             });
+                         asked->query = end;
+                         end->begin();
+                     });
 }
 
 } // namespace redislock::detail

@@ -4,6 +4,7 @@
 #include "runtime/process.hpp"
 
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/uuid/random_generator.hpp>
 #include <boost/uuid/uuid_io.hpp>
 
@@ -67,7 +68,12 @@ Engine::Engine(Config config)
             result.fault ? commands_->connectFailed(*result.fault) : commands_->connected(std::move(result.stream));
         });
     };
-    hooks.sweepSoon = [this] { post([this] { sweepSoon(); }); };
+    hooks.sweepSoon = [this] { sweepSoon(); };
+    background_->sweepTimer.onRing([this] {
+        if (commands_->sweep()) {
+            sweepSoon();
+        }
+    });
     hooks.report = reporter("commands");
     commands_ = std::make_unique<BlockingConnection>(std::move(hooks), config_.commandTimeout, seed());
 }
@@ -149,6 +155,7 @@ void Engine::recover()
     background_->watchdog.recover();
     background_->renewals.reset();
     background_->subscriber.reset();
+    background_->sweepTimer.wait();
     sweepSoon();
     sendOutbox();
 }
@@ -214,14 +221,9 @@ bool Engine::withdraw(HoldCall& call)
 }
 
 /// The background thread reads the replies that nobody waits for, a little later: then there are more of them.
-void Engine::sweepSoon()
+void Engine::sweepSoon() noexcept
 {
-    background_->sweepTimer.expires_after(sweepPause);
-    background_->sweepTimer.async_wait([this](boost::system::error_code ec) {
-        if (!ec && commands_->sweep()) {
-            sweepSoon();
-        }
-    });
+    background_->sweepTimer.set(BootClock::now() + sweepPause);
 }
 
 std::function<void(bool, Errc)> Engine::reporter(const char* purpose)
@@ -243,11 +245,8 @@ void Engine::tell(std::function<void(Observer&)> what)
     }
 }
 
-void Engine::tellOf(const Hold& hold, std::function<void(Observer&, const LockEvent&)> what)
+void Engine::tellObserverOf(const Hold& hold, std::function<void(Observer&, const LockEvent&)> what)
 {
-    if (!config_.observer) {
-        return;
-    }
     tell([what = std::move(what), name = hold.lock->name,
           holder = id_ + ":" + std::to_string(static_cast<std::uint64_t>(hold.id))](Observer& observer) {
         what(observer, LockEvent{name, holder});
@@ -465,7 +464,7 @@ void Engine::endThread(TimePoint until) noexcept
         background_->connector.close();
         background_->renewals.close();
         background_->subscriber.close();
-        background_->sweepTimer.cancel();
+        background_->sweepTimer.close();
         background_->work.reset();
     });
     std::unique_lock lock(threadMutex_);

@@ -12,6 +12,7 @@
 #include "runtime/hold.hpp"
 #include "runtime/watchdog.hpp"
 #include "transport/adaptive_mutex.hpp"
+#include "transport/alarm.hpp"
 #include "transport/blocking_connection.hpp"
 #include "transport/call_connection.hpp"
 #include "transport/connector.hpp"
@@ -19,7 +20,6 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -71,7 +71,7 @@ public:
 
     // release.cpp
     Unlocked unlock(NamedLock& lock, std::error_code& ec);
-    Unlocked release(const Acquired& acquired);
+    Unlocked release(Acquired acquired);
     void releaseUnawaited(const Acquired& acquired) noexcept;
     void callFinished(HoldCall& call) noexcept;
 
@@ -115,7 +115,13 @@ public:
     void post(std::function<void()> what);
     /// Calls the observer on the background thread, if there is one.
     void tell(std::function<void(Observer&)> what);
-    void tellOf(const Hold& hold, std::function<void(Observer&, const LockEvent&)> what);
+    template <class What>
+    void tellOf(const Hold& hold, What what)
+    {
+        if (config_.observer) { // nobody else pays for what is to be told
+            tellObserverOf(hold, std::move(what));
+        }
+    }
 
 private:
     static constexpr std::size_t maxLostNames = 1024;
@@ -129,7 +135,7 @@ private:
         Connector connector;
         CallConnection renewals;
         Subscriber<std::weak_ptr<NamedLock>> subscriber;
-        boost::asio::steady_timer sweepTimer{io};
+        Alarm sweepTimer{io};
         Random random; ///< for questions; what concerns holds draws from the engine's, under its mutex
         Watchdog watchdog;
     };
@@ -137,6 +143,8 @@ private:
     struct Attempt;     ///< an acquire under way
     class AsyncAcquire; ///< one that no thread waits for
     class AsyncQuery;
+    template <class Result>
+    struct Asked; ///< what waits for one
 
     explicit Engine(Config config);
 
@@ -153,7 +161,8 @@ private:
     void run() noexcept;
     void recover();
     void after(TimePoint when, std::function<void()> what);
-    void sweepSoon();
+    void tellObserverOf(const Hold& hold, std::function<void(Observer&, const LockEvent&)> what);
+    void sweepSoon() noexcept;
     bool submit(std::shared_ptr<HoldCall> call, std::shared_ptr<HoldCall> behind = nullptr);
     void sendOutbox();
     bool withdraw(HoldCall& call);
@@ -178,7 +187,7 @@ private:
     void awaitReleases(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint until);
     void park(Lock& lock, Waiter& waiter, TimePoint until);
     std::shared_ptr<Hold> takeHold(NamedLock& named);
-    std::shared_ptr<NamedLock> recycle(std::shared_ptr<Hold>&& hold) noexcept;
+    std::shared_ptr<NamedLock> recycle(std::shared_ptr<Hold>&& hold, long users = 1) noexcept;
     void grant(Hold& hold, std::uint64_t level, const AcquireResult& result);
     Hold* validHold(NamedLock& named);
     AcquireMachine::Settings settingsFor(Wait wait, Lease lease) const noexcept;

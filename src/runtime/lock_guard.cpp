@@ -93,12 +93,13 @@ Unlocked LockGuard::release()
 Unlocked LockGuard::release(std::error_code& ec)
 {
     ec.clear();
-    const auto hold = std::move(hold_);
+    auto hold = std::move(hold_);
     if (!hold) {
         ec = Errc::notHeld;
         return Unlocked::alreadyLost;
     }
-    return hold->lock->engine->release({hold, level_});
+    detail::Engine& engine = *hold->lock->engine;
+    return engine.release({std::move(hold), level_});
 }
 
 void LockGuard::asyncRelease(LockGuard guard, detail::UnlockHandler handler)

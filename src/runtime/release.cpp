@@ -33,17 +33,25 @@ Unlocked Engine::unlock(NamedLock& named, std::error_code& ec)
     return Unlocked::alreadyLost;
 }
 
-Unlocked Engine::release(const Acquired& acquired)
+Unlocked Engine::release(Acquired acquired)
 {
     if (isForked()) {
         return Unlocked::alreadyLost;
     }
+    std::shared_ptr<NamedLock> rest; // these two are let go of after the mutex
+    auto hold = std::move(acquired.hold);
     Lock lock(mutex_);
-    Hold& hold = *acquired.hold;
-    if (hold.phase == Hold::Phase::held && BootClock::now() >= hold.validUntil()) {
-        lose(hold);
+    if (hold->phase == Hold::Phase::held && BootClock::now() >= hold->validUntil()) {
+        lose(*hold);
     }
-    return hold.phase == Hold::Phase::held ? endLevel(lock, hold, acquired.level) : Unlocked::alreadyLost;
+    if (hold->phase != Hold::Phase::held) {
+        return Unlocked::alreadyLost;
+    }
+    const Unlocked how = endLevel(lock, *hold, acquired.level);
+    if (lock.owns_lock()) {
+        rest = recycle(std::move(hold));
+    }
+    return how;
 }
 
 void Engine::releaseUnawaited(const Acquired& acquired) noexcept
@@ -140,9 +148,11 @@ Unlocked Engine::driveRelease(Lock& lock, HoldCall& call, ReleaseMachine& machin
         }
         if (const auto* send = std::get_if<Send>(&action)) {
             call.mode = Call::Mode::awaited;
+            using First = BlockingConnection::First;
+            const First first = behind == nullptr ? First::lead : First::follow;
             commands_->enqueue(shared, std::exchange(behind, nullptr));
             lock.unlock();
-            const Outcome outcome = commands_->await(call, send->until);
+            const Outcome outcome = commands_->await(call, send->until, first);
             call.signal.clearDone();
             lock.lock();
             event = eventOf<ReleaseMachine::Event, UnlockAnswer>(call, outcome, BootClock::now());
@@ -247,6 +257,7 @@ void Engine::step(HoldCall& call, const ReleaseMachine::Event& event, std::share
 /// The end of a call that nobody waits for. Any thread, no lock held.
 void Engine::callFinished(HoldCall& call) noexcept
 {
+    std::shared_ptr<NamedLock> rest; // let go of after the mutex, and last: it may be what keeps this alive
     try {
         if (call.verb() == HoldCall::Verb::renew) {
             return background_->watchdog.renewed(call);
@@ -260,6 +271,7 @@ void Engine::callFinished(HoldCall& call) noexcept
                 nestedAnswered(call);
             } else {
                 step(call, eventOf<ReleaseMachine::Event, UnlockAnswer>(call, call.outcome, BootClock::now()), nullptr);
+                rest = recycle(call.hold().shared_from_this(), 2); // the other user is the caller
             }
         }
         if (asking != nullptr) {

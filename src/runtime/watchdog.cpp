@@ -3,36 +3,15 @@
 #include "runtime/engine.hpp"
 #include "runtime/event_of.hpp"
 
-#include <boost/asio/post.hpp>
-
-#include <sys/timerfd.h>
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
 #include <mutex>
-#include <system_error>
 #include <utility>
 
 namespace redislock::detail {
 
-namespace {
-
-int makeDeadlineTimer()
+Watchdog::Watchdog(boost::asio::io_context& io, Engine& engine) : engine_(engine), renewalTimer_(io), deadlineTimer_(io)
 {
-    const int timer = ::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (timer < 0) {
-        throw std::system_error(errno, std::generic_category(), "timerfd_create");
-    }
-    return timer;
-}
-
-} // namespace
-
-Watchdog::Watchdog(boost::asio::io_context& io, Engine& engine)
-    : engine_(engine), io_(io), renewalTimer_(io), deadlineTimer_(io, makeDeadlineTimer())
-{
-    waitForDeadlines();
+    deadlineTimer_.onRing([this] { judgeDue(); });
 }
 
 void Watchdog::watch(Hold& hold, TimePoint sentAt)
@@ -85,14 +64,16 @@ void Watchdog::apply(Hold& hold, const RenewMachine::Action& action, std::shared
     send->prepare(HoldCall::Verb::renew, engine_.config().watchdogTimeout, 0, Call::Mode::detached);
 }
 
-void Watchdog::armRenewals()
+void Watchdog::armRenewals() noexcept
 {
     const TimePoint earliest = renewals_.earliest();
     if (earliest >= renewalsArmed_) {
         return; // the timer goes off earlier, and then looks again
     }
-    boost::asio::post(io_, [this] { waitForRenewals(); });
-    renewalsArmed_ = earliest; // not when that threw
+    renewalsArmed_ = earliest;
+    // the renewal timer may be set on its own thread only: this one rings there, and costs the caller no allocation
+    deadlinesArmed_ = TimePoint{};
+    deadlineTimer_.set(TimePoint{});
 }
 
 void Watchdog::waitForRenewals()
@@ -102,15 +83,18 @@ void Watchdog::waitForRenewals()
         const std::lock_guard lock(engine_.mutex());
         due = renewalsArmed_; // though its hold may be gone: a timer that stays is cheaper than one for each lock
     }
-    if (due == TimePoint::max()) {
+    if (due == TimePoint::max() || due == renewalsAwaited_) {
         return;
     }
+    renewalsAwaited_ = TimePoint::max();
     renewalTimer_.expires_after(due - BootClock::now());
     renewalTimer_.async_wait([this](boost::system::error_code ec) {
         if (!ec) {
+            renewalsAwaited_ = TimePoint::max();
             renewDue();
         }
     });
+    renewalsAwaited_ = due;
 }
 
 /// Sends the renewals that are due, a batch at a time: whatever else is ready gets its turn in between.
@@ -222,9 +206,9 @@ void Watchdog::recover()
         deadlinesArmed_ = TimePoint::max();
         armDeadlines();
     }
+    renewalsAwaited_ = TimePoint::max();
     waitForRenewals();
-    deadlineTimer_.cancel();
-    waitForDeadlines();
+    deadlineTimer_.wait();
 }
 
 void Watchdog::armDeadlines() noexcept
@@ -234,30 +218,18 @@ void Watchdog::armDeadlines() noexcept
         return; // the timer goes off earlier, and then looks again
     }
     deadlinesArmed_ = earliest;
-    // an absolute time of zero would disarm it
-    const auto ns = std::max<TimePoint::rep>(earliest.time_since_epoch().count(), 1);
-    itimerspec when{};
-    when.it_value.tv_sec = static_cast<std::time_t>(ns / 1'000'000'000);
-    when.it_value.tv_nsec = static_cast<long>(ns % 1'000'000'000);
-    ::timerfd_settime(deadlineTimer_.native_handle(), TFD_TIMER_ABSTIME, &when, nullptr);
+    deadlineTimer_.set(earliest);
 }
 
-void Watchdog::waitForDeadlines()
+void Watchdog::judgeDue()
 {
-    deadlineTimer_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](boost::system::error_code ec) {
-        if (ec) {
-            return;
-        }
-        std::uint64_t expirations = 0;
-        (void)!::read(deadlineTimer_.native_handle(), &expirations, sizeof expirations);
-        {
-            const std::lock_guard lock(engine_.mutex());
-            deadlinesArmed_ = TimePoint::max();
-            judge(BootClock::now());
-            armDeadlines();
-        }
-        waitForDeadlines();
-    });
+    {
+        const std::lock_guard lock(engine_.mutex());
+        deadlinesArmed_ = TimePoint::max();
+        judge(BootClock::now());
+        armDeadlines();
+    }
+    waitForRenewals();
 }
 
 /// Tells of holds at risk and ends those that are over. Expects the mutex.

@@ -5,9 +5,9 @@
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/due_heap.hpp"
 #include "runtime/hold.hpp"
+#include "transport/alarm.hpp"
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include <chrono>
@@ -19,7 +19,7 @@ namespace redislock::detail {
 class Engine;
 
 /// The renewal schedule and the schedule of deadlines of one client, each with one timer on the background thread. Deadlines use
-/// a timer of the boot clock, which goes off after a suspend too.
+/// a timer of the boot clock, which goes off after a suspend too, and which any thread may set.
 ///
 /// **Thread safety**: the schedule functions are called under the engine's mutex, by any thread; the rest is the background
 /// thread's.
@@ -46,21 +46,21 @@ private:
     void judgeRenewal(HoldCall& call);
     void setDeadline(Hold& hold);
     void apply(Hold& hold, const RenewMachine::Action& action, std::shared_ptr<HoldCall>& send);
-    void armRenewals();
+    void armRenewals() noexcept;
     void armDeadlines() noexcept;
     void waitForRenewals();
-    void waitForDeadlines();
+    void judgeDue();
     void renewDue();
     void judge(TimePoint now);
     bool overstays(Hold& hold, TimePoint now);
 
     Engine& engine_;
-    boost::asio::io_context& io_;
     boost::asio::steady_timer renewalTimer_;
-    boost::asio::posix::stream_descriptor deadlineTimer_;
+    Alarm deadlineTimer_;
     DueHeap<Hold, &Hold::renewalSlot> renewals_;
     DueHeap<Hold, &Hold::deadlineSlot> deadlines_;
     TimePoint renewalsArmed_ = TimePoint::max();
+    TimePoint renewalsAwaited_ = TimePoint::max(); ///< by the timer; background thread
     TimePoint deadlinesArmed_ = TimePoint::max();
 };
 

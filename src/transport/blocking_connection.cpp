@@ -8,34 +8,9 @@
 
 namespace redislock::detail {
 
-void BlockingConnection::Finished::makeRoom()
-{
-    const auto one = [](auto& list) {
-        if (list.size() == list.capacity()) {
-            list.reserve(std::max<std::size_t>(8, 2 * list.size()));
-        }
-    };
-    one(detached);
-    one(others);
-    one(sleepers);
-}
-
-void BlockingConnection::Finished::tell() noexcept
-{
-    for (const void* sleeper : sleepers) {
-        Signal::wake(sleeper);
-    }
-    sleepers.clear();
-    for (auto& call : detached) {
-        call->finished();
-    }
-    detached.clear();
-    others.clear();
-}
-
 bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> behind)
 {
-    Finished finished;
+    FinishedCalls finished;
     bool open = true;
     {
         const Lock lock(mutex_);
@@ -77,8 +52,16 @@ void BlockingConnection::put(const Call& call)
     }
 }
 
-Outcome BlockingConnection::await(Call& call, TimePoint until)
+Outcome BlockingConnection::await(Call& call, TimePoint until, First first)
 {
+    constexpr std::chrono::milliseconds patience(2); // who is to lead may have left
+    if (first == First::follow) {
+        flush();
+        const auto reasons = call.signal.waitUntil(std::min(until, BootClock::now() + patience));
+        if ((reasons & Signal::done) != 0) {
+            return call.outcome;
+        }
+    }
     Lock lock(mutex_);
     while (call.pending) {
         if (state_ == State::connected && !led_) {
@@ -89,6 +72,7 @@ Outcome BlockingConnection::await(Call& call, TimePoint until)
                 break;
             }
             lock.unlock();
+            call.signal.yieldAwhile();
             const auto reasons = call.signal.waitUntil(until);
             if ((reasons & Signal::done) != 0) {
                 return call.outcome; // the last thing its finisher touched was the signal
@@ -112,7 +96,7 @@ Outcome BlockingConnection::await(Call& call, TimePoint until)
 
 void BlockingConnection::flush()
 {
-    Finished finished;
+    FinishedCalls finished;
     Lock lock(mutex_);
     if (state_ != State::connected || led_ || queue_.empty()) {
         return;
@@ -127,7 +111,7 @@ void BlockingConnection::flush()
 }
 
 /// Writes, then reads. Out of memory is the end of the connection: what was under way on it cannot be told any more.
-BlockingConnection::Progress BlockingConnection::step(Lock& lock, Finished& finished, TimePoint until)
+BlockingConnection::Progress BlockingConnection::step(Lock& lock, FinishedCalls& finished, TimePoint until)
 {
     try {
         const auto progress = write(lock);
@@ -144,7 +128,7 @@ BlockingConnection::Progress BlockingConnection::step(Lock& lock, Finished& fini
 /// Others are told after leadership was given up, where it ends: the next leader's request need not wait for that.
 void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until)
 {
-    Finished finished;
+    FinishedCalls finished = std::move(spare_);
     bool leads = BootClock::now() < until;
     led_ = leads;
     while (leads) {
@@ -161,6 +145,7 @@ void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until)
             lock.lock();
         }
     }
+    spare_ = std::move(finished);
 }
 
 /// Ends leadership: what is left goes to a waiting caller, or to the sweep.
@@ -289,7 +274,7 @@ Transferred BlockingConnection::receive(TimePoint until, bool writing, bool alon
 
 /// Reads what has come, waiting at most until then or until the oldest request's time is over, and ends the calls it
 /// answers. Leader only.
-BlockingConnection::Progress BlockingConnection::read(Lock& lock, Finished& finished, TimePoint until)
+BlockingConnection::Progress BlockingConnection::read(Lock& lock, FinishedCalls& finished, TimePoint until)
 {
     if (queue_.unanswered() == 0) { // another caller's write is about to end; what comes now would be unsolicited
         lock.unlock();
@@ -326,7 +311,7 @@ BlockingConnection::Progress BlockingConnection::read(Lock& lock, Finished& fini
 }
 
 /// Gives each reply to its call. @return false when a reply belongs to none: the stream cannot be trusted any more.
-bool BlockingConnection::dispatch(std::vector<Reply>& replies, std::size_t count, Finished& finished)
+bool BlockingConnection::dispatch(std::vector<Reply>& replies, std::size_t count, FinishedCalls& finished)
 {
     if (count > 0) {
         crowd_ = 0;
@@ -354,7 +339,7 @@ bool BlockingConnection::dispatch(std::vector<Reply>& replies, std::size_t count
     return true;
 }
 
-void BlockingConnection::finish(std::shared_ptr<Call> call, Outcome outcome, Finished& finished)
+void BlockingConnection::finish(std::shared_ptr<Call> call, Outcome outcome, FinishedCalls& finished)
 {
     call->pending = false;
     call->outcome = outcome;
@@ -378,7 +363,7 @@ void BlockingConnection::finish(std::shared_ptr<Call> call, Outcome outcome, Fin
 }
 
 /// Ends the first calls without an answer.
-void BlockingConnection::abandon(std::size_t count, Fault fault, Finished& finished)
+void BlockingConnection::abandon(std::size_t count, Fault fault, FinishedCalls& finished)
 {
     for (; count > 0; --count) {
         finished.makeRoom();
@@ -392,7 +377,7 @@ bool BlockingConnection::timedOut(TimePoint now) const noexcept
 }
 
 /// Closes the socket and ends what was written. What was not is kept for the next connection. Leader only.
-void BlockingConnection::disconnect(Fault fault, Finished& finished)
+void BlockingConnection::disconnect(Fault fault, FinishedCalls& finished)
 {
     stream_.reset();
     writes_ = false;
@@ -437,7 +422,7 @@ void BlockingConnection::connected(Stream stream)
 
 void BlockingConnection::connectFailed(Fault fault)
 {
-    Finished finished;
+    FinishedCalls finished;
     {
         const Lock lock(mutex_);
         if (state_ != State::connecting) {
@@ -453,8 +438,8 @@ void BlockingConnection::connectFailed(Fault fault)
 
 bool BlockingConnection::sweep()
 {
-    Finished finished;
     Lock lock(mutex_);
+    FinishedCalls finished = std::move(spare_);
     if (state_ == State::connected && !led_ && !queue_.empty()) {
         led_ = true;
         if (step(lock, finished, TimePoint{}) == Progress::broken || timedOut(BootClock::now())) {
@@ -466,6 +451,7 @@ bool BlockingConnection::sweep()
     lock.unlock();
     finished.tell();
     lock.lock();
+    spare_ = std::move(finished);
     // what waits for a connection is taken up when that comes
     sweeping_ = state_ == State::connected && !queue_.empty();
     return sweeping_;
@@ -473,7 +459,7 @@ bool BlockingConnection::sweep()
 
 void BlockingConnection::shutdown(Errc error)
 {
-    Finished finished;
+    FinishedCalls finished;
     {
         const Lock lock(mutex_);
         if (state_ == State::closed) {

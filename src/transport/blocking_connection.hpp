@@ -9,6 +9,7 @@
 #include "redislock/random.hpp"
 #include "transport/adaptive_mutex.hpp"
 #include "transport/call.hpp"
+#include "transport/finished_calls.hpp"
 #include "transport/stream.hpp"
 
 #include <array>
@@ -50,8 +51,14 @@ public:
     /// @return false after shutdown(): who waits is told, finished() of a detached call is not called.
     bool enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> behind = nullptr);
 
+    /// Who leads while nobody does.
+    enum class First {
+        lead,   ///< the caller
+        follow, ///< whoever was queued last: its thread is woken while the server works, and reads its answer itself
+    };
+
     /// Waits for a queued call of mode `awaited`, leading if nobody does. When `until` comes first the call is abandoned.
-    Outcome await(Call& call, TimePoint until);
+    Outcome await(Call& call, TimePoint until, First first = First::lead);
 
     /// Writes what is queued without waiting, if nobody leads, and sees to it that somebody reads the replies.
     void flush();
@@ -73,34 +80,23 @@ private:
     enum class State { disconnected, connecting, connected, closed };
     using Lock = std::unique_lock<AdaptiveMutex>;
 
-    /// Ends of calls, collected under the mutex and told after it.
-    struct Finished {
-        std::vector<std::shared_ptr<Call>> detached;
-        std::vector<std::shared_ptr<Call>>
-            others; ///< let go of outside the mutex: the last reference may have much to end
-        std::vector<const void*> sleepers;
-        [[nodiscard]] bool empty() const noexcept { return detached.empty() && others.empty(); }
-        void makeRoom(); ///< for one more: the next finish() allocates nothing
-        void tell() noexcept;
-    };
-
     void lead(Lock& lock, const Call& own, TimePoint until);
     enum class Progress { moved, stuck, broken };
-    Progress step(Lock& lock, Finished& finished, TimePoint until);
+    Progress step(Lock& lock, FinishedCalls& finished, TimePoint until);
     void takeQueued();
     bool send(Lock& lock, Transferred& sent);
     Progress write(Lock& lock);
     void writeForLeader(Lock& lock);
     [[nodiscard]] bool isSilent();
-    Progress read(Lock& lock, Finished& finished, TimePoint until = TimePoint{});
+    Progress read(Lock& lock, FinishedCalls& finished, TimePoint until = TimePoint{});
     [[nodiscard]] Transferred receive(TimePoint until, bool writing, bool alone) noexcept;
-    bool dispatch(std::vector<Reply>& replies, std::size_t count, Finished& finished);
-    void finish(std::shared_ptr<Call> call, Outcome outcome, Finished& finished);
-    void abandon(std::size_t count, Fault fault, Finished& finished);
+    bool dispatch(std::vector<Reply>& replies, std::size_t count, FinishedCalls& finished);
+    void finish(std::shared_ptr<Call> call, Outcome outcome, FinishedCalls& finished);
+    void abandon(std::size_t count, Fault fault, FinishedCalls& finished);
     void put(const Call& call);
     void wakeOneWaiter();
     void resign();
-    void disconnect(Fault fault, Finished& finished);
+    void disconnect(Fault fault, FinishedCalls& finished);
     void connectIfNeeded();
     void armSweep();
     [[nodiscard]] bool timedOut(TimePoint now) const noexcept;
@@ -120,6 +116,7 @@ private:
     bool sweeping_ = false;
     std::size_t crowd_ = 0; ///< how many callers the last replies went to: so many may come back at once
 
+    FinishedCalls spare_; ///< empty lists with memory; another leader may have them just now
     std::string writing_; ///< bytes of the written part of the queue, of which the socket may not have taken all
     std::size_t writtenBytes_ = 0;
 

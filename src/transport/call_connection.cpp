@@ -73,7 +73,7 @@ bool CallConnection::onReply(Reply& reply)
         return false;
     }
     connection_.served();
-    if (isNoScript(reply) && call->form == Call::Form::bySha) {
+    if (isNoScript(reply) && call->form == Call::Form::bySha && call->mode != Call::Mode::abandoned) {
         call->form = Call::Form::byText;
         call->encode(bytes_, call->form);
         queue_.push(std::move(call));

@@ -38,6 +38,40 @@ TEST_F(BlockingConnectionTest, WhoCameLastLeadsNextBecauseItsReplyComesLast)
     EXPECT_EQ(c->signal.waitUntil(past), Signal::look);
 }
 
+TEST_F(BlockingConnectionTest, WhoFollowsFirstWritesAndWakesTheOtherWhileTheServerWorks)
+{
+    auto redis = connectFor(a);
+    connection.enqueue(b);
+    std::thread first(
+        [&] { EXPECT_EQ(inWords(*a, connection.await(*a, never, BlockingConnection::First::follow)), "1"); });
+    EXPECT_EQ(b->signal.waitUntil(never), Signal::look) << "before any answer";
+    EXPECT_THAT(redis.nextRequests(), ElementsAre("a", "b"));
+    redis.reply(":1\r\n:2\r\n");
+    EXPECT_EQ(inWords(*b, connection.await(*b, never)), "2");
+    first.join();
+    EXPECT_TRUE(connection.idle());
+}
+
+TEST_F(BlockingConnectionTest, WhoFollowsFirstLeadsAllTheSameWhenTheOtherDoesNotCome)
+{
+    auto redis = connectFor(a);
+    connection.enqueue(b);
+    redis.reply(":1\r\n");
+    EXPECT_EQ(inWords(*a, connection.await(*a, never, BlockingConnection::First::follow)), "1");
+}
+
+TEST_F(BlockingConnectionTest, WhoFollowsFirstWaitsForTheConnectionLikeOthers)
+{
+    connection.enqueue(a);
+    connection.enqueue(b);
+    std::thread first(
+        [&] { EXPECT_EQ(inWords(*a, connection.await(*a, never, BlockingConnection::First::follow)), "1"); });
+    auto redis = connect();
+    redis.reply(":1\r\n:2\r\n");
+    EXPECT_EQ(inWords(*b, connection.await(*b, never)), "2");
+    first.join();
+}
+
 TEST_F(BlockingConnectionTest, WhatIsAsMuchAsTheServerHasIsWrittenWhileTheLeaderReads)
 {
     auto redis = connectFor(a);
