@@ -130,9 +130,9 @@ public:
     /// As unlock(), without exceptions.
     Unlocked unlock(std::error_code& ec) const;
 
-    /// The operator's hammer: frees the lock whoever holds it, and wakes waiters. The holder learns of it at its next
-    /// renewal, or as `alreadyLost`. Blocks for two round trips,
-    /// without a server for `Config::unreachableAfter`.
+    /// The operator's hammer: frees the lock whoever holds it, and wakes waiters. The holder learns of it at once when it is
+    /// this client's, otherwise at its next renewal, or as `alreadyLost`. Blocks for two round
+    /// trips, without a server for `Config::unreachableAfter`.
     /// @return whether there was a lock to free. @throws LockError as lock(); a key of another type is left alone (`wrongType`).
     bool forceUnlock() const;
     /// As forceUnlock(), without exceptions.

@@ -314,7 +314,10 @@ std::error_code Engine::acquireNested(Lock& lock, Hold& own, Wait wait, Lease le
             result = end->result;
             done = true;
         } else if (const auto* send = std::get_if<Send>(&action)) {
-            call->prepare(HoldCall::Verb::lock, settings.lease, hold->levels.count(), Call::Mode::awaited);
+            // Redis keeps the longer of two leases, unless somebody took the key's time to live away
+            const auto outer = hold->levels.leaseToLeave(BootClock::now(), config_.watchdogTimeout);
+            call->prepare(HoldCall::Verb::lock, std::max(settings.lease, outer), hold->levels.count(),
+                          Call::Mode::awaited);
             commands_->enqueue(call);
             lock.unlock();
             const Outcome outcome = commands_->await(*call, send->until);

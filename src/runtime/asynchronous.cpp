@@ -217,8 +217,12 @@ void Engine::asyncForceUnlock(const std::shared_ptr<NamedLock>& named, FlagHandl
                              *this,
                              std::make_shared<NameCall>(scripts::redisLockForceUnlock, named,
                                                         std::vector{holder.text, named->channel}),
-                             [asked](std::error_code error, const QueryMachine& machine, const Reply& reply) {
+                             [this, named, asked, forced = holder.text](
+                                 std::error_code error, const QueryMachine& machine, const Reply& reply) {
                                  const bool was = !error && freed(reply, machine, error);
+                                 if (was) {
+                                     loseForced(*named, forced);
+                                 }
                                  asked->completion(codeOf(error), was);
                              });
                          asked->query = end;

@@ -245,10 +245,15 @@ void Engine::tell(std::function<void(Observer&)> what)
     }
 }
 
+/// The hold's name in Redis.
+std::string Engine::holderText(const Hold& hold) const
+{
+    return id_ + ":" + std::to_string(static_cast<std::uint64_t>(hold.id));
+}
+
 void Engine::tellObserverOf(const Hold& hold, std::function<void(Observer&, const LockEvent&)> what)
 {
-    tell([what = std::move(what), name = hold.lock->name,
-          holder = id_ + ":" + std::to_string(static_cast<std::uint64_t>(hold.id))](Observer& observer) {
+    tell([what = std::move(what), name = hold.lock->name, holder = holderText(hold)](Observer& observer) {
         what(observer, LockEvent{name, holder});
     });
 }

@@ -161,6 +161,7 @@ private:
     void run() noexcept;
     void recover();
     void after(TimePoint when, std::function<void()> what);
+    std::string holderText(const Hold& hold) const;
     void tellObserverOf(const Hold& hold, std::function<void(Observer&, const LockEvent&)> what);
     void sweepSoon() noexcept;
     bool submit(std::shared_ptr<HoldCall> call, std::shared_ptr<HoldCall> behind = nullptr);
@@ -174,6 +175,7 @@ private:
 
     // query.cpp
     std::error_code query(const std::shared_ptr<Call>& call, QueryMachine& machine);
+    void loseForced(NamedLock& named, std::string_view holder);
 
     // acquire.cpp
     std::error_code acquireOutermost(Lock& lock, NamedLock& named, Wait wait, Lease lease, EndedBy endedBy,

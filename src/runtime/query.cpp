@@ -4,8 +4,10 @@
 #include "runtime/event_of.hpp"
 #include "runtime/name_call.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,7 +61,22 @@ bool Engine::forceUnlock(NamedLock& named, std::error_code& ec)
     const auto end = std::make_shared<NameCall>(scripts::redisLockForceUnlock, named.shared_from_this(),
                                                 std::vector{holder->reply.text, named.channel});
     ec = query(end, ending);
-    return !ec && freed(end->reply, ending, ec);
+    if (ec || !freed(end->reply, ending, ec)) {
+        return false;
+    }
+    loseForced(named, holder->reply.text);
+    return true;
+}
+
+/// A hold of this client that was ended by force is lost now, not only at its next renewal.
+void Engine::loseForced(NamedLock& named, std::string_view holder)
+{
+    const Lock lock(mutex_);
+    const auto& holds = named.local.holds();
+    const auto forced = std::ranges::find_if(holds, [&](const auto& hold) { return holderText(*hold) == holder; });
+    if (forced != holds.end()) {
+        lose(*std::shared_ptr(*forced));
+    }
 }
 
 std::optional<std::chrono::milliseconds> Engine::timeToLive(NamedLock& named, std::error_code& ec)

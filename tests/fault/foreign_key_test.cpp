@@ -1,6 +1,8 @@
 // Others that touch the key of a lock: delete it, change its time to live, take its name for something else.
 #include "fault/fault_test.hpp"
 
+#include <boost/asio/use_future.hpp>
+
 #include <map>
 
 namespace redislock::test {
@@ -33,6 +35,32 @@ TEST_F(ForeignDelete, LosesTheHoldWithTheNextRenewalAndNothingIsMadeAgain)
         EXPECT_FALSE(redis.exists(name)) << "a lost hold was made again";
         redis.command({"FLUSHALL"});
     }
+}
+
+TEST_F(ForeignExpiry, TakenAwayIsSetAgainByANestedLockToTheLongerLease)
+{
+    const RedisLock held = lock();
+    held.lock(20s);
+    expectFault(redis.command({"PERSIST", name}).integer() == 1, "a key without time to live");
+    held.lock(1s);
+    EXPECT_GT(redis.command({"PTTL", name}).integer(), 15'000) << "the outer level was promised 20 s";
+    EXPECT_EQ(held.unlock(), Unlocked::stillHeld);
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+}
+
+TEST_F(ForeignDelete, ByForceUnlockOfTheOwnClientIsKnownAtOnce)
+{
+    const RedisLock held = lock();
+    held.lock(20s); // no renewal will find out
+    const auto stop = held.stopToken();
+    expectFault(held.forceUnlock(), "a forced unlock");
+    EXPECT_FALSE(held.isHeldByCurrentThread());
+    EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
+    EXPECT_EQ(held.unlock(), Unlocked::alreadyLost);
+
+    LockGuard guard(held, 20s);
+    EXPECT_TRUE(held.asyncForceUnlock(boost::asio::use_future).get());
+    EXPECT_FALSE(guard);
 }
 
 TEST_F(ForeignDelete, IsFoundByUnlockAndByANestedLock)
