@@ -171,7 +171,8 @@ public:
     /// The hold is the guard's, not a thread's: it is not re-entrant, a second asyncLock() waits for the first, and the guard
     /// may be used on any thread. While waiting it stands in one queue with the threads of this client.
     /// @param token any completion token for `void(boost::system::error_code, LockGuard)`. The handler is called once, on its
-    ///   associated executor; without one on the client's own thread, where it must not block.
+    ///   associated executor; without one on the client's own thread, where it must not block, and never in a forked child.
+    ///   The executor's context must outlive the call: stop it, end the client, then destroy it.
     /// Errors as lock(), as codes: `Errc`, which compares with `std::error_code` and `boost::system::error_code`.
     /// **Cancellation** (terminal, partial and total): ends the call with `boost::asio::error::operation_aborted` and nothing
     /// held; what Redis may have granted meanwhile is released in the background. After the client's end: `Errc::shutdown`.

@@ -81,18 +81,21 @@ boost::system::error_code codeOf(const std::exception_ptr& thrown)
 
 /// A completion on the handler's executor; without one, on the background thread, as long as there is one.
 template <class Result>
-Completion<Result> Engine::completionOf(Handler<Result> handler) const
+Completion<Result> Engine::completionOf(Handler<Result> handler)
 {
-    return whyNot(isForked(), closing_) ? Completion<Result>(std::move(handler), boost::asio::system_executor())
-                                        : Completion<Result>(std::move(handler), background_->io.get_executor());
+    if (!isForked()) {
+        start();
+        const Lock lock(mutex_); // under which `closing_` is set: until this completion is over the thread goes on
+        if (!closing_) {
+            return {std::move(handler), background_->io.get_executor()};
+        }
+    }
+    return {std::move(handler), boost::asio::system_executor()};
 }
 
 void Engine::asyncAcquire(std::shared_ptr<NamedLock> named, Wait wait, Lease lease, LockHandler handler)
 {
     auto completion = completionOf(std::move(handler));
-    if (!isForked()) {
-        start();
-    }
     auto refused = lease.isValid() ? whyNot(isForked(), closing_) : std::optional(Errc::invalidArgument);
     if (!refused) {
         const auto operation =
@@ -157,9 +160,6 @@ template <class Result, class Meaning>
 void Engine::asyncQuery(std::shared_ptr<NameCall> call, Handler<Result> handler, Meaning meaning)
 {
     const auto asked = std::make_shared<Asked<Result>>(completionOf(std::move(handler)));
-    if (!isForked()) {
-        start();
-    }
     auto refused = whyNot(isForked(), closing_);
     if (!refused) {
         const auto query = std::make_shared<AsyncQuery>(

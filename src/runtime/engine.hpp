@@ -150,7 +150,7 @@ private:
 
     // asynchronous.cpp
     template <class Result>
-    Completion<Result> completionOf(Handler<Result> handler) const;
+    Completion<Result> completionOf(Handler<Result> handler);
     template <class Result, class Meaning>
     void asyncQuery(std::shared_ptr<NameCall> call, Handler<Result> handler, Meaning meaning);
 
