@@ -64,6 +64,12 @@ void HoldCall::encode(std::string& out, Form by) const
     }
 }
 
+/// What has ended is not renewed.
+bool HoldCall::isWanted() const noexcept
+{
+    return verb_ != Verb::renew || hold_.phase.load(std::memory_order_acquire) == Hold::Phase::held;
+}
+
 void HoldCall::finished() noexcept
 {
     hold_.lock->engine->callFinished(*this);

@@ -53,6 +53,7 @@ public:
     }
 
     void encode(std::string& out, Form by) const override;
+    [[nodiscard]] bool isWanted() const noexcept override;
     void finished() noexcept override;
 
     [[nodiscard]] Hold& hold() const noexcept { return hold_; }

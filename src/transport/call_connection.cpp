@@ -59,11 +59,21 @@ void CallConnection::onConnected()
 {
     report_(true, {});
     bytes_.clear();
-    for (std::size_t i = 0; i < queue_.size(); ++i) {
-        queue_[i]->form = Call::Form::bySha;
-        queue_[i]->encode(bytes_, Call::Form::bySha);
+    std::vector<std::shared_ptr<Call>> unwanted;
+    for (auto left = queue_.size(); left > 0; --left) { // each leaves the queue, and joins it again if it is to be sent
+        auto call = queue_.abandon();
+        if (!call->isWanted()) {
+            unwanted.push_back(std::move(call));
+            continue;
+        }
+        call->form = Call::Form::bySha;
+        call->encode(bytes_, Call::Form::bySha);
+        queue_.push(std::move(call));
     }
     flush();
+    for (const auto& call : unwanted) {
+        end(call, {false, {Failure::notConnected, Errc::unreachable}});
+    }
 }
 
 bool CallConnection::onReply(Reply& reply)
@@ -73,7 +83,8 @@ bool CallConnection::onReply(Reply& reply)
         return false;
     }
     connection_.served();
-    if (isNoScript(reply) && call->form == Call::Form::bySha && call->mode != Call::Mode::abandoned) {
+    if (isNoScript(reply) && call->form == Call::Form::bySha && call->mode != Call::Mode::abandoned &&
+        call->isWanted()) {
         call->form = Call::Form::byText;
         call->encode(bytes_, call->form);
         queue_.push(std::move(call));

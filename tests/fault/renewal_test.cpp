@@ -23,6 +23,26 @@ TEST_F(LostRequest, RenewalIsRepeatedOnAFreshConnection)
     EXPECT_EQ(lock().unlock(), Unlocked::released);
 }
 
+TEST_F(LostRequest, RenewalThatWaitsForAConnectionIsNotSentAfterTheEndOfItsHold)
+{
+    config.watchdogTimeout = 3s;
+    inject({.command = "PING", .direction = Direction::reply, .nth = 0}, Action::delay(200ms)); // of each handshake
+    const auto cut = inject(request(redisLockRenew, 0), Action::cut());
+    const RedisLock held = lock();
+    held.lock();
+    const RedisLock other = client().getLock(name + ":other");
+    other.lock();
+    ASSERT_TRUE(seen->await(Event::renewalFailed, 2));
+    const auto failed = seen->count(Event::renewalFailed);
+    ASSERT_TRUE(seen->await(Event::renewalFailed, failed + 1)); // now both wait for the next connection
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+    const auto renewals = requestsFor(redisLockRenew).size();
+    proxy.remove(cut);
+    EXPECT_TRUE(seen->await(Event::renewed));
+    EXPECT_EQ(requestsFor(redisLockRenew).size(), renewals + 1) << "the other's, and no more";
+    EXPECT_EQ(other.unlock(), Unlocked::released);
+}
+
 TEST_F(LostReply, RenewalDoesNotMoveTheDeadlineAndIsRepeatedOnAFreshConnection)
 {
     config.watchdogTimeout = 1800ms;
