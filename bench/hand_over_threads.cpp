@@ -2,6 +2,7 @@
 /// How long a waiting thread waits after the holder, a thread of the same process, has called unlock().
 #include "ping.hpp"
 #include "rows.hpp"
+#include "statistics.hpp"
 
 #include <redislock/redislock.hpp>
 
@@ -10,6 +11,7 @@
 #include <atomic>
 #include <memory>
 #include <thread>
+#include <vector>
 
 namespace redislock::bench {
 

@@ -1,18 +1,20 @@
 /// @file
 /// The library's speed as ratios to hand-written hiredis, on a private server.
+#include "apart.hpp"
 #include "report.hpp"
 #include "rows.hpp"
-
-#include <redislock/testing/redis_server.hpp>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <unistd.h>
@@ -24,26 +26,30 @@ using namespace redislock::bench;
 constexpr int exitFailed = 1;
 constexpr int exitInterrupted = 130;
 
-volatile std::sig_atomic_t interrupted = 0;
-
-struct Interrupted {};
-
 struct Settings {
     std::vector<std::string> rows;
-    int repetitions = 7;
-    double seconds = 0.4;
+    std::vector<std::string> groups;
+    Effort effort{7, 0.4};
     bool tsv = false;
+    std::string tsvFile;
     bool list = false;
     std::vector<std::string> partner;
+    std::string measure;
 };
 
+struct Close {
+    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, Close>;
+
 /// Where the work is; on a terminal one line that is written over.
-void showProgress(const Row& row, int repetition, int repetitions)
+void showProgress(const Row& row, std::size_t pairs, const Effort& effort)
 {
+    const int repetitions = row.asked == Asked::byName ? 1 : effort.repetitions;
     if (::isatty(STDERR_FILENO) == 1) {
-        fmt::print(stderr, "\r\x1b[K{}: pair {} of {}", row.name, repetition, repetitions);
+        fmt::print(stderr, "\r\x1b[K{}: {} of {} pairs", row.name, pairs, repetitions);
         std::fflush(stderr);
-    } else if (repetition == 1) {
+    } else if (pairs == 0) {
         fmt::print(stderr, "measuring {}\n", row.name);
     }
 }
@@ -55,56 +61,54 @@ void clearProgress()
     }
 }
 
-Result run(const Row& row, const Target& target, const Settings& settings)
+bool isWanted(const Row& row, const Settings& settings)
 {
-    const auto measure = row.prepare(target);
-    measure(Seconds(std::min(settings.seconds, 0.2)), First::ours); // warm-up
-    std::vector<Pair> pairs;
-    for (int repetition = 1; repetition <= settings.repetitions; ++repetition) {
-        if (interrupted != 0) {
-            throw Interrupted();
-        }
-        showProgress(row, repetition, settings.repetitions);
-        pairs.push_back(measure(Seconds(settings.seconds), repetition % 2 == 1 ? First::ours : First::reference));
+    if (settings.rows.empty() && settings.groups.empty()) {
+        return row.asked == Asked::always;
     }
-    clearProgress();
-    return summarize(pairs);
+    return std::ranges::find(settings.rows, row.name) != settings.rows.end() ||
+           std::ranges::find(settings.groups, nameOf(row.group)) != settings.groups.end();
 }
 
-int runRows(const Settings& settings)
+File openTsv(const std::string& path)
 {
-    const redislock::testing::RedisServer server;
-    const Target target{server.host(), server.port(), server.url()};
+    File file(path.empty() ? nullptr : std::fopen(path.c_str(), "w"));
+    if (!path.empty() && file == nullptr) {
+        throw std::system_error(errno, std::generic_category(), path);
+    }
+    return file;
+}
+
+void runRows(const Settings& settings)
+{
+    const File file = openTsv(settings.tsvFile);
     if (!settings.tsv) {
         printHead();
     }
     for (const auto& row : allRows()) {
-        if (!settings.rows.empty() && std::ranges::find(settings.rows, row.name) == settings.rows.end()) {
+        if (!isWanted(row, settings)) {
             continue;
         }
-        const auto result = run(row, target, settings);
-        settings.tsv ? printTsv(row, result) : printRow(row, result);
+        const auto progress = [&](std::size_t pairs) { showProgress(row, pairs, settings.effort); };
+        const auto result = summarize(measureApart(row, settings.effort, progress));
+        clearProgress();
+        settings.tsv ? printTsv(stdout, row, result) : printRow(row, result);
+        if (file) {
+            printTsv(file.get(), row, result);
+        }
     }
-    return 0;
 }
 
-int dispatch(const Settings& settings)
+void dispatch(const Settings& settings)
 {
     if (settings.partner.size() == 2) {
-        runPartner(settings.partner[0], settings.partner[1]);
-        return 0;
+        return runPartner(settings.partner[0], settings.partner[1]);
     }
     if (settings.list) {
-        printList(allRows());
-        return 0;
+        return printList(allRows());
     }
-    // The first Ctrl-C ends the server and removes its folder; a second one ends the program on the spot.
-    struct sigaction action {};
-    action.sa_handler = [](int) { interrupted = 1; };
-    action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
-    ::sigaction(SIGINT, &action, nullptr);
-    ::sigaction(SIGTERM, &action, nullptr);
-    return runRows(settings);
+    handleSignals();
+    settings.measure.empty() ? runRows(settings) : measureForParent(settings.measure, settings.effort);
 }
 
 void declareOptions(CLI::App& app, Settings& settings)
@@ -113,18 +117,30 @@ void declareOptions(CLI::App& app, Settings& settings)
     for (const auto& row : allRows()) {
         names.emplace_back(row.name);
     }
+    std::vector<std::string> groups;
+    for (const auto group : allGroups) {
+        groups.emplace_back(nameOf(group));
+    }
     app.add_option("--row", settings.rows, "only this row; may be given more than once")
         ->type_name("NAME")
         ->check(CLI::IsMember(names).description(""));
-    app.add_option("--repetitions", settings.repetitions, "pairs of measurements a row")
+    app.add_option("--group", settings.groups,
+                   "all rows of this group, also those that are otherwise measured only when they are named")
+        ->type_name("NAME")
+        ->check(CLI::IsMember(groups));
+    app.add_option("--repetitions", settings.effort.repetitions, "pairs of measurements a row")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
-    app.add_option("--seconds", settings.seconds, "how long each side is measured in a pair")
+    app.add_option("--seconds", settings.effort.seconds, "how long each side is measured in a pair")
         ->check(CLI::Range(0.01, 60.0))
         ->capture_default_str();
-    app.add_flag("--tsv", settings.tsv, "row, ours, reference, ratio, goal, reached|not-reached; tabs, no header");
+    app.add_flag("--tsv", settings.tsv,
+                 std::string("instead of the table, words separated by tabs, no header: ") + tsvColumns);
+    app.add_option("--tsv-file", settings.tsvFile, "writes the same to a file, beside the table")->type_name("FILE");
     app.add_flag("--list", settings.list, "say what the rows are, and measure nothing");
-    app.add_option("--partner", settings.partner)->expected(2)->group(""); // how the program starts its second process
+    // how the program starts its other processes
+    app.add_option("--partner", settings.partner)->expected(2)->group("");
+    app.add_option("--measure", settings.measure)->check(CLI::IsMember(names))->group("");
 }
 
 } // namespace
@@ -133,19 +149,26 @@ int main(int argc, char** argv)
 {
     std::signal(SIGPIPE, SIG_IGN); // hiredis writes to connections that the server may have closed
     Settings settings;
-    CLI::App app("Measures the library against hand-written hiredis on a private redis-server, side by side.\n"
-                 "Exit status 0, goals reached or not; another one only when something could not be measured.");
+    CLI::App app(
+        "Measures the library against hand-written hiredis, side by side, each row in a process of its own with a\n"
+        "private redis-server. Exit status 0, goals reached or not; another one only when something could not be\n"
+        "measured.");
     declareOptions(app, settings);
     try {
         app.parse(argc, argv);
-        return dispatch(settings);
+        dispatch(settings);
+        return 0;
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : exitFailed;
     } catch (const Interrupted&) {
-        fmt::print(stderr, "\nredislock_bench: interrupted\n");
+        if (settings.measure.empty()) { // the parent says it
+            clearProgress();
+            fmt::print(stderr, "redislock_bench: interrupted\n");
+        }
         return exitInterrupted;
     } catch (const std::exception& error) {
-        fmt::print(stderr, "\nredislock_bench: {}\n", error.what());
+        clearProgress();
+        fmt::print(stderr, "redislock_bench: {}\n", error.what());
         return exitFailed;
     }
 }

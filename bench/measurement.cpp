@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <future>
 #include <latch>
@@ -10,6 +9,7 @@
 #include <stdexcept>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace redislock::bench {
 
@@ -18,7 +18,7 @@ Measure inTurn(Side ours, Side reference)
     return [ours = std::move(ours), reference = std::move(reference)](Seconds duration, First first) {
         // What a side does in the background after its last call must not disturb the other.
         constexpr std::chrono::milliseconds settle{10};
-        Pair pair{};
+        Pair pair;
         if (first == First::ours) {
             pair.ours = ours(duration);
             std::this_thread::sleep_for(settle);
@@ -77,13 +77,6 @@ void expect(bool asItShouldBe, std::string_view what)
     if (!asItShouldBe) {
         throw std::runtime_error(fmt::format("not as it should be: {}", what));
     }
-}
-
-double median(std::vector<double> values)
-{
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
 }
 
 } // namespace redislock::bench

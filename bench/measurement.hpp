@@ -5,8 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <string>
 #include <string_view>
-#include <vector>
 
 namespace redislock::bench {
 
@@ -17,8 +17,9 @@ using Clock = std::chrono::steady_clock;
 
 /// One repetition: the same figure of both sides, taken right after each other.
 struct Pair {
-    double ours;
-    double reference;
+    double ours = 0;
+    double reference = 0;
+    std::string note{}; ///< what else was seen, for people; one line
 };
 
 /// Which side of a pair is measured first; changes from pair to pair, so that a machine that slows down favours nobody.
@@ -40,9 +41,6 @@ Seconds runThreads(unsigned threads, Seconds duration,
 
 /// Lets so many threads call @p work(thread) one after another; counts the calls of all.
 double callsPerSecond(unsigned threads, Seconds duration, const std::function<void(unsigned)>& work);
-
-/// The middle value; of an even number the upper one. @p values must not be empty.
-double median(std::vector<double> values);
 
 /// A measurement of something that does not work is none. @throws std::runtime_error, which names @p what.
 void expect(bool asItShouldBe, std::string_view what);

@@ -1,9 +1,11 @@
 #include "ping.hpp"
 
 #include "reference/raw_connection.hpp"
+#include "statistics.hpp"
 
 #include <memory>
 #include <thread>
+#include <vector>
 
 namespace redislock::bench {
 

@@ -2,8 +2,13 @@
 /// What is printed.
 #pragma once
 
+#include "apart.hpp"
 #include "rows.hpp"
+#include "statistics.hpp"
 
+#include <cstddef>
+#include <cstdio>
+#include <string>
 #include <vector>
 
 namespace redislock::bench {
@@ -13,16 +18,26 @@ struct Result {
     double ours;
     double reference;
     double ratio;
-    double lowestRatio;
-    double highestRatio;
+    Range ratioBetween;     ///< where the true median of the ratios is: see rangeOfMedian()
+    double referenceSpread; ///< how far the reference's figures lie apart, as a share of their median
+    double machineSpread;   ///< the same of fixedWork()
+    std::size_t pairs;
+    std::string note; ///< that of the pair with the median ratio
 };
 
-Result summarize(const std::vector<Pair>& pairs);
+Result summarize(const Measured& measured);
+
+/// Whether chance may have decided if the goal is reached.
+bool isUncertain(const Row& row, const Result& result);
 
 void printHead();
 void printRow(const Row& row, const Result& result);
-/// row, ours, reference, ratio, goal, reached or not-reached; separated by tabs.
-void printTsv(const Row& row, const Result& result);
+/// One line of words separated by tabs: see tsvColumns.
+void printTsv(std::FILE* file, const Row& row, const Result& result);
 void printList(const std::vector<Row>& rows);
+
+inline constexpr char tsvColumns[] = "row, ours, reference, ratio, goal, reached|not-reached, stretch, "
+                                     "reached|not-reached, ratio from, ratio to, spread of the reference, spread of "
+                                     "the machine, group, at-least|at-most; bounds that nobody set are 0 and none";
 
 } // namespace redislock::bench

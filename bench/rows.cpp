@@ -2,35 +2,143 @@
 
 namespace redislock::bench {
 
-const std::vector<Row>& allRows()
+namespace {
+
+using std::chrono::seconds;
+
+std::vector<Row> uncontended()
 {
-    static const std::vector<Row> rows{
-        {"lock_unlock_1_thread", "/s", Aim::atLeast, 0.95, 1.1,
+    constexpr auto group = Group::uncontended;
+    return {
+        {"lock_unlock_1_thread", group, "/s", Aim::atLeast, 0.95, 1.1,
          "lock() and unlock(), 1 thread, nobody else wants the lock; against raw hiredis",
          [](const Target& target) { return lockAndUnlock(target, 1); }},
-        {"lock_guard_1_thread", "/s", Aim::atLeast, 1.25, 1.5,
+        {"lock_guard_1_thread", group, "/s", Aim::atLeast, 1.25, 1.5,
          "the same through a LockGuard, whose end does not wait for the answer; against raw hiredis, which does",
          [](const Target& target) { return lockGuard(target, 1); }},
-        {"lock_unlock_8_threads", "/s", Aim::atLeast, 1.4, 1.6,
+        {"lock_unlock_8_threads", group, "/s", Aim::atLeast, 1.4, 1.6,
          "lock() and unlock(), 8 threads, 8 names, one Client; against a raw connection per thread",
          [](const Target& target) { return lockAndUnlock(target, 8); }},
-        {"lock_unlock_64_threads", "/s", Aim::atLeast, 1.5, 1.9,
+        {"lock_unlock_64_threads", group, "/s", Aim::atLeast, 1.5, 1.9,
          "lock() and unlock(), 64 threads, 64 names, one Client; against a raw connection per thread",
          [](const Target& target) { return lockAndUnlock(target, 64); }},
-        {"hand_over_threads", " µs", Aim::atMost, 2.5, 0,
+        {"lock_guard_64_threads", group, "/s", Aim::atLeast, 0.7, 0.9,
+         "LockGuard, 64 threads, 64 names, one Client; against raw hiredis pipelined by 64, the server's own limit",
+         [](const Target& target) { return lockGuardAgainstPipeline(target, 64); }},
+        {"asynchronous_64", group, "/s", Aim::atLeast, 0.6, 0.8,
+         "asyncLock() and asyncRelease(), 64 under way; against raw hiredis pipelined by 64, the server's own limit",
+         [](const Target& target) { return asynchronous(target, 64); }},
+    };
+}
+
+std::vector<Row> handOver()
+{
+    constexpr auto group = Group::handOver;
+    return {
+        {"hand_over_threads", group, " µs", Aim::atMost, 2.5, 0,
          "unlock() called until lock() returns on a waiting thread of the same process, median; against PING",
          handOverBetweenThreads},
-        {"hand_over_processes", " µs", Aim::atMost, 2.7, 1.5,
+        {"hand_over_processes", group, " µs", Aim::atMost, 2.7, 1.5,
          "unlock() called until lock() returns in a waiting process, median; against PING", handOverBetweenProcesses},
-        {"contended_changes", "/s", Aim::atLeast, 6, 50,
+    };
+}
+
+std::vector<Row> contended()
+{
+    constexpr auto group = Group::contended;
+    return {
+        {"contended_changes", group, "/s", Aim::atLeast, 6, 50,
          "changes of holder, 32 threads, one lock, tiny section; against SET NX PX and a sleep of 20 ms",
          [](const Target& target) { return changesOfHolder(target, 32); }},
-        {"contended_commands", "/s", Aim::atMost, 2.2, 0, "the same: requests to the server; against acquisitions",
+        {"contended_commands", group, "/s", Aim::atMost, 2.2, 0,
+         "the same: requests to the server; against acquisitions",
          [](const Target& target) { return commandsPerAcquisition(target, 32); }},
-        {"contended_longest_wait", " µs", Aim::atMost, 5, 0, "the same: the longest wait; against the mean wait",
+        {"contended_longest_wait", group, " µs", Aim::atMost, 5, 0, "the same: the longest wait; against the mean wait",
          [](const Target& target) { return longestWait(target, 32); }},
     };
+}
+
+std::vector<Row> scale()
+{
+    constexpr auto group = Group::scale;
+    constexpr std::size_t tenThousand = 10'000;
+    constexpr std::size_t hundredThousand = 100'000;
+    constexpr std::size_t million = 1'000'000;
+    return {
+        {"held_10000_in_time", group, "", Aim::atLeast, 1, 0,
+         "10 000 locks of one client, renewed each second: never at risk; against all of them",
+         [](const Target& target) { return renewedInTime(target, tenThousand, seconds(3)); }},
+        {"held_10000_lateness", group, " ms", Aim::atMost, 1, 0,
+         "the same: how late the latest 1 % of the renewals are; against a thirtieth of the lease",
+         [](const Target& target) { return latenessOfRenewals(target, tenThousand, seconds(3)); }},
+        {"held_10000_threads", group, "", Aim::atMost, 1, 0,
+         "10 000 held locks: threads of the client; against 2 allowed",
+         [](const Target& target) { return threadsOfHeldLocks(target, tenThousand); }},
+        {"held_10000_bytes", group, " B", Aim::atMost, 1, 0,
+         "10 000 held locks: bytes a lock beyond its name; against 400 allowed",
+         [](const Target& target) { return bytesOfHeldLocks(target, tenThousand); }},
+        {"beside_100000_held", group, " µs", Aim::atMost, 1.1, 1.02,
+         "lock() and unlock() while 100 000 others are held with fixed leases, median; against none",
+         [](const Target& target) { return besideHeldLocks(target, hundredThousand); }},
+        {"held_100000_in_time", group, "", Aim::atLeast, 1, 0,
+         "100 000 locks of one client, renewed every ten seconds: never at risk; against all of them",
+         [](const Target& target) { return renewedInTime(target, hundredThousand, seconds(30)); }, Asked::byName},
+        {"held_100000_lateness", group, " ms", Aim::atMost, 1, 0,
+         "the same: how late the latest 1 % of the renewals are; against a thirtieth of the lease",
+         [](const Target& target) { return latenessOfRenewals(target, hundredThousand, seconds(30)); }, Asked::byName},
+        {"held_100000_bytes", group, " B", Aim::atMost, 1, 0,
+         "100 000 held locks: bytes a lock beyond its name; against 400 allowed",
+         [](const Target& target) { return bytesOfHeldLocks(target, hundredThousand); }, Asked::byName},
+        {"waiters_1000_one_name", group, " µs", Aim::atMost, 2.5, 0,
+         "1 000 asynchronous waiters on one name: mean time from one holder to the next; against PING",
+         [](const Target& target) { return waitersOfOneName(target, 1000); }, Asked::byName},
+        {"waiters_10000_names", group, " µs", Aim::atMost, 2.7, 0,
+         "a waiter on each of 10 000 names: unlock by another client until the grant, median; against PING",
+         [](const Target& target) { return waitersOfManyNames(target, tenThousand); }, Asked::byName},
+        {"cycles_1000000", group, " kB", Aim::atMost, 1.05, 0,
+         "memory in use after 1 000 000 pairs of lock() and unlock() of ever new names; against after 10 000",
+         [](const Target& target) { return cycles(target, million); }, Asked::byName},
+    };
+}
+
+std::vector<Row> compile()
+{
+    return {
+        {"compile_header", Group::compile, " ms", Aim::atMost, 1.6, 1.3,
+         "the compiler's time for redislock/redislock.hpp alone, -O0; against boost/asio/any_completion_handler.hpp",
+         compileTime},
+    };
+}
+
+} // namespace
+
+const std::vector<Row>& allRows()
+{
+    static const std::vector<Row> rows = [] {
+        std::vector<Row> all;
+        for (const auto& part : {uncontended(), handOver(), contended(), scale(), compile()}) {
+            all.insert(all.end(), part.begin(), part.end());
+        }
+        return all;
+    }();
     return rows;
+}
+
+std::string_view nameOf(Group group)
+{
+    switch (group) {
+    case Group::uncontended:
+        return "uncontended";
+    case Group::handOver:
+        return "hand_over";
+    case Group::contended:
+        return "contended";
+    case Group::scale:
+        return "scale";
+    case Group::compile:
+        break;
+    }
+    return "compile";
 }
 
 } // namespace redislock::bench

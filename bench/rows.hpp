@@ -4,6 +4,7 @@
 
 #include "measurement.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -19,33 +20,53 @@ struct Target {
     std::string url;
 };
 
+/// What belongs into one picture.
+enum class Group { uncontended, handOver, contended, scale, compile };
+inline constexpr Group allGroups[] = {Group::uncontended, Group::handOver, Group::contended, Group::scale,
+                                      Group::compile};
+std::string_view nameOf(Group group);
+
 /// Which ratios are good ones.
 enum class Aim { atLeast, atMost };
 
+/// When a row is measured.
+enum class Asked {
+    always, ///< by a run without options
+    byName, ///< only when it is named: it takes minutes, one measurement is enough, and there is no warm-up
+};
+
 struct Row {
     std::string_view name;
+    Group group;
     std::string_view unit;
     Aim aim;
-    double goal;    ///< for the median of ours / reference
-    double stretch; ///< where to go after that; 0: not said
+    double goal;    ///< for the median of ours / reference; 0: none
+    double stretch; ///< where to go after that; 0: none
     std::string_view what;
     std::function<Measure(const Target&)> prepare;
+    Asked asked = Asked::always;
 };
 
 const std::vector<Row>& allRows();
 
-/// Whether @p ratio reaches the row's goal.
-inline bool reaches(const Row& row, double ratio)
+/// Whether @p ratio reaches @p bound.
+inline bool reaches(const Row& row, double ratio, double bound)
 {
-    return row.aim == Aim::atLeast ? ratio >= row.goal : ratio <= row.goal;
+    return row.aim == Aim::atLeast ? ratio >= bound : ratio <= bound;
 }
 
 // What the rows are made of. Each prepares both sides: connections are made before anything is measured.
 
-/// Pairs of lock() and unlock(), every thread with its own name.
+/// Pairs of lock() and unlock(), every thread with its own name, against a raw connection per thread.
 Measure lockAndUnlock(const Target& target, unsigned threads);
-/// Pairs of making and destroying a LockGuard, every thread with its own name.
+/// Pairs of making and destroying a LockGuard, every thread with its own name, against a raw connection per thread.
 Measure lockGuard(const Target& target, unsigned threads);
+/// The same, against one raw connection with so many requests under way.
+Measure lockGuardAgainstPipeline(const Target& target, unsigned threads);
+/// Pairs of asyncLock() and asyncRelease(), so many under way, against the same.
+Measure asynchronous(const Target& target, unsigned underWay);
+/// The median of lock() and unlock() while the client holds so many other locks with fixed leases, against none.
+Measure besideHeldLocks(const Target& target, std::size_t held);
 
 /// unlock() called on one thread until lock() returns on the other, against PING.
 Measure handOverBetweenThreads(const Target& target);
@@ -60,5 +81,26 @@ Measure changesOfHolder(const Target& target, unsigned threads);
 Measure commandsPerAcquisition(const Target& target, unsigned threads);
 /// The longest wait for one lock that all threads want, against the mean wait.
 Measure longestWait(const Target& target, unsigned threads);
+
+/// Threads of the client that holds so many locks, against those allowed.
+Measure threadsOfHeldLocks(const Target& target, std::size_t locks);
+/// Bytes of memory a held lock beyond its name, against those allowed.
+Measure bytesOfHeldLocks(const Target& target, std::size_t locks);
+/// Locks that were renewed each time before they were at risk, against all.
+Measure renewedInTime(const Target& target, std::size_t locks, std::chrono::milliseconds lease);
+/// How late the latest 1 % of all renewals were, against a thirtieth of the lease.
+Measure latenessOfRenewals(const Target& target, std::size_t locks, std::chrono::milliseconds lease);
+
+/// The mean time from one holder to the next while so many asynchronous calls of one client wait for one name, against
+/// PING.
+Measure waitersOfOneName(const Target& target, std::size_t waiters);
+/// The median time from an unlock by another client to the grant, while one call waits for each of so many names,
+/// against PING.
+Measure waitersOfManyNames(const Target& target, std::size_t names);
+/// Bytes of memory in use after so many pairs of lock() and unlock(), against those after the first few.
+Measure cycles(const Target& target, std::size_t count);
+
+/// The compiler's time for the library's header alone, against that for one header of Asio.
+Measure compileTime(const Target& target);
 
 } // namespace redislock::bench

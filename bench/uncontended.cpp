@@ -1,5 +1,6 @@
 /// @file
 /// Acquiring and releasing when nobody else wants the lock: what every critical section pays.
+#include "pipeline.hpp"
 #include "reference/raw_locks.hpp"
 #include "rows.hpp"
 
@@ -49,6 +50,13 @@ private:
     std::vector<RawLock> locks_;
 };
 
+Side guardSide(const Target& target, unsigned threads)
+{
+    return [threads, side = std::make_shared<Ours>(target, threads)](Seconds duration) {
+        return callsPerSecond(threads, duration, [&](unsigned thread) { const LockGuard held(side->lock(thread)); });
+    };
+}
+
 Side referenceSide(const Target& target, unsigned threads)
 {
     return [threads, side = std::make_shared<Reference>(target, threads)](Seconds duration) {
@@ -74,10 +82,12 @@ Measure lockAndUnlock(const Target& target, unsigned threads)
 
 Measure lockGuard(const Target& target, unsigned threads)
 {
-    auto ours = [threads, side = std::make_shared<Ours>(target, threads)](Seconds duration) {
-        return callsPerSecond(threads, duration, [&](unsigned thread) { const LockGuard held(side->lock(thread)); });
-    };
-    return inTurn(std::move(ours), referenceSide(target, threads));
+    return inTurn(guardSide(target, threads), referenceSide(target, threads));
+}
+
+Measure lockGuardAgainstPipeline(const Target& target, unsigned threads)
+{
+    return inTurn(guardSide(target, threads), pipelineSide(target, threads));
 }
 
 } // namespace redislock::bench

@@ -10,6 +10,26 @@
 
 namespace redislock::bench {
 
+namespace {
+
+/// Words as hiredis wants them.
+struct Words {
+    explicit Words(std::initializer_list<std::string_view> words)
+    {
+        for (const auto word : words) {
+            begins.at(static_cast<std::size_t>(count)) = word.data();
+            sizes.at(static_cast<std::size_t>(count)) = word.size();
+            ++count;
+        }
+    }
+
+    std::array<const char*, 8> begins{};
+    std::array<std::size_t, 8> sizes{};
+    int count = 0;
+};
+
+} // namespace
+
 RawConnection::RawConnection(const std::string& host, std::uint16_t port) : context_(redisConnect(host.c_str(), port))
 {
     if (!context_ || context_->err != 0) {
@@ -20,21 +40,32 @@ RawConnection::RawConnection(const std::string& host, std::uint16_t port) : cont
 
 RawConnection::Reply RawConnection::command(std::initializer_list<std::string_view> words)
 {
-    std::array<const char*, 8> begins{};
-    std::array<std::size_t, 8> sizes{};
-    std::size_t count = 0;
-    for (const auto word : words) {
-        begins.at(count) = word.data();
-        sizes.at(count) = word.size();
-        ++count;
-    }
-    void* answer = redisCommandArgv(context_.get(), static_cast<int>(count), begins.data(), sizes.data());
+    Words argv(words);
+    return checked(redisCommandArgv(context_.get(), argv.count, argv.begins.data(), argv.sizes.data()), *words.begin());
+}
+
+void RawConnection::append(std::initializer_list<std::string_view> words)
+{
+    Words argv(words);
+    expect(redisAppendCommandArgv(context_.get(), argv.count, argv.begins.data(), argv.sizes.data()) == REDIS_OK,
+           "the memory for a pipeline");
+}
+
+RawConnection::Reply RawConnection::nextReply()
+{
+    void* answer = nullptr;
+    (void)redisGetReply(context_.get(), &answer); // null when that failed
+    return checked(answer, "a pipeline");
+}
+
+RawConnection::Reply RawConnection::checked(void* answer, std::string_view what)
+{
     Reply reply(static_cast<redisReply*>(answer));
     if (!reply) {
-        throw std::runtime_error(fmt::format("reference: no answer to {}: {}", *words.begin(), context_->errstr));
+        throw std::runtime_error(fmt::format("reference: no answer to {}: {}", what, context_->errstr));
     }
     if (reply->type == REDIS_REPLY_ERROR) {
-        throw std::runtime_error(fmt::format("reference: {}: {}", *words.begin(), reply->str));
+        throw std::runtime_error(fmt::format("reference: {}: {}", what, reply->str));
     }
     return reply;
 }

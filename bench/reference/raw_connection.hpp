@@ -27,10 +27,18 @@ public:
     /// @throws std::runtime_error for an error reply, or none.
     Reply command(std::initializer_list<std::string_view> words);
 
+    /// Sends one command of at most 8 words with the next flush, without waiting.
+    void append(std::initializer_list<std::string_view> words);
+    /// Sends what was appended, unless that was done, and waits for the next answer.
+    /// @throws std::runtime_error for an error reply, or none.
+    Reply nextReply();
+
     /// SCRIPT LOAD. @return the SHA1 for EVALSHA.
     std::string load(std::string_view script);
 
 private:
+    Reply checked(void* answer, std::string_view what);
+
     std::unique_ptr<redisContext, Free> context_;
 };
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace redislock::bench {
 
@@ -26,6 +27,23 @@ private:
     std::string name_;
     std::string channel_;
     std::string holder_;
+    std::string lockSha_;
+    std::string unlockSha_;
+};
+
+/// Many locks of the frozen scripts over one connection: all are acquired in one write, then all are released in one.
+/// The server has always something to do, and no client does less for a lock: it is the server's own limit.
+class RawPipeline {
+public:
+    RawPipeline(const std::string& host, std::uint16_t port, std::vector<std::string> names);
+
+    /// Acquires and releases each lock once. @throws std::runtime_error when somebody else holds one.
+    void lockAndUnlockAll();
+
+private:
+    RawConnection connection_;
+    std::vector<std::string> names_;
+    std::vector<std::string> channels_;
     std::string lockSha_;
     std::string unlockSha_;
 };

@@ -1,0 +1,39 @@
+/// @file
+/// Each row in a process of its own, with a server of its own.
+#pragma once
+
+#include "measurement.hpp"
+#include "rows.hpp"
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+namespace redislock::bench {
+
+struct Effort {
+    int repetitions;
+    double seconds; ///< each side in each pair
+};
+
+/// What a row's process saw.
+struct Measured {
+    std::vector<Pair> pairs{};
+    std::vector<double> fixedWork{}; ///< before, between and after the pairs: see fixedWork()
+};
+
+/// A signal has asked for the end.
+struct Interrupted {};
+
+/// Measures a row in a second process of this program, with a server that nothing else has used: no row's connections,
+/// threads, heap or keys disturb another's. @param progress is called with the number of pairs so far.
+/// @throws Interrupted; std::runtime_error when the process fails, which has said why on standard error.
+Measured measureApart(const Row& row, const Effort& effort, const std::function<void(std::size_t)>& progress);
+
+/// The second process: measures the row and writes what it sees to standard output.
+void measureForParent(std::string_view row, const Effort& effort);
+
+/// Lets SIGINT and SIGTERM end what goes on in an orderly way, a second SIGINT at once.
+void handleSignals();
+
+} // namespace redislock::bench

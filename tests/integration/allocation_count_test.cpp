@@ -1,0 +1,220 @@
+// The blocking, uncontended path allocates nothing after the first use of a name.
+//
+// This program has its own malloc, which all of it uses: the library, hiredis, and operator new of the standard library.
+#include "behaviour/lock_test.hpp"
+#include "redislock/lock_guard.hpp"
+#include "redislock/redis_lock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace {
+
+/// Of this thread: others may allocate, and do.
+constinit thread_local std::size_t allocations = 0;
+
+} // namespace
+
+// The C library's own functions under their second names; a look-up with dlsym() would itself allocate.
+extern "C" {
+void* __libc_malloc(std::size_t size);
+void* __libc_calloc(std::size_t count, std::size_t size);
+void* __libc_realloc(void* memory, std::size_t size);
+void* __libc_memalign(std::size_t alignment, std::size_t size);
+
+void* malloc(std::size_t size)
+{
+    ++allocations;
+    return __libc_malloc(size);
+}
+
+void* calloc(std::size_t count, std::size_t size)
+{
+    ++allocations;
+    return __libc_calloc(count, size);
+}
+
+void* realloc(void* memory, std::size_t size)
+{
+    ++allocations;
+    return __libc_realloc(memory, size);
+}
+
+void* aligned_alloc(std::size_t alignment, std::size_t size)
+{
+    ++allocations;
+    return __libc_memalign(alignment, size);
+}
+
+int posix_memalign(void** memory, std::size_t alignment, std::size_t size)
+{
+    ++allocations;
+    *memory = __libc_memalign(alignment, size);
+    return *memory == nullptr ? ENOMEM : 0;
+}
+} // extern "C"
+
+namespace redislock::test {
+namespace {
+
+class AllocationCount : public LockTest {
+protected:
+    /// The default settings: what a program has that sets nothing.
+    const Client client{server().url()};
+    const RedisLock lock = client.getLock(uniqueName());
+
+    /// How many allocations this thread makes in a thousand calls, after a hundred that may.
+    static std::size_t countIn(const std::function<void()>& cycle)
+    {
+        constexpr int warmUps = 100;
+        constexpr int cycles = 1000;
+        for (int i = 0; i < warmUps; ++i) {
+            cycle();
+        }
+        const auto before = allocations;
+        for (int i = 0; i < cycles; ++i) {
+            cycle();
+        }
+        return allocations - before;
+    }
+
+    static void expectReleased(Unlocked how)
+    {
+        if (how != Unlocked::released) {
+            ADD_FAILURE() << "not released";
+        }
+    }
+};
+
+TEST_F(AllocationCount, SeesWhatTheStandardLibraryAndHiredisAllocate)
+{
+    const auto before = allocations;
+    const std::vector<int> four(4);
+    EXPECT_EQ(allocations, before + 1) << "operator new of the standard library";
+    ::operator delete(::operator new(64, std::align_val_t(64)), std::align_val_t(64));
+    EXPECT_EQ(allocations, before + 2) << "aligned operator new of the standard library";
+    raw.command({"PING"});
+    EXPECT_GT(allocations, before + 2) << "the reader of hiredis, which is a library of its own";
+}
+
+TEST_F(AllocationCount, LockAndUnlockAllocateNothing)
+{
+    const auto cycle = [this] {
+        lock.lock();
+        expectReleased(lock.unlock());
+    };
+    EXPECT_EQ(countIn(cycle), 0U);
+}
+
+TEST_F(AllocationCount, LockAndUnlockWithAFixedLeaseAllocateNothing)
+{
+    const auto cycle = [this] {
+        lock.lock(10s);
+        expectReleased(lock.unlock());
+    };
+    EXPECT_EQ(countIn(cycle), 0U);
+}
+
+TEST_F(AllocationCount, LockAndUnlockWithErrorCodesAllocateNothing)
+{
+    const auto cycle = [this] {
+        std::error_code ec;
+        lock.lock(ec);
+        expectReleased(lock.unlock(ec));
+    };
+    EXPECT_EQ(countIn(cycle), 0U);
+}
+
+TEST_F(AllocationCount, TryLockAllocatesNothing)
+{
+    const auto cycle = [this] {
+        if (!lock.tryLock()) {
+            ADD_FAILURE() << "nobody else wants it";
+        }
+        expectReleased(lock.unlock());
+    };
+    EXPECT_EQ(countIn(cycle), 0U);
+}
+
+TEST_F(AllocationCount, TryLockWithAWaitAllocatesNothing)
+{
+    const auto cycle = [this] {
+        if (!lock.tryLock(100ms, 10s)) {
+            ADD_FAILURE() << "nobody else wants it";
+        }
+        expectReleased(lock.unlock());
+    };
+    EXPECT_EQ(countIn(cycle), 0U);
+}
+
+TEST_F(AllocationCount, AScopedLockAllocatesNothing)
+{
+    EXPECT_EQ(countIn([this] { const std::scoped_lock held(lock); }), 0U);
+}
+
+TEST_F(AllocationCount, AGuardAllocatesNothing)
+{
+    EXPECT_EQ(countIn([this] { const LockGuard held(lock); }), 0U);
+}
+
+TEST_F(AllocationCount, AGuardThatIsReleasedAllocatesNothing)
+{
+    const auto cycle = [this] {
+        LockGuard held(lock);
+        expectReleased(held.release());
+    };
+    EXPECT_EQ(countIn(cycle), 0U);
+}
+
+TEST_F(AllocationCount, NestedLevelsAllocateNothing)
+{
+    constexpr int depth = 5;
+    const auto cycle = [this] {
+        for (int level = 0; level < depth; ++level) {
+            lock.lock();
+        }
+        for (int level = 1; level < depth; ++level) {
+            (void)lock.unlock();
+        }
+        expectReleased(lock.unlock());
+    };
+    EXPECT_EQ(countIn(cycle), 0U);
+}
+
+TEST_F(AllocationCount, WhatAHoldSaysOfItselfAllocatesNothing)
+{
+    const LockGuard held(lock);
+    const auto cycle = [this, &held] {
+        if (!held || held.validFor() == 0ms || lock.validFor() == 0ms || lock.holdCount() != 1) {
+            ADD_FAILURE() << "it is held";
+        }
+    };
+    EXPECT_EQ(countIn(cycle), 0U);
+}
+
+TEST_F(AllocationCount, ManyNamesInTurnAllocateNothing)
+{
+    std::vector<RedisLock> locks;
+    for (int i = 0; i < 50; ++i) {
+        locks.push_back(client.getLock(uniqueName()));
+    }
+    std::size_t turn = 0;
+    const auto cycle = [&] {
+        const auto& mine = locks[turn++ % locks.size()];
+        mine.lock();
+        expectReleased(mine.unlock());
+    };
+    EXPECT_EQ(countIn(cycle), 0U);
+}
+
+} // namespace
+} // namespace redislock::test
