@@ -123,6 +123,15 @@ TEST(Signal, NoRaiseOfManyThreadsIsMissed)
     EXPECT_EQ(signal.waitUntil(past), 0U);
 }
 
+TEST(Signal, YieldingTakesNoReasonAway)
+{
+    Signal signal;
+    signal.yieldAwhile(); // comes back though nothing was raised
+    signal.notify(Signal::look);
+    signal.yieldAwhile();
+    EXPECT_EQ(signal.waitUntil(past), Signal::look);
+}
+
 TEST(Signal, ASleeperWithATimeOutIsWokenBeforeIt)
 {
     Signal signal;
