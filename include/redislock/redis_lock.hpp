@@ -172,7 +172,8 @@ public:
     /// may be used on any thread. While waiting it stands in one queue with the threads of this client.
     /// @param token any completion token for `void(boost::system::error_code, LockGuard)`. The handler is called once, on its
     ///   associated executor; without one on the client's own thread, where it must not block, and never in a forked child.
-    ///   The executor's context must outlive the call: stop it, end the client, then destroy it.
+    ///   The executor's context counts the call as work and must outlive it: let its run() or join() return first, or end
+    ///   the client. That the handler ran is not enough.
     /// Errors as lock(), as codes: `Errc`, which compares with `std::error_code` and `boost::system::error_code`.
     /// **Cancellation** (terminal, partial and total): ends the call with `boost::asio::error::operation_aborted` and nothing
     /// held; what Redis may have granted meanwhile is released in the background. After the client's end: `Errc::shutdown`.

@@ -43,12 +43,10 @@ public:
     /// Ends the call: the handler runs soon, not in here.
     void operator()(boost::system::error_code ec, Result result)
     {
-        auto busy = std::exchange(executor_, boost::asio::any_completion_executor());
-        const auto later = boost::asio::prefer(busy, boost::asio::execution::blocking.never,
-                                               boost::asio::execution::outstanding_work.untracked);
-        // What keeps the executor busy goes along: once the handler ran, its execution context may be gone.
-        later.execute([busy = std::move(busy), handler = std::move(handler_), slot = slot_, ec,
-                       result = std::move(result)]() mutable {
+        // stays tracked until it was told: the context's run() must not return while this is still in it
+        const auto later = boost::asio::prefer(std::exchange(executor_, boost::asio::any_completion_executor()),
+                                               boost::asio::execution::blocking.never);
+        later.execute([handler = std::move(handler_), slot = slot_, ec, result = std::move(result)]() mutable {
             if (slot.is_connected()) {
                 slot.clear();
             }

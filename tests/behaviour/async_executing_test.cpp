@@ -240,6 +240,7 @@ TEST_F(AsyncExecuting, InAPoolTheCountIsExact)
     for (auto& end : ends) {
         EXPECT_TRUE(end.get());
     }
+    pool.join();
     EXPECT_EQ(count, tasks);
 }
 

@@ -24,7 +24,7 @@ protected:
     }
 };
 
-using BadInputDrivers = DriversWith<Feature::leases, Feature::waiting, Feature::guards, Feature::reentrance>;
+using BadInputDrivers = DriversWith<Feature::leases, Feature::waiting, Feature::guards>;
 TYPED_TEST_SUITE(BadInput, BadInputDrivers, DriverNames);
 
 const std::array badLeases{
@@ -220,12 +220,15 @@ TYPED_TEST(BadInput, UnlockBeyondTheLocksIsRefusedAndNothingIsSent)
 TYPED_TEST(BadInput, UnlockAfterTheLeaseSendsNothing)
 {
     const auto lock = this->make();
-    EXPECT_EQ(TypeParam::lock(lock, 200ms), true);
-    EXPECT_EQ(TypeParam::lock(lock, 200ms), true);
+    constexpr int levels = supports<TypeParam>(Feature::reentrance) ? 2 : 1;
+    for (int level = 0; level < levels; ++level) {
+        EXPECT_EQ(TypeParam::lock(lock, 200ms), true);
+    }
     ASSERT_TRUE(eventually([&] { return lock.holdCount() == 0; }));
     const auto before = this->traffic();
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::alreadyLost);
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::alreadyLost);
+    for (int level = 0; level < levels; ++level) {
+        EXPECT_EQ(TypeParam::unlock(lock), Unlocked::alreadyLost);
+    }
     EXPECT_EQ(TypeParam::unlock(lock), Errc::notHeld);
     EXPECT_EQ(this->traffic(), before);
 }

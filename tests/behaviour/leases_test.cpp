@@ -33,8 +33,16 @@ protected:
     }
 };
 
-using LeaseDrivers = DriversWith<Feature::leases, Feature::reentrance>;
+using LeaseDrivers = DriversWith<Feature::leases>;
 TYPED_TEST_SUITE(Leases, LeaseDrivers, DriverNames);
+
+/// Leases inside other leases.
+template <class D>
+class NestedLeases : public Leases<D> {
+};
+
+using NestedLeaseDrivers = DriversWith<Feature::leases, Feature::reentrance>;
+TYPED_TEST_SUITE(NestedLeases, NestedLeaseDrivers, DriverNames);
 
 TYPED_TEST(Leases, FixedLeaseIsTheTimeToLive)
 {
@@ -127,7 +135,7 @@ TYPED_TEST(Leases, LockIsNoLongerRenewedAfterItsUnlock)
     EXPECT_EQ(TypeParam::unlock(witness), Unlocked::released);
 }
 
-TYPED_TEST(Leases, NestedShorterLeaseNeverShortens)
+TYPED_TEST(NestedLeases, NestedShorterLeaseNeverShortens)
 {
     const auto lock = this->make();
     const Stopwatch watch;
@@ -145,7 +153,7 @@ TYPED_TEST(Leases, NestedShorterLeaseNeverShortens)
     EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
 }
 
-TYPED_TEST(Leases, UnlocksOfEqualLeasesLeaveTheirLeaseAndNotTheWatchdogs)
+TYPED_TEST(NestedLeases, UnlocksOfEqualLeasesLeaveTheirLeaseAndNotTheWatchdogs)
 {
     const auto lock = this->make();
     const Stopwatch watch;
@@ -159,7 +167,7 @@ TYPED_TEST(Leases, UnlocksOfEqualLeasesLeaveTheirLeaseAndNotTheWatchdogs)
     EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
 }
 
-TYPED_TEST(Leases, InnerUnlockLeavesTheMaximumOfTheRest)
+TYPED_TEST(NestedLeases, InnerUnlockLeavesTheMaximumOfTheRest)
 {
     const auto lock = this->make();
     const Stopwatch watch;
@@ -177,7 +185,7 @@ TYPED_TEST(Leases, InnerUnlockLeavesTheMaximumOfTheRest)
     EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
 }
 
-TYPED_TEST(Leases, FixedLeaseInsideARenewedOneDoesNotEndTheRenewal)
+TYPED_TEST(NestedLeases, FixedLeaseInsideARenewedOneDoesNotEndTheRenewal)
 {
     const auto lock = this->make();
     EXPECT_EQ(TypeParam::lock(lock), true);
@@ -191,7 +199,7 @@ TYPED_TEST(Leases, FixedLeaseInsideARenewedOneDoesNotEndTheRenewal)
     EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
 }
 
-TYPED_TEST(Leases, LongLeaseInsideARenewedOneGivesWayToTheWatchdogs)
+TYPED_TEST(NestedLeases, LongLeaseInsideARenewedOneGivesWayToTheWatchdogs)
 {
     const auto lock = this->make();
     EXPECT_EQ(TypeParam::lock(lock), true);
@@ -210,7 +218,7 @@ TYPED_TEST(Leases, LongLeaseInsideARenewedOneGivesWayToTheWatchdogs)
     EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
 }
 
-TYPED_TEST(Leases, RenewalGoesOnWhileAnInnerLevelAsksForItAndNoLonger)
+TYPED_TEST(NestedLeases, RenewalGoesOnWhileAnInnerLevelAsksForItAndNoLonger)
 {
     const auto lock = this->make();
     const Stopwatch watch;
@@ -230,7 +238,7 @@ TYPED_TEST(Leases, RenewalGoesOnWhileAnInnerLevelAsksForItAndNoLonger)
     EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
 }
 
-TYPED_TEST(Leases, OuterLevelThatRanOutIsLostWhenTheInnerOneEnds)
+TYPED_TEST(NestedLeases, OuterLevelThatRanOutIsLostWhenTheInnerOneEnds)
 {
     const auto lock = this->make();
     EXPECT_EQ(TypeParam::lock(lock, 300ms), true);
@@ -244,7 +252,7 @@ TYPED_TEST(Leases, OuterLevelThatRanOutIsLostWhenTheInnerOneEnds)
     EXPECT_EQ(TypeParam::unlock(lock), Errc::notHeld);
 }
 
-TYPED_TEST(Leases, NewHoldAfterALossCountsFromOne)
+TYPED_TEST(NestedLeases, NewHoldAfterALossCountsFromOne)
 {
     const auto lock = this->make();
     EXPECT_EQ(TypeParam::lock(lock, 200ms), true);

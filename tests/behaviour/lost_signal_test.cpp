@@ -22,8 +22,16 @@ template <class D>
 class LostSignal : public BehaviourTest<D> {
 };
 
-using LosingDrivers = DriversWith<Feature::leases, Feature::guards, Feature::reentrance>;
+using LosingDrivers = DriversWith<Feature::leases, Feature::guards>;
 TYPED_TEST_SUITE(LostSignal, LosingDrivers, DriverNames);
+
+/// The same with several levels.
+template <class D>
+class NestedLostSignal : public LostSignal<D> {
+};
+
+using NestedLosingDrivers = DriversWith<Feature::leases, Feature::guards, Feature::reentrance>;
+TYPED_TEST_SUITE(NestedLostSignal, NestedLosingDrivers, DriverNames);
 
 TYPED_TEST(LostSignal, AtRiskComesBeforeLostAndLostWhenTheLeaseIsOver)
 {
@@ -89,7 +97,7 @@ TYPED_TEST(LostSignal, RegularUnlockStopsNoToken)
     EXPECT_EQ(this->observer()->count("lost"), 0U);
 }
 
-TYPED_TEST(LostSignal, NestedHoldsShareOneTokenAndOneLoss)
+TYPED_TEST(NestedLostSignal, NestedHoldsShareOneTokenAndOneLoss)
 {
     const auto lock = this->make();
     EXPECT_EQ(TypeParam::lock(lock, 300ms), true);
@@ -162,7 +170,16 @@ TYPED_TEST(LostSignal, ForgottenLockIsReportedAndEndsByItself)
 
 // --- On the client's own thread ----------------------------------------------------------------------------------------
 
-TYPED_TEST(LostSignal, CallsThatWouldWaitAreRefusedInAStopCallback)
+/// Calls in observers and stop callbacks.
+template <class D>
+class OnTheClientsThread : public LostSignal<D> {
+};
+
+using BlockingDrivers =
+    DriversWith<Feature::blocking, Feature::threadHolds, Feature::leases, Feature::guards, Feature::reentrance>;
+TYPED_TEST_SUITE(OnTheClientsThread, BlockingDrivers, DriverNames);
+
+TYPED_TEST(OnTheClientsThread, CallsThatWouldWaitAreRefusedInAStopCallback)
 {
     const auto lost = this->make();
     const auto lock = this->make();
@@ -186,7 +203,7 @@ TYPED_TEST(LostSignal, CallsThatWouldWaitAreRefusedInAStopCallback)
     EXPECT_EQ(TypeParam::unlock(lost), Unlocked::alreadyLost);
 }
 
-TYPED_TEST(LostSignal, GuardMayBeEndedInAStopCallback)
+TYPED_TEST(OnTheClientsThread, GuardMayBeEndedInAStopCallback)
 {
     const auto lost = this->make();
     const auto lock = this->make();
@@ -215,7 +232,7 @@ TYPED_TEST(LostSignal, GuardMayBeEndedInAStopCallback)
     EXPECT_EQ(TypeParam::unlock(lost), Unlocked::alreadyLost);
 }
 
-TYPED_TEST(LostSignal, UnlockInACallbackHasNoHoldToEndAndDoesNotWait)
+TYPED_TEST(OnTheClientsThread, UnlockInACallbackHasNoHoldToEndAndDoesNotWait)
 {
     const auto lost = this->make();
     const auto lock = this->make();
@@ -234,7 +251,7 @@ TYPED_TEST(LostSignal, UnlockInACallbackHasNoHoldToEndAndDoesNotWait)
     EXPECT_EQ(TypeParam::unlock(lost), Unlocked::alreadyLost);
 }
 
-TYPED_TEST(LostSignal, ObserverMayAskLocallyAndEndGuardsButNotWait)
+TYPED_TEST(OnTheClientsThread, ObserverMayAskLocallyAndEndGuardsButNotWait)
 {
     const auto lock = this->make();
     std::optional held = must(TypeParam::guard(this->make()));

@@ -19,7 +19,15 @@ protected:
 using StateDrivers = DriversWith<Feature::leases>;
 TYPED_TEST_SUITE(State, StateDrivers, DriverNames);
 
-TYPED_TEST(State, OnlyTheHoldingThreadHolds)
+/// Of holds that belong to threads.
+template <class D>
+class ThreadState : public State<D> {
+};
+
+using ThreadDrivers = DriversWith<Feature::threadHolds, Feature::leases>;
+TYPED_TEST_SUITE(ThreadState, ThreadDrivers, DriverNames);
+
+TYPED_TEST(ThreadState, OnlyTheHoldingThreadHolds)
 {
     const auto lock = this->make();
     Worker thread;
@@ -125,7 +133,7 @@ TYPED_TEST(State, LockKeepsItsName)
     EXPECT_EQ(this->make(name).name(), name);
 }
 
-TYPED_TEST(State, ThreadThatEndedTakesItsHoldWithItOnlyWhenTheLeaseIsOver)
+TYPED_TEST(ThreadState, ThreadThatEndedTakesItsHoldWithItOnlyWhenTheLeaseIsOver)
 {
     const auto lock = this->make();
     std::thread([&] { EXPECT_EQ(TypeParam::lock(lock, 400ms), true); }).join();
@@ -134,7 +142,7 @@ TYPED_TEST(State, ThreadThatEndedTakesItsHoldWithItOnlyWhenTheLeaseIsOver)
     EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
 }
 
-TYPED_TEST(State, StrangersUnlockIsRefusedAndDisturbsNobody)
+TYPED_TEST(ThreadState, StrangersUnlockIsRefusedAndDisturbsNobody)
 {
     const auto lock = this->make();
     const auto elsewhere = this->make(this->other, lock.name());

@@ -1,0 +1,155 @@
+// Asynchronous calls that are handed the lock: on a thread that is late, and while connections end at any time.
+#include "fault/asynchronous_test.hpp"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace redislock::test {
+namespace {
+
+/// Chains of asynchronous calls that take a lock in turn with threads: each handler begins the next call.
+class BusyChains {
+public:
+    explicit BusyChains(std::vector<RedisLock> locks) : locks_(std::move(locks))
+    {
+        for (std::size_t i = 0; i < locks_.size(); ++i) {
+            underWay_ += 2;
+            lockNext(i, 0);
+            lockNext(i, 1);
+            threads_.emplace_back([this, i] {
+                while (!ending_) {
+                    std::error_code ec;
+                    const LockGuard held(locks_[i], 20s, 20s, ec);
+                    work(held);
+                }
+            });
+        }
+    }
+    BusyChains(const BusyChains&) = delete;
+    BusyChains& operator=(const BusyChains&) = delete;
+    ~BusyChains() { (void)end(); }
+
+    /// @return whether every chain came to its end.
+    [[nodiscard]] bool end()
+    {
+        ending_ = true;
+        for (auto& thread : threads_) {
+            thread.join();
+        }
+        threads_.clear();
+        return eventually([this] { return underWay_ == 0; }, 30s);
+    }
+
+    std::atomic<int> rounds{0};
+    std::atomic<int> overlaps{0};
+    std::atomic<int> failures{0};
+    std::atomic<int> wrongReleases{0};
+
+private:
+    void lockNext(std::size_t i, int round)
+    {
+        if (ending_) {
+            --underWay_;
+            return;
+        }
+        locks_[i].asyncTryLock(20s, 20s, [this, i, round](error_code, LockGuard held) {
+            work(held);
+            if (round % 2 == 0) {
+                held = LockGuard();
+                return lockNext(i, round + 1);
+            }
+            held.asyncRelease([this, i, round](error_code, Unlocked how) {
+                wrongReleases += how == Unlocked::released ? 0 : 1;
+                lockNext(i, round + 1);
+            });
+        });
+    }
+
+    void work(const LockGuard& held)
+    {
+        failures += held ? 0 : 1;
+        if (held) {
+            overlaps += ++inside_ == 1 ? 0 : 1;
+            ++rounds;
+            --inside_;
+        }
+    }
+
+    std::vector<RedisLock> locks_;
+    std::atomic<bool> ending_{false};
+    std::atomic<int> underWay_{0};
+    std::atomic<int> inside_{0};
+    std::vector<std::thread> threads_;
+};
+
+using AsyncHandOver = AsynchronousFaultTest;
+using AsyncKilledConnection = AsynchronousFaultTest;
+
+/// The release of one hold carries the next waiter's request. On a busy machine its answer may be there before the waiter has
+/// looked at its situation: gates put the client's own thread where it reads first.
+TEST_F(AsyncHandOver, AnswerThatComesBeforeTheWaiterLooksIsTaken)
+{
+    config.watchdogTimeout = 60s; // so that the time for a command is commandTimeout
+    config.commandTimeout = 5s;
+    config.unreachableAfter = 20s;
+    auto held = lock().asyncLock(60s, asio::use_future).get();
+    auto other = lockOf("other").asyncLock(60s, asio::use_future).get();
+    WatchedCall<LockGuard> waiting([&](auto token) { lock().asyncLock(60s, std::move(token)); });
+    awaitThread();
+    const auto earlier = inject(reply(redisLockPttl), Action::pass());
+    auto asked = lock().asyncIsLocked(asio::use_future);
+    Gate first(lock());
+    first.await(); // the question was sent
+    ASSERT_TRUE(proxy.awaitHits(earlier)) << "there is something to read";
+    Gate second(lock());
+    other = LockGuard(); // will be sent between these gates
+    Gate third(lock());
+    first.open(); // the thread sees that there is something to read, which it will do behind the third gate
+    second.await();
+    const auto handed = inject(reply(redisLockLock), Action::pass());
+    held = LockGuard(); // sent together with the other; the waiter looks when the thread has read
+    second.open();
+    third.await();
+    ASSERT_TRUE(proxy.awaitHits(handed)) << "the answer to the waiter's request";
+    const Stopwatch watch;
+    third.open();
+    ASSERT_TRUE(waiting.finish());
+    EXPECT_LT(watch.elapsed(), slack) << "it waited for an answer that had come";
+    EXPECT_FALSE(waiting.error);
+    EXPECT_EQ(waiting.value.asyncRelease(asio::use_future).get(), Unlocked::released);
+    EXPECT_TRUE(asked.get());
+    expectNothingLeft();
+}
+
+TEST_F(AsyncKilledConnection, AnyOfThemAtAnyTimeKeepsEveryCountExact)
+{
+    Config others = config;
+    others.observer = nullptr;
+    Client other(others);
+    BusyChains chains({lock(), other.getLock(name)});
+    std::mt19937 chance(104); // NOLINT: the same each time
+    std::size_t killed = 0;
+    const Stopwatch watch;
+    while (watch.elapsed() < 1500ms) {
+        const int before = chains.rounds;
+        ASSERT_TRUE(eventually([&] { return chains.rounds >= before + 5; }, 20s)) << "nobody gets on";
+        killed += proxy.connections();
+        proxy.closeAll(chance() % 2 == 0 ? FaultProxy::Close::orderly : FaultProxy::Close::reset);
+        std::this_thread::sleep_for(std::chrono::microseconds(chance() % 3000));
+    }
+    EXPECT_TRUE(chains.end());
+    expectFault(killed > 10, "connections that were killed");
+    EXPECT_GT(chains.rounds, 50) << "the load was not there";
+    EXPECT_EQ(chains.overlaps, 0);
+    EXPECT_EQ(chains.failures, 0);
+    EXPECT_EQ(chains.wrongReleases, 0);
+    EXPECT_TRUE(eventually([&] { return !redis.exists(name); }));
+    expectNothingLeft();
+}
+
+} // namespace
+} // namespace redislock::test

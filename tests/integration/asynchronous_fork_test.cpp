@@ -1,0 +1,83 @@
+// A process that forks with asynchronous calls under way: its child is told so by every call, and disturbs nobody.
+#include "behaviour/lock_test.hpp"
+
+#include <redislock/redislock.hpp>
+
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <optional>
+
+namespace redislock::test {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+class AsyncFork : public LockTest {
+protected:
+    /// Runs a call on an executor of this process. @return its error; nothing if its handler did not come.
+    template <class T, class Start>
+    static std::optional<error_code> errorOf(Start start)
+    {
+        asio::io_context io;
+        std::optional<error_code> error;
+        start(asio::bind_executor(io, [&](error_code ec, T) { error = ec; }));
+        io.run_for(2s);
+        return error;
+    }
+
+    /// What every call says in a child. @return the number of the first that says something else, or 0.
+    static int callsInAChild(const RedisLock& lock, LockGuard& held)
+    {
+        const error_code forked = make_error_code(Errc::forked);
+        if (errorOf<LockGuard>([&](auto token) { lock.asyncLock(token); }) != forked) {
+            return 1;
+        }
+        if (errorOf<LockGuard>([&](auto token) { lock.asyncTryLock(10s, 10s, token); }) != forked) {
+            return 2;
+        }
+        if (errorOf<bool>([&](auto token) { lock.asyncIsLocked(token); }) != forked) {
+            return 3;
+        }
+        if (errorOf<bool>([&](auto token) { lock.asyncForceUnlock(token); }) != forked) {
+            return 4;
+        }
+        if (held || held.validFor() > 0ms) {
+            return 5;
+        }
+        // nothing to release, here
+        return errorOf<Unlocked>([&](auto token) { held.asyncRelease(token); }) == error_code() ? 0 : 6;
+    }
+};
+
+TEST_F(AsyncFork, ChildIsToldByEveryCallAndItsGuardsSendNothing)
+{
+    const Client client(observed());
+    const auto lock = client.getLock(uniqueName());
+    auto held = lock.asyncLock(60s, asio::use_future).get();
+    auto waiting = lock.asyncLock(60s, asio::use_future);
+    const auto sent = scriptCalls();
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::alarm(10); // if it hangs
+        ::_exit(callsInAChild(lock, held));
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    EXPECT_EQ(scriptCalls(), sent);
+    EXPECT_TRUE(held);
+    EXPECT_EQ(held.asyncRelease(asio::use_future).get(), Unlocked::released);
+    EXPECT_EQ(waiting.get().asyncRelease(asio::use_future).get(), Unlocked::released);
+}
+
+} // namespace
+} // namespace redislock::test
