@@ -202,6 +202,7 @@ private:
     void unsubscribe(NamedLock& named) noexcept;
     void onChannel(const std::weak_ptr<NamedLock>& named, bool refused);
     std::shared_ptr<HoldCall> handOn(NamedLock& named, Lane lane) noexcept;
+    std::shared_ptr<HoldCall> submitFor(Waiter& waiter) noexcept;
     std::shared_ptr<HoldCall> handOnFairly(NamedLock& named, Lane lane) noexcept;
     void noteAudience(const HoldCall& call) noexcept;
     void wakeHead(NamedLock& named) noexcept;

@@ -5,6 +5,7 @@
 
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/due_heap.hpp"
+#include "redislock/detail/logic/hand_over.hpp"
 #include "redislock/detail/logic/hold_levels.hpp"
 #include "redislock/detail/logic/local_lock.hpp"
 #include "redislock/detail/logic/release_machine.hpp"
@@ -174,9 +175,7 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     WaiterQueue<Waiter> oneShots; ///< tryLock() without wait: each asks once, in no order
     std::uint32_t unansweredReleases = 0;
     std::uint32_t releaseWatchers = 0; ///< waiters that sleep until a release is answered
-    std::uint32_t handOns = 0;         ///< from one waiter of this process to the next, in a row
-    bool othersListen = false;         ///< the last release told somebody outside this client
-    bool raceAfterRelease = false;     ///< the first waiter is to try when the release under way is answered
+    HandOver handOver;
     bool subscribed = false;
     std::optional<TimePoint> silentSince; ///< a waiter ended because no server answered since then
     std::shared_ptr<Hold> spare;          ///< for the next hold, so that it need not be allocated

@@ -1,4 +1,5 @@
 // Releasing: by the calling thread, which waits for the answer, or unawaited, by whoever reads the reply.
+#include "redislock/detail/logic/count_correction.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/event_of.hpp"
 #include "runtime/process.hpp"
@@ -270,8 +271,12 @@ void Engine::callFinished(HoldCall& call) noexcept
             } else if (call.count() > 0) {
                 nestedAnswered(call);
             } else {
+                Hold& hold = call.hold();
                 step(call, eventOf<ReleaseMachine::Event, UnlockAnswer>(call, call.outcome, BootClock::now()), nullptr);
-                rest = recycle(call.hold().shared_from_this(), 2); // the other user is the caller
+                // A call that stands alone is one user of its hold, on however many lists it is: it may have been sent again.
+                if (hold.release.state() == ReleaseMachine::State::done) {
+                    rest = recycle(hold.shared_from_this(), 2); // the other user is the caller
+                }
             }
         }
         if (asking != nullptr) {
@@ -292,16 +297,13 @@ void Engine::nestedAnswered(HoldCall& call)
     if (hold.phase != Hold::Phase::held) {
         return;
     }
-    if (const auto* replied = std::get_if<Replied<UnlockAnswer>>(&event)) {
-        if (replied->answer.kind == UnlockAnswer::Kind::absent) {
-            lose(hold);
-        }
+    switch (countAnswer(event, call.count(), hold.levels.count(), BootClock::now() < hold.validUntil())) {
+    case CountAnswer::done:
         return;
-    }
-    const Failure failure = std::get<Failed>(event).fault.failure;
-    const bool again = failure == Failure::lostReply || failure == Failure::notConnected;
-    if (again && call.count() == hold.levels.count() && BootClock::now() < hold.validUntil()) {
-        correctCount(hold, true);
+    case CountAnswer::again:
+        return correctCount(hold, true);
+    case CountAnswer::lost:
+        return lose(hold);
     }
 }
 
@@ -314,7 +316,7 @@ void Engine::releaseAnswered(Hold& hold, Unlocked how)
     if (closing_) {
         changed_.notify_all();
     }
-    if (std::exchange(named.raceAfterRelease, false)) {
+    if (named.handOver.takeRace()) {
         wakeHead(named);
     }
     if (named.releaseWatchers > 0) {

@@ -54,54 +54,56 @@ void Engine::onChannel(const std::weak_ptr<NamedLock>& listener, bool refused)
 std::shared_ptr<HoldCall> Engine::handOn(NamedLock& named, Lane lane) noexcept
 {
     Waiter* head = named.waiters.head();
-    if (head == nullptr || head->ended) {
-        return nullptr;
+    FirstInLine first;
+    if (head != nullptr) {
+        first = {.leaves = head->ended.has_value(),
+                 .submitted = head->submitted,
+                 .sameLane = head->hold.lane == lane,
+                 .sleeps = head->parked && !head->hold.command.pending};
     }
-    if (head->submitted) {
-        head->notified = true; // the try under way may have been answered before this
-        return nullptr;
-    }
-    if (head->hold.lane != lane) { // it would overtake the release
-        named.raceAfterRelease = true;
-        return nullptr;
-    }
-    if (!head->parked || head->hold.command.pending) {
+    switch (handOnTo(head == nullptr ? nullptr : &first)) {
+    case HandOn::nobody:
+        break;
+    case HandOn::race:
+        named.handOver.race();
+        break;
+    case HandOn::remember:
+        head->notified = true;
+        break;
+    case HandOn::look:
         head->notified = true;
         head->look();
-        return nullptr;
+        break;
+    case HandOn::send:
+        return submitFor(*head);
     }
-    head->submitted = true;
-    const bool isThread = head->operation == nullptr;
-    head->hold.command.prepare(HoldCall::Verb::lock, head->lease, 1,
-                               isThread ? Call::Mode::awaited : Call::Mode::detached);
-    if (!isThread) {
-        head->operation->look();
-    }
-    return {head->hold.shared_from_this(), &head->hold.command};
+    return nullptr;
 }
 
-/// At the end of a hold: hands on, unless this process had the lock so often in a row that waiters elsewhere, who only now learn
-/// that it is free, must get a chance. Then the first waiter tries when the release was answered, about when they do.
+/// The request of a waiter that sleeps.
+std::shared_ptr<HoldCall> Engine::submitFor(Waiter& waiter) noexcept
+{
+    waiter.submitted = true;
+    const bool isThread = waiter.operation == nullptr;
+    waiter.hold.command.prepare(HoldCall::Verb::lock, waiter.lease, 1,
+                                isThread ? Call::Mode::awaited : Call::Mode::detached);
+    if (!isThread) {
+        waiter.operation->look();
+    }
+    return {waiter.hold.shared_from_this(), &waiter.hold.command};
+}
+
+/// At the end of a hold.
 std::shared_ptr<HoldCall> Engine::handOnFairly(NamedLock& named, Lane lane) noexcept
 {
-    constexpr std::uint32_t most = 16;
-    if (named.waiters.empty()) {
-        return nullptr;
-    }
-    if (named.othersListen && ++named.handOns > most) {
-        named.handOns = 0;
-        named.raceAfterRelease = true;
-        return nullptr;
-    }
-    return handOn(named, lane);
+    return !named.waiters.empty() && named.handOver.mayFollow() ? handOn(named, lane) : nullptr;
 }
 
-/// Remembers whether a release told others than this client.
 void Engine::noteAudience(const HoldCall& call) noexcept
 {
     NamedLock& named = *call.hold().lock;
-    if (call.outcome.replied && call.reply.kind == Reply::Kind::integer && call.reply.integer >= 1) {
-        named.othersListen = call.reply.integer - 1 > (named.subscribed ? 1 : 0);
+    if (call.outcome.replied) {
+        named.handOver.answered(call.reply, named.subscribed);
     }
 }
 

@@ -1,8 +1,10 @@
 // Breaks things for some time while several processes work with locks, then tests what they wrote down.
 #include "chaos/faults.hpp"
+#include "chaos/packets.hpp"
 #include "chaos/world.hpp"
 #include "history/report.hpp"
 #include "support/eventually.hpp"
+#include "support/interruption.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -28,12 +30,27 @@ using namespace std::chrono_literals;
 using history::Op;
 using history::Phase;
 
+/// An invariant was broken.
+class Broken : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
+/// What was asked for.
+struct Order {
+    chaos::Plan plan;
+    int seconds = 60;
+    std::string only;
+    double load = 500;
+    bool keep = false;
+    history::Limits limits;
+};
+
 /// What was injected: how often, and with how many effects.
 using Injected = std::map<std::string, std::pair<int, std::size_t>>;
 
-void requireLoad(chaos::World& world)
+void requireLoad(chaos::World& world, double least)
 {
-    constexpr double least = 500;
     const Stopwatch watch;
     const auto before = world.operations();
     std::this_thread::sleep_for(2500ms);
@@ -41,15 +58,16 @@ void requireLoad(chaos::World& world)
     const auto load = static_cast<double>(world.operations() - before) / seconds;
     std::cout << "load before the faults  " << std::fixed << std::setprecision(0) << load << " operations/s\n";
     if (load < least) {
-        throw history::Refused("less than 500 operations/s before the faults prove nothing");
+        throw history::Refused("less than " + std::to_string(static_cast<std::uint64_t>(least)) +
+                               " operations/s before the faults prove nothing");
     }
 }
 
 void requireRecovery(chaos::World& world, const std::string& after)
 {
     if (const auto missing = world.awaitRecovery(bootTime()); !missing.empty()) {
-        throw std::runtime_error("T9: process " + std::to_string(missing.front()) +
-                                 " locked and freed nothing after: " + after + "; " + world.stateOf(missing.front()));
+        throw Broken("T9: process " + std::to_string(missing.front()) + " locked and freed nothing after: " + after +
+                     "; " + world.stateOf(missing.front()));
     }
 }
 
@@ -69,46 +87,80 @@ void inject(chaos::World& world, const chaos::Fault& fault, Injected& injected)
     std::this_thread::sleep_for(world.between(0, 300));
 }
 
-/// Each fault once, in an order of chance, and again, until the time is over.
-Injected breakThings(chaos::World& world, std::chrono::seconds time, const std::string& only)
+/// Nothing can be learnt from the histories of such a run.
+bool mustFail(const std::string& only)
 {
-    auto faults = chaos::allFaults();
-    std::erase_if(faults, [&](const auto& fault) { return std::string(fault.name).find(only) == std::string::npos; });
-    if (faults.empty()) {
+    const auto& faults = chaos::impossibleFaults();
+    return std::any_of(faults.begin(), faults.end(), [&](const auto& fault) { return only == fault.name; });
+}
+
+std::vector<chaos::Fault> chosenFaults(const std::string& only, bool withPackets)
+{
+    auto all = mustFail(only) ? chaos::impossibleFaults() : chaos::faults();
+    if (withPackets) {
+        all.insert(all.end(), chaos::packetFaults().begin(), chaos::packetFaults().end());
+    }
+    std::erase_if(all, [&](const auto& fault) { return std::string(fault.name).find(only) == std::string::npos; });
+    if (all.empty()) {
         throw std::invalid_argument("no such fault: " + only);
     }
-    Injected injected;
+    return all;
+}
+
+/// Each fault once, in an order of chance, and again, until the time is over or somebody has had enough.
+void breakThings(chaos::World& world, std::vector<chaos::Fault> faults, std::chrono::seconds time, Injected& injected)
+{
     const Stopwatch watch;
-    for (std::size_t next = faults.size(); watch.elapsed() < time; ++next) {
+    auto told = 0s;
+    for (std::size_t next = faults.size(); watch.elapsed() < time && !Interruption::isAsked(); ++next) {
         if (next >= faults.size()) {
             std::shuffle(faults.begin(), faults.end(), world.random());
             next = 0;
         }
         inject(world, faults[next], injected);
+        if (const auto now = std::chrono::floor<std::chrono::seconds>(watch.elapsed()); now >= told + 10s) {
+            told = now;
+            std::cerr << now.count() << " s: " << injected.size() << " of " << faults.size() << " kinds of faults, "
+                      << world.operations() << " operations\n";
+        }
     }
-    return injected;
 }
 
 void print(const Injected& injected)
 {
-    std::cout << "injected                  times  effects\n";
+    std::cout << "injected                          times  effects\n";
     for (const auto& [name, counts] : injected) {
         std::cout << "  " << std::left << std::setw(32) << name << std::right << std::setw(4) << counts.first
-                  << std::setw(8) << counts.second << '\n';
+                  << std::setw(10) << counts.second << '\n';
     }
 }
 
-void run(const chaos::Plan& plan, std::chrono::seconds time, const std::string& only)
+/// @return whether the run came to its end.
+bool run(const Order& order, bool withPackets)
 {
-    chaos::World world(plan);
-    requireRecovery(world, "the start");
-    requireLoad(world);
-    print(breakThings(world, time, only));
+    Injected injected;
+    chaos::World world(order.plan);
+    try {
+        requireRecovery(world, "the start");
+        requireLoad(world, order.load);
+        breakThings(world, chosenFaults(order.only, withPackets), std::chrono::seconds(order.seconds), injected);
+    } catch (const std::exception&) {
+        print(injected);
+        if (!Interruption::isAsked()) { // Ctrl-C ends the server and the processes too
+            throw;
+        }
+        return false;
+    }
+    print(injected);
+    if (Interruption::isAsked()) {
+        return false;
+    }
     std::this_thread::sleep_for(4s); // a time without faults, in which everything has to go well
     if (!world.awaitQuiet()) {
-        throw std::runtime_error("a process did not come to an end");
+        throw Broken("T9: a process did not come to an end");
     }
     world.finish();
+    return true;
 }
 
 /// @return whether no invariant is broken.
@@ -126,46 +178,79 @@ bool judge(const std::filesystem::path& folder, const history::Limits& limits)
     return report.violations.empty();
 }
 
+/// The exit status: 0, or 1 when an invariant is broken, 2 when the run proves nothing, 130 after Ctrl-C.
+int obey(const Order& order)
+{
+    const auto why = chaos::enterNetworkOfItsOwn(); // before there are threads
+    if (!why.empty()) {
+        std::cout << "no packets are dropped, half-open links are the proxy's alone: " << why << std::endl;
+    }
+    const Interruption interruption;
+    const Stopwatch watch;
+    int status = 2;
+    try {
+        std::filesystem::create_directories(order.plan.folder);
+        if (!std::filesystem::is_empty(order.plan.folder)) {
+            throw std::invalid_argument(order.plan.folder.string() + " is not empty");
+        }
+        if (run(order, why.empty())) {
+            status = judge(order.plan.folder, order.limits) ? 0 : 1;
+        } else {
+            status = Interruption::exitStatus();
+            std::cout << "interrupted after " << watch.elapsedMs().count() / 1000 << " s; nothing was judged\n";
+        }
+    } catch (const Broken& error) {
+        status = 1;
+        std::cout << "broken: " << error.what() << '\n';
+    } catch (const history::Refused& error) {
+        std::cout << "refused: " << error.what() << '\n';
+    } catch (const std::exception& error) {
+        std::cout << "failed: " << error.what() << '\n';
+    }
+    if (status == 1) {
+        std::cout << "repeat the choice of faults with: ./tests/run chaos --seconds " << order.seconds << " --seed "
+                  << order.plan.seed << '\n';
+    }
+    return status;
+}
+
 } // namespace
 
 int main(int argc, char** argv)
 {
-    CLI::App app{
-        "Several processes work with locks of a server that is killed, frozen and cut off, and are killed and "
-        "stopped themselves; at the end their histories are tested. Exit status: 0 if no invariant is broken."};
-    chaos::Plan plan;
+    CLI::App app{"Several processes work with locks of a server that is killed, frozen and cut off, and are killed and "
+                 "stopped themselves; at the end their histories are tested. Exit status: 0 if no invariant is "
+                 "broken, 1 if one is, 2 if the run proves nothing."};
+    Order order;
+    auto& plan = order.plan;
     plan.seed = std::random_device{}();
     plan.folder = std::filesystem::temp_directory_path() / ("redislock-chaos-" + std::to_string(::getpid()));
+    const auto temporary = plan.folder;
     plan.worker = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "redislock_chaos_worker";
-    int seconds = 60;
-    bool keep = false;
-    std::string only;
-    history::Limits limits;
-    app.add_option("--seconds", seconds, "How long things are broken")
+    app.add_option("--seconds", order.seconds, "How long things are broken")
         ->capture_default_str()
         ->check(CLI::Range(1, 86400));
     app.add_option("--seed", plan.seed, "Of the order and the size of the faults (default: by chance)");
     app.add_option("--processes", plan.processes)->capture_default_str()->check(CLI::Range(1, 16));
     app.add_option("--threads", plan.threads, "In each process")->capture_default_str()->check(CLI::Range(1, 64));
-    app.add_option("--only", only, "Only faults whose name contains this");
-    app.add_option("--hand-overs", limits.leastHandOvers, "Refuse a run with fewer changes of holder")
+    app.add_option("--only", order.only, "Only faults whose name contains this");
+    app.add_option("--load", order.load, "Refuse a run with fewer operations/s before the faults")
+        ->capture_default_str();
+    app.add_option("--hand-overs", order.limits.leastHandOvers, "Refuse a run with fewer changes of holder")
         ->capture_default_str();
     app.add_option("--folder", plan.folder, "Of the histories (default: a temporary one)");
-    app.add_flag("--keep", keep, "Keep the histories of a run in which nothing was found");
-    CLI11_PARSE(app, argc, argv);
-    std::cout << "seed " << plan.seed << std::endl; // NOLINT: before anything can go wrong
-    bool good = false;
+    app.add_flag("--keep", order.keep, "Keep the histories of a run in which nothing was found");
     try {
-        std::filesystem::create_directories(plan.folder);
-        run(plan, std::chrono::seconds(seconds), only);
-        good = judge(plan.folder, limits);
-    } catch (const std::exception& error) {
-        std::cout << "failed: " << error.what() << '\n';
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : 2;
     }
-    if (good && !keep) {
-        std::filesystem::remove_all(plan.folder);
-    } else {
+    std::cout << "seed " << plan.seed << std::endl; // NOLINT: before anything can go wrong
+    const int status = obey(order);
+    if ((status == 1 && !mustFail(order.only)) || order.keep) {
         std::cout << "histories: " << plan.folder.string() << '\n';
+    } else if (plan.folder == temporary) {
+        std::filesystem::remove_all(plan.folder);
     }
-    return good ? 0 : 1;
+    return status;
 }

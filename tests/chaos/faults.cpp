@@ -27,12 +27,6 @@ std::size_t withRule(World& world, const Match& match, const Action& action, std
     return proxy.hits(rule);
 }
 
-/// For less than most leases, or for more.
-void waitAroundTheLeases(World& world)
-{
-    std::this_thread::sleep_for(world.random()() % 3 == 0 ? world.between(2050, 2600) : world.between(150, 900));
-}
-
 Match every(Direction direction, const std::string& command = "EVALSHA")
 {
     return {.command = command, .direction = direction, .nth = 0};
@@ -172,6 +166,12 @@ std::size_t doubleRequests(World& world)
     return withScripts(world, Direction::request, Action::duplicate(), 200);
 }
 
+/// The client gets an answer that it did not ask for.
+std::size_t doubleReplies(World& world)
+{
+    return withScripts(world, Direction::reply, Action::duplicate(), 10);
+}
+
 std::size_t cutReplies(World& world)
 {
     return withScripts(world, Direction::reply, Action::truncate(1 + world.random()() % 4), 10);
@@ -227,11 +227,39 @@ std::size_t cutOff(World& world)
     return connections;
 }
 
+// --- None that a run could pass with -----------------------------------------------------------------------------------
+
+std::size_t doNothing(World&)
+{
+    return 0;
+}
+
+std::size_t endTheServer(World& world)
+{
+    world.proxy().refuse();
+    world.proxy().closeAll();
+    return 1;
+}
+
 } // namespace
 
-const std::vector<Fault>& allFaults()
+void waitAroundTheLeases(World& world)
 {
-    static const std::vector<Fault> faults{
+    std::this_thread::sleep_for(world.random()() % 3 == 0 ? world.between(2050, 2600) : world.between(150, 900));
+}
+
+const std::vector<Fault>& impossibleFaults()
+{
+    static const std::vector<Fault> all{
+        {"nothing at all", doNothing},
+        {"the server, for good", endTheServer},
+    };
+    return all;
+}
+
+const std::vector<Fault>& faults()
+{
+    static const std::vector<Fault> all{
         {"kill -9 of a holder", killHolder},
         {"kill -9 of a waiter", killWaiter},
         {"SIGSTOP of a holder", stopHolder},
@@ -246,6 +274,7 @@ const std::vector<Fault>& allFaults()
         {"replies lost", loseReplies},
         {"requests lost", loseRequests},
         {"requests doubled", doubleRequests},
+        {"replies doubled", doubleReplies},
         {"replies cut", cutReplies},
         {"notifications lost", loseNotifications},
         {"notifications doubled", doubleNotifications},
@@ -254,7 +283,7 @@ const std::vector<Fault>& allFaults()
         {"half open, notifications", halfOpenNotifications},
         {"cut off", cutOff},
     };
-    return faults;
+    return all;
 }
 
 } // namespace redislock::test::chaos

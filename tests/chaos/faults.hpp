@@ -16,6 +16,14 @@ struct Fault {
     std::size_t (*inject)(World& world);
 };
 
-const std::vector<Fault>& allFaults();
+/// By signals, commands and the proxy.
+const std::vector<Fault>& faults();
+/// By the kernel; they need a network of the run's own (packets.hpp).
+const std::vector<Fault>& packetFaults();
+/// What no run may pass with, to see it refused: only by its whole name.
+const std::vector<Fault>& impossibleFaults();
+
+/// For less than most leases, or for more.
+void waitAroundTheLeases(World& world);
 
 } // namespace redislock::test::chaos

@@ -1,21 +1,22 @@
-// A process of a chaos run: some threads that take and free shared locks as programs do, and one that shows, with a
-// lock of its own, that the process can still do so.
+// A process of a chaos run: threads and chains of asynchronous calls that take and free shared locks as programs do, and
+// a thread that shows, with a lock of its own, that the process can still do so.
+#include "chaos/async_locker.hpp"
+#include "chaos/locker.hpp"
 #include "chaos/progress.hpp"
-#include "history/recorded_lock.hpp"
 #include "support/eventually.hpp"
 
 #include <CLI/CLI.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,122 +37,10 @@ struct Options {
     std::size_t slot = 0;
     std::uint64_t seed = 1;
     int threads = 4;
-    int locks = 12;
 };
 
-/// Adds one for as long as it lives.
-class Counted {
-public:
-    explicit Counted(std::atomic<int>& counter) : counter_(counter) { ++counter_; }
-    Counted(const Counted&) = delete;
-    Counted& operator=(const Counted&) = delete;
-    ~Counted() { --counter_; }
-
-private:
-    std::atomic<int>& counter_;
-};
-
-/// One thread and its locks.
-class Locker {
-public:
-    Locker(const Options& options, const Client& client, const std::shared_ptr<history::Recorder>& recorder,
-           chaos::Board& board, int thread)
-        : board_(board), slot_(board.slots[options.slot]), random_(options.seed * 1000 + static_cast<unsigned>(thread))
-    {
-        for (int i = 0; i < options.locks; ++i) {
-            locks_.emplace_back(recorder, client, "chaos:" + std::to_string(i), thread);
-        }
-    }
-
-    void run()
-    {
-        while (!board_.ending) {
-            round(locks_[upTo(locks_.size() - 1)]);
-        }
-    }
-
-    /// Holds for some renewals, then lets the one who waits have it: nobody else asks.
-    void runPatiently(history::RecordedLock lock)
-    {
-        while (!board_.ending) {
-            if (tryLock(lock, 3s, keepRenewing)) {
-                const Counted holding(slot_.holding);
-                use(lock, between(300, 3000));
-                unlock(lock);
-            }
-            std::this_thread::sleep_for(300ms);
-        }
-    }
-
-private:
-    std::size_t upTo(std::size_t most) { return std::uniform_int_distribution<std::size_t>(0, most)(random_); }
-    bool oneIn(std::size_t n) { return upTo(n - 1) == 0; }
-    milliseconds between(int least, int most)
-    {
-        return milliseconds(std::uniform_int_distribution<int>(least, most)(random_));
-    }
-
-    Lease someLease() { return oneIn(2) ? Lease(between(300, 1200)) : keepRenewing; }
-
-    Wait someWait()
-    {
-        const auto which = upTo(9);
-        return which < 2 ? Wait(0ms) : which < 8 ? Wait(between(100, 1500)) : Wait(3s);
-    }
-
-    milliseconds someHold()
-    {
-        const auto which = upTo(199);
-        return which < 170 ? 0ms : which < 193 ? between(1, 30) : which < 199 ? between(50, 300) : between(500, 1500);
-    }
-
-    bool tryLock(history::RecordedLock& lock, Wait wait, Lease lease)
-    {
-        const Counted waiting(slot_.waiting);
-        const bool got = lock.tryLock(wait, lease);
-        ++slot_.operations;
-        return got;
-    }
-
-    void unlock(history::RecordedLock& lock)
-    {
-        lock.unlock();
-        ++slot_.operations;
-    }
-
-    void round(history::RecordedLock& lock)
-    {
-        if (!tryLock(lock, someWait(), someLease())) {
-            return;
-        }
-        const Counted holding(slot_.holding);
-        use(lock, someHold());
-        if (oneIn(6) && tryLock(lock, someWait(), someLease())) {
-            use(lock, someHold() / 4);
-            unlock(lock);
-            lock.sample();
-        }
-        unlock(lock);
-        if (oneIn(20)) {
-            lock.sample();
-            unlock(lock); // one too many
-        }
-    }
-
-    /// Believes, and looks at it now and then, until the time or the belief is over.
-    void use(history::RecordedLock& lock, milliseconds time)
-    {
-        const Stopwatch watch;
-        while (lock.sample() && watch.elapsed() < time && !board_.ending) {
-            std::this_thread::sleep_for(std::min<milliseconds>(time, 7ms));
-        }
-    }
-
-    chaos::Board& board_;
-    chaos::Slot& slot_;
-    std::mt19937_64 random_;
-    std::vector<history::RecordedLock> locks_;
-};
+constexpr int sharedLocks = 12;
+constexpr int chains = 3; ///< of asynchronous calls
 
 /// Shows that this process can get and free a lock.
 void prove(const Client& client, const std::shared_ptr<history::Recorder>& recorder, chaos::Board& board,
@@ -202,12 +91,70 @@ Config configOf(const Options& options, const std::shared_ptr<history::Recorder>
     return config;
 }
 
+/// The work of a process: all its threads and chains on one client, until the director says that it is over.
+class Work {
+public:
+    Work(const Options& options, const Client& client, std::shared_ptr<history::Recorder> recorder, chaos::Board& board)
+        : options_(options),
+          client_(client),
+          recorder_(std::move(recorder)),
+          board_(board),
+          slot_(board.slots[options.slot])
+    {
+    }
+
+    void run(boost::asio::io_context& io)
+    {
+        std::vector<std::thread> threads;
+        threads.emplace_back([this] { prove(client_, recorder_, board_, slot_); });
+        for (int i = 0; i < options_.threads; ++i) {
+            threads.emplace_back([this, owner = next_++] { locker(owner).run(); });
+        }
+        threads.emplace_back([this, owner = next_++] { // two processes wait for each of these
+            locker(owner).runPatiently({recorder_, client_, "chaos:long:" + std::to_string(options_.slot / 2), owner});
+        });
+        std::vector<std::unique_ptr<chaos::AsyncLocker>> asynchronous;
+        for (int i = 0; i < chains; ++i, ++next_) {
+            asynchronous.push_back(
+                std::make_unique<chaos::AsyncLocker>(io, board_, slot_, seedOf(next_), locksOf(next_)));
+            boost::asio::post(io, [chain = asynchronous.back().get()] { chain->begin(); });
+        }
+        threads.emplace_back([&io] { io.run(); });
+        for (auto& thread : threads) {
+            thread.join();
+        }
+    }
+
+private:
+    [[nodiscard]] std::uint64_t seedOf(int owner) const { return options_.seed * 1000 + static_cast<unsigned>(owner); }
+
+    [[nodiscard]] std::vector<history::RecordedLock> locksOf(int owner) const
+    {
+        std::vector<history::RecordedLock> locks;
+        for (int i = 0; i < sharedLocks; ++i) {
+            locks.emplace_back(recorder_, client_, "chaos:" + std::to_string(i), owner);
+        }
+        return locks;
+    }
+
+    [[nodiscard]] chaos::Locker locker(int owner) const { return {board_, slot_, seedOf(owner), locksOf(owner)}; }
+
+    const Options& options_;
+    const Client& client_;
+    std::shared_ptr<history::Recorder> recorder_;
+    chaos::Board& board_;
+    chaos::Slot& slot_;
+    int next_ = 1; ///< the number of the next owner of holds; 0 proves
+};
+
 void work(const Options& options)
 {
     const chaos::Progress progress(options.folder / "board");
     chaos::Slot& slot = progress->slots[options.slot];
     const auto recorder =
         std::make_shared<history::Recorder>(options.folder / ("client-" + std::to_string(::getpid()) + ".jsonl"));
+    boost::asio::io_context io;
+    const boost::asio::steady_timer opensItsFiles(io);
     const auto files = openFiles();
     recorder->write({.op = history::Op::resources,
                      .phase = history::Phase::invoke,
@@ -219,18 +166,7 @@ void work(const Options& options)
         // A client: three connections, and of its thread two timers, a wake-up and what waits for events.
         constexpr int filesOfAClient = 8;
         recordResources(*recorder, history::Phase::invoke, files + filesOfAClient, 2);
-        std::vector<std::thread> threads;
-        threads.emplace_back([&] { prove(client, recorder, *progress, slot); });
-        for (int i = 1; i <= options.threads; ++i) {
-            threads.emplace_back([&, i] { Locker(options, client, recorder, *progress, i).run(); });
-        }
-        threads.emplace_back([&, i = options.threads + 1] { // two processes wait for each of these
-            history::RecordedLock lock(recorder, client, "chaos:long:" + std::to_string(options.slot / 2), i);
-            Locker(options, client, recorder, *progress, i).runPatiently(std::move(lock));
-        });
-        for (auto& thread : threads) {
-            thread.join();
-        }
+        Work(options, client, recorder, *progress).run(io);
         (void)eventually([&] { return openFiles() <= files + filesOfAClient; }, 3s);
         recordResources(*recorder, history::Phase::ok, openFiles(), runningThreads());
         slot.quiet = true;

@@ -124,6 +124,17 @@ TEST_F(LostReply, GuardsReleaseOfANestedLevelLeavesTheCountExact)
     }
 }
 
+TEST_F(LostReply, GuardsReleaseBehindThatOfANestedLevelIsSentAgainAndAgain)
+{
+    const auto cut = inject(request(redisLockUnlock, 0), Action::cut(), 3);
+    std::optional<LockGuard> outer(std::in_place, lock(), 60s);
+    std::optional<LockGuard> inner(std::in_place, lock(), 60s);
+    inner.reset(); // neither waits for an answer
+    outer.reset();
+    EXPECT_TRUE(proxy.awaitHits(cut, 3));
+    EXPECT_TRUE(eventually([&] { return !redis.exists(name); }));
+}
+
 TEST_F(LateRelease, OfAHoldDoesNotTouchTheNextHoldOfTheSameThread)
 {
     lock().lock(20s);

@@ -86,6 +86,7 @@ private:
 
     void expect(const Call& call, std::int64_t is, std::int64_t should, const std::string& what)
     {
+        report_.judge("S6");
         if (is != should) {
             report_.add("S6", call.invoke.lock, call.end->t,
                         what + ": " + std::to_string(is) + ", not " + std::to_string(should), {call.invoke, *call.end});
@@ -149,6 +150,8 @@ private:
     void sample(const Record& record, State& state)
     {
         const bool held = record.saysHeld();
+        report_.judge("S8");
+        report_.judge("S9", state.lost ? 1 : 0);
         if (held && state.levels == 0) {
             report_.add("S8", record.lock, record.t, "said to be held without a hold", {state.last, record});
         }
@@ -180,6 +183,7 @@ void checkFinality(const History& history, Report& report)
     for (const auto& [holder, records] : history.told) {
         const Record* over = nullptr;
         for (const auto& record : records) {
+            report.judge("S9", over != nullptr ? 1 : 0);
             if (over != nullptr && (record.op == Op::renewed || record.op == Op::acquired)) {
                 report.add("S9", record.lock, record.t, std::string(nameOf(record.op)) + " after its end",
                            {*over, record});
@@ -218,6 +222,7 @@ void checkRequests(const History& history, const Hold& hold, Report& report)
     }
     const auto patience = history.setting(hold.first().pid, "commandTimeout", 0) + report.limits.slack;
     for (const auto& request : found->second) {
+        report.judge("T2", request.error == "renew" ? 1 : 0);
         if (request.error == "renew" && request.t > hold.end + patience && !history.disturbed(hold.end, request.t, 0)) {
             report.add("T2", hold.lock(), request.t, "the watchdog asks for a hold that is over",
                        {hold.samples.back(), request});

@@ -17,6 +17,7 @@ void checkExclusion(const History& history, Report& report)
             continue;
         }
         const Hold*& other = latest[hold.lock()];
+        report.judge("S1", other != nullptr ? 1 : 0);
         if (other != nullptr && hold.begin < other->end) {
             report.add("S1", hold.lock(), hold.begin,
                        "two holders believed at the same time, for " +
@@ -32,6 +33,7 @@ void checkExclusion(const History& history, Report& report)
 /// S2. Reads: the same, and HSET, PEXPIREAT and DEL of the holder.
 void checkTruth(const History& history, const Hold& hold, Report& report)
 {
+    report.judge("S2");
     if (!hold.grant) {
         report.add("S2", hold.lock(), hold.begin, "believed without a grant in Redis", {hold.samples.front()});
         return;
@@ -73,6 +75,7 @@ void checkDeadlines(const History& history, const Hold& hold, Report& report)
             continue;
         }
         ++report.deadlinesCompared;
+        report.judge("S3");
         if (const auto margin = history.bootOf(expires - 1) - *sample.deadline; margin < 0) {
             report.add("S3", hold.lock(), sample.t, "the deadline is " + inMs(-margin) + " too late",
                        {grant.made, grant.expiries.back(), sample});

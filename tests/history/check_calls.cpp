@@ -35,6 +35,7 @@ void checkDuration(const History& history, const Call& call, std::map<std::strin
         const auto left = std::max(deadlines[place], call.invoke.t + lease) - call.invoke.t;
         limit += std::min(history.setting(pid, "unreachableAfter", left), left);
     }
+    report.judge(call.invoke.op == Op::lock ? "T7" : "T8");
     const auto killed = history.processes.at(pid).killed;
     const auto end = std::min({call.returned(), killed, history.end});
     const auto took = end - call.invoke.t - history.stopped(pid, call.invoke.t, end);
@@ -57,6 +58,7 @@ void checkRecovery(const History& history, const Interval& fault, Report& report
         if (!lives || by > history.end || history.stopped(pid, fault.end, by) > 0) {
             continue;
         }
+        report.judge("T9");
         const auto recovered = std::any_of(history.holds.begin(), history.holds.end(), [&, p = pid](const Hold& hold) {
             return hold.first().pid == p && hold.first().t >= fault.end && hold.begin <= by &&
                    hold.ending == Hold::Ending::released;
@@ -78,6 +80,7 @@ void checkGivenBack(const History& history, Report& report)
             before[{record.pid, record.error}] = record;
         } else if (record.op == Op::resources && record.phase == Phase::ok) {
             const auto found = before.find({record.pid, record.error});
+            report.judge("R1");
             const auto least = found == before.end() ? 0 : found->second.count.value_or(0);
             if (record.count.value_or(0) > least + report.limits.moreResources) {
                 report.add("R1", "", record.t,
@@ -85,9 +88,12 @@ void checkGivenBack(const History& history, Report& report)
                                std::to_string(record.count.value_or(0)) + ", not " + std::to_string(least),
                            found == before.end() ? std::vector{record} : std::vector{found->second, record});
             }
-        } else if (record.op == Op::quiet && record.count.value_or(0) > 0) {
-            report.add("R1", "", record.t, std::to_string(*record.count) + " " + record.error + " are left in Redis",
-                       {record});
+        } else if (record.op == Op::quiet) {
+            report.judge("R1");
+            if (record.count.value_or(0) > 0) {
+                report.add("R1", "", record.t,
+                           std::to_string(*record.count) + " " + record.error + " are left in Redis", {record});
+            }
         }
     }
 }

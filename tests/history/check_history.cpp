@@ -38,10 +38,16 @@ int main(int argc, char** argv)
     app.add_option("history", path, "A folder with *.jsonl, or one file")->required()->check(CLI::ExistingPath);
     app.add_option("--hand-overs", limits.leastHandOvers, "Refuse a history with fewer changes of holder")
         ->capture_default_str();
-    app.add_option("--slack", slackMs, "How late a running process may be, in ms")->capture_default_str();
+    app.add_option("--slack", slackMs, "How late a running process may be, in ms")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 3'600'000));
     app.add_option("--most", most, "Violations to print")->capture_default_str();
     app.add_option("--svg", drawings, "Folder for timelines of the first violations (default: that of the history)");
-    CLI11_PARSE(app, argc, argv);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : 2;
+    }
     limits.slack = slackMs * history::millisecond;
     try {
         const auto read = history::understand(history::readHistory(path));

@@ -108,6 +108,7 @@ void checkModels(const History& history, Report& report)
             throw Refused(lock + ": too many orders are possible to look at all of them");
         }
         report.linearized += timed.size();
+        report.judge("linearizable", timed.size());
     }
 }
 

@@ -17,6 +17,7 @@ const Hold* holdOf(const History& history, const Grant& grant)
 void checkEnd(const History& history, const Grant& grant, Report& report)
 {
     const auto* hold = holdOf(history, grant);
+    report.judge("S5", grant.freed ? 1 : 0);
     switch (grant.how) {
     case Grant::Freed::released:
         if (hold != nullptr && hold->end > grant.freed->t) {
@@ -61,6 +62,7 @@ void checkUnwanted(const History& history, const Grant& grant, const std::map<st
     if (grant.hold) {
         return;
     }
+    report.judge("S7");
     const auto same = holdsOf.find(grant.holder);
     if (same != holdsOf.end() && grant.made.t > same->second->begin && grant.made.t < same->second->end) {
         report.add("S7", grant.lock, grant.made.t, "granted twice to one acquire, while it believed",
@@ -97,6 +99,7 @@ void checkStream(const History& history, Report& report)
         checkEnd(history, grant, report);
         checkRenewals(history, grant, commandsOfTx, report);
         checkUnwanted(history, grant, holdsOf, report);
+        report.judge("R4");
         if (grant.withoutExpiry) {
             report.add("R4", grant.lock, grant.made.t, "a key was made without a time to live", {grant.made});
         }

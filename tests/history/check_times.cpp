@@ -42,6 +42,7 @@ const Record* toldOf(const History& history, const Hold& hold, Op op)
 /// T1. Reads: the deadlines that were seen, what the observer was told, stops of the process.
 void checkTold(const History& history, const Hold& hold, Report& report)
 {
+    report.judge("T1");
     const auto pid = hold.first().pid;
     const auto deadline = latestDeadline(history, hold);
     const auto* lost = toldOf(history, hold, Op::lost);
@@ -90,6 +91,7 @@ void checkRenewed(const History& history, const Hold& hold, Report& report)
     if (!hold.locks.front().isRenewed() || watchdog == 0 || hold.lostAt < hold.deadline || hold.lostAt == never) {
         return;
     }
+    report.judge("T3");
     const auto timeout = history.setting(pid, "commandTimeout", 0);
     const auto deadline = latestDeadline(history, hold);
     const auto begin = deadline - watchdog + driftOf(watchdog) + watchdog / 3;
@@ -150,7 +152,9 @@ private:
         }
         const auto free = released ? grant.freed->t : history_.bootOf(grant.expiresMs() + 1);
         const auto then = next != nullptr ? next->made.t : history_.end;
-        if (released && next != nullptr && next->hold && history_.holds[*next->hold].first().t < free) {
+        const bool wasAwaited = next != nullptr && next->hold && history_.holds[*next->hold].first().t < free;
+        report_.judge(released ? "T4" : "T5", wasAwaited ? 1 : 0);
+        if (released && wasAwaited) {
             if (!history_.disturbed(free - calmBefore, then, 0)) {
                 report_.longestWakeUp = std::max(report_.longestWakeUp, then - free);
             }

@@ -18,6 +18,7 @@ void takeClock(History& history, Nanoseconds wallMinusBoot)
 void readSurroundings(History& history)
 {
     std::map<std::string, std::size_t> open; // faults by name
+    std::vector<const Record*> cut;
     for (const auto& record : history.records) {
         auto& process = history.processes[record.pid];
         process.begin = process.begin == 0 ? record.t : process.begin;
@@ -49,10 +50,18 @@ void readSurroundings(History& history)
             }
             break;
         case Op::clock:
-            takeClock(history, *record.offset);
+            takeClock(history, record.offset.value_or(0));
+            break;
+        case Op::unknown:
+            cut.push_back(&record);
             break;
         default:
             break;
+        }
+    }
+    for (const auto* record : cut) {
+        if (history.processes[record->pid].killed == never) {
+            throw Refused(record->source + ": the line is cut off, and nothing says that its process was killed");
         }
     }
 }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <iterator>
+#include <limits>
 #include <stdexcept>
 
 namespace redislock::test::history {
@@ -13,10 +13,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 27> opNames{
-    "unknown", "lock",     "unlock",      "settings",  "sample",   "acquired", "renewed", "renewalFailed", "atRisk",
-    "lost",    "released", "unconfirmed", "resources", "attached", "hset",     "hdel",    "del",           "pexpireat",
-    "publish", "request",  "fault",       "killed",    "stopped",  "resumed",  "clock",   "leftKey",       "quiet"};
+constexpr std::array<std::string_view, 28> opNames{
+    "unknown",       "lock",   "unlock",  "settings", "sample",      "acquired",  "renewed",
+    "renewalFailed", "atRisk", "lost",    "released", "unconfirmed", "resources", "attached",
+    "detached",      "hset",   "hdel",    "del",      "pexpireat",   "publish",   "request",
+    "fault",         "killed", "stopped", "resumed",  "clock",       "leftKey",   "quiet"};
 static_assert(opNames.size() == static_cast<std::size_t>(Op::quiet) + 1);
 
 constexpr std::array<std::string_view, 5> phaseNames{"invoke", "ok", "fail", "unknown", "event"};
@@ -55,27 +56,105 @@ struct Writer {
     }
 };
 
-struct Reader {
-    const Json& json;
+std::int64_t integerOf(const Json& json, const std::string& name)
+{
+    if (!json.is_number_integer()) {
+        throw std::runtime_error("the field '" + name + "' is no whole number");
+    }
+    if (json.is_number_unsigned() && json.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max()) {
+        throw std::runtime_error("the field '" + name + "' is out of range");
+    }
+    return json.get<std::int64_t>();
+}
+
+int idOf(const Json& json, const std::string& name)
+{
+    const auto id = integerOf(json, name);
+    if (id < 0 || id > std::numeric_limits<int>::max()) {
+        throw std::runtime_error("the field '" + name + "' is out of range");
+    }
+    return static_cast<int>(id);
+}
+
+std::string wordOf(const Json& json, const std::string& name)
+{
+    if (!json.is_string()) {
+        throw std::runtime_error("the field '" + name + "' is no text");
+    }
+    return json.get<std::string>();
+}
+
+/// Takes the fields out of a line: what is left at the end is not known.
+class Reader {
+public:
+    explicit Reader(Json& json) : json_(json) {}
+
+    /// Null when the line does not have the field.
+    [[nodiscard]] Json take(const char* name) const
+    {
+        const auto found = json_.find(name);
+        if (found == json_.end()) {
+            return {};
+        }
+        Json value = std::move(*found);
+        json_.erase(found);
+        return value;
+    }
+
+    [[nodiscard]] Json need(const char* name) const
+    {
+        auto value = take(name);
+        if (value.is_null()) {
+            throw std::runtime_error("the field '" + std::string(name) + "' is missing");
+        }
+        return value;
+    }
 
     template <class Value>
     void operator()(const char* name, Value& value) const
     {
-        if (const auto found = json.find(name); found != json.end()) {
+        if (const auto found = take(name); !found.is_null()) {
             if constexpr (std::is_same_v<Value, std::string>) {
-                value = found->get<std::string>();
+                value = wordOf(found, name);
             } else {
-                value = found->get<std::int64_t>();
+                value = integerOf(found, name);
             }
         }
     }
+
+private:
+    Json& json_;
 };
 
 template <class Enum, class Names>
-Enum valueOf(const std::string& name, const Names& names, Enum otherwise)
+Enum valueOf(const std::string& name, const Names& names, std::size_t first, const char* what)
 {
-    const auto found = std::find(names.begin(), names.end(), name);
-    return found == names.end() ? otherwise : static_cast<Enum>(found - names.begin());
+    const auto found = std::find(names.begin() + static_cast<std::ptrdiff_t>(first), names.end(), name);
+    if (found == names.end()) {
+        throw std::runtime_error("there is no " + std::string(what) + " '" + name + "'");
+    }
+    return static_cast<Enum>(found - names.begin());
+}
+
+Record recordOf(Json& json)
+{
+    if (!json.is_object()) {
+        throw std::runtime_error("it is no object");
+    }
+    const Reader reader(json);
+    Record record;
+    record.t = integerOf(reader.need("t"), "t");
+    record.op = valueOf<Op>(wordOf(reader.need("op"), "op"), opNames, 1, "op");
+    record.phase = valueOf<Phase>(wordOf(reader.need("phase"), "phase"), phaseNames, 0, "phase");
+    const auto pid = reader.take("pid");
+    record.pid = pid.is_null() ? 0 : idOf(pid, "pid");
+    const auto thread = reader.take("thread");
+    record.thread = thread.is_null() ? 0 : idOf(thread, "thread");
+    forEachField(record, reader);
+    if (!json.empty()) {
+        throw std::runtime_error("there is no field '" + json.begin().key() + "'");
+    }
+    return record;
 }
 
 } // namespace
@@ -106,69 +185,11 @@ std::string toLine(const Record& record)
 Record fromLine(std::string_view line)
 {
     try {
-        const auto json = Json::parse(line);
-        Record record;
-        record.t = json.at("t").get<Nanoseconds>();
-        record.pid = json.value("pid", 0);
-        record.thread = json.value("thread", 0);
-        record.op = valueOf(json.at("op").get<std::string>(), opNames, Op::unknown);
-        record.phase = valueOf(json.at("phase").get<std::string>(), phaseNames, Phase::event);
-        forEachField(record, Reader{json});
-        return record;
+        auto json = Json::parse(line);
+        return recordOf(json);
     } catch (const nlohmann::json::exception& error) {
         throw std::runtime_error(std::string("not a line of a history: ") + error.what());
     }
-}
-
-std::vector<Record> parseHistory(std::string_view text, const std::string& source)
-{
-    std::vector<Record> records;
-    int number = 0;
-    for (auto end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
-        const auto line = text.substr(0, end);
-        text.remove_prefix(end + 1);
-        ++number;
-        if (line.empty() || line.starts_with("//")) {
-            continue;
-        }
-        const auto where = source + ":" + std::to_string(number);
-        try {
-            records.push_back(fromLine(line));
-        } catch (const std::runtime_error& error) {
-            throw std::runtime_error(where + ": " + error.what());
-        }
-        records.back().source = where;
-    }
-    std::stable_sort(records.begin(), records.end(), [](const auto& a, const auto& b) { return a.t < b.t; });
-    return records;
-}
-
-std::vector<Record> readHistory(const std::filesystem::path& path)
-{
-    namespace fs = std::filesystem;
-    std::vector<fs::path> files;
-    if (fs::is_directory(path)) {
-        for (const auto& entry : fs::directory_iterator(path)) {
-            if (entry.path().extension() == ".jsonl") {
-                files.push_back(entry.path());
-            }
-        }
-        std::sort(files.begin(), files.end());
-    } else {
-        files.push_back(path);
-    }
-    std::vector<Record> all;
-    for (const auto& file : files) {
-        std::ifstream in(file, std::ios::binary);
-        if (!in) {
-            throw std::runtime_error("cannot read " + file.string());
-        }
-        const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-        auto records = parseHistory(text, file.filename().string());
-        std::move(records.begin(), records.end(), std::back_inserter(all));
-    }
-    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.t < b.t; });
-    return all;
 }
 
 } // namespace redislock::test::history

@@ -16,7 +16,7 @@ using Nanoseconds = std::int64_t;
 
 /// What a line is about.
 enum class Op {
-    unknown, ///< a word of a newer format
+    unknown, ///< none that a file can have: stands for a last line that was cut off
     // calls of a client: invoke, then ok, fail or unknown
     lock,
     unlock,
@@ -33,6 +33,7 @@ enum class Op {
     resources,
     // what Redis did: its replication stream
     attached,
+    detached,
     hset,
     hdel,
     del,
@@ -79,9 +80,9 @@ std::string toLine(const Record& record);
 /// @throws std::runtime_error when the line is no record.
 Record fromLine(std::string_view line);
 
-/// All records of the files `*.jsonl` of a folder, or of one file, in the order of their time. A last line without end,
-/// which a killed process may leave behind, is left out.
-/// @throws std::runtime_error when one cannot be read.
+/// All records of the files `*.jsonl` of a folder, or of one file, in the order of their time. A last line that is cut off,
+/// which a killed process may leave behind, becomes a record of the kind `unknown`.
+/// @throws std::runtime_error when one cannot be read or breaks a rule (record_rules.hpp), with file and line.
 std::vector<Record> readHistory(const std::filesystem::path& path);
 /// The same from text.
 std::vector<Record> parseHistory(std::string_view text, const std::string& source);

@@ -51,22 +51,24 @@ TEST(Record, LeavesOutWhatDoesNotConcernIt)
 
 TEST(Record, OfEveryKindHasAName)
 {
-    for (int i = 0; i <= static_cast<int>(Op::quiet); ++i) {
+    for (int i = 1; i <= static_cast<int>(Op::quiet); ++i) {
         const auto op = static_cast<Op>(i);
         EXPECT_EQ(fromLine(toLine({.t = 1, .op = op})).op, op) << nameOf(op);
     }
 }
 
-TEST(History, IsSortedByTimeAndForgetsALineWithoutEnd)
+TEST(History, IsSortedByTimeAndKnowsALineThatIsCutOff)
 {
-    const auto text =
-        toLine({.t = 2, .op = Op::del}) + "// a remark\n" + toLine({.t = 1, .op = Op::hset}) + "{\"t\":3,";
+    const auto text = toLine({.t = 2, .op = Op::detached}) + "// a remark\n" +
+                      toLine({.t = 1, .pid = 7, .op = Op::killed}) + "{\"t\":3,";
     const auto records = parseHistory(text, "here");
-    ASSERT_EQ(records.size(), 2U);
-    EXPECT_EQ(records[0].op, Op::hset);
+    ASSERT_EQ(records.size(), 3U);
+    EXPECT_EQ(records[0].op, Op::killed);
     EXPECT_EQ(records[0].source, "here:3");
-    EXPECT_THROW(parseHistory("{\"t\":3}\n", "here"), std::runtime_error);
-    EXPECT_THROW(parseHistory("no json\n", "here"), std::runtime_error);
+    EXPECT_EQ(records[1].op, Op::unknown);
+    EXPECT_EQ(records[1].pid, 7);
+    EXPECT_EQ(records[1].source, "here:4");
+    EXPECT_EQ(records[2].op, Op::detached);
 }
 
 TEST(Recorder, AppendsLinesWithTimeAndProcess)
@@ -74,13 +76,13 @@ TEST(Recorder, AppendsLinesWithTimeAndProcess)
     const auto file = std::filesystem::temp_directory_path() / ("recorder-" + std::to_string(::getpid()) + ".jsonl");
     {
         Recorder recorder(file);
-        recorder.write({.op = Op::lost});
+        recorder.write({.op = Op::stopped});
     }
-    Recorder(file).write({.op = Op::renewed});
+    Recorder(file).write({.op = Op::resumed});
     const auto records = readHistory(file);
     std::filesystem::remove(file);
     ASSERT_EQ(records.size(), 2U);
-    EXPECT_EQ(records[0].op, Op::lost);
+    EXPECT_EQ(records[0].op, Op::stopped);
     EXPECT_EQ(records[0].pid, ::getpid());
     EXPECT_GT(records[1].t, records[0].t);
 }

@@ -1,27 +1,10 @@
 #include "history/recorded_lock.hpp"
 
-#include "support/eventually.hpp"
+#include "history/outcome_name.hpp"
 
 #include <array>
 
 namespace redislock::test::history {
-namespace {
-
-constexpr std::array unlockedNames{"released", "stillHeld", "alreadyLost", "unconfirmed"};
-
-std::string nameOf(Unlocked how)
-{
-    return unlockedNames.at(static_cast<std::size_t>(how));
-}
-
-/// Whether the request of a call that ended with this error may have been executed.
-bool effectUnknown(std::error_code error)
-{
-    return error == Errc::unreachable || error == Errc::serverRefused || error == Errc::badReply ||
-           error == Errc::shutdown;
-}
-
-} // namespace
 
 void HistoryObserver::note(const LockEvent& event, Op op, std::string error) noexcept
 {
@@ -84,64 +67,36 @@ void recordSettings(Recorder& recorder, const Client& client)
 
 RecordedLock::RecordedLock(std::shared_ptr<Recorder> recorder, const Client& client, const std::string& name,
                            int thread)
-    : recorder_(std::move(recorder)),
-      client_(client.id()),
-      lock_(client.getLock(name)),
-      thread_(thread),
-      watchdogMs_(client.config().watchdogTimeout.count())
+    : log_(std::move(recorder), client, name, thread), lock_(client.getLock(name))
 {
 }
 
-Record RecordedLock::line(Op op, Phase phase) const
+Belief RecordedLock::belief() const
 {
-    return {.thread = thread_, .client = client_, .lock = lock_.name(), .op = op, .phase = phase};
-}
-
-Record RecordedLock::withBelief(Record record) const
-{
-    record.t = bootTime().count();
-    const auto validFor = std::chrono::nanoseconds(lock_.validFor()).count();
-    record.deadline = record.t + validFor;
-    record.count = lock_.holdCount();
-    return record;
+    return {lock_.validFor(), lock_.holdCount()};
 }
 
 bool RecordedLock::tryLock(Wait wait, Lease lease)
 {
-    auto invoke = line(Op::lock, Phase::invoke);
-    invoke.leaseMs = lease.isRenewed() ? watchdogMs_ : lease.fixed().count();
-    invoke.error = lease.isRenewed() ? "renewed" : "fixed";
-    invoke.waitMs = wait.span().count();
-    recorder_->write(invoke);
+    log_.lockBegins(wait, lease);
     std::error_code ec;
     const bool acquired = lock_.tryLock(wait, lease, ec);
-    if (acquired) {
-        recorder_->write(withBelief(line(Op::lock, Phase::ok)));
-    } else {
-        auto end = line(Op::lock, effectUnknown(ec) ? Phase::unknown : Phase::fail);
-        end.error = ec ? ec.message() : "contended";
-        recorder_->write(end);
-    }
+    acquired ? log_.locked([this] { return belief(); }) : log_.notLocked(ec);
     return acquired;
 }
 
 Unlocked RecordedLock::unlock()
 {
-    recorder_->write(line(Op::unlock, Phase::invoke));
+    log_.unlockBegins();
     std::error_code ec;
     const auto how = lock_.unlock(ec);
-    auto end = line(Op::unlock, ec ? Phase::fail : how == Unlocked::unconfirmed ? Phase::unknown : Phase::ok);
-    end.error = ec ? ec.message() : nameOf(how);
-    end.count = lock_.holdCount();
-    recorder_->write(end);
+    log_.unlocked(how, ec, lock_.holdCount());
     return how;
 }
 
 bool RecordedLock::sample()
 {
-    const auto record = withBelief(line(Op::sample, Phase::event));
-    recorder_->write(record);
-    return *record.count > 0;
+    return log_.sample([this] { return belief(); });
 }
 
 } // namespace redislock::test::history

@@ -2,6 +2,7 @@
 /// A RedisLock whose calls go into a history, and an observer that writes down what a client is told.
 #pragma once
 
+#include "history/call_log.hpp"
 #include "history/recorder.hpp"
 #include "redislock/redislock.hpp"
 
@@ -48,16 +49,14 @@ public:
     /// Writes down what the thread may believe now. @return whether it holds the lock.
     bool sample();
 
-private:
-    [[nodiscard]] Record line(Op op, Phase phase) const;
-    /// Adds the deadline and the count. The clock is read first: the deadline is never later than the true one.
-    [[nodiscard]] Record withBelief(Record record) const;
+    /// For other ways of taking the same lock.
+    [[nodiscard]] const CallLog& log() const noexcept { return log_; }
+    [[nodiscard]] const RedisLock& lock() const noexcept { return lock_; }
+    [[nodiscard]] Belief belief() const;
 
-    std::shared_ptr<Recorder> recorder_;
-    std::string client_;
+private:
+    CallLog log_;
     RedisLock lock_;
-    int thread_;
-    std::int64_t watchdogMs_;
 };
 
 } // namespace redislock::test::history

@@ -1,5 +1,5 @@
 // Real clients of a real server: what they and the server write down fits together, and a lie is found.
-#include "history/recorded_lock.hpp"
+#include "history/recorded_guard.hpp"
 #include "history/report.hpp"
 #include "history/truth_recorder.hpp"
 #include "redislock/testing/redis_server.hpp"
@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace redislock::test::history {
@@ -47,8 +48,18 @@ protected:
         return std::count_if(records.begin(), records.end(), [&](const Record& record) { return record.op == op; });
     }
 
+    /// Observers are told a moment after the call has returned.
+    [[nodiscard]] bool allAreTold() const
+    {
+        const auto records = readHistory(folder.path());
+        return told(Op::acquired) == std::count_if(records.begin(), records.end(), [](const Record& record) {
+                   return record.op == Op::lock && record.phase == Phase::ok && record.count == 1;
+               });
+    }
+
     History read()
     {
+        EXPECT_TRUE(eventually([this] { return allAreTold(); }));
         EXPECT_TRUE(truth.awaitCaughtUp());
         truth.detach();
         TruthRecorder::recordClock(*recorder);
@@ -113,6 +124,38 @@ TEST_F(Recording, OfALossAndOfRenewalsFitsToo)
     EXPECT_GE(history.grants[0].expiries.size(), 3U);
 }
 
+TEST_F(Recording, OfGuardsFunctionsAndAsynchronousCallsFitsToo)
+{
+    const auto client = makeClient();
+    auto lock = lockOf(*client, 1);
+    {
+        RecordedGuard held(lock, 1s, 5s);
+        ASSERT_TRUE(held.isHeld());
+        ASSERT_TRUE(lock.tryLock(1s, keepRenewing));
+        EXPECT_EQ(lock.unlock(), Unlocked::stillHeld);
+        EXPECT_TRUE(held.sample());
+    }
+    EXPECT_TRUE(executeRecorded(lock, 1s, keepRenewing, [&] { EXPECT_TRUE(lock.sample()); }));
+    {
+        auto [ec, guard] = awaitRecorded(lock, 1s, keepRenewing);
+        RecordedGuard held(lock, ec, std::move(guard));
+        ASSERT_TRUE(held.isHeld());
+        EXPECT_TRUE(held.sample());
+        auto other = lockOf(*client, 2);
+        EXPECT_FALSE(RecordedGuard(other, 1ms, 5s).isHeld());
+        EXPECT_EQ(held.release(), Unlocked::released);
+        EXPECT_FALSE(held.isHeld());
+    }
+    const auto history = read();
+    const auto report = check(history, {.leastHandOvers = 0});
+    EXPECT_TRUE(report.violations.empty()) << textOf(history, report.violations.front());
+    ASSERT_EQ(history.holds.size(), 3U);
+    EXPECT_EQ(history.holds[0].ending, Hold::Ending::unconfirmed);
+    EXPECT_EQ(history.holds[1].ending, Hold::Ending::unconfirmed);
+    EXPECT_EQ(history.holds[2].ending, Hold::Ending::released);
+    EXPECT_EQ(report.holdsCompared, 3U);
+}
+
 TEST_F(Recording, ShowsAForeignDeletion)
 {
     const auto client = makeClient();
@@ -124,7 +167,7 @@ TEST_F(Recording, ShowsAForeignDeletion)
     const auto history = read();
     const auto report = check(history, {.leastHandOvers = 0});
     ASSERT_FALSE(report.violations.empty());
-    EXPECT_EQ(report.violations.front().invariant, "S5");
+    EXPECT_EQ(report.violations.front().invariant, "S5") << textOf(history, report.violations.front());
 }
 
 } // namespace

@@ -61,7 +61,11 @@ std::string summaryOf(const History& history, const Report& report)
         << "linearized operations     " << report.linearized << "\n"
         << "wake-ups                  " << report.wakeUps << "  (longest undisturbed " << inMs(report.longestWakeUp)
         << ")\n"
-        << "violations                " << report.violations.size() << "\n";
+        << "judged                   ";
+    for (const auto& [invariant, times] : report.judged) {
+        out << ' ' << invariant << ' ' << times;
+    }
+    out << "\nviolations                " << report.violations.size() << "\n";
     return out.str();
 }
 

@@ -5,7 +5,10 @@
 #include "history/history.hpp"
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace redislock::test::history {
@@ -35,6 +38,15 @@ struct Report {
     std::size_t deadlinesCompared = 0; ///< with the server's expiry
     std::size_t holdsCompared = 0;     ///< with a grant in the stream
     std::size_t linearized = 0;        ///< operations
+    /// By invariant: how often there was something that could have broken it. A history proves nothing of the others.
+    std::map<std::string, std::size_t, std::less<>> judged{};
+
+    void judge(std::string_view invariant, std::size_t times = 1)
+    {
+        if (times > 0) {
+            judged.try_emplace(std::string(invariant), 0).first->second += times;
+        }
+    }
 
     void add(std::string invariant, const std::string& lock, Nanoseconds t, std::string text,
              std::vector<Record> records = {})

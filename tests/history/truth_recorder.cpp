@@ -101,17 +101,17 @@ void TruthRecorder::detach() noexcept
 
 void TruthRecorder::run() noexcept
 {
+    std::string why;
     try {
         ReplicationStream stream;
         while (!ending_) {
             readSome(stream);
         }
     } catch (const std::exception& error) {
-        if (!ending_) {
-            recorder_->write({.op = Op::unknown, .error = error.what()});
-            failed_ = true;
-        }
+        why = error.what();
+        failed_ = !ending_;
     }
+    recorder_->write({.op = Op::detached, .error = why});
 }
 
 void TruthRecorder::readSome(ReplicationStream& stream)

@@ -1,5 +1,7 @@
 #include "simulation/actor.hpp"
 
+#include "simulation/loss_checker.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -281,11 +283,7 @@ void Actor::check()
         if (hold.phase != Hold::Phase::held) {
             continue;
         }
-        const bool isAwake =
-            client_.trueTime() > client_.host().runsSince(); // what was due in a pause comes at its end
-        if (isAwake && client_.host().now() > hold.validUntil() + std::chrono::milliseconds(1)) {
-            throw Violation("T1 lost signal", fmt::format("{} is over and was not told lost", hold.holder));
-        }
+        expectLossTold(hold.holder, hold.validUntil(), client_.host(), client_.trueTime());
         const auto count =
             std::count_if(levels_.begin(), levels_.end(), [&](const Level& l) { return l.hold == level.hold; });
         if (hold.levels.count() != count) {

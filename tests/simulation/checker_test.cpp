@@ -1,4 +1,5 @@
 // Each rule of the checker against a history that breaks it, made by hand.
+#include "simulation/rule_broken_by.hpp"
 #include "simulation/safety_checker.hpp"
 
 #include <gtest/gtest.h>
@@ -35,18 +36,6 @@ protected:
     {
         execute(detail::scripts::redisLockLock, holder, number,
                 {{"HSET", "stock", holder, count}, {"PEXPIRE", "stock", "1000"}});
-    }
-
-    template <class Function>
-    static std::string ruleBrokenBy(Function function)
-    {
-        try {
-            function();
-        } catch (const Violation& violation) {
-            const std::string what = violation.what();
-            return what.substr(0, what.find(' '));
-        }
-        return "none";
     }
 
     Keyspace keyspace;
@@ -163,6 +152,30 @@ TEST_F(SafetyCheckerTest, WhatIsOverStaysOver)
     checker.ends("stock", "a:1");
     EXPECT_EQ(ruleBrokenBy([&] { checker.believes("stock", "a:1", now, now + 990ms); }), "S9");
     EXPECT_EQ(ruleBrokenBy([&] { checker.renews("a:1"); }), "S9");
+}
+
+TEST_F(SafetyCheckerTest, ALockHasOneHolder)
+{
+    lock("a:1");
+    EXPECT_EQ(ruleBrokenBy([&] {
+                  execute(detail::scripts::redisLockLock, "a:1", 2, {{"HSET", "stock", "b:1", "1"}});
+              }),
+              "S5");
+}
+
+TEST_F(SafetyCheckerTest, TheLibrarySendsNoRequestThatAScriptRefuses)
+{
+    Request request;
+    request.script = &detail::scripts::redisLockLock;
+    request.name = "stock";
+    request.arguments = {"a:1"};
+    Reply refusal;
+    refusal.kind = Reply::Kind::error;
+    refusal.text = "ERR the lease is no number";
+    checker.before(request, now);
+    EXPECT_EQ(ruleBrokenBy([&] { checker.after(request, refusal, now); }), "valid");
+    refusal.text = "OOM command not allowed";
+    EXPECT_EQ(ruleBrokenBy([&] { checker.after(request, refusal, now); }), "none");
 }
 
 TEST_F(SafetyCheckerTest, EveryKeyHasATimeToLive)

@@ -14,18 +14,22 @@ int main(int argc, char** argv)
     std::uint64_t seed = 0;
     bool trace = false;
     CLI::App app(
-        "Deterministic simulation of redislock: clients, threads, a network and a server, decided by one seed.");
+        "Deterministic simulation of redislock: clients, threads, a network and a server, decided by one seed. "
+        "Exit status: 0 no rule was broken, 1 one was, 2 it could not run, 130 Ctrl-C.");
     app.add_option("--seeds", options.seeds, "how many seeds")
         ->envname("REDISLOCK_SIMULATION_SEEDS")
         ->capture_default_str();
     app.add_option("--first", options.first, "the first of them")->take_last()->capture_default_str();
     app.add_option("--seconds", options.seconds, "no new seeds after that time; 0: no limit")->capture_default_str();
-    app.add_option("--soak-minutes", options.soakMinutes, "instead of a number of seeds: for that long, with progress");
+    app.add_option("--soak-minutes", options.soakMinutes, "instead of a number of seeds: for that long, with progress")
+        ->check(CLI::PositiveNumber);
     const auto* one = app.add_option("--seed", seed, "this one only");
     app.add_flag("--trace", trace, "prints what happens in it");
-    CLI11_PARSE(app, argc, argv);
     try {
+        app.parse(argc, argv);
         return *one ? runOne(seed, trace) : runMany(options);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : 2;
     } catch (const std::exception& error) {
         fmt::print(stderr, "{}\n", error.what());
         return 2;

@@ -1,14 +1,15 @@
 #include "simulation/runner.hpp"
 
 #include "simulation/world.hpp"
+#include "support/interruption.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -39,22 +40,29 @@ std::string_view lastLines(std::string_view text, std::size_t lines)
 struct Campaign {
     explicit Campaign(const Options& o) : options(o), next(o.first) {}
 
-    [[nodiscard]] bool isOver(std::uint64_t seed) const
+    /// The next seed; none when it is over. Whatever was taken is run to its end: those before `next` were all run.
+    std::optional<std::uint64_t> take()
     {
-        if (failed) {
+        const std::lock_guard lock(mutex);
+        return isOver() ? std::nullopt : std::optional(next++);
+    }
+
+    [[nodiscard]] bool isOver() const
+    {
+        if (failed || test::Interruption::isAsked()) {
             return true;
         }
         if (options.soakMinutes > 0) {
             return secondsSince(begin) >= options.soakMinutes * 60;
         }
-        return seed - options.first >= options.seeds || (options.seconds > 0 && secondsSince(begin) >= options.seconds);
+        return next - options.first >= options.seeds || (options.seconds > 0 && secondsSince(begin) >= options.seconds);
     }
 
     const Options& options;
     const Clock::time_point begin = Clock::now();
-    std::atomic<std::uint64_t> next;
-    std::atomic<bool> failed{false};
     std::mutex mutex; ///< of what follows
+    std::uint64_t next;
+    bool failed = false;
     Statistics total;
     std::vector<std::uint64_t> operations, faults; ///< of each seed
     std::uint64_t failedSeed = 0;
@@ -69,30 +77,27 @@ void note(Campaign& campaign, const Statistics& statistics)
     campaign.operations.push_back(statistics.operations);
     campaign.faults.push_back(statistics.faults);
     const double seconds = secondsSince(campaign.begin);
-    if (campaign.options.soakMinutes > 0 && seconds - campaign.told >= 10) {
+    if (seconds - campaign.told >= 10) {
         campaign.told = seconds;
-        fmt::print(stderr, "{:.0f} s: {} seeds, {} operations, {} faults hit\n", seconds, campaign.operations.size(),
-                   campaign.total.operations, campaign.total.faults);
+        fmt::print(stderr, "{:.0f} s: {} seeds (from {} on), {} operations, {} faults hit\n", seconds,
+                   campaign.operations.size(), campaign.options.first, campaign.total.operations,
+                   campaign.total.faults);
     }
 }
 
 void work(Campaign& campaign)
 {
     LuaRuntime lua;
-    for (;;) {
-        const auto seed = campaign.next.fetch_add(1);
-        if (campaign.isOver(seed)) {
-            return;
-        }
+    while (const auto seed = campaign.take()) {
         try {
-            World world(lua, seed, false);
+            World world(lua, *seed, false);
             world.run();
             note(campaign, world.statistics());
         } catch (const std::exception& error) {
             const std::lock_guard lock(campaign.mutex);
-            if (!campaign.failed || seed < campaign.failedSeed) {
+            if (!campaign.failed || *seed < campaign.failedSeed) {
                 campaign.failed = true;
-                campaign.failedSeed = seed;
+                campaign.failedSeed = *seed;
                 campaign.failure = error.what();
             }
         }
@@ -135,6 +140,34 @@ std::size_t printHits(const Statistics& total)
     return missing;
 }
 
+void printSummary(const Campaign& campaign)
+{
+    const auto seeds = campaign.operations.size();
+    if (seeds == 0) {
+        return fmt::print("no seed was run to its end\n");
+    }
+    fmt::print("seeds {} to {}: {} in {:.1f} s: {} operations (median {}), {} faults hit (median {}), {} grants, "
+               "{} hand-overs, {} events\n",
+               campaign.options.first, campaign.next - 1, seeds, secondsSince(campaign.begin),
+               campaign.total.operations, median(campaign.operations), campaign.total.faults, median(campaign.faults),
+               campaign.total.grants, campaign.total.handOvers, campaign.total.events);
+}
+
+/// Runs the seed that failed again, for the end of its trace.
+void printFailure(const Campaign& campaign)
+{
+    LuaRuntime lua;
+    World world(lua, campaign.failedSeed, true);
+    try {
+        world.run();
+    } catch (const std::exception&) { // as before
+        fmt::print("{}", lastLines(world.trace().text(), 60));
+    }
+    fmt::print(
+        "{} seeds from {} on broke no rule\nseed {} FAILED: {}\nrepeat it with: ./tests/run simulation --seed {}\n",
+        campaign.operations.size(), campaign.options.first, campaign.failedSeed, campaign.failure, campaign.failedSeed);
+}
+
 } // namespace
 
 int runOne(std::uint64_t seed, bool trace)
@@ -161,6 +194,7 @@ int runOne(std::uint64_t seed, bool trace)
 
 int runMany(const Options& options)
 {
+    const test::Interruption interruption;
     Campaign campaign(options);
     std::vector<std::thread> workers;
     for (unsigned i = std::max(std::thread::hardware_concurrency(), 1U); i > 0; --i) {
@@ -170,26 +204,18 @@ int runMany(const Options& options)
         worker.join();
     }
     if (campaign.failed) {
-        LuaRuntime lua;
-        World world(lua, campaign.failedSeed, true);
-        try {
-            world.run();
-        } catch (const std::exception&) { // as before
-            fmt::print("{}", lastLines(world.trace().text(), 60));
-        }
-        fmt::print("seed {} FAILED: {}\nrepeat it with: ./tests/run simulation --seed {}\n", campaign.failedSeed,
-                   campaign.failure, campaign.failedSeed);
+        printFailure(campaign);
         return 1;
     }
     const auto missing = printHits(campaign.total);
-    fmt::print("{} seeds in {:.1f} s: {} operations (median {}), {} faults hit (median {}), {} grants, {} hand-overs, "
-               "{} events\n",
-               campaign.operations.size(), secondsSince(campaign.begin), campaign.total.operations,
-               median(campaign.operations), campaign.total.faults, median(campaign.faults), campaign.total.grants,
-               campaign.total.handOvers, campaign.total.events);
+    printSummary(campaign);
     if (missing > 0 && campaign.operations.size() >= enoughForAll) {
         fmt::print("{} faults never hit a state that they can hit\n", missing);
         return 1;
+    }
+    if (test::Interruption::isAsked()) {
+        fmt::print("interrupted\n");
+        return test::Interruption::exitStatus();
     }
     return 0;
 }

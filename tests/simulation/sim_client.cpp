@@ -1,6 +1,7 @@
 #include "simulation/sim_client.hpp"
 
 #include "redislock/detail/protocol/key_schema.hpp"
+#include "simulation/loss_checker.hpp"
 #include "simulation/operation.hpp"
 
 #include <fmt/format.h>
@@ -12,17 +13,6 @@ namespace redislock::simulation {
 
 using detail::HoldLevels;
 
-namespace {
-
-/// Short enough that a renewal has several tries before the lease is over.
-std::chrono::milliseconds renewalTimeout(const Config& config)
-{
-    return std::clamp<std::chrono::milliseconds>(config.watchdogTimeout / 6, std::chrono::milliseconds(10),
-                                                 config.commandTimeout);
-}
-
-} // namespace
-
 SimClient::SimClient(const World& world, std::shared_ptr<Host> host, const Config& config, std::size_t names,
                      std::uint64_t seed)
     : world_(world),
@@ -30,8 +20,9 @@ SimClient::SimClient(const World& world, std::shared_ptr<Host> host, const Confi
       config_(config),
       random_(seed),
       commands_(world.network, host_, Purpose::commands, config.commandTimeout, config.connectTimeout, random_),
-      renewalConnection_(world.network, host_, Purpose::renewals, renewalTimeout(config), renewalTimeout(config),
-                         random_),
+      renewalConnection_(world.network, host_, Purpose::renewals,
+                         renewalTimeout(config.watchdogTimeout, config.commandTimeout),
+                         renewalTimeout(config.watchdogTimeout, config.commandTimeout), random_),
       subscriber_(world.network, host_, config.commandTimeout, config.commandTimeout, random_,
                   [this](std::size_t index, SimSubscriber::Table::Incoming::Kind kind) { onChannel(index, kind); })
 {

@@ -68,6 +68,7 @@ public:
     void subscribe(NamedLock& named);
     void unsubscribe(NamedLock& named);
     std::shared_ptr<Call> handOn(NamedLock& named);
+    std::shared_ptr<Call> submitFor(Waiter& waiter);
     std::shared_ptr<Call> handOnFairly(NamedLock& named);
     void noteAudience(const Call& call);
     void wakeHead(NamedLock& named);

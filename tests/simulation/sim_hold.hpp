@@ -3,6 +3,7 @@
 #pragma once
 
 #include "redislock/detail/logic/due_heap.hpp"
+#include "redislock/detail/logic/hand_over.hpp"
 #include "redislock/detail/logic/hold_levels.hpp"
 #include "redislock/detail/logic/local_lock.hpp"
 #include "redislock/detail/logic/release_machine.hpp"
@@ -69,9 +70,7 @@ struct NamedLock {
     detail::WaiterQueue<Waiter> oneShots;
     std::uint32_t unansweredReleases = 0;
     std::uint32_t releaseWatchers = 0;
-    std::uint32_t handOns = 0;
-    bool othersListen = false;
-    bool raceAfterRelease = false;
+    detail::HandOver handOver;
     bool subscribed = false;
     std::optional<TimePoint> silentSince;
 };

@@ -1,4 +1,5 @@
 // Releasing without waiting, as in src/runtime/release.cpp.
+#include "redislock/detail/logic/count_correction.hpp"
 #include "simulation/sim_client.hpp"
 
 #include <algorithm>
@@ -122,16 +123,13 @@ void SimClient::nestedAnswered(Call& call)
     if (hold.phase != Hold::Phase::held) {
         return;
     }
-    if (const auto* replied = std::get_if<Replied<UnlockAnswer>>(&event)) {
-        if (replied->answer.kind == UnlockAnswer::Kind::absent) {
-            lose(hold, "release of a level");
-        }
+    switch (detail::countAnswer(event, call.count, hold.levels.count(), host_->now() < hold.validUntil())) {
+    case detail::CountAnswer::done:
         return;
-    }
-    const auto failure = std::get<detail::Failed>(event).fault.failure;
-    const bool again = failure == detail::Failure::lostReply || failure == detail::Failure::notConnected;
-    if (again && call.count == hold.levels.count() && host_->now() < hold.validUntil()) {
-        correctCount(hold, true);
+    case detail::CountAnswer::again:
+        return correctCount(hold, true);
+    case detail::CountAnswer::lost:
+        return lose(hold, "release of a level");
     }
 }
 
@@ -140,7 +138,7 @@ void SimClient::releaseAnswered(Hold& hold)
     NamedLock& named = *hold.lock;
     --named.unansweredReleases;
     std::erase_if(releasing_, [&](const auto& weak) { return weak.lock().get() == &hold; });
-    if (std::exchange(named.raceAfterRelease, false)) {
+    if (named.handOver.takeRace()) {
         wakeHead(named);
     }
     if (named.releaseWatchers > 0) {

@@ -39,49 +39,51 @@ void SimClient::onChannel(std::size_t index, SimSubscriber::Table::Incoming::Kin
 std::shared_ptr<Call> SimClient::handOn(NamedLock& named)
 {
     Waiter* head = named.waiters.head();
-    if (head == nullptr) {
-        return nullptr;
+    detail::FirstInLine first;
+    if (head != nullptr) {
+        first = {.submitted = head->submitted, .sleeps = head->parked && !head->hold->command.pending};
     }
-    if (head->submitted) {
-        head->notified = true; // the try under way may have been answered before this
-        return nullptr;
-    }
-    if (!head->parked || head->hold->command.pending) {
+    switch (detail::handOnTo(head == nullptr ? nullptr : &first)) {
+    case detail::HandOn::nobody:
+    case detail::HandOn::race: // all go over one connection here
+        break;
+    case detail::HandOn::remember:
+        head->notified = true;
+        break;
+    case detail::HandOn::look:
         head->notified = true;
         head->wake();
-        return nullptr;
+        break;
+    case detail::HandOn::send:
+        return submitFor(*head);
     }
-    head->submitted = true;
-    prepareLock(head->hold->command, head->lease, 1, Situation::acquireAsking);
-    head->hold->command.finished = [&named](Call& call) {
-        named.waiters.forEach([&call](Waiter& waiter) { // unless it has gone meanwhile
-            if (waiter.hold.get() == call.hold) {
-                waiter.wake();
+    return nullptr;
+}
+
+std::shared_ptr<Call> SimClient::submitFor(Waiter& waiter)
+{
+    NamedLock& named = *waiter.hold->lock;
+    waiter.submitted = true;
+    prepareLock(waiter.hold->command, waiter.lease, 1, Situation::acquireAsking);
+    waiter.hold->command.finished = [&named](Call& call) {
+        named.waiters.forEach([&call](Waiter& each) { // unless it has gone meanwhile
+            if (each.hold.get() == call.hold) {
+                each.wake();
             }
         });
     };
-    return {head->hold, &head->hold->command};
+    return {waiter.hold, &waiter.hold->command};
 }
 
 std::shared_ptr<Call> SimClient::handOnFairly(NamedLock& named)
 {
-    constexpr std::uint32_t most = 16;
-    if (named.waiters.empty()) {
-        return nullptr;
-    }
-    if (named.othersListen && ++named.handOns > most) {
-        named.handOns = 0;
-        named.raceAfterRelease = true;
-        return nullptr;
-    }
-    return handOn(named);
+    return !named.waiters.empty() && named.handOver.mayFollow() ? handOn(named) : nullptr;
 }
 
 void SimClient::noteAudience(const Call& call)
 {
-    NamedLock& named = *call.hold->lock;
-    if (call.replied && call.reply.kind == Reply::Kind::integer && call.reply.integer >= 1) {
-        named.othersListen = call.reply.integer - 1 > (named.subscribed ? 1 : 0);
+    if (call.replied) {
+        call.hold->lock->handOver.answered(call.reply, call.hold->lock->subscribed);
     }
 }
 

@@ -1,7 +1,6 @@
 // Keeping leases alive and judging when they are over, as in src/runtime/watchdog.cpp.
+#include "simulation/loss_checker.hpp"
 #include "simulation/sim_client.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -141,28 +140,17 @@ void SimClient::judge()
     }
 }
 
-/// A renewed hold may be over by the clock only if there was no time, two thirds of the lease through, in which a
-/// renewal could have worked (T3).
 void SimClient::checkResilience(const Hold& hold) const
 {
     if (hold.renewal.state() == RenewMachine::State::idle) {
         return; // not renewed, or not yet: the level that asks for it is being acquired
     }
-    const auto lease = std::chrono::nanoseconds(config_.watchdogTimeout);
-    const auto timeout =
-        std::clamp<std::chrono::nanoseconds>(lease / 6, std::chrono::milliseconds(10), config_.commandTimeout);
-    const auto pause = std::chrono::milliseconds(1200); // the longest before the next attempt to connect
-    const auto needed = 2 * timeout + pause + lease / 20 + std::chrono::milliseconds(50);
-    const auto due =
-        host_->trueTime(hold.renewedAt + std::chrono::duration_cast<std::chrono::nanoseconds>(lease * 0.36));
-    const auto begin = std::max(due, lastTrouble);
-    const auto end = host_->trueTime(hold.deadline);
-    if (end - begin > needed) {
-        throw Violation("T3 renewal resilience",
-                        fmt::format("{} was lost by the clock, though it could have been renewed for {} ms",
-                                    hold.holder,
-                                    std::chrono::duration_cast<std::chrono::milliseconds>(end - begin).count()));
-    }
+    expectNoChance({.holder = hold.holder,
+                    .lease = config_.watchdogTimeout,
+                    .commandTimeout = config_.commandTimeout,
+                    .renewedAt = hold.renewedAt,
+                    .deadline = hold.deadline},
+                   *host_, lastTrouble);
 }
 
 } // namespace redislock::simulation

@@ -19,8 +19,7 @@ Value oneOf(Random& chance, const Value (&values)[size])
 }
 
 constexpr VirtualTime longestAbsence = 2s; ///< of a process that crashed
-constexpr VirtualTime longestPoll = 60s;
-constexpr double calm = 100; ///< the pace while nothing but time must pass
+constexpr double calm = 100;               ///< the pace while nothing but time must pass
 
 Config drawConfig(Random& chance)
 {
@@ -36,7 +35,7 @@ Config drawConfig(Random& chance)
 
 } // namespace
 
-World::World(LuaRuntime& lua, std::uint64_t seed, bool traced)
+World::World(LuaRuntime& lua, std::uint64_t seed, bool traced, Sabotage sabotage)
     : seed_(seed),
       chance_(seed),
       trace_(scheduler_, traced),
@@ -45,7 +44,10 @@ World::World(LuaRuntime& lua, std::uint64_t seed, bool traced)
       threads_(1 + static_cast<std::size_t>(chance_.unit() * 3)),
       server_(lua, [this](LinkId link, const Reply& message) { network_.push(link, message); }),
       checker_(server_.keyspace()),
-      network_(scheduler_, chance_, plan_, checker_, trace_, *this)
+      network_(scheduler_, chance_, plan_, checker_, trace_, *this),
+      wakeUps_(scheduler_, server_.keyspace(),
+               [this](const std::string& name, VirtualTime since) { return waiterSince(name, since); }),
+      sabotage_(std::move(sabotage))
 {
     network_.attach(server_);
     processes_.resize(2 + static_cast<std::size_t>(chance_.unit() * 3));
@@ -96,9 +98,19 @@ void World::run()
     runWithFaults();
     settle();
     runWithout();
+    commit(sabotage_.beforeStop);
     stopAll();
+    commit(sabotage_.beforeProbes);
     probeAll();
+    commit(sabotage_.beforeResidue);
     checkResidue();
+}
+
+void World::commit(const Sabotage::Deed& deed)
+{
+    if (deed) {
+        deed({scheduler_, server_, network_, checker_, *processes_.front().client});
+    }
 }
 
 void World::runUntil(VirtualTime end)
@@ -143,7 +155,7 @@ void World::settle()
 void World::runWithout()
 {
     trace_("world", "everything must work");
-    wakingChecked_ = true;
+    wakeUps_.begin();
     workload_.pace = 1;
     for (const auto& process : processes_) {
         if (!process.isAlive()) {
@@ -223,74 +235,29 @@ void World::checkResidue()
 
 void World::executed(const Request& request, const Reply& reply)
 {
-    if (request.verb != Request::Verb::script) {
-        return;
+    if (request.script == &detail::scripts::redisLockLock && reply.kind == Reply::Kind::nil &&
+        std::exchange(lastHolder_[request.name], request.arguments[0]) != request.arguments[0]) {
+        ++statistics_.handOvers;
     }
-    const VirtualTime now = scheduler_.now();
-    if (request.script == &detail::scripts::redisLockLock) {
-        lastAttempt_[request.name] = now;
-        if (reply.kind == Reply::Kind::nil &&
-            std::exchange(lastHolder_[request.name], request.arguments[0]) != request.arguments[0]) {
-            ++statistics_.handOvers;
-        }
-    }
-    if (request.script == &detail::scripts::redisLockLock && reply.kind == Reply::Kind::integer) {
-        const auto told = reply.integer < 0 ? longestPoll : VirtualTime(reply.integer * 1'000'000);
-        auto& seen = seenUntil_[request.name];
-        seen = std::max(seen, now + told + told / 50); // by a clock that may be slow
-    }
-    if (!wakingChecked_) {
-        return;
-    }
-    const auto* key = server_.keyspace().find(request.name, millisecondOf(now));
-    if (key == nullptr) {
-        expectAttempt(request.name, now, 200ms);
-    } else if (key->expiresAtMs) { // nobody tells of an expiry: waiters come when what they have been told is over
-        const VirtualTime end((*key->expiresAtMs + 1) * 1'000'000);
-        scheduler_.at(end, [this, name = request.name, end] {
-            expectAttempt(name, end, std::max(seenUntil_[name] - end, VirtualTime{0}) + 200ms);
-        });
-    }
-}
-
-/// If the lock stays free for that time and somebody waits for it, somebody must have tried (T4, T5).
-void World::expectAttempt(const std::string& name, VirtualTime freedAt, VirtualTime within)
-{
-    if (server_.keyspace().find(name, millisecondOf(freedAt)) != nullptr) {
-        return;
-    }
-    scheduler_.at(freedAt + within, [this, name, freedAt] {
-        if (lastAttempt_[name] >= freedAt) {
-            return;
-        }
-        for (std::size_t i = 0; i < workload_.names; ++i) {
-            const char* who = fmt::format("stock:{}", i) == name ? waiterSince(i, freedAt) : nullptr;
-            if (who != nullptr) {
-                throw Violation("T4 no lost wake-up",
-                                fmt::format("{} is free since {:.3f} ms, {} waits for it and does not try", name,
-                                            static_cast<double>(freedAt.count()) / 1e6, who));
-            }
-        }
-    });
+    wakeUps_.executed(request, reply);
 }
 
 /// A process with a thread that waits for the name since then or longer.
-const char* World::waiterSince(std::size_t name, VirtualTime since)
+std::string World::waiterSince(const std::string& name, VirtualTime since)
 {
     for (auto& process : processes_) {
-        if (!process.isAlive()) {
-            continue;
-        }
-        const NamedLock& named = process.client->named(name);
-        if (process.host->now() < named.local.validUntil()) {
-            continue; // taken away by force from a hold of its own: it will learn of it
-        }
-        const Waiter* head = named.waiters.head();
-        if (head != nullptr && process.host->trueTime(head->joined) <= since) {
-            return process.host->name().c_str();
+        for (std::size_t i = 0; process.isAlive() && i < workload_.names; ++i) {
+            const NamedLock& named = process.client->named(i);
+            if (named.name != name || process.host->now() < named.local.validUntil()) {
+                continue; // taken away by force from a hold of its own: it will learn of it
+            }
+            const Waiter* head = named.waiters.head();
+            if (head != nullptr && process.host->trueTime(head->joined) <= since) {
+                return process.host->name();
+            }
         }
     }
-    return nullptr;
+    return {};
 }
 
 } // namespace redislock::simulation

@@ -11,8 +11,10 @@
 #include "simulation/scheduler.hpp"
 #include "simulation/sim_client.hpp"
 #include "simulation/trace.hpp"
+#include "simulation/wakeup_checker.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,15 +22,32 @@
 
 namespace redislock::simulation {
 
-/// A server, a network, some clients with some threads each, and one number that decides everything that happens. First
-/// with faults; then without, until everything must work again. How long a fault lasts at most, and a message is under
-/// way.
+/// How long a fault lasts at most, and a message is under way.
 inline constexpr VirtualTime longestTrouble = std::chrono::seconds(12);
 inline constexpr VirtualTime longestDelay = std::chrono::seconds(8);
 
+/// What a test breaks, to see it noticed, when there are no faults any more: as the threads are told to stop, before
+/// everybody must get every lock, and before nothing may be left.
+struct Sabotage {
+    struct Hands {
+        Scheduler& scheduler;
+        ModelServer& server;
+        Network& network;
+        SafetyChecker& checker;
+        SimClient& client;
+    };
+    using Deed = std::function<void(const Hands&)>;
+
+    Deed beforeStop{};
+    Deed beforeProbes{};
+    Deed beforeResidue{};
+};
+
+/// A server, a network, some clients with some threads each, and one number that decides everything that happens. First
+/// with faults; then without, until everything must work again.
 class World final : private Network::Observer {
 public:
-    World(LuaRuntime& lua, std::uint64_t seed, bool traced);
+    World(LuaRuntime& lua, std::uint64_t seed, bool traced, Sabotage sabotage = {});
 
     /// @throws Violation when a rule was broken.
     void run();
@@ -53,6 +72,7 @@ private:
     void stopAll();
     void probeAll();
     void checkResidue();
+    void commit(const Sabotage::Deed& deed);
 
     // processes
     void start(std::size_t index);
@@ -75,8 +95,7 @@ private:
 
     // waking
     void executed(const Request& request, const Reply& reply) override;
-    void expectAttempt(const std::string& name, VirtualTime freedAt, VirtualTime within);
-    [[nodiscard]] const char* waiterSince(std::size_t name, VirtualTime since);
+    [[nodiscard]] std::string waiterSince(const std::string& name, VirtualTime since);
 
     const std::uint64_t seed_;
     Random chance_;
@@ -90,10 +109,9 @@ private:
     ModelServer server_;
     SafetyChecker checker_;
     Network network_;
+    WakeUpChecker wakeUps_;
+    const Sabotage sabotage_;
     bool faults_ = true;
-    bool wakingChecked_ = false;
-    std::map<std::string, VirtualTime> lastAttempt_;
-    std::map<std::string, VirtualTime> seenUntil_; ///< the latest end of a hold that a waiter was told
     std::map<std::string, std::string> lastHolder_;
     VirtualTime longestLease_{0};
     VirtualTime longestTimeout_{0};

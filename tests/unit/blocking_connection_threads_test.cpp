@@ -44,6 +44,7 @@ TEST_F(BlockingConnectionTest, WhoFollowsFirstWritesAndWakesTheOtherWhileTheServ
 {
     auto redis = connectFor(a);
     connection.enqueue(b);
+    EXPECT_EQ(a->signal.waitUntil(past), Signal::look) << "told of the connection, and forgotten here";
     std::thread first(
         [&] { EXPECT_EQ(inWords(*a, connection.await(*a, never, BlockingConnection::First::follow)), "1"); });
     EXPECT_EQ(b->signal.waitUntil(never), Signal::look) << "before any answer";
@@ -58,6 +59,7 @@ TEST_F(BlockingConnectionTest, WhoFollowsFirstLeadsAllTheSameWhenTheOtherDoesNot
 {
     auto redis = connectFor(a);
     connection.enqueue(b);
+    EXPECT_EQ(a->signal.waitUntil(past), Signal::look) << "told of the connection, and forgotten here";
     redis.reply(":1\r\n");
     EXPECT_EQ(inWords(*a, connection.await(*a, never, BlockingConnection::First::follow)), "1");
 }

@@ -1,0 +1,49 @@
+/// @file
+/// How threads and asynchronous chains of a chaos run use locks: by chance, from a seed.
+#pragma once
+
+#include <redislock/lease_time.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+
+namespace redislock::test::chaos {
+
+/// Draws what one of them does next. Not thread-safe.
+class Habits {
+public:
+    explicit Habits(std::uint64_t seed) : random_(seed) {}
+
+    std::size_t upTo(std::size_t most) { return std::uniform_int_distribution<std::size_t>(0, most)(random_); }
+    bool oneIn(std::size_t n) { return upTo(n - 1) == 0; }
+    std::chrono::milliseconds between(int least, int most)
+    {
+        return std::chrono::milliseconds(std::uniform_int_distribution<int>(least, most)(random_));
+    }
+
+    Lease lease() { return oneIn(2) ? Lease(between(300, 1200)) : keepRenewing; }
+
+    Wait wait()
+    {
+        using std::chrono::milliseconds;
+        const auto which = upTo(9);
+        return which < 2 ? Wait(milliseconds(0)) : which < 8 ? Wait(between(100, 1500)) : Wait(milliseconds(3000));
+    }
+
+    /// How long to hold: mostly not at all, sometimes as long as leases last.
+    std::chrono::milliseconds hold()
+    {
+        const auto which = upTo(199);
+        return which < 170   ? std::chrono::milliseconds(0)
+               : which < 193 ? between(1, 30)
+               : which < 199 ? between(50, 300)
+                             : between(500, 1500);
+    }
+
+private:
+    std::mt19937_64 random_;
+};
+
+} // namespace redislock::test::chaos

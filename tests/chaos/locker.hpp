@@ -1,0 +1,175 @@
+/// @file
+/// A thread of a chaos run.
+#pragma once
+
+#include "chaos/habits.hpp"
+#include "chaos/progress.hpp"
+#include "history/recorded_guard.hpp"
+#include "support/eventually.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace redislock::test::chaos {
+
+/// Adds one for as long as it lives.
+class Counted {
+public:
+    explicit Counted(std::atomic<int>& counter) : counter_(counter) { ++counter_; }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+    ~Counted() { --counter_; }
+
+private:
+    std::atomic<int>& counter_;
+};
+
+/// One thread and its locks: takes and frees them in all the ways that block.
+class Locker {
+public:
+    Locker(Board& board, Slot& slot, std::uint64_t seed, std::vector<history::RecordedLock> locks)
+        : board_(board), slot_(slot), habits_(seed), locks_(std::move(locks))
+    {
+    }
+
+    void run()
+    {
+        while (!board_.ending) {
+            round(locks_[habits_.upTo(locks_.size() - 1)]);
+        }
+    }
+
+    /// Holds for some renewals, then lets the one who waits have it: nobody else asks.
+    void runPatiently(history::RecordedLock lock)
+    {
+        using namespace std::chrono_literals;
+        while (!board_.ending) {
+            if (tryLock(lock, 3s, keepRenewing)) {
+                const Counted holding(slot_.holding);
+                use(lock, habits_.between(300, 3000));
+                unlock(lock);
+            }
+            std::this_thread::sleep_for(300ms);
+        }
+    }
+
+private:
+    void round(history::RecordedLock& lock)
+    {
+        switch (habits_.upTo(9)) {
+        case 0:
+        case 1:
+            return guarded(lock);
+        case 2:
+            return executed(lock);
+        case 3:
+            return awaited(lock);
+        default:
+            return plain(lock);
+        }
+    }
+
+    /// tryLock() and unlock(); sometimes one too many.
+    void plain(history::RecordedLock& lock)
+    {
+        if (!tryLock(lock, habits_.wait(), habits_.lease())) {
+            return;
+        }
+        const Counted holding(slot_.holding);
+        use(lock, habits_.hold());
+        nest(lock);
+        unlock(lock);
+        if (habits_.oneIn(20)) {
+            lock.sample();
+            unlock(lock);
+        }
+    }
+
+    void guarded(history::RecordedLock& lock)
+    {
+        auto held = [&] {
+            const Counted waiting(slot_.waiting);
+            return history::RecordedGuard(lock, habits_.wait(), habits_.lease());
+        }();
+        ++slot_.operations;
+        if (!held.isHeld()) {
+            return;
+        }
+        const Counted holding(slot_.holding);
+        use(held, habits_.hold());
+        nest(lock);
+        if (habits_.oneIn(2)) {
+            held.release();
+        }
+        ++slot_.operations;
+    }
+
+    void executed(history::RecordedLock& lock)
+    {
+        const bool called = history::executeRecorded(lock, habits_.wait(), habits_.lease(), [&] {
+            const Counted holding(slot_.holding);
+            use(lock, habits_.hold());
+            nest(lock);
+        });
+        slot_.operations += called ? 2 : 1;
+    }
+
+    /// An asynchronous call whose future is waited for. Its hold is not the thread's: it is not nested.
+    void awaited(history::RecordedLock& lock)
+    {
+        auto [ec, guard] = [&] {
+            const Counted waiting(slot_.waiting);
+            return history::awaitRecorded(lock, habits_.wait(), habits_.lease());
+        }();
+        history::RecordedGuard held(lock, ec, std::move(guard));
+        ++slot_.operations;
+        if (held.isHeld()) {
+            const Counted holding(slot_.holding);
+            use(held, habits_.hold());
+            ++slot_.operations;
+        }
+    }
+
+    void nest(history::RecordedLock& lock)
+    {
+        if (habits_.oneIn(6) && tryLock(lock, habits_.wait(), habits_.lease())) {
+            use(lock, habits_.hold() / 4);
+            unlock(lock);
+            lock.sample();
+        }
+    }
+
+    bool tryLock(history::RecordedLock& lock, Wait wait, Lease lease)
+    {
+        const Counted waiting(slot_.waiting);
+        const bool got = lock.tryLock(wait, lease);
+        ++slot_.operations;
+        return got;
+    }
+
+    void unlock(history::RecordedLock& lock)
+    {
+        lock.unlock();
+        ++slot_.operations;
+    }
+
+    /// Believes, and looks at it now and then, until the time or the belief is over.
+    template <class Held>
+    void use(Held& held, std::chrono::milliseconds time)
+    {
+        const Stopwatch watch;
+        while (held.sample() && watch.elapsed() < time && !board_.ending) {
+            std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(time, std::chrono::milliseconds(7)));
+        }
+    }
+
+    Board& board_;
+    Slot& slot_;
+    Habits habits_;
+    std::vector<history::RecordedLock> locks_;
+};
+
+} // namespace redislock::test::chaos

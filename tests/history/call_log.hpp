@@ -1,0 +1,57 @@
+/// @file
+/// Calls of a lock that go into a history, whichever way they are made.
+#pragma once
+
+#include "history/recorder.hpp"
+
+#include <redislock/redislock.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <system_error>
+
+namespace redislock::test::history {
+
+/// What the owner of a hold may believe.
+struct Belief {
+    std::chrono::milliseconds validFor;
+    std::int64_t count;
+};
+/// Asked after the clock was read: the deadline that is written down is never later than the true one.
+using AskBelief = std::function<Belief()>;
+
+/// Writes down the calls of one owner for one lock: of a thread, or of something else with a number of its own. Its calls do
+/// not overlap. Thread safety: one thread at a time.
+class CallLog {
+public:
+    CallLog(std::shared_ptr<Recorder> recorder, const Client& client, std::string lock, int owner);
+
+    void lockBegins(Wait wait, Lease lease) const;
+    void locked(const AskBelief& ask) const;
+    /// @param error none: others have the lock.
+    void notLocked(std::error_code error) const;
+
+    void unlockBegins() const;
+    /// @param left how many levels the owner has left.
+    void unlocked(Unlocked how, std::error_code error, std::int64_t left) const;
+    /// The release was sent, and nobody waits for its answer.
+    void unlockSent(std::int64_t left) const;
+
+    /// @return whether the lock is held.
+    [[nodiscard]] bool sample(const AskBelief& ask) const;
+
+private:
+    [[nodiscard]] Record line(Op op, Phase phase) const;
+    static Record withBelief(Record record, const AskBelief& ask);
+
+    std::shared_ptr<Recorder> recorder_;
+    std::string client_;
+    std::string lock_;
+    int owner_;
+    std::int64_t watchdogMs_;
+};
+
+} // namespace redislock::test::history

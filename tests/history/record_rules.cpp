@@ -1,0 +1,185 @@
+#include "history/record_rules.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace redislock::test::history {
+namespace {
+
+enum Field : unsigned {
+    client = 1,
+    holder = 2,
+    lock = 4,
+    deadline = 8,
+    count = 16,
+    lease = 32,
+    offset = 64,
+    tx = 128,
+    expires = 256,
+    word = 512, ///< "error"
+    process = 1024,
+};
+
+/// What a line of a kind needs; other fields it may have.
+struct Rule {
+    Op op;
+    Phase phase;
+    unsigned needs = 0;
+    std::vector<std::string_view> words{}; ///< that "error" may be; empty: any
+};
+
+const std::vector<Rule>& rules()
+{
+    constexpr unsigned call = process | lock;
+    constexpr unsigned told = process | client | holder | lock;
+    constexpr unsigned streamed = lock | offset | tx;
+    static const std::vector<Rule> all{
+        {Op::lock, Phase::invoke, call | lease | word, {"renewed", "fixed"}},
+        {Op::lock, Phase::ok, call | deadline},
+        {Op::lock, Phase::fail, call},
+        {Op::lock, Phase::unknown, call},
+        {Op::unlock, Phase::invoke, call},
+        {Op::unlock, Phase::ok, call | word, {"released", "stillHeld", "alreadyLost"}},
+        {Op::unlock, Phase::fail, call},
+        {Op::unlock, Phase::unknown, call},
+        {Op::settings, Phase::event, process | client | count | word},
+        {Op::sample, Phase::event, call | deadline},
+        {Op::acquired, Phase::event, told},
+        {Op::renewed, Phase::event, told},
+        {Op::renewalFailed, Phase::event, told},
+        {Op::atRisk, Phase::event, told},
+        {Op::lost, Phase::event, told},
+        {Op::released, Phase::event, told},
+        {Op::unconfirmed, Phase::event, told},
+        {Op::resources, Phase::invoke, process | count | word},
+        {Op::resources, Phase::ok, process | count | word},
+        {Op::attached, Phase::event, offset},
+        {Op::detached, Phase::event},
+        {Op::hset, Phase::event, streamed | holder | count},
+        {Op::hdel, Phase::event, streamed | holder},
+        {Op::del, Phase::event, streamed},
+        {Op::pexpireat, Phase::event, streamed | expires},
+        {Op::publish, Phase::event, streamed},
+        {Op::request, Phase::event, lock | holder | word, {"lock", "renew", "unlock"}},
+        {Op::fault, Phase::invoke, word},
+        {Op::fault, Phase::ok, word},
+        {Op::killed, Phase::event, process},
+        {Op::stopped, Phase::event, process},
+        {Op::resumed, Phase::event, process},
+        {Op::clock, Phase::event, offset},
+        {Op::leftKey, Phase::event, lock | count},
+        {Op::quiet, Phase::event, count | word},
+    };
+    return all;
+}
+
+/// The first field of those needed that the line does not have; empty: it has them all.
+std::string_view missingField(const Record& record, unsigned needs)
+{
+    const std::array<std::tuple<unsigned, bool, std::string_view>, 11> fields{{
+        {process, record.pid != 0, "pid"},
+        {client, !record.client.empty(), "client"},
+        {holder, !record.holder.empty(), "holder"},
+        {lock, !record.lock.empty(), "lock"},
+        {deadline, record.deadline.has_value(), "D"},
+        {count, record.count.has_value(), "count"},
+        {lease, record.leaseMs.has_value(), "lease"},
+        {offset, record.offset.has_value(), "offset"},
+        {tx, record.tx.has_value(), "tx"},
+        {expires, record.expiresMs.has_value(), "expires"},
+        {word, !record.error.empty(), "error"},
+    }};
+    for (const auto& [field, isThere, name] : fields) {
+        if ((needs & field) != 0 && !isThere) {
+            return name;
+        }
+    }
+    return {};
+}
+
+/// The field that is beyond what can be calculated with; empty: none is. Times end before the year 2096, and the machine
+/// has run for less than 31 years.
+std::string_view fieldOutOfRange(const Record& record)
+{
+    constexpr std::int64_t mostMs = 4'000'000'000'000;
+    constexpr Nanoseconds mostUptime = 1'000'000'000'000'000'000;
+    constexpr Nanoseconds most = mostMs * 1'000'000;
+    const auto isIn = [](std::optional<std::int64_t> value, std::int64_t low, std::int64_t high) {
+        return !value || (*value >= low && *value <= high);
+    };
+    const std::array<std::pair<bool, std::string_view>, 8> fields{{
+        {isIn(record.t, 0, mostUptime), "t"},
+        {isIn(record.deadline, 0, most), "D"},
+        {isIn(record.count, -mostMs, mostMs), "count"},
+        {isIn(record.leaseMs, 0, mostMs), "lease"},
+        {isIn(record.waitMs, 0, mostMs), "wait"},
+        {isIn(record.offset, 0, most), "offset"},
+        {isIn(record.tx, 0, std::numeric_limits<std::int64_t>::max()), "tx"},
+        {isIn(record.expiresMs, 0, mostMs), "expires"},
+    }};
+    const auto found = std::find_if(fields.begin(), fields.end(), [](const auto& field) { return !field.first; });
+    return found == fields.end() ? std::string_view() : found->second;
+}
+
+std::string inQuotes(std::string_view text)
+{
+    return "'" + std::string(text) + "'";
+}
+
+bool isOfAThread(Op op)
+{
+    return op == Op::lock || op == Op::unlock || op == Op::sample;
+}
+
+bool isOfTheStream(Op op)
+{
+    return op == Op::hset || op == Op::hdel || op == Op::del || op == Op::pexpireat || op == Op::publish;
+}
+
+} // namespace
+
+std::string complaintAbout(const Record& record)
+{
+    const auto rule = std::find_if(rules().begin(), rules().end(),
+                                   [&](const Rule& r) { return r.op == record.op && r.phase == record.phase; });
+    if (rule == rules().end()) {
+        return "there is no " + inQuotes(nameOf(record.op)) + " with the phase " + inQuotes(nameOf(record.phase));
+    }
+    if (const auto field = missingField(record, rule->needs); !field.empty()) {
+        return inQuotes(nameOf(record.op)) + " (" + std::string(nameOf(record.phase)) + ") needs the field " +
+               inQuotes(field);
+    }
+    if (const auto field = fieldOutOfRange(record); !field.empty()) {
+        return "the field " + inQuotes(field) + " is out of range";
+    }
+    if (!rule->words.empty() && std::find(rule->words.begin(), rule->words.end(), record.error) == rule->words.end()) {
+        return "the field 'error' of " + inQuotes(nameOf(record.op)) + " cannot be " + inQuotes(record.error);
+    }
+    return {};
+}
+
+std::string OrderOfLines::complaintAbout(const Record& record)
+{
+    if (isOfAThread(record.op)) {
+        auto& latest = threads_[{record.pid, record.thread}];
+        if (record.t < latest) {
+            return "it is earlier than the line before it of the same thread";
+        }
+        latest = record.t;
+    } else if (record.op == Op::attached || record.op == Op::detached) {
+        streamed_ = offset_ = 0;
+    } else if (isOfTheStream(record.op)) {
+        if (record.t < streamed_ || *record.offset < offset_) {
+            return "it is earlier than the line before it of the replication stream";
+        }
+        streamed_ = record.t;
+        offset_ = *record.offset;
+    }
+    return {};
+}
+
+} // namespace redislock::test::history

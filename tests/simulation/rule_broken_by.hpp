@@ -1,0 +1,24 @@
+/// @file
+/// For tests of the checkers.
+#pragma once
+
+#include "simulation/safety_checker.hpp"
+
+#include <string>
+
+namespace redislock::simulation {
+
+/// The first word of the rule that the function broke, "S1"; "none".
+template <class Function>
+std::string ruleBrokenBy(Function function)
+{
+    try {
+        function();
+    } catch (const Violation& violation) {
+        const std::string what = violation.what();
+        return what.substr(0, what.find(' '));
+    }
+    return "none";
+}
+
+} // namespace redislock::simulation

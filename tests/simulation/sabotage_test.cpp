@@ -1,0 +1,171 @@
+// Whole runs that something is wrong with in the end, where everything has to be well: T9, S6, S7, R1.
+#include "simulation/rule_broken_by.hpp"
+#include "simulation/world.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+namespace redislock::simulation {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t seed = 1;
+constexpr std::int64_t aDayMs = 86'400'000;
+
+std::string ruleBrokenWith(const Sabotage& sabotage)
+{
+    LuaRuntime lua;
+    return ruleBrokenBy([&] { World(lua, seed, false, sabotage).run(); });
+}
+
+/// Somebody has every lock, for a day.
+void takeAll(const Sabotage::Hands& hands)
+{
+    auto& keyspace = hands.server.keyspace();
+    for (const std::string name : {"stock:0", "stock:1", "stock:2"}) {
+        hands.checker.excuse(name);
+        keyspace.erase(name);
+        keyspace.beginScript(millisecondOf(hands.scheduler.now()));
+        keyspace.execute({"HSET", name, "stranger:1", "1"});
+        keyspace.execute({"PEXPIRE", name, std::to_string(aDayMs)});
+    }
+}
+
+/// Whenever the lock is held, it is taken away a moment later, for 40 s.
+void deleteAgainAndAgain(const Sabotage::Hands& hands)
+{
+    for (VirtualTime then = 0ns; then < 40s; then += 100us) {
+        hands.scheduler.at(hands.scheduler.now() + then, [hands] {
+            hands.checker.excuseAll();
+            hands.server.keyspace().clear();
+        });
+    }
+}
+
+/// Does it to a hold of a thread, as the threads are told to stop. In the first run that has one then.
+std::string ruleBrokenWithHold(const std::function<void(const Sabotage::Hands&, Hold&)>& deed)
+{
+    bool done = false;
+    const Sabotage sabotage{.beforeStop = [&](const Sabotage::Hands& hands) {
+        for (const auto& hold : hands.client.named(0).local.holds()) {
+            if (!done && hold->phase == Hold::Phase::held && hold->levels.countOfThread() > 0) {
+                done = true;
+                return deed(hands, *hold);
+            }
+        }
+    }};
+    for (std::uint64_t run = seed; run < seed + 100; ++run) {
+        LuaRuntime lua;
+        const auto rule = ruleBrokenBy([&] { World(lua, run, false, sabotage).run(); });
+        if (done) {
+            return rule;
+        }
+    }
+    return "no hold";
+}
+
+TEST(Sabotage, ARunWithoutItIsGood)
+{
+    EXPECT_EQ(ruleBrokenWith({}), "none");
+    EXPECT_EQ(ruleBrokenWith({.beforeStop = [](const auto&) {}}), "none");
+}
+
+TEST(Sabotage, AThreadThatDoesNotComeToItsEndBreaksT9)
+{
+    EXPECT_EQ(ruleBrokenWith({.beforeStop = takeAll}), "T9");
+}
+
+TEST(Sabotage, ALockThatCannotBeTakenBreaksT9)
+{
+    EXPECT_EQ(ruleBrokenWith({.beforeProbes = takeAll}), "T9");
+}
+
+TEST(Sabotage, AServerThatDoesNotComeBackBreaksT9)
+{
+    EXPECT_EQ(ruleBrokenWith({.beforeProbes =
+                                  [](const Sabotage::Hands& hands) {
+                                      hands.network.cutAll();
+                                      hands.network.setDownUntil(hands.scheduler.now() + 24h);
+                                  }}),
+              "T9");
+}
+
+TEST(Sabotage, ALockThatCannotBeReleasedBreaksT9)
+{
+    EXPECT_EQ(ruleBrokenWith({.beforeProbes = deleteAgainAndAgain}), "T9");
+}
+
+TEST(Sabotage, ALockWhoseKeyIsSomethingElseBreaksT9)
+{
+    EXPECT_EQ(
+        ruleBrokenWith(
+            {.beforeProbes = [](const Sabotage::Hands& hands) { hands.server.keyspace().writeString("stock:0"); }}),
+        "T9");
+}
+
+TEST(Sabotage, ALevelThatNobodyTookBreaksS6)
+{
+    EXPECT_EQ(ruleBrokenWithHold(
+                  [](const Sabotage::Hands&, Hold& hold) { hold.levels.add(keepRenewing, detail::EndedBy::guard); }),
+              "S6");
+}
+
+TEST(Sabotage, AnUnlockAfterALossThatIsNotExpectedAnyMoreBreaksS6)
+{
+    EXPECT_EQ(ruleBrokenWithHold([](const Sabotage::Hands& hands, Hold& hold) {
+                  auto& named = *hold.lock;
+                  const auto owner = hold.owner;
+                  hands.checker.excuseHolder(hold.holder);
+                  hands.client.lose(hold, "sabotage");
+                  while (named.local.settle(owner)) {
+                  }
+              }),
+              "S6");
+}
+
+TEST(Sabotage, AKeyThatStaysBreaksS7)
+{
+    EXPECT_EQ(ruleBrokenWith({.beforeResidue = takeAll}), "S7");
+}
+
+TEST(Sabotage, ASubscriptionOfNobodyBreaksR1)
+{
+    EXPECT_EQ(ruleBrokenWith({.beforeResidue =
+                                  [](const Sabotage::Hands& hands) {
+                                      Request request;
+                                      request.verb = Request::Verb::subscribe;
+                                      request.name = "channel";
+                                      hands.server.execute(request, 1'000'000, 0);
+                                  }}),
+              "R1");
+}
+
+TEST(Sabotage, ASubscriptionThatNobodyNeedsBreaksR1)
+{
+    EXPECT_EQ(ruleBrokenWith({.beforeResidue =
+                                  [](const Sabotage::Hands& hands) { hands.client.subscribe(hands.client.named(0)); }}),
+              "R1");
+}
+
+TEST(Sabotage, AReleaseThatIsNeverAnsweredBreaksR1)
+{
+    EXPECT_EQ(ruleBrokenWith(
+                  {.beforeResidue = [](const Sabotage::Hands& hands) { ++hands.client.named(0).unansweredReleases; }}),
+              "R1");
+}
+
+TEST(Sabotage, AHoldThatIsWatchedForNobodyBreaksR1)
+{
+    EXPECT_EQ(ruleBrokenWith({.beforeResidue =
+                                  [](const Sabotage::Hands& hands) {
+                                      auto& named = hands.client.named(0);
+                                      named.local.add(hands.client.takeHold(named, 99));
+                                  }}),
+              "R1");
+}
+
+} // namespace
+} // namespace redislock::simulation

@@ -1,0 +1,135 @@
+// Histories of a server and a waiter, made by hand: T4 and T5.
+#include "simulation/rule_broken_by.hpp"
+#include "simulation/wakeup_checker.hpp"
+
+#include <gtest/gtest.h>
+
+namespace redislock::simulation {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr VirtualTime leaseEnd = 1001ms; ///< of what is locked at 0: the first moment at which it is free
+
+class WakeUpCheckerTest : public ::testing::Test {
+protected:
+    void SetUp() override { checker.begin(); }
+
+    void execute(const detail::Script& script, const std::vector<Keyspace::Words>& commands, const Reply& reply)
+    {
+        keyspace.beginScript(millisecondOf(scheduler.now()));
+        for (const auto& command : commands) {
+            ASSERT_FALSE(keyspace.execute(command).isError()) << command[0];
+        }
+        Request request;
+        request.script = &script;
+        request.name = "stock";
+        checker.executed(request, reply);
+    }
+
+    void lock()
+    {
+        execute(detail::scripts::redisLockLock, {{"HSET", "stock", "a:1", "1"}, {"PEXPIRE", "stock", "1000"}}, {});
+    }
+    void unlock() { execute(detail::scripts::redisLockUnlock, {{"DEL", "stock"}}, number(1)); }
+    /// Somebody asks and is told how long the holder has the lock.
+    void tryInVain(std::int64_t told) { execute(detail::scripts::redisLockLock, {}, number(told)); }
+
+    static Reply number(std::int64_t value)
+    {
+        Reply reply;
+        reply.kind = Reply::Kind::integer;
+        reply.integer = value;
+        return reply;
+    }
+
+    void lockAt(VirtualTime when)
+    {
+        scheduler.at(when, [this] { lock(); });
+    }
+    void unlockAt(VirtualTime when)
+    {
+        scheduler.at(when, [this] { unlock(); });
+    }
+    std::string ruleBrokenUntil(VirtualTime end)
+    {
+        return ruleBrokenBy([&] {
+            while (scheduler.step(end)) {
+            }
+        });
+    }
+
+    Scheduler scheduler;
+    Keyspace keyspace;
+    bool waits = true;
+    WakeUpChecker checker{scheduler, keyspace, [this](const std::string& name, VirtualTime) {
+                              return waits && name == "stock" ? std::string("b") : std::string();
+                          }};
+};
+
+TEST_F(WakeUpCheckerTest, AWaiterThatSleepsOnAfterAReleaseBreaksT4)
+{
+    lock();
+    unlockAt(100ms);
+    EXPECT_EQ(ruleBrokenUntil(100ms + promptly), "T4");
+}
+
+TEST_F(WakeUpCheckerTest, ATryInTimeAfterAReleaseBreaksNothing)
+{
+    lock();
+    unlockAt(100ms);
+    lockAt(100ms + promptly - 1ms);
+    waits = false; // it has it
+    EXPECT_EQ(ruleBrokenUntil(100ms + promptly), "none");
+}
+
+TEST_F(WakeUpCheckerTest, ATryBeforeTheReleaseIsNone)
+{
+    lock();
+    scheduler.at(99ms, [this] { tryInVain(1); });
+    unlockAt(100ms);
+    EXPECT_EQ(ruleBrokenUntil(100ms + promptly), "T4");
+}
+
+TEST_F(WakeUpCheckerTest, NobodyHasToTryWhereNobodyWaits)
+{
+    waits = false;
+    lock();
+    unlockAt(100ms);
+    EXPECT_EQ(ruleBrokenUntil(5s), "none");
+}
+
+TEST_F(WakeUpCheckerTest, AWaiterThatSleepsOnAfterADeadHolderBreaksT5)
+{
+    lock();
+    EXPECT_EQ(ruleBrokenUntil(leaseEnd + promptly), "T5");
+}
+
+TEST_F(WakeUpCheckerTest, ATryAfterADeadHoldersLeaseBreaksNothing)
+{
+    lock();
+    lockAt(leaseEnd + promptly - 1ms);
+    EXPECT_EQ(ruleBrokenUntil(leaseEnd + promptly), "none");
+}
+
+TEST_F(WakeUpCheckerTest, AWaiterMaySleepForAsLongAsItWasToldAndNoLonger)
+{
+    lock();
+    scheduler.at(10ms, [this] { tryInVain(5000); }); // of an earlier holder, say
+    const VirtualTime told = 10ms + 5000ms + 100ms;  // and its clock may be slow
+    EXPECT_EQ(ruleBrokenUntil(told + promptly - 1ms), "none");
+    EXPECT_EQ(ruleBrokenUntil(told + promptly), "T5");
+}
+
+TEST_F(WakeUpCheckerTest, ARenewedLockIsNotFree)
+{
+    lock();
+    scheduler.at(500ms, [this] {
+        execute(detail::scripts::redisLockRenew, {{"PEXPIRE", "stock", "1000"}}, number(1));
+    });
+    EXPECT_EQ(ruleBrokenUntil(leaseEnd + promptly), "none");
+    EXPECT_EQ(ruleBrokenUntil(leaseEnd + 500ms + promptly), "T5");
+}
+
+} // namespace
+} // namespace redislock::simulation

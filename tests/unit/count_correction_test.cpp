@@ -1,0 +1,44 @@
+#include "redislock/detail/logic/count_correction.hpp"
+
+#include <gtest/gtest.h>
+
+namespace redislock::detail {
+namespace {
+
+ReleaseMachine::Event answered(UnlockAnswer::Kind kind)
+{
+    return Replied<UnlockAnswer>{TimePoint{}, TimePoint{}, {kind}};
+}
+
+ReleaseMachine::Event failed(Failure failure)
+{
+    return Failed{TimePoint{}, {failure, Errc::unreachable}};
+}
+
+TEST(CountAnswer, OfRedisIsFinal)
+{
+    EXPECT_EQ(countAnswer(answered(UnlockAnswer::Kind::stillHeld), 2, 2, true), CountAnswer::done);
+    EXPECT_EQ(countAnswer(answered(UnlockAnswer::Kind::absent), 2, 2, true), CountAnswer::lost);
+    EXPECT_EQ(countAnswer(answered(UnlockAnswer::Kind::absent), 2, 3, false), CountAnswer::lost);
+}
+
+TEST(CountAnswer, ThatWasLostIsAskedForAgain)
+{
+    EXPECT_EQ(countAnswer(failed(Failure::lostReply), 2, 2, true), CountAnswer::again);
+    EXPECT_EQ(countAnswer(failed(Failure::notConnected), 2, 2, true), CountAnswer::again);
+}
+
+TEST(CountAnswer, OfACountThatIsNoLongerTrueIsNotAskedForAgain)
+{
+    EXPECT_EQ(countAnswer(failed(Failure::lostReply), 2, 3, true), CountAnswer::done);
+    EXPECT_EQ(countAnswer(failed(Failure::lostReply), 2, 2, false), CountAnswer::done);
+}
+
+TEST(CountAnswer, ThatIsARefusalIsNotAskedForAgain)
+{
+    EXPECT_EQ(countAnswer(failed(Failure::refused), 2, 2, true), CountAnswer::done);
+    EXPECT_EQ(countAnswer(failed(Failure::fatal), 2, 2, true), CountAnswer::done);
+}
+
+} // namespace
+} // namespace redislock::detail
