@@ -63,25 +63,29 @@ public:
     static constexpr Lease renewed() noexcept { return Lease(Renewed{}); }
 
     /// Whether the watchdog renews this lease.
-    [[nodiscard]] constexpr bool isRenewed() const noexcept { return renewed_; }
+    [[nodiscard]] constexpr bool isRenewed() const noexcept { return fixed_ == renewedMark; }
 
     /// The fixed time; zero for a renewed lease.
-    [[nodiscard]] constexpr std::chrono::milliseconds fixed() const noexcept { return fixed_; }
+    [[nodiscard]] constexpr std::chrono::milliseconds fixed() const noexcept
+    {
+        return isRenewed() ? std::chrono::milliseconds::zero() : fixed_;
+    }
 
     /// Whether the lease may be asked for.
     [[nodiscard]] constexpr bool isValid() const noexcept
     {
-        return renewed_ || (fixed_ >= minLease && fixed_ <= maxLease);
+        return isRenewed() || (fixed_ >= minLease && fixed_ <= maxLease);
     }
 
     friend constexpr bool operator==(const Lease&, const Lease&) noexcept = default;
 
 private:
+    /// No duration converts to it.
+    static constexpr std::chrono::milliseconds renewedMark{std::chrono::milliseconds::min().count() + 1};
     struct Renewed {};
-    constexpr explicit Lease(Renewed) noexcept : renewed_(true) {}
+    constexpr explicit Lease(Renewed) noexcept : fixed_(renewedMark) {}
 
-    std::chrono::milliseconds fixed_{0};
-    bool renewed_ = false;
+    std::chrono::milliseconds fixed_;
 };
 
 /// The default lease: the watchdog renews it until the lock is ended.

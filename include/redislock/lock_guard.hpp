@@ -4,6 +4,7 @@
 
 #include "redislock/error.hpp"
 #include "redislock/fwd.hpp"
+#include "redislock/hold_ref.hpp"
 #include "redislock/lease_time.hpp"
 #include "redislock/redis_lock.hpp"
 #include "redislock/stop_at.hpp"
@@ -11,7 +12,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <stop_token>
 #include <system_error>
 
@@ -97,11 +97,11 @@ private:
     void end() noexcept;
 
     friend class detail::Engine;
-    LockGuard(std::shared_ptr<detail::Hold> hold, std::uint64_t level) noexcept;
+    LockGuard(detail::HoldRef hold, std::uint32_t level) noexcept;
     static void asyncRelease(LockGuard guard, detail::UnlockHandler handler);
 
-    std::shared_ptr<detail::Hold> hold_;
-    std::uint64_t level_ = 0;
+    detail::HoldRef hold_;
+    std::uint32_t level_ = 0;
 };
 
 } // namespace redislock

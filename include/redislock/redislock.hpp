@@ -12,6 +12,7 @@
 #include "redislock/execute_with_lock.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
+#include "redislock/hold_ref.hpp"
 #include "redislock/identity.hpp"
 #include "redislock/lease_time.hpp"
 #include "redislock/lock_guard.hpp"

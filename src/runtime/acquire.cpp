@@ -42,9 +42,15 @@ Hold* Engine::validHold(NamedLock& named)
     return own;
 }
 
-std::shared_ptr<Hold> Engine::takeHold(NamedLock& named)
+HoldRef Engine::takeHold(NamedLock& named)
 {
-    auto hold = named.spare ? std::move(named.spare) : std::make_shared<Hold>();
+    HoldRef hold;
+    if (idleHolds_.empty()) {
+        hold = new Hold;
+    } else {
+        hold = std::move(idleHolds_.back());
+        idleHolds_.pop_back();
+    }
     hold->id = HolderId{lastHolder.fetch_add(1, std::memory_order_relaxed) + 1};
     hold->owner = currentThread();
     hold->lane = Lane::commands;
@@ -53,11 +59,10 @@ std::shared_ptr<Hold> Engine::takeHold(NamedLock& named)
     return hold;
 }
 
-/// Keeps a hold that nobody uses any more for the next one of its name. @param users of it, `hold` included, that
-/// only have to let go of it. @return what must be let go of after the mutex.
-std::shared_ptr<NamedLock> Engine::recycle(std::shared_ptr<Hold>&& hold, long users) noexcept
+/// Keeps a hold that nobody else uses any more for another one. @return what must be let go of after the mutex.
+std::shared_ptr<NamedLock> Engine::recycle(HoldRef&& hold) noexcept
 {
-    if (hold == nullptr || hold.use_count() != users || hold->command.pending) {
+    if (hold == nullptr || hold->references.load(std::memory_order_acquire) != 1 || idleHolds_.size() == maxIdle) {
         return nullptr;
     }
     auto named = std::move(hold->lock);
@@ -66,8 +71,30 @@ std::shared_ptr<NamedLock> Engine::recycle(std::shared_ptr<Hold>&& hold, long us
     hold->atRiskTold = hold->heldTooLong = false;
     hold->renewal = RenewMachine();
     hold->grantedAt = TimePoint{};
-    named->spare = std::move(hold);
+    idleHolds_.push_back(std::move(hold)); // there is room
     return named;
+}
+
+std::shared_ptr<HoldCall> Engine::takeCall(Hold& hold)
+{
+    std::shared_ptr<HoldCall> call;
+    if (idleCalls_.empty()) {
+        call = std::make_shared<HoldCall>();
+    } else {
+        call = std::move(idleCalls_.back());
+        idleCalls_.pop_back();
+    }
+    call->attach(&hold);
+    return call;
+}
+
+/// One that is still on a connection stays with that. Otherwise others who have it only have to let go of it.
+void Engine::putBack(std::shared_ptr<HoldCall> call) noexcept
+{
+    if (!call->pending && call->mode != Call::Mode::abandoned && idleCalls_.size() < maxIdle) {
+        call->detach();
+        idleCalls_.push_back(std::move(call)); // there is room
+    }
 }
 
 AcquireMachine::Settings Engine::settingsFor(Wait wait, Lease lease) const noexcept
@@ -86,8 +113,8 @@ AcquireMachine::Settings Engine::settingsOf(const Attempt& attempt, TimePoint no
 {
     auto settings =
         settingsFor(attempt.deadline == TimePoint::max() ? waitForever : Wait(attempt.deadline - now), attempt.lease);
-    if (attempt.named.silentSince) {
-        settings.silentSince = std::max(*attempt.named.silentSince, attempt.waiter.joined);
+    if (attempt.named.silentSince != TimePoint{}) {
+        settings.silentSince = std::max(attempt.named.silentSince, attempt.waiter.joined);
     }
     return settings;
 }
@@ -118,7 +145,7 @@ std::error_code Engine::conclude(NamedLock& named, Attempt& attempt, const Acqui
     const auto attempts = result.attempts;
     const bool granted = result.kind == Kind::granted && !closing_;
     if (granted) {
-        named.silentSince.reset();
+        named.silentSince = TimePoint{};
         grant(hold, attempt.level, result);
         acquired = {attempt.hold, attempt.level};
         tellOf(hold, [=, missed = result.pushMissed](Observer& observer, const LockEvent& event) {
@@ -220,11 +247,11 @@ void Engine::park(Lock& lock, Waiter& waiter, TimePoint until)
 AcquireMachine::Event Engine::ask(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint until)
 {
     constexpr int triesBehindReleases = 3;
-    HoldCall& call = waiter.hold.command;
+    HoldCall& call = *waiter.call;
     for (int tries = 1;; ++tries) {
         if (!std::exchange(waiter.submitted, false)) {
             call.prepare(HoldCall::Verb::lock, waiter.lease, 1, Call::Mode::awaited);
-            commands_->enqueue({waiter.hold.shared_from_this(), &call});
+            commands_->enqueue(waiter.call);
         }
         lock.unlock();
         const Outcome outcome = commands_->await(call, until);
@@ -276,13 +303,13 @@ AcquireMachine::Event Engine::sleep(Lock& lock, Waiter& waiter, TimePoint until)
     }
 }
 
-void Engine::grant(Hold& hold, std::uint64_t level, const AcquireResult& result)
+void Engine::grant(Hold& hold, std::uint32_t level, const AcquireResult& result)
 {
     try {
         hold.levels.granted(level, result.validUntil);
         if (hold.phase.load(std::memory_order_relaxed) == Hold::Phase::acquiring) {
             hold.grantedAt = BootClock::now();
-            hold.lock->local.add(hold.shared_from_this());
+            hold.lock->local.add(&hold);
         }
         hold.phase.store(Hold::Phase::held, std::memory_order_release);
         hold.updateDeadline();
@@ -300,9 +327,9 @@ void Engine::grant(Hold& hold, std::uint64_t level, const AcquireResult& result)
 std::error_code Engine::acquireNested(Lock& lock, Hold& own, Wait wait, Lease lease, EndedBy endedBy,
                                       Acquired& acquired)
 {
-    const auto hold = own.shared_from_this();
-    const std::uint64_t level = hold->levels.add(lease, endedBy);
-    const auto call = takeCommand(*hold);
+    const HoldRef hold(&own);
+    const std::uint32_t level = hold->levels.add(lease, endedBy);
+    auto call = takeCall(*hold);
     auto settings = settingsFor(wait, lease);
     settings.holdDeadline = hold->validUntil();
     AcquireMachine machine(settings);
@@ -333,7 +360,7 @@ std::error_code Engine::acquireNested(Lock& lock, Hold& own, Wait wait, Lease le
             event = Cancelled{BootClock::now(), Errc::badReply};
         }
     }
-    putBackCommand(*call);
+    putBack(std::move(call));
     if (hold->phase == Hold::Phase::held &&
         (result.kind == AcquireResult::Kind::lost || BootClock::now() >= hold->validUntil())) {
         hold->levels.remove(level);

@@ -39,9 +39,9 @@ void Engine::AsyncAcquire::begin()
     hold_ = engine_.takeHold(*named_);
     hold_->owner = 0;
     hold_->lane = Lane::background;
-    hold_->acquiring = this;
     attempt_.emplace(engine_, *named_, hold_, wait_, lease_);
     attempt_->waiter.operation = this;
+    attempt_->waiter.call->asker = this;
     attempt_->level = hold_->levels.add(lease_, EndedBy::guard);
     if (engine_.closing_) {
         attempt_->waiter.ended = Errc::shutdown; // too late to be told with the others
@@ -203,10 +203,10 @@ void Engine::AsyncAcquire::send()
 {
     stage_ = Stage::asking;
     ++tries_;
-    HoldCall& call = hold_->command;
+    HoldCall& call = *attempt_->waiter.call;
     if (!std::exchange(attempt_->waiter.submitted, false)) {
         call.prepare(HoldCall::Verb::lock, attempt_->waiter.lease, 1, Call::Mode::detached);
-        if (!engine_.submit({hold_, &call})) {
+        if (!engine_.submit(attempt_->waiter.call)) {
             return step(Failed{BootClock::now(), {Failure::fatal, Errc::shutdown}});
         }
     }
@@ -243,7 +243,7 @@ void Engine::AsyncAcquire::answered(HoldCall& call)
 /// Nobody waits for the answer to the request under way any more. @return whether it may have been sent.
 bool Engine::AsyncAcquire::withdraw()
 {
-    HoldCall& call = hold_->command;
+    HoldCall& call = *attempt_->waiter.call;
     if (!call.pending || engine_.withdraw(call)) {
         return false;
     }
@@ -284,7 +284,7 @@ void Engine::AsyncAcquire::finish(const AcquireResult& result)
 {
     stage_ = Stage::done;
     timer_.cancel();
-    hold_->acquiring = nullptr;
+    attempt_->waiter.call->asker = nullptr;
     Acquired acquired;
     std::error_code error = engine_.conclude(*named_, *attempt_, result, acquired);
     attempt_.reset();

@@ -62,7 +62,7 @@ private:
     Completion<LockGuard> completion_;
     boost::asio::steady_timer timer_;
 
-    std::shared_ptr<Hold> hold_;
+    HoldRef hold_;
     std::optional<Attempt> attempt_;
     std::optional<AcquireMachine> machine_;
     Stage stage_ = Stage::awaitingTurn;

@@ -131,9 +131,7 @@ void Engine::asyncRelease(const Acquired& acquired, UnlockHandler handler)
         const TimePoint end = std::min(hold.validUntil(), saturatingAdd(BootClock::now(), config_.unreachableAfter));
         const auto answer = std::make_shared<ReleaseAnswer>(std::move(completion), background_->io);
         const auto tell = [this, answer](Unlocked result) { post([answer, result] { answer->end(result); }); };
-        hold.whenReleased = tell;
-        if (endUnawaited(hold, acquired.level)) {
-            hold.whenReleased = nullptr;
+        if (endUnawaited(hold, acquired.level, tell)) {
             tell(Unlocked::stillHeld);
         } else {
             post([answer, end] { answer->endAt(end); });
@@ -216,7 +214,7 @@ void Engine::asyncForceUnlock(const std::shared_ptr<NamedLock>& named, FlagHandl
                          const auto end = std::make_shared<AsyncQuery>(
                              *this,
                              std::make_shared<NameCall>(scripts::redisLockForceUnlock, named,
-                                                        std::vector{holder.text, named->channel}),
+                                                        std::vector{holder.text, named->channel()}),
                              [this, named, asked, forced = holder.text](
                                  std::error_code error, const QueryMachine& machine, const Reply& reply) {
                                  const bool was = !error && freed(reply, machine, error);

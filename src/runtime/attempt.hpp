@@ -17,19 +17,18 @@ inline const LockAnswer* busyAnswer(const AcquireMachine::Event& event)
     return replied != nullptr && replied->answer.kind == LockAnswer::Kind::busy ? &replied->answer : nullptr;
 }
 
-/// An acquire of an outermost hold under way: the waiter and its place in a queue.
+/// An acquire of an outermost hold under way: the waiter and its place in a queue. Who makes it has another reference to the hold.
 struct Engine::Attempt {
-    Attempt(Engine& e, NamedLock& n, std::shared_ptr<Hold> h, Wait wait, Lease l)
+    Attempt(Engine& e, NamedLock& n, HoldRef h, Wait wait, Lease l)
         : engine(e),
           named(n),
           hold(std::move(h)),
           lease(l),
-          waiter(*hold, e.leaseTime(l)),
+          waiter(*hold, e.takeCall(*hold), e.leaseTime(l)),
           queue(wait.isOneAttempt() ? n.oneShots : n.waiters),
           isOneAttempt(wait.isOneAttempt()),
           deadline(saturatingAdd(waiter.joined, wait.span()))
     {
-        hold->commandTaken = true;
         queue.join(waiter);
     }
     Attempt(const Attempt&) = delete;
@@ -38,8 +37,8 @@ struct Engine::Attempt {
     /// Leaves, and hands on. Expects the engine's mutex.
     ~Attempt()
     {
-        hold->commandTaken = false;
         queue.leave(waiter);
+        engine.putBack(std::move(waiter.call));
         if (named.waiters.empty()) {
             engine.unsubscribe(named);
         } else if (BootClock::now() >= named.local.validUntil()) {
@@ -49,13 +48,13 @@ struct Engine::Attempt {
 
     Engine& engine;
     NamedLock& named;
-    std::shared_ptr<Hold> hold;
+    HoldRef hold;
     Lease lease;
     Waiter waiter;
     WaiterQueue<Waiter>& queue;
     bool isOneAttempt;
     TimePoint deadline;
-    std::uint64_t level = 0;
+    std::uint32_t level = 0;
 };
 
 } // namespace redislock::detail

@@ -62,6 +62,8 @@ Engine::Engine(Config config)
       random_(seed()),
       background_(std::make_unique<Background>(*this))
 {
+    idleHolds_.reserve(maxIdle);
+    idleCalls_.reserve(maxIdle);
     BlockingConnection::Background hooks;
     hooks.connect = [this](TimePoint notBefore) {
         background_->connector.connect(notBefore, config_.connectTimeout, [this](Connected result) {
@@ -278,15 +280,15 @@ std::shared_ptr<NamedLock> Engine::named(std::string name)
     }
     std::shared_ptr<NamedLock> known; // let go of after the mutex
     const Lock lock(mutex_);
-    const auto found = names_.find(fresh->name);
+    const auto found = names_.find(std::string_view(fresh->name));
     if (found != names_.end()) {
-        known = found->second.lock();
+        known = (*found)->weak_from_this().lock(); // null while its destructor waits for the mutex
         if (known) {
             return known;
         }
         names_.erase(found);
     }
-    names_.emplace(fresh->name, fresh);
+    names_.insert(fresh.get());
     return fresh;
 }
 
@@ -296,8 +298,8 @@ void Engine::forgetName(const NamedLock& named) noexcept
         return;
     }
     const Lock lock(mutex_);
-    const auto found = names_.find(named.name);
-    if (found != names_.end() && found->first.data() == named.name.data()) {
+    const auto found = names_.find(std::string_view(named.name));
+    if (found != names_.end() && *found == &named) {
         names_.erase(found);
     }
 }
@@ -325,11 +327,10 @@ std::chrono::milliseconds Engine::validFor(const NamedLock& named) noexcept
 
 std::stop_token Engine::stopToken(const NamedLock& named, StopAt when)
 {
-    std::shared_ptr<Hold> hold;
+    HoldRef hold;
     if (!isForked()) {
         const Lock lock(mutex_);
-        Hold* own = named.local.of(currentThread());
-        hold = own == nullptr ? nullptr : own->shared_from_this();
+        hold = named.local.of(currentThread());
     }
     return stopToken(hold.get(), when);
 }
@@ -410,14 +411,14 @@ bool Engine::closeLocalState(std::vector<std::shared_ptr<NamedLock>>& names)
     if (closing_.exchange(true)) {
         return false;
     }
-    for (const auto& [name, weak] : names_) {
-        if (auto named = weak.lock()) {
+    for (NamedLock* each : names_) {
+        if (auto named = each->weak_from_this().lock()) {
             names.push_back(std::move(named));
         }
     }
     for (const auto& named : names) {
-        for (const auto& hold : std::vector(named->local.holds())) {
-            lose(*hold);
+        while (!named->local.holds().empty()) {
+            lose(*named->local.holds()[0]);
         }
         const auto end = [](Waiter& waiter) {
             waiter.ended = Errc::shutdown;

@@ -20,6 +20,7 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -33,7 +34,6 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -45,8 +45,8 @@ class NameCall;
 
 /// A level that was acquired: what a guard, or the thread, later ends.
 struct Acquired {
-    std::shared_ptr<Hold> hold; ///< null: not acquired
-    std::uint64_t level = 0;
+    HoldRef hold; ///< null: not acquired
+    std::uint32_t level = 0;
 };
 
 /// The runtime of one client: drives the machines of the logic over the connections. Blocking operations run on the calling
@@ -109,6 +109,10 @@ public:
     [[nodiscard]] std::chrono::milliseconds renewalTimeout() const noexcept;
     /// A held hold is over: its final state. Expects the mutex.
     void lose(Hold& hold);
+    /// A request about a hold. Expects the mutex, as putBack() does.
+    std::shared_ptr<HoldCall> takeCall(Hold& hold);
+    /// An operation is over. @param call its request; the caller has another reference to its hold.
+    void putBack(std::shared_ptr<HoldCall> call) noexcept;
     /// Sends a release of a hold that is not, or no longer, held. Expects the mutex.
     void giveBack(Hold& hold, TimePoint until);
     /// Has something done on the background thread, soon.
@@ -125,6 +129,7 @@ public:
 
 private:
     static constexpr std::size_t maxLostNames = 1024;
+    static constexpr std::size_t maxIdle = 128; ///< holds, and calls, kept for the next operations
     using SubscriptionKind = Subscriber<std::weak_ptr<NamedLock>>::Kind;
 
     struct Background {
@@ -138,6 +143,21 @@ private:
         Alarm sweepTimer{io};
         Random random; ///< for questions; what concerns holds draws from the engine's, under its mutex
         Watchdog watchdog;
+    };
+    /// Names are kept in their locks alone.
+    struct NameHash {
+        using is_transparent = void;
+        std::size_t operator()(std::string_view name) const noexcept { return std::hash<std::string_view>()(name); }
+        std::size_t operator()(const NamedLock* named) const noexcept
+        {
+            return operator()(std::string_view(named->name));
+        }
+    };
+    struct NameEqual {
+        using is_transparent = void;
+        bool operator()(const NamedLock* a, const NamedLock* b) const noexcept { return a->name == b->name; }
+        bool operator()(std::string_view a, const NamedLock* b) const noexcept { return a == b->name; }
+        bool operator()(const NamedLock* a, std::string_view b) const noexcept { return a->name == b; }
     };
     enum class Turn { mine, over, ended };
     struct Attempt;     ///< an acquire under way
@@ -188,9 +208,9 @@ private:
     Turn awaitTurn(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint deadline);
     void awaitReleases(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint until);
     void park(Lock& lock, Waiter& waiter, TimePoint until);
-    std::shared_ptr<Hold> takeHold(NamedLock& named);
-    std::shared_ptr<NamedLock> recycle(std::shared_ptr<Hold>&& hold, long users = 1) noexcept;
-    void grant(Hold& hold, std::uint64_t level, const AcquireResult& result);
+    HoldRef takeHold(NamedLock& named);
+    std::shared_ptr<NamedLock> recycle(HoldRef&& hold) noexcept;
+    void grant(Hold& hold, std::uint32_t level, const AcquireResult& result);
     Hold* validHold(NamedLock& named);
     AcquireMachine::Settings settingsFor(Wait wait, Lease lease) const noexcept;
     AcquireMachine::Settings settingsOf(const Attempt& attempt, TimePoint now) const noexcept;
@@ -208,20 +228,21 @@ private:
     void wakeHead(NamedLock& named) noexcept;
 
     // release.cpp
-    Unlocked endLevel(Lock& lock, Hold& hold, std::uint64_t level);
+    Unlocked endLevel(Lock& lock, Hold& hold, std::uint32_t level);
     Unlocked endNested(Lock& lock, Hold& hold);
     Unlocked endOutermost(Lock& lock, Hold& hold);
-    Unlocked driveRelease(Lock& lock, HoldCall& call, ReleaseMachine& machine, std::shared_ptr<HoldCall> behind);
-    bool endUnawaited(Hold& hold, std::uint64_t level);
-    void startRelease(Hold& hold, TimePoint validUntil, std::shared_ptr<HoldCall> behind);
-    void step(HoldCall& call, const ReleaseMachine::Event& event, std::shared_ptr<HoldCall> behind);
+    Unlocked driveRelease(Lock& lock, const std::shared_ptr<HoldCall>& call, ReleaseMachine& machine,
+                          std::shared_ptr<HoldCall> behind);
+    bool endUnawaited(Hold& hold, std::uint32_t level, std::function<void(Unlocked)> whenReleased = nullptr);
+    void startRelease(Hold& hold, TimePoint validUntil, std::shared_ptr<HoldCall> behind,
+                      std::function<void(Unlocked)> whenReleased = nullptr);
+    bool step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event,
+              std::shared_ptr<HoldCall> behind);
     void nestedAnswered(HoldCall& call);
     void correctCount(Hold& hold, bool unknown);
     void giveUp(Hold& hold);
     void releaseAnswered(Hold& hold, Unlocked how);
     [[nodiscard]] ReleaseMachine::Settings releaseSettings(TimePoint validUntil) const noexcept;
-    std::shared_ptr<HoldCall> takeCommand(Hold& hold);
-    void putBackCommand(const HoldCall& call) noexcept;
 
     const Config config_;
     const std::string id_;
@@ -232,7 +253,9 @@ private:
     AdaptiveMutex mutex_;
     std::condition_variable_any changed_; ///< for shutdown
     Random random_;
-    std::unordered_map<std::string_view, std::weak_ptr<NamedLock>> names_;
+    boost::unordered_flat_set<NamedLock*, NameHash, NameEqual> names_; ///< each until its destructor took it out
+    std::vector<HoldRef> idleHolds_;
+    std::vector<std::shared_ptr<HoldCall>> idleCalls_;
     std::deque<std::shared_ptr<NamedLock>> lostNames_; ///< kept for late unlock() calls
     std::size_t releasesUnderWay_ = 0;
     std::vector<std::shared_ptr<HoldCall>> outbox_; ///< for the background thread to send

@@ -41,7 +41,27 @@ void appendHolder(std::string& out, const Hold& hold)
     appendArgument(out, std::string_view(text, static_cast<std::size_t>(end - text)));
 }
 
+/// Appends the name's channel as an argument, without an allocation.
+void appendChannel(std::string& out, std::string_view name)
+{
+    appendHeader(out, '$', prefixedSize(lockChannelPrefix, name));
+    appendPrefixed(out, lockChannelPrefix, name);
+    out.append("\r\n", 2);
+}
+
 } // namespace
+
+void intrusive_ptr_add_ref(Hold* hold) noexcept
+{
+    hold->references.fetch_add(1, std::memory_order_relaxed);
+}
+
+void intrusive_ptr_release(Hold* hold) noexcept
+{
+    if (hold->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        delete hold;
+    }
+}
 
 void HoldCall::encode(std::string& out, Form by) const
 {
@@ -50,12 +70,12 @@ void HoldCall::encode(std::string& out, Form by) const
     appendArgument(out, by == Form::bySha ? std::string_view("EVALSHA") : std::string_view("EVAL"));
     appendArgument(out, by == Form::bySha ? script.sha1 : script.text);
     appendArgument(out, std::string_view("1"));
-    appendArgument(out, std::string_view(hold_.lock->name));
-    appendHolder(out, hold_);
+    appendArgument(out, std::string_view(hold_->lock->name));
+    appendHolder(out, *hold_);
     if (verb_ == Verb::unlock) {
         appendArgument(out, std::int64_t{count_});
         appendArgument(out, leaseMs_);
-        appendArgument(out, std::string_view(hold_.lock->channel));
+        appendChannel(out, hold_->lock->name);
         return;
     }
     appendArgument(out, leaseMs_);
@@ -67,17 +87,19 @@ void HoldCall::encode(std::string& out, Form by) const
 /// What has ended is not renewed.
 bool HoldCall::isWanted() const noexcept
 {
-    return verb_ != Verb::renew || hold_.phase.load(std::memory_order_acquire) == Hold::Phase::held;
+    return verb_ != Verb::renew || hold_->phase.load(std::memory_order_acquire) == Hold::Phase::held;
 }
 
 void HoldCall::finished() noexcept
 {
-    hold_.lock->engine->callFinished(*this);
+    hold_->lock->engine->callFinished(*this);
 }
 
-NamedLock::NamedLock(std::shared_ptr<Engine> e, std::string n)
-    : engine(std::move(e)), name(std::move(n)), channel(lockChannel(name))
+NamedLock::NamedLock(std::shared_ptr<Engine> e, std::string n) : engine(std::move(e)), name(std::move(n)) {}
+
+std::string NamedLock::channel() const
 {
+    return lockChannel(name);
 }
 
 NamedLock::~NamedLock()

@@ -11,6 +11,7 @@
 #include "redislock/detail/logic/release_machine.hpp"
 #include "redislock/detail/logic/renew_machine.hpp"
 #include "redislock/detail/logic/waiter_queue.hpp"
+#include "redislock/hold_ref.hpp"
 #include "redislock/identity.hpp"
 #include "redislock/unlocked.hpp"
 #include "transport/call.hpp"
@@ -23,13 +24,11 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 namespace redislock::detail {
 
 class AsyncWaiter;
-class Engine;
-struct Hold;
-struct NamedLock;
 
 /// Which connection carries the requests about a hold.
 enum class Lane : std::uint8_t {
@@ -37,12 +36,15 @@ enum class Lane : std::uint8_t {
     background, ///< that of the client's own thread: asynchronous holds
 };
 
-/// A request about a hold: acquire, release or renew. Its bytes are made from the hold each time it is sent.
+/// A request about a hold: acquire, release or renew. Its bytes are made from the hold each time it is sent. An operation takes
+/// one from the engine and puts it back when it is over, so that a hold that is only held needs none.
 class HoldCall final : public Call, public std::enable_shared_from_this<HoldCall> {
 public:
     enum class Verb : std::uint8_t { lock, unlock, renew };
 
-    explicit HoldCall(Hold& hold) noexcept : hold_(hold) {}
+    /// Is about that hold from now on, and keeps it.
+    void attach(HoldRef hold) noexcept { hold_ = std::move(hold); }
+    HoldRef detach() noexcept { return std::move(hold_); }
 
     /// Sets what is to be sent next.
     void prepare(Verb verb, std::chrono::milliseconds lease, std::uint32_t count, Mode how) noexcept
@@ -57,20 +59,25 @@ public:
     [[nodiscard]] bool isWanted() const noexcept override;
     void finished() noexcept override;
 
-    [[nodiscard]] Hold& hold() const noexcept { return hold_; }
+    [[nodiscard]] Hold& hold() const noexcept { return *hold_; }
     [[nodiscard]] Verb verb() const noexcept { return verb_; }
     [[nodiscard]] std::chrono::milliseconds lease() const noexcept { return std::chrono::milliseconds(leaseMs_); }
     [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
 
+    AsyncWaiter* asker = nullptr;               ///< the asynchronous operation whose acquire it is
+    ReleaseMachine release;                     ///< of an unawaited release
+    std::function<void(Unlocked)> whenReleased; ///< called once when that is over, under the mutex: must only post
+
 private:
-    Hold& hold_;
+    HoldRef hold_;
     std::int64_t leaseMs_ = 0;
     std::uint32_t count_ = 0;
     Verb verb_ = Verb::lock;
 };
 
-/// An outermost hold with its nested levels, from before its acquire is sent until its last reply was read.
-struct Hold : std::enable_shared_from_this<Hold> {
+/// An outermost hold with its nested levels, from before its acquire is sent until its last reply was read. A client may have
+/// hundreds of thousands: whatever only operations need is in their calls.
+struct Hold {
     enum class Phase : std::uint8_t {
         acquiring, ///< not granted yet, or not at all
         held,      ///< granted; valid until its deadline
@@ -92,11 +99,14 @@ struct Hold : std::enable_shared_from_this<Hold> {
         deadline.store(levels.validUntil().time_since_epoch().count(), std::memory_order_release);
     }
 
+    std::atomic<std::uint32_t> references{0};
+    std::atomic<Phase> phase{Phase::acquiring};
+    Lane lane = Lane::commands;
+    bool atRiskTold = false;
+    bool heldTooLong = false;
     std::shared_ptr<NamedLock> lock;
     HolderId id{};
     std::uint64_t owner = 0; ///< currentThread() of who took it; 0: nobody's, taken asynchronously
-    Lane lane = Lane::commands;
-    std::atomic<Phase> phase{Phase::acquiring};
     std::atomic<TimePoint::rep> deadline{0};
     HoldLevels levels;
     TimePoint grantedAt{};
@@ -106,22 +116,7 @@ struct Hold : std::enable_shared_from_this<Hold> {
     RenewMachine renewal;
     DueSlot renewalSlot;
     DueSlot deadlineSlot;
-    bool atRiskTold = false;
-    bool heldTooLong = false;
-
-    AsyncWaiter* acquiring = nullptr; ///< the asynchronous operation that acquires it
-    HoldCall command{*this};          ///< of the operation that has it; `commandTaken`
-    bool commandTaken = false;
-    ReleaseMachine release;                     ///< of an unawaited release
-    std::function<void(Unlocked)> whenReleased; ///< called once when that is over, under the mutex: must only post
 };
-
-/// A shared reference to a call, which is a part of its hold or stands alone.
-inline std::shared_ptr<HoldCall> shareCall(HoldCall& call)
-{
-    Hold& hold = call.hold();
-    return &call == &hold.command ? std::shared_ptr<HoldCall>(hold.shared_from_this(), &call) : call.shared_from_this();
-}
 
 /// An asynchronous operation that waits for a lock, as others see it. Guarded by the engine's mutex.
 class AsyncWaiter {
@@ -135,9 +130,12 @@ public:
 
 /// A thread, or an asynchronous operation, that waits for a lock. Lives on its stack, or in it.
 struct Waiter : WaiterLink<Waiter> {
-    Waiter(Hold& h, std::chrono::milliseconds l) noexcept : hold(h), lease(l) {}
+    Waiter(Hold& h, std::shared_ptr<HoldCall> c, std::chrono::milliseconds l) noexcept
+        : hold(h), call(std::move(c)), lease(l)
+    {
+    }
 
-    [[nodiscard]] Signal& signal() noexcept { return hold.command.signal; }
+    [[nodiscard]] Signal& signal() noexcept { return call->signal; }
 
     /// Has it judge its situation again.
     void look() noexcept
@@ -150,6 +148,7 @@ struct Waiter : WaiterLink<Waiter> {
     }
 
     Hold& hold;
+    std::shared_ptr<HoldCall> call; ///< its acquire
     std::chrono::milliseconds lease;
     TimePoint joined = BootClock::now();
     bool parked = false;    ///< asleep outside any call
@@ -166,19 +165,20 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     NamedLock& operator=(const NamedLock&) = delete;
     ~NamedLock();
 
+    /// On which Redis tells that it is free. Made each time: most names are never waited for.
+    [[nodiscard]] std::string channel() const;
+
     const std::shared_ptr<Engine> engine;
     const std::string name;
-    const std::string channel; ///< on which Redis tells that it is free
 
-    LocalLock<Hold> local;
+    LocalLock<Hold, HoldRef> local;
     WaiterQueue<Waiter> waiters;  ///< the head asks Redis
     WaiterQueue<Waiter> oneShots; ///< tryLock() without wait: each asks once, in no order
     std::uint32_t unansweredReleases = 0;
-    std::uint32_t releaseWatchers = 0; ///< waiters that sleep until a release is answered
-    HandOver handOver;
+    std::uint32_t releaseWatchers = 0;       ///< waiters that sleep until a release is answered
+    [[no_unique_address]] HandOver handOver; // the next member lies in its padding
     bool subscribed = false;
-    std::optional<TimePoint> silentSince; ///< a waiter ended because no server answered since then
-    std::shared_ptr<Hold> spare;          ///< for the next hold, so that it need not be allocated
+    TimePoint silentSince{}; ///< a waiter ended because no server answered since then; 0: it did
 };
 
 } // namespace redislock::detail

@@ -44,10 +44,7 @@ void LockGuard::acquire(const RedisLock& lock, Wait wait, Lease lease, std::erro
     level_ = acquired.level;
 }
 
-LockGuard::LockGuard(std::shared_ptr<detail::Hold> hold, std::uint64_t level) noexcept
-    : hold_(std::move(hold)), level_(level)
-{
-}
+LockGuard::LockGuard(detail::HoldRef hold, std::uint32_t level) noexcept : hold_(std::move(hold)), level_(level) {}
 
 LockGuard::LockGuard(LockGuard&& other) noexcept : hold_(std::move(other.hold_)), level_(std::exchange(other.level_, 0))
 {

@@ -59,7 +59,7 @@ bool Engine::forceUnlock(NamedLock& named, std::error_code& ec)
     }
     QueryMachine ending(config_.unreachableAfter);
     const auto end = std::make_shared<NameCall>(scripts::redisLockForceUnlock, named.shared_from_this(),
-                                                std::vector{holder->reply.text, named.channel});
+                                                std::vector{holder->reply.text, named.channel()});
     ec = query(end, ending);
     if (ec || !freed(end->reply, ending, ec)) {
         return false;
@@ -75,7 +75,7 @@ void Engine::loseForced(NamedLock& named, std::string_view holder)
     const auto& holds = named.local.holds();
     const auto forced = std::ranges::find_if(holds, [&](const auto& hold) { return holderText(*hold) == holder; });
     if (forced != holds.end()) {
-        lose(*std::shared_ptr(*forced));
+        lose(**forced);
     }
 }
 

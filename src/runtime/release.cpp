@@ -16,10 +16,10 @@ Unlocked Engine::unlock(NamedLock& named, std::error_code& ec)
         return Unlocked::alreadyLost;
     }
     std::shared_ptr<NamedLock> rest; // these two are let go of after the mutex
-    std::shared_ptr<Hold> hold;
+    HoldRef hold;
     Lock lock(mutex_);
     if (Hold* own = validHold(named)) {
-        hold = own->shared_from_this();
+        hold = own;
         if (const auto level = hold->levels.innermostOfThread(); level != 0) {
             const Unlocked how = endLevel(lock, *hold, level);
             if (lock.owns_lock()) {
@@ -78,7 +78,7 @@ void Engine::releaseUnawaited(const Acquired& acquired) noexcept
 }
 
 /// Ends a level of a valid hold and waits for the answer.
-Unlocked Engine::endLevel(Lock& lock, Hold& hold, std::uint64_t level)
+Unlocked Engine::endLevel(Lock& lock, Hold& hold, std::uint32_t level)
 {
     if (onOwnThread()) {
         const bool nested = endUnawaited(hold, level);
@@ -101,14 +101,14 @@ Unlocked Engine::endNested(Lock& lock, Hold& hold)
     const TimePoint now = BootClock::now();
     hold.updateDeadline();
     background_->watchdog.watch(hold, now);
-    const auto call = takeCommand(hold);
+    auto call = takeCall(hold);
     const auto lease = hold.levels.leaseToLeave(now, config_.watchdogTimeout);
     call->prepare(HoldCall::Verb::unlock, lease, hold.levels.count(), Call::Mode::awaited);
     auto settings = releaseSettings(validUntil);
     settings.level = ReleaseMachine::Settings::Level::nested;
     ReleaseMachine machine(settings);
-    const Unlocked how = driveRelease(lock, *call, machine, nullptr);
-    putBackCommand(*call);
+    const Unlocked how = driveRelease(lock, call, machine, nullptr);
+    putBack(std::move(call));
     if (how == Unlocked::alreadyLost && hold.phase == Hold::Phase::held) {
         lose(hold);
     }
@@ -120,13 +120,13 @@ Unlocked Engine::endOutermost(Lock& lock, Hold& hold)
 {
     const TimePoint validUntil = hold.validUntil();
     giveUp(hold);
-    const auto call = takeCommand(hold);
+    auto call = takeCall(hold);
     call->prepare(HoldCall::Verb::unlock, std::chrono::milliseconds(1), 0, Call::Mode::awaited);
     ReleaseMachine machine(releaseSettings(validUntil));
     auto next = handOnFairly(*hold.lock, Lane::commands);
-    const Unlocked how = driveRelease(lock, *call, machine, std::move(next));
+    const Unlocked how = driveRelease(lock, call, machine, std::move(next));
     noteAudience(*call);
-    putBackCommand(*call);
+    putBack(std::move(call));
     if (how == Unlocked::unconfirmed && BootClock::now() < validUntil && !closing_) {
         startRelease(hold, validUntil, nullptr); // goes on in the background
         lock.unlock();
@@ -138,9 +138,9 @@ Unlocked Engine::endOutermost(Lock& lock, Hold& hold)
 }
 
 /// Drives a prepared release to its end. @param behind is queued right behind the first try.
-Unlocked Engine::driveRelease(Lock& lock, HoldCall& call, ReleaseMachine& machine, std::shared_ptr<HoldCall> behind)
+Unlocked Engine::driveRelease(Lock& lock, const std::shared_ptr<HoldCall>& call, ReleaseMachine& machine,
+                              std::shared_ptr<HoldCall> behind)
 {
-    const std::shared_ptr<HoldCall> shared = shareCall(call);
     ReleaseMachine::Event event = Start{BootClock::now()};
     for (;;) {
         const auto action = machine.resume(event, random_);
@@ -148,27 +148,28 @@ Unlocked Engine::driveRelease(Lock& lock, HoldCall& call, ReleaseMachine& machin
             return done->result;
         }
         if (const auto* send = std::get_if<Send>(&action)) {
-            call.mode = Call::Mode::awaited;
+            call->mode = Call::Mode::awaited;
             using First = BlockingConnection::First;
             const First first = behind == nullptr ? First::lead : First::follow;
-            commands_->enqueue(shared, std::exchange(behind, nullptr));
+            commands_->enqueue(call, std::exchange(behind, nullptr));
             lock.unlock();
-            const Outcome outcome = commands_->await(call, send->until, first);
-            call.signal.clearDone();
+            const Outcome outcome = commands_->await(*call, send->until, first);
+            call->signal.clearDone();
             lock.lock();
-            event = eventOf<ReleaseMachine::Event, UnlockAnswer>(call, outcome, BootClock::now());
+            event = eventOf<ReleaseMachine::Event, UnlockAnswer>(*call, outcome, BootClock::now());
             continue;
         }
         const TimePoint until = std::get<SleepUntil>(action).until;
         lock.unlock();
-        call.signal.waitUntil(until);
+        call->signal.waitUntil(until);
         lock.lock();
         event = TimerFired{BootClock::now()};
     }
 }
 
-/// Ends a level of a valid hold without waiting; flush() must follow. @return whether other levels are left.
-bool Engine::endUnawaited(Hold& hold, std::uint64_t level)
+/// Ends a level of a valid hold without waiting; flush() must follow. @return whether other levels are left: then
+/// `whenReleased` is not called.
+bool Engine::endUnawaited(Hold& hold, std::uint32_t level, std::function<void(Unlocked)> whenReleased)
 {
     const TimePoint validUntil = hold.validUntil();
     hold.levels.remove(level);
@@ -180,7 +181,7 @@ bool Engine::endUnawaited(Hold& hold, std::uint64_t level)
     }
     loseRest(hold);
     giveUp(hold);
-    startRelease(hold, validUntil, handOnFairly(*hold.lock, hold.lane));
+    startRelease(hold, validUntil, handOnFairly(*hold.lock, hold.lane), std::move(whenReleased));
     return false;
 }
 
@@ -193,11 +194,11 @@ void Engine::correctCount(Hold& hold, bool unknown)
         return startRelease(hold, validUntil, handOnFairly(*hold.lock, hold.lane));
     }
     if (unknown) {
-        const auto call = takeCommand(hold);
+        auto call = takeCall(hold);
         call->prepare(HoldCall::Verb::unlock, hold.levels.leaseToLeave(BootClock::now(), config_.watchdogTimeout),
                       hold.levels.count(), Call::Mode::detached);
         if (!submit(call)) {
-            putBackCommand(*call);
+            putBack(std::move(call));
         }
     }
 }
@@ -220,45 +221,55 @@ void Engine::giveBack(Hold& hold, TimePoint until)
     post([this] { commands_->flush(); });
 }
 
-void Engine::startRelease(Hold& hold, TimePoint validUntil, std::shared_ptr<HoldCall> behind)
+void Engine::startRelease(Hold& hold, TimePoint validUntil, std::shared_ptr<HoldCall> behind,
+                          std::function<void(Unlocked)> whenReleased)
 {
-    hold.release = ReleaseMachine({.validUntil = validUntil, .giveUpAfter = TimePoint::max()});
-    const auto call = takeCommand(hold);
+    const auto call = takeCall(hold);
+    call->release = ReleaseMachine({.validUntil = validUntil, .giveUpAfter = TimePoint::max()});
+    call->whenReleased = std::move(whenReleased);
     call->prepare(HoldCall::Verb::unlock, std::chrono::milliseconds(1), 0, Call::Mode::detached);
-    step(*call, Start{BootClock::now()}, std::move(behind));
+    step(call, Start{BootClock::now()}, std::move(behind));
 }
 
-/// One step of an unawaited release.
-void Engine::step(HoldCall& call, const ReleaseMachine::Event& event, std::shared_ptr<HoldCall> behind)
+/// One step of an unawaited release. The caller has another reference to its hold. @return whether it is over.
+bool Engine::step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event,
+                  std::shared_ptr<HoldCall> behind)
 {
-    Hold& hold = call.hold();
-    const auto action = hold.release.resume(event, random_);
+    Hold& hold = call->hold();
+    const auto action = call->release.resume(event, random_);
+    if (const auto* pause = std::get_if<SleepUntil>(&action)) {
+        after(pause->until, [this, call] {
+            const HoldRef keep(&call->hold()); // let go of after the mutex
+            {
+                const Lock lock(mutex_);
+                step(call, TimerFired{BootClock::now()}, nullptr);
+            }
+            commands_->flush();
+        });
+        return false;
+    }
+    auto how = Unlocked::unconfirmed;
     if (const auto* done = std::get_if<Done<Unlocked>>(&action)) {
-        noteAudience(call);
-        putBackCommand(call);
-        return releaseAnswered(hold, done->result);
+        noteAudience(*call);
+        how = done->result;
+    } else if (submit(call, std::move(behind))) {
+        return false;
+    } // else shut down: its lease ends it
+    const auto tell = std::exchange(call->whenReleased, nullptr);
+    putBack(call);
+    releaseAnswered(hold, how);
+    if (tell) {
+        tell(how);
     }
-    auto shared = shareCall(call);
-    if (std::holds_alternative<Send>(action)) {
-        if (!submit(std::move(shared), std::move(behind))) { // shut down: its lease ends it
-            putBackCommand(call);
-            releaseAnswered(hold, Unlocked::unconfirmed);
-        }
-        return;
-    }
-    after(std::get<SleepUntil>(action).until, [this, shared = std::move(shared)] {
-        {
-            const Lock lock(mutex_);
-            step(*shared, TimerFired{BootClock::now()}, nullptr);
-        }
-        commands_->flush();
-    });
+    return true;
 }
 
 /// The end of a call that nobody waits for. Any thread, no lock held.
 void Engine::callFinished(HoldCall& call) noexcept
 {
-    std::shared_ptr<NamedLock> rest; // let go of after the mutex, and last: it may be what keeps this alive
+    std::shared_ptr<NamedLock>
+        rest; // these two are let go of after the mutex, and last: they may be what keeps this alive
+    HoldRef hold(&call.hold());
     try {
         if (call.verb() == HoldCall::Verb::renew) {
             return background_->watchdog.renewed(call);
@@ -267,15 +278,13 @@ void Engine::callFinished(HoldCall& call) noexcept
         {
             const Lock lock(mutex_);
             if (call.verb() == HoldCall::Verb::lock) {
-                asking = call.hold().acquiring;
+                asking = call.asker;
             } else if (call.count() > 0) {
                 nestedAnswered(call);
             } else {
-                Hold& hold = call.hold();
-                step(call, eventOf<ReleaseMachine::Event, UnlockAnswer>(call, call.outcome, BootClock::now()), nullptr);
-                // A call that stands alone is one user of its hold, on however many lists it is: it may have been sent again.
-                if (hold.release.state() == ReleaseMachine::State::done) {
-                    rest = recycle(hold.shared_from_this(), 2); // the other user is the caller
+                const auto event = eventOf<ReleaseMachine::Event, UnlockAnswer>(call, call.outcome, BootClock::now());
+                if (step(call.shared_from_this(), event, nullptr)) {
+                    rest = recycle(std::move(hold));
                 }
             }
         }
@@ -291,13 +300,14 @@ void Engine::callFinished(HoldCall& call) noexcept
 /// An unawaited release of a nested level was answered, or not: then it is repeated, unless the count has changed since.
 void Engine::nestedAnswered(HoldCall& call)
 {
-    Hold& hold = call.hold();
+    Hold& hold = call.hold(); // the caller has it too
     const auto event = eventOf<ReleaseMachine::Event, UnlockAnswer>(call, call.outcome, BootClock::now());
-    putBackCommand(call);
+    const auto count = call.count();
+    putBack(call.shared_from_this());
     if (hold.phase != Hold::Phase::held) {
         return;
     }
-    switch (countAnswer(event, call.count(), hold.levels.count(), BootClock::now() < hold.validUntil())) {
+    switch (countAnswer(event, count, hold.levels.count(), BootClock::now() < hold.validUntil())) {
     case CountAnswer::done:
         return;
     case CountAnswer::again:
@@ -324,9 +334,6 @@ void Engine::releaseAnswered(Hold& hold, Unlocked how)
         named.waiters.forEach(look);
         named.oneShots.forEach(look);
     }
-    if (const auto tell = std::exchange(hold.whenReleased, nullptr)) {
-        tell(how);
-    }
     if (hold.grantedAt == TimePoint{}) {
         return; // never held: what an acquire without an answer may have left
     }
@@ -342,25 +349,6 @@ void Engine::releaseAnswered(Hold& hold, Unlocked how)
 ReleaseMachine::Settings Engine::releaseSettings(TimePoint validUntil) const noexcept
 {
     return {.validUntil = validUntil, .giveUpAfter = saturatingAdd(BootClock::now(), config_.unreachableAfter)};
-}
-
-/// The hold's own call, or another one while that is in use (by an operation of another thread on the same hold, or by a
-/// request that was abandoned).
-std::shared_ptr<HoldCall> Engine::takeCommand(Hold& hold)
-{
-    if (hold.commandTaken || hold.command.pending) {
-        return std::shared_ptr<HoldCall>(new HoldCall(hold),
-                                         [keep = hold.shared_from_this()](HoldCall* call) { delete call; });
-    }
-    hold.commandTaken = true;
-    return {hold.shared_from_this(), &hold.command};
-}
-
-void Engine::putBackCommand(const HoldCall& call) noexcept
-{
-    if (&call == &call.hold().command) {
-        call.hold().commandTaken = false;
-    }
 }
 
 } // namespace redislock::detail

@@ -10,7 +10,7 @@ void Engine::subscribe(NamedLock& named)
     if (std::exchange(named.subscribed, true)) {
         return;
     }
-    post([this, channel = named.channel, listener = named.weak_from_this()] {
+    post([this, channel = named.channel(), listener = named.weak_from_this()] {
         background_->subscriber.want(channel, listener);
     });
 }
@@ -18,7 +18,7 @@ void Engine::subscribe(NamedLock& named)
 void Engine::unsubscribe(NamedLock& named) noexcept
 {
     if (std::exchange(named.subscribed, false)) {
-        post([this, channel = named.channel] { background_->subscriber.drop(channel); });
+        post([this, channel = named.channel()] { background_->subscriber.drop(channel); });
     }
 }
 
@@ -59,7 +59,7 @@ std::shared_ptr<HoldCall> Engine::handOn(NamedLock& named, Lane lane) noexcept
         first = {.leaves = head->ended.has_value(),
                  .submitted = head->submitted,
                  .sameLane = head->hold.lane == lane,
-                 .sleeps = head->parked && !head->hold.command.pending};
+                 .sleeps = head->parked && !head->call->pending};
     }
     switch (handOnTo(head == nullptr ? nullptr : &first)) {
     case HandOn::nobody:
@@ -85,12 +85,11 @@ std::shared_ptr<HoldCall> Engine::submitFor(Waiter& waiter) noexcept
 {
     waiter.submitted = true;
     const bool isThread = waiter.operation == nullptr;
-    waiter.hold.command.prepare(HoldCall::Verb::lock, waiter.lease, 1,
-                                isThread ? Call::Mode::awaited : Call::Mode::detached);
+    waiter.call->prepare(HoldCall::Verb::lock, waiter.lease, 1, isThread ? Call::Mode::awaited : Call::Mode::detached);
     if (!isThread) {
         waiter.operation->look();
     }
-    return {waiter.hold.shared_from_this(), &waiter.hold.command};
+    return waiter.call;
 }
 
 /// At the end of a hold.

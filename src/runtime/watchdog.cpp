@@ -58,8 +58,7 @@ void Watchdog::apply(Hold& hold, const RenewMachine::Action& action, std::shared
         return;
     }
     if (send == nullptr) {
-        send = std::shared_ptr<HoldCall>(new HoldCall(hold),
-                                         [keep = hold.shared_from_this()](HoldCall* call) { delete call; });
+        send = engine_.takeCall(hold);
     }
     send->prepare(HoldCall::Verb::renew, engine_.config().watchdogTimeout, 0, Call::Mode::detached);
 }
@@ -163,15 +162,16 @@ void Watchdog::renewed(HoldCall& call)
 void Watchdog::judgeRenewal(HoldCall& call)
 {
     auto again = call.shared_from_this();
+    const HoldRef keep(&call.hold()); // let go of after the mutex
     bool send = false;
     {
         const std::lock_guard lock(engine_.mutex());
-        Hold& hold = call.hold();
+        Hold& hold = *keep;
         const TimePoint now = BootClock::now();
         judge(now);
         const auto event = eventOf<RenewMachine::Event, RenewAnswer>(call, call.outcome, now);
-        if (hold.phase != Hold::Phase::held) {
-            return; // over meanwhile: nothing revives it, and Redis ends it soon
+        if (hold.phase != Hold::Phase::held) { // over meanwhile: nothing revives it, and Redis ends it soon
+            return engine_.putBack(std::move(again));
         }
         const auto lease = engine_.config().watchdogTimeout;
         if (const auto* replied = std::get_if<Replied<RenewAnswer>>(&event);
@@ -190,6 +190,9 @@ void Watchdog::judgeRenewal(HoldCall& call)
         const auto action = hold.renewal.resume(event, lease, engine_.random());
         send = std::holds_alternative<Send>(action);
         apply(hold, action, again);
+        if (!send) {
+            engine_.putBack(std::move(again));
+        }
     }
     if (send) {
         engine_.renewals().enqueue(std::move(again));

@@ -254,6 +254,23 @@ TYPED_TEST(Waiting, WaiterThatGivesUpLetsTheNextOneIn)
     EXPECT_EQ(second.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
 }
 
+TYPED_TEST(Waiting, WaiterThatGivesUpLetsTheNextOneLookForItselfThoughNobodyIsToldAnything)
+{
+    const auto name = this->uniqueName();
+    const auto lock = this->make(name);
+    Worker first;
+    Worker second;
+    this->raw.command({"HSET", name, "somebody:1", "1"});
+    this->raw.command({"PEXPIRE", name, "600"});
+    auto impatient = first.start([&] { return TypeParam::tryLock(lock, 200ms); });
+    ASSERT_TRUE(eventually([&] { return this->listeners(name) == 1; }));
+    auto patient = second.start([&] { return TypeParam::tryLock(lock, 20s); });
+    EXPECT_EQ(impatient.get(), false);
+    EXPECT_EQ(patient.wait_for(10s), std::future_status::ready) << "the lease of the holder is over";
+    EXPECT_EQ(patient.get(), true);
+    EXPECT_EQ(second.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
+}
+
 TYPED_TEST(Waiting, WaiterThatGaveUpLeavesNothingThatIsRenewed)
 {
     const auto name = this->uniqueName();

@@ -128,6 +128,10 @@ protected:
     /// the same client takes and frees the same lock, in both forms.
     void expectNothingLeft()
     {
+        // The second question is behind whatever the answers before the first one made the client send.
+        for (int question = 0; question < 2; ++question) {
+            lock().asyncIsLocked(asio::use_future).get();
+        }
         EXPECT_TRUE(eventually([&] {
             const auto hash = redis.hash(name);
             return hash.empty() || hash.contains(foreigner);

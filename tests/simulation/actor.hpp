@@ -45,7 +45,7 @@ public:
 private:
     struct Level {
         std::shared_ptr<Hold> hold;
-        std::uint64_t id;
+        std::uint32_t id;
         detail::EndedBy endedBy;
     };
     using Next = void (Actor::*)();

@@ -7,7 +7,7 @@ namespace redislock::simulation {
 
 using detail::ReleaseMachine;
 
-AwaitedRelease::AwaitedRelease(SimClient& client, Hold& hold, std::uint64_t level)
+AwaitedRelease::AwaitedRelease(SimClient& client, Hold& hold, std::uint32_t level)
     : Operation(client), hold_(hold.shared_from_this()), validUntil_(hold.validUntil())
 {
     hold.levels.remove(level);

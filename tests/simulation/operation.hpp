@@ -54,7 +54,7 @@ struct AcquireEnd {
     detail::AcquireResult::Kind kind = detail::AcquireResult::Kind::failed;
     Errc error{};
     std::shared_ptr<Hold> hold; ///< null: not acquired
-    std::uint64_t level = 0;
+    std::uint32_t level = 0;
 };
 
 /// An acquire of an outermost hold.
@@ -89,7 +89,7 @@ private:
     bool isOneAttempt_;
     TimePoint deadline_;
     Waiter waiter_;
-    std::uint64_t level_ = 0;
+    std::uint32_t level_ = 0;
     std::optional<detail::AcquireMachine> machine_;
     detail::AcquireMachine::Event event_;
     Place place_ = Place::firstTurn;
@@ -114,7 +114,7 @@ private:
 
     std::shared_ptr<Hold> hold_;
     detail::EndedBy endedBy_;
-    std::uint64_t level_;
+    std::uint32_t level_;
     std::shared_ptr<Call> command_;
     std::chrono::milliseconds lease_;
     detail::AcquireMachine machine_;
@@ -126,7 +126,7 @@ private:
 /// The end of a level of a valid hold, waited for.
 class AwaitedRelease final : public Operation {
 public:
-    AwaitedRelease(SimClient& client, Hold& hold, std::uint64_t level);
+    AwaitedRelease(SimClient& client, Hold& hold, std::uint32_t level);
 
     void advance() override;
     [[nodiscard]] std::optional<Situation> situation() const override;

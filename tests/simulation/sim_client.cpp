@@ -118,7 +118,7 @@ void SimClient::tellBelief(Hold& hold)
     }
 }
 
-void SimClient::grant(Hold& hold, std::uint64_t level, const detail::AcquireResult& result)
+void SimClient::grant(Hold& hold, std::uint32_t level, const detail::AcquireResult& result)
 {
     hold.levels.granted(level, result.validUntil);
     if (hold.phase == Hold::Phase::acquiring) {

@@ -45,7 +45,7 @@ public:
 
     // acquiring
     std::shared_ptr<Hold> takeHold(NamedLock& named, std::uint64_t owner);
-    void grant(Hold& hold, std::uint64_t level, const detail::AcquireResult& result);
+    void grant(Hold& hold, std::uint32_t level, const detail::AcquireResult& result);
     Hold* validHold(NamedLock& named, std::uint64_t owner);
     [[nodiscard]] detail::AcquireMachine::Settings settingsFor(Wait wait, Lease lease) const noexcept;
     [[nodiscard]] std::chrono::milliseconds leaseTime(Lease lease) const noexcept;
@@ -53,7 +53,7 @@ public:
     void prepareUnlock(Call& call, std::chrono::milliseconds lease, std::uint32_t count);
 
     // releasing
-    bool endUnawaited(Hold& hold, std::uint64_t level);
+    bool endUnawaited(Hold& hold, std::uint32_t level);
     void correctCount(Hold& hold, bool unknown);
     void giveUp(Hold& hold);
     void giveBack(Hold& hold, TimePoint until);

@@ -26,7 +26,7 @@ ReleaseMachine::Event unlockEvent(const Call& call, TimePoint now)
 }
 
 /// Ends a level of a valid hold without waiting. @return whether other levels are left.
-bool SimClient::endUnawaited(Hold& hold, std::uint64_t level)
+bool SimClient::endUnawaited(Hold& hold, std::uint32_t level)
 {
     const TimePoint validUntil = hold.validUntil();
     hold.levels.remove(level);

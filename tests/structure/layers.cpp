@@ -147,7 +147,9 @@ std::string foreignViolation(Layer from, std::string_view file, std::string_view
     }
     if (target.starts_with("boost/")) {
         const bool sockets = isIn(from, {Layer::transport, Layer::runtime});
-        const bool erased = from == Layer::api && (contains(asioForApi, target) || target.starts_with("boost/system/"));
+        const bool erased =
+            from == Layer::api && (contains(asioForApi, target) || target.starts_with("boost/system/") ||
+                                   target == "boost/smart_ptr/intrusive_ptr.hpp");
         const bool version = file == "include/redislock/version.hpp.in" && target == "boost/version.hpp";
         return sockets || erased || version ? "" : refusal;
     }

@@ -193,7 +193,7 @@ TEST(HoldLevels, IsTheMaximumOfItsFixedLevelsInRandomSequences)
 {
     Random random(3);
     HoldLevels levels;
-    std::map<std::uint64_t, TimePoint> model;
+    std::map<std::uint32_t, TimePoint> model;
     for (int step = 0; step < 10'000; ++step) {
         if (model.size() < 8 && random.next() % 2 == 0) {
             model.emplace(levels.add(10s, random.next() % 2 == 0 ? EndedBy::thread : EndedBy::guard), TimePoint{});

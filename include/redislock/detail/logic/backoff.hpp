@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <ratio>
 
 namespace redislock::detail {
 
@@ -18,16 +20,17 @@ public:
     /// The next pause.
     std::chrono::nanoseconds next(Random& random) noexcept
     {
-        const auto pause = current_;
-        current_ = std::min(current_ * 2, cap);
+        const std::chrono::milliseconds pause = current_;
+        current_ = std::min(current_ * 2, Pause(cap));
         return std::chrono::duration_cast<std::chrono::nanoseconds>(pause * random.around(0.2));
     }
 
     /// Something worked: start small again.
-    void reset() noexcept { current_ = first; }
+    void reset() noexcept { current_ = Pause(first); }
 
 private:
-    std::chrono::milliseconds current_ = first;
+    using Pause = std::chrono::duration<std::int32_t, std::milli>; // each hold has one
+    Pause current_{first};
 };
 
 } // namespace redislock::detail

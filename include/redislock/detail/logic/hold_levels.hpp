@@ -4,13 +4,13 @@
 
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/lease.hpp"
+#include "redislock/detail/logic/mostly_one.hpp"
 #include "redislock/lease_time.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace redislock::detail {
 
@@ -22,9 +22,9 @@ enum class EndedBy : std::uint8_t {
 
 /// One lock() of a hold that has not been ended.
 struct HoldLevel {
-    std::uint64_t id = 0;
     Lease lease = keepRenewing;
     TimePoint validUntil{}; ///< of a fixed lease, once granted; a renewed one shares the hold's
+    std::uint32_t id = 0;
     EndedBy endedBy = EndedBy::thread;
 };
 
@@ -32,18 +32,19 @@ struct HoldLevel {
 /// inner unlock needs in Redis. Not thread-safe; holds no clock.
 class HoldLevels {
 public:
-    /// Adds a level that is not granted yet. @return its id, unique within the hold.
-    std::uint64_t add(Lease lease, EndedBy endedBy)
+    /// Adds a level that is not granted yet. @return its id: not 0, and none of the last four thousand million.
+    std::uint32_t add(Lease lease, EndedBy endedBy)
     {
         if (!isRenewed()) {
             renewedUntil_ = TimePoint{}; // of renewed levels that have ended: nothing of theirs is left
         }
-        levels_.push_back({++lastId_, lease, TimePoint{}, endedBy});
+        lastId_ = lastId_ == UINT32_MAX ? 1 : lastId_ + 1;
+        levels_.add({lease, TimePoint{}, lastId_, endedBy});
         return lastId_;
     }
 
     /// A level was granted, or (for a renewed one) all renewed levels were renewed, until then. Never shortens.
-    void granted(std::uint64_t id, TimePoint validUntil) noexcept
+    void granted(std::uint32_t id, TimePoint validUntil) noexcept
     {
         for (auto& level : levels_) {
             if (level.id == id) {
@@ -55,24 +56,31 @@ public:
     void renewed(TimePoint validUntil) noexcept { renewedUntil_ = std::max(renewedUntil_, validUntil); }
 
     /// Ends a level. @return whether it was there.
-    bool remove(std::uint64_t id) noexcept
+    bool remove(std::uint32_t id) noexcept
     {
-        return std::erase_if(levels_, [id](const HoldLevel& level) { return level.id == id; }) > 0;
+        for (std::size_t i = 0; i < levels_.size(); ++i) {
+            if (levels_[i].id == id) {
+                levels_.take(i);
+                return true;
+            }
+        }
+        return false;
     }
 
     /// The level that unlock() of the thread ends; 0 when all belong to guards.
-    [[nodiscard]] std::uint64_t innermostOfThread() const noexcept
+    [[nodiscard]] std::uint32_t innermostOfThread() const noexcept
     {
-        const auto found = std::find_if(levels_.rbegin(), levels_.rend(),
-                                        [](const HoldLevel& level) { return level.endedBy == EndedBy::thread; });
-        return found == levels_.rend() ? 0 : found->id;
+        std::uint32_t innermost = 0;
+        for (const auto& level : levels_) {
+            innermost = level.endedBy == EndedBy::thread ? level.id : innermost;
+        }
+        return innermost;
     }
 
     /// How many levels unlock() still has to end.
     [[nodiscard]] std::uint32_t countOfThread() const noexcept
     {
-        return static_cast<std::uint32_t>(std::count_if(
-            levels_.begin(), levels_.end(), [](const HoldLevel& level) { return level.endedBy == EndedBy::thread; }));
+        return static_cast<std::uint32_t>(std::ranges::count(levels_, EndedBy::thread, &HoldLevel::endedBy));
     }
 
     [[nodiscard]] std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(levels_.size()); }
@@ -80,7 +88,7 @@ public:
     /// Whether the watchdog must renew: while any level asks for it.
     [[nodiscard]] bool isRenewed() const noexcept
     {
-        return std::any_of(levels_.begin(), levels_.end(), [](const HoldLevel& l) { return l.lease.isRenewed(); });
+        return std::ranges::any_of(levels_, [](const HoldLevel& level) { return level.lease.isRenewed(); });
     }
 
     /// The latest of the levels' deadlines.
@@ -115,9 +123,9 @@ public:
     }
 
 private:
-    std::vector<HoldLevel> levels_;
+    [[no_unique_address]] MostlyOne<HoldLevel> levels_; // the next member lies in its padding
+    std::uint32_t lastId_ = 0;
     TimePoint renewedUntil_{};
-    std::uint64_t lastId_ = 0;
 };
 
 } // namespace redislock::detail

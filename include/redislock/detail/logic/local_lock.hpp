@@ -3,8 +3,10 @@
 #pragma once
 
 #include "redislock/clock.hpp"
+#include "redislock/detail/logic/mostly_one.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -18,22 +20,21 @@ namespace redislock::detail {
 /// Threads that lost a hold owe its unlock() calls; they are remembered as a number, so that a late unlock() is told apart
 /// from a stranger's.
 ///
-/// @tparam Hold has `std::uint64_t owner` and `TimePoint validUntil() const`.
-template <class Hold>
+/// @tparam Hold has `std::uint64_t owner` and `TimePoint validUntil() const`. @tparam Pointer a shared reference to it.
+template <class Hold, class Pointer = std::shared_ptr<Hold>>
 class LocalLock {
 public:
-    void add(std::shared_ptr<Hold> hold) { holds_.push_back(std::move(hold)); }
+    void add(Pointer hold) { holds_.add(std::move(hold)); }
 
     /// Takes a hold out. @return it; null if it is not in.
-    std::shared_ptr<Hold> remove(const Hold& hold) noexcept
+    Pointer remove(const Hold& hold) noexcept
     {
-        const auto found = std::find_if(holds_.begin(), holds_.end(), [&](const auto& h) { return h.get() == &hold; });
-        if (found == holds_.end()) {
-            return nullptr;
+        for (std::size_t i = 0; i < holds_.size(); ++i) {
+            if (holds_[i].get() == &hold) {
+                return holds_.take(i);
+            }
         }
-        auto taken = std::move(*found);
-        holds_.erase(found);
-        return taken;
+        return nullptr;
     }
 
     /// The hold of a thread, valid or not; null when it has none.
@@ -63,34 +64,39 @@ public:
         if (unlocks == 0) {
             return;
         }
-        for (auto& debt : debts_) {
+        if (debts_ == nullptr) {
+            debts_ = std::make_unique<std::vector<Debt>>();
+        }
+        for (auto& debt : *debts_) {
             if (debt.owner == owner) {
                 debt.unlocks += unlocks;
                 return;
             }
         }
-        if (debts_.size() == maxDebtors) {
-            debts_.erase(debts_.begin()); // threads that never came back
+        if (debts_->size() == maxDebtors) {
+            debts_->erase(debts_->begin()); // threads that never came back
         }
-        debts_.push_back({owner, unlocks});
+        debts_->push_back({owner, unlocks});
     }
 
     /// Counts one late unlock(). @return false for a thread that owes none.
     bool settle(std::uint64_t owner) noexcept
     {
-        const auto found =
-            std::find_if(debts_.begin(), debts_.end(), [owner](const Debt& debt) { return debt.owner == owner; });
-        if (found == debts_.end()) {
+        if (debts_ == nullptr) {
+            return false;
+        }
+        const auto found = std::ranges::find(*debts_, owner, &Debt::owner);
+        if (found == debts_->end()) {
             return false;
         }
         if (--found->unlocks == 0) {
-            debts_.erase(found);
+            debts_->erase(found);
         }
         return true;
     }
 
     /// All of them.
-    [[nodiscard]] const std::vector<std::shared_ptr<Hold>>& holds() const noexcept { return holds_; }
+    [[nodiscard]] const MostlyOne<Pointer>& holds() const noexcept { return holds_; }
 
 private:
     static constexpr std::size_t maxDebtors = 1024;
@@ -99,8 +105,8 @@ private:
         std::uint32_t unlocks;
     };
 
-    std::vector<std::shared_ptr<Hold>> holds_;
-    std::vector<Debt> debts_;
+    MostlyOne<Pointer> holds_;
+    std::unique_ptr<std::vector<Debt>> debts_; ///< most names never have any
 };
 
 } // namespace redislock::detail

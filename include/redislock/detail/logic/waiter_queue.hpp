@@ -9,7 +9,7 @@ namespace redislock::detail {
 /// A place in a WaiterQueue, a base of what waits.
 template <class Waiter>
 struct WaiterLink {
-    Waiter* before = nullptr;
+    Waiter* before = nullptr; ///< of the head: the last one
     Waiter* behind = nullptr;
     bool queued = false;
 };
@@ -22,17 +22,27 @@ class WaiterQueue {
 public:
     [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
     [[nodiscard]] Waiter* head() const noexcept { return head_; }
-    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    /// How many wait; counts them.
+    [[nodiscard]] std::size_t size() const noexcept
+    {
+        std::size_t count = 0;
+        forEach([&count](const Waiter&) { ++count; });
+        return count;
+    }
 
     /// Joins at the end.
     void join(Waiter& waiter) noexcept
     {
-        waiter.before = tail_;
         waiter.behind = nullptr;
         waiter.queued = true;
-        (tail_ ? tail_->behind : head_) = &waiter;
-        tail_ = &waiter;
-        ++size_;
+        if (head_ == nullptr) {
+            waiter.before = &waiter;
+            head_ = &waiter;
+            return;
+        }
+        waiter.before = head_->before;
+        head_->before->behind = &waiter;
+        head_->before = &waiter;
     }
 
     /// Leaves from anywhere. @return the new head if the old one left, null otherwise.
@@ -42,11 +52,16 @@ public:
             return nullptr;
         }
         const bool wasHead = head_ == &waiter;
-        (waiter.before ? waiter.before->behind : head_) = waiter.behind;
-        (waiter.behind ? waiter.behind->before : tail_) = waiter.before;
+        if (wasHead) {
+            head_ = waiter.behind;
+        } else {
+            waiter.before->behind = waiter.behind;
+        }
+        if (Waiter* next = waiter.behind != nullptr ? waiter.behind : head_) {
+            next->before = waiter.before; // of the last one: the head knows who is last now
+        }
         waiter.before = waiter.behind = nullptr;
         waiter.queued = false;
-        --size_;
         return wasHead ? head_ : nullptr;
     }
 
@@ -61,8 +76,6 @@ public:
 
 private:
     Waiter* head_ = nullptr;
-    Waiter* tail_ = nullptr;
-    std::size_t size_ = 0;
 };
 
 } // namespace redislock::detail

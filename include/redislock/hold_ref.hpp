@@ -1,0 +1,16 @@
+/// @file
+/// What a guard keeps.
+#pragma once
+
+#include "redislock/fwd.hpp"
+
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+
+namespace redislock::detail {
+
+/// A shared reference to a hold, which counts them itself.
+using HoldRef = boost::intrusive_ptr<Hold>;
+void intrusive_ptr_add_ref(Hold* hold) noexcept;
+void intrusive_ptr_release(Hold* hold) noexcept;
+
+} // namespace redislock::detail
