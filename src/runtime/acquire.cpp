@@ -85,6 +85,7 @@ std::shared_ptr<HoldCall> Engine::takeCall(Hold& hold)
         idleCalls_.pop_back();
     }
     call->attach(&hold);
+    call->outcome = {};
     return call;
 }
 
@@ -328,8 +329,8 @@ std::error_code Engine::acquireNested(Lock& lock, Hold& own, Wait wait, Lease le
                                       Acquired& acquired)
 {
     const HoldRef hold(&own);
-    const std::uint32_t level = hold->levels.add(lease, endedBy);
     auto call = takeCall(*hold);
+    const std::uint32_t level = hold->levels.add(lease, endedBy);
     auto settings = settingsFor(wait, lease);
     settings.holdDeadline = hold->validUntil();
     AcquireMachine machine(settings);

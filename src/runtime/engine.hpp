@@ -234,8 +234,10 @@ private:
     Unlocked driveRelease(Lock& lock, const std::shared_ptr<HoldCall>& call, ReleaseMachine& machine,
                           std::shared_ptr<HoldCall> behind);
     bool endUnawaited(Hold& hold, std::uint32_t level, std::function<void(Unlocked)> whenReleased = nullptr);
-    void startRelease(Hold& hold, TimePoint validUntil, std::shared_ptr<HoldCall> behind,
+    enum class Behind { nobody, nextWaiter };
+    void startRelease(Hold& hold, TimePoint validUntil, Behind behind,
                       std::function<void(Unlocked)> whenReleased = nullptr);
+    std::shared_ptr<HoldCall> takeCallToRelease(Hold& hold) noexcept;
     bool step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event,
               std::shared_ptr<HoldCall> behind);
     void nestedAnswered(HoldCall& call);

@@ -5,6 +5,7 @@
 #include "runtime/process.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace redislock::detail {
@@ -120,7 +121,11 @@ Unlocked Engine::endOutermost(Lock& lock, Hold& hold)
 {
     const TimePoint validUntil = hold.validUntil();
     giveUp(hold);
-    auto call = takeCall(hold);
+    auto call = takeCallToRelease(hold);
+    if (call == nullptr) {
+        releaseAnswered(hold, Unlocked::unconfirmed);
+        return Unlocked::unconfirmed;
+    }
     call->prepare(HoldCall::Verb::unlock, std::chrono::milliseconds(1), 0, Call::Mode::awaited);
     ReleaseMachine machine(releaseSettings(validUntil));
     auto next = handOnFairly(*hold.lock, Lane::commands);
@@ -128,7 +133,7 @@ Unlocked Engine::endOutermost(Lock& lock, Hold& hold)
     noteAudience(*call);
     putBack(std::move(call));
     if (how == Unlocked::unconfirmed && BootClock::now() < validUntil && !closing_) {
-        startRelease(hold, validUntil, nullptr); // goes on in the background
+        startRelease(hold, validUntil, Behind::nobody); // goes on in the background
         lock.unlock();
         commands_->flush();
     } else {
@@ -181,7 +186,7 @@ bool Engine::endUnawaited(Hold& hold, std::uint32_t level, std::function<void(Un
     }
     loseRest(hold);
     giveUp(hold);
-    startRelease(hold, validUntil, handOnFairly(*hold.lock, hold.lane), std::move(whenReleased));
+    startRelease(hold, validUntil, Behind::nextWaiter, std::move(whenReleased));
     return false;
 }
 
@@ -191,7 +196,7 @@ void Engine::correctCount(Hold& hold, bool unknown)
     if (hold.levels.count() == 0) {
         const TimePoint validUntil = hold.validUntil();
         giveUp(hold);
-        return startRelease(hold, validUntil, handOnFairly(*hold.lock, hold.lane));
+        return startRelease(hold, validUntil, Behind::nextWaiter);
     }
     if (unknown) {
         auto call = takeCall(hold);
@@ -217,18 +222,34 @@ void Engine::giveUp(Hold& hold)
 void Engine::giveBack(Hold& hold, TimePoint until)
 {
     giveUp(hold);
-    startRelease(hold, until, nullptr);
+    startRelease(hold, until, Behind::nobody);
     post([this] { commands_->flush(); });
 }
 
-void Engine::startRelease(Hold& hold, TimePoint validUntil, std::shared_ptr<HoldCall> behind,
-                          std::function<void(Unlocked)> whenReleased)
+void Engine::startRelease(Hold& hold, TimePoint validUntil, Behind behind, std::function<void(Unlocked)> whenReleased)
 {
-    const auto call = takeCall(hold);
+    const auto call = takeCallToRelease(hold);
+    if (call == nullptr) {
+        releaseAnswered(hold, Unlocked::unconfirmed);
+        if (whenReleased) {
+            whenReleased(Unlocked::unconfirmed);
+        }
+        return;
+    }
     call->release = ReleaseMachine({.validUntil = validUntil, .giveUpAfter = TimePoint::max()});
     call->whenReleased = std::move(whenReleased);
     call->prepare(HoldCall::Verb::unlock, std::chrono::milliseconds(1), 0, Call::Mode::detached);
-    step(call, Start{BootClock::now()}, std::move(behind));
+    step(call, Start{BootClock::now()}, behind == Behind::nextWaiter ? handOnFairly(*hold.lock, hold.lane) : nullptr);
+}
+
+/// Null when there is no memory: nothing is sent then, and the hold, which was given up, ends with its lease.
+std::shared_ptr<HoldCall> Engine::takeCallToRelease(Hold& hold) noexcept
+{
+    try {
+        return takeCall(hold);
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
 }
 
 /// One step of an unawaited release. The caller has another reference to its hold. @return whether it is over.

@@ -3,6 +3,7 @@
 // This program has its own operator new, which all of it uses, the library included.
 #include "fault/fault_test.hpp"
 
+#include <exception>
 #include <new>
 
 namespace {
@@ -29,12 +30,13 @@ void* operator new(std::size_t size)
     return memory;
 }
 
-void operator delete(void* memory) noexcept
+// Where GCC puts these two in line, but not operator new, it takes them for a mismatch.
+[[gnu::noinline]] void operator delete(void* memory) noexcept
 {
     std::free(memory);
 }
 
-void operator delete(void* memory, std::size_t /*size*/) noexcept
+[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept
 {
     std::free(memory);
 }
@@ -109,6 +111,36 @@ TEST_F(RefusedMemory, AnywhereInAnUnlockEndsTheHoldOrLeavesIt)
         failingAllocation = armed;
         const auto how = lock().unlock();
         EXPECT_EQ(how, Unlocked::released);
+    });
+}
+
+TEST_F(RefusedMemory, AnywhereInAnUnlockForWhichAnotherThreadWaitsLetsThatIn)
+{
+    client().connect();
+    forEachAllocation([this] {
+        const long armed = std::exchange(failingAllocation, -1);
+        lock().lock(lease);
+        std::promise<void> begins;
+        auto waiter = std::async(std::launch::async, [&begins, own = lock()] {
+            begins.set_value();
+            std::error_code ec;
+            const bool held = own.tryLock(20s, lease, ec);
+            return held && own.unlock(ec) == Unlocked::released;
+        });
+        begins.get_future().wait();
+        std::this_thread::sleep_for(5ms); // until it waits; if it does not yet, the next round sees it
+        failingAllocation = armed;
+        std::exception_ptr failed;
+        try {
+            (void)lock().unlock();
+        } catch (const std::bad_alloc&) {
+            failed = std::current_exception();
+        }
+        failingAllocation = -1;
+        EXPECT_TRUE(waiter.get());
+        if (failed) {
+            std::rethrow_exception(failed);
+        }
     });
 }
 
