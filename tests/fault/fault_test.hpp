@@ -168,9 +168,14 @@ protected:
     std::uint64_t errorsSent(const std::string& word)
     {
         const auto statistics = redis.command({"INFO", "errorstats"}).text();
-        const auto field = "errorstat_" + word + ":count=";
-        const auto at = statistics.find(field);
-        return at == std::string::npos ? 0 : std::strtoull(statistics.c_str() + at + field.size(), nullptr, 10);
+        const auto count = [&statistics](const std::string& of) {
+            const auto field = "errorstat_" + of + ":count=";
+            const auto at = statistics.find(field);
+            return at == std::string::npos ? 0 : std::strtoull(statistics.c_str() + at + field.size(), nullptr, 10);
+        };
+        // before version 7 an error inside a script counts as ERR, with which its text begins
+        const bool wraps = redis.command({"INFO", "server"}).text().find("redis_version:6.") != std::string::npos;
+        return count(word) + (wraps ? count("ERR") : 0);
     }
 
     void loadScripts()

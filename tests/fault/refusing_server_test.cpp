@@ -55,7 +55,7 @@ TEST_F(BusyServer, IsAskedAgainWithPausesAndServesWhenItsScriptEnds)
     config.unreachableAfter = 20s;
     const RedisLock held = lock();
     held.lock();
-    redis.command({"CONFIG", "SET", "busy-reply-threshold", "50"});
+    redis.command({"CONFIG", "SET", "lua-time-limit", "50"});
     RawRedis runaway(server);
     runaway.send({"EVAL", "while true do end", "0"});
     EXPECT_TRUE(eventually([&] { return redis.command({"PING"}).isError(); }));

@@ -37,6 +37,8 @@ TEST(Fault, ErrorRepliesMeanWhatTheyLeaveOpen)
         {"ERR Error running script (call to f_5a1b): @user_script:1: The user executing the script can't run this "
          "command or subcommand",
          permission},
+        {"@user_script: 33: The user executing the script can't run this command or subcommand", permission},
+        {"ERR ACL failure in script: User x has no permissions to run the 'pexpire' command", permission},
         {"OOM command not allowed when used memory > 'maxmemory'.", refused},
         {"ERR Error running script (call to f_5a1b): @user_script:9: @user_script: 9: -OOM command not allowed when "
          "used "

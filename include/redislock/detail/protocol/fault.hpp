@@ -35,7 +35,8 @@ inline Fault classify(std::string_view text) noexcept
     };
     static constexpr Fault refused{Failure::refused, Errc::serverRefused};
     static constexpr Fault unsupported{Failure::fatal, Errc::unsupported};
-    // before version 7 an error inside a script comes as "ERR Error running script …: -WORD …": words are searched there
+    // before version 7 an error inside a script comes as "ERR Error running script …: -WORD …", or, where the script hands
+    // it on, as "@user_script: 12: …": words are searched there
     static constexpr std::array rules{
         Rule{"unknown command", unsupported}, // first: it repeats arguments, which may hold any of the other words
         Rule{"WRONGTYPE", {Failure::fatal, Errc::wrongType}},
@@ -44,6 +45,7 @@ inline Fault classify(std::string_view text) noexcept
         Rule{"DENIED", {Failure::fatal, Errc::authFailed}},
         Rule{"NOPERM", {Failure::fatal, Errc::permissionDenied}},
         Rule{"The user executing the script", {Failure::fatal, Errc::permissionDenied}},
+        Rule{"ACL failure in script", {Failure::fatal, Errc::permissionDenied}}, // from 7.2 on, and Valkey
         Rule{"OOM", refused},
         Rule{"READONLY", refused},
         Rule{"NOREPLICAS", refused},
@@ -61,8 +63,9 @@ inline Fault classify(std::string_view text) noexcept
         Rule{"CROSSSLOT", unsupported},
     };
     const std::string_view word = text.substr(0, text.find(' '));
+    const bool wrapped = word == "ERR" || word == "@user_script:";
     for (const auto& rule : rules) {
-        if (word == rule.word || (word == "ERR" && text.find(rule.word) != std::string_view::npos)) {
+        if (word == rule.word || (wrapped && text.find(rule.word) != std::string_view::npos)) {
             return rule.fault;
         }
     }
