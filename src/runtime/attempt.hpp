@@ -17,7 +17,8 @@ inline const LockAnswer* busyAnswer(const AcquireMachine::Event& event)
     return replied != nullptr && replied->answer.kind == LockAnswer::Kind::busy ? &replied->answer : nullptr;
 }
 
-/// An acquire of an outermost hold under way: the waiter and its place in a queue. Who makes it has another reference to the hold.
+/// An acquire of an outermost hold under way: the waiter and its place in a queue. Who makes it has another reference to
+/// the hold.
 struct Engine::Attempt {
     Attempt(Engine& e, NamedLock& n, HoldRef h, Wait wait, Lease l)
         : engine(e),

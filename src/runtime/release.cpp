@@ -288,8 +288,8 @@ bool Engine::step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::E
 /// The end of a call that nobody waits for. Any thread, no lock held.
 void Engine::callFinished(HoldCall& call) noexcept
 {
-    std::shared_ptr<NamedLock>
-        rest; // these two are let go of after the mutex, and last: they may be what keeps this alive
+    // these two are let go of after the mutex, and last: they may be what keeps this alive
+    std::shared_ptr<NamedLock> rest;
     HoldRef hold(&call.hold());
     try {
         if (call.verb() == HoldCall::Verb::renew) {
