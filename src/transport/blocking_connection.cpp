@@ -1,6 +1,5 @@
 #include "transport/blocking_connection.hpp"
 
-#include <poll.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -102,7 +101,15 @@ void BlockingConnection::flush()
         return;
     }
     led_ = true;
-    if (write(lock) == Progress::broken) {
+    auto progress = write(lock);
+    if (progress == Progress::moved && successor() != nullptr) {
+        // the server may have been woken to run on this processor next: waking a sleeper is slow, and it would wait for that
+        lock.unlock();
+        Signal::letOthersRun();
+        lock.lock();
+        progress = readOrBreak(lock, finished, TimePoint{});
+    }
+    if (progress == Progress::broken) {
         disconnect({Failure::lostReply, Errc::unreachable}, finished);
     }
     resign();
@@ -110,12 +117,18 @@ void BlockingConnection::flush()
     finished.tell();
 }
 
-/// Writes, then reads. Out of memory is the end of the connection: what was under way on it cannot be told any more.
+/// Writes, then reads.
 BlockingConnection::Progress BlockingConnection::step(Lock& lock, FinishedCalls& finished, TimePoint until)
 {
+    const auto progress = write(lock);
+    return progress == Progress::broken ? progress : readOrBreak(lock, finished, until);
+}
+
+/// Out of memory is the end of the connection: what was under way on it cannot be told any more.
+BlockingConnection::Progress BlockingConnection::readOrBreak(Lock& lock, FinishedCalls& finished, TimePoint until)
+{
     try {
-        const auto progress = write(lock);
-        return progress == Progress::broken ? progress : read(lock, finished, until);
+        return read(lock, finished, until);
     } catch (const std::bad_alloc&) {
         if (!lock.owns_lock()) {
             lock.lock();
@@ -164,14 +177,22 @@ void BlockingConnection::wakeOneWaiter()
     if (led_ || state_ != State::connected || queue_.empty()) {
         return;
     }
-    for (std::size_t i = queue_.size(); i-- > 0;) { // who came last is answered last, and leads the longest
-        Call& call = *queue_[i];
-        if (call.mode == Call::Mode::awaited) {
-            call.signal.notify(Signal::look);
-            return;
-        }
+    if (Call* call = successor()) {
+        call->signal.notify(Signal::look);
+        return;
     }
     armSweep();
+}
+
+/// The waiting call whose caller would lead next: who came last is answered last, and leads the longest.
+Call* BlockingConnection::successor() const noexcept
+{
+    for (std::size_t i = queue_.size(); i-- > 0;) {
+        if (queue_[i]->mode == Call::Mode::awaited) {
+            return queue_[i].get();
+        }
+    }
+    return nullptr;
 }
 
 void BlockingConnection::armSweep()
@@ -255,23 +276,6 @@ void BlockingConnection::writeForLeader(Lock& lock)
     }
 }
 
-/// Reads what there is, waiting for it until then. Leader only, without the mutex.
-Transferred BlockingConnection::receive(TimePoint until, bool writing, bool alone) noexcept
-{
-    const auto left = until - BootClock::now();
-    if (left <= left.zero()) {
-        return stream_->readSome(buffer_);
-    }
-    if (alone && !writing && left > 2 * Stream::patience) {
-        return stream_->readPatiently(buffer_);
-    }
-    pollfd socket{stream_->handle(), static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0};
-    const auto pause = std::min<std::chrono::nanoseconds>(left, Stream::patience);
-    const timespec limit{0, static_cast<long>(pause.count())};
-    ::ppoll(&socket, 1, &limit, nullptr);
-    return stream_->readSome(buffer_);
-}
-
 /// Reads what has come, waiting at most until then or until the oldest request's time is over, and ends the calls it
 /// answers. Leader only.
 BlockingConnection::Progress BlockingConnection::read(Lock& lock, FinishedCalls& finished, TimePoint until)
@@ -284,9 +288,9 @@ BlockingConnection::Progress BlockingConnection::read(Lock& lock, FinishedCalls&
     }
     const TimePoint limit = std::min(until, saturatingAdd(queue_.oldestSent(), timeout_));
     const bool writing = writtenBytes_ < writing_.size();
-    const bool alone = crowd_ <= 1;
+    const bool alone = crowd_ <= 1; // nobody's request will have to be written meanwhile
     lock.unlock();
-    const auto received = receive(limit, writing, alone);
+    const auto received = stream_->readUntil(limit, buffer_, writing, alone && !writing);
     std::size_t count = 0;
     auto status = ReplyReader::Status::needMore;
     if (received.status == Transferred::Status::ok) {

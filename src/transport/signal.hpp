@@ -46,30 +46,35 @@ public:
         ::syscall(SYS_futex, address, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
     }
 
-    /// Lets other threads run for a moment, or until a reason is raised: an answer that comes while its owner does so costs
-    /// neither a wake-up nor a sleep. With nobody else to run this takes some microseconds.
+    /// Lets other threads of this processor run for a moment.
     ///
     /// Where other programs want the processors a yield gives a whole slice away, while who sleeps is run soon after it is
-    /// woken. So a yield that took long is the last for many calls.
-    void yieldAwhile() const noexcept
+    /// woken. So a yield that took long is the last for many calls. @return false when it was, or was left out.
+    static bool letOthersRun() noexcept
     {
-        constexpr int most = 20;
         constexpr std::chrono::milliseconds slice{1};
         constexpr int callsWithout = 10000;
         static std::atomic<int> without{0};
         if (without.load(std::memory_order_relaxed) > 0) {
             without.fetch_sub(1, std::memory_order_relaxed);
-            return;
+            return false;
         }
-        auto before = BootClock::now();
-        for (int i = 0; i < most && (word_.load(std::memory_order_acquire) & (look | done)) == 0; ++i) {
-            ::sched_yield();
-            const auto now = BootClock::now();
-            if (now - before > slice) {
-                without.store(callsWithout, std::memory_order_relaxed);
-                return;
-            }
-            before = now;
+        const auto before = BootClock::now();
+        ::sched_yield();
+        if (BootClock::now() - before <= slice) {
+            return true;
+        }
+        without.store(callsWithout, std::memory_order_relaxed);
+        return false;
+    }
+
+    /// Lets others run several times, until a reason is raised: an answer that comes while its owner does so costs neither a
+    /// wake-up nor a sleep. With nobody else to run this takes some microseconds.
+    void yieldAwhile() const noexcept
+    {
+        constexpr int most = 20;
+        for (int i = 0; i < most && (word_.load(std::memory_order_acquire) & (look | done)) == 0 && letOthersRun();
+             ++i) {
         }
     }
 

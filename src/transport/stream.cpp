@@ -3,15 +3,22 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <ctime>
 
 namespace redislock::detail {
 
 namespace {
+
+/// How long a read waits at most, about: who waits may be needed for something else.
+constexpr std::chrono::milliseconds patience{100};
 
 Transferred failed() noexcept
 {
@@ -55,9 +62,20 @@ Transferred Stream::readSome(std::span<char> buffer) noexcept
     return received(::recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT));
 }
 
-Transferred Stream::readPatiently(std::span<char> buffer) noexcept
+Transferred Stream::readUntil(TimePoint until, std::span<char> buffer, bool orWritable, bool patient) noexcept
 {
-    return received(::recv(socket_, buffer.data(), buffer.size(), 0));
+    const auto left = until - BootClock::now();
+    if (left <= left.zero()) {
+        return readSome(buffer);
+    }
+    if (patient && left > 2 * patience) {
+        return received(::recv(socket_, buffer.data(), buffer.size(), 0));
+    }
+    pollfd socket{socket_, static_cast<short>(orWritable ? POLLIN | POLLOUT : POLLIN), 0};
+    const auto pause = std::min<std::chrono::nanoseconds>(left, patience);
+    const timespec limit{0, static_cast<long>(pause.count())};
+    ::ppoll(&socket, 1, &limit, nullptr);
+    return readSome(buffer);
 }
 
 Transferred Stream::writeSome(std::string_view bytes) noexcept

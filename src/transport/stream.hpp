@@ -2,7 +2,8 @@
 /// A connected socket, bytes in and out.
 #pragma once
 
-#include <chrono>
+#include "redislock/clock.hpp"
+
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -29,12 +30,11 @@ public:
     Stream& operator=(Stream&& other) noexcept;
     ~Stream() { close(); }
 
-    /// How long readPatiently() waits at most, about.
-    static constexpr std::chrono::milliseconds patience{100};
-
     [[nodiscard]] Transferred readSome(std::span<char> buffer) noexcept;
-    /// As readSome(), but waits for the first bytes: one system call where poll and read are two.
-    [[nodiscard]] Transferred readPatiently(std::span<char> buffer) noexcept;
+    /// As readSome(), but waits for the first bytes until then, though not much longer than 100 ms at a time. Comes back at
+    /// once when `orWritable` and more can be written. `patient`: one system call where poll and read are two.
+    [[nodiscard]] Transferred readUntil(TimePoint until, std::span<char> buffer, bool orWritable,
+                                        bool patient) noexcept;
     [[nodiscard]] Transferred writeSome(std::string_view bytes) noexcept;
 
     /// Ends both directions: whoever reads sees the end. The handle stays until close().
