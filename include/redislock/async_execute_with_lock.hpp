@@ -150,7 +150,7 @@ private:
 ///   empty when the lock was not to be had; for a function that gives nothing, `bool`: whether it ran. Give the handler an
 ///   executor; without one a function runs on the client's own thread, where it must not block, and a coroutine on the
 ///   system's.
-/// Errors as of RedisLock::asyncTryLock(). What the function throws comes out of `use_awaitable` and `use_future` as it is; all
+/// Errors as of Lock::asyncTryLock(). What the function throws comes out of `use_awaitable` and `use_future` as it is; all
 /// other tokens get its code when it is a system_error, else `Errc::functionThrew`.
 /// **Cancellation**: while waiting for the lock as asyncTryLock(), nothing has run then; afterwards it is the coroutine's.
 ///
@@ -158,7 +158,7 @@ private:
 /// auto sold = co_await redislock::asyncExecuteWithLock(lock, 100ms, 10s, [&] { return sell(); }, asio::use_awaitable);
 /// @endcode
 template <class Function, class Token>
-auto asyncExecuteWithLock(const RedisLock& lock, Wait wait, Lease lease, Function&& function, Token&& token)
+auto asyncExecuteWithLock(const Lock& lock, Wait wait, Lease lease, Function&& function, Token&& token)
 {
     using Run = std::decay_t<Function>;
     using Result = detail::IfRun<typename detail::Produced<detail::Returned<Run>>::Type>;

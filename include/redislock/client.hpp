@@ -3,8 +3,14 @@
 #pragma once
 
 #include "redislock/config.hpp"
+#include "redislock/fair_lock.hpp"
+#include "redislock/fenced_lock.hpp"
 #include "redislock/fwd.hpp"
+#include "redislock/non_reentrant_lock.hpp"
+#include "redislock/read_write_lock.hpp"
 #include "redislock/redis_lock.hpp"
+#include "redislock/retry_policy.hpp"
+#include "redislock/spin_lock.hpp"
 
 #include <chrono>
 #include <functional>
@@ -49,6 +55,25 @@ public:
     ///   cluster mode, names with an unbalanced `{` or `}` are refused.
     /// @throws LockError `invalidArgument` for an empty or longer name.
     [[nodiscard]] RedisLock getLock(std::string name) const;
+
+    /// The lock of this name that its holder cannot take twice. Names, errors and cost as getLock(), with which it excludes.
+    [[nodiscard]] NonReentrantLock getNonReentrantLock(std::string name) const;
+
+    /// The lock of this name whose waiters ask instead of being told. Names, errors and cost as getLock(), with which it
+    /// excludes. @param retry when they ask.
+    [[nodiscard]] SpinLock
+    getSpinLock(std::string name, RetryPolicy retry = RetryPolicy::exponential(std::chrono::milliseconds(1),
+                                                                               std::chrono::milliseconds(128))) const;
+
+    /// The lock of this name that is granted in the order of asking. Names, errors and cost as getLock(), with which it excludes.
+    [[nodiscard]] FairLock getFairLock(std::string name) const;
+
+    /// The lock of this name whose holds have growing tokens. Names, errors and cost as getLock(), with which it excludes.
+    [[nodiscard]] FencedLock getFencedLock(std::string name) const;
+
+    /// The lock of this name that many may hold to read, or one to write. Names, errors and cost as getLock(). A name that is in
+    /// use as a lock of another kind is `wrongType` when it is met.
+    [[nodiscard]] ReadWriteLock getReadWriteLock(std::string name) const;
 
     /// A function that makes locks as getLock() does and may outlive this object; the locks share the same client.
     [[nodiscard]] std::function<RedisLock(std::string)> locks() const;

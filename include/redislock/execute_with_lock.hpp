@@ -38,13 +38,13 @@ decltype(auto) invokeUnder(const LockGuard& held, Function&& function)
 /// @param function called with no argument, or with the hold's `std::stop_token` where it takes one.
 /// @return `std::optional` of what the function returned, empty when the lock was not to be had; for a function that returns
 ///   nothing, whether it ran.
-/// @throws LockError as RedisLock::tryLock(); whatever the function throws.
+/// @throws LockError as Lock::tryLock(); whatever the function throws.
 ///
 /// @code
 /// auto sold = redislock::executeWithLock(lock, 100ms, 10s, [&] { return sell(); });
 /// @endcode
 template <class Function>
-[[nodiscard]] auto executeWithLock(const RedisLock& lock, Wait wait, Lease lease, Function&& function)
+[[nodiscard]] auto executeWithLock(const Lock& lock, Wait wait, Lease lease, Function&& function)
 {
     using Result = decltype(detail::invokeUnder(std::declval<const LockGuard&>(), std::forward<Function>(function)));
     const LockGuard held(lock, wait, lease);

@@ -5,12 +5,21 @@
 namespace redislock {
 
 class Client;
+class FairLock;
+class FencedLock;
 class Lease;
+class Lock;
 class LockError;
 class LockGuard;
+class NonReentrantLock;
 class Observer;
+class ReadLock;
+class ReadWriteLock;
 class RedisLock;
+class RetryPolicy;
+class SpinLock;
 class Wait;
+class WriteLock;
 struct BootClock;
 struct Config;
 struct Endpoint;
@@ -20,6 +29,7 @@ enum class Unlocked;
 
 namespace detail {
 class Engine;
+struct Acquired;
 struct Hold;
 struct NamedLock;
 } // namespace detail

@@ -11,4 +11,8 @@ namespace redislock {
 /// touch hold 18 of the same thread.
 enum class HolderId : std::uint64_t {};
 
+/// A number that is greater for each later hold of a FencedLock, in microseconds since 1970 or above. A resource that remembers the
+/// greatest it has seen, and refuses smaller ones, is safe from holders that do not know yet that they lost the lock.
+enum class FencingToken : std::uint64_t {};
+
 } // namespace redislock

@@ -5,13 +5,15 @@
 #include "redislock/error.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/hold_ref.hpp"
+#include "redislock/identity.hpp"
 #include "redislock/lease_time.hpp"
-#include "redislock/redis_lock.hpp"
+#include "redislock/lock.hpp"
 #include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <system_error>
 
@@ -34,7 +36,7 @@ namespace redislock {
 /// until then the thread that made it counts as the holder (re-entrance, holdCount()).
 /// **Lifetime**: may outlive the lock object and the Client; after the Client's shutdown it does nothing.
 /// **If the lock is lost**: operator bool turns false, stopToken() is stopped.
-/// **Cost**: acquiring as RedisLock::lock(); the destructor writes one request and waits for nothing.
+/// **Cost**: acquiring as Lock::lock(); the destructor writes one request and waits for nothing.
 ///
 /// @code
 /// if (redislock::LockGuard held(lock, 100ms, 10s); held) { sell(held.stopToken()); }
@@ -44,17 +46,17 @@ public:
     /// An empty guard.
     LockGuard() noexcept = default;
     /// Acquires as lock.lock(). @throws LockError as there.
-    explicit LockGuard(const RedisLock& lock);
+    explicit LockGuard(const Lock& lock);
     /// As LockGuard(lock), without exceptions: empty with a code on errors.
-    LockGuard(const RedisLock& lock, std::error_code& ec);
+    LockGuard(const Lock& lock, std::error_code& ec);
     /// Acquires as lock.lock(lease). @throws LockError as there.
-    LockGuard(const RedisLock& lock, Lease lease);
+    LockGuard(const Lock& lock, Lease lease);
     /// As LockGuard(lock, lease), without exceptions.
-    LockGuard(const RedisLock& lock, Lease lease, std::error_code& ec);
+    LockGuard(const Lock& lock, Lease lease, std::error_code& ec);
     /// Acquires as lock.tryLock(wait, lease); empty when the wait is over. @throws LockError as there.
-    LockGuard(const RedisLock& lock, Wait wait, Lease lease);
+    LockGuard(const Lock& lock, Wait wait, Lease lease);
     /// As LockGuard(lock, wait, lease), without exceptions.
-    LockGuard(const RedisLock& lock, Wait wait, Lease lease, std::error_code& ec);
+    LockGuard(const Lock& lock, Wait wait, Lease lease, std::error_code& ec);
 
     /// Takes over the hold; @p other becomes empty.
     LockGuard(LockGuard&& other) noexcept;
@@ -66,7 +68,7 @@ public:
     /// Whether the lock is held and valid now, judged by this process' clock alone. Does not block.
     [[nodiscard]] explicit operator bool() const noexcept;
 
-    /// Ends the hold and waits for the answer, bounds and results as RedisLock::unlock().
+    /// Ends the hold and waits for the answer, bounds and results as Lock::unlock().
     /// @throws LockError `notHeld` when the guard is empty or was released before.
     Unlocked release();
     /// As release(), without exceptions.
@@ -87,21 +89,27 @@ public:
             token, std::move(*this));
     }
 
-    /// As RedisLock::stopToken(), for this guard's hold; already stopped when empty.
+    /// As Lock::stopToken(), for this guard's hold; already stopped when empty.
     [[nodiscard]] std::stop_token stopToken(StopAt when = StopAt::lost) const noexcept;
-    /// As RedisLock::validFor(), for this guard's hold; 0 when empty.
+    /// As Lock::validFor(), for this guard's hold; 0 when empty.
     [[nodiscard]] std::chrono::milliseconds validFor() const noexcept;
+    /// The token of a FencedLock's hold, for the resource that the lock guards; nothing when empty or of another kind.
+    [[nodiscard]] std::optional<FencingToken> token() const noexcept
+    {
+        return token_ == 0 ? std::nullopt : std::optional(FencingToken{token_});
+    }
 
 private:
-    void acquire(const RedisLock& lock, Wait wait, Lease lease, std::error_code& ec);
+    void acquire(const Lock& lock, Wait wait, Lease lease, std::error_code& ec);
     void end() noexcept;
 
     friend class detail::Engine;
-    LockGuard(detail::HoldRef hold, std::uint32_t level) noexcept;
+    explicit LockGuard(detail::Acquired&& acquired) noexcept;
     static void asyncRelease(LockGuard guard, detail::UnlockHandler handler);
 
     detail::HoldRef hold_;
     std::uint32_t level_ = 0;
+    std::uint64_t token_ = 0; ///< 0: none
 };
 
 } // namespace redislock

@@ -2,23 +2,8 @@
 /// The re-entrant lock.
 #pragma once
 
-#include "redislock/error.hpp"
 #include "redislock/fwd.hpp"
-#include "redislock/handler.hpp"
-#include "redislock/lease_time.hpp"
-#include "redislock/stop_at.hpp"
-#include "redislock/unlocked.hpp"
-
-#include <boost/asio/async_result.hpp>
-
-#include <chrono>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <stop_token>
-#include <string>
-#include <system_error>
-#include <utility>
+#include "redislock/lock.hpp"
 
 namespace redislock {
 
@@ -27,229 +12,27 @@ namespace redislock {
 /// In Redis it is Redisson's `RLock`: a hash at the name with one field `<client>:<holder>` whose value is the hold count,
 /// a time to live on the hash, and a message on `redisson_lock__channel:{<name>}` when it becomes free.
 ///
-/// **Guarantees**, while Redis keeps what it acknowledged and its clock runs within 1 % of this machine's:
-///  - at most one thread of one process believes to hold the lock at any time;
-///  - the belief ends, in this process and without asking anybody, before Redis may give the lock to another;
-///  - an unlock or renewal never touches another holder's lock, nor a later hold of the same thread;
-///  - lost, late and doubled replies change no hold count and leak no lock.
+/// Guarantees, thread safety, blocking and the rest: see Lock. In addition:
 ///
-/// **Does not guarantee** exclusion when Redis loses acknowledged writes (fail-over to a replica that had not got them,
-/// restart without persistence, eviction, `FLUSHALL`): the loss is then told, not prevented. Nor order among waiters, nor
-/// that what was sent to a third party before the loss arrives before it.
+/// | state of this thread's hold | lock / tryLock                                                            |
+/// |-----------------------------|---------------------------------------------------------------------------|
+/// | held                        | count + 1 at once, for one round trip; each level is ended once           |
+/// | held, but gone in Redis     | throws `lost`: a nested level never takes the lock anew                   |
 ///
-/// | state of this thread's hold | lock / tryLock         | unlock                  | holdCount | validFor | stopToken |
-/// |-----------------------------|------------------------|-------------------------|-----------|----------|-----------|
-/// | none                        | waits, becomes held    | throws `notHeld`        | 0         | 0        | stopped   |
-/// | held                        | count + 1 at once      | count − 1, or free      | ≥ 1       | > 0      | running   |
-/// | lost (told or lease over)   | a new hold, as `none`  | `alreadyLost`, once a level | 0     | 0        | stopped   |
+/// Levels that are ended by a LockGuard belong to that guard: unlock() does not end them.
 ///
-/// A nested lock() that discovers the loss itself throws `Errc::lost`. Levels that are ended by a LockGuard belong to that
-/// guard: unlock() does not end them.
-///
-/// **Thread safety**: distinct objects: safe. Shared objects: safe; one object may be used by many threads. Objects of one
-/// name and one client are the same lock. Holds belong to the thread that took them.
-///
-/// **Blocking**: calls that ask Redis block their thread and use no other. None may be made on the client's own thread
-/// (Observer functions, stop callbacks) except unlock(), which does not wait there.
-///
-/// **Lifetime**: cheap to make and to copy; may outlive its Client, whose end turns every call that would ask Redis into
-/// `Errc::shutdown`; unlock() then returns `alreadyLost`.
-///
-/// **If the lock is lost** (no renewal reached Redis in time, or Redis no longer has it): stopToken() is stopped,
-/// validFor() is 0, `Observer::lost` is told, unlock() returns `alreadyLost`. Nothing else happens by itself.
-///
-/// **Cost**: uncontended, one round trip to acquire and one to release; one key. A waiting process holds one subscription
-/// for each name and asks once each time the lock becomes free, however many of its threads wait.
-///
-/// **Asynchronous** functions take any completion token of Asio and block no thread; their holds belong to guards.
+/// **Cost**: a waiting process holds one subscription for each name and asks once each time the lock becomes free, however
+/// many of its threads wait.
 ///
 /// @code
 /// redislock::RedisLock lock = client.getLock("stock:42");
 /// std::scoped_lock held(lock);
 /// sell();
 /// @endcode
-class RedisLock {
-public:
-    /// Acquires the lock, waiting as long as it takes; the watchdog renews it until it is ended. Blocks.
-    ///
-    /// Nested: the thread that holds the lock gets another level at the cost of one round trip.
-    /// @throws LockError `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`, `noSuchDatabase`, `notRedis`,
-    ///   `wrongType`, `lost`, `wouldDeadlock`, `shutdown`, `forked`. After an exception nothing is held by this call.
-    void lock() const;
-    /// As lock(), without exceptions: @p ec is cleared on success.
-    void lock(std::error_code& ec) const;
-
-    /// Acquires the lock with a fixed lease: it is not renewed and is lost when @p lease is over. Blocks.
-    /// @param lease 10 ms … 30 days, or `keepRenewing`; a nested lease never shortens what the outer holds have.
-    /// @throws LockError `invalidArgument` for any other lease, before any I/O; otherwise as lock().
-    void lock(Lease lease) const;
-    /// As lock(Lease), without exceptions.
-    void lock(Lease lease, std::error_code& ec) const;
-
-    /// One attempt: asks Redis once and does not wait for the holder. Blocks for the round trip.
-    /// @return whether the lock is now held. @throws LockError as lock(); a server that cannot be reached at the first try
-    ///   is `unreachable` at once, one that does not answer after `Config::commandTimeout`.
-    [[nodiscard]] bool tryLock() const;
-    /// As tryLock(), without exceptions; false with a code on errors.
-    [[nodiscard]] bool tryLock(std::error_code& ec) const;
-
-    /// Tries until @p wait is over. Blocks for at most @p wait; a first request that is under way when the wait ends is
-    /// given `Config::commandTimeout` to be answered.
-    /// @param wait zero or negative: as tryLock(); `waitForever`: as lock(lease).
-    /// @param lease 10 ms … 30 days, or `keepRenewing`.
-    /// @return whether the lock is now held. @throws LockError as lock(Lease).
-    [[nodiscard]] bool tryLock(Wait wait, Lease lease = keepRenewing) const;
-    /// As tryLock(Wait, Lease), without exceptions.
-    [[nodiscard]] bool tryLock(Wait wait, std::error_code& ec) const;
-    /// As tryLock(Wait, Lease), without exceptions.
-    [[nodiscard]] bool tryLock(Wait wait, Lease lease, std::error_code& ec) const;
-
-    /// tryLock() under the name that the standard looks for (*Lockable*).
-    [[nodiscard]] bool try_lock() const { return tryLock(); }
-    /// tryLock(wait) under the standard's name (*TimedLockable*).
-    template <class Rep, class Period>
-    [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) const
-    {
-        return tryLock(Wait(wait));
-    }
-    /// tryLock() until a moment of any clock; a moment in the past means one attempt (*TimedLockable*).
-    template <class Clock, class Duration>
-    [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& until) const
-    {
-        const auto now = std::chrono::time_point<Clock, Duration>::clock::now();
-        return tryLock(until <= now ? Wait(std::chrono::milliseconds::zero()) : Wait(until - now));
-    }
-
-    /// Ends the innermost level of this thread's hold. Blocks until Redis confirmed it, at most until the lease is over or
-    /// `Config::unreachableAfter`; the lock counts as given up from the moment of the call.
-    /// On the client's own thread it does not wait and returns `unconfirmed`.
-    /// @return how it ended; see Unlocked. Losing the lock, or the server, is not an exception: the standard's guards call
-    ///   this in destructors.
-    /// @throws LockError `notHeld` when this thread has no level to end: a stranger, a second unlock(), a guard's level.
-    Unlocked unlock() const;
-    /// As unlock(), without exceptions.
-    Unlocked unlock(std::error_code& ec) const;
-
-    /// The operator's hammer: frees the lock whoever holds it, and wakes waiters. The holder learns of it at once when it is
-    /// this client's, otherwise at its next renewal, or as `alreadyLost`. Blocks for two round
-    /// trips, without a server for `Config::unreachableAfter`.
-    /// @return whether there was a lock to free. @throws LockError as lock(); a key of another type is left alone (`wrongType`).
-    bool forceUnlock() const;
-    /// As forceUnlock(), without exceptions.
-    bool forceUnlock(std::error_code& ec) const;
-
-    /// Asks Redis whether anybody holds the lock. Blocks for one round trip, without
-    /// a server for `Config::unreachableAfter`. @throws LockError as lock().
-    [[nodiscard]] bool isLocked() const;
-    /// As isLocked(), without exceptions.
-    [[nodiscard]] bool isLocked(std::error_code& ec) const;
-
-    /// Asks Redis how long the lock stays without further renewal. Blocks for one round trip, without
-    /// a server for `Config::unreachableAfter`.
-    /// @return nothing when the lock is free; `milliseconds::max()` for a key without time to live, which none of ours is.
-    /// @throws LockError as lock().
-    [[nodiscard]] std::optional<std::chrono::milliseconds> remainingTimeToLive() const;
-    /// As remainingTimeToLive(), without exceptions.
-    [[nodiscard]] std::optional<std::chrono::milliseconds> remainingTimeToLive(std::error_code& ec) const;
-
-    /// Whether this thread holds the lock now, judged by this process' clock alone. Does not block, asks nobody.
-    [[nodiscard]] bool isHeldByCurrentThread() const noexcept;
-    /// How often this thread holds the lock; 0 once it is lost. Does not block.
-    [[nodiscard]] std::uint32_t holdCount() const noexcept;
-    /// How long this thread's hold is certain to last without another renewal; 0 without a hold. Does not block.
-    [[nodiscard]] std::chrono::milliseconds validFor() const noexcept;
-    /// Stopped when this thread's hold is lost, whatever Redis and the network do; already stopped without a hold; never
-    /// stopped by a regular unlock(). Stop callbacks run on the client's thread and must not block. Does not block.
-    /// @param when `StopAt::atRisk`: stopped earlier, when renewals stay out; stays so even if one then succeeds.
-    [[nodiscard]] std::stop_token stopToken(StopAt when = StopAt::lost) const noexcept;
-
-    /// The name as given to Client::getLock().
-    [[nodiscard]] const std::string& name() const noexcept;
-
-    /// Acquires the lock without blocking a thread; the watchdog renews it until the guard ends it.
-    ///
-    /// The hold is the guard's, not a thread's: it is not re-entrant, a second asyncLock() waits for the first, and the guard
-    /// may be used on any thread. While waiting it stands in one queue with the threads of this client.
-    /// @param token any completion token for `void(boost::system::error_code, LockGuard)`. The handler is called once, on its
-    ///   associated executor; without one on the client's own thread, where it must not block, and never in a forked child.
-    ///   The executor's context counts the call as work and must outlive it: let its run() or join() return first, or end
-    ///   the client. That the handler ran is not enough.
-    /// Errors as lock(), as codes: `Errc`, which compares with `std::error_code` and `boost::system::error_code`.
-    /// **Cancellation** (terminal, partial and total): ends the call with `boost::asio::error::operation_aborted` and nothing
-    /// held; what Redis may have granted meanwhile is released in the background. After the client's end: `Errc::shutdown`.
-    template <class Token>
-    auto asyncLock(Token&& token) const
-    {
-        return asyncTryLock(waitForever, keepRenewing, std::forward<Token>(token));
-    }
-    /// asyncLock() with a fixed lease; as lock(Lease).
-    template <class Token>
-    auto asyncLock(Lease lease, Token&& token) const
-    {
-        return asyncTryLock(waitForever, lease, std::forward<Token>(token));
-    }
-    /// One attempt, as tryLock(): an empty guard when others hold the lock. Otherwise as asyncLock().
-    template <class Token>
-    auto asyncTryLock(Token&& token) const
-    {
-        return asyncTryLock(std::chrono::milliseconds::zero(), keepRenewing, std::forward<Token>(token));
-    }
-    /// Tries until @p wait is over, as tryLock(Wait): an empty guard then. Otherwise as asyncLock().
-    template <class Token>
-    auto asyncTryLock(Wait wait, Token&& token) const
-    {
-        return asyncTryLock(wait, keepRenewing, std::forward<Token>(token));
-    }
-    /// As tryLock(Wait, Lease): an empty guard when the wait is over. Otherwise as asyncLock().
-    template <class Token>
-    auto asyncTryLock(Wait wait, Lease lease, Token&& token) const
-    {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, LockGuard)>(
-            [state = state_](auto handler, Wait w, Lease l) {
-                asyncAcquire(state, w, l, detail::LockHandler(std::move(handler)));
-            },
-            token, wait, lease);
-    }
-
-    /// forceUnlock() without blocking a thread. @param token for `void(boost::system::error_code, bool)`; handler, errors and
-    /// cancellation as of asyncLock(); a cancelled call may have freed the lock.
-    template <class Token>
-    auto asyncForceUnlock(Token&& token) const
-    {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
-            [state = state_](auto handler) { asyncForceUnlock(state, detail::FlagHandler(std::move(handler))); },
-            token);
-    }
-    /// isLocked() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
-    template <class Token>
-    auto asyncIsLocked(Token&& token) const
-    {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
-            [state = state_](auto handler) { asyncIsLocked(state, detail::FlagHandler(std::move(handler))); }, token);
-    }
-    /// remainingTimeToLive() without blocking a thread.
-    /// @param token for `void(boost::system::error_code, std::optional<std::chrono::milliseconds>)`.
-    template <class Token>
-    auto asyncRemainingTimeToLive(Token&& token) const
-    {
-        return boost::asio::async_initiate<Token,
-                                           void(boost::system::error_code, std::optional<std::chrono::milliseconds>)>(
-            [state = state_](auto handler) { asyncTimeToLive(state, detail::TimeHandler(std::move(handler))); }, token);
-    }
-
+class RedisLock : public Lock {
 private:
     friend class Client;
-    friend class LockGuard;
-    using State = std::shared_ptr<detail::NamedLock>;
-
-    static void asyncAcquire(const State& state, Wait wait, Lease lease, detail::LockHandler handler);
-    static void asyncForceUnlock(const State& state, detail::FlagHandler handler);
-    static void asyncIsLocked(const State& state, detail::FlagHandler handler);
-    static void asyncTimeToLive(const State& state, detail::TimeHandler handler);
-
-    explicit RedisLock(std::shared_ptr<detail::NamedLock> state) noexcept : state_(std::move(state)) {}
-
-    std::shared_ptr<detail::NamedLock> state_;
+    using Lock::Lock;
 };
 
 } // namespace redislock

@@ -1,11 +1,11 @@
 -- End a given hold, whoever asks, and tell the waiters. May be sent again: it cannot touch whoever takes the lock next.
 -- KEYS[1]  the lock's name: hash holder -> hold count
 -- ARGV[1]  holder to end, as holder.lua told it
--- ARGV[2]  channel that waiters listen to
+-- ARGV[2]  channel that waiters listen to; '' to tell nobody
 -- Returns  1: freed; 0: that holder does not have the lock
 -- Clock    none
--- Effects  deletes KEYS[1] and publishes '0' on ARGV[2]; a key of another type is left alone (WRONGTYPE)
-if #KEYS ~= 1 or #ARGV ~= 2 or ARGV[1] == '' or ARGV[2] == '' then
+-- Effects  deletes KEYS[1] and publishes '0' on ARGV[2], if given; a key of another type is left alone (WRONGTYPE)
+if #KEYS ~= 1 or #ARGV ~= 2 or ARGV[1] == '' then
     return redis.error_reply('ERR redislock: bad arguments to force_unlock')
 end
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
@@ -13,5 +13,7 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
 end
 redis.call('DEL', KEYS[1])
 -- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
-redis.pcall('PUBLISH', ARGV[2], '0')
+if ARGV[2] ~= '' then
+    redis.pcall('PUBLISH', ARGV[2], '0')
+end
 return 1

@@ -9,7 +9,7 @@
 --          otherwise the key's remaining time in ms, held by another (-1: a key without time to live)
 -- Clock    Redis' own key expiry only
 -- Effects  writes KEYS[1] and its time to live, which is never shortened (a foreign PERSIST is undone); a key of
---          another type is left alone (WRONGTYPE)
+--          another type is left alone (WRONGTYPE), and so is one of a read/write lock
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local lease = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local count = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
@@ -28,6 +28,9 @@ if left == -2 and count == 1 then
     return nil
 end
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+    if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
+        return redis.error_reply('WRONGTYPE redislock: the name is in use as a read/write lock')
+    end
     if count > 1 then
         return -3
     end

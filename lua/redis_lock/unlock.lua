@@ -3,17 +3,18 @@
 -- ARGV[1]  holder, "<client uuid>:<number>"
 -- ARGV[2]  hold count to leave, 0 .. 2147483647
 -- ARGV[3]  lease in ms that the remaining holds need at least, 1 .. 2592000000; ignored for count 0
--- ARGV[4]  channel that waiters listen to
+-- ARGV[4]  channel that waiters listen to; '' to tell nobody
 -- Returns  nil: the holder has no such lock
 --          0: still held, with that count or, where it was lower already, with the lower one
 --          n >= 1: freed; n - 1 subscribers were told
 -- Clock    none
--- Effects  count 0: deletes KEYS[1], publishes '0' on ARGV[4]; otherwise, and only where the count was higher, writes
---          KEYS[1] and its time to live, which is never shortened; a key of another type is left alone (WRONGTYPE)
+-- Effects  count 0: deletes KEYS[1], publishes '0' on ARGV[4], if given; otherwise, and only where the count was
+--          higher, writes KEYS[1] and its time to live, which is never shortened; a key of another type is left alone
+--          (WRONGTYPE)
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local count = ARGV[2] == '0' and 0 or tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local lease = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
-if #KEYS ~= 1 or #ARGV ~= 4 or ARGV[1] == '' or ARGV[4] == '' or not count or count > 2147483647
+if #KEYS ~= 1 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
     or count > 0 and (not lease or lease > 2592000000) then
     return redis.error_reply('ERR redislock: bad arguments to unlock')
 end
@@ -38,7 +39,7 @@ if count > 0 then
 end
 redis.call('DEL', KEYS[1])
 -- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
-local told = redis.pcall('PUBLISH', ARGV[4], '0')
+local told = ARGV[4] ~= '' and redis.pcall('PUBLISH', ARGV[4], '0')
 if type(told) == 'number' then
     return told + 1
 end

@@ -15,9 +15,9 @@ std::atomic<std::uint64_t> lastHolder{0};
 
 } // namespace
 
-std::error_code Engine::acquire(NamedLock& named, Wait wait, Lease lease, EndedBy endedBy, Acquired& acquired)
+std::error_code Engine::acquire(NamedLock& named, const AcquireOrder& order, Acquired& acquired)
 {
-    if (!lease.isValid()) {
+    if (!order.lease.isValid()) {
         return Errc::invalidArgument;
     }
     if (const auto refused = refusal()) {
@@ -26,9 +26,31 @@ std::error_code Engine::acquire(NamedLock& named, Wait wait, Lease lease, EndedB
     start();
     Lock lock(mutex_);
     if (Hold* own = validHold(named)) {
-        return acquireNested(lock, *own, wait, lease, endedBy, acquired);
+        return named.traits().isReentrant ? acquireNested(lock, *own, order, acquired) : Errc::wouldDeadlock;
     }
-    return acquireOutermost(lock, named, wait, lease, endedBy, acquired);
+    HolderId as{};
+    if (const Hold* other = otherHalf(named)) {
+        if (named.kind == LockKind::writeLock) {
+            return Errc::
+                wouldDeadlock; // it would wait for its own end of reading, and so would everybody who tries that
+        }
+        as = other->id; // the writer reads under its own name
+    }
+    return acquireOutermost(lock, named, order, as, acquired);
+}
+
+/// This thread's valid hold of the other half of a read/write lock; null without one.
+Hold* Engine::otherHalf(const NamedLock& named)
+{
+    if (named.kind != LockKind::readLock && named.kind != LockKind::writeLock) {
+        return nullptr;
+    }
+    const LockKind other = named.kind == LockKind::readLock ? LockKind::writeLock : LockKind::readLock;
+    const auto found = names_.find(NameKey{other, named.name});
+    if (found == names_.end() || (*found)->local.of(currentThread()) == nullptr) {
+        return nullptr;
+    }
+    return validHold(**found); // its holds keep the name
 }
 
 /// This thread's hold, if it is valid; one whose time is over is lost here if the watchdog did not come to it yet.
@@ -86,6 +108,7 @@ std::shared_ptr<HoldCall> Engine::takeCall(Hold& hold)
     }
     call->attach(&hold);
     call->outcome = {};
+    call->place = {};
     return call;
 }
 
@@ -112,22 +135,26 @@ AcquireMachine::Settings Engine::settingsFor(Wait wait, Lease lease) const noexc
 /// Of an attempt whose turn comes only now.
 AcquireMachine::Settings Engine::settingsOf(const Attempt& attempt, TimePoint now) const noexcept
 {
-    auto settings =
-        settingsFor(attempt.deadline == TimePoint::max() ? waitForever : Wait(attempt.deadline - now), attempt.lease);
+    auto settings = settingsFor(attempt.deadline == TimePoint::max() ? waitForever : Wait(attempt.deadline - now),
+                                attempt.order.lease);
+    settings.retry = attempt.order.retry.get();
     if (attempt.named.silentSince != TimePoint{}) {
         settings.silentSince = std::max(attempt.named.silentSince, attempt.waiter.joined);
     }
     return settings;
 }
 
-std::error_code Engine::acquireOutermost(Lock& lock, NamedLock& named, Wait wait, Lease lease, EndedBy endedBy,
+std::error_code Engine::acquireOutermost(Lock& lock, NamedLock& named, const AcquireOrder& order, HolderId as,
                                          Acquired& acquired)
 {
     auto hold = takeHold(named);
+    if (as != HolderId{}) {
+        hold->id = as;
+    }
     std::error_code error;
     {
-        Attempt attempt(*this, named, hold, wait, lease);
-        attempt.level = hold->levels.add(lease, endedBy);
+        Attempt attempt(*this, named, hold, order);
+        attempt.level = hold->levels.add(order.lease, order.endedBy);
         error = conclude(named, attempt, drive(lock, named, attempt), acquired);
     }
     std::shared_ptr<NamedLock> rest;
@@ -148,7 +175,7 @@ std::error_code Engine::conclude(NamedLock& named, Attempt& attempt, const Acqui
     if (granted) {
         named.silentSince = TimePoint{};
         grant(hold, attempt.level, result);
-        acquired = {attempt.hold, attempt.level};
+        acquired = {attempt.hold, attempt.level, result.token};
         tellOf(hold, [=, missed = result.pushMissed](Observer& observer, const LockEvent& event) {
             observer.acquired(event, waited, attempts);
             if (missed) {
@@ -157,8 +184,8 @@ std::error_code Engine::conclude(NamedLock& named, Attempt& attempt, const Acqui
         });
         return {};
     }
-    if (result.mayBeHeld || result.kind == Kind::granted) {
-        giveBack(hold, saturatingAdd(BootClock::now(), leaseTime(attempt.lease)));
+    if (result.mayBeHeld || result.kind == Kind::granted || attempt.hasPlace()) {
+        giveBack(hold, saturatingAdd(BootClock::now(), leaseTime(attempt.order.lease)));
     }
     if (result.kind == Kind::contended) {
         tellOf(hold, [=](Observer& observer, const LockEvent& event) { observer.contended(event, waited, attempts); });
@@ -207,7 +234,7 @@ AcquireResult Engine::drive(Lock& lock, NamedLock& named, Attempt& attempt)
             continue;
         }
         if (const auto* subscription = std::get_if<Subscribe>(&action)) {
-            subscribe(named);
+            subscribe(named, waiter);
             event = sleep(lock, waiter, subscription->until);
             continue;
         }
@@ -225,7 +252,7 @@ Engine::Turn Engine::awaitTurn(Lock& lock, NamedLock& named, Waiter& waiter, Tim
         const bool first = named.waiters.head() == &waiter;
         const TimePoint heldUntil = named.local.validUntil();
         const TimePoint now = BootClock::now();
-        if (waiter.submitted || (first && now >= heldUntil)) {
+        if (waiter.submitted || named.traits().asking != Asking::first || (first && now >= heldUntil)) {
             return Turn::mine;
         }
         if (now >= deadline) {
@@ -325,13 +352,12 @@ void Engine::grant(Hold& hold, std::uint32_t level, const AcquireResult& result)
 }
 
 /// Another level for the thread's own hold. It waits for nobody, and finds out if the hold is gone.
-std::error_code Engine::acquireNested(Lock& lock, Hold& own, Wait wait, Lease lease, EndedBy endedBy,
-                                      Acquired& acquired)
+std::error_code Engine::acquireNested(Lock& lock, Hold& own, const AcquireOrder& order, Acquired& acquired)
 {
     const HoldRef hold(&own);
     auto call = takeCall(*hold);
-    const std::uint32_t level = hold->levels.add(lease, endedBy);
-    auto settings = settingsFor(wait, lease);
+    const std::uint32_t level = hold->levels.add(order.lease, order.endedBy);
+    auto settings = settingsFor(order.wait, order.lease);
     settings.holdDeadline = hold->validUntil();
     AcquireMachine machine(settings);
     AcquireMachine::Event event = Start{BootClock::now()};
@@ -368,7 +394,7 @@ std::error_code Engine::acquireNested(Lock& lock, Hold& own, Wait wait, Lease le
         lose(*hold);
     }
     if (hold->phase != Hold::Phase::held) {
-        if (endedBy == EndedBy::thread && hold->levels.remove(level)) {
+        if (order.endedBy == EndedBy::thread && hold->levels.remove(level)) {
             hold->lock->local.settle(hold->owner); // the loss counted this level too
         }
         lock.unlock();
@@ -376,7 +402,7 @@ std::error_code Engine::acquireNested(Lock& lock, Hold& own, Wait wait, Lease le
     }
     if (result.kind == AcquireResult::Kind::granted) {
         grant(*hold, level, result);
-        acquired = {hold, level};
+        acquired = {hold, level, result.token};
     } else {
         hold->levels.remove(level);
         correctCount(*hold, result.mayBeHeld);

@@ -10,12 +10,11 @@
 
 namespace redislock::detail {
 
-Engine::AsyncAcquire::AsyncAcquire(Engine& engine, std::shared_ptr<NamedLock> named, Wait wait, Lease lease,
+Engine::AsyncAcquire::AsyncAcquire(Engine& engine, std::shared_ptr<NamedLock> named, AcquireOrder order,
                                    Completion<LockGuard> completion)
     : engine_(engine),
       named_(std::move(named)),
-      wait_(wait),
-      lease_(lease),
+      order_(std::move(order)),
       completion_(std::move(completion)),
       timer_(engine.background_->io)
 {
@@ -39,10 +38,10 @@ void Engine::AsyncAcquire::begin()
     hold_ = engine_.takeHold(*named_);
     hold_->owner = 0;
     hold_->lane = Lane::background;
-    attempt_.emplace(engine_, *named_, hold_, wait_, lease_);
+    attempt_.emplace(engine_, *named_, hold_, order_);
     attempt_->waiter.operation = this;
     attempt_->waiter.call->asker = this;
-    attempt_->level = hold_->levels.add(lease_, EndedBy::guard);
+    attempt_->level = hold_->levels.add(order_.lease, order_.endedBy);
     if (engine_.closing_) {
         attempt_->waiter.ended = Errc::shutdown; // too late to be told with the others
     }
@@ -113,7 +112,8 @@ void Engine::AsyncAcquire::judgeTurn()
     }
     const bool first = named_->waiters.head() == &waiter;
     const TimePoint heldUntil = named_->local.validUntil();
-    if (attempt_->isOneAttempt || waiter.submitted || (first && now >= heldUntil)) {
+    const bool alone = attempt_->isOneAttempt || named_->traits().asking != Asking::first;
+    if (alone || waiter.submitted || (first && now >= heldUntil)) {
         waiter.parked = false;
         if (machine_) {
             return send();
@@ -190,7 +190,7 @@ void Engine::AsyncAcquire::step(const Event& event)
         return judgeTurn();
     }
     if (const auto* subscription = std::get_if<Subscribe>(&action)) {
-        engine_.subscribe(*named_);
+        engine_.subscribe(*named_, attempt_->waiter);
         until_ = subscription->until;
     } else {
         until_ = std::get<SleepUntil>(action).until;
@@ -298,7 +298,7 @@ void Engine::AsyncAcquire::finish(const AcquireResult& result)
     }
     // told, and let go of, outside the mutex
     engine_.post([self = shared_from_this(), rest = std::move(rest), ec,
-                  guard = std::make_shared<LockGuard>(LockGuard(std::move(acquired.hold), acquired.level))]() mutable {
+                  guard = std::make_shared<LockGuard>(LockGuard(std::move(acquired)))]() mutable {
         self->completion_(ec, std::move(*guard));
     });
     engine_.acquiring_.erase(shared_from_this());

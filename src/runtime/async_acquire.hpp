@@ -20,7 +20,7 @@ namespace redislock::detail {
 /// Members are guarded by the engine's mutex; only look() is called by other threads.
 class Engine::AsyncAcquire final : public AsyncWaiter, public std::enable_shared_from_this<AsyncAcquire> {
 public:
-    AsyncAcquire(Engine& engine, std::shared_ptr<NamedLock> named, Wait wait, Lease lease,
+    AsyncAcquire(Engine& engine, std::shared_ptr<NamedLock> named, AcquireOrder order,
                  Completion<LockGuard> completion);
     ~AsyncAcquire() override;
 
@@ -57,8 +57,7 @@ private:
 
     Engine& engine_;
     std::shared_ptr<NamedLock> named_;
-    Wait wait_;
-    Lease lease_;
+    const AcquireOrder order_;
     Completion<LockGuard> completion_;
     boost::asio::steady_timer timer_;
 

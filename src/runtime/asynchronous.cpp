@@ -93,13 +93,13 @@ Completion<Result> Engine::completionOf(Handler<Result> handler)
     return {std::move(handler), boost::asio::system_executor()};
 }
 
-void Engine::asyncAcquire(std::shared_ptr<NamedLock> named, Wait wait, Lease lease, LockHandler handler)
+void Engine::asyncAcquire(std::shared_ptr<NamedLock> named, AcquireOrder order, LockHandler handler)
 {
     auto completion = completionOf(std::move(handler));
-    auto refused = lease.isValid() ? whyNot(isForked(), closing_) : std::optional(Errc::invalidArgument);
+    auto refused = order.lease.isValid() ? whyNot(isForked(), closing_) : std::optional(Errc::invalidArgument);
     if (!refused) {
         const auto operation =
-            std::make_shared<AsyncAcquire>(*this, std::move(named), wait, lease, std::move(completion));
+            std::make_shared<AsyncAcquire>(*this, std::move(named), std::move(order), std::move(completion));
         operation->cancelWhenToldTo();
         const Lock lock(mutex_);
         if (!closing_) {
@@ -187,7 +187,7 @@ void Engine::asyncQuery(std::shared_ptr<NameCall> call, Handler<Result> handler,
 void Engine::asyncTimeToLive(const std::shared_ptr<NamedLock>& named, TimeHandler handler)
 {
     using Time = std::optional<std::chrono::milliseconds>;
-    asyncQuery<Time>(std::make_shared<NameCall>(scripts::redisLockPttl, named), std::move(handler),
+    asyncQuery<Time>(std::make_shared<NameCall>(named->traits().pttl, named), std::move(handler),
                      [](const auto& asked, std::error_code ec, const QueryMachine&, const Reply& reply) {
                          const Time time = ec ? std::nullopt : timeToLiveOf(reply, ec);
                          asked->completion(codeOf(ec), time);
@@ -196,7 +196,7 @@ void Engine::asyncTimeToLive(const std::shared_ptr<NamedLock>& named, TimeHandle
 
 void Engine::asyncIsLocked(const std::shared_ptr<NamedLock>& named, FlagHandler handler)
 {
-    asyncQuery<bool>(std::make_shared<NameCall>(scripts::redisLockPttl, named), std::move(handler),
+    asyncQuery<bool>(std::make_shared<NameCall>(named->traits().pttl, named), std::move(handler),
                      [](const auto& asked, std::error_code ec, const QueryMachine&, const Reply& reply) {
                          const bool locked = !ec && timeToLiveOf(reply, ec).has_value();
                          asked->completion(codeOf(ec), locked);
@@ -206,14 +206,14 @@ void Engine::asyncIsLocked(const std::shared_ptr<NamedLock>& named, FlagHandler 
 /// In two steps, as forceUnlock().
 void Engine::asyncForceUnlock(const std::shared_ptr<NamedLock>& named, FlagHandler handler)
 {
-    asyncQuery<bool>(std::make_shared<NameCall>(scripts::redisLockHolder, named), std::move(handler),
+    asyncQuery<bool>(std::make_shared<NameCall>(named->traits().holder, named), std::move(handler),
                      [this, named](const auto& asked, std::error_code ec, const QueryMachine&, const Reply& holder) {
                          if (ec || holder.kind == Reply::Kind::nil) {
                              return asked->completion(codeOf(ec), false);
                          }
                          const auto end = std::make_shared<AsyncQuery>(
                              *this,
-                             std::make_shared<NameCall>(scripts::redisLockForceUnlock, named,
+                             std::make_shared<NameCall>(named->traits().forceUnlock, named,
                                                         std::vector{holder.text, named->channel()}),
                              [this, named, asked, forced = holder.text](
                                  std::error_code error, const QueryMachine& machine, const Reply& reply) {

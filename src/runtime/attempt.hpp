@@ -17,19 +17,22 @@ inline const LockAnswer* busyAnswer(const AcquireMachine::Event& event)
     return replied != nullptr && replied->answer.kind == LockAnswer::Kind::busy ? &replied->answer : nullptr;
 }
 
-/// An acquire of an outermost hold under way: the waiter and its place in a queue. Who makes it has another reference to
-/// the hold.
+/// An acquire of an outermost hold under way: the waiter and its place in a queue. Who makes it keeps the order, and has another
+/// reference to the hold.
 struct Engine::Attempt {
-    Attempt(Engine& e, NamedLock& n, HoldRef h, Wait wait, Lease l)
+    Attempt(Engine& e, NamedLock& n, HoldRef h, const AcquireOrder& o)
         : engine(e),
           named(n),
           hold(std::move(h)),
-          lease(l),
-          waiter(*hold, e.takeCall(*hold), e.leaseTime(l)),
-          queue(wait.isOneAttempt() ? n.oneShots : n.waiters),
-          isOneAttempt(wait.isOneAttempt()),
-          deadline(saturatingAdd(waiter.joined, wait.span()))
+          order(o),
+          waiter(*hold, e.takeCall(*hold), e.leaseTime(o.lease)),
+          queue(o.wait.isOneAttempt() ? n.oneShots : n.waiters),
+          isOneAttempt(o.wait.isOneAttempt()),
+          deadline(saturatingAdd(waiter.joined, o.wait.span()))
     {
+        if (!isOneAttempt && named.traits().asking == Asking::queue) {
+            waiter.call->place = placesKept * e.config_.pollInterval;
+        }
         queue.join(waiter);
     }
     Attempt(const Attempt&) = delete;
@@ -40,17 +43,23 @@ struct Engine::Attempt {
     {
         queue.leave(waiter);
         engine.putBack(std::move(waiter.call));
+        engine.unsubscribe(named, waiter);
         if (named.waiters.empty()) {
             engine.unsubscribe(named);
-        } else if (BootClock::now() >= named.local.validUntil()) {
+        } else if (named.traits().asking == Asking::first && BootClock::now() >= named.local.validUntil()) {
             engine.wakeHead(named);
         }
     }
 
+    /// Whether the waiter gives up a place in a queue if it is not granted.
+    [[nodiscard]] bool hasPlace() const noexcept { return waiter.call->place.count() > 0; }
+
+    static constexpr int placesKept = 5; ///< polls that may fail before a waiter loses its place in a queue
+
     Engine& engine;
     NamedLock& named;
     HoldRef hold;
-    Lease lease;
+    const AcquireOrder& order;
     Waiter waiter;
     WaiterQueue<Waiter>& queue;
     bool isOneAttempt;

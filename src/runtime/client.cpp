@@ -11,13 +11,14 @@ namespace {
 
 constexpr std::size_t maxNameBytes = 1024;
 
-std::shared_ptr<detail::NamedLock> stateOf(const std::shared_ptr<detail::Engine>& engine, std::string name)
+std::shared_ptr<detail::NamedLock> stateOf(const std::shared_ptr<detail::Engine>& engine, detail::LockKind kind,
+                                           std::string name)
 {
     if (name.empty() || name.size() > maxNameBytes) {
         throw LockError(Errc::invalidArgument, "lock name of " + std::to_string(name.size()) +
                                                    " bytes: a name has 1 to " + std::to_string(maxNameBytes));
     }
-    return engine->named(std::move(name));
+    return engine->named(kind, std::move(name));
 }
 
 } // namespace
@@ -46,12 +47,41 @@ Client::~Client()
 
 RedisLock Client::getLock(std::string name) const
 {
-    return RedisLock(stateOf(engine_, std::move(name)));
+    return RedisLock(stateOf(engine_, detail::LockKind::redisLock, std::move(name)));
+}
+
+NonReentrantLock Client::getNonReentrantLock(std::string name) const
+{
+    return NonReentrantLock(stateOf(engine_, detail::LockKind::nonReentrantLock, std::move(name)));
+}
+
+SpinLock Client::getSpinLock(std::string name, RetryPolicy retry) const
+{
+    return SpinLock(stateOf(engine_, detail::LockKind::spinLock, std::move(name)),
+                    std::make_shared<const RetryPolicy>(std::move(retry)));
+}
+
+FairLock Client::getFairLock(std::string name) const
+{
+    return FairLock(stateOf(engine_, detail::LockKind::fairLock, std::move(name)));
+}
+
+FencedLock Client::getFencedLock(std::string name) const
+{
+    return FencedLock(stateOf(engine_, detail::LockKind::fencedLock, std::move(name)));
+}
+
+ReadWriteLock Client::getReadWriteLock(std::string name) const
+{
+    WriteLock write(stateOf(engine_, detail::LockKind::writeLock, name));
+    return {ReadLock(stateOf(engine_, detail::LockKind::readLock, std::move(name))), std::move(write)};
 }
 
 std::function<RedisLock(std::string)> Client::locks() const
 {
-    return [engine = engine_](std::string name) { return RedisLock(stateOf(engine, std::move(name))); };
+    return [engine = engine_](std::string name) {
+        return RedisLock(stateOf(engine, detail::LockKind::redisLock, std::move(name)));
+    };
 }
 
 void Client::connect() const

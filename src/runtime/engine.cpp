@@ -40,8 +40,12 @@ Engine::Background::Background(Engine& engine)
       renewals(io, connector, engine.renewalTimeout(), seed(), engine.reporter("renewals")),
       subscriber(
           io, connector, engine.config_.commandTimeout, heartbeat, seed(),
-          [&engine](const std::weak_ptr<NamedLock>& named, SubscriptionKind kind) {
-              engine.onChannel(named, kind == SubscriptionKind::refused);
+          [](const ChannelListener& listener, Subscriber<ChannelListener>::Kind kind, std::string_view text) {
+              using Kind = Subscriber<ChannelListener>::Kind;
+              if (const auto whose = listener.whose.lock()) {
+                  const auto heard = kind == Kind::confirmed ? Notice::confirmed : Notice::refused;
+                  listener.hear(whose.get(), listener.part, kind == Kind::message ? Notice::message : heard, text);
+              }
           },
           engine.reporter("notifications")),
       random(seed()),
@@ -250,7 +254,7 @@ void Engine::tell(std::function<void(Observer&)> what)
 /// The hold's name in Redis.
 std::string Engine::holderText(const Hold& hold) const
 {
-    return id_ + ":" + std::to_string(static_cast<std::uint64_t>(hold.id));
+    return (id_ + ":" + std::to_string(static_cast<std::uint64_t>(hold.id))).append(hold.lock->traits().holderSuffix);
 }
 
 void Engine::tellObserverOf(const Hold& hold, std::function<void(Observer&, const LockEvent&)> what)
@@ -272,15 +276,15 @@ std::chrono::milliseconds Engine::renewalTimeout() const noexcept
                                                  config_.commandTimeout);
 }
 
-std::shared_ptr<NamedLock> Engine::named(std::string name)
+std::shared_ptr<NamedLock> Engine::named(LockKind kind, std::string name)
 {
-    auto fresh = std::make_shared<NamedLock>(shared_from_this(), std::move(name));
+    auto fresh = std::make_shared<NamedLock>(shared_from_this(), kind, std::move(name));
     if (isForked()) {
         return fresh; // good for nothing but errors; the mutex may be locked by a thread that is not here
     }
     std::shared_ptr<NamedLock> known; // let go of after the mutex
     const Lock lock(mutex_);
-    const auto found = names_.find(std::string_view(fresh->name));
+    const auto found = names_.find(keyOf(*fresh));
     if (found != names_.end()) {
         known = (*found)->weak_from_this().lock(); // null while its destructor waits for the mutex
         if (known) {
@@ -298,7 +302,7 @@ void Engine::forgetName(const NamedLock& named) noexcept
         return;
     }
     const Lock lock(mutex_);
-    const auto found = names_.find(std::string_view(named.name));
+    const auto found = names_.find(keyOf(named));
     if (found != names_.end() && *found == &named) {
         names_.erase(found);
     }

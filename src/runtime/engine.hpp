@@ -7,8 +7,10 @@
 #include "redislock/detail/logic/query_machine.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/random.hpp"
+#include "redislock/retry_policy.hpp"
 #include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
+#include "runtime/channel_listener.hpp"
 #include "runtime/hold.hpp"
 #include "runtime/watchdog.hpp"
 #include "transport/adaptive_mutex.hpp"
@@ -43,10 +45,19 @@ template <class Result>
 class Completion;
 class NameCall;
 
+/// What an acquire is asked for.
+struct AcquireOrder {
+    Wait wait;
+    Lease lease;
+    EndedBy endedBy;
+    std::shared_ptr<const RetryPolicy> retry{}; ///< when it asks again; null: when it is told
+};
+
 /// A level that was acquired: what a guard, or the thread, later ends.
 struct Acquired {
     HoldRef hold; ///< null: not acquired
     std::uint32_t level = 0;
+    std::uint64_t token = 0; ///< of a fenced lock
 };
 
 /// The runtime of one client: drives the machines of the logic over the connections. Blocking operations run on the calling
@@ -63,11 +74,11 @@ public:
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
-    std::shared_ptr<NamedLock> named(std::string name);
+    std::shared_ptr<NamedLock> named(LockKind kind, std::string name);
     void forgetName(const NamedLock& lock) noexcept;
 
     // acquire.cpp
-    std::error_code acquire(NamedLock& lock, Wait wait, Lease lease, EndedBy endedBy, Acquired& acquired);
+    std::error_code acquire(NamedLock& lock, const AcquireOrder& order, Acquired& acquired);
 
     // release.cpp
     Unlocked unlock(NamedLock& lock, std::error_code& ec);
@@ -76,7 +87,7 @@ public:
     void callFinished(HoldCall& call) noexcept;
 
     // asynchronous.cpp
-    void asyncAcquire(std::shared_ptr<NamedLock> lock, Wait wait, Lease lease, LockHandler handler);
+    void asyncAcquire(std::shared_ptr<NamedLock> lock, AcquireOrder order, LockHandler handler);
     void asyncRelease(const Acquired& acquired, UnlockHandler handler);
     void asyncTimeToLive(const std::shared_ptr<NamedLock>& lock, TimeHandler handler);
     void asyncIsLocked(const std::shared_ptr<NamedLock>& lock, FlagHandler handler);
@@ -130,7 +141,6 @@ public:
 private:
     static constexpr std::size_t maxLostNames = 1024;
     static constexpr std::size_t maxIdle = 128; ///< holds, and calls, kept for the next operations
-    using SubscriptionKind = Subscriber<std::weak_ptr<NamedLock>>::Kind;
 
     struct Background {
         explicit Background(Engine& engine);
@@ -139,26 +149,33 @@ private:
         boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{io.get_executor()};
         Connector connector;
         CallConnection renewals;
-        Subscriber<std::weak_ptr<NamedLock>> subscriber;
+        Subscriber<ChannelListener> subscriber;
         Alarm sweepTimer{io};
         Random random; ///< for questions; what concerns holds draws from the engine's, under its mutex
         Watchdog watchdog;
     };
-    /// Names are kept in their locks alone.
+    /// Names are kept in their locks alone; each kind has its own.
+    struct NameKey {
+        LockKind kind;
+        std::string_view name;
+
+        friend bool operator==(const NameKey&, const NameKey&) noexcept = default;
+    };
     struct NameHash {
         using is_transparent = void;
-        std::size_t operator()(std::string_view name) const noexcept { return std::hash<std::string_view>()(name); }
-        std::size_t operator()(const NamedLock* named) const noexcept
+        std::size_t operator()(const NameKey& key) const noexcept
         {
-            return operator()(std::string_view(named->name));
+            return std::hash<std::string_view>()(key.name) + static_cast<std::size_t>(key.kind);
         }
+        std::size_t operator()(const NamedLock* named) const noexcept { return operator()(keyOf(*named)); }
     };
     struct NameEqual {
         using is_transparent = void;
-        bool operator()(const NamedLock* a, const NamedLock* b) const noexcept { return a->name == b->name; }
-        bool operator()(std::string_view a, const NamedLock* b) const noexcept { return a == b->name; }
-        bool operator()(const NamedLock* a, std::string_view b) const noexcept { return a->name == b; }
+        bool operator()(const NamedLock* a, const NamedLock* b) const noexcept { return keyOf(*a) == keyOf(*b); }
+        bool operator()(const NameKey& a, const NamedLock* b) const noexcept { return a == keyOf(*b); }
+        bool operator()(const NamedLock* a, const NameKey& b) const noexcept { return keyOf(*a) == b; }
     };
+    static NameKey keyOf(const NamedLock& named) noexcept { return {named.kind, named.name}; }
     enum class Turn { mine, over, ended };
     struct Attempt;     ///< an acquire under way
     class AsyncAcquire; ///< one that no thread waits for
@@ -198,9 +215,10 @@ private:
     void loseForced(NamedLock& named, std::string_view holder);
 
     // acquire.cpp
-    std::error_code acquireOutermost(Lock& lock, NamedLock& named, Wait wait, Lease lease, EndedBy endedBy,
+    std::error_code acquireOutermost(Lock& lock, NamedLock& named, const AcquireOrder& order, HolderId as,
                                      Acquired& acquired);
-    std::error_code acquireNested(Lock& lock, Hold& hold, Wait wait, Lease lease, EndedBy endedBy, Acquired& acquired);
+    Hold* otherHalf(const NamedLock& named);
+    std::error_code acquireNested(Lock& lock, Hold& hold, const AcquireOrder& order, Acquired& acquired);
     std::error_code conclude(NamedLock& named, Attempt& attempt, const AcquireResult& result, Acquired& acquired);
     AcquireResult drive(Lock& lock, NamedLock& named, Attempt& attempt);
     AcquireMachine::Event ask(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint until);
@@ -219,8 +237,12 @@ private:
 
     // wake.cpp
     void subscribe(NamedLock& named);
+    void subscribe(NamedLock& named, Waiter& waiter);
     void unsubscribe(NamedLock& named) noexcept;
-    void onChannel(const std::weak_ptr<NamedLock>& named, bool refused);
+    void unsubscribe(NamedLock& named, Waiter& waiter) noexcept;
+    static ChannelListener listenerOf(NamedLock& named, HolderId of = {});
+    void onChannel(NamedLock& named, HolderId of, Notice notice);
+    static void wakeWaiters(NamedLock& named, HolderId of) noexcept;
     std::shared_ptr<HoldCall> handOn(NamedLock& named, Lane lane) noexcept;
     std::shared_ptr<HoldCall> submitFor(Waiter& waiter) noexcept;
     std::shared_ptr<HoldCall> handOnFairly(NamedLock& named, Lane lane) noexcept;

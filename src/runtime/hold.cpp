@@ -12,22 +12,16 @@ namespace redislock::detail {
 
 namespace {
 
-const Script& scriptOf(HoldCall::Verb verb)
+const ScriptUse& scriptOf(const KindTraits& kind, HoldCall::Verb verb)
 {
-    switch (verb) {
-    case HoldCall::Verb::lock:
-        return scripts::redisLockLock;
-    case HoldCall::Verb::unlock:
-        return scripts::redisLockUnlock;
-    case HoldCall::Verb::renew:
-        break;
-    }
-    return scripts::redisLockRenew;
+    return verb == HoldCall::Verb::lock ? kind.lock : verb == HoldCall::Verb::unlock ? kind.unlock : kind.renew;
 }
 
-std::size_t argumentsOf(HoldCall::Verb verb)
+std::size_t argumentsOf(const KindTraits& kind, HoldCall::Verb verb)
 {
-    return verb == HoldCall::Verb::lock ? 3 : verb == HoldCall::Verb::unlock ? 4 : 2;
+    return verb == HoldCall::Verb::lock     ? 3 + (kind.asking == Asking::queue ? 1 : 0)
+           : verb == HoldCall::Verb::unlock ? 4
+                                            : 2;
 }
 
 /// Appends "<client>:<holder>" as an argument, without an allocation.
@@ -38,15 +32,21 @@ void appendHolder(std::string& out, const Hold& hold)
     auto* end = std::copy(client.begin(), client.end(), text);
     *end++ = ':';
     end = std::to_chars(end, text + sizeof text, static_cast<std::uint64_t>(hold.id)).ptr;
+    const auto suffix = hold.lock->traits().holderSuffix;
+    end = std::copy(suffix.begin(), suffix.end(), end);
     appendArgument(out, std::string_view(text, static_cast<std::size_t>(end - text)));
 }
 
-/// Appends the name's channel as an argument, without an allocation.
-void appendChannel(std::string& out, std::string_view name)
+/// Appends the name's channel, or what its waiters' channels begin with, as an argument, without an allocation.
+void appendChannel(std::string& out, const KindTraits& kind, std::string_view name)
 {
-    appendHeader(out, '$', prefixedSize(lockChannelPrefix, name));
-    appendPrefixed(out, lockChannelPrefix, name);
-    out.append("\r\n", 2);
+    if (kind.channelPrefix.empty()) {
+        return appendArgument(out, std::string_view());
+    }
+    const bool isBeginning = kind.asking == Asking::queue;
+    appendHeader(out, '$', prefixedSize(kind.channelPrefix, name) + (isBeginning ? 1 : 0));
+    appendPrefixed(out, kind.channelPrefix, name);
+    out.append(isBeginning ? ":\r\n" : "\r\n");
 }
 
 } // namespace
@@ -65,22 +65,30 @@ void intrusive_ptr_release(Hold* hold) noexcept
 
 void HoldCall::encode(std::string& out, Form by) const
 {
-    const Script& script = scriptOf(verb_);
-    appendHeader(out, '*', 4 + argumentsOf(verb_));
+    const NamedLock& named = *hold_->lock;
+    const KindTraits& kind = named.traits();
+    const ScriptUse& use = scriptOf(kind, verb_);
+    const std::size_t keys = 1 + (use.withCompanions ? kind.companionCount : 0);
+    appendHeader(out, '*', 3 + keys + argumentsOf(kind, verb_));
     appendArgument(out, by == Form::bySha ? std::string_view("EVALSHA") : std::string_view("EVAL"));
-    appendArgument(out, by == Form::bySha ? script.sha1 : script.text);
-    appendArgument(out, std::string_view("1"));
-    appendArgument(out, std::string_view(hold_->lock->name));
+    appendArgument(out, by == Form::bySha ? use.script->sha1 : use.script->text);
+    appendArgument(out, static_cast<std::int64_t>(keys));
+    appendArgument(out, std::string_view(named.name));
+    if (use.withCompanions) {
+        appendCompanions(out, kind, named.name);
+    }
     appendHolder(out, *hold_);
     if (verb_ == Verb::unlock) {
         appendArgument(out, std::int64_t{count_});
         appendArgument(out, leaseMs_);
-        appendChannel(out, hold_->lock->name);
-        return;
+        return appendChannel(out, kind, named.name);
     }
     appendArgument(out, leaseMs_);
     if (verb_ == Verb::lock) {
         appendArgument(out, std::int64_t{count_});
+        if (kind.asking == Asking::queue) {
+            appendArgument(out, std::int64_t{place.count()});
+        }
     }
 }
 
@@ -95,11 +103,19 @@ void HoldCall::finished() noexcept
     hold_->lock->engine->callFinished(*this);
 }
 
-NamedLock::NamedLock(std::shared_ptr<Engine> e, std::string n) : engine(std::move(e)), name(std::move(n)) {}
+NamedLock::NamedLock(std::shared_ptr<Engine> e, LockKind k, std::string n)
+    : engine(std::move(e)), name(std::move(n)), kind(k)
+{
+}
 
 std::string NamedLock::channel() const
 {
-    return lockChannel(name);
+    const KindTraits& own = traits();
+    if (own.channelPrefix.empty()) {
+        return {};
+    }
+    auto channel = prefixed(own.channelPrefix, name);
+    return own.asking == Asking::queue ? channel + ":" : channel;
 }
 
 NamedLock::~NamedLock()

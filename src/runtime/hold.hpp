@@ -14,6 +14,7 @@
 #include "redislock/hold_ref.hpp"
 #include "redislock/identity.hpp"
 #include "redislock/unlocked.hpp"
+#include "runtime/lock_kind.hpp"
 #include "transport/call.hpp"
 
 #include <atomic>
@@ -64,6 +65,7 @@ public:
     [[nodiscard]] std::chrono::milliseconds lease() const noexcept { return std::chrono::milliseconds(leaseMs_); }
     [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
 
+    std::chrono::milliseconds place{0};         ///< of a lock with a queue: how long a waiter keeps its place in it
     AsyncWaiter* asker = nullptr;               ///< the asynchronous operation whose acquire it is
     ReleaseMachine release;                     ///< of an unawaited release
     std::function<void(Unlocked)> whenReleased; ///< called once when that is over, under the mutex: must only post
@@ -154,18 +156,21 @@ struct Waiter : WaiterLink<Waiter> {
     bool parked = false;    ///< asleep outside any call
     bool submitted = false; ///< somebody else queued its acquire: it goes on as if it had itself
     bool notified = false;
+    bool subscribed = false;   ///< to a channel of its own
     std::optional<Errc> ended; ///< told to end
     AsyncWaiter* operation = nullptr;
 };
 
 /// Everything about one name. Lives as long as a lock object, guard, hold or waiter uses it.
 struct NamedLock : std::enable_shared_from_this<NamedLock> {
-    NamedLock(std::shared_ptr<Engine> e, std::string n);
+    NamedLock(std::shared_ptr<Engine> e, LockKind k, std::string n);
     NamedLock(const NamedLock&) = delete;
     NamedLock& operator=(const NamedLock&) = delete;
     ~NamedLock();
 
-    /// On which Redis tells that it is free. Made each time: most names are never waited for.
+    [[nodiscard]] const KindTraits& traits() const noexcept { return KindTraits::of(kind); }
+    /// On which Redis tells that it is free, or what the channels of a queue begin with; empty if it tells nobody. Made each
+    /// time: most names are never waited for.
     [[nodiscard]] std::string channel() const;
 
     const std::shared_ptr<Engine> engine;
@@ -176,8 +181,9 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     WaiterQueue<Waiter> oneShots; ///< tryLock() without wait: each asks once, in no order
     std::uint32_t unansweredReleases = 0;
     std::uint32_t releaseWatchers = 0;       ///< waiters that sleep until a release is answered
-    [[no_unique_address]] HandOver handOver; // the next member lies in its padding
+    [[no_unique_address]] HandOver handOver; // the next members lie in its padding
     bool subscribed = false;
+    const LockKind kind;
     TimePoint silentSince{}; ///< a waiter ended because no server answered since then; 0: it did
 };
 

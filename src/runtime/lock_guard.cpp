@@ -11,17 +11,15 @@
 
 namespace redislock {
 
-LockGuard::LockGuard(const RedisLock& lock) : LockGuard(lock, waitForever, keepRenewing) {}
+LockGuard::LockGuard(const Lock& lock) : LockGuard(lock, waitForever, keepRenewing) {}
 
-LockGuard::LockGuard(const RedisLock& lock, std::error_code& ec) : LockGuard(lock, waitForever, keepRenewing, ec) {}
+LockGuard::LockGuard(const Lock& lock, std::error_code& ec) : LockGuard(lock, waitForever, keepRenewing, ec) {}
 
-LockGuard::LockGuard(const RedisLock& lock, Lease lease) : LockGuard(lock, waitForever, lease) {}
+LockGuard::LockGuard(const Lock& lock, Lease lease) : LockGuard(lock, waitForever, lease) {}
 
-LockGuard::LockGuard(const RedisLock& lock, Lease lease, std::error_code& ec) : LockGuard(lock, waitForever, lease, ec)
-{
-}
+LockGuard::LockGuard(const Lock& lock, Lease lease, std::error_code& ec) : LockGuard(lock, waitForever, lease, ec) {}
 
-LockGuard::LockGuard(const RedisLock& lock, Wait wait, Lease lease)
+LockGuard::LockGuard(const Lock& lock, Wait wait, Lease lease)
 {
     std::error_code ec;
     acquire(lock, wait, lease, ec);
@@ -30,23 +28,26 @@ LockGuard::LockGuard(const RedisLock& lock, Wait wait, Lease lease)
     }
 }
 
-LockGuard::LockGuard(const RedisLock& lock, Wait wait, Lease lease, std::error_code& ec)
+LockGuard::LockGuard(const Lock& lock, Wait wait, Lease lease, std::error_code& ec)
 {
     acquire(lock, wait, lease, ec);
 }
 
-void LockGuard::acquire(const RedisLock& lock, Wait wait, Lease lease, std::error_code& ec)
+void LockGuard::acquire(const Lock& lock, Wait wait, Lease lease, std::error_code& ec)
 {
     detail::Acquired acquired;
     detail::NamedLock& named = *lock.state_;
-    ec = named.engine->acquire(named, wait, lease, detail::EndedBy::guard, acquired);
-    hold_ = std::move(acquired.hold);
-    level_ = acquired.level;
+    ec = named.engine->acquire(named, {wait, lease, detail::EndedBy::guard, lock.retry_}, acquired);
+    *this = LockGuard(std::move(acquired));
 }
 
-LockGuard::LockGuard(detail::HoldRef hold, std::uint32_t level) noexcept : hold_(std::move(hold)), level_(level) {}
+LockGuard::LockGuard(detail::Acquired&& acquired) noexcept
+    : hold_(std::move(acquired.hold)), level_(acquired.level), token_(acquired.token)
+{
+}
 
-LockGuard::LockGuard(LockGuard&& other) noexcept : hold_(std::move(other.hold_)), level_(std::exchange(other.level_, 0))
+LockGuard::LockGuard(LockGuard&& other) noexcept
+    : hold_(std::move(other.hold_)), level_(std::exchange(other.level_, 0)), token_(std::exchange(other.token_, 0))
 {
 }
 
@@ -56,6 +57,7 @@ LockGuard& LockGuard::operator=(LockGuard&& other) noexcept
         end();
         hold_ = std::move(other.hold_);
         level_ = std::exchange(other.level_, 0);
+        token_ = std::exchange(other.token_, 0);
     }
     return *this;
 }
@@ -67,6 +69,7 @@ LockGuard::~LockGuard()
 
 void LockGuard::end() noexcept
 {
+    token_ = 0;
     if (const auto hold = std::move(hold_)) {
         hold->lock->engine->releaseUnawaited({hold, level_});
     }
@@ -90,6 +93,7 @@ Unlocked LockGuard::release()
 Unlocked LockGuard::release(std::error_code& ec)
 {
     ec.clear();
+    token_ = 0;
     auto hold = std::move(hold_);
     if (!hold) {
         ec = Errc::notHeld;

@@ -20,21 +20,26 @@
 
 namespace redislock::detail {
 
-/// A script that is given a lock's name and up to two arguments.
+/// A script that is given a lock's name, perhaps the kind's other keys, and up to two arguments.
 class NameCall final : public Call {
 public:
-    NameCall(const Script& script, std::shared_ptr<const NamedLock> named, std::vector<std::string> arguments = {})
-        : script_(script), named_(std::move(named)), arguments_(std::move(arguments))
+    NameCall(const ScriptUse& use, std::shared_ptr<const NamedLock> named, std::vector<std::string> arguments = {})
+        : use_(use), named_(std::move(named)), arguments_(std::move(arguments))
     {
     }
 
     void encode(std::string& out, Form by) const override
     {
-        appendHeader(out, '*', 4 + arguments_.size());
+        const KindTraits& kind = named_->traits();
+        const std::size_t keys = 1 + (use_.withCompanions ? kind.companionCount : 0);
+        appendHeader(out, '*', 3 + keys + arguments_.size());
         appendArgument(out, by == Form::bySha ? std::string_view("EVALSHA") : std::string_view("EVAL"));
-        appendArgument(out, by == Form::bySha ? script_.sha1 : script_.text);
-        appendArgument(out, std::string_view("1"));
+        appendArgument(out, by == Form::bySha ? use_.script->sha1 : use_.script->text);
+        appendArgument(out, static_cast<std::int64_t>(keys));
         appendArgument(out, std::string_view(named_->name));
+        if (use_.withCompanions) {
+            appendCompanions(out, kind, named_->name);
+        }
         for (const auto& argument : arguments_) {
             appendArgument(out, std::string_view(argument));
         }
@@ -50,7 +55,7 @@ public:
     std::function<void()> whenFinished; ///< of a call that no thread waits for
 
 private:
-    const Script& script_;
+    const ScriptUse use_;
     std::shared_ptr<const NamedLock> named_;
     std::vector<std::string> arguments_;
 };

@@ -4,7 +4,6 @@
 #include "runtime/event_of.hpp"
 #include "runtime/name_call.hpp"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -52,13 +51,13 @@ std::error_code Engine::query(const std::shared_ptr<Call>& call, QueryMachine& m
 bool Engine::forceUnlock(NamedLock& named, std::error_code& ec)
 {
     QueryMachine asking(config_.unreachableAfter);
-    const auto holder = std::make_shared<NameCall>(scripts::redisLockHolder, named.shared_from_this());
+    const auto holder = std::make_shared<NameCall>(named.traits().holder, named.shared_from_this());
     ec = query(holder, asking);
     if (ec || holder->reply.kind == Reply::Kind::nil) {
         return false;
     }
     QueryMachine ending(config_.unreachableAfter);
-    const auto end = std::make_shared<NameCall>(scripts::redisLockForceUnlock, named.shared_from_this(),
+    const auto end = std::make_shared<NameCall>(named.traits().forceUnlock, named.shared_from_this(),
                                                 std::vector{holder->reply.text, named.channel()});
     ec = query(end, ending);
     if (ec || !freed(end->reply, ending, ec)) {
@@ -68,21 +67,23 @@ bool Engine::forceUnlock(NamedLock& named, std::error_code& ec)
     return true;
 }
 
-/// A hold of this client that was ended by force is lost now, not only at its next renewal.
+/// Holds of this client that were ended by force are lost now, not only at their next renewal: that of the holder, or those of
+/// all who read.
 void Engine::loseForced(NamedLock& named, std::string_view holder)
 {
     const Lock lock(mutex_);
     const auto& holds = named.local.holds();
-    const auto forced = std::ranges::find_if(holds, [&](const auto& hold) { return holderText(*hold) == holder; });
-    if (forced != holds.end()) {
-        lose(**forced);
+    for (std::size_t i = holds.size(); i-- > 0;) {
+        if (named.kind == LockKind::readLock || holderText(*holds[i]) == holder) {
+            lose(*holds[i]);
+        }
     }
 }
 
 std::optional<std::chrono::milliseconds> Engine::timeToLive(NamedLock& named, std::error_code& ec)
 {
     QueryMachine machine(config_.unreachableAfter);
-    const auto call = std::make_shared<NameCall>(scripts::redisLockPttl, named.shared_from_this());
+    const auto call = std::make_shared<NameCall>(named.traits().pttl, named.shared_from_this());
     ec = query(call, machine);
     return ec ? std::nullopt : timeToLiveOf(call->reply, ec);
 }

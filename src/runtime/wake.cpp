@@ -5,44 +5,89 @@
 
 namespace redislock::detail {
 
+/// What hears for a name, or for a waiter with a channel of its own.
+ChannelListener Engine::listenerOf(NamedLock& named, HolderId of)
+{
+    return {named.weak_from_this(), static_cast<std::uint64_t>(of),
+            [](void* whose, std::uint64_t part, Notice notice, std::string_view /*text*/) {
+                auto& heard = *static_cast<NamedLock*>(whose);
+                heard.engine->onChannel(heard, HolderId{part}, notice);
+            }};
+}
+
 void Engine::subscribe(NamedLock& named)
 {
     if (std::exchange(named.subscribed, true)) {
         return;
     }
-    post([this, channel = named.channel(), listener = named.weak_from_this()] {
+    post([this, channel = named.channel(), listener = listenerOf(named)] {
         background_->subscriber.want(channel, listener);
     });
+}
+
+void Engine::subscribe(NamedLock& named, Waiter& waiter)
+{
+    if (named.traits().asking != Asking::queue) {
+        return subscribe(named);
+    }
+    if (!std::exchange(waiter.subscribed, true)) {
+        post([this, channel = named.channel() + holderText(waiter.hold), listener = listenerOf(named, waiter.hold.id)] {
+            background_->subscriber.want(channel, listener);
+        });
+    }
 }
 
 void Engine::unsubscribe(NamedLock& named) noexcept
 {
     if (std::exchange(named.subscribed, false)) {
-        post([this, channel = named.channel()] { background_->subscriber.drop(channel); });
+        post([this, channel = named.channel(), listener = listenerOf(named)] {
+            background_->subscriber.drop(channel, listener);
+        });
     }
 }
 
-/// A message, or a subscription that was confirmed or refused: in each case the first waiter tries once. Background thread.
-void Engine::onChannel(const std::weak_ptr<NamedLock>& listener, bool refused)
+void Engine::unsubscribe(NamedLock& named, Waiter& waiter) noexcept
 {
-    const auto named = listener.lock();
-    if (!named) {
-        return;
+    if (std::exchange(waiter.subscribed, false)) {
+        post([this, channel = named.channel() + holderText(waiter.hold), listener = listenerOf(named, waiter.hold.id)] {
+            background_->subscriber.drop(channel, listener);
+        });
     }
-    if (refused) {
-        tell([named](Observer& observer) { observer.subscribeRefused({named->name, {}}); });
+}
+
+/// Where each waiter asks for itself: all of them look, or the one with this holder does.
+void Engine::wakeWaiters(NamedLock& named, HolderId of) noexcept
+{
+    named.waiters.forEach([of](Waiter& waiter) {
+        if (of == HolderId{} || waiter.hold.id == of) {
+            waiter.notified = true;
+            waiter.look();
+        }
+    });
+}
+
+/// A message, or a subscription that was confirmed or refused: in each case the first waiter tries once, or all of those that
+/// listen. Background thread.
+void Engine::onChannel(NamedLock& named, HolderId of, Notice notice)
+{
+    if (notice == Notice::refused) {
+        tell([keep = named.shared_from_this()](Observer& observer) { observer.subscribeRefused({keep->name, {}}); });
         return; // the poll goes on
+    }
+    if (named.traits().asking != Asking::first) {
+        const Lock lock(mutex_);
+        return wakeWaiters(named, of);
     }
     {
         const Lock lock(mutex_);
-        if (BootClock::now() < named->local.validUntil()) {
+        if (BootClock::now() < named.local.validUntil()) {
             return; // held by this client: the end of that hold wakes the waiter
         }
-        const Waiter* head = named->waiters.head();
+        const Waiter* head = named.waiters.head();
         if (head == nullptr) {
             return;
         }
-        if (auto call = handOn(*named, head->hold.lane)) {
+        if (auto call = handOn(named, head->hold.lane)) {
             submit(std::move(call));
         }
     }
@@ -95,7 +140,15 @@ std::shared_ptr<HoldCall> Engine::submitFor(Waiter& waiter) noexcept
 /// At the end of a hold.
 std::shared_ptr<HoldCall> Engine::handOnFairly(NamedLock& named, Lane lane) noexcept
 {
-    return !named.waiters.empty() && named.handOver.mayFollow() ? handOn(named, lane) : nullptr;
+    const KindTraits& kind = named.traits();
+    if (named.waiters.empty() || kind.asking != Asking::first) {
+        return nullptr;
+    }
+    if (!kind.handsOn) {
+        named.handOver.race();
+        return nullptr;
+    }
+    return named.handOver.mayFollow() ? handOn(named, lane) : nullptr;
 }
 
 void Engine::noteAudience(const HoldCall& call) noexcept

@@ -13,21 +13,23 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace redislock::detail {
 
-/// One connection for all channels of a client. After every (re)subscription, and for every message, it calls a function with the
-/// listener concerned. A PING every few seconds notices a connection that died silently.
+/// One connection for all channels of a client. After every (re)subscription, and for every message, it calls a function with
+/// each listener concerned. A PING every few seconds notices a connection that died silently.
 ///
 /// **Thread safety**: none; everything on the io_context's thread.
-/// @tparam Listener what want() was given; copied.
+/// @tparam Listener what want() was given; copied and compared.
 template <class Listener>
 class Subscriber final : private AsyncConnection::Owner {
 public:
     using Table = SubscriptionTable<Listener>;
     using Kind = typename Table::Incoming::Kind;
-    using Handler = std::function<void(const Listener&, Kind)>;
+    /// The text is a message's. Must not call want() or drop().
+    using Handler = std::function<void(const Listener&, Kind, std::string_view text)>;
 
     Subscriber(boost::asio::io_context& io, Connector& connector, std::chrono::milliseconds timeout,
                std::chrono::milliseconds heartbeat, std::uint64_t seed, Handler handler,
@@ -40,22 +42,24 @@ public:
     {
     }
 
-    /// Listens to a channel until it is dropped as often as it was wanted.
+    /// Has a listener hear of a channel until drop().
     void want(const std::string& channel, Listener listener)
     {
-        if (!table_.want(channel, std::move(listener))) {
-            return;
-        }
-        if (connection_.isConnected()) {
+        const bool first = table_.want(channel, listener);
+        if (!connection_.isConnected()) {
+            if (!closed_) {
+                connection_.open();
+            }
+        } else if (first) {
             request("SUBSCRIBE", channel);
-        } else if (!closed_) {
-            connection_.open();
+        } else { // perhaps confirmed already; if not, it hears of that once more
+            handler_(listener, Kind::confirmed, {});
         }
     }
 
-    void drop(const std::string& channel)
+    void drop(const std::string& channel, const Listener& listener)
     {
-        if (table_.drop(channel) && connection_.isConnected()) {
+        if (table_.drop(channel, listener) && connection_.isConnected()) {
             request("UNSUBSCRIBE", channel);
         }
     }
@@ -90,8 +94,8 @@ private:
             sentAt_.pop_front();
             connection_.served();
         }
-        if (incoming.listener != nullptr) {
-            handler_(*incoming.listener, incoming.kind);
+        for (const Listener& listener : incoming.listeners) {
+            handler_(listener, incoming.kind, incoming.text);
         }
         return incoming.kind != Kind::unexpected;
     }

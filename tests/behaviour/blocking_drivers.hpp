@@ -1,5 +1,5 @@
 /// @file
-/// RedisLock through the calls that block.
+/// The kinds of lock through the calls that block.
 #pragma once
 
 #include "behaviour/lock_driver.hpp"
@@ -18,16 +18,42 @@
 
 namespace redislock::test {
 
-/// RedisLock through the calls that throw.
-struct BlockingThrowing {
+// --- The kinds ---------------------------------------------------------------------------------------------------------
+
+struct RedisLocks {
     static constexpr std::string_view name = "RedisLockThrowing";
     static constexpr std::array<Feature, 0> unsupported{};
-    using Lock = RedisLock;
+    static RedisLock make(const Client& client, std::string lockName) { return client.getLock(std::move(lockName)); }
+};
+
+struct FairLocks {
+    static constexpr std::string_view name = "FairLock";
+    static constexpr std::array unsupported{Feature::executing}; // it has no form of its own
+    static FairLock make(const Client& client, std::string lockName) { return client.getFairLock(std::move(lockName)); }
+};
+
+struct WriteLocks {
+    static constexpr std::string_view name = "WriteLock";
+    static constexpr std::array unsupported{Feature::executing};
+    static WriteLock make(const Client& client, std::string lockName)
+    {
+        return client.getReadWriteLock(std::move(lockName)).writeLock();
+    }
+};
+
+// --- The forms ---------------------------------------------------------------------------------------------------------
+
+/// A kind of lock through the calls that throw.
+template <class Kind>
+struct Throwing {
+    static constexpr std::string_view name = Kind::name;
+    static constexpr auto unsupported = Kind::unsupported;
+    using Lock = decltype(Kind::make(std::declval<const Client&>(), std::string()));
     using Guard = LockGuard;
 
     static Result<std::optional<Lock>> make(const Client& client, std::string lockName)
     {
-        return run([&] { return std::optional(client.getLock(std::move(lockName))); });
+        return run([&] { return std::optional(Kind::make(client, std::move(lockName))); });
     }
     static Result<bool> lock(const Lock& lock)
     {
@@ -96,6 +122,8 @@ private:
         }
     }
 };
+
+using BlockingThrowing = Throwing<RedisLocks>;
 
 /// RedisLock through the calls that report a `std::error_code`.
 struct BlockingCodes {

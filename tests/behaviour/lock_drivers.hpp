@@ -42,10 +42,15 @@ struct Needs {
 
 } // namespace detail
 
-/// The drivers that support all of these features. Who adds a driver adds it here.
+/// The forms of RedisLock that support all of these features. Who adds a form adds it here.
 template <Feature... needed>
 using DriversWith = typename detail::Filter<detail::DriverList<>, detail::Needs<needed...>, BlockingThrowing,
                                             BlockingCodes, Asynchronous>::Kept::Types;
+
+/// Besides them the kinds that have scripts of their own: for what these scripts do.
+template <Feature... needed>
+using KindsWith = typename detail::Filter<detail::DriverList<>, detail::Needs<needed...>, BlockingThrowing, BlockingCodes,
+                                          Asynchronous, Throwing<FairLocks>, Throwing<WriteLocks>>::Kept::Types;
 
 /// Names of the drivers in the names of the tests.
 struct DriverNames {

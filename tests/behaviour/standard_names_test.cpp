@@ -17,7 +17,7 @@ template <class D>
 class StandardNames : public BehaviourTest<D> {
 };
 
-using StandardDrivers = DriversWith<Feature::standardNames, Feature::reentrance, Feature::waiting, Feature::leases>;
+using StandardDrivers = KindsWith<Feature::standardNames, Feature::reentrance, Feature::waiting, Feature::leases>;
 TYPED_TEST_SUITE(StandardNames, StandardDrivers, DriverNames);
 
 TYPED_TEST(StandardNames, LockGuardHoldsForItsScope)

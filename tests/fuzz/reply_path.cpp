@@ -89,7 +89,9 @@ void listen(ReplyStream& stream)
             status == ReplyStream::Status::reply ? table.received(frame) : decltype(table)::Incoming{Kind::unexpected};
         const bool counted = incoming.kind == Kind::confirmed || incoming.kind == Kind::refused;
         require(!counted || table.unanswered() + 1 == unanswered, "an answer belongs to one request");
-        require(incoming.listener == nullptr || (*incoming.listener >= 0 && *incoming.listener < 3), "a listener");
+        for (const int listener : incoming.listeners) {
+            require(listener >= 0 && listener < 3, "a listener");
+        }
         require(table.size() == channels.size(), "no server ends a wish");
         if (incoming.kind == Kind::unexpected) {
             subscribe();

@@ -9,7 +9,17 @@ namespace scripts = detail::scripts;
 struct NamedScript {
     const char* name;
     const detail::Script& script;
-    Words arguments; ///< good ones, for one key
+    Words arguments; ///< good ones
+    std::size_t otherKeys = 0;
+
+    [[nodiscard]] Words keys(const std::string& lockName) const
+    {
+        Words keys{lockName};
+        for (std::size_t i = 1; i <= otherKeys; ++i) {
+            keys.push_back(lockName + ":other" + std::to_string(i));
+        }
+        return keys;
+    }
 };
 
 std::vector<NamedScript> everyScript()
@@ -21,6 +31,21 @@ std::vector<NamedScript> everyScript()
         {"redis_lock/pttl", scripts::redisLockPttl, {}},
         {"redis_lock/holder", scripts::redisLockHolder, {}},
         {"redis_lock/force_unlock", scripts::redisLockForceUnlock, {hold17, "channel"}},
+        {"fenced_lock/lock", scripts::fencedLockLock, {hold17, "30000", "1"}, 1},
+        {"fair_lock/lock", scripts::fairLockLock, {hold17, "30000", "1", "5000"}, 2},
+        {"fair_lock/unlock", scripts::fairLockUnlock, {hold17, "0", "30000", "channel:"}, 2},
+        {"fair_lock/force_unlock", scripts::fairLockForceUnlock, {hold17, "channel:"}, 2},
+        {"read_lock/lock", scripts::readLockLock, {hold17, "30000", "1"}, 1},
+        {"read_lock/unlock", scripts::readLockUnlock, {hold17, "0", "30000", "channel"}, 1},
+        {"read_lock/renew", scripts::readLockRenew, {hold17, "30000"}, 1},
+        {"read_lock/pttl", scripts::readLockPttl, {}},
+        {"read_lock/holder", scripts::readLockHolder, {}},
+        {"read_lock/force_unlock", scripts::readLockForceUnlock, {hold17, "channel"}},
+        {"write_lock/lock", scripts::writeLockLock, {hold17 + ":write", "30000", "1"}},
+        {"write_lock/unlock", scripts::writeLockUnlock, {hold17 + ":write", "0", "30000", "channel"}},
+        {"write_lock/pttl", scripts::writeLockPttl, {}},
+        {"write_lock/holder", scripts::writeLockHolder, {}},
+        {"write_lock/force_unlock", scripts::writeLockForceUnlock, {hold17 + ":write", "channel"}},
     };
 }
 
@@ -31,11 +56,15 @@ TEST_F(EveryScript, IsFoundByTheSha1ThatTheServerGivesIt)
     for (const NamedScript& s : everyScript()) {
         EXPECT_EQ(s.script.name, s.name);
         EXPECT_EQ(redis.command({"SCRIPT", "LOAD", s.script.text}).text(), s.script.sha1) << s.name;
-        Words words{"EVALSHA", std::string(s.script.sha1), "1", name};
+        redis.command({"FLUSHALL"});
+        const Words keys = s.keys(name);
+        Words words{"EVALSHA", std::string(s.script.sha1), std::to_string(keys.size())};
+        words.insert(words.end(), keys.begin(), keys.end());
         words.insert(words.end(), s.arguments.begin(), s.arguments.end());
         const Value answer = redis.command(words);
         EXPECT_FALSE(answer.isError()) << s.name << ": " << answer;
     }
+    redis.command({"FLUSHALL"}); // tokens have no time to live
 }
 
 TEST_F(EveryScript, HasNoShebangLine)
@@ -60,7 +89,7 @@ TEST_F(EveryScript, LeavesAKeyOfAnotherTypeAlone)
         foreign.insert(name);
         const Value before = redis.command({"DUMP", name});
         for (const NamedScript& s : everyScript()) {
-            EXPECT_THAT(run(s.script, {name}, s.arguments), ErrorLike("WRONGTYPE")) << s.name << " at a " << type;
+            EXPECT_THAT(run(s.script, s.keys(name), s.arguments), ErrorLike("WRONGTYPE")) << s.name << " at a " << type;
         }
         EXPECT_THAT(run(scripts::redisLockLock, {name}, {hold17, "30000", "2"}), ErrorLike("WRONGTYPE")) << type;
         EXPECT_EQ(redis.command({"DUMP", name}), before) << type;
@@ -73,13 +102,16 @@ TEST_F(EveryScript, RefusesAWrongNumberOfKeysOrArguments)
     lock(hold17, 30'000, 1);
     for (const NamedScript& s : everyScript()) {
         EXPECT_THAT(run(s.script, {}, s.arguments), ErrorLike("ERR redislock: bad arguments")) << s.name;
-        EXPECT_THAT(run(s.script, {name, "other"}, s.arguments), ErrorLike("ERR redislock: bad arguments")) << s.name;
+        Words keys = s.keys(name);
+        keys.emplace_back("one more");
+        EXPECT_THAT(run(s.script, keys, s.arguments), ErrorLike("ERR redislock: bad arguments")) << s.name;
+        keys.pop_back();
         Words more = s.arguments;
         more.emplace_back("1");
-        EXPECT_THAT(run(s.script, {name}, more), ErrorLike("ERR redislock: bad arguments")) << s.name;
+        EXPECT_THAT(run(s.script, keys, more), ErrorLike("ERR redislock: bad arguments")) << s.name;
         for (Words fewer = s.arguments; !fewer.empty();) {
             fewer.pop_back();
-            EXPECT_THAT(run(s.script, {name}, fewer), ErrorLike("ERR redislock: bad arguments"))
+            EXPECT_THAT(run(s.script, keys, fewer), ErrorLike("ERR redislock: bad arguments"))
                 << s.name << " with " << fewer.size();
         }
     }
@@ -167,8 +199,6 @@ TEST_F(EveryScript, RefusesNumbersOutOfTheirRangeBeforeItWrites)
         {"lock without a holder", scripts::redisLockLock, {"", "30000", "1"}},
         {"unlock without a holder", scripts::redisLockUnlock, {"", "0", "30000", "channel"}},
         {"renewal without a holder", scripts::redisLockRenew, {"", "30000"}},
-        {"unlock without a channel", scripts::redisLockUnlock, {hold18, "0", "30000", ""}},
-        {"forced unlock without a channel", scripts::redisLockForceUnlock, {hold18, ""}},
         {"forced unlock without a holder", scripts::redisLockForceUnlock, {"", "channel"}},
     };
     lock(hold18, 30'000);

@@ -117,13 +117,14 @@ TEST_F(LockScript, RespectsALockThatRedissonTook)
     EXPECT_THAT(timeToLive(), JustSet(12'345));
 }
 
-TEST_F(LockScript, RespectsAReadWriteLockThatRedissonTook)
+TEST_F(LockScript, RefusesANameThatIsInUseAsAReadWriteLock)
 {
     redis.command({"HSET", name, "mode", "read"});
     redis.command({"HSET", name, javaThread, "1"});
     redis.command({"PEXPIRE", name, "12345"});
-    EXPECT_THAT(lock(hold17, 30'000).integer(), JustSet(12'345));
+    EXPECT_THAT(lock(hold17, 30'000), ErrorLike("WRONGTYPE redislock: the name is in use"));
     EXPECT_EQ(hash().size(), 2U);
+    EXPECT_THAT(timeToLive(), JustSet(12'345));
 }
 
 TEST_F(LockScript, IsTakenAsHeldByRedisson)

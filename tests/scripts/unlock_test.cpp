@@ -217,5 +217,18 @@ TEST_F(UnlockScript, LeavesRedissonsLockAlone)
     EXPECT_THAT(timeToLive(), JustSet(12'345));
 }
 
+TEST_F(UnlockScript, TellsNobodyWithoutAChannel)
+{
+    RawRedis waiter = subscriber();
+    for (int forced = 0; forced < 2; ++forced) {
+        lock(hold17, 30'000);
+        EXPECT_THAT(forced == 1 ? run(detail::scripts::redisLockForceUnlock, {name}, {hold17, ""})
+                                : run(detail::scripts::redisLockUnlock, {name}, {hold17, "0", "30000", ""}),
+                    Number(1));
+        EXPECT_FALSE(redis.exists(name));
+    }
+    EXPECT_EQ(messages(waiter), Words{});
+}
+
 } // namespace
 } // namespace redislock::test

@@ -33,9 +33,9 @@ void SimSubscriber::want(const std::string& channel, std::size_t listener)
     }
 }
 
-void SimSubscriber::drop(const std::string& channel)
+void SimSubscriber::drop(const std::string& channel, std::size_t listener)
 {
-    if (table_.drop(channel) && state_ == State::connected) {
+    if (table_.drop(channel, listener) && state_ == State::connected) {
         request(Request::Verb::unsubscribe, channel);
     }
 }
@@ -93,8 +93,8 @@ void SimSubscriber::received(Reply reply)
         sentAt_.pop_front();
         policy_.served();
     }
-    if (incoming.listener != nullptr) {
-        handler_(*incoming.listener, incoming.kind);
+    for (const auto listener : incoming.listeners) {
+        handler_(listener, incoming.kind);
     }
     if (incoming.kind == Table::Incoming::Kind::unexpected) {
         network_.close(link_);

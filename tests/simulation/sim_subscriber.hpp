@@ -23,7 +23,7 @@ public:
                   TimePoint::duration connectTimeout, Random& random, Handler handler);
 
     void want(const std::string& channel, std::size_t listener);
-    void drop(const std::string& channel);
+    void drop(const std::string& channel, std::size_t listener);
 
     [[nodiscard]] std::size_t unanswered() const override { return table_.unanswered(); }
     [[nodiscard]] std::size_t channels() const noexcept { return table_.size(); }

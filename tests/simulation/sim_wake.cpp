@@ -20,7 +20,7 @@ void SimClient::subscribe(NamedLock& named)
 void SimClient::unsubscribe(NamedLock& named)
 {
     if (std::exchange(named.subscribed, false)) {
-        host_->post([this, &named] { subscriber_.drop(named.channel); });
+        host_->post([this, &named] { subscriber_.drop(named.channel, named.index); });
     }
 }
 

@@ -60,24 +60,25 @@ void expectFrame(Table& table, const Reply& reply, Kind kind, int listener)
 {
     const auto incoming = table.received(reply);
     EXPECT_EQ(incoming.kind, kind);
-    EXPECT_EQ(incoming.listener == nullptr ? 0 : *incoming.listener, listener);
+    EXPECT_EQ(incoming.listeners.empty() ? 0 : incoming.listeners.front(), listener);
 }
 
 TEST(SubscriptionTable, TheFirstWishSubscribesAndTheLastDropUnsubscribes)
 {
     Table table;
     EXPECT_TRUE(table.want("a", 1));
-    EXPECT_FALSE(table.want("a", 1));
+    EXPECT_FALSE(table.want("a", 2));
     EXPECT_TRUE(table.want("b", 2));
     EXPECT_EQ(table.size(), 2U);
-    EXPECT_FALSE(table.drop("a"));
-    EXPECT_TRUE(table.drop("a"));
-    EXPECT_FALSE(table.drop("a")) << "nobody wants it any more";
-    EXPECT_FALSE(table.drop("never wanted"));
+    EXPECT_FALSE(table.drop("a", 3)) << "who never wanted it takes nobody's away";
+    EXPECT_FALSE(table.drop("a", 1));
+    EXPECT_TRUE(table.drop("a", 2));
+    EXPECT_FALSE(table.drop("a", 2)) << "nobody wants it any more";
+    EXPECT_FALSE(table.drop("never wanted", 1));
     EXPECT_EQ(table.size(), 1U);
     EXPECT_TRUE(table.want("a", 3)) << "wanted anew";
-    table.drop("a");
-    table.drop("b");
+    table.drop("a", 3);
+    table.drop("b", 2);
     EXPECT_TRUE(table.empty());
 }
 
@@ -102,7 +103,7 @@ TEST(SubscriptionTable, AMessageForNobodyIsDropped)
     table.want("a", 1);
     table.sent("a");
     table.received(subscribed("a"));
-    table.drop("a");
+    table.drop("a", 1);
     table.sent("a");
     expectFrame(table, message("a"), Kind::message, 0);
     expectFrame(table, unsubscribed("a"), Kind::nothing, 0);
@@ -114,7 +115,7 @@ TEST(SubscriptionTable, AChannelThatWasDroppedAndWantedAgainIsToldOfEveryConfirm
     Table table;
     table.want("a", 1);
     table.sent("a");
-    table.drop("a");
+    table.drop("a", 1);
     table.sent("a");
     table.want("a", 2);
     table.sent("a");
@@ -129,7 +130,7 @@ TEST(SubscriptionTable, TheConfirmationOfAChannelThatWasDroppedMeansNothing)
     Table table;
     table.want("a", 1);
     table.sent("a");
-    table.drop("a");
+    table.drop("a", 1);
     table.sent("a");
     expectFrame(table, subscribed("a"), Kind::nothing, 0);
     expectFrame(table, unsubscribed("a"), Kind::nothing, 0);
@@ -153,7 +154,7 @@ TEST(SubscriptionTable, ARefusalOfWhatNobodyWantsAnyMoreMeansNothing)
     Table table;
     table.want("a", 1);
     table.sent("a");
-    table.drop("a");
+    table.drop("a", 1);
     expectFrame(table, error("NOPERM"), Kind::nothing, 0);
 }
 
@@ -210,7 +211,7 @@ TEST(SubscriptionTable, ANewConnectionSubscribesToAllAndForgetsWhatWasUnderWay)
     table.want("a", 1);
     table.want("b", 2);
     table.want("c", 3);
-    table.drop("c");
+    table.drop("c", 3);
     table.sent("a");
     table.sent("b");
     EXPECT_THAT(table.connected(), UnorderedElementsAre("a", "b"));
@@ -221,16 +222,19 @@ TEST(SubscriptionTable, ANewConnectionSubscribesToAllAndForgetsWhatWasUnderWay)
     EXPECT_THAT(Table().connected(), IsEmpty());
 }
 
-TEST(SubscriptionTable, TheLatestListenerIsTold)
+TEST(SubscriptionTable, EveryListenerOfAChannelIsTold)
 {
     Table table;
     table.want("a", 1);
     table.want("a", 2);
     table.sent("a");
-    expectFrame(table, subscribed("a"), Kind::confirmed, 2);
-    std::vector<int> all;
-    table.forEach([&all](int listener) { all.push_back(listener); });
-    EXPECT_THAT(all, ElementsAre(2));
+    EXPECT_THAT(table.received(subscribed("a")).listeners, ElementsAre(1, 2));
+    const auto frame = message("a");
+    const auto incoming = table.received(frame);
+    EXPECT_THAT(incoming.listeners, ElementsAre(1, 2));
+    EXPECT_EQ(incoming.text, "0");
+    table.drop("a", 1);
+    EXPECT_THAT(table.received(message("a")).listeners, ElementsAre(2));
 }
 
 TEST(SubscriptionTable, ChannelsMayHaveAnyBytes)
@@ -242,7 +246,7 @@ TEST(SubscriptionTable, ChannelsMayHaveAnyBytes)
     table.sent(odd);
     expectFrame(table, subscribed(odd), Kind::confirmed, 1);
     expectFrame(table, message(odd), Kind::message, 1);
-    EXPECT_TRUE(table.drop(odd));
+    EXPECT_TRUE(table.drop(odd, 1));
     EXPECT_EQ(table.size(), 1U);
 }
 

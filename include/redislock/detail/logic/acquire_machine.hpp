@@ -9,11 +9,15 @@
 #include "redislock/error.hpp"
 #include "redislock/lease_time.hpp"
 #include "redislock/random.hpp"
+#include "redislock/retry_policy.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string_view>
+#include <system_error>
 #include <variant>
 
 namespace redislock::detail {
@@ -24,12 +28,16 @@ struct LockAnswer {
     Kind kind = Kind::busy;
     /// Of busy: how long the holder has it at least; nothing for a key without time to live.
     std::optional<std::chrono::milliseconds> timeToLive{};
+    std::uint64_t token = 0; ///< of granted, by a fenced lock
 
-    /// Of the lock script: nil, -3, or the holder's time in milliseconds (-1: none).
+    /// Of the lock script: nil or a token in an array, -3, or the holder's time in milliseconds (-1: none).
     static std::optional<LockAnswer> from(const Reply& reply) noexcept
     {
         if (reply.kind == Reply::Kind::nil) {
             return LockAnswer{Kind::granted};
+        }
+        if (reply.kind == Reply::Kind::array && reply.elements.size() == 1) {
+            return granted(reply.elements[0].text);
         }
         if (reply.kind != Reply::Kind::integer || reply.integer < -3) {
             return std::nullopt;
@@ -44,6 +52,15 @@ struct LockAnswer {
         return LockAnswer{Kind::busy,
                           std::chrono::milliseconds(std::clamp<std::int64_t>(reply.integer, 0, maxLease.count()))};
     }
+
+private:
+    static std::optional<LockAnswer> granted(std::string_view token) noexcept
+    {
+        LockAnswer answer{Kind::granted};
+        const char* end = token.data() + token.size();
+        const auto read = std::from_chars(token.data(), end, answer.token);
+        return read.ec == std::errc() && read.ptr == end && answer.token > 0 ? std::optional(answer) : std::nullopt;
+    }
 };
 
 /// How an acquire ended.
@@ -53,6 +70,7 @@ struct AcquireResult {
     Errc error{};            ///< of failed
     TimePoint sentAt{};      ///< of granted: when the request that won was sent
     TimePoint validUntil{};  ///< of granted
+    std::uint64_t token = 0; ///< of granted, by a fenced lock
     bool mayBeHeld = false;  ///< not granted, but Redis may have granted it: must be released
     bool pushMissed = false; ///< granted by the periodic check
     std::uint32_t attempts = 0;
@@ -68,6 +86,7 @@ public:
         TimePoint holdDeadline =
             TimePoint::max();                   ///< nested: the enclosing hold's; there is nothing to wait for after it
         std::optional<TimePoint> silentSince{}; ///< no answer since then, as others found; the start if not given
+        const RetryPolicy* retry = nullptr;     ///< when to ask again; null: when told, else after pollInterval
         std::chrono::milliseconds pollInterval{1000};
         std::chrono::milliseconds commandTimeout{3000};
         std::chrono::milliseconds unreachableAfter{10000};
@@ -93,8 +112,9 @@ public:
 
 private:
     Action started(TimePoint now);
-    Action replied(const Replied<LockAnswer>& event);
-    Action busy(TimePoint now, const LockAnswer& answer);
+    Action replied(const Replied<LockAnswer>& event, Random& random);
+    Action busy(TimePoint now, const LockAnswer& answer, Random& random);
+    Action retry(TimePoint now, Random& random);
     Action failed(const Failed& event, Random& random);
     Action refused(const Failed& event, Random& random);
     Action woken(TimePoint now, bool byTimer);
@@ -116,6 +136,7 @@ private:
     std::optional<TimePoint> refusedSince_;
     Backoff backoff_;
     std::uint32_t attempts_ = 0;
+    std::uint32_t refusals_ = 0;    ///< for the policy
     bool contended_ = false;        ///< Redis said at least once that another holds it
     bool refusedToConnect_ = false; ///< no connection could be made at least once
     std::uint32_t lateGrants_ = 0;
@@ -131,7 +152,7 @@ inline AcquireMachine::Action AcquireMachine::resume(const Event& event, Random&
         return started(e->now);
     }
     if (const auto* e = std::get_if<Replied<LockAnswer>>(&event)) {
-        return replied(*e);
+        return replied(*e, random);
     }
     if (const auto* e = std::get_if<Failed>(&event)) {
         return failed(*e, random);
@@ -154,7 +175,7 @@ inline AcquireMachine::Action AcquireMachine::started(TimePoint now)
     return ask();
 }
 
-inline AcquireMachine::Action AcquireMachine::replied(const Replied<LockAnswer>& event)
+inline AcquireMachine::Action AcquireMachine::replied(const Replied<LockAnswer>& event, Random& random)
 {
     lastAnswer_ = event.now;
     refusedSince_.reset();
@@ -163,24 +184,28 @@ inline AcquireMachine::Action AcquireMachine::replied(const Replied<LockAnswer>&
         return done({.kind = AcquireResult::Kind::lost});
     }
     if (event.answer.kind == LockAnswer::Kind::busy) {
-        return busy(event.now, event.answer);
+        return busy(event.now, event.answer, random);
     }
     const TimePoint validUntil = deadlineOf(event.sentAt, settings_.lease);
     if (event.now < validUntil) {
         return done({.kind = AcquireResult::Kind::granted,
                      .sentAt = event.sentAt,
                      .validUntil = validUntil,
+                     .token = event.answer.token,
                      .pushMissed = polled_});
     }
     unknown_ = true; // the grant came when it was over already
     return event.now < deadline_ && ++lateGrants_ < mostLateGrants ? ask() : fail(Errc::unreachable);
 }
 
-inline AcquireMachine::Action AcquireMachine::busy(TimePoint now, const LockAnswer& answer)
+inline AcquireMachine::Action AcquireMachine::busy(TimePoint now, const LockAnswer& answer, Random& random)
 {
     contended_ = true;
     if (now >= deadline_) {
         return done({.kind = AcquireResult::Kind::contended});
+    }
+    if (settings_.retry != nullptr) {
+        return retry(now, random);
     }
     const TimePoint poll = saturatingAdd(now, settings_.pollInterval);
     // one millisecond more: Redis keeps a key to the end of its last millisecond
@@ -194,6 +219,17 @@ inline AcquireMachine::Action AcquireMachine::busy(TimePoint now, const LockAnsw
         return Subscribe{until};
     }
     return SleepUntil{until};
+}
+
+/// Sleeps until the policy has it ask again.
+inline AcquireMachine::Action AcquireMachine::retry(TimePoint now, Random& random)
+{
+    const auto pause = settings_.retry->pauseAfter(++refusals_, random);
+    if (!pause) {
+        return done({.kind = AcquireResult::Kind::contended});
+    }
+    state_ = State::waiting;
+    return SleepUntil{std::min(saturatingAdd(now, *pause), deadline_)};
 }
 
 inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random& random)

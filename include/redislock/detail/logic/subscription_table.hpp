@@ -4,8 +4,10 @@
 
 #include "redislock/detail/protocol/reply.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,13 +16,13 @@
 
 namespace redislock::detail {
 
-/// Reference-counted subscriptions of one subscriber connection. Pure: it says what to send and what a frame means.
+/// The subscriptions of one subscriber connection. Pure: it says what to send and what a frame means.
 ///
-/// A channel is listened to while somebody wants it. Every confirmation of a SUBSCRIBE is told to the listener, also after
+/// A channel is listened to while somebody wants it. Every confirmation of a SUBSCRIBE is told to its listeners, also after
 /// the channel was dropped and wanted again meanwhile: whoever hears it tries once, so no order of confirmations can
 /// lose a wake-up. Not thread-safe.
 ///
-/// @tparam Listener copied; what the owner uses to find the waiters.
+/// @tparam Listener copied and compared; what the owner uses to find the waiters.
 template <class Listener>
 class SubscriptionTable {
 public:
@@ -28,28 +30,37 @@ public:
     struct Incoming {
         enum class Kind : std::uint8_t {
             nothing,    ///< an acknowledgement that needs no action
-            confirmed,  ///< the listener's channel is now listened to: try once
-            message,    ///< the listener's channel has a message: try once
+            confirmed,  ///< the listeners' channel is now listened to: try once
+            message,    ///< the listeners' channel has a message: try once
             refused,    ///< the server does not allow the channel: poll
             unexpected, ///< not a frame of this protocol: the connection must be closed
         };
         Kind kind = Kind::nothing;
-        const Listener* listener = nullptr;
+        std::span<const Listener> listeners{}; ///< until the table changes
+        std::string_view text{};               ///< of a message; until the frame changes
     };
 
-    /// Adds a reference. @return whether a SUBSCRIBE must be sent (on an existing connection).
+    /// Adds a listener. @return whether a SUBSCRIBE must be sent (on an existing connection).
     bool want(const std::string& channel, Listener listener)
     {
-        auto& entry = channels_[channel];
-        entry.listener = std::move(listener);
-        return ++entry.references == 1;
+        auto& listeners = channels_[channel];
+        listeners.push_back(std::move(listener));
+        return listeners.size() == 1;
     }
 
-    /// Drops a reference. @return whether an UNSUBSCRIBE must be sent (on an existing connection).
-    bool drop(const std::string& channel)
+    /// Takes a listener away, once. @return whether an UNSUBSCRIBE must be sent (on an existing connection).
+    bool drop(const std::string& channel, const Listener& listener)
     {
         const auto found = channels_.find(channel);
-        if (found == channels_.end() || --found->second.references > 0) {
+        if (found == channels_.end()) {
+            return false;
+        }
+        auto& listeners = found->second;
+        const auto wanted = std::find(listeners.begin(), listeners.end(), listener);
+        if (wanted != listeners.end()) {
+            listeners.erase(wanted);
+        }
+        if (!listeners.empty()) {
             return false;
         }
         channels_.erase(found);
@@ -65,7 +76,7 @@ public:
         unanswered_.clear();
         std::vector<std::string> all;
         all.reserve(channels_.size());
-        for (const auto& [channel, entry] : channels_) {
+        for (const auto& [channel, listeners] : channels_) {
             all.push_back(channel);
         }
         return all;
@@ -86,7 +97,8 @@ public:
         const std::string_view what = frame.elements[0].text;
         const std::string& channel = frame.elements[1].text;
         if (what == "message") {
-            return {Incoming::Kind::message, find(channel)};
+            const auto& text = frame.elements.size() > 2 ? frame.elements[2].text : frame.elements[0].text;
+            return {Incoming::Kind::message, find(channel), text};
         }
         if (what == "subscribe") {
             return answered(Incoming::Kind::confirmed, channel);
@@ -97,29 +109,15 @@ public:
         return {Incoming::Kind::unexpected};
     }
 
-    /// Calls a function with every listener.
-    template <class Function>
-    void forEach(Function&& function) const
-    {
-        for (const auto& [channel, entry] : channels_) {
-            function(entry.listener);
-        }
-    }
-
     [[nodiscard]] bool empty() const noexcept { return channels_.empty(); }
     [[nodiscard]] std::size_t size() const noexcept { return channels_.size(); }
     [[nodiscard]] std::size_t unanswered() const noexcept { return unanswered_.size(); }
 
 private:
-    struct Entry {
-        Listener listener{};
-        std::size_t references = 0;
-    };
-
-    const Listener* find(const std::string& channel) const
+    std::span<const Listener> find(const std::string& channel) const
     {
         const auto found = channels_.find(channel);
-        return found == channels_.end() ? nullptr : &found->second.listener;
+        return found == channels_.end() ? std::span<const Listener>() : found->second;
     }
 
     Incoming answered(typename Incoming::Kind kind, const std::string& channel)
@@ -129,8 +127,8 @@ private:
             return {Incoming::Kind::unexpected};
         }
         unanswered_.pop_front();
-        const Listener* listener = kind == Incoming::Kind::confirmed ? find(channel) : nullptr;
-        return {listener ? kind : Incoming::Kind::nothing, listener};
+        const auto listeners = kind == Incoming::Kind::confirmed ? find(channel) : std::span<const Listener>();
+        return {listeners.empty() ? Incoming::Kind::nothing : kind, listeners};
     }
 
     Incoming refused()
@@ -140,11 +138,11 @@ private:
         }
         const std::string channel = std::move(unanswered_.front());
         unanswered_.pop_front();
-        const Listener* listener = find(channel);
-        return {listener ? Incoming::Kind::refused : Incoming::Kind::nothing, listener};
+        const auto listeners = find(channel);
+        return {listeners.empty() ? Incoming::Kind::nothing : Incoming::Kind::refused, listeners};
     }
 
-    std::unordered_map<std::string, Entry> channels_;
+    std::unordered_map<std::string, std::vector<Listener>> channels_;
     std::deque<std::string> unanswered_;
 };
 

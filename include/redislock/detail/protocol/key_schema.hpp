@@ -8,15 +8,23 @@
 
 namespace redislock::detail {
 
+/// No prefix: the name in braces, so that what is made of it lies where the name lies.
+inline constexpr std::string_view inBraces{};
+
 /// `prefix:{name}`, or `prefix:name` when the name contains a `{` anywhere: Redisson's rule, so that both libraries meet.
 inline void appendPrefixed(std::string& out, std::string_view prefix, std::string_view name)
 {
     const bool tagged = name.find('{') != std::string_view::npos;
-    out.append(prefix).append(tagged ? ":" : ":{").append(name).append(tagged ? "" : "}");
+    out.append(prefix);
+    if (!prefix.empty()) {
+        out.push_back(':');
+    }
+    out.append(tagged ? "" : "{").append(name).append(tagged ? "" : "}");
 }
 inline std::size_t prefixedSize(std::string_view prefix, std::string_view name) noexcept
 {
-    return prefix.size() + name.size() + (name.find('{') == std::string_view::npos ? 3 : 1);
+    const bool tagged = name.find('{') != std::string_view::npos;
+    return prefix.size() + (prefix.empty() ? 0 : 1) + name.size() + (tagged ? 0 : 2);
 }
 inline std::string prefixed(std::string_view prefix, std::string_view name)
 {
@@ -26,6 +34,10 @@ inline std::string prefixed(std::string_view prefix, std::string_view name)
     return key;
 }
 
+inline constexpr std::string_view readWriteChannelPrefix = "redisson_rwlock";
+inline constexpr std::string_view tokenPrefix = "redisson_lock_token";
+inline constexpr std::string_view queuePrefix = "redisson_lock_queue";
+inline constexpr std::string_view queueTimesPrefix = "redisson_lock_timeout";
 inline constexpr std::string_view lockChannelPrefix = "redisson_lock__channel";
 
 /// The channel on which the end of a plain lock is published.

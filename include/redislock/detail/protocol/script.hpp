@@ -21,6 +21,21 @@ extern const Script redisLockRenew;
 extern const Script redisLockPttl;
 extern const Script redisLockHolder;
 extern const Script redisLockForceUnlock;
+extern const Script fencedLockLock;
+extern const Script fairLockLock;
+extern const Script fairLockUnlock;
+extern const Script fairLockForceUnlock;
+extern const Script readLockLock;
+extern const Script readLockUnlock;
+extern const Script readLockRenew;
+extern const Script readLockPttl;
+extern const Script readLockHolder;
+extern const Script readLockForceUnlock;
+extern const Script writeLockLock;
+extern const Script writeLockUnlock;
+extern const Script writeLockPttl;
+extern const Script writeLockHolder;
+extern const Script writeLockForceUnlock;
 
 } // namespace scripts
 

@@ -1,0 +1,41 @@
+-- End a given hold, whoever asks, and tell the next in the queue. May be sent again: it cannot touch whoever takes the
+-- lock next.
+-- KEYS[1]  the lock's name: hash holder -> hold count
+-- KEYS[2]  the queue: list of holders, the next one first
+-- KEYS[3]  until when each of them keeps its place: sorted set holder -> ms since 1970
+-- ARGV[1]  holder to end, as holder.lua told it
+-- ARGV[2]  what the channels of waiters begin with; the rest is the holder
+-- Returns  1: freed; 0: that holder does not have the lock
+-- Clock    the server's TIME
+-- Effects  deletes KEYS[1], takes those who stopped asking off the head of KEYS[2] and KEYS[3], publishes '0' for the
+--          first in the queue; a key of another type is left alone (WRONGTYPE)
+if #KEYS ~= 3 or #ARGV ~= 2 or ARGV[1] == '' then
+    return redis.error_reply('ERR redislock: bad arguments to force_unlock')
+end
+if redis.replicate_commands then
+    redis.replicate_commands() -- before version 7 a script that asks for the time may otherwise not write
+end
+-- The time in ms; those at the head of the queue who stopped asking lose their places.
+local function prune()
+    local time = redis.call('TIME')
+    local now = time[1] * 1000 + math.floor(time[2] / 1000)
+    while true do
+        local head = redis.call('LINDEX', KEYS[2], 0)
+        local score = head and tonumber(redis.call('ZSCORE', KEYS[3], head) or '0')
+        if not head or score > now then
+            return now, head, score
+        end
+        redis.call('LPOP', KEYS[2])
+        redis.call('ZREM', KEYS[3], head)
+    end
+end
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+    return 0
+end
+redis.call('DEL', KEYS[1])
+local _, head = prune()
+-- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
+if head then
+    redis.pcall('PUBLISH', ARGV[2] .. head, '0')
+end
+return 1

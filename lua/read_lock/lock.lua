@@ -1,0 +1,63 @@
+-- Acquire the read lock for a holder, or move the holder's count to a nested level. May be sent again: it sets states, and
+-- never adds.
+-- KEYS[1]  the lock's name: hash 'mode' -> 'read' or 'write', reader -> count, "<writer>:write" -> count
+-- KEYS[2]  what the hold keys begin with: <KEYS[2]>:<reader>:rwlock_timeout:<level> is '1' as long as that level's lease
+-- ARGV[1]  holder, "<client uuid>:<number>"
+-- ARGV[2]  lease in ms, 10 .. 2592000000
+-- ARGV[3]  hold count to set, 1 (outermost) .. 2147483647
+-- Returns  nil: the holder has the lock with that count
+--          -3: nested (count > 1), but the holder's field is gone: lost
+--          otherwise the key's remaining time in ms, held by a writer (-1: a key without time to live)
+-- Clock    Redis' own key expiry only
+-- Effects  writes KEYS[1], the hold key of that level, and their times to live, which are never shortened (a foreign
+--          PERSIST is undone); a key of another type is left alone (WRONGTYPE), and so is a lock of another kind
+-- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
+local lease = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
+local count = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
+if #KEYS ~= 2 or #ARGV ~= 3 or ARGV[1] == ''
+    or not lease or lease < 10 or lease > 2592000000 or not count or count > 2147483647 then
+    return redis.error_reply('ERR redislock: bad arguments to lock')
+end
+local mode = redis.call('HGET', KEYS[1], 'mode')
+if redis.call('EXISTS', KEYS[1]) == 1 and not mode then
+    return redis.error_reply('WRONGTYPE redislock: the name is in use as a lock of another kind')
+end
+local holdKey = KEYS[2] .. ':' .. ARGV[1] .. ':rwlock_timeout:' .. ARGV[3]
+-- Makes or extends the hold key. Where that is not permitted the first level is undone: without its hold key it would not count
+-- for the other readers.
+local function keep(ttl)
+    local made = redis.pcall('SET', holdKey, '1', 'PX', ttl)
+    if not made.err then
+        return nil
+    end
+    if count == 1 then
+        redis.call('HDEL', KEYS[1], ARGV[1])
+        if redis.call('HLEN', KEYS[1]) == 1 then
+            redis.call('DEL', KEYS[1])
+        end
+    end
+    return made
+end
+local left = redis.call('PTTL', KEYS[1])
+if left == -2 and count == 1 then
+    redis.call('HSET', KEYS[1], 'mode', 'read')
+    local expires = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
+    if expires ~= 1 then -- not permitted: better no lock than one that stays for ever
+        redis.call('DEL', KEYS[1])
+        return expires
+    end
+    redis.call('HSET', KEYS[1], ARGV[1], '1')
+    return keep(ARGV[2])
+end
+local held = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
+if count > 1 and not held then
+    return -3
+end
+if mode == 'write' and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 0 then
+    return left
+end
+-- PEXPIRE first: it passes when Redis is out of memory, and then so does the rest. Above 2^53 a number is not exact.
+redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(lease, math.min(left, 9007199254740991))))
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+local kept = math.max(lease, math.min(redis.call('PTTL', holdKey), 9007199254740991))
+return keep(string.format('%.0f', kept))

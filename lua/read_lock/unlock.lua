@@ -1,0 +1,78 @@
+-- Move a reader's count down to a value; zero ends its hold, and with the last reader the lock. May be sent again.
+-- KEYS[1]  the lock's name: hash 'mode' -> 'read' or 'write', reader -> count, "<writer>:write" -> count
+-- KEYS[2]  what the hold keys begin with: <KEYS[2]>:<reader>:rwlock_timeout:<level> is '1' as long as that level's lease
+-- ARGV[1]  holder, "<client uuid>:<number>"
+-- ARGV[2]  hold count to leave, 0 .. 2147483647
+-- ARGV[3]  lease in ms that the remaining holds need at least, 1 .. 2592000000; ignored for count 0
+-- ARGV[4]  channel that waiters listen to
+-- Returns  nil: the holder has no such lock
+--          0: still held, with that count or, where it was lower already, with the lower one
+--          1: this holder no longer reads
+--          n > 1: and the lock is free; n - 1 subscribers were told
+-- Clock    Redis' own key expiry only
+-- Effects  count 0: deletes the reader's field and hold keys; where other readers are left, KEYS[1] lives as long as
+--          the longest of their hold keys; where none is, and no writer, deletes KEYS[1] and publishes '0' on ARGV[4].
+--          Otherwise, and only where the count was higher, writes KEYS[1] and deletes the hold keys above; times to live
+--          of what is left are never shortened. A key of another type is left alone (WRONGTYPE)
+-- Cost     where the reader had the longest lease, one look at each hold key of the other readers
+-- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
+local count = ARGV[2] == '0' and 0 or tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
+local lease = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
+if #KEYS ~= 2 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
+    or count > 0 and (not lease or lease > 2592000000) then
+    return redis.error_reply('ERR redislock: bad arguments to unlock')
+end
+local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '')
+if not held then
+    return nil
+end
+local function holdKey(reader, level)
+    return KEYS[2] .. ':' .. reader .. ':rwlock_timeout:' .. string.format('%.0f', level)
+end
+local left = redis.call('PTTL', KEYS[1])
+local longest = -2 -- of this reader
+if count > 0 then
+    if held > count then
+        -- Never shorter than it was: a later level may already count on it. Above 2^53 a number is not exact.
+        local ttl = string.format('%.0f', math.max(lease, math.min(left, 9007199254740991)))
+        redis.call('PEXPIRE', KEYS[1], ttl)
+        redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+        local kept = math.max(lease, math.min(redis.call('PTTL', holdKey(ARGV[1], count)), 9007199254740991))
+        redis.call('SET', holdKey(ARGV[1], count), '1', 'PX', string.format('%.0f', kept))
+        for level = count + 1, held do
+            redis.call('DEL', holdKey(ARGV[1], level))
+        end
+    end
+    return 0
+end
+redis.call('HDEL', KEYS[1], ARGV[1])
+for level = 1, held do
+    longest = math.max(longest, redis.call('PTTL', holdKey(ARGV[1], level)))
+    redis.call('DEL', holdKey(ARGV[1], level))
+end
+if redis.call('HGET', KEYS[1], 'mode') == 'write' then
+    return 1 -- this holder's own write lock stays
+end
+if redis.call('HLEN', KEYS[1]) > 1 then
+    if longest < left then
+        return 1 -- another reader's lease is the longest
+    end
+    longest = 0
+    local fields = redis.call('HGETALL', KEYS[1])
+    for i = 1, #fields, 2 do
+        for level = 1, tonumber(fields[i + 1]) or 0 do
+            longest = math.max(longest, redis.call('PTTL', holdKey(fields[i], level)))
+        end
+    end
+    if longest > 0 then
+        redis.call('PEXPIRE', KEYS[1], string.format('%.0f', longest))
+        return 1
+    end -- the others are readers that died
+end
+redis.call('DEL', KEYS[1])
+-- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
+local told = redis.pcall('PUBLISH', ARGV[4], '0')
+if type(told) == 'number' then
+    return told + 1
+end
+return 1

@@ -1,0 +1,18 @@
+-- End a given writer's holds, those of reading too, whoever asks, and tell the waiters. May be sent again: it cannot touch
+-- whoever takes the lock next.
+-- KEYS[1]  the lock's name: hash 'mode' -> 'read' or 'write', reader -> count, "<writer>:write" -> count
+-- ARGV[1]  writer to end, as holder.lua told it
+-- ARGV[2]  channel that waiters listen to
+-- Returns  1: freed; 0: that writer does not have the lock
+-- Clock    none
+-- Effects  deletes KEYS[1] and publishes '1' on ARGV[2]; a key of another type is left alone (WRONGTYPE)
+if #KEYS ~= 1 or #ARGV ~= 2 or ARGV[1] == '' then
+    return redis.error_reply('ERR redislock: bad arguments to force_unlock')
+end
+if redis.call('HGET', KEYS[1], 'mode') ~= 'write' or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+    return 0
+end
+redis.call('DEL', KEYS[1])
+-- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
+redis.pcall('PUBLISH', ARGV[2], '1')
+return 1

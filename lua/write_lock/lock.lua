@@ -1,0 +1,44 @@
+-- Acquire the write lock for a holder, or move the holder's count to a nested level. May be sent again: it sets states, and
+-- never adds.
+-- KEYS[1]  the lock's name: hash 'mode' -> 'read' or 'write', reader -> count, "<writer>:write" -> count
+-- ARGV[1]  holder, "<client uuid>:<number>:write"
+-- ARGV[2]  lease in ms, 10 .. 2592000000
+-- ARGV[3]  hold count to set, 1 (outermost) .. 2147483647
+-- Returns  nil: the holder has the lock with that count
+--          -3: nested (count > 1), but the holder's field is gone: lost
+--          otherwise the key's remaining time in ms, held by others (-1: a key without time to live)
+-- Clock    Redis' own key expiry only
+-- Effects  writes KEYS[1] and its time to live, which is never shortened (a foreign PERSIST is undone); a key of another
+--          type is left alone (WRONGTYPE), and so is a lock of another kind
+-- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
+local lease = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
+local count = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
+if #KEYS ~= 1 or #ARGV ~= 3 or ARGV[1] == ''
+    or not lease or lease < 10 or lease > 2592000000 or not count or count > 2147483647 then
+    return redis.error_reply('ERR redislock: bad arguments to lock')
+end
+local mode = redis.call('HGET', KEYS[1], 'mode')
+if redis.call('EXISTS', KEYS[1]) == 1 and not mode then
+    return redis.error_reply('WRONGTYPE redislock: the name is in use as a lock of another kind')
+end
+local left = redis.call('PTTL', KEYS[1])
+if left == -2 and count == 1 then
+    redis.call('HSET', KEYS[1], 'mode', 'write')
+    local expires = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
+    if expires ~= 1 then -- not permitted: better no lock than one that stays for ever
+        redis.call('DEL', KEYS[1])
+        return expires
+    end
+    redis.call('HSET', KEYS[1], ARGV[1], '1')
+    return nil
+end
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+    if count > 1 then
+        return -3
+    end
+    return left
+end
+-- PEXPIRE first: it passes when Redis is out of memory, and then so does the rest. Above 2^53 a number is not exact.
+redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(lease, math.min(left, 9007199254740991))))
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return nil

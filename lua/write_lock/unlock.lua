@@ -1,0 +1,47 @@
+-- Move a writer's count down to a value; zero frees the lock, or leaves it to the writer's own read holds, and tells the
+-- waiters. May be sent again.
+-- KEYS[1]  the lock's name: hash 'mode' -> 'read' or 'write', reader -> count, "<writer>:write" -> count
+-- ARGV[1]  holder, "<client uuid>:<number>:write"
+-- ARGV[2]  hold count to leave, 0 .. 2147483647
+-- ARGV[3]  lease in ms that the remaining holds need at least, 1 .. 2592000000; ignored for count 0
+-- ARGV[4]  channel that waiters listen to
+-- Returns  nil: the holder has no such lock
+--          0: still held, with that count or, where it was lower already, with the lower one
+--          n >= 1: no longer written; n - 1 subscribers were told
+-- Clock    none
+-- Effects  count 0: deletes KEYS[1], or, where the writer reads as well, only its field, with 'mode' -> 'read'; publishes
+--          '1' on ARGV[4] either way, since readers may go on. Otherwise, and only where the count was higher, writes
+--          KEYS[1] and its time to live, which is never shortened; a key of another type is left alone (WRONGTYPE)
+-- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
+local count = ARGV[2] == '0' and 0 or tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
+local lease = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
+if #KEYS ~= 1 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
+    or count > 0 and (not lease or lease > 2592000000) then
+    return redis.error_reply('ERR redislock: bad arguments to unlock')
+end
+local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '')
+if not held then
+    return nil
+end
+if count > 0 then
+    -- A late copy of this request must neither raise the count again nor cut the time of what came after it.
+    if held > count then
+        -- Never shorter than it was: a later level may already count on it. Above 2^53 a number is not exact.
+        local left = math.min(redis.call('PTTL', KEYS[1]), 9007199254740991)
+        redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(lease, left)))
+        redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+    end
+    return 0
+end
+if redis.call('HLEN', KEYS[1]) > 2 then
+    redis.call('HDEL', KEYS[1], ARGV[1])
+    redis.call('HSET', KEYS[1], 'mode', 'read')
+else
+    redis.call('DEL', KEYS[1])
+end
+-- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
+local told = redis.pcall('PUBLISH', ARGV[4], '1')
+if type(told) == 'number' then
+    return told + 1
+end
+return 1

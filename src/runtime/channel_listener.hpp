@@ -1,0 +1,30 @@
+/// @file
+/// Who hears what is published.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+namespace redislock::detail {
+
+/// What a listener hears.
+enum class Notice : std::uint8_t {
+    confirmed, ///< from now on it misses nothing
+    message,
+    refused, ///< it will hear nothing
+};
+
+/// One that waits for something on a channel. Hears on the background thread, without a lock.
+struct ChannelListener {
+    std::weak_ptr<void> whose;
+    std::uint64_t part = 0; ///< tells several of one owner apart
+    void (*hear)(void* whose, std::uint64_t part, Notice notice, std::string_view text) = nullptr;
+
+    friend bool operator==(const ChannelListener& a, const ChannelListener& b) noexcept
+    {
+        return a.part == b.part && !a.whose.owner_before(b.whose) && !b.whose.owner_before(a.whose);
+    }
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,181 @@
+#include "redislock/lock.hpp"
+
+#include "redislock/detail/protocol/printable.hpp"
+#include "redislock/lock_guard.hpp"
+#include "runtime/engine.hpp"
+
+#include <utility>
+
+namespace redislock {
+
+namespace {
+
+/// Runs the form that reports codes, and throws what it reports.
+template <class Operation>
+auto throwing(const std::string& name, const char* verb, Operation operation)
+{
+    std::error_code ec;
+    auto result = operation(ec);
+    if (ec) {
+        throw LockError(ec, std::string(verb) + " \"" + detail::printable(name) + "\"");
+    }
+    return result;
+}
+
+constexpr Wait oneAttempt{std::chrono::milliseconds::zero()};
+
+} // namespace
+
+void Lock::lock() const
+{
+    lock(keepRenewing);
+}
+
+void Lock::lock(std::error_code& ec) const
+{
+    lock(keepRenewing, ec);
+}
+
+void Lock::lock(Lease lease) const
+{
+    throwing(name(), "lock", [&](std::error_code& ec) { return acquire(waitForever, lease, ec); });
+}
+
+void Lock::lock(Lease lease, std::error_code& ec) const
+{
+    acquire(waitForever, lease, ec);
+}
+
+bool Lock::tryLock() const
+{
+    return tryLock(oneAttempt, keepRenewing);
+}
+
+bool Lock::tryLock(std::error_code& ec) const
+{
+    return tryLock(oneAttempt, keepRenewing, ec);
+}
+
+bool Lock::tryLock(Wait wait, Lease lease) const
+{
+    return throwing(name(), "tryLock", [&](std::error_code& ec) { return acquire(wait, lease, ec); });
+}
+
+bool Lock::tryLock(Wait wait, std::error_code& ec) const
+{
+    return tryLock(wait, keepRenewing, ec);
+}
+
+bool Lock::tryLock(Wait wait, Lease lease, std::error_code& ec) const
+{
+    return acquire(wait, lease, ec);
+}
+
+bool Lock::tryLock(Wait wait, Lease lease, RetryPolicy retry) const
+{
+    return throwing(name(), "tryLock", [&](std::error_code& ec) { return tryLock(wait, lease, std::move(retry), ec); });
+}
+
+bool Lock::tryLock(Wait wait, Lease lease, RetryPolicy retry, std::error_code& ec) const
+{
+    return Lock(state_, std::make_shared<const RetryPolicy>(std::move(retry))).acquire(wait, lease, ec);
+}
+
+bool Lock::acquire(Wait wait, Lease lease, std::error_code& ec) const
+{
+    return acquireByThread(wait, lease, ec).has_value();
+}
+
+std::optional<std::uint64_t> Lock::acquireByThread(Wait wait, Lease lease, std::error_code& ec) const
+{
+    detail::Acquired acquired;
+    ec = state_->engine->acquire(*state_, {wait, lease, detail::EndedBy::thread, retry_}, acquired);
+    return acquired.hold != nullptr ? std::optional(acquired.token) : std::nullopt;
+}
+
+Unlocked Lock::unlock() const
+{
+    return throwing(name(), "unlock", [&](std::error_code& ec) { return unlock(ec); });
+}
+
+Unlocked Lock::unlock(std::error_code& ec) const
+{
+    return state_->engine->unlock(*state_, ec);
+}
+
+bool Lock::forceUnlock() const
+{
+    return throwing(name(), "forceUnlock", [&](std::error_code& ec) { return forceUnlock(ec); });
+}
+
+bool Lock::forceUnlock(std::error_code& ec) const
+{
+    return state_->engine->forceUnlock(*state_, ec);
+}
+
+bool Lock::isLocked() const
+{
+    return throwing(name(), "isLocked", [&](std::error_code& ec) { return isLocked(ec); });
+}
+
+bool Lock::isLocked(std::error_code& ec) const
+{
+    return remainingTimeToLive(ec).has_value();
+}
+
+std::optional<std::chrono::milliseconds> Lock::remainingTimeToLive() const
+{
+    return throwing(name(), "remainingTimeToLive", [&](std::error_code& ec) { return remainingTimeToLive(ec); });
+}
+
+std::optional<std::chrono::milliseconds> Lock::remainingTimeToLive(std::error_code& ec) const
+{
+    return state_->engine->timeToLive(*state_, ec);
+}
+
+bool Lock::isHeldByCurrentThread() const noexcept
+{
+    return holdCount() > 0;
+}
+
+std::uint32_t Lock::holdCount() const noexcept
+{
+    return state_->engine->holdCount(*state_);
+}
+
+std::chrono::milliseconds Lock::validFor() const noexcept
+{
+    return state_->engine->validFor(*state_);
+}
+
+std::stop_token Lock::stopToken(StopAt when) const noexcept
+{
+    return state_->engine->stopToken(*state_, when);
+}
+
+const std::string& Lock::name() const noexcept
+{
+    return state_->name;
+}
+
+void Lock::asyncAcquire(Wait wait, Lease lease, detail::LockHandler handler) const
+{
+    state_->engine->asyncAcquire(state_, {wait, lease, detail::EndedBy::guard, retry_}, std::move(handler));
+}
+
+void Lock::asyncForceUnlock(const State& state, detail::FlagHandler handler)
+{
+    state->engine->asyncForceUnlock(state, std::move(handler));
+}
+
+void Lock::asyncIsLocked(const State& state, detail::FlagHandler handler)
+{
+    state->engine->asyncIsLocked(state, std::move(handler));
+}
+
+void Lock::asyncTimeToLive(const State& state, detail::TimeHandler handler)
+{
+    state->engine->asyncTimeToLive(state, std::move(handler));
+}
+
+} // namespace redislock

@@ -1,0 +1,115 @@
+#include "runtime/lock_kind.hpp"
+
+#include "redislock/detail/protocol/command.hpp"
+#include "redislock/detail/protocol/key_schema.hpp"
+
+namespace redislock::detail {
+
+namespace {
+
+using namespace scripts;
+
+/// All that a plain lock does.
+constexpr KindTraits plain()
+{
+    KindTraits kind{};
+    kind.lock = {&redisLockLock};
+    kind.unlock = {&redisLockUnlock};
+    kind.renew = {&redisLockRenew};
+    kind.pttl = {&redisLockPttl};
+    kind.holder = {&redisLockHolder};
+    kind.forceUnlock = {&redisLockForceUnlock};
+    kind.channelPrefix = lockChannelPrefix;
+    return kind;
+}
+
+constexpr KindTraits nonReentrant()
+{
+    KindTraits kind = plain();
+    kind.isReentrant = false;
+    return kind;
+}
+
+constexpr KindTraits spin()
+{
+    KindTraits kind = plain();
+    kind.channelPrefix = {};
+    return kind;
+}
+
+constexpr KindTraits fenced()
+{
+    KindTraits kind = plain();
+    kind.lock = {&fencedLockLock, true};
+    kind.companions[0] = tokenPrefix;
+    kind.companionCount = 1;
+    return kind;
+}
+
+constexpr KindTraits fair()
+{
+    KindTraits kind = plain();
+    kind.lock = {&fairLockLock, true};
+    kind.unlock = {&fairLockUnlock, true};
+    kind.forceUnlock = {&fairLockForceUnlock, true};
+    kind.companions[0] = queuePrefix;
+    kind.companions[1] = queueTimesPrefix;
+    kind.companionCount = 2;
+    kind.asking = Asking::queue;
+    kind.handsOn = false;
+    return kind;
+}
+
+constexpr KindTraits read()
+{
+    KindTraits kind{};
+    kind.lock = {&readLockLock, true};
+    kind.unlock = {&readLockUnlock, true};
+    kind.renew = {&readLockRenew, true};
+    kind.pttl = {&readLockPttl};
+    kind.holder = {&readLockHolder};
+    kind.forceUnlock = {&readLockForceUnlock};
+    kind.channelPrefix = readWriteChannelPrefix;
+    kind.companions[0] = inBraces;
+    kind.companionCount = 1;
+    kind.asking = Asking::each;
+    kind.handsOn = false;
+    return kind;
+}
+
+constexpr KindTraits write()
+{
+    KindTraits kind{};
+    kind.lock = {&writeLockLock};
+    kind.unlock = {&writeLockUnlock};
+    kind.renew = {&redisLockRenew};
+    kind.pttl = {&writeLockPttl};
+    kind.holder = {&writeLockHolder};
+    kind.forceUnlock = {&writeLockForceUnlock};
+    kind.channelPrefix = readWriteChannelPrefix;
+    kind.holderSuffix = ":write";
+    kind.handsOn = false; // readers would never get it
+    return kind;
+}
+
+/// In the order of LockKind.
+constexpr KindTraits kinds[] = {plain(), nonReentrant(), spin(), fenced(), fair(), read(), write()};
+
+} // namespace
+
+const KindTraits& KindTraits::of(LockKind kind) noexcept
+{
+    return kinds[static_cast<std::size_t>(kind)];
+}
+
+void appendCompanions(std::string& out, const KindTraits& kind, std::string_view name)
+{
+    for (std::size_t i = 0; i < kind.companionCount; ++i) {
+        const auto prefix = kind.companions[i];
+        appendHeader(out, '$', prefixedSize(prefix, name));
+        appendPrefixed(out, prefix, name);
+        out.append("\r\n", 2);
+    }
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,51 @@
+/// @file
+/// What distinguishes the kinds of lock.
+#pragma once
+
+#include "redislock/detail/protocol/script.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace redislock::detail {
+
+enum class LockKind : std::uint8_t { redisLock, nonReentrantLock, spinLock, fencedLock, fairLock, readLock, writeLock };
+
+/// How the waiters of one client ask Redis.
+enum class Asking : std::uint8_t {
+    first, ///< only the first of them, and none while a hold of this client is valid
+    each,  ///< each for itself: several may be let in at once
+    queue, ///< each for itself: each has its own place in a queue in Redis, and its own channel
+};
+
+/// A script, and whether it is given the kind's other keys besides the name.
+struct ScriptUse {
+    const Script* script;
+    bool withCompanions = false;
+};
+
+/// One kind. There is a constant table of them.
+struct KindTraits {
+    ScriptUse lock;
+    ScriptUse unlock;
+    ScriptUse renew;
+    ScriptUse pttl;
+    ScriptUse holder;
+    ScriptUse forceUnlock;
+    std::string_view channelPrefix; ///< empty: its release is told to nobody
+    std::string_view holderSuffix;  ///< of the holder's name in Redis
+    std::string_view companions[2]; ///< of the other keys what stands before the name
+    std::size_t companionCount = 0;
+    Asking asking = Asking::first;
+    bool isReentrant = true;
+    bool handsOn = true; ///< a release may let the next waiter of this client in before all others
+
+    static const KindTraits& of(LockKind kind) noexcept;
+};
+
+/// Appends the kind's other keys as arguments.
+void appendCompanions(std::string& out, const KindTraits& kind, std::string_view name);
+
+} // namespace redislock::detail
