@@ -3,13 +3,16 @@
 #pragma once
 
 #include "redislock/config.hpp"
+#include "redislock/count_down_latch.hpp"
 #include "redislock/fair_lock.hpp"
 #include "redislock/fenced_lock.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/non_reentrant_lock.hpp"
+#include "redislock/permit_expirable_semaphore.hpp"
 #include "redislock/read_write_lock.hpp"
 #include "redislock/redis_lock.hpp"
 #include "redislock/retry_policy.hpp"
+#include "redislock/semaphore.hpp"
 #include "redislock/spin_lock.hpp"
 
 #include <chrono>
@@ -74,6 +77,14 @@ public:
     /// The lock of this name that many may hold to read, or one to write. Names, errors and cost as getLock(). A name that is in
     /// use as a lock of another kind is `wrongType` when it is met.
     [[nodiscard]] ReadWriteLock getReadWriteLock(std::string name) const;
+    /// The semaphore of this name, whose permits belong to nobody. Names, errors and cost as getLock().
+    [[nodiscard]] Semaphore getSemaphore(std::string name) const;
+
+    /// The semaphore of this name whose permits are leased. Names, errors and cost as getLock().
+    [[nodiscard]] PermitExpirableSemaphore getPermitExpirableSemaphore(std::string name) const;
+
+    /// The latch of this name. Names, errors and cost as getLock().
+    [[nodiscard]] CountDownLatch getCountDownLatch(std::string name) const;
 
     /// A function that makes locks as getLock() does and may outlive this object; the locks share the same client.
     [[nodiscard]] std::function<RedisLock(std::string)> locks() const;

@@ -7,6 +7,7 @@ namespace redislock {
 class Client;
 class FairLock;
 class FencedLock;
+class CountDownLatch;
 class Lease;
 class Lock;
 class LockError;
@@ -15,8 +16,11 @@ class NonReentrantLock;
 class Observer;
 class ReadLock;
 class ReadWriteLock;
+class Permit;
+class PermitExpirableSemaphore;
 class RedisLock;
 class RetryPolicy;
+class Semaphore;
 class SpinLock;
 class Wait;
 class WriteLock;
@@ -30,8 +34,10 @@ enum class Unlocked;
 namespace detail {
 class Engine;
 struct Acquired;
+class NamedCounter;
 struct Hold;
 struct NamedLock;
+struct PermitHold;
 } // namespace detail
 
 } // namespace redislock

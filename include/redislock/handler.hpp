@@ -9,6 +9,7 @@
 #include <boost/system/error_code.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -21,6 +22,8 @@ using LockHandler = Handler<LockGuard>;
 using UnlockHandler = Handler<Unlocked>;
 using FlagHandler = Handler<bool>;
 using TimeHandler = Handler<std::optional<std::chrono::milliseconds>>;
+using NumberHandler = Handler<std::int64_t>;
+using PermitHandler = Handler<Permit>;
 
 /// A step before a handler: calls @p then with it, and has its executor, allocator and cancellation slot.
 template <class Next, class Then>
@@ -37,6 +40,14 @@ struct StepBefore {
 
 template <class Next, class Then>
 StepBefore(Next, Then) -> StepBefore<Next, Then>;
+
+/// A handler that gets the code alone.
+template <class Next>
+FlagHandler withoutResult(Next next)
+{
+    return FlagHandler(
+        StepBefore{std::move(next), [](Next handler, boost::system::error_code ec, bool) { std::move(handler)(ec); }});
+}
 
 } // namespace redislock::detail
 

@@ -6,11 +6,13 @@
 #include "runtime/completion.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/event_of.hpp"
-#include "runtime/name_call.hpp"
+#include "runtime/listened_call.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/system_executor.hpp>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,11 +26,16 @@ public:
     /// Called once; with what was found out, or the error.
     using End = std::function<void(std::error_code, const QueryMachine&, const Reply&)>;
 
-    AsyncQuery(Engine& engine, std::shared_ptr<NameCall> call, End end)
+    AsyncQuery(Engine& engine, std::shared_ptr<ListenedCall> call, End end)
+        : AsyncQuery(engine, std::move(call), std::move(end), engine.config_.unreachableAfter)
+    {
+    }
+    /// @param patience how long it goes on without an answer.
+    AsyncQuery(Engine& engine, std::shared_ptr<ListenedCall> call, End end, std::chrono::milliseconds patience)
         : engine_(engine),
           call_(std::move(call)),
           end_(std::move(end)),
-          machine_(engine.config_.unreachableAfter),
+          machine_(patience),
           timer_(engine.background_->io)
     {
     }
@@ -101,10 +108,78 @@ private:
     }
 
     Engine& engine_;
-    std::shared_ptr<NameCall> call_;
+    std::shared_ptr<ListenedCall> call_;
     End end_;
     QueryMachine machine_;
     boost::asio::steady_timer timer_;
 };
+
+/// Of a call that was cancelled: Asio's own code, for which its users look.
+inline boost::system::error_code codeOf(std::error_code ec)
+{
+    // not the condition, which is Errc::shutdown's too
+    const bool cancelled = ec == std::make_error_code(std::errc::operation_canceled);
+    return cancelled ? boost::system::error_code(boost::asio::error::operation_aborted) : boost::system::error_code(ec);
+}
+
+/// Why an asynchronous operation cannot begin; unlike a blocking one it may on any thread.
+inline std::optional<Errc> whyNot(bool forked, bool closing)
+{
+    return forked ? std::optional(Errc::forked) : closing ? std::optional(Errc::shutdown) : std::nullopt;
+}
+
+/// A completion on the handler's executor; without one, on the background thread, as long as there is one.
+template <class Result>
+Completion<Result> Engine::completionOf(Handler<Result> handler)
+{
+    if (!isForked()) {
+        start();
+        const Lock lock(mutex_); // under which `closing_` is set: until this completion is over the thread goes on
+        if (!closing_) {
+            return {std::move(handler), background_->io.get_executor()};
+        }
+    }
+    return {std::move(handler), boost::asio::system_executor()};
+}
+
+/// A question under way, perhaps the second one of an operation.
+template <class Result>
+struct Engine::Asked {
+    explicit Asked(Completion<Result> c) : completion(std::move(c)) {}
+
+    Completion<Result> completion;
+    std::weak_ptr<AsyncQuery> query; ///< background thread, once begun
+};
+
+/// Begins a question and has it end with the client. Any thread.
+template <class Result, class Meaning>
+void Engine::asyncQuery(std::shared_ptr<ListenedCall> call, Handler<Result> handler, Meaning meaning)
+{
+    const auto asked = std::make_shared<Asked<Result>>(completionOf(std::move(handler)));
+    auto refused = whyNot(isForked(), closing_);
+    if (!refused) {
+        const auto query = std::make_shared<AsyncQuery>(
+            *this, std::move(call),
+            [asked, meaning, keep = shared_from_this()](std::error_code ec, const QueryMachine& machine,
+                                                        const Reply& reply) { meaning(asked, ec, machine, reply); });
+        asked->query = query;
+        asked->completion.onCancellation([engine = weak_from_this(), weak = std::weak_ptr(asked)] {
+            if (const auto self = engine.lock()) { // the slot may outlive everything
+                self->post([weak] {
+                    const auto current = weak.lock();
+                    if (const auto under = current ? current->query.lock() : nullptr) {
+                        under->cancel();
+                    }
+                });
+            }
+        });
+        const Lock lock(mutex_);
+        if (!closing_) {
+            return post([query] { query->begin(); });
+        }
+        refused = Errc::shutdown;
+    }
+    asked->completion(std::error_code(*refused), Result());
+}
 
 } // namespace redislock::detail

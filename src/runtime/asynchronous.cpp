@@ -20,14 +20,6 @@ namespace redislock::detail {
 
 namespace {
 
-/// Of a call that was cancelled: Asio's own code, for which its users look.
-boost::system::error_code codeOf(std::error_code ec)
-{
-    // not the condition, which is Errc::shutdown's too
-    const bool cancelled = ec == std::make_error_code(std::errc::operation_canceled);
-    return cancelled ? boost::system::error_code(boost::asio::error::operation_aborted) : boost::system::error_code(ec);
-}
-
 /// What waits for the answer to a release. Background thread.
 struct ReleaseAnswer : std::enable_shared_from_this<ReleaseAnswer> {
     ReleaseAnswer(Completion<Unlocked> c, boost::asio::io_context& io) : completion(std::move(c)), timer(io) {}
@@ -58,12 +50,6 @@ struct ReleaseAnswer : std::enable_shared_from_this<ReleaseAnswer> {
     bool ended = false;
 };
 
-/// Why an asynchronous operation cannot begin; unlike a blocking one it may on any thread.
-std::optional<Errc> whyNot(bool forked, bool closing)
-{
-    return forked ? std::optional(Errc::forked) : closing ? std::optional(Errc::shutdown) : std::nullopt;
-}
-
 } // namespace
 
 boost::system::error_code codeOf(const std::exception_ptr& thrown)
@@ -77,20 +63,6 @@ boost::system::error_code codeOf(const std::exception_ptr& thrown)
     } catch (...) {
         return std::error_code(Errc::functionThrew);
     }
-}
-
-/// A completion on the handler's executor; without one, on the background thread, as long as there is one.
-template <class Result>
-Completion<Result> Engine::completionOf(Handler<Result> handler)
-{
-    if (!isForked()) {
-        start();
-        const Lock lock(mutex_); // under which `closing_` is set: until this completion is over the thread goes on
-        if (!closing_) {
-            return {std::move(handler), background_->io.get_executor()};
-        }
-    }
-    return {std::move(handler), boost::asio::system_executor()};
 }
 
 void Engine::asyncAcquire(std::shared_ptr<NamedLock> named, AcquireOrder order, LockHandler handler)
@@ -142,46 +114,6 @@ void Engine::asyncRelease(const Acquired& acquired, UnlockHandler handler)
         return completion({}, *how);
     }
     commands_->flush();
-}
-
-/// A question under way, perhaps the second one of an operation.
-template <class Result>
-struct Engine::Asked {
-    explicit Asked(Completion<Result> c) : completion(std::move(c)) {}
-
-    Completion<Result> completion;
-    std::weak_ptr<AsyncQuery> query; ///< background thread, once begun
-};
-
-/// Begins a question and has it end with the client. Any thread.
-template <class Result, class Meaning>
-void Engine::asyncQuery(std::shared_ptr<NameCall> call, Handler<Result> handler, Meaning meaning)
-{
-    const auto asked = std::make_shared<Asked<Result>>(completionOf(std::move(handler)));
-    auto refused = whyNot(isForked(), closing_);
-    if (!refused) {
-        const auto query = std::make_shared<AsyncQuery>(
-            *this, std::move(call),
-            [asked, meaning, keep = shared_from_this()](std::error_code ec, const QueryMachine& machine,
-                                                        const Reply& reply) { meaning(asked, ec, machine, reply); });
-        asked->query = query;
-        asked->completion.onCancellation([engine = weak_from_this(), weak = std::weak_ptr(asked)] {
-            if (const auto self = engine.lock()) { // the slot may outlive everything
-                self->post([weak] {
-                    const auto current = weak.lock();
-                    if (const auto under = current ? current->query.lock() : nullptr) {
-                        under->cancel();
-                    }
-                });
-            }
-        });
-        const Lock lock(mutex_);
-        if (!closing_) {
-            return post([query] { query->begin(); });
-        }
-        refused = Errc::shutdown;
-    }
-    asked->completion(std::error_code(*refused), Result());
 }
 
 void Engine::asyncTimeToLive(const std::shared_ptr<NamedLock>& named, TimeHandler handler)

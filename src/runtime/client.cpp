@@ -1,6 +1,7 @@
 #include "redislock/client.hpp"
 
 #include "redislock/error.hpp"
+#include "runtime/counter.hpp"
 #include "runtime/engine.hpp"
 
 #include <utility>
@@ -11,14 +12,25 @@ namespace {
 
 constexpr std::size_t maxNameBytes = 1024;
 
-std::shared_ptr<detail::NamedLock> stateOf(const std::shared_ptr<detail::Engine>& engine, detail::LockKind kind,
-                                           std::string name)
+std::string checked(std::string name)
 {
     if (name.empty() || name.size() > maxNameBytes) {
         throw LockError(Errc::invalidArgument, "lock name of " + std::to_string(name.size()) +
                                                    " bytes: a name has 1 to " + std::to_string(maxNameBytes));
     }
-    return engine->named(kind, std::move(name));
+    return name;
+}
+
+std::shared_ptr<detail::NamedLock> stateOf(const std::shared_ptr<detail::Engine>& engine, detail::LockKind kind,
+                                           std::string name)
+{
+    return engine->named(kind, checked(std::move(name)));
+}
+
+std::shared_ptr<detail::NamedCounter> stateOf(const std::shared_ptr<detail::Engine>& engine, detail::CounterKind kind,
+                                              std::string name)
+{
+    return detail::NamedCounter::of(engine, kind, checked(std::move(name)));
 }
 
 } // namespace
@@ -75,6 +87,21 @@ ReadWriteLock Client::getReadWriteLock(std::string name) const
 {
     WriteLock write(stateOf(engine_, detail::LockKind::writeLock, name));
     return {ReadLock(stateOf(engine_, detail::LockKind::readLock, std::move(name))), std::move(write)};
+}
+
+Semaphore Client::getSemaphore(std::string name) const
+{
+    return Semaphore(stateOf(engine_, detail::CounterKind::semaphore, std::move(name)));
+}
+
+PermitExpirableSemaphore Client::getPermitExpirableSemaphore(std::string name) const
+{
+    return PermitExpirableSemaphore(stateOf(engine_, detail::CounterKind::permitExpirableSemaphore, std::move(name)));
+}
+
+CountDownLatch Client::getCountDownLatch(std::string name) const
+{
+    return CountDownLatch(stateOf(engine_, detail::CounterKind::countDownLatch, std::move(name)));
 }
 
 std::function<RedisLock(std::string)> Client::locks() const

@@ -1,6 +1,7 @@
 #include "runtime/engine.hpp"
 
 #include "redislock/error.hpp"
+#include "runtime/counter.hpp"
 #include "runtime/process.hpp"
 
 #include <boost/asio/post.hpp>
@@ -431,6 +432,7 @@ bool Engine::closeLocalState(std::vector<std::shared_ptr<NamedLock>>& names)
         named->waiters.forEach(end);
         named->oneShots.forEach(end);
     }
+    NamedCounter::endWaiters(*this);
     for (auto& named : lostNames_) {
         names.push_back(std::move(named));
     }

@@ -36,6 +36,7 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -43,7 +44,8 @@ namespace redislock::detail {
 
 template <class Result>
 class Completion;
-class NameCall;
+class ListenedCall;
+class NamedCounter;
 
 /// What an acquire is asked for.
 struct AcquireOrder {
@@ -139,6 +141,8 @@ public:
     }
 
 private:
+    friend class NamedCounter;
+
     static constexpr std::size_t maxLostNames = 1024;
     static constexpr std::size_t maxIdle = 128; ///< holds, and calls, kept for the next operations
 
@@ -189,7 +193,7 @@ private:
     template <class Result>
     Completion<Result> completionOf(Handler<Result> handler);
     template <class Result, class Meaning>
-    void asyncQuery(std::shared_ptr<NameCall> call, Handler<Result> handler, Meaning meaning);
+    void asyncQuery(std::shared_ptr<ListenedCall> call, Handler<Result> handler, Meaning meaning);
 
     // engine.cpp
     std::optional<Errc> refusal() const noexcept;
@@ -285,6 +289,7 @@ private:
     std::vector<std::shared_ptr<HoldCall>> outbox_; ///< for the background thread to send
     bool outboxClosed_ = false;
     std::unordered_set<std::shared_ptr<AsyncAcquire>> acquiring_;
+    std::unordered_map<std::string, NamedCounter*> counters_; ///< each until its destructor took it out
 
     std::unique_ptr<Background> background_;
     std::unique_ptr<BlockingConnection> commands_;

@@ -1,8 +1,8 @@
 #include "redislock/lock.hpp"
 
-#include "redislock/detail/protocol/printable.hpp"
 #include "redislock/lock_guard.hpp"
 #include "runtime/engine.hpp"
+#include "runtime/throwing.hpp"
 
 #include <utility>
 
@@ -10,17 +10,7 @@ namespace redislock {
 
 namespace {
 
-/// Runs the form that reports codes, and throws what it reports.
-template <class Operation>
-auto throwing(const std::string& name, const char* verb, Operation operation)
-{
-    std::error_code ec;
-    auto result = operation(ec);
-    if (ec) {
-        throw LockError(ec, std::string(verb) + " \"" + detail::printable(name) + "\"");
-    }
-    return result;
-}
+using detail::throwing;
 
 constexpr Wait oneAttempt{std::chrono::milliseconds::zero()};
 

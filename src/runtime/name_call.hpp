@@ -6,10 +6,9 @@
 #include "redislock/detail/protocol/command.hpp"
 #include "redislock/detail/protocol/script.hpp"
 #include "runtime/hold.hpp"
-#include "transport/call.hpp"
+#include "runtime/listened_call.hpp"
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,7 +20,7 @@
 namespace redislock::detail {
 
 /// A script that is given a lock's name, perhaps the kind's other keys, and up to two arguments.
-class NameCall final : public Call {
+class NameCall final : public ListenedCall {
 public:
     NameCall(const ScriptUse& use, std::shared_ptr<const NamedLock> named, std::vector<std::string> arguments = {})
         : use_(use), named_(std::move(named)), arguments_(std::move(arguments))
@@ -44,15 +43,6 @@ public:
             appendArgument(out, std::string_view(argument));
         }
     }
-
-    void finished() noexcept override
-    {
-        if (whenFinished) {
-            whenFinished();
-        }
-    }
-
-    std::function<void()> whenFinished; ///< of a call that no thread waits for
 
 private:
     const ScriptUse use_;

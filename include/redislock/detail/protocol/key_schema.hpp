@@ -46,4 +46,30 @@ inline std::string lockChannel(std::string_view name)
     return prefixed(lockChannelPrefix, name);
 }
 
+/// `{name}:part`, or `name:part` when the name contains a `{` anywhere.
+inline std::string suffixed(std::string_view name, std::string_view part)
+{
+    const bool tagged = name.find('{') != std::string_view::npos;
+    std::string key(tagged ? "" : "{");
+    return key.append(name).append(tagged ? ":" : "}:").append(part);
+}
+
+/// The channel on which the free permits of a semaphore of either kind are published.
+inline std::string semaphoreChannel(std::string_view name)
+{
+    return prefixed("redisson_sc", name);
+}
+
+/// The channel of a latch: Redisson puts its name in braces even where it has some.
+inline std::string latchChannel(std::string_view name)
+{
+    return std::string("redisson_countdownlatch__channel__{").append(name).append("}");
+}
+
+/// Where the answer to a request about a name is kept, for its repetitions.
+inline std::string requestKey(std::string_view name, std::string_view id)
+{
+    return prefixed("redislock_request", name).append(":").append(id);
+}
+
 } // namespace redislock::detail

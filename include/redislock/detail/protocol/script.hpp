@@ -36,6 +36,19 @@ extern const Script writeLockUnlock;
 extern const Script writeLockPttl;
 extern const Script writeLockHolder;
 extern const Script writeLockForceUnlock;
+extern const Script counterGet;
+extern const Script counterTrySet;
+extern const Script counterDelete;
+extern const Script semaphoreAcquire;
+extern const Script semaphoreAdd;
+extern const Script semaphoreDrain;
+extern const Script semaphoreWithdraw;
+extern const Script permitExpirableSemaphoreAcquire;
+extern const Script permitExpirableSemaphoreRelease;
+extern const Script permitExpirableSemaphoreCount;
+extern const Script permitExpirableSemaphoreSet;
+extern const Script permitExpirableSemaphoreLease;
+extern const Script countDownLatchCountDown;
 
 } // namespace scripts
 

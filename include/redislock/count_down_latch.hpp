@@ -1,0 +1,167 @@
+/// @file
+/// The latch that opens once.
+#pragma once
+
+#include "redislock/error.hpp"
+#include "redislock/fwd.hpp"
+#include "redislock/handler.hpp"
+#include "redislock/lease_time.hpp"
+
+#include <boost/asio/async_result.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace redislock {
+
+/// A count-down latch in Redis, shared by all processes that use its name: the `std::latch` of a fleet.
+///
+/// In Redis it is Redisson's `RCountDownLatch`: the count as a string at the name, deleted when it comes to zero, and messages
+/// on `redisson_countdownlatch__channel__{<name>}` (`0`: open, `1`: a new count). Beside it lie, for about a minute, the answers
+/// to requests that may be sent again (`redislock_request:{<name>}:…`), which Java does not see.
+///
+/// **Guarantees**, while Redis keeps what it acknowledged: a countDown() that returned counts exactly once, however often its
+/// request and reply are lost, doubled or late (up to a minute); all waiters, of all processes, are let through when the count
+/// comes to zero, at the latest at their next poll (`Config::pollInterval`).
+///
+/// **Does not guarantee** to tell an open latch from one that never existed or was lost: **a latch without a key is open**, as
+/// in Redisson, which deletes the key of an open latch. So a server that loses its data, eviction, or forceDelete() lets the
+/// waiters through. Where that costs more than a late start, check afterwards that the work was done.
+///
+/// | latch                | trySetCount(n)   | countDown()                  | getCount() | wait()                 |
+/// |----------------------|------------------|------------------------------|------------|------------------------|
+/// | no key: open         | closes it: n     | nothing                      | 0          | returns                |
+/// | count 1              | false            | opens it, tells all waiters  | 1          | waits                  |
+/// | count 2 or more      | false            | count − 1                    | the count  | waits                  |
+///
+/// An open latch may be set again; who still waits then waits for the new count.
+///
+/// **Thread safety**: distinct objects: safe. Shared objects: safe; one object may be used by many threads. Objects of one name
+/// and one client are the same latch.
+/// **Blocking**: calls that ask Redis block their thread; none may be made on the client's own thread (`wouldDeadlock`).
+/// **Lifetime**: cheap to make and to copy; may outlive its Client, whose end turns every call into `Errc::shutdown`.
+/// **Cost**: a round trip for each call that need not wait; a waiting process holds one subscription for each name, and asks
+/// once for each waiter at each message and poll. The key has no time to live: a latch that nobody opens stays.
+///
+/// @code
+/// redislock::CountDownLatch ready = client.getCountDownLatch("deploy:7");
+/// ready.trySetCount(3);
+/// ready.wait();      // until three processes have called ready.countDown()
+/// @endcode
+class CountDownLatch {
+public:
+    /// Closes the latch, unless it is closed. Blocks for one round trip, without a server for `Config::unreachableAfter`.
+    /// @param count 1 … 2 147 483 647. @return whether this call closed it.
+    /// @throws LockError `invalidArgument`, `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`, `wrongType`,
+    ///   `wouldDeadlock`, `shutdown`, `forked`. After `unreachable` it is not known whether it was closed.
+    bool trySetCount(std::int64_t count) const;
+    /// As trySetCount(), without exceptions: @p ec is cleared on success.
+    bool trySetCount(std::int64_t count, std::error_code& ec) const;
+
+    /// Counts down by one; at zero the latch opens. An open latch stays open. Blocks for one round trip, without a server for
+    /// `Config::unreachableAfter`. @return the count that is left.
+    /// @throws LockError as trySetCount(). After `unreachable`, `serverRefused` and `badReply` the same count-down is repeated in
+    ///   the background, for a minute, and counts once: do not repeat it.
+    std::int64_t countDown() const;
+    /// As countDown(), without exceptions.
+    std::int64_t countDown(std::error_code& ec) const;
+
+    /// The count; 0 for an open latch. Blocks for one round trip. @throws LockError as trySetCount().
+    [[nodiscard]] std::int64_t getCount() const;
+    /// As getCount(), without exceptions.
+    [[nodiscard]] std::int64_t getCount(std::error_code& ec) const;
+
+    /// Waits until the latch is open, as long as it takes. Blocks. @throws LockError as trySetCount().
+    void wait() const;
+    /// As wait(), without exceptions.
+    void wait(std::error_code& ec) const;
+    /// Waits until the latch is open or @p limit is over. Blocks for at most @p limit; a first request that is under way then is
+    /// given `Config::commandTimeout`. @param limit zero or negative: looks once; `waitForever`: as wait().
+    /// @return whether it is open. @throws LockError as wait().
+    [[nodiscard]] bool wait(Wait limit) const;
+    /// As wait(limit), without exceptions.
+    [[nodiscard]] bool wait(Wait limit, std::error_code& ec) const;
+
+    /// Deletes the latch, which opens it. Blocks for one round trip. @return whether there was a count.
+    /// @throws LockError as trySetCount().
+    bool forceDelete() const;
+    /// As forceDelete(), without exceptions.
+    bool forceDelete(std::error_code& ec) const;
+
+    /// The name as given to the Client.
+    [[nodiscard]] const std::string& name() const noexcept;
+
+    /// trySetCount() without blocking a thread. @param token any completion token for
+    /// `void(boost::system::error_code, bool)`. The handler is called once, on its associated executor; without one on the
+    /// client's own thread, where it must not block. Errors as codes. **Cancellation** (terminal, partial and total) ends the
+    /// call with `boost::asio::error::operation_aborted`; whether the latch was closed is then not known.
+    template <class Token>
+    auto asyncTrySetCount(std::int64_t count, Token&& token) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+            [state = state_](auto handler, std::int64_t n) {
+                startSet(state, n, detail::FlagHandler(std::move(handler)));
+            },
+            token, count);
+    }
+    /// countDown() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`. A cancelled
+    /// count-down is repeated in the background as well.
+    template <class Token>
+    auto asyncCountDown(Token&& token) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code, std::int64_t)>(
+            [state = state_](auto handler) { startCountDown(state, detail::NumberHandler(std::move(handler))); },
+            token);
+    }
+    /// getCount() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`.
+    template <class Token>
+    auto asyncGetCount(Token&& token) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code, std::int64_t)>(
+            [state = state_](auto handler) { startGet(state, detail::NumberHandler(std::move(handler))); }, token);
+    }
+    /// wait() without blocking a thread. @param token for `void(boost::system::error_code)`; can be cancelled.
+    template <class Token>
+    auto asyncWait(Token&& token) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
+            [state = state_](auto handler) {
+                startWait(state, waitForever, detail::withoutResult(std::move(handler)));
+            },
+            token);
+    }
+    /// wait(limit) without blocking a thread. @param token for `void(boost::system::error_code, bool)`; can be cancelled.
+    template <class Token>
+    auto asyncWait(Wait limit, Token&& token) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+            [state = state_](auto handler, Wait w) { startWait(state, w, detail::FlagHandler(std::move(handler))); },
+            token, limit);
+    }
+    /// forceDelete() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
+    template <class Token>
+    auto asyncForceDelete(Token&& token) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+            [state = state_](auto handler) { startDelete(state, detail::FlagHandler(std::move(handler))); }, token);
+    }
+
+private:
+    friend class Client;
+    using State = std::shared_ptr<detail::NamedCounter>;
+
+    explicit CountDownLatch(State state) noexcept : state_(std::move(state)) {}
+
+    static void startSet(const State& state, std::int64_t count, detail::FlagHandler handler);
+    static void startCountDown(const State& state, detail::NumberHandler handler);
+    static void startGet(const State& state, detail::NumberHandler handler);
+    static void startWait(const State& state, Wait limit, detail::FlagHandler handler);
+    static void startDelete(const State& state, detail::FlagHandler handler);
+
+    State state_;
+};
+
+} // namespace redislock

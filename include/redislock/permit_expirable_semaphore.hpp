@@ -1,0 +1,301 @@
+/// @file
+/// The counting semaphore whose permits are leased.
+#pragma once
+
+#include "redislock/error.hpp"
+#include "redislock/fwd.hpp"
+#include "redislock/handler.hpp"
+#include "redislock/lease_time.hpp"
+#include "redislock/permit.hpp"
+#include "redislock/unlocked.hpp"
+
+#include <boost/asio/async_result.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace redislock {
+
+/// The lease of a permit that stays taken until it is released. **If its process crashes, it is lost**, until somebody releases
+/// it by its id or sets the number of permits anew.
+inline constexpr Lease nonExpiring{std::chrono::milliseconds::max()};
+
+/// A counting semaphore in Redis, shared by all processes that use its name, whose permits are leased: those of a process that
+/// crashes are free again when their leases are over.
+///
+/// In Redis it is Redisson's `RPermitExpirableSemaphore`: the number of free permits as a string at the name, a zset
+/// `{<name>}:timeout` of the permits taken (16 random bytes → end of the lease, ms since 1970 by the server's clock), and messages
+/// on `redisson_sc:{<name>}`.
+///
+/// **Guarantees**, while Redis keeps what it acknowledged and its clock runs within 1 % of this machine's:
+///  - at most as many permits are believed to be held as there are, at any time: a Permit's belief ends, in this process and
+///    without asking anybody, before Redis may give it to another;
+///  - an acquire has one id, and an id one permit, however often requests and replies are lost, doubled or late; one that
+///    nobody waits for any more is given back;
+///  - a release never gives back more than its own permit.
+///
+/// **Does not guarantee** any order among waiters, nor that the holder of an expired permit stops working. Redis counts leases
+/// with its wall clock: set forward, it frees permits early. Expired permits become free when anybody next acquires or counts; a
+/// waiter asks at that moment.
+///
+/// | permits             | tryAcquire()            | acquire()  | release(id)       | availablePermits |
+/// |---------------------|-------------------------|------------|-------------------|------------------|
+/// | no such semaphore   | empty                   | waits      | `alreadyLost`     | 0                |
+/// | none free           | waits, then empty       | waits      | frees it          | 0 or negative    |
+/// | some free           | a permit                | a permit   | frees it          | > 0              |
+///
+/// **Thread safety**: distinct objects: safe. Shared objects: safe; one object may be used by many threads. Objects of one name
+/// and one client are the same semaphore. A name must not be used by a Semaphore too.
+/// **Blocking**: calls that ask Redis block their thread; none may be made on the client's own thread (`wouldDeadlock`).
+/// **Lifetime**: cheap to make and to copy; may outlive its Client, whose end turns every call into `Errc::shutdown`.
+/// **Cost**: a round trip for each call that need not wait; a waiting process holds one subscription for each name. Two keys,
+/// which stay until they are deleted.
+///
+/// There is no form of it on several servers (as Redlock is for locks), and of Semaphore neither: a majority that has granted
+/// one permit says nothing about how many other majorities have granted theirs, so the number would not be kept.
+///
+/// @code
+/// redislock::PermitExpirableSemaphore printers = client.getPermitExpirableSemaphore("printers");
+/// printers.trySetPermits(3);
+/// redislock::Permit permit = printers.acquire(30s);
+/// print(permit.validFor());
+/// @endcode
+class PermitExpirableSemaphore {
+public:
+    /// Takes a permit, waiting as long as it takes. Blocks.
+    /// @param lease 10 ms … 30 days, or `nonExpiring`; not `keepRenewing`.
+    /// @throws LockError `invalidArgument` for any other lease, before any I/O; `unreachable`, `serverRefused`, `authFailed`,
+    ///   `permissionDenied`, `wrongType`, `wouldDeadlock`, `shutdown`, `forked`. After an exception this call has taken nothing:
+    ///   what Redis may have given is given back in the background.
+    Permit acquire(Lease lease) const;
+    /// As acquire(), without exceptions: empty with a code on errors; @p ec is cleared on success.
+    Permit acquire(Lease lease, std::error_code& ec) const;
+
+    /// Takes a permit, waiting until @p wait is over. Blocks for at most @p wait; a first request that is under way then is given
+    /// `Config::commandTimeout`. @param wait zero or negative: one attempt; `waitForever`: as acquire(). @param lease as there.
+    /// @return the permit; empty when the wait is over. @throws LockError as acquire().
+    Permit tryAcquire(Wait wait, Lease lease) const;
+    /// As tryAcquire(), without exceptions.
+    Permit tryAcquire(Wait wait, Lease lease, std::error_code& ec) const;
+
+    /// Gives a permit back by its id, whoever took it. Blocks for one round trip, without a server for
+    /// `Config::unreachableAfter`; then it returns `unconfirmed`, and goes on in the background.
+    /// @param id 32 hex digits. @return as Permit::release().
+    /// @throws LockError `invalidArgument` for any other id, `wouldDeadlock`, `shutdown`, `forked`, `wrongType`,
+    ///   `permissionDenied`, `authFailed`.
+    Unlocked release(const std::string& id) const;
+    /// As release(), without exceptions.
+    Unlocked release(const std::string& id, std::error_code& ec) const;
+
+    /// Sets the lease of a permit anew, from now on; a Permit of this client then knows it. It may become shorter.
+    /// Blocks for one round trip. @param id 32 hex digits. @param lease as of acquire().
+    /// @return whether there is such a permit whose lease is not over. @throws LockError as acquire(). After `unreachable` the
+    ///   lease is one of the two; a Permit believes the shorter one.
+    bool updateLeaseTime(const std::string& id, Lease lease) const;
+    /// As updateLeaseTime(), without exceptions.
+    bool updateLeaseTime(const std::string& id, Lease lease, std::error_code& ec) const;
+
+    /// How long the lease of a permit still is in Redis. Blocks for one round trip. @param id 32 hex digits.
+    /// @return nothing for an id that nobody has, or whose lease is over; `milliseconds::max()` for a non-expiring permit.
+    /// @throws LockError as acquire().
+    [[nodiscard]] std::optional<std::chrono::milliseconds> getLeaseTime(const std::string& id) const;
+    /// As getLeaseTime(), without exceptions.
+    [[nodiscard]] std::optional<std::chrono::milliseconds> getLeaseTime(const std::string& id,
+                                                                        std::error_code& ec) const;
+
+    /// How many permits are free, after those whose leases are over became free; negative after setPermits() to fewer than are
+    /// taken. Blocks for one round trip. @throws LockError as acquire().
+    [[nodiscard]] std::int64_t availablePermits() const;
+    /// As availablePermits(), without exceptions.
+    [[nodiscard]] std::int64_t availablePermits(std::error_code& ec) const;
+    /// How many permits are taken; otherwise as availablePermits().
+    [[nodiscard]] std::int64_t acquiredPermits() const;
+    /// As acquiredPermits(), without exceptions.
+    [[nodiscard]] std::int64_t acquiredPermits(std::error_code& ec) const;
+    /// How many permits there are, free and taken; otherwise as availablePermits().
+    [[nodiscard]] std::int64_t getPermits() const;
+    /// As getPermits(), without exceptions.
+    [[nodiscard]] std::int64_t getPermits(std::error_code& ec) const;
+
+    /// Makes the semaphore, unless it exists. Blocks for one round trip, without a server for `Config::unreachableAfter`.
+    /// @param permits 0 … 2 147 483 647. @return whether it was made. @throws LockError as acquire(); after `unreachable` it is
+    ///   not known whether it was made.
+    bool trySetPermits(std::int64_t permits) const;
+    /// As trySetPermits(), without exceptions.
+    bool trySetPermits(std::int64_t permits, std::error_code& ec) const;
+    /// As trySetPermits(), for a time: then the semaphore is gone, whoever has permits. @param timeToLive 1 ms … 30 days.
+    bool trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive) const;
+    /// As trySetPermits(permits, timeToLive), without exceptions.
+    bool trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, std::error_code& ec) const;
+
+    /// Sets how many permits there are, free and taken together; nobody loses one. Blocks for one round trip.
+    /// @param permits 0 … 2 147 483 647. @throws LockError as trySetPermits().
+    void setPermits(std::int64_t permits) const;
+    /// As setPermits(), without exceptions.
+    void setPermits(std::int64_t permits, std::error_code& ec) const;
+    /// Changes how many permits there are. Blocks for one round trip. @param difference −2 147 483 647 … 2 147 483 647.
+    /// @throws LockError as trySetPermits().
+    void addPermits(std::int64_t difference) const;
+    /// As addPermits(), without exceptions.
+    void addPermits(std::int64_t difference, std::error_code& ec) const;
+
+    /// Deletes the semaphore; its permits are lost, and their holders are not told. Blocks for one round trip.
+    /// @return whether it existed. @throws LockError as trySetPermits().
+    bool forceDelete() const;
+    /// As forceDelete(), without exceptions.
+    bool forceDelete(std::error_code& ec) const;
+
+    /// The name as given to the Client.
+    [[nodiscard]] const std::string& name() const noexcept;
+
+    /// acquire() without blocking a thread. @param token any completion token for `void(boost::system::error_code, Permit)`. The
+    /// handler is called once, on its associated executor; without one on the client's own thread, where it must not block.
+    /// Errors as codes. **Cancellation** (terminal, partial and total) ends the call with
+    /// `boost::asio::error::operation_aborted` and nothing taken.
+    template <class Token>
+    auto asyncAcquire(Lease lease, Token&& token) const
+    {
+        return asyncTryAcquire(waitForever, lease, std::forward<Token>(token));
+    }
+    /// tryAcquire() without blocking a thread; otherwise as asyncAcquire().
+    template <class Token>
+    auto asyncTryAcquire(Wait wait, Lease lease, Token&& token) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code, Permit)>(
+            [state = state_](auto handler, Wait w, Lease l) {
+                startAcquire(state, w, l, detail::PermitHandler(std::move(handler)));
+            },
+            token, wait, lease);
+    }
+    /// release() without blocking a thread. @param token for `void(boost::system::error_code, Unlocked)`.
+    template <class Token>
+    auto asyncRelease(const std::string& id, Token&& token) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code, Unlocked)>(
+            [state = state_](auto handler, const std::string& which) {
+                startRelease(state, which, detail::UnlockHandler(std::move(handler)));
+            },
+            token, id);
+    }
+    /// updateLeaseTime() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
+    template <class Token>
+    auto asyncUpdateLeaseTime(const std::string& id, Lease lease, Token&& token) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+            [state = state_](auto handler, const std::string& which, Lease l) {
+                startUpdate(state, which, l, detail::FlagHandler(std::move(handler)));
+            },
+            token, id, lease);
+    }
+    /// getLeaseTime() without blocking a thread.
+    /// @param token for `void(boost::system::error_code, std::optional<std::chrono::milliseconds>)`.
+    template <class Token>
+    auto asyncGetLeaseTime(const std::string& id, Token&& token) const
+    {
+        return boost::asio::async_initiate<Token,
+                                           void(boost::system::error_code, std::optional<std::chrono::milliseconds>)>(
+            [state = state_](auto handler, const std::string& which) {
+                startLeaseTime(state, which, detail::TimeHandler(std::move(handler)));
+            },
+            token, id);
+    }
+    /// availablePermits() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`.
+    template <class Token>
+    auto asyncAvailablePermits(Token&& token) const
+    {
+        return asyncCount(Count::available, std::forward<Token>(token));
+    }
+    /// acquiredPermits() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`.
+    template <class Token>
+    auto asyncAcquiredPermits(Token&& token) const
+    {
+        return asyncCount(Count::acquired, std::forward<Token>(token));
+    }
+    /// getPermits() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`.
+    template <class Token>
+    auto asyncGetPermits(Token&& token) const
+    {
+        return asyncCount(Count::all, std::forward<Token>(token));
+    }
+    /// trySetPermits() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
+    template <class Token>
+    auto asyncTrySetPermits(std::int64_t permits, Token&& token) const
+    {
+        return asyncTrySetPermits(permits, std::chrono::milliseconds::zero(), std::forward<Token>(token));
+    }
+    /// trySetPermits(permits, timeToLive) without blocking a thread; zero: without time to live.
+    template <class Token>
+    auto asyncTrySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, Token&& token) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+            [state = state_](auto handler, std::int64_t n, std::chrono::milliseconds live) {
+                startTrySet(state, n, live, detail::FlagHandler(std::move(handler)));
+            },
+            token, permits, timeToLive);
+    }
+    /// setPermits() without blocking a thread. @param token for `void(boost::system::error_code)`.
+    template <class Token>
+    auto asyncSetPermits(std::int64_t permits, Token&& token) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
+            [state = state_](auto handler, std::int64_t n) {
+                startSet(state, n, detail::withoutResult(std::move(handler)));
+            },
+            token, permits);
+    }
+    /// addPermits() without blocking a thread. @param token for `void(boost::system::error_code)`.
+    template <class Token>
+    auto asyncAddPermits(std::int64_t difference, Token&& token) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
+            [state = state_](auto handler, std::int64_t n) {
+                startAdd(state, n, detail::withoutResult(std::move(handler)));
+            },
+            token, difference);
+    }
+    /// forceDelete() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
+    template <class Token>
+    auto asyncForceDelete(Token&& token) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+            [state = state_](auto handler) { startDelete(state, detail::FlagHandler(std::move(handler))); }, token);
+    }
+
+private:
+    friend class Client;
+    using State = std::shared_ptr<detail::NamedCounter>;
+    enum class Count { available, acquired, all };
+
+    explicit PermitExpirableSemaphore(State state) noexcept : state_(std::move(state)) {}
+
+    template <class Token>
+    auto asyncCount(Count which, Token&& token) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code, std::int64_t)>(
+            [state = state_](auto handler, Count w) {
+                startCount(state, w, detail::NumberHandler(std::move(handler)));
+            },
+            token, which);
+    }
+    std::int64_t count(Count which, std::error_code& ec) const;
+
+    static void startAcquire(const State& state, Wait wait, Lease lease, detail::PermitHandler handler);
+    static void startRelease(const State& state, const std::string& id, detail::UnlockHandler handler);
+    static void startUpdate(const State& state, const std::string& id, Lease lease, detail::FlagHandler handler);
+    static void startLeaseTime(const State& state, const std::string& id, detail::TimeHandler handler);
+    static void startCount(const State& state, Count which, detail::NumberHandler handler);
+    static void startTrySet(const State& state, std::int64_t permits, std::chrono::milliseconds timeToLive,
+                            detail::FlagHandler handler);
+    static void startSet(const State& state, std::int64_t permits, detail::FlagHandler handler);
+    static void startAdd(const State& state, std::int64_t difference, detail::FlagHandler handler);
+    static void startDelete(const State& state, detail::FlagHandler handler);
+
+    State state_;
+};
+
+} // namespace redislock

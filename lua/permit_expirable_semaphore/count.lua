@@ -1,0 +1,31 @@
+-- How many permits are free and how many are taken, after those whose leases are over became free. May be sent again.
+-- KEYS[1]  the semaphore's name: free permits, a decimal string
+-- KEYS[2]  zset of permits taken: id -> end of its lease, epoch ms
+-- ARGV[1]  channel that waiters listen to
+-- Returns  {free, taken}
+-- Clock    the server's TIME
+-- Effects  writes KEYS[1] and KEYS[2] and publishes the free permits where leases are over; keys of other types, or another
+--          string, are left alone (WRONGTYPE)
+if #KEYS ~= 2 or #ARGV ~= 1 then
+    return redis.error_reply('ERR redislock: bad arguments to count')
+end
+if redis.replicate_commands then
+    redis.replicate_commands() -- Redis 5 and 6: a script may not write after TIME without it
+end
+local free = redis.call('GET', KEYS[1]) or '0'
+if not string.match(free, '^-?%d+$') then
+    return redis.error_reply('WRONGTYPE redislock: the key is no counter')
+end
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+free = tonumber(free)
+local over = redis.call('ZCOUNT', KEYS[2], 0, now)
+if over > 0 then
+    redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, now)
+    free = redis.call('INCRBY', KEYS[1], over)
+    if free > 0 then
+        -- pcall: a refused publish must not look like a failed request; the waiters then find out by polling
+        redis.pcall('PUBLISH', ARGV[1], string.format('%.0f', free))
+    end
+end
+return { free, redis.call('ZCARD', KEYS[2]) }

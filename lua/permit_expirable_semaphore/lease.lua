@@ -1,0 +1,29 @@
+-- How long a permit is leased, or a new lease for it from now on. May be sent again.
+-- KEYS[1]  the semaphore's name: free permits, a decimal string
+-- KEYS[2]  zset of permits taken: id -> end of its lease, epoch ms; 922337203685477 for none
+-- ARGV[1]  id, 16 bytes
+-- ARGV[2]  new lease in ms, 10 .. 2592000000; 0: non-expiring; '' to leave it as it is
+-- Returns  how long it still is, in ms, 1 or more; -1: non-expiring; nil: nobody has a permit of that id, or its lease is over
+-- Clock    the server's TIME
+-- Effects  writes KEYS[2], if there is a new lease; keys of other types are left alone (WRONGTYPE). A permit whose lease is over
+--          stays for acquire.lua and count.lua, which free it
+-- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
+local lease = tonumber(string.match(ARGV[2] or '', '^%d+$'))
+if #KEYS ~= 2 or #ARGV ~= 2 or #ARGV[1] ~= 16
+    or ARGV[2] ~= '' and (not lease or lease > 0 and lease < 10 or lease > 2592000000) then
+    return redis.error_reply('ERR redislock: bad arguments to lease')
+end
+if redis.replicate_commands then
+    redis.replicate_commands() -- Redis 5 and 6: a script may not write after TIME without it
+end
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local till = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0')
+if till <= now then
+    return nil
+end
+if lease then
+    till = lease == 0 and 922337203685477 or now + lease
+    redis.call('ZADD', KEYS[2], string.format('%.0f', till), ARGV[1])
+end
+return till >= 922337203685477 and -1 or till - now

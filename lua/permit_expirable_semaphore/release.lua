@@ -1,0 +1,39 @@
+-- Give one permit back by its id. May be sent again: an id has one permit.
+-- KEYS[1]  the semaphore's name: free permits, a decimal string
+-- KEYS[2]  zset of permits taken: id -> end of its lease, epoch ms
+-- KEYS[3]  the id's tombstone
+-- ARGV[1]  id, 16 bytes
+-- ARGV[2]  channel that waiters listen to
+-- ARGV[3]  how long copies of its acquire may still arrive, in ms; 0: none can
+-- Returns  1: given back; 2: given back, but its lease was over; 0: nobody has a permit of that id
+-- Clock    the server's TIME
+-- Effects  writes KEYS[1] and KEYS[2]; publishes the free permits; writes KEYS[3] with that time to live, if there is one; keys
+--          of other types, or another string, are left alone (WRONGTYPE)
+local keep = tonumber(string.match(ARGV[3] or '', '^%d+$'))
+if #KEYS ~= 3 or #ARGV ~= 3 or #ARGV[1] ~= 16 or not keep then
+    return redis.error_reply('ERR redislock: bad arguments to release')
+end
+if redis.replicate_commands then
+    redis.replicate_commands() -- Redis 5 and 6: a script may not write after TIME without it
+end
+local free = redis.call('GET', KEYS[1])
+if free and not string.match(free, '^-?%d+$') then
+    return redis.error_reply('WRONGTYPE redislock: the key is no counter')
+end
+local till = redis.call('ZSCORE', KEYS[2], ARGV[1])
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+-- ZREM first: it passes when Redis is out of memory, and then so does the rest.
+redis.call('ZREM', KEYS[2], ARGV[1])
+if keep > 0 then
+    redis.call('SET', KEYS[3], '0', 'PX', ARGV[3])
+end
+if not till then
+    return 0
+end
+free = redis.call('INCRBY', KEYS[1], 1)
+if free > 0 then
+    -- pcall: a refused publish must not look like a failed request; the waiters then find out by polling
+    redis.pcall('PUBLISH', ARGV[2], string.format('%.0f', free))
+end
+return tonumber(till) <= now and 2 or 1

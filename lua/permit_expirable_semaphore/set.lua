@@ -1,0 +1,36 @@
+-- Set how many permits there are, free and taken together. May be sent again: the answer of a request is recorded.
+-- KEYS[1]  the semaphore's name: free permits, a decimal string
+-- KEYS[2]  zset of permits taken: id -> end of its lease, epoch ms
+-- KEYS[3]  the request's key
+-- ARGV[1]  permits, 0 .. 2147483647
+-- ARGV[2]  channel that waiters listen to
+-- ARGV[3]  how long the answer is kept, in ms
+-- Returns  1
+-- Clock    none: a permit whose lease is over counts as taken until somebody frees it
+-- Effects  writes KEYS[1], which becomes negative when more are taken; its time to live stays; writes KEYS[3] with a time to live;
+--          publishes the permits if they changed; keys of other types, or another string, are left alone (WRONGTYPE)
+-- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
+local permits = tonumber(string.match(ARGV[1] or '', '^%d+$'))
+local keep = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
+if #KEYS ~= 3 or #ARGV ~= 3 or not permits or permits > 2147483647 or not keep then
+    return redis.error_reply('ERR redislock: bad arguments to set')
+end
+if redis.call('EXISTS', KEYS[3]) == 1 then
+    return 1
+end
+local free = redis.call('GET', KEYS[1])
+if free and not string.match(free, '^-?%d+$') then
+    return redis.error_reply('WRONGTYPE redislock: the key is no counter')
+end
+-- A semaphore that is gone is made anew; what was taken of the old one has gone with it, or is taken still.
+local change = permits - tonumber(free or '0') - redis.call('ZCARD', KEYS[2])
+redis.call('DEL', KEYS[3])
+if not free or change ~= 0 then
+    redis.call('INCRBY', KEYS[1], string.format('%.0f', change))
+end
+redis.call('SET', KEYS[3], '1', 'PX', ARGV[3])
+if permits > 0 and (not free or change ~= 0) then
+    -- pcall: a refused publish must not look like a failed request; the waiters then find out by polling
+    redis.pcall('PUBLISH', ARGV[2], ARGV[1])
+end
+return 1

@@ -1,0 +1,305 @@
+// Semaphores and latches: what their kinds share, and waiting on the calling thread.
+#include "runtime/counter.hpp"
+
+#include "redislock/detail/protocol/key_schema.hpp"
+#include "runtime/async_query.hpp"
+#include "runtime/counter_attempt.hpp"
+#include "runtime/engine.hpp"
+#include "runtime/permit_hold.hpp"
+
+#include <atomic>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+namespace redislock::detail {
+
+namespace {
+
+std::atomic<std::uint64_t> lastRequest{0};
+
+/// How long answers are kept at least. A copy of a request that a network holds back for longer is executed again.
+constexpr std::chrono::milliseconds leastRecordTime{60'000};
+
+} // namespace
+
+NamedCounter::NamedCounter(std::shared_ptr<Engine> e, CounterKind k, std::string n)
+    : engine(std::move(e)), kind(k), name(std::move(n))
+{
+}
+
+NamedCounter::~NamedCounter()
+{
+    if (!isForked()) {
+        const Lock lock(engine->mutex_);
+        const auto found = engine->counters_.find(keyOf(kind, name));
+        if (found != engine->counters_.end() && found->second == this) {
+            engine->counters_.erase(found);
+        }
+    }
+}
+
+std::string NamedCounter::keyOf(CounterKind kind, const std::string& name)
+{
+    return static_cast<char>(kind) + name;
+}
+
+std::shared_ptr<NamedCounter> NamedCounter::of(const std::shared_ptr<Engine>& engine, CounterKind kind,
+                                               std::string name)
+{
+    auto fresh = std::make_shared<NamedCounter>(engine, kind, std::move(name));
+    if (engine->isForked()) {
+        return fresh; // good for nothing but errors; the mutex may be locked by a thread that is not here
+    }
+    std::shared_ptr<NamedCounter> known; // let go of after the mutex
+    const Lock lock(engine->mutex_);
+    auto& entry = engine->counters_[keyOf(kind, fresh->name)];
+    if (entry != nullptr) {
+        known = entry->weak_from_this().lock(); // null while its destructor waits for the mutex
+        if (known) {
+            return known;
+        }
+    }
+    entry = fresh.get();
+    return fresh;
+}
+
+void NamedCounter::endWaiters(Engine& engine) noexcept
+{
+    for (const auto& [key, counter] : engine.counters_) {
+        counter->waiters_.forEach([](CounterWaiter& waiter) {
+            waiter.ended = Errc::shutdown;
+            waiter.look();
+        });
+    }
+}
+
+bool NamedCounter::isForked() const noexcept
+{
+    return engine->isForked();
+}
+
+std::string NamedCounter::channel() const
+{
+    return kind == CounterKind::countDownLatch ? latchChannel(name) : semaphoreChannel(name);
+}
+
+std::string NamedCounter::newRecord() const
+{
+    const auto number = lastRequest.fetch_add(1, std::memory_order_relaxed) + 1;
+    return requestKey(name, engine->id() + ":" + std::to_string(number));
+}
+
+std::string NamedCounter::recordTime() const
+{
+    return std::to_string((leastRecordTime + 2 * engine->config().unreachableAfter).count());
+}
+
+std::vector<std::string> NamedCounter::keysWith(const std::string& record)
+{
+    constexpr std::size_t most = 8;
+    std::vector<std::string> keys{name, record};
+    if (!isForked()) {
+        const Lock lock(engine->mutex_);
+        for (std::size_t i = 0; i < most && !settled_.empty(); ++i) {
+            keys.push_back(std::move(settled_.back()));
+            settled_.pop_back();
+        }
+    }
+    return keys;
+}
+
+/// The answer has arrived and no other copy of the request is under way. Expects the engine's mutex.
+void NamedCounter::settle(const std::string& record)
+{
+    if (!record.empty() && settled_.size() < maxSettled) {
+        settled_.push_back(record);
+    }
+}
+
+std::error_code NamedCounter::drive(const std::shared_ptr<ScriptCall>& call, const std::string& record, bool& repeated)
+{
+    if (call == nullptr) {
+        return {};
+    }
+    QueryMachine machine(engine->config().unreachableAfter);
+    const auto error = engine->query(call, machine);
+    repeated = machine.repeated();
+    if (!error && !repeated) {
+        const Lock lock(engine->mutex_);
+        settle(record);
+    }
+    return error;
+}
+
+/// Whether a request that ended with it may have been executed, or may be executed later.
+bool NamedCounter::isOpen(std::error_code ec) noexcept
+{
+    return ec == Errc::unreachable || ec == Errc::serverRefused || ec == Errc::badReply ||
+           ec == std::make_error_code(std::errc::operation_canceled);
+}
+
+void NamedCounter::askUnawaited(std::shared_ptr<ScriptCall> call) noexcept
+{
+    if (isForked()) {
+        return;
+    }
+    try {
+        std::shared_ptr<Underway> underway;
+        {
+            const Lock lock(engine->mutex_);
+            underway = std::make_shared<Underway>(*engine);
+        }
+        const auto query = std::make_shared<Engine::AsyncQuery>(
+            *engine, std::move(call),
+            [self = shared_from_this(), underway](std::error_code, const QueryMachine&, const Reply&) {},
+            leastRecordTime);
+        engine->post([query] { query->begin(); });
+    } catch (...) { // out of memory: what has a lease ends with it
+    }
+}
+
+std::error_code NamedCounter::acquire(const CounterOrder& order, CounterOutcome& outcome)
+{
+    if (const auto refused = engine->refusal()) {
+        return *refused;
+    }
+    engine->start();
+    Random random(static_cast<std::uint64_t>(BootClock::now().time_since_epoch().count()));
+    Attempt attempt(shared_from_this(), order);
+    {
+        const Lock lock(engine->mutex_);
+        attempt.join();
+    }
+    std::optional<Underway> underway;
+    AcquireMachine::Event event = Start{BootClock::now()};
+    for (;;) {
+        const auto action = attempt.resume(event, random);
+        if (const auto* done = std::get_if<Done<AcquireResult>>(&action)) {
+            const auto error = attempt.conclude(done->result);
+            outcome = attempt.outcome;
+            return error;
+        }
+        if (const auto* send = std::get_if<Send>(&action)) {
+            if (order.undo && !underway) {
+                const Lock lock(engine->mutex_);
+                underway.emplace(*engine);
+            }
+            const auto call = attempt.call();
+            engine->commands_->enqueue(call);
+            const Outcome how = engine->commands_->await(*call, send->until);
+            event = attempt.answered(*call, how, BootClock::now());
+            continue;
+        }
+        underway.reset();
+        Lock lock(engine->mutex_);
+        if (const auto* subscription = std::get_if<Subscribe>(&action)) {
+            subscribe();
+            attempt.waiter.notified = attempt.waiter.notified || confirmed_;
+            event = sleep(lock, attempt.waiter, subscription->until);
+        } else {
+            event = sleep(lock, attempt.waiter, std::get<SleepUntil>(action).until);
+        }
+    }
+}
+
+/// Sleeps until notified or `until`.
+AcquireMachine::Event NamedCounter::sleep(Lock& lock, CounterWaiter& waiter, TimePoint until)
+{
+    for (;;) {
+        const TimePoint now = BootClock::now();
+        if (waiter.ended) {
+            return Cancelled{now, *waiter.ended};
+        }
+        if (std::exchange(waiter.notified, false)) {
+            return Notified{now};
+        }
+        if (now >= until) {
+            return TimerFired{now};
+        }
+        lock.unlock();
+        waiter.signal.waitUntil(until);
+        lock.lock();
+    }
+}
+
+ChannelListener NamedCounter::listener()
+{
+    return {weak_from_this(), 0, [](void* whose, std::uint64_t /*part*/, Notice notice, std::string_view text) {
+                static_cast<NamedCounter*>(whose)->hear(notice, text);
+            }};
+}
+
+/// Expects the engine's mutex.
+void NamedCounter::subscribe()
+{
+    if (!std::exchange(subscribed_, true)) {
+        engine->post([e = engine.get(), channel = channel(), listener = listener()] {
+            e->background_->subscriber.want(channel, listener);
+        });
+    }
+}
+
+/// Expects the engine's mutex.
+void NamedCounter::leave(CounterWaiter& waiter) noexcept
+{
+    waiters_.leave(waiter);
+    if (waiter.notified) {
+        wakeFor(waiter.permits); // what it was told of, it has not looked for
+    }
+    if (waiters_.empty() && std::exchange(subscribed_, false)) {
+        confirmed_ = false;
+        engine->post([e = engine.get(), channel = channel(), listener = listener()] {
+            e->background_->subscriber.drop(channel, listener);
+        });
+    }
+}
+
+/// A message, or a subscription that was confirmed or refused. Background thread.
+void NamedCounter::hear(Notice notice, std::string_view text)
+{
+    constexpr auto everybody = std::numeric_limits<std::int64_t>::max();
+    if (notice == Notice::refused) {
+        engine->tell([keep = shared_from_this()](Observer& observer) { observer.subscribeRefused({keep->name, {}}); });
+        return; // the poll goes on
+    }
+    std::int64_t permits = everybody;
+    if (notice == Notice::message) { // whatever is no number: a hint all the same
+        std::from_chars(text.data(), text.data() + text.size(), permits);
+    }
+    const Lock lock(engine->mutex_);
+    confirmed_ = confirmed_ || (notice == Notice::confirmed && subscribed_);
+    wakeFor(kind == CounterKind::countDownLatch ? everybody : permits);
+}
+
+/// Wakes, first come first served, those who can have what they want out of so many permits. Expects the engine's mutex.
+void NamedCounter::wakeFor(std::int64_t permits) noexcept
+{
+    waiters_.forEach([&permits](CounterWaiter& waiter) {
+        if (waiter.permits <= permits) {
+            permits -= waiter.permits;
+            waiter.wake();
+        }
+    });
+}
+
+void NamedCounter::add(const std::shared_ptr<PermitHold>& permit)
+{
+    const Lock lock(engine->mutex_);
+    permits_[permit->id] = permit;
+}
+
+void NamedCounter::remove(const std::string& id) noexcept
+{
+    const Lock lock(engine->mutex_);
+    permits_.erase(id);
+}
+
+std::shared_ptr<PermitHold> NamedCounter::find(const std::string& id)
+{
+    const Lock lock(engine->mutex_);
+    const auto found = permits_.find(id);
+    return found == permits_.end() ? nullptr : found->second.lock();
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,174 @@
+/// @file
+/// What a client knows of its semaphores and latches: names, who waits for them, and how they ask Redis.
+#pragma once
+
+#include "redislock/clock.hpp"
+#include "redislock/detail/logic/acquire_machine.hpp"
+#include "redislock/detail/logic/waiter_queue.hpp"
+#include "redislock/detail/protocol/script.hpp"
+#include "redislock/error.hpp"
+#include "redislock/handler.hpp"
+#include "runtime/channel_listener.hpp"
+#include "runtime/script_call.hpp"
+#include "transport/adaptive_mutex.hpp"
+#include "transport/signal.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace redislock::detail {
+
+class Engine;
+struct PermitHold;
+
+enum class CounterKind : std::uint8_t { semaphore, permitExpirableSemaphore, countDownLatch };
+
+/// A question about a counter, or a change of it, and what the answer means.
+template <class Result>
+struct CounterRequest {
+    /// @param repeated an earlier try may have been executed too.
+    using Meaning = std::function<Result(const Call& call, bool repeated, std::error_code& ec)>;
+
+    std::shared_ptr<ScriptCall> call{}; ///< null: nothing is to be asked
+    std::string record{};               ///< the key where its answer is kept, if it is
+    Meaning meaning{};
+    std::shared_ptr<ScriptCall> afterwards{}; ///< asked in the background where the call stays unanswered
+    std::optional<Errc> refused{};            ///< instead of a call
+    Result known{};                           ///< instead of a call, and with an error
+};
+
+/// What somebody waits for: a script that is asked until it grants.
+struct CounterOrder {
+    const Script* script = nullptr; ///< null: refused
+    std::vector<std::string> keys{};
+    std::vector<std::string> arguments{};
+    std::optional<LockAnswer> (*meaning)(const Reply&) = nullptr;
+    std::int64_t permits = 0;          ///< of a message's number that it needs; 0: any message concerns it
+    std::chrono::milliseconds lease{}; ///< how long a grant is good
+    Wait wait = waitForever;
+    std::string record{};                                ///< the key where a grant is kept, if it is
+    std::function<std::shared_ptr<ScriptCall>()> undo{}; ///< takes back what may have been granted; null: nothing is
+};
+
+/// How a wait ended.
+struct CounterOutcome {
+    bool granted = false;
+    TimePoint validUntil{};
+    bool repeated = false; ///< there may be another copy of the request that won
+};
+
+/// An asynchronous wait, as others see it.
+class CounterOperation {
+public:
+    virtual ~CounterOperation() = default;
+    /// Something changed: it judges again, soon, on the background thread. Expects the engine's mutex.
+    virtual void look() noexcept = 0;
+};
+
+/// A thread, or an asynchronous operation, that waits. Guarded by the engine's mutex.
+struct CounterWaiter : WaiterLink<CounterWaiter> {
+    /// Has it try.
+    void wake() noexcept
+    {
+        notified = true;
+        look();
+    }
+    void look() noexcept { operation != nullptr ? operation->look() : signal.notify(Signal::look); }
+
+    std::int64_t permits = 0;
+    bool notified = false;
+    std::optional<Errc> ended{}; ///< told to end
+    CounterOperation* operation = nullptr;
+    Signal signal;
+};
+
+/// Everything about one semaphore or latch. Lives as long as an object of it, a permit or a waiter.
+class NamedCounter : public std::enable_shared_from_this<NamedCounter> {
+public:
+    NamedCounter(std::shared_ptr<Engine> e, CounterKind k, std::string n);
+    NamedCounter(const NamedCounter&) = delete;
+    NamedCounter& operator=(const NamedCounter&) = delete;
+    ~NamedCounter();
+
+    static std::shared_ptr<NamedCounter> of(const std::shared_ptr<Engine>& engine, CounterKind kind, std::string name);
+    /// The client ends. Expects the engine's mutex.
+    static void endWaiters(Engine& engine) noexcept;
+
+    [[nodiscard]] std::string channel() const;
+    /// Where the answer to a new request is kept: never used for another.
+    [[nodiscard]] std::string newRecord() const;
+    /// How long answers are kept, in ms: longer than anybody repeats a request.
+    [[nodiscard]] std::string recordTime() const;
+    /// The counter's name and a record, and records that are of no use any more, for the script to delete.
+    [[nodiscard]] std::vector<std::string> keysWith(const std::string& record);
+
+    /// Asks and waits for the answer.
+    template <class Result>
+    Result ask(const CounterRequest<Result>& request, std::error_code& ec)
+    {
+        bool repeated = false;
+        ec = request.refused ? std::error_code(*request.refused) : drive(request.call, request.record, repeated);
+        if (request.afterwards && isOpen(ec)) {
+            askUnawaited(request.afterwards);
+        }
+        return ec || request.call == nullptr ? request.known : request.meaning(*request.call, repeated, ec);
+    }
+    template <class Result>
+    void asyncAsk(CounterRequest<Result> request, Handler<Result> handler);
+    /// Asks in the background until answered.
+    void askUnawaited(std::shared_ptr<ScriptCall> call) noexcept;
+
+    /// Waits until granted, on the calling thread.
+    std::error_code acquire(const CounterOrder& order, CounterOutcome& outcome);
+    /// Waits until granted, on none. @param make the result of the outcome.
+    template <class Result>
+    void asyncAcquire(CounterOrder order, Handler<Result> handler, std::function<Result(const CounterOutcome&)> make);
+
+    /// Permits of this client, for changes of their leases. Any thread.
+    void add(const std::shared_ptr<PermitHold>& permit);
+    void remove(const std::string& id) noexcept;
+    std::shared_ptr<PermitHold> find(const std::string& id);
+    [[nodiscard]] bool isForked() const noexcept;
+
+    const std::shared_ptr<Engine> engine;
+    const CounterKind kind;
+    const std::string name;
+
+private:
+    class Attempt;
+    class AsyncAttempt;
+    class Underway;
+    using Lock = std::unique_lock<AdaptiveMutex>;
+    using End = std::function<void(boost::system::error_code, const CounterOutcome&)>;
+    static constexpr std::size_t maxSettled = 128;
+
+    static std::string keyOf(CounterKind kind, const std::string& name);
+    std::error_code drive(const std::shared_ptr<ScriptCall>& call, const std::string& record, bool& repeated);
+    static bool isOpen(std::error_code ec) noexcept;
+    void settle(const std::string& record);
+    AcquireMachine::Event sleep(Lock& lock, CounterWaiter& waiter, TimePoint until);
+    void subscribe();
+    void leave(CounterWaiter& waiter) noexcept;
+    void hear(Notice notice, std::string_view text);
+    void wakeFor(std::int64_t permits) noexcept;
+    [[nodiscard]] ChannelListener listener();
+
+    // guarded by the engine's mutex
+    WaiterQueue<CounterWaiter> waiters_;
+    std::vector<std::string> settled_; ///< records of answers that have arrived
+    std::map<std::string, std::weak_ptr<PermitHold>> permits_;
+    bool subscribed_ = false;
+    bool confirmed_ = false;
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,59 @@
+#include "runtime/counter_attempt.hpp"
+
+namespace redislock::detail {
+
+AcquireMachine::Settings NamedCounter::Attempt::settings() const noexcept
+{
+    const auto& config = counter->engine->config();
+    AcquireMachine::Settings settings;
+    settings.lease = order.lease;
+    settings.wait = order.wait;
+    settings.pollInterval = config.pollInterval;
+    settings.commandTimeout = config.commandTimeout;
+    settings.unreachableAfter = config.unreachableAfter;
+    return settings;
+}
+
+AcquireMachine::Action NamedCounter::Attempt::resume(const AcquireMachine::Event& event, Random& random)
+{
+    return machine.resume(event, random);
+}
+
+AcquireMachine::Event NamedCounter::Attempt::answered(const Call& call, const Outcome& how, TimePoint now)
+{
+    const auto answer = how.replied && !call.reply.isError() ? order.meaning(call.reply) : std::nullopt;
+    if (answer) {
+        return Replied<LockAnswer>{now, call.sentAt, *answer};
+    }
+    outcome.repeated = true;
+    return Failed{now, !how.replied           ? how.fault
+                       : call.reply.isError() ? classify(call.reply.text)
+                                              : Fault{Failure::fatal, Errc::badReply}};
+}
+
+std::error_code NamedCounter::Attempt::conclude(const AcquireResult& result)
+{
+    using Kind = AcquireResult::Kind;
+    Engine& engine = *counter->engine;
+    {
+        const Lock lock(engine.mutex_);
+        counter->leave(waiter);
+        outcome.granted = result.kind == Kind::granted && !engine.closing_;
+        outcome.validUntil = result.validUntil;
+        if (outcome.granted && !outcome.repeated) {
+            counter->settle(order.record);
+        }
+    }
+    if (outcome.granted) {
+        return {};
+    }
+    if (order.undo && (result.mayBeHeld || result.kind == Kind::granted)) {
+        counter->askUnawaited(order.undo());
+    }
+    if (result.kind == Kind::contended) {
+        return {};
+    }
+    return result.kind == Kind::granted ? Errc::shutdown : result.error;
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,88 @@
+/// @file
+/// A wait for a counter and its place among those of its client.
+#pragma once
+
+#include "runtime/counter.hpp"
+#include "runtime/engine.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace redislock::detail {
+
+/// A request is under way whose end the client's shutdown waits for: what it may have taken must be given back.
+class NamedCounter::Underway {
+public:
+    /// Expects the engine's mutex.
+    explicit Underway(Engine& engine) noexcept : engine_(&engine) { ++engine.releasesUnderWay_; }
+    Underway(Underway&& other) noexcept : engine_(std::exchange(other.engine_, nullptr)) {}
+    Underway& operator=(Underway&&) = delete;
+    /// Expects that mutex to be free.
+    ~Underway()
+    {
+        if (engine_ != nullptr) {
+            const Lock lock(engine_->mutex_);
+            --engine_->releasesUnderWay_;
+            engine_->changed_.notify_all();
+        }
+    }
+
+private:
+    Engine* engine_;
+};
+
+/// What a wait consists of, whoever drives it.
+class NamedCounter::Attempt {
+public:
+    Attempt(std::shared_ptr<NamedCounter> c, CounterOrder o)
+        : counter(std::move(c)), order(std::move(o)), machine(settings())
+    {
+        waiter.permits = order.permits;
+    }
+
+    Attempt(const Attempt&) = delete;
+    Attempt& operator=(const Attempt&) = delete;
+    ~Attempt()
+    {
+        if (waiter.queued) { // out of memory half-way
+            const Lock lock(counter->engine->mutex_);
+            counter->leave(waiter);
+        }
+    }
+
+    /// Expects the engine's mutex.
+    void join()
+    {
+        if (counter->engine->closing_) {
+            waiter.ended = Errc::shutdown; // too late to be told with the others
+        }
+        counter->waiters_.join(waiter);
+    }
+
+    /// The next request of the machine.
+    [[nodiscard]] std::shared_ptr<ScriptCall> call() const
+    {
+        return std::make_shared<ScriptCall>(*order.script, order.keys, order.arguments);
+    }
+
+    /// What the machine asks for next.
+    AcquireMachine::Action resume(const AcquireMachine::Event& event, Random& random);
+    /// The event that an answer is.
+    AcquireMachine::Event answered(const Call& call, const Outcome& how, TimePoint now);
+
+    /// The end. Expects the engine's mutex to be free.
+    std::error_code conclude(const AcquireResult& result);
+
+    const std::shared_ptr<NamedCounter> counter;
+    const CounterOrder order;
+    CounterWaiter waiter;
+    AcquireMachine machine;
+    CounterOutcome outcome;
+
+private:
+    [[nodiscard]] AcquireMachine::Settings settings() const noexcept;
+};
+
+} // namespace redislock::detail

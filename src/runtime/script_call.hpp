@@ -1,0 +1,51 @@
+/// @file
+/// A script with its keys and arguments.
+#pragma once
+
+#include "redislock/detail/protocol/command.hpp"
+#include "redislock/detail/protocol/script.hpp"
+#include "runtime/listened_call.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace redislock::detail {
+
+/// A script that is given any number of keys and arguments.
+class ScriptCall final : public ListenedCall {
+public:
+    ScriptCall(const Script& script, std::vector<std::string> keys, std::vector<std::string> arguments)
+        : script_(script), keys_(std::move(keys)), arguments_(std::move(arguments))
+    {
+    }
+
+    /// The same, to be sent once more.
+    [[nodiscard]] std::shared_ptr<ScriptCall> again() const
+    {
+        return std::make_shared<ScriptCall>(script_, keys_, arguments_);
+    }
+
+    void encode(std::string& out, Form by) const override
+    {
+        appendHeader(out, '*', 3 + keys_.size() + arguments_.size());
+        appendArgument(out, by == Form::bySha ? std::string_view("EVALSHA") : std::string_view("EVAL"));
+        appendArgument(out, by == Form::bySha ? script_.sha1 : script_.text);
+        appendArgument(out, static_cast<std::int64_t>(keys_.size()));
+        for (const auto* words : {&keys_, &arguments_}) {
+            for (const auto& word : *words) {
+                appendArgument(out, std::string_view(word));
+            }
+        }
+    }
+
+private:
+    const Script& script_;
+    const std::vector<std::string> keys_;
+    const std::vector<std::string> arguments_;
+};
+
+} // namespace redislock::detail
