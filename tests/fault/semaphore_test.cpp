@@ -1,0 +1,338 @@
+// Semaphores and latches: what is lost, late or doubled neither takes, gives nor counts twice.
+#include "fault/fault_test.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace redislock::test {
+namespace {
+
+using detail::scripts::countDownLatchCountDown;
+using detail::scripts::permitExpirableSemaphoreAcquire;
+using detail::scripts::permitExpirableSemaphoreRelease;
+using detail::scripts::semaphoreAcquire;
+using detail::scripts::semaphoreAdd;
+using detail::scripts::semaphoreDrain;
+using detail::scripts::semaphoreWithdraw;
+
+/// One counter beside the lock of the fixture, and nothing but answers to requests, which end by themselves, left of it.
+class CounterFault : public FaultTest {
+protected:
+    CounterFault()
+    {
+        for (const auto* script :
+             {&detail::scripts::counterGet, &detail::scripts::counterTrySet, &detail::scripts::counterDelete,
+              &semaphoreAcquire, &semaphoreAdd, &semaphoreDrain, &semaphoreWithdraw, &permitExpirableSemaphoreAcquire,
+              &permitExpirableSemaphoreRelease, &detail::scripts::permitExpirableSemaphoreCount,
+              &countDownLatchCountDown}) {
+            redis.command({"SCRIPT", "LOAD", script->text});
+        }
+    }
+
+    void TearDown() override
+    {
+        redis.command({"DEL", counter, timeouts});
+        for (const Value& key : redis.command({"KEYS", "redislock_request:*"}).elements) {
+            EXPECT_GT(redis.pttl(key.text()), 0ms) << key;
+            redis.command({"DEL", key.text()});
+        }
+        FaultTest::TearDown();
+    }
+
+    static std::vector<Loss> everyLoss()
+    {
+        auto all = lostRequests();
+        for (auto& loss : lostReplies()) {
+            all.push_back(std::move(loss));
+        }
+        all.push_back({"request doubled", Action::duplicate()});
+        return all;
+    }
+
+    void set(std::int64_t value) { redis.command({"SET", counter, std::to_string(value)}); }
+    std::string value() { return redis.get(counter).value_or("none"); }
+    bool isLeft(const std::string& expected, std::chrono::milliseconds within = 5s)
+    {
+        return eventually([&] { return value() == expected; }, within);
+    }
+    /// Executed scripts, whoever sent them.
+    std::uint64_t executed() { return redis.commandCalls("evalsha"); }
+    bool somebodyListens(const std::string& channel)
+    {
+        return eventually([&] { return redis.command({"PUBSUB", "NUMSUB", channel}).elements.at(1).integer() > 0; });
+    }
+
+    const std::string counter = "permits:7";
+    const std::string timeouts = "{permits:7}:timeout";
+    const std::string semaphoreChannel = detail::semaphoreChannel(counter);
+    const std::string latchChannel = detail::latchChannel(counter);
+};
+
+using SemaphoreFault = CounterFault;
+using PermitFault = CounterFault;
+using LatchFault = CounterFault;
+
+TEST_F(SemaphoreFault, AcquireTakesItsPermitsOnceWhateverIsLost)
+{
+    const auto semaphore = client().getSemaphore(counter);
+    for (const auto& [how, loss] : everyLoss()) {
+        SCOPED_TRACE(how);
+        set(10);
+        inject(request(semaphoreAcquire), loss);
+        semaphore.acquire(3);
+        EXPECT_EQ(value(), "7");
+        inject(request(semaphoreDrain), loss);
+        EXPECT_EQ(semaphore.drainPermits(), 7);
+        EXPECT_EQ(value(), "0");
+    }
+}
+
+TEST_F(SemaphoreFault, ReleaseGivesItsPermitsOnceWhateverIsLost)
+{
+    const auto semaphore = client().getSemaphore(counter);
+    for (const auto& [how, loss] : everyLoss()) {
+        SCOPED_TRACE(how);
+        set(1);
+        inject(request(semaphoreAdd), loss);
+        semaphore.release(3);
+        EXPECT_EQ(value(), "4");
+    }
+}
+
+TEST_F(SemaphoreFault, AsynchronousCallsTakeAndGiveOnceWhateverIsLost)
+{
+    const auto semaphore = client().getSemaphore(counter);
+    for (const auto& [how, loss] : everyLoss()) {
+        SCOPED_TRACE(how);
+        set(5);
+        inject(request(semaphoreAcquire), loss);
+        semaphore.asyncAcquire(2, boost::asio::use_future).get();
+        EXPECT_EQ(value(), "3");
+        inject(request(semaphoreAdd), loss);
+        semaphore.asyncRelease(2, boost::asio::use_future).get();
+        EXPECT_EQ(value(), "5");
+    }
+}
+
+TEST_F(SemaphoreFault, AcquireThatIsGivenUpLeavesNothingTaken)
+{
+    config.unreachableAfter = 800ms;
+    set(5);
+    const auto lost = inject(reply(semaphoreAcquire, 0), Action::swallow());
+    std::error_code ec;
+    client().getSemaphore(counter).acquire(2, ec);
+    EXPECT_EQ(ec, Errc::unreachable);
+    proxy.remove(lost);
+    EXPECT_TRUE(isLeft("5"));
+}
+
+TEST_F(SemaphoreFault, LateCopyOfAnAcquireThatWasGivenUpTakesNothing)
+{
+    set(5);
+    const auto late = inject(request(semaphoreAcquire), Action::stallDirection());
+    std::error_code ec;
+    EXPECT_FALSE(client().getSemaphore(counter).tryAcquire(2, ec));
+    EXPECT_EQ(ec, Errc::unreachable);
+    ASSERT_EQ(proxy.hits(late), 1U);
+    EXPECT_TRUE(proxy.awaitRequests(request(semaphoreWithdraw)));
+    EXPECT_TRUE(eventually([&] { return redis.command({"KEYS", "redislock_request:*"}).elements.size() == 1; }));
+    const auto before = executed();
+    proxy.resume();
+    EXPECT_TRUE(eventually([&] { return executed() > before; })) << "the late acquire did not run";
+    EXPECT_EQ(value(), "5");
+}
+
+TEST_F(SemaphoreFault, CancelledAcquireGivesBackWhatItWasGranted)
+{
+    set(5);
+    boost::asio::cancellation_signal cancel;
+    const auto stalled = inject(reply(semaphoreAcquire), Action::delay(100ms));
+    auto taken = client().getSemaphore(counter).asyncAcquire(
+        2, boost::asio::bind_cancellation_slot(cancel.slot(), boost::asio::use_future));
+    EXPECT_TRUE(proxy.awaitHits(stalled));
+    EXPECT_EQ(value(), "3");
+    cancel.emit(boost::asio::cancellation_type::terminal);
+    EXPECT_THROW(taken.get(), boost::system::system_error);
+    EXPECT_TRUE(isLeft("5"));
+}
+
+TEST_F(SemaphoreFault, ReleaseWithoutAnAnswerGoesOnInTheBackgroundAndCountsOnce)
+{
+    config.unreachableAfter = 800ms;
+    set(1);
+    const auto lost = inject(request(semaphoreAdd, 0), Action::drop());
+    std::error_code ec;
+    client().getSemaphore(counter).release(2, ec);
+    EXPECT_EQ(ec, Errc::unreachable);
+    EXPECT_EQ(value(), "1");
+    proxy.remove(lost);
+    EXPECT_TRUE(isLeft("3"));
+}
+
+TEST_F(SemaphoreFault, WaiterMissesNoReleaseWhileItsSubscriberIsGone)
+{
+    set(0);
+    const auto semaphore = client().getSemaphore(counter);
+    auto waiter = std::async(std::launch::async, [&] { return semaphore.tryAcquire(1, 15s); });
+    auto asynchronous = semaphore.asyncTryAcquire(1, 15s, boost::asio::use_future);
+    EXPECT_TRUE(somebodyListens(semaphoreChannel));
+    redis.command({"MULTI"});
+    redis.command({"CLIENT", "KILL", "TYPE", "pubsub"});
+    redis.command({"SET", counter, "2"});
+    redis.command({"PUBLISH", semaphoreChannel, "2"});
+    expectFault(redis.command({"EXEC"}).elements.at(0).integer() == 1, "subscriber killed");
+    const Stopwatch watch;
+    EXPECT_TRUE(waiter.get());
+    EXPECT_TRUE(asynchronous.get());
+    EXPECT_LT(watch.elapsed(), 1s + slack) << "the poll is every 20 s";
+    EXPECT_EQ(value(), "0");
+}
+
+TEST_F(SemaphoreFault, LostMessageDelaysAWaiterByThePollAtMost)
+{
+    config.pollInterval = 300ms;
+    set(0);
+    const auto semaphore = client().getSemaphore(counter);
+    inject({.command = "message", .direction = Direction::push, .nth = 0}, Action::drop());
+    auto waiter = std::async(std::launch::async, [&] { return semaphore.tryAcquire(1, 15s); });
+    EXPECT_TRUE(somebodyListens(semaphoreChannel));
+    semaphore.release();
+    const Stopwatch watch;
+    EXPECT_TRUE(waiter.get());
+    EXPECT_LT(watch.elapsed(), config.pollInterval + slack);
+}
+
+TEST_F(PermitFault, AcquireTakesOnePermitWhateverIsLost)
+{
+    const auto semaphore = client().getPermitExpirableSemaphore(counter);
+    for (const auto& [how, loss] : everyLoss()) {
+        SCOPED_TRACE(how);
+        set(5);
+        inject(request(permitExpirableSemaphoreAcquire), loss);
+        Permit permit = semaphore.acquire(20s);
+        EXPECT_TRUE(permit);
+        EXPECT_EQ(value(), "4");
+        EXPECT_EQ(redis.command({"ZCARD", timeouts}).integer(), 1);
+        inject(request(permitExpirableSemaphoreRelease), loss);
+        EXPECT_EQ(permit.release(), Unlocked::released);
+        EXPECT_EQ(value(), "5");
+        EXPECT_EQ(redis.command({"ZCARD", timeouts}).integer(), 0);
+        permit = semaphore.asyncAcquire(nonExpiring, boost::asio::use_future).get();
+        EXPECT_EQ(value(), "4");
+        inject(request(permitExpirableSemaphoreRelease), loss);
+        permit = Permit(); // does not wait
+        EXPECT_TRUE(isLeft("5"));
+    }
+}
+
+TEST_F(PermitFault, AcquireThatIsGivenUpLeavesNothingTakenThoughItComesLate)
+{
+    set(5);
+    const auto late = inject(request(permitExpirableSemaphoreAcquire), Action::stallDirection());
+    std::error_code ec;
+    EXPECT_FALSE(client().getPermitExpirableSemaphore(counter).tryAcquire(0ms, nonExpiring, ec));
+    EXPECT_EQ(ec, Errc::unreachable);
+    ASSERT_EQ(proxy.hits(late), 1U);
+    EXPECT_TRUE(eventually([&] { return redis.command({"KEYS", "redislock_request:*"}).elements.size() == 1; }));
+    const auto before = executed();
+    proxy.resume();
+    EXPECT_TRUE(eventually([&] { return executed() > before; })) << "the late acquire did not run";
+    EXPECT_EQ(value(), "5");
+    EXPECT_EQ(redis.command({"ZCARD", timeouts}).integer(), 0);
+}
+
+TEST_F(PermitFault, ReleaseWithoutAnAnswerIsUnconfirmedAndGoesOn)
+{
+    config.unreachableAfter = 800ms;
+    set(1);
+    Permit permit = client().getPermitExpirableSemaphore(counter).acquire(20s);
+    const auto lost = inject(request(permitExpirableSemaphoreRelease, 0), Action::drop());
+    EXPECT_EQ(permit.release(), Unlocked::unconfirmed);
+    EXPECT_EQ(value(), "0");
+    proxy.remove(lost);
+    EXPECT_TRUE(isLeft("1"));
+}
+
+TEST_F(PermitFault, PermitOfAProcessThatIsKilledIsFreeWhenItsLeaseIsOver)
+{
+    set(1);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        try {
+            Config own = config;
+            own.observer = nullptr;
+            Client other(own);
+            const Permit permit = other.getPermitExpirableSemaphore(counter).acquire(600ms);
+            ::kill(::getpid(), SIGKILL);
+        } catch (...) {
+        }
+        ::_exit(1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    expectFault(WIFSIGNALED(status), "process killed");
+    EXPECT_EQ(value(), "0");
+    const Stopwatch watch;
+    Permit permit = client().getPermitExpirableSemaphore(counter).tryAcquire(15s, 10s);
+    EXPECT_TRUE(permit);
+    EXPECT_LT(watch.elapsed(), 600ms + slack) << "the poll is every 20 s";
+    EXPECT_EQ(permit.release(), Unlocked::released);
+    EXPECT_EQ(value(), "1");
+}
+
+TEST_F(LatchFault, CountDownCountsOnceWhateverIsLost)
+{
+    const auto latch = client().getCountDownLatch(counter);
+    for (const auto& [how, loss] : everyLoss()) {
+        SCOPED_TRACE(how);
+        set(3);
+        inject(request(countDownLatchCountDown), loss);
+        EXPECT_EQ(latch.countDown(), 2);
+        EXPECT_EQ(value(), "2");
+        inject(request(countDownLatchCountDown), loss);
+        EXPECT_EQ(latch.asyncCountDown(boost::asio::use_future).get(), 1);
+        EXPECT_EQ(value(), "1");
+    }
+}
+
+TEST_F(LatchFault, CountDownWithoutAnAnswerGoesOnInTheBackgroundAndCountsOnce)
+{
+    config.unreachableAfter = 800ms;
+    set(3);
+    const auto lost = inject(reply(countDownLatchCountDown, 0), Action::swallow());
+    std::error_code ec;
+    client().getCountDownLatch(counter).countDown(ec);
+    EXPECT_EQ(ec, Errc::unreachable);
+    proxy.remove(lost);
+    EXPECT_EQ(client().getCountDownLatch(counter).countDown(), 1);
+    EXPECT_EQ(value(), "1");
+}
+
+TEST_F(LatchFault, WaitersGoThroughThoughTheirMessageIsLostOrTheirSubscriberGone)
+{
+    config.pollInterval = 300ms;
+    const auto latch = client().getCountDownLatch(counter);
+    for (const bool killed : {false, true}) {
+        set(1);
+        auto waiter = std::async(std::launch::async, [&] { return latch.wait(15s); });
+        auto asynchronous = latch.asyncWait(15s, boost::asio::use_future);
+        EXPECT_TRUE(somebodyListens(latchChannel));
+        if (killed) {
+            expectFault(redis.command({"CLIENT", "KILL", "TYPE", "pubsub"}).integer() == 1, "subscriber killed");
+        } else {
+            inject({.command = "message", .direction = Direction::push, .nth = 0}, Action::drop());
+        }
+        EXPECT_EQ(latch.countDown(), 0);
+        EXPECT_TRUE(waiter.get());
+        EXPECT_TRUE(asynchronous.get());
+    }
+}
+
+} // namespace
+} // namespace redislock::test
