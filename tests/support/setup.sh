@@ -26,6 +26,8 @@ have() {
         libgmock-dev) have_file include/gmock/gmock.h && have_library gmock ;;
         nlohmann-json3-dev) have_file include/nlohmann/json.hpp ;;
         libclang-rt-dev) compgen -G "/usr/lib*/llvm-*/lib/clang/*/lib/*/libclang_rt.fuzzer-*.a" ;;
+        openjdk-17-jdk-headless) command -v javac ;;
+        maven) command -v mvn ;;
         libbenchmark-dev) have_file include/benchmark/benchmark.h ;;
         *) [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>&1)" = installed ] ;;
     esac >/dev/null

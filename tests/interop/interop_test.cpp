@@ -1,0 +1,130 @@
+#include "interop/interop_test.hpp"
+
+#include "support/eventually.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <sstream>
+
+namespace redislock::test {
+
+std::vector<std::string> redissonVersions()
+{
+    std::istringstream list(REDISLOCK_REDISSON_VERSIONS);
+    std::vector<std::string> versions;
+    for (std::string version; std::getline(list, version, ' ');) {
+        versions.push_back(version);
+    }
+    return versions;
+}
+
+bool has(const std::string& redisson, const LockKind& kind)
+{
+    return std::stoi(redisson) >= kind.since;
+}
+
+std::string testName(const std::string& redisson)
+{
+    auto name = "Redisson" + redisson;
+    std::replace(name.begin(), name.end(), '.', '_');
+    return name;
+}
+
+std::vector<LockCase> lockCases(bool (*wanted)(const LockKind&))
+{
+    std::vector<LockCase> cases;
+    for (const auto& redisson : redissonVersions()) {
+        for (const auto& kind : lockKinds) {
+            if (wanted(kind) && has(redisson, kind)) {
+                cases.push_back({kind, redisson});
+            }
+        }
+    }
+    return cases;
+}
+
+std::string lockCaseName(const ::testing::TestParamInfo<LockCase>& info)
+{
+    return std::string(info.param.kind.name) + "_" + testName(info.param.redisson);
+}
+
+testing::RedisServer& InteropTest::server()
+{
+    static testing::RedisServer instance;
+    return instance;
+}
+
+JavaClient& InteropTest::javaClient(const std::string& redisson, std::size_t which)
+{
+    auto& redis = server(); // outlives them
+    static std::map<std::string, std::array<std::unique_ptr<JavaClient>, 2>> clients;
+    auto& client = clients[redisson].at(which);
+    if (!client) {
+        client = std::make_unique<JavaClient>(redis, redisson, watchdogTimeout);
+    }
+    return *client;
+}
+
+void InteropTest::TearDown()
+{
+    for (const auto& name : names_) {
+        EXPECT_TRUE(eventually([&] {
+            return raw.command({"KEYS", "*" + name + "*"}).elements.empty();
+        })) << raw.command({"KEYS", "*" + name + "*"});
+        EXPECT_TRUE(eventually([&] {
+            return raw.command({"PUBSUB", "CHANNELS", "*" + name + "*"}).elements.empty();
+        })) << raw.command({"PUBSUB", "CHANNELS", "*" + name + "*"});
+    }
+}
+
+std::string InteropTest::uniqueName(std::string_view prefix)
+{
+    const auto& test = *::testing::UnitTest::GetInstance()->current_test_info();
+    names_.push_back(std::string(prefix) + test.test_suite_name() + "." + test.name() + ":" +
+                     std::to_string(names_.size()));
+    return names_.back();
+}
+
+Config InteropTest::config()
+{
+    Config config = Config::fromUrl(server().url());
+    config.watchdogTimeout = watchdogTimeout;
+    config.pollInterval = 60s;
+    return config;
+}
+
+void InteropTest::awaitListener(const std::string& name)
+{
+    EXPECT_TRUE(eventually([&] {
+        return !raw.command({"PUBSUB", "CHANNELS", "*" + name + "*"}).elements.empty();
+    })) << "nobody listens for "
+        << name;
+}
+
+void InteropTest::awaitScripts(std::uint64_t before, std::uint64_t count)
+{
+    EXPECT_TRUE(eventually([&] { return scriptCalls() >= before + count; })) << "nobody asks again";
+}
+
+void InteropTest::removeAllOf(const std::string& name)
+{
+    for (const auto& key : raw.command({"KEYS", "*" + name + "*"}).elements) {
+        raw.command({"DEL", key.text()});
+    }
+}
+
+std::string InteropTest::countOf(const std::string& name, const std::string& clientId)
+{
+    for (const auto& [field, value] : raw.hash(name)) {
+        if (field.starts_with(clientId + ':')) {
+            return value;
+        }
+    }
+    return {};
+}
+
+} // namespace redislock::test

@@ -1,0 +1,129 @@
+/// @file
+/// What the tests of both languages share: a server, Redisson clients, names of their own.
+#pragma once
+
+#include "interop/java_client.hpp"
+#include "interop/kinds.hpp"
+#include "redislock/client.hpp"
+#include "redislock/config.hpp"
+#include "redislock/lock.hpp"
+#include "redislock/testing/redis_server.hpp"
+#include "support/raw_redis.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace redislock::test {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+
+/// The bound of what should come at once; far below `longLease`, so that it did not come because a lease was over.
+inline constexpr milliseconds soon{5000};
+/// The lease of locks that are to stay until they are unlocked.
+inline constexpr milliseconds longLease{60'000};
+/// How long the renewed leases of both languages are.
+inline constexpr milliseconds watchdogTimeout{1000};
+
+/// A server and, for each version of Redisson, two Java processes, for all tests of one program. After each test its names
+/// must be gone from Redis.
+class InteropTest : public ::testing::Test {
+protected:
+    static testing::RedisServer& server();
+    /// One of the Java processes of a version, started when first asked for. @param which 0 or 1
+    static JavaClient& javaClient(const std::string& redisson, std::size_t which = 0);
+
+    void TearDown() override;
+
+    /// A name for this test alone. @param prefix for example a hash tag
+    std::string uniqueName(std::string_view prefix = {});
+
+    /// Nobody of these tests is woken by the poll.
+    static Config config();
+
+    /// Returns when somebody listens to a channel that has to do with @p name.
+    void awaitListener(const std::string& name);
+    /// Returns when the server has run @p count scripts more than @p before.
+    void awaitScripts(std::uint64_t before, std::uint64_t count);
+    std::uint64_t scriptCalls() { return raw.commandCalls("evalsha") + raw.commandCalls("eval"); }
+
+    /// Deletes a name and what Redisson keeps with it: of objects that are never gone by themselves.
+    void removeAllOf(const std::string& name);
+    /// The value of the field of a lock's hash that belongs to a client; empty when there is none.
+    std::string countOf(const std::string& name, const std::string& clientId);
+
+    RawRedis raw{server()};
+
+private:
+    std::vector<std::string> names_;
+};
+
+/// The fixture of what is not about one kind of lock.
+class RedissonInterop : public InteropTest, public ::testing::WithParamInterface<std::string> {
+protected:
+    /// An object of Redisson, for a Java thread of its own.
+    [[nodiscard]] static JavaObject javaObject(std::string_view kind, std::string name)
+    {
+        return {javaClient(GetParam()), kind, std::move(name)};
+    }
+};
+
+/// A kind of lock against a version of Redisson.
+struct LockCase {
+    LockKind kind;
+    std::string redisson;
+
+    friend std::ostream& operator<<(std::ostream& out, const LockCase& what)
+    {
+        return out << what.kind.name << " with Redisson " << what.redisson;
+    }
+};
+
+/// Every kind that is @p wanted with every version that has it.
+std::vector<LockCase> lockCases(bool (*wanted)(const LockKind&) = [](const LockKind&) { return true; });
+/// `RedisLock_Redisson4_7_0`
+std::string lockCaseName(const ::testing::TestParamInfo<LockCase>& info);
+
+/// The fixture of what holds for all kinds of lock.
+class LockInterop : public InteropTest, public ::testing::WithParamInterface<LockCase> {
+protected:
+    [[nodiscard]] const LockKind& kind() const { return GetParam().kind; }
+    [[nodiscard]] Lock make(const Client& from, const std::string& name) const { return kind().make(from, name); }
+    [[nodiscard]] Lock make(const std::string& name) const { return make(client, name); }
+    /// The same lock in Java, for a Java thread of its own.
+    [[nodiscard]] JavaObject javaLock(const std::string& name, std::size_t which = 0) const
+    {
+        return {javaClient(GetParam().redisson, which), kind().java, name};
+    }
+    /// The UUID of a Java process.
+    [[nodiscard]] const std::string& javaId(std::size_t which = 0) const
+    {
+        return javaClient(GetParam().redisson, which).id();
+    }
+
+    /// Runs @p start, which has somebody wait for the lock, and returns when he does.
+    template <class Function>
+    auto awaitWaiter(const std::string& name, Function start)
+    {
+        const auto scripts = scriptCalls();
+        auto result = start();
+        if (kind().told) {
+            awaitListener(name);
+        } else {
+            awaitScripts(scripts, 2); // the second one comes after a pause
+        }
+        return result;
+    }
+
+    Client client{config()};
+};
+
+} // namespace redislock::test

@@ -1,0 +1,101 @@
+package redislock.interop;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+
+import org.redisson.Redisson;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.Config;
+
+/**
+ * One Redisson client that does what it reads on standard input, a command a line, until the input ends:
+ *
+ * <pre>thread kind operation object arguments...</pre>
+ *
+ * and answers each on standard output, with the microseconds that it took:
+ *
+ * <pre>
+ * thread ok micros [value]
+ * thread false micros
+ * thread error micros Class: message
+ * </pre>
+ *
+ * A thread is any word; commands of one word run in one Java thread, in their order, those of different words at the
+ * same time. Kinds and operations are in {@link Objects}. The first answer comes without a command: {@code start ok
+ * micros id}, when the client has reached the server.
+ */
+public final class Main {
+    private final Objects objects;
+    private final PrintStream output;
+    private final Map<String, ExecutorService> threads = new HashMap<>();
+
+    private Main(RedissonClient client, PrintStream output) {
+        this.objects = new Objects(client);
+        this.output = output;
+    }
+
+    /** Arguments: the server's URL and the watchdog's timeout in milliseconds. */
+    public static void main(String[] arguments) throws Exception {
+        long begin = System.nanoTime();
+        Config config = new Config();
+        config.setLockWatchdogTimeout(Long.parseLong(arguments[1]));
+        config.setThreads(4);
+        config.setNettyThreads(4);
+        config.useSingleServer()
+                .setAddress(arguments[0])
+                .setConnectionMinimumIdleSize(1)
+                .setConnectionPoolSize(16);
+        RedissonClient client = Redisson.create(config);
+        Main main = new Main(client, new PrintStream(System.out, true, StandardCharsets.UTF_8));
+        main.answer("start", "ok", begin, client.getId());
+        main.readCommands();
+        // Without a farewell: what is still held is left as a crash would leave it.
+        Runtime.getRuntime().halt(0);
+    }
+
+    private void readCommands() throws Exception {
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = input.readLine(); line != null; line = input.readLine()) {
+            List<String> words = Arrays.asList(line.split(" "));
+            String thread = words.get(0);
+            threads.computeIfAbsent(thread, Main::newThread).execute(() -> run(thread, words));
+        }
+    }
+
+    private static ExecutorService newThread(String name) {
+        return Executors.newSingleThreadExecutor(body -> {
+            Thread thread = new Thread(body, name);
+            thread.setDaemon(true);
+            return thread;
+        });
+    }
+
+    private void run(String thread, List<String> words) {
+        long begin = System.nanoTime();
+        try {
+            Object result = objects.run(words.get(1), words.get(2), words.get(3), words.subList(4, words.size()));
+            if (Boolean.FALSE.equals(result)) {
+                answer(thread, "false", begin, null);
+            } else {
+                answer(thread, "ok", begin, Boolean.TRUE.equals(result) ? null : result);
+            }
+        } catch (Exception e) {
+            String message = e.getClass().getSimpleName() + ": " + e.getMessage();
+            answer(thread, "error", begin, message.replaceAll("\\s+", " "));
+        }
+    }
+
+    private void answer(String thread, String how, long begin, Object value) {
+        long micros = TimeUnit.NANOSECONDS.toMicros(System.nanoTime() - begin);
+        output.println(thread + " " + how + " " + micros + (value == null ? "" : " " + value));
+    }
+}

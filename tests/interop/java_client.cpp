@@ -1,0 +1,128 @@
+#include "interop/java_client.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ostream>
+#include <sstream>
+#include <stdexcept>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace redislock::test {
+namespace {
+
+constexpr std::chrono::seconds patience{20};
+
+// A pipe with a name, and both its ends open here: so that opening it in the child does not block.
+int makePipe(const std::string& path)
+{
+    const int fd = ::mkfifo(path.c_str(), 0600) == 0 ? ::open(path.c_str(), O_RDWR | O_CLOEXEC) : -1;
+    if (fd < 0) {
+        throw std::runtime_error("cannot make the pipe " + path + ": " + std::strerror(errno));
+    }
+    return fd;
+}
+
+std::vector<std::string> commandLine(const std::string& folder, const std::string& redisson, const std::string& url,
+                                     std::chrono::milliseconds watchdog)
+{
+    const std::string library = REDISLOCK_INTEROP_DRIVERS "/redisson-" + redisson + "/lib";
+    return {"/bin/sh", "-c", R"(exec "$@" <"$0/commands" >"$0/answers")", folder, REDISLOCK_JAVA,
+            // It starts in half a second with these.
+            "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            "-cp", library + "/*", "redislock.interop.Main", url, std::to_string(watchdog.count())};
+}
+
+} // namespace
+
+std::string Answer::brief() const
+{
+    const auto& text = how == "error" ? value.substr(0, value.find(':')) : value;
+    return text.empty() ? how : how + ' ' + text;
+}
+
+std::ostream& operator<<(std::ostream& out, const Answer& answer)
+{
+    return out << answer.how << ' ' << answer.value << " after " << answer.elapsed.count() << " us";
+}
+
+JavaClient::JavaClient(const testing::RedisServer& server, const std::string& redisson,
+                       std::chrono::milliseconds watchdog)
+    : commands_(makePipe((folder_.path() / "commands").string())),
+      answers_(makePipe((folder_.path() / "answers").string())),
+      process_(commandLine(folder_.path().string(), redisson, server.url(), watchdog), folder_.path() / "log")
+{
+    id_ = answer("start").value;
+}
+
+JavaClient::~JavaClient()
+{
+    process_.kill();
+    ::close(commands_);
+    ::close(answers_);
+}
+
+std::string JavaClient::newThread()
+{
+    return "t" + std::to_string(++threads_);
+}
+
+void JavaClient::send(const std::string& thread, const std::string& command)
+{
+    const std::string line = thread + ' ' + command + '\n';
+    if (::write(commands_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+        fail("cannot be told anything");
+    }
+}
+
+Answer JavaClient::answer(const std::string& thread)
+{
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    auto& answers = unread_[thread];
+    while (answers.empty()) {
+        readLine(deadline);
+    }
+    Answer first = std::move(answers.front());
+    answers.pop_front();
+    return first;
+}
+
+void JavaClient::readLine(std::chrono::steady_clock::time_point deadline)
+{
+    auto end = read_.find('\n');
+    while (end == std::string::npos) {
+        pollfd ready{answers_, POLLIN, 0};
+        if (::poll(&ready, 1, 100) > 0) {
+            std::array<char, 4096> bytes; // NOLINT: read() fills it
+            const auto size = ::read(answers_, bytes.data(), bytes.size());
+            read_.append(bytes.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+            end = read_.find('\n');
+        } else if (!process_.runs()) {
+            fail("ended (" + process_.ending() + ")");
+        } else if (std::chrono::steady_clock::now() >= deadline) {
+            fail("did not answer in time");
+        }
+    }
+    std::istringstream line(read_.substr(0, end));
+    read_.erase(0, end + 1);
+    std::string thread;
+    Answer answer;
+    std::chrono::microseconds::rep micros = 0;
+    line >> thread >> answer.how >> micros >> std::ws;
+    std::getline(line, answer.value);
+    answer.elapsed = std::chrono::microseconds(micros);
+    unread_[thread].push_back(std::move(answer));
+}
+
+void JavaClient::fail(const std::string& what)
+{
+    const auto log = testing::detail::readFile(folder_.path() / "log");
+    throw std::runtime_error("the Java client " + what + "; the end of its log:\n" +
+                             testing::detail::lastLines(log, 20));
+}
+
+} // namespace redislock::test

@@ -1,0 +1,52 @@
+/// @file
+/// The kinds of lock that both languages have, and the versions of Redisson.
+#pragma once
+
+#include "redislock/client.hpp"
+#include "redislock/lock.hpp"
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redislock::test {
+
+/// A kind of lock in both languages.
+struct LockKind {
+    std::string_view name; ///< in the names of the tests
+    std::string_view java; ///< as the driver calls it
+    Lock (*make)(const Client&, const std::string&);
+    bool told = true;      ///< who waits subscribes to a channel, and is told there
+    bool reentrant = true; ///< a holder may lock again
+    int since = 3;         ///< the first major version of Redisson that has it
+};
+
+/// The kinds that are one hash with one field, and so exclude each other under one name. Who adds a kind adds it here, and
+/// all tests of LockInterop run for it.
+inline constexpr std::array lockKinds{
+    LockKind{.name = "RedisLock",
+             .java = "lock",
+             .make = [](const Client& client, const std::string& name) -> Lock { return client.getLock(name); }},
+    LockKind{.name = "SpinLock",
+             .java = "spinLock",
+             .make = [](const Client& client, const std::string& name) -> Lock { return client.getSpinLock(name); },
+             .told = false},
+    LockKind{
+        .name = "NonReentrantLock",
+        .java = "nonReentrant",
+        .make = [](const Client& client, const std::string& name) -> Lock { return client.getNonReentrantLock(name); },
+        .reentrant = false,
+        .since = 4},
+};
+
+/// The versions that were built: REDISLOCK_REDISSON_VERSIONS of tests/interop/CMakeLists.txt.
+std::vector<std::string> redissonVersions();
+
+/// Whether a version has a kind.
+bool has(const std::string& redisson, const LockKind& kind);
+
+/// `Redisson4_7_0`: a version in the name of a test, by which CMakeLists.txt chooses tests.
+std::string testName(const std::string& redisson);
+
+} // namespace redislock::test

@@ -1,0 +1,360 @@
+// What holds for every kind of lock that both languages have.
+#include "behaviour/lock_driver.hpp"
+#include "behaviour/worker.hpp"
+#include "interop/interop_test.hpp"
+#include "support/eventually.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace redislock::test {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(Kinds, LockInterop, ::testing::ValuesIn(lockCases()), lockCaseName);
+
+TEST_P(LockInterop, WhatOneLanguageHoldsTheOtherDoesNotGetUntilItIsUnlocked)
+{
+    const auto name = uniqueName();
+    const auto here = make(name);
+    auto there = javaLock(name);
+    ASSERT_EQ(there.run("lock", longLease), "ok");
+    EXPECT_TRUE(here.isLocked());
+    EXPECT_GT(here.remainingTimeToLive(), longLease - soon);
+    EXPECT_FALSE(here.tryLock());
+    EXPECT_FALSE(here.tryLock(20ms));
+    ASSERT_EQ(there.run("unlock"), "ok");
+
+    ASSERT_TRUE(here.tryLock(0ms, longLease));
+    EXPECT_EQ(there.run("isLocked"), "ok");
+    EXPECT_GT(std::stol(there.run("ttl").value), (longLease - soon).count());
+    EXPECT_EQ(there.run("isHeld"), "false");
+    EXPECT_EQ(there.run("tryLock"), "false");
+    EXPECT_EQ(there.run("tryLock", 20ms), "false");
+    ASSERT_EQ(here.unlock(), Unlocked::released);
+    EXPECT_EQ(there.run("isLocked"), "false");
+    EXPECT_EQ(there.run("tryLock"), "ok");
+    EXPECT_EQ(there.run("unlock"), "ok");
+}
+
+// --- Waiting -----------------------------------------------------------------------------------------------------------
+
+TEST_P(LockInterop, AJavaWaiterComesInWhenWeUnlockLongBeforeTheLeaseIsOver)
+{
+    for (const auto* tag : {"", "{tenant}:"}) {
+        const auto name = uniqueName(tag);
+        const auto here = make(name);
+        auto there = javaLock(name);
+        here.lock(longLease);
+        awaitWaiter(name, [&] { return there.start("lock"), true; });
+        const Stopwatch sinceUnlock;
+        ASSERT_EQ(here.unlock(), Unlocked::released);
+        EXPECT_EQ(there.answer(), "ok");
+        EXPECT_LT(sinceUnlock.elapsedMs(), soon);
+        EXPECT_EQ(there.run("unlock"), "ok");
+    }
+}
+
+TEST_P(LockInterop, WeComeInWhenJavaUnlocksLongBeforeTheLeaseIsOver)
+{
+    for (const auto* tag : {"", "{tenant}:"}) {
+        const auto name = uniqueName(tag);
+        const auto here = make(name);
+        auto there = javaLock(name);
+        Worker worker;
+        ASSERT_EQ(there.run("lock", longLease), "ok");
+        auto entered = awaitWaiter(name, [&] { return worker.start([&] { here.lock(); }); });
+        const Stopwatch sinceUnlock;
+        ASSERT_EQ(there.run("unlock"), "ok");
+        entered.get();
+        EXPECT_LT(sinceUnlock.elapsedMs(), soon);
+        EXPECT_EQ(worker.run([&] { return here.unlock(); }), Unlocked::released);
+    }
+}
+
+TEST_P(LockInterop, AWaitThatIsOverLeavesTheLockToItsHolder)
+{
+    const auto name = uniqueName();
+    const auto here = make(name);
+    auto there = javaLock(name);
+    here.lock();
+    const auto answer = there.run("tryLock", 100ms, longLease);
+    EXPECT_EQ(answer, "false");
+    EXPECT_GE(answer.elapsed, 100ms);
+    ASSERT_EQ(here.unlock(), Unlocked::released);
+
+    ASSERT_EQ(there.run("lock"), "ok");
+    EXPECT_FALSE(here.tryLock(100ms, longLease));
+    EXPECT_EQ(there.run("isHeld"), "ok");
+    EXPECT_EQ(there.run("unlock"), "ok");
+}
+
+// --- Levels ------------------------------------------------------------------------------------------------------------
+
+class ReentrantInterop : public LockInterop {};
+INSTANTIATE_TEST_SUITE_P(Kinds, ReentrantInterop,
+                         ::testing::ValuesIn(lockCases([](const LockKind& kind) { return kind.reentrant; })),
+                         lockCaseName);
+
+class NonReentrantInterop : public LockInterop {};
+INSTANTIATE_TEST_SUITE_P(Kinds, NonReentrantInterop,
+                         ::testing::ValuesIn(lockCases([](const LockKind& kind) { return !kind.reentrant; })),
+                         lockCaseName);
+
+TEST_P(ReentrantInterop, ALockThatJavaTookThriceIsFreeAfterThreeUnlocks)
+{
+    const auto name = uniqueName();
+    const auto here = make(name);
+    auto there = javaLock(name);
+    for (const auto* count : {"1", "2", "3"}) {
+        ASSERT_EQ(there.run("lock"), "ok");
+        EXPECT_EQ(countOf(name, javaId()), count);
+        EXPECT_FALSE(here.tryLock());
+    }
+    for (const auto* count : {"2", "1", ""}) {
+        ASSERT_EQ(there.run("unlock"), "ok");
+        EXPECT_EQ(countOf(name, javaId()), count);
+        EXPECT_EQ(here.isLocked(), *count != '\0');
+    }
+    EXPECT_TRUE(here.tryLock());
+    EXPECT_EQ(here.unlock(), Unlocked::released);
+}
+
+TEST_P(ReentrantInterop, ALockThatWeTookThriceIsFreeAfterThreeUnlocks)
+{
+    const auto name = uniqueName();
+    const auto here = make(name);
+    auto there = javaLock(name);
+    for (const auto* count : {"1", "2", "3"}) {
+        here.lock();
+        EXPECT_EQ(countOf(name, client.id()), count);
+        EXPECT_EQ(there.run("tryLock"), "false");
+        EXPECT_EQ(there.run("holdCount"), "ok 0"); // of its own thread
+    }
+    for (const auto* count : {"2", "1"}) {
+        ASSERT_EQ(here.unlock(), Unlocked::stillHeld);
+        EXPECT_EQ(countOf(name, client.id()), count);
+        EXPECT_EQ(there.run("tryLock"), "false");
+    }
+    ASSERT_EQ(here.unlock(), Unlocked::released);
+    EXPECT_EQ(there.run("tryLock"), "ok");
+    EXPECT_EQ(there.run("unlock"), "ok");
+}
+
+TEST_P(NonReentrantInterop, ASecondLevelIsRefusedInBothLanguages)
+{
+    const auto name = uniqueName();
+    const auto here = make(name);
+    auto there = javaLock(name);
+    ASSERT_EQ(there.run("lock"), "ok");
+    EXPECT_EQ(there.run("tryLock"), "error IllegalMonitorStateException");
+    EXPECT_EQ(countOf(name, javaId()), "1");
+    EXPECT_FALSE(here.tryLock());
+    EXPECT_EQ(there.run("unlock"), "ok");
+
+    here.lock();
+    std::error_code ec;
+    EXPECT_FALSE(here.tryLock(ec));
+    EXPECT_EQ(ec, Errc::wouldDeadlock);
+    EXPECT_EQ(countOf(name, client.id()), "1");
+    EXPECT_EQ(there.run("tryLock"), "false");
+    EXPECT_EQ(here.unlock(), Unlocked::released);
+}
+
+// --- Leases ------------------------------------------------------------------------------------------------------------
+
+TEST_P(LockInterop, WeComeInWhenJavasLeaseIsOverAndItsUnlockIsRefused)
+{
+    const auto name = uniqueName();
+    const auto here = make(name);
+    auto there = javaLock(name);
+    const Stopwatch sinceLock;
+    ASSERT_EQ(there.run("lock", 400ms), "ok");
+    ASSERT_TRUE(here.tryLock(soon));
+    EXPECT_GE(sinceLock.elapsedMs(), 399ms); // Redis rounds
+    EXPECT_EQ(there.run("unlock"), "error IllegalMonitorStateException");
+    EXPECT_TRUE(here.isHeldByCurrentThread());
+    EXPECT_EQ(countOf(name, client.id()), "1");
+    EXPECT_EQ(here.unlock(), Unlocked::released);
+}
+
+TEST_P(LockInterop, JavaComesInWhenOurLeaseIsOverAndOurUnlockTellsSo)
+{
+    const auto name = uniqueName();
+    const auto here = make(name);
+    auto there = javaLock(name);
+    const Stopwatch sinceLock;
+    here.lock(400ms);
+    ASSERT_EQ(there.run("tryLock", soon), "ok");
+    EXPECT_GE(sinceLock.elapsedMs(), 399ms);
+    EXPECT_TRUE(here.stopToken().stop_requested());
+    EXPECT_EQ(here.unlock(), Unlocked::alreadyLost);
+    EXPECT_EQ(countOf(name, javaId()), "1");
+    EXPECT_EQ(there.run("unlock"), "ok");
+}
+
+TEST_P(LockInterop, TheWatchdogsOfBothLanguagesKeepTheirLocks)
+{
+    const auto ours = uniqueName();
+    const auto theirs = uniqueName();
+    constexpr auto long_ = watchdogTimeout * 5 / 2;
+    make(ours).lock();
+    auto holder = javaLock(theirs);
+    ASSERT_EQ(holder.run("lock"), "ok");
+    // Each waits for the other's at the same time.
+    auto there = javaLock(ours);
+    there.start("tryLock", long_);
+    EXPECT_FALSE(make(theirs).tryLock(long_));
+    EXPECT_EQ(there.answer(), "false");
+    EXPECT_TRUE(make(ours).isHeldByCurrentThread());
+    EXPECT_EQ(make(ours).unlock(), Unlocked::released);
+    EXPECT_EQ(holder.run("unlock"), "ok");
+}
+
+// --- Whose it is -------------------------------------------------------------------------------------------------------
+
+TEST_P(LockInterop, NobodyUnlocksWhatTheOtherHolds)
+{
+    const auto name = uniqueName();
+    const auto here = make(name);
+    auto there = javaLock(name);
+    ASSERT_EQ(there.run("lock"), "ok");
+    std::error_code ec;
+    here.unlock(ec);
+    EXPECT_EQ(ec, Errc::notHeld);
+    EXPECT_EQ(countOf(name, javaId()), "1");
+    EXPECT_EQ(there.run("unlock"), "ok");
+
+    here.lock();
+    EXPECT_EQ(there.run("unlock"), "error IllegalMonitorStateException");
+    EXPECT_EQ(countOf(name, client.id()), "1");
+    EXPECT_EQ(here.unlock(), Unlocked::released);
+}
+
+TEST_P(LockInterop, JavaForcesUsOutAndTheNextOneIn)
+{
+    const auto name = uniqueName();
+    const auto here = make(name);
+    here.lock();
+    Client other(config());
+    const auto next = make(other, name);
+    Worker worker;
+    auto entered = awaitWaiter(name, [&] { return worker.start([&] { next.lock(longLease); }); });
+    EXPECT_EQ(javaLock(name).run("forceUnlock"), "ok");
+    entered.get();
+    EXPECT_TRUE(eventually([&] { return here.stopToken().stop_requested(); })) << "the next renewal tells it";
+    EXPECT_EQ(here.unlock(), Unlocked::alreadyLost);
+    EXPECT_EQ(countOf(name, other.id()), "1");
+    EXPECT_EQ(worker.run([&] { return next.unlock(); }), Unlocked::released);
+    EXPECT_EQ(javaLock(name).run("forceUnlock"), "false");
+}
+
+TEST_P(LockInterop, WeForceJavaOutAndTheNextOneIn)
+{
+    const auto name = uniqueName();
+    auto there = javaLock(name);
+    ASSERT_EQ(there.run("lock"), "ok");
+    auto next = javaLock(name, 1);
+    awaitWaiter(name, [&] { return next.start("lock", longLease), true; });
+    EXPECT_TRUE(make(name).forceUnlock());
+    EXPECT_EQ(next.answer(), "ok");
+    EXPECT_EQ(there.run("unlock"), "error IllegalMonitorStateException");
+    EXPECT_EQ(countOf(name, javaId(1)), "1");
+    EXPECT_EQ(next.run("unlock"), "ok");
+    EXPECT_FALSE(make(name).forceUnlock());
+}
+
+// --- Many --------------------------------------------------------------------------------------------------------------
+
+/// Two Java processes and two clients of ours, with two threads each, count one key up by GET, then SET, until the
+/// languages have often come in between each other.
+class Contention : public LockInterop {
+protected:
+    static constexpr std::size_t perSide = 4;
+
+    void startJava()
+    {
+        for (std::size_t i = 0; i < perSide; ++i) {
+            there_.push_back(javaLock(name_, i % 2));
+            there_.back().start("count", key_);
+        }
+    }
+    void startHere()
+    {
+        for (std::size_t i = 0; i < perSide; ++i) {
+            const auto lock = make(i % 2 == 0 ? client : other_, name_);
+            here_.push_back(std::async(std::launch::async, [this, lock] { return count(lock); }));
+        }
+    }
+    void awaitFirstCount()
+    {
+        ASSERT_TRUE(eventually([&] { return raw.exists(key_); }));
+    }
+    void expectAllCounted()
+    {
+        EXPECT_TRUE(eventually([&] { return javaBetween_ >= 50; }, 15s)) << javaBetween_ << " times";
+        raw.command({"SET", end_, "1"});
+        long sum = 0;
+        for (auto& one : here_) {
+            sum += one.get();
+        }
+        for (auto& one : there_) {
+            const auto answer = one.answer();
+            EXPECT_EQ(answer.how, "ok") << answer;
+            sum += std::stol(answer.value);
+        }
+        EXPECT_EQ(raw.get(key_), std::to_string(sum));
+        raw.command({"DEL", key_, end_});
+    }
+
+private:
+    // How often this thread counted.
+    long count(const Lock& lock)
+    {
+        RawRedis redis(server());
+        long counted = 0;
+        for (; !redis.exists(end_); ++counted) {
+            lock.lock();
+            const auto before = std::stol(redis.get(key_).value_or("0"));
+            redis.command({"SET", key_, std::to_string(before + 1)});
+            javaBetween_ += ourLast_.exchange(before + 1) == before ? 0 : 1;
+            EXPECT_EQ(lock.unlock(), Unlocked::released);
+            // Who comes back at once hardly ever meets a process that is not let in by its own neighbour.
+            std::this_thread::sleep_for(3ms);
+        }
+        return counted;
+    }
+
+    std::string name_ = uniqueName();
+    std::string key_ = uniqueName();
+    std::string end_ = key_ + ":end";
+    Client other_{config()};
+    std::vector<JavaObject> there_;
+    std::vector<std::future<long>> here_;
+    std::atomic<long> ourLast_{0};
+    std::atomic<int> javaBetween_{0};
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Contention, ::testing::ValuesIn(lockCases()), lockCaseName);
+
+TEST_P(Contention, BothCountExactlyWhenJavaIsThereFirst)
+{
+    startJava();
+    awaitFirstCount();
+    startHere();
+    expectAllCounted();
+}
+
+TEST_P(Contention, BothCountExactlyWhenWeAreThereFirst)
+{
+    startHere();
+    awaitFirstCount();
+    startJava();
+    expectAllCounted();
+}
+
+} // namespace
+} // namespace redislock::test
