@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -105,9 +106,27 @@ void InteropTest::awaitListener(const std::string& name)
         << name;
 }
 
-void InteropTest::awaitScripts(std::uint64_t before, std::uint64_t count)
+void InteropTest::awaitQuestion(RawRedis& monitor, const std::string& name, bool subscribes)
 {
-    EXPECT_TRUE(eventually([&] { return scriptCalls() >= before + count; })) << "nobody asks again";
+    const Stopwatch watch;
+    int questions = subscribes ? 1 : 0; // who does not subscribe asks again after a pause
+    bool subscribed = !subscribes;
+    while (questions < 2) {
+        const auto seen = monitor.receive(soon);
+        if (!seen || watch.elapsed() > soon) {
+            ADD_FAILURE() << "nobody waits for " << name;
+            return;
+        }
+        // 1763776800.000000 [0 127.0.0.1:40000] "EVALSHA" "..." "1" "name" ...
+        auto line = seen->text();
+        if (line.find(name) == std::string::npos) {
+            continue;
+        }
+        std::transform(line.begin(), line.end(), line.begin(),
+                       [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+        subscribed = subscribed || line.find("] \"subscribe\"") != std::string::npos;
+        questions += subscribed && line.find("] \"eval") != std::string::npos ? 1 : 0;
+    }
 }
 
 void InteropTest::removeAllOf(const std::string& name)

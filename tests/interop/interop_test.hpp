@@ -14,7 +14,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -51,10 +50,9 @@ protected:
 
     /// Returns when somebody listens to a channel that has to do with @p name.
     void awaitListener(const std::string& name);
-    /// Returns when the server has run @p count scripts more than @p before.
-    void awaitScripts(std::uint64_t before, std::uint64_t count);
-    std::uint64_t scriptCalls() { return raw.commandCalls("evalsha") + raw.commandCalls("eval"); }
-
+    /// Returns when somebody, after a subscription where there is one, asked for @p name again: whatever comes next is no
+    /// answer to a question. @param monitor sent MONITOR before that began.
+    static void awaitQuestion(RawRedis& monitor, const std::string& name, bool subscribes);
     /// Deletes a name and what Redisson keeps with it: of objects that are never gone by themselves.
     void removeAllOf(const std::string& name);
     /// The value of the field of a lock's hash that belongs to a client; empty when there is none.
@@ -109,17 +107,14 @@ protected:
         return javaClient(GetParam().redisson, which).id();
     }
 
-    /// Runs @p start, which has somebody wait for the lock, and returns when he does.
+    /// Runs @p start, which has somebody wait for the lock, and returns when only its end can let him in.
     template <class Function>
     auto awaitWaiter(const std::string& name, Function start)
     {
-        const auto scripts = scriptCalls();
+        RawRedis monitor(server());
+        monitor.command({"MONITOR"});
         auto result = start();
-        if (kind().told) {
-            awaitListener(name);
-        } else {
-            awaitScripts(scripts, 2); // the second one comes after a pause
-        }
+        awaitQuestion(monitor, name, kind().told);
         return result;
     }
 
