@@ -76,9 +76,6 @@ void InteropTest::TearDown()
         EXPECT_TRUE(eventually([&] {
             return raw.command({"KEYS", "*" + name + "*"}).elements.empty();
         })) << raw.command({"KEYS", "*" + name + "*"});
-        EXPECT_TRUE(eventually([&] {
-            return raw.command({"PUBSUB", "CHANNELS", "*" + name + "*"}).elements.empty();
-        })) << raw.command({"PUBSUB", "CHANNELS", "*" + name + "*"});
     }
 }
 
