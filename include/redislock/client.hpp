@@ -12,10 +12,12 @@
 #include "redislock/read_write_lock.hpp"
 #include "redislock/redis_lock.hpp"
 #include "redislock/retry_policy.hpp"
+#include "redislock/segmented_lock.hpp"
 #include "redislock/semaphore.hpp"
 #include "redislock/spin_lock.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -85,6 +87,10 @@ public:
 
     /// The latch of this name. Names, errors and cost as getLock().
     [[nodiscard]] CountDownLatch getCountDownLatch(std::string name) const;
+    /// The lock of this name in pieces, among which keys are spread. Does no I/O.
+    /// @param name as of getLock(), and so short that the names of the segments (`<name>:<i>`) are valid.
+    /// @param segments 1 … 1024; the same in all programs. @throws LockError `invalidArgument`.
+    [[nodiscard]] SegmentedLock getSegmentedLock(std::string name, std::size_t segments = 16) const;
 
     /// A function that makes locks as getLock() does and may outlive this object; the locks share the same client.
     [[nodiscard]] std::function<RedisLock(std::string)> locks() const;

@@ -19,6 +19,7 @@ template <class Result>
 using Handler = boost::asio::any_completion_handler<void(boost::system::error_code, Result)>;
 
 using LockHandler = Handler<LockGuard>;
+using GroupHandler = Handler<GroupGuard>;
 using UnlockHandler = Handler<Unlocked>;
 using FlagHandler = Handler<bool>;
 using TimeHandler = Handler<std::optional<std::chrono::milliseconds>>;

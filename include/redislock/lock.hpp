@@ -254,6 +254,7 @@ protected:
 
 private:
     friend class LockGuard;
+    friend struct detail::LockAccess;
 
     bool acquire(Wait wait, Lease lease, std::error_code& ec) const;
     void asyncAcquire(Wait wait, Lease lease, detail::LockHandler handler) const;

@@ -132,14 +132,7 @@ inline std::optional<Errc> whyNot(bool forked, bool closing)
 template <class Result>
 Completion<Result> Engine::completionOf(Handler<Result> handler)
 {
-    if (!isForked()) {
-        start();
-        const Lock lock(mutex_); // under which `closing_` is set: until this completion is over the thread goes on
-        if (!closing_) {
-            return {std::move(handler), background_->io.get_executor()};
-        }
-    }
-    return {std::move(handler), boost::asio::system_executor()};
+    return {std::move(handler), handlerExecutor()};
 }
 
 /// A question under way, perhaps the second one of an operation.

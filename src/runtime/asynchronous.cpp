@@ -18,6 +18,8 @@
 
 namespace redislock::detail {
 
+namespace asio = boost::asio;
+
 namespace {
 
 /// What waits for the answer to a release. Background thread.
@@ -63,6 +65,19 @@ boost::system::error_code codeOf(const std::exception_ptr& thrown)
     } catch (...) {
         return std::error_code(Errc::functionThrew);
     }
+}
+
+asio::any_completion_executor Engine::handlerExecutor()
+{
+    if (!isForked()) {
+        start();
+        const Lock lock(mutex_); // under which `closing_` is set: until the completion is over the thread goes on
+        if (!closing_) {
+            return asio::prefer(asio::any_completion_executor(background_->io.get_executor()),
+                                asio::execution::outstanding_work.tracked);
+        }
+    }
+    return asio::system_executor();
 }
 
 void Engine::asyncAcquire(std::shared_ptr<NamedLock> named, AcquireOrder order, LockHandler handler)

@@ -4,7 +4,9 @@
 #include "runtime/counter.hpp"
 #include "runtime/engine.hpp"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace redislock {
 
@@ -102,6 +104,23 @@ PermitExpirableSemaphore Client::getPermitExpirableSemaphore(std::string name) c
 CountDownLatch Client::getCountDownLatch(std::string name) const
 {
     return CountDownLatch(stateOf(engine_, detail::CounterKind::countDownLatch, std::move(name)));
+}
+
+SegmentedLock Client::getSegmentedLock(std::string name, std::size_t segments) const
+{
+    if (segments == 0 || segments > SegmentedLock::maxSegments) {
+        throw LockError(Errc::invalidArgument, std::to_string(segments) + " segments: a lock has 1 to " +
+                                                   std::to_string(SegmentedLock::maxSegments));
+    }
+    if (name.empty()) {
+        throw LockError(Errc::invalidArgument, "segmented lock without a name");
+    }
+    std::vector<RedisLock> locks;
+    locks.reserve(segments);
+    for (std::size_t i = 0; i < segments; ++i) {
+        locks.push_back(getLock(name + ":" + std::to_string(i)));
+    }
+    return {std::move(name), std::move(locks)};
 }
 
 std::function<RedisLock(std::string)> Client::locks() const

@@ -12,6 +12,7 @@
 #include "redislock/unlocked.hpp"
 #include "runtime/channel_listener.hpp"
 #include "runtime/hold.hpp"
+#include "runtime/server_id.hpp"
 #include "runtime/watchdog.hpp"
 #include "transport/adaptive_mutex.hpp"
 #include "transport/alarm.hpp"
@@ -20,6 +21,7 @@
 #include "transport/connector.hpp"
 #include "transport/subscriber.hpp"
 
+#include <boost/asio/any_completion_executor.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
@@ -94,6 +96,15 @@ public:
     void asyncTimeToLive(const std::shared_ptr<NamedLock>& lock, TimeHandler handler);
     void asyncIsLocked(const std::shared_ptr<NamedLock>& lock, FlagHandler handler);
     void asyncForceUnlock(const std::shared_ptr<NamedLock>& lock, FlagHandler handler);
+    /// Which server it is, in its own words. @param answered called once, on the background thread, or in here after the
+    /// client's end. @note server_id.cpp
+    void askRunId(std::function<void(std::error_code, std::string)> answered);
+    [[nodiscard]] ServerId& serverId() noexcept { return serverId_; }
+    /// For handlers without an executor of their own: the background thread, as long as there is one.
+    boost::asio::any_completion_executor handlerExecutor();
+    /// Has something done on the background thread at that time. @return what calls it off; empty, and nothing will be done,
+    /// when the client has ended. A client that ends does not wait for it.
+    std::function<void()> doAt(TimePoint when, std::function<void()> what);
 
     // query.cpp
     bool forceUnlock(NamedLock& lock, std::error_code& ec);
@@ -108,6 +119,9 @@ public:
     /// A token that is stopped already.
     static std::stop_token stoppedToken();
     [[nodiscard]] bool isForked() const noexcept;
+    /// Why an operation that may have to wait cannot begin.
+    [[nodiscard]] std::optional<Errc> refusal() const noexcept;
+    [[nodiscard]] bool onOwnThread() const noexcept;
 
     bool shutdown(std::chrono::milliseconds timeout) noexcept;
 
@@ -196,8 +210,6 @@ private:
     void asyncQuery(std::shared_ptr<ListenedCall> call, Handler<Result> handler, Meaning meaning);
 
     // engine.cpp
-    std::optional<Errc> refusal() const noexcept;
-    [[nodiscard]] bool onOwnThread() const noexcept;
     void start();
     void run() noexcept;
     void recover();
@@ -293,6 +305,8 @@ private:
 
     std::unique_ptr<Background> background_;
     std::unique_ptr<BlockingConnection> commands_;
+
+    ServerId serverId_;
 
     std::mutex threadMutex_;
     std::condition_variable threadEnded_;

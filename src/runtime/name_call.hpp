@@ -1,5 +1,5 @@
 /// @file
-/// Questions about a name, and what their answers mean.
+/// Questions, those about a name above all, and what their answers mean.
 #pragma once
 
 #include "redislock/detail/logic/query_machine.hpp"

@@ -7,19 +7,28 @@
 
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace redislock::detail {
 
-/// Runs the form that reports codes, and throws what it reports.
-template <class Operation>
-auto throwing(const std::string& name, const char* verb, Operation operation)
+/// Runs the form that reports codes, and throws what it reports. @param context called with the code, for the message.
+template <class Context, class Operation>
+auto throwing(Context context, Operation operation)
 {
     std::error_code ec;
     auto result = operation(ec);
     if (ec) {
-        throw LockError(ec, std::string(verb) + " \"" + printable(name) + "\"");
+        throw LockError(ec, context(ec));
     }
     return result;
+}
+
+/// The same for a call about a name.
+template <class Operation>
+auto throwing(const std::string& name, const char* verb, Operation operation)
+{
+    return throwing([&](const std::error_code&) { return std::string(verb) + " \"" + printable(name) + "\""; },
+                    std::move(operation));
 }
 
 } // namespace redislock::detail

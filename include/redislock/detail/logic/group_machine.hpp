@@ -1,0 +1,291 @@
+/// @file
+/// Acquiring several locks as one, step by step.
+#pragma once
+
+#include "redislock/clock.hpp"
+#include "redislock/detail/logic/event.hpp"
+#include "redislock/error.hpp"
+#include "redislock/lease_time.hpp"
+#include "redislock/random.hpp"
+#include "redislock/retry_policy.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace redislock::detail {
+
+/// Until when at least @p needed of the members are valid: the needed-th of their deadlines, counted from the latest; long ago
+/// when there are not so many.
+inline TimePoint validityOf(std::vector<TimePoint> deadlines, std::size_t needed)
+{
+    if (needed == 0 || deadlines.size() < needed) {
+        return {};
+    }
+    const auto nth = deadlines.begin() + static_cast<std::ptrdiff_t>(needed - 1);
+    std::ranges::nth_element(deadlines, nth, std::greater());
+    return *nth;
+}
+
+/// How long one of several servers may take to answer: far less than the lease, so that a slow one uses up little of it.
+constexpr std::chrono::milliseconds memberTimeoutOf(std::chrono::milliseconds lease,
+                                                    std::chrono::milliseconds commandTimeout) noexcept
+{
+    return std::min(commandTimeout, std::max(lease / 20, std::chrono::milliseconds(50)));
+}
+
+/// What one member answered to an attempt.
+struct MemberAnswer {
+    enum class Kind : std::uint8_t { granted, busy, failed };
+    Kind kind = Kind::busy;
+    TimePoint validUntil{}; ///< of granted: drift is taken off already
+    Errc error{};           ///< of failed; what may have been granted all the same the member gives back itself
+};
+
+/// An answer to the attempt of a round.
+struct MemberAnswered {
+    TimePoint now;
+    std::uint32_t round;
+    std::size_t member;
+    MemberAnswer answer;
+};
+
+/// Try all members at once; give the answers until then.
+struct AskMembers {
+    std::uint32_t round;
+    TimePoint until;
+};
+
+/// Go on waiting for answers.
+struct AwaitMembers {
+    TimePoint until;
+};
+
+/// Give back all open members and sleep until then.
+struct Retreat {
+    TimePoint until;
+};
+
+/// How the acquire of a group ended.
+struct GroupResult {
+    enum class Kind : std::uint8_t { granted, contended, failed };
+    Kind kind = Kind::failed;
+    Errc error{};           ///< of failed
+    TimePoint validUntil{}; ///< of granted
+    std::uint32_t rounds = 0;
+};
+
+/// The protocol of acquiring all, or enough, of several locks: try all at once, without waiting for any holder; with too few of
+/// them, or too late, give back everything and try again after a random pause, so that two who took each other's meet no more.
+/// Who waits holds nothing: there is no deadlock, whatever the order. Pure: no I/O, no clock, no chance of its own.
+class GroupMachine {
+public:
+    struct Settings {
+        std::size_t members = 0;
+        std::size_t needed = 0; ///< 1 … members
+        Wait wait = waitForever;
+        const RetryPolicy* retry = nullptr;            ///< the pauses between rounds; not null
+        std::chrono::milliseconds memberTimeout{3000}; ///< after which a member counts as unreachable in this round
+        std::chrono::milliseconds unreachableAfter{10000};
+    };
+    using Event = std::variant<Start, MemberAnswered, TimerFired, Cancelled>;
+    using Action = std::variant<AskMembers, AwaitMembers, Retreat, Done<GroupResult>>;
+
+    enum class State : std::uint8_t {
+        idle,    ///< not started
+        asking,  ///< a round is under way
+        pausing, ///< asleep between rounds, with nothing held
+        done,
+    };
+
+    explicit GroupMachine(const Settings& settings) : settings_(settings), answers_(settings.members) {}
+
+    Action resume(const Event& event, Random& random);
+
+    [[nodiscard]] State state() const noexcept { return state_; }
+    /// The members of the last round that were granted, or may be in a moment. When it ends without a grant, or is retreated
+    /// from, they are to be given back.
+    [[nodiscard]] std::vector<std::size_t> open() const;
+
+    /// No pause is longer: who shuts down, or frees a lock, does not wait for it.
+    static constexpr std::chrono::milliseconds longestPause{1000};
+
+private:
+    Action answered(const MemberAnswered& event, Random& random);
+    Action timerFired(TimePoint now, Random& random);
+    Action ask(TimePoint now);
+    Action judge(TimePoint now, Random& random);
+    Action failRound(TimePoint now, Random& random);
+    Action done(GroupResult result);
+    Action giveUp();
+
+    [[nodiscard]] std::size_t count(MemberAnswer::Kind kind) const;
+    [[nodiscard]] std::size_t pending() const;
+    [[nodiscard]] TimePoint validity() const;
+    /// Whether enough members are left without these.
+    [[nodiscard]] bool enoughWithout(std::size_t lost) const { return settings_.members - lost >= settings_.needed; }
+
+    Settings settings_;
+    State state_ = State::idle;
+    TimePoint deadline_{};   ///< of the wait
+    TimePoint enoughSeen_{}; ///< when so many members as are needed last answered; the start if they never did
+    TimePoint roundBegan_{};
+    TimePoint until_{}; ///< of the round, or of the pause
+    std::uint32_t round_ = 0;
+    std::vector<std::optional<MemberAnswer>> answers_; ///< of this round; nothing: none yet
+    std::optional<Errc> obstacle_; ///< why too few members answered in the last round; nothing: others held them
+};
+
+inline GroupMachine::Action GroupMachine::resume(const Event& event, Random& random)
+{
+    if (const auto* e = std::get_if<Start>(&event)) {
+        enoughSeen_ = e->now;
+        deadline_ = saturatingAdd(e->now, settings_.wait.span());
+        return ask(e->now);
+    }
+    if (const auto* e = std::get_if<MemberAnswered>(&event)) {
+        return answered(*e, random);
+    }
+    if (const auto* e = std::get_if<TimerFired>(&event)) {
+        return timerFired(e->now, random);
+    }
+    return done({.kind = GroupResult::Kind::failed, .error = std::get<Cancelled>(event).reason});
+}
+
+inline GroupMachine::Action GroupMachine::answered(const MemberAnswered& event, Random& random)
+{
+    if (state_ != State::asking || event.round != round_ || answers_[event.member]) {
+        return AwaitMembers{until_}; // an attempt that was given up already
+    }
+    answers_[event.member] = event.answer;
+    return judge(event.now, random);
+}
+
+inline GroupMachine::Action GroupMachine::timerFired(TimePoint now, Random& random)
+{
+    if (now < until_) {
+        return AwaitMembers{until_};
+    }
+    if (state_ == State::asking) {
+        return failRound(now, random);
+    }
+    return now >= deadline_ ? giveUp() : ask(now);
+}
+
+inline GroupMachine::Action GroupMachine::ask(TimePoint now)
+{
+    state_ = State::asking;
+    ++round_;
+    roundBegan_ = now;
+    answers_.assign(settings_.members, std::nullopt);
+    until_ = saturatingAdd(now, settings_.memberTimeout);
+    if (round_ > 1) {
+        until_ = std::min(until_, deadline_); // the first one is given its time even if the wait is shorter
+    }
+    return AskMembers{round_, until_};
+}
+
+/// Ends the round as soon as its end is certain.
+inline GroupMachine::Action GroupMachine::judge(TimePoint now, Random& random)
+{
+    const TimePoint validUntil = validity();
+    if (now < validUntil) {
+        return done({.kind = GroupResult::Kind::granted, .validUntil = validUntil});
+    }
+    if (count(MemberAnswer::Kind::granted) + pending() < settings_.needed || pending() == 0) {
+        return failRound(now, random);
+    }
+    return AwaitMembers{until_};
+}
+
+inline GroupMachine::Action GroupMachine::failRound(TimePoint now, Random& random)
+{
+    const bool timedOut = now >= saturatingAdd(roundBegan_, settings_.memberTimeout);
+    std::size_t lost = timedOut ? pending() : 0; // not to be had in this round
+    std::size_t hopeless = 0;                    // nor in any other
+    std::optional<Errc> error = lost > 0 ? std::optional(Errc::unreachable) : std::nullopt;
+    std::optional<Errc> worst;
+    for (const auto& answer : answers_) {
+        if (answer && answer->kind == MemberAnswer::Kind::failed) {
+            ++lost;
+            error = error.value_or(answer->error);
+            if (answer->error != Errc::unreachable && answer->error != Errc::serverRefused) {
+                ++hopeless;
+                worst = worst.value_or(answer->error);
+            }
+        }
+    }
+    if (!enoughWithout(hopeless)) {
+        return done({.kind = GroupResult::Kind::failed, .error = *worst});
+    }
+    const bool late = count(MemberAnswer::Kind::granted) >= settings_.needed; // the lease is shorter than the way
+    obstacle_ = late ? Errc::unreachable : enoughWithout(lost) ? std::nullopt : error;
+    if (!obstacle_) {
+        enoughSeen_ = now;
+    }
+    if (now >= deadline_ || now >= saturatingAdd(enoughSeen_, settings_.unreachableAfter)) {
+        return giveUp();
+    }
+    const auto pause = settings_.retry->pauseAfter(round_, random);
+    if (!pause) {
+        return giveUp();
+    }
+    state_ = State::pausing;
+    until_ = std::min(saturatingAdd(now, std::min<RetryPolicy::Pause>(*pause, longestPause)), deadline_);
+    return Retreat{until_};
+}
+
+/// The wait, or the patience, is over.
+inline GroupMachine::Action GroupMachine::giveUp()
+{
+    return obstacle_ ? done({.kind = GroupResult::Kind::failed, .error = *obstacle_})
+                     : done({.kind = GroupResult::Kind::contended});
+}
+
+inline GroupMachine::Action GroupMachine::done(GroupResult result)
+{
+    result.rounds = round_;
+    state_ = State::done;
+    return Done<GroupResult>{result};
+}
+
+inline std::vector<std::size_t> GroupMachine::open() const
+{
+    std::vector<std::size_t> members;
+    for (std::size_t i = 0; round_ > 0 && i < answers_.size(); ++i) {
+        if (!answers_[i] || answers_[i]->kind == MemberAnswer::Kind::granted) {
+            members.push_back(i);
+        }
+    }
+    return members;
+}
+
+inline std::size_t GroupMachine::count(MemberAnswer::Kind kind) const
+{
+    return static_cast<std::size_t>(
+        std::ranges::count_if(answers_, [kind](const auto& answer) { return answer && answer->kind == kind; }));
+}
+
+inline std::size_t GroupMachine::pending() const
+{
+    return static_cast<std::size_t>(std::ranges::count_if(answers_, [](const auto& answer) { return !answer; }));
+}
+
+inline TimePoint GroupMachine::validity() const
+{
+    std::vector<TimePoint> deadlines;
+    for (const auto& answer : answers_) {
+        if (answer && answer->kind == MemberAnswer::Kind::granted) {
+            deadlines.push_back(answer->validUntil);
+        }
+    }
+    return validityOf(std::move(deadlines), settings_.needed);
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,111 @@
+/// @file
+/// The members of a group that are held.
+#pragma once
+
+#include "redislock/detail/logic/group_machine.hpp"
+#include "redislock/handler.hpp"
+#include "redislock/lock.hpp"
+#include "redislock/lock_guard.hpp"
+#include "redislock/stop_at.hpp"
+#include "redislock/unlocked.hpp"
+
+#include <boost/asio/any_completion_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace redislock::detail {
+
+/// What a group consists of. Never changes.
+struct GroupMembers {
+    enum class Rule : std::uint8_t {
+        all,      ///< MultiLock
+        majority, ///< RedLock, on distinct servers
+    };
+
+    std::vector<Lock> locks;
+    Rule rule = Rule::all;
+
+    [[nodiscard]] std::size_t needed() const noexcept
+    {
+        return rule == Rule::all ? locks.size() : locks.size() / 2 + 1;
+    }
+    [[nodiscard]] bool isForked() const noexcept;
+    /// For handlers without an executor of their own.
+    [[nodiscard]] boost::asio::any_completion_executor handlerExecutor() const;
+    /// Whether this is the own thread of a member's client, which must not wait.
+    [[nodiscard]] bool isOwnThread() const noexcept;
+    /// For messages.
+    [[nodiscard]] std::string str() const;
+};
+
+/// One try at all members of a group, and the hold that may come of it. Members arrive, and are lost, on the background threads
+/// of their clients; when too few are left, or when it is ended, the others are given back, those too that arrive later.
+/// **Thread safety**: safe. No call waits for anybody, except release().
+class GroupHold : public std::enable_shared_from_this<GroupHold> {
+public:
+    using Answer = std::function<void(std::size_t member, const MemberAnswer&)>;
+
+    explicit GroupHold(std::shared_ptr<const GroupMembers> members);
+    ~GroupHold();
+    GroupHold(const GroupHold&) = delete;
+    GroupHold& operator=(const GroupHold&) = delete;
+
+    /// Tries all members at once. @param answer called for each, later, on the background thread of its client.
+    void ask(Lease lease, const Answer& answer);
+    /// The try succeeded: from now on it counts when members are lost.
+    void keep();
+    /// Gives everything back and waits for nothing. A second call does nothing.
+    void end() noexcept;
+
+    /// Ends it and waits as GroupGuard::release() does.
+    Unlocked release();
+    /// Ends it. @param whenReleased called once, by any thread, in here too.
+    void release(const std::function<void(Unlocked)>& whenReleased);
+
+    [[nodiscard]] TimePoint validUntil() const;
+    [[nodiscard]] std::size_t heldMembers() const;
+    [[nodiscard]] std::stop_token stopToken(StopAt when) const;
+    [[nodiscard]] const GroupMembers& members() const noexcept { return *members_; }
+
+private:
+    enum class Phase : std::uint8_t { trying, held, ended, lost };
+    using OnStop = std::stop_callback<std::function<void()>>;
+
+    struct Member {
+        LockGuard guard;
+        std::shared_ptr<boost::asio::cancellation_signal> attempt; ///< while it is under way
+        bool isGranted = false;
+        bool isLost = false;
+        bool isAtRisk = false;
+        std::unique_ptr<OnStop> onLoss;
+        std::unique_ptr<OnStop> onRisk;
+    };
+
+    void arrived(std::size_t index, LockGuard guard);
+    void hurt(std::size_t index, StopAt how);
+    void judge(std::size_t index);
+    [[nodiscard]] bool isEnough(StopAt without) const;
+    [[nodiscard]] std::vector<TimePoint> deadlines() const;
+    std::vector<Member> take() noexcept;
+    void withdraw(std::vector<Member>& taken) noexcept;
+    void stop(std::size_t index, const std::stop_source& source) const;
+
+    const std::shared_ptr<const GroupMembers> members_;
+    mutable std::mutex mutex_; ///< never held over a call of somebody else's that may call back
+    Phase phase_ = Phase::trying;
+    std::vector<Member> held_; ///< empty when it is over
+    std::stop_source lost_;
+    std::stop_source atRisk_;
+};
+
+} // namespace redislock::detail
