@@ -69,8 +69,9 @@ std::error_code GroupAcquire::run(std::shared_ptr<GroupHold>& hold)
     while (!over_) {
         const TimePoint now = BootClock::now();
         if (now >= until_) {
+            until_ = TimePoint::max(); // whoever handles it sets the next
             lock.unlock();
-            tick();
+            step(TimerFired{now});
             lock.lock();
         } else if (until_ == TimePoint::max()) {
             changed_.wait(lock);
@@ -91,10 +92,6 @@ void GroupAcquire::start(End end)
 
 void GroupAcquire::cancel()
 {
-    {
-        const std::lock_guard lock(mutex_);
-        cancelled_ = true;
-    }
     step(Cancelled{BootClock::now(), Errc::shutdown});
 }
 
@@ -112,6 +109,9 @@ void GroupAcquire::identifyServers()
         return begin();
     }
     const bool first = anyState(State::fresh);
+    if (first) {
+        wakeAt(BootClock::now() + identifyFor);
+    }
     for (const auto& lock : members_->locks) {
         Engine& engine = LockAccess::engine(lock);
         const auto state = engine.serverId().state();
@@ -125,54 +125,54 @@ void GroupAcquire::identifyServers()
         }
     }
     if (!first || !anyState(State::asking)) {
-        return begin();
-    }
-    const std::lock_guard lock(mutex_);
-    if (!began_ && !over_) {
-        wakeAt(BootClock::now() + identifyFor);
+        begin();
     }
 }
 
 void GroupAcquire::begin()
 {
-    {
-        const std::lock_guard lock(mutex_);
-        if (std::exchange(began_, true)) {
-            return;
-        }
-    }
     step(Start{BootClock::now()});
 }
 
-/// The time that was asked for has come.
-void GroupAcquire::tick()
-{
-    begin();
-    step(TimerFired{BootClock::now()});
-}
-
+/// Whoever finds nobody at it handles what happened, and what happens meanwhile: calls out of here, some of which call back at
+/// once, are made under no lock.
 void GroupAcquire::step(const GroupMachine::Event& event)
 {
-    End end;
-    std::shared_ptr<GroupAcquire> self; // let go of after the mutex
-    {
-        const std::lock_guard lock(mutex_);
-        if (over_) {
-            return;
-        }
-        follow(machine_.resume(event, random_));
+    const auto self = shared_from_this();
+    std::unique_lock lock(mutex_);
+    events_.push_back(event);
+    if (std::exchange(busy_, true)) {
+        return;
+    }
+    while (!events_.empty()) {
+        const auto next = std::move(events_.front());
+        events_.pop_front();
         if (!over_) {
-            return;
+            lock.unlock();
+            handle(next);
+            lock.lock();
         }
-        end = std::exchange(end_, nullptr);
-        self = std::move(self_);
     }
-    if (end) { // nothing changes any more
-        end(cancelled_ && error_ ? boost::asio::error::operation_aborted : boost::system::error_code(error_), hold_);
-    }
+    busy_ = false;
 }
 
-/// Does what the machine asks for. Expects the mutex.
+void GroupAcquire::handle(const GroupMachine::Event& event)
+{
+    const bool isStart = std::holds_alternative<Start>(event);
+    if (isStart && machine_.state() != GroupMachine::State::idle) {
+        return;
+    }
+    if (std::holds_alternative<TimerFired>(event)) {
+        callOffTimer_ = nullptr;
+    }
+    cancelled_ = cancelled_ || std::holds_alternative<Cancelled>(event);
+    if (!isStart && !cancelled_ && machine_.state() == GroupMachine::State::idle) {
+        return handle(Start{BootClock::now()}); // the servers were given their time to tell who they are
+    }
+    follow(machine_.resume(event, random_));
+}
+
+/// Does what the machine asks for.
 void GroupAcquire::follow(const GroupMachine::Action& action)
 {
     if (const auto* done = std::get_if<Done<GroupResult>>(&action)) {
@@ -180,18 +180,19 @@ void GroupAcquire::follow(const GroupMachine::Action& action)
     }
     if (const auto* ask = std::get_if<AskMembers>(&action)) {
         if (haveOneServerTwice(*members_)) {
-            return finish(Errc::badConfig);
+            return end(Errc::badConfig);
         }
+        wakeAt(ask->until);
         hold_ = std::make_shared<GroupHold>(members_);
         hold_->ask(order_.lease,
                    [self = shared_from_this(), round = ask->round](std::size_t member, const MemberAnswer& answer) {
                        self->step(MemberAnswered{BootClock::now(), round, member, answer});
                    });
-        return wakeAt(ask->until);
-    }
-    if (const auto* retreat = std::get_if<Retreat>(&action)) {
+    } else if (const auto* retreat = std::get_if<Retreat>(&action)) {
         hold_->end();
-        return wakeAt(retreat->until);
+        wakeAt(retreat->until);
+    } else {
+        wakeAt(std::get<AwaitMembers>(action).until);
     }
 }
 
@@ -199,59 +200,62 @@ void GroupAcquire::finish(const GroupResult& result)
 {
     if (result.kind == GroupResult::Kind::granted) {
         hold_->keep();
-        return finish(haveOneServerTwice(*members_) ? std::error_code(Errc::badConfig) : std::error_code());
+        return end(haveOneServerTwice(*members_) ? std::error_code(Errc::badConfig) : std::error_code());
     }
     if (hold_) {
         hold_->end();
-        hold_.reset();
     }
-    finish(result.kind == GroupResult::Kind::failed ? std::error_code(result.error) : std::error_code());
+    hold_.reset();
+    end(result.kind == GroupResult::Kind::failed ? std::error_code(result.error) : std::error_code());
 }
 
-void GroupAcquire::finish(std::error_code error)
+/// It is over. @param error with which nothing is held.
+void GroupAcquire::end(std::error_code error)
 {
     if (error && hold_) {
         hold_->end();
         hold_.reset();
     }
-    error_ = error;
-    over_ = true;
     callOff();
-    changed_.notify_all();
+    {
+        const std::lock_guard lock(mutex_);
+        error_ = error;
+        over_ = true;
+        changed_.notify_all();
+    }
+    if (const auto tell = std::exchange(end_, nullptr)) {
+        tell(cancelled_ && error ? boost::asio::error::operation_aborted : boost::system::error_code(error),
+             std::move(hold_));
+    }
+    self_.reset(); // step() has another
 }
 
-/// Expects the mutex.
+/// Has TimerFired come then.
 void GroupAcquire::wakeAt(TimePoint when)
 {
-    until_ = when;
-    changed_.notify_all();
     if (!end_) {
-        return; // the thread that waits sees to it
+        const std::lock_guard lock(mutex_);
+        if (std::exchange(until_, when) != when) {
+            changed_.notify_all(); // the thread that waits sees to it
+        }
+        return;
+    }
+    if (callOffTimer_ && when == until_) {
+        return;
     }
     callOff();
+    until_ = when;
     for (const auto& lock : members_->locks) {
-        callOffTimer_ = LockAccess::engine(lock).doAt(when, [weak = weak_from_this(), when] {
+        callOffTimer_ = LockAccess::engine(lock).doAt(when, [weak = weak_from_this()] {
             if (const auto self = weak.lock()) {
-                self->timeIs(when);
+                self->step(TimerFired{BootClock::now()});
             }
         });
         if (callOffTimer_) {
             return;
         }
     }
-    finish(Errc::shutdown);
-}
-
-/// A timer went off; perhaps that of an earlier stage.
-void GroupAcquire::timeIs(TimePoint when)
-{
-    {
-        const std::lock_guard lock(mutex_);
-        if (until_ != when) {
-            return;
-        }
-    }
-    tick();
+    step(Cancelled{BootClock::now(), Errc::shutdown}); // nobody is left who could ask
 }
 
 void GroupAcquire::callOff()

@@ -12,6 +12,7 @@
 #include <boost/system/error_code.hpp>
 
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -42,13 +43,12 @@ public:
 private:
     void identifyServers();
     void begin();
-    void tick();
     void step(const GroupMachine::Event& event);
+    void handle(const GroupMachine::Event& event);
     void follow(const GroupMachine::Action& action);
     void finish(const GroupResult& result);
-    void finish(std::error_code error);
+    void end(std::error_code error);
     void wakeAt(TimePoint when);
-    void timeIs(TimePoint when);
     void callOff();
     [[nodiscard]] GroupMachine::Settings settings() const;
     [[nodiscard]] bool anyState(ServerId::State state) const;
@@ -56,19 +56,22 @@ private:
     const std::shared_ptr<const GroupMembers> members_;
     const Order order_;
 
-    std::mutex mutex_; ///< of what follows; taken before that of a hold
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<GroupMachine::Event> events_;
+    bool busy_ = false; ///< somebody handles events
+    bool over_ = false;
+    std::error_code error_;              ///< when it is over
+    TimePoint until_ = TimePoint::max(); ///< when TimerFired is due; of a call that nobody waits for: its timer's
+
+    // of whoever handles events
     GroupMachine machine_;
     Random random_;
     std::shared_ptr<GroupHold> hold_; ///< of the round
-    TimePoint until_ = TimePoint::max();
-    bool began_ = false;
     bool cancelled_ = false;
-    bool over_ = false;
-    std::error_code error_;
     End end_;                            ///< null: a thread waits
     std::shared_ptr<GroupAcquire> self_; ///< while nobody waits and it is not over
     std::function<void()> callOffTimer_;
-    std::condition_variable changed_;
 };
 
 /// Whether two members of a group that needs distinct servers are known to be on one. Asks nobody.

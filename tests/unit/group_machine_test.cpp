@@ -183,10 +183,11 @@ TEST(GroupMachine, EnoughAnswersOfWhichTooFewAreGrantsAreContention)
 TEST(GroupMachine, TooFewServersAreAnError)
 {
     auto player = playerOf(5, 3, 0ms);
-    const auto result = resultOf<GroupResult>(play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
-                                                            {failed(1ms, 0, Errc::serverRefused), "await, until 500 ms"},
-                                                            {failed(1ms, 1), "await, until 500 ms"},
-                                                            {failed(2ms, 2), "done"}}));
+    const auto result =
+        resultOf<GroupResult>(play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
+                                            {failed(1ms, 0, Errc::serverRefused), "await, until 500 ms"},
+                                            {failed(1ms, 1), "await, until 500 ms"},
+                                            {failed(2ms, 2), "done"}}));
     EXPECT_EQ(result.kind, Kind::failed);
     EXPECT_EQ(result.error, Errc::serverRefused) << "the first of them";
 }
@@ -249,6 +250,18 @@ TEST(GroupMachine, TheWaitEndsAPauseAndALaterRoundButNotTheFirst)
     EXPECT_THAT(inRound.machine.open(), ElementsAre(0, 1));
     EXPECT_EQ(test::text(player.resume(busy(70ms, 0, 2))), "retreat, until 100 ms");
     EXPECT_EQ(resultOf<GroupResult>(player.resume(TimerFired{at(100ms)})).kind, Kind::contended);
+}
+
+TEST(GroupMachine, ARoundThatTheWaitCutsShortEndsAsTheOneBefore)
+{
+    auto player = playerOf(3, 2, 600ms);
+    const auto result = resultOf<GroupResult>(play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
+                                                            {granted(1ms, 0), "await, until 500 ms"},
+                                                            {TimerFired{at(500ms)}, "retreat, until 564 ms"},
+                                                            {TimerFired{at(564ms)}, "round 2, until 600 ms"},
+                                                            {TimerFired{at(600ms)}, "done"}}));
+    EXPECT_EQ(result.kind, Kind::failed);
+    EXPECT_EQ(result.error, Errc::unreachable);
 }
 
 TEST(GroupMachine, ARoundThatIsLateIsGivenBackAndTriedAgain)
@@ -322,9 +335,9 @@ TEST(GroupMachine, EveryMixtureOfAnswersEndsAsItsCountsSay)
                 failures += kind == MemberAnswer::Kind::failed ? 1 : 0;
                 action = player.resume(MemberAnswered{at(1ms), 1, member, {kind, at(1s), Errc::unreachable}});
             }
-            const auto expected = grants >= needed           ? Kind::granted
+            const auto expected = grants >= needed        ? Kind::granted
                                   : failures > 3 - needed ? Kind::failed
-                                                             : Kind::contended;
+                                                          : Kind::contended;
             EXPECT_EQ(resultOf<GroupResult>(action).kind, expected) << "mixture " << mixture << ", needed " << needed;
         }
     }

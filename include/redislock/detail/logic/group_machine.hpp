@@ -225,8 +225,13 @@ inline GroupMachine::Action GroupMachine::failRound(TimePoint now, Random& rando
         return done({.kind = GroupResult::Kind::failed, .error = *worst});
     }
     const bool late = count(MemberAnswer::Kind::granted) >= settings_.needed; // the lease is shorter than the way
-    obstacle_ = late ? Errc::unreachable : enoughWithout(lost) ? std::nullopt : error;
-    if (!obstacle_) {
+    const bool cutShort = now >= until_ && !timedOut; // by the end of the wait: the round before knew more
+    if (late) {
+        obstacle_ = Errc::unreachable;
+    } else if (!enoughWithout(lost)) {
+        obstacle_ = error;
+    } else if (!cutShort) {
+        obstacle_ = std::nullopt;
         enoughSeen_ = now;
     }
     if (now >= deadline_ || now >= saturatingAdd(enoughSeen_, settings_.unreachableAfter)) {

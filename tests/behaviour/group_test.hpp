@@ -1,0 +1,83 @@
+/// @file
+/// What the tests of groups of locks share: several servers, a client of each.
+#pragma once
+
+#include "behaviour/lock_test.hpp"
+#include "behaviour/worker.hpp"
+#include "redislock/redislock.hpp"
+
+#include <boost/asio/use_future.hpp>
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace redislock::test {
+
+/// Servers for all tests of one program. After each test the name must be free on all of them.
+class GroupTest : public LockTest {
+protected:
+    /// Server 0 is that of the other tests.
+    static testing::RedisServer& serverOf(std::size_t index)
+    {
+        static std::deque<testing::RedisServer> others;
+        while (others.size() < index) {
+            others.emplace_back();
+        }
+        return index == 0 ? server() : others.at(index - 1);
+    }
+
+    void TearDown() override
+    {
+        for (std::size_t i = 0; i < clients.size(); ++i) {
+            RawRedis own(serverOf(i));
+            EXPECT_TRUE(eventually([&] { return !own.exists(name); })) << "left locked on server " << i;
+        }
+        LockTest::TearDown();
+    }
+
+    static Config configOf(std::size_t index)
+    {
+        Config config = LockTest::config();
+        const Config of = Config::fromUrl(serverOf(index).url());
+        config.endpoint = of.endpoint;
+        config.password = of.password;
+        return config;
+    }
+
+    /// A client of each of the first servers; kept for the test.
+    std::deque<Client>& clientsOf(std::size_t count)
+    {
+        while (clients.size() < count) {
+            clients.emplace_back(configOf(clients.size()));
+        }
+        return clients;
+    }
+
+    /// The lock of the test's name on each of the first servers.
+    std::vector<RedisLock> locksOn(std::size_t count)
+    {
+        std::vector<RedisLock> locks;
+        for (std::size_t i = 0; i < count; ++i) {
+            locks.push_back(clientsOf(count)[i].getLock(name));
+        }
+        return locks;
+    }
+
+    /// On how many of the first servers the test's name is locked.
+    std::size_t lockedOn(std::size_t count)
+    {
+        std::size_t locked = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            locked += RawRedis(serverOf(i)).exists(name) ? 1U : 0U;
+        }
+        return locked;
+    }
+
+    const std::string name = uniqueName();
+    std::deque<Client> clients;
+    Worker other;
+};
+
+} // namespace redislock::test
