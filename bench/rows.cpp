@@ -58,6 +58,23 @@ std::vector<Row> contended()
     };
 }
 
+std::vector<Row> segments()
+{
+    constexpr auto group = Group::segmented;
+    constexpr unsigned threads = 32;
+    return {
+        {"segmented_1", group, "/s", Aim::atLeast, 0, 0,
+         "a SegmentedLock of 1 segment, 32 threads, random keys, 50 µs asleep under the lock; against the same: noise",
+         [](const Target& target) { return segmented(target, 1, threads); }},
+        {"segmented_4", group, "/s", Aim::atLeast, 2, 0, "the same with 4 segments; against 1",
+         [](const Target& target) { return segmented(target, 4, threads); }},
+        {"segmented_16", group, "/s", Aim::atLeast, 3.5, 0, "the same with 16 segments; against 1",
+         [](const Target& target) { return segmented(target, 16, threads); }},
+        {"segmented_64", group, "/s", Aim::atLeast, 4, 6, "the same with 64 segments; against 1",
+         [](const Target& target) { return segmented(target, 64, threads); }},
+    };
+}
+
 std::vector<Row> scale()
 {
     constexpr auto group = Group::scale;
@@ -116,7 +133,7 @@ const std::vector<Row>& allRows()
 {
     static const std::vector<Row> rows = [] {
         std::vector<Row> all;
-        for (const auto& part : {uncontended(), handOver(), contended(), scale(), compile()}) {
+        for (const auto& part : {uncontended(), handOver(), contended(), segments(), scale(), compile()}) {
             all.insert(all.end(), part.begin(), part.end());
         }
         return all;
@@ -133,6 +150,8 @@ std::string_view nameOf(Group group)
         return "hand_over";
     case Group::contended:
         return "contended";
+    case Group::segmented:
+        return "segmented";
     case Group::scale:
         return "scale";
     case Group::compile:

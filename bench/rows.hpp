@@ -21,9 +21,9 @@ struct Target {
 };
 
 /// What belongs into one picture.
-enum class Group { uncontended, handOver, contended, scale, compile };
-inline constexpr Group allGroups[] = {Group::uncontended, Group::handOver, Group::contended, Group::scale,
-                                      Group::compile};
+enum class Group { uncontended, handOver, contended, segmented, scale, compile };
+inline constexpr Group allGroups[] = {Group::uncontended, Group::handOver, Group::contended,
+                                      Group::segmented,   Group::scale,    Group::compile};
 std::string_view nameOf(Group group);
 
 /// Which ratios are good ones.
@@ -81,6 +81,10 @@ Measure changesOfHolder(const Target& target, unsigned threads);
 Measure commandsPerAcquisition(const Target& target, unsigned threads);
 /// The longest wait for one lock that all threads want, against the mean wait.
 Measure longestWait(const Target& target, unsigned threads);
+
+/// Locks a second of a SegmentedLock with so many segments that all threads want, each for another key each time, against one
+/// segment.
+Measure segmented(const Target& target, std::size_t segments, unsigned threads);
 
 /// Threads of the client that holds so many locks, against those allowed.
 Measure threadsOfHeldLocks(const Target& target, std::size_t locks);

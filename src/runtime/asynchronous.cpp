@@ -80,6 +80,31 @@ asio::any_completion_executor Engine::handlerExecutor()
     return asio::system_executor();
 }
 
+std::function<void()> Engine::doAt(TimePoint when, std::function<void()> what)
+{
+    start();
+    const Lock lock(mutex_); // under which `closing_` is set: what was begun before is still done
+    if (closing_) {
+        return nullptr;
+    }
+    const auto timer = std::make_shared<asio::steady_timer>(background_->io);
+    post([timer, when, what = std::move(what)] {
+        timer->expires_after(when - BootClock::now());
+        timer->async_wait([timer, what](boost::system::error_code ec) {
+            if (!ec) {
+                what();
+            }
+        });
+    });
+    return [this, weak = std::weak_ptr(timer)] {
+        post([weak] {
+            if (const auto armed = weak.lock()) {
+                armed->cancel();
+            }
+        });
+    };
+}
+
 void Engine::asyncAcquire(std::shared_ptr<NamedLock> named, AcquireOrder order, LockHandler handler)
 {
     auto completion = completionOf(std::move(handler));

@@ -179,31 +179,6 @@ void Engine::after(TimePoint when, std::function<void()> what)
     });
 }
 
-std::function<void()> Engine::doAt(TimePoint when, std::function<void()> what)
-{
-    start();
-    const Lock lock(mutex_); // under which `closing_` is set: what was begun before is still done
-    if (closing_) {
-        return nullptr;
-    }
-    const auto timer = std::make_shared<asio::steady_timer>(background_->io);
-    post([timer, when, what = std::move(what)] {
-        timer->expires_after(when - BootClock::now());
-        timer->async_wait([timer, what](boost::system::error_code ec) {
-            if (!ec) {
-                what();
-            }
-        });
-    });
-    return [this, weak = std::weak_ptr(timer)] {
-        post([weak] {
-            if (const auto armed = weak.lock()) {
-                armed->cancel();
-            }
-        });
-    };
-}
-
 /// Queues a request about a hold on the connection of its lane; flush() of the commands must follow. Expects the mutex.
 /// @return false after shutdown.
 bool Engine::submit(std::shared_ptr<HoldCall> call, std::shared_ptr<HoldCall> behind)
