@@ -43,7 +43,9 @@ public:
     static constexpr std::size_t maxSegments = 1024;
 
     /// The lock of the segment to which a key belongs. Does no I/O. @param key any bytes, any length.
-    [[nodiscard]] const RedisLock& lockFor(std::string_view key) const noexcept { return locks_[segmentOf(key)]; }
+    [[nodiscard]] const RedisLock& lockFor(std::string_view key) const& noexcept { return locks_[segmentOf(key)]; }
+    /// Not of a temporary object, with which it would end.
+    const RedisLock& lockFor(std::string_view key) const&& = delete;
     /// The lock of a segment. @throws std::out_of_range for @p index not below segments().
     [[nodiscard]] const RedisLock& segment(std::size_t index) const { return locks_.at(index); }
     /// The segment to which a key belongs, below segments().

@@ -70,7 +70,7 @@ private:
 
 bool GroupMembers::isForked() const noexcept
 {
-    return LockAccess::engine(locks.front()).isForked();
+    return std::ranges::any_of(locks, [](const Lock& lock) { return LockAccess::engine(lock).isForked(); });
 }
 
 boost::asio::any_completion_executor GroupMembers::handlerExecutor() const
@@ -220,7 +220,13 @@ bool GroupHold::isEnough(StopAt without) const
 /// Not in here: who ends the hold meanwhile waits for the callbacks of its members, and must not wait for those of the user.
 void GroupHold::stop(std::size_t index, const std::stop_source& source) const
 {
-    LockAccess::engine(members_->locks[index]).post([source]() mutable { source.request_stop(); });
+    Engine& engine = LockAccess::engine(members_->locks[index]);
+    const auto request = [copy = source]() mutable { copy.request_stop(); };
+    if (engine.onOwnThread()) {
+        engine.post(request); // done even when the client ends
+    } else if (!engine.doAt(BootClock::now(), request)) {
+        std::stop_source(source).request_stop();
+    }
 }
 
 std::vector<GroupHold::Member> GroupHold::take() noexcept
@@ -253,12 +259,18 @@ void GroupHold::withdraw(std::vector<Member>& taken) noexcept
 
 void GroupHold::end() noexcept
 {
+    if (members_->isForked()) {
+        return; // the mutex may be locked by a thread that is not here
+    }
     auto taken = take();
     withdraw(taken);
 }
 
 void GroupHold::release(const std::function<void(Unlocked)>& whenReleased)
 {
+    if (members_->isForked()) {
+        return whenReleased(Unlocked::alreadyLost);
+    }
     auto taken = take();
     withdraw(taken);
     std::erase_if(taken, [](const Member& member) { return !member.isGranted; });
@@ -274,7 +286,10 @@ void GroupHold::release(const std::function<void(Unlocked)>& whenReleased)
 
 Unlocked GroupHold::release()
 {
-    if (members_->isOwnThread() || members_->isForked()) {
+    if (members_->isForked()) {
+        return Unlocked::alreadyLost;
+    }
+    if (members_->isOwnThread()) {
         const bool wasHeld = BootClock::now() < validUntil();
         end();
         return wasHeld ? Unlocked::unconfirmed : Unlocked::alreadyLost;

@@ -49,8 +49,9 @@ using DriversWith = typename detail::Filter<detail::DriverList<>, detail::Needs<
 
 /// Besides them the kinds that have scripts of their own: for what these scripts do.
 template <Feature... needed>
-using KindsWith = typename detail::Filter<detail::DriverList<>, detail::Needs<needed...>, BlockingThrowing, BlockingCodes,
-                                          Asynchronous, Throwing<FairLocks>, Throwing<WriteLocks>>::Kept::Types;
+using KindsWith =
+    typename detail::Filter<detail::DriverList<>, detail::Needs<needed...>, BlockingThrowing, BlockingCodes,
+                            Asynchronous, Throwing<FairLocks>, Throwing<WriteLocks>>::Kept::Types;
 
 /// Names of the drivers in the names of the tests.
 struct DriverNames {

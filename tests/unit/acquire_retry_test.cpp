@@ -87,7 +87,8 @@ TEST(AcquireRetry, APolicyThatGivesUpEndsItAsContended)
 
 TEST(AcquireRetry, OnlyRefusalsCountAsAttemptsForThePolicy)
 {
-    const RetryPolicy retry([](std::uint32_t attempt, Random&) { return std::optional<RetryPolicy::Pause>(attempt * 1ms); });
+    const RetryPolicy retry(
+        [](std::uint32_t attempt, Random&) { return std::optional<RetryPolicy::Pause>(attempt * 1ms); });
     auto player = playerOf(20s, retry);
     player.resume(Start{at(0ms)});
     player.resume(Failed{at(1ms), {Failure::lostReply, Errc::unreachable}});
