@@ -86,6 +86,8 @@ TEST_F(Fair, WaitersAreServedInTheOrderOfAskingThoughTheyAreThreadsOfSeveralClie
 
 TEST_F(Fair, WaiterNeedsThreeRequestsHoweverManyAreBeforeIt)
 {
+    lock.lock();
+    lock.unlock(); // from now on the server knows the scripts
     lock.lock(20s);
     const auto before = scriptCalls();
     std::vector<std::future<Unlocked>> waiters;

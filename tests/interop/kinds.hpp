@@ -38,6 +38,10 @@ inline constexpr std::array lockKinds{
         .make = [](const Client& client, const std::string& name) -> Lock { return client.getNonReentrantLock(name); },
         .reentrant = false,
         .since = 4},
+    LockKind{.name = "FencedLock",
+             .java = "fencedLock",
+             .make = [](const Client& client, const std::string& name) -> Lock { return client.getFencedLock(name); },
+             .since = 4},
 };
 
 /// The versions that were built: REDISLOCK_REDISSON_VERSIONS of tests/interop/CMakeLists.txt.
