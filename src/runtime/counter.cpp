@@ -193,6 +193,7 @@ std::error_code NamedCounter::acquire(const CounterOrder& order, CounterOutcome&
         }
         underway.reset();
         Lock lock(engine->mutex_);
+        refused(attempt.waiter);
         if (const auto* subscription = std::get_if<Subscribe>(&action)) {
             subscribe();
             attempt.waiter.notified = attempt.waiter.notified || confirmed_;
@@ -240,11 +241,19 @@ void NamedCounter::subscribe()
     }
 }
 
+/// What a waiter was woken for is not enough for it, but may be for one that wants less. Expects the engine's mutex.
+void NamedCounter::refused(CounterWaiter& waiter) noexcept
+{
+    if (!waiter.notified && std::exchange(waiter.hinted, false)) {
+        wakeFor(waiter.permits - 1);
+    }
+}
+
 /// Expects the engine's mutex.
 void NamedCounter::leave(CounterWaiter& waiter) noexcept
 {
     waiters_.leave(waiter);
-    if (waiter.notified) {
+    if (waiter.permits > 0 && (waiter.notified || waiter.hinted)) {
         wakeFor(waiter.permits); // what it was told of, it has not looked for
     }
     if (waiters_.empty() && std::exchange(subscribed_, false)) {

@@ -80,13 +80,14 @@ struct CounterWaiter : WaiterLink<CounterWaiter> {
     /// Has it try.
     void wake() noexcept
     {
-        notified = true;
+        notified = hinted = true;
         look();
     }
     void look() noexcept { operation != nullptr ? operation->look() : signal.notify(Signal::look); }
 
     std::int64_t permits = 0;
-    bool notified = false;
+    bool notified = false;       ///< has not tried since it was woken
+    bool hinted = false;         ///< was woken, and has had no answer since
     std::optional<Errc> ended{}; ///< told to end
     CounterOperation* operation = nullptr;
     Signal signal;
@@ -158,6 +159,7 @@ private:
     void settle(const std::string& record);
     AcquireMachine::Event sleep(Lock& lock, CounterWaiter& waiter, TimePoint until);
     void subscribe();
+    void refused(CounterWaiter& waiter) noexcept;
     void leave(CounterWaiter& waiter) noexcept;
     void hear(Notice notice, std::string_view text);
     void wakeFor(std::int64_t permits) noexcept;

@@ -99,10 +99,13 @@ void NamedCounter::AsyncAttempt::sleepUntil(TimePoint until, bool subscribes)
 {
     stage_ = Stage::sleeping;
     until_ = until;
-    if (subscribes) {
+    {
         const Lock lock(engine_.mutex_);
-        attempt_.counter->subscribe();
-        attempt_.waiter.notified = attempt_.waiter.notified || attempt_.counter->confirmed_;
+        attempt_.counter->refused(attempt_.waiter);
+        if (subscribes) {
+            attempt_.counter->subscribe();
+            attempt_.waiter.notified = attempt_.waiter.notified || attempt_.counter->confirmed_;
+        }
     }
     judge();
 }

@@ -34,11 +34,12 @@ AcquireMachine::Event NamedCounter::Attempt::answered(const Call& call, const Ou
 std::error_code NamedCounter::Attempt::conclude(const AcquireResult& result)
 {
     using Kind = AcquireResult::Kind;
-    Engine& engine = *counter->engine;
+    Engine& client = *counter->engine;
     {
-        const Lock lock(engine.mutex_);
+        const Lock lock(client.mutex_);
+        outcome.granted = result.kind == Kind::granted && !client.closing_;
+        waiter.hinted = waiter.hinted && !outcome.granted;
         counter->leave(waiter);
-        outcome.granted = result.kind == Kind::granted && !engine.closing_;
         outcome.validUntil = result.validUntil;
         if (outcome.granted && !outcome.repeated) {
             counter->settle(order.record);

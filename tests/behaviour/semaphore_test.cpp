@@ -187,6 +187,21 @@ TEST_F(SemaphoreTest, MessageWakesOnlyAsManyWaitersAsItCanServe)
     }
 }
 
+TEST_F(SemaphoreTest, WaiterForWhomAReleaseWasTooSmallLetsOneTryThatWantsLess)
+{
+    semaphore.trySetPermits(0);
+    auto greedy = semaphore.asyncTryAcquire(2, 20s, boost::asio::use_future);
+    EXPECT_TRUE(somebodyWaits());
+    auto modest = inBackground([&] { return semaphore.tryAcquire(1, 20s); });
+    std::this_thread::sleep_for(50ms); // until it waits too
+    raw.command({"SET", name, "1"});
+    raw.command({"PUBLISH", channel(), "2"}); // of which another process took one
+    EXPECT_TRUE(isDone(modest)) << "it polls once a minute";
+    EXPECT_TRUE(modest.get());
+    other.release(2);
+    EXPECT_TRUE(isDone(greedy) && greedy.get());
+}
+
 TEST_F(SemaphoreTest, WaitEndsInTime)
 {
     semaphore.trySetPermits(1);
