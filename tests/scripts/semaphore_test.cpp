@@ -143,7 +143,7 @@ TEST_F(SemaphoreScript, ReleasesAndWithdrawsWhenMemoryIsOut)
     acquire("b", 2);
     acquire("c", 2);
     runOutOfMemory();
-    EXPECT_THAT(acquire("d"), ErrorLike("OOM"));
+    EXPECT_TRUE(acquire("d").isError());
     EXPECT_THAT(add("e", 2), Number(1));
     EXPECT_THAT(withdraw("c"), Number(2));
     EXPECT_EQ(redis.get(name), "5");

@@ -44,5 +44,17 @@ TEST(KeySchema, TakesAnyPrefix)
     EXPECT_EQ(prefixed("p", "{n}"), "p:{n}");
 }
 
+TEST(KeySchema, NamesWhatBelongsToACounterAsRedissonDoes)
+{
+    EXPECT_EQ(suffixed("n", "timeout"), "{n}:timeout");
+    EXPECT_EQ(suffixed("{t}:n", "timeout"), "{t}:n:timeout");
+    EXPECT_EQ(semaphoreChannel("n"), "redisson_sc:{n}");
+    EXPECT_EQ(semaphoreChannel("{t}:n"), "redisson_sc:{t}:n");
+    EXPECT_EQ(latchChannel("n"), "redisson_countdownlatch__channel__{n}");
+    EXPECT_EQ(latchChannel("{t}:n"), "redisson_countdownlatch__channel__{{t}:n}") << "in braces whatever it is";
+    EXPECT_EQ(requestKey("n", "id:7"), "redislock_request:{n}:id:7");
+    EXPECT_EQ(requestKey("{t}:n", "id:7"), "redislock_request:{t}:n:id:7");
+}
+
 } // namespace
 } // namespace redislock::detail
