@@ -118,7 +118,7 @@ void GroupAcquire::identifyServers()
         if (state == State::fresh || state == State::failed) {
             engine.serverId().ask(engine.shared_from_this(), [weak = weak_from_this()] {
                 const auto self = weak.lock();
-                if (self && !self->anyState(State::asking)) {
+                if (self && !self->anyState(State::asking) && !self->anyState(State::fresh)) {
                     self->begin();
                 }
             });

@@ -6,6 +6,9 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <future>
 #include <mutex>
@@ -353,6 +356,26 @@ TEST_F(MultiLocks, StopCallbackMayAskAndEndTheGuardButNotWait)
     EXPECT_EQ(refused.get_future().get(), Errc::wouldDeadlock);
     onLoss.reset();
     EXPECT_TRUE(eventually([&] { return lockedNow() == 0; }));
+}
+
+TEST_F(MultiLocks, ForkedChildHoldsNothingAndItsCallsAreRefused)
+{
+    GroupGuard held(lock);
+    const pid_t child = ::fork();
+    ASSERT_NE(child, -1);
+    if (child == 0) {
+        std::error_code ec;
+        const bool nothing =
+            !held && held.validFor() == 0ms && held.heldMembers() == 0 && !lock.isHeldByCurrentThread();
+        const bool refused = !lock.tryLock(ec) && ec == Errc::forked;
+        const bool over = held.release(ec) == Unlocked::alreadyLost && !ec && held.stopToken().stop_requested();
+        ::_exit(nothing && refused && over ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(held);
+    EXPECT_EQ(held.release(), Unlocked::released);
 }
 
 TEST_F(MultiLocks, WhatCannotBeAGroupIsRefusedWhenItIsMade)
