@@ -68,7 +68,7 @@ std::vector<Row> segments()
          [](const Target& target) { return segmented(target, 1, threads); }},
         {"segmented_4", group, "/s", Aim::atLeast, 2, 0, "the same with 4 segments; against 1",
          [](const Target& target) { return segmented(target, 4, threads); }},
-        {"segmented_16", group, "/s", Aim::atLeast, 3.5, 0, "the same with 16 segments; against 1",
+        {"segmented_16", group, "/s", Aim::atLeast, 3, 0, "the same with 16 segments; against 1",
          [](const Target& target) { return segmented(target, 16, threads); }},
         {"segmented_64", group, "/s", Aim::atLeast, 4, 6, "the same with 64 segments; against 1",
          [](const Target& target) { return segmented(target, 64, threads); }},
