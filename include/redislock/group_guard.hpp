@@ -19,8 +19,7 @@
 
 namespace redislock {
 
-/// Holds a MultiLock or a RedLock for the length of a scope and knows whether it still does. Made by their tryLock-like
-/// functions that give guards.
+/// Holds a MultiLock or a RedLock for the length of a scope and knows whether it still does.
 ///
 /// **Guarantees**: ends every member it holds, once, whatever became of the others; its destructor neither waits nor throws:
 /// the hold counts as ended at once, the releases are sent without waiting for the answers and repeated in the background. A

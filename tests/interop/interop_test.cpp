@@ -73,6 +73,8 @@ JavaClient& InteropTest::javaClient(const std::string& redisson, std::size_t whi
 void InteropTest::TearDown()
 {
     for (const auto& name : names_) {
+        const bool tagged = name.find('{') != std::string::npos;
+        raw.command({"DEL", "redisson_lock_token:" + (tagged ? name : "{" + name + "}")}); // tokens stay for ever
         EXPECT_TRUE(eventually([&] {
             return raw.command({"KEYS", "*" + name + "*"}).elements.empty();
         })) << raw.command({"KEYS", "*" + name + "*"});

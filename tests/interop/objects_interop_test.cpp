@@ -44,7 +44,6 @@ TEST_P(ObjectsInterop, TokensOfBothLanguagesGrowTogether)
         EXPECT_GT(last, ours);
         EXPECT_EQ(there.run("unlock"), "ok");
     }
-    removeAllOf(name); // a token stays for ever
 }
 
 TEST_P(ObjectsInterop, WaitersOfBothLanguagesAreServedInTheOrderOfAsking)
@@ -198,8 +197,9 @@ TEST_P(ObjectsInterop, LeasedPermitsOfBothLanguagesAreReleasedByTheirIdsInEither
     auto ours = here.acquire(longLease);
     EXPECT_EQ(here.availablePermits(), 0);
     EXPECT_EQ(there.run("available"), "ok 0");
-    EXPECT_EQ(there.run("tryRelease", ours.id()), "ok");
-    EXPECT_EQ(here.release(theirs), Unlocked::released);
+    const bool sameIds = std::stoi(GetParam()) >= 4; // before, ids had another form in Redis
+    EXPECT_EQ(there.run("tryRelease", sameIds ? ours.id() : theirs), "ok");
+    EXPECT_EQ(here.release(sameIds ? theirs : ours.id()), Unlocked::released);
     EXPECT_EQ(there.run("available"), "ok 2");
     EXPECT_EQ(ours.release(), Unlocked::alreadyLost);
     removeAllOf(name);
@@ -222,6 +222,7 @@ TEST_P(ObjectsInterop, LatchOpensForWaitersOfBothLanguages)
     EXPECT_EQ(waiter.answer(), "ok");
     EXPECT_TRUE(waiting.get());
     EXPECT_EQ(there.run("getCount"), "ok 0");
+    removeAllOf(name); // the answers to requests stay for a while
 }
 
 } // namespace
