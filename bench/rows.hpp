@@ -104,6 +104,9 @@ Measure waitersOfManyNames(const Target& target, std::size_t names);
 /// Bytes of memory in use after so many pairs of lock() and unlock(), against those after the first few.
 Measure cycles(const Target& target, std::size_t count);
 
+/// The time of the requests of one hand-over of a fair lock for which so many wait, against few.
+Measure fairQueue(const Target& target, std::size_t waiters, std::size_t few);
+
 /// The compiler's time for the library's header alone, against that for one header of Asio.
 Measure compileTime(const Target& target);
 

@@ -23,8 +23,8 @@ struct Words {
         }
     }
 
-    std::array<const char*, 8> begins{};
-    std::array<std::size_t, 8> sizes{};
+    std::array<const char*, 10> begins{};
+    std::array<std::size_t, 10> sizes{};
     int count = 0;
 };
 
