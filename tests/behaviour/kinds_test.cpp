@@ -37,7 +37,7 @@ TEST_F(NonReentrant, HolderThatLocksAgainIsToldAtOnceInEveryForm)
     EXPECT_EQ(ec, Errc::wouldDeadlock);
     EXPECT_FALSE(lock.tryLock(1s, 1s, ec));
     EXPECT_EQ(ec, Errc::wouldDeadlock);
-    EXPECT_THROW(LockGuard{lock}, LockError);
+    EXPECT_THROW((void)LockGuard(lock), LockError);
     EXPECT_EQ(scriptCalls(), before) << "nothing is sent";
     EXPECT_EQ(lock.holdCount(), 1U);
     EXPECT_EQ(countOf(name), "1");
