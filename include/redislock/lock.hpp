@@ -23,7 +23,7 @@
 
 namespace redislock {
 
-/// What every kind of lock can do: the base of RedisLock, NonReentrantLock and SpinLock, which say what is different. Not made
+/// What every kind of lock can do: the base of the kinds, which say what is different. Not made
 /// by itself; Client makes the kinds.
 ///
 /// **Guarantees**, while Redis keeps what it acknowledged and its clock runs within 1 % of this machine's:
