@@ -5,6 +5,9 @@
 # Each script becomes the definition of `redislock::detail::scripts::<kindVerb>`: redis_lock/force_unlock.lua ->
 # redisLockForceUnlock. Its declaration is written by hand; a script without one does not compile. The same file is
 # the build step (cmake -P): a changed, new or deleted script rebuilds the source.
+#
+# A line `--include parts/<part>.lua` in a script stands for the text of that file, which is no script itself. The scripts
+# as they are sent lie in the folder `lua` beside the output.
 
 function(redislock_embed_lua target)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "SCRIPTS;TEMPLATE;OUTPUT" "")
@@ -32,12 +35,33 @@ function(redislock_camel_case name out)
     set(${out} "${result}" PARENT_SCOPE)
 endfunction()
 
+# The script as it is sent: a file that has what the script includes.
+function(redislock_expanded_script folder path name out)
+    file(STRINGS "${path}" includes REGEX "^ *--include ")
+    if(includes)
+        file(READ "${path}" text)
+        foreach(line IN LISTS includes)
+            string(REGEX REPLACE "^ *--include +" "" part "${line}")
+            if(NOT EXISTS "${folder}/${part}")
+                message(FATAL_ERROR "${name}.lua includes ${part}, which is not there")
+            endif()
+            file(READ "${folder}/${part}" text_of_part)
+            string(REPLACE "${line}\n" "${text_of_part}" text "${text}")
+        endforeach()
+        cmake_path(GET OUTPUT PARENT_PATH path)
+        string(APPEND path "/lua/${name}.lua")
+        file(WRITE "${path}" "${text}")
+    endif()
+    set(${out} "${path}" PARENT_SCOPE)
+endfunction()
+
 # The definitions for one script. An array of characters, not a string literal: any byte may occur in a file, and
 # neither escapes nor a compiler's limit on literals need a thought. The last NUL is not part of the text.
 function(redislock_script_definition folder path out)
     file(RELATIVE_PATH name "${folder}" "${path}")
     string(REGEX REPLACE "\\.lua$" "" name "${name}")
     redislock_camel_case("${name}" identifier)
+    redislock_expanded_script("${folder}" "${path}" "${name}" path)
     file(SHA1 "${path}" sha1)
     file(SIZE "${path}" size)
     file(READ "${path}" bytes HEX)
@@ -54,6 +78,7 @@ endfunction()
 if(CMAKE_SCRIPT_MODE_FILE AND CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
     cmake_policy(VERSION 3.25)
     file(GLOB_RECURSE scripts "${SCRIPTS}/*.lua")
+    list(FILTER scripts EXCLUDE REGEX "/parts/[^/]*$")
     list(SORT scripts)
     foreach(script IN LISTS scripts)
         redislock_script_definition("${SCRIPTS}" "${script}" definition)

@@ -16,21 +16,18 @@ local answer = redis.call('GET', KEYS[2])
 if answer then
     return tonumber(answer)
 end
-local count = redis.call('GET', KEYS[1])
-if count and not string.match(count, '^-?%d+$') then
-    return redis.error_reply('WRONGTYPE redislock: the key is no counter')
-end
+--include parts/counter.lua
 -- DEL first, though that key is not there: it passes when Redis is out of memory, and then so does the rest.
 redis.call('DEL', unpack(KEYS, 2))
 local left = 0
-if count and tonumber(count) > 1 then
+if counter and tonumber(counter) > 1 then
     left = redis.call('DECR', KEYS[1])
-elseif count then
+elseif counter then
     redis.call('DEL', KEYS[1])
 end
 -- Recorded where there was nothing to count too: a late copy must not count for the latch that comes next.
 redis.call('SET', KEYS[2], left, 'PX', ARGV[2])
-if count == '1' then
+if counter == '1' then
     -- pcall: a refused publish must not look like a failed request; the waiters then find out by polling
     redis.pcall('PUBLISH', ARGV[1], '0')
 end

@@ -6,8 +6,5 @@
 if #KEYS ~= 1 or #ARGV ~= 0 then
     return redis.error_reply('ERR redislock: bad arguments to get')
 end
-local value = redis.call('GET', KEYS[1]) or '0'
-if not string.match(value, '^-?%d+$') then
-    return redis.error_reply('WRONGTYPE redislock: the key is no counter')
-end
-return tonumber(value)
+--include parts/counter.lua
+return tonumber(counter or '0')

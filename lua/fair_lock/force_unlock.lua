@@ -12,28 +12,13 @@
 if #KEYS ~= 3 or #ARGV ~= 2 or ARGV[1] == '' then
     return redis.error_reply('ERR redislock: bad arguments to force_unlock')
 end
-if redis.replicate_commands then
-    redis.replicate_commands() -- before version 7 a script that asks for the time may otherwise not write
-end
--- The time in ms; those at the head of the queue who stopped asking lose their places.
-local function prune()
-    local time = redis.call('TIME')
-    local now = time[1] * 1000 + math.floor(time[2] / 1000)
-    while true do
-        local head = redis.call('LINDEX', KEYS[2], 0)
-        local score = head and tonumber(redis.call('ZSCORE', KEYS[3], head) or '0')
-        if not head or score > now then
-            return now, head, score
-        end
-        redis.call('LPOP', KEYS[2])
-        redis.call('ZREM', KEYS[3], head)
-    end
-end
+--include parts/server_time.lua
+--include parts/fair_queue.lua
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
     return 0
 end
 redis.call('DEL', KEYS[1])
-local _, head = prune()
+local head = liveHead()
 -- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
 if head then
     redis.pcall('PUBLISH', ARGV[2] .. head, '0')

@@ -24,18 +24,11 @@ if #KEYS ~= 3 or #ARGV ~= 4 or ARGV[1] == '' or not lease or lease < 10 or lease
     or not count or count > 2147483647 or not place or place > 2592000000 then
     return redis.error_reply('ERR redislock: bad arguments to lock')
 end
-if redis.replicate_commands then
-    redis.replicate_commands() -- before version 7 a script that asks for the time may otherwise not write
-end
+--include parts/server_time.lua
+--include parts/fair_queue.lua
 local left = redis.call('PTTL', KEYS[1])
 if left ~= -2 and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
-    -- PEXPIRE first: it passes when Redis is out of memory, and then so does the rest. Above 2^53 a number is not exact.
-    local ttl = string.format('%.0f', math.max(lease, math.min(left, 9007199254740991)))
-    redis.call('PEXPIRE', KEYS[1], ttl)
-    if redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) == 1 then
-        -- The server stood still inside PEXPIRE for longer than that: it deleted the key; HSET made one without.
-        redis.call('PEXPIRE', KEYS[1], ttl)
-    end
+    --include parts/raise_count.lua
     return nil
 end
 if count > 1 then
@@ -44,28 +37,9 @@ end
 if left ~= -2 and redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
     return redis.error_reply('WRONGTYPE redislock: the name is in use as a read/write lock')
 end
--- The time in ms; those at the head of the queue who stopped asking lose their places.
-local function prune()
-    local time = redis.call('TIME')
-    local now = time[1] * 1000 + math.floor(time[2] / 1000)
-    while true do
-        local head = redis.call('LINDEX', KEYS[2], 0)
-        local score = head and tonumber(redis.call('ZSCORE', KEYS[3], head) or '0')
-        if not head or score > now then
-            return now, head, score
-        end
-        redis.call('LPOP', KEYS[2])
-        redis.call('ZREM', KEYS[3], head)
-    end
-end
-local now, head, headUntil = prune()
+local head, headUntil = liveHead()
 if left == -2 and (not head or head == ARGV[1]) then
-    redis.call('HSET', KEYS[1], ARGV[1], '1')
-    local expires = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
-    if expires ~= 1 then -- not permitted: better no lock than one that stays for ever
-        redis.call('DEL', KEYS[1])
-        return expires
-    end
+    --include parts/first_hold.lua
     if head then
         redis.call('LPOP', KEYS[2])
         redis.call('ZREM', KEYS[3], ARGV[1])

@@ -22,28 +22,13 @@ if #KEYS ~= 3 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
     or count > 0 and (not lease or lease > 2592000000) then
     return redis.error_reply('ERR redislock: bad arguments to unlock')
 end
-if redis.replicate_commands then
-    redis.replicate_commands() -- before version 7 a script that asks for the time may otherwise not write
-end
--- The time in ms; those at the head of the queue who stopped asking lose their places.
-local function prune()
-    local time = redis.call('TIME')
-    local now = time[1] * 1000 + math.floor(time[2] / 1000)
-    while true do
-        local head = redis.call('LINDEX', KEYS[2], 0)
-        local score = head and tonumber(redis.call('ZSCORE', KEYS[3], head) or '0')
-        if not head or score > now then
-            return now, head, score
-        end
-        redis.call('LPOP', KEYS[2])
-        redis.call('ZREM', KEYS[3], head)
-    end
-end
+--include parts/server_time.lua
+--include parts/fair_queue.lua
 local held = redis.call('HGET', KEYS[1], ARGV[1])
 if not held then
     if count == 0 and redis.call('ZREM', KEYS[3], ARGV[1]) == 1 then
         redis.call('LREM', KEYS[2], 0, ARGV[1])
-        local _, head = prune()
+        local head = liveHead()
         if head and redis.call('EXISTS', KEYS[1]) == 0 then -- who gave up may have been told
             redis.pcall('PUBLISH', ARGV[4] .. head, '0')
         end
@@ -51,22 +36,11 @@ if not held then
     return nil
 end
 if count > 0 then
-    -- A late copy of this request must neither raise the count again nor cut the time of what came after it.
-    if (tonumber(held) or count + 1) > count then
-        -- PEXPIRE first: it passes when Redis is out of memory, and then so does the rest. Never shorter than it was: a
-        -- later level may already count on it. Above 2^53 a number is not exact.
-        local left = math.min(redis.call('PTTL', KEYS[1]), 9007199254740991)
-        local ttl = string.format('%.0f', math.max(lease, left))
-        redis.call('PEXPIRE', KEYS[1], ttl)
-        if redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) == 1 then
-            -- The server stood still inside PEXPIRE for longer than that: it deleted the key; HSET made one without.
-            redis.call('PEXPIRE', KEYS[1], ttl)
-        end
-    end
+    --include parts/lower_count.lua
     return 0
 end
 redis.call('DEL', KEYS[1])
-local _, head = prune()
+local head = liveHead()
 -- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
 local told = head and redis.pcall('PUBLISH', ARGV[4] .. head, '0')
 if type(told) == 'number' then

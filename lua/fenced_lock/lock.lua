@@ -18,31 +18,23 @@ if #KEYS ~= 2 or #ARGV ~= 3 or ARGV[1] == ''
     or not lease or lease < 10 or lease > 2592000000 or not count or count > 2147483647 then
     return redis.error_reply('ERR redislock: bad arguments to lock')
 end
-if redis.replicate_commands then
-    redis.replicate_commands() -- before version 7 a script that asks for the time may otherwise not write
-end
+--include parts/server_time.lua
 -- The next token: greater than the last one and than the time.
 local function nextToken()
-    local time = redis.call('TIME')
-    local now = time[1] .. string.format('%06d', tonumber(time[2]))
+    local micros = time[1] .. string.format('%06d', tonumber(time[2]))
     local last = redis.call('GET', KEYS[2]) or '0'
     -- as text: a number above 2^53 is not exact in Lua; the server's own counting is
-    if #last > #now or #last == #now and last >= now then
+    if #last > #micros or #last == #micros and last >= micros then
         redis.call('INCR', KEYS[2])
     else
-        redis.call('SET', KEYS[2], now)
+        redis.call('SET', KEYS[2], micros)
     end
     return redis.call('GET', KEYS[2])
 end
 local left = redis.call('PTTL', KEYS[1])
 if left == -2 and count == 1 then
     local token = nextToken()
-    redis.call('HSET', KEYS[1], ARGV[1], '1')
-    local expires = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
-    if expires ~= 1 then -- not permitted: better no lock than one that stays for ever
-        redis.call('DEL', KEYS[1])
-        return expires
-    end
+    --include parts/first_hold.lua
     return { token }
 end
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
@@ -54,12 +46,6 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
     end
     return left
 end
--- PEXPIRE first: it passes when Redis is out of memory, and then so does the rest. Above 2^53 a number is not exact.
-local ttl = string.format('%.0f', math.max(lease, math.min(left, 9007199254740991)))
-redis.call('PEXPIRE', KEYS[1], ttl)
-if redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) == 1 then
-    -- The server stood still inside PEXPIRE for longer than that: it deleted the key; HSET made one without.
-    redis.call('PEXPIRE', KEYS[1], ttl)
-end
+--include parts/raise_count.lua
 -- nobody else can have raised it while this holder has the lock
 return { redis.call('GET', KEYS[2]) or nextToken() }

@@ -15,20 +15,13 @@ if #KEYS ~= 3 or #ARGV ~= 3 or #ARGV[1] ~= 16
     or not lease or lease > 0 and lease < 10 or lease > 2592000000 then
     return redis.error_reply('ERR redislock: bad arguments to acquire')
 end
-if redis.replicate_commands then
-    redis.replicate_commands() -- Redis 5 and 6: a script may not write after TIME without it
-end
-local free = redis.call('GET', KEYS[1]) or '0'
-if not string.match(free, '^-?%d+$') then
-    return redis.error_reply('WRONGTYPE redislock: the key is no counter')
-end
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+--include parts/counter.lua
+--include parts/server_time.lua
 local over = redis.call('ZCOUNT', KEYS[2], 0, now)
 if redis.call('EXISTS', KEYS[3]) == 1 then
     return -1
 end
-free = tonumber(free)
+local free = tonumber(counter or '0')
 if over > 0 then
     redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, now)
     free = redis.call('INCRBY', KEYS[1], over)

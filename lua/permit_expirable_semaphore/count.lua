@@ -9,16 +9,9 @@
 if #KEYS ~= 2 or #ARGV ~= 1 then
     return redis.error_reply('ERR redislock: bad arguments to count')
 end
-if redis.replicate_commands then
-    redis.replicate_commands() -- Redis 5 and 6: a script may not write after TIME without it
-end
-local free = redis.call('GET', KEYS[1]) or '0'
-if not string.match(free, '^-?%d+$') then
-    return redis.error_reply('WRONGTYPE redislock: the key is no counter')
-end
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-free = tonumber(free)
+--include parts/counter.lua
+--include parts/server_time.lua
+local free = tonumber(counter or '0')
 local over = redis.call('ZCOUNT', KEYS[2], 0, now)
 if over > 0 then
     redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, now)

@@ -13,11 +13,7 @@ if #KEYS ~= 2 or #ARGV ~= 2 or #ARGV[1] ~= 16
     or ARGV[2] ~= '' and (not lease or lease > 0 and lease < 10 or lease > 2592000000) then
     return redis.error_reply('ERR redislock: bad arguments to lease')
 end
-if redis.replicate_commands then
-    redis.replicate_commands() -- Redis 5 and 6: a script may not write after TIME without it
-end
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+--include parts/server_time.lua
 local till = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0')
 if till <= now then
     return nil

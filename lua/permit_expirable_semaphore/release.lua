@@ -13,16 +13,9 @@ local keep = tonumber(string.match(ARGV[3] or '', '^%d+$'))
 if #KEYS ~= 3 or #ARGV ~= 3 or #ARGV[1] ~= 16 or not keep then
     return redis.error_reply('ERR redislock: bad arguments to release')
 end
-if redis.replicate_commands then
-    redis.replicate_commands() -- Redis 5 and 6: a script may not write after TIME without it
-end
-local free = redis.call('GET', KEYS[1])
-if free and not string.match(free, '^-?%d+$') then
-    return redis.error_reply('WRONGTYPE redislock: the key is no counter')
-end
+--include parts/counter.lua
+--include parts/server_time.lua
 local till = redis.call('ZSCORE', KEYS[2], ARGV[1])
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 -- ZREM first: it passes when Redis is out of memory, and then so does the rest.
 redis.call('ZREM', KEYS[2], ARGV[1])
 if keep > 0 then
@@ -31,7 +24,7 @@ end
 if not till then
     return 0
 end
-free = redis.call('INCRBY', KEYS[1], 1)
+local free = redis.call('INCRBY', KEYS[1], 1)
 if free > 0 then
     -- pcall: a refused publish must not look like a failed request; the waiters then find out by polling
     redis.pcall('PUBLISH', ARGV[2], string.format('%.0f', free))

@@ -18,18 +18,15 @@ end
 if redis.call('EXISTS', KEYS[3]) == 1 then
     return 1
 end
-local free = redis.call('GET', KEYS[1])
-if free and not string.match(free, '^-?%d+$') then
-    return redis.error_reply('WRONGTYPE redislock: the key is no counter')
-end
+--include parts/counter.lua
 -- A semaphore that is gone is made anew; what was taken of the old one has gone with it, or is taken still.
-local change = permits - tonumber(free or '0') - redis.call('ZCARD', KEYS[2])
+local change = permits - tonumber(counter or '0') - redis.call('ZCARD', KEYS[2])
 redis.call('DEL', KEYS[3])
-if not free or change ~= 0 then
+if not counter or change ~= 0 then
     redis.call('INCRBY', KEYS[1], string.format('%.0f', change))
 end
 redis.call('SET', KEYS[3], '1', 'PX', ARGV[3])
-if permits > 0 and (not free or change ~= 0) then
+if permits > 0 and (not counter or change ~= 0) then
     -- pcall: a refused publish must not look like a failed request; the waiters then find out by polling
     redis.pcall('PUBLISH', ARGV[2], ARGV[1])
 end

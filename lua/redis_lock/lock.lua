@@ -19,12 +19,7 @@ if #KEYS ~= 1 or #ARGV ~= 3 or ARGV[1] == ''
 end
 local left = redis.call('PTTL', KEYS[1])
 if left == -2 and count == 1 then
-    redis.call('HSET', KEYS[1], ARGV[1], '1')
-    local expires = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
-    if expires ~= 1 then -- not permitted: better no lock than one that stays for ever
-        redis.call('DEL', KEYS[1])
-        return expires
-    end
+    --include parts/first_hold.lua
     return nil
 end
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
@@ -36,11 +31,5 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
     end
     return left
 end
--- PEXPIRE first: it passes when Redis is out of memory, and then so does the rest. Above 2^53 a number is not exact.
-local ttl = string.format('%.0f', math.max(lease, math.min(left, 9007199254740991)))
-redis.call('PEXPIRE', KEYS[1], ttl)
-if redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) == 1 then
-    -- The server stood still inside PEXPIRE for longer than that: it deleted the key; HSET made one without.
-    redis.call('PEXPIRE', KEYS[1], ttl)
-end
+--include parts/raise_count.lua
 return nil

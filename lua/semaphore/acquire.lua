@@ -18,11 +18,8 @@ local granted = redis.call('GET', KEYS[2])
 if granted then
     return granted == '0' and -1 or nil
 end
-local free = redis.call('GET', KEYS[1]) or '0'
-if not string.match(free, '^-?%d+$') then
-    return redis.error_reply('WRONGTYPE redislock: the key is no counter')
-end
-if tonumber(free) < permits then
+--include parts/counter.lua
+if tonumber(counter or '0') < permits then
     return -1
 end
 redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])

@@ -21,13 +21,11 @@ local answer = redis.call('GET', KEYS[2])
 if answer then
     return tonumber(answer)
 end
-local free = redis.call('GET', KEYS[1])
-if free and not string.match(free, '^-?%d+$') then
-    return redis.error_reply('WRONGTYPE redislock: the key is no counter')
-end
-local added = (free or ARGV[2] == '0') and 1 or 0
+--include parts/counter.lua
+local added = (counter or ARGV[2] == '0') and 1 or 0
 -- DEL first, though that key is not there: it passes when Redis is out of memory, and then so does the rest.
 redis.call('DEL', unpack(KEYS, 2))
+local free
 if added == 1 then
     free = redis.call('INCRBY', KEYS[1], ARGV[1])
 end

@@ -15,11 +15,8 @@ local answer = redis.call('GET', KEYS[2])
 if answer then
     return tonumber(answer)
 end
-local free = redis.call('GET', KEYS[1]) or '0'
-if not string.match(free, '^-?%d+$') then
-    return redis.error_reply('WRONGTYPE redislock: the key is no counter')
-end
-local taken = tonumber(free) > 0 and free or '0'
+--include parts/counter.lua
+local taken = tonumber(counter or '0') > 0 and counter or '0'
 redis.call('SET', KEYS[2], taken, 'PX', ARGV[1])
 if taken ~= '0' then
     redis.call('DECRBY', KEYS[1], taken)

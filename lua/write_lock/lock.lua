@@ -38,7 +38,5 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
     end
     return left
 end
--- PEXPIRE first: it passes when Redis is out of memory, and then so does the rest. Above 2^53 a number is not exact.
-redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(lease, math.min(left, 9007199254740991))))
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+--include parts/raise_count.lua
 return nil

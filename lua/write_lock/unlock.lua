@@ -24,13 +24,7 @@ if not held then
     return nil
 end
 if count > 0 then
-    -- A late copy of this request must neither raise the count again nor cut the time of what came after it.
-    if held > count then
-        -- Never shorter than it was: a later level may already count on it. Above 2^53 a number is not exact.
-        local left = math.min(redis.call('PTTL', KEYS[1]), 9007199254740991)
-        redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(lease, left)))
-        redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-    end
+    --include parts/lower_count.lua
     return 0
 end
 if redis.call('HLEN', KEYS[1]) > 2 then

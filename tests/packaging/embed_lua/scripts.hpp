@@ -6,5 +6,6 @@ namespace redislock::detail::scripts {
 
 extern const Script oddEmpty;
 extern const Script oddEveryByte;
+extern const Script oddInParts;
 
 } // namespace redislock::detail::scripts

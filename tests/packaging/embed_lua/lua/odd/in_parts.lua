@@ -1,0 +1,3 @@
+first
+    --include parts/middle.lua
+third
