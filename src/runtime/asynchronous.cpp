@@ -159,7 +159,7 @@ void Engine::asyncRelease(const Acquired& acquired, UnlockHandler handler)
 void Engine::asyncTimeToLive(const std::shared_ptr<NamedLock>& named, TimeHandler handler)
 {
     using Time = std::optional<std::chrono::milliseconds>;
-    asyncQuery<Time>(std::make_shared<NameCall>(named->traits().pttl, named), std::move(handler),
+    asyncQuery<Time>(nameCall(*named, named->traits().pttl), std::move(handler),
                      [](const auto& asked, std::error_code ec, const QueryMachine&, const Reply& reply) {
                          const Time time = ec ? std::nullopt : timeToLiveOf(reply, ec);
                          asked->completion(codeOf(ec), time);
@@ -168,7 +168,7 @@ void Engine::asyncTimeToLive(const std::shared_ptr<NamedLock>& named, TimeHandle
 
 void Engine::asyncIsLocked(const std::shared_ptr<NamedLock>& named, FlagHandler handler)
 {
-    asyncQuery<bool>(std::make_shared<NameCall>(named->traits().pttl, named), std::move(handler),
+    asyncQuery<bool>(nameCall(*named, named->traits().pttl), std::move(handler),
                      [](const auto& asked, std::error_code ec, const QueryMachine&, const Reply& reply) {
                          const bool locked = !ec && timeToLiveOf(reply, ec).has_value();
                          asked->completion(codeOf(ec), locked);
@@ -178,15 +178,13 @@ void Engine::asyncIsLocked(const std::shared_ptr<NamedLock>& named, FlagHandler 
 /// In two steps, as forceUnlock().
 void Engine::asyncForceUnlock(const std::shared_ptr<NamedLock>& named, FlagHandler handler)
 {
-    asyncQuery<bool>(std::make_shared<NameCall>(named->traits().holder, named), std::move(handler),
+    asyncQuery<bool>(nameCall(*named, named->traits().holder), std::move(handler),
                      [this, named](const auto& asked, std::error_code ec, const QueryMachine&, const Reply& holder) {
                          if (ec || holder.kind == Reply::Kind::nil) {
                              return asked->completion(codeOf(ec), false);
                          }
                          const auto end = std::make_shared<AsyncQuery>(
-                             *this,
-                             std::make_shared<NameCall>(named->traits().forceUnlock, named,
-                                                        std::vector{holder.text, named->channel()}),
+                             *this, nameCall(*named, named->traits().forceUnlock, {holder.text, named->channel()}),
                              [this, named, asked, forced = holder.text](
                                  std::error_code error, const QueryMachine& machine, const Reply& reply) {
                                  const bool was = !error && freed(reply, machine, error);

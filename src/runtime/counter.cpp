@@ -5,6 +5,7 @@
 #include "runtime/async_query.hpp"
 #include "runtime/counter_attempt.hpp"
 #include "runtime/engine.hpp"
+#include "runtime/fresh_seed.hpp"
 #include "runtime/permit_hold.hpp"
 
 #include <atomic>
@@ -165,7 +166,7 @@ std::error_code NamedCounter::acquire(const CounterOrder& order, CounterOutcome&
         return *refused;
     }
     engine->start();
-    Random random(static_cast<std::uint64_t>(BootClock::now().time_since_epoch().count()));
+    Random random(freshSeed());
     Attempt attempt(shared_from_this(), order);
     {
         const Lock lock(engine->mutex_);

@@ -2,6 +2,7 @@
 
 #include "redislock/error.hpp"
 #include "runtime/counter.hpp"
+#include "runtime/fresh_seed.hpp"
 #include "runtime/process.hpp"
 
 #include <boost/asio/post.hpp>
@@ -11,7 +12,6 @@
 
 #include <algorithm>
 #include <new>
-#include <random>
 #include <utility>
 
 namespace redislock::detail {
@@ -23,12 +23,6 @@ namespace {
 constexpr std::chrono::milliseconds sweepPause{2};
 constexpr std::chrono::milliseconds heartbeat{2000};
 
-std::uint64_t seed()
-{
-    std::random_device device;
-    return (std::uint64_t{device()} << 32U) | device();
-}
-
 Handshake handshakeOf(const Config& config)
 {
     return {config.username, config.password, config.database, config.clientName};
@@ -38,9 +32,9 @@ Handshake handshakeOf(const Config& config)
 
 Engine::Background::Background(Engine& engine)
     : connector(io, engine.config_.endpoint, handshakeOf(engine.config_), engine.config_.connectTimeout),
-      renewals(io, connector, engine.renewalTimeout(), seed(), engine.reporter("renewals")),
+      renewals(io, connector, engine.renewalTimeout(), freshSeed(), engine.reporter("renewals")),
       subscriber(
-          io, connector, engine.config_.commandTimeout, heartbeat, seed(),
+          io, connector, engine.config_.commandTimeout, heartbeat, freshSeed(),
           [](const ChannelListener& listener, Subscriber<ChannelListener>::Kind kind, std::string_view text) {
               using Kind = Subscriber<ChannelListener>::Kind;
               if (const auto whose = listener.whose.lock()) {
@@ -49,7 +43,7 @@ Engine::Background::Background(Engine& engine)
               }
           },
           engine.reporter("notifications")),
-      random(seed()),
+      random(freshSeed()),
       watchdog(io, engine)
 {
 }
@@ -64,7 +58,7 @@ Engine::Engine(Config config)
     : config_(std::move(config)),
       id_(to_string(boost::uuids::random_generator()())),
       generation_(forkGeneration()),
-      random_(seed()),
+      random_(freshSeed()),
       background_(std::make_unique<Background>(*this))
 {
     idleHolds_.reserve(maxIdle);
@@ -82,7 +76,7 @@ Engine::Engine(Config config)
         }
     });
     hooks.report = reporter("commands");
-    commands_ = std::make_unique<BlockingConnection>(std::move(hooks), config_.commandTimeout, seed());
+    commands_ = std::make_unique<BlockingConnection>(std::move(hooks), config_.commandTimeout, freshSeed());
 }
 
 Engine::~Engine()

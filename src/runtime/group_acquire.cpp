@@ -1,12 +1,11 @@
 #include "runtime/group_acquire.hpp"
 
+#include "runtime/fresh_seed.hpp"
 #include "runtime/lock_access.hpp"
 
 #include <boost/asio/error.hpp>
 
 #include <algorithm>
-#include <atomic>
-#include <random>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,13 +16,6 @@ namespace {
 
 /// For how long a first acquire waits to be told which servers it talks to.
 constexpr std::chrono::milliseconds identifyFor{250};
-
-std::uint64_t seed()
-{
-    // differs between processes and calls; more is not needed of a pause
-    static std::atomic<std::uint64_t> calls{std::random_device()()};
-    return (calls.fetch_add(1) << 32U) ^ static_cast<std::uint64_t>(BootClock::now().time_since_epoch().count());
-}
 
 } // namespace
 
@@ -37,7 +29,7 @@ bool haveOneServerTwice(const GroupMembers& members)
 }
 
 GroupAcquire::GroupAcquire(std::shared_ptr<const GroupMembers> members, Order order)
-    : members_(std::move(members)), order_(std::move(order)), machine_(settings()), random_(seed())
+    : members_(std::move(members)), order_(std::move(order)), machine_(settings()), random_(freshSeed())
 {
 }
 

@@ -69,10 +69,7 @@ void HoldCall::encode(std::string& out, Form by) const
     const KindTraits& kind = named.traits();
     const ScriptUse& use = scriptOf(kind, verb_);
     const std::size_t keys = 1 + (use.withCompanions ? kind.companionCount : 0);
-    appendHeader(out, '*', 3 + keys + argumentsOf(kind, verb_));
-    appendArgument(out, by == Form::bySha ? std::string_view("EVALSHA") : std::string_view("EVAL"));
-    appendArgument(out, by == Form::bySha ? use.script->sha1 : use.script->text);
-    appendArgument(out, static_cast<std::int64_t>(keys));
+    appendScript(out, *use.script, by, keys, argumentsOf(kind, verb_));
     appendArgument(out, std::string_view(named.name));
     if (use.withCompanions) {
         appendCompanions(out, kind, named.name);

@@ -2,6 +2,7 @@
 #include "redislock/detail/protocol/command.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/event_of.hpp"
+#include "runtime/fresh_seed.hpp"
 #include "runtime/name_call.hpp"
 
 #include <memory>
@@ -29,7 +30,7 @@ std::error_code Engine::query(const std::shared_ptr<Call>& call, QueryMachine& m
     }
     start();
     QueryMachine::Event event = Start{BootClock::now()};
-    Random random(static_cast<std::uint64_t>(BootClock::now().time_since_epoch().count()));
+    Random random(freshSeed());
     for (;;) {
         const auto action = machine.resume(event, random);
         if (const auto* done = std::get_if<Done<std::optional<Errc>>>(&action)) {
@@ -51,14 +52,13 @@ std::error_code Engine::query(const std::shared_ptr<Call>& call, QueryMachine& m
 bool Engine::forceUnlock(NamedLock& named, std::error_code& ec)
 {
     QueryMachine asking(config_.unreachableAfter);
-    const auto holder = std::make_shared<NameCall>(named.traits().holder, named.shared_from_this());
+    const auto holder = nameCall(named, named.traits().holder);
     ec = query(holder, asking);
     if (ec || holder->reply.kind == Reply::Kind::nil) {
         return false;
     }
     QueryMachine ending(config_.unreachableAfter);
-    const auto end = std::make_shared<NameCall>(named.traits().forceUnlock, named.shared_from_this(),
-                                                std::vector{holder->reply.text, named.channel()});
+    const auto end = nameCall(named, named.traits().forceUnlock, {holder->reply.text, named.channel()});
     ec = query(end, ending);
     if (ec || !freed(end->reply, ending, ec)) {
         return false;
@@ -83,7 +83,7 @@ void Engine::loseForced(NamedLock& named, std::string_view holder)
 std::optional<std::chrono::milliseconds> Engine::timeToLive(NamedLock& named, std::error_code& ec)
 {
     QueryMachine machine(config_.unreachableAfter);
-    const auto call = std::make_shared<NameCall>(named.traits().pttl, named.shared_from_this());
+    const auto call = nameCall(named, named.traits().pttl);
     ec = query(call, machine);
     return ec ? std::nullopt : timeToLiveOf(call->reply, ec);
 }

@@ -31,10 +31,7 @@ public:
 
     void encode(std::string& out, Form by) const override
     {
-        appendHeader(out, '*', 3 + keys_.size() + arguments_.size());
-        appendArgument(out, by == Form::bySha ? std::string_view("EVALSHA") : std::string_view("EVAL"));
-        appendArgument(out, by == Form::bySha ? script_.sha1 : script_.text);
-        appendArgument(out, static_cast<std::int64_t>(keys_.size()));
+        appendScript(out, script_, by, keys_.size(), arguments_.size());
         for (const auto* words : {&keys_, &arguments_}) {
             for (const auto& word : *words) {
                 appendArgument(out, std::string_view(word));

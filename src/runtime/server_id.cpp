@@ -3,7 +3,7 @@
 #include "redislock/detail/protocol/command.hpp"
 #include "runtime/async_query.hpp"
 #include "runtime/engine.hpp"
-#include "runtime/name_call.hpp"
+#include "runtime/listened_call.hpp"
 
 #include <utility>
 

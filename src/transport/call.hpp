@@ -3,13 +3,17 @@
 #pragma once
 
 #include "redislock/clock.hpp"
+#include "redislock/detail/protocol/command.hpp"
 #include "redislock/detail/protocol/fault.hpp"
 #include "redislock/detail/protocol/reply.hpp"
+#include "redislock/detail/protocol/script.hpp"
 #include "transport/signal.hpp"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace redislock::detail {
 
@@ -59,6 +63,16 @@ public:
     std::atomic<bool> pending{false}; ///< on a connection
     Signal signal;
 };
+
+/// Appends the beginning of a script's request: all that stands before its keys.
+inline void appendScript(std::string& out, const Script& script, Call::Form by, std::size_t keys, std::size_t arguments)
+{
+    const bool bySha = by == Call::Form::bySha;
+    appendHeader(out, '*', 3 + keys + arguments);
+    appendArgument(out, bySha ? std::string_view("EVALSHA") : std::string_view("EVAL"));
+    appendArgument(out, bySha ? script.sha1 : script.text);
+    appendArgument(out, static_cast<std::int64_t>(keys));
+}
 
 /// Whether a reply says that the server does not know a script's SHA1.
 inline bool isNoScript(const Reply& reply) noexcept
