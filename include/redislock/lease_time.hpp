@@ -122,4 +122,7 @@ private:
 /// Wait until the lock is granted, however long that takes.
 inline constexpr Wait waitForever{std::chrono::milliseconds::max()};
 
+/// Ask once and do not wait.
+inline constexpr Wait oneAttempt{std::chrono::milliseconds::zero()};
+
 } // namespace redislock

@@ -113,7 +113,7 @@ public:
     [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& until) const
     {
         const auto now = std::chrono::time_point<Clock, Duration>::clock::now();
-        return tryLock(until <= now ? Wait(std::chrono::milliseconds::zero()) : Wait(until - now));
+        return tryLock(until <= now ? oneAttempt : Wait(until - now));
     }
 
     /// Ends the innermost level of this thread's hold. Blocks until Redis confirmed it, at most until the lease is over or
@@ -188,7 +188,7 @@ public:
     template <class Token>
     auto asyncTryLock(Token&& token) const
     {
-        return asyncTryLock(std::chrono::milliseconds::zero(), keepRenewing, std::forward<Token>(token));
+        return asyncTryLock(oneAttempt, keepRenewing, std::forward<Token>(token));
     }
     /// Tries until @p wait is over, as tryLock(Wait): an empty guard then. Otherwise as asyncLock().
     template <class Token>

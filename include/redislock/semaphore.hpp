@@ -164,7 +164,7 @@ public:
     template <class Token>
     auto asyncTryAcquire(std::int64_t permits, Token&& token) const
     {
-        return asyncTryAcquire(permits, std::chrono::milliseconds::zero(), std::forward<Token>(token));
+        return asyncTryAcquire(permits, oneAttempt, std::forward<Token>(token));
     }
     /// tryAcquire(permits, wait) without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
     template <class Token>

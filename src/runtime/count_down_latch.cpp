@@ -29,7 +29,7 @@ CounterOrder waitOrder(const NamedCounter& latch, Wait limit)
             .wait = limit};
 }
 
-CounterRequest<bool> setRequest(NamedCounter& latch, std::int64_t count)
+CounterRequest<bool> newCountRequest(NamedCounter& latch, std::int64_t count)
 {
     constexpr std::int64_t newCount = 1;
     return isCount(count) ? trySetRequest(latch, count, std::chrono::milliseconds::zero(), newCount)
@@ -56,7 +56,7 @@ bool CountDownLatch::trySetCount(std::int64_t count) const
 
 bool CountDownLatch::trySetCount(std::int64_t count, std::error_code& ec) const
 {
-    return state_->ask(setRequest(*state_, count), ec);
+    return state_->ask(newCountRequest(*state_, count), ec);
 }
 
 std::int64_t CountDownLatch::countDown() const
@@ -118,7 +118,7 @@ const std::string& CountDownLatch::name() const noexcept
 
 void CountDownLatch::startSet(const State& state, std::int64_t count, FlagHandler handler)
 {
-    state->asyncAsk(setRequest(*state, count), std::move(handler));
+    state->asyncAsk(newCountRequest(*state, count), std::move(handler));
 }
 
 void CountDownLatch::startCountDown(const State& state, NumberHandler handler)

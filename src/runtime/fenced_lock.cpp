@@ -10,8 +10,6 @@ namespace redislock {
 
 namespace {
 
-constexpr Wait oneAttempt{std::chrono::milliseconds::zero()};
-
 void throwOn(const std::error_code& ec, const char* verb, const std::string& name)
 {
     if (ec) {

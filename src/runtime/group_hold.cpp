@@ -117,7 +117,7 @@ void GroupHold::ask(Lease lease, const Answer& answer)
         }
         // its executor is the client's own: there the slot is cleared, and there abandon() uses it
         members_->locks[i].asyncTryLock(
-            std::chrono::milliseconds::zero(), lease,
+            oneAttempt, lease,
             boost::asio::bind_cancellation_slot(attempt->slot(), [self = shared_from_this(), attempt, answer,
                                                                   i](boost::system::error_code ec, LockGuard guard) {
                 const MemberAnswer result = answerOf(ec, guard);

@@ -160,8 +160,6 @@ std::chrono::milliseconds timeUntil(TimePoint then) noexcept
 
 namespace {
 
-constexpr Wait oneAttempt{std::chrono::milliseconds::zero()};
-
 template <class Operation>
 auto throwing(const detail::GroupState& state, const char* verb, Operation operation)
 {

@@ -12,8 +12,6 @@ namespace {
 
 using detail::throwing;
 
-constexpr Wait oneAttempt{std::chrono::milliseconds::zero()};
-
 } // namespace
 
 void Lock::lock() const

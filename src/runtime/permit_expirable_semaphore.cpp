@@ -159,7 +159,7 @@ CounterRequest<std::int64_t> countRequest(NamedCounter& counter, std::int64_t fr
             }};
 }
 
-CounterRequest<bool> setRequest(NamedCounter& counter, std::int64_t permits)
+CounterRequest<bool> setPermitsRequest(NamedCounter& counter, std::int64_t permits)
 {
     if (!isCount(permits, 0)) {
         return {.refused = Errc::invalidArgument};
@@ -328,7 +328,7 @@ void PermitExpirableSemaphore::setPermits(std::int64_t permits) const
 
 void PermitExpirableSemaphore::setPermits(std::int64_t permits, std::error_code& ec) const
 {
-    state_->ask(setRequest(*state_, permits), ec);
+    state_->ask(setPermitsRequest(*state_, permits), ec);
 }
 
 void PermitExpirableSemaphore::addPermits(std::int64_t difference) const
@@ -395,7 +395,7 @@ void PermitExpirableSemaphore::startTrySet(const State& state, std::int64_t perm
 
 void PermitExpirableSemaphore::startSet(const State& state, std::int64_t permits, FlagHandler handler)
 {
-    state->asyncAsk(setRequest(*state, permits), std::move(handler));
+    state->asyncAsk(setPermitsRequest(*state, permits), std::move(handler));
 }
 
 void PermitExpirableSemaphore::startAdd(const State& state, std::int64_t difference, FlagHandler handler)

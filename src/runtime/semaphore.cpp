@@ -62,8 +62,6 @@ CounterRequest<bool> setRequest(NamedCounter& counter, std::int64_t permits, std
                                : trySetRequest(counter, permits, live, permits);
 }
 
-constexpr Wait oneAttempt{std::chrono::milliseconds::zero()};
-
 } // namespace
 
 bool Semaphore::trySetPermits(std::int64_t permits) const
