@@ -52,7 +52,7 @@ error_code errorOf(std::future<T>&& future)
     }
 }
 
-class Asynchronous : public LockTest {
+class AsynchronousCalls : public LockTest {
 protected:
     /// Runs a coroutine to its end. @throws what it throws.
     template <class Function>
@@ -74,7 +74,7 @@ protected:
     RedisLock elsewhere = far.getLock(lock.name());
 };
 
-TEST_F(Asynchronous, CoroutineLocksAndReleases)
+TEST_F(AsynchronousCalls, CoroutineLocksAndReleases)
 {
     run([this]() -> asio::awaitable<void> {
         auto held = co_await lock.asyncLock(use_awaitable);
@@ -90,7 +90,7 @@ TEST_F(Asynchronous, CoroutineLocksAndReleases)
     EXPECT_FALSE(raw.exists(lock.name()));
 }
 
-TEST_F(Asynchronous, EveryTokenGivesTheGuard)
+TEST_F(AsynchronousCalls, EveryTokenGivesTheGuard)
 {
     EXPECT_TRUE(lock.asyncLock(use_future).get());
 
@@ -114,7 +114,7 @@ TEST_F(Asynchronous, EveryTokenGivesTheGuard)
     });
 }
 
-TEST_F(Asynchronous, HandlerRunsOnItsExecutor)
+TEST_F(AsynchronousCalls, HandlerRunsOnItsExecutor)
 {
     asio::io_context io;
     std::optional<std::thread::id> ranOn;
@@ -127,7 +127,7 @@ TEST_F(Asynchronous, HandlerRunsOnItsExecutor)
 }
 
 /// Where a call that blocks is refused.
-TEST_F(Asynchronous, CallsMayBeginInAStopCallback)
+TEST_F(AsynchronousCalls, CallsMayBeginInAStopCallback)
 {
     const auto lost = client.getLock(uniqueName()).asyncLock(200ms, use_future).get();
     std::promise<LockGuard> got;
@@ -142,7 +142,7 @@ TEST_F(Asynchronous, CallsMayBeginInAStopCallback)
     EXPECT_EQ(held.asyncRelease(use_future).get(), Unlocked::released);
 }
 
-TEST_F(Asynchronous, CoroutinesAndThreadsOfOneClientTakeTurns)
+TEST_F(AsynchronousCalls, CoroutinesAndThreadsOfOneClientTakeTurns)
 {
     std::atomic<int> inside{0};
     std::atomic<int> turns{0};
@@ -184,7 +184,7 @@ TEST_F(Asynchronous, CoroutinesAndThreadsOfOneClientTakeTurns)
     EXPECT_TRUE(eventually([&] { return !raw.exists(lock.name()); }));
 }
 
-TEST_F(Asynchronous, SecondLockOfOneCoroutineWaitsForTheFirst)
+TEST_F(AsynchronousCalls, SecondLockOfOneCoroutineWaitsForTheFirst)
 {
     run([this]() -> asio::awaitable<void> {
         auto first = co_await lock.asyncLock(use_awaitable);
@@ -196,7 +196,7 @@ TEST_F(Asynchronous, SecondLockOfOneCoroutineWaitsForTheFirst)
     });
 }
 
-TEST_F(Asynchronous, CancelledWaiterHoldsNothingAndLeavesNothing)
+TEST_F(AsynchronousCalls, CancelledWaiterHoldsNothingAndLeavesNothing)
 {
     const LockGuard held(elsewhere);
     asio::io_context io;
@@ -214,7 +214,7 @@ TEST_F(Asynchronous, CancelledWaiterHoldsNothingAndLeavesNothing)
     EXPECT_TRUE(eventually([&] { return listeners(lock.name()) == 0; }));
 }
 
-TEST_F(Asynchronous, RaceOfALockAndATimerCancelsTheLoser)
+TEST_F(AsynchronousCalls, RaceOfALockAndATimerCancelsTheLoser)
 {
     const LockGuard held(elsewhere);
     run([this]() -> asio::awaitable<void> {
@@ -226,7 +226,7 @@ TEST_F(Asynchronous, RaceOfALockAndATimerCancelsTheLoser)
 }
 
 /// The grant may be on its way when the call is cancelled: at whatever moment that is, nothing stays behind.
-TEST_F(Asynchronous, CancelledAtAnyMomentNothingStaysBehind)
+TEST_F(AsynchronousCalls, CancelledAtAnyMomentNothingStaysBehind)
 {
     for (int round = 0; round < 200; ++round) {
         asio::io_context io;
@@ -247,7 +247,7 @@ TEST_F(Asynchronous, CancelledAtAnyMomentNothingStaysBehind)
 }
 
 /// The release of one hold carries the next waiter's request, which is cancelled before it knows.
-TEST_F(Asynchronous, CancelledWhileItIsHandedTheLockNothingStaysBehind)
+TEST_F(AsynchronousCalls, CancelledWhileItIsHandedTheLockNothingStaysBehind)
 {
     // the server must know the script of the release, or the request behind it overtakes it
     EXPECT_EQ(lock.asyncLock(use_future).get().asyncRelease(use_future).get(), Unlocked::released);
@@ -273,7 +273,7 @@ TEST_F(Asynchronous, CancelledWhileItIsHandedTheLockNothingStaysBehind)
     EXPECT_EQ(elsewhere.unlock(), Unlocked::released);
 }
 
-TEST_F(Asynchronous, ShutdownEndsWhatWaits)
+TEST_F(AsynchronousCalls, ShutdownEndsWhatWaits)
 {
     const LockGuard held(elsewhere);
     std::optional<Client> own(std::in_place, config());
@@ -287,7 +287,7 @@ TEST_F(Asynchronous, ShutdownEndsWhatWaits)
     EXPECT_EQ(errorOf(mine.asyncLock(use_future)), make_error_code(Errc::shutdown));
 }
 
-TEST_F(Asynchronous, GuardOfAThreadIsReleasedAsynchronously)
+TEST_F(AsynchronousCalls, GuardOfAThreadIsReleasedAsynchronously)
 {
     LockGuard held(lock);
     EXPECT_EQ(held.asyncRelease(use_future).get(), Unlocked::released);

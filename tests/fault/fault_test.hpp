@@ -64,6 +64,9 @@ inline constexpr bool isSanitized = true;
 inline constexpr bool isSanitized = false;
 #endif
 
+/// A subscription, of whatever channel.
+inline const Match subscription{.command = "SUBSCRIBE"};
+
 /// A request that runs a script by its SHA1.
 inline Match request(const Script& script, std::size_t nth = 1)
 {

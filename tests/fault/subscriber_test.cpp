@@ -11,7 +11,6 @@ using BusySubscriber = FaultTest;
 using LeavingWaiter = FaultTest;
 using ThousandWaiters = FaultTest;
 
-const Match subscription{.command = "SUBSCRIBE"};
 const Match heartbeat{.command = "PING", .direction = Direction::reply};
 
 TEST_F(HalfOpenSubscriber, IsNoticedByItsHeartbeatAndReplaced)

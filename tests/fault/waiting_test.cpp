@@ -16,8 +16,6 @@ using KeyWithoutTtl = FaultTest;
 using VanishedKey = FaultTest;
 using RestartedServer = FaultTest;
 
-const Match subscription{.command = "SUBSCRIBE"};
-
 TEST_F(MissedWakeUp, UnlockBetweenTheFailedTryAndTheSubscriptionIsSeen)
 {
     foreignLock(60s);
