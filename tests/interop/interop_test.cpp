@@ -53,31 +53,60 @@ std::string lockCaseName(const ::testing::TestParamInfo<LockCase>& info)
     return std::string(info.param.kind.name) + "_" + testName(info.param.redisson);
 }
 
-testing::RedisServer& InteropTest::server()
+std::vector<Sides> allSides()
 {
-    static testing::RedisServer instance;
-    return instance;
+    std::vector<Sides> sides;
+    for (const auto& redisson : redissonVersions()) {
+        sides.push_back({redisson, true});
+        sides.push_back({redisson, false});
+    }
+    return sides;
 }
 
-JavaClient& InteropTest::javaClient(const std::string& redisson, std::size_t which)
+std::string sidesName(const ::testing::TestParamInfo<Sides>& info)
 {
-    auto& redis = server(); // outlives them
-    static std::map<std::string, std::array<std::unique_ptr<JavaClient>, 2>> clients;
-    auto& client = clients[redisson].at(which);
-    if (!client) {
-        client = std::make_unique<JavaClient>(redis, redisson, watchdogTimeout);
+    return (info.param.javaFirst ? "JavaFirst_" : "CppFirst_") + testName(info.param.redisson);
+}
+
+testing::RedisServer& InteropTest::server(std::size_t which)
+{
+    static std::array<testing::RedisServer, servers> instances;
+    return instances.at(which);
+}
+
+Peer& InteropTest::peer(const std::string& redisson, std::size_t which)
+{
+    (void)server(); // outlives them
+    static std::map<std::string, std::array<std::unique_ptr<Peer>, 2>> peers;
+    auto& one = peers[redisson].at(which);
+    if (!one) {
+        one = std::make_unique<Peer>(peerOptions(redisson));
     }
-    return *client;
+    return *one;
+}
+
+PeerOptions InteropTest::peerOptions(const std::string& redisson)
+{
+    PeerOptions options{.redisson = redisson, .urls = {}, .watchdog = watchdogTimeout};
+    for (std::size_t i = 0; i < servers; ++i) {
+        options.urls.push_back(server(i).url());
+    }
+    return options;
 }
 
 void InteropTest::TearDown()
 {
+    for (const auto& name : lastingNames_) {
+        removeAllOf(name);
+    }
     for (const auto& name : names_) {
         const bool tagged = name.find('{') != std::string::npos;
         raw.command({"DEL", "redisson_lock_token:" + (tagged ? name : "{" + name + "}")}); // tokens stay for ever
-        EXPECT_TRUE(eventually([&] {
-            return raw.command({"KEYS", "*" + name + "*"}).elements.empty();
-        })) << raw.command({"KEYS", "*" + name + "*"});
+        for (std::size_t i = 0; i < servers; ++i) {
+            RawRedis redis(server(i));
+            const auto keys = [&] { return redis.command({"KEYS", "*" + name + "*"}); };
+            EXPECT_TRUE(eventually([&] { return keys().elements.empty(); })) << keys();
+        }
     }
 }
 
@@ -87,6 +116,12 @@ std::string InteropTest::uniqueName(std::string_view prefix)
     names_.push_back(std::string(prefix) + test.test_suite_name() + "." + test.name() + ":" +
                      std::to_string(names_.size()));
     return names_.back();
+}
+
+std::string InteropTest::lastingName()
+{
+    lastingNames_.push_back(uniqueName());
+    return lastingNames_.back();
 }
 
 Config InteropTest::config()

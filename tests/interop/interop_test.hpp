@@ -2,8 +2,8 @@
 /// What the tests of both languages share: a server, Redisson clients, names of their own.
 #pragma once
 
-#include "interop/java_client.hpp"
 #include "interop/kinds.hpp"
+#include "interop/peer.hpp"
 #include "redislock/client.hpp"
 #include "redislock/config.hpp"
 #include "redislock/lock.hpp"
@@ -31,14 +31,19 @@ inline constexpr milliseconds soon{5000};
 inline constexpr milliseconds longLease{60'000};
 /// How long the renewed leases of both languages are.
 inline constexpr milliseconds watchdogTimeout{1000};
+/// How many servers there are.
+inline constexpr std::size_t servers = 3;
 
-/// A server and, for each version of Redisson, two Java processes, for all tests of one program. After each test its names
-/// must be gone from Redis.
+/// Three servers, two processes of ours and, for each version of Redisson, two of Java, for all tests of one program. After
+/// each test its names must be gone from Redis.
 class InteropTest : public ::testing::Test {
 protected:
-    static testing::RedisServer& server();
-    /// One of the Java processes of a version, started when first asked for. @param which 0 or 1
-    static JavaClient& javaClient(const std::string& redisson, std::size_t which = 0);
+    /// @param which 0; 1 and 2 for groups on several servers
+    static testing::RedisServer& server(std::size_t which = 0);
+    /// One of the processes of a version, or of ours where that is empty, started when first asked for. @param which 0 or 1
+    static Peer& peer(const std::string& redisson, std::size_t which = 0);
+    /// What a process that is a test's own is started with.
+    static PeerOptions peerOptions(const std::string& redisson);
 
     void TearDown() override;
 
@@ -53,6 +58,8 @@ protected:
     /// Returns when somebody, after a subscription where there is one, asked for @p name again: whatever comes next is no
     /// answer to a question. @param monitor sent MONITOR before that began.
     static void awaitQuestion(RawRedis& monitor, const std::string& name, bool subscribes);
+    /// Has all that is kept with a name deleted after the test: of objects that stay.
+    std::string lastingName();
     /// Deletes a name and what Redisson keeps with it: of objects that are never gone by themselves.
     void removeAllOf(const std::string& name);
     /// The value of the field of a lock's hash that belongs to a client; empty when there is none.
@@ -62,15 +69,47 @@ protected:
 
 private:
     std::vector<std::string> names_;
+    std::vector<std::string> lastingNames_;
 };
 
 /// The fixture of what is not about one kind of lock.
 class RedissonInterop : public InteropTest, public ::testing::WithParamInterface<std::string> {
 protected:
     /// An object of Redisson, for a Java thread of its own.
-    [[nodiscard]] static JavaObject javaObject(std::string_view kind, std::string name)
+    [[nodiscard]] static PeerObject javaObject(std::string_view kind, std::string name)
     {
-        return {javaClient(GetParam()), kind, std::move(name)};
+        return {peer(GetParam()), kind, std::move(name)};
+    }
+};
+
+/// Which language comes first: holds, where the other waits; or waits, where that tells it.
+struct Sides {
+    std::string redisson;
+    bool javaFirst;
+
+    friend std::ostream& operator<<(std::ostream& out, const Sides& sides)
+    {
+        return out << (sides.javaFirst ? "Java first, Redisson " : "C++ first, Redisson ") << sides.redisson;
+    }
+};
+
+/// Both orders with every version.
+std::vector<Sides> allSides();
+/// `JavaFirst_Redisson4_7_0`
+std::string sidesName(const ::testing::TestParamInfo<Sides>& info);
+
+/// The fixture of what is told to processes of both languages alike, in either order.
+class SidesInterop : public InteropTest, public ::testing::WithParamInterface<Sides> {
+protected:
+    /// An object of the language that comes first, for a thread of its own. @param which process of it, 0 or 1
+    [[nodiscard]] static PeerObject first(std::string_view kind, const std::string& name, std::size_t which = 0)
+    {
+        return {peer(GetParam().javaFirst ? GetParam().redisson : "", which), kind, name};
+    }
+    /// The same of the other language.
+    [[nodiscard]] static PeerObject second(std::string_view kind, const std::string& name, std::size_t which = 0)
+    {
+        return {peer(GetParam().javaFirst ? "" : GetParam().redisson, which), kind, name};
     }
 };
 
@@ -97,14 +136,14 @@ protected:
     [[nodiscard]] Lock make(const Client& from, const std::string& name) const { return kind().make(from, name); }
     [[nodiscard]] Lock make(const std::string& name) const { return make(client, name); }
     /// The same lock in Java, for a Java thread of its own.
-    [[nodiscard]] JavaObject javaLock(const std::string& name, std::size_t which = 0) const
+    [[nodiscard]] PeerObject javaLock(const std::string& name, std::size_t which = 0) const
     {
-        return {javaClient(GetParam().redisson, which), kind().java, name};
+        return {peer(GetParam().redisson, which), kind().java, name};
     }
     /// The UUID of a Java process.
     [[nodiscard]] const std::string& javaId(std::size_t which = 0) const
     {
-        return javaClient(GetParam().redisson, which).id();
+        return peer(GetParam().redisson, which).id();
     }
 
     /// Runs @p start, which has somebody wait for the lock, and returns when only its end can let him in.

@@ -19,11 +19,11 @@ struct LockKind {
     Lock (*make)(const Client&, const std::string&);
     bool told = true;      ///< who waits subscribes to a channel, and is told there
     bool reentrant = true; ///< a holder may lock again
+    bool shared = true;    ///< excludes the others under one name
     int since = 3;         ///< the first major version of Redisson that has it
 };
 
-/// The kinds that are one hash with one field, and so exclude each other under one name. Who adds a kind adds it here, and
-/// all tests of LockInterop run for it.
+/// The kinds that let in one at a time. Who adds a kind adds it here, and all tests of LockInterop run for it.
 inline constexpr std::array lockKinds{
     LockKind{.name = "RedisLock",
              .java = "lock",
@@ -42,6 +42,15 @@ inline constexpr std::array lockKinds{
              .java = "fencedLock",
              .make = [](const Client& client, const std::string& name) -> Lock { return client.getFencedLock(name); },
              .since = 4},
+    LockKind{.name = "FairLock",
+             .java = "fairLock",
+             .make = [](const Client& client, const std::string& name) -> Lock { return client.getFairLock(name); }},
+    LockKind{.name = "WriteLock",
+             .java = "writeLock",
+             .make = [](const Client& client, const std::string& name) -> Lock {
+                 return client.getReadWriteLock(name).writeLock();
+             },
+             .shared = false},
 };
 
 /// The versions that were built: REDISLOCK_REDISSON_VERSIONS of tests/interop/CMakeLists.txt.

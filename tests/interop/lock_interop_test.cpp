@@ -188,7 +188,8 @@ TEST_P(LockInterop, JavaComesInWhenOurLeaseIsOverAndOurUnlockTellsSo)
     auto there = javaLock(name);
     const Stopwatch sinceLock;
     here.lock(400ms);
-    ASSERT_EQ(there.run("tryLock", soon), "ok");
+    // Again and again: a fair waiter of 3.16 that asks a moment too early sleeps until its own wait is over.
+    ASSERT_TRUE(eventually([&] { return there.run("tryLock", 1s) == "ok"; }));
     EXPECT_GE(sinceLock.elapsedMs(), 399ms);
     EXPECT_TRUE(here.stopToken().stop_requested());
     EXPECT_EQ(here.unlock(), Unlocked::alreadyLost);
@@ -265,95 +266,6 @@ TEST_P(LockInterop, WeForceJavaOutAndTheNextOneIn)
     EXPECT_EQ(countOf(name, javaId(1)), "1");
     EXPECT_EQ(next.run("unlock"), "ok");
     EXPECT_FALSE(make(name).forceUnlock());
-}
-
-// --- Many --------------------------------------------------------------------------------------------------------------
-
-/// Two Java processes and two clients of ours, with two threads each, count one key up by GET, then SET, until the
-/// languages have often come in between each other.
-class Contention : public LockInterop {
-protected:
-    static constexpr std::size_t perSide = 4;
-
-    void startJava()
-    {
-        for (std::size_t i = 0; i < perSide; ++i) {
-            there_.push_back(javaLock(name_, i % 2));
-            there_.back().start("count", key_);
-        }
-    }
-    void startHere()
-    {
-        for (std::size_t i = 0; i < perSide; ++i) {
-            const auto lock = make(i % 2 == 0 ? client : other_, name_);
-            here_.push_back(std::async(std::launch::async, [this, lock] { return count(lock); }));
-        }
-    }
-    void awaitFirstCount()
-    {
-        ASSERT_TRUE(eventually([&] { return raw.exists(key_); }));
-    }
-    void expectAllCounted()
-    {
-        EXPECT_TRUE(eventually([&] { return javaBetween_ >= 50; }, 15s)) << javaBetween_ << " times";
-        raw.command({"SET", end_, "1"});
-        long sum = 0;
-        for (auto& one : here_) {
-            sum += one.get();
-        }
-        for (auto& one : there_) {
-            const auto answer = one.answer();
-            EXPECT_EQ(answer.how, "ok") << answer;
-            sum += std::stol(answer.value);
-        }
-        EXPECT_EQ(raw.get(key_), std::to_string(sum));
-        raw.command({"DEL", key_, end_});
-    }
-
-private:
-    // How often this thread counted.
-    long count(const Lock& lock)
-    {
-        RawRedis redis(server());
-        long counted = 0;
-        for (; !redis.exists(end_); ++counted) {
-            lock.lock();
-            const auto before = std::stol(redis.get(key_).value_or("0"));
-            redis.command({"SET", key_, std::to_string(before + 1)});
-            javaBetween_ += ourLast_.exchange(before + 1) == before ? 0 : 1;
-            EXPECT_EQ(lock.unlock(), Unlocked::released);
-            // Who comes back at once hardly ever meets a process that is not let in by its own neighbour.
-            std::this_thread::sleep_for(3ms);
-        }
-        return counted;
-    }
-
-    std::string name_ = uniqueName();
-    std::string key_ = uniqueName();
-    std::string end_ = key_ + ":end";
-    Client other_{config()};
-    std::vector<JavaObject> there_;
-    std::vector<std::future<long>> here_;
-    std::atomic<long> ourLast_{0};
-    std::atomic<int> javaBetween_{0};
-};
-
-INSTANTIATE_TEST_SUITE_P(Kinds, Contention, ::testing::ValuesIn(lockCases()), lockCaseName);
-
-TEST_P(Contention, BothCountExactlyWhenJavaIsThereFirst)
-{
-    startJava();
-    awaitFirstCount();
-    startHere();
-    expectAllCounted();
-}
-
-TEST_P(Contention, BothCountExactlyWhenWeAreThereFirst)
-{
-    startHere();
-    awaitFirstCount();
-    startJava();
-    expectAllCounted();
 }
 
 } // namespace

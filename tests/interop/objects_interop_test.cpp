@@ -52,7 +52,7 @@ TEST_P(ObjectsInterop, WaitersOfBothLanguagesAreServedInTheOrderOfAsking)
     const auto lock = client.getFairLock(name);
     lock.lock(longLease);
     std::deque<Worker> workers;
-    std::deque<JavaObject> javas;
+    std::deque<PeerObject> javas;
     std::vector<std::future<BootClock::time_point>> ours;
     for (int i = 0; i < 6; ++i) {
         if (i % 2 == 0) {

@@ -71,7 +71,7 @@ TEST_P(RedissonInterop, TheKindsExcludeEachOtherUnderOneName)
     const auto name = uniqueName();
     for (const auto& ours : lockKinds) {
         for (const auto& theirs : lockKinds) {
-            if (!has(GetParam(), theirs)) {
+            if (!has(GetParam(), theirs) || !ours.shared || !theirs.shared) {
                 continue;
             }
             SCOPED_TRACE(std::string(ours.name) + " and Java's " + std::string(theirs.java));
@@ -91,8 +91,8 @@ TEST_P(RedissonInterop, WhatAKilledJavaProcessHeldIsOursWhenItsLeaseIsOver)
 {
     const Client client(config());
     const auto name = uniqueName();
-    JavaClient java(server(), GetParam(), watchdogTimeout);
-    ASSERT_EQ(JavaObject(java, "lock", name).run("lock"), "ok");
+    Peer java(peerOptions(GetParam()));
+    ASSERT_EQ(PeerObject(java, "lock", name).run("lock"), "ok");
     const auto lock = client.getLock(name);
     EXPECT_FALSE(lock.tryLock());
     java.kill();

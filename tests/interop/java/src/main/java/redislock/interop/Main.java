@@ -12,12 +12,8 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 
-import org.redisson.Redisson;
-import org.redisson.api.RedissonClient;
-import org.redisson.config.Config;
-
 /**
- * One Redisson client that does what it reads on standard input, a command a line, until the input ends:
+ * One process with Redisson that does what it reads on standard input, a command a line, until the input ends:
  *
  * <pre>thread kind operation object arguments...</pre>
  *
@@ -38,25 +34,20 @@ public final class Main {
     private final PrintStream output;
     private final Map<String, ExecutorService> threads = new HashMap<>();
 
-    private Main(RedissonClient client, PrintStream output) {
-        this.objects = new Objects(client);
+    private Main(Objects objects, PrintStream output) {
+        this.objects = objects;
         this.output = output;
     }
 
-    /** Arguments: the server's URL and the watchdog's timeout in milliseconds. */
+    /**
+     * Arguments: the watchdog's timeout and how long a place in a fair queue is kept, in milliseconds; the servers' URLs.
+     */
     public static void main(String[] arguments) throws Exception {
         long begin = System.nanoTime();
-        Config config = new Config();
-        config.setLockWatchdogTimeout(Long.parseLong(arguments[1]));
-        config.setThreads(4);
-        config.setNettyThreads(4);
-        config.useSingleServer()
-                .setAddress(arguments[0])
-                .setConnectionMinimumIdleSize(1)
-                .setConnectionPoolSize(16);
-        RedissonClient client = Redisson.create(config);
-        Main main = new Main(client, new PrintStream(System.out, true, StandardCharsets.UTF_8));
-        main.answer("start", "ok", begin, client.getId());
+        Objects objects = new Objects(Long.parseLong(arguments[0]), Long.parseLong(arguments[1]),
+                Arrays.asList(arguments).subList(2, arguments.length));
+        Main main = new Main(objects, new PrintStream(System.out, true, StandardCharsets.UTF_8));
+        main.answer("start", "ok", begin, objects.id());
         main.readCommands();
         // Without a farewell: what is still held is left as a crash would leave it.
         Runtime.getRuntime().halt(0);

@@ -8,49 +8,84 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 
-import org.redisson.api.RBucket;
+import org.redisson.Redisson;
+import org.redisson.RedissonFairLock;
+import org.redisson.RedissonMultiLock;
+import org.redisson.RedissonRedLock;
 import org.redisson.api.RCountDownLatch;
 import org.redisson.api.RLock;
 import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
-import org.redisson.client.codec.StringCodec;
+import org.redisson.command.CommandAsyncExecutor;
+import org.redisson.config.Config;
 
 /**
- * The objects of a client and what can be done with them. Times are in milliseconds; a lease of -1 is the watchdog's.
+ * The objects of a process and what can be done with them. Times are in milliseconds; a lease of -1 is the watchdog's.
  *
  * <pre>
- * lock, spinLock, fairLock, readLock, writeLock, fencedLock, nonReentrant, multiLock and redLock (of names a,b,c):
- *     lock [lease]    tryLock [wait [lease]]    unlock    forceUnlock    isLocked    isHeld    holdCount    ttl    owner
- *     count key     until the key key:end exists: counts a key up under the lock, each time by GET, then SET; its count
+ * lock, spinLock, fairLock, readLock, writeLock, fencedLock, nonReentrant, multiLock and redLock (of names a,b,c@1; b is on
+ * the first server, c on the second):
+ *     lock [lease]    tryLock [wait [lease]]    unlock    forceUnlock    isLocked    isHeld    holdCount    ttl
+ *     count key    look key    crowd key    see {@link Repeat}
  * fencedLock:
  *     token    lockAndGetToken    tryLockAndGetToken wait lease
  * semaphore:
- *     trySetPermits n    acquire n    tryAcquire n wait    release n    available    drain    add n    count key
+ *     trySetPermits n    acquire n    tryAcquire n wait    release n    available    drain    add n
+ *     count key    crowd key
  * permitExpirableSemaphore, whose acquire gives the id of a permit:
  *     trySetPermits n    acquire [lease]    tryAcquire wait lease    release id    tryRelease id    available    add n
- *     updateLease id lease    count key
+ *     updateLease id lease    count key    crowd key
  * countDownLatch:
  *     trySetCount n    countDown    getCount    await [wait]
  * </pre>
  */
 final class Objects {
-    private final RedissonClient client;
+    private final RedissonClient client; // of the first server
+    private final List<String> urls;
+    private final long watchdog;
+    private final long place;
+    private final Map<Integer, RedissonClient> clients = new ConcurrentHashMap<>();
     private final Map<String, Function<String, RLock>> lockKinds;
     private final Map<String, RLock> locks = new ConcurrentHashMap<>();
 
-    Objects(RedissonClient client) {
-        this.client = client;
+    /** @param place how long a place in a fair queue is kept beyond what is waited for, in milliseconds */
+    Objects(long watchdog, long place, List<String> urls) {
+        this.watchdog = watchdog;
+        this.place = place;
+        this.urls = urls;
+        this.client = client(0);
         this.lockKinds = Map.of(
                 "lock", client::getLock,
                 "spinLock", client::getSpinLock,
-                "fairLock", client::getFairLock,
+                "fairLock", this::fairLock,
                 "readLock", name -> client.getReadWriteLock(name).readLock(),
                 "writeLock", name -> client.getReadWriteLock(name).writeLock(),
                 "fencedLock", name -> newerLock("getFencedLock", name),
                 "nonReentrant", name -> newerLock("getNonReentrantLock", name),
-                "multiLock", names -> client.getMultiLock(members(names)),
+                "multiLock", names -> new RedissonMultiLock(members(names)),
                 "redLock", this::redLock);
+    }
+
+    private RedissonClient client(int server) {
+        return clients.computeIfAbsent(server, index -> {
+            Config config = new Config();
+            config.setLockWatchdogTimeout(watchdog);
+            if (hasPlaceInConfig()) {
+                call(config, Config.class, "setFairLockWaitTimeout", new Class<?>[] {long.class}, place);
+            }
+            config.setThreads(4);
+            config.setNettyThreads(4);
+            config.useSingleServer()
+                    .setAddress(urls.get(index))
+                    .setConnectionMinimumIdleSize(1)
+                    .setConnectionPoolSize(16);
+            return Redisson.create(config);
+        });
+    }
+
+    String id() {
+        return client.getId();
     }
 
     /** @return false, a value to tell, or true or null when there is nothing to tell. */
@@ -80,12 +115,37 @@ final class Objects {
     }
 
     private RLock[] members(String names) {
-        return Arrays.stream(names.split(",")).map(client::getLock).toArray(RLock[]::new);
+        return Arrays.stream(names.split(",")).map(this::member).toArray(RLock[]::new);
+    }
+
+    private RLock member(String name) {
+        String[] words = name.split("@");
+        return client(words.length == 1 ? 0 : Integer.parseInt(words[1])).getLock(words[0]);
     }
 
     @SuppressWarnings("deprecation") // still there, still used
     private RLock redLock(String names) {
-        return client.getRedLock(members(names));
+        return new RedissonRedLock(members(names));
+    }
+
+    /** Old versions have no setting for the time, but an argument of the constructor. */
+    private RLock fairLock(String name) {
+        return hasPlaceInConfig() ? client.getFairLock(name)
+                : make(RedissonFairLock.class, ((Redisson) client).getCommandExecutor(), name, place);
+    }
+
+    private static boolean hasPlaceInConfig() {
+        return Arrays.stream(Config.class.getMethods())
+                .anyMatch(method -> method.getName().equals("setFairLockWaitTimeout"));
+    }
+
+    private static <T> T make(Class<T> type, CommandAsyncExecutor executor, String name, long time) {
+        try {
+            return type.getConstructor(CommandAsyncExecutor.class, String.class, long.class)
+                    .newInstance(executor, name, time);
+        } catch (ReflectiveOperationException e) {
+            throw new UnsupportedOperationException(e);
+        }
     }
 
     /** A kind that old versions lack. */
@@ -123,10 +183,8 @@ final class Objects {
                 return lock.getHoldCount();
             case "ttl":
                 return lock.remainTimeToLive();
-            case "owner":
-                return client.getId() + ":" + Thread.currentThread().getId();
-            case "count":
-                return count(arguments, lock::lock, lock::unlock);
+            case "count", "look", "crowd":
+                return new Repeat(client, arguments.word(0)).run(operation, lock::lock, lock::unlock);
             default:
                 return onFencedLock(lock, operation, arguments);
         }
@@ -189,8 +247,8 @@ final class Objects {
             case "add":
                 semaphore.addPermits(arguments.count(0));
                 return null;
-            case "count":
-                return count(arguments, semaphore::acquire, semaphore::release);
+            case "count", "crowd":
+                return new Repeat(client, arguments.word(0)).run(operation, semaphore::acquire, semaphore::release);
             default:
                 throw unknown(operation);
         }
@@ -219,9 +277,10 @@ final class Objects {
                 return null;
             case "updateLease":
                 return semaphore.updateLeaseTime(arguments.word(0), arguments.number(1), TimeUnit.MILLISECONDS);
-            case "count":
+            case "count", "crowd":
                 String[] permit = new String[1];
-                return count(arguments, () -> permit[0] = semaphore.acquire(), () -> semaphore.release(permit[0]));
+                return new Repeat(client, arguments.word(0)).run(operation, () -> permit[0] = semaphore.acquire(),
+                        () -> semaphore.release(permit[0]));
             default:
                 throw unknown(operation);
         }
@@ -248,24 +307,6 @@ final class Objects {
     }
 
     // --- What they share -----------------------------------------------------------------------------------------------
-
-    private interface Step {
-        void run() throws Exception;
-    }
-
-    private Object count(Arguments arguments, Step enter, Step leave) throws Exception {
-        RBucket<String> counter = client.getBucket(arguments.word(0), StringCodec.INSTANCE);
-        RBucket<String> end = client.getBucket(arguments.word(0) + ":end", StringCodec.INSTANCE);
-        long counted = 0;
-        while (!end.isExists()) {
-            enter.run();
-            String before = counter.get();
-            counter.set(Long.toString((before == null ? 0 : Long.parseLong(before)) + 1));
-            leave.run();
-            ++counted;
-        }
-        return counted;
-    }
 
     private static IllegalArgumentException unknown(String operation) {
         return new IllegalArgumentException("no operation " + operation);

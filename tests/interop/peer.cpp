@@ -1,4 +1,4 @@
-#include "interop/java_client.hpp"
+#include "interop/peer.hpp"
 
 #include <array>
 #include <cerrno>
@@ -27,14 +27,28 @@ int makePipe(const std::string& path)
     return fd;
 }
 
-std::vector<std::string> commandLine(const std::string& folder, const std::string& redisson, const std::string& url,
-                                     std::chrono::milliseconds watchdog)
+// What a process of a language is, without what both are told.
+std::vector<std::string> program(const std::string& redisson)
 {
+    if (redisson.empty()) {
+        return {REDISLOCK_INTEROP_CPP_DRIVER};
+    }
     const std::string library = REDISLOCK_INTEROP_DRIVERS "/redisson-" + redisson + "/lib";
-    return {"/bin/sh", "-c", R"(exec "$@" <"$0/commands" >"$0/answers")", folder, REDISLOCK_JAVA,
+    return {REDISLOCK_JAVA,
             // It starts in half a second with these.
             "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-            "-cp", library + "/*", "redislock.interop.Main", url, std::to_string(watchdog.count())};
+            "-cp", library + "/*", "redislock.interop.Main"};
+}
+
+std::vector<std::string> commandLine(const std::string& folder, const PeerOptions& options)
+{
+    std::vector<std::string> line{"/bin/sh", "-c", R"(exec "$@" <"$0/commands" >"$0/answers")", folder};
+    const auto words = program(options.redisson);
+    line.insert(line.end(), words.begin(), words.end());
+    line.push_back(std::to_string(options.watchdog.count()));
+    line.push_back(std::to_string(options.place.count()));
+    line.insert(line.end(), options.urls.begin(), options.urls.end());
+    return line;
 }
 
 } // namespace
@@ -50,28 +64,27 @@ std::ostream& operator<<(std::ostream& out, const Answer& answer)
     return out << answer.how << ' ' << answer.value << " after " << answer.elapsed.count() << " us";
 }
 
-JavaClient::JavaClient(const testing::RedisServer& server, const std::string& redisson,
-                       std::chrono::milliseconds watchdog)
+Peer::Peer(const PeerOptions& options)
     : commands_(makePipe((folder_.path() / "commands").string())),
       answers_(makePipe((folder_.path() / "answers").string())),
-      process_(commandLine(folder_.path().string(), redisson, server.url(), watchdog), folder_.path() / "log")
+      process_(commandLine(folder_.path().string(), options), folder_.path() / "log")
 {
     id_ = answer("start").value;
 }
 
-JavaClient::~JavaClient()
+Peer::~Peer()
 {
     process_.kill();
     ::close(commands_);
     ::close(answers_);
 }
 
-std::string JavaClient::newThread()
+std::string Peer::newThread()
 {
     return "t" + std::to_string(++threads_);
 }
 
-void JavaClient::send(const std::string& thread, const std::string& command)
+void Peer::send(const std::string& thread, const std::string& command)
 {
     const std::string line = thread + ' ' + command + '\n';
     if (::write(commands_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
@@ -79,7 +92,7 @@ void JavaClient::send(const std::string& thread, const std::string& command)
     }
 }
 
-Answer JavaClient::answer(const std::string& thread)
+Answer Peer::answer(const std::string& thread)
 {
     const auto deadline = std::chrono::steady_clock::now() + patience;
     auto& answers = unread_[thread];
@@ -91,7 +104,7 @@ Answer JavaClient::answer(const std::string& thread)
     return first;
 }
 
-void JavaClient::readLine(std::chrono::steady_clock::time_point deadline)
+void Peer::readLine(std::chrono::steady_clock::time_point deadline)
 {
     auto end = read_.find('\n');
     while (end == std::string::npos) {
@@ -118,11 +131,10 @@ void JavaClient::readLine(std::chrono::steady_clock::time_point deadline)
     unread_[thread].push_back(std::move(answer));
 }
 
-void JavaClient::fail(const std::string& what)
+void Peer::fail(const std::string& what)
 {
     const auto log = testing::detail::readFile(folder_.path() / "log");
-    throw std::runtime_error("the Java client " + what + "; the end of its log:\n" +
-                             testing::detail::lastLines(log, 20));
+    throw std::runtime_error("a peer " + what + "; the end of its log:\n" + testing::detail::lastLines(log, 20));
 }
 
 } // namespace redislock::test

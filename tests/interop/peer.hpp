@@ -1,5 +1,5 @@
 /// @file
-/// A Redisson client: a Java process that does what a test tells it.
+/// A process of either language that does what a test tells it.
 #pragma once
 
 #include "redislock/testing/child_process.hpp"
@@ -16,7 +16,7 @@
 
 namespace redislock::test {
 
-/// What the driver (tests/interop/java) answered: compares with "ok", "ok VALUE", "false" and "error CLASS".
+/// What a driver (tests/interop/java, tests/interop/cpp) answered: compares with "ok", "ok VALUE", "false" and "error CLASS".
 struct Answer {
     std::string how;   ///< ok, false or error
     std::string value; ///< of ok; of error the class and its message
@@ -29,23 +29,31 @@ private:
     [[nodiscard]] std::string brief() const;
 };
 
-/// A Java process with one Redisson client of its own. The constructor starts it, the destructor ends it at once; what it
-/// held stays held in Redis, as after a crash. It dies with the thread that started it. Thread safety: unsafe.
-class JavaClient {
+/// What a process is started with.
+struct PeerOptions {
+    std::string redisson;                     ///< the version of Redisson; empty: our library
+    std::vector<std::string> urls;            ///< its servers: a name `a@1` is on the second, any other on the first
+    std::chrono::milliseconds watchdog;       ///< how long its renewed leases are
+    std::chrono::milliseconds place{300'000}; ///< how long it keeps its place in a fair queue, beyond what it waits for
+};
+
+/// A process with one client of Redisson, or of our library, for each server. The constructor starts it, the destructor ends
+/// it at once; what it held stays held in Redis, as after a crash. It dies with the thread that started it. Thread safety:
+/// unsafe.
+class Peer {
 public:
-    /// @param redisson one of the versions that were built. @param watchdog how long its renewed leases are.
     /// @throws std::runtime_error, with the end of its log, when it does not reach the server.
-    JavaClient(const testing::RedisServer& server, const std::string& redisson, std::chrono::milliseconds watchdog);
-    JavaClient(JavaClient&&) = delete;
-    ~JavaClient();
+    explicit Peer(const PeerOptions& options);
+    Peer(Peer&&) = delete;
+    ~Peer();
 
     /// Its UUID, the first part of its owners in Redis.
     [[nodiscard]] const std::string& id() const noexcept { return id_; }
-    /// A word for a Java thread that did nothing yet.
+    /// A word for a thread of it that did nothing yet.
     std::string newThread();
-    /// Has a Java thread do something, without waiting for it. @param command `kind operation object arguments...`
+    /// Has one of its threads do something, without waiting for it. @param command `kind operation object arguments...`
     void send(const std::string& thread, const std::string& command);
-    /// The next answer of a Java thread. @throws std::runtime_error when none comes within 20 s, or the process ended.
+    /// The next answer of a thread. @throws std::runtime_error when none comes within 20 s, or the process ended.
     Answer answer(const std::string& thread);
     /// Ends the process at once.
     void kill() noexcept { process_.kill(); }
@@ -64,16 +72,16 @@ private:
     testing::detail::ChildProcess process_;
 };
 
-/// An object of Redisson, used by one Java thread of its own. Must not outlive the client.
-class JavaObject {
+/// An object in a process, used by one thread of its own. Must not outlive the process.
+class PeerObject {
 public:
-    /// @param kind as the driver calls it: lock, fairLock, semaphore...
-    JavaObject(JavaClient& client, std::string_view kind, std::string name)
-        : client_(client), kind_(kind), name_(std::move(name)), thread_(client.newThread())
+    /// @param kind as the drivers call it: lock, fairLock, semaphore...
+    PeerObject(Peer& peer, std::string_view kind, std::string name)
+        : peer_(peer), kind_(kind), name_(std::move(name)), thread_(peer.newThread())
     {
     }
 
-    /// Has the Java thread do something and waits for it: `run("tryLock", 5s, 30s)`.
+    /// Has the thread do something and waits for it: `run("tryLock", 5s, 30s)`.
     template <class... Arguments>
     Answer run(std::string_view operation, const Arguments&... arguments)
     {
@@ -86,20 +94,17 @@ public:
     {
         std::string command = kind_ + ' ' + std::string(operation) + ' ' + name_;
         ((command += ' ' + word(arguments)), ...);
-        client_.send(thread_, command);
+        peer_.send(thread_, command);
     }
     /// Waits for what was started.
-    Answer answer() { return client_.answer(thread_); }
-
-    /// What the thread is called in Redis.
-    std::string owner() { return run("owner").value; }
+    Answer answer() { return peer_.answer(thread_); }
 
 private:
     static std::string word(std::chrono::milliseconds time) { return std::to_string(time.count()); }
     static std::string word(std::integral auto number) { return std::to_string(number); }
     static std::string word(std::string_view text) { return std::string(text); }
 
-    JavaClient& client_;
+    Peer& peer_;
     std::string kind_;
     std::string name_;
     std::string thread_;

@@ -1,0 +1,89 @@
+// One process of the library that does what it reads on standard input, a command a line, until the input ends:
+//     thread kind operation object arguments...
+// and answers as the Java driver does (../java). A thread is any word; commands of one word run in one thread, in their
+// order, those of different words at the same time. Arguments: the watchdog's timeout and how long a place in a fair queue
+// is kept, in ms; the servers' URLs.
+#include "behaviour/worker.hpp"
+#include "objects.hpp"
+#include "redislock/error.hpp"
+#include "support/eventually.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <unistd.h>
+
+namespace redislock::test {
+namespace {
+
+class Main {
+public:
+    explicit Main(Objects objects) : objects_(std::move(objects)) {}
+
+    void readCommands()
+    {
+        answer("start", "ok", Stopwatch(), objects_.id());
+        for (std::string line; std::getline(std::cin, line);) {
+            std::istringstream text(line);
+            std::string thread;
+            Words words;
+            text >> thread;
+            for (std::string word; text >> word;) {
+                words.push_back(word);
+            }
+            threads_[thread].start([this, thread, words] { run(thread, words); });
+        }
+    }
+
+private:
+    void run(const std::string& thread, const Words& words)
+    {
+        const Stopwatch watch;
+        try {
+            const auto result =
+                objects_.run(words.at(0), words.at(1), words.at(2), Words(words.begin() + 3, words.end()));
+            answer(thread, result ? "ok" : "false", watch, result.value_or(""));
+        } catch (const LockError& e) {
+            answer(thread, "error", watch, fmt::format("LockError: {}", e.what()));
+        } catch (const std::exception& e) {
+            answer(thread, "error", watch, fmt::format("exception: {}", e.what()));
+        }
+    }
+
+    void answer(const std::string& thread, std::string_view how, const Stopwatch& watch, std::string value)
+    {
+        const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(watch.elapsed()).count();
+        std::replace(value.begin(), value.end(), '\n', ' ');
+        const std::lock_guard lock(output_);
+        std::cout << thread << ' ' << how << ' ' << micros << (value.empty() ? "" : " ") << value << std::endl;
+    }
+
+    Objects objects_;
+    std::mutex output_;
+    std::map<std::string, Worker> threads_;
+};
+
+} // namespace
+} // namespace redislock::test
+
+int main(int count, char** arguments)
+{
+    using namespace redislock::test;
+    const std::vector<std::string> words(arguments + 1, arguments + count);
+    Main(Objects({words.begin() + 2, words.end()}, std::chrono::milliseconds(std::stol(words.at(0))),
+                 std::chrono::milliseconds(std::stol(words.at(1)))))
+        .readCommands();
+    // Without a farewell: what is still held is left as a crash would leave it.
+    ::_exit(0);
+}

@@ -1,0 +1,59 @@
+/// @file
+/// The objects of a process of the library and what can be done with them, by the words that the Java driver knows.
+#pragma once
+
+#include "redislock/redislock.hpp"
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace redislock::test {
+
+using Words = std::vector<std::string>;
+
+/// Thread safety: safe.
+class Objects {
+public:
+    /// @param place how long a place in a fair queue is kept
+    Objects(const std::vector<std::string>& urls, std::chrono::milliseconds watchdog, std::chrono::milliseconds place);
+    Objects(Objects&&) noexcept;
+    ~Objects();
+
+    /// The UUID of the client of the first server.
+    [[nodiscard]] std::string id() const { return servers_.front().id(); }
+
+    /// @return nothing: no, or not granted; otherwise what there is to tell, which may be empty.
+    std::optional<std::string> run(const std::string& kind, const std::string& operation, const std::string& name,
+                                   const Words& arguments);
+
+private:
+    using Outcome = std::optional<std::string>;
+    using AnyLock = std::variant<Lock, FencedLock, MultiLock, RedLock>;
+
+    AnyLock lock(const std::string& kind, const std::string& name);
+    [[nodiscard]] AnyLock makeLock(const std::string& kind, const std::string& name) const;
+    [[nodiscard]] std::vector<Lock> members(const std::string& names) const;
+
+    template <class AnyOfThem>
+    Outcome onLock(const AnyOfThem& lock, const std::string& operation, const Words& arguments);
+    Outcome onSemaphore(const Semaphore& semaphore, const std::string& operation, const Words& arguments);
+    Outcome onPermits(const PermitExpirableSemaphore& semaphore, const std::string& operation, const Words& arguments);
+    static Outcome onLatch(const CountDownLatch& latch, const std::string& operation, const Words& arguments);
+
+    /// What a thread does again and again; see there.
+    Outcome repeat(const std::string& what, const std::string& key, const std::function<void()>& enter,
+                   const std::function<void()>& leave) const;
+
+    std::vector<Client> servers_;
+    struct Shared;
+    std::unique_ptr<Shared> shared_;
+};
+
+} // namespace redislock::test
