@@ -72,14 +72,6 @@ constexpr Door doors[] = {
     {.name = "RedLock", .kind = "redLock", .ours = "{}@0,{}@1,{}@2", .theirs = "{}@0,{}@1,{}@2", .turns = 10},
 };
 
-std::string filledIn(std::string text, const std::string& name)
-{
-    for (auto at = text.find("{}"); at != std::string::npos; at = text.find("{}", at + name.size())) {
-        text.replace(at, 2, name);
-    }
-    return text;
-}
-
 struct DoorCase {
     Door door;
     Sides sides;
@@ -120,8 +112,7 @@ TEST_P(OneAtATime, ProcessesOfBothLanguagesCountExactly)
         ASSERT_EQ(PeerObject(peer(""), door.kind, name).run("trySetPermits", 1), "ok");
     }
     for (const bool java : {sides.javaFirst, !sides.javaFirst}) {
-        start(java ? sides.redisson : "", 2, door.kind, filledIn(std::string(java ? door.theirs : door.ours), name),
-              "count");
+        start(java ? sides.redisson : "", 2, door.kind, filledIn(java ? door.theirs : door.ours, name), "count");
         ASSERT_TRUE(eventually([&] { return raw.exists(key_); }));
     }
     EXPECT_TRUE(eventually([&] { return turns() >= door.turns; }, 15s)) << turns() << " times";

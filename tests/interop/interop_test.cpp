@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <sstream>
+#include <thread>
 
 namespace redislock::test {
 
@@ -66,6 +67,15 @@ std::vector<Sides> allSides()
 std::string sidesName(const ::testing::TestParamInfo<Sides>& info)
 {
     return (info.param.javaFirst ? "JavaFirst_" : "CppFirst_") + testName(info.param.redisson);
+}
+
+std::string filledIn(std::string_view text, const std::string& name)
+{
+    std::string filled(text);
+    for (auto at = filled.find("{}"); at != std::string::npos; at = filled.find("{}", at + name.size())) {
+        filled.replace(at, 2, name);
+    }
+    return filled;
 }
 
 testing::RedisServer& InteropTest::server(std::size_t which)
@@ -140,6 +150,12 @@ void InteropTest::awaitListener(const std::string& name)
         << name;
 }
 
+void InteropTest::awaitListeners(const std::string& channel, std::int64_t count)
+{
+    const auto listeners = [&] { return raw.command({"PUBSUB", "NUMSUB", channel}).elements.at(1).integer(); };
+    EXPECT_TRUE(eventually([&] { return listeners() >= count; })) << listeners() << " listen to " << channel;
+}
+
 void InteropTest::awaitQuestion(RawRedis& monitor, const std::string& name, bool subscribes)
 {
     const Stopwatch watch;
@@ -161,6 +177,8 @@ void InteropTest::awaitQuestion(RawRedis& monitor, const std::string& name, bool
         subscribed = subscribed || line.find("] \"subscribe\"") != std::string::npos;
         questions += subscribed && line.find("] \"eval") != std::string::npos ? 1 : 0;
     }
+    // Those of Redisson's waiters that do not sleep yet miss the message of the end of writing.
+    std::this_thread::sleep_for(100ms);
 }
 
 void InteropTest::removeAllOf(const std::string& name)

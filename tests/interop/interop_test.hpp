@@ -34,6 +34,9 @@ inline constexpr milliseconds watchdogTimeout{1000};
 /// How many servers there are.
 inline constexpr std::size_t servers = 3;
 
+/// A text with {} replaced by the name of a test's object: `{}:a,{}:b` are two locks of its own.
+std::string filledIn(std::string_view text, const std::string& name);
+
 /// Three servers, two processes of ours and, for each version of Redisson, two of Java, for all tests of one program. After
 /// each test its names must be gone from Redis.
 class InteropTest : public ::testing::Test {
@@ -55,6 +58,8 @@ protected:
 
     /// Returns when somebody listens to a channel that has to do with @p name.
     void awaitListener(const std::string& name);
+    /// Returns when so many processes listen to a channel.
+    void awaitListeners(const std::string& channel, std::int64_t count);
     /// Returns when somebody, after a subscription where there is one, asked for @p name again: whatever comes next is no
     /// answer to a question. @param monitor sent MONITOR before that began.
     static void awaitQuestion(RawRedis& monitor, const std::string& name, bool subscribes);
