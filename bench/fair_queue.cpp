@@ -60,7 +60,8 @@ private:
     {
         const auto place = std::string_view("600000"); // nobody asks again while this is measured
         return connection_
-                   .command({"EVALSHA", lockSha_, "3", name_, queue_, times_, holder(number), "600000", "1", place})
+                   .command({"EVALSHA", lockSha_, "3", name_, queue_, times_, holder(number), "600000", "1", place,
+                             channels_})
                    ->type == REDIS_REPLY_NIL;
     }
 

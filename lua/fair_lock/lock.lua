@@ -7,6 +7,7 @@
 -- ARGV[2]  lease in ms, 10 .. 2592000000
 -- ARGV[3]  hold count to set, 1 (outermost) .. 2147483647
 -- ARGV[4]  how long the place is kept without being asked for again, in ms, 0 (takes no place) .. 2592000000
+-- ARGV[5]  what the channels of waiters begin with; the rest is the holder
 -- Returns  nil: the holder has the lock with that count
 --          -3: nested (count > 1), but the holder's field is gone: lost
 --          otherwise the time in ms after which to ask again: held by another (-1: a key without time to live), or
@@ -14,13 +15,14 @@
 -- Clock    the server's TIME; Redis' own key expiry
 -- Effects  writes KEYS[1] and its time to live, which is never shortened (a foreign PERSIST is undone); takes who has it
 --          and who stopped asking out of KEYS[2] and KEYS[3], puts in who waits; these two live 10 minutes longer than
---          the places in them. Others' places are not moved: nobody's here depends on them. A key of another type is
+--          the places in them. Others' places are not moved: nobody's here depends on them. Where the lock is free and it
+--          is another's turn, publishes '0' for that one. A key of another type is
 --          left alone (WRONGTYPE), and so is one of a read/write lock
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local lease = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local count = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
 local place = ARGV[4] == '0' and 0 or tonumber(string.match(ARGV[4] or '', '^[1-9]%d*$'))
-if #KEYS ~= 3 or #ARGV ~= 4 or ARGV[1] == '' or not lease or lease < 10 or lease > 2592000000
+if #KEYS ~= 3 or #ARGV ~= 5 or ARGV[1] == '' or not lease or lease < 10 or lease > 2592000000
     or not count or count > 2147483647 or not place or place > 2592000000 then
     return redis.error_reply('ERR redislock: bad arguments to lock')
 end
@@ -70,7 +72,9 @@ if place > 0 then
     end
 end
 if left == -2 then
-    -- it is about to be taken, and then the holder's time will be known; or the first in the queue has died
+    -- It is about to be taken, and then the holder's time will be known; or the first in the queue has died; or it sleeps: one of
+    -- Redisson's that was not the first when the lock became free is told by nobody else, and would lose its place.
+    redis.pcall('PUBLISH', ARGV[5] .. head, '0')
     return math.max(1, math.min(250, math.floor(headUntil - now)))
 end
 return left

@@ -19,7 +19,7 @@ const ScriptUse& scriptOf(const KindTraits& kind, HoldCall::Verb verb)
 
 std::size_t argumentsOf(const KindTraits& kind, HoldCall::Verb verb)
 {
-    return verb == HoldCall::Verb::lock     ? 3 + (kind.asking == Asking::queue ? 1 : 0)
+    return verb == HoldCall::Verb::lock     ? 3 + (kind.asking == Asking::queue ? 2 : 0)
            : verb == HoldCall::Verb::unlock ? 4
                                             : 2;
 }
@@ -85,6 +85,7 @@ void HoldCall::encode(std::string& out, Form by) const
         appendArgument(out, std::int64_t{count_});
         if (kind.asking == Asking::queue) {
             appendArgument(out, std::int64_t{place.count()});
+            appendChannel(out, kind, named.name);
         }
     }
 }

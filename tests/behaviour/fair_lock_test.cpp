@@ -126,6 +126,20 @@ TEST_F(Fair, DeadWaitersAheadCostTheTimeOfOnePlaceTogether)
     EXPECT_EQ(lock.unlock(), Unlocked::released);
 }
 
+TEST_F(Fair, WhoAsksRemindsTheFirstInTheQueueThatTheLockIsFree)
+{
+    putDeadWaiter("sleeper:1", 1s);
+    RawRedis sleeper(server());
+    sleeper.command({"SUBSCRIBE", "redisson_lock__channel:{" + name + "}:sleeper:1"});
+    EXPECT_FALSE(lock.tryLock()) << "it is another's turn";
+    const auto told = sleeper.receive(soon);
+    ASSERT_TRUE(told) << "Redisson's waiter that sleeps would lose its place";
+    EXPECT_EQ(told->elements.at(2).text(), "0");
+    EXPECT_TRUE(lock.tryLock(10s));
+    EXPECT_FALSE(workers.emplace_back().run([&] { return lock.tryLock(); }));
+    EXPECT_EQ(lock.unlock(), Unlocked::released);
+}
+
 TEST_F(Fair, WaiterWithoutATimeIsNoObstacle)
 {
     raw.command({"RPUSH", queueKey, "nobody:1"});
