@@ -1,5 +1,6 @@
 // Breaks things for some time while several processes work with locks, then tests what they wrote down.
 #include "chaos/faults.hpp"
+#include "chaos/habits.hpp"
 #include "chaos/packets.hpp"
 #include "chaos/world.hpp"
 #include "history/report.hpp"
@@ -226,6 +227,7 @@ int main(int argc, char** argv)
     plan.seed = std::random_device{}();
     plan.folder = std::filesystem::temp_directory_path() / ("redislock-chaos-" + std::to_string(::getpid()));
     const auto temporary = plan.folder;
+    order.limits.kinds = chaos::otherKinds;
     plan.worker = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "redislock_chaos_worker";
     app.add_option("--seconds", order.seconds, "How long things are broken")
         ->capture_default_str()

@@ -8,8 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <random>
+#include <string>
+#include <vector>
 
 namespace redislock::test::chaos {
+
+/// The kinds of lock that they use besides RedisLock.
+inline const std::vector<std::string> otherKinds{"nonReentrant", "spin", "fenced"};
 
 /// Draws what one of them does next. Not thread-safe.
 class Habits {

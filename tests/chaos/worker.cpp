@@ -39,8 +39,9 @@ struct Options {
     int threads = 4;
 };
 
-constexpr int sharedLocks = 12;
-constexpr int chains = 3; ///< of asynchronous calls
+constexpr int sharedLocks = 12;       ///< RedisLocks
+constexpr int sharedLocksOfAKind = 2; ///< of each other kind
+constexpr int chains = 3;             ///< of asynchronous calls
 
 /// Shows that this process can get and free a lock.
 void prove(const Client& client, const std::shared_ptr<history::Recorder>& recorder, chaos::Board& board,
@@ -133,6 +134,11 @@ private:
         std::vector<history::RecordedLock> locks;
         for (int i = 0; i < sharedLocks; ++i) {
             locks.emplace_back(recorder_, client_, "chaos:" + std::to_string(i), owner);
+        }
+        for (const auto& kind : chaos::otherKinds) {
+            for (int i = 0; i < sharedLocksOfAKind; ++i) {
+                locks.emplace_back(recorder_, client_, "chaos:" + kind + ":" + std::to_string(i), owner, kind);
+            }
         }
         return locks;
     }

@@ -2,6 +2,7 @@
 
 #include "support/eventually.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <stdexcept>
 #include <thread>
@@ -179,8 +180,15 @@ void World::recordRest()
     const auto channels = [&] { return redis_.command({"PUBSUB", "CHANNELS"}).elements.size(); };
     (void)eventually([&] { return channels() == 0; }, 3s);
     recorder_->write({.op = Op::quiet, .count = static_cast<std::int64_t>(channels()), .error = "subscriptions"});
-    (void)eventually([&] { return redis_.command({"DBSIZE"}).integer() == 0; }, 3s);
-    for (const auto& key : redis_.command({"KEYS", "*"}).elements) {
+    const auto keys = [&] { return redis_.command({"KEYS", "*"}).elements; };
+    (void)eventually(
+        [&] {
+            const auto left = keys();
+            return std::all_of(left.begin(), left.end(),
+                               [&](const auto& key) { return redis_.pttl(key.text()) < 0ms; });
+        },
+        3s);
+    for (const auto& key : keys()) {
         recorder_->write({.lock = key.text(), .op = Op::leftKey, .count = redis_.pttl(key.text()).count()});
     }
 }

@@ -17,9 +17,11 @@ bool effectUnknown(std::error_code error)
 
 } // namespace
 
-CallLog::CallLog(std::shared_ptr<Recorder> recorder, const Client& client, std::string lock, int owner)
+CallLog::CallLog(std::shared_ptr<Recorder> recorder, const Client& client, std::string kind, std::string lock,
+                 int owner)
     : recorder_(std::move(recorder)),
       client_(client.id()),
+      kind_(std::move(kind)),
       lock_(std::move(lock)),
       owner_(owner),
       watchdogMs_(client.config().watchdogTimeout.count())
@@ -28,7 +30,7 @@ CallLog::CallLog(std::shared_ptr<Recorder> recorder, const Client& client, std::
 
 Record CallLog::line(Op op, Phase phase) const
 {
-    return {.thread = owner_, .client = client_, .lock = lock_, .op = op, .phase = phase};
+    return {.thread = owner_, .client = client_, .lock = lock_, .kind = kind_, .op = op, .phase = phase};
 }
 
 Record CallLog::withBelief(Record record, const AskBelief& ask)
@@ -51,9 +53,13 @@ void CallLog::lockBegins(Wait wait, Lease lease) const
     recorder_->write(begin);
 }
 
-void CallLog::locked(const AskBelief& ask) const
+void CallLog::locked(const AskBelief& ask, std::uint64_t token) const
 {
-    recorder_->write(withBelief(line(Op::lock, Phase::ok), ask));
+    auto end = withBelief(line(Op::lock, Phase::ok), ask);
+    if (token != 0) {
+        end.token = static_cast<std::int64_t>(token);
+    }
+    recorder_->write(std::move(end));
 }
 
 void CallLog::notLocked(std::error_code error) const

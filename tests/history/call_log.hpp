@@ -27,10 +27,12 @@ using AskBelief = std::function<Belief()>;
 /// not overlap. Thread safety: one thread at a time.
 class CallLog {
 public:
-    CallLog(std::shared_ptr<Recorder> recorder, const Client& client, std::string lock, int owner);
+    /// @param kind a word of the format; empty: a RedisLock.
+    CallLog(std::shared_ptr<Recorder> recorder, const Client& client, std::string kind, std::string lock, int owner);
 
     void lockBegins(Wait wait, Lease lease) const;
-    void locked(const AskBelief& ask) const;
+    /// @param token the hold's fencing token; 0: none, or not known.
+    void locked(const AskBelief& ask, std::uint64_t token = 0) const;
     /// @param error none: others have the lock.
     void notLocked(std::error_code error) const;
 
@@ -49,6 +51,7 @@ private:
 
     std::shared_ptr<Recorder> recorder_;
     std::string client_;
+    std::string kind_;
     std::string lock_;
     int owner_;
     std::int64_t watchdogMs_;

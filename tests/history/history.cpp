@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 namespace redislock::test::history {
 namespace {
@@ -24,6 +25,9 @@ void readSurroundings(History& history)
         process.begin = process.begin == 0 ? record.t : process.begin;
         if (!record.client.empty()) {
             history.pidOf.try_emplace(record.client, record.pid);
+        }
+        if (!record.kind.empty()) {
+            history.kindOf.try_emplace(record.lock, record.kind);
         }
         history.longestLease = std::max(history.longestLease, record.leaseMs.value_or(0) * millisecond);
         switch (record.op) {
@@ -134,17 +138,32 @@ Nanoseconds History::killedAt(const std::string& client) const
     return process == processes.end() ? never : process->second.killed;
 }
 
-std::size_t History::handOvers() const
+const Kind& History::kind(const std::string& lock) const
 {
+    const auto found = kindOf.find(lock);
+    return found == kindOf.end() ? kinds.front() : *findKind(found->second);
+}
+
+std::map<std::string, Turns> History::turns() const
+{
+    std::map<std::string, Turns> turns;
     std::map<std::string, std::pair<int, int>> last;
-    std::size_t count = 0;
     for (const auto& hold : holds) {
         const std::pair who{hold.first().pid, hold.first().thread};
         const auto [entry, isNew] = last.try_emplace(hold.lock(), who);
-        count += !isNew && entry->second != who ? 1 : 0;
+        auto& ofKind = turns[std::string(hold.kind().name)];
+        ++ofKind.holds;
+        ofKind.changes += !isNew && entry->second != who ? 1 : 0;
         entry->second = who;
     }
-    return count;
+    return turns;
+}
+
+std::size_t History::handOvers() const
+{
+    const auto all = turns();
+    return std::accumulate(all.begin(), all.end(), std::size_t{0},
+                           [](std::size_t sum, const auto& entry) { return sum + entry.second.changes; });
 }
 
 History understand(std::vector<Record> records)

@@ -2,6 +2,7 @@
 /// What the lines of a history say together: calls, holds that were believed, grants that Redis made.
 #pragma once
 
+#include "history/kinds.hpp"
 #include "history/record.hpp"
 
 #include <cstddef>
@@ -59,6 +60,7 @@ struct Hold {
 
     [[nodiscard]] const Record& first() const { return locks.front().invoke; }
     [[nodiscard]] const std::string& lock() const { return first().lock; }
+    [[nodiscard]] const Kind& kind() const { return *findKind(first().kind); }
     [[nodiscard]] bool isEmpty() const noexcept { return end <= begin; }
     [[nodiscard]] bool isRenewed() const;
     [[nodiscard]] Nanoseconds longestLease() const;
@@ -76,6 +78,7 @@ struct Grant {
     enum class Freed { open, released, expired, removed, overwritten } how = Freed::open;
     std::optional<std::size_t> hold{};
     bool withoutExpiry = false; ///< the script that made the key did not set its time
+    std::optional<std::int64_t> token{};
 
     /// The one that was set last; 0 without any.
     [[nodiscard]] std::int64_t expiresMs() const noexcept { return expiries.empty() ? 0 : *expiries.back().expiresMs; }
@@ -88,6 +91,12 @@ struct Process {
     std::map<std::string, Nanoseconds> settings{};
 };
 
+/// How often locks of a kind were held, and by another than before.
+struct Turns {
+    std::size_t holds = 0;
+    std::size_t changes = 0;
+};
+
 /// Everything.
 struct History {
     std::vector<Record> records;
@@ -95,7 +104,8 @@ struct History {
     std::vector<Hold> holds;   ///< by their begin
     std::vector<Grant> grants; ///< in the order of the stream
     std::map<int, Process> processes;
-    std::map<std::string, int> pidOf; ///< by client
+    std::map<std::string, int> pidOf;          ///< by client
+    std::map<std::string, std::string> kindOf; ///< by lock, where its clients named one
     std::vector<Interval> faults;
     std::vector<Record> orphans;                         ///< changes of locks that nobody held in the stream
     std::map<std::string, std::vector<Record>> told;     ///< by holder: what the observer was told
@@ -121,6 +131,9 @@ struct History {
     [[nodiscard]] Nanoseconds commonSetting(const std::string& name, Nanoseconds otherwise) const;
     /// When the process of a client was killed.
     [[nodiscard]] Nanoseconds killedAt(const std::string& client) const;
+    [[nodiscard]] const Kind& kind(const std::string& lock) const;
+    /// By kind.
+    [[nodiscard]] std::map<std::string, Turns> turns() const;
     /// Changes of holder, over all locks.
     [[nodiscard]] std::size_t handOvers() const;
 };

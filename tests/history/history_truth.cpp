@@ -1,17 +1,11 @@
 // The replication stream as grants.
 #include "history/history_parts.hpp"
+#include "history/keys.hpp"
 
 #include <set>
 
 namespace redislock::test::history {
 namespace {
-
-/// The lock's channel, as doc/keys.md has it.
-std::string channelOf(const std::string& lock)
-{
-    const std::string prefix = "redisson_lock__channel:";
-    return lock.find('{') == std::string::npos ? prefix + "{" + lock + "}" : prefix + lock;
-}
 
 class StreamReader {
 public:
@@ -22,6 +16,8 @@ public:
                 published_.insert({record.tx.value_or(0), record.lock});
             } else if (record.op == Op::pexpireat) {
                 timed_.insert({record.tx.value_or(0), record.lock});
+            } else if (record.op == Op::token) {
+                tokens_[{record.tx.value_or(0), record.lock}] = *record.token;
             }
         }
     }
@@ -34,7 +30,7 @@ public:
         case Op::pexpireat:
             return expire(record);
         case Op::del:
-            return end(record, wasTold(record) ? Grant::Freed::released : howItVanished(record));
+            return end(record, wasReleased(record) ? Grant::Freed::released : howItVanished(record));
         case Op::hdel:
             return end(record, Grant::Freed::removed);
         default:
@@ -49,9 +45,12 @@ private:
         return found == current_.end() ? nullptr : &history_.grants[found->second];
     }
 
-    [[nodiscard]] bool wasTold(const Record& record) const
+    /// What tells nobody can only be told from an expiry.
+    [[nodiscard]] bool wasReleased(const Record& record)
     {
-        return published_.count({record.tx.value_or(0), channelOf(record.lock)}) > 0;
+        return history_.kind(record.lock).tellsEverybody
+                   ? published_.count({record.tx.value_or(0), prefixed(lockChannel, record.lock)}) > 0
+                   : howItVanished(record) == Grant::Freed::removed;
     }
 
     Grant::Freed howItVanished(const Record& record)
@@ -82,6 +81,9 @@ private:
         grant.made = record;
         grant.counts.push_back(record.count.value_or(0));
         grant.withoutExpiry = timed_.count({record.tx.value_or(0), record.lock}) == 0;
+        if (const auto token = tokens_.find({record.tx.value_or(0), record.lock}); token != tokens_.end()) {
+            grant.token = token->second;
+        }
         current_[record.lock] = history_.grants.size();
         history_.grants.push_back(std::move(grant));
     }
@@ -107,6 +109,7 @@ private:
     History& history_;
     std::set<std::pair<std::int64_t, std::string>> published_;
     std::set<std::pair<std::int64_t, std::string>> timed_;
+    std::map<std::pair<std::int64_t, std::string>, std::int64_t> tokens_;
     std::map<std::string, std::size_t> current_;
 };
 

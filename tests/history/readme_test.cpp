@@ -51,14 +51,17 @@ TEST_F(HistoryReadme, SaysWhatWouldBeBad)
     EXPECT_EQ(brokenBy(replaced(example(), "{\"t\":32000000", "{\"t\":25000000")), "S1");
 }
 
-TEST_F(HistoryReadme, NamesEveryKindOfLineAndEveryField)
+TEST_F(HistoryReadme, NamesEveryKindOfLineEveryFieldAndEveryKindOfLock)
 {
     for (int i = 1; i <= static_cast<int>(Op::quiet); ++i) {
         EXPECT_THAT(text, HasSubstr("`" + std::string(nameOf(static_cast<Op>(i))) + "`"));
     }
     for (const std::string field : {"t", "op", "phase", "pid", "thread", "client", "holder", "lock", "D", "count",
-                                    "lease", "wait", "offset", "tx", "expires", "error"}) {
+                                    "lease", "wait", "offset", "tx", "expires", "error", "kind", "token"}) {
         EXPECT_THAT(text, HasSubstr("`" + field + "`"));
+    }
+    for (const auto& kind : kinds) {
+        EXPECT_THAT(text, HasSubstr("`" + std::string(kind.name) + "`"));
     }
 }
 

@@ -13,11 +13,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 28> opNames{
-    "unknown",       "lock",   "unlock",  "settings", "sample",      "acquired",  "renewed",
-    "renewalFailed", "atRisk", "lost",    "released", "unconfirmed", "resources", "attached",
-    "detached",      "hset",   "hdel",    "del",      "pexpireat",   "publish",   "request",
-    "fault",         "killed", "stopped", "resumed",  "clock",       "leftKey",   "quiet"};
+constexpr std::array<std::string_view, 29> opNames{
+    "unknown", "lock",    "unlock",    "settings",    "sample",    "acquired", "renewed",  "renewalFailed",
+    "atRisk",  "lost",    "released",  "unconfirmed", "resources", "attached", "detached", "hset",
+    "hdel",    "del",     "pexpireat", "publish",     "token",     "request",  "fault",    "killed",
+    "stopped", "resumed", "clock",     "leftKey",     "quiet"};
 static_assert(opNames.size() == static_cast<std::size_t>(Op::quiet) + 1);
 
 constexpr std::array<std::string_view, 5> phaseNames{"invoke", "ok", "fail", "unknown", "event"};
@@ -29,6 +29,7 @@ void forEachField(Self& record, Visit visit)
     visit("client", record.client);
     visit("holder", record.holder);
     visit("lock", record.lock);
+    visit("kind", record.kind);
     visit("D", record.deadline);
     visit("count", record.count);
     visit("lease", record.leaseMs);
@@ -36,6 +37,7 @@ void forEachField(Self& record, Visit visit)
     visit("offset", record.offset);
     visit("tx", record.tx);
     visit("expires", record.expiresMs);
+    visit("token", record.token);
     visit("error", record.error);
 }
 

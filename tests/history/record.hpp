@@ -39,6 +39,7 @@ enum class Op {
     del,
     pexpireat,
     publish,
+    token,
     request, ///< executed, with an effect or without
     // what the director of a run did and saw
     fault,
@@ -60,6 +61,7 @@ struct Record {
     std::string client{}; ///< the client's id
     std::string holder{}; ///< `<client id>:<number>`, where it is known
     std::string lock{};
+    std::string kind{}; ///< of the lock; empty: the first of `kinds`
     Op op = Op::unknown;
     Phase phase = Phase::event;
     std::optional<Nanoseconds> deadline{};   ///< `D`: until when the caller may believe, by its own clock
@@ -69,6 +71,7 @@ struct Record {
     std::optional<std::int64_t> offset{};    ///< in the replication stream, behind the command
     std::optional<std::int64_t> tx{};        ///< the transaction; the commands of a script have the same
     std::optional<std::int64_t> expiresMs{}; ///< the key's expiry, by the server's wall clock
+    std::optional<std::int64_t> token{};     ///< a fencing token
     std::string error{};                     ///< of a call: its error or outcome; of other lines: what it is about
     std::string source{};                    ///< file and line, set by readHistory()
 

@@ -1,5 +1,7 @@
 #include "history/record_rules.hpp"
 
+#include "history/kinds.hpp"
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -22,6 +24,7 @@ enum Field : unsigned {
     expires = 256,
     word = 512, ///< "error"
     process = 1024,
+    token = 2048,
 };
 
 /// What a line of a kind needs; other fields it may have.
@@ -64,6 +67,7 @@ const std::vector<Rule>& rules()
         {Op::del, Phase::event, streamed},
         {Op::pexpireat, Phase::event, streamed | expires},
         {Op::publish, Phase::event, streamed},
+        {Op::token, Phase::event, streamed | token},
         {Op::request, Phase::event, lock | holder | word, {"lock", "renew", "unlock"}},
         {Op::fault, Phase::invoke, word},
         {Op::fault, Phase::ok, word},
@@ -80,7 +84,7 @@ const std::vector<Rule>& rules()
 /// The first field of those needed that the line does not have; empty: it has them all.
 std::string_view missingField(const Record& record, unsigned needs)
 {
-    const std::array<std::tuple<unsigned, bool, std::string_view>, 11> fields{{
+    const std::array<std::tuple<unsigned, bool, std::string_view>, 12> fields{{
         {process, record.pid != 0, "pid"},
         {client, !record.client.empty(), "client"},
         {holder, !record.holder.empty(), "holder"},
@@ -92,6 +96,7 @@ std::string_view missingField(const Record& record, unsigned needs)
         {tx, record.tx.has_value(), "tx"},
         {expires, record.expiresMs.has_value(), "expires"},
         {word, !record.error.empty(), "error"},
+        {token, record.token.has_value(), "token"},
     }};
     for (const auto& [field, isThere, name] : fields) {
         if ((needs & field) != 0 && !isThere) {
@@ -111,7 +116,7 @@ std::string_view fieldOutOfRange(const Record& record)
     const auto isIn = [](std::optional<std::int64_t> value, std::int64_t low, std::int64_t high) {
         return !value || (*value >= low && *value <= high);
     };
-    const std::array<std::pair<bool, std::string_view>, 8> fields{{
+    const std::array<std::pair<bool, std::string_view>, 9> fields{{
         {isIn(record.t, 0, mostUptime), "t"},
         {isIn(record.deadline, 0, most), "D"},
         {isIn(record.count, -mostMs, mostMs), "count"},
@@ -120,6 +125,7 @@ std::string_view fieldOutOfRange(const Record& record)
         {isIn(record.offset, 0, most), "offset"},
         {isIn(record.tx, 0, std::numeric_limits<std::int64_t>::max()), "tx"},
         {isIn(record.expiresMs, 0, mostMs), "expires"},
+        {isIn(record.token, 0, std::numeric_limits<std::int64_t>::max()), "token"},
     }};
     const auto found = std::find_if(fields.begin(), fields.end(), [](const auto& field) { return !field.first; });
     return found == fields.end() ? std::string_view() : found->second;
@@ -137,7 +143,8 @@ bool isOfAThread(Op op)
 
 bool isOfTheStream(Op op)
 {
-    return op == Op::hset || op == Op::hdel || op == Op::del || op == Op::pexpireat || op == Op::publish;
+    return op == Op::hset || op == Op::hdel || op == Op::del || op == Op::pexpireat || op == Op::publish ||
+           op == Op::token;
 }
 
 } // namespace
@@ -155,6 +162,9 @@ std::string complaintAbout(const Record& record)
     }
     if (const auto field = fieldOutOfRange(record); !field.empty()) {
         return "the field " + inQuotes(field) + " is out of range";
+    }
+    if (findKind(record.kind) == nullptr) {
+        return "there is no kind " + inQuotes(record.kind);
     }
     if (!rule->words.empty() && std::find(rule->words.begin(), rule->words.end(), record.error) == rule->words.end()) {
         return "the field 'error' of " + inQuotes(nameOf(record.op)) + " cannot be " + inQuotes(record.error);

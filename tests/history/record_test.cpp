@@ -21,6 +21,7 @@ Record full()
             .client = "c",
             .holder = "c:1",
             .lock = "stock:\"42\"\n",
+            .kind = "fenced",
             .op = Op::lock,
             .phase = Phase::ok,
             .deadline = 123456789999999,
@@ -30,6 +31,7 @@ Record full()
             .offset = 5,
             .tx = 6,
             .expiresMs = 1795273334545,
+            .token = 7,
             .error = "none"};
 }
 

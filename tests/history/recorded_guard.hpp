@@ -8,6 +8,7 @@
 #include <boost/asio/use_future.hpp>
 #include <boost/system/system_error.hpp>
 
+#include <cstdint>
 #include <future>
 #include <system_error>
 #include <utility>
@@ -84,7 +85,9 @@ private:
     {
         // A hold that was over before the call returned looks as if it had not been acquired: nobody ever believed in it.
         isHeld_ = !ec && static_cast<bool>(guard_);
-        isHeld_ ? lock_.log().locked([this] { return belief(); }) : lock_.log().notLocked(ec);
+        const auto token = guard_.token().value_or(FencingToken{});
+        isHeld_ ? lock_.log().locked([this] { return belief(); }, static_cast<std::uint64_t>(token))
+                : lock_.log().notLocked(ec);
     }
 
     void noteRelease(std::error_code ec, Unlocked how)

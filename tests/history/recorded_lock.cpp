@@ -3,8 +3,29 @@
 #include "history/outcome_name.hpp"
 
 #include <array>
+#include <stdexcept>
 
 namespace redislock::test::history {
+namespace {
+
+Lock lockOf(const Client& client, const std::string& kind, const std::string& name)
+{
+    if (kind.empty() || kind == "reentrant") {
+        return client.getLock(name);
+    }
+    if (kind == "nonReentrant") {
+        return client.getNonReentrantLock(name);
+    }
+    if (kind == "spin") {
+        return client.getSpinLock(name);
+    }
+    if (kind == "fenced") {
+        return client.getFencedLock(name);
+    }
+    throw std::invalid_argument("no kind of lock: " + kind);
+}
+
+} // namespace
 
 void HistoryObserver::note(const LockEvent& event, Op op, std::string error) noexcept
 {
@@ -66,8 +87,10 @@ void recordSettings(Recorder& recorder, const Client& client)
 }
 
 RecordedLock::RecordedLock(std::shared_ptr<Recorder> recorder, const Client& client, const std::string& name,
-                           int thread)
-    : log_(std::move(recorder), client, name, thread), lock_(client.getLock(name))
+                           int thread, const std::string& kind)
+    : log_(std::move(recorder), client, kind, name, thread),
+      lock_(lockOf(client, kind, name)),
+      fenced_(kind == "fenced" ? std::optional(client.getFencedLock(name)) : std::nullopt)
 {
 }
 
@@ -80,9 +103,18 @@ bool RecordedLock::tryLock(Wait wait, Lease lease)
 {
     log_.lockBegins(wait, lease);
     std::error_code ec;
-    const bool acquired = lock_.tryLock(wait, lease, ec);
-    acquired ? log_.locked([this] { return belief(); }) : log_.notLocked(ec);
-    return acquired;
+    const auto token = attempt(wait, lease, ec);
+    token ? log_.locked([this] { return belief(); }, *token) : log_.notLocked(ec);
+    return token.has_value();
+}
+
+std::optional<std::uint64_t> RecordedLock::attempt(Wait wait, Lease lease, std::error_code& ec) const
+{
+    if (fenced_) {
+        const auto token = fenced_->tryLockAndGetToken(wait, lease, ec);
+        return token ? std::optional(static_cast<std::uint64_t>(*token)) : std::nullopt;
+    }
+    return lock_.tryLock(wait, lease, ec) ? std::optional<std::uint64_t>(0) : std::nullopt;
 }
 
 Unlocked RecordedLock::unlock()

@@ -1,5 +1,5 @@
 /// @file
-/// A RedisLock whose calls go into a history, and an observer that writes down what a client is told.
+/// A lock of any kind whose calls go into a history, and an observer that writes down what a client is told.
 #pragma once
 
 #include "history/call_log.hpp"
@@ -7,7 +7,9 @@
 #include "redislock/redislock.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -40,23 +42,29 @@ void recordSettings(Recorder& recorder, const Client& client);
 /// A lock whose calls are recorded: invoke before, ok, fail or unknown after. For one thread.
 class RecordedLock {
 public:
-    RecordedLock(std::shared_ptr<Recorder> recorder, const Client& client, const std::string& name, int thread);
+    /// @param kind a word of the format.
+    RecordedLock(std::shared_ptr<Recorder> recorder, const Client& client, const std::string& name, int thread,
+                 const std::string& kind = {});
 
-    /// As RedisLock::tryLock(wait, lease).
+    /// As Lock::tryLock(wait, lease).
     bool tryLock(Wait wait, Lease lease);
-    /// As RedisLock::unlock().
+    /// As Lock::unlock().
     Unlocked unlock();
     /// Writes down what the thread may believe now. @return whether it holds the lock.
     bool sample();
 
     /// For other ways of taking the same lock.
     [[nodiscard]] const CallLog& log() const noexcept { return log_; }
-    [[nodiscard]] const RedisLock& lock() const noexcept { return lock_; }
+    [[nodiscard]] const Lock& lock() const noexcept { return lock_; }
     [[nodiscard]] Belief belief() const;
 
 private:
+    /// @return the token, 0 where the kind has none; nothing when it was not acquired.
+    std::optional<std::uint64_t> attempt(Wait wait, Lease lease, std::error_code& ec) const;
+
     CallLog log_;
-    RedisLock lock_;
+    Lock lock_;
+    std::optional<FencedLock> fenced_; ///< the same, to be asked for tokens
 };
 
 } // namespace redislock::test::history

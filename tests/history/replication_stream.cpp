@@ -1,5 +1,7 @@
 #include "history/replication_stream.hpp"
 
+#include "history/keys.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <stdexcept>
@@ -115,6 +117,20 @@ Record StreamTranslator::make(const StreamCommand& command, Op op) const
     return record;
 }
 
+std::optional<Record> StreamTranslator::tokenOf(const StreamCommand& command, const std::string& name)
+{
+    const auto lock = lockOfPrefixed(tokenKey, command.words.at(1));
+    if (!lock) {
+        return std::nullopt;
+    }
+    auto& token = tokens_[*lock];
+    token = name == "SET" ? numberIn(command.words.at(2)) : token + 1;
+    auto record = make(command, Op::token);
+    record.lock = *lock;
+    record.token = token;
+    return record;
+}
+
 std::vector<Record> StreamTranslator::translate(const StreamCommand& command)
 {
     const auto& words = command.words;
@@ -148,6 +164,10 @@ std::vector<Record> StreamTranslator::translate(const StreamCommand& command)
         records.back().expiresMs = numberIn(words.at(2));
     } else if (name == "PUBLISH") {
         records.push_back(make(command, Op::publish));
+    } else if (name == "SET" || name == "INCR") {
+        if (auto record = tokenOf(command, name)) {
+            records.push_back(std::move(*record));
+        }
     }
     return records;
 }

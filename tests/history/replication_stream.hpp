@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,8 +48,8 @@ private:
     RespFramer framer_;
 };
 
-/// Makes records of the commands that concern locks: HSET, HDEL, DEL, PEXPIREAT, PUBLISH. Those of one script, which
-/// the server wraps in MULTI and EXEC, have one number.
+/// Makes records of the commands that concern locks: HSET, HDEL, DEL, PEXPIREAT, PUBLISH, and those that set fencing tokens.
+/// Those of one script, which the server wraps in MULTI and EXEC, have one number.
 class StreamTranslator {
 public:
     /// @return records without time and process, none for a command that concerns no lock.
@@ -56,9 +57,12 @@ public:
 
 private:
     Record make(const StreamCommand& command, Op op) const;
+    /// Of a counter that is set or raised.
+    std::optional<Record> tokenOf(const StreamCommand& command, const std::string& name);
 
     std::int64_t tx_ = 0;
-    bool inside_ = false; // of MULTI
+    bool inside_ = false;                        // of MULTI
+    std::map<std::string, std::int64_t> tokens_; // the last, by lock
 };
 
 } // namespace redislock::test::history

@@ -94,5 +94,19 @@ TEST(StreamTranslator, GivesTheCommandsOfAScriptOneNumber)
     EXPECT_EQ(records[6].lock, "c");
 }
 
+TEST(StreamTranslator, CountsTokensOn)
+{
+    StreamTranslator translator;
+    const auto tokenOf = [&](std::vector<std::string> words) {
+        return translator.translate({0, std::move(words)}).at(0);
+    };
+    const auto first = tokenOf({"SET", "redisson_lock_token:{a}", "1795273334545000"});
+    EXPECT_EQ(first.op, Op::token);
+    EXPECT_EQ(first.lock, "a");
+    EXPECT_EQ(first.token, 1795273334545000);
+    EXPECT_EQ(tokenOf({"INCR", "redisson_lock_token:{a}"}).token, 1795273334545001);
+    EXPECT_EQ(tokenOf({"SET", "redisson_lock_token:{t}:b", "7"}).lock, "{t}:b");
+}
+
 } // namespace
 } // namespace redislock::test::history

@@ -14,6 +14,15 @@ std::size_t countOf(const History& history, Hold::Ending ending)
                                                   [&](const Hold& hold) { return hold.ending == ending; }));
 }
 
+std::string inTurns(const History& history)
+{
+    std::ostringstream out;
+    for (const auto& [kind, turns] : history.turns()) {
+        out << "  " << std::left << std::setw(24) << kind << turns.changes << "  (held " << turns.holds << " times)\n";
+    }
+    return out.str();
+}
+
 } // namespace
 
 std::string inMs(Nanoseconds time)
@@ -29,9 +38,15 @@ Report check(const History& history, const Limits& limits)
         throw Refused(std::to_string(handOvers) + " changes of holder prove nothing, at least " +
                       std::to_string(limits.leastHandOvers) + " are needed");
     }
+    const auto turns = history.turns();
+    for (const auto& kind : limits.kinds) {
+        if (const auto found = turns.find(kind); found == turns.end() || found->second.changes == 0) {
+            throw Refused("no lock of the kind '" + kind + "' changed hands");
+        }
+    }
     Report report;
     report.limits = limits;
-    constexpr std::array checks{checkBeliefs, checkStream,    checkAnswers,   checkLosses,
+    constexpr std::array checks{checkBeliefs, checkFences,    checkStream,    checkAnswers, checkLosses,
                                 checkWakeUps, checkDurations, checkResources, checkModels};
     for (const auto checkSome : checks) {
         checkSome(history, report);
@@ -55,7 +70,8 @@ std::string summaryOf(const History& history, const Report& report)
         << "holds                     " << history.holds.size() << "  (lost " << countOf(history, Hold::Ending::lost)
         << ", unconfirmed " << countOf(history, Hold::Ending::unconfirmed) << ")\n"
         << "changes of holder         " << history.handOvers() << "\n"
-        << "grants in Redis           " << history.grants.size() << "  (for nobody: " << unmatched << ")\n"
+        << inTurns(history) << "grants in Redis           " << history.grants.size() << "  (for nobody: " << unmatched
+        << ")\n"
         << "beliefs against truth     " << report.holdsCompared << "\n"
         << "deadlines against expiry  " << report.deadlinesCompared << "\n"
         << "linearized operations     " << report.linearized << "\n"

@@ -26,6 +26,8 @@ struct Limits {
     Nanoseconds slack = 500 * millisecond;
     /// Fewer changes of holder prove nothing.
     std::size_t leastHandOvers = 1000;
+    /// Kinds of lock each of which must have changed hands.
+    std::vector<std::string> kinds{};
     /// Files and connections that a client may have beyond those that it began with.
     std::int64_t moreResources = 2;
 };
@@ -70,6 +72,7 @@ std::string timelineSvg(const History& history, const Violation& violation);
 
 // The checks, by what they look at. Each names its invariants.
 void checkBeliefs(const History& history, Report& report);
+void checkFences(const History& history, Report& report);
 void checkStream(const History& history, Report& report);
 void checkAnswers(const History& history, Report& report);
 void checkLosses(const History& history, Report& report);

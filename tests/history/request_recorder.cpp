@@ -1,30 +1,52 @@
 #include "history/request_recorder.hpp"
 
+#include "redislock/detail/protocol/script.hpp"
+
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdlib>
 #include <stdexcept>
 #include <utility>
 
 namespace redislock::test::history {
 namespace {
 
-/// The text between quotes from @p begin on; sets @p begin behind it. Escapes keep the character that is escaped: names
-/// of locks in histories are plain.
+/// The text between quotes from @p begin on; sets @p begin behind it. Of escapes only that of a line's end is needed, in scripts:
+/// names of locks in histories are plain.
 std::string quoted(std::string_view line, std::size_t& begin)
 {
     std::string word;
     for (++begin; begin < line.size() && line[begin] != '"'; ++begin) {
         if (line[begin] == '\\' && begin + 1 < line.size()) {
             ++begin;
+            word += line[begin] == 'n' ? '\n' : line[begin];
+        } else {
+            word += line[begin];
         }
-        word += line[begin];
     }
     ++begin;
     return word;
 }
 
-bool isEval(const std::string& word)
+namespace scripts = redislock::detail::scripts;
+
+struct Verb {
+    const redislock::detail::Script& script;
+    std::string_view name;
+};
+
+const std::array verbs{
+    Verb{scripts::redisLockLock, "lock"},
+    Verb{scripts::fencedLockLock, "lock"},
+    Verb{scripts::redisLockRenew, "renew"},
+    Verb{scripts::redisLockUnlock, "unlock"},
+};
+
+/// Whether these are the first words of EVALSHA, or EVAL, of the script.
+bool asksFor(const redislock::detail::Script& script, const std::vector<std::string>& words)
 {
-    return word == "EVALSHA" || word == "EVAL" || word == "evalsha" || word == "eval";
+    return words[0] == "EVALSHA" ? words[1] == script.sha1 : words[0] == "EVAL" && words[1] == script.text;
 }
 
 } // namespace
@@ -46,14 +68,18 @@ std::vector<std::string> wordsOfMonitorLine(std::string_view line)
 
 std::optional<Record> requestOf(const std::vector<std::string>& words)
 {
-    constexpr std::size_t renew = 6; // EVALSHA <sha1> 1 <lock> <holder> <lease>
-    constexpr std::size_t lock = 7;  // ... <count>
-    constexpr std::size_t unlock = 8;
-    if (words.size() < renew || words.size() > unlock || !isEval(words[0]) || words[2] != "1") {
+    constexpr std::size_t lock = 3; // EVALSHA <sha1> <number of keys> <lock> ... <holder> ...
+    if (words.size() <= lock) {
         return std::nullopt;
     }
-    const auto* verb = words.size() == renew ? "renew" : words.size() == lock ? "lock" : "unlock";
-    return Record{.holder = words[4], .lock = words[3], .op = Op::request, .error = verb};
+    const auto keys = std::strtoul(words[2].c_str(), nullptr, 10);
+    const auto verb =
+        std::find_if(verbs.begin(), verbs.end(), [&](const Verb& each) { return asksFor(each.script, words); });
+    if (keys == 0 || words.size() <= lock + keys || verb == verbs.end()) {
+        return std::nullopt;
+    }
+    return Record{
+        .holder = words[lock + keys], .lock = words[lock], .op = Op::request, .error = std::string(verb->name)};
 }
 
 RequestRecorder::RequestRecorder(const testing::RedisServer& server, std::shared_ptr<Recorder> recorder)

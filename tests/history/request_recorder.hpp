@@ -20,8 +20,7 @@ namespace redislock::test::history {
 /// for a command that a script ran, and for what is no such line.
 std::vector<std::string> wordsOfMonitorLine(std::string_view line);
 
-/// What the words ask for: the script (by the number of its arguments), the lock and the holder; nothing for other
-/// commands. See doc/keys.md.
+/// What the words ask for: the script, the lock and the holder; nothing for other commands. See doc/keys.md.
 std::optional<Record> requestOf(const std::vector<std::string>& words);
 
 /// A connection that listens with MONITOR. The truth is told by the TruthRecorder: what comes here may end a moment too

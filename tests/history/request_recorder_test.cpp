@@ -1,6 +1,8 @@
 // Lines of MONITOR.
 #include "history/request_recorder.hpp"
 
+#include "redislock/detail/protocol/script.hpp"
+
 #include <gtest/gtest.h>
 
 #include <string>
@@ -15,6 +17,8 @@ TEST(MonitorLine, HasTheWordsOfAClientsCommand)
 {
     EXPECT_EQ(wordsOfMonitorLine(R"(1795273334.441061 [0 127.0.0.1:6000] "GET" "a \"b\" \\ c" "")"),
               (Words{"GET", "a \"b\" \\ c", ""}));
+    EXPECT_EQ(wordsOfMonitorLine(R"(1795273334.441061 [0 127.0.0.1:6000] "EVAL" "-- a\nb")"),
+              (Words{"EVAL", "-- a\nb"}));
     EXPECT_EQ(wordsOfMonitorLine(R"(1795273334.441061 [0 unix:/tmp/a] "PING")"), Words{"PING"});
 }
 
@@ -25,17 +29,25 @@ TEST(MonitorLine, OfAScriptsOwnCommandIsLeftOut)
     EXPECT_EQ(wordsOfMonitorLine(""), Words{});
 }
 
-TEST(Request, IsToldByItsNumberOfArguments)
+TEST(Request, IsToldByItsScript)
 {
+    namespace scripts = redislock::detail::scripts;
     const auto verbOf = [](const Words& words) {
         const auto request = requestOf(words);
         return request ? request->error + " " + request->lock + " " + request->holder : "none";
     };
-    EXPECT_EQ(verbOf({"EVALSHA", "1f", "1", "a", "c:1", "1000"}), "renew a c:1");
-    EXPECT_EQ(verbOf({"EVAL", "...", "1", "a", "c:1", "1000", "1"}), "lock a c:1");
-    EXPECT_EQ(verbOf({"EVALSHA", "1f", "1", "a", "c:1", "0", "1", "ch"}), "unlock a c:1");
-    EXPECT_EQ(verbOf({"EVALSHA", "1f", "1", "a"}), "none");
-    EXPECT_EQ(verbOf({"SET", "1", "1", "a", "c:1", "1000"}), "none");
+    const std::string renew(scripts::redisLockRenew.sha1);
+    EXPECT_EQ(verbOf({"EVALSHA", renew, "1", "a", "c:1", "1000"}), "renew a c:1");
+    EXPECT_EQ(verbOf({"EVAL", std::string(scripts::redisLockLock.text), "1", "a", "c:1", "1000", "1"}), "lock a c:1");
+    EXPECT_EQ(verbOf({"EVALSHA", std::string(scripts::redisLockUnlock.sha1), "1", "a", "c:1", "0", "1", "ch"}),
+              "unlock a c:1");
+    EXPECT_EQ(verbOf({"EVALSHA", std::string(scripts::fencedLockLock.sha1), "2", "a", "t", "c:1", "1000", "1"}),
+              "lock a c:1");
+    EXPECT_EQ(verbOf({"EVALSHA", renew, "1", "a"}), "none");
+    EXPECT_EQ(verbOf({"PING"}), "none");
+    EXPECT_EQ(verbOf({}), "none");
+    EXPECT_EQ(verbOf({"EVALSHA", "1f", "1", "a", "c:1", "1000"}), "none");
+    EXPECT_EQ(verbOf({"SET", renew, "1", "a", "c:1", "1000"}), "none");
 }
 
 } // namespace

@@ -1,0 +1,32 @@
+/// @file
+/// The kinds of lock that a history can tell of: the words of its field `kind`.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace redislock::test::history {
+
+/// What the checker has to know of a kind.
+struct Kind {
+    std::string_view name;
+    bool tellsEverybody = true; ///< each of its releases publishes on the lock's channel
+};
+
+/// The first one is that of lines without the field.
+inline constexpr std::array kinds{
+    Kind{.name = "reentrant"},
+    Kind{.name = "nonReentrant"},
+    Kind{.name = "spin", .tellsEverybody = false},
+    Kind{.name = "fenced"},
+};
+
+/// Null: there is none of that name.
+inline const Kind* findKind(std::string_view name)
+{
+    const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& kind) { return kind.name == name; });
+    return name.empty() ? &kinds.front() : found == kinds.end() ? nullptr : &*found;
+}
+
+} // namespace redislock::test::history
