@@ -81,11 +81,29 @@ private:
         const Counted holding(slot_.holding);
         use(lock, habits_.hold());
         nest(lock);
+        if (habits_.oneIn(2)) {
+            goOnWithOtherHalf(lock);
+        }
         unlock(lock);
         if (habits_.oneIn(20)) {
             lock.sample();
             unlock(lock);
         }
+    }
+
+    /// A writer becomes a reader, and the writing ends first. A reader is refused.
+    void goOnWithOtherHalf(history::RecordedLock& lock)
+    {
+        const auto other = std::find_if(locks_.begin(), locks_.end(), [&](const auto& each) {
+            return each.lock().name() == lock.lock().name() && each.kind() != lock.kind();
+        });
+        if (other == locks_.end() || !tryLock(*other, habits_.wait(), habits_.lease())) {
+            return;
+        }
+        unlock(lock);
+        use(*other, habits_.hold());
+        unlock(*other);
+        (void)lock.sample();
     }
 
     void guarded(history::RecordedLock& lock)

@@ -137,7 +137,8 @@ private:
         }
         for (const auto& kind : chaos::otherKinds) {
             for (int i = 0; i < sharedLocksOfAKind; ++i) {
-                locks.emplace_back(recorder_, client_, "chaos:" + kind + ":" + std::to_string(i), owner, kind);
+                const auto name = kind == "read" || kind == "write" ? "readWrite" : kind; // two halves
+                locks.emplace_back(recorder_, client_, "chaos:" + name + ":" + std::to_string(i), owner, kind);
             }
         }
         return locks;

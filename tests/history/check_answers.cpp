@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <string>
-#include <tuple>
 #include <vector>
 
 namespace redislock::test::history {
@@ -21,7 +20,7 @@ public:
             return;
         }
         const auto& end = *call.end;
-        auto& count = counts_[{end.pid, end.thread, end.lock}];
+        auto& count = counts_[placeOf(end)];
         if (call.invoke.op == Op::lock) {
             locked(call, count);
         } else if (end.phase == Phase::fail) {
@@ -51,7 +50,7 @@ private:
             return;
         }
         const auto now = *call.end->count;
-        auto& ends = ends_[{call.end->pid, call.end->thread, call.end->lock}];
+        auto& ends = ends_[placeOf(*call.end)];
         ends.resize(static_cast<std::size_t>(std::max<std::int64_t>(now, 1)), never);
         ends.back() = call.invoke.error == "fixed" ? call.end->deadline.value_or(never) : never;
         // A hold that was lost meanwhile is a new one; one that is over already has none.
@@ -64,7 +63,7 @@ private:
     /// Whether nothing was left when the innermost of several levels ended: the leases of the others were over.
     [[nodiscard]] bool outerLevelsAreOver(const Call& call, std::int64_t count)
     {
-        const auto& ends = ends_[{call.end->pid, call.end->thread, call.end->lock}];
+        const auto& ends = ends_[placeOf(*call.end)];
         if (count < 2 || static_cast<std::size_t>(count) > ends.size()) {
             return false;
         }
@@ -76,8 +75,7 @@ private:
     [[nodiscard]] bool mayBeLost(const Call& call) const
     {
         const auto found = std::find_if(history_.holds.begin(), history_.holds.end(), [&](const Hold& hold) {
-            return hold.ending == Hold::Ending::lost && hold.lock() == call.invoke.lock &&
-                   hold.first().pid == call.invoke.pid && hold.first().thread == call.invoke.thread &&
+            return hold.ending == Hold::Ending::lost && placeOf(hold.first()) == placeOf(call.invoke) &&
                    hold.begin <= call.invoke.t && hold.end <= call.returned() &&
                    (hold.deadline <= call.returned() || hold.lostAt != never);
         });
@@ -95,9 +93,8 @@ private:
 
     const History& history_;
     Report& report_;
-    std::map<std::tuple<int, int, std::string>, std::int64_t> counts_;
-    std::map<std::tuple<int, int, std::string>, std::vector<Nanoseconds>>
-        ends_; ///< of the levels, when they were taken
+    std::map<Place, std::int64_t> counts_;
+    std::map<Place, std::vector<Nanoseconds>> ends_; ///< of the levels, when they were taken
 };
 
 /// S6 in Redis. Reads: HSET of the holder up to the answer; DEL after an unlock that returned "released".
@@ -130,7 +127,7 @@ public:
 
     void take(const Record& record)
     {
-        auto& state = states_[{record.pid, record.thread, record.lock}];
+        auto& state = states_[placeOf(record)];
         if (record.op == Op::lock && record.phase == Phase::ok) {
             state = {record, record.count.value_or(1), false};
         } else if (record.op == Op::unlock && record.phase != Phase::invoke) {
@@ -163,7 +160,7 @@ private:
     }
 
     Report& report_;
-    std::map<std::tuple<int, int, std::string>, State> states_;
+    std::map<Place, State> states_;
 };
 
 /// S8 and S9 of a hold. Reads: what the observer was told of the holder, and the samples.

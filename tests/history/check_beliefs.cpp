@@ -1,32 +1,64 @@
-// S1: no two believe at a time. S2: who believes is the holder in Redis. S3: a deadline is before Redis' own expiry.
+// S1, S10: no more believe at a time than the lock is for. S2: who believes is the holder in Redis. S3: a deadline is before Redis' own expiry.
+#include "history/keys.hpp"
 #include "history/report.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace redislock::test::history {
 namespace {
 
-/// S1. Reads: lock ok, unlock invoke, samples, losses, deadlines; no truth.
+/// How much there is of a lock, and how much of it a belief takes.
+constexpr std::int64_t most = 1'000'000'000;
+
+std::int64_t capacityOf(const Hold& hold)
+{
+    return hold.kind().exclusion == "S1" ? 1 : most;
+}
+
+std::int64_t takenBy(const Hold& hold)
+{
+    return hold.kind().takesAll ? capacityOf(hold) : 1;
+}
+
+/// Both halves of a read/write lock, held by one.
+bool isOfOneHolder(const Hold& a, const Hold& b)
+{
+    const bool isSameThread = a.first().pid == b.first().pid && a.first().thread == b.first().thread;
+    const bool isSameHolder =
+        a.holder.empty() || b.holder.empty() ? isSameThread : bothHalves(a.holder) == bothHalves(b.holder);
+    return a.first().kind != b.first().kind && isSameHolder;
+}
+
+/// S1, S10. Reads: lock ok, unlock invoke, samples, losses, deadlines; no truth.
 void checkExclusion(const History& history, Report& report)
 {
-    std::map<std::string, const Hold*> latest; // of those swept, the one that ends last
+    std::map<std::string, std::vector<const Hold*>> swept; // by lock: those that may last, and the one before
     for (const auto& hold : history.holds) {
         if (hold.isEmpty()) {
             continue;
         }
-        const Hold*& other = latest[hold.lock()];
-        report.judge("S1", other != nullptr ? 1 : 0);
-        if (other != nullptr && hold.begin < other->end) {
-            report.add("S1", hold.lock(), hold.begin,
-                       "two holders believed at the same time, for " +
-                           inMs(std::min(hold.end, other->end) - hold.begin),
-                       {other->samples.front(), other->samples.back(), hold.samples.front(), hold.samples.back()});
+        auto& others = swept[hold.lock()];
+        report.judge(hold.kind().exclusion, others.empty() ? 0 : 1);
+        std::erase_if(others, [&](const Hold* other) { return other->end <= hold.begin; });
+        auto taken = takenBy(hold);
+        const Hold* last = nullptr;
+        for (const auto* other : others) {
+            if (!isOfOneHolder(*other, hold)) {
+                taken += takenBy(*other);
+                last = last == nullptr || other->end > last->end ? other : last;
+            }
         }
-        if (other == nullptr || hold.end > other->end) {
-            other = &hold;
+        if (taken > capacityOf(hold)) {
+            report.add(std::string(hold.kind().exclusion), hold.lock(), hold.begin,
+                       "holders who exclude each other believed at the same time, for " +
+                           inMs(std::min(hold.end, last->end) - hold.begin),
+                       {last->samples.front(), last->samples.back(), hold.samples.front(), hold.samples.back()});
         }
+        others.push_back(&hold);
     }
 }
 

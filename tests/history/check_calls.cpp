@@ -16,11 +16,10 @@ Nanoseconds timeoutOf(const History& history, int pid)
 }
 
 /// T7. Reads: invoke and return of lock calls with a wait. T8: of unlock calls.
-void checkDuration(const History& history, const Call& call, std::map<std::string, Nanoseconds>& deadlines,
-                   Report& report)
+void checkDuration(const History& history, const Call& call, std::map<Place, Nanoseconds>& deadlines, Report& report)
 {
     const auto pid = call.invoke.pid;
-    const auto place = std::to_string(pid) + "/" + std::to_string(call.invoke.thread) + "/" + call.invoke.lock;
+    const auto place = placeOf(call.invoke);
     auto limit = timeoutOf(history, pid) + report.limits.slack;
     if (call.invoke.op == Op::lock) {
         if (call.succeeded()) {
@@ -103,7 +102,7 @@ void checkGivenBack(const History& history, Report& report)
 
 void checkDurations(const History& history, Report& report)
 {
-    std::map<std::string, Nanoseconds> deadlines;
+    std::map<Place, Nanoseconds> deadlines;
     for (const auto& call : history.calls) {
         checkDuration(history, call, deadlines, report);
     }

@@ -1,5 +1,6 @@
-// "linearizable": the calls on a lock can be put in an order that a re-entrant mutex allows. Reads: lock and unlock
+// "linearizable": the calls on a lock can be put in an order that a mutex allows, which is re-entrant and, where its kind is, shared. Reads: lock and unlock
 // calls, losses; the replication stream says more exactly when each took effect, and what happened for nobody.
+#include "history/keys.hpp"
 #include "history/linearizability.hpp"
 #include "history/report.hpp"
 
@@ -11,6 +12,24 @@ namespace redislock::test::history {
 namespace {
 
 using Kind = Operation::Kind;
+
+/// A number for each hold; one for both halves of a read/write lock.
+class Owners {
+public:
+    int of(const std::string& lock, const std::string& holder, bool isReadWrite)
+    {
+        if (!isReadWrite || holder.empty()) {
+            return ++last_;
+        }
+        const auto [found, isNew] = numbers_.try_emplace(lock + " " + std::string(bothHalves(holder)), last_ + 1);
+        last_ += isNew ? 1 : 0;
+        return found->second;
+    }
+
+private:
+    int last_ = 0;
+    std::map<std::string, int> numbers_;
+};
 
 struct Attributed {
     TimedOperation operation;
@@ -28,6 +47,9 @@ public:
             return;
         }
         auto& operations = byLock_[hold.lock()];
+        const auto operation = [owner, shares = !hold.kind().takesAll](Kind kind) {
+            return Operation{.kind = kind, .owner = owner, .shares = shares};
+        };
         auto levels = hold.locks.size();
         for (const auto& call : hold.locks) {
             const bool outermost = &call == &hold.locks.front();
@@ -37,16 +59,16 @@ public:
                 begin = std::min(end, std::max(begin, executed(*grant, call.lease())));
                 end = std::max(begin, std::min(end, grant->made.t));
             }
-            operations.push_back({{{Kind::acquire, owner}, begin, end}, *call.end});
+            operations.push_back({{operation(Kind::acquire), begin, end}, *call.end});
         }
         for (const auto& call : hold.unlocks) {
             if (call.end && call.end->error == "stillHeld" && levels > 1) {
-                operations.push_back({{{Kind::release, owner}, call.invoke.t, call.returned()}, *call.end});
+                operations.push_back({{operation(Kind::release), call.invoke.t, call.returned()}, *call.end});
                 --levels;
             }
         }
         for (; levels > 0; --levels) {
-            operations.push_back({{{Kind::release, owner}, hold.end, std::max(hold.end, endOf(hold, grant))},
+            operations.push_back({{operation(Kind::release), hold.end, std::max(hold.end, endOf(hold, grant))},
                                   hold.unlocks.empty() ? hold.samples.back() : hold.unlocks.back().invoke});
         }
     }
@@ -55,8 +77,11 @@ public:
     {
         auto& operations = byLock_[grant.lock];
         const auto begin = std::min(grant.made.t, executed(grant, history_.longestLease));
-        operations.push_back({{{Kind::acquire, owner}, begin, grant.made.t}, grant.made});
-        operations.push_back({{{Kind::release, owner}, begin, grant.freed ? grant.freed->t : never}, grant.made});
+        const auto end = grant.freed ? grant.freed->t : never;
+        operations.push_back(
+            {{{.kind = Kind::acquire, .owner = owner, .shares = grant.shares}, begin, grant.made.t}, grant.made});
+        operations.push_back(
+            {{{.kind = Kind::release, .owner = owner, .shares = grant.shares}, begin, end}, grant.made});
     }
 
     [[nodiscard]] const auto& byLock() const { return byLock_; }
@@ -86,13 +111,14 @@ private:
 void checkModels(const History& history, Report& report)
 {
     Operations operations(history);
-    int owner = 0;
+    Owners owners;
+    const auto isReadWrite = [&](const std::string& lock) { return history.kind(lock).exclusion == "S10"; };
     for (const auto& hold : history.holds) {
-        operations.add(hold, ++owner);
+        operations.add(hold, owners.of(hold.lock(), hold.holder, isReadWrite(hold.lock())));
     }
     for (const auto& grant : history.grants) {
         if (!grant.hold) {
-            operations.add(grant, ++owner);
+            operations.add(grant, owners.of(grant.lock, grant.holder, isReadWrite(grant.lock)));
         }
     }
     for (const auto& [lock, attributed] : operations.byLock()) {
@@ -100,7 +126,7 @@ void checkModels(const History& history, Report& report)
         for (const auto& each : attributed) {
             timed.push_back(each.operation);
         }
-        const auto result = linearize(ReentrantMutex{}, timed);
+        const auto result = linearize(SharedMutex{}, timed);
         if (result.verdict == Linearization::Verdict::impossible) {
             const auto& record = attributed[result.failedAt].record;
             report.add("linearizable", lock, record.t, "no order of the calls is one of a mutex", {record});

@@ -1,4 +1,5 @@
 // S5: nobody releases or renews another's hold. S7: a grant for nobody ends with its lease. R4: no key without time.
+#include "history/keys.hpp"
 #include "history/report.hpp"
 
 #include <algorithm>
@@ -38,8 +39,14 @@ void checkEnd(const History& history, const Grant& grant, Report& report)
     }
 }
 
+/// Of a script.
+struct Commands {
+    int all = 0;
+    int times = 0; ///< PEXPIREAT
+};
+
 /// S5, its time. Reads: PEXPIREAT alone (a renewal) of a hold all of whose leases are fixed.
-void checkRenewals(const History& history, const Grant& grant, const std::map<std::int64_t, int>& commandsOfTx,
+void checkRenewals(const History& history, const Grant& grant, const std::map<std::int64_t, Commands>& commandsOfTx,
                    Report& report)
 {
     const auto* hold = holdOf(history, grant);
@@ -47,8 +54,9 @@ void checkRenewals(const History& history, const Grant& grant, const std::map<st
         return;
     }
     for (const auto& expiry : grant.expiries) {
-        // a repeated acquire or release sets the count too
-        if (commandsOfTx.at(expiry.tx.value_or(0)) == 1) {
+        // a repeated acquire or release sets the count too; a reader's renewal sets the time of its hold besides the key's
+        const auto& commands = commandsOfTx.at(expiry.tx.value_or(0));
+        if (expiry.holder.empty() ? commands.all == 1 : commands.all == commands.times) {
             report.add("S5", grant.lock, expiry.t, "a hold with a fixed lease was renewed", {grant.made, expiry});
             return;
         }
@@ -73,7 +81,7 @@ void checkUnwanted(const History& history, const Grant& grant, const std::map<st
     const auto end = grant.freed ? std::min(grant.freed->t, lastExpiry) : lastExpiry;
     const auto longest = history.longestLease;
     // Of a process that was killed just then the grant may have been wanted.
-    const auto killed = history.killedAt(grant.holder.substr(0, grant.holder.rfind(':')));
+    const auto killed = history.killedAt(clientOf(grant.holder));
     const bool mayBeWanted = killed != never && grant.made.t + longest + report.limits.slack > killed;
     if (end > grant.made.t + longest + report.limits.slack && !mayBeWanted) {
         report.add("S7", grant.lock, grant.made.t, "a grant that nobody waits for outlived its lease",
@@ -85,10 +93,12 @@ void checkUnwanted(const History& history, const Grant& grant, const std::map<st
 
 void checkStream(const History& history, Report& report)
 {
-    std::map<std::int64_t, int> commandsOfTx;
+    std::map<std::int64_t, Commands> commandsOfTx;
     for (const auto& record : history.records) {
         if (record.offset && record.op != Op::clock && record.op != Op::attached) {
-            ++commandsOfTx[record.tx.value_or(0)];
+            auto& commands = commandsOfTx[record.tx.value_or(0)];
+            ++commands.all;
+            commands.times += record.op == Op::pexpireat ? 1 : 0;
         }
     }
     std::map<std::string, const Hold*> holdsOf;

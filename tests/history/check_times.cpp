@@ -137,20 +137,32 @@ public:
     void check()
     {
         for (const auto& [lock, grants] : grants_) {
-            for (std::size_t i = 0; i < grants.size(); ++i) {
-                checkAfter(*grants[i], i + 1 < grants.size() ? grants[i + 1] : nullptr);
+            const Grant* last = grants.front(); // to be over of those up to now
+            for (const auto* next : grants) {
+                if (next != last && next->made.t >= freeAfter(*last)) {
+                    checkAfter(*last, next);
+                }
+                last = freeAfter(*next) > freeAfter(*last) ? next : last;
             }
+            checkAfter(*last, nullptr);
         }
     }
 
 private:
+    [[nodiscard]] Nanoseconds freeAfter(const Grant& grant) const
+    {
+        return grant.how == Grant::Freed::released
+                   ? grant.freed->t
+                   : history_.bootOf(std::max(grant.expiresMs(), grant.keyExpiresMs) + 1);
+    }
+
     void checkAfter(const Grant& grant, const Grant* next)
     {
         const bool released = grant.how == Grant::Freed::released;
         if (!released && grant.expiries.empty()) {
             return;
         }
-        const auto free = released ? grant.freed->t : history_.bootOf(grant.expiresMs() + 1);
+        const auto free = freeAfter(grant);
         const auto then = next != nullptr ? next->made.t : history_.end;
         const bool wasAwaited = next != nullptr && next->hold && history_.holds[*next->hold].first().t < free;
         report_.judge(released ? "T4" : "T5", wasAwaited ? 1 : 0);

@@ -12,6 +12,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace redislock::test::history {
@@ -77,7 +78,9 @@ struct Grant {
     std::optional<Record> freed{};    ///< the DEL, or the HSET of the next holder
     enum class Freed { open, released, expired, removed, overwritten } how = Freed::open;
     std::optional<std::size_t> hold{};
-    bool withoutExpiry = false; ///< the script that made the key did not set its time
+    std::int64_t keyExpiresMs = 0; ///< when it ended: until when the key could live, as long as nobody else came
+    bool shares = false;           ///< a reader's
+    bool withoutExpiry = false;    ///< the script that made the key did not set its time
     std::optional<std::int64_t> token{};
 
     /// The one that was set last; 0 without any.
@@ -90,6 +93,13 @@ struct Process {
     std::vector<Interval> stops{};
     std::map<std::string, Nanoseconds> settings{};
 };
+
+/// Whose hold of what it is that a line of a client tells of: process, thread, lock and kind.
+using Place = std::tuple<int, int, std::string, std::string>;
+inline Place placeOf(const Record& record)
+{
+    return {record.pid, record.thread, record.lock, record.kind};
+}
 
 /// How often locks of a kind were held, and by another than before.
 struct Turns {

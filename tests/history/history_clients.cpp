@@ -2,7 +2,6 @@
 #include "history/history_parts.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 namespace redislock::test::history {
 namespace {
@@ -76,7 +75,7 @@ private:
             if (hold != nullptr) {
                 close(*hold, Hold::Ending::lost, call.invoke.t);
             }
-            open_[keyOf(end)] = history_.holds.size();
+            open_[placeOf(end)] = history_.holds.size();
             hold = &history_.holds.emplace_back();
             hold->begin = end.t;
             hold->holder = end.holder;
@@ -141,21 +140,18 @@ private:
     {
         hold.ending = ending;
         hold.end = latest;
-        open_.erase(keyOf(hold.first()));
+        open_.erase(placeOf(hold.first()));
     }
-
-    using Key = std::tuple<int, int, std::string>;
-    static Key keyOf(const Record& record) { return {record.pid, record.thread, record.lock}; }
 
     Hold* openHold(const Record& record)
     {
-        const auto found = open_.find(keyOf(record));
+        const auto found = open_.find(placeOf(record));
         return found == open_.end() ? nullptr : &history_.holds[found->second];
     }
 
     History& history_;
     std::map<Thread, Call> pending_;
-    std::map<Key, std::size_t> open_;
+    std::map<Place, std::size_t> open_;
 };
 
 } // namespace

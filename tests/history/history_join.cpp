@@ -1,15 +1,17 @@
 // Which hold of a client is which grant of Redis, and when each belief ended.
 #include "history/history_parts.hpp"
+#include "history/keys.hpp"
 
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 namespace redislock::test::history {
 namespace {
 
-using Place = std::pair<std::string, std::string>; // client and lock
+using Half = std::tuple<std::string, std::string, bool>; // client, lock, and whether it writes
 
 /// Whether the grant can be the one that the outermost call of the hold returned with.
 bool fits(const History& history, const Hold& hold, const Grant& grant)
@@ -42,15 +44,15 @@ std::optional<std::size_t> fittingGrant(const History& history, const GrantsOf& 
 /// those that return so late that nothing is left of their hold.
 void nameHolders(History& history, const GrantsOf& grantsOf)
 {
-    std::map<Place, std::vector<std::string>> told;
+    std::map<Half, std::vector<std::string>> told;
     for (const auto& record : history.records) {
         if (record.op == Op::acquired) {
-            told[{record.client, record.lock}].push_back(record.holder);
+            told[{record.client, record.lock, isWriter(record.holder)}].push_back(record.holder);
         }
     }
-    std::map<Place, std::size_t> next;
+    std::map<Half, std::size_t> next;
     for (auto& hold : history.holds) {
-        const Place place{hold.first().client, hold.lock()};
+        const Half place{hold.first().client, hold.lock(), hold.kind().name == "write"};
         if (!hold.holder.empty() || hold.deadline <= hold.begin) {
             continue;
         }
@@ -75,7 +77,8 @@ void nameLastHolders(History& history)
         }
         for (std::size_t i = 0; i < history.grants.size(); ++i) {
             const auto& grant = history.grants[i];
-            const bool mayBeIts = grant.lock == hold.lock() && grant.holder.starts_with(client + ":") &&
+            const bool mayBeIts = grant.lock == hold.lock() && clientOf(grant.holder) == client &&
+                                  isWriter(grant.holder) == (hold.kind().name == "write") &&
                                   history.told.count(grant.holder) == 0;
             if (mayBeIts && fits(history, hold, grant)) {
                 hold.holder = grant.holder;

@@ -2,7 +2,12 @@
 #include "history/history_parts.hpp"
 #include "history/keys.hpp"
 
+#include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
+#include <string_view>
+#include <tuple>
 
 namespace redislock::test::history {
 namespace {
@@ -15,7 +20,7 @@ public:
             if (record.op == Op::publish) {
                 published_.insert({record.tx.value_or(0), record.lock});
             } else if (record.op == Op::pexpireat) {
-                timed_.insert({record.tx.value_or(0), record.lock});
+                timed_.insert({record.tx.value_or(0), record.lock, record.holder});
             } else if (record.op == Op::token) {
                 tokens_[{record.tx.value_or(0), record.lock}] = *record.token;
             }
@@ -25,92 +30,178 @@ public:
     void take(const Record& record)
     {
         switch (record.op) {
+        case Op::mode:
+            return setMode(record);
         case Op::hset:
             return set(record);
         case Op::pexpireat:
             return expire(record);
         case Op::del:
-            return end(record, wasReleased(record) ? Grant::Freed::released : howItVanished(record));
+            return endAll(record);
         case Op::hdel:
-            return end(record, Grant::Freed::removed);
+            return remove(record);
         default:
             return;
         }
     }
 
 private:
-    Grant* current(const std::string& lock)
-    {
-        const auto found = current_.find(lock);
-        return found == current_.end() ? nullptr : &history_.grants[found->second];
-    }
+    /// A key as it is now.
+    struct Key {
+        bool isReadWrite = false;
+        std::optional<Record> expiry{};
+        std::map<std::string, std::size_t> grants{}; ///< by holder
+        std::int64_t removedIn = 0;                  ///< the script that removed a holder
+    };
 
     /// What tells nobody can only be told from an expiry.
-    [[nodiscard]] bool wasReleased(const Record& record)
+    bool wasReleased(const Record& record, const Key& key, const Grant& grant)
     {
-        return history_.kind(record.lock).tellsEverybody
-                   ? published_.count({record.tx.value_or(0), prefixed(lockChannel, record.lock)}) > 0
-                   : howItVanished(record) == Grant::Freed::removed;
+        if (!key.isReadWrite && !history_.kind(record.lock).tellsEverybody) {
+            return howItVanished(record, grant) == Grant::Freed::removed;
+        }
+        const auto channel = key.isReadWrite ? readWriteChannel : lockChannel;
+        const bool told = published_.count({record.tx.value_or(0), prefixed(channel, record.lock)}) > 0;
+        // the last of the readers who left took those with it who had died
+        return told && !(grant.shares && howItVanished(record, grant) == Grant::Freed::expired);
     }
 
-    Grant::Freed howItVanished(const Record& record)
+    Grant::Freed howItVanished(const Record& record, const Grant& grant) const
     {
-        const auto* grant = current(record.lock);
-        if (grant == nullptr || grant->expiries.empty()) {
+        if (grant.expiries.empty()) {
             return Grant::Freed::removed;
         }
         // it came here after it was executed: too early for an expiry here is too early there
-        return record.t + millisecond < history_.bootOf(grant->expiresMs()) ? Grant::Freed::removed
-                                                                            : Grant::Freed::expired;
+        return record.t + millisecond < history_.bootOf(grant.expiresMs()) ? Grant::Freed::removed
+                                                                           : Grant::Freed::expired;
+    }
+
+    /// A server that starts again forgets what is over without a word.
+    void pushAside(const Record& record, const Key& key, Grant& grant) const
+    {
+        const bool isOver = howItVanished(record, grant) == Grant::Freed::expired;
+        end(record, key, grant, isOver ? Grant::Freed::expired : Grant::Freed::overwritten);
+    }
+
+    /// A key begins, or its writer goes on as a reader.
+    void setMode(const Record& record)
+    {
+        auto& key = keys_[record.lock];
+        if (key.removedIn != record.tx) {
+            for (const auto& [holder, grant] : key.grants) {
+                pushAside(record, key, history_.grants[grant]);
+            }
+            key = {};
+        }
+        key.isReadWrite = true;
+    }
+
+    static bool mayShare(const Key& key, std::string_view a, std::string_view b)
+    {
+        return key.isReadWrite && (bothHalves(a) == bothHalves(b) || (!isWriter(a) && !isWriter(b)));
     }
 
     void set(const Record& record)
     {
-        if (auto* grant = current(record.lock)) {
-            if (grant->holder == record.holder) {
-                grant->counts.push_back(record.count.value_or(0));
-                return;
-            }
-            // a server that starts again forgets what is over without a word
-            end(record,
-                howItVanished(record) == Grant::Freed::expired ? Grant::Freed::expired : Grant::Freed::overwritten);
+        auto& key = keys_[record.lock];
+        if (const auto found = key.grants.find(record.holder); found != key.grants.end()) {
+            history_.grants[found->second].counts.push_back(record.count.value_or(0));
+            return;
         }
+        std::erase_if(key.grants, [&](const auto& other) {
+            const bool goes = !mayShare(key, other.first, record.holder);
+            if (goes) {
+                pushAside(record, key, history_.grants[other.second]);
+            }
+            return goes;
+        });
+        key.grants[record.holder] = history_.grants.size();
+        history_.grants.push_back(made(record, key));
+    }
+
+    [[nodiscard]] Grant made(const Record& record, const Key& key) const
+    {
+        const auto tx = record.tx.value_or(0);
         Grant grant;
         grant.lock = record.lock;
         grant.holder = record.holder;
         grant.made = record;
         grant.counts.push_back(record.count.value_or(0));
-        grant.withoutExpiry = timed_.count({record.tx.value_or(0), record.lock}) == 0;
-        if (const auto token = tokens_.find({record.tx.value_or(0), record.lock}); token != tokens_.end()) {
+        grant.shares = key.isReadWrite && !isWriter(record.holder);
+        grant.withoutExpiry = timed_.count({tx, record.lock, grant.shares ? record.holder : ""}) == 0;
+        if (const auto token = tokens_.find({tx, record.lock}); token != tokens_.end()) {
             grant.token = token->second;
         }
-        current_[record.lock] = history_.grants.size();
-        history_.grants.push_back(std::move(grant));
+        if (key.isReadWrite && !grant.shares && key.expiry) { // the key has its time before it has its writer
+            grant.expiries.push_back(*key.expiry);
+        }
+        return grant;
     }
 
     void expire(const Record& record)
     {
-        if (auto* grant = current(record.lock)) {
-            grant->expiries.push_back(record);
-        } else {
+        const auto found = keys_.find(record.lock);
+        if (found == keys_.end() ||
+            (!record.holder.empty() && found->second.grants.find(record.holder) == found->second.grants.end())) {
             history_.orphans.push_back(record);
+            return;
+        }
+        auto& key = found->second;
+        if (record.holder.empty()) {
+            key.expiry = record;
+        }
+        for (const auto& [holder, index] : key.grants) {
+            auto& grant = history_.grants[index];
+            if (grant.shares ? holder == record.holder : record.holder.empty()) {
+                grant.expiries.push_back(record);
+            }
         }
     }
 
-    void end(const Record& record, Grant::Freed how)
+    void endAll(const Record& record)
     {
-        if (auto* grant = current(record.lock)) {
-            grant->freed = record;
-            grant->how = how;
-            current_.erase(record.lock);
+        const auto found = keys_.find(record.lock);
+        if (found == keys_.end()) {
+            return;
         }
+        for (const auto& [holder, index] : found->second.grants) {
+            auto& grant = history_.grants[index];
+            end(record, found->second, grant,
+                wasReleased(record, found->second, grant) ? Grant::Freed::released : howItVanished(record, grant));
+        }
+        keys_.erase(found);
+    }
+
+    void remove(const Record& record)
+    {
+        const auto key = keys_.find(record.lock);
+        if (key == keys_.end()) {
+            return;
+        }
+        auto& [lock, state] = *key;
+        state.removedIn = record.tx.value_or(0);
+        if (const auto found = state.grants.find(record.holder); found != state.grants.end()) {
+            end(record, state, history_.grants[found->second],
+                state.isReadWrite ? Grant::Freed::released : Grant::Freed::removed);
+            state.grants.erase(found);
+        }
+        if (!state.isReadWrite) {
+            keys_.erase(key);
+        }
+    }
+
+    static void end(const Record& record, const Key& key, Grant& grant, Grant::Freed how)
+    {
+        grant.keyExpiresMs = key.expiry ? *key.expiry->expiresMs : 0;
+        grant.freed = record;
+        grant.how = how;
     }
 
     History& history_;
     std::set<std::pair<std::int64_t, std::string>> published_;
-    std::set<std::pair<std::int64_t, std::string>> timed_;
+    std::set<std::tuple<std::int64_t, std::string, std::string>> timed_; ///< script, lock, reader
     std::map<std::pair<std::int64_t, std::string>, std::int64_t> tokens_;
-    std::map<std::string, std::size_t> current_;
+    std::map<std::string, Key> keys_;
 };
 
 } // namespace

@@ -14,6 +14,13 @@ inline std::string prefixed(std::string_view prefix, const std::string& lock)
     return std::string(prefix) + (lock.find('{') == std::string::npos ? ":{" + lock + "}" : ":" + lock);
 }
 
+/// The lock of `{lock}`, or of a name that has braces itself.
+inline std::string withoutBraces(std::string_view name)
+{
+    const bool isTagged = name.find('{', 1) == std::string_view::npos && name.starts_with('{') && name.ends_with('}');
+    return std::string(isTagged ? name.substr(1, name.size() - 2) : name);
+}
+
 /// The lock that a key with this prefix belongs to; nothing: the key has another prefix.
 inline std::optional<std::string> lockOfPrefixed(std::string_view prefix, std::string_view key)
 {
@@ -21,11 +28,48 @@ inline std::optional<std::string> lockOfPrefixed(std::string_view prefix, std::s
         return std::nullopt;
     }
     key.remove_prefix(prefix.size() + 1);
-    const bool isTagged = key.find('{', 1) == std::string_view::npos && key.starts_with('{') && key.ends_with('}');
-    return std::string(isTagged ? key.substr(1, key.size() - 2) : key);
+    return withoutBraces(key);
+}
+
+/// Whose hold of which lock a key `{lock}:<holder>:rwlock_timeout:<level>` is for.
+struct HoldKey {
+    std::string lock;
+    std::string holder;
+};
+
+/// Nothing: the key is none of a reader's hold.
+inline std::optional<HoldKey> holdKeyOf(std::string_view key)
+{
+    const auto end = key.rfind(":rwlock_timeout:");
+    const auto number = end == std::string_view::npos ? end : key.rfind(':', end - 1);
+    const auto client = number == std::string_view::npos ? number : key.rfind(':', number - 1);
+    if (client == std::string_view::npos) {
+        return std::nullopt;
+    }
+    return HoldKey{withoutBraces(key.substr(0, client)), std::string(key.substr(client + 1, end - client - 1))};
+}
+
+/// What the two halves of a read/write lock share: the writer's field ends differently.
+inline std::string_view bothHalves(std::string_view holder)
+{
+    constexpr std::string_view writers = ":write";
+    return holder.ends_with(writers) ? holder.substr(0, holder.size() - writers.size()) : holder;
+}
+
+inline bool isWriter(std::string_view holder)
+{
+    return bothHalves(holder).size() < holder.size();
+}
+
+/// The client of a holder `<client>:<number>`.
+inline std::string clientOf(std::string_view holder)
+{
+    const auto both = bothHalves(holder);
+    return std::string(both.substr(0, both.rfind(':')));
 }
 
 inline constexpr std::string_view lockChannel = "redisson_lock__channel";
+inline constexpr std::string_view readWriteChannel = "redisson_rwlock";
 inline constexpr std::string_view tokenKey = "redisson_lock_token";
 
 } // namespace redislock::test::history

@@ -11,7 +11,9 @@ namespace redislock::test::history {
 /// What the checker has to know of a kind.
 struct Kind {
     std::string_view name;
-    bool tellsEverybody = true; ///< each of its releases publishes on the lock's channel
+    std::string_view exclusion = "S1"; ///< the rule of who may believe at the same time
+    bool takesAll = true;              ///< a holder takes the whole lock, not a part of it
+    bool tellsEverybody = true;        ///< each of its releases publishes on the lock's channel
 };
 
 /// The first one is that of lines without the field.
@@ -20,6 +22,8 @@ inline constexpr std::array kinds{
     Kind{.name = "nonReentrant"},
     Kind{.name = "spin", .tellsEverybody = false},
     Kind{.name = "fenced"},
+    Kind{.name = "read", .exclusion = "S10", .takesAll = false},
+    Kind{.name = "write", .exclusion = "S10"},
 };
 
 /// Null: there is none of that name.

@@ -54,15 +54,41 @@ TEST(OwnerMutex, AllowsOrdersOfAMutexAndNoOthers)
     }
 }
 
-TEST(ReentrantMutex, CountsLevels)
+TEST(SharedMutex, CountsLevels)
 {
     const std::vector<TimedOperation> nested{acquire(1, 0, 1), acquire(1, 2, 3), release(1, 4, 5)};
-    EXPECT_EQ(verdictOf(ReentrantMutex{}, nested), Verdict::possible);
+    EXPECT_EQ(verdictOf(SharedMutex{}, nested), Verdict::possible);
     auto other = nested;
     other.push_back(acquire(2, 6, 7));
-    EXPECT_EQ(verdictOf(ReentrantMutex{}, other), Verdict::impossible) << "one level is left";
+    EXPECT_EQ(verdictOf(SharedMutex{}, other), Verdict::impossible) << "one level is left";
     other.insert(other.begin() + 3, release(1, 5, 6));
-    EXPECT_EQ(verdictOf(ReentrantMutex{}, other), Verdict::possible);
+    EXPECT_EQ(verdictOf(SharedMutex{}, other), Verdict::possible);
+}
+
+TEST(SharedMutex, IsOwnedByOneOrSharedByMany)
+{
+    const auto share = [](int owner, Nanoseconds from, Nanoseconds to) {
+        return TimedOperation{{.kind = Kind::acquire, .owner = owner, .shares = true}, from, to};
+    };
+    const auto unshare = [](int owner, Nanoseconds from, Nanoseconds to) {
+        return TimedOperation{{.kind = Kind::release, .owner = owner, .shares = true}, from, to};
+    };
+    const Case cases[] = {
+        {"two share", {share(1, 0, 1), share(2, 2, 3), unshare(1, 4, 5), unshare(2, 6, 7)}, Verdict::possible},
+        {"owned while shared", {share(1, 0, 1), acquire(2, 2, 3)}, Verdict::impossible},
+        {"owned by one who shares", {share(1, 0, 1), acquire(1, 2, 3)}, Verdict::impossible},
+        {"shared while owned", {acquire(1, 0, 1), share(2, 2, 3)}, Verdict::impossible},
+        {"the owner shares, and then others",
+         {acquire(1, 0, 1), share(1, 2, 3), release(1, 4, 5), share(2, 6, 7), unshare(1, 8, 9)},
+         Verdict::possible},
+        {"owned while its last owner shares",
+         {acquire(1, 0, 1), share(1, 2, 3), release(1, 4, 5), acquire(2, 6, 7)},
+         Verdict::impossible},
+        {"unshared by a stranger", {share(1, 0, 1), unshare(2, 2, 3)}, Verdict::impossible},
+    };
+    for (const auto& each : cases) {
+        EXPECT_EQ(verdictOf(SharedMutex{}, each.operations), each.verdict) << each.name;
+    }
 }
 
 TEST(FencedMutex, WantsGrowingFences)

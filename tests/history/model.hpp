@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 
 namespace redislock::test::history {
 
@@ -20,6 +21,7 @@ struct Operation {
     int owner = 0;
     std::int64_t fence = 0;   ///< FencedMutex: what the acquire returned
     std::int64_t permits = 1; ///< Permits: how many
+    bool shares = false;      ///< SharedMutex: with others that do
 };
 
 /// One owner at a time, who cannot acquire twice.
@@ -36,22 +38,44 @@ struct OwnerMutex {
     }
 };
 
-/// One owner at a time, who releases as often as it acquired.
-struct ReentrantMutex {
-    using State = std::pair<int, int>; // owner, count
-    State start{0, 0};
+/// One owner at a time, or many who share, each of whom releases as often as it acquired. Who owns it may share it too, and
+/// goes on sharing when it has released the rest.
+struct SharedMutex {
+    using State = std::tuple<int, int, std::map<int, int>>; // owner, count; count by sharer
+    State start{};
 
     std::optional<State> step(State state, const Operation& operation) const
     {
-        const auto [owner, count] = state;
-        if (operation.kind == Operation::Kind::acquire) {
-            return owner == 0 || owner == operation.owner ? std::optional(State{operation.owner, count + 1})
-                                                          : std::nullopt;
-        }
-        if (owner != operation.owner) {
+        const bool isAcquire = operation.kind == Operation::Kind::acquire;
+        return operation.shares ? share(std::move(state), operation.owner, isAcquire)
+                                : own(std::move(state), operation.owner, isAcquire);
+    }
+
+private:
+    static std::optional<State> own(State state, int asker, bool isAcquire)
+    {
+        auto& [owner, count, sharers] = state;
+        const bool isFree = owner == 0 && sharers.empty();
+        if (owner != asker && !(isAcquire && isFree)) {
             return std::nullopt;
         }
-        return count == 1 ? State{0, 0} : State{owner, count - 1};
+        count += isAcquire ? 1 : -1;
+        owner = count > 0 ? asker : 0;
+        return state;
+    }
+
+    static std::optional<State> share(State state, int asker, bool isAcquire)
+    {
+        auto& [owner, count, sharers] = state;
+        auto& own = sharers[asker];
+        if (isAcquire ? owner != 0 && owner != asker : own == 0) {
+            return std::nullopt;
+        }
+        own += isAcquire ? 1 : -1;
+        if (own == 0) {
+            sharers.erase(asker);
+        }
+        return state;
     }
 };
 

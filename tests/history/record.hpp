@@ -40,6 +40,7 @@ enum class Op {
     pexpireat,
     publish,
     token,
+    mode,    ///< of a read/write lock
     request, ///< executed, with an effect or without
     // what the director of a run did and saw
     fault,

@@ -25,6 +25,7 @@ enum Field : unsigned {
     word = 512, ///< "error"
     process = 1024,
     token = 2048,
+    kind = 4096,
 };
 
 /// What a line of a kind needs; other fields it may have.
@@ -67,6 +68,7 @@ const std::vector<Rule>& rules()
         {Op::del, Phase::event, streamed},
         {Op::pexpireat, Phase::event, streamed | expires},
         {Op::publish, Phase::event, streamed},
+        {Op::mode, Phase::event, streamed | kind},
         {Op::token, Phase::event, streamed | token},
         {Op::request, Phase::event, lock | holder | word, {"lock", "renew", "unlock"}},
         {Op::fault, Phase::invoke, word},
@@ -84,7 +86,7 @@ const std::vector<Rule>& rules()
 /// The first field of those needed that the line does not have; empty: it has them all.
 std::string_view missingField(const Record& record, unsigned needs)
 {
-    const std::array<std::tuple<unsigned, bool, std::string_view>, 12> fields{{
+    const std::array<std::tuple<unsigned, bool, std::string_view>, 13> fields{{
         {process, record.pid != 0, "pid"},
         {client, !record.client.empty(), "client"},
         {holder, !record.holder.empty(), "holder"},
@@ -97,6 +99,7 @@ std::string_view missingField(const Record& record, unsigned needs)
         {expires, record.expiresMs.has_value(), "expires"},
         {word, !record.error.empty(), "error"},
         {token, record.token.has_value(), "token"},
+        {kind, !record.kind.empty(), "kind"},
     }};
     for (const auto& [field, isThere, name] : fields) {
         if ((needs & field) != 0 && !isThere) {
@@ -144,7 +147,7 @@ bool isOfAThread(Op op)
 bool isOfTheStream(Op op)
 {
     return op == Op::hset || op == Op::hdel || op == Op::del || op == Op::pexpireat || op == Op::publish ||
-           op == Op::token;
+           op == Op::token || op == Op::mode;
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 #include "history/recorded_lock.hpp"
 
+#include "history/keys.hpp"
 #include "history/outcome_name.hpp"
 
 #include <array>
@@ -22,6 +23,12 @@ Lock lockOf(const Client& client, const std::string& kind, const std::string& na
     if (kind == "fenced") {
         return client.getFencedLock(name);
     }
+    if (kind == "read") {
+        return client.getReadWriteLock(name).readLock();
+    }
+    if (kind == "write") {
+        return client.getReadWriteLock(name).writeLock();
+    }
     throw std::invalid_argument("no kind of lock: " + kind);
 }
 
@@ -30,7 +37,7 @@ Lock lockOf(const Client& client, const std::string& kind, const std::string& na
 void HistoryObserver::note(const LockEvent& event, Op op, std::string error) noexcept
 {
     const std::string holder(event.holder);
-    recorder_->write({.client = holder.substr(0, holder.rfind(':')),
+    recorder_->write({.client = clientOf(holder),
                       .holder = holder,
                       .lock = std::string(event.name),
                       .op = op,
@@ -88,7 +95,8 @@ void recordSettings(Recorder& recorder, const Client& client)
 
 RecordedLock::RecordedLock(std::shared_ptr<Recorder> recorder, const Client& client, const std::string& name,
                            int thread, const std::string& kind)
-    : log_(std::move(recorder), client, kind, name, thread),
+    : kind_(kind),
+      log_(std::move(recorder), client, kind, name, thread),
       lock_(lockOf(client, kind, name)),
       fenced_(kind == "fenced" ? std::optional(client.getFencedLock(name)) : std::nullopt)
 {

@@ -53,6 +53,7 @@ public:
     /// Writes down what the thread may believe now. @return whether it holds the lock.
     bool sample();
 
+    [[nodiscard]] const std::string& kind() const noexcept { return kind_; }
     /// For other ways of taking the same lock.
     [[nodiscard]] const CallLog& log() const noexcept { return log_; }
     [[nodiscard]] const Lock& lock() const noexcept { return lock_; }
@@ -62,6 +63,7 @@ private:
     /// @return the token, 0 where the kind has none; nothing when it was not acquired.
     std::optional<std::uint64_t> attempt(Wait wait, Lease lease, std::error_code& ec) const;
 
+    std::string kind_;
     CallLog log_;
     Lock lock_;
     std::optional<FencedLock> fenced_; ///< the same, to be asked for tokens

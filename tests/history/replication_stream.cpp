@@ -117,8 +117,32 @@ Record StreamTranslator::make(const StreamCommand& command, Op op) const
     return record;
 }
 
-std::optional<Record> StreamTranslator::tokenOf(const StreamCommand& command, const std::string& name)
+std::vector<Record> StreamTranslator::fieldsOf(const StreamCommand& command) const
 {
+    const auto& words = command.words;
+    std::vector<Record> records;
+    for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
+        const bool isMode = words[i] == "mode";
+        records.push_back(make(command, isMode ? Op::mode : Op::hset));
+        if (isMode) {
+            records.back().kind = words[i + 1];
+        } else {
+            records.back().holder = words[i];
+            records.back().count = numberIn(words[i + 1]);
+        }
+    }
+    return records;
+}
+
+std::optional<Record> StreamTranslator::valueOf(const StreamCommand& command, const std::string& name)
+{
+    if (const auto hold = holdKeyOf(command.words.at(1)); hold && command.words.size() > 4) {
+        auto record = make(command, Op::pexpireat); // SET <key> 1 PXAT <ms>
+        record.lock = hold->lock;
+        record.holder = hold->holder;
+        record.expiresMs = numberIn(command.words[4]);
+        return record;
+    }
     const auto lock = lockOfPrefixed(tokenKey, command.words.at(1));
     if (!lock) {
         return std::nullopt;
@@ -144,11 +168,7 @@ std::vector<Record> StreamTranslator::translate(const StreamCommand& command)
     }
     std::vector<Record> records;
     if (name == "HSET") {
-        for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
-            records.push_back(make(command, Op::hset));
-            records.back().holder = words[i];
-            records.back().count = numberIn(words[i + 1]);
-        }
+        records = fieldsOf(command);
     } else if (name == "HDEL") {
         for (std::size_t i = 2; i < words.size(); ++i) {
             records.push_back(make(command, Op::hdel));
@@ -156,6 +176,9 @@ std::vector<Record> StreamTranslator::translate(const StreamCommand& command)
         }
     } else if (name == "DEL" || name == "UNLINK") {
         for (std::size_t i = 1; i < words.size(); ++i) {
+            if (holdKeyOf(words[i])) { // a reader's hold ends with its field
+                continue;
+            }
             records.push_back(make(command, Op::del));
             records.back().lock = words[i];
         }
@@ -165,7 +188,7 @@ std::vector<Record> StreamTranslator::translate(const StreamCommand& command)
     } else if (name == "PUBLISH") {
         records.push_back(make(command, Op::publish));
     } else if (name == "SET" || name == "INCR") {
-        if (auto record = tokenOf(command, name)) {
+        if (auto record = valueOf(command, name)) {
             records.push_back(std::move(*record));
         }
     }

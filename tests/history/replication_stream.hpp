@@ -48,8 +48,8 @@ private:
     RespFramer framer_;
 };
 
-/// Makes records of the commands that concern locks: HSET, HDEL, DEL, PEXPIREAT, PUBLISH, and those that set fencing tokens.
-/// Those of one script, which the server wraps in MULTI and EXEC, have one number.
+/// Makes records of the commands that concern locks: HSET, HDEL, DEL, PEXPIREAT, PUBLISH, and SET and INCR of
+/// fencing tokens and of readers' hold keys. Those of one script, which the server wraps in MULTI and EXEC, have one number.
 class StreamTranslator {
 public:
     /// @return records without time and process, none for a command that concerns no lock.
@@ -57,8 +57,10 @@ public:
 
 private:
     Record make(const StreamCommand& command, Op op) const;
-    /// Of a counter that is set or raised.
-    std::optional<Record> tokenOf(const StreamCommand& command, const std::string& name);
+    /// Of the fields of a hash.
+    std::vector<Record> fieldsOf(const StreamCommand& command) const;
+    /// Of a string: a counter that is set or raised, the time of a reader's hold.
+    std::optional<Record> valueOf(const StreamCommand& command, const std::string& name);
 
     std::int64_t tx_ = 0;
     bool inside_ = false;                        // of MULTI

@@ -37,10 +37,11 @@ struct Verb {
 };
 
 const std::array verbs{
-    Verb{scripts::redisLockLock, "lock"},
-    Verb{scripts::fencedLockLock, "lock"},
-    Verb{scripts::redisLockRenew, "renew"},
-    Verb{scripts::redisLockUnlock, "unlock"},
+    Verb{scripts::redisLockLock, "lock"},     Verb{scripts::fencedLockLock, "lock"},
+    Verb{scripts::redisLockRenew, "renew"},   Verb{scripts::redisLockUnlock, "unlock"},
+    Verb{scripts::readLockLock, "lock"},      Verb{scripts::readLockRenew, "renew"},
+    Verb{scripts::readLockUnlock, "unlock"},  Verb{scripts::writeLockLock, "lock"},
+    Verb{scripts::writeLockUnlock, "unlock"},
 };
 
 /// Whether these are the first words of EVALSHA, or EVAL, of the script.
