@@ -14,7 +14,7 @@
 namespace redislock::test::chaos {
 
 /// The kinds of lock that they use besides RedisLock.
-inline const std::vector<std::string> otherKinds{"nonReentrant", "spin", "fenced", "read", "write"};
+inline const std::vector<std::string> otherKinds{"nonReentrant", "spin", "fenced", "fair", "read", "write"};
 
 /// Draws what one of them does next. Not thread-safe.
 class Habits {

@@ -1,5 +1,6 @@
 // T1: a loss is told in time. T3: a hold is renewed while the server can be reached. T4, T5: a free lock with a waiter
-// is granted soon, after a release and after a lease that ran out.
+// is granted soon, after a release and after a lease that ran out. T6: waiters who died cost those behind them one wait
+// together.
 #include "history/report.hpp"
 
 #include <algorithm>
@@ -132,6 +133,12 @@ public:
         for (const auto& grant : history.grants) {
             grants_[grant.lock].push_back(&grant);
         }
+        for (const auto& waiter : history.waiters) {
+            placeTime_ = std::max(placeTime_, waiter.placeTime(history));
+            if (waiter.how == Waiter::Leaving::open || waiter.how == Waiter::Leaving::removed) {
+                dead_[waiter.came.lock].push_back(&waiter);
+            }
+        }
     }
 
     void check()
@@ -165,8 +172,10 @@ private:
         const auto free = freeAfter(grant);
         const auto then = next != nullptr ? next->made.t : history_.end;
         const bool wasAwaited = next != nullptr && next->hold && history_.holds[*next->hold].first().t < free;
-        report_.judge(released ? "T4" : "T5", wasAwaited ? 1 : 0);
-        if (released && wasAwaited) {
+        const bool isBehindDead = stoodBehindDead(grant.lock, free);
+        const auto* rule = isBehindDead ? "T6" : released ? "T4" : "T5";
+        report_.judge(rule, wasAwaited ? 1 : 0);
+        if (released && wasAwaited && !isBehindDead) {
             if (!history_.disturbed(free - calmBefore, then, 0)) {
                 report_.longestWakeUp = std::max(report_.longestWakeUp, then - free);
             }
@@ -175,16 +184,26 @@ private:
         const auto& slack = report_.limits.slack;
         const auto poll = history_.commonSetting("pollInterval", 1000 * millisecond);
         const bool told = released && !history_.disturbed(free - calmBefore, free, 0);
-        const auto limit = told ? slack : poll + slack;
+        const auto limit = isBehindDead ? placeTime_ + poll + slack : told ? slack : poll + slack;
+        const auto waitedFrom = isBehindDead ? free + limit - slack : free; // by anybody, when they are gone
         if (then - free <= limit || history_.disturbed(free, free + limit, 0)) {
             return;
         }
-        if (const auto* waiter = waiterThrough(history_, calls_[grant.lock], free, free + limit)) {
-            report_.add(released ? "T4" : "T5", grant.lock, free,
+        if (const auto* waiter = waiterThrough(history_, calls_[grant.lock], waitedFrom, free + limit)) {
+            report_.add(rule, grant.lock, free,
                         "free for " + inMs(then - free) +
                             " while somebody waited, granted at last: " + (next != nullptr ? next->holder : "never"),
                         {grant.made, waiter->invoke});
         }
+    }
+
+    /// Whether some in the queue had stopped asking.
+    [[nodiscard]] bool stoodBehindDead(const std::string& lock, Nanoseconds at) const
+    {
+        const auto found = dead_.find(lock);
+        return found != dead_.end() && std::any_of(found->second.begin(), found->second.end(), [&](const auto* waiter) {
+                   return waiter->came.t <= at && (!waiter->left || waiter->left->t > at);
+               });
     }
 
     static constexpr Nanoseconds calmBefore = 1500 * millisecond; // notifications are subscribed to again by then
@@ -193,6 +212,8 @@ private:
     Report& report_;
     std::map<std::string, std::vector<const Call*>> calls_;
     std::map<std::string, std::vector<const Grant*>> grants_;
+    std::map<std::string, std::vector<const Waiter*>> dead_; ///< those who never left by themselves
+    Nanoseconds placeTime_ = 0;                              ///< how long a place is kept
 };
 
 } // namespace

@@ -86,6 +86,11 @@ Nanoseconds Hold::longestLease() const
     return longest;
 }
 
+Nanoseconds Waiter::placeTime(const History& history) const
+{
+    return history.bootOf(*asked.expiresMs) - asked.t;
+}
+
 bool History::disturbed(Nanoseconds from, Nanoseconds to, int pid) const
 {
     const auto meets = [&](const Interval& interval) { return interval.meets(from, to); };

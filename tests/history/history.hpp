@@ -20,6 +20,8 @@ namespace redislock::test::history {
 constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
 constexpr Nanoseconds millisecond = 1'000'000;
 
+struct History;
+
 /// A history that proves nothing, whatever it says: no truth, a clock that was set, too little done.
 class Refused : public std::runtime_error {
 public:
@@ -82,9 +84,21 @@ struct Grant {
     bool shares = false;           ///< a reader's
     bool withoutExpiry = false;    ///< the script that made the key did not set its time
     std::optional<std::int64_t> token{};
+    std::string turnOf{}; ///< who was the first in the queue, if anybody was
 
     /// The one that was set last; 0 without any.
     [[nodiscard]] std::int64_t expiresMs() const noexcept { return expiries.empty() ? 0 : *expiries.back().expiresMs; }
+};
+
+/// Somebody's time in the queue of a fair lock.
+struct Waiter {
+    Record came{};                ///< the first ZADD
+    Record asked{};               ///< the last one
+    std::optional<Record> left{}; ///< ZREM
+    enum class Leaving { open, granted, byItself, removed } how = Leaving::open;
+
+    /// For how long it has its place without asking.
+    [[nodiscard]] Nanoseconds placeTime(const History& history) const;
 };
 
 struct Process {
@@ -110,9 +124,10 @@ struct Turns {
 /// Everything.
 struct History {
     std::vector<Record> records;
-    std::vector<Call> calls;   ///< by the time of the invoke
-    std::vector<Hold> holds;   ///< by their begin
-    std::vector<Grant> grants; ///< in the order of the stream
+    std::vector<Call> calls;     ///< by the time of the invoke
+    std::vector<Hold> holds;     ///< by their begin
+    std::vector<Waiter> waiters; ///< in the order in which they came
+    std::vector<Grant> grants;   ///< in the order of the stream
     std::map<int, Process> processes;
     std::map<std::string, int> pidOf;          ///< by client
     std::map<std::string, std::string> kindOf; ///< by lock, where its clients named one

@@ -1,4 +1,4 @@
-// The replication stream as grants.
+// The replication stream as grants and waiters.
 #include "history/history_parts.hpp"
 #include "history/keys.hpp"
 
@@ -40,6 +40,10 @@ public:
             return endAll(record);
         case Op::hdel:
             return remove(record);
+        case Op::queued:
+            return queue(record);
+        case Op::unqueued:
+            return unqueue(record);
         default:
             return;
         }
@@ -132,6 +136,9 @@ private:
         if (const auto token = tokens_.find({tx, record.lock}); token != tokens_.end()) {
             grant.token = token->second;
         }
+        if (const auto waiting = queues_.find(record.lock); waiting != queues_.end() && !waiting->second.empty()) {
+            grant.turnOf = history_.waiters[waiting->second.front()].came.holder;
+        }
         if (key.isReadWrite && !grant.shares && key.expiry) { // the key has its time before it has its writer
             grant.expiries.push_back(*key.expiry);
         }
@@ -197,11 +204,47 @@ private:
         grant.how = how;
     }
 
+    /// The place of a waiter in the queue of its lock.
+    std::vector<std::size_t>::iterator placeOf(const Record& record)
+    {
+        auto& waiting = queues_[record.lock];
+        return std::find_if(waiting.begin(), waiting.end(),
+                            [&](std::size_t waiter) { return history_.waiters[waiter].came.holder == record.holder; });
+    }
+
+    void queue(const Record& record)
+    {
+        const auto place = placeOf(record);
+        if (place != queues_[record.lock].end()) {
+            history_.waiters[*place].asked = record;
+            return;
+        }
+        queues_[record.lock].push_back(history_.waiters.size());
+        history_.waiters.push_back({.came = record, .asked = record});
+    }
+
+    void unqueue(const Record& record)
+    {
+        const auto place = placeOf(record);
+        if (place == queues_[record.lock].end()) {
+            return;
+        }
+        auto& waiter = history_.waiters[*place];
+        const auto key = keys_.find(record.lock);
+        const bool isGranted = key != keys_.end() && key->second.grants.count(record.holder) > 0;
+        waiter.left = record;
+        waiter.how = record.error == "left" ? Waiter::Leaving::byItself
+                     : isGranted            ? Waiter::Leaving::granted
+                                            : Waiter::Leaving::removed;
+        queues_[record.lock].erase(place);
+    }
+
     History& history_;
     std::set<std::pair<std::int64_t, std::string>> published_;
     std::set<std::tuple<std::int64_t, std::string, std::string>> timed_; ///< script, lock, reader
     std::map<std::pair<std::int64_t, std::string>, std::int64_t> tokens_;
     std::map<std::string, Key> keys_;
+    std::map<std::string, std::vector<std::size_t>> queues_; ///< by lock: of those who wait
 };
 
 } // namespace

@@ -71,5 +71,13 @@ inline std::string clientOf(std::string_view holder)
 inline constexpr std::string_view lockChannel = "redisson_lock__channel";
 inline constexpr std::string_view readWriteChannel = "redisson_rwlock";
 inline constexpr std::string_view tokenKey = "redisson_lock_token";
+inline constexpr std::string_view queueKey = "redisson_lock_queue";
+inline constexpr std::string_view queueTimesKey = "redisson_lock_timeout";
+
+/// Whether it is one of the two keys of a fair lock's queue.
+inline bool isOfAQueue(std::string_view key)
+{
+    return lockOfPrefixed(queueKey, key) || lockOfPrefixed(queueTimesKey, key);
+}
 
 } // namespace redislock::test::history

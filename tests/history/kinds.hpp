@@ -22,6 +22,7 @@ inline constexpr std::array kinds{
     Kind{.name = "nonReentrant"},
     Kind{.name = "spin", .tellsEverybody = false},
     Kind{.name = "fenced"},
+    Kind{.name = "fair", .tellsEverybody = false},
     Kind{.name = "read", .exclusion = "S10", .takesAll = false},
     Kind{.name = "write", .exclusion = "S10"},
 };

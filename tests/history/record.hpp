@@ -40,7 +40,9 @@ enum class Op {
     pexpireat,
     publish,
     token,
-    mode,    ///< of a read/write lock
+    mode, ///< of a read/write lock
+    queued,
+    unqueued,
     request, ///< executed, with an effect or without
     // what the director of a run did and saw
     fault,

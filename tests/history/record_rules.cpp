@@ -69,6 +69,8 @@ const std::vector<Rule>& rules()
         {Op::pexpireat, Phase::event, streamed | expires},
         {Op::publish, Phase::event, streamed},
         {Op::mode, Phase::event, streamed | kind},
+        {Op::queued, Phase::event, streamed | holder | expires},
+        {Op::unqueued, Phase::event, streamed | holder | word, {"first", "left"}},
         {Op::token, Phase::event, streamed | token},
         {Op::request, Phase::event, lock | holder | word, {"lock", "renew", "unlock"}},
         {Op::fault, Phase::invoke, word},
@@ -146,8 +148,7 @@ bool isOfAThread(Op op)
 
 bool isOfTheStream(Op op)
 {
-    return op == Op::hset || op == Op::hdel || op == Op::del || op == Op::pexpireat || op == Op::publish ||
-           op == Op::token || op == Op::mode;
+    return op >= Op::hset && op <= Op::unqueued;
 }
 
 } // namespace

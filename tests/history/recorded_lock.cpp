@@ -20,6 +20,9 @@ Lock lockOf(const Client& client, const std::string& kind, const std::string& na
     if (kind == "spin") {
         return client.getSpinLock(name);
     }
+    if (kind == "fair") {
+        return client.getFairLock(name);
+    }
     if (kind == "fenced") {
         return client.getFencedLock(name);
     }

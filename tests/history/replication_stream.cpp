@@ -155,6 +155,30 @@ std::optional<Record> StreamTranslator::valueOf(const StreamCommand& command, co
     return record;
 }
 
+std::optional<Record> StreamTranslator::placeOf(const StreamCommand& command, const std::string& name)
+{
+    const auto& words = command.words;
+    if (name == "LPOP") {
+        popped_ = lockOfPrefixed(queueKey, words.at(1)).has_value();
+        return std::nullopt;
+    }
+    const auto lock = lockOfPrefixed(queueTimesKey, words.at(1));
+    if (!lock) {
+        return std::nullopt;
+    }
+    auto record = make(command, name == "ZADD" ? Op::queued : Op::unqueued);
+    record.lock = *lock;
+    if (name == "ZADD") {
+        record.expiresMs = numberIn(words.at(2));
+        record.holder = words.at(3);
+    } else {
+        record.holder = words.at(2);
+        record.error = popped_ ? "first" : "left";
+        popped_ = false;
+    }
+    return record;
+}
+
 std::vector<Record> StreamTranslator::translate(const StreamCommand& command)
 {
     const auto& words = command.words;
@@ -176,19 +200,23 @@ std::vector<Record> StreamTranslator::translate(const StreamCommand& command)
         }
     } else if (name == "DEL" || name == "UNLINK") {
         for (std::size_t i = 1; i < words.size(); ++i) {
-            if (holdKeyOf(words[i])) { // a reader's hold ends with its field
+            if (holdKeyOf(words[i]) || isOfAQueue(words[i])) { // a reader's hold ends with its field
                 continue;
             }
             records.push_back(make(command, Op::del));
             records.back().lock = words[i];
         }
-    } else if (name == "PEXPIREAT") {
+    } else if (name == "PEXPIREAT" && !isOfAQueue(words.at(1))) {
         records.push_back(make(command, Op::pexpireat));
         records.back().expiresMs = numberIn(words.at(2));
     } else if (name == "PUBLISH") {
         records.push_back(make(command, Op::publish));
     } else if (name == "SET" || name == "INCR") {
         if (auto record = valueOf(command, name)) {
+            records.push_back(std::move(*record));
+        }
+    } else if (name == "LPOP" || name == "ZADD" || name == "ZREM") {
+        if (auto record = placeOf(command, name)) {
             records.push_back(std::move(*record));
         }
     }

@@ -49,7 +49,8 @@ private:
 };
 
 /// Makes records of the commands that concern locks: HSET, HDEL, DEL, PEXPIREAT, PUBLISH, and SET and INCR of
-/// fencing tokens and of readers' hold keys. Those of one script, which the server wraps in MULTI and EXEC, have one number.
+/// fencing tokens and of readers' hold keys, LPOP, ZADD and ZREM of queues. Those of one script, which the server wraps in
+/// MULTI and EXEC, have one number.
 class StreamTranslator {
 public:
     /// @return records without time and process, none for a command that concerns no lock.
@@ -61,9 +62,12 @@ private:
     std::vector<Record> fieldsOf(const StreamCommand& command) const;
     /// Of a string: a counter that is set or raised, the time of a reader's hold.
     std::optional<Record> valueOf(const StreamCommand& command, const std::string& name);
+    /// Of a fair lock's queue: a place that is taken or kept, or given up.
+    std::optional<Record> placeOf(const StreamCommand& command, const std::string& name);
 
     std::int64_t tx_ = 0;
     bool inside_ = false;                        // of MULTI
+    bool popped_ = false;                        // the first of a queue; its name comes next
     std::map<std::string, std::int64_t> tokens_; // the last, by lock
 };
 

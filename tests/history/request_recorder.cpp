@@ -37,8 +37,9 @@ struct Verb {
 };
 
 const std::array verbs{
-    Verb{scripts::redisLockLock, "lock"},     Verb{scripts::fencedLockLock, "lock"},
-    Verb{scripts::redisLockRenew, "renew"},   Verb{scripts::redisLockUnlock, "unlock"},
+    Verb{scripts::redisLockLock, "lock"},     Verb{scripts::redisLockRenew, "renew"},
+    Verb{scripts::redisLockUnlock, "unlock"}, Verb{scripts::fencedLockLock, "lock"},
+    Verb{scripts::fairLockLock, "lock"},      Verb{scripts::fairLockUnlock, "unlock"},
     Verb{scripts::readLockLock, "lock"},      Verb{scripts::readLockRenew, "renew"},
     Verb{scripts::readLockUnlock, "unlock"},  Verb{scripts::writeLockLock, "lock"},
     Verb{scripts::writeLockUnlock, "unlock"},
