@@ -10,11 +10,6 @@
 namespace redislock::test::history {
 namespace {
 
-Nanoseconds driftOf(Nanoseconds lease)
-{
-    return (lease + 99) / 100 + 2 * millisecond;
-}
-
 /// When the hold was over at the latest, by what is known: renewals that were told moved what the thread saw last.
 Nanoseconds latestDeadline(const History& history, const Hold& hold)
 {

@@ -20,6 +20,12 @@ namespace redislock::test::history {
 constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
 constexpr Nanoseconds millisecond = 1'000'000;
 
+/// By how much a deadline is before the end of its lease.
+inline Nanoseconds driftOf(Nanoseconds lease)
+{
+    return (lease + 99) / 100 + 2 * millisecond;
+}
+
 struct History;
 
 /// A history that proves nothing, whatever it says: no truth, a clock that was set, too little done.

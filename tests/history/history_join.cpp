@@ -3,6 +3,8 @@
 #include "history/keys.hpp"
 
 #include <algorithm>
+#include <deque>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -40,29 +42,90 @@ std::optional<std::size_t> fittingGrant(const History& history, const GrantsOf& 
     return fitting;
 }
 
+/// Until when the hold was believed at least, by what its thread did.
+Nanoseconds believedUntil(const History& history, const Hold& hold)
+{
+    const auto end = hold.ending == Hold::Ending::open ? never : hold.end;
+    // After a regular unlock() renewals may have moved the deadline beyond the one that was seen last.
+    const bool deadlineIsKnown = hold.ending != Hold::Ending::released && hold.ending != Hold::Ending::unconfirmed;
+    const auto process = history.processes.find(hold.first().pid);
+    const auto killed = process == history.processes.end() ? never : process->second.killed;
+    return std::min({end, deadlineIsKnown ? hold.deadline : never, killed});
+}
+
 /// Who has which grant is told to the observer, in the order of the grants; the calls return in that order too, except
 /// those that return so late that nothing is left of their hold.
-void nameHolders(History& history, const GrantsOf& grantsOf)
-{
-    std::map<Half, std::vector<std::string>> told;
-    for (const auto& record : history.records) {
-        if (record.op == Op::acquired) {
-            told[{record.client, record.lock, isWriter(record.holder)}].push_back(record.holder);
+class Names {
+public:
+    Names(const History& history, const GrantsOf& grantsOf) : history_(history), grantsOf_(grantsOf)
+    {
+        for (const auto& record : history.records) {
+            if (record.op == Op::acquired) {
+                told_[{record.client, record.lock, isWriter(record.holder)}].push_back(record.holder);
+            }
         }
     }
-    std::map<Half, std::size_t> next;
-    for (auto& hold : history.holds) {
-        const Half place{hold.first().client, hold.lock(), hold.kind().name == "write"};
-        if (!hold.holder.empty() || hold.deadline <= hold.begin) {
-            continue;
+
+    void give(Hold& hold)
+    {
+        auto& told = told_[{hold.first().client, hold.lock(), hold.kind().name == "write"}];
+        const auto own = hold.kind().takesAll ? firstOf(told, hold) : bestOf(told, hold);
+        if (own != told.end()) {
+            hold.holder = *own;
+            hold.grant = fittingGrant(history_, grantsOf_, hold, *own);
+            told.erase(hold.kind().takesAll ? told.begin() : own, std::next(own));
         }
-        const auto& names = told[place];
-        for (auto i = next[place]; i < names.size(); ++i) {
-            if ((hold.grant = fittingGrant(history, grantsOf, hold, names[i]))) {
-                hold.holder = names[i];
-                next[place] = i + 1;
-                break;
+    }
+
+private:
+    using Told = std::deque<std::string>;
+
+    [[nodiscard]] Told::iterator firstOf(Told& told, const Hold& hold) const
+    {
+        return std::find_if(told.begin(), told.end(), [&](const std::string& name) {
+            return fittingGrant(history_, grantsOf_, hold, name).has_value();
+        });
+    }
+
+    /// Of readers, whose calls return in any order: of those grants that may be its own one that is not older than its
+    /// deadline tells, and that ended soonest after it.
+    [[nodiscard]] Told::iterator bestOf(Told& told, const Hold& hold) const
+    {
+        const auto until = believedUntil(history_, hold);
+        auto best = told.end();
+        std::tuple<bool, bool, Nanoseconds> bestRank;
+        for (auto name = told.begin(); name != told.end(); ++name) {
+            if (const auto grant = fittingGrant(history_, grantsOf_, hold, *name)) {
+                const auto& freed = history_.grants[*grant].freed;
+                const auto end = freed ? freed->t : never;
+                const std::tuple rank{isOlder(history_.grants[*grant], hold), end < until, end};
+                if (best == told.end() || rank < bestRank) {
+                    best = name;
+                    bestRank = rank;
+                }
             }
+        }
+        return best;
+    }
+
+    [[nodiscard]] bool isOlder(const Grant& grant, const Hold& hold) const
+    {
+        const auto& call = hold.locks.front();
+        const auto sent = *call.end->deadline - call.lease() + driftOf(call.lease());
+        return history_.bootOf(*grant.expiries.front().expiresMs) - call.lease() < sent - 2 * millisecond;
+    }
+
+    const History& history_;
+    const GrantsOf& grantsOf_;
+    std::map<Half, Told> told_;
+};
+
+void nameHolders(History& history, const GrantsOf& grantsOf)
+{
+    Names names(history, grantsOf);
+    for (auto& hold : history.holds) {
+        if (hold.holder.empty() && hold.deadline > hold.begin) {
+            names.give(hold);
         }
     }
 }
@@ -103,13 +166,7 @@ void findLosses(History& history, Hold& hold)
 
 void endBelief(const History& history, Hold& hold)
 {
-    const auto end = hold.ending == Hold::Ending::open ? never : hold.end;
-    // After a regular unlock() renewals may have moved the deadline beyond the one that was seen last.
-    const bool deadlineIsKnown = hold.ending != Hold::Ending::released && hold.ending != Hold::Ending::unconfirmed;
-    const auto deadline = deadlineIsKnown ? hold.deadline : never;
-    const auto process = history.processes.find(hold.first().pid);
-    const auto killed = process == history.processes.end() ? never : process->second.killed;
-    hold.end = std::max(hold.begin, std::min({end, deadline, hold.lostAt, killed}));
+    hold.end = std::max(hold.begin, std::min(believedUntil(history, hold), hold.lostAt));
     if (hold.ending == Hold::Ending::open && hold.lostAt != never) {
         hold.ending = Hold::Ending::lost;
     }
