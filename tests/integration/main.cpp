@@ -1,4 +1,6 @@
-// The tests, or (for tests that need a second process) a process that holds a lock: see holder_process.hpp.
+// The tests, or (for tests that need other processes) a process that holds a lock or in which many wait for one: see
+// holder_process.hpp, crowd_process.hpp.
+#include "integration/crowd_process.hpp"
 #include "integration/holder_process.hpp"
 
 #include <gmock/gmock.h>
@@ -8,8 +10,12 @@
 
 int main(int argc, char** argv)
 {
-    if (argc > 1 && argv[1] == redislock::test::HolderProcess::role) {
+    const std::string_view role = argc > 1 ? argv[1] : "";
+    if (role == redislock::test::HolderProcess::role) {
         return redislock::test::runHolder({argv + 2, argv + argc});
+    }
+    if (role == redislock::test::CrowdProcess::role) {
+        return redislock::test::runCrowd({argv + 2, argv + argc});
     }
     ::testing::InitGoogleMock(&argc, argv);
     return RUN_ALL_TESTS();
