@@ -258,8 +258,8 @@ private:
     void unsubscribe(NamedLock& named, Waiter& waiter) noexcept;
     static ChannelListener listenerOf(NamedLock& named, HolderId of = {});
     void onChannel(NamedLock& named, HolderId of, Notice notice);
-    static void wakeWaiters(NamedLock& named, HolderId of) noexcept;
-    std::shared_ptr<HoldCall> handOn(NamedLock& named, Lane lane) noexcept;
+    void wakeWaiters(NamedLock& named, HolderId of);
+    std::shared_ptr<HoldCall> letTry(NamedLock& named, Waiter* waiter, Lane lane) noexcept;
     std::shared_ptr<HoldCall> submitFor(Waiter& waiter) noexcept;
     std::shared_ptr<HoldCall> handOnFairly(NamedLock& named, Lane lane) noexcept;
     void noteAudience(const HoldCall& call) noexcept;

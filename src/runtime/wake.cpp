@@ -55,13 +55,14 @@ void Engine::unsubscribe(NamedLock& named, Waiter& waiter) noexcept
     }
 }
 
-/// Where each waiter asks for itself: all of them look, or the one with this holder does.
-void Engine::wakeWaiters(NamedLock& named, HolderId of) noexcept
+/// Where each waiter asks for itself: all of them try, in one packet, or the one with this holder does.
+void Engine::wakeWaiters(NamedLock& named, HolderId of)
 {
-    named.waiters.forEach([of](Waiter& waiter) {
+    named.waiters.forEach([&](Waiter& waiter) {
         if (of == HolderId{} || waiter.hold.id == of) {
-            waiter.notified = true;
-            waiter.look();
+            if (auto call = letTry(named, &waiter, waiter.hold.lane)) {
+                submit(std::move(call));
+            }
         }
     });
 }
@@ -74,53 +75,47 @@ void Engine::onChannel(NamedLock& named, HolderId of, Notice notice)
         tell([keep = named.shared_from_this()](Observer& observer) { observer.subscribeRefused({keep->name, {}}); });
         return; // the poll goes on
     }
-    if (named.traits().asking != Asking::first) {
-        const Lock lock(mutex_);
-        return wakeWaiters(named, of);
-    }
     {
         const Lock lock(mutex_);
-        if (BootClock::now() < named.local.validUntil()) {
-            return; // held by this client: the end of that hold wakes the waiter
-        }
-        const Waiter* head = named.waiters.head();
-        if (head == nullptr) {
-            return;
-        }
-        if (auto call = handOn(named, head->hold.lane)) {
-            submit(std::move(call));
+        if (named.traits().asking != Asking::first) {
+            wakeWaiters(named, of);
+        } else if (BootClock::now() >= named.local.validUntil()) { // otherwise the end of that hold wakes the waiter
+            Waiter* head = named.waiters.head();
+            if (auto call = head == nullptr ? nullptr : letTry(named, head, head->hold.lane)) {
+                submit(std::move(call));
+            }
         }
     }
     commands_->flush();
 }
 
-/// The lock may have become free: lets the first waiter try. If it sleeps, its request is made here, to be queued by the
-/// caller under the mutex, so that it need not be woken first.
-std::shared_ptr<HoldCall> Engine::handOn(NamedLock& named, Lane lane) noexcept
+/// The lock may have become free: lets a waiter try, if there is one. If it sleeps, its request is made here, to be queued by
+/// the caller under the mutex, so that it need not be woken first.
+/// @param lane where the request of the caller goes
+std::shared_ptr<HoldCall> Engine::letTry(NamedLock& named, Waiter* waiter, Lane lane) noexcept
 {
-    Waiter* head = named.waiters.head();
     FirstInLine first;
-    if (head != nullptr) {
-        first = {.leaves = head->ended.has_value(),
-                 .submitted = head->submitted,
-                 .sameLane = head->hold.lane == lane,
-                 .sleeps = head->parked && !head->call->pending};
+    if (waiter != nullptr) {
+        first = {.leaves = waiter->ended.has_value(),
+                 .submitted = waiter->submitted,
+                 .sameLane = waiter->hold.lane == lane,
+                 .sleeps = waiter->parked && !waiter->call->pending};
     }
-    switch (handOnTo(head == nullptr ? nullptr : &first)) {
+    switch (handOnTo(waiter == nullptr ? nullptr : &first)) {
     case HandOn::nobody:
         break;
     case HandOn::race:
         named.handOver.race();
         break;
     case HandOn::remember:
-        head->notified = true;
+        waiter->notified = true;
         break;
     case HandOn::look:
-        head->notified = true;
-        head->look();
+        waiter->notified = true;
+        waiter->look();
         break;
     case HandOn::send:
-        return submitFor(*head);
+        return submitFor(*waiter);
     }
     return nullptr;
 }
@@ -148,7 +143,7 @@ std::shared_ptr<HoldCall> Engine::handOnFairly(NamedLock& named, Lane lane) noex
         named.handOver.race();
         return nullptr;
     }
-    return named.handOver.mayFollow() ? handOn(named, lane) : nullptr;
+    return named.handOver.mayFollow() ? letTry(named, named.waiters.head(), lane) : nullptr;
 }
 
 void Engine::noteAudience(const HoldCall& call) noexcept

@@ -8,9 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <stdexcept>
 #include <system_error>
 
@@ -86,6 +90,17 @@ void RoleProcess::tell(std::string_view word)
     if (::write(input_, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
         throw std::system_error(errno, std::generic_category(), "write to the other process");
     }
+}
+
+bool RoleProcess::sleeps() const
+{
+    const std::filesystem::directory_iterator threads("/proc/" + std::to_string(pid_) + "/task");
+    return std::ranges::all_of(threads, [](const auto& thread) {
+        std::ifstream in(thread.path() / "stat");
+        const std::string line(std::istreambuf_iterator<char>(in), {});
+        const auto name = line.rfind(") "); // which may hold anything
+        return name == std::string::npos || line.at(name + 2) == 'S';
+    });
 }
 
 void RoleProcess::freeze()

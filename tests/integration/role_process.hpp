@@ -28,6 +28,9 @@ public:
     /// Sends a word that is not answered.
     void tell(std::string_view word);
 
+    /// Whether all its threads sleep just now: then it has done with everything that came.
+    [[nodiscard]] bool sleeps() const;
+
     /// SIGSTOP; returns when it has stopped.
     void freeze();
     /// SIGCONT.
