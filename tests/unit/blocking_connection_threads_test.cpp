@@ -76,6 +76,36 @@ TEST_F(BlockingConnectionTest, WhoFollowsFirstWaitsForTheConnectionLikeOthers)
     first.join();
 }
 
+TEST_F(BlockingConnectionTest, FlushReadsWhatHasComeBeforeItWakesAnybodyToLead)
+{
+    auto redis = connectFor(x);
+    connection.flush();
+    EXPECT_THAT(redis.requests(), ElementsAre("x"));
+    redis.replyUnasked(":0\r\n:1\r\n"); // the second one for what is written next
+    connection.enqueue(a);
+    connection.flush();
+    EXPECT_EQ(x->ends, 1);
+    EXPECT_EQ(inWords(*a), "1");
+    EXPECT_EQ(a->signal.waitUntil(past), Signal::done) << "and not to lead first";
+    EXPECT_THAT(redis.requests(), ElementsAre("a"));
+    EXPECT_TRUE(connection.idle());
+}
+
+TEST_F(BlockingConnectionTest, FlushWakesOneToLeadWhereAnswersAreStillToCome)
+{
+    auto redis = connectFor(x);
+    connection.flush();
+    redis.reply(":0\r\n");
+    connection.enqueue(a);
+    connection.enqueue(b);
+    connection.flush();
+    EXPECT_EQ(x->ends, 1);
+    EXPECT_EQ(a->signal.waitUntil(past), 0U);
+    EXPECT_EQ(b->signal.waitUntil(past), Signal::look) << "who came last is answered last";
+    redis.reply(":1\r\n:2\r\n");
+    EXPECT_EQ(inWords(*b, connection.await(*b, never)), "2");
+}
+
 TEST_F(BlockingConnectionTest, WhatIsAsMuchAsTheServerHasIsWrittenWhileTheLeaderReads)
 {
     auto redis = connectFor(a);
