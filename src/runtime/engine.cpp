@@ -16,8 +16,6 @@
 
 namespace redislock::detail {
 
-namespace asio = boost::asio;
-
 namespace {
 
 constexpr std::chrono::milliseconds sweepPause{2};
@@ -140,8 +138,7 @@ void Engine::run() noexcept
         } catch (const std::bad_alloc&) {
             failed = true;
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        } catch (...) { // a user's handler without an executor of its own
-            continue;
+        } catch (...) { // a user's handler without an executor of its own: go on
         }
     }
     const std::lock_guard lock(threadMutex_);
@@ -153,8 +150,8 @@ void Engine::run() noexcept
 void Engine::recover()
 {
     background_->watchdog.recover();
-    background_->renewals.reset();
-    background_->subscriber.reset();
+    background_->renewals.recover();
+    background_->subscriber.recover();
     background_->sweepTimer.wait();
     sweepSoon();
     sendOutbox();
@@ -162,13 +159,13 @@ void Engine::recover()
 
 void Engine::post(std::function<void()> what)
 {
-    asio::post(background_->io, std::move(what));
+    boost::asio::post(background_->io, std::move(what));
 }
 
 void Engine::after(TimePoint when, std::function<void()> what)
 {
     post([this, when, what = std::move(what)] {
-        auto timer = std::make_shared<asio::steady_timer>(background_->io, when - BootClock::now());
+        auto timer = std::make_shared<boost::asio::steady_timer>(background_->io, when - BootClock::now());
         timer->async_wait([timer, what](boost::system::error_code) { what(); });
     });
 }
@@ -198,13 +195,17 @@ bool Engine::submit(std::shared_ptr<HoldCall> call, std::shared_ptr<HoldCall> be
 
 void Engine::sendOutbox()
 {
-    std::vector<std::shared_ptr<HoldCall>> calls;
-    {
-        const Lock lock(mutex_);
-        calls.swap(outbox_);
-    }
-    for (auto& call : calls) {
-        background_->renewals.enqueue(std::move(call));
+    Lock lock(mutex_);
+    const auto calls = std::exchange(outbox_, {});
+    lock.unlock();
+    for (auto next = calls.begin(); next != calls.end(); ++next) {
+        try {
+            background_->renewals.enqueue(*next);
+        } catch (...) { // out of memory: recover() sends them
+            lock.lock();
+            outbox_.insert(outbox_.begin(), next, calls.end());
+            throw;
+        }
     }
     background_->renewals.flush();
 }

@@ -124,8 +124,17 @@ void Watchdog::renewDue()
         }
         renewalsArmed_ = renewals_.earliest();
     }
-    for (std::size_t i = 0; i < count; ++i) {
-        engine_.renewals().enqueue(std::move(calls[i]));
+    std::size_t sent = 0;
+    try {
+        for (; sent < count; ++sent) {
+            engine_.renewals().enqueue(calls[sent]);
+        }
+    } catch (...) { // out of memory: the rest is tried again
+        const std::lock_guard lock(engine_.mutex());
+        for (; sent < count; ++sent) {
+            renewals_.set(calls[sent]->hold(), BootClock::now() + std::chrono::milliseconds(10));
+        }
+        throw;
     }
     engine_.renewals().flush();
     waitForRenewals();

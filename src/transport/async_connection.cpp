@@ -123,7 +123,6 @@ void AsyncConnection::armTimeout()
     if (timerArmed_ || owner_.oldestSent() == TimePoint::max()) {
         return;
     }
-    timerArmed_ = true;
     timer_.expires_after(owner_.oldestSent() + timeout_ - BootClock::now());
     timer_.async_wait([this](boost::system::error_code ec) {
         timerArmed_ = false;
@@ -135,6 +134,7 @@ void AsyncConnection::armTimeout()
         }
         armTimeout();
     });
+    timerArmed_ = true; // not when that threw
 }
 
 void AsyncConnection::close(Fault fault)
@@ -156,6 +156,14 @@ void AsyncConnection::close(Fault fault)
     owner_.onDisconnected(fault);
     if (owner_.needed()) {
         open();
+    }
+}
+
+void AsyncConnection::recover()
+{
+    close({Failure::lostReply, Errc::unreachable});
+    if (owner_.needed()) {
+        open(); // it may have been what threw
     }
 }
 

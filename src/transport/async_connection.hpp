@@ -52,6 +52,8 @@ public:
     /// Appends bytes and writes what the socket takes. Only while connected.
     void send(const std::string& bytes);
     void close(Fault fault);
+    /// After an exception, which may have cut anything short: ends the connection, and makes another if it is needed.
+    void recover();
     /// Whether nothing arrived that was not read yet. Ask before sending when nothing is under way: what comes then belongs to no
     /// request.
     [[nodiscard]] bool isSilent();

@@ -26,8 +26,8 @@ public:
     bool withdraw(Call& call);
     /// Sends what is queued, or connects first.
     void flush();
-    /// Ends the connection and what is under way on it; makes another if that is needed.
-    void reset() { connection_.close({Failure::lostReply, Errc::unreachable}); }
+    /// After an exception: ends the connection and what is under way on it; makes another if that is needed.
+    void recover() { connection_.recover(); }
     /// Ends the connection and the calls on it.
     void close();
 

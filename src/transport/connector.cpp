@@ -51,13 +51,26 @@ public:
         end();
     }
 
+    /// The attempt has failed.
+    void fail() { finish({Stream{}, Fault{}}); }
+
 private:
     void begin(std::chrono::milliseconds timeout)
+    {
+        try {
+            beginWithin(timeout);
+        } catch (...) { // out of memory, perhaps for the timer that would end it
+            fail();
+            throw;
+        }
+    }
+
+    void beginWithin(std::chrono::milliseconds timeout)
     {
         timer_.expires_after(timeout);
         timer_.async_wait([self = shared_from_this()](boost::system::error_code ec) {
             if (!ec) {
-                self->finish({Stream{}, Fault{}});
+                self->fail();
             }
         });
         step(Start{BootClock::now()});
@@ -186,10 +199,16 @@ void Connector::connect(TimePoint notBefore, std::chrono::milliseconds limit, st
         if (closed_) {
             return;
         }
-        auto attempt = std::make_shared<Attempt>(io_, endpoint_, handshake_, std::move(handler));
-        std::erase_if(attempts_, [](const auto& past) { return past.expired(); });
-        attempts_.push_back(attempt);
-        attempt->start(notBefore, std::min(limit, timeout_));
+        std::shared_ptr<Attempt> attempt;
+        try {
+            attempt = std::make_shared<Attempt>(io_, endpoint_, handshake_, handler);
+            std::erase_if(attempts_, [](const auto& past) { return past.expired(); });
+            attempts_.push_back(attempt);
+            attempt->start(notBefore, std::min(limit, timeout_));
+        } catch (...) { // out of memory: nobody else would tell of the attempt's end
+            attempt ? attempt->fail() : handler({Stream{}, Fault{}});
+            throw;
+        }
     });
 }
 

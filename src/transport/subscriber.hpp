@@ -64,8 +64,8 @@ public:
         }
     }
 
-    /// Ends the connection, and makes another if that is needed.
-    void reset() { connection_.close({Failure::lostReply, Errc::unreachable}); }
+    /// After an exception: ends the connection, and makes another if that is needed.
+    void recover() { connection_.recover(); }
 
     /// Ends the connection for good.
     void close()

@@ -3,6 +3,7 @@
 // This program has its own operator new, which all of it uses, the library included.
 #include "fault/fault_test.hpp"
 
+#include <deque>
 #include <exception>
 #include <new>
 
@@ -165,6 +166,72 @@ TEST_F(RefusedMemory, AnywhereInAClientsFirstCallIsNoCrash)
             EXPECT_EQ(first.unlock(), Unlocked::released);
         }
     });
+}
+
+/// Clients of which each is refused another allocation, once, on its own thread, where nobody would see an exception.
+class RefusedMemoryOfClients : public RefusedMemory {
+protected:
+    static constexpr long most = 25; ///< more than any of them makes in these tests
+
+    RefusedMemoryOfClients()
+    {
+        config.observer = nullptr; // it would be told there, and may not throw
+        config.pollInterval = 300ms;
+        for (long i = 0; i < most; ++i) {
+            clients.emplace_back(config).connect();
+        }
+    }
+
+    RedisLock lockOf(std::size_t which) { return clients[which].getLock(nameOf(which)); }
+    std::string nameOf(std::size_t which) { return name + ":" + std::to_string(which); }
+    /// From now on the i-th allocation of the i-th client's thread fails.
+    void arm()
+    {
+        for (std::size_t i = 0; i < clients.size(); ++i) {
+            lockOf(i).asyncIsLocked([i](boost::system::error_code, bool) { failingAllocation = static_cast<long>(i); });
+        }
+    }
+
+    const std::size_t before = failedAllocations;
+    std::deque<Client> clients;
+};
+
+TEST_F(RefusedMemoryOfClients, EndsNoRenewal)
+{
+    std::vector<LockGuard> guards;
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+        guards.emplace_back(lockOf(i));
+    }
+    arm();
+    std::this_thread::sleep_for(2 * config.watchdogTimeout);
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+        EXPECT_TRUE(guards[i]) << "no longer renewed, " << i;
+    }
+    expectFault(failedAllocations > before + 10, "refused memory on the clients' threads");
+}
+
+TEST_F(RefusedMemoryOfClients, KeepsNoWaiterFromTheLockAndNoReleaseFromRedis)
+{
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+        foreignLock(nameOf(i), 60s);
+    }
+    arm();
+    std::vector<std::future<bool>> waiters;
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+        waiters.push_back(std::async(std::launch::async, [lock = lockOf(i)] {
+            const LockGuard held(lock, 20s, 10s); // the answer to its release is read by the client's thread
+            return static_cast<bool>(held);
+        }));
+    }
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+        redis.command({"DEL", nameOf(i)});
+        redis.command({"PUBLISH", detail::lockChannel(nameOf(i)), "0"});
+    }
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+        EXPECT_TRUE(waiters[i].get()) << i;
+        EXPECT_TRUE(eventually([&] { return !redis.exists(nameOf(i)); })) << i;
+    }
+    expectFault(failedAllocations > before + 10, "refused memory on the clients' threads");
 }
 
 } // namespace
