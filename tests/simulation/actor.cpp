@@ -9,7 +9,9 @@
 
 namespace redislock::simulation {
 
+using namespace std::chrono_literals;
 using detail::EndedBy;
+using detail::KindTraits;
 
 namespace {
 
@@ -21,10 +23,35 @@ Value oneOf(Random& chance, const Value (&values)[size])
 
 constexpr std::size_t mostLevels = 4;
 
+using detail::LockKind;
+
+/// Some names, each of a lock of some kind, or of both halves of one.
+std::vector<View> drawViews(Random& chance)
+{
+    std::vector<View> views;
+    const auto names = oneOf(chance, {1U, 1U, 2U, 3U});
+    for (unsigned i = 0; i < names; ++i) {
+        const auto kind = oneOf(chance, {LockKind::redisLock, LockKind::redisLock, LockKind::nonReentrantLock,
+                                         LockKind::spinLock, LockKind::fencedLock});
+        views.push_back({fmt::format("stock:{}", i), kind});
+        if (kind == LockKind::readLock) {
+            views.push_back({views.back().name, LockKind::writeLock});
+        }
+    }
+    return views;
+}
+
+/// How a thread asks again for a lock that tells nobody.
+std::shared_ptr<const RetryPolicy> drawPolicy(Random& chance)
+{
+    return std::make_shared<const RetryPolicy>(oneOf(
+        chance, {RetryPolicy::exponential(1ms, 128ms), RetryPolicy::fixed(64ms), RetryPolicy::spinThenSleep(3, 20ms)}));
+}
+
 } // namespace
 
 Workload::Workload(Random& chance)
-    : names(oneOf(chance, {1U, 1U, 2U, 3U})),
+    : views(drawViews(chance)),
       meanThink(oneOf(chance, {1, 5, 30, 200})),
       meanHold(oneOf(chance, {1, 5, 20, 80})),
       longHold(oneOf(chance, {0.02, 0.05, 0.15})),
@@ -34,6 +61,22 @@ Workload::Workload(Random& chance)
       question(oneOf(chance, {0.0, 0.05, 0.2})),
       forceUnlock(oneOf(chance, {0.0, 0.0, 0.2}))
 {
+}
+
+std::vector<std::string> Workload::names() const
+{
+    std::vector<std::string> all;
+    for (const View& view : views) {
+        if (all.empty() || all.back() != view.name) {
+            all.push_back(view.name);
+        }
+    }
+    return all;
+}
+
+bool Workload::hasQueue() const noexcept
+{
+    return std::any_of(views.begin(), views.end(), [](const View& view) { return view.kind == LockKind::fairLock; });
 }
 
 Actor::Actor(SimClient& client, const Workload& workload, std::uint64_t number, std::uint64_t seed,
@@ -111,18 +154,30 @@ void Actor::decide()
         if (stopping_) {
             return;
         }
-        name_ = static_cast<std::size_t>(chance_.unit() * static_cast<double>(workload_.names));
-        return chance_.unit() < workload_.question ? ask() : acquire();
+        view_ = static_cast<std::size_t>(chance_.unit() * static_cast<double>(workload_.views.size()));
+        return chance_.unit() < workload_.question ? ask() : acquire(view_);
     }
     const double choice = chance_.unit();
     if (!stopping_ && levels_.size() < mostLevels && choice < workload_.nested) {
-        return acquire();
+        return acquire(oneOfName());
     }
     return !stopping_ && chance_.unit() < workload_.question ? ask() : endLevel();
 }
 
-void Actor::acquire()
+/// A lock of the name that the thread works with.
+std::size_t Actor::oneOfName()
 {
+    const auto halves =
+        std::count_if(workload_.views.begin(), workload_.views.end(), [&](const View& v) { return v.name == name(); });
+    const auto first =
+        std::find_if(workload_.views.begin(), workload_.views.end(), [&](const View& v) { return v.name == name(); });
+    const auto half = halves == 1 ? 0 : static_cast<std::ptrdiff_t>(chance_.unit() * static_cast<double>(halves));
+    return static_cast<std::size_t>(first - workload_.views.begin() + half);
+}
+
+void Actor::acquire(std::size_t view)
+{
+    view_ = view;
     const double choice = chance_.unit();
     const Wait wait = choice < 0.5   ? waitForever
                       : choice < 0.8 ? Wait(std::chrono::milliseconds(static_cast<int>(1 + chance_.unit() * 3000)))
@@ -131,10 +186,24 @@ void Actor::acquire()
                             ? Lease(std::chrono::milliseconds(oneOf(chance_, {20, 100, 500, 2000, 10000})))
                             : keepRenewing;
     endedBy_ = chance_.unit() < workload_.guard ? EndedBy::guard : EndedBy::thread;
+    const bool isSpin = named().kind == LockKind::spinLock;
     if (Hold* own = client_.validHold(named(), number_)) {
+        if (!named().traits().isReentrant) {
+            return refused();
+        }
         return begin(std::make_unique<NestedAcquire>(client_, *own, wait, lease, endedBy_), &Actor::nestedAcquired);
     }
-    begin(std::make_unique<OutermostAcquire>(client_, named(), number_, wait, lease, endedBy_), &Actor::acquired);
+    begin(std::make_unique<OutermostAcquire>(client_, named(), number_, wait, lease, endedBy_,
+                                             isSpin ? drawPolicy(chance_) : nullptr),
+          &Actor::acquired);
+}
+
+/// It would wait for itself, and is told so at once.
+void Actor::refused()
+{
+    client_.trace()(client_.host().name(), "thread {} acquire of {}: would deadlock", number_, named().name);
+    ++statistics_.operations;
+    pause(holdTime());
 }
 
 void Actor::acquired()
@@ -143,6 +212,7 @@ void Actor::acquired()
     note(end);
     if (end.hold != nullptr) {
         ++statistics_.grants;
+        ++statistics_.held[static_cast<std::size_t>(named().kind)];
     }
     pause(end.hold != nullptr || !levels_.empty() ? holdTime() : thinkTime());
 }
@@ -171,20 +241,20 @@ void Actor::endLevel()
     const auto level = chance_.unit() < 0.85
                            ? levels_.size() - 1
                            : static_cast<std::size_t>(chance_.unit() * static_cast<double>(levels_.size()));
-    levels_[level].endedBy == EndedBy::guard ? endGuard(level) : unlock();
+    levels_[level].endedBy == EndedBy::guard ? endGuard(level) : unlock(*levels_[level].hold->lock);
 }
 
 /// unlock(): ends the innermost level of this thread, or counts as one of those that were lost.
-void Actor::unlock()
+void Actor::unlock(NamedLock& named)
 {
-    Hold* own = client_.validHold(named(), number_);
+    Hold* own = client_.validHold(named, number_);
     const auto id = own == nullptr ? 0 : own->levels.innermostOfThread();
-    if (id == 0 && !named().local.settle(number_)) {
+    if (id == 0 && !named.local.settle(number_)) {
         throw Violation("S6 exact hold count",
                         fmt::format("thread {} unlocked a lost level and was told that it has none", number_));
     }
     const auto entry = std::find_if(levels_.rbegin(), levels_.rend(), [&](const Level& level) {
-        return level.endedBy == EndedBy::thread &&
+        return level.endedBy == EndedBy::thread && level.hold->lock == &named &&
                (id == 0 ? level.hold.get() != own : level.hold.get() == own && level.id == id);
     });
     if (entry == levels_.rend()) {
@@ -233,7 +303,7 @@ void Actor::released()
 void Actor::ask()
 {
     const bool force = levels_.empty() && chance_.unit() < workload_.forceUnlock;
-    const auto& script = force ? detail::scripts::redisLockHolder : detail::scripts::redisLockPttl;
+    const auto script = force ? &KindTraits::holder : &KindTraits::pttl;
     begin(std::make_unique<Question>(client_, named(), script), force ? &Actor::foundHolder : &Actor::asked);
 }
 
@@ -245,10 +315,9 @@ void Actor::foundHolder()
     }
     const std::string holder = question.reply().text;
     operation_.reset();
-    client_.checker().excuseHolder(holder);
-    begin(std::make_unique<Question>(client_, named(), detail::scripts::redisLockForceUnlock,
-                                     std::vector{holder, named().channel}),
-          &Actor::asked);
+    begin(
+        std::make_unique<Question>(client_, named(), &KindTraits::forceUnlock, std::vector{holder, named().channel()}),
+        &Actor::asked);
 }
 
 void Actor::asked()
@@ -257,12 +326,14 @@ void Actor::asked()
     pause(levels_.empty() ? thinkTime() : holdTime());
 }
 
-void Actor::probe(std::size_t name)
+void Actor::probe(std::size_t view)
 {
-    name_ = name;
+    view_ = view;
     probing_ = true;
     endedBy_ = EndedBy::thread;
-    begin(std::make_unique<OutermostAcquire>(client_, named(), number_, waitForever, keepRenewing, endedBy_),
+    const bool isSpin = named().kind == LockKind::spinLock;
+    begin(std::make_unique<OutermostAcquire>(client_, named(), number_, waitForever, keepRenewing, endedBy_,
+                                             isSpin ? drawPolicy(chance_) : nullptr),
           &Actor::probed);
 }
 
@@ -272,7 +343,7 @@ void Actor::probed()
     if (levels_.empty()) {
         throw Violation("T9 recovery", "a lock could not be taken after all faults");
     }
-    unlock();
+    unlock(named());
 }
 
 /// What the thread knows of its levels is what the client counts.

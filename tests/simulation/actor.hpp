@@ -5,6 +5,7 @@
 #include "simulation/operation.hpp"
 
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace redislock::simulation {
@@ -13,7 +14,7 @@ namespace redislock::simulation {
 struct Workload {
     explicit Workload(Random& chance);
 
-    std::size_t names;
+    std::vector<View> views; ///< the locks
     std::chrono::milliseconds meanThink;
     std::chrono::milliseconds meanHold;
     double longHold;    ///< how many holds last about as long as their lease
@@ -23,6 +24,11 @@ struct Workload {
     double question;    ///< how many calls are questions
     double forceUnlock; ///< how many calls are releases by force
     double pace = 1;    ///< how many times as long as that threads think
+
+    /// The names of the locks, each once.
+    [[nodiscard]] std::vector<std::string> names() const;
+    /// A waiter of a fair lock that died keeps its place, with that it keeps others waiting.
+    [[nodiscard]] bool hasQueue() const noexcept;
 };
 
 /// Locks, works, nests, unlocks, asks; checks what it is told.
@@ -37,10 +43,10 @@ public:
     void stop() noexcept { stopping_ = true; }
     [[nodiscard]] bool isIdle() const noexcept { return stopping_ && operation_ == nullptr && levels_.empty(); }
     /// Locks and unlocks once; only while idle. Then isIdle() again, unless it failed.
-    void probe(std::size_t name);
+    void probe(std::size_t view);
 
     [[nodiscard]] const Operation* operation() const noexcept { return operation_.get(); }
-    [[nodiscard]] std::size_t name() const noexcept { return name_; }
+    [[nodiscard]] const std::string& name() { return named().name; }
 
 private:
     struct Level {
@@ -54,13 +60,14 @@ private:
     void run();
     void decide();
     void begin(std::unique_ptr<Operation> operation, Next next);
-    void acquire();
+    void acquire(std::size_t view);
     void ask();
     void endLevel();
-    void unlock();
+    void unlock(NamedLock& named);
     void endGuard(std::size_t level);
     void check();
 
+    void refused();
     void acquired();
     void nestedAcquired();
     void released();
@@ -69,7 +76,8 @@ private:
     void probed();
     void note(const AcquireEnd& end);
 
-    [[nodiscard]] NamedLock& named() { return client_.named(name_); }
+    [[nodiscard]] NamedLock& named() { return client_.named(view_); }
+    [[nodiscard]] std::size_t oneOfName();
     [[nodiscard]] std::chrono::nanoseconds around(std::chrono::milliseconds mean);
     [[nodiscard]] std::chrono::nanoseconds thinkTime();
     [[nodiscard]] std::chrono::nanoseconds holdTime();
@@ -80,7 +88,7 @@ private:
     Random chance_;
     Statistics& statistics_;
 
-    std::size_t name_ = 0;
+    std::size_t view_ = 0;      ///< of the call under way, or the last one
     std::vector<Level> levels_; ///< not ended, innermost last; some of them may be lost
     detail::EndedBy endedBy_{}; ///< of the acquire under way
     std::unique_ptr<Operation> operation_;

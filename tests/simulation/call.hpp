@@ -9,6 +9,8 @@
 #include "simulation/keyspace.hpp"
 #include "simulation/request.hpp"
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -21,9 +23,10 @@ struct Call {
     enum class Mode : std::uint8_t { awaited, abandoned };
 
     Request request;
-    std::uint32_t count = 0; ///< that the request sets, of acquires and releases
-    Situation situation{};   ///< of the machine that asks
-    Hold* hold = nullptr;    ///< whose call it is; null for questions
+    std::chrono::milliseconds place{0}; ///< of a lock with a queue: how long a waiter keeps its place in it
+    std::uint32_t count = 0;            ///< that the request sets, of acquires and releases
+    Situation situation{};              ///< of the machine that asks
+    Hold* hold = nullptr;               ///< whose call it is; null for questions
 
     TimePoint sentAt{};
     Reply reply;

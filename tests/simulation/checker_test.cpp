@@ -10,34 +10,46 @@ namespace redislock::simulation {
 namespace {
 
 using namespace std::chrono_literals;
+using detail::KindTraits;
 
 constexpr VirtualTime now = 1s;
 
 class SafetyCheckerTest : public ::testing::Test {
 protected:
     /// What a server does for a request.
-    void execute(const detail::Script& script, const std::string& holder, std::uint64_t number,
-                 const std::vector<Keyspace::Words>& commands)
+    void execute(detail::ScriptUse KindTraits::*use, const std::string& holder, std::uint64_t number,
+                 const std::vector<Keyspace::Words>& commands, const Reply& reply = {})
     {
         Request request;
-        request.script = &script;
-        request.name = "stock";
-        request.arguments = {holder};
+        request.run(KindTraits::of(kind), use, "stock", {holder});
         request.number = number;
         checker.before(request, now);
         keyspace.beginScript(millisecondOf(now));
         for (const auto& command : commands) {
             EXPECT_FALSE(keyspace.execute(command).isError()) << command[0];
         }
-        checker.after(request, {}, now);
+        checker.after(request, reply, now);
     }
 
     void lock(const std::string& holder, std::uint64_t number = 1, const std::string& count = "1")
     {
-        execute(detail::scripts::redisLockLock, holder, number,
-                {{"HSET", "stock", holder, count}, {"PEXPIRE", "stock", "1000"}});
+        execute(&KindTraits::lock, holder, number, {{"HSET", "stock", holder, count}, {"PEXPIRE", "stock", "1000"}});
     }
 
+    /// Grants a fenced lock, or says again that it did.
+    void lockFenced(const std::string& holder, const std::string& token)
+    {
+        Reply reply;
+        reply.kind = Reply::Kind::array;
+        reply.elements = {{Reply::Kind::text, 0, token, {}}};
+        execute(&KindTraits::lock, holder, 1,
+                {{"SET", "redisson_lock_token:{stock}", token},
+                 {"HSET", "stock", holder, "1"},
+                 {"PEXPIRE", "stock", "1000"}},
+                reply);
+    }
+
+    detail::LockKind kind = detail::LockKind::redisLock;
     Keyspace keyspace;
     SafetyChecker checker{keyspace};
 };
@@ -46,14 +58,14 @@ TEST_F(SafetyCheckerTest, AnOrderlyHistoryBreaksNoRule)
 {
     EXPECT_EQ(ruleBrokenBy([&] {
                   lock("a:1");
-                  checker.believes("stock", "a:1", now, now + 990ms);
+                  checker.believes({"stock", "a:1"}, now, now + 990ms);
                   checker.expectCount("stock", "a:1", 1, now);
                   checker.renews("a:1");
                   checker.ends("stock", "a:1");
-                  execute(detail::scripts::redisLockUnlock, "a:1", 2, {{"DEL", "stock"}});
+                  execute(&KindTraits::unlock, "a:1", 2, {{"DEL", "stock"}});
                   checker.expectGone("stock", "a:1", now);
                   lock("b:1");
-                  checker.believes("stock", "b:1", now, now + 990ms);
+                  checker.believes({"stock", "b:1"}, now, now + 990ms);
               }),
               "none");
 }
@@ -61,19 +73,19 @@ TEST_F(SafetyCheckerTest, AnOrderlyHistoryBreaksNoRule)
 TEST_F(SafetyCheckerTest, TwoBelieversBreakMutualExclusion)
 {
     lock("a:1");
-    checker.believes("stock", "a:1", now, now + 990ms);
-    EXPECT_EQ(ruleBrokenBy([&] { checker.believes("stock", "b:1", now, now + 990ms); }), "S1");
+    checker.believes({"stock", "a:1"}, now, now + 990ms);
+    EXPECT_EQ(ruleBrokenBy([&] { checker.believes({"stock", "b:1"}, now, now + 990ms); }), "S1");
 }
 
 TEST_F(SafetyCheckerTest, OneWhoseLockWasTakenFromOutsideIsExcused)
 {
     lock("a:1");
-    checker.believes("stock", "a:1", now, now + 990ms);
+    checker.believes({"stock", "a:1"}, now, now + 990ms);
     checker.excuse("stock");
     keyspace.erase("stock");
     EXPECT_EQ(ruleBrokenBy([&] {
                   lock("b:1");
-                  checker.believes("stock", "b:1", now, now + 990ms);
+                  checker.believes({"stock", "b:1"}, now, now + 990ms);
                   checker.toldGone("a:1", "renewal");
               }),
               "none");
@@ -81,36 +93,33 @@ TEST_F(SafetyCheckerTest, OneWhoseLockWasTakenFromOutsideIsExcused)
 
 TEST_F(SafetyCheckerTest, ABeliefWithoutAKeyIsUntrue)
 {
-    EXPECT_EQ(ruleBrokenBy([&] { checker.believes("stock", "a:1", now, now + 990ms); }), "S2");
+    EXPECT_EQ(ruleBrokenBy([&] { checker.believes({"stock", "a:1"}, now, now + 990ms); }), "S2");
 }
 
 TEST_F(SafetyCheckerTest, ABeliefWhoseKeyIsDeletedByItsOwnRequestIsUntrue)
 {
     lock("a:1");
-    checker.believes("stock", "a:1", now, now + 990ms);
-    EXPECT_EQ(ruleBrokenBy([&] { execute(detail::scripts::redisLockUnlock, "a:1", 2, {{"DEL", "stock"}}); }), "S2");
+    checker.believes({"stock", "a:1"}, now, now + 990ms);
+    EXPECT_EQ(ruleBrokenBy([&] { execute(&KindTraits::unlock, "a:1", 2, {{"DEL", "stock"}}); }), "S2");
 }
 
 TEST_F(SafetyCheckerTest, ADeadlineMustBeBeforeTheServers)
 {
     lock("a:1");
-    EXPECT_EQ(ruleBrokenBy([&] { checker.believes("stock", "a:1", now, now + 1000ms); }), "S3");
+    EXPECT_EQ(ruleBrokenBy([&] { checker.believes({"stock", "a:1"}, now, now + 1000ms); }), "S3");
 }
 
 TEST_F(SafetyCheckerTest, ACutLeaseBreaksTheDeadline)
 {
     lock("a:1");
-    checker.believes("stock", "a:1", now, now + 990ms);
-    EXPECT_EQ(ruleBrokenBy([&] {
-                  execute(detail::scripts::redisLockUnlock, "a:1", 2, {{"PEXPIRE", "stock", "20"}});
-              }),
-              "S3");
+    checker.believes({"stock", "a:1"}, now, now + 990ms);
+    EXPECT_EQ(ruleBrokenBy([&] { execute(&KindTraits::unlock, "a:1", 2, {{"PEXPIRE", "stock", "20"}}); }), "S3");
 }
 
 TEST_F(SafetyCheckerTest, NobodyChangesAnothersKey)
 {
     lock("a:1");
-    EXPECT_EQ(ruleBrokenBy([&] { execute(detail::scripts::redisLockUnlock, "b:1", 1, {{"DEL", "stock"}}); }), "S5");
+    EXPECT_EQ(ruleBrokenBy([&] { execute(&KindTraits::unlock, "b:1", 1, {{"DEL", "stock"}}); }), "S5");
     lock("a:2");
     EXPECT_EQ(ruleBrokenBy([&] { lock("b:1"); }), "S5");
 }
@@ -118,8 +127,7 @@ TEST_F(SafetyCheckerTest, NobodyChangesAnothersKey)
 TEST_F(SafetyCheckerTest, ARenewalCreatesNoKey)
 {
     EXPECT_EQ(ruleBrokenBy([&] {
-                  execute(detail::scripts::redisLockRenew, "a:1", 1,
-                          {{"HSET", "stock", "a:1", "1"}, {"PEXPIRE", "stock", "1000"}});
+                  execute(&KindTraits::renew, "a:1", 1, {{"HSET", "stock", "a:1", "1"}, {"PEXPIRE", "stock", "1000"}});
               }),
               "S5");
 }
@@ -148,27 +156,22 @@ TEST_F(SafetyCheckerTest, NothingIsLostThatNobodyTook)
 TEST_F(SafetyCheckerTest, WhatIsOverStaysOver)
 {
     lock("a:1");
-    checker.believes("stock", "a:1", now, now + 900ms);
+    checker.believes({"stock", "a:1"}, now, now + 900ms);
     checker.ends("stock", "a:1");
-    EXPECT_EQ(ruleBrokenBy([&] { checker.believes("stock", "a:1", now, now + 990ms); }), "S9");
+    EXPECT_EQ(ruleBrokenBy([&] { checker.believes({"stock", "a:1"}, now, now + 990ms); }), "S9");
     EXPECT_EQ(ruleBrokenBy([&] { checker.renews("a:1"); }), "S9");
 }
 
 TEST_F(SafetyCheckerTest, ALockHasOneHolder)
 {
     lock("a:1");
-    EXPECT_EQ(ruleBrokenBy([&] {
-                  execute(detail::scripts::redisLockLock, "a:1", 2, {{"HSET", "stock", "b:1", "1"}});
-              }),
-              "S5");
+    EXPECT_EQ(ruleBrokenBy([&] { execute(&KindTraits::lock, "a:1", 2, {{"HSET", "stock", "b:1", "1"}}); }), "S5");
 }
 
 TEST_F(SafetyCheckerTest, TheLibrarySendsNoRequestThatAScriptRefuses)
 {
     Request request;
-    request.script = &detail::scripts::redisLockLock;
-    request.name = "stock";
-    request.arguments = {"a:1"};
+    request.run(KindTraits::of(detail::LockKind::redisLock), &KindTraits::lock, "stock", {"a:1"});
     Reply refusal;
     refusal.kind = Reply::Kind::error;
     refusal.text = "ERR the lease is no number";
@@ -178,12 +181,48 @@ TEST_F(SafetyCheckerTest, TheLibrarySendsNoRequestThatAScriptRefuses)
     EXPECT_EQ(ruleBrokenBy([&] { checker.after(request, refusal, now); }), "none");
 }
 
-TEST_F(SafetyCheckerTest, EveryKeyHasATimeToLive)
+TEST_F(SafetyCheckerTest, TokensGrowFromHoldToHoldAndStayForItsLevels)
 {
+    kind = detail::LockKind::fencedLock;
     EXPECT_EQ(ruleBrokenBy([&] {
-                  execute(detail::scripts::redisLockLock, "a:1", 1, {{"HSET", "stock", "a:1", "1"}});
+                  lockFenced("a:1", "100");
+                  lockFenced("a:1", "100"); // sent again, or a level
+                  checker.expectToken("a:1", 100, 100);
+                  execute(&KindTraits::unlock, "a:1", 2, {{"DEL", "stock"}});
+                  lockFenced("b:1", "101");
+              }),
+              "none");
+}
+
+TEST_F(SafetyCheckerTest, ATokenThatDoesNotGrowBreaksS4)
+{
+    kind = detail::LockKind::fencedLock;
+    lockFenced("a:1", "100");
+    execute(&KindTraits::unlock, "a:1", 2, {{"DEL", "stock"}});
+    EXPECT_EQ(ruleBrokenBy([&] { lockFenced("b:1", "100"); }), "S4");
+}
+
+TEST_F(SafetyCheckerTest, ALevelWithATokenOfItsOwnBreaksS4)
+{
+    kind = detail::LockKind::fencedLock;
+    lockFenced("a:1", "100");
+    EXPECT_EQ(ruleBrokenBy([&] { lockFenced("a:1", "101"); }), "S4");
+    EXPECT_EQ(ruleBrokenBy([&] { checker.expectToken("a:1", 100, 101); }), "S4");
+}
+
+TEST_F(SafetyCheckerTest, TheLastTokenAloneHasNoTimeToLive)
+{
+    kind = detail::LockKind::fencedLock;
+    EXPECT_EQ(ruleBrokenBy([&] {
+                  execute(&KindTraits::lock, "a:1", 1,
+                          {{"SET", "redisson_lock_token:{stock}", "7"}, {"HSET", "stock", "a:1", "1"}});
               }),
               "R4");
+}
+
+TEST_F(SafetyCheckerTest, EveryKeyHasATimeToLive)
+{
+    EXPECT_EQ(ruleBrokenBy([&] { execute(&KindTraits::lock, "a:1", 1, {{"HSET", "stock", "a:1", "1"}}); }), "R4");
 }
 
 } // namespace

@@ -128,9 +128,17 @@ private:
     std::array<double, faultCount> rates_{};
 };
 
+inline constexpr std::size_t kindCount = 7;
+
+/// In the order of detail::LockKind.
+inline constexpr std::array<std::string_view, kindCount> kindNames{
+    "RedisLock", "NonReentrantLock", "SpinLock", "FencedLock", "FairLock", "ReadLock", "WriteLock",
+};
+
 /// What happened in one run, or in many.
 struct Statistics {
     std::array<std::array<std::uint64_t, situationCount>, faultCount> hits{};
+    std::array<std::uint64_t, kindCount> held{}; ///< how often each kind was
     std::uint64_t faults = 0;
     std::uint64_t operations = 0; ///< calls of clients that ended
     std::uint64_t grants = 0;
@@ -143,6 +151,9 @@ struct Statistics {
             for (std::size_t j = 0; j < situationCount; ++j) {
                 hits[i][j] += other.hits[i][j];
             }
+        }
+        for (std::size_t i = 0; i < kindCount; ++i) {
+            held[i] += other.held[i];
         }
         faults += other.faults;
         operations += other.operations;

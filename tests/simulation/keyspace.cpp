@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <system_error>
+#include <utility>
 
 namespace redislock::simulation {
 
@@ -27,6 +29,24 @@ Reply wrongType()
     return error("WRONGTYPE Operation against a key holding the wrong kind of value");
 }
 
+Reply notAnInteger()
+{
+    return error("ERR value is not an integer or out of range");
+}
+
+Reply array(std::vector<Reply> elements)
+{
+    return {Reply::Kind::array, 0, {}, std::move(elements)};
+}
+
+std::optional<std::int64_t> number(const std::string& word)
+{
+    std::int64_t value = 0;
+    const char* end = word.data() + word.size();
+    const auto parsed = std::from_chars(word.data(), end, value);
+    return parsed.ec == std::errc{} && parsed.ptr == end ? std::optional(value) : std::nullopt;
+}
+
 } // namespace
 
 struct Keyspace::Command {
@@ -34,22 +54,44 @@ struct Keyspace::Command {
     std::size_t words;
     bool writes;
     bool needsMemory;
-    bool hashOnly;
+    std::optional<Type> type; ///< of its key; nothing: any
     Reply (Keyspace::*run)(const Words&);
 };
 
 const std::vector<Keyspace::Command>& Keyspace::commands()
 {
+    constexpr bool reads = false;
+    constexpr bool writes = true;
+    constexpr bool frees = false; ///< memory, or leaves it
+    constexpr bool takes = true;
+    constexpr auto hash = Type::hash;
+    constexpr auto list = Type::list;
+    constexpr auto sortedSet = Type::sortedSet;
     static const std::vector<Command> all{
-        {"PTTL", 2, false, false, false, &Keyspace::pttl},
-        {"HEXISTS", 3, false, false, true, &Keyspace::hexists},
-        {"HGET", 3, false, false, true, &Keyspace::hget},
-        {"HLEN", 2, false, false, true, &Keyspace::hlen},
-        {"HKEYS", 2, false, false, true, &Keyspace::hkeys},
-        {"HSET", 4, true, true, true, &Keyspace::hset},
-        {"PEXPIRE", 3, true, false, false, &Keyspace::pexpire},
-        {"DEL", 2, true, false, false, &Keyspace::del},
-        {"PUBLISH", 3, false, false, false, &Keyspace::publishMessage},
+        {"TIME", 1, reads, frees, {}, &Keyspace::time},
+        {"EXISTS", 2, reads, frees, {}, &Keyspace::exists},
+        {"PTTL", 2, reads, frees, {}, &Keyspace::pttl},
+        {"PEXPIRE", 3, writes, frees, {}, &Keyspace::pexpire},
+        {"DEL", 2, writes, frees, {}, &Keyspace::del},
+        {"GET", 2, reads, frees, Type::string, &Keyspace::get},
+        {"SET", 3, writes, takes, {}, &Keyspace::set},
+        {"SET", 5, writes, takes, {}, &Keyspace::setWithTime},
+        {"INCR", 2, writes, takes, Type::string, &Keyspace::incr},
+        {"HEXISTS", 3, reads, frees, hash, &Keyspace::hexists},
+        {"HGET", 3, reads, frees, hash, &Keyspace::hget},
+        {"HGETALL", 2, reads, frees, hash, &Keyspace::hgetall},
+        {"HLEN", 2, reads, frees, hash, &Keyspace::hlen},
+        {"HKEYS", 2, reads, frees, hash, &Keyspace::hkeys},
+        {"HSET", 4, writes, takes, hash, &Keyspace::hset},
+        {"HDEL", 3, writes, frees, hash, &Keyspace::hdel},
+        {"LINDEX", 3, reads, frees, list, &Keyspace::lindex},
+        {"LPOP", 2, writes, frees, list, &Keyspace::lpop},
+        {"LREM", 4, writes, frees, list, &Keyspace::lrem},
+        {"RPUSH", 3, writes, takes, list, &Keyspace::rpush},
+        {"ZSCORE", 3, reads, frees, sortedSet, &Keyspace::zscore},
+        {"ZADD", 4, writes, takes, sortedSet, &Keyspace::zadd},
+        {"ZREM", 3, writes, frees, sortedSet, &Keyspace::zrem},
+        {"PUBLISH", 3, reads, frees, {}, &Keyspace::publishMessage},
     };
     return all;
 }
@@ -77,18 +119,20 @@ void Keyspace::persist(const std::string& name)
 Reply Keyspace::execute(const Words& words)
 {
     const auto& known = commands();
-    const auto command = std::find_if(known.begin(), known.end(), [&](const Command& c) { return c.name == words[0]; });
-    if (command == known.end()) {
+    const auto isNamed = [&](const Command& c) { return c.name == words[0]; };
+    if (std::none_of(known.begin(), known.end(), isNamed)) {
         return error("ERR Unknown Redis command called from script");
     }
-    if (command->words != words.size()) {
+    const auto command = std::find_if(known.begin(), known.end(),
+                                      [&](const Command& c) { return isNamed(c) && c.words == words.size(); });
+    if (command == known.end()) {
         return error("ERR Wrong number of args calling Redis command from script");
     }
     if (auto reply = refused(*command)) {
         return *reply;
     }
-    if (command->hashOnly) {
-        if (const Key* key = alive(words[1]); key != nullptr && !key->isHash) {
+    if (command->type) {
+        if (const Key* key = alive(words[1]); key != nullptr && key->type != *command->type) {
             return wrongType();
         }
     }
@@ -131,6 +175,42 @@ Keyspace::Key* Keyspace::alive(const std::string& name)
     return &found->second;
 }
 
+/// The key; a new one of that type where there is none.
+Keyspace::Key& Keyspace::made(const std::string& name, Type type)
+{
+    if (Key* key = alive(name)) {
+        return *key;
+    }
+    return keys_[name] = Key{type, {}, std::nullopt};
+}
+
+/// Takes the first such field away, or every one; a key without any is gone. @return how many there were.
+std::int64_t Keyspace::removed(const std::string& name, std::string_view field, bool isEvery)
+{
+    Key* key = alive(name);
+    if (key == nullptr) {
+        return 0;
+    }
+    std::int64_t count = 0;
+    std::erase_if(key->fields,
+                  [&](const auto& f) { return f.first == field && (isEvery || count == 0) && ++count > 0; });
+    if (key->fields.empty()) {
+        keys_.erase(name);
+    }
+    return count;
+}
+
+Reply Keyspace::time(const Words& /*words*/)
+{
+    const std::int64_t ms = epochMs + nowMs_;
+    return array({text(std::to_string(ms / 1000)), text(std::to_string(ms % 1000 * 1000))});
+}
+
+Reply Keyspace::exists(const Words& words)
+{
+    return integer(alive(words[1]) == nullptr ? 0 : 1);
+}
+
 Reply Keyspace::del(const Words& words)
 {
     const bool there = alive(words[1]) != nullptr;
@@ -140,19 +220,18 @@ Reply Keyspace::del(const Words& words)
 
 Reply Keyspace::pexpire(const Words& words)
 {
-    std::int64_t ms = 0;
-    const char* end = words[2].data() + words[2].size();
-    if (const auto parsed = std::from_chars(words[2].data(), end, ms); parsed.ec != std::errc{} || parsed.ptr != end) {
-        return error("ERR value is not an integer or out of range");
+    const auto ms = number(words[2]);
+    if (!ms) {
+        return notAnInteger();
     }
     Key* key = alive(words[1]);
     if (key == nullptr) {
         return integer(0);
     }
-    if (ms <= 0) {
+    if (*ms <= 0) {
         keys_.erase(words[1]);
     } else {
-        key->expiresAtMs = nowMs_ + ms;
+        key->expiresAtMs = nowMs_ + *ms;
     }
     return integer(1);
 }
@@ -166,10 +245,48 @@ Reply Keyspace::pttl(const Words& words)
     return integer(key->expiresAtMs ? *key->expiresAtMs - nowMs_ : -1);
 }
 
+Reply Keyspace::get(const Words& words)
+{
+    const Key* key = alive(words[1]);
+    return key == nullptr ? Reply{} : text(key->fields.at(0).first);
+}
+
+Reply Keyspace::set(const Words& words)
+{
+    keys_[words[1]] = Key{Type::string, {{words[2], {}}}, std::nullopt};
+    return {Reply::Kind::status, 0, "OK", {}};
+}
+
+Reply Keyspace::setWithTime(const Words& words)
+{
+    if (words[3] != "PX") {
+        return error("ERR syntax error");
+    }
+    const auto ms = number(words[4]);
+    if (!ms) {
+        return notAnInteger();
+    }
+    if (*ms <= 0) {
+        return error("ERR invalid expire time in 'set' command");
+    }
+    keys_[words[1]] = Key{Type::string, {{words[2], {}}}, nowMs_ + *ms};
+    return {Reply::Kind::status, 0, "OK", {}};
+}
+
+Reply Keyspace::incr(const Words& words)
+{
+    Key& key = made(words[1], Type::string);
+    const auto value = key.fields.empty() ? 0 : number(key.fields[0].first);
+    if (!value) {
+        return notAnInteger();
+    }
+    key.fields = {{std::to_string(*value + 1), {}}};
+    return integer(*value + 1);
+}
+
 Reply Keyspace::hset(const Words& words)
 {
-    alive(words[1]); // what is over is gone before it is written anew
-    auto& fields = keys_[words[1]].fields;
+    auto& fields = made(words[1], Type::hash).fields;
     for (auto& [name, value] : fields) {
         if (name == words[2]) {
             value = words[3];
@@ -201,13 +318,98 @@ Reply Keyspace::hlen(const Words& words)
 
 Reply Keyspace::hkeys(const Words& words)
 {
-    Reply reply{Reply::Kind::array, 0, {}, {}};
+    Reply reply = array({});
     if (const Key* key = alive(words[1])) {
         for (const auto& field : key->fields) {
             reply.elements.push_back(text(field.first));
         }
     }
     return reply;
+}
+
+Reply Keyspace::hgetall(const Words& words)
+{
+    Reply reply = array({});
+    if (const Key* key = alive(words[1])) {
+        for (const auto& [field, value] : key->fields) {
+            reply.elements.push_back(text(field));
+            reply.elements.push_back(text(value));
+        }
+    }
+    return reply;
+}
+
+Reply Keyspace::hdel(const Words& words)
+{
+    return integer(removed(words[1], words[2], true));
+}
+
+/// Only of the first and the last.
+Reply Keyspace::lindex(const Words& words)
+{
+    if (words[2] != "0" && words[2] != "-1") {
+        return error("ERR the model knows the ends of a list only");
+    }
+    const Key* key = alive(words[1]);
+    return key == nullptr ? Reply{} : text((words[2] == "0" ? key->fields.front() : key->fields.back()).first);
+}
+
+Reply Keyspace::lpop(const Words& words)
+{
+    const Key* key = alive(words[1]);
+    if (key == nullptr) {
+        return {};
+    }
+    const std::string first = key->fields.front().first;
+    removed(words[1], first, false);
+    return text(first);
+}
+
+/// Only of all that are equal.
+Reply Keyspace::lrem(const Words& words)
+{
+    if (words[2] != "0") {
+        return error("ERR the model removes all equal elements of a list only");
+    }
+    return integer(removed(words[1], words[3], true));
+}
+
+Reply Keyspace::rpush(const Words& words)
+{
+    auto& fields = made(words[1], Type::list).fields;
+    fields.emplace_back(words[2], std::string());
+    return integer(static_cast<std::int64_t>(fields.size()));
+}
+
+Reply Keyspace::zscore(const Words& words)
+{
+    const Key* key = alive(words[1]);
+    const std::string* score = key == nullptr ? nullptr : key->find(words[2]);
+    return score == nullptr ? Reply{} : text(*score);
+}
+
+/// Only with whole numbers.
+Reply Keyspace::zadd(const Words& words)
+{
+    const auto score = number(words[2]);
+    if (!score) {
+        return error("ERR value is not a valid float");
+    }
+    auto& fields = made(words[1], Type::sortedSet).fields;
+    const auto before = fields.size();
+    std::erase_if(fields, [&](const auto& f) { return f.first == words[3]; });
+    const bool isNew = fields.size() == before;
+    const auto place = std::find_if(fields.begin(), fields.end(), [&](const auto& f) {
+        const auto other = number(f.second).value_or(0);
+        return other > *score || (other == *score && f.first > words[3]);
+    });
+    fields.emplace(place, words[3], std::to_string(*score));
+    return integer(isNew ? 1 : 0);
+}
+
+Reply Keyspace::zrem(const Words& words)
+{
+    return integer(removed(words[1], words[2], true));
 }
 
 Reply Keyspace::publishMessage(const Words& words)

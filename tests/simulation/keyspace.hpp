@@ -22,17 +22,27 @@ enum class Refusal : std::uint8_t { none, outOfMemory, notEnoughReplicas, readOn
 
 /// The keys of a server, their expiry, and the commands that the library's scripts use; any other command is an error,
 /// as an unknown one is in Redis. `tests/simulation/model_test.cpp` compares it with a real server.
+///
+/// Its milliseconds are counted from the start of a run; TIME tells those since 1970.
 class Keyspace {
 public:
     using Words = std::vector<std::string>;
 
+    enum class Type : std::uint8_t { hash, string, list, sortedSet };
+
     struct Key {
-        bool isHash = true; ///< a string otherwise
+        Type type = Type::hash;
+        /// Of a hash: its fields and their values. Of a string: itself, without a value. Of a list: its elements, without
+        /// values. Of a sorted set: its members and their scores, the lowest first.
         std::vector<std::pair<std::string, std::string>> fields;
         std::optional<std::int64_t> expiresAtMs; ///< the last millisecond of its life
 
         [[nodiscard]] const std::string* find(std::string_view field) const noexcept;
+        bool operator==(const Key&) const = default;
     };
+
+    /// What TIME said when a run began, in ms.
+    static constexpr std::int64_t epochMs = 1'800'000'000'000;
 
     /// Called by PUBLISH. @return how many were told.
     std::function<std::int64_t(const std::string& channel, const std::string& message)> publish;
@@ -56,7 +66,7 @@ public:
     // What others than the library do.
     void erase(const std::string& name) { keys_.erase(name); }
     void persist(const std::string& name);
-    void writeString(const std::string& name) { keys_[name] = Key{false, {}, std::nullopt}; }
+    void writeString(const std::string& name) { keys_[name] = Key{Type::string, {{"1", {}}}, std::nullopt}; }
     void clear() noexcept { keys_.clear(); }
 
 private:
@@ -65,14 +75,31 @@ private:
 
     std::optional<Reply> refused(const Command& command);
     Key* alive(const std::string& name);
+    Key& made(const std::string& name, Type type);
+    std::int64_t removed(const std::string& name, std::string_view field, bool isEvery);
+    Reply time(const Words& words);
+    Reply exists(const Words& words);
     Reply del(const Words& words);
     Reply pexpire(const Words& words);
     Reply pttl(const Words& words);
+    Reply get(const Words& words);
+    Reply set(const Words& words);
+    Reply setWithTime(const Words& words);
+    Reply incr(const Words& words);
     Reply hset(const Words& words);
     Reply hget(const Words& words);
+    Reply hgetall(const Words& words);
     Reply hexists(const Words& words);
     Reply hlen(const Words& words);
     Reply hkeys(const Words& words);
+    Reply hdel(const Words& words);
+    Reply lindex(const Words& words);
+    Reply lpop(const Words& words);
+    Reply lrem(const Words& words);
+    Reply rpush(const Words& words);
+    Reply zscore(const Words& words);
+    Reply zadd(const Words& words);
+    Reply zrem(const Words& words);
     Reply publishMessage(const Words& words);
 
     std::map<std::string, Key> keys_;

@@ -42,7 +42,9 @@ Reply ModelServer::runScript(const Request& request, std::int64_t nowMs)
         return {Reply::Kind::error, 0, "NOSCRIPT No matching script. Please use EVAL.", {}};
     }
     keyspace_.beginScript(nowMs);
-    return lua_.run(*request.script, keyspace_, {request.name}, request.arguments);
+    LuaRuntime::Words keys{request.name};
+    keys.insert(keys.end(), request.otherKeys.begin(), request.otherKeys.end());
+    return lua_.run(*request.script, keyspace_, keys, request.arguments);
 }
 
 Reply ModelServer::subscription(const char* what, const std::string& channel, LinkId link) const

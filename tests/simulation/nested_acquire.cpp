@@ -1,6 +1,7 @@
 // Acquiring a nested level, as in src/runtime/acquire.cpp.
 #include "simulation/operation.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace redislock::simulation {
@@ -55,7 +56,9 @@ void NestedAcquire::advance()
         if (const auto* done = std::get_if<detail::Done<AcquireResult>>(&action)) {
             conclude(done->result);
         } else if (const auto* request = std::get_if<detail::Send>(&action)) {
-            client_.prepareLock(*command_, lease_, hold_->levels.count(), Situation::nestedAsking);
+            // Redis keeps the longer of two leases, unless somebody took the key's time to live away
+            const auto outer = hold_->levels.leaseToLeave(now(), client_.config().watchdogTimeout);
+            client_.prepareLock(*command_, std::max(lease_, outer), hold_->levels.count(), Situation::nestedAsking);
             send(command_, request->until);
         } else if (const auto* pause = std::get_if<detail::SleepUntil>(&action)) {
             sleepUntil_ = pause->until;

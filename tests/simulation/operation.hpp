@@ -60,8 +60,9 @@ struct AcquireEnd {
 /// An acquire of an outermost hold.
 class OutermostAcquire final : public Operation {
 public:
+    /// @param retry null: as it is told.
     OutermostAcquire(SimClient& client, NamedLock& named, std::uint64_t owner, Wait wait, Lease lease,
-                     detail::EndedBy endedBy);
+                     detail::EndedBy endedBy, std::shared_ptr<const RetryPolicy> retry = nullptr);
     ~OutermostAcquire() override;
 
     void advance() override;
@@ -86,6 +87,7 @@ private:
 
     NamedLock& named_;
     Lease lease_;
+    std::shared_ptr<const RetryPolicy> retry_;
     bool isOneAttempt_;
     TimePoint deadline_;
     Waiter waiter_;
@@ -149,7 +151,7 @@ private:
 /// A question about a name, or its release by force.
 class Question final : public Operation {
 public:
-    Question(SimClient& client, NamedLock& named, const detail::Script& script,
+    Question(SimClient& client, NamedLock& named, detail::ScriptUse detail::KindTraits::*use,
              std::vector<std::string> arguments = {});
 
     void advance() override;

@@ -8,27 +8,18 @@ namespace redislock::simulation {
 
 using detail::AcquireMachine;
 using detail::AcquireResult;
+using detail::Asking;
 using detail::LockAnswer;
 using detail::Replied;
 
 AcquireMachine::Event lockEvent(const Call& call, TimePoint now)
 {
     return eventOf<AcquireMachine::Event>(call, now, [&](const Reply& reply) -> AcquireMachine::Event {
-        using Kind = LockAnswer::Kind;
-        if (reply.kind == Reply::Kind::nil) {
-            return Replied<LockAnswer>{now, call.sentAt, {Kind::granted}};
+        const auto answer = LockAnswer::from(reply);
+        if (!answer) {
+            throw Violation("replies", "a lock script gave an answer that it cannot give");
         }
-        if (reply.kind != Reply::Kind::integer || reply.integer < -3) {
-            throw Violation("replies", "lock.lua gave an answer that it cannot give");
-        }
-        if (reply.integer == -3) {
-            return Replied<LockAnswer>{now, call.sentAt, {Kind::gone}};
-        }
-        if (reply.integer == -1) {
-            return Replied<LockAnswer>{now, call.sentAt, {Kind::busy}};
-        }
-        const std::chrono::milliseconds ttl(std::clamp<std::int64_t>(reply.integer, 0, maxLease.count()));
-        return Replied<LockAnswer>{now, call.sentAt, {Kind::busy, ttl}};
+        return Replied<LockAnswer>{now, call.sentAt, *answer};
     });
 }
 
@@ -43,9 +34,10 @@ const LockAnswer* busyAnswer(const AcquireMachine::Event& event)
 } // namespace
 
 OutermostAcquire::OutermostAcquire(SimClient& client, NamedLock& named, std::uint64_t owner, Wait wait, Lease lease,
-                                   detail::EndedBy endedBy)
-    : Operation(client), named_(named), lease_(lease), isOneAttempt_(wait.isOneAttempt())
+                                   detail::EndedBy endedBy, std::shared_ptr<const RetryPolicy> retry)
+    : Operation(client), named_(named), lease_(lease), retry_(std::move(retry)), isOneAttempt_(wait.isOneAttempt())
 {
+    constexpr int placesKept = 5; // as of Engine::Attempt
     waiter_.operation = this;
     waiter_.hold = client.takeHold(named, owner);
     waiter_.hold->commandTaken = true;
@@ -53,6 +45,9 @@ OutermostAcquire::OutermostAcquire(SimClient& client, NamedLock& named, std::uin
     waiter_.joined = now();
     deadline_ = saturatingAdd(waiter_.joined, wait.span());
     level_ = waiter_.hold->levels.add(lease, endedBy);
+    if (!isOneAttempt_ && named.traits().asking == Asking::queue) {
+        waiter_.hold->command.place = placesKept * client.config().pollInterval;
+    }
     (isOneAttempt_ ? named_.oneShots : named_.waiters).join(waiter_);
 }
 
@@ -118,7 +113,7 @@ std::optional<OutermostAcquire::Turn> OutermostAcquire::lookForTurn()
     }
     const bool first = named_.waiters.head() == &waiter_;
     const TimePoint heldUntil = named_.local.validUntil();
-    if (waiter_.submitted || (first && now() >= heldUntil)) {
+    if (waiter_.submitted || named_.traits().asking != Asking::first || (first && now() >= heldUntil)) {
         return Turn::mine;
     }
     if (now() >= deadline_) {
@@ -139,6 +134,7 @@ bool OutermostAcquire::begin()
         return true;
     }
     auto settings = client_.settingsFor(deadline_ == TimePoint::max() ? waitForever : Wait(deadline_ - now()), lease_);
+    settings.retry = retry_.get();
     if (named_.silentSince) {
         settings.silentSince = std::max(*named_.silentSince, waiter_.joined);
     }
@@ -166,7 +162,7 @@ bool OutermostAcquire::step()
     }
     place_ = Place::sleeping;
     if (const auto* subscription = std::get_if<detail::Subscribe>(&action)) {
-        client_.subscribe(named_);
+        client_.subscribe(named_, waiter_);
         sleepUntil_ = subscription->until;
     } else {
         sleepUntil_ = std::get<detail::SleepUntil>(action).until;
@@ -260,7 +256,7 @@ void OutermostAcquire::conclude(const AcquireResult& result)
         client_.grant(*hold, level_, result);
         end_.hold = hold;
         end_.level = level_;
-    } else if (result.mayBeHeld) {
+    } else if (result.mayBeHeld || hold->command.place.count() > 0) {
         client_.giveBack(*hold, saturatingAdd(now(), client_.leaseTime(lease_)));
     }
     leave();
@@ -274,9 +270,10 @@ void OutermostAcquire::leave()
     left_ = true;
     waiter_.hold->commandTaken = false;
     (isOneAttempt_ ? named_.oneShots : named_.waiters).leave(waiter_);
+    client_.unsubscribe(named_, waiter_);
     if (named_.waiters.empty()) {
         client_.unsubscribe(named_);
-    } else if (now() >= named_.local.validUntil()) {
+    } else if (named_.traits().asking == Asking::first && now() >= named_.local.validUntil()) {
         client_.wakeHead(named_);
     }
 }

@@ -7,16 +7,14 @@ namespace redislock::simulation {
 
 using detail::QueryMachine;
 
-Question::Question(SimClient& client, NamedLock& named, const detail::Script& script,
+Question::Question(SimClient& client, NamedLock& named, detail::ScriptUse detail::KindTraits::*use,
                    std::vector<std::string> arguments)
     : Operation(client),
       command_(std::make_shared<Call>()),
       machine_(client.config().unreachableAfter),
       event_(detail::Start{now()})
 {
-    command_->request.script = &script;
-    command_->request.name = named.name;
-    command_->request.arguments = std::move(arguments);
+    command_->request.run(named.traits(), use, named.name, std::move(arguments));
     command_->request.number = client.nextRequest();
     command_->situation = Situation::queryAsking;
 }

@@ -2,10 +2,13 @@
 /// What clients send.
 #pragma once
 
+#include "redislock/detail/protocol/key_schema.hpp"
 #include "redislock/detail/protocol/script.hpp"
+#include "runtime/lock_kind.hpp"
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace redislock::simulation {
@@ -15,11 +18,33 @@ struct Request {
     enum class Verb : std::uint8_t { script, subscribe, unsubscribe, ping };
 
     Verb verb = Verb::script;
-    bool byText = false;                    ///< EVAL instead of EVALSHA
-    const detail::Script* script = nullptr; ///< of a script
-    std::string name;                       ///< of the key or channel
-    std::vector<std::string> arguments;     ///< of a script; the first one is the holder, where there is one
-    std::uint64_t number = 0;               ///< grows with each request that is made; copies keep it
+    bool byText = false;                      ///< EVAL instead of EVALSHA
+    const detail::Script* script = nullptr;   ///< of a script
+    const detail::KindTraits* kind = nullptr; ///< of a script of a lock
+    std::string name;                         ///< of the first key, or the channel
+    std::vector<std::string> otherKeys;       ///< of a script
+    std::vector<std::string> arguments;       ///< of a script; the first one is the holder, where there is one
+    std::uint64_t number = 0;                 ///< grows with each request that is made; copies keep it
+
+    /// Whether it runs that script of its kind of lock.
+    [[nodiscard]] bool does(detail::ScriptUse detail::KindTraits::*use) const noexcept
+    {
+        return kind != nullptr && script == (kind->*use).script;
+    }
+
+    /// Makes it run that script of a kind of lock.
+    void run(const detail::KindTraits& of, detail::ScriptUse detail::KindTraits::*use, const std::string& lock,
+             std::vector<std::string> with)
+    {
+        kind = &of;
+        script = (of.*use).script;
+        name = lock;
+        otherKeys.clear();
+        for (std::size_t i = 0; (of.*use).withCompanions && i < of.companionCount; ++i) {
+            otherKeys.push_back(detail::prefixed(of.companions[i], lock));
+        }
+        arguments = std::move(with);
+    }
 };
 
 } // namespace redislock::simulation

@@ -21,6 +21,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t enoughForAll = 10'000; ///< seeds, for every fault to have hit every state
 
+constexpr std::uint64_t enoughForKinds = 100; ///< seeds, for every kind of lock to have been held
+
 double secondsSince(Clock::time_point begin)
 {
     return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -140,6 +142,17 @@ std::size_t printHits(const Statistics& total)
     return missing;
 }
 
+/// How often each kind was held. @return how many never were.
+std::size_t printKinds(const Statistics& total)
+{
+    std::string text;
+    for (std::size_t i = 0; i < kindCount; ++i) {
+        text += fmt::format("{} {} {}", i == 0 ? "" : ",", kindNames[i], total.held[i]);
+    }
+    fmt::print("held:{}\n", text);
+    return static_cast<std::size_t>(std::count(total.held.begin(), total.held.end(), 0U));
+}
+
 void printSummary(const Campaign& campaign)
 {
     const auto seeds = campaign.operations.size();
@@ -208,7 +221,12 @@ int runMany(const Options& options)
         return 1;
     }
     const auto missing = printHits(campaign.total);
+    const auto idle = printKinds(campaign.total);
     printSummary(campaign);
+    if (idle > 0 && campaign.operations.size() >= enoughForKinds) {
+        fmt::print("{} kinds of lock were never held\n", idle);
+        return 1;
+    }
     if (missing > 0 && campaign.operations.size() >= enoughForAll) {
         fmt::print("{} faults never hit a state that they can hit\n", missing);
         return 1;

@@ -1,10 +1,16 @@
 #include "simulation/safety_checker.hpp"
 
+#include "redislock/detail/logic/acquire_machine.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace redislock::simulation {
+
+using detail::KindTraits;
 
 namespace {
 
@@ -13,12 +19,42 @@ double ms(VirtualTime time)
     return static_cast<double>(time.count()) / 1e6;
 }
 
-bool sameKey(const Keyspace::Key* a, const Keyspace::Key* b)
+constexpr std::string_view modeField = "mode"; ///< of a read/write lock
+
+using Field = std::pair<std::string, std::string>;
+using Others = std::vector<Field>;
+
+std::string_view modeOf(const Keyspace::Key& key)
 {
-    if (a == nullptr || b == nullptr) {
-        return a == b;
-    }
-    return a->fields == b->fields && a->expiresAtMs == b->expiresAtMs && a->isHash == b->isHash;
+    const std::string* mode = key.find(modeField);
+    return mode == nullptr ? std::string_view() : std::string_view(*mode);
+}
+
+bool isHolder(const Field& field)
+{
+    return field.first != modeField;
+}
+
+/// Of a read/write lock: a writer.
+bool isWriter(const Field& field)
+{
+    return field.first.ends_with(KindTraits::of(detail::LockKind::writeLock).holderSuffix);
+}
+
+/// The fields of other holders.
+Others othersOf(const Keyspace::Key& key, const std::string& holder)
+{
+    Others others;
+    std::copy_if(key.fields.begin(), key.fields.end(), std::back_inserter(others),
+                 [&](const Field& field) { return isHolder(field) && field.first != holder; });
+    return others;
+}
+
+/// Whether the key's holders let the reader of that request in: they read, or are the writer that it is, too.
+bool admits(const Keyspace::Key& key, const Request& request)
+{
+    return request.kind->asking == detail::Asking::each &&
+           (modeOf(key) == "read" || key.find(request.arguments[0] + ":write") != nullptr);
 }
 
 bool hasHolder(const Request& request)
@@ -28,32 +64,35 @@ bool hasHolder(const Request& request)
 
 } // namespace
 
-void SafetyChecker::believes(const std::string& name, const std::string& holder, VirtualTime now, VirtualTime until)
+void SafetyChecker::believes(const Claim& claim, VirtualTime now, VirtualTime until)
 {
+    const auto& [name, holder, thread, isShared] = claim;
     if (over_.contains(holder)) {
         throw Violation("S9 lost is final", fmt::format("{} holds {} again after its hold was over", holder, name));
     }
     auto& beliefs = beliefs_[name];
     Belief* own = nullptr;
     for (auto& belief : beliefs) {
-        if (belief.holder == holder) {
+        const Claim& other = belief.claim;
+        const bool fits = (isShared && other.isShared) || (!thread.empty() && thread == other.thread);
+        if (other.holder == holder) {
             own = &belief;
-        } else if (now < belief.until && now < until && !isExcused(belief.holder) && !isExcused(holder)) {
-            throw Violation("S1 mutual exclusion",
-                            fmt::format("{} and {} both believe to hold {}", belief.holder, holder, name));
+        } else if (!fits && now < belief.until && now < until && !isExcused(other.holder) && !isExcused(holder)) {
+            throw Violation(isShared || other.isShared ? "S10 readers and writers" : "S1 mutual exclusion",
+                            fmt::format("{} and {} both believe to hold {}", other.holder, holder, name));
         }
     }
     if (own == nullptr) {
-        own = &beliefs.emplace_back(Belief{holder, until});
+        own = &beliefs.emplace_back(Belief{claim, until});
     }
     own->until = until;
-    checkTruth(name, *own, now);
+    checkTruth(*own, now);
 }
 
 void SafetyChecker::ends(const std::string& name, const std::string& holder)
 {
     over_.insert(holder);
-    std::erase_if(beliefs_[name], [&](const Belief& belief) { return belief.holder == holder; });
+    std::erase_if(beliefs_[name], [&](const Belief& belief) { return belief.claim.holder == holder; });
 }
 
 void SafetyChecker::excuse(const std::string& name)
@@ -74,7 +113,7 @@ void SafetyChecker::excuseAll()
 
 void SafetyChecker::copied(const Request& request)
 {
-    if (request.script == &detail::scripts::redisLockUnlock) {
+    if (request.does(&KindTraits::unlock)) {
         releasedByCopy_.insert(request.arguments.at(0));
     }
 }
@@ -87,6 +126,9 @@ void SafetyChecker::before(const Request& request, VirtualTime now)
     }
     if (const auto* key = keyspace_.find(request.name, millisecondOf(now))) {
         keyBefore_ = *key;
+    }
+    if (request.does(&KindTraits::forceUnlock) && hadIt(request)) {
+        excuse(request.name);
     }
     if (hasHolder(request)) {
         auto& latest = latest_[request.arguments[0]];
@@ -103,54 +145,113 @@ void SafetyChecker::after(const Request& request, const Reply& reply, VirtualTim
         return;
     }
     const Keyspace::Key* key = keyspace_.find(request.name, millisecondOf(now));
-    if (!sameKey(keyBefore_ ? &*keyBefore_ : nullptr, key)) {
+    if (request.kind != nullptr && (key == nullptr ? keyBefore_.has_value() : keyBefore_ != *key)) {
         checkChange(request, key);
         if (key != nullptr && key->expiresAtMs) {
             persisted_.erase(request.name);
         }
     }
-    if (key != nullptr && key->isHash && !key->expiresAtMs && !persisted_.contains(request.name)) {
-        throw Violation("R4 no key without time to live", request.name);
+    if (request.kind != nullptr) {
+        checkTimesToLive(request);
+        checkToken(request, reply);
     }
     if (reply.isError() && reply.text.starts_with("ERR")) {
         throw Violation("valid requests", fmt::format("{} answered {}", request.script->name, reply.text));
     }
     for (const auto& belief : beliefs_[request.name]) {
-        checkTruth(request.name, belief, now);
+        checkTruth(belief, now);
     }
 }
 
-/// A request may change a key that its own holder has, and lock.lua one that nobody has; nothing else.
-void SafetyChecker::checkChange(const Request& request, const Keyspace::Key* key)
+bool SafetyChecker::hadIt(const Request& request) const
+{
+    return keyBefore_ && hasHolder(request) && keyBefore_->find(request.arguments[0]) != nullptr;
+}
+
+/// A request may change a key that its own holder has, lock.lua also one that nobody has, or that has readers, to whom another
+/// reader comes; nothing else. In a key that stays only the field of that holder changes.
+void SafetyChecker::checkChange(const Request& request, const Keyspace::Key* key) const
 {
     const std::string& holder = request.arguments.at(0);
-    const bool own = keyBefore_ && keyBefore_->find(holder) != nullptr;
-    const bool locks = request.script == &detail::scripts::redisLockLock;
-    if (keyBefore_ ? !own : !locks) {
+    const bool locks = request.does(&KindTraits::lock);
+    if (!hadIt(request) && !(locks && (!keyBefore_ || admits(*keyBefore_, request)))) {
         throw Violation("S5 no foreign release or renewal", fmt::format("{} of {} changed {}, which it does not have",
                                                                         request.script->name, holder, request.name));
     }
-    if (key != nullptr && key->fields.size() != 1) {
-        throw Violation("S5 one holder", fmt::format("{} has {} holders", request.name, key->fields.size()));
+    if (key == nullptr) {
+        return;
+    }
+    if (othersOf(*key, holder) != (keyBefore_ ? othersOf(*keyBefore_, holder) : Others())) {
+        throw Violation("S5 no foreign release or renewal", fmt::format("{} of {} changed others' holds of {}",
+                                                                        request.script->name, holder, request.name));
+    }
+    const auto holders = std::count_if(key->fields.begin(), key->fields.end(), isHolder);
+    const auto writers = std::count_if(key->fields.begin(), key->fields.end(), isWriter);
+    const auto mode = modeOf(*key);
+    if (mode.empty() ? holders != 1 : holders == 0 || writers != (mode == "write" ? 1 : 0)) {
+        throw Violation("S5 one holder", fmt::format("{} has {} holders", request.name, holders));
+    }
+}
+
+/// All keys that a script may have written have one, but for the last token.
+void SafetyChecker::checkTimesToLive(const Request& request) const
+{
+    const auto& keys = keyspace_.keys();
+    const auto check = [](const auto& key) {
+        if (!key.second.expiresAtMs && !key.first.starts_with(detail::tokenPrefix)) {
+            throw Violation("R4 no key without time to live", key.first);
+        }
+    };
+    if (const auto found = keys.find(request.name);
+        found != keys.end() && found->second.type == Keyspace::Type::hash && !persisted_.contains(request.name)) {
+        check(*found);
+    }
+    for (const std::string& other : request.otherKeys) { // or what others begin with
+        for (auto key = keys.lower_bound(other); key != keys.end() && key->first.starts_with(other); ++key) {
+            check(*key);
+        }
+    }
+}
+
+/// A new hold gets a greater token than all before it, and keeps it.
+void SafetyChecker::checkToken(const Request& request, const Reply& reply)
+{
+    if (!request.does(&KindTraits::lock) || reply.kind != Reply::Kind::array) {
+        return;
+    }
+    const auto answer = detail::LockAnswer::from(reply);
+    const auto token = answer ? answer->token : 0;
+    const auto last = std::exchange(tokens_[request.name], token);
+    if (hadIt(request) ? token != last : token <= last) {
+        throw Violation("S4 growing tokens",
+                        fmt::format("{} got {} for {}, after {}", request.arguments[0], token, request.name, last));
+    }
+}
+
+void SafetyChecker::expectToken(const std::string& holder, std::uint64_t has, std::uint64_t got) const
+{
+    if (has != got && !isExcused(holder) && !disordered_.contains(holder)) {
+        throw Violation("S4 growing tokens", fmt::format("{} has {} and got {} with a level", holder, has, got));
     }
 }
 
 /// The server has the lock for the believer for at least a millisecond longer than it believes.
-void SafetyChecker::checkTruth(const std::string& name, const Belief& belief, VirtualTime now) const
+void SafetyChecker::checkTruth(const Belief& belief, VirtualTime now) const
 {
-    if (now >= belief.until || isExcused(belief.holder)) {
+    const auto& [name, holder, thread, isShared] = belief.claim;
+    if (now >= belief.until || isExcused(holder)) {
         return;
     }
     const Keyspace::Key* key = keyspace_.find(name, millisecondOf(now));
-    if (key == nullptr || key->find(belief.holder) == nullptr) {
+    if (key == nullptr || key->find(holder) == nullptr) {
         throw Violation("S2 belief is true",
-                        fmt::format("{} believes to hold {} until {:.3f} ms, but the server does not have it",
-                                    belief.holder, name, ms(belief.until)));
+                        fmt::format("{} believes to hold {} until {:.3f} ms, but the server does not have it", holder,
+                                    name, ms(belief.until)));
     }
     if (key->expiresAtMs && belief.until > VirtualTime((*key->expiresAtMs - 1) * 1'000'000)) {
         throw Violation("S3 conservative deadline",
-                        fmt::format("{} believes to hold {} until {:.3f} ms, the server until {} ms", belief.holder,
-                                    name, ms(belief.until), *key->expiresAtMs));
+                        fmt::format("{} believes to hold {} until {:.3f} ms, the server until {} ms", holder, name,
+                                    ms(belief.until), *key->expiresAtMs));
     }
 }
 

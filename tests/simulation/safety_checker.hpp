@@ -23,6 +23,14 @@ public:
     Violation(std::string_view rule, const std::string& what) : std::runtime_error(std::string(rule) + ": " + what) {}
 };
 
+/// Who believes to hold what.
+struct Claim {
+    std::string name;
+    std::string holder;
+    std::string thread{};  ///< what it has by two holds it may have
+    bool isShared = false; ///< with others of which that is true
+};
+
 /// Watches what clients believe and what the server does. It is told of both at once, which no client ever is.
 ///
 /// When others take a lock away (a restart without data, a foreign DEL), the holds concerned are excused from mutual
@@ -31,9 +39,9 @@ class SafetyChecker {
 public:
     explicit SafetyChecker(const Keyspace& keyspace) noexcept : keyspace_(keyspace) {}
 
-    /// A client believes from now on to hold a lock until then (S1, S2, S3, S9). Again with a later time when it was
-    /// renewed.
-    void believes(const std::string& name, const std::string& holder, VirtualTime now, VirtualTime until);
+    /// A client believes from now on to hold a lock until then (S1, S2, S3, S9, S10). Again with a later time when it
+    /// was renewed.
+    void believes(const Claim& claim, VirtualTime now, VirtualTime until);
     /// It believes so no longer, for good: released, lost, or its process is gone.
     void ends(const std::string& name, const std::string& holder);
     /// Whether it was taken away from outside.
@@ -48,12 +56,14 @@ public:
 
     /// A copy of a request, which the network made, is about to be executed.
     void copied(const Request& request);
-    /// Around each request that the server executes (S2, S5, R4).
+    /// Around each request that the server executes (S2, S4, S5, R4).
     void before(const Request& request, VirtualTime now);
     void after(const Request& request, const Reply& reply, VirtualTime now);
 
     /// The server has the lock for that holder with that count, unless copies of older requests changed it (S6).
     void expectCount(const std::string& name, const std::string& holder, std::uint32_t count, VirtualTime now) const;
+    /// The token that a hold got with a level is the one it has (S4).
+    void expectToken(const std::string& holder, std::uint64_t has, std::uint64_t got) const;
     /// The server does not have the lock for that holder, unless copies of older requests took it again.
     void expectGone(const std::string& name, const std::string& holder, VirtualTime now) const;
     /// A client was told that a hold is gone though its time was not over.
@@ -62,16 +72,20 @@ public:
     /// A renewal is being asked for (S9, T2).
     void renews(const std::string& holder) const;
 
+    /// Whether the holder of the request that was executed last had the lock before it.
+    [[nodiscard]] bool hadIt(const Request& request) const;
     [[nodiscard]] std::size_t believers(const std::string& name, VirtualTime now) const;
 
 private:
     struct Belief {
-        std::string holder;
+        Claim claim;
         VirtualTime until;
     };
 
-    void checkTruth(const std::string& name, const Belief& belief, VirtualTime now) const;
-    void checkChange(const Request& request, const Keyspace::Key* key);
+    void checkTruth(const Belief& belief, VirtualTime now) const;
+    void checkChange(const Request& request, const Keyspace::Key* key) const;
+    void checkTimesToLive(const Request& request) const;
+    void checkToken(const Request& request, const Reply& reply);
 
     const Keyspace& keyspace_;
     std::map<std::string, std::vector<Belief>> beliefs_;
@@ -83,6 +97,7 @@ private:
     std::unordered_set<std::string>
         releasedByCopy_;                         ///< holders; their release finds nothing, for no fault of the library
     std::unordered_set<std::string> disordered_; ///< holders of which an older request was executed after a younger one
+    std::unordered_map<std::string, std::uint64_t> tokens_; ///< by name: the last
     std::optional<Keyspace::Key> keyBefore_;
 };
 

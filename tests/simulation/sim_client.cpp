@@ -13,8 +13,17 @@ namespace redislock::simulation {
 
 using detail::HoldLevels;
 
-SimClient::SimClient(const World& world, std::shared_ptr<Host> host, const Config& config, std::size_t names,
-                     std::uint64_t seed)
+std::string NamedLock::channel() const
+{
+    if (traits().channelPrefix.empty()) {
+        return {};
+    }
+    const auto all = detail::prefixed(traits().channelPrefix, name);
+    return traits().asking == detail::Asking::queue ? all + ":" : all;
+}
+
+SimClient::SimClient(const World& world, std::shared_ptr<Host> host, const Config& config,
+                     const std::vector<View>& views, std::uint64_t seed)
     : world_(world),
       host_(std::move(host)),
       config_(config),
@@ -24,13 +33,10 @@ SimClient::SimClient(const World& world, std::shared_ptr<Host> host, const Confi
                          renewalTimeout(config.watchdogTimeout, config.commandTimeout),
                          renewalTimeout(config.watchdogTimeout, config.commandTimeout), random_),
       subscriber_(world.network, host_, config.commandTimeout, config.commandTimeout, random_,
-                  [this](std::size_t index, SimSubscriber::Table::Incoming::Kind kind) { onChannel(index, kind); })
+                  [this](Listener listener, SimSubscriber::Table::Incoming::Kind kind) { onChannel(listener, kind); })
 {
-    for (std::size_t i = 0; i < names; ++i) {
-        names_.push_back(std::make_unique<NamedLock>());
-        names_.back()->name = fmt::format("stock:{}", i);
-        names_.back()->channel = detail::lockChannel(names_.back()->name);
-        names_.back()->index = i;
+    for (const View& view : views) {
+        names_.push_back(std::make_unique<NamedLock>(view, names_.size()));
     }
 }
 
@@ -64,17 +70,32 @@ std::shared_ptr<Hold> SimClient::takeHold(NamedLock& named, std::uint64_t owner)
 {
     auto hold = std::make_shared<Hold>();
     hold->lock = &named;
-    hold->holder = fmt::format("{}:{}", host_->name(), ++lastHolder_);
+    hold->id = ++lastHolder_;
+    hold->holder = fmt::format("{}:{}{}", host_->name(), hold->id, named.traits().holderSuffix);
     hold->owner = owner;
     hold->command.hold = hold.get();
     return hold;
 }
 
+/// This thread's valid hold of the other half of a read/write lock; null without one.
+Hold* SimClient::otherHalf(const NamedLock& named, std::uint64_t owner)
+{
+    for (const auto& other : names_) {
+        if (other->name == named.name && other->kind != named.kind) {
+            return validHold(*other, owner);
+        }
+    }
+    return nullptr;
+}
+
 void SimClient::prepareLock(Call& call, std::chrono::milliseconds lease, std::uint32_t count, Situation situation)
 {
-    call.request.script = &detail::scripts::redisLockLock;
-    call.request.name = call.hold->lock->name;
-    call.request.arguments = {call.hold->holder, std::to_string(lease.count()), std::to_string(count)};
+    const detail::KindTraits& kind = call.hold->lock->traits();
+    std::vector<std::string> arguments{call.hold->holder, std::to_string(lease.count()), std::to_string(count)};
+    if (kind.asking == detail::Asking::queue) {
+        arguments.push_back(std::to_string(call.place.count()));
+    }
+    call.request.run(kind, &detail::KindTraits::lock, call.hold->lock->name, std::move(arguments));
     call.request.number = nextRequest();
     call.count = count;
     call.situation = situation;
@@ -83,10 +104,9 @@ void SimClient::prepareLock(Call& call, std::chrono::milliseconds lease, std::ui
 
 void SimClient::prepareUnlock(Call& call, std::chrono::milliseconds lease, std::uint32_t count)
 {
-    call.request.script = &detail::scripts::redisLockUnlock;
-    call.request.name = call.hold->lock->name;
-    call.request.arguments = {call.hold->holder, std::to_string(count), std::to_string(lease.count()),
-                              call.hold->lock->channel};
+    const NamedLock& named = *call.hold->lock;
+    call.request.run(named.traits(), &detail::KindTraits::unlock, named.name,
+                     {call.hold->holder, std::to_string(count), std::to_string(lease.count()), named.channel()});
     call.request.number = nextRequest();
     call.count = count;
     call.situation = Situation::releaseAsking;
@@ -114,7 +134,10 @@ void SimClient::putBackCommand(const Call& call) noexcept
 void SimClient::tellBelief(Hold& hold)
 {
     if (hold.phase == Hold::Phase::held) {
-        world_.checker.believes(hold.lock->name, hold.holder, trueTime(), host_->trueTime(hold.deadline));
+        const bool isShared = hold.lock->traits().asking == detail::Asking::each;
+        world_.checker.believes(
+            {hold.lock->name, hold.holder, fmt::format("{}/{}", host_->name(), hold.owner), isShared}, trueTime(),
+            host_->trueTime(hold.deadline));
     }
 }
 
@@ -125,11 +148,15 @@ void SimClient::grant(Hold& hold, std::uint32_t level, const detail::AcquireResu
         hold.grantedAt = host_->now();
         hold.lock->local.add(hold.shared_from_this());
     }
+    if (hold.phase == Hold::Phase::acquiring) {
+        hold.token = result.token;
+    }
     hold.phase = Hold::Phase::held;
     hold.deadline = hold.levels.validUntil();
     hold.renewedAt = result.sentAt;
     watch(hold, result.sentAt);
     tellBelief(hold);
+    world_.checker.expectToken(hold.holder, hold.token, result.token);
     world_.checker.expectCount(hold.lock->name, hold.holder, hold.levels.count(), trueTime());
 }
 
@@ -143,23 +170,23 @@ Hold* SimClient::validHold(NamedLock& named, std::uint64_t owner)
     return own;
 }
 
-void SimClient::forEachSituation(const std::function<void(Situation, std::size_t name)>& tell) const
+void SimClient::forEachSituation(const std::function<void(Situation, const std::string& name)>& tell) const
 {
     for (const auto& named : names_) {
         for (const auto& hold : named->local.holds()) {
             if (hold->renewal.state() == detail::RenewMachine::State::sleeping) {
-                tell(Situation::renewalSleeping, named->index);
+                tell(Situation::renewalSleeping, named->name);
             } else if (hold->renewal.state() == detail::RenewMachine::State::asking) {
-                tell(Situation::renewalAsking, named->index);
+                tell(Situation::renewalAsking, named->name);
             }
         }
     }
     for (const auto& weak : releasing_) {
         if (const auto hold = weak.lock()) {
             if (hold->release.state() == detail::ReleaseMachine::State::asking) {
-                tell(Situation::releaseAsking, hold->lock->index);
+                tell(Situation::releaseAsking, hold->lock->name);
             } else if (hold->release.state() == detail::ReleaseMachine::State::backingOff) {
-                tell(Situation::releaseBackingOff, hold->lock->index);
+                tell(Situation::releaseBackingOff, hold->lock->name);
             }
         }
     }

@@ -28,7 +28,7 @@ public:
         Trace& trace;
     };
 
-    SimClient(const World& world, std::shared_ptr<Host> host, const Config& config, std::size_t names,
+    SimClient(const World& world, std::shared_ptr<Host> host, const Config& config, const std::vector<View>& views,
               std::uint64_t seed);
     SimClient(const SimClient&) = delete;
     SimClient& operator=(const SimClient&) = delete;
@@ -39,6 +39,7 @@ public:
     [[nodiscard]] Random& random() noexcept { return random_; }
     [[nodiscard]] SimConnection& commands() noexcept { return commands_; }
     [[nodiscard]] NamedLock& named(std::size_t index) noexcept { return *names_[index]; }
+    [[nodiscard]] std::size_t names() const noexcept { return names_.size(); }
     [[nodiscard]] SafetyChecker& checker() noexcept { return world_.checker; }
     [[nodiscard]] Trace& trace() noexcept { return world_.trace; }
     [[nodiscard]] VirtualTime trueTime() const noexcept { return world_.scheduler.now(); }
@@ -46,6 +47,7 @@ public:
     // acquiring
     std::shared_ptr<Hold> takeHold(NamedLock& named, std::uint64_t owner);
     void grant(Hold& hold, std::uint32_t level, const detail::AcquireResult& result);
+    Hold* otherHalf(const NamedLock& named, std::uint64_t owner);
     Hold* validHold(NamedLock& named, std::uint64_t owner);
     [[nodiscard]] detail::AcquireMachine::Settings settingsFor(Wait wait, Lease lease) const noexcept;
     [[nodiscard]] std::chrono::milliseconds leaseTime(Lease lease) const noexcept;
@@ -66,7 +68,10 @@ public:
 
     // waking
     void subscribe(NamedLock& named);
+    void subscribe(NamedLock& named, Waiter& waiter);
     void unsubscribe(NamedLock& named);
+    void unsubscribe(NamedLock& named, Waiter& waiter);
+    static void wakeWaiters(NamedLock& named, std::uint64_t of);
     std::shared_ptr<Call> handOn(NamedLock& named);
     std::shared_ptr<Call> submitFor(Waiter& waiter);
     std::shared_ptr<Call> handOnFairly(NamedLock& named);
@@ -81,14 +86,14 @@ public:
     std::uint64_t nextRequest() noexcept { return ++lastRequest_; }
 
     /// The states of the machines that no thread drives.
-    void forEachSituation(const std::function<void(Situation, std::size_t name)>& tell) const;
+    void forEachSituation(const std::function<void(Situation, const std::string& name)>& tell) const;
     /// The moment of the last trouble with the server, as far as it can be known: what is noted by the world.
     VirtualTime lastTrouble{0};
     /// Whether anything is left that belongs to no hold and no thread.
     [[nodiscard]] std::string residue() const;
 
 private:
-    void onChannel(std::size_t index, SimSubscriber::Table::Incoming::Kind kind);
+    void onChannel(Listener listener, SimSubscriber::Table::Incoming::Kind kind);
     void step(Hold& hold, const detail::ReleaseMachine::Event& event, std::shared_ptr<Call> behind);
     void callFinished(Call& call);
     void nestedAnswered(Call& call);

@@ -9,6 +9,7 @@
 #include "redislock/detail/logic/release_machine.hpp"
 #include "redislock/detail/logic/renew_machine.hpp"
 #include "redislock/detail/logic/waiter_queue.hpp"
+#include "runtime/lock_kind.hpp"
 #include "simulation/call.hpp"
 
 #include <cstdint>
@@ -21,6 +22,12 @@ namespace redislock::simulation {
 class Operation;
 struct NamedLock;
 
+/// A lock of a run; of a read/write lock, one of its halves.
+struct View {
+    std::string name;
+    detail::LockKind kind;
+};
+
 /// An outermost hold with its nested levels.
 struct Hold : std::enable_shared_from_this<Hold> {
     enum class Phase : std::uint8_t { acquiring, held, ended, lost };
@@ -28,12 +35,14 @@ struct Hold : std::enable_shared_from_this<Hold> {
     [[nodiscard]] TimePoint validUntil() const noexcept { return phase == Phase::held ? deadline : TimePoint{}; }
 
     NamedLock* lock = nullptr;
+    std::uint64_t id = 0;
     std::string holder; ///< in Redis
     std::uint64_t owner = 0;
     Phase phase = Phase::acquiring;
     TimePoint deadline{};
     detail::HoldLevels levels;
     TimePoint grantedAt{};
+    std::uint64_t token = 0; ///< of a fenced lock
 
     detail::RenewMachine renewal;
     detail::DueSlot renewalSlot;
@@ -57,13 +66,20 @@ struct Waiter : detail::WaiterLink<Waiter> {
     bool parked = false;
     bool submitted = false;
     bool notified = false;
+    bool subscribed = false; ///< to a channel of its own
 };
 
 /// Everything about one name.
 struct NamedLock {
-    std::string name;
-    std::string channel;
-    std::size_t index = 0;
+    explicit NamedLock(const View& view, std::size_t at) : name(view.name), kind(view.kind), index(at) {}
+
+    [[nodiscard]] const detail::KindTraits& traits() const noexcept { return detail::KindTraits::of(kind); }
+    /// On which Redis tells that it is free, or what the channels of a queue begin with; empty if it tells nobody.
+    [[nodiscard]] std::string channel() const;
+
+    const std::string name;
+    const detail::LockKind kind;
+    const std::size_t index; ///< among those of the run
 
     detail::LocalLock<Hold> local;
     detail::WaiterQueue<Waiter> waiters;

@@ -14,14 +14,11 @@ using detail::UnlockAnswer;
 ReleaseMachine::Event unlockEvent(const Call& call, TimePoint now)
 {
     return eventOf<ReleaseMachine::Event>(call, now, [&](const Reply& reply) -> ReleaseMachine::Event {
-        using Kind = UnlockAnswer::Kind;
-        if (reply.kind == Reply::Kind::nil) {
-            return Replied<UnlockAnswer>{now, call.sentAt, {Kind::absent}};
+        const auto answer = UnlockAnswer::from(reply);
+        if (!answer) {
+            throw Violation("replies", "an unlock script gave an answer that it cannot give");
         }
-        if (reply.kind != Reply::Kind::integer || reply.integer < 0) {
-            throw Violation("replies", "unlock.lua gave an answer that it cannot give");
-        }
-        return Replied<UnlockAnswer>{now, call.sentAt, {reply.integer == 0 ? Kind::stillHeld : Kind::freed}};
+        return Replied<UnlockAnswer>{now, call.sentAt, *answer};
     });
 }
 

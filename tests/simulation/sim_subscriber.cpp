@@ -21,7 +21,7 @@ SimSubscriber::SimSubscriber(Network& network, std::shared_ptr<Host> host, TimeP
 {
 }
 
-void SimSubscriber::want(const std::string& channel, std::size_t listener)
+void SimSubscriber::want(const std::string& channel, Listener listener)
 {
     if (!table_.want(channel, listener)) {
         return;
@@ -33,7 +33,7 @@ void SimSubscriber::want(const std::string& channel, std::size_t listener)
     }
 }
 
-void SimSubscriber::drop(const std::string& channel, std::size_t listener)
+void SimSubscriber::drop(const std::string& channel, Listener listener)
 {
     if (table_.drop(channel, listener) && state_ == State::connected) {
         request(Request::Verb::unsubscribe, channel);

@@ -6,6 +6,8 @@
 #include "redislock/detail/logic/subscription_table.hpp"
 #include "simulation/network.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -13,17 +15,24 @@
 
 namespace redislock::simulation {
 
+/// Who hears.
+struct Listener {
+    std::size_t index;        ///< of the lock
+    std::uint64_t holder = 0; ///< of the waiter with a channel of its own; 0: all
+    bool operator==(const Listener&) const = default;
+};
+
 /// As `detail::Subscriber`: every channel again after each connect, a PING every two seconds.
 class SimSubscriber final : public Endpoint {
 public:
-    using Table = detail::SubscriptionTable<std::size_t>;
-    using Handler = std::function<void(std::size_t listener, Table::Incoming::Kind)>;
+    using Table = detail::SubscriptionTable<Listener>;
+    using Handler = std::function<void(Listener, Table::Incoming::Kind)>;
 
     SimSubscriber(Network& network, std::shared_ptr<Host> host, TimePoint::duration timeout,
                   TimePoint::duration connectTimeout, Random& random, Handler handler);
 
-    void want(const std::string& channel, std::size_t listener);
-    void drop(const std::string& channel, std::size_t listener);
+    void want(const std::string& channel, Listener listener);
+    void drop(const std::string& channel, Listener listener);
 
     [[nodiscard]] std::size_t unanswered() const override { return table_.unanswered(); }
     [[nodiscard]] std::size_t channels() const noexcept { return table_.size(); }

@@ -5,6 +5,8 @@
 
 namespace redislock::simulation {
 
+using detail::Asking;
+
 void Waiter::wake() const
 {
     operation->wake();
@@ -13,22 +15,60 @@ void Waiter::wake() const
 void SimClient::subscribe(NamedLock& named)
 {
     if (!std::exchange(named.subscribed, true)) {
-        host_->post([this, &named] { subscriber_.want(named.channel, named.index); });
+        host_->post([this, &named] { subscriber_.want(named.channel(), {named.index}); });
+    }
+}
+
+void SimClient::subscribe(NamedLock& named, Waiter& waiter)
+{
+    if (named.traits().asking != Asking::queue) {
+        return subscribe(named);
+    }
+    if (!std::exchange(waiter.subscribed, true)) {
+        host_->post([this, &named, hold = waiter.hold] {
+            subscriber_.want(named.channel() + hold->holder, {named.index, hold->id});
+        });
     }
 }
 
 void SimClient::unsubscribe(NamedLock& named)
 {
     if (std::exchange(named.subscribed, false)) {
-        host_->post([this, &named] { subscriber_.drop(named.channel, named.index); });
+        host_->post([this, &named] { subscriber_.drop(named.channel(), {named.index}); });
     }
 }
 
-/// A message, or a subscription that was confirmed: the first waiter tries once.
-void SimClient::onChannel(std::size_t index, SimSubscriber::Table::Incoming::Kind kind)
+void SimClient::unsubscribe(NamedLock& named, Waiter& waiter)
 {
-    NamedLock& named = *names_[index];
-    if (kind == SimSubscriber::Table::Incoming::Kind::refused || host_->now() < named.local.validUntil()) {
+    if (std::exchange(waiter.subscribed, false)) {
+        host_->post([this, &named, hold = waiter.hold] {
+            subscriber_.drop(named.channel() + hold->holder, {named.index, hold->id});
+        });
+    }
+}
+
+/// Where each waiter asks for itself: all of them look, or the one with this holder does.
+void SimClient::wakeWaiters(NamedLock& named, std::uint64_t of)
+{
+    named.waiters.forEach([of](Waiter& waiter) {
+        if (of == 0 || waiter.hold->id == of) {
+            waiter.notified = true;
+            waiter.wake();
+        }
+    });
+}
+
+/// A message, or a subscription that was confirmed: the first waiter tries once, or all of those that listen.
+void SimClient::onChannel(Listener listener, SimSubscriber::Table::Incoming::Kind kind)
+{
+    NamedLock& named = *names_[listener.index];
+    if (kind == SimSubscriber::Table::Incoming::Kind::refused) {
+        return;
+    }
+    if (named.traits().asking != Asking::first) {
+        return wakeWaiters(named, listener.holder);
+    }
+    if (host_->now() < named.local.validUntil()) {
         return;
     }
     if (auto call = handOn(named)) {
@@ -77,7 +117,15 @@ std::shared_ptr<Call> SimClient::submitFor(Waiter& waiter)
 
 std::shared_ptr<Call> SimClient::handOnFairly(NamedLock& named)
 {
-    return !named.waiters.empty() && named.handOver.mayFollow() ? handOn(named) : nullptr;
+    const detail::KindTraits& kind = named.traits();
+    if (named.waiters.empty() || kind.asking != Asking::first) {
+        return nullptr;
+    }
+    if (!kind.handsOn) {
+        named.handOver.race();
+        return nullptr;
+    }
+    return named.handOver.mayFollow() ? handOn(named) : nullptr;
 }
 
 void SimClient::noteAudience(const Call& call)

@@ -65,9 +65,8 @@ void SimClient::apply(Hold& hold, const RenewMachine::Action& action)
     auto call = std::shared_ptr<Call>(new Call(), [keep = hold.shared_from_this()](Call* c) { delete c; });
     call->hold = &hold;
     call->situation = Situation::renewalAsking;
-    call->request.script = &detail::scripts::redisLockRenew;
-    call->request.name = hold.lock->name;
-    call->request.arguments = {hold.holder, std::to_string(config_.watchdogTimeout.count())};
+    call->request.run(hold.lock->traits(), &detail::KindTraits::renew, hold.lock->name,
+                      {hold.holder, std::to_string(config_.watchdogTimeout.count())});
     call->request.number = nextRequest();
     call->finished = [this](Call& c) { renewed(c); };
     renewalConnection_.enqueue(std::move(call));

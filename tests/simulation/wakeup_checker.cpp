@@ -1,6 +1,5 @@
 #include "simulation/wakeup_checker.hpp"
 
-#include "redislock/detail/protocol/script.hpp"
 #include "simulation/safety_checker.hpp"
 
 #include <fmt/format.h>
@@ -11,11 +10,11 @@ namespace redislock::simulation {
 
 void WakeUpChecker::executed(const Request& request, const Reply& reply)
 {
-    if (request.verb != Request::Verb::script) {
+    if (request.kind == nullptr) {
         return;
     }
     const VirtualTime now = scheduler_.now();
-    const bool locks = request.script == &detail::scripts::redisLockLock;
+    const bool locks = request.does(&detail::KindTraits::lock);
     if (locks) {
         lastAttempt_[request.name] = now;
     }

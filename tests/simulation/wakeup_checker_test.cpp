@@ -8,6 +8,7 @@ namespace redislock::simulation {
 namespace {
 
 using namespace std::chrono_literals;
+using detail::KindTraits;
 
 constexpr VirtualTime leaseEnd = 1001ms; ///< of what is locked at 0: the first moment at which it is free
 
@@ -15,25 +16,21 @@ class WakeUpCheckerTest : public ::testing::Test {
 protected:
     void SetUp() override { checker.begin(); }
 
-    void execute(const detail::Script& script, const std::vector<Keyspace::Words>& commands, const Reply& reply)
+    void execute(detail::ScriptUse KindTraits::*use, const std::vector<Keyspace::Words>& commands, const Reply& reply)
     {
         keyspace.beginScript(millisecondOf(scheduler.now()));
         for (const auto& command : commands) {
             ASSERT_FALSE(keyspace.execute(command).isError()) << command[0];
         }
         Request request;
-        request.script = &script;
-        request.name = "stock";
+        request.run(KindTraits::of(detail::LockKind::redisLock), use, "stock", {"a:1"});
         checker.executed(request, reply);
     }
 
-    void lock()
-    {
-        execute(detail::scripts::redisLockLock, {{"HSET", "stock", "a:1", "1"}, {"PEXPIRE", "stock", "1000"}}, {});
-    }
-    void unlock() { execute(detail::scripts::redisLockUnlock, {{"DEL", "stock"}}, number(1)); }
+    void lock() { execute(&KindTraits::lock, {{"HSET", "stock", "a:1", "1"}, {"PEXPIRE", "stock", "1000"}}, {}); }
+    void unlock() { execute(&KindTraits::unlock, {{"DEL", "stock"}}, number(1)); }
     /// Somebody asks and is told how long the holder has the lock.
-    void tryInVain(std::int64_t told) { execute(detail::scripts::redisLockLock, {}, number(told)); }
+    void tryInVain(std::int64_t told) { execute(&KindTraits::lock, {}, number(told)); }
 
     static Reply number(std::int64_t value)
     {
@@ -124,9 +121,7 @@ TEST_F(WakeUpCheckerTest, AWaiterMaySleepForAsLongAsItWasToldAndNoLonger)
 TEST_F(WakeUpCheckerTest, ARenewedLockIsNotFree)
 {
     lock();
-    scheduler.at(500ms, [this] {
-        execute(detail::scripts::redisLockRenew, {{"PEXPIRE", "stock", "1000"}}, number(1));
-    });
+    scheduler.at(500ms, [this] { execute(&KindTraits::renew, {{"PEXPIRE", "stock", "1000"}}, number(1)); });
     EXPECT_EQ(ruleBrokenUntil(leaseEnd + promptly), "none");
     EXPECT_EQ(ruleBrokenUntil(leaseEnd + 500ms + promptly), "T5");
 }

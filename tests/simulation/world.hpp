@@ -88,8 +88,9 @@ private:
     void touchKey(Fault fault);
     VirtualTime duration(VirtualTime longest);
     void hitAll(Fault fault, VirtualTime end);
-    void hitProcess(Fault fault, Process& process, VirtualTime end, const std::size_t* name = nullptr);
-    static void forEachSituation(const Process& process, const std::function<void(Situation, std::size_t)>& tell);
+    void hitProcess(Fault fault, Process& process, VirtualTime end, const std::string* name = nullptr);
+    static void forEachSituation(const Process& process,
+                                 const std::function<void(Situation, const std::string&)>& tell);
     void count(Fault fault, Situation situation) noexcept;
     void hit(Fault fault, const Host& host, Purpose purpose, std::optional<Situation> situation) override;
 

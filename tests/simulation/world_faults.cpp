@@ -1,8 +1,6 @@
 // What goes wrong in a run, other than on the network.
 #include "simulation/world.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace redislock::simulation {
@@ -133,13 +131,13 @@ void World::refuse(Fault fault)
 /// Others delete a lock, or take its time to live away.
 void World::touchKey(Fault fault)
 {
-    const auto index = static_cast<std::size_t>(chance_.unit() * static_cast<double>(workload_.names));
-    const std::string name = fmt::format("stock:{}", index);
+    const auto names = workload_.names();
+    const auto& name = names[static_cast<std::size_t>(chance_.unit() * static_cast<double>(names.size()))];
     if (server_.keyspace().find(name, millisecondOf(scheduler_.now())) == nullptr) {
         return;
     }
     for (auto& process : processes_) {
-        hitProcess(fault, process, scheduler_.now(), &index);
+        hitProcess(fault, process, scheduler_.now(), &name);
     }
     checker_.excuse(name);
     if (fault == Fault::keyDeleted) {
@@ -165,7 +163,7 @@ void World::hitAll(Fault fault, VirtualTime end)
 }
 
 /// @param end until when it may be felt. @param name counts only what is about that name.
-void World::hitProcess(Fault fault, Process& process, VirtualTime end, const std::size_t* name)
+void World::hitProcess(Fault fault, Process& process, VirtualTime end, const std::string* name)
 {
     if (!process.isAlive()) {
         return;
@@ -174,7 +172,7 @@ void World::hitProcess(Fault fault, Process& process, VirtualTime end, const std
     if (hindersRenewal(fault)) {
         process.client->lastTrouble = std::max(process.client->lastTrouble, end);
     }
-    const auto tell = [&](Situation situation, std::size_t about) {
+    const auto tell = [&](Situation situation, const std::string& about) {
         if ((name == nullptr || about == *name) && impossible(fault, situation).empty()) {
             count(fault, situation);
         }
@@ -182,7 +180,7 @@ void World::hitProcess(Fault fault, Process& process, VirtualTime end, const std
     forEachSituation(process, tell);
 }
 
-void World::forEachSituation(const Process& process, const std::function<void(Situation, std::size_t)>& tell)
+void World::forEachSituation(const Process& process, const std::function<void(Situation, const std::string&)>& tell)
 {
     process.client->forEachSituation(tell);
     for (const auto& actor : process.actors) {
@@ -209,7 +207,7 @@ void World::hit(Fault fault, const Host& host, Purpose purpose, std::optional<Si
     if (fault <= Fault::replyDoubled) {
         return; // of a request to listen
     }
-    const auto tell = [&](Situation s, std::size_t) {
+    const auto tell = [&](Situation s, const std::string&) {
         const bool concerns = purpose == Purpose::notifications ? isWaiting(s) : purposeOf(s) == purpose;
         if (concerns && impossible(fault, s).empty()) {
             count(fault, s);
