@@ -5,6 +5,7 @@
 -- ARGV[1]  holder, "<client uuid>:<number>"
 -- ARGV[2]  lease in ms, 10 .. 2592000000
 -- ARGV[3]  hold count to set, 1 (outermost) .. 2147483647
+-- ARGV[4]  the thread's own write hold, "<client uuid>:<number>:write", beside which it may read; '' for none
 -- Returns  nil: the holder has the lock with that count
 --          -3: nested (count > 1), but the holder's field is gone: lost
 --          otherwise the key's remaining time in ms, held by a writer (-1: a key without time to live)
@@ -14,7 +15,7 @@
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local lease = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local count = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
-if #KEYS ~= 2 or #ARGV ~= 3 or ARGV[1] == ''
+if #KEYS ~= 2 or #ARGV ~= 4 or ARGV[1] == ''
     or not lease or lease < 10 or lease > 2592000000 or not count or count > 2147483647 then
     return redis.error_reply('ERR redislock: bad arguments to lock')
 end
@@ -53,7 +54,7 @@ local held = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
 if count > 1 and not held then
     return -3
 end
-if mode == 'write' and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 0 then
+if mode == 'write' and not held and (ARGV[4] == '' or redis.call('HEXISTS', KEYS[1], ARGV[4]) == 0) then
     return left
 end
 -- PEXPIRE first: it passes when Redis is out of memory, and then so does the rest. Above 2^53 a number is not exact.

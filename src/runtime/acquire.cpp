@@ -28,15 +28,15 @@ std::error_code Engine::acquire(NamedLock& named, const AcquireOrder& order, Acq
     if (Hold* own = validHold(named)) {
         return named.traits().isReentrant ? acquireNested(lock, *own, order, acquired) : Errc::wouldDeadlock;
     }
-    HolderId as{};
+    HolderId writer{};
     if (const Hold* other = otherHalf(named)) {
         if (named.kind == LockKind::writeLock) {
             return Errc::
                 wouldDeadlock; // it would wait for its own end of reading, and so would everybody who tries that
         }
-        as = other->id; // the writer reads under its own name
+        writer = other->id;
     }
-    return acquireOutermost(lock, named, order, as, acquired);
+    return acquireOutermost(lock, named, order, writer, acquired);
 }
 
 /// This thread's valid hold of the other half of a read/write lock; null without one.
@@ -109,6 +109,7 @@ std::shared_ptr<HoldCall> Engine::takeCall(Hold& hold)
     call->attach(&hold);
     call->outcome = {};
     call->place = {};
+    call->writer = {};
     return call;
 }
 
@@ -144,16 +145,14 @@ AcquireMachine::Settings Engine::settingsOf(const Attempt& attempt, TimePoint no
     return settings;
 }
 
-std::error_code Engine::acquireOutermost(Lock& lock, NamedLock& named, const AcquireOrder& order, HolderId as,
+std::error_code Engine::acquireOutermost(Lock& lock, NamedLock& named, const AcquireOrder& order, HolderId writer,
                                          Acquired& acquired)
 {
     auto hold = takeHold(named);
-    if (as != HolderId{}) {
-        hold->id = as;
-    }
     std::error_code error;
     {
         Attempt attempt(*this, named, hold, order);
+        attempt.waiter.call->writer = writer;
         attempt.level = hold->levels.add(order.lease, order.endedBy);
         error = conclude(named, attempt, drive(lock, named, attempt), acquired);
     }

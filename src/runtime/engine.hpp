@@ -231,7 +231,7 @@ private:
     void loseForced(NamedLock& named, std::string_view holder);
 
     // acquire.cpp
-    std::error_code acquireOutermost(Lock& lock, NamedLock& named, const AcquireOrder& order, HolderId as,
+    std::error_code acquireOutermost(Lock& lock, NamedLock& named, const AcquireOrder& order, HolderId writer,
                                      Acquired& acquired);
     Hold* otherHalf(const NamedLock& named);
     std::error_code acquireNested(Lock& lock, Hold& hold, const AcquireOrder& order, Acquired& acquired);

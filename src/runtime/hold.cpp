@@ -19,20 +19,21 @@ const ScriptUse& scriptOf(const KindTraits& kind, HoldCall::Verb verb)
 
 std::size_t argumentsOf(const KindTraits& kind, HoldCall::Verb verb)
 {
-    return verb == HoldCall::Verb::lock     ? 3 + (kind.asking == Asking::queue ? 2 : 0)
+    return verb == HoldCall::Verb::lock     ? 3 + (kind.asking == Asking::queue  ? 2
+                                                   : kind.asking == Asking::each ? 1
+                                                                                 : 0)
            : verb == HoldCall::Verb::unlock ? 4
                                             : 2;
 }
 
-/// Appends "<client>:<holder>" as an argument, without an allocation.
-void appendHolder(std::string& out, const Hold& hold)
+/// Appends "<client>:<holder>" as an argument, as holders of that kind are called, without an allocation.
+void appendHolder(std::string& out, const std::string& client, HolderId id, const KindTraits& kind)
 {
     char text[64];
-    const auto& client = hold.lock->engine->id();
     auto* end = std::copy(client.begin(), client.end(), text);
     *end++ = ':';
-    end = std::to_chars(end, text + sizeof text, static_cast<std::uint64_t>(hold.id)).ptr;
-    const auto suffix = hold.lock->traits().holderSuffix;
+    end = std::to_chars(end, text + sizeof text, static_cast<std::uint64_t>(id)).ptr;
+    const auto suffix = kind.holderSuffix;
     end = std::copy(suffix.begin(), suffix.end(), end);
     appendArgument(out, std::string_view(text, static_cast<std::size_t>(end - text)));
 }
@@ -74,7 +75,8 @@ void HoldCall::encode(std::string& out, Form by) const
     if (use.withCompanions) {
         appendCompanions(out, kind, named.name);
     }
-    appendHolder(out, *hold_);
+    const auto& client = named.engine->id();
+    appendHolder(out, client, hold_->id, kind);
     if (verb_ == Verb::unlock) {
         appendArgument(out, std::int64_t{count_});
         appendArgument(out, leaseMs_);
@@ -86,6 +88,9 @@ void HoldCall::encode(std::string& out, Form by) const
         if (kind.asking == Asking::queue) {
             appendArgument(out, std::int64_t{place.count()});
             appendChannel(out, kind, named.name);
+        } else if (kind.asking == Asking::each) {
+            writer == HolderId{} ? appendArgument(out, std::string_view())
+                                 : appendHolder(out, client, writer, KindTraits::of(LockKind::writeLock));
         }
     }
 }

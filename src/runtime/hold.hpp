@@ -66,6 +66,7 @@ public:
     [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
 
     std::chrono::milliseconds place{0};         ///< of a lock with a queue: how long a waiter keeps its place in it
+    HolderId writer{};                          ///< of a reader that writes: its write hold; 0: none
     AsyncWaiter* asker = nullptr;               ///< the asynchronous operation whose acquire it is
     ReleaseMachine release;                     ///< of an unawaited release
     std::function<void(Unlocked)> whenReleased; ///< called once when that is over, under the mutex: must only post

@@ -120,6 +120,22 @@ TEST_F(ReadWrite, WriterMayReadAndGoOnReadingWhenItEndsWriting)
     EXPECT_FALSE(raw.exists(name));
 }
 
+TEST_F(ReadWrite, ReadingAgainWhileWritingIsNotEndedByTheReleaseOfTheHoldBefore)
+{
+    raw.command({"SCRIPT", "FLUSH"}); // the release is then sent once more, behind the next request
+    write.lock();
+    {
+        const LockGuard first(read, 20s);
+    }
+    read.lock(20s);
+    EXPECT_EQ(write.unlock(), Unlocked::released);
+    EXPECT_TRUE(eventually([&] { return holdKeys().size() == 1U; }));
+    EXPECT_EQ(raw.hash(name).at("mode"), "read");
+    EXPECT_FALSE(far.writeLock().tryLock()) << "it reads";
+    EXPECT_EQ(read.unlock(), Unlocked::released);
+    EXPECT_FALSE(raw.exists(name));
+}
+
 TEST_F(ReadWrite, ReadingThatEndsFirstLeavesTheWriterAlone)
 {
     write.lock();

@@ -35,7 +35,7 @@ std::vector<NamedScript> everyScript()
         {"fair_lock/lock", scripts::fairLockLock, {hold17, "30000", "1", "5000", "channel:"}, 2},
         {"fair_lock/unlock", scripts::fairLockUnlock, {hold17, "0", "30000", "channel:"}, 2},
         {"fair_lock/force_unlock", scripts::fairLockForceUnlock, {hold17, "channel:"}, 2},
-        {"read_lock/lock", scripts::readLockLock, {hold17, "30000", "1"}, 1},
+        {"read_lock/lock", scripts::readLockLock, {hold17, "30000", "1", ""}, 1},
         {"read_lock/unlock", scripts::readLockUnlock, {hold17, "0", "30000", "channel"}, 1},
         {"read_lock/renew", scripts::readLockRenew, {hold17, "30000"}, 1},
         {"read_lock/pttl", scripts::readLockPttl, {}},
