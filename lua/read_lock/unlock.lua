@@ -37,11 +37,12 @@ if count > 0 then
         local ttl = string.format('%.0f', math.max(lease, math.min(left, 9007199254740991)))
         redis.call('PEXPIRE', KEYS[1], ttl)
         redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-        local kept = math.max(lease, math.min(redis.call('PTTL', holdKey(ARGV[1], count)), 9007199254740991))
-        redis.call('SET', holdKey(ARGV[1], count), '1', 'PX', string.format('%.0f', kept))
-        for level = count + 1, held do
+        local kept = lease
+        for level = count, held do
+            kept = math.max(kept, math.min(redis.call('PTTL', holdKey(ARGV[1], level)), 9007199254740991))
             redis.call('DEL', holdKey(ARGV[1], level))
         end
+        redis.call('SET', holdKey(ARGV[1], count), '1', 'PX', string.format('%.0f', kept))
     end
     return 0
 end
@@ -54,7 +55,7 @@ if redis.call('HGET', KEYS[1], 'mode') == 'write' then
     return 1 -- this holder's own write lock stays
 end
 if redis.call('HLEN', KEYS[1]) > 1 then
-    if longest < left then
+    if longest + 100 < left then -- the clock goes on while a script runs
         return 1 -- another reader's lease is the longest
     end
     longest = 0

@@ -1,6 +1,7 @@
 -- Move a writer's count down to a value; zero frees the lock, or leaves it to the writer's own read holds, and tells the
 -- waiters. May be sent again.
 -- KEYS[1]  the lock's name: hash 'mode' -> 'read' or 'write', reader -> count, "<writer>:write" -> count
+-- KEYS[2]  what the hold keys of readers begin with: <KEYS[2]>:<reader>:rwlock_timeout:<level>
 -- ARGV[1]  holder, "<client uuid>:<number>:write"
 -- ARGV[2]  hold count to leave, 0 .. 2147483647
 -- ARGV[3]  lease in ms that the remaining holds need at least, 1 .. 2592000000; ignored for count 0
@@ -8,14 +9,15 @@
 -- Returns  nil: the holder has no such lock
 --          0: still held, with that count or, where it was lower already, with the lower one
 --          n >= 1: no longer written; n - 1 subscribers were told
--- Clock    none
--- Effects  count 0: deletes KEYS[1], or, where the writer reads as well, only its field, with 'mode' -> 'read'; publishes
---          '1' on ARGV[4] either way, since readers may go on. Otherwise, and only where the count was higher, writes
---          KEYS[1] and its time to live, which is never shortened; a key of another type is left alone (WRONGTYPE)
+-- Clock    Redis' own key expiry only
+-- Effects  count 0: deletes KEYS[1], or, where the writer reads as well, only its field, with 'mode' -> 'read' and the time
+--          to live of its read holds; publishes '1' on ARGV[4] either way, since readers may go on. Otherwise, and only
+--          where the count was higher, writes KEYS[1] and its time to live, which is never shortened; a key of another
+--          type is left alone (WRONGTYPE)
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local count = ARGV[2] == '0' and 0 or tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local lease = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
-if #KEYS ~= 1 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
+if #KEYS ~= 2 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
     or count > 0 and (not lease or lease > 2592000000) then
     return redis.error_reply('ERR redislock: bad arguments to unlock')
 end
@@ -27,9 +29,20 @@ if count > 0 then
     --include parts/lower_count.lua
     return 0
 end
+local longest = 0 -- of the writer's own read holds; one whose lease is over keeps nobody out
 if redis.call('HLEN', KEYS[1]) > 2 then
     redis.call('HDEL', KEYS[1], ARGV[1])
+    local fields = redis.call('HGETALL', KEYS[1])
+    for i = 1, #fields, 2 do
+        for level = 1, tonumber(fields[i + 1]) or 0 do
+            local holdKey = KEYS[2] .. ':' .. fields[i] .. ':rwlock_timeout:' .. string.format('%.0f', level)
+            longest = math.max(longest, redis.call('PTTL', holdKey))
+        end
+    end
+end
+if longest > 0 then
     redis.call('HSET', KEYS[1], 'mode', 'read')
+    redis.call('PEXPIRE', KEYS[1], string.format('%.0f', longest))
 else
     redis.call('DEL', KEYS[1])
 end

@@ -81,13 +81,15 @@ constexpr KindTraits write()
 {
     KindTraits kind{};
     kind.lock = {&writeLockLock};
-    kind.unlock = {&writeLockUnlock};
+    kind.unlock = {&writeLockUnlock, true};
     kind.renew = {&redisLockRenew};
     kind.pttl = {&writeLockPttl};
     kind.holder = {&writeLockHolder};
     kind.forceUnlock = {&writeLockForceUnlock};
     kind.channelPrefix = readWriteChannelPrefix;
     kind.holderSuffix = ":write";
+    kind.companions[0] = inBraces;
+    kind.companionCount = 1;
     kind.handsOn = false; // readers would never get it
     return kind;
 }

@@ -236,6 +236,16 @@ TEST_F(ReadWrite, KeyLivesAsLongAsTheLongestOfTheReadersThatAreLeft)
     EXPECT_EQ(far.readLock().unlock(), Unlocked::released);
 }
 
+TEST_F(ReadWrite, LongestLeaseIsThatOfWhoLeavesAlsoWhenTheClockWentOnWhileTheScriptRan)
+{
+    read.lock(60s);
+    far.readLock().lock(20s);
+    raw.command({"PEXPIRE", name, "60050"});
+    EXPECT_EQ(read.unlock(), Unlocked::released);
+    EXPECT_LE(raw.pttl(name), 20s);
+    EXPECT_EQ(far.readLock().unlock(), Unlocked::released);
+}
+
 TEST_F(ReadWrite, ReaderThatDiedKeepsWritersOutForItsLeaseAtMost)
 {
     far.readLock().lock(200ms);

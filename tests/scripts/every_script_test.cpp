@@ -42,7 +42,7 @@ std::vector<NamedScript> everyScript()
         {"read_lock/holder", scripts::readLockHolder, {}},
         {"read_lock/force_unlock", scripts::readLockForceUnlock, {hold17, "channel"}},
         {"write_lock/lock", scripts::writeLockLock, {hold17 + ":write", "30000", "1"}},
-        {"write_lock/unlock", scripts::writeLockUnlock, {hold17 + ":write", "0", "30000", "channel"}},
+        {"write_lock/unlock", scripts::writeLockUnlock, {hold17 + ":write", "0", "30000", "channel"}, 1},
         {"write_lock/pttl", scripts::writeLockPttl, {}},
         {"write_lock/holder", scripts::writeLockHolder, {}},
         {"write_lock/force_unlock", scripts::writeLockForceUnlock, {hold17 + ":write", "channel"}},

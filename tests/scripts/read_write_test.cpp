@@ -1,0 +1,76 @@
+#include "scripts/script_test.hpp"
+
+namespace redislock::test {
+namespace {
+
+using detail::scripts::readLockLock;
+using detail::scripts::readLockUnlock;
+using detail::scripts::writeLockLock;
+using detail::scripts::writeLockUnlock;
+
+class ReadWriteScripts : public ScriptTest {
+protected:
+    Value read(const std::string& reader, std::int64_t leaseMs, std::int64_t count = 1, const std::string& writer = {})
+    {
+        return run(readLockLock, {name, prefix}, {reader, std::to_string(leaseMs), std::to_string(count), writer});
+    }
+    Value endReading(const std::string& reader, std::int64_t count = 0, std::int64_t leaseMs = 1)
+    {
+        return run(readLockUnlock, {name, prefix}, {reader, std::to_string(count), std::to_string(leaseMs), channel});
+    }
+    Value write(const std::string& writer, std::int64_t leaseMs)
+    {
+        return run(writeLockLock, {name}, {writer, std::to_string(leaseMs), "1"});
+    }
+    Value endWriting(const std::string& writer)
+    {
+        return run(writeLockUnlock, {name, prefix}, {writer, "0", "1", channel});
+    }
+
+    const std::string prefix = "{" + name + "}";
+    const std::string channel = "redisson_rwlock:{" + name + "}";
+    const std::string writer17 = hold17 + ":write";
+};
+
+TEST_F(ReadWriteScripts, ReaderIsLetInBesideItsOwnWriterAndNobodyElses)
+{
+    EXPECT_THAT(write(writer17, 30'000), Nil());
+    EXPECT_THAT(read(hold18, 30'000).integer(), JustSet(30'000));
+    EXPECT_THAT(read(hold18, 30'000, 1, hold18 + ":write").integer(), JustSet(30'000));
+    EXPECT_THAT(read(hold18, 30'000, 1, writer17), Nil());
+    EXPECT_THAT(read(hold18, 30'000), Nil()) << "sent again, or by a level: it has it";
+    EXPECT_EQ(hash(), (Hash{{"mode", "write"}, {writer17, "1"}, {hold18, "1"}}));
+}
+
+TEST_F(ReadWriteScripts, EndOfAnInnerLevelThatComesLateDoesNotCutTheLeaseOfALaterOne)
+{
+    read(javaThread, 300'000);
+    read(hold17, 20'000);
+    read(hold17, 60'000, 2);
+    endReading(hold17, 1, 20'000);
+    read(hold17, 60'000, 2);
+    endReading(hold17, 1, 20'000); // once more, on another connection
+    EXPECT_THAT(endReading(javaThread), Number(1));
+    EXPECT_THAT(timeToLive(), JustSet(60'000)) << "until when the reader counts on it";
+}
+
+TEST_F(ReadWriteScripts, ReadHoldOfAWriterThatIsOverKeepsNobodyOutAfterTheWriter)
+{
+    write(writer17, 30'000);
+    read(hold18, 20'000, 1, writer17);
+    redis.command({"DEL", prefix + ":" + hold18 + ":rwlock_timeout:1"}); // its lease is over
+    EXPECT_THAT(endWriting(writer17), Number(1));
+    EXPECT_THAT(redis.command({"EXISTS", name}), Number(0));
+}
+
+TEST_F(ReadWriteScripts, WriterThatGoesOnReadingHasTheLockForAsLongAsItReads)
+{
+    write(writer17, 30'000);
+    read(hold18, 20'000, 1, writer17);
+    EXPECT_THAT(endWriting(writer17), Number(1));
+    EXPECT_EQ(hash(), (Hash{{"mode", "read"}, {hold18, "1"}}));
+    EXPECT_THAT(timeToLive(), JustSet(20'000));
+}
+
+} // namespace
+} // namespace redislock::test
