@@ -31,8 +31,9 @@ std::vector<View> drawViews(Random& chance)
     std::vector<View> views;
     const auto names = oneOf(chance, {1U, 1U, 2U, 3U});
     for (unsigned i = 0; i < names; ++i) {
-        const auto kind = oneOf(chance, {LockKind::redisLock, LockKind::redisLock, LockKind::nonReentrantLock,
-                                         LockKind::spinLock, LockKind::fencedLock});
+        const auto kind =
+            oneOf(chance, {LockKind::redisLock, LockKind::redisLock, LockKind::nonReentrantLock, LockKind::spinLock,
+                           LockKind::fencedLock, LockKind::readLock, LockKind::readLock});
         views.push_back({fmt::format("stock:{}", i), kind});
         if (kind == LockKind::readLock) {
             views.push_back({views.back().name, LockKind::writeLock});
@@ -193,8 +194,12 @@ void Actor::acquire(std::size_t view)
         }
         return begin(std::make_unique<NestedAcquire>(client_, *own, wait, lease, endedBy_), &Actor::nestedAcquired);
     }
+    const Hold* other = client_.otherHalf(named(), number_);
+    if (other != nullptr && named().kind == LockKind::writeLock) {
+        return refused(); // it would wait for its own end of reading, and so would everybody who tries that
+    }
     begin(std::make_unique<OutermostAcquire>(client_, named(), number_, wait, lease, endedBy_,
-                                             isSpin ? drawPolicy(chance_) : nullptr),
+                                             isSpin ? drawPolicy(chance_) : nullptr, other),
           &Actor::acquired);
 }
 

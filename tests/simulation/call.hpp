@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 namespace redislock::simulation {
 
@@ -24,6 +25,7 @@ struct Call {
 
     Request request;
     std::chrono::milliseconds place{0}; ///< of a lock with a queue: how long a waiter keeps its place in it
+    std::string writer;                 ///< of a reader that writes: its write hold
     std::uint32_t count = 0;            ///< that the request sets, of acquires and releases
     Situation situation{};              ///< of the machine that asks
     Hold* hold = nullptr;               ///< whose call it is; null for questions

@@ -11,6 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using detail::KindTraits;
+using detail::LockKind;
 
 constexpr VirtualTime now = 1s;
 
@@ -18,10 +19,12 @@ class SafetyCheckerTest : public ::testing::Test {
 protected:
     /// What a server does for a request.
     void execute(detail::ScriptUse KindTraits::*use, const std::string& holder, std::uint64_t number,
-                 const std::vector<Keyspace::Words>& commands, const Reply& reply = {})
+                 const std::vector<Keyspace::Words>& commands, const Reply& reply = {},
+                 const std::vector<std::string>& more = {})
     {
         Request request;
         request.run(KindTraits::of(kind), use, "stock", {holder});
+        request.arguments.insert(request.arguments.end(), more.begin(), more.end());
         request.number = number;
         checker.before(request, now);
         keyspace.beginScript(millisecondOf(now));
@@ -49,7 +52,27 @@ protected:
                 reply);
     }
 
-    detail::LockKind kind = detail::LockKind::redisLock;
+    /// Grants half of a read/write lock, which is then in that mode.
+    void lockHalf(LockKind half, const std::string& holder, const std::string& mode, const std::string& writer = {})
+    {
+        kind = half;
+        execute(&KindTraits::lock, holder, 1,
+                {{"HSET", "stock", "mode", mode},
+                 {"HSET", "stock", holder, "1"},
+                 {"SET", "{stock}:" + holder + ":rwlock_timeout:1", "1", "PX", "1000"},
+                 {"PEXPIRE", "stock", "1000"}},
+                {}, {"1000", "1", writer});
+    }
+    static Claim readerOf(const std::string& holder, const std::string& thread)
+    {
+        return {.name = "stock", .holder = holder, .thread = thread, .isShared = true};
+    }
+    static Claim writerOf(const std::string& holder, const std::string& thread)
+    {
+        return {.name = "stock", .holder = holder, .thread = thread};
+    }
+
+    LockKind kind = LockKind::redisLock;
     Keyspace keyspace;
     SafetyChecker checker{keyspace};
 };
@@ -171,7 +194,7 @@ TEST_F(SafetyCheckerTest, ALockHasOneHolder)
 TEST_F(SafetyCheckerTest, TheLibrarySendsNoRequestThatAScriptRefuses)
 {
     Request request;
-    request.run(KindTraits::of(detail::LockKind::redisLock), &KindTraits::lock, "stock", {"a:1"});
+    request.run(KindTraits::of(LockKind::redisLock), &KindTraits::lock, "stock", {"a:1"});
     Reply refusal;
     refusal.kind = Reply::Kind::error;
     refusal.text = "ERR the lease is no number";
@@ -183,7 +206,7 @@ TEST_F(SafetyCheckerTest, TheLibrarySendsNoRequestThatAScriptRefuses)
 
 TEST_F(SafetyCheckerTest, TokensGrowFromHoldToHoldAndStayForItsLevels)
 {
-    kind = detail::LockKind::fencedLock;
+    kind = LockKind::fencedLock;
     EXPECT_EQ(ruleBrokenBy([&] {
                   lockFenced("a:1", "100");
                   lockFenced("a:1", "100"); // sent again, or a level
@@ -196,7 +219,7 @@ TEST_F(SafetyCheckerTest, TokensGrowFromHoldToHoldAndStayForItsLevels)
 
 TEST_F(SafetyCheckerTest, ATokenThatDoesNotGrowBreaksS4)
 {
-    kind = detail::LockKind::fencedLock;
+    kind = LockKind::fencedLock;
     lockFenced("a:1", "100");
     execute(&KindTraits::unlock, "a:1", 2, {{"DEL", "stock"}});
     EXPECT_EQ(ruleBrokenBy([&] { lockFenced("b:1", "100"); }), "S4");
@@ -204,7 +227,7 @@ TEST_F(SafetyCheckerTest, ATokenThatDoesNotGrowBreaksS4)
 
 TEST_F(SafetyCheckerTest, ALevelWithATokenOfItsOwnBreaksS4)
 {
-    kind = detail::LockKind::fencedLock;
+    kind = LockKind::fencedLock;
     lockFenced("a:1", "100");
     EXPECT_EQ(ruleBrokenBy([&] { lockFenced("a:1", "101"); }), "S4");
     EXPECT_EQ(ruleBrokenBy([&] { checker.expectToken("a:1", 100, 101); }), "S4");
@@ -212,12 +235,111 @@ TEST_F(SafetyCheckerTest, ALevelWithATokenOfItsOwnBreaksS4)
 
 TEST_F(SafetyCheckerTest, TheLastTokenAloneHasNoTimeToLive)
 {
-    kind = detail::LockKind::fencedLock;
+    kind = LockKind::fencedLock;
     EXPECT_EQ(ruleBrokenBy([&] {
                   execute(&KindTraits::lock, "a:1", 1,
                           {{"SET", "redisson_lock_token:{stock}", "7"}, {"HSET", "stock", "a:1", "1"}});
               }),
               "R4");
+}
+
+TEST_F(SafetyCheckerTest, ReadersOverlapAndAWriterReads)
+{
+    EXPECT_EQ(ruleBrokenBy([&] {
+                  lockHalf(LockKind::readLock, "a:1", "read");
+                  checker.believes(readerOf("a:1", "a/1"), now, now + 990ms);
+                  lockHalf(LockKind::readLock, "b:1", "read");
+                  checker.believes(readerOf("b:1", "b/1"), now, now + 990ms);
+                  checker.ends("stock", "a:1");
+                  checker.ends("stock", "b:1");
+                  keyspace.erase("stock");
+                  lockHalf(LockKind::writeLock, "a:2:write", "write");
+                  checker.believes(writerOf("a:2:write", "a/1"), now, now + 990ms);
+                  lockHalf(LockKind::readLock, "a:3", "write", "a:2:write");
+                  checker.believes(readerOf("a:3", "a/1"), now, now + 990ms);
+              }),
+              "none");
+}
+
+TEST_F(SafetyCheckerTest, AWriterBesideAReaderBreaksS10)
+{
+    lockHalf(LockKind::readLock, "a:1", "read");
+    checker.believes(readerOf("a:1", "a/1"), now, now + 990ms);
+    EXPECT_EQ(ruleBrokenBy([&] { checker.believes(writerOf("b:1:write", "b/1"), now, now + 990ms); }), "S10");
+}
+
+TEST_F(SafetyCheckerTest, AReaderBesideAnothersWriterBreaksS10)
+{
+    lockHalf(LockKind::writeLock, "a:1:write", "write");
+    checker.believes(writerOf("a:1:write", "a/1"), now, now + 990ms);
+    EXPECT_EQ(ruleBrokenBy([&] { checker.believes(readerOf("a:2", "a/2"), now, now + 990ms); }), "S10");
+    EXPECT_EQ(ruleBrokenBy([&] { lockHalf(LockKind::readLock, "a:2", "write"); }), "S5");
+}
+
+TEST_F(SafetyCheckerTest, TwoWritersBreakMutualExclusion)
+{
+    lockHalf(LockKind::writeLock, "a:1:write", "write");
+    checker.believes(writerOf("a:1:write", "a/1"), now, now + 990ms);
+    EXPECT_EQ(ruleBrokenBy([&] { checker.believes(writerOf("b:1:write", "b/1"), now, now + 990ms); }), "S1");
+}
+
+TEST_F(SafetyCheckerTest, AReaderThatLeavesTakesOnlyItsOwnHoldAway)
+{
+    lockHalf(LockKind::readLock, "a:1", "read");
+    lockHalf(LockKind::readLock, "b:1", "read");
+    Reply ended;
+    ended.kind = Reply::Kind::integer;
+    ended.integer = 1;
+    EXPECT_EQ(ruleBrokenBy([&] { execute(&KindTraits::unlock, "a:1", 2, {{"HDEL", "stock", "a:1"}}, ended); }), "none");
+    EXPECT_EQ(ruleBrokenBy([&] { execute(&KindTraits::unlock, "a:1", 2, {{"HDEL", "stock", "b:1"}}, ended); }), "S5");
+}
+
+TEST_F(SafetyCheckerTest, AWriterThatLeavesTheModeBehindBreaksS5)
+{
+    lockHalf(LockKind::writeLock, "a:1:write", "write");
+    lockHalf(LockKind::readLock, "a:2", "write", "a:1:write");
+    kind = LockKind::writeLock;
+    EXPECT_EQ(ruleBrokenBy([&] {
+                  execute(&KindTraits::unlock, "a:1:write", 2, {{"HDEL", "stock", "a:1:write"}});
+              }),
+              "S5");
+}
+
+TEST_F(SafetyCheckerTest, ALockLeftToReadersThatAreGoneBreaksS7)
+{
+    lockHalf(LockKind::readLock, "a:1", "read");
+    lockHalf(LockKind::readLock, "b:1", "read");
+    keyspace.erase("{stock}:b:1:rwlock_timeout:1"); // its lease is over
+    Reply ended;
+    ended.kind = Reply::Kind::integer;
+    ended.integer = 1;
+    EXPECT_EQ(ruleBrokenBy([&] { execute(&KindTraits::unlock, "a:1", 2, {{"HDEL", "stock", "a:1"}}, ended); }), "S7");
+}
+
+TEST_F(SafetyCheckerTest, AHoldKeyHasATimeToLive)
+{
+    kind = LockKind::readLock;
+    EXPECT_EQ(ruleBrokenBy([&] {
+                  execute(&KindTraits::lock, "a:1", 1,
+                          {{"HSET", "stock", "mode", "read"},
+                           {"HSET", "stock", "a:1", "1"},
+                           {"PEXPIRE", "stock", "1000"},
+                           {"SET", "{stock}:a:1:rwlock_timeout:1", "1"}},
+                          {}, {"1000", "1", ""});
+              }),
+              "R4");
+}
+
+TEST_F(SafetyCheckerTest, AForcedUnlockExcusesAllWhoseHoldsItEnds)
+{
+    lockHalf(LockKind::readLock, "a:1", "read");
+    lockHalf(LockKind::readLock, "b:1", "read");
+    checker.believes(readerOf("b:1", "b/1"), now, now + 990ms);
+    EXPECT_EQ(ruleBrokenBy([&] {
+                  execute(&KindTraits::forceUnlock, "a:1", 2, {{"DEL", "stock"}});
+                  checker.toldGone("b:1", "renewal");
+              }),
+              "none");
 }
 
 TEST_F(SafetyCheckerTest, EveryKeyHasATimeToLive)

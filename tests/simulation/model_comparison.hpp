@@ -149,6 +149,9 @@ private:
         Use use = oneOf(uses);
         if (use.script == &KindTraits::lock && kind.asking == detail::Asking::queue) {
             use.arguments.push_back(oneOf(places));
+        } else if (use.script == &KindTraits::lock && kind.asking == detail::Asking::each) {
+            const std::string writer = oneOf(holders) + ":write";
+            use.arguments.push_back(oneOf(std::array<std::string, 3>{"", "", writer}));
         }
         Request request;
         request.run(kind, use.script, name, std::move(use.arguments));

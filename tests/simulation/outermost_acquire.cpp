@@ -34,7 +34,8 @@ const LockAnswer* busyAnswer(const AcquireMachine::Event& event)
 } // namespace
 
 OutermostAcquire::OutermostAcquire(SimClient& client, NamedLock& named, std::uint64_t owner, Wait wait, Lease lease,
-                                   detail::EndedBy endedBy, std::shared_ptr<const RetryPolicy> retry)
+                                   detail::EndedBy endedBy, std::shared_ptr<const RetryPolicy> retry,
+                                   const Hold* writer)
     : Operation(client), named_(named), lease_(lease), retry_(std::move(retry)), isOneAttempt_(wait.isOneAttempt())
 {
     constexpr int placesKept = 5; // as of Engine::Attempt
@@ -45,6 +46,9 @@ OutermostAcquire::OutermostAcquire(SimClient& client, NamedLock& named, std::uin
     waiter_.joined = now();
     deadline_ = saturatingAdd(waiter_.joined, wait.span());
     level_ = waiter_.hold->levels.add(lease, endedBy);
+    if (writer != nullptr) {
+        waiter_.hold->command.writer = writer->holder;
+    }
     if (!isOneAttempt_ && named.traits().asking == Asking::queue) {
         waiter_.hold->command.place = placesKept * client.config().pollInterval;
     }

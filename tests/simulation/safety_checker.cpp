@@ -54,7 +54,7 @@ Others othersOf(const Keyspace::Key& key, const std::string& holder)
 bool admits(const Keyspace::Key& key, const Request& request)
 {
     return request.kind->asking == detail::Asking::each &&
-           (modeOf(key) == "read" || key.find(request.arguments[0] + ":write") != nullptr);
+           (modeOf(key) == "read" || key.find(request.arguments.at(3)) != nullptr);
 }
 
 bool hasHolder(const Request& request)
@@ -154,6 +154,7 @@ void SafetyChecker::after(const Request& request, const Reply& reply, VirtualTim
     if (request.kind != nullptr) {
         checkTimesToLive(request);
         checkToken(request, reply);
+        checkReaders(request, reply, now);
     }
     if (reply.isError() && reply.text.starts_with("ERR")) {
         throw Violation("valid requests", fmt::format("{} answered {}", request.script->name, reply.text));
@@ -211,6 +212,26 @@ void SafetyChecker::checkTimesToLive(const Request& request) const
             check(*key);
         }
     }
+}
+
+/// Who ends a hold of a read/write lock leaves it to readers only if there is one whose lease is not over.
+void SafetyChecker::checkReaders(const Request& request, const Reply& reply, VirtualTime now) const
+{
+    const Keyspace::Key* key = keyspace_.find(request.name, millisecondOf(now));
+    const bool ends = request.does(&KindTraits::unlock) && reply.kind == Reply::Kind::integer && reply.integer > 0;
+    if (!ends || key == nullptr || modeOf(*key) != "read") {
+        return;
+    }
+    const auto& keys = keyspace_.keys();
+    const std::string prefix = request.otherKeys.at(0) + ":";
+    for (auto hold = keys.lower_bound(prefix); hold != keys.end() && hold->first.starts_with(prefix); ++hold) {
+        const auto reader = hold->first.substr(prefix.size(), hold->first.find(":rwlock_timeout:") - prefix.size());
+        if (key->find(reader) != nullptr && keyspace_.find(hold->first, millisecondOf(now)) != nullptr) {
+            return;
+        }
+    }
+    throw Violation("S7 no residue",
+                    fmt::format("{} left {} to readers that are gone", request.script->name, request.name));
 }
 
 /// A new hold gets a greater token than all before it, and keeps it.

@@ -9,6 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using detail::KindTraits;
+using detail::LockKind;
 
 constexpr VirtualTime leaseEnd = 1001ms; ///< of what is locked at 0: the first moment at which it is free
 
@@ -23,7 +24,7 @@ protected:
             ASSERT_FALSE(keyspace.execute(command).isError()) << command[0];
         }
         Request request;
-        request.run(KindTraits::of(detail::LockKind::redisLock), use, "stock", {"a:1"});
+        request.run(KindTraits::of(kind), use, "stock", {"a:1"});
         checker.executed(request, reply);
     }
 
@@ -56,11 +57,22 @@ protected:
         });
     }
 
+    /// A writer that reads as well ends writing.
+    void downgradeAt(VirtualTime when)
+    {
+        kind = LockKind::writeLock;
+        execute(&KindTraits::lock, {{"HSET", "stock", "a:1", "1"}, {"PEXPIRE", "stock", "1000"}}, {});
+        scheduler.at(when, [this] { execute(&KindTraits::unlock, {}, number(1)); });
+    }
+
     Scheduler scheduler;
     Keyspace keyspace;
+    LockKind kind = LockKind::redisLock;
+    bool readerWaits = true;
     bool waits = true;
-    WakeUpChecker checker{scheduler, keyspace, [this](const std::string& name, VirtualTime) {
-                              return waits && name == "stock" ? std::string("b") : std::string();
+    WakeUpChecker checker{scheduler, keyspace, [this](const std::string& name, VirtualTime, WakeUpChecker::Who who) {
+                              const bool some = who == WakeUpChecker::Who::anybody ? waits : readerWaits;
+                              return some && name == "stock" ? std::string("b") : std::string();
                           }};
 };
 
@@ -116,6 +128,29 @@ TEST_F(WakeUpCheckerTest, AWaiterMaySleepForAsLongAsItWasToldAndNoLonger)
     const VirtualTime told = 10ms + 5000ms + 100ms;  // and its clock may be slow
     EXPECT_EQ(ruleBrokenUntil(told + promptly - 1ms), "none");
     EXPECT_EQ(ruleBrokenUntil(told + promptly), "T5");
+}
+
+TEST_F(WakeUpCheckerTest, AReaderThatSleepsOnAfterAWriterBreaksT4)
+{
+    downgradeAt(100ms);
+    EXPECT_EQ(ruleBrokenUntil(100ms + promptly), "T4");
+}
+
+TEST_F(WakeUpCheckerTest, AReaderThatTriesAfterAWriterBreaksNothing)
+{
+    downgradeAt(100ms);
+    scheduler.at(101ms, [this] {
+        kind = LockKind::readLock;
+        execute(&KindTraits::lock, {}, {});
+    });
+    EXPECT_EQ(ruleBrokenUntil(100ms + promptly), "none");
+}
+
+TEST_F(WakeUpCheckerTest, AWriterSleepsOnWhileOthersRead)
+{
+    readerWaits = false;
+    downgradeAt(100ms);
+    EXPECT_EQ(ruleBrokenUntil(100ms + promptly), "none");
 }
 
 TEST_F(WakeUpCheckerTest, ARenewedLockIsNotFree)

@@ -46,7 +46,9 @@ World::World(LuaRuntime& lua, std::uint64_t seed, bool traced, Sabotage sabotage
       checker_(server_.keyspace()),
       network_(scheduler_, chance_, plan_, checker_, trace_, *this),
       wakeUps_(scheduler_, server_.keyspace(),
-               [this](const std::string& name, VirtualTime since) { return waiterSince(name, since); }),
+               [this](const std::string& name, VirtualTime since, WakeUpChecker::Who who) {
+                   return waiterSince(name, since, who);
+               }),
       sabotage_(std::move(sabotage))
 {
     network_.attach(server_);
@@ -244,12 +246,14 @@ void World::executed(const Request& request, const Reply& reply)
 }
 
 /// A process with a thread that waits for the name since then or longer.
-std::string World::waiterSince(const std::string& name, VirtualTime since)
+std::string World::waiterSince(const std::string& name, VirtualTime since, WakeUpChecker::Who who)
 {
     for (auto& process : processes_) {
         for (std::size_t i = 0; process.isAlive() && i < workload_.views.size(); ++i) {
             const NamedLock& named = process.client->named(i);
-            if (named.name != name || process.host->now() < named.local.validUntil()) {
+            const bool reads = named.traits().asking == detail::Asking::each;
+            if (named.name != name || (who == WakeUpChecker::Who::readers && !reads) ||
+                process.host->now() < named.local.validUntil()) {
                 continue; // taken away by force from a hold of its own: it will learn of it
             }
             const Waiter* head = named.waiters.head();

@@ -96,7 +96,7 @@ private:
 
     // waking
     void executed(const Request& request, const Reply& reply) override;
-    [[nodiscard]] std::string waiterSince(const std::string& name, VirtualTime since);
+    [[nodiscard]] std::string waiterSince(const std::string& name, VirtualTime since, WakeUpChecker::Who who);
 
     const std::uint64_t seed_;
     Random chance_;
