@@ -19,11 +19,7 @@ const ScriptUse& scriptOf(const KindTraits& kind, HoldCall::Verb verb)
 
 std::size_t argumentsOf(const KindTraits& kind, HoldCall::Verb verb)
 {
-    return verb == HoldCall::Verb::lock     ? 3 + (kind.asking == Asking::queue  ? 2
-                                                   : kind.asking == Asking::each ? 1
-                                                                                 : 0)
-           : verb == HoldCall::Verb::unlock ? 4
-                                            : 2;
+    return verb == HoldCall::Verb::lock ? kind.lockArguments : verb == HoldCall::Verb::unlock ? 4 : 2;
 }
 
 /// Appends "<client>:<holder>" as an argument, as holders of that kind are called, without an allocation.

@@ -55,6 +55,7 @@ constexpr KindTraits fair()
     kind.companions[0] = queuePrefix;
     kind.companions[1] = queueTimesPrefix;
     kind.companionCount = 2;
+    kind.lockArguments = 5;
     kind.asking = Asking::queue;
     kind.handsOn = false;
     return kind;
@@ -72,6 +73,7 @@ constexpr KindTraits read()
     kind.channelPrefix = readWriteChannelPrefix;
     kind.companions[0] = inBraces;
     kind.companionCount = 1;
+    kind.lockArguments = 4;
     kind.asking = Asking::each;
     kind.handsOn = false;
     return kind;

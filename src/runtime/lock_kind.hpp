@@ -38,6 +38,7 @@ struct KindTraits {
     std::string_view holderSuffix;  ///< of the holder's name in Redis
     std::string_view companions[2]; ///< of the other keys what stands before the name
     std::size_t companionCount = 0;
+    std::size_t lockArguments = 3; ///< of the lock script
     Asking asking = Asking::first;
     bool isReentrant = true;
     bool handsOn = true; ///< a release may let the next waiter of this client in before all others
