@@ -15,8 +15,6 @@
 namespace redislock::test {
 namespace {
 
-constexpr auto patience = 60s; // for what takes as long as the machine is slow
-
 class FairCrowd : public LockTest {
 protected:
     struct Served {

@@ -13,8 +13,6 @@
 namespace redislock::test {
 namespace {
 
-constexpr auto patience = 60s; // for what takes as long as the machine is slow
-
 class ReaderCrowd : public LockTest {
 protected:
     /// Starts processes with so many readers each, and waits until all of them have asked, listen, and sleep.
