@@ -26,11 +26,8 @@ local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '')
 if not held then
     return nil
 end
-local function holdKey(reader, level)
-    return KEYS[2] .. ':' .. reader .. ':rwlock_timeout:' .. string.format('%.0f', level)
-end
+--include parts/read_holds.lua
 local left = redis.call('PTTL', KEYS[1])
-local longest = -2 -- of this reader
 if count > 0 then
     if held > count then
         -- Never shorter than it was: a later level may already count on it. Above 2^53 a number is not exact.
@@ -47,24 +44,19 @@ if count > 0 then
     return 0
 end
 redis.call('HDEL', KEYS[1], ARGV[1])
+local own = -2
 for level = 1, held do
-    longest = math.max(longest, redis.call('PTTL', holdKey(ARGV[1], level)))
+    own = math.max(own, redis.call('PTTL', holdKey(ARGV[1], level)))
     redis.call('DEL', holdKey(ARGV[1], level))
 end
 if redis.call('HGET', KEYS[1], 'mode') == 'write' then
     return 1 -- this holder's own write lock stays
 end
 if redis.call('HLEN', KEYS[1]) > 1 then
-    if longest + 100 < left then -- the clock goes on while a script runs
+    if own + 100 < left then -- the clock goes on while a script runs
         return 1 -- another reader's lease is the longest
     end
-    longest = 0
-    local fields = redis.call('HGETALL', KEYS[1])
-    for i = 1, #fields, 2 do
-        for level = 1, tonumber(fields[i + 1]) or 0 do
-            longest = math.max(longest, redis.call('PTTL', holdKey(fields[i], level)))
-        end
-    end
+    local longest = longestRead()
     if longest > 0 then
         redis.call('PEXPIRE', KEYS[1], string.format('%.0f', longest))
         return 1

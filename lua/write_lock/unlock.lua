@@ -29,16 +29,11 @@ if count > 0 then
     --include parts/lower_count.lua
     return 0
 end
+--include parts/read_holds.lua
 local longest = 0 -- of the writer's own read holds; one whose lease is over keeps nobody out
 if redis.call('HLEN', KEYS[1]) > 2 then
     redis.call('HDEL', KEYS[1], ARGV[1])
-    local fields = redis.call('HGETALL', KEYS[1])
-    for i = 1, #fields, 2 do
-        for level = 1, tonumber(fields[i + 1]) or 0 do
-            local holdKey = KEYS[2] .. ':' .. fields[i] .. ':rwlock_timeout:' .. string.format('%.0f', level)
-            longest = math.max(longest, redis.call('PTTL', holdKey))
-        end
-    end
+    longest = longestRead()
 end
 if longest > 0 then
     redis.call('HSET', KEYS[1], 'mode', 'read')
