@@ -31,9 +31,9 @@ std::vector<View> drawViews(Random& chance)
     std::vector<View> views;
     const auto names = oneOf(chance, {1U, 1U, 2U, 3U});
     for (unsigned i = 0; i < names; ++i) {
-        const auto kind =
-            oneOf(chance, {LockKind::redisLock, LockKind::redisLock, LockKind::nonReentrantLock, LockKind::spinLock,
-                           LockKind::fencedLock, LockKind::readLock, LockKind::readLock});
+        const auto kind = oneOf(chance, {LockKind::redisLock, LockKind::redisLock, LockKind::nonReentrantLock,
+                                         LockKind::spinLock, LockKind::fencedLock, LockKind::fairLock,
+                                         LockKind::fairLock, LockKind::readLock, LockKind::readLock});
         views.push_back({fmt::format("stock:{}", i), kind});
         if (kind == LockKind::readLock) {
             views.push_back({views.back().name, LockKind::writeLock});

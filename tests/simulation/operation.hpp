@@ -60,6 +60,8 @@ struct AcquireEnd {
 /// An acquire of an outermost hold.
 class OutermostAcquire final : public Operation {
 public:
+    static constexpr int placesKept = 5; ///< as of Engine::Attempt
+
     /// @param retry null: as it is told. @param writer the thread's hold of the other half; null: none.
     OutermostAcquire(SimClient& client, NamedLock& named, std::uint64_t owner, Wait wait, Lease lease,
                      detail::EndedBy endedBy, std::shared_ptr<const RetryPolicy> retry = nullptr,

@@ -38,7 +38,6 @@ OutermostAcquire::OutermostAcquire(SimClient& client, NamedLock& named, std::uin
                                    const Hold* writer)
     : Operation(client), named_(named), lease_(lease), retry_(std::move(retry)), isOneAttempt_(wait.isOneAttempt())
 {
-    constexpr int placesKept = 5; // as of Engine::Attempt
     waiter_.operation = this;
     waiter_.hold = client.takeHold(named, owner);
     waiter_.hold->commandTaken = true;

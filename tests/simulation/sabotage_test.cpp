@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace redislock::simulation {
 namespace {
@@ -45,26 +46,52 @@ void deleteAgainAndAgain(const Sabotage::Hands& hands)
     }
 }
 
-/// Does it to a hold of a thread, as the threads are told to stop. In the first run that has one then.
-std::string ruleBrokenWithHold(const std::function<void(const Sabotage::Hands&, Hold&)>& deed)
+/// Does it as the threads are told to stop, if it can. @return the rule that the first run broke in which it could.
+std::string ruleBrokenWhere(const std::function<bool(const Sabotage::Hands&)>& deed)
 {
     bool done = false;
-    const Sabotage sabotage{.beforeStop = [&](const Sabotage::Hands& hands) {
-        for (const auto& hold : hands.client.named(0).local.holds()) {
-            if (!done && hold->phase == Hold::Phase::held && hold->levels.countOfThread() > 0) {
-                done = true;
-                return deed(hands, *hold);
-            }
-        }
-    }};
-    for (std::uint64_t run = seed; run < seed + 100; ++run) {
+    const Sabotage sabotage{.beforeStop = [&](const Sabotage::Hands& hands) { done = done || deed(hands); }};
+    for (std::uint64_t run = seed; run < seed + 300; ++run) {
         LuaRuntime lua;
         const auto rule = ruleBrokenBy([&] { World(lua, run, false, sabotage).run(); });
         if (done) {
             return rule;
         }
     }
-    return "no hold";
+    return "no run";
+}
+
+/// The queue of a name, as the server has it.
+std::vector<std::string> queueOf(const Sabotage::Hands& hands, const std::string& name)
+{
+    std::vector<std::string> queue;
+    if (const auto* key = hands.server.keyspace().find(detail::prefixed(detail::queuePrefix, name),
+                                                       millisecondOf(hands.scheduler.now()))) {
+        for (const auto& entry : key->fields) {
+            queue.push_back(entry.first);
+        }
+    }
+    return queue;
+}
+
+void execute(const Sabotage::Hands& hands, const Keyspace::Words& command)
+{
+    hands.server.keyspace().beginScript(millisecondOf(hands.scheduler.now()));
+    hands.server.keyspace().execute(command);
+}
+
+/// Does it to a hold of a thread, as the threads are told to stop. In the first run that has one then.
+std::string ruleBrokenWithHold(const std::function<void(const Sabotage::Hands&, Hold&)>& deed)
+{
+    return ruleBrokenWhere([&](const Sabotage::Hands& hands) {
+        for (const auto& hold : hands.client.named(0).local.holds()) {
+            if (hold->phase == Hold::Phase::held && hold->levels.countOfThread() > 0) {
+                deed(hands, *hold);
+                return true;
+            }
+        }
+        return false;
+    });
 }
 
 TEST(Sabotage, ARunWithoutItIsGood)
@@ -124,6 +151,56 @@ TEST(Sabotage, AnUnlockAfterALossThatIsNotExpectedAnyMoreBreaksS6)
                   }
               }),
               "S6");
+}
+
+TEST(Sabotage, APlaceInAQueueThatNobodyGivesUpBreaksT6)
+{
+    EXPECT_EQ(ruleBrokenWhere([](const Sabotage::Hands& hands) {
+                  const auto queue = queueOf(hands, "stock:0");
+                  if (queue.empty()) {
+                      return false;
+                  }
+                  const auto list = detail::prefixed(detail::queuePrefix, "stock:0");
+                  execute(hands, {"DEL", list});
+                  execute(hands, {"RPUSH", list, "dead:1"});
+                  for (const auto& holder : queue) {
+                      execute(hands, {"RPUSH", list, holder});
+                  }
+                  execute(hands, {"PEXPIRE", list, std::to_string(aDayMs)});
+                  execute(hands, {"ZADD", detail::prefixed(detail::queueTimesPrefix, "stock:0"),
+                                  std::to_string(Keyspace::epochMs + 30 * aDayMs), "dead:1"});
+                  return true;
+              }),
+              "T6");
+}
+
+TEST(Sabotage, AQueueInAnotherOrderBreaksT6)
+{
+    EXPECT_EQ(ruleBrokenWhere([](const Sabotage::Hands& hands) {
+                  const auto queue = queueOf(hands, "stock:0");
+                  const auto list = detail::prefixed(detail::queuePrefix, "stock:0");
+                  if (queue.size() < 2) {
+                      return false;
+                  }
+                  execute(hands, {"LPOP", list});
+                  execute(hands, {"RPUSH", list, queue.front()});
+                  return true;
+              }),
+              "T6");
+}
+
+TEST(Sabotage, AReaderBesideAWriterBreaksS5)
+{
+    EXPECT_EQ(ruleBrokenWhere([](const Sabotage::Hands& hands) {
+                  const auto* key = hands.server.keyspace().find("stock:0", millisecondOf(hands.scheduler.now()));
+                  const auto* mode = key == nullptr ? nullptr : key->find("mode");
+                  if (mode == nullptr || *mode != "write" || hands.client.named(0).waiters.empty()) {
+                      return false;
+                  }
+                  execute(hands, {"HSET", "stock:0", "mode", "read"});
+                  return true;
+              }),
+              "S5");
 }
 
 TEST(Sabotage, AKeyThatStaysBreaksS7)

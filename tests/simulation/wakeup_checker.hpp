@@ -21,6 +21,9 @@ inline constexpr VirtualTime promptly = std::chrono::milliseconds(200);
 /// Watches the requests that the server executes. When a lock becomes free and stays so, somebody who waits for it must try
 /// in time: soon after a release (T4); after an expiry (T5), of which nobody tells, when what he was told of the holder's
 /// time is over. When a writer goes on as a reader, so must one who waits for reading.
+///
+/// A fair lock must be granted in that time to the first in the queue if he still waits; else it must be granted to somebody
+/// when the dead ahead have had their time (T6).
 class WakeUpChecker {
 public:
     enum class Who : std::uint8_t { anybody, readers };
@@ -28,26 +31,45 @@ public:
     /// Who waits for a lock since then or longer, and has no hold of his own; empty: nobody.
     using WaiterSince = std::function<std::string(const std::string& name, VirtualTime since, Who who)>;
 
-    WakeUpChecker(Scheduler& scheduler, const Keyspace& keyspace, WaiterSince waiterSince)
-        : scheduler_(scheduler), keyspace_(keyspace), waiterSince_(std::move(waiterSince))
+    /// Whether somebody waits under the name of that holder.
+    using IsWaiting = std::function<bool(const std::string& name, const std::string& holder)>;
+
+    WakeUpChecker(Scheduler& scheduler, const Keyspace& keyspace, WaiterSince waiterSince, IsWaiting isWaiting)
+        : scheduler_(scheduler),
+          keyspace_(keyspace),
+          waiterSince_(std::move(waiterSince)),
+          isWaiting_(std::move(isWaiting))
     {
     }
 
     /// From now on nothing is in the way of anybody. Before that it only remembers what waiters were told.
-    void begin() noexcept { isOn_ = true; }
+    /// @param deadKeep for how long all dead waiters of a fair lock together may keep others waiting.
+    void begin(VirtualTime deadKeep) noexcept
+    {
+        isOn_ = true;
+        deadKeep_ = deadKeep;
+    }
     /// After each request that the server executed. What it makes of it, it throws later, out of the scheduler.
     void executed(const Request& request, const Reply& reply);
 
 private:
     enum class Freed { released, expired };
 
-    void expectFreed(const std::string& name, VirtualTime freedAt, VirtualTime within, Freed how);
+    void expectFree(const std::string& name, VirtualTime freedAt, VirtualTime within, Freed how, bool isQueue);
     void expectAttempt(const std::string& name, VirtualTime freedAt, VirtualTime within, Freed how, Who who);
+
+    void expectGrant(const std::string& name, VirtualTime freedAt, VirtualTime within, Freed how);
+    [[nodiscard]] std::string headOf(const std::string& name, VirtualTime now) const;
+    [[noreturn]] static void fail(const std::string& rule, const std::string& name, VirtualTime freedAt,
+                                  const std::string& who);
 
     Scheduler& scheduler_;
     const Keyspace& keyspace_;
     const WaiterSince waiterSince_;
+    const IsWaiting isWaiting_;
     bool isOn_ = false;
+    VirtualTime deadKeep_{0};
+    std::map<std::string, VirtualTime> lastGrant_; ///< of fair locks
     std::map<std::pair<std::string, Who>, VirtualTime> lastAttempt_;
     std::map<std::string, VirtualTime> seenUntil_; ///< the latest end of a hold that a waiter was told
 };

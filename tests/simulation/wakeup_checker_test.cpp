@@ -13,9 +13,11 @@ using detail::LockKind;
 
 constexpr VirtualTime leaseEnd = 1001ms; ///< of what is locked at 0: the first moment at which it is free
 
+constexpr VirtualTime deadKeep = 6s;
+
 class WakeUpCheckerTest : public ::testing::Test {
 protected:
-    void SetUp() override { checker.begin(); }
+    void SetUp() override { checker.begin(deadKeep); }
 
     void execute(detail::ScriptUse KindTraits::*use, const std::vector<Keyspace::Words>& commands, const Reply& reply)
     {
@@ -62,7 +64,16 @@ protected:
     {
         kind = LockKind::writeLock;
         execute(&KindTraits::lock, {{"HSET", "stock", "a:1", "1"}, {"PEXPIRE", "stock", "1000"}}, {});
-        scheduler.at(when, [this] { execute(&KindTraits::unlock, {}, number(1)); });
+        scheduler.at(when, [this] { execute(&KindTraits::unlock, {{"HSET", "stock", "mode", "read"}}, number(1)); });
+    }
+
+    /// A fair lock is released at 100 ms, and that holder is the next.
+    void queueFor(const std::string& holder)
+    {
+        kind = LockKind::fairLock;
+        lock();
+        execute(&KindTraits::lock, {{"RPUSH", "redisson_lock_queue:{stock}", holder}}, number(1));
+        unlockAt(100ms);
     }
 
     Scheduler scheduler;
@@ -70,10 +81,12 @@ protected:
     LockKind kind = LockKind::redisLock;
     bool readerWaits = true;
     bool waits = true;
-    WakeUpChecker checker{scheduler, keyspace, [this](const std::string& name, VirtualTime, WakeUpChecker::Who who) {
+    WakeUpChecker checker{scheduler, keyspace,
+                          [this](const std::string& name, VirtualTime, WakeUpChecker::Who who) {
                               const bool some = who == WakeUpChecker::Who::anybody ? waits : readerWaits;
                               return some && name == "stock" ? std::string("b") : std::string();
-                          }};
+                          },
+                          [this](const std::string&, const std::string& holder) { return waits && holder == "b:1"; }};
 };
 
 TEST_F(WakeUpCheckerTest, AWaiterThatSleepsOnAfterAReleaseBreaksT4)
@@ -90,6 +103,14 @@ TEST_F(WakeUpCheckerTest, ATryInTimeAfterAReleaseBreaksNothing)
     lockAt(100ms + promptly - 1ms);
     waits = false; // it has it
     EXPECT_EQ(ruleBrokenUntil(100ms + promptly), "none");
+}
+
+TEST_F(WakeUpCheckerTest, WhoAsksAboutAFreeLockFreesNothing)
+{
+    lock();
+    tryInVain(5000);
+    scheduler.at(leaseEnd + 10ms, [this] { execute(&KindTraits::pttl, {}, number(-2)); });
+    EXPECT_EQ(ruleBrokenUntil(leaseEnd + 10ms + promptly), "none");
 }
 
 TEST_F(WakeUpCheckerTest, ATryBeforeTheReleaseIsNone)
@@ -151,6 +172,41 @@ TEST_F(WakeUpCheckerTest, AWriterSleepsOnWhileOthersRead)
     readerWaits = false;
     downgradeAt(100ms);
     EXPECT_EQ(ruleBrokenUntil(100ms + promptly), "none");
+}
+
+TEST_F(WakeUpCheckerTest, TheFirstInTheQueueThatIsNotGrantedTheFreeLockBreaksT4)
+{
+    queueFor("b:1");
+    EXPECT_EQ(ruleBrokenUntil(100ms + promptly), "T4");
+}
+
+TEST_F(WakeUpCheckerTest, TheFirstInTheQueueThatGetsTheFreeLockBreaksNothing)
+{
+    queueFor("b:1");
+    lockAt(101ms);
+    EXPECT_EQ(ruleBrokenUntil(100ms + promptly), "none");
+}
+
+TEST_F(WakeUpCheckerTest, TheDeadKeepOthersWaitingForSomeTimeAndNoLonger)
+{
+    queueFor("dead:1");
+    EXPECT_EQ(ruleBrokenUntil(100ms + promptly + deadKeep - 1ms), "none");
+    EXPECT_EQ(ruleBrokenUntil(100ms + promptly + deadKeep), "T6");
+}
+
+TEST_F(WakeUpCheckerTest, WhoGetsItAfterTheDeadBreaksNothing)
+{
+    queueFor("dead:1");
+    lockAt(100ms + deadKeep);
+    EXPECT_EQ(ruleBrokenUntil(100ms + promptly + deadKeep), "none");
+}
+
+TEST_F(WakeUpCheckerTest, TheFirstInTheQueueThatSleepsOnAfterADeadHolderBreaksT5)
+{
+    kind = LockKind::fairLock;
+    lock();
+    execute(&KindTraits::lock, {{"RPUSH", "redisson_lock_queue:{stock}", "b:1"}}, number(1));
+    EXPECT_EQ(ruleBrokenUntil(leaseEnd + promptly), "T5");
 }
 
 TEST_F(WakeUpCheckerTest, ARenewedLockIsNotFree)

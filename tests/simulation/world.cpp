@@ -45,16 +45,22 @@ World::World(LuaRuntime& lua, std::uint64_t seed, bool traced, Sabotage sabotage
       server_(lua, [this](LinkId link, const Reply& message) { network_.push(link, message); }),
       checker_(server_.keyspace()),
       network_(scheduler_, chance_, plan_, checker_, trace_, *this),
-      wakeUps_(scheduler_, server_.keyspace(),
-               [this](const std::string& name, VirtualTime since, WakeUpChecker::Who who) {
-                   return waiterSince(name, since, who);
-               }),
+      wakeUps_(
+          scheduler_, server_.keyspace(),
+          [this](const std::string& name, VirtualTime since, WakeUpChecker::Who who) {
+              return waiterSince(name, since, who);
+          },
+          [this](const std::string& name, const std::string& holder) { return waitsAs(name, holder); }),
       sabotage_(std::move(sabotage))
 {
     network_.attach(server_);
     processes_.resize(2 + static_cast<std::size_t>(chance_.unit() * 3));
     for (std::size_t i = 0; i < processes_.size(); ++i) {
         configs_.push_back(drawConfig(chance_));
+        if (workload_.hasQueue()) { // a place behind one that is kept for longer is kept for longer, too
+            configs_[i].pollInterval = configs_[0].pollInterval;
+            deadKeep_ = (OutermostAcquire::placesKept + 1) * configs_[0].pollInterval;
+        }
         longestLease_ = std::max<VirtualTime>({longestLease_, configs_[i].watchdogTimeout, 10s});
         longestTimeout_ =
             std::max<VirtualTime>({longestTimeout_, configs_[i].commandTimeout, configs_[i].connectTimeout});
@@ -156,7 +162,7 @@ void World::settle()
 void World::runWithout()
 {
     trace_("world", "everything must work");
-    wakeUps_.begin();
+    wakeUps_.begin(deadKeep_);
     workload_.pace = 1;
     for (const auto& process : processes_) {
         if (!process.isAlive()) {
@@ -185,7 +191,7 @@ void World::stopAll()
             actor->stop();
         }
     }
-    const auto end = scheduler_.now() + 2 * longestLease_ + 60s;
+    const auto end = scheduler_.now() + 2 * longestLease_ + 60s + 2 * deadKeep_;
     while (!std::all_of(processes_.begin(), processes_.end(), isIdle)) {
         if (scheduler_.now() >= end) {
             throw Violation("T9 recovery", "a thread did not come to its end");
@@ -197,7 +203,7 @@ void World::stopAll()
 /// A fresh lock and unlock by every process of every name.
 void World::probeAll()
 {
-    runUntil(scheduler_.now() + longestLease_ + longestLease_ / 50); // what a crashed process had
+    runUntil(scheduler_.now() + longestLease_ + longestLease_ / 50 + deadKeep_); // what a crashed process had
     for (auto& process : processes_) {
         for (std::size_t view = 0; view < workload_.views.size(); ++view) {
             Actor& actor = *process.actors.front();
@@ -217,6 +223,9 @@ void World::probeAll()
 void World::checkResidue()
 {
     runUntil(scheduler_.now() + longestLease_ + 5s);
+    if (workload_.hasQueue()) {
+        runUntil(scheduler_.now() + deadKeep_ + 10min); // of a queue that nobody asks for
+    }
     for (const auto& [name, key] : server_.keyspace().keys()) {
         const bool isCounter = !key.expiresAtMs && name.starts_with(detail::tokenPrefix); // it outlasts every holder
         if (!isCounter && server_.keyspace().find(name, millisecondOf(scheduler_.now())) != nullptr) {
@@ -243,6 +252,22 @@ void World::executed(const Request& request, const Reply& reply)
         ++statistics_.handOvers;
     }
     wakeUps_.executed(request, reply);
+    queues_.executed(request, reply, checker_.hadIt(request), millisecondOf(scheduler_.now()));
+}
+
+/// Whether a thread waits for the name under that of that holder.
+bool World::waitsAs(const std::string& name, const std::string& holder)
+{
+    bool found = false;
+    for (auto& process : processes_) {
+        for (std::size_t i = 0; process.isAlive() && i < workload_.views.size(); ++i) {
+            const NamedLock& named = process.client->named(i);
+            if (named.name == name) {
+                named.waiters.forEach([&](const Waiter& waiter) { found = found || waiter.hold->holder == holder; });
+            }
+        }
+    }
+    return found;
 }
 
 /// A process with a thread that waits for the name since then or longer.

@@ -7,6 +7,7 @@
 #include "simulation/lua_runtime.hpp"
 #include "simulation/model_server.hpp"
 #include "simulation/network.hpp"
+#include "simulation/queue_checker.hpp"
 #include "simulation/safety_checker.hpp"
 #include "simulation/scheduler.hpp"
 #include "simulation/sim_client.hpp"
@@ -96,6 +97,7 @@ private:
 
     // waking
     void executed(const Request& request, const Reply& reply) override;
+    [[nodiscard]] bool waitsAs(const std::string& name, const std::string& holder);
     [[nodiscard]] std::string waiterSince(const std::string& name, VirtualTime since, WakeUpChecker::Who who);
 
     const std::uint64_t seed_;
@@ -111,10 +113,12 @@ private:
     SafetyChecker checker_;
     Network network_;
     WakeUpChecker wakeUps_;
+    QueueChecker queues_;
     const Sabotage sabotage_;
     bool faults_ = true;
     std::map<std::string, std::string> lastHolder_;
     VirtualTime longestLease_{0};
+    VirtualTime deadKeep_{0}; ///< for how long dead waiters keep others of a fair lock waiting, all together
     VirtualTime longestTimeout_{0};
     std::vector<Process> processes_; ///< last: they go first, and use the rest until then
 };

@@ -107,6 +107,7 @@ void World::restart(Fault fault)
     const bool loses = fault == Fault::serverRestartedEmpty;
     if (loses) {
         checker_.excuseAll();
+        queues_.forgetAll();
     }
     network_.cutAll();
     network_.setDownUntil(end);

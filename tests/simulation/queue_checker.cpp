@@ -1,0 +1,62 @@
+#include "simulation/queue_checker.hpp"
+
+#include "simulation/safety_checker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace redislock::simulation {
+
+using detail::KindTraits;
+
+void QueueChecker::executed(const Request& request, const Reply& reply, bool hadIt, std::int64_t nowMs)
+{
+    if (request.kind == nullptr || request.kind->asking != detail::Asking::queue || reply.isError()) {
+        return;
+    }
+    Queue& queue = queues_[request.name];
+    for (Place& place : queue) {
+        place.isOver = place.isOver || nowMs >= place.keptUntilMs;
+    }
+    const std::string& holder = request.arguments.empty() ? request.name : request.arguments[0];
+    const auto leave = [&] { std::erase_if(queue, [&](const Place& place) { return place.holder == holder; }); };
+    if (request.does(&KindTraits::unlock) && request.arguments.at(1) == "0") {
+        return leave();
+    }
+    if (!request.does(&KindTraits::lock) || hadIt) {
+        return;
+    }
+    if (reply.kind == Reply::Kind::nil) {
+        granted(request, queue);
+        return leave();
+    }
+    if (reply.integer >= -1) {
+        asked(request, queue, nowMs);
+    }
+}
+
+void QueueChecker::granted(const Request& request, const Queue& queue)
+{
+    const std::string& holder = request.arguments[0];
+    const auto first = std::find_if(queue.begin(), queue.end(),
+                                    [&](const Place& place) { return !place.isOver || place.holder == holder; });
+    if (first != queue.end() && first->holder != holder) {
+        throw Violation("T6 order of asking",
+                        fmt::format("{} got {} before {}, who asked first", holder, request.name, first->holder));
+    }
+}
+
+void QueueChecker::asked(const Request& request, Queue& queue, std::int64_t nowMs)
+{
+    const std::int64_t place = std::stoll(request.arguments.at(3));
+    const std::string& holder = request.arguments[0];
+    const auto own = std::find_if(queue.begin(), queue.end(), [&](const Place& p) { return p.holder == holder; });
+    if (own != queue.end()) {
+        own->keptUntilMs = std::max(own->keptUntilMs, nowMs + place);
+    } else if (place > 0) {
+        queue.push_back({holder, nowMs + place});
+    }
+}
+
+} // namespace redislock::simulation

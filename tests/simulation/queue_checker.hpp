@@ -1,0 +1,39 @@
+/// @file
+/// That a fair lock is granted in the order in which it was asked for.
+#pragma once
+
+#include "simulation/keyspace.hpp"
+#include "simulation/request.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace redislock::simulation {
+
+/// Watches the requests that the server executes, and keeps a queue of its own of those who ask and go on asking (T6). Who once
+/// did not ask again in time may lose its place, and keeps nobody waiting here.
+class QueueChecker {
+public:
+    /// After each request that the server executed. @param hadIt whether its holder had the lock before.
+    void executed(const Request& request, const Reply& reply, bool hadIt, std::int64_t nowMs);
+
+    /// The server lost all that it knew.
+    void forgetAll() noexcept { queues_.clear(); }
+
+private:
+    struct Place {
+        std::string holder;
+        std::int64_t keptUntilMs;
+        bool isOver = false; ///< or was once
+    };
+    using Queue = std::vector<Place>;
+
+    static void granted(const Request& request, const Queue& queue);
+    static void asked(const Request& request, Queue& queue, std::int64_t nowMs);
+
+    std::map<std::string, Queue> queues_; ///< by name
+};
+
+} // namespace redislock::simulation
