@@ -16,6 +16,14 @@ namespace redislock::test::chaos {
 /// The kinds of lock that they use besides RedisLock.
 inline const std::vector<std::string> otherKinds{"nonReentrant", "spin", "fenced", "fair", "read", "write"};
 
+/// Their semaphores of leased permits.
+inline constexpr int semaphores = 2;
+inline constexpr int permitsOfASemaphore = 2;
+inline std::string semaphoreName(int number)
+{
+    return "chaos:permit:" + std::to_string(number);
+}
+
 /// Draws what one of them does next. Not thread-safe.
 class Habits {
 public:
@@ -28,7 +36,8 @@ public:
         return std::chrono::milliseconds(std::uniform_int_distribution<int>(least, most)(random_));
     }
 
-    Lease lease() { return oneIn(2) ? Lease(between(300, 1200)) : keepRenewing; }
+    Lease shortLease() { return between(300, 1200); }
+    Lease lease() { return oneIn(2) ? shortLease() : keepRenewing; }
 
     Wait wait()
     {

@@ -5,6 +5,7 @@
 #include "chaos/habits.hpp"
 #include "chaos/progress.hpp"
 #include "history/recorded_guard.hpp"
+#include "history/recorded_permits.hpp"
 #include "support/eventually.hpp"
 
 #include <algorithm>
@@ -27,18 +28,20 @@ private:
     std::atomic<int>& counter_;
 };
 
-/// One thread and its locks: takes and frees them in all the ways that block.
+/// One thread, its locks and permits: takes and frees them in all the ways that block.
 class Locker {
 public:
-    Locker(Board& board, Slot& slot, std::uint64_t seed, std::vector<history::RecordedLock> locks)
-        : board_(board), slot_(slot), habits_(seed), locks_(std::move(locks))
+    Locker(Board& board, Slot& slot, std::uint64_t seed, std::vector<history::RecordedLock> locks,
+           std::vector<history::RecordedPermits> permits)
+        : board_(board), slot_(slot), habits_(seed), locks_(std::move(locks)), permits_(std::move(permits))
     {
     }
 
     void run()
     {
         while (!board_.ending) {
-            round(locks_[habits_.upTo(locks_.size() - 1)]);
+            const auto which = habits_.upTo(locks_.size() + permits_.size() - 1);
+            which < locks_.size() ? round(locks_[which]) : permitted(permits_[which - locks_.size()]);
         }
     }
 
@@ -151,6 +154,25 @@ private:
         }
     }
 
+    void permitted(history::RecordedPermits& permits)
+    {
+        const bool got = [&] {
+            const Counted waiting(slot_.waiting);
+            return permits.tryAcquire(habits_.wait(), habits_.shortLease());
+        }();
+        ++slot_.operations;
+        if (got) {
+            const Counted holding(slot_.holding);
+            use(permits, habits_.hold());
+            if (habits_.oneIn(2)) {
+                permits.release();
+            } else {
+                permits.end();
+            }
+            ++slot_.operations;
+        }
+    }
+
     void nest(history::RecordedLock& lock)
     {
         if (habits_.oneIn(6) && tryLock(lock, habits_.wait(), habits_.lease())) {
@@ -188,6 +210,7 @@ private:
     Slot& slot_;
     Habits habits_;
     std::vector<history::RecordedLock> locks_;
+    std::vector<history::RecordedPermits> permits_;
 };
 
 } // namespace redislock::test::chaos

@@ -18,6 +18,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -106,6 +107,11 @@ public:
 
     void run(boost::asio::io_context& io)
     {
+        for (int i = 0; i < chaos::semaphores; ++i) {
+            std::error_code existsOrCannot; // then another process makes it
+            client_.getPermitExpirableSemaphore(chaos::semaphoreName(i))
+                .trySetPermits(chaos::permitsOfASemaphore, existsOrCannot);
+        }
         std::vector<std::thread> threads;
         threads.emplace_back([this] { prove(client_, recorder_, board_, slot_); });
         for (int i = 0; i < options_.threads; ++i) {
@@ -144,7 +150,19 @@ private:
         return locks;
     }
 
-    [[nodiscard]] chaos::Locker locker(int owner) const { return {board_, slot_, seedOf(owner), locksOf(owner)}; }
+    [[nodiscard]] std::vector<history::RecordedPermits> permitsOf(int owner) const
+    {
+        std::vector<history::RecordedPermits> permits;
+        for (int i = 0; i < chaos::semaphores; ++i) {
+            permits.emplace_back(recorder_, client_, chaos::semaphoreName(i), owner);
+        }
+        return permits;
+    }
+
+    [[nodiscard]] chaos::Locker locker(int owner) const
+    {
+        return {board_, slot_, seedOf(owner), locksOf(owner), permitsOf(owner)};
+    }
 
     const Options& options_;
     const Client& client_;

@@ -1,5 +1,6 @@
 #include "chaos/world.hpp"
 
+#include "chaos/habits.hpp"
 #include "support/eventually.hpp"
 
 #include <algorithm>
@@ -38,6 +39,12 @@ World::World(const Plan& plan)
         throw std::invalid_argument("too many processes");
     }
     history::TruthRecorder::recordClock(*recorder_);
+    for (int i = 0; i < semaphores; ++i) {
+        recorder_->write({.lock = semaphoreName(i),
+                          .op = Op::permits,
+                          .phase = history::Phase::invoke,
+                          .count = permitsOfASemaphore});
+    }
     truth_.attach();
     requests_.attach();
     for (std::size_t slot = 0; slot < plan.processes; ++slot) {
@@ -184,10 +191,18 @@ void World::recordRest()
     (void)eventually(
         [&] {
             const auto left = keys();
-            return std::all_of(left.begin(), left.end(),
-                               [&](const auto& key) { return redis_.pttl(key.text()) < 0ms; });
+            return std::all_of(left.begin(), left.end(), [&](const auto& key) {
+                const auto live = redis_.pttl(key.text());
+                return live < 0ms || live > 10s; // no lease
+            });
         },
         3s);
+    for (int i = 0; i < semaphores; ++i) {
+        const auto free = std::stoll(redis_.command({"GET", semaphoreName(i)}).text());
+        const auto taken = redis_.command({"ZCARD", "{" + semaphoreName(i) + "}:timeout"}).integer();
+        recorder_->write(
+            {.lock = semaphoreName(i), .op = Op::permits, .phase = history::Phase::ok, .count = free + taken});
+    }
     for (const auto& key : keys()) {
         recorder_->write({.lock = key.text(), .op = Op::leftKey, .count = redis_.pttl(key.text()).count()});
     }

@@ -53,11 +53,12 @@ void CallLog::lockBegins(Wait wait, Lease lease) const
     recorder_->write(begin);
 }
 
-void CallLog::locked(const AskBelief& ask, std::uint64_t token) const
+void CallLog::locked(const AskBelief& ask, const Known& known) const
 {
     auto end = withBelief(line(Op::lock, Phase::ok), ask);
-    if (token != 0) {
-        end.token = static_cast<std::int64_t>(token);
+    end.holder = known.holder;
+    if (known.token != 0) {
+        end.token = static_cast<std::int64_t>(known.token);
     }
     recorder_->write(std::move(end));
 }

@@ -20,6 +20,11 @@ struct Belief {
     std::chrono::milliseconds validFor;
     std::int64_t count;
 };
+/// What is known of a hold when its call returns.
+struct Known {
+    std::uint64_t token = 0; ///< 0: none
+    std::string holder{};
+};
 /// Asked after the clock was read: the deadline that is written down is never later than the true one.
 using AskBelief = std::function<Belief()>;
 
@@ -31,8 +36,7 @@ public:
     CallLog(std::shared_ptr<Recorder> recorder, const Client& client, std::string kind, std::string lock, int owner);
 
     void lockBegins(Wait wait, Lease lease) const;
-    /// @param token the hold's fencing token; 0: none, or not known.
-    void locked(const AskBelief& ask, std::uint64_t token = 0) const;
+    void locked(const AskBelief& ask, const Known& known = {}) const;
     /// @param error none: others have the lock.
     void notLocked(std::error_code error) const;
 

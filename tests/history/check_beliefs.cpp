@@ -1,4 +1,4 @@
-// S1, S10: no more believe at a time than the lock is for. S2: who believes is the holder in Redis. S3: a deadline is before Redis' own expiry.
+// S1, S10, S11: no more believe at a time than the lock is for. S2: who believes is the holder in Redis. S3: a deadline is before Redis' own expiry.
 #include "history/keys.hpp"
 #include "history/report.hpp"
 
@@ -14,14 +14,15 @@ namespace {
 /// How much there is of a lock, and how much of it a belief takes.
 constexpr std::int64_t most = 1'000'000'000;
 
-std::int64_t capacityOf(const Hold& hold)
+std::int64_t capacityOf(const History& history, const Hold& hold)
 {
-    return hold.kind().exclusion == "S1" ? 1 : most;
+    const auto permits = history.permits.find(hold.lock());
+    return permits != history.permits.end() ? permits->second : hold.kind().exclusion == "S1" ? 1 : most;
 }
 
 std::int64_t takenBy(const Hold& hold)
 {
-    return hold.kind().takesAll ? capacityOf(hold) : 1;
+    return hold.kind().takesAll ? most : 1;
 }
 
 /// Both halves of a read/write lock, held by one.
@@ -33,7 +34,7 @@ bool isOfOneHolder(const Hold& a, const Hold& b)
     return a.first().kind != b.first().kind && isSameHolder;
 }
 
-/// S1, S10. Reads: lock ok, unlock invoke, samples, losses, deadlines; no truth.
+/// S1, S10, S11. Reads: lock ok, unlock invoke, samples, losses, deadlines; no truth.
 void checkExclusion(const History& history, Report& report)
 {
     std::map<std::string, std::vector<const Hold*>> swept; // by lock: those that may last, and the one before
@@ -44,7 +45,7 @@ void checkExclusion(const History& history, Report& report)
         auto& others = swept[hold.lock()];
         report.judge(hold.kind().exclusion, others.empty() ? 0 : 1);
         std::erase_if(others, [&](const Hold* other) { return other->end <= hold.begin; });
-        auto taken = takenBy(hold);
+        std::int64_t taken = 0; // by others
         const Hold* last = nullptr;
         for (const auto* other : others) {
             if (!isOfOneHolder(*other, hold)) {
@@ -52,9 +53,9 @@ void checkExclusion(const History& history, Report& report)
                 last = last == nullptr || other->end > last->end ? other : last;
             }
         }
-        if (taken > capacityOf(hold)) {
+        if (taken > 0 && taken + takenBy(hold) > capacityOf(history, hold)) {
             report.add(std::string(hold.kind().exclusion), hold.lock(), hold.begin,
-                       "holders who exclude each other believed at the same time, for " +
+                       "more believed at the same time than the lock is for, for " +
                            inMs(std::min(hold.end, last->end) - hold.begin),
                        {last->samples.front(), last->samples.back(), hold.samples.front(), hold.samples.back()});
         }

@@ -33,7 +33,8 @@ void checkDuration(const History& history, const Call& call, std::map<Place, Nan
         // A renewed deadline is at most a lease away.
         const auto lease = history.setting(pid, "watchdogTimeout", 0);
         const auto left = std::max(deadlines[place], call.invoke.t + lease) - call.invoke.t;
-        limit += std::min(history.setting(pid, "unreachableAfter", left), left);
+        const auto patience = history.setting(pid, "unreachableAfter", left);
+        limit += history.kind(call.invoke.lock).exclusion == "S11" ? patience : std::min(patience, left);
     }
     report.judge(call.invoke.op == Op::lock ? "T7" : "T8");
     const auto killed = history.processes.at(pid).killed;
@@ -98,6 +99,27 @@ void checkGivenBack(const History& history, Report& report)
     }
 }
 
+/// S11 in the end. Reads: how many permits a semaphore was made with, and how many it has.
+void checkPermits(const History& history, const Record& left, Report& report)
+{
+    report.judge("S11");
+    if (const auto should = history.permits.at(left.lock); *left.count != should) {
+        report.add("S11", left.lock, left.t,
+                   "there are " + std::to_string(*left.count) + " permits in the end, not " + std::to_string(should),
+                   {left});
+    }
+}
+
+/// What stays without a time to live, or for longer than a lease, as doc/keys.md has it.
+bool mayStay(const History& history, const Record& key)
+{
+    if (*key.count < 0) {
+        const auto semaphore = semaphoreOfLeases(key.lock);
+        return lockOfPrefixed(tokenKey, key.lock) || history.permits.count(semaphore.value_or(key.lock)) > 0;
+    }
+    return isOfAQueue(key.lock) || lockOfPrefixed(requestKey, key.lock);
+}
+
 } // namespace
 
 void checkDurations(const History& history, Report& report)
@@ -117,12 +139,15 @@ void checkResources(const History& history, Report& report)
 {
     checkGivenBack(history, report);
     for (const auto& record : history.records) {
-        if (record.op != Op::leftKey || lockOfPrefixed(tokenKey, record.lock)) { // tokens outlast every holder
+        if (record.op == Op::permits && record.phase == Phase::ok) {
+            checkPermits(history, record, report);
+        }
+        if (record.op != Op::leftKey || mayStay(history, record)) {
             continue;
         }
         if (record.count.value_or(0) < 0) {
             report.add("R4", record.lock, record.t, "a key without a time to live", {record});
-        } else if (!isOfAQueue(record.lock)) { // which lives longer than those who waited
+        } else {
             report.add("S7", record.lock, record.t, "a key outlived everybody and its lease", {record});
         }
     }

@@ -126,10 +126,12 @@ void checkModels(const History& history, Report& report)
         for (const auto& each : attributed) {
             timed.push_back(each.operation);
         }
-        const auto result = linearize(SharedMutex{}, timed);
+        const auto permits = history.permits.find(lock);
+        const auto result = permits == history.permits.end() ? linearize(SharedMutex{}, timed)
+                                                             : linearize(Permits{.configured = permits->second}, timed);
         if (result.verdict == Linearization::Verdict::impossible) {
             const auto& record = attributed[result.failedAt].record;
-            report.add("linearizable", lock, record.t, "no order of the calls is one of a mutex", {record});
+            report.add("linearizable", lock, record.t, "no order of the calls is one of such a lock", {record});
         } else if (result.verdict == Linearization::Verdict::undecided) {
             throw Refused(lock + ": too many orders are possible to look at all of them");
         }

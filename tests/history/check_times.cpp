@@ -217,7 +217,7 @@ void checkLosses(const History& history, Report& report)
 {
     for (const auto& hold : history.holds) {
         const bool unlocked = hold.ending == Hold::Ending::released || hold.ending == Hold::Ending::unconfirmed;
-        if (!unlocked && !hold.holder.empty()) {
+        if (!unlocked && !hold.holder.empty() && hold.kind().tellsLoss) {
             checkTold(history, hold, report);
             checkRenewed(history, hold, report);
         }

@@ -53,6 +53,9 @@ void readSurroundings(History& history)
                 history.faults[found->second].end = record.t;
             }
             break;
+        case Op::permits:
+            history.permits.try_emplace(record.lock, *record.count);
+            break;
         case Op::clock:
             takeClock(history, record.offset.value_or(0));
             break;

@@ -135,8 +135,9 @@ struct History {
     std::vector<Waiter> waiters; ///< in the order in which they came
     std::vector<Grant> grants;   ///< in the order of the stream
     std::map<int, Process> processes;
-    std::map<std::string, int> pidOf;          ///< by client
-    std::map<std::string, std::string> kindOf; ///< by lock, where its clients named one
+    std::map<std::string, int> pidOf;            ///< by client
+    std::map<std::string, std::int64_t> permits; ///< by semaphore: how many there are
+    std::map<std::string, std::string> kindOf;   ///< by lock, where its clients named one
     std::vector<Interval> faults;
     std::vector<Record> orphans;                         ///< changes of locks that nobody held in the stream
     std::map<std::string, std::vector<Record>> told;     ///< by holder: what the observer was told

@@ -40,6 +40,8 @@ public:
             return endAll(record);
         case Op::hdel:
             return remove(record);
+        case Op::freed:
+            return free(record);
         case Op::queued:
             return queue(record);
         case Op::unqueued:
@@ -53,6 +55,7 @@ private:
     /// A key as it is now.
     struct Key {
         bool isReadWrite = false;
+        bool isSemaphore = false;
         std::optional<Record> expiry{};
         std::map<std::string, std::size_t> grants{}; ///< by holder
         std::int64_t removedIn = 0;                  ///< the script that removed a holder
@@ -102,7 +105,8 @@ private:
 
     static bool mayShare(const Key& key, std::string_view a, std::string_view b)
     {
-        return key.isReadWrite && (bothHalves(a) == bothHalves(b) || (!isWriter(a) && !isWriter(b)));
+        return key.isSemaphore ||
+               (key.isReadWrite && (bothHalves(a) == bothHalves(b) || (!isWriter(a) && !isWriter(b))));
     }
 
     void set(const Record& record)
@@ -112,6 +116,7 @@ private:
             history_.grants[found->second].counts.push_back(record.count.value_or(0));
             return;
         }
+        key.isSemaphore = history_.kind(record.lock).exclusion == "S11";
         std::erase_if(key.grants, [&](const auto& other) {
             const bool goes = !mayShare(key, other.first, record.holder);
             if (goes) {
@@ -131,7 +136,7 @@ private:
         grant.holder = record.holder;
         grant.made = record;
         grant.counts.push_back(record.count.value_or(0));
-        grant.shares = key.isReadWrite && !isWriter(record.holder);
+        grant.shares = key.isSemaphore || (key.isReadWrite && !isWriter(record.holder));
         grant.withoutExpiry = timed_.count({tx, record.lock, grant.shares ? record.holder : ""}) == 0;
         if (const auto token = tokens_.find({tx, record.lock}); token != tokens_.end()) {
             grant.token = token->second;
@@ -189,12 +194,26 @@ private:
         state.removedIn = record.tx.value_or(0);
         if (const auto found = state.grants.find(record.holder); found != state.grants.end()) {
             end(record, state, history_.grants[found->second],
-                state.isReadWrite ? Grant::Freed::released : Grant::Freed::removed);
+                state.isReadWrite || state.isSemaphore ? Grant::Freed::released : Grant::Freed::removed);
             state.grants.erase(found);
         }
-        if (!state.isReadWrite) {
+        if (!state.isReadWrite && !state.isSemaphore) {
             keys_.erase(key);
         }
+    }
+
+    /// The permits whose leases are over.
+    void free(const Record& record)
+    {
+        auto& key = keys_[record.lock];
+        std::erase_if(key.grants, [&](const auto& entry) {
+            auto& grant = history_.grants[entry.second];
+            const bool isOver = grant.expiresMs() <= *record.expiresMs;
+            if (isOver) {
+                end(record, key, grant, Grant::Freed::expired);
+            }
+            return isOver;
+        });
     }
 
     static void end(const Record& record, const Key& key, Grant& grant, Grant::Freed how)

@@ -68,9 +68,18 @@ inline std::string clientOf(std::string_view holder)
     return std::string(both.substr(0, both.rfind(':')));
 }
 
+/// The semaphore of a key `{semaphore}:timeout`; nothing: it is none.
+inline std::optional<std::string> semaphoreOfLeases(std::string_view key)
+{
+    constexpr std::string_view leases = ":timeout";
+    return key.ends_with(leases) ? std::optional(withoutBraces(key.substr(0, key.size() - leases.size())))
+                                 : std::nullopt;
+}
+
 inline constexpr std::string_view lockChannel = "redisson_lock__channel";
 inline constexpr std::string_view readWriteChannel = "redisson_rwlock";
 inline constexpr std::string_view tokenKey = "redisson_lock_token";
+inline constexpr std::string_view requestKey = "redislock_request";
 inline constexpr std::string_view queueKey = "redisson_lock_queue";
 inline constexpr std::string_view queueTimesKey = "redisson_lock_timeout";
 

@@ -14,6 +14,7 @@ struct Kind {
     std::string_view exclusion = "S1"; ///< the rule of who may believe at the same time
     bool takesAll = true;              ///< a holder takes the whole lock, not a part of it
     bool tellsEverybody = true;        ///< each of its releases publishes on the lock's channel
+    bool tellsLoss = true;             ///< its client is told when a hold is lost
 };
 
 /// The first one is that of lines without the field.
@@ -25,6 +26,7 @@ inline constexpr std::array kinds{
     Kind{.name = "fair", .tellsEverybody = false},
     Kind{.name = "read", .exclusion = "S10", .takesAll = false},
     Kind{.name = "write", .exclusion = "S10"},
+    Kind{.name = "permit", .exclusion = "S11", .takesAll = false, .tellsEverybody = false, .tellsLoss = false},
 };
 
 /// Null: there is none of that name.

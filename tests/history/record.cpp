@@ -13,11 +13,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 32> opNames{
-    "unknown", "lock",  "unlock",    "settings",    "sample",    "acquired", "renewed",  "renewalFailed",
-    "atRisk",  "lost",  "released",  "unconfirmed", "resources", "attached", "detached", "hset",
-    "hdel",    "del",   "pexpireat", "publish",     "token",     "mode",     "queued",   "unqueued",
-    "request", "fault", "killed",    "stopped",     "resumed",   "clock",    "leftKey",  "quiet"};
+constexpr std::array<std::string_view, 34> opNames{
+    "unknown",   "lock",     "unlock",      "settings",  "sample",   "acquired", "renewed", "renewalFailed", "atRisk",
+    "lost",      "released", "unconfirmed", "resources", "attached", "detached", "hset",    "hdel",          "del",
+    "pexpireat", "publish",  "token",       "mode",      "queued",   "unqueued", "freed",   "request",       "fault",
+    "killed",    "stopped",  "resumed",     "clock",     "leftKey",  "permits",  "quiet"};
 static_assert(opNames.size() == static_cast<std::size_t>(Op::quiet) + 1);
 
 constexpr std::array<std::string_view, 5> phaseNames{"invoke", "ok", "fail", "unknown", "event"};

@@ -43,6 +43,7 @@ enum class Op {
     mode, ///< of a read/write lock
     queued,
     unqueued,
+    freed,   ///< permits whose leases are over
     request, ///< executed, with an effect or without
     // what the director of a run did and saw
     fault,
@@ -51,6 +52,7 @@ enum class Op {
     resumed,
     clock,
     leftKey,
+    permits,
     quiet,
 };
 

@@ -71,6 +71,7 @@ const std::vector<Rule>& rules()
         {Op::mode, Phase::event, streamed | kind},
         {Op::queued, Phase::event, streamed | holder | expires},
         {Op::unqueued, Phase::event, streamed | holder | word, {"first", "left"}},
+        {Op::freed, Phase::event, streamed | expires},
         {Op::token, Phase::event, streamed | token},
         {Op::request, Phase::event, lock | holder | word, {"lock", "renew", "unlock"}},
         {Op::fault, Phase::invoke, word},
@@ -80,6 +81,8 @@ const std::vector<Rule>& rules()
         {Op::resumed, Phase::event, process},
         {Op::clock, Phase::event, offset},
         {Op::leftKey, Phase::event, lock | count},
+        {Op::permits, Phase::invoke, lock | count},
+        {Op::permits, Phase::ok, lock | count},
         {Op::quiet, Phase::event, count | word},
     };
     return all;
@@ -148,7 +151,7 @@ bool isOfAThread(Op op)
 
 bool isOfTheStream(Op op)
 {
-    return op >= Op::hset && op <= Op::unqueued;
+    return op >= Op::hset && op <= Op::freed;
 }
 
 } // namespace

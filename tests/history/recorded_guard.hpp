@@ -86,7 +86,7 @@ private:
         // A hold that was over before the call returned looks as if it had not been acquired: nobody ever believed in it.
         isHeld_ = !ec && static_cast<bool>(guard_);
         const auto token = guard_.token().value_or(FencingToken{});
-        isHeld_ ? lock_.log().locked([this] { return belief(); }, static_cast<std::uint64_t>(token))
+        isHeld_ ? lock_.log().locked([this] { return belief(); }, {.token = static_cast<std::uint64_t>(token)})
                 : lock_.log().notLocked(ec);
     }
 

@@ -115,7 +115,7 @@ bool RecordedLock::tryLock(Wait wait, Lease lease)
     log_.lockBegins(wait, lease);
     std::error_code ec;
     const auto token = attempt(wait, lease, ec);
-    token ? log_.locked([this] { return belief(); }, *token) : log_.notLocked(ec);
+    token ? log_.locked([this] { return belief(); }, {.token = *token}) : log_.notLocked(ec);
     return token.has_value();
 }
 

@@ -19,6 +19,18 @@ std::int64_t numberIn(std::string_view text)
     return number;
 }
 
+std::string inHex(std::string_view bytes)
+{
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string text;
+    for (const char byte : bytes) {
+        const auto value = static_cast<unsigned char>(byte);
+        text += digits[value / 16];
+        text += digits[value % 16];
+    }
+    return text;
+}
+
 std::string upper(std::string text)
 {
     std::transform(text.begin(), text.end(), text.begin(),
@@ -179,6 +191,31 @@ std::optional<Record> StreamTranslator::placeOf(const StreamCommand& command, co
     return record;
 }
 
+std::vector<Record> StreamTranslator::leasesOf(const StreamCommand& command, const std::string& name) const
+{
+    const auto& words = command.words;
+    std::vector<Record> records;
+    const auto add = [&](Op op, const std::string& id) -> Record& {
+        records.push_back(make(command, op));
+        records.back().lock = *semaphoreOfLeases(words.at(1));
+        records.back().holder = inHex(id);
+        return records.back();
+    };
+    if (name == "ZADD") {
+        for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
+            add(Op::hset, words[i + 1]).count = 1;
+            add(Op::pexpireat, words[i + 1]).expiresMs = numberIn(words[i]);
+        }
+    } else if (name == "ZREM") {
+        for (std::size_t i = 2; i < words.size(); ++i) {
+            add(Op::hdel, words[i]);
+        }
+    } else {
+        add(Op::freed, {}).expiresMs = numberIn(words.at(3)); // ZREMRANGEBYSCORE <key> 0 <now>
+    }
+    return records;
+}
+
 std::vector<Record> StreamTranslator::translate(const StreamCommand& command)
 {
     const auto& words = command.words;
@@ -215,6 +252,8 @@ std::vector<Record> StreamTranslator::translate(const StreamCommand& command)
         if (auto record = valueOf(command, name)) {
             records.push_back(std::move(*record));
         }
+    } else if ((name == "ZADD" || name == "ZREM" || name == "ZREMRANGEBYSCORE") && semaphoreOfLeases(words.at(1))) {
+        records = leasesOf(command, name);
     } else if (name == "LPOP" || name == "ZADD" || name == "ZREM") {
         if (auto record = placeOf(command, name)) {
             records.push_back(std::move(*record));

@@ -49,7 +49,7 @@ private:
 };
 
 /// Makes records of the commands that concern locks: HSET, HDEL, DEL, PEXPIREAT, PUBLISH, and SET and INCR of
-/// fencing tokens and of readers' hold keys, LPOP, ZADD and ZREM of queues. Those of one script, which the server wraps in
+/// fencing tokens and of readers' hold keys, LPOP, ZADD and ZREM of queues, ZADD and ZREM of permits. Those of one script, which the server wraps in
 /// MULTI and EXEC, have one number.
 class StreamTranslator {
 public:
@@ -66,7 +66,10 @@ private:
     std::optional<Record> placeOf(const StreamCommand& command, const std::string& name);
 
     std::int64_t tx_ = 0;
-    bool inside_ = false;                        // of MULTI
+    bool inside_ = false; // of MULTI
+    /// Of the leases of a semaphore's permits.
+    std::vector<Record> leasesOf(const StreamCommand& command, const std::string& name) const;
+
     bool popped_ = false;                        // the first of a queue; its name comes next
     std::map<std::string, std::int64_t> tokens_; // the last, by lock
 };
