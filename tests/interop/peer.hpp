@@ -77,7 +77,7 @@ class PeerObject {
 public:
     /// @param kind as the drivers call it: lock, fairLock, semaphore...
     PeerObject(Peer& peer, std::string_view kind, std::string name)
-        : peer_(peer), kind_(kind), name_(std::move(name)), thread_(peer.newThread())
+        : PeerObject(peer, kind, std::move(name), peer.newThread())
     {
     }
 
@@ -96,10 +96,17 @@ public:
         ((command += ' ' + word(arguments)), ...);
         peer_.send(thread_, command);
     }
+    /// Another object of that name in the process, used by the same thread.
+    [[nodiscard]] PeerObject sibling(std::string_view kind) const { return {peer_, kind, name_, thread_}; }
     /// Waits for what was started.
     Answer answer() { return peer_.answer(thread_); }
 
 private:
+    PeerObject(Peer& peer, std::string_view kind, std::string name, std::string thread)
+        : peer_(peer), kind_(kind), name_(std::move(name)), thread_(std::move(thread))
+    {
+    }
+
     static std::string word(std::chrono::milliseconds time) { return std::to_string(time.count()); }
     static std::string word(std::integral auto number) { return std::to_string(number); }
     static std::string word(std::string_view text) { return std::string(text); }
