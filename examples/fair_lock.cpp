@@ -1,0 +1,45 @@
+// First come, first served: five customers queue while the counter is busy, and are served in that order, in whatever processes
+// they wait.
+#include <redislock/redislock.hpp>
+
+#include <boost/asio/use_future.hpp>
+
+#include <chrono>
+#include <future>
+#include <iostream>
+#include <optional>
+#include <vector>
+
+using namespace std::chrono_literals;
+
+int main(int argc, char** argv)
+{
+    try {
+        redislock::Client client(argc > 1 ? argv[1] : "redis://127.0.0.1:6379");
+        const redislock::FairLock counter = client.getFairLock("example:counter");
+
+        std::vector<int> served; // by whoever has the lock
+        std::vector<std::future<bool>> customers;
+        redislock::LockGuard busy(counter, 30s);
+        for (int customer = 1; customer <= 5; ++customer) {
+            // each waits at most 10 s for its turn; its place is that of its first request
+            customers.push_back(redislock::asyncExecuteWithLock(
+                counter, 10s, 30s, [&served, customer] { served.push_back(customer); }, boost::asio::use_future));
+        }
+        busy.release();
+        for (auto& customer : customers) {
+            if (!customer.get()) {
+                std::cout << "one gave up\n";
+            }
+        }
+        std::cout << "served:";
+        for (const int customer : served) {
+            std::cout << ' ' << customer;
+        }
+        std::cout << '\n';
+        return served == std::vector{1, 2, 3, 4, 5} ? 0 : 1;
+    } catch (const redislock::LockError& error) {
+        std::cerr << error.what() << '\n';
+        return 1;
+    }
+}

@@ -1,0 +1,58 @@
+// A store that refuses older tokens: who goes on writing after its lock was lost does no harm.
+#include <redislock/redislock.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <iostream>
+#include <string>
+#include <utility>
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Stands for a database: `UPDATE … SET value = ?, token = ? WHERE id = ? AND token <= ?`.
+class Store {
+public:
+    /// @return whether it was written: not after one with a greater token.
+    bool write(std::string value, redislock::FencingToken token)
+    {
+        if (token < greatest_) {
+            return false;
+        }
+        greatest_ = token;
+        value_ = std::move(value);
+        return true;
+    }
+    [[nodiscard]] const std::string& value() const noexcept { return value_; }
+
+private:
+    redislock::FencingToken greatest_{};
+    std::string value_;
+};
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    try {
+        const char* url = argc > 1 ? argv[1] : "redis://127.0.0.1:6379";
+        redislock::Client slow(url);
+        redislock::Client quick(url); // another process
+        Store store;
+
+        const auto first = slow.getFencedLock("example:ledger").lockAndGetToken(100ms);
+        // here the slow one is paused for longer than its lease: swap, a debugger, a virtual machine that is moved
+        redislock::LockGuard held(quick.getFencedLock("example:ledger"), 10s); // granted when the lease is over
+        const bool newer = store.write("of the quick one", *held.token());
+        const bool older = store.write("of the slow one", first); // it goes on, and has not looked yet
+
+        std::cout << "token " << static_cast<std::uint64_t>(*held.token()) << (newer ? " was written" : " was refused")
+                  << ", then " << static_cast<std::uint64_t>(first) << (older ? " was written" : " was refused")
+                  << "; the store has the value " << store.value() << '\n';
+        return newer && !older ? 0 : 1;
+    } catch (const redislock::LockError& error) {
+        std::cerr << error.what() << '\n';
+        return 1;
+    }
+}
