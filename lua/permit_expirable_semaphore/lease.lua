@@ -1,15 +1,20 @@
 -- How long a permit is leased, or a new lease for it from now on. May be sent again.
 -- KEYS[1]  the semaphore's name: free permits, a decimal string
 -- KEYS[2]  zset of permits taken: id -> end of its lease, epoch ms; 922337203685477 for none
+-- KEYS[3]  the id's request: the number of the latest change of its lease; with it, no acquire of that id does anything
 -- ARGV[1]  id, 16 bytes
 -- ARGV[2]  new lease in ms, 10 .. 2592000000; 0: non-expiring; '' to leave it as it is
+-- ARGV[3]  number of the change; one after which a later one was recorded leaves the lease as it is. 0: of none of a series
+-- ARGV[4]  how long copies of earlier requests for that id may still arrive, in ms; 0: none can
 -- Returns  how long it still is, in ms, 1 or more; -1: non-expiring; nil: nobody has a permit of that id, or its lease is over
 -- Clock    the server's TIME
--- Effects  writes KEYS[2], if there is a new lease; keys of other types are left alone (WRONGTYPE). A permit whose lease is over
---          stays for acquire.lua and count.lua, which free it
+-- Effects  writes KEYS[2], if there is a new lease, and then KEYS[3] with that time to live, if there is one; keys of other types
+--          are left alone (WRONGTYPE). A permit whose lease is over stays for acquire.lua and count.lua, which free it
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local lease = tonumber(string.match(ARGV[2] or '', '^%d+$'))
-if #KEYS ~= 2 or #ARGV ~= 2 or #ARGV[1] ~= 16
+local number = tonumber(string.match(ARGV[3] or '', '^%d+$'))
+local keep = tonumber(string.match(ARGV[4] or '', '^%d+$'))
+if #KEYS ~= 3 or #ARGV ~= 4 or #ARGV[1] ~= 16 or not number or not keep
     or ARGV[2] ~= '' and (not lease or lease > 0 and lease < 10 or lease > 2592000000) then
     return redis.error_reply('ERR redislock: bad arguments to lease')
 end
@@ -18,8 +23,12 @@ local till = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0')
 if till <= now then
     return nil
 end
-if lease then
+local latest = tonumber(redis.call('GET', KEYS[3]) or '0')
+if lease and (number == 0 or number >= latest) then
     till = lease == 0 and 922337203685477 or now + lease
     redis.call('ZADD', KEYS[2], string.format('%.0f', till), ARGV[1])
+    if keep > 0 then
+        redis.call('SET', KEYS[3], ARGV[3], 'PX', ARGV[4])
+    end
 end
 return till >= 922337203685477 and -1 or till - now

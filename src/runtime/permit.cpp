@@ -18,7 +18,7 @@ CounterRequest<Unlocked> releaseOf(const PermitHold& hold)
 {
     NamedCounter& counter = *hold.counter;
     counter.remove(hold.id);
-    return permitRelease(counter, hold.id, hold.repeated ? counter.recordTime() : "0");
+    return permitRelease(counter, hold.id, hold.open > 0 ? counter.recordTime() : "0");
 }
 
 } // namespace

@@ -96,31 +96,44 @@ Permit permitOf(NamedCounter& counter, const std::string& id, Lease lease, const
     auto hold = std::make_shared<PermitHold>();
     hold->counter = counter.shared_from_this();
     hold->id = id;
-    hold->repeated = outcome.repeated;
+    hold->open = outcome.repeated ? 1 : 0;
     hold->setValidUntil(lease == nonExpiring ? TimePoint::max() : outcome.validUntil);
     counter.add(hold);
     return PermitHold::guard(std::move(hold));
 }
 
+/// @param copies whether those of earlier requests for the permit may still arrive.
+std::shared_ptr<ScriptCall> leaseCall(const NamedCounter& counter, const std::string& id, const std::string& lease,
+                                      std::uint64_t number, bool copies)
+{
+    return std::make_shared<ScriptCall>(
+        scripts::permitExpirableSemaphoreLease, keysOf(counter, id),
+        std::vector{rawId(id), lease, std::to_string(number), copies ? counter.recordTime() : "0"});
+}
+
 CounterRequest<bool> updateRequest(NamedCounter& counter, const std::string& id, Lease lease)
 {
-    const auto raw = rawId(id);
-    if (raw.empty() || !isLease(lease)) {
+    if (rawId(id).empty() || !isLease(lease)) {
         return {.refused = Errc::invalidArgument};
     }
     const auto hold = counter.find(id);
-    if (hold != nullptr) { // from here on it may be either
-        hold->setValidUntil(std::min(hold->validUntil(), validUntil(lease, BootClock::now())));
+    std::uint64_t number = 0;
+    bool copies = false;
+    if (hold != nullptr) {
+        hold->setValidUntil(
+            std::min(hold->validUntil(), validUntil(lease, BootClock::now()))); // from here on it may be either
+        number = ++hold->changes;
+        copies = hold->open++ > 0;
     }
-    return {.call = std::make_shared<ScriptCall>(scripts::permitExpirableSemaphoreLease, keysOf(counter),
-                                                 std::vector{raw, leaseText(lease)}),
-            .meaning = [hold, lease](const Call& call, bool, std::error_code& ec) {
+    return {.call = leaseCall(counter, id, leaseText(lease), number, copies),
+            .meaning = [hold](const Call& call, bool repeated, std::error_code& ec) {
                 const bool known = call.reply.kind != Reply::Kind::nil;
-                if (known) {
-                    numberOf(call.reply, -1, std::numeric_limits<std::int64_t>::max(), ec);
-                }
-                if (!ec && hold != nullptr) {
-                    hold->setValidUntil(known ? validUntil(lease, call.sentAt) : TimePoint{});
+                const auto left = known ? numberOf(call.reply, -1, maxLease.count(), ec) : 0;
+                if (!ec && hold != nullptr) { // as Redis has it now, whichever change of several came last
+                    hold->setValidUntil(!known     ? TimePoint{}
+                                        : left < 0 ? TimePoint::max()
+                                                   : deadlineOf(call.sentAt, std::chrono::milliseconds(left)));
+                    hold->open -= repeated ? 0 : 1;
                 }
                 return !ec && known;
             }};
@@ -128,12 +141,10 @@ CounterRequest<bool> updateRequest(NamedCounter& counter, const std::string& id,
 
 CounterRequest<Time> leaseTimeRequest(NamedCounter& counter, const std::string& id)
 {
-    const auto raw = rawId(id);
-    if (raw.empty()) {
+    if (rawId(id).empty()) {
         return {.refused = Errc::invalidArgument};
     }
-    return {.call = std::make_shared<ScriptCall>(scripts::permitExpirableSemaphoreLease, keysOf(counter),
-                                                 std::vector{raw, std::string()}),
+    return {.call = leaseCall(counter, id, {}, 0, false),
             .meaning = [](const Call& call, bool, std::error_code& ec) -> Time {
                 if (call.reply.kind == Reply::Kind::nil) {
                     return std::nullopt;
@@ -202,6 +213,17 @@ CounterRequest<Unlocked> detail::permitRelease(NamedCounter& counter, const std:
             .known = Unlocked::unconfirmed};
 }
 
+namespace {
+
+/// A release by id. Whether copies of requests for a permit that somebody else took may still arrive, nobody knows here.
+CounterRequest<Unlocked> releaseById(NamedCounter& counter, const std::string& id)
+{
+    const auto hold = counter.find(id);
+    return permitRelease(counter, id, hold != nullptr && hold->open == 0 ? "0" : counter.recordTime());
+}
+
+} // namespace
+
 Permit PermitExpirableSemaphore::acquire(Lease lease) const
 {
     return tryAcquire(waitForever, lease);
@@ -233,7 +255,7 @@ Unlocked PermitExpirableSemaphore::release(const std::string& id) const
 
 Unlocked PermitExpirableSemaphore::release(const std::string& id, std::error_code& ec) const
 {
-    const Unlocked how = state_->ask(permitRelease(*state_, id, "0"), ec);
+    const Unlocked how = state_->ask(releaseById(*state_, id), ec);
     if (ec == Errc::unreachable || ec == Errc::serverRefused || ec == Errc::badReply) {
         ec.clear(); // it goes on in the background
     }
@@ -369,7 +391,7 @@ void PermitExpirableSemaphore::startAcquire(const State& state, Wait wait, Lease
 
 void PermitExpirableSemaphore::startRelease(const State& state, const std::string& id, UnlockHandler handler)
 {
-    state->asyncAsk(permitRelease(*state, id, "0"), std::move(handler));
+    state->asyncAsk(releaseById(*state, id), std::move(handler));
 }
 
 void PermitExpirableSemaphore::startUpdate(const State& state, const std::string& id, Lease lease, FlagHandler handler)

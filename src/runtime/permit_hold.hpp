@@ -7,6 +7,7 @@
 #include "runtime/counter.hpp"
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -30,10 +31,12 @@ struct PermitHold {
     std::shared_ptr<NamedCounter> counter;
     std::string id; ///< 32 hex digits
     std::atomic<TimePoint::rep> deadline{0};
-    bool repeated = false; ///< there may be another copy of its acquire
+    std::atomic<std::uint64_t> changes{0}; ///< of its lease, so far
+    /// Requests for it, its acquire and changes of its lease, of which a copy may still arrive.
+    std::atomic<std::uint32_t> open{0};
 };
 
-/// Gives a permit back by its id. @param keepMs how long copies of its acquire may still arrive; "0": none can.
+/// Gives a permit back by its id. @param keepMs how long copies of requests for it may still arrive; "0": none can.
 CounterRequest<Unlocked> permitRelease(NamedCounter& counter, const std::string& id, const std::string& keepMs);
 
 } // namespace redislock::detail

@@ -15,6 +15,7 @@ namespace {
 
 using detail::scripts::countDownLatchCountDown;
 using detail::scripts::permitExpirableSemaphoreAcquire;
+using detail::scripts::permitExpirableSemaphoreLease;
 using detail::scripts::permitExpirableSemaphoreRelease;
 using detail::scripts::semaphoreAcquire;
 using detail::scripts::semaphoreAdd;
@@ -29,8 +30,8 @@ protected:
         for (const auto* script :
              {&detail::scripts::counterGet, &detail::scripts::counterTrySet, &detail::scripts::counterDelete,
               &semaphoreAcquire, &semaphoreAdd, &semaphoreDrain, &semaphoreWithdraw, &permitExpirableSemaphoreAcquire,
-              &permitExpirableSemaphoreRelease, &detail::scripts::permitExpirableSemaphoreCount,
-              &countDownLatchCountDown}) {
+              &permitExpirableSemaphoreLease, &permitExpirableSemaphoreRelease,
+              &detail::scripts::permitExpirableSemaphoreCount, &countDownLatchCountDown}) {
             redis.command({"SCRIPT", "LOAD", script->text});
         }
     }
@@ -245,6 +246,43 @@ TEST_F(PermitFault, AcquireThatIsGivenUpLeavesNothingTakenThoughItComesLate)
     EXPECT_TRUE(eventually([&] { return executed() > before; })) << "the late acquire did not run";
     EXPECT_EQ(value(), "5");
     EXPECT_EQ(redis.command({"ZCARD", timeouts}).integer(), 0);
+}
+
+TEST_F(PermitFault, LateCopyOfItsAcquireLeavesALeaseAsItIs)
+{
+    set(1);
+    const auto semaphore = client().getPermitExpirableSemaphore(counter);
+    const auto late = inject(request(permitExpirableSemaphoreAcquire), Action::stallDirection());
+    Permit permit = semaphore.acquire(10s);
+    ASSERT_EQ(proxy.hits(late), 1U);
+    EXPECT_TRUE(semaphore.updateLeaseTime(permit.id(), 600s));
+    const auto before = executed();
+    proxy.resume();
+    EXPECT_TRUE(eventually([&] { return executed() > before; })) << "the late acquire did not run";
+    EXPECT_GT(semaphore.getLeaseTime(permit.id()).value_or(0ms), 300s);
+    EXPECT_GT(permit.validFor(), 300s);
+    EXPECT_EQ(permit.release(), Unlocked::released);
+    EXPECT_EQ(value(), "1");
+}
+
+TEST_F(PermitFault, LateChangeOfALeaseDoesNotCutTheNextOne)
+{
+    config.unreachableAfter = 800ms;
+    set(1);
+    const auto semaphore = client().getPermitExpirableSemaphore(counter);
+    Permit permit = semaphore.acquire(600s);
+    const auto late = inject(request(permitExpirableSemaphoreLease), Action::stallDirection());
+    std::error_code ec;
+    semaphore.updateLeaseTime(permit.id(), 20s, ec);
+    ASSERT_EQ(proxy.hits(late), 1U);
+    EXPECT_TRUE(semaphore.updateLeaseTime(permit.id(), 600s));
+    const auto before = executed();
+    proxy.resume();
+    EXPECT_TRUE(eventually([&] { return executed() > before; })) << "the late change did not run";
+    EXPECT_GT(semaphore.getLeaseTime(permit.id()).value_or(0ms), 300s);
+    EXPECT_GT(permit.validFor(), 300s);
+    EXPECT_EQ(permit.release(), Unlocked::released);
+    EXPECT_EQ(value(), "1");
 }
 
 TEST_F(PermitFault, ReleaseWithoutAnAnswerIsUnconfirmedAndGoesOn)

@@ -20,9 +20,10 @@ protected:
     {
         return run(detail::scripts::permitExpirableSemaphoreRelease, all(id), {raw(id), channel, keepMs});
     }
-    Value lease(char id, const std::string& leaseMs = "")
+    Value lease(char id, const std::string& leaseMs = "", const std::string& number = "0",
+                const std::string& keepMs = "0")
     {
-        return run(detail::scripts::permitExpirableSemaphoreLease, {name, timeouts}, {raw(id), leaseMs});
+        return run(detail::scripts::permitExpirableSemaphoreLease, all(id), {raw(id), leaseMs, number, keepMs});
     }
     Value set(const std::string& id, std::int64_t permits)
     {
@@ -129,6 +130,24 @@ TEST_F(PermitScript, LeasesAreSetAnewWhileTheyLast)
     expire('a');
     EXPECT_THAT(lease('a', "60000"), Nil());
     EXPECT_EQ(count(), Counts(2, 0));
+}
+
+TEST_F(PermitScript, LateRequestsLeaveTheLeaseAsTheLatestChangeSetIt)
+{
+    trySet("a", 1);
+    acquire('a', 30'000);
+    EXPECT_THAT(lease('a', "20000", "1"), Number(20'000)) << "nothing can be late: nothing is recorded";
+    EXPECT_THAT(redis.command({"KEYS", "redislock_request:*"}).elements, ::testing::SizeIs(1)) << "that of trySet";
+    EXPECT_THAT(lease('a', "60000", "3", keep), Number(60'000));
+    EXPECT_THAT(lease('a', "10", "2", keep).integer(), JustSet(60'000)) << "a change before that";
+    EXPECT_THAT(acquire('a', 10), Number(-1)) << "a copy of its acquire";
+    EXPECT_THAT(lease('a').integer(), JustSet(60'000));
+    EXPECT_THAT(lease('a', "50000", "3", keep), Number(50'000)) << "the same, sent again";
+    EXPECT_THAT(lease('a', "40000", "4"), Number(40'000));
+    EXPECT_THAT(lease('a', "30000"), Number(30'000)) << "of somebody else";
+    EXPECT_EQ(count(), Counts(0, 1));
+    EXPECT_THAT(release('a', keep), Number(1));
+    EXPECT_THAT(lease('a', "60000", "5", keep), Nil());
 }
 
 TEST_F(PermitScript, PermitsAreSetInAllWhoeverHasSome)
