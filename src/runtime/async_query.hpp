@@ -30,12 +30,13 @@ public:
         : AsyncQuery(engine, std::move(call), std::move(end), engine.config_.unreachableAfter)
     {
     }
-    /// @param patience how long it goes on without an answer.
-    AsyncQuery(Engine& engine, std::shared_ptr<ListenedCall> call, End end, std::chrono::milliseconds patience)
+    /// @param patience how long it goes on without an answer, until @p limit at most.
+    AsyncQuery(Engine& engine, std::shared_ptr<ListenedCall> call, End end, std::chrono::milliseconds patience,
+               TimePoint limit = TimePoint::max())
         : engine_(engine),
           call_(std::move(call)),
           end_(std::move(end)),
-          machine_(patience),
+          machine_(patience, limit),
           timer_(engine.background_->io)
     {
     }

@@ -140,7 +140,12 @@ bool NamedCounter::isOpen(std::error_code ec) noexcept
            ec == std::make_error_code(std::errc::operation_canceled);
 }
 
-void NamedCounter::askUnawaited(std::shared_ptr<ScriptCall> call) noexcept
+void NamedCounter::repeatUnawaited(std::shared_ptr<ScriptCall> call, TimePoint begin) noexcept
+{
+    askUnawaited(std::move(call), saturatingAdd(begin, leastRecordTime));
+}
+
+void NamedCounter::askUnawaited(std::shared_ptr<ScriptCall> call, TimePoint limit) noexcept
 {
     if (isForked()) {
         return;
@@ -154,7 +159,7 @@ void NamedCounter::askUnawaited(std::shared_ptr<ScriptCall> call) noexcept
         const auto query = std::make_shared<Engine::AsyncQuery>(
             *engine, std::move(call),
             [self = shared_from_this(), underway](std::error_code, const QueryMachine&, const Reply&) {},
-            leastRecordTime);
+            leastRecordTime, limit);
         engine->post([query] { query->begin(); });
     } catch (...) { // out of memory: what has a lease ends with it
     }

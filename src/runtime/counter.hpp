@@ -118,16 +118,20 @@ public:
     Result ask(const CounterRequest<Result>& request, std::error_code& ec)
     {
         bool repeated = false;
+        const TimePoint begin = BootClock::now();
         ec = request.refused ? std::error_code(*request.refused) : drive(request.call, request.record, repeated);
         if (request.afterwards && isOpen(ec)) {
-            askUnawaited(request.afterwards);
+            repeatUnawaited(request.afterwards, begin);
         }
         return ec || request.call == nullptr ? request.known : request.meaning(*request.call, repeated, ec);
     }
     template <class Result>
     void asyncAsk(CounterRequest<Result> request, Handler<Result> handler);
-    /// Asks in the background until answered.
-    void askUnawaited(std::shared_ptr<ScriptCall> call) noexcept;
+    /// Asks in the background until answered, for a minute at most.
+    void askUnawaited(std::shared_ptr<ScriptCall> call) noexcept { askUnawaited(std::move(call), TimePoint::max()); }
+    /// Goes on in the background with what was first asked at @p begin, and ends while its answer is still kept, also when this
+    /// process stood still in between: asked again after that, it would count again.
+    void repeatUnawaited(std::shared_ptr<ScriptCall> call, TimePoint begin) noexcept;
 
     /// Waits until granted, on the calling thread.
     std::error_code acquire(const CounterOrder& order, CounterOutcome& outcome);
@@ -157,6 +161,7 @@ private:
     std::error_code drive(const std::shared_ptr<ScriptCall>& call, const std::string& record, bool& repeated);
     static bool isOpen(std::error_code ec) noexcept;
     void settle(const std::string& record);
+    void askUnawaited(std::shared_ptr<ScriptCall> call, TimePoint limit) noexcept;
     AcquireMachine::Event sleep(Lock& lock, CounterWaiter& waiter, TimePoint until);
     void subscribe();
     void refused(CounterWaiter& waiter) noexcept;

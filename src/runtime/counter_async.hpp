@@ -59,10 +59,10 @@ void NamedCounter::asyncAsk(CounterRequest<Result> request, Handler<Result> hand
     }
     const auto call = request.call;
     engine->asyncQuery<Result>(call, std::move(handler),
-                               [self = shared_from_this(), request = std::move(request)](
+                               [self = shared_from_this(), request = std::move(request), begin = BootClock::now()](
                                    const auto& asked, std::error_code ec, const QueryMachine& machine, const Reply&) {
                                    if (request.afterwards && isOpen(ec)) {
-                                       self->askUnawaited(request.afterwards);
+                                       self->repeatUnawaited(request.afterwards, begin);
                                    }
                                    if (ec) {
                                        return asked->completion(codeOf(ec), request.known);

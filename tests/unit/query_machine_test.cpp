@@ -48,6 +48,20 @@ TEST(QueryMachine, AnAnswerEndsIt)
     EXPECT_FALSE(player.machine.repeated());
 }
 
+TEST(QueryMachine, EndsAtItsLimitThoughItsPatienceIsLonger)
+{
+    Player<QueryMachine> player{.machine = QueryMachine(60s, at(5s))};
+    EXPECT_EQ(text(player.resume(Start{at(0ms)})), "send, until 5000 ms");
+    EXPECT_EQ(resultOf<Result>(player.resume(failed(5s, Failure::lostReply))), Errc::unreachable);
+}
+
+TEST(QueryMachine, AsksNothingWhenItBeginsAfterItsLimit)
+{
+    Player<QueryMachine> player{.machine = QueryMachine(60s, at(5s))};
+    EXPECT_EQ(resultOf<Result>(player.resume(Start{at(5s)})), Errc::unreachable);
+    EXPECT_EQ(player.machine.state(), State::done);
+}
+
 TEST(QueryMachine, KnowsWhetherAnEarlierTryMayHaveBeenExecuted)
 {
     for (const Failure failure : {Failure::notConnected, Failure::lostReply}) {
