@@ -25,8 +25,6 @@ class RedisLock;
 class RetryPolicy;
 class Semaphore;
 class RedLock;
-class RedisLock;
-class RetryPolicy;
 class SegmentedLock;
 class SpinLock;
 class Wait;

@@ -5,8 +5,7 @@
 #include "redislock/error.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
-#include "redislock/lease_time.hpp"
-#include "redislock/retry_policy.hpp"
+#include "redislock/lock_calls.hpp"
 #include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
 
@@ -57,65 +56,11 @@ namespace redislock {
 /// **Cost**: uncontended, one round trip to acquire and one to release; one key.
 ///
 /// **Asynchronous** functions take any completion token of Asio and block no thread; their holds belong to guards.
-class Lock {
+///
+/// **Errors** of lock(), tryLock() and their like: `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`,
+/// `noSuchDatabase`, `notRedis`, `wrongType`, `lost`, `wouldDeadlock`, `shutdown`, `forked`.
+class Lock : public LockCalls<Lock, LockGuard> {
 public:
-    /// Acquires the lock, waiting as long as it takes; the watchdog renews it until it is ended. Blocks.
-    ///
-    /// By a thread that holds the lock already: see the kind.
-    /// @throws LockError `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`, `noSuchDatabase`, `notRedis`,
-    ///   `wrongType`, `lost`, `wouldDeadlock`, `shutdown`, `forked`. After an exception nothing is held by this call.
-    void lock() const;
-    /// As lock(), without exceptions: @p ec is cleared on success.
-    void lock(std::error_code& ec) const;
-
-    /// Acquires the lock with a fixed lease: it is not renewed and is lost when @p lease is over. Blocks.
-    /// @param lease 10 ms … 30 days, or `keepRenewing`; a nested lease never shortens what the outer holds have.
-    /// @throws LockError `invalidArgument` for any other lease, before any I/O; otherwise as lock().
-    void lock(Lease lease) const;
-    /// As lock(Lease), without exceptions.
-    void lock(Lease lease, std::error_code& ec) const;
-
-    /// One attempt: asks Redis once and does not wait for the holder. Blocks for the round trip.
-    /// @return whether the lock is now held. @throws LockError as lock(); a server that cannot be reached at the first try
-    ///   is `unreachable` at once, one that does not answer after `Config::commandTimeout`.
-    [[nodiscard]] bool tryLock() const;
-    /// As tryLock(), without exceptions; false with a code on errors.
-    [[nodiscard]] bool tryLock(std::error_code& ec) const;
-
-    /// Tries until @p wait is over. Blocks for at most @p wait; a first request that is under way when the wait ends is
-    /// given `Config::commandTimeout` to be answered.
-    /// @param wait zero or negative: as tryLock(); `waitForever`: as lock(lease).
-    /// @param lease 10 ms … 30 days, or `keepRenewing`.
-    /// @return whether the lock is now held. @throws LockError as lock(Lease).
-    [[nodiscard]] bool tryLock(Wait wait, Lease lease = keepRenewing) const;
-    /// As tryLock(Wait, Lease), without exceptions.
-    [[nodiscard]] bool tryLock(Wait wait, std::error_code& ec) const;
-    /// As tryLock(Wait, Lease), without exceptions.
-    [[nodiscard]] bool tryLock(Wait wait, Lease lease, std::error_code& ec) const;
-
-    /// Tries until @p wait is over, and asks when @p retry says so instead of waiting to be told: for names that are held for
-    /// microseconds, or servers without messages. Otherwise as tryLock(Wait, Lease).
-    /// @param retry the pauses; when it gives up, the lock counts as not to be had.
-    [[nodiscard]] bool tryLock(Wait wait, Lease lease, RetryPolicy retry) const;
-    /// As tryLock(Wait, Lease, RetryPolicy), without exceptions.
-    [[nodiscard]] bool tryLock(Wait wait, Lease lease, RetryPolicy retry, std::error_code& ec) const;
-
-    /// tryLock() under the name that the standard looks for (*Lockable*).
-    [[nodiscard]] bool try_lock() const { return tryLock(); }
-    /// tryLock(wait) under the standard's name (*TimedLockable*).
-    template <class Rep, class Period>
-    [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) const
-    {
-        return tryLock(Wait(wait));
-    }
-    /// tryLock() until a moment of any clock; a moment in the past means one attempt (*TimedLockable*).
-    template <class Clock, class Duration>
-    [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& until) const
-    {
-        const auto now = std::chrono::time_point<Clock, Duration>::clock::now();
-        return tryLock(until <= now ? oneAttempt : Wait(until - now));
-    }
-
     /// Ends the innermost level of this thread's hold. Blocks until Redis confirmed it, at most until the lease is over or
     /// `Config::unreachableAfter`; the lock counts as given up from the moment of the call.
     /// On the client's own thread it does not wait and returns `unconfirmed`.
@@ -162,58 +107,6 @@ public:
     /// The name as given to the Client.
     [[nodiscard]] const std::string& name() const noexcept;
 
-    /// Acquires the lock without blocking a thread; the watchdog renews it until the guard ends it.
-    ///
-    /// The hold is the guard's, not a thread's: it is not re-entrant, a second asyncLock() waits for the first, and the guard
-    /// may be used on any thread. While waiting it stands in one queue with the threads of this client.
-    /// @param token any completion token for `void(boost::system::error_code, LockGuard)`. The handler is called once, on its
-    ///   associated executor; without one on the client's own thread, where it must not block, and never in a forked child.
-    ///   The executor's context counts the call as work and must outlive it: let its run() or join() return first, or end
-    ///   the client. That the handler ran is not enough.
-    /// Errors as lock(), as codes: `Errc`, which compares with `std::error_code` and `boost::system::error_code`.
-    /// **Cancellation** (terminal, partial and total): ends the call with `boost::asio::error::operation_aborted` and nothing
-    /// held; what Redis may have granted meanwhile is released in the background. After the client's end: `Errc::shutdown`.
-    template <class Token>
-    auto asyncLock(Token&& token) const
-    {
-        return asyncTryLock(waitForever, keepRenewing, std::forward<Token>(token));
-    }
-    /// asyncLock() with a fixed lease; as lock(Lease).
-    template <class Token>
-    auto asyncLock(Lease lease, Token&& token) const
-    {
-        return asyncTryLock(waitForever, lease, std::forward<Token>(token));
-    }
-    /// One attempt, as tryLock(): an empty guard when others hold the lock. Otherwise as asyncLock().
-    template <class Token>
-    auto asyncTryLock(Token&& token) const
-    {
-        return asyncTryLock(oneAttempt, keepRenewing, std::forward<Token>(token));
-    }
-    /// Tries until @p wait is over, as tryLock(Wait): an empty guard then. Otherwise as asyncLock().
-    template <class Token>
-    auto asyncTryLock(Wait wait, Token&& token) const
-    {
-        return asyncTryLock(wait, keepRenewing, std::forward<Token>(token));
-    }
-    /// As tryLock(Wait, Lease): an empty guard when the wait is over. Otherwise as asyncLock().
-    template <class Token>
-    auto asyncTryLock(Wait wait, Lease lease, Token&& token) const
-    {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, LockGuard)>(
-            [lock = *this](auto handler, Wait w, Lease l) {
-                lock.asyncAcquire(w, l, detail::LockHandler(std::move(handler)));
-            },
-            token, wait, lease);
-    }
-    /// As tryLock(Wait, Lease, RetryPolicy). Otherwise as asyncLock().
-    template <class Token>
-    auto asyncTryLock(Wait wait, Lease lease, RetryPolicy retry, Token&& token) const
-    {
-        return Lock(state_, std::make_shared<const RetryPolicy>(std::move(retry)))
-            .asyncTryLock(wait, lease, std::forward<Token>(token));
-    }
-
     /// forceUnlock() without blocking a thread. @param token for `void(boost::system::error_code, bool)`; handler, errors and
     /// cancellation as of asyncLock(); a cancelled call may have freed the lock.
     template <class Token>
@@ -244,26 +137,25 @@ protected:
     using State = std::shared_ptr<detail::NamedLock>;
 
     /// @param retry how it waits; null: until it is told.
-    explicit Lock(State state, std::shared_ptr<const RetryPolicy> retry = nullptr) noexcept
-        : state_(std::move(state)), retry_(std::move(retry))
-    {
-    }
+    explicit Lock(State state, Retry retry = nullptr) noexcept : state_(std::move(state)), retry_(std::move(retry)) {}
 
     /// tryLock(), for this thread. @return the hold's token, 0 where the kind has none; nothing when it was not acquired.
-    std::optional<std::uint64_t> acquireByThread(Wait wait, Lease lease, std::error_code& ec) const;
+    std::optional<std::uint64_t> acquireByThread(Wait wait, Lease lease, const Retry& retry, std::error_code& ec) const;
 
 private:
+    friend class LockCalls<Lock, LockGuard>;
     friend class LockGuard;
     friend struct detail::LockAccess;
 
-    bool acquire(Wait wait, Lease lease, std::error_code& ec) const;
-    void asyncAcquire(Wait wait, Lease lease, detail::LockHandler handler) const;
+    bool acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec) const;
+    void asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::LockHandler handler) const;
+    [[noreturn]] void fail(const char* verb, const std::error_code& ec) const;
     static void asyncForceUnlock(const State& state, detail::FlagHandler handler);
     static void asyncIsLocked(const State& state, detail::FlagHandler handler);
     static void asyncTimeToLive(const State& state, detail::TimeHandler handler);
 
     State state_;
-    std::shared_ptr<const RetryPolicy> retry_;
+    Retry retry_;
 };
 
 } // namespace redislock

@@ -21,6 +21,7 @@
 #include "redislock/identity.hpp"
 #include "redislock/lease_time.hpp"
 #include "redislock/lock.hpp"
+#include "redislock/lock_calls.hpp"
 #include "redislock/lock_guard.hpp"
 #include "redislock/multi_lock.hpp"
 #include "redislock/non_reentrant_lock.hpp"

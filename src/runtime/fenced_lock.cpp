@@ -1,23 +1,8 @@
 #include "redislock/fenced_lock.hpp"
 
-#include "redislock/detail/protocol/printable.hpp"
-#include "redislock/error.hpp"
-#include "runtime/engine.hpp"
-
-#include <string>
+#include "runtime/throwing.hpp"
 
 namespace redislock {
-
-namespace {
-
-void throwOn(const std::error_code& ec, const char* verb, const std::string& name)
-{
-    if (ec) {
-        throw LockError(ec, std::string(verb) + " \"" + detail::printable(name) + "\"");
-    }
-}
-
-} // namespace
 
 FencingToken FencedLock::lockAndGetToken() const
 {
@@ -31,10 +16,7 @@ FencingToken FencedLock::lockAndGetToken(std::error_code& ec) const
 
 FencingToken FencedLock::lockAndGetToken(Lease lease) const
 {
-    std::error_code ec;
-    const auto token = lockAndGetToken(lease, ec);
-    throwOn(ec, "lockAndGetToken", name());
-    return token;
+    return detail::throwing(name(), "lockAndGetToken", [&](std::error_code& ec) { return lockAndGetToken(lease, ec); });
 }
 
 FencingToken FencedLock::lockAndGetToken(Lease lease, std::error_code& ec) const
@@ -54,15 +36,13 @@ std::optional<FencingToken> FencedLock::tryLockAndGetToken(std::error_code& ec) 
 
 std::optional<FencingToken> FencedLock::tryLockAndGetToken(Wait wait, Lease lease) const
 {
-    std::error_code ec;
-    const auto token = tryLockAndGetToken(wait, lease, ec);
-    throwOn(ec, "tryLockAndGetToken", name());
-    return token;
+    return detail::throwing(name(), "tryLockAndGetToken",
+                            [&](std::error_code& ec) { return tryLockAndGetToken(wait, lease, ec); });
 }
 
 std::optional<FencingToken> FencedLock::tryLockAndGetToken(Wait wait, Lease lease, std::error_code& ec) const
 {
-    const auto token = acquireByThread(wait, lease, ec);
+    const auto token = acquireByThread(wait, lease, nullptr, ec);
     return token ? std::optional(FencingToken{*token}) : std::nullopt;
 }
 

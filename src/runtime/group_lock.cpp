@@ -160,6 +160,11 @@ std::chrono::milliseconds timeUntil(TimePoint then) noexcept
 
 namespace {
 
+RetryPolicy defaultRetry()
+{
+    return RetryPolicy::exponential(std::chrono::milliseconds(4), std::chrono::milliseconds(256));
+}
+
 template <class Operation>
 auto throwing(const detail::GroupState& state, const char* verb, Operation operation)
 {
@@ -178,76 +183,19 @@ RedLock::RedLock(std::vector<Lock> members)
 {
 }
 
-RetryPolicy GroupLock::defaultRetry()
+bool GroupLock::acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec) const
 {
-    return RetryPolicy::exponential(std::chrono::milliseconds(4), std::chrono::milliseconds(256));
+    return state_->lock(wait, lease, retry ? *retry : defaultRetry(), ec);
 }
 
-bool GroupLock::acquire(Wait wait, Lease lease, RetryPolicy retry, std::error_code& ec) const
+void GroupLock::asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::GroupHandler handler) const
 {
-    return state_->lock(wait, lease, std::move(retry), ec);
+    state_->asyncAcquire(wait, lease, retry ? *retry : defaultRetry(), std::move(handler));
 }
 
-void GroupLock::asyncAcquire(const State& state, Wait wait, Lease lease, RetryPolicy retry,
-                             detail::GroupHandler handler)
+void GroupLock::fail(const char* verb, const std::error_code& ec) const
 {
-    state->asyncAcquire(wait, lease, std::move(retry), std::move(handler));
-}
-
-void GroupLock::lock() const
-{
-    lock(keepRenewing);
-}
-
-void GroupLock::lock(std::error_code& ec) const
-{
-    lock(keepRenewing, ec);
-}
-
-void GroupLock::lock(Lease lease) const
-{
-    throwing(*state_, "lock", [&](std::error_code& ec) { return acquire(waitForever, lease, defaultRetry(), ec); });
-}
-
-void GroupLock::lock(Lease lease, std::error_code& ec) const
-{
-    acquire(waitForever, lease, defaultRetry(), ec);
-}
-
-bool GroupLock::tryLock() const
-{
-    return tryLock(oneAttempt, keepRenewing);
-}
-
-bool GroupLock::tryLock(std::error_code& ec) const
-{
-    return tryLock(oneAttempt, keepRenewing, ec);
-}
-
-bool GroupLock::tryLock(Wait wait, Lease lease) const
-{
-    return tryLock(wait, lease, defaultRetry());
-}
-
-bool GroupLock::tryLock(Wait wait, std::error_code& ec) const
-{
-    return tryLock(wait, keepRenewing, ec);
-}
-
-bool GroupLock::tryLock(Wait wait, Lease lease, std::error_code& ec) const
-{
-    return tryLock(wait, lease, defaultRetry(), ec);
-}
-
-bool GroupLock::tryLock(Wait wait, Lease lease, RetryPolicy retry) const
-{
-    return throwing(*state_, "tryLock",
-                    [&](std::error_code& ec) { return tryLock(wait, lease, std::move(retry), ec); });
-}
-
-bool GroupLock::tryLock(Wait wait, Lease lease, RetryPolicy retry, std::error_code& ec) const
-{
-    return acquire(wait, lease, std::move(retry), ec);
+    throw LockError(ec, state_->describe(verb, ec));
 }
 
 Unlocked GroupLock::unlock() const
@@ -299,7 +247,7 @@ GroupGuard::GroupGuard(const GroupLock& lock, Wait wait, Lease lease)
 }
 
 GroupGuard::GroupGuard(const GroupLock& lock, Wait wait, Lease lease, std::error_code& ec)
-    : GroupGuard(lock.state_->acquire(wait, lease, GroupLock::defaultRetry(), ec))
+    : GroupGuard(lock.state_->acquire(wait, lease, defaultRetry(), ec))
 {
 }
 

@@ -14,70 +14,21 @@ using detail::throwing;
 
 } // namespace
 
-void Lock::lock() const
+bool Lock::acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec) const
 {
-    lock(keepRenewing);
+    return acquireByThread(wait, lease, retry, ec).has_value();
 }
 
-void Lock::lock(std::error_code& ec) const
+void Lock::fail(const char* verb, const std::error_code& ec) const
 {
-    lock(keepRenewing, ec);
+    throw LockError(ec, detail::describe(verb, name()));
 }
 
-void Lock::lock(Lease lease) const
-{
-    throwing(name(), "lock", [&](std::error_code& ec) { return acquire(waitForever, lease, ec); });
-}
-
-void Lock::lock(Lease lease, std::error_code& ec) const
-{
-    acquire(waitForever, lease, ec);
-}
-
-bool Lock::tryLock() const
-{
-    return tryLock(oneAttempt, keepRenewing);
-}
-
-bool Lock::tryLock(std::error_code& ec) const
-{
-    return tryLock(oneAttempt, keepRenewing, ec);
-}
-
-bool Lock::tryLock(Wait wait, Lease lease) const
-{
-    return throwing(name(), "tryLock", [&](std::error_code& ec) { return acquire(wait, lease, ec); });
-}
-
-bool Lock::tryLock(Wait wait, std::error_code& ec) const
-{
-    return tryLock(wait, keepRenewing, ec);
-}
-
-bool Lock::tryLock(Wait wait, Lease lease, std::error_code& ec) const
-{
-    return acquire(wait, lease, ec);
-}
-
-bool Lock::tryLock(Wait wait, Lease lease, RetryPolicy retry) const
-{
-    return throwing(name(), "tryLock", [&](std::error_code& ec) { return tryLock(wait, lease, std::move(retry), ec); });
-}
-
-bool Lock::tryLock(Wait wait, Lease lease, RetryPolicy retry, std::error_code& ec) const
-{
-    return Lock(state_, std::make_shared<const RetryPolicy>(std::move(retry))).acquire(wait, lease, ec);
-}
-
-bool Lock::acquire(Wait wait, Lease lease, std::error_code& ec) const
-{
-    return acquireByThread(wait, lease, ec).has_value();
-}
-
-std::optional<std::uint64_t> Lock::acquireByThread(Wait wait, Lease lease, std::error_code& ec) const
+std::optional<std::uint64_t> Lock::acquireByThread(Wait wait, Lease lease, const Retry& retry,
+                                                   std::error_code& ec) const
 {
     detail::Acquired acquired;
-    ec = state_->engine->acquire(*state_, {wait, lease, detail::EndedBy::thread, retry_}, acquired);
+    ec = state_->engine->acquire(*state_, {wait, lease, detail::EndedBy::thread, retry ? retry : retry_}, acquired);
     return acquired.hold != nullptr ? std::optional(acquired.token) : std::nullopt;
 }
 
@@ -146,9 +97,10 @@ const std::string& Lock::name() const noexcept
     return state_->name;
 }
 
-void Lock::asyncAcquire(Wait wait, Lease lease, detail::LockHandler handler) const
+void Lock::asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::LockHandler handler) const
 {
-    state_->engine->asyncAcquire(state_, {wait, lease, detail::EndedBy::guard, retry_}, std::move(handler));
+    state_->engine->asyncAcquire(state_, {wait, lease, detail::EndedBy::guard, retry ? retry : retry_},
+                                 std::move(handler));
 }
 
 void Lock::asyncForceUnlock(const State& state, detail::FlagHandler handler)

@@ -23,12 +23,17 @@ auto throwing(Context context, Operation operation)
     return result;
 }
 
-/// The same for a call about a name.
+/// What a message says of a call about a name.
+inline std::string describe(const char* verb, const std::string& name)
+{
+    return std::string(verb) + " \"" + printable(name) + "\"";
+}
+
+/// throwing() for a call about a name.
 template <class Operation>
 auto throwing(const std::string& name, const char* verb, Operation operation)
 {
-    return throwing([&](const std::error_code&) { return std::string(verb) + " \"" + printable(name) + "\""; },
-                    std::move(operation));
+    return throwing([&](const std::error_code&) { return describe(verb, name); }, std::move(operation));
 }
 
 } // namespace redislock::detail

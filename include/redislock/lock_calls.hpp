@@ -1,0 +1,176 @@
+/// @file
+/// The calls that acquire a lock, of whatever kind.
+#pragma once
+
+#include "redislock/fwd.hpp"
+#include "redislock/handler.hpp"
+#include "redislock/lease_time.hpp"
+#include "redislock/retry_policy.hpp"
+
+#include <boost/asio/async_result.hpp>
+#include <boost/system/error_code.hpp>
+
+#include <chrono>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+namespace redislock {
+
+/// The calls that acquire: those that throw, those with codes, those under the names of the standard, and the asynchronous ones.
+/// The base of Lock and of GroupLock, which say what acquiring means, and which errors there are. Not made by itself.
+/// @tparam Self the lock. @tparam Guard what holds it for an asynchronous caller.
+template <class Self, class Guard>
+class LockCalls {
+public:
+    /// Acquires the lock, waiting as long as it takes; the watchdog renews it until it is ended. Blocks.
+    /// @throws LockError see the lock. After an exception nothing is held by this call.
+    void lock() const { lock(keepRenewing); }
+    /// As lock(), without exceptions: @p ec is cleared on success.
+    void lock(std::error_code& ec) const { lock(keepRenewing, ec); }
+
+    /// Acquires the lock with a fixed lease: it is not renewed and is lost when @p lease is over. Blocks.
+    /// @param lease 10 ms … 30 days, or `keepRenewing`; a nested lease never shortens what the outer holds have.
+    /// @throws LockError `invalidArgument` for any other lease, before any I/O; otherwise as lock().
+    void lock(Lease lease) const { acquire("lock", waitForever, lease, nullptr); }
+    /// As lock(Lease), without exceptions.
+    void lock(Lease lease, std::error_code& ec) const { self().acquire(waitForever, lease, nullptr, ec); }
+
+    /// One attempt: asks Redis once and does not wait for the holder. Blocks for the round trip.
+    /// @return whether the lock is now held. @throws LockError as lock(); a server that cannot be reached at the first try
+    ///   is `unreachable` at once, one that does not answer after `Config::commandTimeout`.
+    [[nodiscard]] bool tryLock() const { return tryLock(oneAttempt); }
+    /// As tryLock(), without exceptions; false with a code on errors.
+    [[nodiscard]] bool tryLock(std::error_code& ec) const { return tryLock(oneAttempt, ec); }
+
+    /// Tries until @p wait is over. Blocks for at most @p wait; a first request that is under way when the wait ends is
+    /// given `Config::commandTimeout` to be answered.
+    /// @param wait zero or negative: as tryLock(); `waitForever`: as lock(lease).
+    /// @param lease 10 ms … 30 days, or `keepRenewing`. Counted from the attempt that won, not from the start of the wait.
+    /// @return whether the lock is now held. @throws LockError as lock(Lease).
+    [[nodiscard]] bool tryLock(Wait wait, Lease lease = keepRenewing) const
+    {
+        return acquire("tryLock", wait, lease, nullptr);
+    }
+    /// As tryLock(Wait, Lease), without exceptions.
+    [[nodiscard]] bool tryLock(Wait wait, std::error_code& ec) const { return tryLock(wait, keepRenewing, ec); }
+    /// As tryLock(Wait, Lease), without exceptions.
+    [[nodiscard]] bool tryLock(Wait wait, Lease lease, std::error_code& ec) const
+    {
+        return self().acquire(wait, lease, nullptr, ec);
+    }
+
+    /// Tries until @p wait is over, with pauses of the caller's choice between the attempts, instead of waiting to be told: for
+    /// names that are held for microseconds, or servers without messages. Otherwise as tryLock(Wait, Lease).
+    /// @param retry the pauses; when it gives up, the lock counts as not to be had.
+    [[nodiscard]] bool tryLock(Wait wait, Lease lease, RetryPolicy retry) const
+    {
+        return acquire("tryLock", wait, lease, shared(std::move(retry)));
+    }
+    /// As tryLock(Wait, Lease, RetryPolicy), without exceptions.
+    [[nodiscard]] bool tryLock(Wait wait, Lease lease, RetryPolicy retry, std::error_code& ec) const
+    {
+        return self().acquire(wait, lease, shared(std::move(retry)), ec);
+    }
+
+    /// tryLock() under the name that the standard looks for (*Lockable*).
+    [[nodiscard]] bool try_lock() const { return tryLock(); }
+    /// tryLock(wait) under the standard's name (*TimedLockable*).
+    template <class Rep, class Period>
+    [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) const
+    {
+        return tryLock(Wait(wait));
+    }
+    /// tryLock() until a moment of any clock; a moment in the past means one attempt (*TimedLockable*).
+    template <class Clock, class Duration>
+    [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& until) const
+    {
+        const auto now = std::chrono::time_point<Clock, Duration>::clock::now();
+        return tryLock(until <= now ? oneAttempt : Wait(until - now));
+    }
+
+    /// Acquires the lock without blocking a thread; the watchdog renews it until the guard ends it.
+    ///
+    /// The hold is the guard's, not a thread's: it is not re-entrant, a second asyncLock() waits for the first, and the guard
+    /// may be used on any thread. While waiting it stands in one queue with the threads of the lock's client.
+    /// @param token any completion token for `void(boost::system::error_code, Guard)`. The handler is called once, on its
+    ///   associated executor; without one on the client's own thread (of one of its members, if the lock has some), where it must
+    ///   not block, and never in a forked child. The executor's context counts the call as work and must outlive it: let its
+    ///   run() or join() return first, or end the client. That the handler ran is not enough.
+    /// Errors as lock(), as codes: `Errc`, which compares with `std::error_code` and `boost::system::error_code`.
+    /// **Cancellation** (terminal, partial and total): ends the call with `boost::asio::error::operation_aborted` and nothing
+    /// held; what Redis may have granted meanwhile is released in the background. After the client's end: `Errc::shutdown`.
+    template <class Token>
+    auto asyncLock(Token&& token) const
+    {
+        return asyncTryLock(waitForever, keepRenewing, std::forward<Token>(token));
+    }
+    /// asyncLock() with a fixed lease; as lock(Lease).
+    template <class Token>
+    auto asyncLock(Lease lease, Token&& token) const
+    {
+        return asyncTryLock(waitForever, lease, std::forward<Token>(token));
+    }
+    /// One attempt, as tryLock(): an empty guard when others hold the lock. Otherwise as asyncLock().
+    template <class Token>
+    auto asyncTryLock(Token&& token) const
+    {
+        return asyncTryLock(oneAttempt, keepRenewing, std::forward<Token>(token));
+    }
+    /// Tries until @p wait is over, as tryLock(Wait): an empty guard then. Otherwise as asyncLock().
+    template <class Token>
+    auto asyncTryLock(Wait wait, Token&& token) const
+    {
+        return asyncTryLock(wait, keepRenewing, std::forward<Token>(token));
+    }
+    /// As tryLock(Wait, Lease): an empty guard when the wait is over. Otherwise as asyncLock().
+    template <class Token>
+    auto asyncTryLock(Wait wait, Lease lease, Token&& token) const
+    {
+        return asyncAcquire(wait, lease, nullptr, std::forward<Token>(token));
+    }
+    /// As tryLock(Wait, Lease, RetryPolicy). Otherwise as asyncLock().
+    template <class Token>
+    auto asyncTryLock(Wait wait, Lease lease, RetryPolicy retry, Token&& token) const
+    {
+        return asyncAcquire(wait, lease, shared(std::move(retry)), std::forward<Token>(token));
+    }
+
+protected:
+    /// How a call waits; null: as the lock does.
+    using Retry = std::shared_ptr<const RetryPolicy>;
+
+    ~LockCalls() = default;
+
+private:
+    friend Self;
+
+    LockCalls() = default;
+    LockCalls(const LockCalls&) = default;
+    LockCalls& operator=(const LockCalls&) = default;
+
+    [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
+    static Retry shared(RetryPolicy retry) { return std::make_shared<const RetryPolicy>(std::move(retry)); }
+
+    bool acquire(const char* verb, Wait wait, Lease lease, const Retry& retry) const
+    {
+        std::error_code ec;
+        const bool acquired = self().acquire(wait, lease, retry, ec);
+        if (ec) {
+            self().fail(verb, ec);
+        }
+        return acquired;
+    }
+
+    template <class Token>
+    auto asyncAcquire(Wait wait, Lease lease, Retry retry, Token&& token) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code, Guard)>(
+            [lock = self()](auto handler, Wait w, Lease l, const Retry& r) {
+                lock.asyncAcquire(w, l, r, detail::Handler<Guard>(std::move(handler)));
+            },
+            token, wait, lease, std::move(retry));
+    }
+};
+
+} // namespace redislock
