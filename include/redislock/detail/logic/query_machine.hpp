@@ -35,15 +35,15 @@ public:
 
     /// @param patience how long to go on without an answer. @param limit when to end in any case.
     explicit QueryMachine(std::chrono::milliseconds patience, TimePoint limit = TimePoint::max()) noexcept
-        : patience_(patience), end_(limit)
+        : patience_(patience), limit_(limit)
     {
     }
 
     Action resume(const Event& event, Random& random)
     {
         if (const auto* e = std::get_if<Start>(&event)) {
-            end_ = std::min(end_, saturatingAdd(e->now, patience_));
-            return e->now < end_ ? ask() : done(Errc::unreachable);
+            end_ = std::min(limit_, saturatingAdd(e->now, patience_));
+            return e->now < limit_ ? ask() : done(Errc::unreachable);
         }
         if (const auto* e = std::get_if<Failed>(&event)) {
             return failed(*e, random);
@@ -85,7 +85,8 @@ private:
     }
 
     std::chrono::milliseconds patience_;
-    TimePoint end_;
+    TimePoint limit_;
+    TimePoint end_{};
     Backoff backoff_;
     State state_ = State::idle;
     bool unknown_ = false;
