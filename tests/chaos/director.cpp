@@ -228,7 +228,7 @@ int main(int argc, char** argv)
     plan.folder = std::filesystem::temp_directory_path() / ("redislock-chaos-" + std::to_string(::getpid()));
     const auto temporary = plan.folder;
     order.limits.kinds = chaos::otherKinds;
-    order.limits.kinds.emplace_back("permit");
+    order.limits.kinds.insert(order.limits.kinds.end(), {"permit", "semaphore", "latch"});
     plan.worker = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "redislock_chaos_worker";
     app.add_option("--seconds", order.seconds, "How long things are broken")
         ->capture_default_str()

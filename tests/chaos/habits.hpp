@@ -16,12 +16,24 @@ namespace redislock::test::chaos {
 /// The kinds of lock that they use besides RedisLock.
 inline const std::vector<std::string> otherKinds{"nonReentrant", "spin", "fenced", "fair", "read", "write"};
 
-/// Their semaphores of leased permits.
+/// Their semaphores: with leased permits, and with others.
 inline constexpr int semaphores = 2;
-inline constexpr int permitsOfASemaphore = 2;
-inline std::string semaphoreName(int number)
+inline constexpr std::int64_t leasedPermits = 2;
+inline constexpr std::int64_t plainPermits = 4;
+inline std::string leasedName(int number)
 {
     return "chaos:permit:" + std::to_string(number);
+}
+inline std::string plainName(int number)
+{
+    return "chaos:semaphore:" + std::to_string(number);
+}
+
+/// Their latches, one after the other: each process counts once.
+inline constexpr int latches = 300;
+inline std::string latchName(int number)
+{
+    return "chaos:latch:" + std::to_string(number);
 }
 
 /// Draws what one of them does next. Not thread-safe.

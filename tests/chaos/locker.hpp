@@ -28,20 +28,33 @@ private:
     std::atomic<int>& counter_;
 };
 
+/// What it shares with others.
+struct Shared {
+    std::vector<history::RecordedLock> locks;
+    std::vector<history::RecordedPermits> permits;
+    std::vector<history::RecordedSemaphore> semaphores;
+};
+
 /// One thread, its locks and permits: takes and frees them in all the ways that block.
 class Locker {
 public:
-    Locker(Board& board, Slot& slot, std::uint64_t seed, std::vector<history::RecordedLock> locks,
-           std::vector<history::RecordedPermits> permits)
-        : board_(board), slot_(slot), habits_(seed), locks_(std::move(locks)), permits_(std::move(permits))
+    Locker(Board& board, Slot& slot, std::uint64_t seed, Shared shared)
+        : board_(board), slot_(slot), habits_(seed), shared_(std::move(shared))
     {
     }
 
     void run()
     {
         while (!board_.ending) {
-            const auto which = habits_.upTo(locks_.size() + permits_.size() - 1);
-            which < locks_.size() ? round(locks_[which]) : permitted(permits_[which - locks_.size()]);
+            const auto locks = shared_.locks.size();
+            const auto which = habits_.upTo(locks + shared_.permits.size() + shared_.semaphores.size() - 1);
+            if (which < locks) {
+                round(shared_.locks[which]);
+            } else if (which < locks + shared_.permits.size()) {
+                leased(shared_.permits[which - locks]);
+            } else {
+                unleased(shared_.semaphores[which - locks - shared_.permits.size()]);
+            }
         }
     }
 
@@ -97,10 +110,10 @@ private:
     /// A writer becomes a reader, and the writing ends first. A reader is refused.
     void goOnWithOtherHalf(history::RecordedLock& lock)
     {
-        const auto other = std::find_if(locks_.begin(), locks_.end(), [&](const auto& each) {
+        const auto other = std::find_if(shared_.locks.begin(), shared_.locks.end(), [&](const auto& each) {
             return each.lock().name() == lock.lock().name() && each.kind() != lock.kind();
         });
-        if (other == locks_.end() || !tryLock(*other, habits_.wait(), habits_.lease())) {
+        if (other == shared_.locks.end() || !tryLock(*other, habits_.wait(), habits_.lease())) {
             return;
         }
         unlock(lock);
@@ -154,7 +167,7 @@ private:
         }
     }
 
-    void permitted(history::RecordedPermits& permits)
+    void leased(history::RecordedPermits& permits)
     {
         const bool got = [&] {
             const Counted waiting(slot_.waiting);
@@ -169,6 +182,21 @@ private:
             } else {
                 permits.end();
             }
+            ++slot_.operations;
+        }
+    }
+
+    void unleased(history::RecordedSemaphore& semaphore)
+    {
+        const bool got = [&] {
+            const Counted waiting(slot_.waiting);
+            return semaphore.tryAcquire(static_cast<std::int64_t>(1 + habits_.upTo(1)), habits_.wait());
+        }();
+        ++slot_.operations;
+        if (got) {
+            const Counted holding(slot_.holding);
+            std::this_thread::sleep_for(habits_.hold());
+            semaphore.release();
             ++slot_.operations;
         }
     }
@@ -209,8 +237,7 @@ private:
     Board& board_;
     Slot& slot_;
     Habits habits_;
-    std::vector<history::RecordedLock> locks_;
-    std::vector<history::RecordedPermits> permits_;
+    Shared shared_;
 };
 
 } // namespace redislock::test::chaos

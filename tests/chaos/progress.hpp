@@ -31,6 +31,7 @@ struct Board {
 
     std::atomic<bool> ending{false}; ///< end what you are doing, and stay
     std::atomic<bool> leave{false};  ///< and go
+    std::atomic<int> latch{0};       ///< the first that may be closed
     Slot slots[most];
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free, "shared between processes");

@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -18,7 +19,6 @@
 #include <iostream>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -107,11 +107,6 @@ public:
 
     void run(boost::asio::io_context& io)
     {
-        for (int i = 0; i < chaos::semaphores; ++i) {
-            std::error_code existsOrCannot; // then another process makes it
-            client_.getPermitExpirableSemaphore(chaos::semaphoreName(i))
-                .trySetPermits(chaos::permitsOfASemaphore, existsOrCannot);
-        }
         std::vector<std::thread> threads;
         threads.emplace_back([this] { prove(client_, recorder_, board_, slot_); });
         for (int i = 0; i < options_.threads; ++i) {
@@ -120,6 +115,7 @@ public:
         threads.emplace_back([this, owner = next_++] { // two processes wait for each of these
             locker(owner).runPatiently({recorder_, client_, "chaos:long:" + std::to_string(options_.slot / 2), owner});
         });
+        threads.emplace_back([this, owner = next_++] { count(owner); });
         std::vector<std::unique_ptr<chaos::AsyncLocker>> asynchronous;
         for (int i = 0; i < chains; ++i, ++next_) {
             asynchronous.push_back(
@@ -150,18 +146,30 @@ private:
         return locks;
     }
 
-    [[nodiscard]] std::vector<history::RecordedPermits> permitsOf(int owner) const
+    [[nodiscard]] chaos::Shared sharedOf(int owner) const
     {
-        std::vector<history::RecordedPermits> permits;
+        chaos::Shared shared{locksOf(owner), {}, {}};
         for (int i = 0; i < chaos::semaphores; ++i) {
-            permits.emplace_back(recorder_, client_, chaos::semaphoreName(i), owner);
+            shared.permits.emplace_back(recorder_, client_, chaos::leasedName(i), owner);
+            shared.semaphores.emplace_back(recorder_, client_, chaos::plainName(i), owner);
         }
-        return permits;
+        return shared;
     }
 
-    [[nodiscard]] chaos::Locker locker(int owner) const
+    [[nodiscard]] chaos::Locker locker(int owner) const { return {board_, slot_, seedOf(owner), sharedOf(owner)}; }
+
+    /// Counts each latch down, and waits for the other processes.
+    void count(int owner) const
     {
-        return {board_, slot_, seedOf(owner), locksOf(owner), permitsOf(owner)};
+        chaos::Habits habits(seedOf(owner));
+        for (int i = board_.latch; i < chaos::latches && !board_.ending; ++i) {
+            history::RecordedLatch latch(recorder_, client_, chaos::latchName(i), owner);
+            latch.countDown();
+            while (!board_.ending && !latch.wait(habits.between(50, 500))) {
+            }
+            board_.latch = std::max(board_.latch.load(), i + 1);
+            std::this_thread::sleep_for(habits.between(50, 350));
+        }
     }
 
     const Options& options_;

@@ -3,6 +3,8 @@
 #include "chaos/habits.hpp"
 #include "support/eventually.hpp"
 
+#include <redislock/redislock.hpp>
+
 #include <algorithm>
 #include <csignal>
 #include <stdexcept>
@@ -39,16 +41,50 @@ World::World(const Plan& plan)
         throw std::invalid_argument("too many processes");
     }
     history::TruthRecorder::recordClock(*recorder_);
-    for (int i = 0; i < semaphores; ++i) {
-        recorder_->write({.lock = semaphoreName(i),
-                          .op = Op::permits,
-                          .phase = history::Phase::invoke,
-                          .count = permitsOfASemaphore});
-    }
     truth_.attach();
     requests_.attach();
+    makeShared();
     for (std::size_t slot = 0; slot < plan.processes; ++slot) {
         startWorker(slot);
+    }
+}
+
+/// What exists once: its numbers are written down.
+void World::makeShared()
+{
+    const Client client(server_.url());
+    const auto note = [&](Op op, const std::string& name, std::int64_t count) {
+        recorder_->write({.lock = name, .op = op, .phase = history::Phase::invoke, .count = count});
+    };
+    for (int i = 0; i < semaphores; ++i) {
+        client.getPermitExpirableSemaphore(leasedName(i)).trySetPermits(leasedPermits);
+        note(Op::permits, leasedName(i), leasedPermits);
+        client.getSemaphore(plainName(i)).trySetPermits(plainPermits);
+        note(Op::permits, plainName(i), plainPermits);
+    }
+    const auto counts = static_cast<std::int64_t>(processes());
+    for (int i = 0; i < latches; ++i) {
+        client.getCountDownLatch(latchName(i)).trySetCount(counts);
+        note(Op::latch, latchName(i), counts);
+    }
+}
+
+void World::recordShared()
+{
+    const auto note = [&](Op op, const std::string& name, std::int64_t count) {
+        recorder_->write({.lock = name, .op = op, .phase = history::Phase::ok, .count = count});
+    };
+    const auto numberAt = [&](const std::string& name) {
+        const auto reply = redis_.command({"GET", name});
+        return reply.isNil() ? 0 : std::stoll(reply.text());
+    };
+    for (int i = 0; i < semaphores; ++i) {
+        const auto taken = redis_.command({"ZCARD", "{" + leasedName(i) + "}:timeout"}).integer();
+        note(Op::permits, leasedName(i), numberAt(leasedName(i)) + taken);
+        note(Op::permits, plainName(i), numberAt(plainName(i)));
+    }
+    for (int i = 0; i < latches; ++i) {
+        note(Op::latch, latchName(i), numberAt(latchName(i)));
     }
 }
 
@@ -197,12 +233,7 @@ void World::recordRest()
             });
         },
         3s);
-    for (int i = 0; i < semaphores; ++i) {
-        const auto free = std::stoll(redis_.command({"GET", semaphoreName(i)}).text());
-        const auto taken = redis_.command({"ZCARD", "{" + semaphoreName(i) + "}:timeout"}).integer();
-        recorder_->write(
-            {.lock = semaphoreName(i), .op = Op::permits, .phase = history::Phase::ok, .count = free + taken});
-    }
+    recordShared();
     for (const auto& key : keys()) {
         recorder_->write({.lock = key.text(), .op = Op::leftKey, .count = redis_.pttl(key.text()).count()});
     }

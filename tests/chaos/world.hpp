@@ -74,6 +74,8 @@ public:
 
 private:
     std::size_t someWith(std::atomic<int> Slot::*what);
+    void makeShared();
+    void recordShared();
     void recordRest();
 
     Plan plan_;

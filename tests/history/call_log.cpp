@@ -37,14 +37,19 @@ Record CallLog::withBelief(Record record, const AskBelief& ask)
 {
     record.t = bootTime().count();
     const auto belief = ask();
-    record.deadline = record.t + std::chrono::nanoseconds(belief.validFor).count();
+    if (belief.validFor != std::chrono::milliseconds::max()) {
+        record.deadline = record.t + std::chrono::nanoseconds(belief.validFor).count();
+    }
     record.count = belief.count;
     return record;
 }
 
-void CallLog::lockBegins(Wait wait, Lease lease) const
+void CallLog::lockBegins(Wait wait, Lease lease, std::int64_t permits) const
 {
     auto begin = line(Op::lock, Phase::invoke);
+    if (permits != 1) {
+        begin.permits = permits;
+    }
     begin.leaseMs = lease.isRenewed() ? watchdogMs_ : lease.fixed().count();
     begin.error = lease.isRenewed() ? "renewed" : "fixed";
     if (wait != waitForever) {

@@ -17,7 +17,7 @@ namespace redislock::test::history {
 
 /// What the owner of a hold may believe.
 struct Belief {
-    std::chrono::milliseconds validFor;
+    std::chrono::milliseconds validFor; ///< `max()`: for ever
     std::int64_t count;
 };
 /// What is known of a hold when its call returns.
@@ -35,7 +35,7 @@ public:
     /// @param kind a word of the format; empty: a RedisLock.
     CallLog(std::shared_ptr<Recorder> recorder, const Client& client, std::string kind, std::string lock, int owner);
 
-    void lockBegins(Wait wait, Lease lease) const;
+    void lockBegins(Wait wait, Lease lease, std::int64_t permits = 1) const;
     void locked(const AskBelief& ask, const Known& known = {}) const;
     /// @param error none: others have the lock.
     void notLocked(std::error_code error) const;

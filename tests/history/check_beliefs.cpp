@@ -22,7 +22,7 @@ std::int64_t capacityOf(const History& history, const Hold& hold)
 
 std::int64_t takenBy(const Hold& hold)
 {
-    return hold.kind().takesAll ? most : 1;
+    return hold.kind().takesAll ? most : hold.permits();
 }
 
 /// Both halves of a read/write lock, held by one.
@@ -126,7 +126,7 @@ void checkBeliefs(const History& history, Report& report)
         return;
     }
     for (const auto& hold : history.holds) {
-        if (hold.isEmpty()) {
+        if (hold.isEmpty() || !hold.kind().isLeased) {
             continue;
         }
         checkTruth(history, hold, report);

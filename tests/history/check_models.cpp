@@ -47,8 +47,8 @@ public:
             return;
         }
         auto& operations = byLock_[hold.lock()];
-        const auto operation = [owner, shares = !hold.kind().takesAll](Kind kind) {
-            return Operation{.kind = kind, .owner = owner, .shares = shares};
+        const auto operation = [owner, permits = hold.permits(), shares = !hold.kind().takesAll](Kind kind) {
+            return Operation{.kind = kind, .owner = owner, .permits = permits, .shares = shares};
         };
         auto levels = hold.locks.size();
         for (const auto& call : hold.locks) {

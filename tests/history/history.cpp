@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
+#include <set>
 
 namespace redislock::test::history {
 namespace {
@@ -52,6 +53,9 @@ void readSurroundings(History& history)
             } else if (const auto found = open.find(record.error); found != open.end()) {
                 history.faults[found->second].end = record.t;
             }
+            break;
+        case Op::latch:
+            history.latches.try_emplace(record.lock, *record.count);
             break;
         case Op::permits:
             history.permits.try_emplace(record.lock, *record.count);
@@ -163,6 +167,14 @@ std::map<std::string, Turns> History::turns() const
         ++ofKind.holds;
         ofKind.changes += !isNew && entry->second != who ? 1 : 0;
         entry->second = who;
+    }
+    std::set<std::string> opened;
+    for (const auto& call : latchCalls) {
+        auto& ofLatches = turns["latch"];
+        ofLatches.holds += call.invoke.op == Op::countDown && call.succeeded() ? 1 : 0;
+        if (call.invoke.op == Op::await && call.succeeded() && opened.insert(call.invoke.lock).second) {
+            ++ofLatches.changes;
+        }
     }
     return turns;
 }

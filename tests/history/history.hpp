@@ -68,6 +68,8 @@ struct Hold {
     enum class Ending { open, released, unconfirmed, lost } ending = Ending::open;
 
     [[nodiscard]] const Record& first() const { return locks.front().invoke; }
+    /// How much of the lock it takes.
+    [[nodiscard]] std::int64_t permits() const { return first().permits.value_or(1); }
     [[nodiscard]] const std::string& lock() const { return first().lock; }
     [[nodiscard]] const Kind& kind() const { return *findKind(first().kind); }
     [[nodiscard]] bool isEmpty() const noexcept { return end <= begin; }
@@ -136,6 +138,8 @@ struct History {
     std::vector<Grant> grants;   ///< in the order of the stream
     std::map<int, Process> processes;
     std::map<std::string, int> pidOf;            ///< by client
+    std::vector<Call> latchCalls;                ///< count-downs and waits, by the time of the invoke
+    std::map<std::string, std::int64_t> latches; ///< the count that each began with
     std::map<std::string, std::int64_t> permits; ///< by semaphore: how many there are
     std::map<std::string, std::string> kindOf;   ///< by lock, where its clients named one
     std::vector<Interval> faults;

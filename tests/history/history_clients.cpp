@@ -12,7 +12,7 @@ public:
 
     void take(const Record& record)
     {
-        if (record.op == Op::lock || record.op == Op::unlock) {
+        if (record.op == Op::lock || record.op == Op::unlock || isOfALatch(record)) {
             return record.phase == Phase::invoke ? begin(record) : end(record);
         }
         if (record.op == Op::sample) {
@@ -33,14 +33,18 @@ public:
                 hold->unlocks.push_back(call);
                 close(*hold, Hold::Ending::unconfirmed, call.invoke.t);
             }
-            history_.calls.push_back(std::move(call));
+            (isOfALatch(call.invoke) ? history_.latchCalls : history_.calls).push_back(std::move(call));
         }
-        std::stable_sort(history_.calls.begin(), history_.calls.end(),
-                         [](const Call& a, const Call& b) { return a.invoke.t < b.invoke.t; });
+        for (auto* calls : {&history_.calls, &history_.latchCalls}) {
+            std::stable_sort(calls->begin(), calls->end(),
+                             [](const Call& a, const Call& b) { return a.invoke.t < b.invoke.t; });
+        }
     }
 
 private:
     using Thread = std::pair<int, int>;
+
+    static bool isOfALatch(const Record& record) { return record.op == Op::countDown || record.op == Op::await; }
 
     void begin(const Record& record)
     {
@@ -59,6 +63,10 @@ private:
         Call call = std::move(found->second);
         pending_.erase(found);
         call.end = record;
+        if (isOfALatch(record)) {
+            history_.latchCalls.push_back(std::move(call));
+            return;
+        }
         if (call.invoke.op == Op::unlock) {
             unlocked(call);
         } else if (call.succeeded()) {

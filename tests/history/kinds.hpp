@@ -14,6 +14,7 @@ struct Kind {
     std::string_view exclusion = "S1"; ///< the rule of who may believe at the same time
     bool takesAll = true;              ///< a holder takes the whole lock, not a part of it
     bool tellsEverybody = true;        ///< each of its releases publishes on the lock's channel
+    bool isLeased = true;              ///< its holds end by themselves, and Redis knows their holders
     bool tellsLoss = true;             ///< its client is told when a hold is lost
 };
 
@@ -27,6 +28,12 @@ inline constexpr std::array kinds{
     Kind{.name = "read", .exclusion = "S10", .takesAll = false},
     Kind{.name = "write", .exclusion = "S10"},
     Kind{.name = "permit", .exclusion = "S11", .takesAll = false, .tellsEverybody = false, .tellsLoss = false},
+    Kind{.name = "semaphore",
+         .exclusion = "S11",
+         .takesAll = false,
+         .tellsEverybody = false,
+         .isLeased = false,
+         .tellsLoss = false},
 };
 
 /// Null: there is none of that name.

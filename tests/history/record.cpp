@@ -13,11 +13,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 34> opNames{
-    "unknown",   "lock",     "unlock",      "settings",  "sample",   "acquired", "renewed", "renewalFailed", "atRisk",
-    "lost",      "released", "unconfirmed", "resources", "attached", "detached", "hset",    "hdel",          "del",
-    "pexpireat", "publish",  "token",       "mode",      "queued",   "unqueued", "freed",   "request",       "fault",
-    "killed",    "stopped",  "resumed",     "clock",     "leftKey",  "permits",  "quiet"};
+constexpr std::array<std::string_view, 37> opNames{
+    "unknown",  "lock",          "unlock",  "countDown", "await",     "settings",    "sample",    "acquired",
+    "renewed",  "renewalFailed", "atRisk",  "lost",      "released",  "unconfirmed", "resources", "attached",
+    "detached", "hset",          "hdel",    "del",       "pexpireat", "publish",     "token",     "mode",
+    "queued",   "unqueued",      "freed",   "request",   "fault",     "killed",      "stopped",   "resumed",
+    "clock",    "leftKey",       "permits", "latch",     "quiet"};
 static_assert(opNames.size() == static_cast<std::size_t>(Op::quiet) + 1);
 
 constexpr std::array<std::string_view, 5> phaseNames{"invoke", "ok", "fail", "unknown", "event"};
@@ -38,6 +39,7 @@ void forEachField(Self& record, Visit visit)
     visit("tx", record.tx);
     visit("expires", record.expiresMs);
     visit("token", record.token);
+    visit("permits", record.permits);
     visit("error", record.error);
 }
 

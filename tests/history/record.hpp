@@ -20,6 +20,8 @@ enum class Op {
     // calls of a client: invoke, then ok, fail or unknown
     lock,
     unlock,
+    countDown,
+    await,
     // what a client saw and was told: events
     settings,
     sample,
@@ -53,6 +55,7 @@ enum class Op {
     clock,
     leftKey,
     permits,
+    latch,
     quiet,
 };
 
@@ -77,6 +80,7 @@ struct Record {
     std::optional<std::int64_t> tx{};        ///< the transaction; the commands of a script have the same
     std::optional<std::int64_t> expiresMs{}; ///< the key's expiry, by the server's wall clock
     std::optional<std::int64_t> token{};     ///< a fencing token
+    std::optional<std::int64_t> permits{};   ///< of a call of a semaphore; none: 1
     std::string error{};                     ///< of a call: its error or outcome; of other lines: what it is about
     std::string source{};                    ///< file and line, set by readHistory()
 

@@ -50,6 +50,13 @@ const std::vector<Rule>& rules()
         {Op::unlock, Phase::ok, call | word, {"released", "stillHeld", "alreadyLost"}},
         {Op::unlock, Phase::fail, call},
         {Op::unlock, Phase::unknown, call},
+        {Op::countDown, Phase::invoke, call},
+        {Op::countDown, Phase::ok, call | count},
+        {Op::countDown, Phase::unknown, call},
+        {Op::await, Phase::invoke, call},
+        {Op::await, Phase::ok, call},
+        {Op::await, Phase::fail, call},
+        {Op::await, Phase::unknown, call},
         {Op::settings, Phase::event, process | client | count | word},
         {Op::sample, Phase::event, call | deadline},
         {Op::acquired, Phase::event, told},
@@ -81,6 +88,8 @@ const std::vector<Rule>& rules()
         {Op::resumed, Phase::event, process},
         {Op::clock, Phase::event, offset},
         {Op::leftKey, Phase::event, lock | count},
+        {Op::latch, Phase::invoke, lock | count},
+        {Op::latch, Phase::ok, lock | count},
         {Op::permits, Phase::invoke, lock | count},
         {Op::permits, Phase::ok, lock | count},
         {Op::quiet, Phase::event, count | word},
@@ -124,11 +133,12 @@ std::string_view fieldOutOfRange(const Record& record)
     const auto isIn = [](std::optional<std::int64_t> value, std::int64_t low, std::int64_t high) {
         return !value || (*value >= low && *value <= high);
     };
-    const std::array<std::pair<bool, std::string_view>, 9> fields{{
+    const std::array<std::pair<bool, std::string_view>, 10> fields{{
         {isIn(record.t, 0, mostUptime), "t"},
         {isIn(record.deadline, 0, most), "D"},
         {isIn(record.count, -mostMs, mostMs), "count"},
         {isIn(record.leaseMs, 0, mostMs), "lease"},
+        {isIn(record.permits, 1, mostMs), "permits"},
         {isIn(record.waitMs, 0, mostMs), "wait"},
         {isIn(record.offset, 0, most), "offset"},
         {isIn(record.tx, 0, std::numeric_limits<std::int64_t>::max()), "tx"},
@@ -146,7 +156,7 @@ std::string inQuotes(std::string_view text)
 
 bool isOfAThread(Op op)
 {
-    return op == Op::lock || op == Op::unlock || op == Op::sample;
+    return op == Op::lock || op == Op::unlock || op == Op::countDown || op == Op::await || op == Op::sample;
 }
 
 bool isOfTheStream(Op op)
@@ -163,15 +173,16 @@ std::string complaintAbout(const Record& record)
     if (rule == rules().end()) {
         return "there is no " + inQuotes(nameOf(record.op)) + " with the phase " + inQuotes(nameOf(record.phase));
     }
-    if (const auto field = missingField(record, rule->needs); !field.empty()) {
+    if (findKind(record.kind) == nullptr) {
+        return "there is no kind " + inQuotes(record.kind);
+    }
+    const bool isLeased = findKind(record.kind)->isLeased;
+    if (const auto field = missingField(record, isLeased ? rule->needs : rule->needs & ~deadline); !field.empty()) {
         return inQuotes(nameOf(record.op)) + " (" + std::string(nameOf(record.phase)) + ") needs the field " +
                inQuotes(field);
     }
     if (const auto field = fieldOutOfRange(record); !field.empty()) {
         return "the field " + inQuotes(field) + " is out of range";
-    }
-    if (findKind(record.kind) == nullptr) {
-        return "there is no kind " + inQuotes(record.kind);
     }
     if (!rule->words.empty() && std::find(rule->words.begin(), rule->words.end(), record.error) == rule->words.end()) {
         return "the field 'error' of " + inQuotes(nameOf(record.op)) + " cannot be " + inQuotes(record.error);

@@ -1,9 +1,11 @@
 /// @file
-/// A semaphore of leased permits whose calls go into a history.
+/// Semaphores and latches whose calls go into a history.
 #pragma once
 
 #include "history/call_log.hpp"
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -62,6 +64,91 @@ private:
     CallLog log_;
     PermitExpirableSemaphore semaphore_;
     Permit permit_;
+};
+
+/// A semaphore whose permits have no lease, as one thread uses it.
+class RecordedSemaphore {
+public:
+    RecordedSemaphore(std::shared_ptr<Recorder> recorder, const Client& client, const std::string& name, int thread)
+        : log_(std::move(recorder), client, "semaphore", name, thread), semaphore_(client.getSemaphore(name))
+    {
+    }
+
+    /// As Semaphore::tryAcquire(permits, wait).
+    bool tryAcquire(std::int64_t permits, Wait wait)
+    {
+        log_.lockBegins(wait, Lease(std::chrono::milliseconds(0)), permits);
+        std::error_code ec;
+        permits_ = semaphore_.tryAcquire(permits, wait, ec) ? permits : 0;
+        permits_ > 0 ? log_.locked([] { return Belief{std::chrono::milliseconds::max(), 1}; }) : log_.notLocked(ec);
+        return permits_ > 0;
+    }
+
+    /// As Semaphore::release() of all that was acquired.
+    void release()
+    {
+        log_.unlockBegins();
+        std::error_code ec;
+        semaphore_.release(permits_, ec);
+        log_.unlocked(ec ? Unlocked::unconfirmed : Unlocked::released, {}, 0); // it goes on in the background
+        permits_ = 0;
+    }
+
+private:
+    CallLog log_;
+    Semaphore semaphore_;
+    std::int64_t permits_ = 0;
+};
+
+/// A latch, as one thread uses it.
+class RecordedLatch {
+public:
+    RecordedLatch(std::shared_ptr<Recorder> recorder, const Client& client, const std::string& name, int thread)
+        : recorder_(std::move(recorder)),
+          latch_(client.getCountDownLatch(name)),
+          line_{.thread = thread, .client = client.id(), .lock = name}
+    {
+    }
+
+    /// As CountDownLatch::countDown().
+    void countDown()
+    {
+        begin(Op::countDown);
+        std::error_code ec;
+        line_.count = latch_.countDown(ec);
+        end(ec ? Phase::unknown : Phase::ok, ec); // it goes on in the background
+        line_.count.reset();
+    }
+
+    /// As CountDownLatch::wait(). @return whether it is open.
+    bool wait(Wait limit)
+    {
+        begin(Op::await);
+        std::error_code ec;
+        const bool isOpen = latch_.wait(limit, ec);
+        end(ec ? Phase::unknown : isOpen ? Phase::ok : Phase::fail, ec);
+        return isOpen;
+    }
+
+private:
+    void begin(Op op)
+    {
+        line_.op = op;
+        line_.phase = Phase::invoke;
+        line_.error.clear();
+        recorder_->write(line_);
+    }
+
+    void end(Phase phase, std::error_code ec)
+    {
+        line_.phase = phase;
+        line_.error = ec ? ec.message() : "";
+        recorder_->write(line_);
+    }
+
+    std::shared_ptr<Recorder> recorder_;
+    CountDownLatch latch_;
+    Record line_;
 };
 
 } // namespace redislock::test::history

@@ -46,8 +46,8 @@ Report check(const History& history, const Limits& limits)
     }
     Report report;
     report.limits = limits;
-    constexpr std::array checks{checkBeliefs, checkFences, checkStream,    checkAnswers,   checkLosses,
-                                checkWakeUps, checkQueues, checkDurations, checkResources, checkModels};
+    constexpr std::array checks{checkBeliefs, checkFences,  checkStream,    checkAnswers,   checkLosses, checkWakeUps,
+                                checkQueues,  checkLatches, checkDurations, checkResources, checkModels};
     for (const auto checkSome : checks) {
         checkSome(history, report);
     }

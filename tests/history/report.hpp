@@ -77,6 +77,7 @@ void checkStream(const History& history, Report& report);
 void checkAnswers(const History& history, Report& report);
 void checkLosses(const History& history, Report& report);
 void checkWakeUps(const History& history, Report& report);
+void checkLatches(const History& history, Report& report);
 void checkQueues(const History& history, Report& report);
 void checkDurations(const History& history, Report& report);
 void checkResources(const History& history, Report& report);
