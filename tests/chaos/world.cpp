@@ -30,6 +30,7 @@ World::World(const Plan& plan)
       random_(plan.seed),
       progress_(plan.folder / "board"),
       recorder_(std::make_shared<history::Recorder>(plan.folder / "director.jsonl")),
+      heartbeat_(recorder_),
       server_(serverOptions()),
       proxy_(server_),
       redis_(server_),

@@ -2,6 +2,7 @@
 /// What a chaos run consists of: a server, a proxy before it, worker processes, and the record of it all.
 #pragma once
 
+#include "chaos/heartbeat.hpp"
 #include "chaos/progress.hpp"
 #include "history/recorder.hpp"
 #include "history/request_recorder.hpp"
@@ -82,6 +83,7 @@ private:
     std::mt19937_64 random_;
     Progress progress_;
     std::shared_ptr<history::Recorder> recorder_;
+    Heartbeat heartbeat_;
     testing::RedisServer server_;
     FaultProxy proxy_;
     RawRedis redis_;

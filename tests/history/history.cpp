@@ -46,6 +46,9 @@ void readSurroundings(History& history)
                 process.stops.back().end = record.t;
             }
             break;
+        case Op::starved:
+            history.starved.push_back({record.t - *record.count * millisecond, record.t, "starved"});
+            break;
         case Op::fault:
             if (record.phase == Phase::invoke) {
                 open[record.error] = history.faults.size();
@@ -101,7 +104,7 @@ Nanoseconds Waiter::placeTime(const History& history) const
 bool History::disturbed(Nanoseconds from, Nanoseconds to, int pid) const
 {
     const auto meets = [&](const Interval& interval) { return interval.meets(from, to); };
-    if (std::any_of(faults.begin(), faults.end(), meets)) {
+    if (std::any_of(faults.begin(), faults.end(), meets) || std::any_of(starved.begin(), starved.end(), meets)) {
         return true;
     }
     return std::any_of(processes.begin(), processes.end(), [&](const auto& entry) {
@@ -113,12 +116,16 @@ bool History::disturbed(Nanoseconds from, Nanoseconds to, int pid) const
 Nanoseconds History::stopped(int pid, Nanoseconds from, Nanoseconds to) const
 {
     Nanoseconds sum = 0;
-    if (const auto found = processes.find(pid); found != processes.end()) {
-        for (const auto& stop : found->second.stops) {
+    const auto add = [&](const std::vector<Interval>& stops) {
+        for (const auto& stop : stops) {
             if (stop.meets(from, to)) {
                 sum += std::min(stop.end, to) - std::max(stop.begin, from);
             }
         }
+    };
+    add(starved);
+    if (const auto found = processes.find(pid); found != processes.end()) {
+        add(found->second.stops);
     }
     return sum;
 }

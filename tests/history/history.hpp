@@ -143,6 +143,7 @@ struct History {
     std::map<std::string, std::int64_t> permits; ///< by semaphore: how many there are
     std::map<std::string, std::string> kindOf;   ///< by lock, where its clients named one
     std::vector<Interval> faults;
+    std::vector<Interval> starved;                       ///< the machine let nobody run
     std::vector<Record> orphans;                         ///< changes of locks that nobody held in the stream
     std::map<std::string, std::vector<Record>> told;     ///< by holder: what the observer was told
     std::map<std::string, std::vector<Record>> requests; ///< by holder: what the server executed

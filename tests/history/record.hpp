@@ -52,6 +52,7 @@ enum class Op {
     killed,
     stopped,
     resumed,
+    starved,
     clock,
     leftKey,
     permits,

@@ -86,6 +86,7 @@ const std::vector<Rule>& rules()
         {Op::killed, Phase::event, process},
         {Op::stopped, Phase::event, process},
         {Op::resumed, Phase::event, process},
+        {Op::starved, Phase::event, count},
         {Op::clock, Phase::event, offset},
         {Op::leftKey, Phase::event, lock | count},
         {Op::latch, Phase::invoke, lock | count},

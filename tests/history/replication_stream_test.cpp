@@ -94,18 +94,55 @@ TEST(StreamTranslator, GivesTheCommandsOfAScriptOneNumber)
     EXPECT_EQ(records[6].lock, "c");
 }
 
+/// What is left of a command, as "op lock holder expires word".
+std::string translated(StreamTranslator& translator, std::vector<std::string> words)
+{
+    std::string text;
+    for (const auto& record : translator.translate({0, std::move(words)})) {
+        text += std::string(nameOf(record.op)) + " " + record.lock + " " + record.holder + " " +
+                std::to_string(record.expiresMs.value_or(record.token.value_or(0))) + " " + record.error + record.kind +
+                ";";
+    }
+    return text;
+}
+
 TEST(StreamTranslator, CountsTokensOn)
 {
     StreamTranslator translator;
-    const auto tokenOf = [&](std::vector<std::string> words) {
-        return translator.translate({0, std::move(words)}).at(0);
-    };
-    const auto first = tokenOf({"SET", "redisson_lock_token:{a}", "1795273334545000"});
-    EXPECT_EQ(first.op, Op::token);
-    EXPECT_EQ(first.lock, "a");
-    EXPECT_EQ(first.token, 1795273334545000);
-    EXPECT_EQ(tokenOf({"INCR", "redisson_lock_token:{a}"}).token, 1795273334545001);
-    EXPECT_EQ(tokenOf({"SET", "redisson_lock_token:{t}:b", "7"}).lock, "{t}:b");
+    EXPECT_EQ(translated(translator, {"SET", "redisson_lock_token:{a}", "1795273334545000"}),
+              "token a  1795273334545000 ;");
+    EXPECT_EQ(translated(translator, {"INCR", "redisson_lock_token:{a}"}), "token a  1795273334545001 ;");
+    EXPECT_EQ(translated(translator, {"SET", "redisson_lock_token:{t}:b", "7"}), "token {t}:b  7 ;");
+    EXPECT_EQ(translated(translator, {"SET", "redislock_request:{a}:c:1", "7", "PXAT", "9"}), "");
+}
+
+TEST(StreamTranslator, TellsReadersFromTheirLock)
+{
+    StreamTranslator translator;
+    EXPECT_EQ(translated(translator, {"HSET", "a:b", "mode", "read"}), "mode a:b  0 read;");
+    EXPECT_EQ(translated(translator, {"SET", "{a:b}:c:1:rwlock_timeout:2", "1", "PXAT", "9"}), "pexpireat a:b c:1 9 ;");
+    EXPECT_EQ(translated(translator, {"SET", "{t}:b:c:1:rwlock_timeout:1", "1", "PXAT", "9"}),
+              "pexpireat {t}:b c:1 9 ;");
+    EXPECT_EQ(translated(translator, {"DEL", "{a:b}:c:1:rwlock_timeout:2"}), "") << "its field is told of";
+}
+
+TEST(StreamTranslator, NamesWhoLeavesAQueue)
+{
+    StreamTranslator translator;
+    EXPECT_EQ(translated(translator, {"RPUSH", "redisson_lock_queue:{a}", "c:1"}), "");
+    EXPECT_EQ(translated(translator, {"ZADD", "redisson_lock_timeout:{a}", "9", "c:1"}), "queued a c:1 9 ;");
+    EXPECT_EQ(translated(translator, {"PEXPIREAT", "redisson_lock_queue:{a}", "99"}), "");
+    EXPECT_EQ(translated(translator, {"LPOP", "redisson_lock_queue:{a}"}), "");
+    EXPECT_EQ(translated(translator, {"ZREM", "redisson_lock_timeout:{a}", "c:1"}), "unqueued a c:1 0 first;");
+    EXPECT_EQ(translated(translator, {"ZREM", "redisson_lock_timeout:{a}", "c:2"}), "unqueued a c:2 0 left;");
+}
+
+TEST(StreamTranslator, NamesPermitsByTheirIds)
+{
+    StreamTranslator translator;
+    EXPECT_EQ(translated(translator, {"ZADD", "{a}:timeout", "9", "\x01\xff"}), "hset a 01ff 0 ;pexpireat a 01ff 9 ;");
+    EXPECT_EQ(translated(translator, {"ZREM", "{a}:timeout", "\x01\xff"}), "hdel a 01ff 0 ;");
+    EXPECT_EQ(translated(translator, {"ZREMRANGEBYSCORE", "{a}:timeout", "0", "10"}), "freed a  10 ;");
 }
 
 } // namespace

@@ -65,6 +65,7 @@ std::string summaryOf(const History& history, const Report& report)
     const auto unmatched =
         std::count_if(history.grants.begin(), history.grants.end(), [](const Grant& grant) { return !grant.hold; });
     std::ostringstream out;
+    const auto starved = history.stopped(0, history.begin, history.end);
     out << "calls                     " << history.calls.size() << "  (lock ok " << succeeded(Op::lock)
         << ", unlock ok " << succeeded(Op::unlock) << ")\n"
         << "holds                     " << history.holds.size() << "  (lost " << countOf(history, Hold::Ending::lost)
@@ -77,6 +78,7 @@ std::string summaryOf(const History& history, const Report& report)
         << "linearized operations     " << report.linearized << "\n"
         << "wake-ups                  " << report.wakeUps << "  (longest undisturbed " << inMs(report.longestWakeUp)
         << ")\n"
+        << "the machine stood still   " << inMs(starved) << "  (" << history.starved.size() << " times)\n"
         << "judged                   ";
     for (const auto& [invariant, times] : report.judged) {
         out << ' ' << invariant << ' ' << times;
