@@ -236,7 +236,9 @@ void World::recordRest()
         3s);
     recordShared();
     for (const auto& key : keys()) {
-        recorder_->write({.lock = key.text(), .op = Op::leftKey, .count = redis_.pttl(key.text()).count()});
+        if (const auto live = redis_.pttl(key.text()); live != -2ms) { // not over meanwhile
+            recorder_->write({.lock = key.text(), .op = Op::leftKey, .count = live.count()});
+        }
     }
 }
 
