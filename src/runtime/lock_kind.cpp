@@ -75,6 +75,7 @@ constexpr KindTraits read()
     kind.companionCount = 1;
     kind.lockArguments = 4;
     kind.asking = Asking::each;
+    kind.sharesTime = true;
     kind.handsOn = false;
     return kind;
 }

@@ -41,7 +41,8 @@ struct KindTraits {
     std::size_t lockArguments = 3; ///< of the lock script
     Asking asking = Asking::first;
     bool isReentrant = true;
-    bool handsOn = true; ///< a release may let the next waiter of this client in before all others
+    bool sharesTime = false; ///< other holders' renewals set the time to live of its key, and may set it shorter
+    bool handsOn = true;     ///< a release may let the next waiter of this client in before all others
 
     static const KindTraits& of(LockKind kind) noexcept;
 };

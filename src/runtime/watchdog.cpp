@@ -17,13 +17,21 @@ Watchdog::Watchdog(boost::asio::io_context& io, Engine& engine) : engine_(engine
 void Watchdog::watch(Hold& hold, TimePoint sentAt)
 {
     setDeadline(hold);
-    if (!hold.levels.isRenewed()) {
+    if (!isRenewed(hold, sentAt)) {
         renewals_.remove(hold);
         hold.renewal = RenewMachine();
     } else if (hold.renewal.state() == RenewMachine::State::idle) {
         std::shared_ptr<HoldCall> none;
         apply(hold, hold.renewal.resume(Start{sentAt}, engine_.config().watchdogTimeout, engine_.random()), none);
     }
+}
+
+/// Whether anything is to be sent for the hold. Of a lock with several holders a fixed lease is sent again, as far as it is left:
+/// Redisson's readers give the key all of them share their own time, and leave or die.
+bool Watchdog::isRenewed(const Hold& hold, TimePoint now) const
+{
+    return hold.levels.isRenewed() ||
+           (hold.lock->traits().sharesTime && hold.validUntil() - now > engine_.config().watchdogTimeout);
 }
 
 void Watchdog::forget(Hold& hold) noexcept
@@ -60,7 +68,10 @@ void Watchdog::apply(Hold& hold, const RenewMachine::Action& action, std::shared
     if (send == nullptr) {
         send = engine_.takeCall(hold);
     }
-    send->prepare(HoldCall::Verb::renew, engine_.config().watchdogTimeout, 0, Call::Mode::detached);
+    const auto lease = engine_.config().watchdogTimeout;
+    send->prepare(HoldCall::Verb::renew,
+                  hold.lock->traits().sharesTime ? hold.levels.leaseToLeave(BootClock::now(), lease) : lease, 0,
+                  Call::Mode::detached);
 }
 
 void Watchdog::armRenewals() noexcept
@@ -110,6 +121,10 @@ void Watchdog::renewDue()
             if (hold == nullptr) {
                 break;
             }
+            if (!isRenewed(*hold, now)) { // the rest of its lease is too short to be cut
+                hold->renewal = RenewMachine();
+                continue;
+            }
             if (overstays(*hold, now)) {
                 continue;
             }
@@ -145,7 +160,7 @@ bool Watchdog::overstays(Hold& hold, TimePoint now)
 {
     const auto most = engine_.config().maxHold;
     const auto held = now - hold.grantedAt;
-    if (most == most.zero() || held < most) {
+    if (most == most.zero() || held < most || !hold.levels.isRenewed()) {
         return false;
     }
     if (!std::exchange(hold.heldTooLong, true)) {
@@ -188,9 +203,10 @@ void Watchdog::judgeRenewal(HoldCall& call)
             hold.levels.renewed(deadlineOf(replied->sentAt, lease));
             hold.updateDeadline();
             setDeadline(hold);
-            engine_.tellOf(hold, [took = replied->now - replied->sentAt](Observer& observer, const LockEvent& told) {
-                observer.renewed(told, took);
-            });
+            if (hold.levels.isRenewed()) {
+                engine_.tellOf(hold, [took = replied->now - replied->sentAt](
+                                         Observer& observer, const LockEvent& told) { observer.renewed(told, took); });
+            }
         } else if (const auto* failed = std::get_if<Failed>(&event)) {
             engine_.tellOf(hold, [error = failed->fault.error](Observer& observer, const LockEvent& told) {
                 observer.renewalFailed(told, error);

@@ -52,6 +52,40 @@ protected:
     Worker other;
 };
 
+TEST_F(ReadWrite, FixedLeaseOfAReaderIsNotCutByWhoGivesTheSharedKeyALessTime)
+{
+    ASSERT_LT(client.config().watchdogTimeout * 4, 5s);
+    read.lock(5s);
+    const auto key = holdKey(reader(), 1);
+    raw.command({"PEXPIRE", name, "600"}); // as Redisson's watchdog does, when one of its readers lives no longer
+    raw.command({"PEXPIRE", key, "600"});
+    EXPECT_TRUE(eventually([&] { return raw.pttl(name) > 2s && raw.pttl(key) > 2s; }));
+    EXPECT_LE(raw.pttl(name), 5s) << "it is the same lease";
+    EXPECT_LT(read.validFor(), 5s);
+    raw.command({"DEL", name});
+    EXPECT_TRUE(eventually([&] { return read.stopToken().stop_requested(); })) << "and a loss is noticed early";
+    EXPECT_EQ(read.unlock(), Unlocked::alreadyLost);
+    raw.command({"DEL", key});
+}
+
+TEST_F(ReadWrite, FixedLeaseOfAReaderEndsInTimeAndIsNotSentAgainWhenItIsShort)
+{
+    read.lock();
+    EXPECT_EQ(read.unlock(), Unlocked::released);
+    ASSERT_TRUE(far.readLock().tryLock(0ms, 600ms)); // from now on the server knows the scripts
+    EXPECT_TRUE(eventually([&] { return !read.isLocked(); }));
+    const auto before = raw.commandCalls("evalsha");
+    read.lock(client.config().watchdogTimeout);
+    EXPECT_TRUE(eventually([&] { return read.stopToken().stop_requested(); }));
+    EXPECT_EQ(raw.commandCalls("evalsha"), before + 1);
+    EXPECT_EQ(read.unlock(), Unlocked::alreadyLost);
+    EXPECT_EQ(far.readLock().unlock(), Unlocked::alreadyLost);
+    read.lock(1500ms); // longer
+    EXPECT_TRUE(eventually([&] { return read.stopToken().stop_requested(); }));
+    EXPECT_TRUE(eventually([&] { return !read.isLocked(); }, 1s)) << "though it was sent again";
+    EXPECT_EQ(read.unlock(), Unlocked::alreadyLost);
+}
+
 TEST_F(ReadWrite, ManyReadAtOnceAndNobodyWritesMeanwhile)
 {
     read.lock();
