@@ -177,5 +177,37 @@ TEST_P(ReadersInterop, AReaderThatDiedKeepsNoWriterOutOnceTheLivingHaveLeft)
     EXPECT_EQ(writer.run("unlock"), "ok");
 }
 
+// --- Leases of different length in one key ------------------------------------------------------------------------------
+
+class LongReads : public RedissonInterop {};
+
+INSTANTIATE_TEST_SUITE_P(Versions, LongReads, ::testing::ValuesIn(redissonVersions()),
+                         [](const auto& redisson) { return testName(redisson.param); });
+
+TEST_P(LongReads, AreNotCutByAReaderOfJavaThatLeavesOrDies)
+{
+    for (const bool dies : {false, true}) {
+        const auto name = uniqueName();
+        Peer java(peerOptions(GetParam()));
+        PeerObject theirs(java, "readLock", name);
+        PeerObject ours(peer(""), "readLock", name);
+        auto writer = javaObject("writeLock", name);
+        ASSERT_EQ(ours.run("lock", 20s), "ok");
+        ASSERT_EQ(theirs.run("lock"), "ok");
+        EXPECT_TRUE(eventually([&] { return raw.pttl(name) <= watchdogTimeout; }))
+            << "its watchdog sets the key's time";
+        if (dies) {
+            java.kill();
+        } else {
+            ASSERT_EQ(theirs.run("unlock"), "ok");
+        }
+        EXPECT_EQ(writer.run("tryLock", watchdogTimeout * 3 / 2, longLease), "false");
+        EXPECT_EQ(ours.run("isHeld"), "ok");
+        EXPECT_EQ(ours.run("unlock"), "ok");
+        EXPECT_EQ(writer.run("tryLock", watchdogTimeout + soon, longLease), "ok");
+        EXPECT_EQ(writer.run("unlock"), "ok");
+    }
+}
+
 } // namespace
 } // namespace redislock::test
