@@ -197,24 +197,6 @@ TEST_P(LockInterop, JavaComesInWhenOurLeaseIsOverAndOurUnlockTellsSo)
     EXPECT_EQ(there.run("unlock"), "ok");
 }
 
-TEST_P(LockInterop, TheWatchdogsOfBothLanguagesKeepTheirLocks)
-{
-    const auto ours = uniqueName();
-    const auto theirs = uniqueName();
-    constexpr auto long_ = watchdogTimeout * 5 / 2;
-    make(ours).lock();
-    auto holder = javaLock(theirs);
-    ASSERT_EQ(holder.run("lock"), "ok");
-    // Each waits for the other's at the same time.
-    auto there = javaLock(ours);
-    there.start("tryLock", long_);
-    EXPECT_FALSE(make(theirs).tryLock(long_));
-    EXPECT_EQ(there.answer(), "false");
-    EXPECT_TRUE(make(ours).isHeldByCurrentThread());
-    EXPECT_EQ(make(ours).unlock(), Unlocked::released);
-    EXPECT_EQ(holder.run("unlock"), "ok");
-}
-
 // --- Whose it is -------------------------------------------------------------------------------------------------------
 
 TEST_P(LockInterop, NobodyUnlocksWhatTheOtherHolds)

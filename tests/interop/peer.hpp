@@ -98,6 +98,7 @@ public:
     }
     /// Another object of that name in the process, used by the same thread.
     [[nodiscard]] PeerObject sibling(std::string_view kind) const { return {peer_, kind, name_, thread_}; }
+    [[nodiscard]] const std::string& name() const noexcept { return name_; }
     /// Waits for what was started.
     Answer answer() { return peer_.answer(thread_); }
 

@@ -4,6 +4,7 @@
 #include "support/eventually.hpp"
 
 #include <string>
+#include <vector>
 
 namespace redislock::test {
 namespace {
@@ -84,6 +85,39 @@ TEST_P(RedissonInterop, TheKindsExcludeEachOtherUnderOneName)
             EXPECT_FALSE(here.tryLock());
             EXPECT_EQ(there.run("unlock"), "ok");
         }
+    }
+}
+
+TEST_P(RedissonInterop, TheWatchdogsOfBothLanguagesKeepTheirLocksOfEveryKind)
+{
+    const Client client(config());
+    std::vector<Lock> ours;
+    std::vector<PeerObject> theirs;
+    std::vector<PeerObject> waiters;
+    for (const auto& kind : lockKinds) {
+        if (!has(GetParam(), kind)) {
+            continue;
+        }
+        const auto name = uniqueName();
+        ours.push_back(kind.make(client, name));
+        ours.back().lock();
+        waiters.push_back(javaObject(kind.java, name));
+        theirs.push_back(javaObject(kind.java, uniqueName()));
+        ASSERT_EQ(theirs.back().run("lock"), "ok") << kind.name;
+        waiters.emplace_back(peer(""), kind.java, theirs.back().name());
+    }
+    for (auto& waiter : waiters) { // each for the other's, all at the same time
+        waiter.start("tryLock", watchdogTimeout * 5 / 2, longLease);
+    }
+    for (auto& waiter : waiters) {
+        EXPECT_EQ(waiter.answer(), "false");
+    }
+    for (const auto& lock : ours) {
+        EXPECT_TRUE(lock.isHeldByCurrentThread());
+        EXPECT_EQ(lock.unlock(), Unlocked::released);
+    }
+    for (auto& lock : theirs) {
+        EXPECT_EQ(lock.run("unlock"), "ok");
     }
 }
 
