@@ -51,7 +51,10 @@ public:
         if (const auto* e = std::get_if<Cancelled>(&event)) {
             return done(e->reason);
         }
-        return std::holds_alternative<TimerFired>(event) ? ask() : done(std::nullopt);
+        if (const auto* e = std::get_if<TimerFired>(&event)) {
+            return e->now < end_ ? ask() : done(refusal_); // nobody would wait for the answer
+        }
+        return done(std::nullopt);
     }
 
     /// Whether an earlier try may have been executed too.
@@ -67,6 +70,7 @@ private:
         }
         if (event.fault.failure == Failure::refused) {
             state_ = State::backingOff;
+            refusal_ = event.fault.error;
             return SleepUntil{std::min(end_, event.now + backoff_.next(random))};
         }
         return ask();
@@ -89,6 +93,7 @@ private:
     TimePoint end_{};
     Backoff backoff_;
     State state_ = State::idle;
+    Errc refusal_{}; ///< the last one
     bool unknown_ = false;
 };
 
