@@ -95,7 +95,7 @@ private:
 
     bool acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec) const;
     void asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::GroupHandler handler) const;
-    [[noreturn]] void fail(const char* verb, const std::error_code& ec) const;
+    [[noreturn]] void fail(const char* verb, Lease lease, const std::error_code& ec) const;
 
     State state_;
 };

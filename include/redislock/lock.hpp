@@ -149,7 +149,7 @@ private:
 
     bool acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec) const;
     void asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::LockHandler handler) const;
-    [[noreturn]] void fail(const char* verb, const std::error_code& ec) const;
+    [[noreturn]] void fail(const char* verb, Lease lease, const std::error_code& ec) const;
     static void asyncForceUnlock(const State& state, detail::FlagHandler handler);
     static void asyncIsLocked(const State& state, detail::FlagHandler handler);
     static void asyncTimeToLive(const State& state, detail::TimeHandler handler);

@@ -157,7 +157,7 @@ private:
         std::error_code ec;
         const bool acquired = self().acquire(wait, lease, retry, ec);
         if (ec) {
-            self().fail(verb, ec);
+            self().fail(verb, lease, ec);
         }
         return acquired;
     }

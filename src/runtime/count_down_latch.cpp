@@ -51,7 +51,7 @@ CounterRequest<std::int64_t> countDownRequest(NamedCounter& latch)
 
 bool CountDownLatch::trySetCount(std::int64_t count) const
 {
-    return throwing(name(), "trySetCount", [&](std::error_code& ec) { return trySetCount(count, ec); });
+    return throwing(name(), "trySetCount", count, [&](std::error_code& ec) { return trySetCount(count, ec); });
 }
 
 bool CountDownLatch::trySetCount(std::int64_t count, std::error_code& ec) const

@@ -16,7 +16,8 @@ FencingToken FencedLock::lockAndGetToken(std::error_code& ec) const
 
 FencingToken FencedLock::lockAndGetToken(Lease lease) const
 {
-    return detail::throwing(name(), "lockAndGetToken", [&](std::error_code& ec) { return lockAndGetToken(lease, ec); });
+    return detail::throwing(name(), "lockAndGetToken", lease,
+                            [&](std::error_code& ec) { return lockAndGetToken(lease, ec); });
 }
 
 FencingToken FencedLock::lockAndGetToken(Lease lease, std::error_code& ec) const
@@ -36,7 +37,7 @@ std::optional<FencingToken> FencedLock::tryLockAndGetToken(std::error_code& ec) 
 
 std::optional<FencingToken> FencedLock::tryLockAndGetToken(Wait wait, Lease lease) const
 {
-    return detail::throwing(name(), "tryLockAndGetToken",
+    return detail::throwing(name(), "tryLockAndGetToken", lease,
                             [&](std::error_code& ec) { return tryLockAndGetToken(wait, lease, ec); });
 }
 

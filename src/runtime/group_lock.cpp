@@ -193,9 +193,9 @@ void GroupLock::asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail:
     state_->asyncAcquire(wait, lease, retry ? *retry : defaultRetry(), std::move(handler));
 }
 
-void GroupLock::fail(const char* verb, const std::error_code& ec) const
+void GroupLock::fail(const char* verb, Lease lease, const std::error_code& ec) const
 {
-    throw LockError(ec, state_->describe(verb, ec));
+    throw LockError(ec, detail::withArgument(state_->describe(verb, ec), ec, lease));
 }
 
 Unlocked GroupLock::unlock() const

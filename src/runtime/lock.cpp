@@ -19,9 +19,9 @@ bool Lock::acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& 
     return acquireByThread(wait, lease, retry, ec).has_value();
 }
 
-void Lock::fail(const char* verb, const std::error_code& ec) const
+void Lock::fail(const char* verb, Lease lease, const std::error_code& ec) const
 {
-    throw LockError(ec, detail::describe(verb, name()));
+    throw LockError(ec, detail::callOn(name(), verb, ec, lease));
 }
 
 std::optional<std::uint64_t> Lock::acquireByThread(Wait wait, Lease lease, const Retry& retry,

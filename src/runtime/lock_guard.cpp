@@ -1,8 +1,8 @@
 #include "redislock/lock_guard.hpp"
 
-#include "redislock/detail/protocol/printable.hpp"
 #include "runtime/completion.hpp"
 #include "runtime/engine.hpp"
+#include "runtime/throwing.hpp"
 
 #include <boost/asio/system_executor.hpp>
 
@@ -24,7 +24,7 @@ LockGuard::LockGuard(const Lock& lock, Wait wait, Lease lease)
     std::error_code ec;
     acquire(lock, wait, lease, ec);
     if (ec) {
-        throw LockError(ec, "lock \"" + detail::printable(lock.name()) + "\"");
+        throw LockError(ec, detail::callOn(lock.name(), "lock", ec, lease));
     }
 }
 

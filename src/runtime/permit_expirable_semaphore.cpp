@@ -236,7 +236,7 @@ Permit PermitExpirableSemaphore::acquire(Lease lease, std::error_code& ec) const
 
 Permit PermitExpirableSemaphore::tryAcquire(Wait wait, Lease lease) const
 {
-    return throwing(name(), "acquire", [&](std::error_code& ec) { return tryAcquire(wait, lease, ec); });
+    return throwing(name(), "acquire", lease, [&](std::error_code& ec) { return tryAcquire(wait, lease, ec); });
 }
 
 Permit PermitExpirableSemaphore::tryAcquire(Wait wait, Lease lease, std::error_code& ec) const
@@ -264,7 +264,8 @@ Unlocked PermitExpirableSemaphore::release(const std::string& id, std::error_cod
 
 bool PermitExpirableSemaphore::updateLeaseTime(const std::string& id, Lease lease) const
 {
-    return throwing(name(), "updateLeaseTime", [&](std::error_code& ec) { return updateLeaseTime(id, lease, ec); });
+    return throwing(name(), "updateLeaseTime", lease,
+                    [&](std::error_code& ec) { return updateLeaseTime(id, lease, ec); });
 }
 
 bool PermitExpirableSemaphore::updateLeaseTime(const std::string& id, Lease lease, std::error_code& ec) const
@@ -320,7 +321,7 @@ std::int64_t PermitExpirableSemaphore::getPermits(std::error_code& ec) const
 
 bool PermitExpirableSemaphore::trySetPermits(std::int64_t permits) const
 {
-    return throwing(name(), "trySetPermits", [&](std::error_code& ec) { return trySetPermits(permits, ec); });
+    return throwing(name(), "trySetPermits", permits, [&](std::error_code& ec) { return trySetPermits(permits, ec); });
 }
 
 bool PermitExpirableSemaphore::trySetPermits(std::int64_t permits, std::error_code& ec) const
@@ -330,7 +331,7 @@ bool PermitExpirableSemaphore::trySetPermits(std::int64_t permits, std::error_co
 
 bool PermitExpirableSemaphore::trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive) const
 {
-    return throwing(name(), "trySetPermits",
+    return throwing(name(), "trySetPermits", permits,
                     [&](std::error_code& ec) { return trySetPermits(permits, timeToLive, ec); });
 }
 
@@ -342,7 +343,7 @@ bool PermitExpirableSemaphore::trySetPermits(std::int64_t permits, std::chrono::
 
 void PermitExpirableSemaphore::setPermits(std::int64_t permits) const
 {
-    throwing(name(), "setPermits", [&](std::error_code& ec) {
+    throwing(name(), "setPermits", permits, [&](std::error_code& ec) {
         setPermits(permits, ec);
         return true;
     });
@@ -355,7 +356,7 @@ void PermitExpirableSemaphore::setPermits(std::int64_t permits, std::error_code&
 
 void PermitExpirableSemaphore::addPermits(std::int64_t difference) const
 {
-    throwing(name(), "addPermits", [&](std::error_code& ec) {
+    throwing(name(), "addPermits", difference, [&](std::error_code& ec) {
         addPermits(difference, ec);
         return true;
     });

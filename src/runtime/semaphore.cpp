@@ -66,7 +66,7 @@ CounterRequest<bool> setRequest(NamedCounter& counter, std::int64_t permits, std
 
 bool Semaphore::trySetPermits(std::int64_t permits) const
 {
-    return throwing(name(), "trySetPermits", [&](std::error_code& ec) { return trySetPermits(permits, ec); });
+    return throwing(name(), "trySetPermits", permits, [&](std::error_code& ec) { return trySetPermits(permits, ec); });
 }
 
 bool Semaphore::trySetPermits(std::int64_t permits, std::error_code& ec) const
@@ -76,7 +76,7 @@ bool Semaphore::trySetPermits(std::int64_t permits, std::error_code& ec) const
 
 bool Semaphore::trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive) const
 {
-    return throwing(name(), "trySetPermits",
+    return throwing(name(), "trySetPermits", permits,
                     [&](std::error_code& ec) { return trySetPermits(permits, timeToLive, ec); });
 }
 
@@ -87,7 +87,7 @@ bool Semaphore::trySetPermits(std::int64_t permits, std::chrono::milliseconds ti
 
 void Semaphore::acquire(std::int64_t permits) const
 {
-    throwing(name(), "acquire", [&](std::error_code& ec) { return tryAcquire(permits, waitForever, ec); });
+    throwing(name(), "acquire", permits, [&](std::error_code& ec) { return tryAcquire(permits, waitForever, ec); });
 }
 
 void Semaphore::acquire(std::int64_t permits, std::error_code& ec) const
@@ -107,7 +107,7 @@ bool Semaphore::tryAcquire(std::int64_t permits, std::error_code& ec) const
 
 bool Semaphore::tryAcquire(std::int64_t permits, Wait wait) const
 {
-    return throwing(name(), "tryAcquire", [&](std::error_code& ec) { return tryAcquire(permits, wait, ec); });
+    return throwing(name(), "tryAcquire", permits, [&](std::error_code& ec) { return tryAcquire(permits, wait, ec); });
 }
 
 bool Semaphore::tryAcquire(std::int64_t permits, Wait wait, std::error_code& ec) const
@@ -124,7 +124,7 @@ bool Semaphore::tryAcquire(std::int64_t permits, Wait wait, std::error_code& ec)
 
 void Semaphore::release(std::int64_t permits) const
 {
-    throwing(name(), "release", [&](std::error_code& ec) {
+    throwing(name(), "release", permits, [&](std::error_code& ec) {
         release(permits, ec);
         return true;
     });
@@ -137,7 +137,8 @@ void Semaphore::release(std::int64_t permits, std::error_code& ec) const
 
 bool Semaphore::releaseIfExists(std::int64_t permits) const
 {
-    return throwing(name(), "releaseIfExists", [&](std::error_code& ec) { return releaseIfExists(permits, ec); });
+    return throwing(name(), "releaseIfExists", permits,
+                    [&](std::error_code& ec) { return releaseIfExists(permits, ec); });
 }
 
 bool Semaphore::releaseIfExists(std::int64_t permits, std::error_code& ec) const

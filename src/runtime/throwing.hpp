@@ -4,7 +4,9 @@
 
 #include "redislock/detail/protocol/printable.hpp"
 #include "redislock/error.hpp"
+#include "redislock/lease_time.hpp"
 
+#include <cstdint>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -24,16 +26,47 @@ auto throwing(Context context, Operation operation)
 }
 
 /// What a message says of a call about a name.
-inline std::string describe(const char* verb, const std::string& name)
+inline std::string callOn(const std::string& name, const char* verb)
 {
     return std::string(verb) + " \"" + printable(name) + "\"";
 }
 
-/// throwing() for a call about a name.
+inline std::string inWords(Lease lease)
+{
+    return lease.isRenewed() ? "the lease keepRenewing"
+                             : "a lease of " + std::to_string(lease.fixed().count()) + " ms (10 ms to 30 days)";
+}
+
+inline std::string inWords(std::int64_t number)
+{
+    return std::to_string(number);
+}
+
+/// What a message says of a call, and the argument where that is what is wrong.
+template <class Argument>
+std::string withArgument(const std::string& call, const std::error_code& ec, Argument argument)
+{
+    return ec == Errc::invalidArgument ? call + " with " + inWords(argument) : call;
+}
+
+template <class Argument>
+std::string callOn(const std::string& name, const char* verb, const std::error_code& ec, Argument argument)
+{
+    return withArgument(callOn(name, verb), ec, argument);
+}
+
+/// The same for a call about a name.
 template <class Operation>
 auto throwing(const std::string& name, const char* verb, Operation operation)
 {
-    return throwing([&](const std::error_code&) { return describe(verb, name); }, std::move(operation));
+    return throwing([&](const std::error_code&) { return callOn(name, verb); }, std::move(operation));
+}
+
+/// The same for a call with an argument that may be outside its range.
+template <class Argument, class Operation>
+auto throwing(const std::string& name, const char* verb, Argument argument, Operation operation)
+{
+    return throwing([&](const std::error_code& ec) { return callOn(name, verb, ec, argument); }, std::move(operation));
 }
 
 } // namespace redislock::detail
