@@ -3,6 +3,7 @@
 // This program has its own operator new, which all of it uses, the library included.
 #include "fault/fault_test.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <exception>
 #include <new>
@@ -203,7 +204,8 @@ TEST_F(RefusedMemoryOfClients, EndsNoRenewal)
         guards.emplace_back(lockOf(i));
     }
     arm();
-    std::this_thread::sleep_for(2 * config.watchdogTimeout);
+    const auto isLost = [](const LockGuard& guard) { return !guard; };
+    EXPECT_FALSE(eventually([&] { return std::ranges::any_of(guards, isLost); }, 2 * config.watchdogTimeout));
     for (std::size_t i = 0; i < clients.size(); ++i) {
         EXPECT_TRUE(guards[i]) << "no longer renewed, " << i;
     }
