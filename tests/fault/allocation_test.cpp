@@ -225,6 +225,7 @@ TEST_F(RefusedMemoryOfClients, KeepsNoWaiterFromTheLockAndNoReleaseFromRedis)
             return static_cast<bool>(held);
         }));
     }
+    EXPECT_TRUE(eventually([&] { return failedAllocations > before + 10; })) << "while they begin to listen";
     for (std::size_t i = 0; i < clients.size(); ++i) {
         redis.command({"DEL", nameOf(i)});
         redis.command({"PUBLISH", detail::lockChannel(nameOf(i)), "0"});
