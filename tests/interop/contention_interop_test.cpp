@@ -106,7 +106,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, OneAtATime, ::testing::ValuesIn(doorCases()), do
 
 TEST_P(OneAtATime, ProcessesOfBothLanguagesCountExactly)
 {
-    const auto& [door, sides] = GetParam();
+    const auto& door = GetParam().door;
+    const auto& sides = GetParam().sides;
     const auto name = lastingName();
     if (door.permits) {
         ASSERT_EQ(PeerObject(peer(""), door.kind, name).run("trySetPermits", 1), "ok");
@@ -142,7 +143,7 @@ TEST_P(ReadersAndWriters, CountExactlyAndReadNothingHalfWritten)
     EXPECT_TRUE(eventually([&] { return turns() >= 30; }, 15s)) << turns() << " times";
     const auto told = stop();
     EXPECT_EQ(raw.get(key_), std::to_string(told[0] + told[1] + told[4] + told[5])) << "of the writers";
-    for (const std::size_t reader : {2, 3, 6, 7}) {
+    for (const std::size_t reader : {2U, 3U, 6U, 7U}) {
         EXPECT_GT(told[reader], 0) << reader;
     }
 }
@@ -154,7 +155,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Permits, ::testing::ValuesIn(doorCases([](const 
 
 TEST_P(Permits, NeverAreMoreInsideThanThereArePermits)
 {
-    const auto& [door, sides] = GetParam();
+    const auto& door = GetParam().door;
+    const auto& sides = GetParam().sides;
     const auto name = lastingName();
     ASSERT_EQ(PeerObject(peer(""), door.kind, name).run("trySetPermits", 3), "ok");
     for (const bool java : {sides.javaFirst, !sides.javaFirst}) {
