@@ -75,6 +75,9 @@ public:
             hold.grant = fittingGrant(history_, grantsOf_, hold, *own);
             told.erase(hold.kind().takesAll ? told.begin() : own, std::next(own));
         }
+        if (hold.kind().takesAll) {
+            writers_[{hold.first().pid, hold.first().thread, hold.lock()}] = &hold;
+        }
     }
 
 private:
@@ -87,18 +90,15 @@ private:
         });
     }
 
-    /// Of readers, whose calls return in any order: of those grants that may be its own one that is not older than its
-    /// deadline tells, and that ended soonest after it.
+    /// Of readers, whose calls return in any order: that of those grants that may be its own which fits best. What is wrong
+    /// with a hold stays wrong, since each grant is given once.
     [[nodiscard]] Told::iterator bestOf(Told& told, const Hold& hold) const
     {
-        const auto until = believedUntil(history_, hold);
         auto best = told.end();
-        std::tuple<bool, bool, Nanoseconds> bestRank;
+        Rank bestRank;
         for (auto name = told.begin(); name != told.end(); ++name) {
             if (const auto grant = fittingGrant(history_, grantsOf_, hold, *name)) {
-                const auto& freed = history_.grants[*grant].freed;
-                const auto end = freed ? freed->t : never;
-                const std::tuple rank{isOlder(history_.grants[*grant], hold), end < until, end};
+                const auto rank = rankOf(history_.grants[*grant], hold);
                 if (best == told.end() || rank < bestRank) {
                     best = name;
                     bestRank = rank;
@@ -106,6 +106,25 @@ private:
             }
         }
         return best;
+    }
+
+    using Rank = std::tuple<bool, bool, bool, bool, Nanoseconds>;
+
+    /// Who writes at that moment reads by the same number; the request was not sent before the deadline tells; the levels are
+    /// the same; and it ended after the belief, but soon.
+    [[nodiscard]] Rank rankOf(const Grant& grant, const Hold& hold) const
+    {
+        const auto& first = hold.first();
+        const auto writer = writers_.find({first.pid, first.thread, first.lock});
+        const bool isAnothers = writer != writers_.end() && believedUntil(history_, *writer->second) > hold.begin &&
+                                bothHalves(writer->second->holder) != bothHalves(grant.holder);
+        std::int64_t levels = 1;
+        for (const auto& call : hold.locks) {
+            levels = std::max(levels, call.end->count.value_or(1));
+        }
+        const bool hasOtherLevels = *std::max_element(grant.counts.begin(), grant.counts.end()) != levels;
+        const auto end = grant.freed ? grant.freed->t : never;
+        return {isAnothers, isOlder(grant, hold), hasOtherLevels, end < believedUntil(history_, hold), end};
     }
 
     [[nodiscard]] bool isOlder(const Grant& grant, const Hold& hold) const
@@ -118,6 +137,7 @@ private:
     const History& history_;
     const GrantsOf& grantsOf_;
     std::map<Half, Told> told_;
+    std::map<std::tuple<int, int, std::string>, const Hold*> writers_; ///< the last of each thread
 };
 
 void nameHolders(History& history, const GrantsOf& grantsOf)
