@@ -127,11 +127,15 @@ private:
         return {isAnothers, isOlder(grant, hold), hasOtherLevels, end < believedUntil(history_, hold), end};
     }
 
+    /// An acquire that was sent again has set its time again.
     [[nodiscard]] bool isOlder(const Grant& grant, const Hold& hold) const
     {
         const auto& call = hold.locks.front();
         const auto sent = *call.end->deadline - call.lease() + driftOf(call.lease());
-        return history_.bootOf(*grant.expiries.front().expiresMs) - call.lease() < sent - 2 * millisecond;
+        return std::none_of(grant.expiries.begin(), grant.expiries.end(), [&](const Record& expiry) {
+            const auto executed = history_.bootOf(*expiry.expiresMs) - call.lease();
+            return executed >= sent - 2 * millisecond && executed <= hold.begin + millisecond;
+        });
     }
 
     const History& history_;
