@@ -105,6 +105,9 @@ public:
         }
     }
 
+    /// That fault never comes.
+    void without(Fault fault) noexcept { rates_[static_cast<std::size_t>(fault)] = 0; }
+
     /// Of a message: whether this one is hit.
     [[nodiscard]] bool hits(Fault fault, Random& chance) const
     {

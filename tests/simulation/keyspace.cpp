@@ -39,19 +39,30 @@ Reply array(std::vector<Reply> elements)
     return {Reply::Kind::array, 0, {}, std::move(elements)};
 }
 
+/// As Redis reads it: no zeros before the first digit, nothing but the number.
 std::optional<std::int64_t> number(const std::string& word)
 {
     std::int64_t value = 0;
-    const char* end = word.data() + word.size();
-    const auto parsed = std::from_chars(word.data(), end, value);
-    return parsed.ec == std::errc{} && parsed.ptr == end ? std::optional(value) : std::nullopt;
+    std::from_chars(word.data(), word.data() + word.size(), value);
+    return std::to_string(value) == word ? std::optional(value) : std::nullopt;
 }
+
+/// Whether a member's score is between those words.
+auto hasScore(const std::string& low, const std::string& high)
+{
+    return [from = number(low).value_or(0), to = number(high).value_or(0)](const auto& member) {
+        const auto score = number(member.second).value_or(0);
+        return score >= from && score <= to;
+    };
+}
+
+constexpr std::size_t some = 0;
 
 } // namespace
 
 struct Keyspace::Command {
     std::string_view name;
-    std::size_t words;
+    std::size_t words; ///< some: two or more
     bool writes;
     bool needsMemory;
     std::optional<Type> type; ///< of its key; nothing: any
@@ -72,11 +83,14 @@ const std::vector<Keyspace::Command>& Keyspace::commands()
         {"EXISTS", 2, reads, frees, {}, &Keyspace::exists},
         {"PTTL", 2, reads, frees, {}, &Keyspace::pttl},
         {"PEXPIRE", 3, writes, frees, {}, &Keyspace::pexpire},
-        {"DEL", 2, writes, frees, {}, &Keyspace::del},
+        {"DEL", some, writes, frees, {}, &Keyspace::del},
         {"GET", 2, reads, frees, Type::string, &Keyspace::get},
         {"SET", 3, writes, takes, {}, &Keyspace::set},
         {"SET", 5, writes, takes, {}, &Keyspace::setWithTime},
         {"INCR", 2, writes, takes, Type::string, &Keyspace::incr},
+        {"INCRBY", 3, writes, takes, Type::string, &Keyspace::incrby},
+        {"DECR", 2, writes, takes, Type::string, &Keyspace::decr},
+        {"DECRBY", 3, writes, takes, Type::string, &Keyspace::decrby},
         {"HEXISTS", 3, reads, frees, hash, &Keyspace::hexists},
         {"HGET", 3, reads, frees, hash, &Keyspace::hget},
         {"HGETALL", 2, reads, frees, hash, &Keyspace::hgetall},
@@ -91,6 +105,10 @@ const std::vector<Keyspace::Command>& Keyspace::commands()
         {"ZSCORE", 3, reads, frees, sortedSet, &Keyspace::zscore},
         {"ZADD", 4, writes, takes, sortedSet, &Keyspace::zadd},
         {"ZREM", 3, writes, frees, sortedSet, &Keyspace::zrem},
+        {"ZCARD", 2, reads, frees, sortedSet, &Keyspace::hlen},
+        {"ZCOUNT", 4, reads, frees, sortedSet, &Keyspace::zcount},
+        {"ZRANGE", 5, reads, frees, sortedSet, &Keyspace::zrange},
+        {"ZREMRANGEBYSCORE", 4, writes, frees, sortedSet, &Keyspace::zremrangebyscore},
         {"PUBLISH", 3, reads, frees, {}, &Keyspace::publishMessage},
     };
     return all;
@@ -123,8 +141,9 @@ Reply Keyspace::execute(const Words& words)
     if (std::none_of(known.begin(), known.end(), isNamed)) {
         return error("ERR Unknown Redis command called from script");
     }
-    const auto command = std::find_if(known.begin(), known.end(),
-                                      [&](const Command& c) { return isNamed(c) && c.words == words.size(); });
+    const auto command = std::find_if(known.begin(), known.end(), [&](const Command& c) {
+        return isNamed(c) && (c.words == some ? words.size() > 1 : c.words == words.size());
+    });
     if (command == known.end()) {
         return error("ERR Wrong number of args calling Redis command from script");
     }
@@ -213,9 +232,12 @@ Reply Keyspace::exists(const Words& words)
 
 Reply Keyspace::del(const Words& words)
 {
-    const bool there = alive(words[1]) != nullptr;
-    keys_.erase(words[1]);
-    return integer(there ? 1 : 0);
+    std::int64_t there = 0;
+    for (std::size_t i = 1; i < words.size(); ++i) {
+        there += alive(words[i]) == nullptr ? 0 : 1;
+        keys_.erase(words[i]);
+    }
+    return integer(there);
 }
 
 Reply Keyspace::pexpire(const Words& words)
@@ -275,13 +297,38 @@ Reply Keyspace::setWithTime(const Words& words)
 
 Reply Keyspace::incr(const Words& words)
 {
-    Key& key = made(words[1], Type::string);
-    const auto value = key.fields.empty() ? 0 : number(key.fields[0].first);
-    if (!value) {
+    return add(words[1], 1);
+}
+
+Reply Keyspace::incrby(const Words& words)
+{
+    return add(words[1], number(words[2]));
+}
+
+Reply Keyspace::decr(const Words& words)
+{
+    return add(words[1], -1);
+}
+
+Reply Keyspace::decrby(const Words& words)
+{
+    const auto less = number(words[2]);
+    return less ? add(words[1], -*less) : notAnInteger();
+}
+
+Reply Keyspace::add(const std::string& name, std::optional<std::int64_t> difference)
+{
+    const Key* old = alive(name);
+    const auto value = old == nullptr ? 0 : number(old->fields[0].first);
+    if (!value || !difference) {
         return notAnInteger();
     }
-    key.fields = {{std::to_string(*value + 1), {}}};
-    return integer(*value + 1);
+    std::int64_t sum = 0;
+    if (__builtin_add_overflow(*value, *difference, &sum)) {
+        return error("ERR increment or decrement would overflow");
+    }
+    made(name, Type::string).fields = {{std::to_string(sum), {}}};
+    return integer(sum);
 }
 
 Reply Keyspace::hset(const Words& words)
@@ -410,6 +457,36 @@ Reply Keyspace::zadd(const Words& words)
 Reply Keyspace::zrem(const Words& words)
 {
     return integer(removed(words[1], words[2], true));
+}
+
+Reply Keyspace::zcount(const Words& words)
+{
+    const Key* key = alive(words[1]);
+    return integer(
+        key == nullptr ? 0 : std::count_if(key->fields.begin(), key->fields.end(), hasScore(words[2], words[3])));
+}
+
+/// Only the first one, with its score.
+Reply Keyspace::zrange(const Words& words)
+{
+    if (words[2] != "0" || words[3] != "0" || words[4] != "WITHSCORES") {
+        return error("ERR the model knows the first of a sorted set only");
+    }
+    const Key* key = alive(words[1]);
+    return key == nullptr ? array({}) : array({text(key->fields[0].first), text(key->fields[0].second)});
+}
+
+Reply Keyspace::zremrangebyscore(const Words& words)
+{
+    Key* key = alive(words[1]);
+    if (key == nullptr) {
+        return integer(0);
+    }
+    const auto removed = std::erase_if(key->fields, hasScore(words[2], words[3]));
+    if (key->fields.empty()) {
+        keys_.erase(words[1]);
+    }
+    return integer(static_cast<std::int64_t>(removed));
 }
 
 Reply Keyspace::publishMessage(const Words& words)

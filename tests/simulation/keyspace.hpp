@@ -86,6 +86,10 @@ private:
     Reply set(const Words& words);
     Reply setWithTime(const Words& words);
     Reply incr(const Words& words);
+    Reply incrby(const Words& words);
+    Reply decr(const Words& words);
+    Reply decrby(const Words& words);
+    Reply add(const std::string& name, std::optional<std::int64_t> difference);
     Reply hset(const Words& words);
     Reply hget(const Words& words);
     Reply hgetall(const Words& words);
@@ -100,6 +104,9 @@ private:
     Reply zscore(const Words& words);
     Reply zadd(const Words& words);
     Reply zrem(const Words& words);
+    Reply zcount(const Words& words);
+    Reply zrange(const Words& words);
+    Reply zremrangebyscore(const Words& words);
     Reply publishMessage(const Words& words);
 
     std::map<std::string, Key> keys_;

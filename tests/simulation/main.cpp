@@ -6,6 +6,8 @@
 
 #include <cstdio>
 #include <exception>
+#include <map>
+#include <string>
 
 int main(int argc, char** argv)
 {
@@ -23,6 +25,10 @@ int main(int argc, char** argv)
     app.add_option("--seconds", options.seconds, "no new seeds after that time; 0: no limit")->capture_default_str();
     app.add_option("--soak-minutes", options.soakMinutes, "instead of a number of seeds: for that long, with progress")
         ->check(CLI::PositiveNumber);
+    app.add_option("--only", options.only,
+                   "of those, only the worlds of locks, or of counters (semaphores and latches)")
+        ->transform(CLI::CheckedTransformer(
+            std::map<std::string, Population>{{"locks", Population::locks}, {"counters", Population::counters}}));
     const auto* one = app.add_option("--seed", seed, "this one only");
     app.add_flag("--trace", trace, "prints what happens in it");
     try {

@@ -134,15 +134,15 @@ void Network::deliver(LinkId id, const Request& request, std::optional<Situation
 void Network::execute(const Request& request, LinkId from, std::optional<Situation> situation)
 {
     if (from == 0) {
-        checker_.copied(request);
+        witness_.copied(request);
     }
-    checker_.before(request, scheduler_.now());
+    witness_.before(request, scheduler_.now());
     const Reply reply = server_->execute(request, from, millisecondOf(scheduler_.now()));
     if (trace_.isOn()) {
         trace_("server", "{}#{} {} -> {}", from == 0 ? "copy of " : "", request.number, describe(request),
                describe(reply));
     }
-    checker_.after(request, reply, scheduler_.now());
+    witness_.after(request, reply, scheduler_.now());
     observer_.executed(request, reply);
     if (from != 0) {
         answer(from, reply, situation);
@@ -152,7 +152,7 @@ void Network::execute(const Request& request, LinkId from, std::optional<Situati
 void Network::push(LinkId id, const Reply& message)
 {
     const auto link = links_.find(id);
-    if (link != links_.end() && !hits(Fault::messageLost, link->second, std::nullopt)) {
+    if (!silent_ && link != links_.end() && !hits(Fault::messageLost, link->second, std::nullopt)) {
         answer(id, message, std::nullopt);
     }
 }

@@ -7,6 +7,7 @@
 #include "simulation/model_server.hpp"
 #include "simulation/safety_checker.hpp"
 #include "simulation/trace.hpp"
+#include "simulation/witness.hpp"
 
 #include <functional>
 #include <map>
@@ -43,9 +44,9 @@ public:
         virtual void executed(const Request& request, const Reply& reply) = 0;
     };
 
-    Network(Scheduler& scheduler, Random& chance, const FaultPlan& plan, SafetyChecker& checker, Trace& trace,
+    Network(Scheduler& scheduler, Random& chance, const FaultPlan& plan, Witness& witness, Trace& trace,
             Observer& observer)
-        : scheduler_(scheduler), chance_(chance), plan_(plan), checker_(checker), trace_(trace), observer_(observer)
+        : scheduler_(scheduler), chance_(chance), plan_(plan), witness_(witness), trace_(trace), observer_(observer)
     {
     }
     void attach(ModelServer& server) noexcept { server_ = &server; }
@@ -62,6 +63,8 @@ public:
 
     // For the world.
     void setFaults(bool on) noexcept { faults_ = on; }
+    /// No message of publish/subscribe comes any more.
+    void setSilent(bool on) noexcept { silent_ = on; }
     void cutOne();
     void cutAll();
     /// A process is gone, and with it, after a moment, its connections.
@@ -96,13 +99,14 @@ private:
     Scheduler& scheduler_;
     Random& chance_;
     const FaultPlan& plan_;
-    SafetyChecker& checker_;
+    Witness& witness_;
     Trace& trace_;
     Observer& observer_;
     ModelServer* server_ = nullptr;
     std::map<LinkId, Link> links_;
     LinkId lastLink_ = 0;
     bool faults_ = true;
+    bool silent_ = false;
     Pausable serverProcess_{scheduler_};
     VirtualTime downUntil_{0};
 };

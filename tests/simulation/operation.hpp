@@ -3,6 +3,7 @@
 #pragma once
 
 #include "redislock/detail/logic/query_machine.hpp"
+#include "simulation/awaiting.hpp"
 #include "simulation/sim_client.hpp"
 
 #include <optional>
@@ -10,40 +11,13 @@
 
 namespace redislock::simulation {
 
-/// A call under way: a blocking function of the runtime, cut at the places where it waits. advance() goes on from
-/// there; it may be called at any time, like a thread that wakes for nothing.
-class Operation {
+/// A call of a thread that is about locks.
+class Operation : public Awaiting {
 public:
-    explicit Operation(SimClient& client) noexcept : client_(client) {}
-    Operation(const Operation&) = delete;
-    Operation& operator=(const Operation&) = delete;
-    virtual ~Operation() = default;
-
-    virtual void advance() = 0;
-    /// The state of its machine; nothing while it waits for its turn.
-    [[nodiscard]] virtual std::optional<Situation> situation() const = 0;
-    [[nodiscard]] bool isDone() const noexcept { return done_; }
-
-    /// The thread that runs it is to go on.
-    std::function<void()> wake;
-    /// It is to go on then, if nothing else comes first.
-    std::function<void(TimePoint)> alarm;
+    explicit Operation(SimClient& client) noexcept : Awaiting(client.host(), client.commands()), client_(client) {}
 
 protected:
-    void finishOperation() noexcept { done_ = true; }
-    [[nodiscard]] TimePoint now() const noexcept { return client_.host().now(); }
-    /// Waits for a call: alarms at the end of its time.
-    void send(const std::shared_ptr<Call>& call, TimePoint until, std::shared_ptr<Call> behind = nullptr);
-    void awaitAnswer(const std::shared_ptr<Call>& call, TimePoint until);
-    /// Whether the awaited call has ended, if need be because its time is over.
-    bool answered();
-
     SimClient& client_;
-    std::shared_ptr<Call> call_; ///< awaited
-    TimePoint until_{};
-
-private:
-    bool done_ = false;
 };
 
 /// What a finished acquire means to its machine.

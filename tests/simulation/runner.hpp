@@ -3,14 +3,19 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace redislock::simulation {
+
+/// Who lives in a world: the seed decides.
+enum class Population : std::uint8_t { locks, counters };
 
 struct Options {
     std::uint64_t seeds = REDISLOCK_SIMULATION_SEEDS;
     std::uint64_t first = 1;
     unsigned seconds = 0;
     double soakMinutes = 0;
+    std::optional<Population> only{}; ///< of the seeds, those
 };
 
 /// Runs one seed. @return the exit status of the program.

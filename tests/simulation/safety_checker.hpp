@@ -5,6 +5,7 @@
 #include "simulation/keyspace.hpp"
 #include "simulation/request.hpp"
 #include "simulation/scheduler.hpp"
+#include "simulation/witness.hpp"
 
 #include <cstdint>
 #include <map>
@@ -35,7 +36,7 @@ struct Claim {
 ///
 /// When others take a lock away (a restart without data, a foreign DEL), the holds concerned are excused from mutual
 /// exclusion and from being true, and from nothing else.
-class SafetyChecker {
+class SafetyChecker : public Witness {
 public:
     explicit SafetyChecker(const Keyspace& keyspace) noexcept : keyspace_(keyspace) {}
 
@@ -55,10 +56,10 @@ public:
     void persisted(const std::string& name) { persisted_.insert(name); }
 
     /// A copy of a request, which the network made, is about to be executed.
-    void copied(const Request& request);
+    void copied(const Request& request) override;
     /// Around each request that the server executes (S2, S4, S5, R4).
-    void before(const Request& request, VirtualTime now);
-    void after(const Request& request, const Reply& reply, VirtualTime now);
+    void before(const Request& request, VirtualTime now) override;
+    void after(const Request& request, const Reply& reply, VirtualTime now) override;
 
     /// The server has the lock for that holder with that count, unless copies of older requests changed it (S6).
     void expectCount(const std::string& name, const std::string& holder, std::uint32_t count, VirtualTime now) const;

@@ -33,7 +33,9 @@ SimClient::SimClient(const World& world, std::shared_ptr<Host> host, const Confi
                          renewalTimeout(config.watchdogTimeout, config.commandTimeout),
                          renewalTimeout(config.watchdogTimeout, config.commandTimeout), random_),
       subscriber_(world.network, host_, config.commandTimeout, config.commandTimeout, random_,
-                  [this](Listener listener, SimSubscriber::Table::Incoming::Kind kind) { onChannel(listener, kind); })
+                  [this](Listener listener, SimSubscriber::Table::Incoming::Kind kind, std::string_view) {
+                      onChannel(listener, kind);
+                  })
 {
     for (const View& view : views) {
         names_.push_back(std::make_unique<NamedLock>(view, names_.size()));

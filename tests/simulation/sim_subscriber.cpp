@@ -94,7 +94,7 @@ void SimSubscriber::received(Reply reply)
         policy_.served();
     }
     for (const auto listener : incoming.listeners) {
-        handler_(listener, incoming.kind);
+        handler_(listener, incoming.kind, incoming.text);
     }
     if (incoming.kind == Table::Incoming::Kind::unexpected) {
         network_.close(link_);

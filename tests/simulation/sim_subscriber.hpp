@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace redislock::simulation {
 
@@ -26,7 +27,8 @@ struct Listener {
 class SimSubscriber final : public Endpoint {
 public:
     using Table = detail::SubscriptionTable<Listener>;
-    using Handler = std::function<void(Listener, Table::Incoming::Kind)>;
+    /// @param text of a message.
+    using Handler = std::function<void(Listener, Table::Incoming::Kind, std::string_view text)>;
 
     SimSubscriber(Network& network, std::shared_ptr<Host> host, TimePoint::duration timeout,
                   TimePoint::duration connectTimeout, Random& random, Handler handler);

@@ -18,8 +18,7 @@ Value oneOf(Random& chance, const Value (&values)[size])
     return values[static_cast<std::size_t>(chance.unit() * static_cast<double>(size))];
 }
 
-constexpr VirtualTime longestAbsence = 2s; ///< of a process that crashed
-constexpr double calm = 100;               ///< the pace while nothing but time must pass
+constexpr double calm = 100; ///< the pace while nothing but time must pass
 
 Config drawConfig(Random& chance)
 {

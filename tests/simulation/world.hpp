@@ -11,6 +11,7 @@
 #include "simulation/safety_checker.hpp"
 #include "simulation/scheduler.hpp"
 #include "simulation/sim_client.hpp"
+#include "simulation/simulated.hpp"
 #include "simulation/trace.hpp"
 #include "simulation/wakeup_checker.hpp"
 
@@ -22,10 +23,6 @@
 #include <vector>
 
 namespace redislock::simulation {
-
-/// How long a fault lasts at most, and a message is under way.
-inline constexpr VirtualTime longestTrouble = std::chrono::seconds(12);
-inline constexpr VirtualTime longestDelay = std::chrono::seconds(8);
 
 /// What a test breaks, to see it noticed, when there are no faults any more: as the threads are told to stop, before
 /// everybody must get every lock, and before nothing may be left.
@@ -46,15 +43,13 @@ struct Sabotage {
 
 /// A server, a network, some clients with some threads each, and one number that decides everything that happens. First
 /// with faults; then without, until everything must work again.
-class World final : private Network::Observer {
+class World final : public Simulated, private Network::Observer {
 public:
     World(LuaRuntime& lua, std::uint64_t seed, bool traced, Sabotage sabotage = {});
 
-    /// @throws Violation when a rule was broken.
-    void run();
-
-    [[nodiscard]] const Statistics& statistics() const noexcept { return statistics_; }
-    [[nodiscard]] const Trace& trace() const noexcept { return trace_; }
+    void run() override;
+    [[nodiscard]] const Statistics& statistics() const noexcept override { return statistics_; }
+    [[nodiscard]] const Trace& trace() const noexcept override { return trace_; }
 
 private:
     struct Process {

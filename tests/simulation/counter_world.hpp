@@ -1,0 +1,77 @@
+/// @file
+/// A run with semaphores and latches.
+#pragma once
+
+#include "simulation/counter_actor.hpp"
+#include "simulation/poll_checker.hpp"
+#include "simulation/stage.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace redislock::simulation {
+
+/// What a test breaks, to see it noticed.
+struct CounterSabotage {
+    struct Hands {
+        Scheduler& scheduler;
+        ModelServer& server;
+        CounterClient& client;
+        const CounterWorkload& workload;
+    };
+    using Deed = std::function<void(const Hands&)>;
+
+    Deed whenCalm{};      ///< there are no faults any more, and work goes on
+    Deed beforeResidue{}; ///< before nothing may be left
+};
+
+/// One server, some processes with some threads each. First with faults; then without: who could have what it waits for has
+/// it in time, and in the end all permits are free but those that crashed processes had for ever.
+///
+/// The network makes no copies of requests here: of a request whose answer has arrived, the answer is not kept for long, since
+/// no copy of it can be under way over TCP. Requests that are late, on connections given up, are copies enough.
+class CounterWorld final : public Stage {
+public:
+    CounterWorld(LuaRuntime& lua, std::uint64_t seed, bool traced, CounterSabotage sabotage = {});
+    ~CounterWorld() override;
+
+    void run() override;
+
+private:
+    class Watch;
+    struct Process {
+        std::unique_ptr<CounterClient> client;
+        std::vector<std::unique_ptr<CounterActor>> actors;
+    };
+
+    void populate(std::size_t process) override;
+    void depopulate(std::size_t process) override;
+    void tellSituations(std::size_t process, std::size_t server, const TellSituation& tell) const override;
+    void dataLost(std::size_t server) override;
+    void touchKey(std::size_t server, Fault fault) override;
+
+    void runCalm();
+    void stopAll();
+    void askAll();
+    void checkResidue();
+    void commit(const CounterSabotage::Deed& deed);
+    void takenAway(CounterWorkload::Subject& subject);
+    void executed(const Request& request, const Reply& reply, VirtualTime now);
+    [[nodiscard]] std::vector<PollChecker::Waiter> waiters(const std::string& name) const;
+
+    CounterWorkload workload_;
+    const std::size_t threads_;
+    std::vector<Config> configs_;
+    ModelServer server_;
+    PermitChecker permits_;
+    LatchChecker latches_;
+    PollChecker polls_;
+    std::unique_ptr<Watch> watch_;
+    const CounterSabotage sabotage_;
+    std::vector<Process> processes_; ///< last: they go first, and use the rest until then
+};
+
+} // namespace redislock::simulation

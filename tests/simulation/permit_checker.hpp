@@ -1,0 +1,69 @@
+/// @file
+/// That no permit of a semaphore is there twice, and none is lost.
+#pragma once
+
+#include "simulation/counter_ledger.hpp"
+#include "simulation/keyspace.hpp"
+#include "simulation/scheduler.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace redislock::simulation {
+
+/// S11, of both kinds of semaphore: at no time do clients believe to have more permits than there are; the server counts
+/// each request once; in the end all permits are free, but for those that nobody is left to give back.
+///
+/// A semaphore that was taken away from outside is excused from everything.
+class PermitChecker {
+public:
+    explicit PermitChecker(const Keyspace& keyspace) noexcept : keyspace_(keyspace) {}
+
+    /// A client believes from now on to have permits until then. Again with another time when the lease changed.
+    /// @param who the permit's id, or any name that begins with `processOfRecord()`'s and a colon.
+    void believes(const std::string& semaphore, const std::string& who, std::int64_t permits, VirtualTime now,
+                  VirtualTime until);
+    /// It believes so no longer: given back, lost, or its process is gone.
+    void ends(const std::string& semaphore, const std::string& who);
+
+    /// The semaphore is about to be taken away from outside.
+    void excuse(const std::string& semaphore) { semaphores_[semaphore].isExcused = true; }
+    /// What that process had, it may never give back: it has crashed, or was without the server for longer than it repeats
+    /// a release.
+    void mayKeep(const std::string& process) { keepers_.insert(process); }
+
+    /// After each request about a semaphore that the server executed.
+    void executed(const Request& request, const Reply& reply, VirtualTime now);
+
+    /// Nobody believes anything any more, no request is under way, and the leases are over.
+    void expectAllFree(VirtualTime now) const;
+
+private:
+    struct Belief {
+        std::int64_t permits;
+        VirtualTime until;
+    };
+    struct Semaphore {
+        std::optional<std::int64_t> permits; ///< that there are; nothing before it was made
+        Answers answers;
+        std::map<std::string, std::int64_t> taken; ///< by whom; of a semaphore without leases
+        std::map<std::string, Belief> beliefs;
+        bool isExcused = false;
+    };
+
+    void count(Semaphore& semaphore, const Request& request, std::int64_t answer, std::int64_t byProcess,
+               const Reply& reply) const;
+    void foresee(Semaphore& semaphore, const Request& request, const Reply& reply);
+    void checkServer(const std::string& name, const Semaphore& semaphore, VirtualTime now) const;
+    void checkBeliefs(const std::string& name, const Semaphore& semaphore, VirtualTime now) const;
+    [[nodiscard]] const Keyspace::Key* leases(const std::string& name, VirtualTime now) const;
+
+    const Keyspace& keyspace_;
+    std::map<std::string, Semaphore> semaphores_;
+    std::set<std::string> keepers_; ///< processes
+};
+
+} // namespace redislock::simulation

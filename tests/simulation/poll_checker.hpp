@@ -1,0 +1,51 @@
+/// @file
+/// That nobody sleeps on beside what he waits for.
+#pragma once
+
+#include "simulation/scheduler.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace redislock::simulation {
+
+/// Who could have what he waits for, and could have had it all the time, has it after a poll at the latest: whether a message
+/// came or not (T4, S12).
+class PollChecker {
+public:
+    struct Waiter {
+        std::string who;
+        std::int64_t permits; ///< that he needs
+        VirtualTime within;   ///< his poll, and some time to ask
+    };
+    using Waiters = std::function<std::vector<Waiter>(const std::string& name)>;
+
+    PollChecker(Scheduler& scheduler, Waiters waiters) : scheduler_(scheduler), waiters_(std::move(waiters)) {}
+
+    /// From now on nothing is in the way of anybody.
+    void begin() noexcept { isOn_ = true; }
+    /// After each request that the server executed: how many permits are free. What it makes of it, it throws later, out of
+    /// the scheduler.
+    void executed(const std::string& name, std::int64_t free);
+
+private:
+    struct Chance {
+        std::string who;
+        std::int64_t permits;
+        bool isOver;
+    };
+
+    [[nodiscard]] bool isKnown(const std::string& name, const std::string& who) const;
+    void judge(const std::string& name, std::list<Chance>::iterator chance);
+
+    Scheduler& scheduler_;
+    const Waiters waiters_;
+    bool isOn_ = false;
+    std::map<std::string, std::list<Chance>> chances_;
+};
+
+} // namespace redislock::simulation

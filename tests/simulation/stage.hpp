@@ -1,0 +1,105 @@
+/// @file
+/// Servers, processes, and what goes wrong with them.
+#pragma once
+
+#include "simulation/host.hpp"
+#include "simulation/model_server.hpp"
+#include "simulation/network.hpp"
+#include "simulation/simulated.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace redislock::simulation {
+
+/// What runs with other than one server or other than locks have in common: any number of servers, each with a network of
+/// its own, processes that crash and come back, and faults. Who derives from it says what lives in the processes.
+class Stage : public Simulated {
+public:
+    [[nodiscard]] const Statistics& statistics() const noexcept override { return statistics_; }
+    [[nodiscard]] const Trace& trace() const noexcept override { return trace_; }
+
+protected:
+    using TellSituation = std::function<void(Situation)>;
+
+    /// @param never a fault that does not come.
+    Stage(std::uint64_t seed, bool traced, std::optional<Fault> never = {});
+    ~Stage() override;
+
+    /// Another server. Its clients send over network(site).
+    void addServer(ModelServer& server, Witness& witness);
+    [[nodiscard]] Network& network(std::size_t server) noexcept;
+    [[nodiscard]] std::function<void(LinkId, const Reply&)> pushTo(std::size_t server);
+
+    // time
+    void runUntil(VirtualTime end);
+    /// @param fewest operations after which it is enough.
+    void runWithFaults(std::uint64_t fewest);
+    /// No new faults; until those that last and what is under way are over.
+    void endFaults();
+
+    // processes
+    void startProcesses(std::size_t count);
+    [[nodiscard]] std::size_t processes() const noexcept { return places_.size(); }
+    [[nodiscard]] bool isAlive(std::size_t process) const noexcept { return places_[process].isAlive; }
+    [[nodiscard]] const std::shared_ptr<Host>& host(std::size_t process) const noexcept
+    {
+        return places_[process].host;
+    }
+    void crash(std::size_t process);
+    std::size_t anyProcess();
+    template <class Value, std::size_t size>
+    Value oneOf(const Value (&values)[size])
+    {
+        return values[static_cast<std::size_t>(chance_.unit() * static_cast<double>(size))];
+    }
+
+    /// A process begins, the first of its place or after a crash: its host is there.
+    virtual void populate(std::size_t process) = 0;
+    /// It has crashed.
+    virtual void depopulate(std::size_t process) = 0;
+    /// The states of the machines of a process that have to do with a server.
+    virtual void tellSituations(std::size_t process, std::size_t server, const TellSituation& tell) const = 0;
+    /// The server is about to forget everything.
+    virtual void dataLost(std::size_t server) = 0;
+    /// Others delete a key, or take its time to live away.
+    virtual void touchKey(std::size_t server, Fault fault) = 0;
+    /// Something that may last until then is between a process and a server.
+    virtual void troubled(std::size_t /*process*/, std::size_t /*server*/, Purpose /*purpose*/, VirtualTime /*until*/)
+    {
+    }
+
+    // in this order: the later ones use the earlier ones
+    Random chance_;
+    Scheduler scheduler_;
+    Trace trace_;
+    Statistics statistics_;
+
+private:
+    class Site;
+    struct Place {
+        std::shared_ptr<Host> host;
+        std::uint32_t incarnation = 0;
+        bool isAlive = false;
+    };
+
+    void start(std::size_t process);
+    void scheduleFault(Fault fault);
+    void happen(Fault fault);
+    void happenTo(std::size_t server, Fault fault);
+    void refuse(std::size_t server, Fault fault, VirtualTime end);
+    VirtualTime duration(VirtualTime longest);
+    void hitServer(Fault fault, std::size_t server, VirtualTime end);
+    void hitProcess(Fault fault, std::size_t process, std::size_t server, VirtualTime end);
+    void hit(std::size_t server, Fault fault, const Host& host, Purpose purpose, std::optional<Situation> situation);
+
+    const FaultPlan plan_;
+    bool faults_ = true;
+    std::vector<Place> places_;
+    std::vector<std::unique_ptr<Site>> sites_; ///< last: they go first
+};
+
+} // namespace redislock::simulation
