@@ -1,6 +1,7 @@
 #include "simulation/runner.hpp"
 
 #include "simulation/counter_world.hpp"
+#include "simulation/group_world.hpp"
 #include "simulation/world.hpp"
 #include "support/interruption.hpp"
 
@@ -35,7 +36,7 @@ double secondsSince(Clock::time_point begin)
 Population populationOf(std::uint64_t seed)
 {
     using enum Population;
-    constexpr Population each[] = {counters, locks, locks, locks};
+    constexpr Population each[] = {counters, locks, locks, locks, counters, locks, groups, locks};
     return each[seed % std::size(each)];
 }
 
@@ -44,6 +45,8 @@ std::unique_ptr<Simulated> worldOf(LuaRuntime& lua, std::uint64_t seed, bool tra
     switch (populationOf(seed)) {
     case Population::counters:
         return std::make_unique<CounterWorld>(lua, seed, traced);
+    case Population::groups:
+        return std::make_unique<GroupWorld>(lua, seed, traced);
     case Population::locks:
         break;
     }
@@ -64,8 +67,7 @@ std::string_view lastLines(std::string_view text, std::size_t lines)
 struct Campaign {
     explicit Campaign(const Options& o) : options(o), next(o.first) {}
 
-    /// The next seed; none when it is over. Whatever was taken is run to its end:
-    /// those before `next` were all run.
+    /// The next seed; none when it is over. Whatever was taken is run to its end: those before `next` were all run.
     std::optional<std::uint64_t> take()
     {
         const std::lock_guard lock(mutex);
@@ -142,8 +144,7 @@ std::uint64_t median(std::vector<std::uint64_t> values)
     return *middle;
 }
 
-/// How often each fault hit each state. @return how many that can be hit were
-/// not.
+/// How often each fault hit each state. @return how many that can be hit were not.
 std::size_t printHits(const Statistics& total)
 {
     std::size_t missing = 0;
@@ -186,8 +187,7 @@ void printSummary(const Campaign& campaign)
     if (seeds == 0) {
         return fmt::print("no seed was run to its end\n");
     }
-    fmt::print("seeds {} to {}: {} in {:.1f} s: {} operations (median {}), {} "
-               "faults hit (median {}), {} grants, "
+    fmt::print("seeds {} to {}: {} in {:.1f} s: {} operations (median {}), {} faults hit (median {}), {} grants, "
                "{} hand-overs, {} events\n",
                campaign.options.first, campaign.next - 1, seeds, secondsSince(campaign.begin),
                campaign.total.operations, median(campaign.operations), campaign.total.faults, median(campaign.faults),
@@ -204,10 +204,9 @@ void printFailure(const Campaign& campaign)
     } catch (const std::exception&) { // as before
         fmt::print("{}", lastLines(world->trace().text(), 60));
     }
-    fmt::print("{} seeds from {} on broke no rule\nseed {} FAILED: {}\nrepeat it "
-               "with: ./tests/run simulation --seed {}\n",
-               campaign.operations.size(), campaign.options.first, campaign.failedSeed, campaign.failure,
-               campaign.failedSeed);
+    fmt::print(
+        "{} seeds from {} on broke no rule\nseed {} FAILED: {}\nrepeat it with: ./tests/run simulation --seed {}\n",
+        campaign.operations.size(), campaign.options.first, campaign.failedSeed, campaign.failure, campaign.failedSeed);
 }
 
 } // namespace

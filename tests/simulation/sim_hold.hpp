@@ -13,6 +13,7 @@
 #include "simulation/call.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,6 +44,8 @@ struct Hold : std::enable_shared_from_this<Hold> {
     detail::HoldLevels levels;
     TimePoint grantedAt{};
     std::uint64_t token = 0; ///< of a fenced lock
+
+    std::function<void()> whenLost; ///< of a member of a group
 
     detail::RenewMachine renewal;
     detail::DueSlot renewalSlot;

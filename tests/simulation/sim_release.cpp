@@ -161,6 +161,9 @@ void SimClient::lose(Hold& hold, const char* by)
     (void)hold.lock->local.remove(hold);
     world_.checker.ends(hold.lock->name, hold.holder);
     wakeHead(*hold.lock);
+    if (hold.whenLost) {
+        hold.whenLost();
+    }
 }
 
 /// The outer levels of a hold were over before the inner one ended.

@@ -1,0 +1,236 @@
+// Acquiring a group, as in src/runtime/group_acquire.cpp; a second acquire by its holder is tested elsewhere.
+#include "simulation/group_actor.hpp"
+
+#include "simulation/safety_checker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace redislock::simulation {
+
+using detail::GroupMachine;
+using detail::GroupResult;
+
+namespace {
+
+template <class Value, std::size_t size>
+Value oneOf(Random& chance, const Value (&values)[size])
+{
+    return values[static_cast<std::size_t>(chance.unit() * static_cast<double>(size))];
+}
+
+} // namespace
+
+GroupActor::GroupActor(const World& world, std::shared_ptr<Host> host, std::vector<SimClient*> clients,
+                       const Workload& workload, std::uint64_t number, std::uint64_t seed)
+    : world_(world),
+      host_(std::move(host)),
+      clients_(std::move(clients)),
+      workload_(workload),
+      number_(number),
+      chance_(seed),
+      retry_(RetryPolicy::exponential(std::chrono::milliseconds(4), std::chrono::milliseconds(256)))
+{
+    pause(around(workload_.meanThink));
+}
+
+/// A process that is gone believes nothing.
+GroupActor::~GroupActor()
+{
+    stopBelieving();
+}
+
+bool GroupActor::isIdle() const
+{
+    return stopping_ && !busy_ && believer_ == 0 &&
+           std::ranges::none_of(past_, [](const auto& past) { return past->isUnderWay(); });
+}
+
+std::chrono::nanoseconds GroupActor::around(std::chrono::milliseconds mean)
+{
+    return std::chrono::nanoseconds(
+        1 + static_cast<std::int64_t>(static_cast<double>(mean.count()) * 2e6 * chance_.unit()));
+}
+
+void GroupActor::pause(std::chrono::nanoseconds span)
+{
+    host_->at(host_->now() + span, [this] { decide(); });
+}
+
+void GroupActor::decide()
+{
+    if (busy_) {
+        return;
+    }
+    if (believer_ != 0) {
+        return giveBack();
+    }
+    if (stopping_) {
+        return;
+    }
+    const auto& group =
+        workload_.groups[static_cast<std::size_t>(chance_.unit() * static_cast<double>(workload_.groups.size()))];
+    const double choice = chance_.unit();
+    acquire(group,
+            choice < 0.4   ? waitForever
+            : choice < 0.8 ? Wait(std::chrono::milliseconds(static_cast<int>(1 + chance_.unit() * 3000)))
+                           : Wait(std::chrono::milliseconds(0)),
+            chance_.unit() < workload_.fixedLease
+                ? Lease(std::chrono::milliseconds(oneOf(chance_, {100, 500, 2000, 10000})))
+                : keepRenewing);
+}
+
+GroupMachine::Settings GroupActor::settings(Wait wait) const
+{
+    GroupMachine::Settings settings;
+    settings.members = group_->members.size();
+    settings.needed = group_->needed();
+    settings.wait = wait;
+    settings.retry = &retry_;
+    settings.memberTimeout = settings.unreachableAfter = std::chrono::milliseconds(0);
+    auto lease = maxLease;
+    for (const auto& member : group_->members) {
+        const Config& config = clients_[member.server]->config();
+        lease = std::min(lease, clients_[member.server]->leaseTime(lease_));
+        settings.memberTimeout = std::max(settings.memberTimeout, config.commandTimeout);
+        settings.unreachableAfter = std::max(settings.unreachableAfter, config.unreachableAfter);
+    }
+    if (group_->isMajority) {
+        settings.memberTimeout = detail::memberTimeoutOf(lease, settings.memberTimeout);
+    }
+    return settings;
+}
+
+void GroupActor::acquire(const Group& group, Wait wait, Lease lease)
+{
+    busy_ = true;
+    group_ = &group;
+    lease_ = lease;
+    machine_ = std::make_unique<GroupMachine>(settings(wait));
+    step(detail::Start{host_->now()});
+}
+
+void GroupActor::step(const GroupMachine::Event& event)
+{
+    follow(machine_->resume(event, chance_));
+}
+
+void GroupActor::follow(const GroupMachine::Action& action)
+{
+    if (const auto* done = std::get_if<detail::Done<GroupResult>>(&action)) {
+        return finish(done->result);
+    }
+    if (const auto* ask = std::get_if<detail::AskMembers>(&action)) {
+        wakeAt(ask->until);
+        std::erase_if(past_, [](const auto& past) { return !past->isUnderWay(); });
+        constexpr std::uint64_t mostTries = 1'000'000;
+        try_ = std::make_shared<GroupTry>(*group_, clients_, number_ * mostTries + ++tries_);
+        past_.push_back(try_);
+        try_->ask(lease_,
+                  [this, round = ask->round, of = try_.get()](std::size_t member, const detail::MemberAnswer& answer) {
+                      if (busy_ && try_.get() == of && machine_->state() != GroupMachine::State::done) {
+                          step(detail::MemberAnswered{host_->now(), round, member, answer});
+                      }
+                  });
+    } else if (const auto* retreat = std::get_if<detail::Retreat>(&action)) {
+        try_->end();
+        wakeAt(retreat->until);
+    } else {
+        wakeAt(std::get<detail::AwaitMembers>(action).until);
+    }
+}
+
+void GroupActor::wakeAt(TimePoint when)
+{
+    host_->at(when, [this, alarm = ++alarms_] {
+        if (alarm != alarms_) {
+            return;
+        }
+        if (stopping_ && !probing_ && machine_->state() == GroupMachine::State::pausing) {
+            return step(detail::Cancelled{host_->now(), Errc::shutdown});
+        }
+        step(detail::TimerFired{host_->now()});
+    });
+}
+
+void GroupActor::finish(const GroupResult& result)
+{
+    static constexpr const char* kinds[] = {"granted", "contended", "failed"};
+    ++alarms_;
+    ++world_.statistics.operations;
+    busy_ = false;
+    world_.trace(host_->name(), "thread {} acquire of {}: {} in {} rounds", number_, group_->name,
+                 kinds[static_cast<std::size_t>(result.kind)], result.rounds);
+    if (result.kind != GroupResult::Kind::granted) {
+        if (probing_) {
+            throw Violation("T9 recovery", "a group could not be taken after all faults");
+        }
+        try_->end();
+        return pause(around(workload_.meanThink));
+    }
+    ++world_.statistics.grants;
+    believer_ = world_.checker.believes(
+        group_->name, group_->needed(), [this, held = try_] { return host_->trueTime(held->validUntil()); },
+        [held = try_] { return held->members(); });
+    try_->lost = [this, of = try_.get()] {
+        if (try_.get() == of) {
+            world_.trace(host_->name(), "thread {} lost {}", number_, group_->name);
+            stopBelieving();
+        }
+    };
+    try_->keep();
+    if (believer_ == 0) {
+        return pause(around(workload_.meanThink));
+    }
+    world_.checker.check(world_.scheduler.now());
+    if (probing_) {
+        return giveBack();
+    }
+    const bool isLong = !stopping_ && chance_.unit() < workload_.longHold;
+    pause(isLong ? around(std::chrono::milliseconds(10'000)) : around(workload_.meanHold));
+}
+
+void GroupActor::stopBelieving()
+{
+    if (const auto who = std::exchange(believer_, 0)) {
+        world_.checker.ends(who);
+    }
+}
+
+void GroupActor::giveBack()
+{
+    stopBelieving();
+    if (!probing_ && chance_.unit() < 0.4) { // its guard ends
+        ++world_.statistics.operations;
+        try_->end();
+        return pause(around(workload_.meanThink));
+    }
+    busy_ = true;
+    try_->release([this](std::size_t members) { released(members); });
+}
+
+void GroupActor::released(std::size_t members)
+{
+    busy_ = false;
+    ++world_.statistics.operations;
+    world_.trace(host_->name(), "thread {} releases {} members", number_, members);
+    if (std::exchange(probing_, false) && members < group_->needed()) {
+        throw Violation("T9 recovery", "a group that was taken after all faults could not be released");
+    }
+    pause(around(workload_.meanThink));
+}
+
+void GroupActor::probe(std::size_t group)
+{
+    probing_ = true;
+    acquire(workload_.groups[group], waitForever, keepRenewing);
+}
+
+void GroupActor::tellSituations(std::size_t server, const std::function<void(Situation)>& tell) const
+{
+    for (const auto& past : past_) {
+        past->tellSituations(server, tell);
+    }
+}
+
+} // namespace redislock::simulation

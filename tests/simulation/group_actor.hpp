@@ -1,0 +1,150 @@
+/// @file
+/// A thread of a simulated program that uses groups of locks.
+#pragma once
+
+#include "redislock/detail/logic/group_machine.hpp"
+#include "simulation/group_checker.hpp"
+#include "simulation/operation.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace redislock::simulation {
+
+/// A MultiLock or RedLock of a run.
+struct Group {
+    struct Member {
+        std::size_t server;
+        std::size_t view; ///< of the client of that server
+    };
+
+    std::string name;
+    std::vector<Member> members;
+    bool isMajority = false; ///< RedLock
+
+    [[nodiscard]] std::size_t needed() const noexcept { return isMajority ? members.size() / 2 + 1 : members.size(); }
+};
+
+/// One try at all members, and the hold that may come of it, as `detail::GroupHold`. Members that arrive when it is over are
+/// given back.
+class GroupTry : public std::enable_shared_from_this<GroupTry> {
+public:
+    using Answer = std::function<void(std::size_t member, const detail::MemberAnswer&)>;
+
+    /// @param clients of one process, by server. @param owner unique of this try.
+    GroupTry(const Group& group, const std::vector<SimClient*>& clients, std::uint64_t owner);
+    GroupTry(const GroupTry&) = delete;
+    GroupTry& operator=(const GroupTry&) = delete;
+
+    void ask(Lease lease, const Answer& answer);
+    void keep();
+    void end();
+    /// Ends it. @param released once, with how many members were.
+    void release(const std::function<void(std::size_t)>& released);
+
+    [[nodiscard]] TimePoint validUntil() const;
+    /// Those that it counts now: granted, and neither lost nor given back.
+    [[nodiscard]] std::vector<HeldMember> members() const;
+    [[nodiscard]] bool isUnderWay() const;
+    [[nodiscard]] const Group& group() const noexcept { return group_; }
+    void tellSituations(std::size_t server, const std::function<void(Situation)>& tell) const;
+
+    /// Called when it is lost.
+    std::function<void()> lost;
+
+private:
+    enum class Phase : std::uint8_t { trying, held, ended };
+    struct Member {
+        SimClient* client = nullptr;
+        std::unique_ptr<OutermostAcquire> attempt;
+        std::unique_ptr<AwaitedRelease> release;
+        std::shared_ptr<Hold> hold; ///< null: not granted, or given back
+        std::uint32_t level = 0;
+        std::uint64_t alarms = 0;
+    };
+
+    void drive(std::size_t index, Operation& operation, void (GroupTry::*over)(std::size_t));
+    void arrived(std::size_t index);
+    void released(std::size_t index);
+    void memberLost();
+    [[nodiscard]] std::vector<TimePoint> deadlines() const;
+    void giveBack(Member& member);
+    bool beginRelease(std::size_t index);
+
+    const Group& group_;
+    const std::uint64_t owner_;
+    std::vector<Member> members_;
+    Phase phase_ = Phase::trying;
+    Answer answer_;
+    std::function<void(std::size_t)> whenReleased_;
+    std::size_t open_ = 0;
+    std::size_t confirmed_ = 0;
+};
+
+/// Acquires groups, works, releases; checks what it is told.
+class GroupActor {
+public:
+    struct Workload {
+        std::vector<Group> groups;
+        std::chrono::milliseconds meanThink;
+        std::chrono::milliseconds meanHold;
+        double longHold;
+        double fixedLease;
+    };
+    struct World { ///< what it lives in
+        Scheduler& scheduler;
+        GroupChecker& checker;
+        Trace& trace;
+        Statistics& statistics;
+    };
+
+    GroupActor(const World& world, std::shared_ptr<Host> host, std::vector<SimClient*> clients,
+               const Workload& workload, std::uint64_t number, std::uint64_t seed);
+    GroupActor(const GroupActor&) = delete;
+    GroupActor& operator=(const GroupActor&) = delete;
+    ~GroupActor();
+
+    void stop() noexcept { stopping_ = true; }
+    [[nodiscard]] bool isIdle() const;
+    /// Acquires and releases once; only while idle. Then isIdle() again, unless it failed.
+    void probe(std::size_t group);
+    void tellSituations(std::size_t server, const std::function<void(Situation)>& tell) const;
+
+private:
+    void pause(std::chrono::nanoseconds span);
+    void decide();
+    void acquire(const Group& group, Wait wait, Lease lease);
+    void step(const detail::GroupMachine::Event& event);
+    void follow(const detail::GroupMachine::Action& action);
+    void wakeAt(TimePoint when);
+    void finish(const detail::GroupResult& result);
+    void giveBack();
+    void released(std::size_t members);
+    void stopBelieving();
+    [[nodiscard]] detail::GroupMachine::Settings settings(Wait wait) const;
+    [[nodiscard]] std::chrono::nanoseconds around(std::chrono::milliseconds mean);
+
+    World world_;
+    std::shared_ptr<Host> host_;
+    std::vector<SimClient*> clients_;
+    const Workload& workload_;
+    const std::uint64_t number_;
+    Random chance_;
+    const RetryPolicy retry_;
+
+    const Group* group_ = nullptr; ///< of the acquire under way
+    Lease lease_ = keepRenewing;
+    std::unique_ptr<detail::GroupMachine> machine_;
+    std::shared_ptr<GroupTry> try_;               ///< of the round, or held
+    std::vector<std::shared_ptr<GroupTry>> past_; ///< with attempts under way
+    std::uint64_t tries_ = 0;
+    std::uint64_t alarms_ = 0;
+    std::uint64_t believer_ = 0; ///< not zero: it holds a group
+    bool busy_ = false;          ///< acquires, or waits for a release
+    bool stopping_ = false;
+    bool probing_ = false;
+};
+
+} // namespace redislock::simulation

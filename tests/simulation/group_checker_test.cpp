@@ -1,0 +1,161 @@
+// Histories of groups, made by hand, and whole runs that something is wrong with in the end: S13.
+#include "simulation/group_world.hpp"
+#include "simulation/rule_broken_by.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace redislock::simulation {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr VirtualTime now = 1s;
+
+/// A RedLock on three servers.
+class GroupCheckerTest : public ::testing::Test {
+protected:
+    /// The server has the lock for that holder, for another second.
+    void lock(std::size_t server, const std::string& holder)
+    {
+        auto& keyspace = keyspaces[server];
+        keyspace.beginScript(millisecondOf(now));
+        keyspace.execute({"HSET", "stock", holder, "1"});
+        keyspace.execute({"PEXPIRE", "stock", "1000"});
+    }
+    static HeldMember member(std::size_t server, const std::string& holder) { return {server, "stock", holder}; }
+    std::uint64_t believe(const std::vector<HeldMember>& members, VirtualTime until = now + 999ms)
+    {
+        return checker.believes(
+            "red", 2, [until] { return until; }, [members] { return members; });
+    }
+    std::string ruleBroken(VirtualTime when = now)
+    {
+        return ruleBrokenBy([&] { checker.check(when); });
+    }
+
+    std::array<Keyspace, 3> keyspaces;
+    std::set<std::string> excused;
+    GroupChecker checker{[this](std::size_t server) -> const Keyspace& { return keyspaces[server]; },
+                         [this](const HeldMember& member) { return excused.contains(member.holder); }};
+};
+
+TEST_F(GroupCheckerTest, WhoHasAMajorityMayBelieveSo)
+{
+    lock(0, "a:1");
+    lock(2, "a:2");
+    believe({member(0, "a:1"), member(1, "a:3"), member(2, "a:2")});
+    EXPECT_EQ(ruleBroken(), "none");
+}
+
+TEST_F(GroupCheckerTest, ABeliefWithTooFewMembersBreaksS13)
+{
+    lock(0, "a:1");
+    believe({member(0, "a:1"), member(1, "a:2")});
+    EXPECT_EQ(ruleBroken(), "S13");
+    EXPECT_EQ(ruleBroken(now + 999ms), "none") << "it is over";
+}
+
+TEST_F(GroupCheckerTest, OneServerTwiceIsNoMajority)
+{
+    lock(0, "a:1");
+    believe({member(0, "a:1"), member(0, "a:1")});
+    EXPECT_EQ(ruleBroken(), "S13");
+}
+
+TEST_F(GroupCheckerTest, ABeliefThatLastsLongerThanItsMembersBreaksS13)
+{
+    lock(0, "a:1");
+    lock(1, "a:2");
+    believe({member(0, "a:1"), member(1, "a:2")}, now + 999ms + 1ns);
+    EXPECT_EQ(ruleBroken(), "S13");
+}
+
+TEST_F(GroupCheckerTest, AMemberThatSomebodyElseHasDoesNotCount)
+{
+    lock(0, "a:1");
+    lock(1, "b:1");
+    believe({member(0, "a:1"), member(1, "a:2")});
+    EXPECT_EQ(ruleBroken(), "S13");
+    excused.insert("a:2"); // it was taken away from it
+    EXPECT_EQ(ruleBroken(), "none");
+}
+
+TEST_F(GroupCheckerTest, TwoBelieversBreakS13UnlessOneHasBeenRobbed)
+{
+    for (const auto* holder : {"a:1", "b:1"}) {
+        lock(0, holder);
+        lock(1, holder);
+    }
+    believe({member(0, "a:1"), member(1, "a:1")});
+    const auto other = believe({member(0, "b:1"), member(1, "b:1")});
+    EXPECT_EQ(ruleBroken(), "S13");
+    excused.insert("a:1");
+    EXPECT_EQ(ruleBroken(), "none");
+    excused.clear();
+    checker.ends(other);
+    EXPECT_EQ(ruleBroken(), "none");
+}
+
+/// The rules that some of the first runs break.
+std::set<std::string> rulesBrokenWith(const GroupSabotage& sabotage)
+{
+    std::set<std::string> rules;
+    for (std::uint64_t seed = 1; seed <= 15; ++seed) {
+        LuaRuntime lua;
+        rules.insert(ruleBrokenBy([&] { GroupWorld(lua, seed, false, sabotage).run(); }));
+    }
+    return rules;
+}
+
+/// Somebody has every lock on every server, for a day.
+void takeAll(const GroupSabotage::Hands& hands)
+{
+    for (auto* server : hands.servers) {
+        auto& keyspace = server->keyspace();
+        keyspace.beginScript(millisecondOf(hands.scheduler.now()));
+        for (const char* name : {"stock:0", "stock:1"}) {
+            keyspace.execute({"HSET", name, "stranger:1", "1"});
+            keyspace.execute({"PEXPIRE", name, "86400000"});
+        }
+    }
+}
+
+using Rules = std::set<std::string>;
+
+TEST(GroupSabotageTest, RunsWithoutItAreGood)
+{
+    EXPECT_EQ(rulesBrokenWith({}), Rules{"none"});
+}
+
+TEST(GroupSabotageTest, AGroupThatCannotBeTakenBreaksT9)
+{
+    EXPECT_EQ(rulesBrokenWith({.beforeProbes = takeAll}), Rules{"T9"});
+}
+
+TEST(GroupSabotageTest, AMemberThatStaysBreaksS13)
+{
+    EXPECT_EQ(rulesBrokenWith({.beforeResidue = takeAll}), Rules{"S13"});
+}
+
+TEST(GroupSabotageTest, TheSameSeedGivesTheSameTrace)
+{
+    const auto traceOf = [](std::uint64_t seed) {
+        LuaRuntime lua;
+        GroupWorld world(lua, seed, true);
+        world.run();
+        return world.trace().text();
+    };
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+        const auto trace = traceOf(seed);
+        EXPECT_FALSE(trace.empty());
+        EXPECT_TRUE(trace == traceOf(seed)) << "seed " << seed;
+    }
+}
+
+} // namespace
+} // namespace redislock::simulation
