@@ -1,6 +1,7 @@
 #include "simulation/actor.hpp"
 
 #include "simulation/loss_checker.hpp"
+#include "simulation/one_of.hpp"
 
 #include <fmt/format.h>
 
@@ -14,12 +15,6 @@ using detail::EndedBy;
 using detail::KindTraits;
 
 namespace {
-
-template <class Value, std::size_t size>
-Value oneOf(Random& chance, const Value (&values)[size])
-{
-    return values[static_cast<std::size_t>(chance.unit() * static_cast<double>(size))];
-}
 
 constexpr std::size_t mostLevels = 4;
 

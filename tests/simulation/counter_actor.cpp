@@ -1,6 +1,7 @@
 #include "simulation/counter_actor.hpp"
 
 #include "redislock/detail/logic/lease.hpp"
+#include "simulation/one_of.hpp"
 #include "simulation/safety_checker.hpp"
 
 #include <fmt/format.h>
@@ -11,12 +12,6 @@
 namespace redislock::simulation {
 
 namespace {
-
-template <class Value, std::size_t size>
-Value oneOf(Random& chance, const Value (&values)[size])
-{
-    return values[static_cast<std::size_t>(chance.unit() * static_cast<double>(size))];
-}
 
 constexpr std::size_t mostHeld = 3;
 

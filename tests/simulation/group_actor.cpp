@@ -1,6 +1,7 @@
 // Acquiring a group, as in src/runtime/group_acquire.cpp; a second acquire by its holder is tested elsewhere.
 #include "simulation/group_actor.hpp"
 
+#include "simulation/one_of.hpp"
 #include "simulation/safety_checker.hpp"
 
 #include <algorithm>
@@ -10,16 +11,6 @@ namespace redislock::simulation {
 
 using detail::GroupMachine;
 using detail::GroupResult;
-
-namespace {
-
-template <class Value, std::size_t size>
-Value oneOf(Random& chance, const Value (&values)[size])
-{
-    return values[static_cast<std::size_t>(chance.unit() * static_cast<double>(size))];
-}
-
-} // namespace
 
 GroupActor::GroupActor(const World& world, std::shared_ptr<Host> host, std::vector<SimClient*> clients,
                        const Workload& workload, std::uint64_t number, std::uint64_t seed)

@@ -11,7 +11,7 @@ namespace scripts = detail::scripts;
 
 namespace {
 
-constexpr std::string_view rule = "S12 latch";
+constexpr std::string_view latchRule = "S12 latch";
 
 } // namespace
 
@@ -23,12 +23,12 @@ void LatchChecker::executed(const Request& request, const Reply& reply, VirtualT
     }
     const auto answer = foresee(latch, request, now);
     if (reply.integer != answer) {
-        throw Violation(rule, fmt::format("{} of {} was answered {} instead of {}", request.script->name, request.name,
-                                          reply.integer, answer));
+        throw Violation(latchRule, fmt::format("{} of {} was answered {} instead of {}", request.script->name,
+                                               request.name, reply.integer, answer));
     }
     const auto count = numberAt(keyspace_, request.name, now);
     if (count != latch.count) {
-        throw Violation(rule, fmt::format("{} counts {} more, there are {}", request.name, count, latch.count));
+        throw Violation(latchRule, fmt::format("{} counts {} more, there are {}", request.name, count, latch.count));
     }
 }
 
@@ -66,7 +66,7 @@ void LatchChecker::passed(const std::string& name, VirtualTime began) const
     }
     const Latch& latch = found->second;
     if (latch.openUntil < began) {
-        throw Violation(rule, fmt::format("somebody passed {}, which was closed all the time", name));
+        throw Violation(latchRule, fmt::format("somebody passed {}, which was closed all the time", name));
     }
 }
 
@@ -74,8 +74,8 @@ void LatchChecker::expectAllCounted() const
 {
     for (const auto& [name, latch] : latches_) {
         if (!latch.isExcused && (latch.distinct < latch.ended || latch.distinct > latch.begun)) {
-            throw Violation(rule, fmt::format("{} was counted down {} times, by {} to {} calls", name, latch.distinct,
-                                              latch.ended, latch.begun));
+            throw Violation(latchRule, fmt::format("{} was counted down {} times, by {} to {} calls", name,
+                                                   latch.distinct, latch.ended, latch.begun));
         }
     }
 }

@@ -149,6 +149,7 @@ private:
         Use use = oneOf(uses);
         if (use.script == &KindTraits::lock && kind.asking == detail::Asking::queue) {
             use.arguments.push_back(oneOf(places));
+            use.arguments.push_back(channel);
         } else if (use.script == &KindTraits::lock && kind.asking == detail::Asking::each) {
             const std::string writer = oneOf(holders) + ":write";
             use.arguments.push_back(oneOf(std::array<std::string, 3>{"", "", writer}));

@@ -14,7 +14,7 @@ namespace scripts = detail::scripts;
 
 namespace {
 
-constexpr std::string_view rule = "S11 permits";
+constexpr std::string_view permitRule = "S11 permits";
 constexpr std::string_view noEnd = "922337203685477"; ///< of a permit that does not expire
 
 /// Whether a lease that ends then, as the server knows it, is over at least a millisecond after that.
@@ -41,8 +41,8 @@ void PermitChecker::believes(const std::string& name, const std::string& who, st
         all += now < belief.until ? belief.permits : 0;
     }
     if (!semaphore.isExcused && all > semaphore.permits.value_or(0)) {
-        throw Violation(rule, fmt::format("{} permits of {} are believed to be taken, there are {}", all, name,
-                                          semaphore.permits.value_or(0)));
+        throw Violation(permitRule, fmt::format("{} permits of {} are believed to be taken, there are {}", all, name,
+                                                semaphore.permits.value_or(0)));
     }
     checkBeliefs(name, semaphore, now);
 }
@@ -86,8 +86,8 @@ void PermitChecker::foresee(Semaphore& semaphore, const Request& request, const 
             semaphore.taken[processOfRecord(recordOf(request))] += permits;
         }
         if (granted != (reply.kind == Reply::Kind::nil)) {
-            throw Violation(rule, fmt::format("{} asks for {} of {} permits and is told the contrary",
-                                              recordOf(request), permits, left));
+            throw Violation(permitRule, fmt::format("{} asks for {} of {} permits and is told the contrary",
+                                                    recordOf(request), permits, left));
         }
     } else if (script == &scripts::semaphoreDrain) {
         count(semaphore, request, std::max<std::int64_t>(left, 0), std::max<std::int64_t>(left, 0), reply);
@@ -98,8 +98,8 @@ void PermitChecker::foresee(Semaphore& semaphore, const Request& request, const 
         semaphore.answers.keep(recordOf(request), 0);
         semaphore.taken[processOfRecord(recordOf(request))] -= granted;
         if (reply.integer != granted) {
-            throw Violation(
-                rule, fmt::format("{} had {} permits and gave back {}", recordOf(request), granted, reply.integer));
+            throw Violation(permitRule, fmt::format("{} had {} permits and gave back {}", recordOf(request), granted,
+                                                    reply.integer));
         }
     }
 }
@@ -114,8 +114,8 @@ void PermitChecker::count(Semaphore& semaphore, const Request& request, std::int
         semaphore.taken[processOfRecord(record)] += byProcess;
     }
     if (reply.integer != *semaphore.answers.find(record)) {
-        throw Violation(rule, fmt::format("{} of {} was answered {} instead of {}", request.script->name, record,
-                                          reply.integer, *semaphore.answers.find(record)));
+        throw Violation(permitRule, fmt::format("{} of {} was answered {} instead of {}", request.script->name, record,
+                                                reply.integer, *semaphore.answers.find(record)));
     }
 }
 
@@ -130,8 +130,8 @@ void PermitChecker::checkServer(const std::string& name, const Semaphore& semaph
     const auto* leased = leases(name, now);
     const auto taken = leased == nullptr ? sum(semaphore.taken) : static_cast<std::int64_t>(leased->fields.size());
     if (numberAt(keyspace_, name, now) + taken != semaphore.permits.value_or(0)) {
-        throw Violation(rule, fmt::format("{} has {} permits, of which {} are free and {} are taken", name,
-                                          semaphore.permits.value_or(0), numberAt(keyspace_, name, now), taken));
+        throw Violation(permitRule, fmt::format("{} has {} permits, of which {} are free and {} are taken", name,
+                                                semaphore.permits.value_or(0), numberAt(keyspace_, name, now), taken));
     }
 }
 
@@ -153,16 +153,17 @@ void PermitChecker::checkBeliefs(const std::string& name, const Semaphore& semap
         const auto* leased = leases(name, now);
         const auto* end = leased == nullptr ? nullptr : leased->find(who);
         if (end == nullptr || !covers(*end, belief.until)) {
-            throw Violation(rule, fmt::format("{} believes to have a permit of {} until {:.3f} ms, the server {}", who,
-                                              name, static_cast<double>(belief.until.count()) / 1e6,
-                                              end == nullptr ? "does not know of it" : "until " + *end));
+            throw Violation(permitRule, fmt::format("{} believes to have a permit of {} until {:.3f} ms, the server {}",
+                                                    who, name, static_cast<double>(belief.until.count()) / 1e6,
+                                                    end == nullptr ? "does not know of it" : "until " + *end));
         }
     }
     for (const auto& [process, permits] : believed) {
         const auto known = semaphore.taken.find(process);
         if (known == semaphore.taken.end() || known->second < permits) {
-            throw Violation(rule, fmt::format("{} believes to have {} permits of {}, the server knows of {}", process,
-                                              permits, name, known == semaphore.taken.end() ? 0 : known->second));
+            throw Violation(permitRule,
+                            fmt::format("{} believes to have {} permits of {}, the server knows of {}", process,
+                                        permits, name, known == semaphore.taken.end() ? 0 : known->second));
         }
     }
 }
@@ -176,14 +177,14 @@ void PermitChecker::expectAllFree(VirtualTime now) const
         checkServer(name, semaphore, now);
         for (const auto& [process, permits] : semaphore.taken) {
             if (keepers_.contains(process) ? permits < 0 : permits != 0) {
-                throw Violation(rule, fmt::format("{} has {} permits of {} in the end", process, permits, name));
+                throw Violation(permitRule, fmt::format("{} has {} permits of {} in the end", process, permits, name));
             }
         }
         const auto* leased = leases(name, now);
         for (std::size_t i = 0; leased != nullptr && i < leased->fields.size(); ++i) {
             const auto& [id, till] = leased->fields[i];
             if (!keepers_.contains(processOfPermit(id)) || till != noEnd) {
-                throw Violation(rule, fmt::format("{} has a permit of {} in the end", id, name));
+                throw Violation(permitRule, fmt::format("{} has a permit of {} in the end", id, name));
             }
         }
     }

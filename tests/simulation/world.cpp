@@ -1,6 +1,8 @@
 // The phases of a run, and waking.
 #include "simulation/world.hpp"
 
+#include "simulation/one_of.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,12 +13,6 @@ namespace redislock::simulation {
 using namespace std::chrono_literals;
 
 namespace {
-
-template <class Value, std::size_t size>
-Value oneOf(Random& chance, const Value (&values)[size])
-{
-    return values[static_cast<std::size_t>(chance.unit() * static_cast<double>(size))];
-}
 
 constexpr double calm = 100; ///< the pace while nothing but time must pass
 

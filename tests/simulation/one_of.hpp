@@ -1,0 +1,18 @@
+/// @file
+/// Drawing.
+#pragma once
+
+#include "redislock/random.hpp"
+
+#include <cstddef>
+
+namespace redislock::simulation {
+
+/// One of some values, each as often; one that stands there twice, twice as often.
+template <class Value, std::size_t size>
+Value oneOf(Random& chance, const Value (&values)[size])
+{
+    return values[static_cast<std::size_t>(chance.unit() * static_cast<double>(size))];
+}
+
+} // namespace redislock::simulation
