@@ -1,5 +1,4 @@
 // S1, S10, S11: no more believe at a time than the lock is for. S2: who believes is the holder in Redis. S3: a deadline is before Redis' own expiry.
-#include "history/keys.hpp"
 #include "history/report.hpp"
 
 #include <algorithm>
@@ -25,15 +24,6 @@ std::int64_t takenBy(const Hold& hold)
     return hold.kind().takesAll ? most : hold.permits();
 }
 
-/// Both halves of a read/write lock, held by one.
-bool isOfOneHolder(const Hold& a, const Hold& b)
-{
-    const bool isSameThread = a.first().pid == b.first().pid && a.first().thread == b.first().thread;
-    const bool isSameHolder =
-        a.holder.empty() || b.holder.empty() ? isSameThread : bothHalves(a.holder) == bothHalves(b.holder);
-    return a.first().kind != b.first().kind && isSameHolder;
-}
-
 /// S1, S10, S11. Reads: lock ok, unlock invoke, samples, losses, deadlines; no truth.
 void checkExclusion(const History& history, Report& report)
 {
@@ -48,7 +38,7 @@ void checkExclusion(const History& history, Report& report)
         std::int64_t taken = 0; // by others
         const Hold* last = nullptr;
         for (const auto* other : others) {
-            if (!isOfOneHolder(*other, hold)) {
+            if (!readsWhileItWrites(*other, hold)) {
                 taken += takenBy(*other);
                 last = last == nullptr || other->end > last->end ? other : last;
             }

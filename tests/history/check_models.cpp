@@ -7,28 +7,52 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 namespace redislock::test::history {
 namespace {
 
 using Kind = Operation::Kind;
 
-/// A number for each hold; one for both halves of a read/write lock.
+/// A number for each hold; that of its thread's write hold for one that reads while it writes.
 class Owners {
 public:
-    int of(const std::string& lock, const std::string& holder, bool isReadWrite)
+    int of(const Hold& hold)
     {
-        if (!isReadWrite || holder.empty()) {
-            return ++last_;
+        auto& writer = writers_[{hold.first().pid, hold.first().thread, hold.lock()}];
+        if (writer.hold != nullptr && hold.begin < writer.hold->end && readsWhileItWrites(*writer.hold, hold)) {
+            return writer.number;
         }
-        const auto [found, isNew] = numbers_.try_emplace(lock + " " + std::string(bothHalves(holder)), last_ + 1);
-        last_ += isNew ? 1 : 0;
-        return found->second;
+        ++last_;
+        if (hold.kind().name == "write") {
+            writer = {&hold, last_};
+            byClient_[{hold.first().client, hold.lock()}].push_back(writer);
+        }
+        return last_;
+    }
+
+    /// Of what was granted to nobody: whether it reads while it writes only its client tells.
+    int of(const Grant& grant)
+    {
+        for (const auto& writer : byClient_[{clientOf(grant.holder), grant.lock}]) {
+            if (grant.shares && writer.hold->begin <= grant.made.t && grant.made.t < writer.hold->end) {
+                return writer.number;
+            }
+        }
+        return ++last_;
     }
 
 private:
+    struct Writer {
+        const Hold* hold = nullptr;
+        int number = 0;
+    };
+
     int last_ = 0;
-    std::map<std::string, int> numbers_;
+    std::map<std::tuple<int, int, std::string>, Writer> writers_; ///< the last of each thread
+    std::map<std::pair<std::string, std::string>, std::vector<Writer>> byClient_;
 };
 
 struct Attributed {
@@ -112,13 +136,12 @@ void checkModels(const History& history, Report& report)
 {
     Operations operations(history);
     Owners owners;
-    const auto isReadWrite = [&](const std::string& lock) { return history.kind(lock).exclusion == "S10"; };
     for (const auto& hold : history.holds) {
-        operations.add(hold, owners.of(hold.lock(), hold.holder, isReadWrite(hold.lock())));
+        operations.add(hold, owners.of(hold));
     }
     for (const auto& grant : history.grants) {
         if (!grant.hold) {
-            operations.add(grant, owners.of(grant.lock, grant.holder, isReadWrite(grant.lock)));
+            operations.add(grant, owners.of(grant));
         }
     }
     for (const auto& [lock, attributed] : operations.byLock()) {

@@ -77,6 +77,13 @@ struct Hold {
     [[nodiscard]] Nanoseconds longestLease() const;
 };
 
+/// Whether a hold that began while the other lasted is its own thread's reading: of a read/write lock that may be.
+inline bool readsWhileItWrites(const Hold& writer, const Hold& hold)
+{
+    return writer.kind().name == "write" && hold.kind().name == "read" && writer.first().pid == hold.first().pid &&
+           writer.first().thread == hold.first().thread;
+}
+
 /// A holder's time in Redis, as the replication stream tells it. Times are those of arrival: nothing was executed
 /// later.
 struct Grant {

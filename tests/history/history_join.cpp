@@ -75,9 +75,6 @@ public:
             hold.grant = fittingGrant(history_, grantsOf_, hold, *own);
             told.erase(hold.kind().takesAll ? told.begin() : own, std::next(own));
         }
-        if (hold.kind().takesAll) {
-            writers_[{hold.first().pid, hold.first().thread, hold.lock()}] = &hold;
-        }
     }
 
 private:
@@ -108,23 +105,18 @@ private:
         return best;
     }
 
-    using Rank = std::tuple<bool, bool, bool, bool, Nanoseconds>;
+    using Rank = std::tuple<bool, bool, bool, Nanoseconds>;
 
-    /// Who writes at that moment reads by the same number; the request was not sent before the deadline tells; the levels are
-    /// the same; and it ended after the belief, but soon.
+    /// The request was not sent before the deadline tells; the levels are the same; and it ended after the belief, but soon.
     [[nodiscard]] Rank rankOf(const Grant& grant, const Hold& hold) const
     {
-        const auto& first = hold.first();
-        const auto writer = writers_.find({first.pid, first.thread, first.lock});
-        const bool isAnothers = writer != writers_.end() && believedUntil(history_, *writer->second) > hold.begin &&
-                                bothHalves(writer->second->holder) != bothHalves(grant.holder);
         std::int64_t levels = 1;
         for (const auto& call : hold.locks) {
             levels = std::max(levels, call.end->count.value_or(1));
         }
         const bool hasOtherLevels = *std::max_element(grant.counts.begin(), grant.counts.end()) != levels;
         const auto end = grant.freed ? grant.freed->t : never;
-        return {isAnothers, isOlder(grant, hold), hasOtherLevels, end < believedUntil(history_, hold), end};
+        return {isOlder(grant, hold), hasOtherLevels, end < believedUntil(history_, hold), end};
     }
 
     /// An acquire that was sent again has set its time again.
@@ -141,7 +133,6 @@ private:
     const History& history_;
     const GrantsOf& grantsOf_;
     std::map<Half, Told> told_;
-    std::map<std::tuple<int, int, std::string>, const Hold*> writers_; ///< the last of each thread
 };
 
 void nameHolders(History& history, const GrantsOf& grantsOf)

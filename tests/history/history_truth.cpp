@@ -103,10 +103,11 @@ private:
         key.isReadWrite = true;
     }
 
-    static bool mayShare(const Key& key, std::string_view a, std::string_view b)
+    /// Beside readers others may read; beside a writer its own thread may, of which Redis knows the client.
+    static bool mayJoin(const Key& key, std::string_view there, std::string_view comes)
     {
         return key.isSemaphore ||
-               (key.isReadWrite && (bothHalves(a) == bothHalves(b) || (!isWriter(a) && !isWriter(b))));
+               (key.isReadWrite && !isWriter(comes) && (!isWriter(there) || clientOf(there) == clientOf(comes)));
     }
 
     void set(const Record& record)
@@ -118,7 +119,7 @@ private:
         }
         key.isSemaphore = history_.kind(record.lock).exclusion == "S11";
         std::erase_if(key.grants, [&](const auto& other) {
-            const bool goes = !mayShare(key, other.first, record.holder);
+            const bool goes = !mayJoin(key, other.first, record.holder);
             if (goes) {
                 pushAside(record, key, history_.grants[other.second]);
             }

@@ -49,8 +49,8 @@ inline std::optional<HoldKey> holdKeyOf(std::string_view key)
     return HoldKey{withoutBraces(key.substr(0, client)), std::string(key.substr(client + 1, end - client - 1))};
 }
 
-/// What the two halves of a read/write lock share: the writer's field ends differently.
-inline std::string_view bothHalves(std::string_view holder)
+/// Without what the fields of writers end with.
+inline std::string_view withoutHalf(std::string_view holder)
 {
     constexpr std::string_view writers = ":write";
     return holder.ends_with(writers) ? holder.substr(0, holder.size() - writers.size()) : holder;
@@ -58,13 +58,13 @@ inline std::string_view bothHalves(std::string_view holder)
 
 inline bool isWriter(std::string_view holder)
 {
-    return bothHalves(holder).size() < holder.size();
+    return withoutHalf(holder).size() < holder.size();
 }
 
 /// The client of a holder `<client>:<number>`.
 inline std::string clientOf(std::string_view holder)
 {
-    const auto both = bothHalves(holder);
+    const auto both = withoutHalf(holder);
     return std::string(both.substr(0, both.rfind(':')));
 }
 
