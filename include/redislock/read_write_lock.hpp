@@ -13,7 +13,8 @@ namespace redislock {
 /// The reading half of a ReadWriteLock: any number of holders at a time, as long as nobody writes.
 ///
 /// As Lock, with *many* in place of *at most one*: all threads and processes may hold it together. Re-entrant; a thread that
-/// holds the writing half may take it too, and keeps it when it gives the writing up.
+/// holds the writing half may take it too, and keeps it when it gives the writing up. While a writer waits (see
+/// ReadWriteLock) who does not read yet waits too, and `try_lock()` and a `tryLock()` whose wait ends before are refused.
 class ReadLock : public Lock {
 private:
     friend class Client;
@@ -38,8 +39,13 @@ private:
 ///
 /// **Guarantees**, besides those of Lock: a writer excludes everybody else; readers exclude writers only. Who writes may begin to
 /// read and end the writing: others read from then on, and nobody writes in between.
-/// **Does not guarantee** any order: Redisson's protocol has no queue, so writers may starve while readers come and go without a
-/// gap; nor that asynchronous holds of one caller know each other: their guards are holders of their own.
+/// **Writers do not starve**: while one waits for readers (`lock()`, or a wait longer than 0), no new reader of this library comes
+/// in, for five times the writer's `Config::pollInterval` (5 s by default), or until it has been let in or has given up; so it
+/// waits for those only who read when it came. Where they read for longer than that, others read for as long again, then
+/// they are held back once more, and so on: readers of whom one waits for another to read as well get on. A writer that died holds
+/// readers back for those 5 s at most. After a writer all who wait have the same chance.
+/// **Does not guarantee** an order of writers; nor anything of the above to writers beside Redisson's readers, which know nothing of
+/// it; nor that asynchronous holds of one caller know each other: their guards are holders of their own.
 /// A lock of another kind with that name is refused as `Errc::wrongType`, where it is met.
 ///
 /// Thread safety, blocking and the rest: see Lock.

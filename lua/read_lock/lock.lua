@@ -1,14 +1,16 @@
 -- Acquire the read lock for a holder, or move the holder's count to a nested level. May be sent again: it sets states, and
 -- never adds.
 -- KEYS[1]  the lock's name: hash 'mode' -> 'read' or 'write', reader -> count, "<writer>:write" -> count
--- KEYS[2]  what the hold keys begin with: <KEYS[2]>:<reader>:rwlock_timeout:<level> is '1' as long as that level's lease
+-- KEYS[2]  what the hold keys begin with: <KEYS[2]>:<reader>:rwlock_timeout:<level> is '1' as long as that level's lease;
+--          <KEYS[2]>:redislock_writer is there while a writer waits for readers
 -- ARGV[1]  holder, "<client uuid>:<number>"
 -- ARGV[2]  lease in ms, 10 .. 2592000000
 -- ARGV[3]  hold count to set, 1 (outermost) .. 2147483647
 -- ARGV[4]  the thread's own write hold, "<client uuid>:<number>:write", beside which it may read; '' for none
 -- Returns  nil: the holder has the lock with that count
 --          -3: nested (count > 1), but the holder's field is gone: lost
---          otherwise the key's remaining time in ms, held by a writer (-1: a key without time to live)
+--          otherwise the time in ms after which to ask again: held by a writer (-1: a key without time to live), or a
+--          writer waits, and the holder does not read yet
 -- Clock    Redis' own key expiry only
 -- Effects  writes KEYS[1], the hold key of that level, and their times to live, which are never shortened (a foreign
 --          PERSIST is undone); a key of another type is left alone (WRONGTYPE), and so is a lock of another kind
@@ -39,6 +41,18 @@ local function keep(ttl)
     end
     return made
 end
+local held = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
+if count > 1 and not held then
+    return -3
+end
+if mode ~= 'write' and not held then
+    --include parts/waiting_writer.lua
+    local waits = tonumber(string.match(redis.call('GET', waitingWriter) or '', '^%d+'))
+    local rest = waits and redis.call('PTTL', waitingWriter) - waits or 0
+    if rest > 0 then
+        return rest
+    end
+end
 local left = redis.call('PTTL', KEYS[1])
 if left == -2 and count == 1 then
     redis.call('HSET', KEYS[1], 'mode', 'read')
@@ -49,10 +63,6 @@ if left == -2 and count == 1 then
     end
     redis.call('HSET', KEYS[1], ARGV[1], '1')
     return keep(ARGV[2])
-end
-local held = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
-if count > 1 and not held then
-    return -3
 end
 if mode == 'write' and not held and (ARGV[4] == '' or redis.call('HEXISTS', KEYS[1], ARGV[4]) == 0) then
     return left

@@ -1,19 +1,20 @@
 -- Move a writer's count down to a value; zero frees the lock, or leaves it to the writer's own read holds, and tells the
 -- waiters. May be sent again.
 -- KEYS[1]  the lock's name: hash 'mode' -> 'read' or 'write', reader -> count, "<writer>:write" -> count
--- KEYS[2]  what the hold keys of readers begin with: <KEYS[2]>:<reader>:rwlock_timeout:<level>
+-- KEYS[2]  what the hold keys of readers begin with: <KEYS[2]>:<reader>:rwlock_timeout:<level>; <KEYS[2]>:redislock_writer
+--          is there while a writer waits for readers
 -- ARGV[1]  holder, "<client uuid>:<number>:write"
 -- ARGV[2]  hold count to leave, 0 .. 2147483647
 -- ARGV[3]  lease in ms that the remaining holds need at least, 1 .. 2592000000; ignored for count 0
 -- ARGV[4]  channel that waiters listen to
--- Returns  nil: the holder has no such lock
+-- Returns  nil: the holder has no such lock; it may have waited for it
 --          0: still held, with that count or, where it was lower already, with the lower one
 --          n >= 1: no longer written; n - 1 subscribers were told
 -- Clock    Redis' own key expiry only
 -- Effects  count 0: deletes KEYS[1], or, where the writer reads as well, only its field, with 'mode' -> 'read' and the time
 --          to live of its read holds; publishes '1' on ARGV[4] either way, since readers may go on. Otherwise, and only
 --          where the count was higher, writes KEYS[1] and its time to live, which is never shortened; a key of another
---          type is left alone (WRONGTYPE)
+--          type is left alone (WRONGTYPE). Of one that waited: takes away that it does, and publishes '1' on ARGV[4]
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local count = ARGV[2] == '0' and 0 or tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local lease = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
@@ -23,6 +24,12 @@ if #KEYS ~= 2 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
 end
 local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '')
 if not held then
+    --include parts/waiting_writer.lua
+    local who = count == 0 and redis.call('GET', waitingWriter)
+    if who and string.match(who, '^%d+ (.*)$') == ARGV[1] then
+        redis.call('DEL', waitingWriter)
+        redis.pcall('PUBLISH', ARGV[4], '1')
+    end
     return nil
 end
 if count > 0 then

@@ -30,7 +30,7 @@ struct Engine::Attempt {
           isOneAttempt(o.wait.isOneAttempt()),
           deadline(saturatingAdd(waiter.joined, o.wait.span()))
     {
-        if (!isOneAttempt && named.traits().asking == Asking::queue) {
+        if (!isOneAttempt && named.traits().keepsPlace) {
             waiter.call->place = placesKept * e.config_.pollInterval;
         }
         queue.join(waiter);
@@ -51,10 +51,10 @@ struct Engine::Attempt {
         }
     }
 
-    /// Whether the waiter gives up a place in a queue if it is not granted.
+    /// Whether the waiter gives up a place if it is not granted.
     [[nodiscard]] bool hasPlace() const noexcept { return waiter.call->place.count() > 0; }
 
-    static constexpr int placesKept = 5; ///< polls that may fail before a waiter loses its place in a queue
+    static constexpr int placesKept = 5; ///< polls that may fail before a waiter loses its place
 
     Engine& engine;
     NamedLock& named;

@@ -81,8 +81,10 @@ void HoldCall::encode(std::string& out, Form by) const
     appendArgument(out, leaseMs_);
     if (verb_ == Verb::lock) {
         appendArgument(out, std::int64_t{count_});
-        if (kind.asking == Asking::queue) {
+        if (kind.keepsPlace) {
             appendArgument(out, std::int64_t{place.count()});
+        }
+        if (kind.asking == Asking::queue) {
             appendChannel(out, kind, named.name);
         } else if (kind.asking == Asking::each) {
             writer == HolderId{} ? appendArgument(out, std::string_view())

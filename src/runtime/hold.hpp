@@ -65,7 +65,7 @@ public:
     [[nodiscard]] std::chrono::milliseconds lease() const noexcept { return std::chrono::milliseconds(leaseMs_); }
     [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
 
-    std::chrono::milliseconds place{0};         ///< of a lock with a queue: how long a waiter keeps its place in it
+    std::chrono::milliseconds place{0};         ///< of a kind that keeps one: how long a waiter's place is kept
     HolderId writer{};                          ///< of a reader that writes: its write hold; 0: none
     AsyncWaiter* asker = nullptr;               ///< the asynchronous operation whose acquire it is
     ReleaseMachine release;                     ///< of an unawaited release

@@ -57,6 +57,7 @@ constexpr KindTraits fair()
     kind.companionCount = 2;
     kind.lockArguments = 5;
     kind.asking = Asking::queue;
+    kind.keepsPlace = true;
     kind.handsOn = false;
     return kind;
 }
@@ -83,7 +84,7 @@ constexpr KindTraits read()
 constexpr KindTraits write()
 {
     KindTraits kind{};
-    kind.lock = {&writeLockLock};
+    kind.lock = {&writeLockLock, true};
     kind.unlock = {&writeLockUnlock, true};
     kind.renew = {&redisLockRenew};
     kind.pttl = {&writeLockPttl};
@@ -93,6 +94,8 @@ constexpr KindTraits write()
     kind.holderSuffix = ":write";
     kind.companions[0] = inBraces;
     kind.companionCount = 1;
+    kind.lockArguments = 4;
+    kind.keepsPlace = true;
     kind.handsOn = false; // readers would never get it
     return kind;
 }

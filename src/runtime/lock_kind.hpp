@@ -41,6 +41,7 @@ struct KindTraits {
     std::size_t lockArguments = 3; ///< of the lock script
     Asking asking = Asking::first;
     bool isReentrant = true;
+    bool keepsPlace = false; ///< a waiter has its lock script keep a place for it, and its unlock script give that up
     bool sharesTime = false; ///< other holders' renewals set the time to live of its key, and may set it shorter
     bool handsOn = true;     ///< a release may let the next waiter of this client in before all others
 

@@ -143,7 +143,7 @@ bool mayStay(const History& history, const Record& key)
         return lockOfPrefixed(tokenKey, key.lock) || history.latches.count(key.lock) > 0 ||
                history.permits.count(semaphore.value_or(key.lock)) > 0;
     }
-    return isOfAQueue(key.lock) || lockOfPrefixed(requestKey, key.lock);
+    return isOfAQueue(key.lock) || isWaitingWriter(key.lock) || lockOfPrefixed(requestKey, key.lock);
 }
 
 } // namespace

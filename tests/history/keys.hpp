@@ -83,6 +83,12 @@ inline constexpr std::string_view requestKey = "redislock_request";
 inline constexpr std::string_view queueKey = "redisson_lock_queue";
 inline constexpr std::string_view queueTimesKey = "redisson_lock_timeout";
 
+/// Whether it says that a writer waits for readers.
+inline bool isWaitingWriter(std::string_view key)
+{
+    return key.ends_with(":redislock_writer");
+}
+
 /// Whether it is one of the two keys of a fair lock's queue.
 inline bool isOfAQueue(std::string_view key)
 {

@@ -237,7 +237,8 @@ std::vector<Record> StreamTranslator::translate(const StreamCommand& command)
         }
     } else if (name == "DEL" || name == "UNLINK") {
         for (std::size_t i = 1; i < words.size(); ++i) {
-            if (holdKeyOf(words[i]) || isOfAQueue(words[i])) { // a reader's hold ends with its field
+            if (holdKeyOf(words[i]) || isOfAQueue(words[i]) ||
+                isWaitingWriter(words[i])) { // a hold ends with its field
                 continue;
             }
             records.push_back(make(command, Op::del));

@@ -41,7 +41,7 @@ std::vector<NamedScript> everyScript()
         {"read_lock/pttl", scripts::readLockPttl, {}},
         {"read_lock/holder", scripts::readLockHolder, {}},
         {"read_lock/force_unlock", scripts::readLockForceUnlock, {hold17, "channel"}},
-        {"write_lock/lock", scripts::writeLockLock, {hold17 + ":write", "30000", "1"}},
+        {"write_lock/lock", scripts::writeLockLock, {hold17 + ":write", "30000", "1", "5000"}, 1},
         {"write_lock/unlock", scripts::writeLockUnlock, {hold17 + ":write", "0", "30000", "channel"}, 1},
         {"write_lock/pttl", scripts::writeLockPttl, {}},
         {"write_lock/holder", scripts::writeLockHolder, {}},

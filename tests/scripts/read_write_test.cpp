@@ -18,9 +18,9 @@ protected:
     {
         return run(readLockUnlock, {name, prefix}, {reader, std::to_string(count), std::to_string(leaseMs), channel});
     }
-    Value write(const std::string& writer, std::int64_t leaseMs)
+    Value write(const std::string& writer, std::int64_t leaseMs, const std::string& placeMs = "0")
     {
-        return run(writeLockLock, {name}, {writer, std::to_string(leaseMs), "1"});
+        return run(writeLockLock, {name, prefix}, {writer, std::to_string(leaseMs), "1", placeMs});
     }
     Value endWriting(const std::string& writer)
     {
@@ -30,6 +30,8 @@ protected:
     const std::string prefix = "{" + name + "}";
     const std::string channel = "redisson_rwlock:{" + name + "}";
     const std::string writer17 = hold17 + ":write";
+    const std::string writer18 = hold18 + ":write";
+    const std::string waiting = prefix + ":redislock_writer";
 };
 
 TEST_F(ReadWriteScripts, ReaderIsLetInBesideItsOwnWriterAndNobodyElses)
@@ -70,6 +72,77 @@ TEST_F(ReadWriteScripts, WriterThatGoesOnReadingHasTheLockForAsLongAsItReads)
     EXPECT_THAT(endWriting(writer17), Number(1));
     EXPECT_EQ(hash(), (Hash{{"mode", "read"}, {hold18, "1"}}));
     EXPECT_THAT(timeToLive(), JustSet(20'000));
+}
+
+TEST_F(ReadWriteScripts, WriterThatWaitsKeepsNewReadersOutForTheTimeThatItGaveAndThenLetsThemInForAsLong)
+{
+    read(hold17, 300'000);
+    EXPECT_THAT(write(writer18, 30'000, "60000").integer(), JustSet(300'000));
+    EXPECT_THAT(redis.command({"PTTL", waiting}).integer(), JustSet(120'000));
+    EXPECT_THAT(read(javaThread, 60'000).integer(), JustSet(60'000));
+    EXPECT_EQ(hash(), (Hash{{"mode", "read"}, {hold17, "1"}}));
+    redis.command({"PEXPIRE", waiting, "60000"});
+    EXPECT_THAT(read(javaThread, 60'000), Nil());
+    EXPECT_THAT(write(writer18, 30'000, "60000").integer(), JustSet(300'000));
+    EXPECT_THAT(redis.command({"PTTL", waiting}).integer(), JustSet(60'000))
+        << "it does not begin anew before it is over";
+}
+
+TEST_F(ReadWriteScripts, WriterThatWaitsKeepsNoReaderOutThatReadsAlready)
+{
+    read(hold17, 60'000);
+    write(writer18, 30'000, "60000");
+    EXPECT_THAT(read(hold17, 60'000), Nil()) << "sent again";
+    EXPECT_THAT(read(hold17, 60'000, 2), Nil());
+    EXPECT_EQ(hash(), (Hash{{"mode", "read"}, {hold17, "2"}}));
+}
+
+TEST_F(ReadWriteScripts, LockThatIsFreeIsKeptForTheWriterThatWaits)
+{
+    read(hold17, 60'000);
+    write(writer18, 30'000, "60000");
+    endReading(hold17);
+    EXPECT_THAT(read(hold17, 60'000).integer(), JustSet(60'000));
+    EXPECT_THAT(redis.command({"EXISTS", name}), Number(0));
+    EXPECT_THAT(write(writer18, 30'000, "60000"), Nil());
+    EXPECT_THAT(redis.command({"EXISTS", waiting}), Number(0));
+    endWriting(writer18);
+    EXPECT_THAT(read(hold17, 60'000), Nil());
+}
+
+TEST_F(ReadWriteScripts, WriterThatDoesNotWaitOrWaitsForAWriterKeepsNoReadersOut)
+{
+    read(hold17, 60'000);
+    write(writer18, 30'000);
+    EXPECT_THAT(redis.command({"EXISTS", waiting}), Number(0));
+    endReading(hold17);
+    write(writer17, 60'000);
+    write(writer18, 30'000, "60000");
+    EXPECT_THAT(redis.command({"EXISTS", waiting}), Number(0));
+    EXPECT_THAT(read(hold17, 60'000, 1, writer17), Nil()) << "it writes itself";
+}
+
+TEST_F(ReadWriteScripts, WriterThatGivesUpLetsTheReadersInAndTellsThem)
+{
+    RawRedis listener(server());
+    listener.command({"SUBSCRIBE", channel});
+    read(hold17, 60'000);
+    write(writer18, 30'000, "60000");
+    EXPECT_THAT(endWriting(writer17), Nil()) << "another one";
+    EXPECT_THAT(redis.command({"EXISTS", waiting}), Number(1));
+    EXPECT_THAT(endWriting(writer18), Nil());
+    EXPECT_THAT(redis.command({"EXISTS", waiting}), Number(0));
+    EXPECT_THAT(endWriting(writer18), Nil()) << "sent again";
+    EXPECT_EQ(messages(listener), Words{channel + " 1"});
+    EXPECT_THAT(read(javaThread, 60'000), Nil());
+}
+
+TEST_F(ReadWriteScripts, WriterWaitsWithoutAWordWhereMemoryIsFull)
+{
+    read(hold17, 60'000);
+    runOutOfMemory();
+    EXPECT_THAT(write(writer18, 30'000, "60000").integer(), JustSet(60'000));
+    EXPECT_THAT(redis.command({"EXISTS", waiting}), Number(0));
 }
 
 } // namespace

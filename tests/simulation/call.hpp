@@ -24,7 +24,7 @@ struct Call {
     enum class Mode : std::uint8_t { awaited, abandoned };
 
     Request request;
-    std::chrono::milliseconds place{0}; ///< of a lock with a queue: how long a waiter keeps its place in it
+    std::chrono::milliseconds place{0}; ///< of a kind that keeps one: how long a waiter's place is kept
     std::string writer;                 ///< of a reader that writes: its write hold
     std::uint32_t count = 0;            ///< that the request sets, of acquires and releases
     Situation situation{};              ///< of the machine that asks

@@ -37,7 +37,7 @@ inline const std::array<std::string, 16> oddArguments{
     "2592000001", "2147483648", "abc", "1.5", "+5000", "007", "99999999999999999999",
     "5000\n",     "5000.0"};
 
-/// How long a place in a queue is kept: no sum of them is near a limit of the scripts.
+/// How long a waiter's place is kept: no sum of them is near a limit of the scripts.
 inline const std::array<std::string, 4> places{"0", "5003", "21017", "250051"};
 
 /// One server, for all sequences.
@@ -147,8 +147,10 @@ private:
             Use{&KindTraits::holder, {}},
         };
         Use use = oneOf(uses);
-        if (use.script == &KindTraits::lock && kind.asking == detail::Asking::queue) {
+        if (use.script == &KindTraits::lock && kind.keepsPlace) {
             use.arguments.push_back(oneOf(places));
+        }
+        if (use.script == &KindTraits::lock && kind.asking == detail::Asking::queue) {
             use.arguments.push_back(channel);
         } else if (use.script == &KindTraits::lock && kind.asking == detail::Asking::each) {
             const std::string writer = oneOf(holders) + ":write";
@@ -344,9 +346,15 @@ private:
         const std::int64_t left = momentMs - nowMs_;
         return left < 0 || left - span < 0 || left - span > margin;
     }
+    /// Whether it is that of a writer that waits, which means something else from the first half of its time on.
+    [[nodiscard]] static bool isWaitingWriter(const Keyspace::Key& key)
+    {
+        return key.type == Keyspace::Type::string && key.expiresAtMs && key.fields[0].first.ends_with(":write");
+    }
     [[nodiscard]] bool isClear(const Keyspace::Key& key, std::int64_t span) const
     {
         return (!key.expiresAtMs || isClear(*key.expiresAtMs, span)) &&
+               (!isWaitingWriter(key) || isClear(*key.expiresAtMs - std::stoll(key.fields[0].first), span)) &&
                (key.type != Keyspace::Type::sortedSet ||
                 std::all_of(key.fields.begin(), key.fields.end(), [&](const Field& member) {
                     return isClear(std::stoll(member.second) - Keyspace::epochMs, span);

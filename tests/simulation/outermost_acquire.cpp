@@ -48,7 +48,7 @@ OutermostAcquire::OutermostAcquire(SimClient& client, NamedLock& named, std::uin
     if (writer != nullptr) {
         waiter_.hold->command.writer = writer->holder;
     }
-    if (!isOneAttempt_ && named.traits().asking == Asking::queue) {
+    if (!isOneAttempt_ && named.traits().keepsPlace) {
         waiter_.hold->command.place = placesKept * client.config().pollInterval;
     }
     (isOneAttempt_ ? named_.oneShots : named_.waiters).join(waiter_);

@@ -94,8 +94,10 @@ void SimClient::prepareLock(Call& call, std::chrono::milliseconds lease, std::ui
 {
     const detail::KindTraits& kind = call.hold->lock->traits();
     std::vector<std::string> arguments{call.hold->holder, std::to_string(lease.count()), std::to_string(count)};
-    if (kind.asking == detail::Asking::queue) {
+    if (kind.keepsPlace) {
         arguments.push_back(std::to_string(count > 1 ? 0 : call.place.count()));
+    }
+    if (kind.asking == detail::Asking::queue) {
         arguments.push_back(call.hold->lock->channel());
     } else if (kind.asking == detail::Asking::each) {
         arguments.push_back(count > 1 ? std::string() : call.writer);
