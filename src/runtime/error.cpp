@@ -29,7 +29,7 @@ constexpr std::array descriptions{
     Description{Errc::wouldDeadlock,
                 "the call would wait for its own thread's hold, or on the client's thread, which must never wait",
                 std::errc::resource_deadlock_would_occur},
-    Description{Errc::unreachable, "no server answered in time", std::errc::host_unreachable},
+    Description{Errc::unreachable, "no server was reached, or answered in time", std::errc::host_unreachable},
     Description{Errc::serverRefused,
                 "the server refuses it for now (read-only, out of memory, loading, or short of replicas)",
                 std::errc::resource_unavailable_try_again},

@@ -5,6 +5,8 @@
 #include "runtime/counter_requests.hpp"
 #include "runtime/throwing.hpp"
 
+#include <fmt/format.h>
+
 namespace redislock {
 
 using namespace detail;
@@ -62,6 +64,18 @@ CounterRequest<bool> setRequest(NamedCounter& counter, std::int64_t permits, std
                                : trySetRequest(counter, permits, live, permits);
 }
 
+/// What trySetPermits() was asked for, for a message.
+struct PermitsForATime {
+    std::int64_t permits;
+    std::chrono::milliseconds timeToLive;
+};
+
+std::string inWords(const PermitsForATime& asked)
+{
+    return fmt::format("{} permits (0 to 2147483647) for {} ms (1 ms to 30 days)", asked.permits,
+                       asked.timeToLive.count());
+}
+
 } // namespace
 
 bool Semaphore::trySetPermits(std::int64_t permits) const
@@ -76,7 +90,7 @@ bool Semaphore::trySetPermits(std::int64_t permits, std::error_code& ec) const
 
 bool Semaphore::trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive) const
 {
-    return throwing(name(), "trySetPermits", permits,
+    return throwing(name(), "trySetPermits", PermitsForATime{permits, timeToLive},
                     [&](std::error_code& ec) { return trySetPermits(permits, timeToLive, ec); });
 }
 

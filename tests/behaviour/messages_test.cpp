@@ -52,6 +52,8 @@ TEST_F(Messages, ShowTheArgumentThatIsOutOfItsRange)
         {"permit", [&] { (void)permits.acquire(0ms); }, Errc::invalidArgument, "a lease of 0 ms"},
         {"renewed", [&] { (void)permits.acquire(keepRenewing); }, Errc::invalidArgument, "the lease keepRenewing"},
         {"set", [&] { semaphore.trySetPermits(-1); }, Errc::invalidArgument, "with -1"},
+        {"time", [&] { semaphore.trySetPermits(1, 0ms); }, Errc::invalidArgument,
+         "1 permits (0 to 2147483647) for 0 ms"},
         {"take", [&] { semaphore.acquire(-2); }, Errc::invalidArgument, "with -2"},
         {"latch", [&] { client.getCountDownLatch(name).trySetCount(0); }, Errc::invalidArgument, "with 0"},
     };

@@ -123,7 +123,7 @@ TEST(LockError, SaysWhatWasAttemptedAndWhatWentWrong)
 {
     const LockError error(Errc::unreachable, "lock \"stock:42\"");
     EXPECT_EQ(error.code(), Errc::unreachable);
-    EXPECT_EQ(std::string(error.what()), "lock \"stock:42\": no server answered in time");
+    EXPECT_EQ(std::string(error.what()), "lock \"stock:42\": no server was reached, or answered in time");
 }
 
 TEST(LockError, IsCaughtAsASystemError)
