@@ -133,6 +133,27 @@ TEST_F(MultiLocks, OneHeldMemberLeavesNoneOfTheOthersHeld)
     EXPECT_EQ(lock.unlock(), Unlocked::released);
 }
 
+TEST_F(MultiLocks, WaiterHoldsNoMemberWhileItPauses)
+{
+    const auto taken = far.getLock(names[1]);
+    const auto wanted = far.getLock(names[0]);
+    taken.lock();
+    std::promise<void> firstPause;
+    const RetryPolicy onceASecond([&](std::uint32_t round, Random&) {
+        if (round == 1) {
+            firstPause.set_value();
+        }
+        return std::optional<RetryPolicy::Pause>(1s);
+    });
+    auto waiting =
+        other.start([&] { return lock.tryLock(10s, 10s, onceASecond) && lock.unlock() == Unlocked::released; });
+    firstPause.get_future().wait();
+    EXPECT_TRUE(wanted.tryLock(700ms));
+    EXPECT_EQ(wanted.unlock(), Unlocked::released);
+    EXPECT_EQ(taken.unlock(), Unlocked::released);
+    EXPECT_TRUE(waiting.get());
+}
+
 TEST_F(MultiLocks, ThoseWhoTakeTheSameLocksInOppositeOrdersBothFinish)
 {
     const MultiLock backward({far.getLock(names[2]), far.getLock(names[1]), far.getLock(names[0])});
