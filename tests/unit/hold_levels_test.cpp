@@ -178,6 +178,35 @@ TEST(HoldLevels, TheLongestLeaseIsLeftWhole)
     EXPECT_EQ(levels.leaseToLeave(at(0s), 30s), maxLease);
 }
 
+TEST(HoldLevels, ARenewedLeaseIsRenewedWholeUntilItsLevelEnds)
+{
+    HoldLevels levels;
+    const auto fixed = levels.add(60s, EndedBy::thread);
+    levels.granted(fixed, deadlineOf(at(0s), 60s));
+    EXPECT_FALSE(levels.mustRenew(at(0s), 30s, false));
+    const auto renewed = levels.add(keepRenewing, EndedBy::thread);
+    EXPECT_TRUE(levels.mustRenew(at(0s), 30s, false));
+    EXPECT_EQ(levels.leaseToRenew(at(1s), 30s, false), 30s) << "Redis has the longer one already";
+    levels.remove(renewed);
+    EXPECT_FALSE(levels.mustRenew(at(50s), 30s, false));
+    EXPECT_EQ(levels.leaseToRenew(at(50s), 30s, false), 10s) << "a renewal that is repeated does not prolong it";
+    EXPECT_EQ(levels.leaseToRenew(at(60s), 30s, false), 10ms) << "never less than Redis takes";
+}
+
+TEST(HoldLevels, WhereOthersSetTheTimeTheRestOfAFixedLeaseIsSentAsLongAsItIsLongerThanTheirs)
+{
+    HoldLevels levels;
+    const auto fixed = levels.add(60s, EndedBy::thread);
+    levels.granted(fixed, deadlineOf(at(0s), 60s));
+    EXPECT_TRUE(levels.mustRenew(at(29s), 30s, true));
+    EXPECT_EQ(levels.leaseToRenew(at(29s), 30s, true), 31s);
+    EXPECT_FALSE(levels.mustRenew(at(30s), 30s, true));
+    levels.add(keepRenewing, EndedBy::thread);
+    EXPECT_TRUE(levels.mustRenew(at(59s), 30s, true));
+    EXPECT_EQ(levels.leaseToRenew(at(10s), 30s, true), 50s) << "the longest of all";
+    EXPECT_EQ(levels.leaseToRenew(at(59s), 30s, true), 30s);
+}
+
 TEST(HoldLevels, ForgetsEverythingForTheNextHold)
 {
     HoldLevels levels;

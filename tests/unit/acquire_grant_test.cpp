@@ -1,0 +1,60 @@
+// What an acquire makes of a grant, and of a hold that is gone.
+#include "unit/acquire_machine_test.hpp"
+
+namespace redislock::test::acquire {
+namespace {
+
+TEST(AcquireMachine, ANestedAttemptThatMeetsItsHoldGoneIsLost)
+{
+    auto settings = waiting(waitForever);
+    settings.holdDeadline = at(20s);
+    auto player = playerOf(settings);
+    player.resume(Start{at(0ms)});
+    player.resume(failed(1ms, Failure::lostReply));
+    const auto result = resultOf<AcquireResult>(player.resume(gone(2ms)));
+    EXPECT_EQ(result.kind, Kind::lost);
+    EXPECT_EQ(result.attempts, 2U);
+    EXPECT_EQ(player.machine.state(), AcquireMachine::State::done);
+}
+
+// ------------------------------------------------------------------------------------------ Late answers
+
+TEST(AcquireMachine, AGrantCountsFromBeforeTheRequestAndOnlyWhileItLasts)
+{
+    auto settings = waiting(20s);
+    settings.lease = 1000ms; // valid for 988 ms
+    auto player = playerOf(settings);
+    player.resume(Start{at(0ms)});
+    auto inTime = player;
+    auto justOver = player;
+    const LockAnswer answer{LockAnswer::Kind::granted};
+    const auto good = resultOf<AcquireResult>(inTime.resume(Replied<LockAnswer>{at(988ms - 1ns), at(0ms), answer}));
+    EXPECT_EQ(good.kind, Kind::granted);
+    EXPECT_EQ(text(good.validUntil), "988 ms");
+    EXPECT_EQ(text(justOver.resume(Replied<LockAnswer>{at(988ms), at(0ms), answer})), "send, until 10988 ms");
+}
+
+TEST(AcquireMachine, AGrantThatCameTooLateIsAskedForAgainAndMayBeHeld)
+{
+    auto settings = waiting(2s);
+    settings.lease = 100ms;
+    auto player = playerOf(settings);
+    player.resume(Start{at(0ms)});
+    const LockAnswer answer{LockAnswer::Kind::granted};
+    EXPECT_EQ(text(player.resume(Replied<LockAnswer>{at(1000ms), at(0ms), answer})), "send, until 3000 ms");
+    auto again = player;
+    const auto failedAtLast =
+        resultOf<AcquireResult>(player.resume(Replied<LockAnswer>{at(2000ms), at(1000ms), answer}));
+    EXPECT_EQ(failedAtLast.kind, Kind::failed);
+    EXPECT_EQ(failedAtLast.error, Errc::unreachable);
+    EXPECT_TRUE(failedAtLast.mayBeHeld);
+    const auto good = resultOf<AcquireResult>(again.resume(Replied<LockAnswer>{at(1010ms), at(1000ms), answer}));
+    EXPECT_EQ(good.kind, Kind::granted);
+    EXPECT_EQ(text(good.validUntil), "1097 ms");
+    EXPECT_FALSE(good.mayBeHeld);
+}
+
+// ---------------------------------------------------------------------------------------------- Refusals
+
+} // namespace
+} // namespace redislock::test::acquire
