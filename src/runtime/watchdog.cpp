@@ -17,7 +17,7 @@ Watchdog::Watchdog(boost::asio::io_context& io, Engine& engine) : engine_(engine
 void Watchdog::watch(Hold& hold, TimePoint sentAt)
 {
     setDeadline(hold);
-    if (!isRenewed(hold, sentAt)) {
+    if (!mustRenew(hold, sentAt)) {
         renewals_.remove(hold);
         hold.renewal = RenewMachine();
     } else if (hold.renewal.state() == RenewMachine::State::idle) {
@@ -26,12 +26,9 @@ void Watchdog::watch(Hold& hold, TimePoint sentAt)
     }
 }
 
-/// Whether anything is to be sent for the hold. Of a lock with several holders a fixed lease is sent again, as far as it is left:
-/// Redisson's readers give the key all of them share their own time, and leave or die.
-bool Watchdog::isRenewed(const Hold& hold, TimePoint now) const
+bool Watchdog::mustRenew(const Hold& hold, TimePoint now) const
 {
-    return hold.levels.isRenewed() ||
-           (hold.lock->traits().sharesTime && hold.validUntil() - now > engine_.config().watchdogTimeout);
+    return hold.levels.mustRenew(now, engine_.config().watchdogTimeout, hold.lock->traits().sharesTime);
 }
 
 void Watchdog::forget(Hold& hold) noexcept
@@ -68,10 +65,9 @@ void Watchdog::apply(Hold& hold, const RenewMachine::Action& action, std::shared
     if (send == nullptr) {
         send = engine_.takeCall(hold);
     }
-    const auto lease = engine_.config().watchdogTimeout;
-    send->prepare(HoldCall::Verb::renew,
-                  hold.lock->traits().sharesTime ? hold.levels.leaseToLeave(BootClock::now(), lease) : lease, 0,
-                  Call::Mode::detached);
+    const auto lease =
+        hold.levels.leaseToRenew(BootClock::now(), engine_.config().watchdogTimeout, hold.lock->traits().sharesTime);
+    send->prepare(HoldCall::Verb::renew, lease, 0, Call::Mode::detached);
 }
 
 void Watchdog::armRenewals() noexcept
@@ -121,7 +117,7 @@ void Watchdog::renewDue()
             if (hold == nullptr) {
                 break;
             }
-            if (!isRenewed(*hold, now)) { // the rest of its lease is too short to be cut
+            if (!mustRenew(*hold, now)) {
                 hold->renewal = RenewMachine();
                 continue;
             }

@@ -53,7 +53,7 @@ private:
     void renewDue();
     void judge(TimePoint now);
     bool overstays(Hold& hold, TimePoint now);
-    [[nodiscard]] bool isRenewed(const Hold& hold, TimePoint now) const;
+    [[nodiscard]] bool mustRenew(const Hold& hold, TimePoint now) const;
 
     Engine& engine_;
     boost::asio::steady_timer renewalTimer_;

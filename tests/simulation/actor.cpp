@@ -70,9 +70,10 @@ std::vector<std::string> Workload::names() const
     return all;
 }
 
-bool Workload::hasQueue() const noexcept
+bool Workload::keepsPlaces() const noexcept
 {
-    return std::any_of(views.begin(), views.end(), [](const View& view) { return view.kind == LockKind::fairLock; });
+    return std::any_of(views.begin(), views.end(),
+                       [](const View& view) { return KindTraits::of(view.kind).keepsPlace; });
 }
 
 Actor::Actor(SimClient& client, const Workload& workload, std::uint64_t number, std::uint64_t seed,

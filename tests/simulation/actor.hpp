@@ -27,8 +27,8 @@ struct Workload {
 
     /// The names of the locks, each once.
     [[nodiscard]] std::vector<std::string> names() const;
-    /// A waiter of a fair lock that died keeps its place, with that it keeps others waiting.
-    [[nodiscard]] bool hasQueue() const noexcept;
+    /// A waiter of a fair lock, or a writer, that died keeps its place, with that it keeps others waiting.
+    [[nodiscard]] bool keepsPlaces() const noexcept;
 };
 
 /// Locks, works, nests, unlocks, asks; checks what it is told.

@@ -99,6 +99,7 @@ private:
     void nestedAnswered(Call& call);
 
     void forget(Hold& hold);
+    [[nodiscard]] bool mustRenew(const Hold& hold, TimePoint now) const;
     void setDeadline(Hold& hold);
     void apply(Hold& hold, const detail::RenewMachine::Action& action);
     void renewed(Call& call);

@@ -29,12 +29,17 @@ RenewMachine::Event renewEvent(const Call& call, TimePoint now)
 void SimClient::watch(Hold& hold, TimePoint sentAt)
 {
     setDeadline(hold);
-    if (!hold.levels.isRenewed()) {
+    if (!mustRenew(hold, sentAt)) {
         renewals_.remove(hold);
         hold.renewal = RenewMachine();
     } else if (hold.renewal.state() == RenewMachine::State::idle) {
         apply(hold, hold.renewal.resume(detail::Start{sentAt}, config_.watchdogTimeout, random_));
     }
+}
+
+bool SimClient::mustRenew(const Hold& hold, TimePoint now) const
+{
+    return hold.levels.mustRenew(now, config_.watchdogTimeout, hold.lock->traits().sharesTime);
 }
 
 void SimClient::forget(Hold& hold)
@@ -62,11 +67,12 @@ void SimClient::apply(Hold& hold, const RenewMachine::Action& action)
         return;
     }
     world_.checker.renews(hold.holder);
+    const auto lease = hold.levels.leaseToRenew(host_->now(), config_.watchdogTimeout, hold.lock->traits().sharesTime);
     auto call = std::shared_ptr<Call>(new Call(), [keep = hold.shared_from_this()](Call* c) { delete c; });
     call->hold = &hold;
     call->situation = Situation::renewalAsking;
     call->request.run(hold.lock->traits(), &detail::KindTraits::renew, hold.lock->name,
-                      {hold.holder, std::to_string(config_.watchdogTimeout.count())});
+                      {hold.holder, std::to_string(lease.count())});
     call->request.number = nextRequest();
     call->finished = [this](Call& c) { renewed(c); };
     renewalConnection_.enqueue(std::move(call));
@@ -87,6 +93,10 @@ void SimClient::renewDue()
     judge();
     renewalsArmed_ = TimePoint::max();
     while (Hold* hold = renewals_.popDue(host_->now())) {
+        if (!mustRenew(*hold, host_->now())) {
+            hold->renewal = RenewMachine();
+            continue;
+        }
         apply(*hold, hold->renewal.resume(detail::TimerFired{host_->now()}, config_.watchdogTimeout, random_));
     }
     armRenewals();
@@ -141,7 +151,7 @@ void SimClient::judge()
 
 void SimClient::checkResilience(const Hold& hold) const
 {
-    if (hold.renewal.state() == RenewMachine::State::idle) {
+    if (!hold.levels.isRenewed() || hold.renewal.state() == RenewMachine::State::idle) {
         return; // not renewed, or not yet: the level that asks for it is being acquired
     }
     expectNoChance({.holder = hold.holder,

@@ -52,7 +52,7 @@ World::World(LuaRuntime& lua, std::uint64_t seed, bool traced, Sabotage sabotage
     processes_.resize(2 + static_cast<std::size_t>(chance_.unit() * 3));
     for (std::size_t i = 0; i < processes_.size(); ++i) {
         configs_.push_back(drawConfig(chance_));
-        if (workload_.hasQueue()) { // a place behind one that is kept for longer is kept for longer, too
+        if (workload_.keepsPlaces()) { // a place behind one that is kept for longer is kept for longer, too
             configs_[i].pollInterval = configs_[0].pollInterval;
             deadKeep_ = (OutermostAcquire::placesKept + 1) * configs_[0].pollInterval;
         }
@@ -218,8 +218,9 @@ void World::probeAll()
 void World::checkResidue()
 {
     runUntil(scheduler_.now() + longestLease_ + 5s);
-    if (workload_.hasQueue()) {
-        runUntil(scheduler_.now() + deadKeep_ + 10min); // of a queue that nobody asks for
+    if (workload_.keepsPlaces()) {
+        runUntil(scheduler_.now() + deadKeep_ +
+                 10min); // of a queue that nobody asks for, which is longer than of a writer
     }
     for (const auto& [name, key] : server_.keyspace().keys()) {
         const bool isCounter = !key.expiresAtMs && name.starts_with(detail::tokenPrefix); // it outlasts every holder

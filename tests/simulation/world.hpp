@@ -113,7 +113,7 @@ private:
     bool faults_ = true;
     std::map<std::string, std::string> lastHolder_;
     VirtualTime longestLease_{0};
-    VirtualTime deadKeep_{0}; ///< for how long dead waiters keep others of a fair lock waiting, all together
+    VirtualTime deadKeep_{0}; ///< for how long dead waiters that had places keep others waiting, all together
     VirtualTime longestTimeout_{0};
     std::vector<Process> processes_; ///< last: they go first, and use the rest until then
 };

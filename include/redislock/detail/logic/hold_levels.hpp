@@ -115,6 +115,22 @@ public:
         return left;
     }
 
+    /// Whether the watchdog is to send anything: for a renewed lease, and, where others' requests may shorten what Redis was given
+    /// (@p othersSetIt: Redisson's readers give the key of all of them their own time), for a fixed one of which more is left
+    /// than of a renewed one, which is what others give; less cannot be cut.
+    [[nodiscard]] bool mustRenew(TimePoint now, std::chrono::milliseconds renewedLease, bool othersSetIt) const
+    {
+        return isRenewed() || (othersSetIt && validUntil() - now > renewedLease);
+    }
+
+    /// What it then sends: a whole renewed lease, or where others' requests may shorten it the longest rest of all. It does not
+    /// prolong a fixed lease, also when the renewed one has ended since.
+    [[nodiscard]] std::chrono::milliseconds leaseToRenew(TimePoint now, std::chrono::milliseconds renewedLease,
+                                                         bool othersSetIt) const
+    {
+        return isRenewed() && !othersSetIt ? renewedLease : std::max(minLease, leaseToLeave(now, renewedLease));
+    }
+
     /// Forgets everything, for the next hold; keeps its memory.
     void clear() noexcept
     {
