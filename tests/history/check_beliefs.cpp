@@ -29,7 +29,7 @@ void checkExclusion(const History& history, Report& report)
 {
     std::map<std::string, std::vector<const Hold*>> swept; // by lock: those that may last, and the one before
     for (const auto& hold : history.holds) {
-        if (hold.isEmpty()) {
+        if (hold.isEmpty() || hold.kind().isGroup) {
             continue;
         }
         auto& others = swept[hold.lock()];
@@ -116,7 +116,7 @@ void checkBeliefs(const History& history, Report& report)
         return;
     }
     for (const auto& hold : history.holds) {
-        if (hold.isEmpty() || !hold.kind().isLeased) {
+        if (hold.isEmpty() || !hold.kind().isLeased || hold.kind().isGroup) {
             continue;
         }
         checkTruth(history, hold, report);

@@ -137,10 +137,12 @@ void checkModels(const History& history, Report& report)
     Operations operations(history);
     Owners owners;
     for (const auto& hold : history.holds) {
-        operations.add(hold, owners.of(hold));
+        if (!hold.kind().isGroup) {
+            operations.add(hold, owners.of(hold));
+        }
     }
     for (const auto& grant : history.grants) {
-        if (!grant.hold) {
+        if (!grant.hold && !history.isOfAGroup(grant.lock)) { // of which it is only known that each excluded all others
             operations.add(grant, owners.of(grant));
         }
     }

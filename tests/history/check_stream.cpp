@@ -34,6 +34,7 @@ void checkEnd(const History& history, const Grant& grant, Report& report)
         report.add("S5", grant.lock, grant.freed->t, "granted while another held it", {grant.made, *grant.freed});
         return;
     case Grant::Freed::expired:
+    case Grant::Freed::emptied:
     case Grant::Freed::open:
         return;
     }
@@ -67,7 +68,7 @@ void checkRenewals(const History& history, const Grant& grant, const std::map<st
 void checkUnwanted(const History& history, const Grant& grant, const std::map<std::string, const Hold*>& holdsOf,
                    Report& report)
 {
-    if (grant.hold) {
+    if (grant.hold || history.isOfAGroup(grant.lock)) { // those are of S13
         return;
     }
     report.judge("S7");

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
-#include <set>
 
 namespace redislock::test::history {
 namespace {
@@ -60,6 +59,12 @@ void readSurroundings(History& history)
         case Op::latch:
             history.latches.try_emplace(record.lock, *record.count);
             break;
+        case Op::member: {
+            auto& group = history.groups[record.lock];
+            group.members.insert(record.error);
+            group.needed = static_cast<std::size_t>(*record.count);
+            break;
+        }
         case Op::permits:
             history.permits.try_emplace(record.lock, *record.count);
             break;
@@ -161,6 +166,12 @@ const Kind& History::kind(const std::string& lock) const
 {
     const auto found = kindOf.find(lock);
     return found == kindOf.end() ? kinds.front() : *findKind(found->second);
+}
+
+bool History::isOfAGroup(const std::string& lock) const
+{
+    return std::any_of(groups.begin(), groups.end(),
+                       [&](const auto& group) { return group.second.members.contains(lock); });
 }
 
 std::map<std::string, Turns> History::turns() const

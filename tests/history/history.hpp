@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -93,7 +94,7 @@ struct Grant {
     std::vector<Record> expiries{};   ///< each PEXPIREAT
     std::vector<std::int64_t> counts; ///< each count that was set
     std::optional<Record> freed{};    ///< the DEL, or the HSET of the next holder
-    enum class Freed { open, released, expired, removed, overwritten } how = Freed::open;
+    enum class Freed { open, released, expired, removed, overwritten, emptied } how = Freed::open;
     std::optional<std::size_t> hold{};
     std::int64_t keyExpiresMs = 0; ///< when it ended: until when the key could live, as long as nobody else came
     bool shares = false;           ///< a reader's
@@ -103,6 +104,12 @@ struct Grant {
 
     /// The one that was set last; 0 without any.
     [[nodiscard]] std::int64_t expiresMs() const noexcept { return expiries.empty() ? 0 : *expiries.back().expiresMs; }
+};
+
+/// Locks that are held as one.
+struct Group {
+    std::set<std::string> members{}; ///< by name, which is that of one key on one server
+    std::size_t needed = 0;          ///< how many of them are enough
 };
 
 /// Somebody's time in the queue of a fair lock.
@@ -148,7 +155,8 @@ struct History {
     std::vector<Call> latchCalls;                ///< count-downs and waits, by the time of the invoke
     std::map<std::string, std::int64_t> latches; ///< the count that each began with
     std::map<std::string, std::int64_t> permits; ///< by semaphore: how many there are
-    std::map<std::string, std::string> kindOf;   ///< by lock, where its clients named one
+    std::map<std::string, Group> groups;
+    std::map<std::string, std::string> kindOf; ///< by lock, where its clients named one
     std::vector<Interval> faults;
     std::vector<Interval> starved;                       ///< the machine let nobody run
     std::vector<Record> orphans;                         ///< changes of locks that nobody held in the stream
@@ -176,6 +184,7 @@ struct History {
     /// When the process of a client was killed.
     [[nodiscard]] Nanoseconds killedAt(const std::string& client) const;
     [[nodiscard]] const Kind& kind(const std::string& lock) const;
+    [[nodiscard]] bool isOfAGroup(const std::string& lock) const;
     /// By kind.
     [[nodiscard]] std::map<std::string, Turns> turns() const;
     /// Changes of holder, over all locks.

@@ -46,8 +46,10 @@ std::optional<std::size_t> fittingGrant(const History& history, const GrantsOf& 
 Nanoseconds believedUntil(const History& history, const Hold& hold)
 {
     const auto end = hold.ending == Hold::Ending::open ? never : hold.end;
-    // After a regular unlock() renewals may have moved the deadline beyond the one that was seen last.
-    const bool deadlineIsKnown = hold.ending != Hold::Ending::released && hold.ending != Hold::Ending::unconfirmed;
+    // After a regular unlock() renewals may have moved the deadline beyond the one that was seen last. A group of which nobody
+    // heard that it was free may have been lost before.
+    const bool deadlineIsKnown =
+        hold.ending != Hold::Ending::released && (hold.ending != Hold::Ending::unconfirmed || hold.kind().isGroup);
     const auto process = history.processes.find(hold.first().pid);
     const auto killed = process == history.processes.end() ? never : process->second.killed;
     return std::min({end, deadlineIsKnown ? hold.deadline : never, killed});
@@ -179,9 +181,21 @@ void findLosses(History& history, Hold& hold)
     }
 }
 
+/// The loss of a group before its deadline is told after it has happened: until then it was surely believed.
+Nanoseconds lastSampleBefore(const Hold& hold, Nanoseconds loss)
+{
+    Nanoseconds last = hold.begin;
+    for (const auto& sample : hold.samples) {
+        last = sample.t < loss ? std::max(last, sample.t) : last;
+    }
+    return last;
+}
+
 void endBelief(const History& history, Hold& hold)
 {
-    hold.end = std::max(hold.begin, std::min(believedUntil(history, hold), hold.lostAt));
+    const bool endsBeforeItIsTold = hold.kind().isGroup && hold.lostAt < hold.deadline;
+    const auto lost = endsBeforeItIsTold ? lastSampleBefore(hold, hold.lostAt) : hold.lostAt;
+    hold.end = std::max(hold.begin, std::min(believedUntil(history, hold), lost));
     if (hold.ending == Hold::Ending::open && hold.lostAt != never) {
         hold.ending = Hold::Ending::lost;
     }

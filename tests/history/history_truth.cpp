@@ -46,6 +46,8 @@ public:
             return queue(record);
         case Op::unqueued:
             return unqueue(record);
+        case Op::emptied:
+            return forget(record);
         default:
             return;
         }
@@ -181,6 +183,18 @@ private:
             auto& grant = history_.grants[index];
             end(record, found->second, grant,
                 wasReleased(record, found->second, grant) ? Grant::Freed::released : howItVanished(record, grant));
+        }
+        keys_.erase(found);
+    }
+
+    void forget(const Record& record)
+    {
+        const auto found = keys_.find(record.lock);
+        if (found == keys_.end()) {
+            return;
+        }
+        for (const auto& [holder, index] : found->second.grants) {
+            end(record, found->second, history_.grants[index], Grant::Freed::emptied);
         }
         keys_.erase(found);
     }

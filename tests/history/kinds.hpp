@@ -16,6 +16,7 @@ struct Kind {
     bool tellsEverybody = true;        ///< each of its releases publishes on the lock's channel
     bool isLeased = true;              ///< its holds end by themselves, and Redis knows their holders
     bool tellsLoss = true;             ///< its client is told when a hold is lost
+    bool isGroup = false;              ///< its holds are those of other locks, its members
 };
 
 /// The first one is that of lines without the field.
@@ -34,6 +35,8 @@ inline constexpr std::array kinds{
          .tellsEverybody = false,
          .isLeased = false,
          .tellsLoss = false},
+    Kind{.name = "multi", .exclusion = "S13", .tellsEverybody = false, .tellsLoss = false, .isGroup = true},
+    Kind{.name = "red", .exclusion = "S13", .tellsEverybody = false, .tellsLoss = false, .isGroup = true},
 };
 
 /// Null: there is none of that name.

@@ -54,6 +54,8 @@ enum class Op {
     resumed,
     starved,
     clock,
+    member,  ///< of a group
+    emptied, ///< a server forgot a key
     leftKey,
     permits,
     latch,

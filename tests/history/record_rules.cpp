@@ -88,6 +88,8 @@ const std::vector<Rule>& rules()
         {Op::resumed, Phase::event, process},
         {Op::starved, Phase::event, count},
         {Op::clock, Phase::event, offset},
+        {Op::member, Phase::event, lock | count | word},
+        {Op::emptied, Phase::event, lock},
         {Op::leftKey, Phase::event, lock | count},
         {Op::latch, Phase::invoke, lock | count},
         {Op::latch, Phase::ok, lock | count},

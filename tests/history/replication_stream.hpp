@@ -53,6 +53,9 @@ private:
 /// MULTI and EXEC, have one number.
 class StreamTranslator {
 public:
+    /// @param stream of several whose records are in one history: their numbers do not meet.
+    explicit StreamTranslator(int stream = 0) : tx_(std::int64_t{stream} << 40U) {}
+
     /// @return records without time and process, none for a command that concerns no lock.
     std::vector<Record> translate(const StreamCommand& command);
 
@@ -65,7 +68,7 @@ private:
     /// Of a fair lock's queue: a place that is taken or kept, or given up.
     std::optional<Record> placeOf(const StreamCommand& command, const std::string& name);
 
-    std::int64_t tx_ = 0;
+    std::int64_t tx_;
     bool inside_ = false; // of MULTI
     /// Of the leases of a semaphore's permits.
     std::vector<Record> leasesOf(const StreamCommand& command, const std::string& name) const;

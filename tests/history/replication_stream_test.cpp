@@ -94,6 +94,15 @@ TEST(StreamTranslator, GivesTheCommandsOfAScriptOneNumber)
     EXPECT_EQ(records[6].lock, "c");
 }
 
+TEST(StreamTranslator, GivesSeveralStreamsNumbersThatDoNotMeet)
+{
+    StreamTranslator first(1);
+    StreamTranslator second(2);
+    const StreamCommand released{0, {"DEL", "a"}};
+    EXPECT_LT(first.translate(released).front().tx, second.translate(released).front().tx);
+    EXPECT_GT(first.translate(released).front().tx, std::int64_t{1} << 40U);
+}
+
 /// What is left of a command, as "op lock holder expires word".
 std::string translated(StreamTranslator& translator, std::vector<std::string> words)
 {

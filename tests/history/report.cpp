@@ -46,8 +46,8 @@ Report check(const History& history, const Limits& limits)
     }
     Report report;
     report.limits = limits;
-    constexpr std::array checks{checkBeliefs, checkFences,  checkStream,    checkAnswers,   checkLosses, checkWakeUps,
-                                checkQueues,  checkLatches, checkDurations, checkResources, checkModels};
+    constexpr std::array checks{checkBeliefs, checkGroups, checkFences,  checkStream,    checkAnswers,   checkLosses,
+                                checkWakeUps, checkQueues, checkLatches, checkDurations, checkResources, checkModels};
     for (const auto checkSome : checks) {
         checkSome(history, report);
     }
@@ -62,8 +62,11 @@ std::string summaryOf(const History& history, const Report& report)
         return std::count_if(history.calls.begin(), history.calls.end(),
                              [&](const Call& call) { return call.invoke.op == op && call.succeeded(); });
     };
+    const auto ofGroups = std::count_if(history.grants.begin(), history.grants.end(),
+                                        [&](const Grant& grant) { return history.isOfAGroup(grant.lock); });
     const auto unmatched =
-        std::count_if(history.grants.begin(), history.grants.end(), [](const Grant& grant) { return !grant.hold; });
+        std::count_if(history.grants.begin(), history.grants.end(), [](const Grant& grant) { return !grant.hold; }) -
+        ofGroups;
     std::ostringstream out;
     const auto starved = history.stopped(0, history.begin, history.end);
     out << "calls                     " << history.calls.size() << "  (lock ok " << succeeded(Op::lock)
@@ -71,8 +74,8 @@ std::string summaryOf(const History& history, const Report& report)
         << "holds                     " << history.holds.size() << "  (lost " << countOf(history, Hold::Ending::lost)
         << ", unconfirmed " << countOf(history, Hold::Ending::unconfirmed) << ")\n"
         << "changes of holder         " << history.handOvers() << "\n"
-        << inTurns(history) << "grants in Redis           " << history.grants.size() << "  (for nobody: " << unmatched
-        << ")\n"
+        << inTurns(history) << "grants in Redis           " << history.grants.size()
+        << "  (of groups' members: " << ofGroups << ", for nobody: " << unmatched << ")\n"
         << "beliefs against truth     " << report.holdsCompared << "\n"
         << "deadlines against expiry  " << report.deadlinesCompared << "\n"
         << "linearized operations     " << report.linearized << "\n"

@@ -72,6 +72,7 @@ std::string timelineSvg(const History& history, const Violation& violation);
 
 // The checks, by what they look at. Each names its invariants.
 void checkBeliefs(const History& history, Report& report);
+void checkGroups(const History& history, Report& report);
 void checkFences(const History& history, Report& report);
 void checkStream(const History& history, Report& report);
 void checkAnswers(const History& history, Report& report);

@@ -22,7 +22,8 @@ namespace redislock::test::history {
 /// `repl-diskless-sync-delay 0`. Thread safety: one thread at a time.
 class TruthRecorder {
 public:
-    TruthRecorder(const testing::RedisServer& server, std::shared_ptr<Recorder> recorder);
+    /// @param stream a number of its own where several servers are recorded.
+    TruthRecorder(const testing::RedisServer& server, std::shared_ptr<Recorder> recorder, int stream = 0);
     TruthRecorder(const TruthRecorder&) = delete;
     TruthRecorder& operator=(const TruthRecorder&) = delete;
     ~TruthRecorder() { detach(); }
@@ -52,6 +53,7 @@ private:
     std::atomic<bool> streaming_{false};
     std::atomic<bool> failed_{false};
     std::atomic<std::int64_t> offset_{0};
+    Nanoseconds acknowledged_ = 0; ///< when the server was last told that this lives; of the thread
     std::thread thread_;
 };
 

@@ -1,0 +1,174 @@
+// S13: who believes to hold a group holds enough of its members until then, and nobody else believes so; a member that nobody
+// counts on any more is given back.
+#include "history/group_members.hpp"
+#include "history/keys.hpp"
+#include "history/report.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace redislock::test::history {
+namespace {
+
+/// S13, the others. Reads: lock ok, unlock invoke, samples, losses, deadlines of groups. Two groups that need all of their
+/// members exclude each other when they have one in common.
+class Exclusion {
+public:
+    Exclusion(const GroupMembers& members, Report& report) : members_(members), report_(report) {}
+
+    void take(const Hold& hold)
+    {
+        const auto* group = members_.groupOf(hold);
+        if (group != nullptr && group->needed == group->members.size()) {
+            for (const auto& member : group->members) {
+                enter(hold, member);
+            }
+        } else {
+            enter(hold, hold.lock());
+        }
+    }
+
+private:
+    void enter(const Hold& hold, const std::string& what)
+    {
+        auto& others = held_[what];
+        report_.judge("S13", others.empty() ? 0 : 1);
+        std::erase_if(others, [&](const Hold* other) { return other->end <= hold.begin; });
+        for (const auto* other : others) {
+            if (!members_.isExcused(*other, hold.begin) && !members_.isExcused(hold, hold.begin) &&
+                told_.insert({other, &hold}).second) {
+                report_.add("S13", hold.lock(), hold.begin,
+                            "two believed to have " + what + ", for " +
+                                inMs(std::min(hold.end, other->end) - hold.begin),
+                            {other->samples.front(), other->samples.back(), hold.samples.front(), hold.samples.back()});
+            }
+        }
+        others.push_back(&hold);
+    }
+
+    const GroupMembers& members_;
+    Report& report_;
+    std::map<std::string, std::vector<const Hold*>> held_; ///< those that may last, and the one before
+    std::set<std::pair<const Hold*, const Hold*>> told_;
+};
+
+/// S13, the truth. Reads: samples and the end of a belief, and the grants of the members to its process.
+void checkMembers(const GroupMembers& members, const Hold& hold, Report& report)
+{
+    const auto* group = members.groupOf(hold);
+    if (group == nullptr || !members.areRecorded(*group)) {
+        return;
+    }
+    const auto check = [&](const Record& sample, Nanoseconds at) {
+        const auto count = members.count(hold, *group, at);
+        const auto validUntil = members.validUntil(hold, *group, at);
+        report.judge("S13");
+        if (count < group->needed) {
+            report.add("S13", hold.lock(), at,
+                       "believed with " + std::to_string(count) + " members, not " + std::to_string(group->needed),
+                       {hold.samples.front(), sample});
+        } else if (at == sample.t && *sample.deadline > validUntil) {
+            report.add("S13", hold.lock(), at,
+                       "the deadline is " + inMs(*sample.deadline - validUntil) + " too late for " +
+                           std::to_string(group->needed) + " members",
+                       {hold.samples.front(), sample});
+        } else {
+            return true;
+        }
+        return false;
+    };
+    for (const auto& sample : hold.samples) {
+        if (sample.t <= hold.end && !check(sample, sample.t)) {
+            return;
+        }
+    }
+    (void)check(hold.samples.back(), hold.end);
+}
+
+/// S13, what is left. Reads: grants of members, the beliefs that may count on them; where nothing held a request back.
+class Leftovers {
+public:
+    Leftovers(const History& history, const GroupMembers& members) : history_(history), members_(members)
+    {
+        for (const auto& hold : history.holds) {
+            if (const auto* group = hold.kind().isGroup ? members.groupOf(hold) : nullptr) {
+                for (const auto& member : group->members) {
+                    holds_[{hold.first().pid, member}].push_back(&hold);
+                }
+            }
+        }
+    }
+
+    void check(const Grant& grant, Report& report) const
+    {
+        const auto client = clientOf(grant.holder);
+        const auto pid = history_.pidOf.find(client);
+        if (pid == history_.pidOf.end() || grant.expiries.empty()) {
+            return;
+        }
+        const auto timeout = history_.setting(pid->second, "commandTimeout", 0);
+        const auto wanted = wantedUntil(grant, pid->second, timeout);
+        const auto by = wanted == never ? never : wanted + 2 * timeout + report.limits.slack;
+        if (by > history_.end || by > history_.killedAt(client) ||
+            history_.disturbed(grant.made.t - calmBefore, by, 0)) {
+            return;
+        }
+        report.judge("S13");
+        if (std::min(grant.freed ? grant.freed->t : never, history_.bootOf(grant.expiresMs())) > by) {
+            report.add("S13", grant.lock, by, "a member was kept that nobody counted on",
+                       {grant.made, grant.expiries.back()});
+        }
+    }
+
+private:
+    static constexpr Nanoseconds calmBefore = 1500 * millisecond; // connections are there again by then
+
+    /// By the round of an acquire, or by a hold of its process.
+    [[nodiscard]] Nanoseconds wantedUntil(const Grant& grant, int pid, Nanoseconds timeout) const
+    {
+        auto until = grant.made.t + timeout;
+        if (const auto found = holds_.find({pid, grant.lock}); found != holds_.end()) {
+            for (const auto* hold : found->second) {
+                until = members_.mayBeOf(*hold, grant) ? std::max(until, keptUntil(*hold)) : until;
+            }
+        }
+        return until;
+    }
+
+    /// Until when the owner may have held it: not the end of what it surely believed.
+    static Nanoseconds keptUntil(const Hold& hold)
+    {
+        const auto end = hold.unlocks.empty() ? never : hold.unlocks.back().invoke.t;
+        return hold.lostAt != never ? std::max(hold.end, hold.lostAt) : std::max(hold.end, end);
+    }
+
+    const History& history_;
+    const GroupMembers& members_;
+    std::map<std::pair<int, std::string>, std::vector<const Hold*>> holds_; ///< by process and member
+};
+
+} // namespace
+
+void checkGroups(const History& history, Report& report)
+{
+    const GroupMembers members(history);
+    Exclusion exclusion(members, report);
+    for (const auto& hold : history.holds) {
+        if (hold.kind().isGroup && !hold.isEmpty()) {
+            exclusion.take(hold);
+            checkMembers(members, hold, report);
+        }
+    }
+    const Leftovers leftovers(history, members);
+    for (const auto& grant : history.grants) {
+        if (history.isOfAGroup(grant.lock)) {
+            leftovers.check(grant, report);
+        }
+    }
+}
+
+} // namespace redislock::test::history
