@@ -22,10 +22,11 @@ namespace redislock::test::chaos {
 
 /// Takes and frees locks with callbacks, one after the other, all on one io_context. Some of its calls are cancelled, some
 /// guards just end, some are released with a callback. It is no thread: its number is that of an owner of its own.
+/// @tparam Lock history::RecordedLock or history::RecordedGroup.
+template <class Lock>
 class AsyncLocker {
 public:
-    AsyncLocker(boost::asio::io_context& io, Board& board, Slot& slot, std::uint64_t seed,
-                std::vector<history::RecordedLock> locks)
+    AsyncLocker(boost::asio::io_context& io, Board& board, Slot& slot, std::uint64_t seed, std::vector<Lock> locks)
         : board_(board), slot_(slot), habits_(seed), locks_(std::move(locks)), executor_(io.get_executor()), timer_(io)
     {
     }
@@ -47,7 +48,7 @@ public:
             wait, lease,
             boost::asio::bind_cancellation_slot(
                 cancel_.slot(),
-                boost::asio::bind_executor(executor_, [this, &lock](boost::system::error_code ec, LockGuard guard) {
+                boost::asio::bind_executor(executor_, [this, &lock](boost::system::error_code ec, Guard guard) {
                     ended(lock, ec, std::move(guard));
                 })));
         if (habits_.oneIn(6)) {
@@ -61,7 +62,9 @@ public:
     }
 
 private:
-    void ended(history::RecordedLock& lock, boost::system::error_code ec, LockGuard guard)
+    using Guard = typename Lock::Guard;
+
+    void ended(Lock& lock, boost::system::error_code ec, Guard guard)
     {
         --slot_.waiting;
         ++slot_.operations;
@@ -104,11 +107,11 @@ private:
     Board& board_;
     Slot& slot_;
     Habits habits_;
-    std::vector<history::RecordedLock> locks_;
+    std::vector<Lock> locks_;
     boost::asio::io_context::executor_type executor_;
     boost::asio::steady_timer timer_; ///< of the pause, or of the cancellation
     boost::asio::cancellation_signal cancel_;
-    std::optional<history::RecordedGuard> held_;
+    std::optional<history::RecordedGuard<Lock>> held_;
     std::chrono::steady_clock::time_point until_{};
 };
 

@@ -67,8 +67,8 @@ void requireLoad(chaos::World& world, double least)
 void requireRecovery(chaos::World& world, const std::string& after)
 {
     if (const auto missing = world.awaitRecovery(bootTime()); !missing.empty()) {
-        throw Broken("T9: process " + std::to_string(missing.front()) + " locked and freed nothing after: " + after +
-                     "; " + world.stateOf(missing.front()));
+        throw Broken("T9: process " + std::to_string(missing.front()) +
+                     " locked and freed nothing, or no group, after: " + after + "; " + world.stateOf(missing.front()));
     }
 }
 
@@ -98,6 +98,9 @@ bool mustFail(const std::string& only)
 std::vector<chaos::Fault> chosenFaults(const std::string& only, bool withPackets)
 {
     auto all = mustFail(only) ? chaos::impossibleFaults() : chaos::faults();
+    if (!mustFail(only)) {
+        all.insert(all.end(), chaos::groupFaults().begin(), chaos::groupFaults().end());
+    }
     if (withPackets) {
         all.insert(all.end(), chaos::packetFaults().begin(), chaos::packetFaults().end());
     }
@@ -228,7 +231,7 @@ int main(int argc, char** argv)
     plan.folder = std::filesystem::temp_directory_path() / ("redislock-chaos-" + std::to_string(::getpid()));
     const auto temporary = plan.folder;
     order.limits.kinds = chaos::otherKinds;
-    order.limits.kinds.insert(order.limits.kinds.end(), {"permit", "semaphore", "latch"});
+    order.limits.kinds.insert(order.limits.kinds.end(), {"permit", "semaphore", "latch", "red", "multi"});
     plan.worker = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "redislock_chaos_worker";
     app.add_option("--seconds", order.seconds, "How long things are broken")
         ->capture_default_str()

@@ -27,11 +27,6 @@ std::size_t withRule(World& world, const Match& match, const Action& action, std
     return proxy.hits(rule);
 }
 
-Match every(Direction direction, const std::string& command = "EVALSHA")
-{
-    return {.command = command, .direction = direction, .nth = 0};
-}
-
 /// Lets a rule hit scripts: most of them, or renewals alone, which are rare.
 std::size_t withScripts(World& world, Direction direction, const Action& action, std::size_t most)
 {
@@ -101,7 +96,7 @@ std::size_t killConnections(World& world)
 
 std::size_t restartServer(World& world)
 {
-    world.crashServer();
+    world.backend().crash(world.between(0, 400));
     return 1;
 }
 
@@ -235,6 +230,14 @@ std::size_t endTheServer(World& world)
     return 1;
 }
 
+std::size_t endGroups(World& world)
+{
+    for (auto* member : world.someMembers(groupServers / 2 + 1)) {
+        member->proxy().stall();
+    }
+    return 1;
+}
+
 } // namespace
 
 void waitAroundTheLeases(World& world)
@@ -247,6 +250,7 @@ const std::vector<Fault>& impossibleFaults()
     static const std::vector<Fault> all{
         {"nothing at all", doNothing},
         {"the server, for good", endTheServer},
+        {"a majority of the groups' servers, for good", endGroups},
     };
     return all;
 }

@@ -4,6 +4,7 @@
 
 #include "chaos/habits.hpp"
 #include "chaos/progress.hpp"
+#include "history/recorded_group.hpp"
 #include "history/recorded_guard.hpp"
 #include "history/recorded_permits.hpp"
 #include "support/eventually.hpp"
@@ -33,6 +34,7 @@ struct Shared {
     std::vector<history::RecordedLock> locks;
     std::vector<history::RecordedPermits> permits;
     std::vector<history::RecordedSemaphore> semaphores;
+    std::vector<history::RecordedGroup> groups{};
 };
 
 /// One thread, its locks and permits: takes and frees them in all the ways that block.
@@ -46,15 +48,20 @@ public:
     void run()
     {
         while (!board_.ending) {
-            const auto locks = shared_.locks.size();
-            const auto which = habits_.upTo(locks + shared_.permits.size() + shared_.semaphores.size() - 1);
-            if (which < locks) {
-                round(shared_.locks[which]);
-            } else if (which < locks + shared_.permits.size()) {
-                leased(shared_.permits[which - locks]);
-            } else {
-                unleased(shared_.semaphores[which - locks - shared_.permits.size()]);
-            }
+            auto which = habits_.upTo(shared_.locks.size() + shared_.permits.size() + shared_.semaphores.size() +
+                                      shared_.groups.size() - 1);
+            const auto use = [&](auto& some, auto round) {
+                const bool isOneOf = which < some.size();
+                if (isOneOf) {
+                    round(some[which]);
+                }
+                which -= isOneOf ? 0 : some.size();
+                return isOneOf;
+            };
+            (void)(use(shared_.locks, [this](auto& lock) { round(lock); }) ||
+                   use(shared_.permits, [this](auto& permits) { leased(permits); }) ||
+                   use(shared_.semaphores, [this](auto& semaphore) { unleased(semaphore); }) ||
+                   use(shared_.groups, [this](auto& group) { roundOfGroup(group); }));
         }
     }
 
@@ -88,8 +95,21 @@ private:
         }
     }
 
+    void roundOfGroup(history::RecordedGroup& group)
+    {
+        switch (habits_.upTo(4)) {
+        case 0:
+            return guarded(group);
+        case 1:
+            return awaited(group);
+        default:
+            return plain(group);
+        }
+    }
+
     /// tryLock() and unlock(); sometimes one too many.
-    void plain(history::RecordedLock& lock)
+    template <class Lock>
+    void plain(Lock& lock)
     {
         if (!tryLock(lock, habits_.wait(), habits_.lease())) {
             return;
@@ -107,6 +127,8 @@ private:
         }
     }
 
+    static void goOnWithOtherHalf(history::RecordedGroup&) {} // it has none
+
     /// A writer becomes a reader, and the writing ends first. A reader is refused.
     void goOnWithOtherHalf(history::RecordedLock& lock)
     {
@@ -122,7 +144,8 @@ private:
         (void)lock.sample();
     }
 
-    void guarded(history::RecordedLock& lock)
+    template <class Lock>
+    void guarded(Lock& lock)
     {
         auto held = [&] {
             const Counted waiting(slot_.waiting);
@@ -152,7 +175,8 @@ private:
     }
 
     /// An asynchronous call whose future is waited for. Its hold is not the thread's: it is not nested.
-    void awaited(history::RecordedLock& lock)
+    template <class Lock>
+    void awaited(Lock& lock)
     {
         auto [ec, guard] = [&] {
             const Counted waiting(slot_.waiting);
@@ -201,7 +225,9 @@ private:
         }
     }
 
-    void nest(history::RecordedLock& lock)
+    /// A group is no re-entrant lock: that is refused.
+    template <class Lock>
+    void nest(Lock& lock)
     {
         if (habits_.oneIn(6) && tryLock(lock, habits_.wait(), habits_.lease())) {
             use(lock, habits_.hold() / 4);
@@ -210,7 +236,8 @@ private:
         }
     }
 
-    bool tryLock(history::RecordedLock& lock, Wait wait, Lease lease)
+    template <class Lock>
+    bool tryLock(Lock& lock, Wait wait, Lease lease)
     {
         const Counted waiting(slot_.waiting);
         const bool got = lock.tryLock(wait, lease);
@@ -218,7 +245,8 @@ private:
         return got;
     }
 
-    void unlock(history::RecordedLock& lock)
+    template <class Lock>
+    void unlock(Lock& lock)
     {
         lock.unlock();
         ++slot_.operations;

@@ -18,11 +18,12 @@ namespace redislock::test::chaos {
 
 /// A worker process' part.
 struct Slot {
-    std::atomic<std::uint64_t> operations{0}; ///< lock and unlock calls that returned
-    std::atomic<std::int64_t> recovered{0};   ///< when the call of the latest lock began that was got and freed
-    std::atomic<int> holding{0};              ///< threads that have a lock
-    std::atomic<int> waiting{0};              ///< threads in a lock call
-    std::atomic<bool> quiet{false};           ///< all threads have ended
+    std::atomic<std::uint64_t> operations{0};     ///< lock and unlock calls that returned
+    std::atomic<std::int64_t> recovered{0};       ///< when the call of the latest lock began that was got and freed
+    std::atomic<std::int64_t> groupsRecovered{0}; ///< the same of groups
+    std::atomic<int> holding{0};                  ///< threads that have a lock
+    std::atomic<int> waiting{0};                  ///< threads in a lock call
+    std::atomic<bool> quiet{false};               ///< all threads have ended
 };
 
 /// All parts, and what the director wants.

@@ -1,6 +1,7 @@
 // A process of a chaos run: threads and chains of asynchronous calls that take and free shared locks as programs do, and
 // a thread that shows, with a lock of its own, that the process can still do so.
 #include "chaos/async_locker.hpp"
+#include "chaos/groups.hpp"
 #include "chaos/locker.hpp"
 #include "chaos/progress.hpp"
 #include "support/eventually.hpp"
@@ -34,6 +35,7 @@ using std::chrono::milliseconds;
 
 struct Options {
     std::string url;
+    std::vector<std::string> members;
     std::filesystem::path folder;
     std::size_t slot = 0;
     std::uint64_t seed = 1;
@@ -43,6 +45,9 @@ struct Options {
 constexpr int sharedLocks = 12;       ///< RedisLocks
 constexpr int sharedLocksOfAKind = 2; ///< of each other kind
 constexpr int chains = 3;             ///< of asynchronous calls
+constexpr int groupThreads = 2;       ///< that take groups, and nothing else
+
+using Clients = std::vector<std::unique_ptr<Client>>;
 
 /// Shows that this process can get and free a lock.
 void prove(const Client& client, const std::shared_ptr<history::Recorder>& recorder, chaos::Board& board,
@@ -56,6 +61,22 @@ void prove(const Client& client, const std::shared_ptr<history::Recorder>& recor
         }
         slot.operations += 2;
         std::this_thread::sleep_for(20ms);
+    }
+}
+
+/// Shows the same of groups: one that needs some servers, and one that needs all.
+void proveGroups(std::vector<history::RecordedGroup> own, chaos::Board& board, chaos::Slot& slot)
+{
+    while (!board.ending) {
+        const auto began = bootTime().count();
+        const bool all = std::all_of(own.begin(), own.end(), [](history::RecordedGroup& group) {
+            return group.tryLock(500ms, 500ms) && group.sample() && group.unlock() == Unlocked::released;
+        });
+        if (all) {
+            slot.groupsRecovered = began;
+        }
+        slot.operations += 2 * own.size();
+        std::this_thread::sleep_for(100ms);
     }
 }
 
@@ -81,24 +102,31 @@ void recordResources(history::Recorder& recorder, history::Phase phase, std::int
     recorder.write({.op = history::Op::resources, .phase = phase, .count = threads, .error = "threads"});
 }
 
-Config configOf(const Options& options, const std::shared_ptr<history::Recorder>& recorder)
+/// A client and its settings. @param observer null for those of groups: nobody asks about their members.
+std::unique_ptr<Client> clientOf(const std::string& url, history::Recorder& recorder,
+                                 std::shared_ptr<Observer> observer = nullptr)
 {
-    auto config = Config::fromUrl(options.url);
+    auto config = Config::fromUrl(url);
     config.clientName = "chaos";
     config.connectTimeout = config.commandTimeout = 250ms;
     config.unreachableAfter = 3s;
     config.watchdogTimeout = 2s;
     config.pollInterval = 1s;
-    config.observer = std::make_shared<history::HistoryObserver>(recorder);
-    return config;
+    config.observer = std::move(observer);
+    auto client = std::make_unique<Client>(config);
+    history::recordSettings(recorder, *client);
+    return client;
 }
 
-/// The work of a process: all its threads and chains on one client, until the director says that it is over.
+/// The work of a process: all its threads and chains on one client, and on those of the groups, until the director says that it
+/// is over.
 class Work {
 public:
-    Work(const Options& options, const Client& client, std::shared_ptr<history::Recorder> recorder, chaos::Board& board)
+    Work(const Options& options, const Client& client, const Clients& members,
+         std::shared_ptr<history::Recorder> recorder, chaos::Board& board)
         : options_(options),
           client_(client),
+          members_(members),
           recorder_(std::move(recorder)),
           board_(board),
           slot_(board.slots[options.slot])
@@ -116,12 +144,18 @@ public:
             locker(owner).runPatiently({recorder_, client_, "chaos:long:" + std::to_string(options_.slot / 2), owner});
         });
         threads.emplace_back([this, owner = next_++] { count(owner); });
-        std::vector<std::unique_ptr<chaos::AsyncLocker>> asynchronous;
-        for (int i = 0; i < chains; ++i, ++next_) {
-            asynchronous.push_back(
-                std::make_unique<chaos::AsyncLocker>(io, board_, slot_, seedOf(next_), locksOf(next_)));
-            boost::asio::post(io, [chain = asynchronous.back().get()] { chain->begin(); });
+        for (int i = 0; i < groupThreads; ++i) {
+            threads.emplace_back([this, owner = next_++] {
+                chaos::Locker(board_, slot_, seedOf(owner), {{}, {}, {}, groupsOf(chaos::sharedGroups(), owner)}).run();
+            });
         }
+        threads.emplace_back(
+            [this, owner = next_++] { proveGroups(groupsOf(chaos::ownGroups(client_.id()), owner), board_, slot_); });
+        std::vector<std::unique_ptr<chaos::AsyncLocker<history::RecordedLock>>> asynchronous;
+        for (int i = 0; i < chains; ++i, ++next_) {
+            asynchronous.push_back(begun(io, next_, locksOf(next_)));
+        }
+        const auto ofGroups = begun(io, next_, groupsOf(chaos::sharedGroups(), next_));
         threads.emplace_back([&io] { io.run(); });
         for (auto& thread : threads) {
             thread.join();
@@ -130,6 +164,30 @@ public:
 
 private:
     [[nodiscard]] std::uint64_t seedOf(int owner) const { return options_.seed * 1000 + static_cast<unsigned>(owner); }
+
+    /// A chain of calls, on its way.
+    template <class Lock>
+    std::unique_ptr<chaos::AsyncLocker<Lock>> begun(boost::asio::io_context& io, int owner,
+                                                    std::vector<Lock> locks) const
+    {
+        auto chain = std::make_unique<chaos::AsyncLocker<Lock>>(io, board_, slot_, seedOf(owner), std::move(locks));
+        boost::asio::post(io, [begins = chain.get()] { begins->begin(); });
+        return chain;
+    }
+
+    [[nodiscard]] std::vector<history::RecordedGroup> groupsOf(const std::vector<chaos::SharedGroup>& groups,
+                                                               int owner) const
+    {
+        std::vector<history::RecordedGroup> recorded;
+        for (const auto& group : groups) {
+            std::vector<history::RecordedMember> members;
+            for (const auto& [server, name] : group.members) {
+                members.push_back({*members_[server], name});
+            }
+            recorded.emplace_back(recorder_, group.kind, group.name, members, owner);
+        }
+        return recorded;
+    }
 
     [[nodiscard]] std::vector<history::RecordedLock> locksOf(int owner) const
     {
@@ -174,6 +232,7 @@ private:
 
     const Options& options_;
     const Client& client_;
+    const Clients& members_; ///< of the groups, by server
     std::shared_ptr<history::Recorder> recorder_;
     chaos::Board& board_;
     chaos::Slot& slot_;
@@ -194,13 +253,17 @@ void work(const Options& options)
                      .count = files,
                      .error = "files after the client"});
     {
-        const Client client(configOf(options, recorder));
-        history::recordSettings(*recorder, client);
+        const auto client = clientOf(options.url, *recorder, std::make_shared<history::HistoryObserver>(recorder));
+        Clients members;
+        for (const auto& url : options.members) {
+            members.push_back(clientOf(url, *recorder));
+        }
         // A client: three connections, and of its thread two timers, a wake-up and what waits for events.
         constexpr int filesOfAClient = 8;
-        recordResources(*recorder, history::Phase::invoke, files + filesOfAClient, 2);
-        Work(options, client, recorder, *progress).run(io);
-        (void)eventually([&] { return openFiles() <= files + filesOfAClient; }, 3s);
+        const auto clients = static_cast<std::int64_t>(1 + members.size());
+        recordResources(*recorder, history::Phase::invoke, files + clients * filesOfAClient, 1 + clients);
+        Work(options, *client, members, recorder, *progress).run(io);
+        (void)eventually([&] { return openFiles() <= files + clients * filesOfAClient; }, 3s);
         recordResources(*recorder, history::Phase::ok, openFiles(), runningThreads());
         slot.quiet = true;
         (void)eventually([&] { return progress->leave.load(); }, 30s);
@@ -219,6 +282,7 @@ int main(int argc, char** argv)
     Options options;
     CLI::App app{"A worker process of a chaos run; started by redislock_chaos."};
     app.add_option("--url", options.url)->required();
+    app.add_option("--member", options.members, "The servers of groups")->required();
     app.add_option("--folder", options.folder)->required();
     app.add_option("--slot", options.slot)->required();
     app.add_option("--seed", options.seed);

@@ -11,19 +11,9 @@
 #include <thread>
 
 namespace redislock::test::chaos {
-namespace {
 
 using namespace std::chrono_literals;
 using history::Op;
-
-testing::RedisServerOptions serverOptions()
-{
-    testing::RedisServerOptions options;
-    options.arguments = {"--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync-delay", "0"};
-    return options;
-}
-
-} // namespace
 
 World::World(const Plan& plan)
     : plan_(plan),
@@ -31,19 +21,16 @@ World::World(const Plan& plan)
       progress_(plan.folder / "board"),
       recorder_(std::make_shared<history::Recorder>(plan.folder / "director.jsonl")),
       heartbeat_(recorder_),
-      server_(serverOptions()),
-      proxy_(server_),
-      redis_(server_),
-      truth_(server_, std::make_shared<history::Recorder>(plan.folder / "truth.jsonl")),
-      requests_(server_, std::make_shared<history::Recorder>(plan.folder / "requests.jsonl")),
+      backend_(std::make_unique<Backend>(plan.folder, 0, true)),
       workers_(plan.processes)
 {
     if (plan.processes > Board::most) {
         throw std::invalid_argument("too many processes");
     }
     history::TruthRecorder::recordClock(*recorder_);
-    truth_.attach();
-    requests_.attach();
+    for (std::size_t i = 0; i < groupServers; ++i) {
+        members_.push_back(std::make_unique<Backend>(plan.folder, static_cast<int>(i) + 1, false));
+    }
     makeShared();
     for (std::size_t slot = 0; slot < plan.processes; ++slot) {
         startWorker(slot);
@@ -53,7 +40,7 @@ World::World(const Plan& plan)
 /// What exists once: its numbers are written down.
 void World::makeShared()
 {
-    const Client client(server_.url());
+    const Client client(server().url());
     const auto note = [&](Op op, const std::string& name, std::int64_t count) {
         recorder_->write({.lock = name, .op = op, .phase = history::Phase::invoke, .count = count});
     };
@@ -76,11 +63,11 @@ void World::recordShared()
         recorder_->write({.lock = name, .op = op, .phase = history::Phase::ok, .count = count});
     };
     const auto numberAt = [&](const std::string& name) {
-        const auto reply = redis_.command({"GET", name});
+        const auto reply = redis().command({"GET", name});
         return reply.isNil() ? 0 : std::stoll(reply.text());
     };
     for (int i = 0; i < semaphores; ++i) {
-        const auto taken = redis_.command({"ZCARD", "{" + leasedName(i) + "}:timeout"}).integer();
+        const auto taken = redis().command({"ZCARD", "{" + leasedName(i) + "}:timeout"}).integer();
         note(Op::permits, leasedName(i), numberAt(leasedName(i)) + taken);
         note(Op::permits, plainName(i), numberAt(plainName(i)));
     }
@@ -93,12 +80,23 @@ void World::startWorker(std::size_t slot)
 {
     auto& place = progress_->slots[slot];
     place.holding = place.waiting = 0;
-    place.recovered = 0;
-    workers_[slot] = testing::detail::ChildProcess({plan_.worker.string(), "--url", proxy_.url(), "--folder",
-                                                    plan_.folder.string(), "--slot", std::to_string(slot), "--seed",
-                                                    std::to_string(plan_.seed * 100 + started_++), "--threads",
-                                                    std::to_string(plan_.threads)},
-                                                   plan_.folder / "workers.log");
+    place.recovered = place.groupsRecovered = 0;
+    std::vector<std::string> words{plan_.worker.string(),
+                                   "--url",
+                                   proxy().url(),
+                                   "--folder",
+                                   plan_.folder.string(),
+                                   "--slot",
+                                   std::to_string(slot),
+                                   "--seed",
+                                   std::to_string(plan_.seed * 100 + started_++),
+                                   "--threads",
+                                   std::to_string(plan_.threads),
+                                   "--member"};
+    for (const auto& member : members_) {
+        words.push_back(member->proxy().url());
+    }
+    workers_[slot] = testing::detail::ChildProcess(words, plan_.folder / "workers.log");
 }
 
 void World::killWorker(std::size_t slot)
@@ -149,27 +147,30 @@ std::size_t World::someWaiter()
     return someWith(&Slot::waiting);
 }
 
-void World::crashServer()
+std::vector<Backend*> World::someMembers(std::size_t count)
 {
-    // What Redis has executed must be in the stream before it dies, or the truth would have a hole.
-    proxy_.stall();
-    for (int i = 0; i < 2; ++i) { // the second time for what was in the socket when INFO was answered
-        std::this_thread::sleep_for(5ms);
-        if (!truth_.awaitCaughtUp()) {
-            throw std::runtime_error("the replication stream is not complete");
+    std::vector<Backend*> members;
+    for (const auto& member : members_) {
+        members.push_back(member.get());
+    }
+    std::shuffle(members.begin(), members.end(), random_);
+    members.resize(count);
+    for (auto* member : members) {
+        if (!eventually([&] { return !member->keys().empty(); })) {
+            throw std::runtime_error("nobody holds, or wants to hold, a group");
         }
     }
-    server_.kill();
-    truth_.detach();
-    requests_.detach();
-    proxy_.refuse();
-    proxy_.closeAll(FaultProxy::Close::reset);
-    proxy_.resume();
-    std::this_thread::sleep_for(between(0, 400));
-    server_.restart();
-    truth_.attach(); // before any client
-    requests_.attach();
-    proxy_.accept();
+    return members;
+}
+
+std::size_t World::afterALease(const std::function<std::size_t(Backend&)>& forget)
+{
+    constexpr auto longestLease = 2s; // the watchdog's
+    const auto since = bootTime() - forgot_;
+    std::this_thread::sleep_for(std::max<std::chrono::nanoseconds>(longestLease - since, 0ns));
+    const auto forgotten = forget(*someMembers(1).front());
+    forgot_ = bootTime();
+    return forgotten;
 }
 
 std::vector<std::size_t> World::awaitRecovery(std::chrono::nanoseconds since)
@@ -179,7 +180,8 @@ std::vector<std::size_t> World::awaitRecovery(std::chrono::nanoseconds since)
         [&] {
             missing.clear();
             for (std::size_t slot = 0; slot < processes(); ++slot) {
-                if (progress_->slots[slot].recovered < since.count()) {
+                const auto& place = progress_->slots[slot];
+                if (std::min(place.recovered.load(), place.groupsRecovered.load()) < since.count()) {
                     missing.push_back(slot);
                 }
             }
@@ -219,26 +221,33 @@ bool World::awaitQuiet()
 }
 
 /// Channels and keys that nobody uses any more. The keys of processes that were killed go with their leases.
-void World::recordRest()
+void World::recordRest(Backend& backend)
 {
-    const auto channels = [&] { return redis_.command({"PUBSUB", "CHANNELS"}).elements.size(); };
+    const auto channels = [&] { return backend.redis().command({"PUBSUB", "CHANNELS"}).elements.size(); };
     (void)eventually([&] { return channels() == 0; }, 3s);
     recorder_->write({.op = Op::quiet, .count = static_cast<std::int64_t>(channels()), .error = "subscriptions"});
-    const auto keys = [&] { return redis_.command({"KEYS", "*"}).elements; };
     (void)eventually(
         [&] {
-            const auto left = keys();
+            const auto left = backend.keys();
             return std::all_of(left.begin(), left.end(), [&](const auto& key) {
-                const auto live = redis_.pttl(key.text());
+                const auto live = backend.redis().pttl(key);
                 return live < 0ms || live > 10s; // no lease
             });
         },
         3s);
-    recordShared();
-    for (const auto& key : keys()) {
-        if (const auto live = redis_.pttl(key.text()); live != -2ms) { // not over meanwhile
-            recorder_->write({.lock = key.text(), .op = Op::leftKey, .count = live.count()});
+    for (const auto& key : backend.keys()) {
+        if (const auto live = backend.redis().pttl(key); live != -2ms) { // not over meanwhile
+            recorder_->write({.lock = key, .op = Op::leftKey, .count = live.count()});
         }
+    }
+}
+
+void World::recordRest()
+{
+    recordRest(backend());
+    recordShared();
+    for (const auto& member : members_) {
+        recordRest(*member);
     }
 }
 
@@ -251,11 +260,10 @@ void World::finish()
             throw std::runtime_error("a worker did not end well: " + worker.ending());
         }
     }
-    if (!truth_.awaitCaughtUp() || truth_.failed()) {
-        throw std::runtime_error("the replication stream is not complete");
+    backend_->finish();
+    for (const auto& member : members_) {
+        member->finish();
     }
-    truth_.detach();
-    requests_.detach();
     history::TruthRecorder::recordClock(*recorder_);
 }
 

@@ -1,21 +1,19 @@
 /// @file
-/// What a chaos run consists of: a server, a proxy before it, worker processes, and the record of it all.
+/// What a chaos run consists of: a server, the servers of groups, worker processes, and the record of it all.
 #pragma once
 
+#include "chaos/backend.hpp"
+#include "chaos/groups.hpp"
 #include "chaos/heartbeat.hpp"
 #include "chaos/progress.hpp"
 #include "history/recorder.hpp"
-#include "history/request_recorder.hpp"
-#include "history/truth_recorder.hpp"
 #include "redislock/testing/child_process.hpp"
-#include "redislock/testing/redis_server.hpp"
-#include "support/fault_proxy.hpp"
-#include "support/raw_redis.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -47,10 +45,13 @@ public:
     std::size_t someHolder();
     std::size_t someWaiter();
 
-    /// Kills the server when it has executed what it got but its answers reach nobody any more, and starts it again.
-    void crashServer();
+    /// Some servers of groups, in an order of chance, each of which has keys right now.
+    std::vector<Backend*> someMembers(std::size_t count);
+    /// Waits until no hold is left of the time before the last server forgot something, then has one forget.
+    /// @return what @p forget did.
+    std::size_t afterALease(const std::function<std::size_t(Backend&)>& forget);
 
-    /// Waits until every process got and freed a lock that it asked for after @p since. @return who did not.
+    /// Waits until every process got and freed a lock, and groups, that it asked for after @p since. @return who did not.
     [[nodiscard]] std::vector<std::size_t> awaitRecovery(std::chrono::nanoseconds since);
     /// How the process of a place ended, or that it runs.
     [[nodiscard]] std::string stateOf(std::size_t slot);
@@ -60,9 +61,11 @@ public:
     /// Writes down what is left in Redis, and ends the processes and the recording.
     void finish();
 
-    testing::RedisServer& server() noexcept { return server_; }
-    FaultProxy& proxy() noexcept { return proxy_; }
-    RawRedis& redis() noexcept { return redis_; }
+    /// The server of the locks that are no groups.
+    Backend& backend() noexcept { return *backend_; }
+    testing::RedisServer& server() noexcept { return backend_->server(); }
+    FaultProxy& proxy() noexcept { return backend_->proxy(); }
+    RawRedis& redis() noexcept { return backend_->redis(); }
     history::Recorder& recorder() noexcept { return *recorder_; }
     Board& board() noexcept { return *progress_; }
     std::mt19937_64& random() noexcept { return random_; }
@@ -78,17 +81,16 @@ private:
     void makeShared();
     void recordShared();
     void recordRest();
+    void recordRest(Backend& backend);
 
     Plan plan_;
     std::mt19937_64 random_;
     Progress progress_;
     std::shared_ptr<history::Recorder> recorder_;
     Heartbeat heartbeat_;
-    testing::RedisServer server_;
-    FaultProxy proxy_;
-    RawRedis redis_;
-    history::TruthRecorder truth_;
-    history::RequestRecorder requests_;
+    std::unique_ptr<Backend> backend_;
+    std::vector<std::unique_ptr<Backend>> members_; ///< of groups
+    std::chrono::nanoseconds forgot_{0};            ///< when the last of them did
     std::vector<testing::detail::ChildProcess> workers_;
     std::uint64_t started_ = 0;
 };

@@ -15,19 +15,23 @@
 
 namespace redislock::test::history {
 
-/// A LockGuard. Its end is written down too: the release is sent, and its answer is not waited for.
+/// A LockGuard or a GroupGuard. Its end is written down too: the release is sent, and its answer is not waited for.
+/// @tparam Recorded RecordedLock or RecordedGroup.
+template <class Recorded>
 class RecordedGuard {
 public:
-    /// As LockGuard(lock, wait, lease): the hold is the thread's.
-    RecordedGuard(RecordedLock& lock, Wait wait, Lease lease) : lock_(lock), isOfThread_(true)
+    using Guard = typename Recorded::Guard;
+
+    /// As Guard(lock, wait, lease): the hold of a lock is the thread's.
+    RecordedGuard(Recorded& lock, Wait wait, Lease lease) : lock_(lock), isOfThread_(Recorded::threadsOwnGuards)
     {
         lock_.log().lockBegins(wait, lease);
         std::error_code ec;
-        guard_ = LockGuard(lock_.lock(), wait, lease, ec);
+        guard_ = Guard(lock_.lock(), wait, lease, ec);
         noteResult(ec);
     }
     /// The result of an asynchronous call whose begin was written down: the hold is the guard's.
-    RecordedGuard(RecordedLock& lock, std::error_code ec, LockGuard guard)
+    RecordedGuard(Recorded& lock, std::error_code ec, Guard guard)
         : lock_(lock), isOfThread_(false), guard_(std::move(guard))
     {
         noteResult(ec);
@@ -38,7 +42,7 @@ public:
     {
         if (isHeld_) {
             lock_.log().unlockBegins();
-            guard_ = LockGuard();
+            guard_ = Guard();
             lock_.log().unlockSent(left());
         }
     }
@@ -46,7 +50,7 @@ public:
     /// Whether the lock was acquired, and not released since.
     [[nodiscard]] bool isHeld() const noexcept { return isHeld_; }
 
-    /// As LockGuard::release().
+    /// As Guard::release().
     Unlocked release()
     {
         lock_.log().unlockBegins();
@@ -56,7 +60,7 @@ public:
         return how;
     }
 
-    /// As LockGuard::asyncRelease(): @p done is called when the answer has been written down.
+    /// As Guard::asyncRelease(): @p done is called when the answer has been written down.
     template <class Executor, class Done>
     void asyncRelease(const Executor& executor, Done done)
     {
@@ -85,9 +89,7 @@ private:
     {
         // A hold that was over before the call returned looks as if it had not been acquired: nobody ever believed in it.
         isHeld_ = !ec && static_cast<bool>(guard_);
-        const auto token = guard_.token().value_or(FencingToken{});
-        isHeld_ ? lock_.log().locked([this] { return belief(); }, {.token = static_cast<std::uint64_t>(token)})
-                : lock_.log().notLocked(ec);
+        isHeld_ ? lock_.taken([this] { return belief(); }, guard_) : lock_.log().notLocked(ec);
     }
 
     void noteRelease(std::error_code ec, Unlocked how)
@@ -96,10 +98,10 @@ private:
         lock_.log().unlocked(how, ec, left());
     }
 
-    RecordedLock& lock_;
+    Recorded& lock_;
     bool isOfThread_;
     bool isHeld_ = false;
-    LockGuard guard_;
+    Guard guard_;
 };
 
 /// As executeWithLock(). @return whether the function was called.
@@ -122,13 +124,14 @@ bool executeRecorded(RecordedLock& lock, Wait wait, Lease lease, Function functi
 }
 
 /// As asyncTryLock(wait, lease, use_future).get().
-inline std::pair<std::error_code, LockGuard> awaitRecorded(RecordedLock& lock, Wait wait, Lease lease)
+template <class Recorded>
+std::pair<std::error_code, typename Recorded::Guard> awaitRecorded(Recorded& lock, Wait wait, Lease lease)
 {
     lock.log().lockBegins(wait, lease);
     try {
         return {std::error_code(), lock.lock().asyncTryLock(wait, lease, boost::asio::use_future).get()};
     } catch (const boost::system::system_error& error) {
-        return {error.code(), LockGuard()};
+        return {error.code(), typename Recorded::Guard()};
     }
 }
 

@@ -110,6 +110,11 @@ Belief RecordedLock::belief() const
     return {lock_.validFor(), lock_.holdCount()};
 }
 
+void RecordedLock::taken(const AskBelief& ask, const LockGuard& guard) const
+{
+    log_.locked(ask, {.token = static_cast<std::uint64_t>(guard.token().value_or(FencingToken{}))});
+}
+
 bool RecordedLock::tryLock(Wait wait, Lease lease)
 {
     log_.lockBegins(wait, lease);

@@ -42,6 +42,9 @@ void recordSettings(Recorder& recorder, const Client& client);
 /// A lock whose calls are recorded: invoke before, ok, fail or unknown after. For one thread.
 class RecordedLock {
 public:
+    using Guard = LockGuard;
+    static constexpr bool threadsOwnGuards = true; ///< what a guard takes, its thread holds
+
     /// @param kind a word of the format.
     RecordedLock(std::shared_ptr<Recorder> recorder, const Client& client, const std::string& name, int thread,
                  const std::string& kind = {});
@@ -58,6 +61,8 @@ public:
     [[nodiscard]] const CallLog& log() const noexcept { return log_; }
     [[nodiscard]] const Lock& lock() const noexcept { return lock_; }
     [[nodiscard]] Belief belief() const;
+    /// Writes down that another way of taking it has ended well.
+    void taken(const AskBelief& ask, const LockGuard& guard) const;
 
 private:
     /// @return the token, 0 where the kind has none; nothing when it was not acquired.

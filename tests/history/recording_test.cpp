@@ -1,4 +1,5 @@
 // Real clients of a real server: what they and the server write down fits together, and a lie is found.
+#include "history/recorded_group.hpp"
 #include "history/recorded_guard.hpp"
 #include "history/report.hpp"
 #include "history/truth_recorder.hpp"
@@ -42,6 +43,11 @@ protected:
 
     RecordedLock lockOf(const Client& client, int thread) { return {recorder, client, "stock:42", thread}; }
 
+    RecordedGroup groupOf(const Client& client, int thread)
+    {
+        return {recorder, "multi", "both", {{client, "stock:1"}, {client, "stock:2"}}, thread};
+    }
+
     [[nodiscard]] std::ptrdiff_t told(Op op) const
     {
         const auto records = readHistory(folder.path());
@@ -52,9 +58,12 @@ protected:
     [[nodiscard]] bool allAreTold() const
     {
         const auto records = readHistory(folder.path());
-        return told(Op::acquired) == std::count_if(records.begin(), records.end(), [](const Record& record) {
-                   return record.op == Op::lock && record.phase == Phase::ok && record.count == 1;
-               });
+        std::ptrdiff_t holds = 0;
+        for (const auto& record : records) {
+            const bool isHold = record.op == Op::lock && record.phase == Phase::ok && record.count == 1;
+            holds += !isHold ? 0 : record.kind == "multi" ? 2 : 1; // of a group each member is told
+        }
+        return told(Op::acquired) == holds;
     }
 
     History read()
@@ -156,6 +165,46 @@ TEST_F(Recording, OfGuardsFunctionsAndAsynchronousCallsFitsToo)
     EXPECT_EQ(report.holdsCompared, 3U);
 }
 
+TEST_F(Recording, OfAGroupFitsToItsMembers)
+{
+    const auto first = makeClient();
+    const auto second = makeClient();
+    for (const auto* client : {first.get(), second.get(), first.get()}) {
+        auto both = groupOf(*client, 1);
+        ASSERT_TRUE(both.tryLock(1s, keepRenewing));
+        EXPECT_FALSE(both.tryLock(1s, keepRenewing)) << "it is not re-entrant";
+        EXPECT_TRUE(both.sample());
+        EXPECT_EQ(both.unlock(), Unlocked::released);
+        EXPECT_FALSE(both.sample());
+    }
+    auto both = groupOf(*second, 2);
+    EXPECT_TRUE(RecordedGuard(both, 1s, 5s).isHeld());
+    const auto history = read();
+    const auto report = check(history, {.leastHandOvers = 1});
+    EXPECT_TRUE(report.violations.empty()) << textOf(history, report.violations.front());
+    ASSERT_EQ(history.holds.size(), 4U);
+    EXPECT_EQ(history.grants.size(), 8U);
+    EXPECT_GE(report.judged.at("S13"), 8U);
+}
+
+TEST_F(Recording, OfAGroupShowsAForeignDeletionAndItsLoss)
+{
+    const auto client = makeClient();
+    auto both = groupOf(*client, 1);
+    ASSERT_TRUE(both.tryLock(1s, keepRenewing));
+    RawRedis(server).command({"DEL", "stock:2"});
+    EXPECT_TRUE(both.sample()) << "nobody told it";
+    EXPECT_TRUE(eventually([&] { return !both.sample(); })) << "a renewal has";
+    EXPECT_TRUE(eventually([&] { return told(Op::lost) > 0; }));
+    EXPECT_EQ(both.unlock(), Unlocked::alreadyLost);
+    const auto history = read();
+    ASSERT_EQ(history.holds.size(), 1U);
+    EXPECT_EQ(history.holds[0].ending, Hold::Ending::lost);
+    const auto report = check(history, {.leastHandOvers = 0});
+    EXPECT_TRUE(std::any_of(report.violations.begin(), report.violations.end(),
+                            [](const Violation& violation) { return violation.invariant == "S13"; }));
+}
+
 TEST_F(Recording, ShowsAForeignDeletion)
 {
     const auto client = makeClient();
@@ -168,6 +217,21 @@ TEST_F(Recording, ShowsAForeignDeletion)
     const auto report = check(history, {.leastHandOvers = 0});
     ASSERT_FALSE(report.violations.empty());
     EXPECT_EQ(report.violations.front().invariant, "S5") << textOf(history, report.violations.front());
+}
+
+TEST(TruthRecorder, StaysAttachedToAServerThatIsNeverSilent)
+{
+    const testing::detail::TemporaryFolder folder;
+    const testing::RedisServer server({.arguments = {"--repl-diskless-sync-delay", "0", "--repl-timeout", "1"}});
+    TruthRecorder truth(server, std::make_shared<Recorder>(folder.path() / "truth.jsonl"));
+    truth.attach();
+    RawRedis redis(server);
+    for (const Stopwatch watch; watch.elapsed() < 3500ms;) {
+        redis.command({"PUBLISH", "a", "b"});
+        std::this_thread::sleep_for(5ms);
+    }
+    EXPECT_FALSE(truth.failed());
+    EXPECT_TRUE(truth.awaitCaughtUp());
 }
 
 } // namespace
