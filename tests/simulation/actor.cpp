@@ -78,7 +78,12 @@ bool Workload::keepsPlaces() const noexcept
 
 Actor::Actor(SimClient& client, const Workload& workload, std::uint64_t number, std::uint64_t seed,
              Statistics& statistics)
-    : client_(client), workload_(workload), number_(number), chance_(seed), statistics_(statistics)
+    : client_(client),
+      workload_(workload),
+      number_(number),
+      chance_(seed),
+      statistics_(statistics),
+      thread_(client.host())
 {
     pause(thinkTime());
 }
@@ -106,42 +111,15 @@ std::chrono::nanoseconds Actor::holdTime()
 
 void Actor::pause(std::chrono::nanoseconds span)
 {
-    client_.host().at(client_.host().now() + span, [this] { decide(); });
+    thread_.sleep(span, [this] { decide(); });
 }
 
 void Actor::begin(std::unique_ptr<Operation> operation, Next next)
 {
-    operation_ = std::move(operation);
-    next_ = next;
-    operation_->wake = [this] {
-        if (!std::exchange(wakePending_, true)) {
-            client_.host().soon([this] {
-                wakePending_ = false;
-                run();
-            });
-        }
-    };
-    operation_->alarm = [this](TimePoint until) {
-        client_.host().at(until, [this, alarm = ++alarms_] {
-            if (alarm == alarms_) {
-                run();
-            }
-        });
-    };
-    run();
-}
-
-void Actor::run()
-{
-    if (operation_ == nullptr) {
-        return;
-    }
-    operation_->advance();
-    if (operation_->isDone()) {
-        ++alarms_;
+    thread_.run(std::move(operation), [this, next] {
         ++statistics_.operations;
-        (this->*next_)();
-    }
+        (this->*next)();
+    });
 }
 
 void Actor::decide()
@@ -209,7 +187,7 @@ void Actor::refused()
 
 void Actor::acquired()
 {
-    const auto end = static_cast<OutermostAcquire&>(*operation_).end();
+    const auto end = static_cast<OutermostAcquire&>(*thread_.call()).end();
     note(end);
     if (end.hold != nullptr) {
         ++statistics_.grants;
@@ -220,7 +198,7 @@ void Actor::acquired()
 
 void Actor::nestedAcquired()
 {
-    note(static_cast<NestedAcquire&>(*operation_).end());
+    note(static_cast<NestedAcquire&>(*thread_.call()).end());
     pause(holdTime());
 }
 
@@ -233,7 +211,7 @@ void Actor::note(const AcquireEnd& end)
     if (end.hold != nullptr) {
         levels_.push_back({end.hold, end.level, endedBy_});
     }
-    operation_.reset();
+    thread_.forget();
     check();
 }
 
@@ -292,9 +270,9 @@ void Actor::endGuard(std::size_t index)
 void Actor::released()
 {
     static constexpr const char* results[] = {"released", "still held", "lost before", "unconfirmed"};
-    const Unlocked how = static_cast<AwaitedRelease&>(*operation_).how();
+    const Unlocked how = static_cast<AwaitedRelease&>(*thread_.call()).how();
     client_.trace()(client_.host().name(), "thread {} unlock: {}", number_, results[static_cast<std::size_t>(how)]);
-    operation_.reset();
+    thread_.forget();
     if (std::exchange(probing_, false) && how != Unlocked::released) {
         throw Violation("T9 recovery", "a lock that was taken after all faults could not be released");
     }
@@ -310,12 +288,12 @@ void Actor::ask()
 
 void Actor::foundHolder()
 {
-    const auto& question = static_cast<Question&>(*operation_);
+    const auto& question = static_cast<Question&>(*thread_.call());
     if (question.error() || question.reply().kind != Reply::Kind::text) {
         return asked();
     }
     const std::string holder = question.reply().text;
-    operation_.reset();
+    thread_.forget();
     begin(
         std::make_unique<Question>(client_, named(), &KindTraits::forceUnlock, std::vector{holder, named().channel()}),
         &Actor::asked);
@@ -323,7 +301,7 @@ void Actor::foundHolder()
 
 void Actor::asked()
 {
-    operation_.reset();
+    thread_.forget();
     pause(levels_.empty() ? thinkTime() : holdTime());
 }
 
@@ -340,7 +318,7 @@ void Actor::probe(std::size_t view)
 
 void Actor::probed()
 {
-    note(static_cast<OutermostAcquire&>(*operation_).end());
+    note(static_cast<OutermostAcquire&>(*thread_.call()).end());
     if (levels_.empty()) {
         throw Violation("T9 recovery", "a lock could not be taken after all faults");
     }

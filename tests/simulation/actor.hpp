@@ -3,6 +3,7 @@
 #pragma once
 
 #include "simulation/operation.hpp"
+#include "simulation/sim_thread.hpp"
 
 #include <memory>
 #include <string>
@@ -41,11 +42,11 @@ public:
 
     /// Ends what it holds and begins nothing new.
     void stop() noexcept { stopping_ = true; }
-    [[nodiscard]] bool isIdle() const noexcept { return stopping_ && operation_ == nullptr && levels_.empty(); }
+    [[nodiscard]] bool isIdle() const noexcept { return stopping_ && thread_.call() == nullptr && levels_.empty(); }
     /// Locks and unlocks once; only while idle. Then isIdle() again, unless it failed.
     void probe(std::size_t view);
 
-    [[nodiscard]] const Operation* operation() const noexcept { return operation_.get(); }
+    [[nodiscard]] const Awaiting* operation() const noexcept { return thread_.call(); }
     [[nodiscard]] const std::string& name() { return named().name; }
 
 private:
@@ -57,7 +58,6 @@ private:
     using Next = void (Actor::*)();
 
     void pause(std::chrono::nanoseconds span);
-    void run();
     void decide();
     void begin(std::unique_ptr<Operation> operation, Next next);
     void acquire(std::size_t view);
@@ -91,12 +91,9 @@ private:
     std::size_t view_ = 0;      ///< of the call under way, or the last one
     std::vector<Level> levels_; ///< not ended, innermost last; some of them may be lost
     detail::EndedBy endedBy_{}; ///< of the acquire under way
-    std::unique_ptr<Operation> operation_;
-    Next next_ = nullptr;
+    SimThread thread_;
     bool stopping_ = false;
     bool probing_ = false;
-    bool wakePending_ = false;
-    std::uint64_t alarms_ = 0;
 };
 
 } // namespace redislock::simulation

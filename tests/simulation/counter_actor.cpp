@@ -46,7 +46,7 @@ CounterWorkload::CounterWorkload(Random& chance)
 
 CounterActor::CounterActor(const World& world, CounterClient& client, const CounterWorkload& workload,
                            std::uint64_t number, std::uint64_t seed)
-    : world_(world), client_(client), workload_(workload), number_(number), chance_(seed)
+    : world_(world), client_(client), workload_(workload), number_(number), chance_(seed), thread_(client.host())
 {
     pause(around(workload_.meanThink));
 }
@@ -69,48 +69,20 @@ std::chrono::nanoseconds CounterActor::around(std::chrono::milliseconds mean)
 
 void CounterActor::pause(std::chrono::nanoseconds span)
 {
-    client_.host().at(client_.host().now() + span, [this] { decide(); });
+    thread_.sleep(span, [this] { decide(); });
 }
 
-template <class Operation>
-void CounterActor::begin(std::unique_ptr<Operation> operation, Next next)
+void CounterActor::begin(std::unique_ptr<Awaiting> operation, Next next)
 {
-    operation_ = std::move(operation);
-    next_ = next;
-    operation_->wake = [this] {
-        if (!std::exchange(wakePending_, true)) {
-            client_.host().soon([this] {
-                wakePending_ = false;
-                run();
-            });
-        }
-    };
-    operation_->alarm = [this](TimePoint until) {
-        client_.host().at(until, [this, alarm = ++alarms_] {
-            if (alarm == alarms_) {
-                run();
-            }
-        });
-    };
-    run();
-}
-
-void CounterActor::run()
-{
-    if (operation_ == nullptr) {
-        return;
-    }
-    operation_->advance();
-    if (operation_->isDone()) {
-        ++alarms_;
+    thread_.run(std::move(operation), [this, next] {
         ++world_.statistics.operations;
         waiting_ = nullptr;
-        (this->*next_)();
-        operation_.reset();
+        (this->*next)();
+        thread_.forget();
         pause(held_.empty() || chance_.unit() > workload_.longHold
                   ? around(held_.empty() ? workload_.meanThink : workload_.meanHold)
                   : around(std::chrono::seconds(10)));
-    }
+    });
 }
 
 void CounterActor::ask(const CounterScript& script, Next next)

@@ -5,6 +5,7 @@
 #include "simulation/counter_scripts.hpp"
 #include "simulation/latch_checker.hpp"
 #include "simulation/permit_checker.hpp"
+#include "simulation/sim_thread.hpp"
 #include "simulation/trace.hpp"
 
 #include <memory>
@@ -55,8 +56,8 @@ public:
 
     /// Ends what it waits for, gives back what it has and begins nothing new.
     void stop();
-    [[nodiscard]] bool isIdle() const noexcept { return stopping_ && operation_ == nullptr && held_.empty(); }
-    [[nodiscard]] const Awaiting* operation() const noexcept { return operation_.get(); }
+    [[nodiscard]] bool isIdle() const noexcept { return stopping_ && thread_.call() == nullptr && held_.empty(); }
+    [[nodiscard]] const Awaiting* operation() const noexcept { return thread_.call(); }
 
 private:
     struct Held {
@@ -71,9 +72,7 @@ private:
 
     // calls
     void pause(std::chrono::nanoseconds span);
-    template <class Operation>
-    void begin(std::unique_ptr<Operation> operation, Next next);
-    void run();
+    void begin(std::unique_ptr<Awaiting> operation, Next next);
     void ask(const CounterScript& script, Next next);
     void askRecorded(const RecordedScript& script, Next next, std::optional<CounterScript> afterwards = {},
                      Situation asking = Situation::queryAsking);
@@ -106,8 +105,8 @@ private:
     [[nodiscard]] Wait drawWait();
     [[nodiscard]] PermitLease drawLease();
     [[nodiscard]] std::chrono::nanoseconds around(std::chrono::milliseconds mean);
-    [[nodiscard]] CounterQuestion& question() { return static_cast<CounterQuestion&>(*operation_); }
-    [[nodiscard]] CounterWait& wait() { return static_cast<CounterWait&>(*operation_); }
+    [[nodiscard]] CounterQuestion& question() { return static_cast<CounterQuestion&>(*thread_.call()); }
+    [[nodiscard]] CounterWait& wait() { return static_cast<CounterWait&>(*thread_.call()); }
 
     World world_;
     CounterClient& client_;
@@ -121,12 +120,9 @@ private:
     std::string id_;    ///< of the permit that is asked for
     PermitLease lease_; ///< that it shall have
     std::int64_t permits_ = 0;
-    std::unique_ptr<Awaiting> operation_;
+    SimThread thread_;
     CounterWait* waiting_ = nullptr; ///< the call under way, if it can be ended
-    Next next_ = nullptr;
     bool stopping_ = false;
-    bool wakePending_ = false;
-    std::uint64_t alarms_ = 0;
     std::uint64_t grants_ = 0;
 };
 
