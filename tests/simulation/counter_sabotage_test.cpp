@@ -1,10 +1,9 @@
 // Whole runs of semaphores and latches that something is wrong with: S11, S12, R1. And one seed is one run.
 #include "simulation/counter_world.hpp"
-#include "simulation/rule_broken_by.hpp"
+#include "simulation/whole_runs.hpp"
 
 #include <gtest/gtest.h>
 
-#include <set>
 #include <string>
 
 namespace redislock::simulation {
@@ -12,15 +11,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The rules that some of the first runs break.
-std::set<std::string> rulesBrokenWith(const CounterSabotage& sabotage)
+Rules rulesBrokenWith(const CounterSabotage& sabotage)
 {
-    std::set<std::string> rules;
-    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-        LuaRuntime lua;
-        rules.insert(ruleBrokenBy([&] { CounterWorld(lua, seed, false, sabotage).run(); }));
-    }
-    rules.erase("none");
+    auto rules = rulesBrokenWith<CounterWorld>(40, sabotage);
+    rules.erase("none"); // not every run has what is sabotaged
     return rules;
 }
 
@@ -38,7 +32,6 @@ CounterSabotage::Deed toEach(Counter::Kind kind, Deed deed)
     };
 }
 
-using Rules = std::set<std::string>;
 using enum Counter::Kind;
 
 TEST(CounterSabotage, RunsWithoutItAreGood)
@@ -85,17 +78,7 @@ TEST(CounterSabotage, ARequestThatIsLeftBreaksR1)
 
 TEST(CounterSabotage, TheSameSeedGivesTheSameTrace)
 {
-    const auto traceOf = [](std::uint64_t seed) {
-        LuaRuntime lua;
-        CounterWorld world(lua, seed, true);
-        world.run();
-        return world.trace().text();
-    };
-    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
-        const auto trace = traceOf(seed);
-        EXPECT_FALSE(trace.empty());
-        EXPECT_TRUE(trace == traceOf(seed)) << "seed " << seed;
-    }
+    expectSameTraceOfSameSeed<CounterWorld>();
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // Histories of groups, made by hand, and whole runs that something is wrong with in the end: S13.
 #include "simulation/group_world.hpp"
-#include "simulation/rule_broken_by.hpp"
+#include "simulation/whole_runs.hpp"
 
 #include <gtest/gtest.h>
 
@@ -101,15 +101,9 @@ TEST_F(GroupCheckerTest, TwoBelieversBreakS13UnlessOneHasBeenRobbed)
     EXPECT_EQ(ruleBroken(), "none");
 }
 
-/// The rules that some of the first runs break.
-std::set<std::string> rulesBrokenWith(const GroupSabotage& sabotage)
+Rules rulesBrokenWith(const GroupSabotage& sabotage)
 {
-    std::set<std::string> rules;
-    for (std::uint64_t seed = 1; seed <= 15; ++seed) {
-        LuaRuntime lua;
-        rules.insert(ruleBrokenBy([&] { GroupWorld(lua, seed, false, sabotage).run(); }));
-    }
-    return rules;
+    return rulesBrokenWith<GroupWorld>(15, sabotage);
 }
 
 /// Somebody has every lock on every server, for a day.
@@ -124,8 +118,6 @@ void takeAll(const GroupSabotage::Hands& hands)
         }
     }
 }
-
-using Rules = std::set<std::string>;
 
 TEST(GroupSabotageTest, RunsWithoutItAreGood)
 {
@@ -144,17 +136,7 @@ TEST(GroupSabotageTest, AMemberThatStaysBreaksS13)
 
 TEST(GroupSabotageTest, TheSameSeedGivesTheSameTrace)
 {
-    const auto traceOf = [](std::uint64_t seed) {
-        LuaRuntime lua;
-        GroupWorld world(lua, seed, true);
-        world.run();
-        return world.trace().text();
-    };
-    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
-        const auto trace = traceOf(seed);
-        EXPECT_FALSE(trace.empty());
-        EXPECT_TRUE(trace == traceOf(seed)) << "seed " << seed;
-    }
+    expectSameTraceOfSameSeed<GroupWorld>();
 }
 
 } // namespace

@@ -46,19 +46,22 @@ void deleteAgainAndAgain(const Sabotage::Hands& hands)
     }
 }
 
-/// Does it as the threads are told to stop, if it can. @return the rule that the first run broke in which it could.
+/// Does it as the threads are told to stop, if it can. @return the rule that the first run broke in which it
+/// mattered.
 std::string ruleBrokenWhere(const std::function<bool(const Sabotage::Hands&)>& deed)
 {
-    bool done = false;
-    const Sabotage sabotage{.beforeStop = [&](const Sabotage::Hands& hands) { done = done || deed(hands); }};
+    std::string rule = "no run";
     for (std::uint64_t run = seed; run < seed + 300; ++run) {
+        bool done = false;
+        const Sabotage sabotage{.beforeStop = [&](const Sabotage::Hands& hands) { done = done || deed(hands); }};
         LuaRuntime lua;
-        const auto rule = ruleBrokenBy([&] { World(lua, run, false, sabotage).run(); });
-        if (done) {
-            return rule;
+        const auto broken = ruleBrokenBy([&] { World(lua, run, false, sabotage).run(); });
+        rule = done ? broken : rule;
+        if (done && rule != "none") { // where it is none, whoever would have noticed has come to its end before
+            break;
         }
     }
-    return "no run";
+    return rule;
 }
 
 /// The queue of a name, as the server has it.
