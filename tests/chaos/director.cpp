@@ -111,12 +111,16 @@ std::vector<chaos::Fault> chosenFaults(const std::string& only, bool withPackets
     return all;
 }
 
+/// From this on a run has each fault at least once.
+constexpr auto longRun = 60s;
+
 /// Each fault once, in an order of chance, and again, until the time is over or somebody has had enough.
 void breakThings(chaos::World& world, std::vector<chaos::Fault> faults, std::chrono::seconds time, Injected& injected)
 {
     const Stopwatch watch;
     auto told = 0s;
-    for (std::size_t next = faults.size(); watch.elapsed() < time && !Interruption::isAsked(); ++next) {
+    const auto isOver = [&] { return watch.elapsed() >= time && (time < longRun || injected.size() == faults.size()); };
+    for (std::size_t next = faults.size(); !isOver() && !Interruption::isAsked(); ++next) {
         if (next >= faults.size()) {
             std::shuffle(faults.begin(), faults.end(), world.random());
             next = 0;
@@ -233,7 +237,7 @@ int main(int argc, char** argv)
     order.limits.kinds = chaos::otherKinds;
     order.limits.kinds.insert(order.limits.kinds.end(), {"permit", "semaphore", "latch", "red", "multi"});
     plan.worker = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "redislock_chaos_worker";
-    app.add_option("--seconds", order.seconds, "How long things are broken")
+    app.add_option("--seconds", order.seconds, "How long things are broken; a minute or more: until each fault came")
         ->capture_default_str()
         ->check(CLI::Range(1, 86400));
     app.add_option("--seed", plan.seed, "Of the order and the size of the faults (default: by chance)");

@@ -1,5 +1,5 @@
 // S13: who believes to hold a group holds enough of its members until then, and nobody else believes so; a member that nobody
-// counts on any more is given back.
+// counts on any more is given back. T4: who waits for a group that nobody has gets it.
 #include "history/group_members.hpp"
 #include "history/keys.hpp"
 #include "history/report.hpp"
@@ -14,6 +14,13 @@
 namespace redislock::test::history {
 namespace {
 
+/// Until when the owner may have held it: not the end of what it surely believed.
+Nanoseconds keptUntil(const Hold& hold)
+{
+    const auto end = hold.unlocks.empty() ? never : hold.unlocks.back().invoke.t;
+    return hold.lostAt != never ? std::max(hold.end, hold.lostAt) : std::max(hold.end, end);
+}
+
 /// S13, the others. Reads: lock ok, unlock invoke, samples, losses, deadlines of groups. Two groups that need all of their
 /// members exclude each other when they have one in common.
 class Exclusion {
@@ -22,13 +29,8 @@ public:
 
     void take(const Hold& hold)
     {
-        const auto* group = members_.groupOf(hold);
-        if (group != nullptr && group->needed == group->members.size()) {
-            for (const auto& member : group->members) {
-                enter(hold, member);
-            }
-        } else {
-            enter(hold, hold.lock());
+        for (const auto& what : members_.takenBy(hold.lock())) {
+            enter(hold, what);
         }
     }
 
@@ -139,16 +141,55 @@ private:
         return until;
     }
 
-    /// Until when the owner may have held it: not the end of what it surely believed.
-    static Nanoseconds keptUntil(const Hold& hold)
-    {
-        const auto end = hold.unlocks.empty() ? never : hold.unlocks.back().invoke.t;
-        return hold.lostAt != never ? std::max(hold.end, hold.lostAt) : std::max(hold.end, end);
-    }
-
     const History& history_;
     const GroupMembers& members_;
     std::map<std::pair<int, std::string>, std::vector<const Hold*>> holds_; ///< by process and member
+};
+
+/// T4 of groups. Reads: lock calls that ended without the group, beliefs; where nothing had happened for a lease.
+class Waits {
+public:
+    Waits(const History& history, const GroupMembers& members) : history_(history), members_(members)
+    {
+        for (const auto& hold : history.holds) {
+            if (hold.kind().isGroup) {
+                const auto until = keptUntil(hold);
+                for (const auto& what : members.takenBy(hold.lock())) {
+                    taken_[what].push_back({hold.begin, until == never ? hold.deadline : until});
+                }
+            }
+        }
+    }
+
+    void check(const Call& call, Report& report) const
+    {
+        const auto limit = 2 * report.limits.slack;
+        if (call.returned() == never || call.returned() - call.invoke.t < limit) {
+            return;
+        }
+        std::vector<Interval> taken;
+        for (const auto& what : members_.takenBy(call.invoke.lock)) {
+            if (const auto found = taken_.find(what); found != taken_.end()) {
+                taken.insert(taken.end(), found->second.begin(), found->second.end());
+            }
+        }
+        const auto free = longestWithout(std::move(taken), call.invoke.t, call.returned());
+        const auto left = history_.longestLease + report.limits.slack; // what was left behind is over by then
+        if (history_.disturbed(free.begin - left, free.begin + limit, 0)) {
+            return;
+        }
+        report.judge("T4");
+        if (free.end - free.begin > limit) {
+            report.add("T4", call.invoke.lock, free.begin,
+                       "nobody had it for " + inMs(free.end - free.begin) + ", and who waited did not get it",
+                       {call.invoke, *call.end});
+        }
+    }
+
+private:
+    const History& history_;
+    const GroupMembers& members_;
+    std::map<std::string, std::vector<Interval>> taken_;
 };
 
 } // namespace
@@ -167,6 +208,13 @@ void checkGroups(const History& history, Report& report)
     for (const auto& grant : history.grants) {
         if (history.isOfAGroup(grant.lock)) {
             leftovers.check(grant, report);
+        }
+    }
+    const Waits waits(history, members);
+    for (const auto& call : history.calls) {
+        const bool isRefused = call.invoke.op == Op::lock && call.end && call.end->phase == Phase::fail;
+        if (isRefused && findKind(call.invoke.kind)->isGroup) {
+            waits.check(call, report);
         }
     }
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 namespace redislock::test::history {
 namespace {
@@ -68,15 +69,8 @@ Nanoseconds calmIn(const History& history, Nanoseconds from, Nanoseconds to, int
     if (const auto process = history.processes.find(pid); process != history.processes.end()) {
         troubles.insert(troubles.end(), process->second.stops.begin(), process->second.stops.end());
     }
-    std::sort(troubles.begin(), troubles.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
-    Nanoseconds longest = 0;
-    for (const auto& trouble : troubles) {
-        if (trouble.meets(from, to)) {
-            longest = std::max(longest, trouble.begin - from);
-            from = std::max(from, trouble.end);
-        }
-    }
-    return std::max(longest, to - from);
+    const auto calm = longestWithout(std::move(troubles), from, to);
+    return calm.end - calm.begin;
 }
 
 /// T3. Reads: the deadline of a hold that was lost by time, the faults, the stops.

@@ -38,6 +38,13 @@ const Group* GroupMembers::groupOf(const Hold& hold) const
     return found == history_.groups.end() ? nullptr : &found->second;
 }
 
+std::set<std::string> GroupMembers::takenBy(const std::string& group) const
+{
+    const auto found = history_.groups.find(group);
+    const bool takesAll = found != history_.groups.end() && found->second.needed == found->second.members.size();
+    return takesAll ? found->second.members : std::set{group};
+}
+
 bool GroupMembers::areRecorded(const Group& group) const
 {
     return std::any_of(group.members.begin(), group.members.end(),

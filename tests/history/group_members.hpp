@@ -21,6 +21,8 @@ public:
 
     /// Null for a group of which nothing is known but its beliefs.
     [[nodiscard]] const Group* groupOf(const Hold& hold) const;
+    /// What nobody else can have meanwhile: the members where all are needed, or else the group.
+    [[nodiscard]] std::set<std::string> takenBy(const std::string& group) const;
     [[nodiscard]] bool areRecorded(const Group& group) const;
 
     /// How many members there were for the hold at that time. What a server forgot counts until its lease is over: so long the

@@ -87,6 +87,25 @@ void readSurroundings(History& history)
 
 } // namespace
 
+Interval longestWithout(std::vector<Interval> intervals, Nanoseconds from, Nanoseconds to)
+{
+    std::sort(intervals.begin(), intervals.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    Interval longest{from, from};
+    const auto look = [&](Nanoseconds begin, Nanoseconds end) {
+        if (end - begin > longest.end - longest.begin) {
+            longest = {begin, end};
+        }
+    };
+    for (const auto& interval : intervals) {
+        if (interval.meets(from, to)) {
+            look(from, interval.begin);
+            from = std::max(from, interval.end);
+        }
+    }
+    look(from, to);
+    return longest;
+}
+
 bool Hold::isRenewed() const
 {
     return std::any_of(locks.begin(), locks.end(), [](const Call& call) { return call.isRenewed(); });

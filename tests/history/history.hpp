@@ -43,6 +43,9 @@ struct Interval {
     [[nodiscard]] bool meets(Nanoseconds from, Nanoseconds to) const noexcept { return begin <= to && end >= from; }
 };
 
+/// The longest part of a time that meets none of these.
+Interval longestWithout(std::vector<Interval> intervals, Nanoseconds from, Nanoseconds to);
+
 /// A call of a client, from its start to its end.
 struct Call {
     Record invoke;
