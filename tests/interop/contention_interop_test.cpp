@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -123,6 +125,44 @@ TEST_P(OneAtATime, ProcessesOfBothLanguagesCountExactly)
         sum += count;
     }
     EXPECT_EQ(raw.get(key_), std::to_string(sum));
+}
+
+// --- Tokens ------------------------------------------------------------------------------------------------------------
+
+class Fencing : public Contention, public ::testing::WithParamInterface<Sides> {};
+
+// Redisson 3 has no such lock.
+std::vector<Sides> fencingSides()
+{
+    auto sides = allSides();
+    std::erase_if(sides, [](const Sides& each) { return std::stoi(each.redisson) < 4; });
+    return sides;
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, Fencing, ::testing::ValuesIn(fencingSides()), sidesName);
+
+TEST_P(Fencing, TokensGrowFromHolderToHolderThoughProcessesOfBothLanguagesContend)
+{
+    const auto& sides = GetParam();
+    const auto name = lastingName();
+    for (const bool java : {sides.javaFirst, !sides.javaFirst}) {
+        start(java ? sides.redisson : "", 2, "fencedLock", name, "countTokens");
+        ASSERT_TRUE(eventually([&] { return raw.exists(key_); }));
+    }
+    EXPECT_TRUE(eventually([&] { return turns() >= 60; }, 15s)) << turns() << " times";
+    long sum = 0;
+    for (const long count : stop()) {
+        sum += count;
+    }
+    EXPECT_EQ(raw.get(key_), std::to_string(sum));
+    std::vector<long> tokens;
+    for (const auto& token : raw.command({"LRANGE", key_ + ":tokens", "0", "-1"}).elements) {
+        tokens.push_back(std::stol(token.text()));
+    }
+    ASSERT_FALSE(tokens.empty());
+    EXPECT_EQ(std::ssize(tokens), sum);
+    EXPECT_EQ(std::ranges::adjacent_find(tokens, std::greater_equal<>()), tokens.end()) << "not greater than the last";
+    EXPECT_EQ(raw.get("redisson_lock_token:{" + name + "}"), std::to_string(tokens.back()));
 }
 
 // --- Several at a time -------------------------------------------------------------------------------------------------

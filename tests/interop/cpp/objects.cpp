@@ -1,6 +1,7 @@
 #include "objects.hpp"
 
 #include "repeat.hpp"
+#include "support/raw_redis.hpp"
 
 #include <fmt/format.h>
 
@@ -170,6 +171,15 @@ Outcome Objects::onLock(const AnyOfThem& lock, const std::string& operation, con
     if constexpr (std::same_as<AnyOfThem, FencedLock>) {
         if (operation == "lockAndGetToken") {
             return told(static_cast<std::uint64_t>(lock.lockAndGetToken()));
+        }
+        if (operation == "countTokens") {
+            const auto& server = servers_.front().config().endpoint;
+            RawRedis redis(server.host, server.port);
+            const auto enter = [&] {
+                const auto token = fmt::format("{}", static_cast<std::uint64_t>(lock.lockAndGetToken()));
+                redis.command({"RPUSH", arguments.at(0) + ":tokens", token});
+            };
+            return repeat("count", arguments.at(0), enter, [&] { (void)ended(lock.unlock()); });
         }
         if (operation == "tryLockAndGetToken") {
             const auto token = lock.tryLockAndGetToken(time(arguments, 0), lease(arguments, 1));

@@ -13,10 +13,12 @@ import org.redisson.RedissonFairLock;
 import org.redisson.RedissonMultiLock;
 import org.redisson.RedissonRedLock;
 import org.redisson.api.RCountDownLatch;
+import org.redisson.api.RList;
 import org.redisson.api.RLock;
 import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
+import org.redisson.client.codec.StringCodec;
 import org.redisson.command.CommandAsyncExecutor;
 import org.redisson.config.Config;
 
@@ -30,6 +32,7 @@ import org.redisson.config.Config;
  *     count key    look key    crowd key    see {@link Repeat}
  * fencedLock:
  *     token    lockAndGetToken    tryLockAndGetToken wait lease
+ *     countTokens key    as count, with the token of each turn at the end of the list key:tokens
  * semaphore:
  *     trySetPermits n    acquire n    tryAcquire n wait    release n    available    drain    add n
  *     count key    crowd key
@@ -206,7 +209,7 @@ final class Objects {
         return lock.tryLock(arguments.number(0), lease, TimeUnit.MILLISECONDS);
     }
 
-    private static Object onFencedLock(RLock lock, String operation, Arguments arguments) {
+    private Object onFencedLock(RLock lock, String operation, Arguments arguments) throws Exception {
         Class<?> type = Arrays.stream(lock.getClass().getInterfaces())
                 .filter(candidate -> candidate.getSimpleName().equals("RFencedLock"))
                 .findFirst()
@@ -216,6 +219,11 @@ final class Objects {
                 return call(lock, type, "getToken", new Class<?>[] {});
             case "lockAndGetToken":
                 return call(lock, type, "lockAndGetToken", new Class<?>[] {});
+            case "countTokens":
+                RList<String> tokens = client.getList(arguments.word(0) + ":tokens", StringCodec.INSTANCE);
+                return new Repeat(client, arguments.word(0)).run("count",
+                        () -> tokens.add(call(lock, type, "lockAndGetToken", new Class<?>[] {}).toString()),
+                        lock::unlock);
             case "tryLockAndGetToken":
                 Object token = call(lock, type, "tryLockAndGetToken",
                         new Class<?>[] {long.class, long.class, TimeUnit.class}, arguments.number(0),
