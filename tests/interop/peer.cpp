@@ -47,6 +47,7 @@ std::vector<std::string> commandLine(const std::string& folder, const PeerOption
     line.insert(line.end(), words.begin(), words.end());
     line.push_back(std::to_string(options.watchdog.count()));
     line.push_back(std::to_string(options.place.count()));
+    line.push_back(std::to_string(options.patience.count()));
     line.insert(line.end(), options.urls.begin(), options.urls.end());
     return line;
 }

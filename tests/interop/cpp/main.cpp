@@ -1,8 +1,8 @@
 // One process of the library that does what it reads on standard input, a command a line, until the input ends:
 //     thread kind operation object arguments...
 // and answers as the Java driver does (../java). A thread is any word; commands of one word run in one thread, in their
-// order, those of different words at the same time. Arguments: the watchdog's timeout and how long a place in a fair queue
-// is kept, in ms; the servers' URLs.
+// order, those of different words at the same time. Arguments: the watchdog's timeout, how long a place in a fair queue is
+// kept and how long a server may take to answer (0: the default), in ms; the servers' URLs.
 #include "behaviour/worker.hpp"
 #include "objects.hpp"
 #include "redislock/error.hpp"
@@ -81,9 +81,8 @@ int main(int count, char** arguments)
 {
     using namespace redislock::test;
     const std::vector<std::string> words(arguments + 1, arguments + count);
-    Main(Objects({words.begin() + 2, words.end()}, std::chrono::milliseconds(std::stol(words.at(0))),
-                 std::chrono::milliseconds(std::stol(words.at(1)))))
-        .readCommands();
+    const auto time = [&](std::size_t index) { return std::chrono::milliseconds(std::stol(words.at(index))); };
+    Main(Objects({words.begin() + 3, words.end()}, time(0), time(1), time(2))).readCommands();
     // Without a farewell: what is still held is left as a crash would leave it.
     ::_exit(0);
 }

@@ -13,6 +13,7 @@
 namespace redislock::test {
 namespace {
 
+using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using Outcome = std::optional<std::string>;
 
@@ -61,13 +62,17 @@ struct Objects::Shared {
     std::map<std::string, Permit> permits; // that were not released
 };
 
-Objects::Objects(const std::vector<std::string>& urls, milliseconds watchdog, milliseconds place)
+Objects::Objects(const std::vector<std::string>& urls, milliseconds watchdog, milliseconds place, milliseconds patience)
     : shared_(std::make_unique<Shared>())
 {
     for (const auto& url : urls) {
         auto config = Config::fromUrl(url);
         config.watchdogTimeout = watchdog;
         config.pollInterval = place / 5;
+        if (patience > 0ms) {
+            config.connectTimeout = patience;
+            config.commandTimeout = patience;
+        }
         servers_.emplace_back(std::move(config));
     }
     servers_.front().connect();

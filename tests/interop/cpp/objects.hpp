@@ -22,7 +22,9 @@ using Words = std::vector<std::string>;
 class Objects {
 public:
     /// @param place how long a place in a fair queue is kept
-    Objects(const std::vector<std::string>& urls, std::chrono::milliseconds watchdog, std::chrono::milliseconds place);
+    /// @param patience how long a server may take to answer; 0: the default
+    Objects(const std::vector<std::string>& urls, std::chrono::milliseconds watchdog, std::chrono::milliseconds place,
+            std::chrono::milliseconds patience);
     Objects(Objects&&) noexcept;
     ~Objects();
 

@@ -40,12 +40,13 @@ public final class Main {
     }
 
     /**
-     * Arguments: the watchdog's timeout and how long a place in a fair queue is kept, in milliseconds; the servers' URLs.
+     * Arguments: the watchdog's timeout, how long a place in a fair queue is kept and how long a server may take to answer,
+     * in milliseconds; the servers' URLs.
      */
     public static void main(String[] arguments) throws Exception {
         long begin = System.nanoTime();
         Objects objects = new Objects(Long.parseLong(arguments[0]), Long.parseLong(arguments[1]),
-                Arrays.asList(arguments).subList(2, arguments.length));
+                Integer.parseInt(arguments[2]), Arrays.asList(arguments).subList(3, arguments.length));
         Main main = new Main(objects, new PrintStream(System.out, true, StandardCharsets.UTF_8));
         main.answer("start", "ok", begin, objects.id());
         main.readCommands();

@@ -7,6 +7,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
+import java.util.stream.IntStream;
 
 import org.redisson.Redisson;
 import org.redisson.RedissonFairLock;
@@ -18,9 +19,11 @@ import org.redisson.api.RLock;
 import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
+import org.redisson.client.RedisException;
 import org.redisson.client.codec.StringCodec;
 import org.redisson.command.CommandAsyncExecutor;
 import org.redisson.config.Config;
+import org.redisson.config.SingleServerConfig;
 
 /**
  * The objects of a process and what can be done with them. Times are in milliseconds; a lease of -1 is the watchdog's.
@@ -48,16 +51,25 @@ final class Objects {
     private final List<String> urls;
     private final long watchdog;
     private final long place;
+    private final int patience;
     private final Map<Integer, RedissonClient> clients = new ConcurrentHashMap<>();
     private final Map<String, Function<String, RLock>> lockKinds;
     private final Map<String, RLock> locks = new ConcurrentHashMap<>();
 
-    /** @param place how long a place in a fair queue is kept beyond what is waited for, in milliseconds */
-    Objects(long watchdog, long place, List<String> urls) {
+    /**
+     * @param place how long a place in a fair queue is kept beyond what is waited for, in milliseconds
+     * @param patience how long a server may take to answer, in milliseconds, and then it is not asked again: they may go
+     *         down later, and all must be up now; 0: Redisson's own time and attempts
+     */
+    Objects(long watchdog, long place, int patience, List<String> urls) {
         this.watchdog = watchdog;
         this.place = place;
+        this.patience = patience;
         this.urls = urls;
         this.client = client(0);
+        if (patience > 0) {
+            IntStream.range(1, urls.size()).forEach(this::client);
+        }
         this.lockKinds = Map.of(
                 "lock", client::getLock,
                 "spinLock", client::getSpinLock,
@@ -79,12 +91,28 @@ final class Objects {
             }
             config.setThreads(4);
             config.setNettyThreads(4);
-            config.useSingleServer()
+            SingleServerConfig single = config.useSingleServer()
                     .setAddress(urls.get(index))
                     .setConnectionMinimumIdleSize(1)
                     .setConnectionPoolSize(16);
-            return Redisson.create(config);
+            if (patience > 0) {
+                single.setTimeout(patience).setRetryAttempts(0);
+            }
+            return connected(config);
         });
+    }
+
+    /** In the first seconds of a process even PING can take longer than its patience. */
+    private RedissonClient connected(Config config) {
+        for (int attempt = 1;; ++attempt) {
+            try {
+                return Redisson.create(config);
+            } catch (RedisException e) {
+                if (patience == 0 || attempt == 10) {
+                    throw e;
+                }
+            }
+        }
     }
 
     String id() {
