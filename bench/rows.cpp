@@ -4,6 +4,7 @@ namespace redislock::bench {
 
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 std::vector<Row> uncontended()
@@ -100,6 +101,12 @@ std::vector<Row> scale()
         {"fair_queue_10000", group, " µs", Aim::atMost, 1.5, 0,
          "a hand-over of a fair lock for which 10 000 wait: its three requests; against 10 who wait",
          [](const Target& target) { return fairQueue(target, tenThousand, 10); }},
+        {"readers_200", group, " µs", Aim::atMost, 2, 0,
+         "200 threads wait to read, 5 ms each way: from a writer's unlock() at the server until the last reads; "
+         "against PING",
+         [](const Target& target) { return wakingReaders(target, 200, milliseconds(5)); }},
+        {"readers_200_loopback", group, " µs", Aim::atLeast, 0, 0, "the same without the way; against PING",
+         [](const Target& target) { return wakingReaders(target, 200, milliseconds(0)); }},
         {"held_100000_in_time", group, "", Aim::atLeast, 1, 0,
          "100 000 locks of one client, renewed every ten seconds: never at risk; against all of them",
          [](const Target& target) { return renewedInTime(target, hundredThousand, seconds(30)); }, Asked::byName},

@@ -4,6 +4,7 @@
 
 #include "measurement.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -106,6 +107,10 @@ Measure cycles(const Target& target, std::size_t count);
 
 /// The time of the requests of one hand-over of a fair lock for which so many wait, against few.
 Measure fairQueue(const Target& target, std::size_t waiters, std::size_t few);
+
+/// The time from a writer's release until the last of so many threads of another client reads, against PING; both over a link
+/// that takes @p delay each way, which the writer does without.
+Measure wakingReaders(const Target& target, unsigned readers, std::chrono::microseconds delay);
 
 /// The compiler's time for the library's header alone, against that for one header of Asio.
 Measure compileTime(const Target& target);
