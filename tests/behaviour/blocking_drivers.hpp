@@ -28,7 +28,9 @@ struct RedisLocks {
 
 struct FairLocks {
     static constexpr std::string_view name = "FairLock";
-    static constexpr std::array unsupported{Feature::executing}; // it has no form of its own
+    static constexpr std::array unsupported{
+        Feature::executing,   // it has no form of its own
+        Feature::oneChannel}; // the first of those who wait is told, on one of its own
     static FairLock make(const Client& client, std::string lockName) { return client.getFairLock(std::move(lockName)); }
 };
 
@@ -38,6 +40,15 @@ struct WriteLocks {
     static WriteLock make(const Client& client, std::string lockName)
     {
         return client.getReadWriteLock(std::move(lockName)).writeLock();
+    }
+};
+
+struct ReadLocks {
+    static constexpr std::string_view name = "ReadLock";
+    static constexpr std::array unsupported{Feature::executing, Feature::exclusion};
+    static ReadLock make(const Client& client, std::string lockName)
+    {
+        return client.getReadWriteLock(std::move(lockName)).readLock();
     }
 };
 

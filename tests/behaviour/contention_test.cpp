@@ -50,7 +50,7 @@ protected:
     }
 };
 
-using ContendedDrivers = KindsWith<Feature::waiting, Feature::guards, Feature::leases>;
+using ContendedDrivers = DriversWith<Feature::exclusion, Feature::waiting, Feature::guards, Feature::leases>;
 TYPED_TEST_SUITE(Contention, ContendedDrivers, DriverNames);
 
 TYPED_TEST(Contention, ThreadsOnOneObjectCountExactly)

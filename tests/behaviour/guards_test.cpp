@@ -34,6 +34,14 @@ class NestedGuards : public Guards<D> {
 using NestingDrivers = DriversWith<Feature::guards, Feature::leases, Feature::reentrance, Feature::threadHolds>;
 TYPED_TEST_SUITE(NestedGuards, NestingDrivers, DriverNames);
 
+/// Guards beside others who want the lock.
+template <class D>
+class ExclusiveGuards : public Guards<D> {
+};
+
+using ExclusiveGuardDrivers = DriversWith<Feature::guards, Feature::leases, Feature::exclusion>;
+TYPED_TEST_SUITE(ExclusiveGuards, ExclusiveGuardDrivers, DriverNames);
+
 TYPED_TEST(Guards, GuardHoldsForItsScope)
 {
     const auto lock = this->make();
@@ -72,7 +80,7 @@ TYPED_TEST(Guards, EmptyGuardHoldsNothing)
     EXPECT_EQ(TypeParam::release(empty), Errc::notHeld);
 }
 
-TYPED_TEST(Guards, GuardIsEmptyWhenTheWaitIsOver)
+TYPED_TEST(ExclusiveGuards, GuardIsEmptyWhenTheWaitIsOver)
 {
     const auto lock = this->make();
     Worker other;
@@ -142,7 +150,7 @@ TYPED_TEST(NestedGuards, AssigningANestedGuardToTheOuterOneKeepsTheLock)
     EXPECT_EQ(TypeParam::release(held), Unlocked::released);
 }
 
-TYPED_TEST(Guards, GuardMayBeEndedOnAnotherThread)
+TYPED_TEST(ExclusiveGuards, GuardMayBeEndedOnAnotherThread)
 {
     const auto lock = this->make();
     Worker other;
@@ -234,7 +242,7 @@ TYPED_TEST(Guards, LostGuardSaysSoAndEndsQuietly)
     EXPECT_EQ(TypeParam::release(held), Errc::notHeld);
 }
 
-TYPED_TEST(Guards, LostGuardDoesNotTouchTheNextHolder)
+TYPED_TEST(ExclusiveGuards, LostGuardDoesNotTouchTheNextHolder)
 {
     const auto lock = this->make();
     std::optional held = must(TypeParam::guard(lock, 200ms));
@@ -266,7 +274,7 @@ TYPED_TEST(Guards, LockIsFreeForItsClientTheMomentAGuardEnds)
     }
 }
 
-TYPED_TEST(Guards, WaitersAreWokenByAGuardsEnd)
+TYPED_TEST(ExclusiveGuards, WaitersAreWokenByAGuardsEnd)
 {
     Config config = this->config();
     config.watchdogTimeout = 30s;

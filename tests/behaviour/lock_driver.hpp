@@ -74,6 +74,8 @@ enum class Feature {
     forceUnlock,   ///< an operator may free it
     standardNames, ///< try_lock, try_lock_for, try_lock_until
     executing,     ///< executeWithLock, locked
+    exclusion,     ///< one holder at a time
+    oneChannel,    ///< an unlock is told on one channel, on which all waiters listen
 };
 
 /// A driver: static functions that do one thing each with a lock. Errors are part of the result, whatever form they have

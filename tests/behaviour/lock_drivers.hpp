@@ -42,16 +42,12 @@ struct Needs {
 
 } // namespace detail
 
-/// The forms of RedisLock that support all of these features. Who adds a form adds it here.
+/// The forms of RedisLock, and the kinds that have scripts of their own, that support all of these features. Who adds one adds
+/// it here.
 template <Feature... needed>
-using DriversWith = typename detail::Filter<detail::DriverList<>, detail::Needs<needed...>, BlockingThrowing,
-                                            BlockingCodes, Asynchronous>::Kept::Types;
-
-/// Besides them the kinds that have scripts of their own: for what these scripts do.
-template <Feature... needed>
-using KindsWith =
+using DriversWith =
     typename detail::Filter<detail::DriverList<>, detail::Needs<needed...>, BlockingThrowing, BlockingCodes,
-                            Asynchronous, Throwing<FairLocks>, Throwing<WriteLocks>>::Kept::Types;
+                            Asynchronous, Throwing<FairLocks>, Throwing<WriteLocks>, Throwing<ReadLocks>>::Kept::Types;
 
 /// Names of the drivers in the names of the tests.
 struct DriverNames {

@@ -2,9 +2,11 @@
 /// What the tests of locks on a real server share: the server, a client, names of their own.
 #pragma once
 
+#include "behaviour/lock_driver.hpp"
 #include "behaviour/recording_observer.hpp"
 #include "redislock/client.hpp"
 #include "redislock/config.hpp"
+#include "redislock/read_write_lock.hpp"
 #include "redislock/testing/redis_server.hpp"
 #include "support/eventually.hpp"
 #include "support/raw_redis.hpp"
@@ -22,6 +24,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace redislock::test {
@@ -106,10 +109,18 @@ protected:
         return "redisson_lock__channel:" + (tagged ? name : "{" + name + "}");
     }
 
+    /// The holders of a lock in Redis, with their counts.
+    std::map<std::string, std::string> holdersOf(const std::string& name)
+    {
+        auto fields = raw.hash(name);
+        fields.erase("mode"); // of a ReadWriteLock
+        return fields;
+    }
+
     /// The holder in Redis, which must be the only one; empty when the lock is free.
     std::string holderOf(const std::string& name)
     {
-        const auto fields = raw.hash(name);
+        const auto fields = holdersOf(name);
         EXPECT_LE(fields.size(), 1U) << name;
         return fields.empty() ? std::string() : fields.begin()->first;
     }
@@ -117,7 +128,7 @@ protected:
     /// The hold count in Redis; empty when the lock is free.
     std::string countOf(const std::string& name)
     {
-        const auto fields = raw.hash(name);
+        const auto fields = holdersOf(name);
         return fields.empty() ? std::string() : fields.begin()->second;
     }
 
@@ -148,7 +159,57 @@ protected:
     Lock make(const std::string& name) { return make(client, name); }
     Lock make() { return make(uniqueName()); }
 
+    /// The channel of a lock; of one whose waiters have channels of their own, what these begin with.
+    static std::string channelOf(const std::string& name)
+    {
+        auto channel = LockTest::channelOf(name);
+        if (hasModes) {
+            channel.replace(0, channel.find(':'), "redisson_rwlock");
+        }
+        return supports<D>(Feature::oneChannel) ? channel : channel + ':';
+    }
+    /// How many listen to the channel, or the channels, of a lock.
+    std::int64_t listeners(const std::string& name)
+    {
+        std::int64_t all = 0;
+        for (const auto& channel : channelsOf(name)) {
+            all += raw.command({"PUBSUB", "NUMSUB", channel}).elements.at(1).integer();
+        }
+        return all;
+    }
+    /// Tells all who wait for a lock that it is free, whether it is or not.
+    void tellWaiters(const std::string& name)
+    {
+        for (const auto& channel : channelsOf(name)) {
+            raw.command({"PUBLISH", channel, "0"});
+        }
+    }
+    /// Gives a lock that is free to somebody else, who excludes everybody. @param lease nothing: it has no time to live
+    void heldByAStranger(const std::string& name, std::optional<milliseconds> lease)
+    {
+        hasModes ? raw.command({"HSET", name, "mode", "write", "stranger:1:write", "1"})
+                 : raw.command({"HSET", name, "stranger:1", "1"});
+        if (lease) {
+            raw.command({"PEXPIRE", name, std::to_string(lease->count())});
+        }
+    }
+
     Client client{observed()};
+
+private:
+    static constexpr bool hasModes = std::is_same_v<Lock, ReadLock> || std::is_same_v<Lock, WriteLock>;
+
+    std::vector<std::string> channelsOf(const std::string& name)
+    {
+        std::vector<std::string> of;
+        for (const auto& channel : channels()) {
+            const auto text = channel.text();
+            if (supports<D>(Feature::oneChannel) ? text == channelOf(name) : text.starts_with(channelOf(name))) {
+                of.push_back(text);
+            }
+        }
+        return of;
+    }
 };
 
 } // namespace redislock::test

@@ -28,6 +28,14 @@ class NestedObserving : public Observing<D> {
 using NestedObservedDrivers = DriversWith<Feature::leases, Feature::reentrance>;
 TYPED_TEST_SUITE(NestedObserving, NestedObservedDrivers, DriverNames);
 
+/// Of calls that others keep waiting.
+template <class D>
+class ObservingWaits : public Observing<D> {
+};
+
+using ObservedWaitDrivers = DriversWith<Feature::leases, Feature::waiting, Feature::exclusion>;
+TYPED_TEST_SUITE(ObservingWaits, ObservedWaitDrivers, DriverNames);
+
 TYPED_TEST(Observing, WholeStoryOfAHoldIsToldInOrder)
 {
     const auto lock = this->make();
@@ -65,7 +73,7 @@ TYPED_TEST(NestedObserving, NestedLevelsAreNoStoriesOfTheirOwn)
     EXPECT_EQ(this->observer()->count("released"), 1U);
 }
 
-TYPED_TEST(Observing, RefusedCallIsToldWithItsWaitAndItsAttempts)
+TYPED_TEST(ObservingWaits, RefusedCallIsToldWithItsWaitAndItsAttempts)
 {
     const Client other(this->config());
     const auto lock = this->make();
@@ -81,7 +89,7 @@ TYPED_TEST(Observing, RefusedCallIsToldWithItsWaitAndItsAttempts)
     EXPECT_EQ(TypeParam::unlock(elsewhere), Unlocked::released);
 }
 
-TYPED_TEST(Observing, WaitIsToldWithTheGrant)
+TYPED_TEST(ObservingWaits, WaitIsToldWithTheGrant)
 {
     const Client other(this->config());
     const auto lock = this->make();
@@ -118,7 +126,7 @@ TYPED_TEST(Observing, LockThatIsGoneAtItsUnlockIsReleasedAsAlreadyLost)
     EXPECT_EQ(this->observer()->of("released").front().how, Unlocked::alreadyLost);
 }
 
-TYPED_TEST(Observing, ConnectionsAreToldByTheirPurpose)
+TYPED_TEST(ObservingWaits, ConnectionsAreToldByTheirPurpose)
 {
     const Client other(this->config());
     const auto lock = this->make();

@@ -19,8 +19,16 @@ protected:
     }
 };
 
-using RestartDrivers = DriversWith<Feature::leases, Feature::waiting>;
+using RestartDrivers = DriversWith<Feature::leases>;
 TYPED_TEST_SUITE(Restart, RestartDrivers, DriverNames);
+
+/// The same while somebody waits.
+template <class D>
+class RestartWithWaiters : public Restart<D> {
+};
+
+using RestartWithWaitersDrivers = DriversWith<Feature::leases, Feature::waiting, Feature::exclusion>;
+TYPED_TEST_SUITE(RestartWithWaiters, RestartWithWaitersDrivers, DriverNames);
 
 TYPED_TEST(Restart, LockIsLostAndANewOneOfItsNameIsRenewedAgain)
 {
@@ -54,7 +62,7 @@ TYPED_TEST(Restart, UnlockRightAfterARestartEndsTheHold)
     EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
 }
 
-TYPED_TEST(Restart, WaitersOfTheOldServerAreServedByTheNewOne)
+TYPED_TEST(RestartWithWaiters, WaitersOfTheOldServerAreServedByTheNewOne)
 {
     const Client other(this->config());
     const auto lock = this->make();

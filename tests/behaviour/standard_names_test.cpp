@@ -17,7 +17,8 @@ template <class D>
 class StandardNames : public BehaviourTest<D> {
 };
 
-using StandardDrivers = KindsWith<Feature::standardNames, Feature::reentrance, Feature::waiting, Feature::leases>;
+using StandardDrivers =
+    DriversWith<Feature::exclusion, Feature::standardNames, Feature::reentrance, Feature::waiting, Feature::leases>;
 TYPED_TEST_SUITE(StandardNames, StandardDrivers, DriverNames);
 
 TYPED_TEST(StandardNames, LockGuardHoldsForItsScope)
