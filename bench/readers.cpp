@@ -69,8 +69,7 @@ public:
         for (auto& moment : grantedAt_) {
             threads.emplace_back(read, std::ref(moment));
         }
-        awaitQuiet(asked + static_cast<double>(grantedAt_.size()));
-        failed = failed || answered > 0;
+        failed = !awaitQuiet(asked + static_cast<double>(grantedAt_.size())) || answered > 0 || failed;
         asked = scripts();
         const auto called = Clock::now();
         failed = writing_.unlock() != Unlocked::released || failed;
@@ -94,17 +93,18 @@ public:
 private:
     [[nodiscard]] double scripts() { return infoNumber(server_, "commandstats", "cmdstat_evalsha:calls"); }
 
-    /// Waits until so many have asked, somebody listens, and nobody asks any more.
-    void awaitQuiet(double asked)
+    /// Waits until so many have asked, somebody listens, and nobody asks any more. @return false when that took too long.
+    bool awaitQuiet(double asked)
     {
         const auto end = Clock::now() + patience;
         for (double last = 0; Clock::now() < end; std::this_thread::sleep_for(settled)) {
             const auto now = scripts();
             if (now >= asked && now == last && infoNumber(server_, "stats", "pubsub_channels") == 1) {
-                return;
+                return true;
             }
             last = now;
         }
+        return false;
     }
 
     const std::optional<SlowLink> link_;
