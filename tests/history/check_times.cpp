@@ -36,14 +36,21 @@ const Record* toldOf(const History& history, const Hold& hold, Op op)
     return found == told->second.end() ? nullptr : &*found;
 }
 
-/// T1. Reads: the deadlines that were seen, what the observer was told, stops of the process.
+/// When the caller of unlock() heard that the hold was lost while it was asked for; never: it was not asked in time.
+Nanoseconds heardFromUnlock(const Hold& hold, Nanoseconds deadline)
+{
+    const bool isAsked = !hold.unlocks.empty() && hold.unlocks.back().invoke.t < deadline;
+    return isAsked && hold.unlocks.back().succeeded() ? hold.unlocks.back().returned() : never;
+}
+
+/// T1. Reads: the deadlines that were seen, what the observer was told, answers of unlock(), stops of the process.
 void checkTold(const History& history, const Hold& hold, Report& report)
 {
     report.judge("T1");
     const auto pid = hold.first().pid;
     const auto deadline = latestDeadline(history, hold);
     const auto* lost = toldOf(history, hold, Op::lost);
-    const auto until = lost != nullptr ? lost->t : history.end;
+    const auto until = lost != nullptr ? lost->t : std::min(history.end, heardFromUnlock(hold, deadline));
     const auto killed = history.killedAt(hold.first().client);
     const auto late = until - deadline - history.stopped(pid, deadline - hold.longestLease(), until);
     if (late > report.limits.slack && killed > deadline + report.limits.slack) {
