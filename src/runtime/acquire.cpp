@@ -183,7 +183,7 @@ std::error_code Engine::conclude(NamedLock& named, Attempt& attempt, const Acqui
         });
         return {};
     }
-    if (result.mayBeHeld || result.kind == Kind::granted || attempt.hasPlace()) {
+    if (result.mayBeHeld || result.kind == Kind::granted || (attempts > 0 && attempt.hasPlace())) {
         giveBack(hold, saturatingAdd(BootClock::now(), leaseTime(attempt.order.lease)));
     }
     if (result.kind == Kind::contended) {

@@ -51,7 +51,7 @@ struct Engine::Attempt {
         }
     }
 
-    /// Whether the waiter gives up a place if it is not granted.
+    /// Whether a waiter that asked gives up a place if it is not granted.
     [[nodiscard]] bool hasPlace() const noexcept { return waiter.call->place.count() > 0; }
 
     static constexpr int placesKept = 5; ///< polls that may fail before a waiter loses its place

@@ -259,7 +259,7 @@ void OutermostAcquire::conclude(const AcquireResult& result)
         client_.grant(*hold, level_, result);
         end_.hold = hold;
         end_.level = level_;
-    } else if (result.mayBeHeld || hold->command.place.count() > 0) {
+    } else if (result.mayBeHeld || (result.attempts > 0 && hold->command.place.count() > 0)) {
         client_.giveBack(*hold, saturatingAdd(now(), client_.leaseTime(lease_)));
     }
     leave();
