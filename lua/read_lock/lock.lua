@@ -22,7 +22,8 @@ if #KEYS ~= 2 or #ARGV ~= 4 or ARGV[1] == ''
     return redis.error_reply('ERR redislock: bad arguments to lock')
 end
 local mode = redis.call('HGET', KEYS[1], 'mode')
-if redis.call('EXISTS', KEYS[1]) == 1 and not mode then
+local left = redis.call('PTTL', KEYS[1])
+if left ~= -2 and not mode then
     return redis.error_reply('WRONGTYPE redislock: the name is in use as a lock of another kind')
 end
 local holdKey = KEYS[2] .. ':' .. ARGV[1] .. ':rwlock_timeout:' .. ARGV[3]
@@ -41,7 +42,7 @@ local function keep(ttl)
     end
     return made
 end
-local held = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
+local held = left ~= -2 and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
 if count > 1 and not held then
     return -3
 end
@@ -53,8 +54,7 @@ if mode ~= 'write' and not held then
         return rest
     end
 end
-local left = redis.call('PTTL', KEYS[1])
-if left == -2 and count == 1 then
+if left == -2 then
     redis.call('HSET', KEYS[1], 'mode', 'read')
     local expires = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
     if expires ~= 1 then -- not permitted: better no lock than one that stays for ever
@@ -70,5 +70,5 @@ end
 -- PEXPIRE first: it passes when Redis is out of memory, and then so does the rest. Above 2^53 a number is not exact.
 redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(lease, math.min(left, 9007199254740991))))
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-local kept = math.max(lease, math.min(redis.call('PTTL', holdKey), 9007199254740991))
+local kept = held and math.max(lease, math.min(redis.call('PTTL', holdKey), 9007199254740991)) or lease
 return keep(string.format('%.0f', kept))

@@ -22,11 +22,11 @@ if #KEYS ~= 2 or #ARGV ~= 4 or ARGV[1] == '' or not lease or lease < 10 or lease
     return redis.error_reply('ERR redislock: bad arguments to lock')
 end
 local mode = redis.call('HGET', KEYS[1], 'mode')
-if redis.call('EXISTS', KEYS[1]) == 1 and not mode then
+local left = redis.call('PTTL', KEYS[1])
+if left ~= -2 and not mode then
     return redis.error_reply('WRONGTYPE redislock: the name is in use as a lock of another kind')
 end
 --include parts/waiting_writer.lua
-local left = redis.call('PTTL', KEYS[1])
 if left == -2 and count == 1 then
     redis.call('HSET', KEYS[1], 'mode', 'write')
     local expires = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
