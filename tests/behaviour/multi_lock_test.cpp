@@ -206,7 +206,8 @@ TEST_F(MultiLocks, FixedLeaseEndsByItself)
     EXPECT_TRUE(lock.tryLock(5s)) << "a lost one may be taken anew";
     EXPECT_EQ(lock.unlock(), Unlocked::released);
     lock.lock(50ms);
-    EXPECT_TRUE(eventually([&] { return !lock.isHeldByCurrentThread(); }));
+    EXPECT_TRUE(eventually([&] { return lockedNow() == 0; })); // its members' leases are over, too
+    EXPECT_FALSE(lock.isHeldByCurrentThread());
     EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
     EXPECT_THROW(lock.unlock(), LockError);
 }
