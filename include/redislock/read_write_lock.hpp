@@ -43,7 +43,7 @@ private:
 /// in, for five times the writer's `Config::pollInterval` (5 s by default), or until it has been let in or has given up; so it
 /// waits for those only who read when it came. Where they read for longer than that, others read for as long again, then
 /// they are held back once more, and so on: readers of whom one waits for another to read as well get on. A writer that died holds
-/// readers back for those 5 s at most. After a writer all who wait have the same chance.
+/// readers back for those 5 s at most.
 /// **Does not guarantee** an order of writers; nor anything of the above to writers beside Redisson's readers, which know nothing of
 /// it; nor that asynchronous holds of one caller know each other: their guards are holders of their own.
 /// A lock of another kind with that name is refused as `Errc::wrongType`, where it is met.
