@@ -15,6 +15,8 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace redislock::bench {
 
@@ -63,8 +65,13 @@ void handleSignals()
 
 Measured measureApart(const Row& row, const Effort& effort, const std::function<void(std::size_t)>& progress)
 {
-    OwnProcess process({"--measure", std::string(row.name), "--repetitions", std::to_string(effort.repetitions),
-                        "--seconds", std::to_string(effort.seconds)});
+    std::vector<std::string> arguments{"--measure",     std::string(row.name),
+                                       "--repetitions", std::to_string(effort.repetitions),
+                                       "--seconds",     std::to_string(effort.seconds)};
+    if (effort.tryOut) {
+        arguments.emplace_back("--try-out");
+    }
+    OwnProcess process(std::move(arguments));
     Measured measured;
     std::string unread;
     std::array<char, 4096> buffer{};
@@ -93,9 +100,9 @@ void measureForParent(std::string_view name, const Effort& effort)
     endWithParent();
     const auto row = std::ranges::find(allRows(), name, &Row::name);
     const redislock::testing::RedisServer server;
-    const Measure measure = row->prepare({server.host(), server.port(), server.url()});
+    const Measure measure = row->prepare({server.host(), server.port(), server.url(), effort.tryOut});
     stopIfInterrupted();
-    const bool once = row->asked == Asked::byName;
+    const bool once = effort.tryOut || row->asked == Asked::byName;
     if (!once) {
         measure(Seconds(std::min(effort.seconds, 0.2)), First::ours); // warm-up
     }
@@ -103,7 +110,8 @@ void measureForParent(std::string_view name, const Effort& effort)
     for (int i = 1; i <= repetitions; ++i) {
         stopIfInterrupted();
         const double work = fixedWork();
-        print(measure(Seconds(effort.seconds), i % 2 == 1 ? First::ours : First::reference), work);
+        print(measure(Seconds(effort.tryOut ? 0.1 : effort.seconds), i % 2 == 1 ? First::ours : First::reference),
+              work);
     }
     stopIfInterrupted();
 }

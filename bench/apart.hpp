@@ -14,6 +14,8 @@ namespace redislock::bench {
 struct Effort {
     int repetitions;
     double seconds; ///< each side in each pair
+    bool tryOut =
+        false; ///< only to see whether the rows can be measured: one short pair, without a warm-up, with few of all
 };
 
 /// What a row's process saw.

@@ -18,7 +18,7 @@ namespace redislock::bench {
 namespace {
 
 /// How long the holder keeps the lock when the other has called lock(): long enough for that call to have settled down.
-constexpr std::chrono::microseconds holdFor{500};
+constexpr std::chrono::microseconds threadHoldsFor{500};
 
 /// Two threads that pass one lock to and fro.
 class Players {
@@ -57,7 +57,7 @@ private:
             moveTo(self, last ? Place::gone : Place::notWaiting);
             if (!last) {
                 places_.at(1 - self).wait(Place::notWaiting);
-                std::this_thread::sleep_for(holdFor);
+                std::this_thread::sleep_for(threadHoldsFor);
             }
             unlockCalled_ = last ? Clock::time_point::min() : Clock::now(); // nobody may be waiting at the end
             expect(lock_.unlock() == Unlocked::released, "the library's unlock()");
@@ -81,7 +81,7 @@ private:
 Measure handOverBetweenThreads(const Target& target)
 {
     auto ours = [players = std::make_shared<Players>(target)](Seconds d) { return players->medianHandOver(d); };
-    return inTurn(std::move(ours), pingSide(target, holdFor));
+    return inTurn(std::move(ours), pingSide(target, threadHoldsFor));
 }
 
 } // namespace redislock::bench

@@ -14,6 +14,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -45,7 +46,7 @@ using File = std::unique_ptr<std::FILE, Close>;
 /// Where the work is; on a terminal one line that is written over.
 void showProgress(const Row& row, std::size_t pairs, const Effort& effort)
 {
-    const int repetitions = row.asked == Asked::byName ? 1 : effort.repetitions;
+    const int repetitions = effort.tryOut || row.asked == Asked::byName ? 1 : effort.repetitions;
     if (::isatty(STDERR_FILENO) == 1) {
         fmt::print(stderr, "\r\x1b[K{}: {} of {} pairs", row.name, pairs, repetitions);
         std::fflush(stderr);
@@ -64,7 +65,7 @@ void clearProgress()
 bool isWanted(const Row& row, const Settings& settings)
 {
     if (settings.rows.empty() && settings.groups.empty()) {
-        return row.asked == Asked::always;
+        return settings.effort.tryOut || row.asked == Asked::always;
     }
     return std::ranges::find(settings.rows, row.name) != settings.rows.end() ||
            std::ranges::find(settings.groups, nameOf(row.group)) != settings.groups.end();
@@ -79,8 +80,10 @@ File openTsv(const std::string& path)
     return file;
 }
 
-void runRows(const Settings& settings)
+/// @return the rows that could not be measured; they have said why on standard error.
+std::vector<std::string_view> runRows(const Settings& settings)
 {
+    std::vector<std::string_view> failed;
     const File file = openTsv(settings.tsvFile);
     if (!settings.tsv) {
         printHead();
@@ -90,25 +93,43 @@ void runRows(const Settings& settings)
             continue;
         }
         const auto progress = [&](std::size_t pairs) { showProgress(row, pairs, settings.effort); };
-        const auto result = summarize(measureApart(row, settings.effort, progress));
-        clearProgress();
-        settings.tsv ? printTsv(stdout, row, result) : printRow(row, result);
-        if (file) {
-            printTsv(file.get(), row, result);
+        try {
+            const auto result = summarize(measureApart(row, settings.effort, progress));
+            clearProgress();
+            settings.tsv ? printTsv(stdout, row, result) : printRow(row, result);
+            if (file) {
+                printTsv(file.get(), row, result);
+            }
+        } catch (const std::exception& error) { // Interrupted is none
+            clearProgress();
+            fmt::print(stderr, "redislock_bench: {}\n", error.what());
+            failed.push_back(row.name);
         }
     }
+    return failed;
 }
 
-void dispatch(const Settings& settings)
+/// @return the exit status.
+int dispatch(const Settings& settings)
 {
     if (settings.partner.size() == 2) {
-        return runPartner(settings.partner[0], settings.partner[1]);
+        runPartner(settings.partner[0], settings.partner[1]);
+        return 0;
     }
     if (settings.list) {
-        return printList(allRows());
+        printList(allRows());
+        return 0;
     }
     handleSignals();
-    settings.measure.empty() ? runRows(settings) : measureForParent(settings.measure, settings.effort);
+    if (!settings.measure.empty()) {
+        measureForParent(settings.measure, settings.effort);
+        return 0;
+    }
+    const auto failed = runRows(settings);
+    if (!failed.empty()) {
+        fmt::print(stderr, "redislock_bench: could not be measured: {}\n", fmt::join(failed, ", "));
+    }
+    return failed.empty() ? 0 : exitFailed;
 }
 
 void declareOptions(CLI::App& app, Settings& settings)
@@ -137,6 +158,10 @@ void declareOptions(CLI::App& app, Settings& settings)
     app.add_flag("--tsv", settings.tsv,
                  std::string("instead of the table, words separated by tabs, no header: ") + tsvColumns);
     app.add_option("--tsv-file", settings.tsvFile, "writes the same to a file, beside the table")->type_name("FILE");
+    app.add_flag(
+        "--try-out", settings.effort.tryOut,
+        "all rows, or those that are named, for a moment and with few locks: shows that they can be measured, and "
+        "measures nothing");
     app.add_flag("--list", settings.list, "say what the rows are, and measure nothing");
     // how the program starts its other processes
     app.add_option("--partner", settings.partner)->expected(2)->group("");
@@ -151,13 +176,13 @@ int main(int argc, char** argv)
     Settings settings;
     CLI::App app(
         "Measures the library against hand-written hiredis, side by side, each row in a process of its own with a\n"
-        "private redis-server. Exit status 0, goals reached or not; another one only when something could not be\n"
-        "measured.");
+        "private redis-server. Exit status 0, goals reached or not; another one only when a row could not be "
+        "measured,\n"
+        "which does not keep the others from it.");
     declareOptions(app, settings);
     try {
         app.parse(argc, argv);
-        dispatch(settings);
-        return 0;
+        return dispatch(settings);
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : exitFailed;
     } catch (const Interrupted&) {

@@ -26,8 +26,8 @@ namespace redislock::bench {
 
 namespace {
 
-constexpr char lockName[] = "bench:readers";
-constexpr std::chrono::seconds patience{20};
+constexpr char readersLock[] = "bench:readers";
+constexpr std::chrono::seconds readersPatience{20};
 /// Longer than a round trip through the link.
 constexpr std::chrono::milliseconds settled{50};
 
@@ -39,9 +39,9 @@ public:
         : link_(delay.count() > 0 ? std::make_optional<SlowLink>(target, delay) : std::nullopt),
           server_(target.host, target.port),
           writer_(target.url),
-          writing_(writer_.getReadWriteLock(lockName).writeLock()),
+          writing_(writer_.getReadWriteLock(readersLock).writeLock()),
           client_(path(target).url),
-          reading_(client_.getReadWriteLock(lockName).readLock()),
+          reading_(client_.getReadWriteLock(readersLock).readLock()),
           grantedAt_(readers)
     {
         client_.connect();
@@ -58,7 +58,7 @@ public:
         std::atomic<bool> failed{false};
         std::atomic<bool> leave{false};
         const auto read = [&](Clock::time_point& moment) {
-            failed = !reading_.tryLock(patience) || failed;
+            failed = !reading_.tryLock(readersPatience) || failed;
             moment = Clock::now();
             ++answered;
             leave.wait(false);
@@ -96,7 +96,7 @@ private:
     /// Waits until so many have asked, somebody listens, and nobody asks any more. @return false when that took too long.
     bool awaitQuiet(double asked)
     {
-        const auto end = Clock::now() + patience;
+        const auto end = Clock::now() + readersPatience;
         for (double last = 0; Clock::now() < end; std::this_thread::sleep_for(settled)) {
             const auto now = scripts();
             if (now >= asked && now == last && infoNumber(server_, "stats", "pubsub_channels") == 1) {

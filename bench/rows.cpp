@@ -85,22 +85,26 @@ std::vector<Row> scale()
     return {
         {"held_10000_in_time", group, "", Aim::atLeast, 1, 0,
          "10 000 locks of one client, renewed each second: never at risk; against all of them",
-         [](const Target& target) { return renewedInTime(target, tenThousand, seconds(3)); }},
+         [](const Target& target) {
+             return renewedInTime(target, target.many(tenThousand), target.lease(seconds(3)));
+         }},
         {"held_10000_lateness", group, " ms", Aim::atMost, 1, 0,
          "the same: how late the latest 1 % of the renewals are; against a thirtieth of the lease",
-         [](const Target& target) { return latenessOfRenewals(target, tenThousand, seconds(3)); }},
+         [](const Target& target) {
+             return latenessOfRenewals(target, target.many(tenThousand), target.lease(seconds(3)));
+         }},
         {"held_10000_threads", group, "", Aim::atMost, 1, 0,
          "10 000 held locks: threads of the client; against 2 allowed",
-         [](const Target& target) { return threadsOfHeldLocks(target, tenThousand); }},
+         [](const Target& target) { return threadsOfHeldLocks(target, target.many(tenThousand)); }},
         {"held_10000_bytes", group, " B", Aim::atMost, 1, 0,
          "10 000 held locks: bytes a lock beyond its name; against 400 allowed",
-         [](const Target& target) { return bytesOfHeldLocks(target, tenThousand); }},
+         [](const Target& target) { return bytesOfHeldLocks(target, target.many(tenThousand)); }},
         {"beside_100000_held", group, " µs", Aim::atMost, 1.1, 1.02,
          "lock() and unlock() while 100 000 others are held with fixed leases, median; against none",
-         [](const Target& target) { return besideHeldLocks(target, hundredThousand); }},
+         [](const Target& target) { return besideHeldLocks(target, target.many(hundredThousand)); }},
         {"fair_queue_10000", group, " µs", Aim::atMost, 1.5, 0,
          "a hand-over of a fair lock for which 10 000 wait: its three requests; against 10 who wait",
-         [](const Target& target) { return fairQueue(target, tenThousand, 10); }},
+         [](const Target& target) { return fairQueue(target, target.many(tenThousand), 10); }},
         {"readers_200", group, " µs", Aim::atMost, 2, 0,
          "200 threads wait to read, 5 ms each way: from a writer's unlock() at the server until the last reads; "
          "against PING",
@@ -109,22 +113,28 @@ std::vector<Row> scale()
          [](const Target& target) { return wakingReaders(target, 200, milliseconds(0)); }},
         {"held_100000_in_time", group, "", Aim::atLeast, 1, 0,
          "100 000 locks of one client, renewed every ten seconds: never at risk; against all of them",
-         [](const Target& target) { return renewedInTime(target, hundredThousand, seconds(30)); }, Asked::byName},
+         [](const Target& target) {
+             return renewedInTime(target, target.many(hundredThousand), target.lease(seconds(30)));
+         },
+         Asked::byName},
         {"held_100000_lateness", group, " ms", Aim::atMost, 1, 0,
          "the same: how late the latest 1 % of the renewals are; against a thirtieth of the lease",
-         [](const Target& target) { return latenessOfRenewals(target, hundredThousand, seconds(30)); }, Asked::byName},
+         [](const Target& target) {
+             return latenessOfRenewals(target, target.many(hundredThousand), target.lease(seconds(30)));
+         },
+         Asked::byName},
         {"held_100000_bytes", group, " B", Aim::atMost, 1, 0,
          "100 000 held locks: bytes a lock beyond its name; against 400 allowed",
-         [](const Target& target) { return bytesOfHeldLocks(target, hundredThousand); }, Asked::byName},
+         [](const Target& target) { return bytesOfHeldLocks(target, target.many(hundredThousand)); }, Asked::byName},
         {"waiters_1000_one_name", group, " µs", Aim::atMost, 2.5, 0,
          "1 000 asynchronous waiters on one name: mean time from one holder to the next; against PING",
-         [](const Target& target) { return waitersOfOneName(target, 1000); }, Asked::byName},
+         [](const Target& target) { return waitersOfOneName(target, target.many(1000)); }, Asked::byName},
         {"waiters_10000_names", group, " µs", Aim::atMost, 2.7, 0,
          "a waiter on each of 10 000 names: unlock by another client until the grant, median; against PING",
-         [](const Target& target) { return waitersOfManyNames(target, tenThousand); }, Asked::byName},
+         [](const Target& target) { return waitersOfManyNames(target, target.many(tenThousand)); }, Asked::byName},
         {"cycles_1000000", group, " kB", Aim::atMost, 1.05, 0,
          "memory in use after 1 000 000 pairs of lock() and unlock() of ever new names; against after 10 000",
-         [](const Target& target) { return cycles(target, million); }, Asked::byName},
+         [](const Target& target) { return cycles(target, target.many(million)); }, Asked::byName},
     };
 }
 

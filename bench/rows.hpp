@@ -19,6 +19,15 @@ struct Target {
     std::string host;
     std::uint16_t port;
     std::string url;
+    bool tryOut = false; ///< only to see whether the row can be measured
+
+    /// How many a row works with that says @p whole.
+    [[nodiscard]] std::size_t many(std::size_t whole) const { return tryOut ? whole / 50 : whole; }
+    /// The lease that a row works with that says @p whole.
+    [[nodiscard]] std::chrono::milliseconds lease(std::chrono::milliseconds whole) const
+    {
+        return tryOut ? std::chrono::seconds(1) : whole;
+    }
 };
 
 /// What belongs into one picture.

@@ -16,9 +16,9 @@ namespace redislock::bench {
 namespace {
 
 /// One client for all threads, a lock for each.
-class Ours {
+class UncontendedLocks {
 public:
-    Ours(const Target& target, unsigned threads) : client_(target.url)
+    UncontendedLocks(const Target& target, unsigned threads) : client_(target.url)
     {
         for (unsigned thread = 0; thread < threads; ++thread) {
             locks_.push_back(client_.getLock(fmt::format("bench:ours:{:02}", thread)));
@@ -52,7 +52,7 @@ private:
 
 Side guardSide(const Target& target, unsigned threads)
 {
-    return [threads, side = std::make_shared<Ours>(target, threads)](Seconds duration) {
+    return [threads, side = std::make_shared<UncontendedLocks>(target, threads)](Seconds duration) {
         return callsPerSecond(threads, duration, [&](unsigned thread) { const LockGuard held(side->lock(thread)); });
     };
 }
@@ -71,7 +71,7 @@ Side referenceSide(const Target& target, unsigned threads)
 
 Measure lockAndUnlock(const Target& target, unsigned threads)
 {
-    auto ours = [threads, side = std::make_shared<Ours>(target, threads)](Seconds duration) {
+    auto ours = [threads, side = std::make_shared<UncontendedLocks>(target, threads)](Seconds duration) {
         return callsPerSecond(threads, duration, [&](unsigned thread) {
             side->lock(thread).lock();
             expect(side->lock(thread).unlock() == Unlocked::released, "the library's unlock()");

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -175,7 +176,7 @@ Measure waitersOfOneName(const Target& target, std::size_t waiters)
 Measure waitersOfManyNames(const Target& target, std::size_t names)
 {
     return [=, ping = pingSide(target, ManyNames::pause)](Seconds, First) {
-        constexpr std::size_t samples = 300;
+        const std::size_t samples = std::min<std::size_t>(300, names / 2);
         ManyNames many(target, names);
         Pair pair;
         pair.ours = many.medianWakeUp(samples);

@@ -23,8 +23,8 @@ struct Words {
         }
     }
 
-    std::array<const char*, 10> begins{};
-    std::array<std::size_t, 10> sizes{};
+    std::array<const char*, RawConnection::mostWords> begins{};
+    std::array<std::size_t, RawConnection::mostWords> sizes{};
     int count = 0;
 };
 

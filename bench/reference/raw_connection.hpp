@@ -4,6 +4,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -20,14 +21,17 @@ public:
     };
     using Reply = std::unique_ptr<redisReply, Free>;
 
+    /// Of one command; more are refused with std::out_of_range.
+    static constexpr std::size_t mostWords = 16;
+
     /// Connects; hiredis sets TCP_NODELAY. @throws std::runtime_error when it cannot.
     RawConnection(const std::string& host, std::uint16_t port);
 
-    /// Sends one command of at most 10 words and waits for the answer. Binary-safe.
+    /// Sends one command and waits for the answer. Binary-safe.
     /// @throws std::runtime_error for an error reply, or none.
     Reply command(std::initializer_list<std::string_view> words);
 
-    /// Sends one command of at most 10 words with the next flush, without waiting.
+    /// Sends one command with the next flush, without waiting.
     void append(std::initializer_list<std::string_view> words);
     /// Sends what was appended, unless that was done, and waits for the next answer.
     /// @throws std::runtime_error for an error reply, or none.

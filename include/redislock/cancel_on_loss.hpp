@@ -48,7 +48,11 @@ public:
     void follow(boost::asio::cancellation_slot starter)
     {
         if (starter.is_connected()) {
-            starter.assign([this](boost::asio::cancellation_type type) { signal_.emit(type); });
+            starter.assign([weak = weak_from_this()](boost::asio::cancellation_type type) {
+                if (const auto self = weak.lock()) { // the starter may outlive the operation, and its context
+                    self->signal_.emit(type);
+                }
+            });
             starter_ = starter;
         }
     }
@@ -86,7 +90,8 @@ struct CancelOnLoss {
 ///   before, cancels at once. Its regular end does not.
 /// @param when `StopAt::atRisk` leaves time to stop while the lock is still held.
 /// @param token any completion token; the handler needs an associated executor, on which the cancellation is emitted and
-///   which must not run two handlers of the operation at the same time (a coroutine's is right; in a pool use a strand).
+///   which must not run two handlers of the operation at the same time (a coroutine's is right; in a pool use a strand). When
+///   its context is destroyed with the operation under way, nothing is left to be cancelled.
 ///
 /// @code
 /// auto held = co_await lock.asyncLock(asio::use_awaitable);

@@ -103,10 +103,11 @@ public:
     /// As connect(), without exceptions.
     void connect(std::error_code& ec) const;
 
-    /// Ends the client: waiters and later calls get `Errc::shutdown`, releases under way are given @p timeout to be
-    /// answered, renewals stop, locks still held count as lost (their stop tokens stop) and end in Redis with their lease.
-    /// Later destructors of guards do nothing. Blocks for at most @p timeout; a second call does nothing.
-    /// @return whether every release was answered.
+    /// Ends the client: waiters and later calls get `Errc::shutdown`, renewals stop, locks still held count as lost (their stop
+    /// tokens stop) and end in Redis with their lease. Later destructors of guards do nothing. What is under way is given @p timeout
+    /// to be answered: releases, and requests of waiters, whose grants are given back. Blocks until then, which is a matter of
+    /// milliseconds if the server answers; on the client's own thread not at all. A second call does nothing.
+    /// @return whether everything was answered: then nothing is left in Redis but the locks that were still held.
     bool shutdown(std::chrono::milliseconds timeout = std::chrono::seconds(1)) noexcept;
 
     /// The client's random UUID, the first part of its holders in Redis.

@@ -4,10 +4,56 @@
 
 #include <algorithm>
 #include <chrono>
+#include <concepts>
+#include <cstdint>
 #include <ctime>
-#include <ratio>
+#include <limits>
+#include <type_traits>
 
 namespace redislock {
+
+namespace detail {
+
+enum class Rounding { down, up };
+
+/// As many whole @p To as @p from is, rounded, and saturating at the ends of the type instead of overflowing; NaN becomes the
+/// minimum. Whole numbers are converted exactly.
+template <class To, Rounding rounding, class Rep, class Period>
+constexpr To saturatingCast(std::chrono::duration<Rep, Period> from) noexcept
+{
+    using Limits = std::numeric_limits<typename To::rep>;
+    static_assert(std::is_same_v<typename To::rep, std::int64_t> && To::period::num == 1);
+    if constexpr (std::integral<Rep>) {
+        __extension__ using Wide = __int128;
+        constexpr Wide factor = static_cast<Wide>(Period::num) * To::period::den;
+        Wide product = 0;
+        if (__builtin_mul_overflow(static_cast<Wide>(from.count()), factor, &product)) {
+            return from.count() < 0 ? To::min() : To::max(); // whatever Period::den is
+        }
+        Wide whole = product / Period::den;
+        const Wide rest = product % Period::den;
+        whole += rounding == Rounding::up && rest > 0 ? 1 : rounding == Rounding::down && rest < 0 ? -1 : 0;
+        return whole <= Limits::min()   ? To::min()
+               : whole >= Limits::max() ? To::max()
+                                        : To(static_cast<typename To::rep>(whole));
+    } else {
+        // in the duration's own precision, so that 0.3 s are 300 ms
+        using Float = std::conditional_t<std::floating_point<Rep>, Rep, long double>;
+        constexpr auto limit = static_cast<Float>(0x1.0p63L);
+        const Float many = static_cast<Float>(from.count()) * (Float{1} * To::period::den * Period::num / Period::den);
+        if (!(many > -limit)) {
+            return To::min();
+        }
+        if (many >= limit) {
+            return To::max();
+        }
+        const auto whole = static_cast<typename To::rep>(many); // towards zero
+        const auto rest = many - static_cast<Float>(whole);
+        return To(whole + (rounding == Rounding::up && rest > 0 ? 1 : rounding == Rounding::down && rest < 0 ? -1 : 0));
+    }
+}
+
+} // namespace detail
 
 /// The clock that decides whether a lock is still held: Linux' `CLOCK_BOOTTIME`.
 ///
@@ -39,14 +85,11 @@ using TimePoint = BootClock::time_point;
 template <class Rep, class Period>
 constexpr TimePoint saturatingAdd(TimePoint from, std::chrono::duration<Rep, Period> span) noexcept
 {
-    if (!(span > span.zero())) {
+    const auto more = detail::saturatingCast<std::chrono::nanoseconds, detail::Rounding::down>(span);
+    if (more <= more.zero()) {
         return from;
     }
-    using Nanoseconds = std::chrono::duration<long double, std::nano>;
-    if (Nanoseconds(span) >= Nanoseconds(TimePoint::max() - std::max(from, TimePoint{}))) {
-        return TimePoint::max();
-    }
-    return from + std::chrono::duration_cast<std::chrono::nanoseconds>(span);
+    return more >= TimePoint::max() - std::max(from, TimePoint{}) ? TimePoint::max() : from + more;
 }
 
 } // namespace redislock

@@ -97,7 +97,8 @@ public:
     /// trySetCount() without blocking a thread. @param token any completion token for
     /// `void(boost::system::error_code, bool)`. The handler is called once, on its associated executor; without one on the
     /// client's own thread, where it must not block. Errors as codes. **Cancellation** (terminal, partial and total) ends the
-    /// call with `boost::asio::error::operation_aborted`; whether the latch was closed is then not known.
+    /// call with `boost::asio::error::operation_aborted`; whether the latch was closed is then not known. **Lifetime** as of
+    /// Lock::asyncLock(): the executor's context may end first.
     template <class Token>
     auto asyncTrySetCount(std::int64_t count, Token&& token) const
     {

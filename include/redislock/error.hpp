@@ -12,7 +12,7 @@ namespace redislock {
 /// Every error is told at once, except `unreachable` and `serverRefused` in calls that may wait: there they come when
 /// `Config::unreachableAfter` (10 s) or the caller's wait is over.
 enum class Errc {
-    /// A name, lease or other argument outside its documented range. Nothing was sent.
+    /// A name, lease or other argument outside its documented range: nothing was sent. Or the function of a RetryPolicy threw.
     invalidArgument = 1,
     /// A `Config` or URL with a field outside its rule; the message names the field, its value and the rule.
     badConfig,

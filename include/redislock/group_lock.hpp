@@ -13,6 +13,7 @@
 #include <boost/asio/async_result.hpp>
 
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -93,9 +94,12 @@ private:
     friend class LockCalls<GroupLock, GroupGuard>;
     friend class GroupGuard;
 
-    bool acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec) const;
+    /// @param thrown where what a policy throws is kept; null: it is not.
+    bool acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec,
+                 std::exception_ptr* thrown = nullptr) const;
     void asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::GroupHandler handler) const;
-    [[noreturn]] void fail(const char* verb, Lease lease, const std::error_code& ec) const;
+    [[noreturn]] void fail(const char* verb, Lease lease, const std::error_code& ec,
+                           const std::exception_ptr& thrown) const;
 
     State state_;
 };

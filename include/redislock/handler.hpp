@@ -1,22 +1,70 @@
 /// @file
-/// The completion handlers of asynchronous calls.
+/// The completion handlers of asynchronous calls, and the contexts in which they wait.
 #pragma once
 
 #include "redislock/fwd.hpp"
 
 #include <boost/asio/any_completion_handler.hpp>
+#include <boost/asio/associated_executor.hpp>
 #include <boost/asio/associator.hpp>
+#include <boost/asio/execution/context.hpp>
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/query.hpp>
 #include <boost/system/error_code.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <utility>
+
+namespace boost::asio {
+class system_context;
+namespace detail {
+template <typename T, typename Blocking>
+class promise_executor;
+} // namespace detail
+} // namespace boost::asio
 
 namespace redislock::detail {
 
+/// Whether an executor's context is the system's: it ends with the program, and to ask for it starts its threads.
+template <class Executor>
+constexpr bool isOfTheSystem = std::is_same_v<
+    std::remove_cvref_t<decltype(boost::asio::query(std::declval<const Executor&>(), boost::asio::execution::context))>,
+    boost::asio::system_context>;
+/// That of `use_future`.
+template <class T, class Blocking>
+constexpr bool isOfTheSystem<boost::asio::detail::promise_executor<T, Blocking>> = true;
+
+/// The context of a handler's own executor; null without one, of one that does not tell, and of the system's.
+template <class User>
+boost::asio::execution_context* contextOf(const User& handler)
+{
+    using boost::asio::execution::context;
+    const auto executor = boost::asio::get_associated_executor(handler, boost::asio::any_completion_executor());
+    using Executor = std::remove_cv_t<decltype(executor)>;
+    if constexpr (boost::asio::can_query_v<const Executor&, decltype(context)>) {
+        if constexpr (!isOfTheSystem<Executor> && std::is_convertible_v<decltype(boost::asio::query(executor, context)),
+                                                                        boost::asio::execution_context&>) {
+            boost::asio::execution_context& known = boost::asio::query(executor, context);
+            return &known;
+        }
+    }
+    return nullptr;
+}
+
+/// A handler without its type, and the context that may end before it is called.
 template <class Result>
-using Handler = boost::asio::any_completion_handler<void(boost::system::error_code, Result)>;
+struct Handler {
+    template <class User>
+    explicit Handler(User user) : context(contextOf(user)), function(std::move(user))
+    {
+    }
+
+    boost::asio::execution_context* context;
+    boost::asio::any_completion_handler<void(boost::system::error_code, Result)> function;
+};
 
 using LockHandler = Handler<LockGuard>;
 using GroupHandler = Handler<GroupGuard>;

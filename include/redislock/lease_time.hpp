@@ -2,42 +2,11 @@
 /// How long a lock is leased and how long a caller waits for it.
 #pragma once
 
+#include "redislock/clock.hpp"
+
 #include <chrono>
-#include <concepts>
-#include <limits>
-#include <type_traits>
 
 namespace redislock {
-
-namespace detail {
-
-enum class Rounding { down, up };
-
-/// Whole milliseconds, saturating at the ends of the type instead of overflowing; NaN becomes the minimum.
-template <Rounding rounding, class Rep, class Period>
-constexpr std::chrono::milliseconds toMilliseconds(std::chrono::duration<Rep, Period> d) noexcept
-{
-    using std::chrono::milliseconds;
-    // In the duration's own precision where that is a floating one, so that 0.3 s are 300 ms.
-    using Float = std::conditional_t<std::floating_point<Rep>, Rep, long double>;
-    constexpr auto limit = static_cast<Float>(std::numeric_limits<milliseconds::rep>::max() / 2);
-    const Float ms = static_cast<Float>(d.count()) * (Float{1000} * Period::num / Period::den);
-    if (!(ms > -limit)) {
-        return milliseconds::min();
-    }
-    if (ms >= limit) {
-        return milliseconds::max();
-    }
-    const auto whole = static_cast<milliseconds::rep>(ms); // towards zero
-    const auto rest = ms - static_cast<Float>(whole);
-    if constexpr (rounding == Rounding::up) {
-        return milliseconds(whole + (rest > 0 ? 1 : 0));
-    } else {
-        return milliseconds(whole - (rest < 0 ? 1 : 0));
-    }
-}
-
-} // namespace detail
 
 /// The shortest lease that can be asked for: 10 ms.
 inline constexpr std::chrono::milliseconds minLease{10};
@@ -55,8 +24,11 @@ public:
     /// A fixed lease. @param d 10 ms … 30 days; rounded down to whole milliseconds.
     template <class Rep, class Period>
     constexpr Lease(std::chrono::duration<Rep, Period> d) noexcept // NOLINT: implicit on purpose
-        : fixed_(detail::toMilliseconds<detail::Rounding::down>(d))
+        : fixed_(detail::saturatingCast<std::chrono::milliseconds, detail::Rounding::down>(d))
     {
+        if (fixed_ == renewedMark) {
+            fixed_ = std::chrono::milliseconds::min();
+        }
     }
 
     /// A lease of the watchdog's timeout (`Config::watchdogTimeout`), renewed every third of it until the lock is ended.
@@ -94,17 +66,36 @@ inline constexpr Lease keepRenewing = Lease::renewed();
 /// How long a caller is ready to wait for a lock.
 ///
 /// Any `std::chrono` duration converts, rounded **up** to whole milliseconds. Zero and negative durations mean one
-/// attempt; `duration::max()`, and whatever is too long for the clock, means `waitForever`.
+/// attempt; `milliseconds::max()`, and whatever is too long for the clock (292 years), means `waitForever`.
 class Wait {
 public:
     /// @param d how long to wait; zero or negative: one attempt.
     template <class Rep, class Period>
     constexpr Wait(std::chrono::duration<Rep, Period> d) noexcept // NOLINT: implicit on purpose
-        : span_(detail::toMilliseconds<detail::Rounding::up>(d))
+        : span_(detail::saturatingCast<std::chrono::milliseconds, detail::Rounding::up>(d))
     {
+        constexpr auto longest = std::chrono::floor<std::chrono::milliseconds>(BootClock::duration::max());
         if (span_ < std::chrono::milliseconds::zero()) {
             span_ = std::chrono::milliseconds::zero();
+        } else if (span_ > longest) {
+            span_ = std::chrono::milliseconds::max();
         }
+    }
+
+    /// Until a moment of any clock, counted from @p now; a moment that has come means one attempt, and one that is too far away
+    /// for nanoseconds `waitForever`.
+    template <class Moment, class Now>
+    static constexpr Wait until(const Moment& moment, const Now& now) noexcept
+    {
+        using std::chrono::nanoseconds;
+        const auto end = detail::saturatingCast<nanoseconds, detail::Rounding::up>(moment.time_since_epoch());
+        const auto begin = detail::saturatingCast<nanoseconds, detail::Rounding::down>(now.time_since_epoch());
+        if (end <= begin) {
+            return nanoseconds::zero();
+        }
+        nanoseconds::rep span = 0;
+        const bool tooFar = end == nanoseconds::max() || __builtin_sub_overflow(end.count(), begin.count(), &span);
+        return tooFar ? nanoseconds::max() : nanoseconds(span);
     }
 
     /// The time to wait; `milliseconds::max()` for ever.

@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -64,9 +65,11 @@ public:
     /// Ends the innermost level of this thread's hold. Blocks until Redis confirmed it, at most until the lease is over or
     /// `Config::unreachableAfter`; the lock counts as given up from the moment of the call.
     /// On the client's own thread it does not wait and returns `unconfirmed`.
+    /// In a forked child it asks nobody and returns `alreadyLost`, whoever calls it: the lock is the parent's.
     /// @return how it ended; see Unlocked. Losing the lock, or the server, is not an exception: the standard's guards call
     ///   this in destructors.
-    /// @throws LockError `notHeld` when this thread has no level to end: a stranger, a second unlock(), a guard's level.
+    /// @throws LockError `notHeld` when this thread has no level to end: a stranger, a second unlock(), a guard's level. Where more
+    ///   than 1024 threads have lost one lock, a stranger may get `alreadyLost` instead.
     Unlocked unlock() const;
     /// As unlock(), without exceptions.
     Unlocked unlock(std::error_code& ec) const;
@@ -74,7 +77,8 @@ public:
     /// The operator's hammer: frees the lock whoever holds it, and wakes waiters. The holder learns of it at once when it is
     /// this client's, otherwise at its next renewal, or as `alreadyLost`. Blocks for two round
     /// trips, without a server for `Config::unreachableAfter`.
-    /// @return whether there was a lock to free. @throws LockError as lock(); a key of another type is left alone (`wrongType`).
+    /// @return whether there was a lock to free. @throws LockError as lock(); a key of another type, or a hash that is no lock of
+    ///   this kind, is left alone (`wrongType`).
     bool forceUnlock() const;
     /// As forceUnlock(), without exceptions.
     bool forceUnlock(std::error_code& ec) const;
@@ -140,16 +144,20 @@ protected:
     explicit Lock(State state, Retry retry = nullptr) noexcept : state_(std::move(state)), retry_(std::move(retry)) {}
 
     /// tryLock(), for this thread. @return the hold's token, 0 where the kind has none; nothing when it was not acquired.
-    std::optional<std::uint64_t> acquireByThread(Wait wait, Lease lease, const Retry& retry, std::error_code& ec) const;
+    std::optional<std::uint64_t> acquireByThread(Wait wait, Lease lease, const Retry& retry, std::error_code& ec,
+                                                 std::exception_ptr* thrown = nullptr) const;
 
 private:
     friend class LockCalls<Lock, LockGuard>;
     friend class LockGuard;
     friend struct detail::LockAccess;
 
-    bool acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec) const;
+    /// @param thrown where what a policy throws is kept; null: it is not.
+    bool acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec,
+                 std::exception_ptr* thrown = nullptr) const;
     void asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::LockHandler handler) const;
-    [[noreturn]] void fail(const char* verb, Lease lease, const std::error_code& ec) const;
+    [[noreturn]] void fail(const char* verb, Lease lease, const std::error_code& ec,
+                           const std::exception_ptr& thrown) const;
     static void asyncForceUnlock(const State& state, detail::FlagHandler handler);
     static void asyncIsLocked(const State& state, detail::FlagHandler handler);
     static void asyncTimeToLive(const State& state, detail::TimeHandler handler);

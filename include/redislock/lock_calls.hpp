@@ -11,6 +11,7 @@
 #include <boost/system/error_code.hpp>
 
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -61,8 +62,10 @@ public:
     }
 
     /// Tries until @p wait is over, with pauses of the caller's choice between the attempts, instead of waiting to be told: for
-    /// names that are held for microseconds, or servers without messages. Otherwise as tryLock(Wait, Lease).
-    /// @param retry the pauses; when it gives up, the lock counts as not to be had.
+    /// names that are held for microseconds, or servers without messages. It asks for itself and stands in no queue, not in a
+    /// fair lock's either, so that it holds up nobody however long it pauses. Otherwise as tryLock(Wait, Lease).
+    /// @param retry the pauses; when it gives up, the lock counts as not to be had. Its function is called on this thread.
+    /// @throws LockError `invalidArgument`, with the exception nested (`std::rethrow_if_nested`), when that function throws.
     [[nodiscard]] bool tryLock(Wait wait, Lease lease, RetryPolicy retry) const
     {
         return acquire("tryLock", wait, lease, shared(std::move(retry)));
@@ -85,8 +88,7 @@ public:
     template <class Clock, class Duration>
     [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& until) const
     {
-        const auto now = std::chrono::time_point<Clock, Duration>::clock::now();
-        return tryLock(until <= now ? oneAttempt : Wait(until - now));
+        return tryLock(Wait::until(until, Clock::now()));
     }
 
     /// Acquires the lock without blocking a thread; the watchdog renews it until the guard ends it.
@@ -95,11 +97,15 @@ public:
     /// may be used on any thread. While waiting it stands in one queue with the threads of the lock's client.
     /// @param token any completion token for `void(boost::system::error_code, Guard)`. The handler is called once, on its
     ///   associated executor; without one on the client's own thread (of one of its members, if the lock has some), where it must
-    ///   not block, and never in a forked child. The executor's context counts the call as work and must outlive it: let its
-    ///   run() or join() return first, or end the client. That the handler ran is not enough.
+    ///   not block, and never in a forked child.
     /// Errors as lock(), as codes: `Errc`, which compares with `std::error_code` and `boost::system::error_code`.
     /// **Cancellation** (terminal, partial and total): ends the call with `boost::asio::error::operation_aborted` and nothing
     /// held; what Redis may have granted meanwhile is released in the background. After the client's end: `Errc::shutdown`.
+    /// **Lifetime**: the context of the handler's executor (an `io_context`, a `thread_pool`) counts the call as work until the
+    /// handler ran. It may be destroyed before that, also before or while the client is: it then destroys the handler, on the
+    /// thread that destroys the context, as it does those of its own timers and sockets; the call is cancelled and a guard that
+    /// was on its way gives its hold back. `boost::asio::any_completion_executor`, which an `any_completion_handler` has, and
+    /// an executor of your own without `boost::asio::execution::context` do not tell their context: it must outlive the call.
     template <class Token>
     auto asyncLock(Token&& token) const
     {
@@ -129,7 +135,8 @@ public:
     {
         return asyncAcquire(wait, lease, nullptr, std::forward<Token>(token));
     }
-    /// As tryLock(Wait, Lease, RetryPolicy). Otherwise as asyncLock().
+    /// As tryLock(Wait, Lease, RetryPolicy), but the policy's function is called on the client's own thread, where it must not
+    /// block; `invalidArgument` when it throws. Otherwise as asyncLock().
     template <class Token>
     auto asyncTryLock(Wait wait, Lease lease, RetryPolicy retry, Token&& token) const
     {
@@ -155,9 +162,10 @@ private:
     bool acquire(const char* verb, Wait wait, Lease lease, const Retry& retry) const
     {
         std::error_code ec;
-        const bool acquired = self().acquire(wait, lease, retry, ec);
+        std::exception_ptr thrown; // by the policy
+        const bool acquired = self().acquire(wait, lease, retry, ec, &thrown);
         if (ec) {
-            self().fail(verb, lease, ec);
+            self().fail(verb, lease, ec, thrown);
         }
         return acquired;
     }

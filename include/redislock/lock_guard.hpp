@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <stop_token>
 #include <system_error>
@@ -25,6 +26,8 @@ namespace redislock {
 /// throws: the hold counts as ended at once, the release is sent without waiting for the answer, and repeated in the
 /// background while the lease lasts. That makes it faster than unlock() by a round trip.
 /// **Does not guarantee** that the lock is free for others the moment the destructor returns: use release() to wait for that.
+/// Before the process ends by `_exit`, `quick_exit` or `exec` the request has been given to the operating system as a rule: not
+/// without a connection, nor where its socket takes no more, nor that of a guard from asyncLock(). Call release() there.
 ///
 /// | state               | operator bool | release()      | destructor          |
 /// |---------------------|---------------|----------------|---------------------|
@@ -77,8 +80,8 @@ public:
     /// Ends the hold at once, as the destructor does, and tells when Redis confirmed it; bounds and results as release().
     /// @param token any completion token for `void(boost::system::error_code, Unlocked)`. The handler is called once, on its
     ///   associated executor; without one on the client's own thread, where it must not block. `Errc::notHeld` when the guard
-    ///   is empty or was released before. Cannot be cancelled: it is bounded by itself. The end of a nested level is told at
-    ///   once, as `stillHeld`.
+    ///   is empty or was released before. Cannot be cancelled: it is bounded by itself, and goes on when the executor's context
+    ///   ends before it. The end of a nested level is told at once, as `stillHeld`.
     template <class Token>
     auto asyncRelease(Token&& token)
     {
@@ -100,7 +103,7 @@ public:
     }
 
 private:
-    void acquire(const Lock& lock, Wait wait, Lease lease, std::error_code& ec);
+    void acquire(const Lock& lock, Wait wait, Lease lease, std::error_code& ec, std::exception_ptr* thrown = nullptr);
     void end() noexcept;
 
     friend class detail::Engine;

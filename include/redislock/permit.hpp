@@ -56,7 +56,7 @@ public:
     [[nodiscard]] const std::string& id() const noexcept;
 
     /// Gives the permit back and waits for the answer, for at most `Config::unreachableAfter`; then it returns `unconfirmed`,
-    /// and goes on in the background.
+    /// and goes on in the background. A server that denies it (`authFailed`, `permissionDenied`) makes it `unconfirmed` at once.
     /// @return `released`; `alreadyLost` when its lease was over, or Redis no longer had it; `unconfirmed`.
     /// @throws LockError `notHeld` when the permit is empty or was released before.
     Unlocked release();

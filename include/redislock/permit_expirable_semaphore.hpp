@@ -87,7 +87,7 @@ public:
     /// `Config::unreachableAfter`; then it returns `unconfirmed`, and goes on in the background.
     /// @param id 32 hex digits. @return as Permit::release().
     /// @throws LockError `invalidArgument` for any other id, `wouldDeadlock`, `shutdown`, `forked`, `wrongType`,
-    ///   `permissionDenied`, `authFailed`.
+    ///   `permissionDenied`, `authFailed`; after these two it goes on in the background as well.
     Unlocked release(const std::string& id) const;
     /// As release(), without exceptions.
     Unlocked release(const std::string& id, std::error_code& ec) const;
@@ -156,7 +156,8 @@ public:
     /// acquire() without blocking a thread. @param token any completion token for `void(boost::system::error_code, Permit)`. The
     /// handler is called once, on its associated executor; without one on the client's own thread, where it must not block.
     /// Errors as codes. **Cancellation** (terminal, partial and total) ends the call with
-    /// `boost::asio::error::operation_aborted` and nothing taken.
+    /// `boost::asio::error::operation_aborted` and nothing taken. **Lifetime** as of Lock::asyncLock(): the executor's context may
+    /// end first.
     template <class Token>
     auto asyncAcquire(Lease lease, Token&& token) const
     {

@@ -2,13 +2,13 @@
 /// When a waiter that is not told asks again.
 #pragma once
 
+#include "redislock/clock.hpp"
 #include "redislock/random.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -20,9 +20,29 @@ namespace redislock {
 /// **Thread safety**: safe, if a function of the user's own is.
 class RetryPolicy {
 public:
-    using Pause = std::chrono::nanoseconds;
-    /// The pause after the n-th attempt (from 1 on); nothing: give up. Called for each attempt, by whatever thread drives it;
-    /// must not block or throw.
+    /// A pause: any `std::chrono` duration converts, rounded **up** to whole nanoseconds. A negative one is none, and one that is
+    /// too long for the clock (292 years) is as long as that can count.
+    class Pause {
+    public:
+        template <class Rep, class Period>
+        constexpr Pause(std::chrono::duration<Rep, Period> d) noexcept // NOLINT: implicit on purpose
+            : span_(std::max(detail::saturatingCast<std::chrono::nanoseconds, detail::Rounding::up>(d),
+                             std::chrono::nanoseconds::zero()))
+        {
+        }
+
+        [[nodiscard]] constexpr std::chrono::nanoseconds span() const noexcept { return span_; }
+
+        friend constexpr bool operator==(const Pause&, const Pause&) noexcept = default;
+
+    private:
+        std::chrono::nanoseconds span_;
+    };
+    /// The pause after the n-th attempt (from 1 on) that was refused; nothing: give up.
+    ///
+    /// It is called under no lock of the library: for a blocking call on the thread that calls; for an asynchronous one on the
+    /// client's own thread (of one of its members', for a group), where it must not block, and calls that would wait are
+    /// `wouldDeadlock`. What it throws ends that call and nothing else: see LockCalls::tryLock().
     using Function = std::function<std::optional<Pause>(std::uint32_t attempt, Random& random)>;
 
     /// One attempt.
@@ -31,10 +51,9 @@ public:
         return RetryPolicy([](std::uint32_t, Random&) { return std::optional<Pause>(); });
     }
 
-    /// The same pause each time: sleep-only. @param pause negative: as zero, which asks again as soon as the answer is there.
+    /// The same pause each time: sleep-only. @param pause zero: asks again as soon as the answer is there.
     static RetryPolicy fixed(Pause pause)
     {
-        pause = std::max(pause, Pause::zero());
         return RetryPolicy([pause](std::uint32_t, Random&) { return std::optional(pause); });
     }
 
@@ -42,28 +61,28 @@ public:
     /// meet again ("equal jitter", Brooker 2015). @param first at least 1 µs. @param most at least @p first.
     static RetryPolicy exponential(Pause first, Pause most)
     {
-        first = std::max<Pause>(first, std::chrono::microseconds(1));
-        most = std::max(first, most);
-        return RetryPolicy([first, most](std::uint32_t attempt, Random& random) {
-            Pause pause = first;
+        const auto least = std::max<std::chrono::nanoseconds>(first.span(), std::chrono::microseconds(1));
+        return RetryPolicy([least, most = std::max(least, most.span())](std::uint32_t attempt, Random& random) {
+            auto pause = least;
             for (std::uint32_t i = 1; i < attempt && pause < most; ++i) {
                 pause = pause > most / 2 ? most : 2 * pause;
             }
-            return std::optional(std::chrono::duration_cast<Pause>(pause * (0.5 + 0.5 * random.unit())));
+            const auto half = static_cast<std::uint64_t>(pause.count() / 2);
+            const auto jitter = std::chrono::nanoseconds(static_cast<std::int64_t>(random.next() % (half + 1)));
+            return std::optional<Pause>(pause - jitter);
         });
     }
 
-    /// Asks @p spins times without a pause, then after each @p pause. @param pause as of fixed().
+    /// Asks @p spins times without a pause, then after each @p pause.
     static RetryPolicy spinThenSleep(std::uint32_t spins, Pause pause)
     {
-        pause = std::max(pause, Pause::zero());
         return RetryPolicy([spins, pause](std::uint32_t attempt, Random&) {
-            return std::optional(attempt <= spins ? Pause::zero() : pause);
+            return std::optional<Pause>(attempt <= spins ? Pause(std::chrono::nanoseconds::zero()) : pause);
         });
     }
 
     /// Asks without any pause: spin-only. Keeps a processor and the connection busy.
-    static RetryPolicy spin() { return fixed(Pause::zero()); }
+    static RetryPolicy spin() { return fixed(std::chrono::nanoseconds::zero()); }
 
     /// The user's own. @param function not empty.
     explicit RetryPolicy(Function function) : function_(std::move(function)) {}

@@ -133,7 +133,8 @@ public:
     /// trySetPermits() without blocking a thread. @param token any completion token for
     /// `void(boost::system::error_code, bool)`. The handler is called once, on its associated executor; without one on the
     /// client's own thread, where it must not block. Errors as codes. **Cancellation** (terminal, partial and total) ends the
-    /// call with `boost::asio::error::operation_aborted`; whether the semaphore was made is then not known.
+    /// call with `boost::asio::error::operation_aborted`; whether the semaphore was made is then not known. **Lifetime** as of
+    /// Lock::asyncLock(): the executor's context may end first.
     template <class Token>
     auto asyncTrySetPermits(std::int64_t permits, Token&& token) const
     {
@@ -150,7 +151,8 @@ public:
             token, permits, timeToLive);
     }
     /// acquire() without blocking a thread. @param token for `void(boost::system::error_code)`; handler and errors as of
-    /// asyncTrySetPermits(). **Cancellation** ends it with nothing taken.
+    /// asyncTrySetPermits(). **Cancellation** ends it with nothing taken; so does the end of the executor's context, which gives
+    /// back what the handler was not told of.
     template <class Token>
     auto asyncAcquire(std::int64_t permits, Token&& token) const
     {

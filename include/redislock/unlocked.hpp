@@ -13,8 +13,8 @@ enum class Unlocked {
     /// The hold had been lost before: its lease was over, or Redis no longer had it. What was done under it may have
     /// overlapped with another holder.
     alreadyLost,
-    /// The release was sent or tried, and no answer came. The library goes on trying in the background while the lease
-    /// lasts; at the latest the lock is free when the lease is over.
+    /// The release was sent or tried, and no answer came, or the server denied it (the user was switched off, for instance). The
+    /// library goes on trying in the background while the lease lasts; at the latest the lock is free when the lease is over.
     unconfirmed,
 };
 

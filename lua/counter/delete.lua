@@ -6,7 +6,8 @@
 -- ARGV[2]  how long the answer is kept, in ms
 -- Returns  1: deleted; 0: there was no such key
 -- Clock    none
--- Effects  deletes KEYS[1] and KEYS[2]; writes KEYS[3] with a time to live; a key of another type is left alone (WRONGTYPE)
+-- Effects  deletes KEYS[1] and KEYS[2]; writes KEYS[3] with a time to live; keys of other types, or another
+--          string, are left alone (WRONGTYPE)
 local keep = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 if #KEYS ~= 3 or #ARGV ~= 2 or not keep then
     return redis.error_reply('ERR redislock: bad arguments to delete')
@@ -15,7 +16,7 @@ local answer = redis.call('GET', KEYS[3])
 if answer then
     return tonumber(answer)
 end
-redis.call('GET', KEYS[1]) -- a key of another type ends the script here
+--include parts/counter.lua
 if KEYS[2] ~= KEYS[1] then
     redis.call('ZCARD', KEYS[2])
 end

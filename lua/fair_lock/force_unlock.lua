@@ -8,13 +8,14 @@
 -- Returns  1: freed; 0: that holder does not have the lock
 -- Clock    the server's TIME
 -- Effects  deletes KEYS[1], takes those who stopped asking off the head of KEYS[2] and KEYS[3], publishes '0' for the
---          first in the queue; a key of another type is left alone (WRONGTYPE)
+--          first in the queue; what is no lock of one holder is left alone (WRONGTYPE)
 if #KEYS ~= 3 or #ARGV ~= 2 or ARGV[1] == '' then
     return redis.error_reply('ERR redislock: bad arguments to force_unlock')
 end
+--include parts/plain_hold.lua
 --include parts/server_time.lua
 --include parts/fair_queue.lua
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+if holder ~= ARGV[1] then
     return 0
 end
 redis.call('DEL', KEYS[1])

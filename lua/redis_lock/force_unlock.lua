@@ -4,11 +4,12 @@
 -- ARGV[2]  channel that waiters listen to; '' to tell nobody
 -- Returns  1: freed; 0: that holder does not have the lock
 -- Clock    none
--- Effects  deletes KEYS[1] and publishes '0' on ARGV[2], if given; a key of another type is left alone (WRONGTYPE)
+-- Effects  deletes KEYS[1] and publishes '0' on ARGV[2], if given; what is no lock of one holder is left alone (WRONGTYPE)
 if #KEYS ~= 1 or #ARGV ~= 2 or ARGV[1] == '' then
     return redis.error_reply('ERR redislock: bad arguments to force_unlock')
 end
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+--include parts/plain_hold.lua
+if holder ~= ARGV[1] then
     return 0
 end
 redis.call('DEL', KEYS[1])

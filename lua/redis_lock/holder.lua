@@ -2,8 +2,9 @@
 -- KEYS[1]  the lock's name: hash holder -> hold count
 -- Returns  the holder, "<client>:<number>"; nil: the lock is free
 -- Clock    none
--- Effects  none; a key of another type is an error (WRONGTYPE)
+-- Effects  none; what is no lock of one holder is an error (WRONGTYPE)
 if #KEYS ~= 1 or #ARGV ~= 0 then
     return redis.error_reply('ERR redislock: bad arguments to holder')
 end
-return redis.call('HKEYS', KEYS[1])[1]
+--include parts/plain_hold.lua
+return holder

@@ -5,11 +5,12 @@
 -- ARGV[2]  channel that waiters listen to
 -- Returns  1: freed; 0: that writer does not have the lock
 -- Clock    none
--- Effects  deletes KEYS[1] and publishes '1' on ARGV[2]; a key of another type is left alone (WRONGTYPE)
+-- Effects  deletes KEYS[1] and publishes '1' on ARGV[2]; what is no read/write lock is left alone (WRONGTYPE)
 if #KEYS ~= 1 or #ARGV ~= 2 or ARGV[1] == '' then
     return redis.error_reply('ERR redislock: bad arguments to force_unlock')
 end
-if redis.call('HGET', KEYS[1], 'mode') ~= 'write' or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+--include parts/read_write_hold.lua
+if mode ~= 'write' or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
     return 0
 end
 redis.call('DEL', KEYS[1])

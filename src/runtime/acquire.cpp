@@ -2,6 +2,7 @@
 #include "runtime/attempt.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/event_of.hpp"
+#include "runtime/policy.hpp"
 #include "runtime/process.hpp"
 
 #include <algorithm>
@@ -138,7 +139,7 @@ AcquireMachine::Settings Engine::settingsOf(const Attempt& attempt, TimePoint no
 {
     auto settings = settingsFor(attempt.deadline == TimePoint::max() ? waitForever : Wait(attempt.deadline - now),
                                 attempt.order.lease);
-    settings.retry = attempt.order.retry.get();
+    settings.byPolicy = attempt.order.retry != nullptr;
     if (attempt.named.silentSince != TimePoint{}) {
         settings.silentSince = std::max(attempt.named.silentSince, attempt.waiter.joined);
     }
@@ -208,7 +209,7 @@ AcquireResult Engine::drive(Lock& lock, NamedLock& named, Attempt& attempt)
     using Kind = AcquireResult::Kind;
     Waiter& waiter = attempt.waiter;
     const auto awaitOwnTurn = [&] {
-        return attempt.isOneAttempt ? Turn::mine : awaitTurn(lock, named, waiter, attempt.deadline);
+        return attempt.asksForItself && !waiter.ended ? Turn::mine : awaitTurn(lock, named, waiter, attempt.deadline);
     };
     if (const Turn turn = awaitOwnTurn(); turn != Turn::mine) {
         return {.kind = turn == Turn::over ? Kind::contended : Kind::failed, .error = Errc::shutdown};
@@ -223,35 +224,64 @@ AcquireResult Engine::drive(Lock& lock, NamedLock& named, Attempt& attempt)
         }
         if (const auto* send = std::get_if<Send>(&action)) {
             const Turn turn = awaitOwnTurn();
-            event = turn == Turn::mine ? ask(lock, named, waiter, send->until)
-                                       : AcquireMachine::Event(Cancelled{BootClock::now(), Errc::shutdown});
-            if (turn == Turn::over) {
+            if (turn == Turn::mine) {
+                event = ask(lock, named, waiter, send->until);
+            } else if (turn == Turn::ended) {
+                event = Failed{BootClock::now(), {Failure::fatal, Errc::shutdown}}; // and was not sent
+            } else {
+                event = Cancelled{BootClock::now(), Errc::shutdown};
                 auto over = std::get<Done<AcquireResult>>(machine.resume(event, random_)).result;
                 over.kind = Kind::contended;
                 return over;
             }
             continue;
         }
+        settle(attempt, machine);
         if (const auto* subscription = std::get_if<Subscribe>(&action)) {
             subscribe(named, waiter);
             event = sleep(lock, waiter, subscription->until);
+            continue;
+        }
+        if (const auto* policy = std::get_if<AskPolicy>(&action)) {
+            event = askPolicy(lock, attempt, policy->attempt);
             continue;
         }
         event = sleep(lock, waiter, std::get<SleepUntil>(action).until);
     }
 }
 
-/// Waits until this waiter is the first and no hold of this client keeps it from asking.
+/// A waiter is about to sleep: the client's end need not wait for it, unless something of it may be in Redis.
+void Engine::settle(Attempt& attempt, const AcquireMachine& machine) noexcept
+{
+    if (!machine.mayBeHeld() && !attempt.hasPlace()) {
+        ends(attempt.waiter);
+    }
+}
+
+/// Asks the policy, on this thread and under no mutex.
+AcquireMachine::Event Engine::askPolicy(Lock& lock, const Attempt& attempt, std::uint32_t refusals)
+{
+    Random random(random_.next());
+    lock.unlock();
+    const auto answer = pauseOf(*attempt.order.retry, refusals, random, attempt.order.thrown);
+    lock.lock();
+    return std::visit([](const auto& event) { return AcquireMachine::Event(event); }, answer);
+}
+
+/// Waits until this waiter is the first and no hold of this client keeps it from asking, or until its request is under way.
 Engine::Turn Engine::awaitTurn(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint deadline)
 {
     for (;;) {
+        if (waiter.submitted) {
+            return Turn::mine;
+        }
         if (waiter.ended) {
             return Turn::ended;
         }
         const bool first = named.waiters.head() == &waiter;
         const TimePoint heldUntil = named.local.validUntil();
         const TimePoint now = BootClock::now();
-        if (waiter.submitted || named.traits().asking != Asking::first || (first && now >= heldUntil)) {
+        if (named.traits().asking != Asking::first || (first && now >= heldUntil)) {
             return Turn::mine;
         }
         if (now >= deadline) {
@@ -273,45 +303,53 @@ void Engine::park(Lock& lock, Waiter& waiter, TimePoint until)
 /// Sends the acquire (unless somebody did already) and waits for its answer.
 AcquireMachine::Event Engine::ask(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint until)
 {
-    constexpr int triesBehindReleases = 3;
     HoldCall& call = *waiter.call;
-    for (int tries = 1;; ++tries) {
+    waiter.refusals.start();
+    for (;;) {
+        begins(waiter);
         if (!std::exchange(waiter.submitted, false)) {
             call.prepare(HoldCall::Verb::lock, waiter.lease, 1, Call::Mode::awaited);
+            waiter.refusals.queued(named.releases);
             commands_->enqueue(waiter.call);
         }
         lock.unlock();
         const Outcome outcome = commands_->await(call, until);
         call.signal.clearDone();
         lock.lock();
-        auto event = eventOf<AcquireMachine::Event, LockAnswer>(call, outcome, BootClock::now());
+        auto event = lockEventOf(call, outcome, BootClock::now());
         const LockAnswer* busy = busyAnswer(event);
         if (busy != nullptr && !busy->timeToLive) {
             tellOf(waiter.hold, [](Observer& observer, const LockEvent& e) { observer.keyWithoutTtl(e); });
         }
-        if (busy == nullptr || named.unansweredReleases == 0 || tries == triesBehindReleases) {
-            return event;
-        }
-        // refused perhaps only because of a hold of this client whose release is under way
-        awaitReleases(lock, named, waiter, until);
-        if (!waiter.submitted && (named.unansweredReleases > 0 || waiter.ended)) {
+        if (busy == nullptr || !waiter.refusals.passesOver(named.releases) ||
+            !awaitReleases(lock, named, waiter, until)) {
             return event;
         }
     }
 }
 
-void Engine::awaitReleases(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint until)
+/// @return whether there is time to ask again.
+bool Engine::awaitReleases(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint until)
 {
-    ++named.releaseWatchers;
-    while (named.unansweredReleases > 0 && !waiter.submitted && !waiter.ended && BootClock::now() < until) {
+    while (!waiter.submitted) {
+        if (waiter.ended || BootClock::now() >= until) {
+            return false;
+        }
+        if (!named.releases.underWay()) {
+            return true;
+        }
+        ++named.releaseWatchers;
         park(lock, waiter, until);
+        --named.releaseWatchers;
     }
-    --named.releaseWatchers;
+    return true;
 }
 
 /// Sleeps until notified or `until`.
 AcquireMachine::Event Engine::sleep(Lock& lock, Waiter& waiter, TimePoint until)
 {
+    NamedLock& named = *waiter.hold.lock;
+    const std::uint32_t watches = waiter.refusals.isOpen() ? 1 : 0;
     for (;;) {
         const TimePoint now = BootClock::now();
         if (waiter.submitted) {
@@ -320,13 +358,15 @@ AcquireMachine::Event Engine::sleep(Lock& lock, Waiter& waiter, TimePoint until)
         if (waiter.ended) {
             return Cancelled{now, *waiter.ended};
         }
-        if (std::exchange(waiter.notified, false)) {
+        if (std::exchange(waiter.notified, false) || (watches > 0 && !named.releases.underWay())) {
             return Notified{now};
         }
         if (now >= until) {
             return TimerFired{now};
         }
+        named.releaseWatchers += watches;
         park(lock, waiter, until);
+        named.releaseWatchers -= watches;
     }
 }
 
@@ -376,7 +416,7 @@ std::error_code Engine::acquireNested(Lock& lock, Hold& own, const AcquireOrder&
             const Outcome outcome = commands_->await(*call, send->until);
             call->signal.clearDone();
             lock.lock();
-            event = eventOf<AcquireMachine::Event, LockAnswer>(*call, outcome, BootClock::now());
+            event = lockEventOf(*call, outcome, BootClock::now());
         } else if (const auto* pause = std::get_if<SleepUntil>(&action)) {
             lock.unlock();
             call->signal.waitUntil(pause->until);

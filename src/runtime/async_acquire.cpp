@@ -1,7 +1,7 @@
 #include "runtime/async_acquire.hpp"
 
 #include "redislock/lock_guard.hpp"
-#include "runtime/event_of.hpp"
+#include "runtime/policy.hpp"
 
 #include <boost/asio/error.hpp>
 
@@ -42,9 +42,6 @@ void Engine::AsyncAcquire::begin()
     attempt_->waiter.operation = this;
     attempt_->waiter.call->asker = this;
     attempt_->level = hold_->levels.add(order_.lease, order_.endedBy);
-    if (engine_.closing_) {
-        attempt_->waiter.ended = Errc::shutdown; // too late to be told with the others
-    }
     engine_.acquiring_.insert(shared_from_this());
     if (cancelled_) {
         return finish({.kind = AcquireResult::Kind::failed, .error = Errc::shutdown});
@@ -66,7 +63,6 @@ void Engine::AsyncAcquire::cancel()
             return;
         }
     }
-    leaveReleases();
     (void)withdraw();
     if (!machine_) {
         return finish({.kind = AcquireResult::Kind::failed, .error = Errc::shutdown});
@@ -95,6 +91,8 @@ void Engine::AsyncAcquire::judge()
     case Stage::sleeping:
         return judgeSleep();
     case Stage::asking:
+        return judgeAsking();
+    case Stage::choosing:
     case Stage::done:
         return;
     }
@@ -106,13 +104,13 @@ void Engine::AsyncAcquire::judgeTurn()
     stage_ = Stage::awaitingTurn;
     Waiter& waiter = attempt_->waiter;
     const TimePoint now = BootClock::now();
-    if (waiter.ended) {
-        return machine_ ? step(Cancelled{now, *waiter.ended})
+    if (waiter.ended && !waiter.submitted) {
+        return machine_ ? step(Failed{now, {Failure::fatal, *waiter.ended}}) // and was not sent
                         : finish({.kind = AcquireResult::Kind::failed, .error = *waiter.ended});
     }
     const bool first = named_->waiters.head() == &waiter;
     const TimePoint heldUntil = named_->local.validUntil();
-    const bool alone = attempt_->isOneAttempt || named_->traits().asking != Asking::first;
+    const bool alone = attempt_->asksForItself || named_->traits().asking != Asking::first;
     if (alone || waiter.submitted || (first && now >= heldUntil)) {
         waiter.parked = false;
         if (machine_) {
@@ -133,19 +131,31 @@ void Engine::AsyncAcquire::judgeTurn()
     wakeAt(first ? std::min(attempt_->deadline, heldUntil) : attempt_->deadline);
 }
 
+/// The client's end does not wait for a connection.
+void Engine::AsyncAcquire::judgeAsking()
+{
+    const Waiter& waiter = attempt_->waiter;
+    if (waiter.ended && waiter.call->pending && engine_.withdraw(*waiter.call)) {
+        timer_.cancel();
+        step(Failed{BootClock::now(), {Failure::fatal, *waiter.ended}});
+    }
+}
+
 void Engine::AsyncAcquire::judgeSleep()
 {
     stage_ = Stage::sleeping;
     Waiter& waiter = attempt_->waiter;
     const TimePoint now = BootClock::now();
     waiter.parked = false;
+    const bool watches = waiter.refusals.isOpen();
+    watchReleases(watches);
     if (waiter.submitted) {
         return step(Notified{now});
     }
     if (waiter.ended) {
         return step(Cancelled{now, *waiter.ended});
     }
-    if (std::exchange(waiter.notified, false)) {
+    if (std::exchange(waiter.notified, false) || (watches && !named_->releases.underWay())) {
         return step(Notified{now});
     }
     if (now >= until_) {
@@ -157,23 +167,28 @@ void Engine::AsyncAcquire::judgeSleep()
 
 void Engine::AsyncAcquire::judgeReleases()
 {
-    const Waiter& waiter = attempt_->waiter;
-    if (named_->unansweredReleases > 0 && !waiter.submitted && !waiter.ended && BootClock::now() < until_) {
-        return wakeAt(until_);
+    stage_ = Stage::behindReleases;
+    Waiter& waiter = attempt_->waiter;
+    waiter.parked = false;
+    if (waiter.submitted) {
+        return send();
     }
-    leaveReleases();
-    if (!waiter.submitted && (named_->unansweredReleases > 0 || waiter.ended)) {
-        return step(*std::exchange(refusal_, std::nullopt));
+    if (waiter.ended || BootClock::now() >= until_) {
+        return step(*refusal_);
     }
-    send();
+    if (!named_->releases.underWay()) {
+        return send();
+    }
+    watchReleases(true);
+    waiter.parked = true;
+    wakeAt(until_);
 }
 
-void Engine::AsyncAcquire::leaveReleases() noexcept
+/// Whether the end of the last release under way has it judge again.
+void Engine::AsyncAcquire::watchReleases(bool watches) noexcept
 {
-    if (stage_ == Stage::behindReleases) {
-        --named_->releaseWatchers;
-        attempt_->waiter.parked = false;
-        stage_ = Stage::asking;
+    if (std::exchange(watchesReleases_, watches) != watches) {
+        watches ? ++named_->releaseWatchers : --named_->releaseWatchers;
     }
 }
 
@@ -186,27 +201,43 @@ void Engine::AsyncAcquire::step(const Event& event)
     }
     if (const auto* send = std::get_if<Send>(&action)) {
         until_ = send->until;
-        tries_ = 0;
+        attempt_->waiter.refusals.start();
         return judgeTurn();
     }
+    engine_.settle(*attempt_, *machine_);
     if (const auto* subscription = std::get_if<Subscribe>(&action)) {
         engine_.subscribe(*named_, attempt_->waiter);
         until_ = subscription->until;
+    } else if (const auto* policy = std::get_if<AskPolicy>(&action)) {
+        stage_ = Stage::choosing;
+        return engine_.post([self = shared_from_this(), refusals = policy->attempt] { self->askPolicy(refusals); });
     } else {
         until_ = std::get<SleepUntil>(action).until;
     }
     judgeSleep();
 }
 
+/// Asks the policy. Background thread, without the mutex.
+void Engine::AsyncAcquire::askPolicy(std::uint32_t refusals)
+{
+    const auto answer = pauseOf(*order_.retry, refusals, engine_.background_->random);
+    const Lock lock(engine_.mutex_);
+    if (stage_ == Stage::choosing) { // not cancelled meanwhile
+        std::visit([this](const auto& event) { step(event); }, answer);
+    }
+}
+
 /// Sends the acquire, unless somebody did already.
 void Engine::AsyncAcquire::send()
 {
     stage_ = Stage::asking;
-    ++tries_;
-    HoldCall& call = *attempt_->waiter.call;
-    if (!std::exchange(attempt_->waiter.submitted, false)) {
-        call.prepare(HoldCall::Verb::lock, attempt_->waiter.lease, 1, Call::Mode::detached);
-        if (!engine_.submit(attempt_->waiter.call)) {
+    watchReleases(false);
+    Waiter& waiter = attempt_->waiter;
+    engine_.begins(waiter);
+    if (!std::exchange(waiter.submitted, false)) {
+        waiter.call->prepare(HoldCall::Verb::lock, waiter.lease, 1, Call::Mode::detached);
+        waiter.refusals.queued(named_->releases);
+        if (!engine_.submit(waiter.call)) {
             return step(Failed{BootClock::now(), {Failure::fatal, Errc::shutdown}});
         }
     }
@@ -215,7 +246,6 @@ void Engine::AsyncAcquire::send()
 
 void Engine::AsyncAcquire::answered(HoldCall& call)
 {
-    constexpr int triesBehindReleases = 3;
     const auto self = shared_from_this();
     const Lock lock(engine_.mutex_);
     if (attempt_ && attempt_->waiter.submitted && call.mode != Call::Mode::abandoned) {
@@ -225,18 +255,15 @@ void Engine::AsyncAcquire::answered(HoldCall& call)
         return;
     }
     timer_.cancel();
-    const auto event = eventOf<Event, LockAnswer>(call, call.outcome, BootClock::now());
+    const auto event = lockEventOf(call, call.outcome, BootClock::now());
     const LockAnswer* busy = busyAnswer(event);
     if (busy != nullptr && !busy->timeToLive) {
         engine_.tellOf(*hold_, [](Observer& observer, const LockEvent& e) { observer.keyWithoutTtl(e); });
     }
-    if (busy == nullptr || named_->unansweredReleases == 0 || tries_ >= triesBehindReleases) {
+    if (busy == nullptr || !attempt_->waiter.refusals.passesOver(named_->releases)) {
         return step(event);
     }
     refusal_ = event;
-    stage_ = Stage::behindReleases;
-    attempt_->waiter.parked = true;
-    ++named_->releaseWatchers;
     judgeReleases();
 }
 
@@ -284,6 +311,7 @@ void Engine::AsyncAcquire::finish(const AcquireResult& result)
 {
     stage_ = Stage::done;
     timer_.cancel();
+    watchReleases(false);
     attempt_->waiter.call->asker = nullptr;
     Acquired acquired;
     std::error_code error = engine_.conclude(*named_, *attempt_, result, acquired);

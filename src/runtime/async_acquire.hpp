@@ -37,7 +37,8 @@ private:
     enum class Stage : std::uint8_t {
         awaitingTurn,   ///< others of this client are before it
         asking,         ///< a request is under way
-        behindReleases, ///< refused perhaps only because of a hold of this client whose release is under way
+        behindReleases, ///< refused perhaps only because of a hold of this client that is being released
+        choosing,       ///< its policy is asked for a pause
         sleeping,       ///< until told, or `until_`
         done,
     };
@@ -45,6 +46,7 @@ private:
 
     void judge();
     void judgeTurn();
+    void judgeAsking();
     void judgeSleep();
     void judgeReleases();
     void step(const Event& event);
@@ -53,7 +55,8 @@ private:
     void timeOver();
     void wakeAt(TimePoint when);
     void finish(const AcquireResult& result);
-    void leaveReleases() noexcept;
+    void watchReleases(bool watches) noexcept;
+    void askPolicy(std::uint32_t refusals);
 
     Engine& engine_;
     std::shared_ptr<NamedLock> named_;
@@ -66,8 +69,8 @@ private:
     std::optional<AcquireMachine> machine_;
     Stage stage_ = Stage::awaitingTurn;
     TimePoint until_{};
-    std::optional<Event> refusal_; ///< of the request whose repetition waits behind releases
-    int tries_ = 0;
+    std::optional<Event> refusal_; ///< of the request that is repeated behind releases
+    bool watchesReleases_ = false;
     bool cancelled_ = false;
     bool looking_ = false;
 };

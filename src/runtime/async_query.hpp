@@ -32,11 +32,11 @@ public:
     }
     /// @param patience how long it goes on without an answer, until @p limit at most.
     AsyncQuery(Engine& engine, std::shared_ptr<ListenedCall> call, End end, std::chrono::milliseconds patience,
-               TimePoint limit = TimePoint::max())
+               TimePoint limit = TimePoint::max(), Asker asker = Asker::caller)
         : engine_(engine),
           call_(std::move(call)),
           end_(std::move(end)),
-          machine_(patience, limit),
+          machine_(patience, limit, asker),
           timer_(engine.background_->io)
     {
     }

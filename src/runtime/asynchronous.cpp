@@ -179,15 +179,16 @@ void Engine::asyncIsLocked(const std::shared_ptr<NamedLock>& named, FlagHandler 
 void Engine::asyncForceUnlock(const std::shared_ptr<NamedLock>& named, FlagHandler handler)
 {
     asyncQuery<bool>(nameCall(*named, named->traits().holder), std::move(handler),
-                     [this, named](const auto& asked, std::error_code ec, const QueryMachine&, const Reply& holder) {
-                         if (ec || holder.kind == Reply::Kind::nil) {
+                     [this, named](const auto& asked, std::error_code ec, const QueryMachine&, const Reply& reply) {
+                         const auto holder = ec ? std::nullopt : holderOf(reply, ec);
+                         if (!holder) {
                              return asked->completion(codeOf(ec), false);
                          }
                          const auto end = std::make_shared<AsyncQuery>(
-                             *this, nameCall(*named, named->traits().forceUnlock, {holder.text, named->channel()}),
-                             [this, named, asked, forced = holder.text](
-                                 std::error_code error, const QueryMachine& machine, const Reply& reply) {
-                                 const bool was = !error && freed(reply, machine, error);
+                             *this, nameCall(*named, named->traits().forceUnlock, {*holder, named->channel()}),
+                             [this, named, asked, forced = *holder](std::error_code error, const QueryMachine& machine,
+                                                                    const Reply& answer) {
+                                 const bool was = !error && freed(answer, machine, error);
                                  if (was) {
                                      loseForced(*named, forced);
                                  }

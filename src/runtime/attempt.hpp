@@ -3,18 +3,18 @@
 #pragma once
 
 #include "runtime/engine.hpp"
+#include "runtime/event_of.hpp"
 
 #include <memory>
 #include <utility>
-#include <variant>
 
 namespace redislock::detail {
 
-/// The answer that another holds the lock; null for any other event.
-inline const LockAnswer* busyAnswer(const AcquireMachine::Event& event)
+/// The answer to an acquire. @param outcome as of eventOf().
+inline AcquireMachine::Event lockEventOf(const HoldCall& call, const Outcome& outcome, TimePoint now)
 {
-    const auto* replied = std::get_if<Replied<LockAnswer>>(&event);
-    return replied != nullptr && replied->answer.kind == LockAnswer::Kind::busy ? &replied->answer : nullptr;
+    return eventOf<AcquireMachine::Event, LockAnswer>(call, outcome, now, call.hold().lock->traits().tokens,
+                                                      call.level());
 }
 
 /// An acquire of an outermost hold under way: the waiter and its place in a queue. Who makes it keeps the order, and has another
@@ -26,12 +26,16 @@ struct Engine::Attempt {
           hold(std::move(h)),
           order(o),
           waiter(*hold, e.takeCall(*hold), e.leaseTime(o.lease)),
-          queue(o.wait.isOneAttempt() ? n.oneShots : n.waiters),
-          isOneAttempt(o.wait.isOneAttempt()),
+          asksForItself(o.wait.isOneAttempt() || o.retry != nullptr),
+          queue(asksForItself ? n.askers : n.waiters),
           deadline(saturatingAdd(waiter.joined, o.wait.span()))
     {
-        if (!isOneAttempt && named.traits().keepsPlace) {
+        waiter.comesBack = !o.wait.isOneAttempt();
+        if (!asksForItself && named.traits().keepsPlace) {
             waiter.call->place = placesKept * e.config_.pollInterval;
+        }
+        if (e.closing_) {
+            waiter.ended = Errc::shutdown; // too late to be told with the others
         }
         queue.join(waiter);
     }
@@ -42,12 +46,19 @@ struct Engine::Attempt {
     ~Attempt()
     {
         queue.leave(waiter);
+        if (waiter.call->pending && waiter.operation == nullptr) {
+            (void)engine.commands_->leave(*waiter.call);
+        }
+        engine.ends(waiter);
         engine.putBack(std::move(waiter.call));
         engine.unsubscribe(named, waiter);
         if (named.waiters.empty()) {
             engine.unsubscribe(named);
-        } else if (named.traits().asking == Asking::first && BootClock::now() >= named.local.validUntil()) {
-            engine.wakeHead(named);
+        }
+        const bool handsOn =
+            !named.waiters.empty() || waiter.comesBack; // a single attempt was given nothing to hand on
+        if (handsOn && named.traits().asking == Asking::first && BootClock::now() >= named.local.validUntil()) {
+            engine.wakeNext(named);
         }
     }
 
@@ -61,8 +72,8 @@ struct Engine::Attempt {
     HoldRef hold;
     const AcquireOrder& order;
     Waiter waiter;
+    const bool asksForItself; ///< stands behind nobody and before nobody: neither here nor in Redis
     WaiterQueue<Waiter>& queue;
-    bool isOneAttempt;
     TimePoint deadline;
     std::uint32_t level = 0;
 };

@@ -11,20 +11,11 @@ using namespace detail;
 
 namespace {
 
-/// Open counts as granted; nothing tells when a closed one will be.
-std::optional<LockAnswer> stateOf(const Reply& reply)
-{
-    if (reply.kind != Reply::Kind::integer) {
-        return std::nullopt;
-    }
-    return LockAnswer{reply.integer <= 0 ? LockAnswer::Kind::granted : LockAnswer::Kind::busy};
-}
-
 CounterOrder waitOrder(const NamedCounter& latch, Wait limit)
 {
     return {.script = &scripts::counterGet,
             .keys = {latch.name},
-            .meaning = stateOf,
+            .meaning = LockAnswer::ofLatch,
             .lease = maxLease, // what is open now is all that is asked
             .wait = limit};
 }

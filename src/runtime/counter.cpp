@@ -8,21 +8,11 @@
 #include "runtime/fresh_seed.hpp"
 #include "runtime/permit_hold.hpp"
 
-#include <atomic>
 #include <charconv>
 #include <limits>
 #include <utility>
 
 namespace redislock::detail {
-
-namespace {
-
-std::atomic<std::uint64_t> lastRequest{0};
-
-/// How long answers are kept at least. A copy of a request that a network holds back for longer is executed again.
-constexpr std::chrono::milliseconds leastRecordTime{60'000};
-
-} // namespace
 
 NamedCounter::NamedCounter(std::shared_ptr<Engine> e, CounterKind k, std::string n)
     : engine(std::move(e)), kind(k), name(std::move(n))
@@ -65,11 +55,15 @@ std::shared_ptr<NamedCounter> NamedCounter::of(const std::shared_ptr<Engine>& en
     return fresh;
 }
 
-void NamedCounter::endWaiters(Engine& engine) noexcept
+void NamedCounter::end(Engine& engine)
 {
+    forgetRecords(engine);
     for (const auto& [key, counter] : engine.counters_) {
-        counter->waiters_.forEach([](CounterWaiter& waiter) {
+        counter->waiters_.forEach([&engine](CounterWaiter& waiter) {
             waiter.ended = Errc::shutdown;
+            if (waiter.asked != nullptr) {
+                engine.commands_->withdraw(waiter.asked, Errc::shutdown);
+            }
             waiter.look();
         });
     }
@@ -85,40 +79,7 @@ std::string NamedCounter::channel() const
     return kind == CounterKind::countDownLatch ? latchChannel(name) : semaphoreChannel(name);
 }
 
-std::string NamedCounter::newRecord() const
-{
-    const auto number = lastRequest.fetch_add(1, std::memory_order_relaxed) + 1;
-    return requestKey(name, engine->id() + ":" + std::to_string(number));
-}
-
-std::string NamedCounter::recordTime() const
-{
-    return std::to_string((leastRecordTime + 2 * engine->config().unreachableAfter).count());
-}
-
-std::vector<std::string> NamedCounter::keysWith(const std::string& record)
-{
-    constexpr std::size_t most = 8;
-    std::vector<std::string> keys{name, record};
-    if (!isForked()) {
-        const Lock lock(engine->mutex_);
-        for (std::size_t i = 0; i < most && !settled_.empty(); ++i) {
-            keys.push_back(std::move(settled_.back()));
-            settled_.pop_back();
-        }
-    }
-    return keys;
-}
-
-/// The answer has arrived and no other copy of the request is under way. Expects the engine's mutex.
-void NamedCounter::settle(const std::string& record)
-{
-    if (!record.empty() && settled_.size() < maxSettled) {
-        settled_.push_back(record);
-    }
-}
-
-std::error_code NamedCounter::drive(const std::shared_ptr<ScriptCall>& call, const std::string& record, bool& repeated)
+std::error_code NamedCounter::drive(const std::shared_ptr<ScriptCall>& call, bool& repeated)
 {
     if (call == nullptr) {
         return {};
@@ -126,10 +87,6 @@ std::error_code NamedCounter::drive(const std::shared_ptr<ScriptCall>& call, con
     QueryMachine machine(engine->config().unreachableAfter);
     const auto error = engine->query(call, machine);
     repeated = machine.repeated();
-    if (!error && !repeated) {
-        const Lock lock(engine->mutex_);
-        settle(record);
-    }
     return error;
 }
 
@@ -138,6 +95,17 @@ bool NamedCounter::isOpen(std::error_code ec) noexcept
 {
     return ec == Errc::unreachable || ec == Errc::serverRefused || ec == Errc::badReply ||
            ec == std::make_error_code(std::errc::operation_canceled);
+}
+
+std::error_code NamedCounter::goOn(const std::shared_ptr<ScriptCall>& call, Denied denied, std::error_code ec,
+                                   bool repeated, TimePoint begin)
+{
+    const bool wasDenied = ec == Errc::authFailed || ec == Errc::permissionDenied || ec == Errc::noSuchDatabase ||
+                           ec == Errc::notRedis || ec == Errc::unsupported;
+    if (call != nullptr && (isOpen(ec) || (wasDenied && (repeated || denied == Denied::goesOn)))) {
+        repeatUnawaited(call, begin);
+    }
+    return call != nullptr && wasDenied && repeated ? Errc::unreachable : ec;
 }
 
 void NamedCounter::repeatUnawaited(std::shared_ptr<ScriptCall> call, TimePoint begin) noexcept
@@ -151,15 +119,17 @@ void NamedCounter::askUnawaited(std::shared_ptr<ScriptCall> call, TimePoint limi
         return;
     }
     try {
+        const auto giving = std::make_shared<Giving>(shared_from_this());
+        std::shared_ptr<Engine::AsyncQuery> query; // these are let go of after the mutex
         std::shared_ptr<Underway> underway;
-        {
-            const Lock lock(engine->mutex_);
-            underway = std::make_shared<Underway>(*engine);
+        const Lock lock(engine->mutex_);
+        if (engine->outboxClosed_) {
+            return; // the thread ends, and would keep the client for ever
         }
-        const auto query = std::make_shared<Engine::AsyncQuery>(
-            *engine, std::move(call),
-            [self = shared_from_this(), underway](std::error_code, const QueryMachine&, const Reply&) {},
-            leastRecordTime, limit);
+        underway = std::make_shared<Underway>(*engine);
+        query = std::make_shared<Engine::AsyncQuery>(
+            *engine, std::move(call), [giving, underway](std::error_code, const QueryMachine&, const Reply&) {},
+            leastRecordTime, limit, Asker::background);
         engine->post([query] { query->begin(); });
     } catch (...) { // out of memory: what has a lease ends with it
     }
@@ -187,17 +157,18 @@ std::error_code NamedCounter::acquire(const CounterOrder& order, CounterOutcome&
             return error;
         }
         if (const auto* send = std::get_if<Send>(&action)) {
-            if (order.undo && !underway) {
+            {
                 const Lock lock(engine->mutex_);
-                underway.emplace(*engine);
+                if (order.undo && !underway && !attempt.waiter.ended) {
+                    underway.emplace(*engine);
+                }
             }
-            const auto call = attempt.call();
-            engine->commands_->enqueue(call);
-            const Outcome how = engine->commands_->await(*call, send->until);
-            event = attempt.answered(*call, how, BootClock::now());
+            event = ask(attempt, send->until);
             continue;
         }
-        underway.reset();
+        if (!attempt.machine.mayBeHeld()) {
+            underway.reset();
+        }
         Lock lock(engine->mutex_);
         refused(attempt.waiter);
         if (const auto* subscription = std::get_if<Subscribe>(&action)) {
@@ -210,6 +181,49 @@ std::error_code NamedCounter::acquire(const CounterOrder& order, CounterOutcome&
     }
 }
 
+/// Sends the request and waits for its answer.
+AcquireMachine::Event NamedCounter::ask(Attempt& attempt, TimePoint until)
+{
+    attempt.waiter.refusals.start();
+    for (;;) {
+        const auto call = attempt.call();
+        {
+            const Lock lock(engine->mutex_);
+            if (attempt.waiter.ended) {
+                return Failed{BootClock::now(), {Failure::fatal, *attempt.waiter.ended}};
+            }
+            attempt.waiter.refusals.queued(releases_);
+            attempt.waiter.asked = call;
+            engine->commands_->enqueue(call);
+        }
+        const Outcome how = engine->commands_->await(*call, until);
+        auto event = attempt.answered(*call, how, BootClock::now());
+        if (busyAnswer(event) == nullptr) {
+            return event;
+        }
+        Lock lock(engine->mutex_);
+        if (!attempt.waiter.refusals.passesOver(releases_) || !awaitReleases(lock, attempt.waiter, until)) {
+            return event;
+        }
+    }
+}
+
+/// @return whether there is time to ask again.
+bool NamedCounter::awaitReleases(Lock& lock, CounterWaiter& waiter, TimePoint until)
+{
+    for (;;) {
+        if (waiter.ended || BootClock::now() >= until) {
+            return false;
+        }
+        if (!releases_.underWay()) {
+            return true;
+        }
+        lock.unlock();
+        waiter.signal.waitUntil(until);
+        lock.lock();
+    }
+}
+
 /// Sleeps until notified or `until`.
 AcquireMachine::Event NamedCounter::sleep(Lock& lock, CounterWaiter& waiter, TimePoint until)
 {
@@ -218,7 +232,8 @@ AcquireMachine::Event NamedCounter::sleep(Lock& lock, CounterWaiter& waiter, Tim
         if (waiter.ended) {
             return Cancelled{now, *waiter.ended};
         }
-        if (std::exchange(waiter.notified, false)) {
+        const bool mayBeFree = waiter.refusals.isOpen() && !releases_.underWay();
+        if (std::exchange(waiter.notified, false) || mayBeFree) {
             return Notified{now};
         }
         if (now >= until) {

@@ -4,6 +4,7 @@
 
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/acquire_machine.hpp"
+#include "redislock/detail/logic/own_releases.hpp"
 #include "redislock/detail/logic/waiter_queue.hpp"
 #include "redislock/detail/protocol/script.hpp"
 #include "redislock/error.hpp"
@@ -33,6 +34,12 @@ struct PermitHold;
 
 enum class CounterKind : std::uint8_t { semaphore, permitExpirableSemaphore, countDownLatch };
 
+/// What becomes of a request that the server denies.
+enum class Denied : std::uint8_t {
+    ends,   ///< it was not executed: the caller may repeat it
+    goesOn, ///< twice is as good as once
+};
+
 /// A question about a counter, or a change of it, and what the answer means.
 template <class Result>
 struct CounterRequest {
@@ -43,8 +50,10 @@ struct CounterRequest {
     std::string record{};               ///< the key where its answer is kept, if it is
     Meaning meaning{};
     std::shared_ptr<ScriptCall> afterwards{}; ///< asked in the background where the call stays unanswered
-    std::optional<Errc> refused{};            ///< instead of a call
-    Result known{};                           ///< instead of a call, and with an error
+    Denied denied = Denied::ends;
+    std::function<void(const Result&)> untold{}; ///< gives back what nobody was told of; null: that needs nothing
+    std::optional<Errc> refused{};               ///< instead of a call
+    Result known{};                              ///< instead of a call, and with an error
 };
 
 /// What somebody waits for: a script that is asked until it grants.
@@ -58,6 +67,7 @@ struct CounterOrder {
     Wait wait = waitForever;
     std::string record{};                                ///< the key where a grant is kept, if it is
     std::function<std::shared_ptr<ScriptCall>()> undo{}; ///< takes back what may have been granted; null: nothing is
+    std::function<void()> untold{}; ///< gives back a grant that nobody was told of; null: its result does
 };
 
 /// How a wait ended.
@@ -86,10 +96,12 @@ struct CounterWaiter : WaiterLink<CounterWaiter> {
     void look() noexcept { operation != nullptr ? operation->look() : signal.notify(Signal::look); }
 
     std::int64_t permits = 0;
-    bool notified = false;       ///< has not tried since it was woken
-    bool hinted = false;         ///< was woken, and has had no answer since
+    bool notified = false; ///< has not tried since it was woken
+    bool hinted = false;   ///< was woken, and has had no answer since
+    Refusals refusals{};
     std::optional<Errc> ended{}; ///< told to end
     CounterOperation* operation = nullptr;
+    std::shared_ptr<Call> asked{}; ///< a thread's last request
     Signal signal;
 };
 
@@ -103,7 +115,7 @@ public:
 
     static std::shared_ptr<NamedCounter> of(const std::shared_ptr<Engine>& engine, CounterKind kind, std::string name);
     /// The client ends. Expects the engine's mutex.
-    static void endWaiters(Engine& engine) noexcept;
+    static void end(Engine& engine);
 
     [[nodiscard]] std::string channel() const;
     /// Where the answer to a new request is kept: never used for another.
@@ -119,11 +131,10 @@ public:
     {
         bool repeated = false;
         const TimePoint begin = BootClock::now();
-        ec = request.refused ? std::error_code(*request.refused) : drive(request.call, request.record, repeated);
-        if (request.afterwards && isOpen(ec)) {
-            repeatUnawaited(request.afterwards, begin);
-        }
-        return ec || request.call == nullptr ? request.known : request.meaning(*request.call, repeated, ec);
+        ec = request.refused ? std::error_code(*request.refused) : drive(request.call, repeated);
+        auto result = ec || request.call == nullptr ? request.known : request.meaning(*request.call, repeated, ec);
+        ec = conclude(request, begin, repeated, ec);
+        return result;
     }
     template <class Result>
     void asyncAsk(CounterRequest<Result> request, Handler<Result> handler);
@@ -153,15 +164,38 @@ private:
     class Attempt;
     class AsyncAttempt;
     class Underway;
+    class Giving;
+    class Forgetting;
     using Lock = std::unique_lock<AdaptiveMutex>;
     using End = std::function<void(boost::system::error_code, const CounterOutcome&)>;
-    static constexpr std::size_t maxSettled = 128;
+    /// How long answers are kept at least. A copy of a request that a network holds back for longer is executed again.
+    static constexpr std::chrono::milliseconds leastRecordTime{60'000};
 
     static std::string keyOf(CounterKind kind, const std::string& name);
-    std::error_code drive(const std::shared_ptr<ScriptCall>& call, const std::string& record, bool& repeated);
+    std::error_code drive(const std::shared_ptr<ScriptCall>& call, bool& repeated);
+    /// What follows from the end of a request. @param ec also of an answer that the script cannot give. @return as goOn().
+    template <class Result>
+    std::error_code conclude(const CounterRequest<Result>& request, TimePoint begin, bool repeated, std::error_code ec)
+    {
+        if (ec) {
+            return goOn(request.afterwards, request.denied, ec, repeated, begin);
+        }
+        if (!repeated) {
+            answeredOnce(request.record);
+        }
+        return {};
+    }
     static bool isOpen(std::error_code ec) noexcept;
-    void settle(const std::string& record);
+    /// Goes on in the background with a request that may have been executed, or may be later. @param call null: with none.
+    /// @return what its caller is told: not that it was denied, where an earlier try may have been executed.
+    std::error_code goOn(const std::shared_ptr<ScriptCall>& call, Denied denied, std::error_code ec, bool repeated,
+                         TimePoint begin);
+    void settle(const std::string& record) noexcept;
+    void answeredOnce(const std::string& record) noexcept;
+    static void forgetRecords(Engine& engine);
     void askUnawaited(std::shared_ptr<ScriptCall> call, TimePoint limit) noexcept;
+    AcquireMachine::Event ask(Attempt& attempt, TimePoint until);
+    bool awaitReleases(Lock& lock, CounterWaiter& waiter, TimePoint until);
     AcquireMachine::Event sleep(Lock& lock, CounterWaiter& waiter, TimePoint until);
     void subscribe();
     void refused(CounterWaiter& waiter) noexcept;
@@ -172,7 +206,7 @@ private:
 
     // guarded by the engine's mutex
     WaiterQueue<CounterWaiter> waiters_;
-    std::vector<std::string> settled_; ///< records of answers that have arrived
+    OwnReleases releases_; ///< that nobody waits for, or who asked for them goes on meanwhile
     std::map<std::string, std::weak_ptr<PermitHold>> permits_;
     bool subscribed_ = false;
     bool confirmed_ = false;

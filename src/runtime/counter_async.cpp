@@ -59,22 +59,33 @@ void NamedCounter::AsyncAttempt::step(const Event& event)
         return finish(done->result);
     }
     if (const auto* next = std::get_if<Send>(&action)) {
-        return send(next->until);
+        until_ = next->until;
+        attempt_.waiter.refusals.start();
+        return send();
     }
-    underway_.reset();
+    if (!attempt_.machine.mayBeHeld()) {
+        underway_.reset();
+    }
     const auto* subscription = std::get_if<Subscribe>(&action);
     sleepUntil(subscription != nullptr ? subscription->until : std::get<SleepUntil>(action).until,
                subscription != nullptr);
 }
 
-void NamedCounter::AsyncAttempt::send(TimePoint until)
+void NamedCounter::AsyncAttempt::send()
 {
-    stage_ = Stage::asking;
-    until_ = until;
-    if (attempt_.order.undo && !underway_) {
+    std::optional<Errc> ended;
+    {
         const Lock lock(engine_.mutex_);
-        underway_.emplace(engine_);
+        ended = attempt_.waiter.ended;
+        attempt_.waiter.refusals.queued(attempt_.counter->releases_);
+        if (!ended && attempt_.order.undo && !underway_) {
+            underway_.emplace(engine_);
+        }
     }
+    if (ended) {
+        return step(Failed{BootClock::now(), {Failure::fatal, *ended}});
+    }
+    stage_ = Stage::asking;
     call_ = attempt_.call();
     call_->mode = Call::Mode::detached;
     call_->whenFinished = [weak = weak_from_this()] {
@@ -82,17 +93,45 @@ void NamedCounter::AsyncAttempt::send(TimePoint until)
             self->answered();
         }
     };
-    wakeAt(until);
+    wakeAt(until_);
     engine_.background_->renewals.enqueue(call_);
     engine_.background_->renewals.flush();
 }
 
 void NamedCounter::AsyncAttempt::answered()
 {
-    if (stage_ == Stage::asking) {
-        timer_.cancel();
-        step(attempt_.answered(*call_, call_->outcome, BootClock::now()));
+    if (stage_ != Stage::asking) {
+        return;
     }
+    timer_.cancel();
+    const auto event = attempt_.answered(*call_, call_->outcome, BootClock::now());
+    bool passesOver = false;
+    if (busyAnswer(event) != nullptr) {
+        const Lock lock(engine_.mutex_);
+        passesOver = attempt_.waiter.refusals.passesOver(attempt_.counter->releases_);
+    }
+    if (!passesOver) {
+        return step(event);
+    }
+    refusal_ = event;
+    stage_ = Stage::behindReleases;
+    judgeReleases();
+}
+
+/// Asks again when nothing is being given back any more, if there is time to.
+void NamedCounter::AsyncAttempt::judgeReleases()
+{
+    bool isOver = false;
+    bool underWay = false;
+    {
+        const Lock lock(engine_.mutex_);
+        isOver = attempt_.waiter.ended || BootClock::now() >= until_;
+        underWay = attempt_.counter->releases_.underWay();
+    }
+    if (isOver) {
+        return step(*refusal_);
+    }
+    underWay ? wakeAt(until_) : send();
 }
 
 void NamedCounter::AsyncAttempt::sleepUntil(TimePoint until, bool subscribes)
@@ -110,9 +149,29 @@ void NamedCounter::AsyncAttempt::sleepUntil(TimePoint until, bool subscribes)
     judge();
 }
 
+/// The client's end does not wait for a connection.
+void NamedCounter::AsyncAttempt::judgeAsking()
+{
+    std::optional<Errc> ended;
+    {
+        const Lock lock(engine_.mutex_);
+        ended = attempt_.waiter.ended;
+    }
+    if (ended && call_->pending && engine_.background_->renewals.withdraw(*call_)) {
+        timer_.cancel();
+        step(Failed{BootClock::now(), {Failure::fatal, *ended}});
+    }
+}
+
 /// Goes on if there is a reason to, otherwise sleeps on.
 void NamedCounter::AsyncAttempt::judge()
 {
+    if (stage_ == Stage::asking) {
+        return judgeAsking();
+    }
+    if (stage_ == Stage::behindReleases) {
+        return judgeReleases();
+    }
     if (stage_ != Stage::sleeping) {
         return;
     }
@@ -123,7 +182,8 @@ void NamedCounter::AsyncAttempt::judge()
         CounterWaiter& waiter = attempt_.waiter;
         if (waiter.ended) {
             event = Cancelled{now, *waiter.ended};
-        } else if (std::exchange(waiter.notified, false)) {
+        } else if (std::exchange(waiter.notified, false) ||
+                   (waiter.refusals.isOpen() && !attempt_.counter->releases_.underWay())) {
             event = Notified{now};
         } else if (now >= until_) {
             event = TimerFired{now};

@@ -25,14 +25,22 @@ public:
     void look() noexcept override;
 
 private:
-    enum class Stage : std::uint8_t { idle, asking, sleeping, done };
+    enum class Stage : std::uint8_t {
+        idle,
+        asking,
+        behindReleases, ///< refused perhaps only because of what this client gives back just now
+        sleeping,
+        done,
+    };
     using Event = AcquireMachine::Event;
 
     void step(const Event& event);
-    void send(TimePoint until);
+    void send();
     void answered();
+    void judgeReleases();
     void sleepUntil(TimePoint until, bool subscribes);
     void judge();
+    void judgeAsking();
     void timeOver();
     void wakeAt(TimePoint when);
     bool withdraw();
@@ -44,6 +52,7 @@ private:
     boost::asio::steady_timer timer_;
     std::shared_ptr<ScriptCall> call_;
     std::optional<Underway> underway_;
+    std::optional<Event> refusal_; ///< of the request that is repeated behind releases
     TimePoint until_{};
     Stage stage_ = Stage::idle;
     bool cancelled_ = false;
@@ -58,22 +67,19 @@ void NamedCounter::asyncAsk(CounterRequest<Result> request, Handler<Result> hand
         return engine->completionOf(std::move(handler))(ec, std::move(request.known));
     }
     const auto call = request.call;
-    engine->asyncQuery<Result>(call, std::move(handler),
-                               [self = shared_from_this(), request = std::move(request), begin = BootClock::now()](
-                                   const auto& asked, std::error_code ec, const QueryMachine& machine, const Reply&) {
-                                   if (request.afterwards && isOpen(ec)) {
-                                       self->repeatUnawaited(request.afterwards, begin);
-                                   }
-                                   if (ec) {
-                                       return asked->completion(codeOf(ec), request.known);
-                                   }
-                                   if (!machine.repeated()) {
-                                       const Lock lock(self->engine->mutex_);
-                                       self->settle(request.record);
-                                   }
-                                   auto result = request.meaning(*request.call, machine.repeated(), ec);
-                                   asked->completion(codeOf(ec), std::move(result));
-                               });
+    const auto giving = request.afterwards ? std::make_shared<Giving>(shared_from_this()) : nullptr;
+    engine->asyncQuery<Result>(
+        call, std::move(handler),
+        [self = shared_from_this(), request = std::move(request), begin = BootClock::now(),
+         giving](const auto& asked, std::error_code ec, const QueryMachine& machine, const Reply&) {
+            auto result = ec ? request.known : request.meaning(*request.call, machine.repeated(), ec);
+            ec = self->conclude(request, begin, machine.repeated(), ec);
+            Undo undo;
+            if (request.untold && !ec) {
+                undo = Undo([untold = request.untold, result] { untold(result); });
+            }
+            asked->completion(codeOf(ec), std::move(result), std::move(undo));
+        });
 }
 
 template <class Result>
@@ -84,11 +90,11 @@ void NamedCounter::asyncAcquire(CounterOrder order, Handler<Result> handler,
     auto refused =
         order.script == nullptr ? std::optional(Errc::invalidArgument) : whyNot(isForked(), engine->closing_);
     if (!refused) {
-        const auto operation = std::make_shared<AsyncAttempt>(
-            shared_from_this(), std::move(order),
-            [completion, make = std::move(make)](boost::system::error_code ec, const CounterOutcome& outcome) {
-                (*completion)(ec, make(outcome));
-            });
+        End end = [completion, make = std::move(make), untold = order.untold](boost::system::error_code ec,
+                                                                              const CounterOutcome& outcome) {
+            (*completion)(ec, make(outcome), Undo(outcome.granted ? untold : nullptr));
+        };
+        const auto operation = std::make_shared<AsyncAttempt>(shared_from_this(), std::move(order), std::move(end));
         completion->onCancellation([weak = std::weak_ptr(operation), client = std::weak_ptr(engine)] {
             const auto self = weak.lock(); // the slot may outlive everything
             const auto alive = client.lock();

@@ -26,9 +26,11 @@ AcquireMachine::Event NamedCounter::Attempt::answered(const Call& call, const Ou
         return Replied<LockAnswer>{now, call.sentAt, *answer};
     }
     outcome.repeated = true;
-    return Failed{now, !how.replied           ? how.fault
-                       : call.reply.isError() ? classify(call.reply.text)
-                                              : Fault{Failure::fatal, Errc::badReply}};
+    return Failed{now,
+                  !how.replied           ? how.fault
+                  : call.reply.isError() ? classify(call.reply.text)
+                                         : Fault{Failure::fatal, Errc::badReply},
+                  how.stood};
 }
 
 std::error_code NamedCounter::Attempt::conclude(const AcquireResult& result)

@@ -16,7 +16,7 @@ namespace redislock::detail {
 class NamedCounter::Underway {
 public:
     /// Expects the engine's mutex.
-    explicit Underway(Engine& engine) noexcept : engine_(&engine) { ++engine.releasesUnderWay_; }
+    explicit Underway(Engine& engine) noexcept : engine_(&engine) { engine.begins(); }
     Underway(Underway&& other) noexcept : engine_(std::exchange(other.engine_, nullptr)) {}
     Underway& operator=(Underway&&) = delete;
     /// Expects that mutex to be free.
@@ -24,13 +24,38 @@ public:
     {
         if (engine_ != nullptr) {
             const Lock lock(engine_->mutex_);
-            --engine_->releasesUnderWay_;
-            engine_->changed_.notify_all();
+            engine_->ends();
         }
     }
 
 private:
     Engine* engine_;
+};
+
+/// Something is being given back while whoever had it goes on.
+class NamedCounter::Giving {
+public:
+    /// Expects the engine's mutex to be free, as the destructor does.
+    explicit Giving(std::shared_ptr<NamedCounter> counter) : counter_(std::move(counter))
+    {
+        const Lock lock(counter_->engine->mutex_);
+        counter_->releases_.begin();
+    }
+    Giving(const Giving&) = delete;
+    Giving& operator=(const Giving&) = delete;
+    ~Giving()
+    {
+        const Lock lock(counter_->engine->mutex_);
+        counter_->releases_.end();
+        counter_->waiters_.forEach([](CounterWaiter& waiter) {
+            if (waiter.refusals.isOpen()) {
+                waiter.look();
+            }
+        });
+    }
+
+private:
+    const std::shared_ptr<NamedCounter> counter_;
 };
 
 /// What a wait consists of, whoever drives it.

@@ -28,6 +28,11 @@ bool flagOf(const Call& call, bool /*repeated*/, std::error_code& ec) noexcept
     return numberOf(call.reply, 0, 1, ec) == 1;
 }
 
+bool doneOf(const Call& call, bool /*repeated*/, std::error_code& ec) noexcept
+{
+    return numberOf(call.reply, 1, 1, ec) == 1;
+}
+
 CounterRequest<bool> trySetRequest(NamedCounter& counter, std::int64_t value, std::chrono::milliseconds live,
                                    std::int64_t message)
 {
@@ -78,7 +83,18 @@ CounterRequest<bool> addRequest(NamedCounter& counter, std::int64_t difference, 
                                                                           where == AddTo::existingCounter ? "1" : "0",
                                                                           counter.channel(), counter.recordTime()}),
             .record = record,
-            .meaning = flagOf};
+
+            .meaning = where == AddTo::existingCounter ? flagOf : doneOf};
+}
+
+void putBack(NamedCounter& counter, std::int64_t permits) noexcept
+{
+    try {
+        if (auto call = addRequest(counter, permits, AddTo::existingCounter).call) {
+            counter.askUnawaited(std::move(call));
+        }
+    } catch (...) { // out of memory
+    }
 }
 
 } // namespace redislock::detail

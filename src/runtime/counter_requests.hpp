@@ -18,6 +18,8 @@ std::int64_t numberOf(const Reply& reply, std::int64_t least, std::int64_t most,
 CounterRequest<std::int64_t>::Meaning numberIn(std::int64_t least, std::int64_t most);
 /// Of a script that answers 0 or 1.
 bool flagOf(const Call& call, bool repeated, std::error_code& ec) noexcept;
+/// Of a script that answers 1.
+bool doneOf(const Call& call, bool repeated, std::error_code& ec) noexcept;
 
 /// Whether one may be asked for.
 constexpr bool isCount(std::int64_t count, std::int64_t least = 1) noexcept
@@ -35,5 +37,7 @@ CounterRequest<bool> deleteRequest(NamedCounter& counter);
 /// What is added, and where.
 enum class AddTo { anyCounter, existingCounter };
 CounterRequest<bool> addRequest(NamedCounter& counter, std::int64_t difference, AddTo where);
+/// Gives permits back in the background, unless the semaphore was deleted.
+void putBack(NamedCounter& counter, std::int64_t permits) noexcept;
 
 } // namespace redislock::detail

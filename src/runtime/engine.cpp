@@ -11,6 +11,7 @@
 #include <boost/uuid/uuid_io.hpp>
 
 #include <algorithm>
+#include <csignal>
 #include <new>
 #include <utility>
 
@@ -20,6 +21,23 @@ namespace {
 
 constexpr std::chrono::milliseconds sweepPause{2};
 constexpr std::chrono::milliseconds heartbeat{2000};
+
+/// Keeps all signals from the calling thread, and from those that it starts meanwhile.
+class BlockedSignals {
+public:
+    BlockedSignals() noexcept
+    {
+        sigset_t all;
+        ::sigfillset(&all);
+        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    BlockedSignals(const BlockedSignals&) = delete;
+    BlockedSignals& operator=(const BlockedSignals&) = delete;
+    ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+private:
+    sigset_t before_{};
+};
 
 Handshake handshakeOf(const Config& config)
 {
@@ -119,6 +137,7 @@ void Engine::start()
     if (started_.load(std::memory_order_relaxed) || closing_.load(std::memory_order_acquire)) {
         return;
     }
+    const BlockedSignals none; // as the thread inherits them: handlers are the program's, and its own threads'
     thread_ = std::thread([self = shared_from_this()] { self->run(); });
     threadRunning_ = true;
     started_.store(true, std::memory_order_release);
@@ -287,16 +306,18 @@ std::shared_ptr<NamedLock> Engine::named(LockKind kind, std::string name)
         }
         names_.erase(found);
     }
+    joinOtherKinds(*fresh);
     names_.insert(fresh.get());
     return fresh;
 }
 
-void Engine::forgetName(const NamedLock& named) noexcept
+void Engine::forgetName(NamedLock& named) noexcept
 {
     if (isForked()) {
         return;
     }
     const Lock lock(mutex_);
+    named.leaveOtherKinds();
     const auto found = names_.find(keyOf(named));
     if (found != names_.end() && *found == &named) {
         names_.erase(found);
@@ -372,7 +393,7 @@ void Engine::lose(Hold& hold)
     tellLoss(hold);
     auto removed = named.local.remove(hold); // perhaps the last reference: let go of outside the mutex
     post([removed = std::move(removed)]() mutable { removed.reset(); });
-    wakeHead(named);
+    wakeNext(named);
 }
 
 /// The outer levels of a hold were over before the inner one ended.
@@ -401,94 +422,6 @@ void Engine::tellLoss(Hold& hold)
         atRisk.request_stop();
         lost.request_stop();
     });
-}
-
-/// Everything local ends: waiters are told, holds are lost. @return false when that was done before.
-bool Engine::closeLocalState(std::vector<std::shared_ptr<NamedLock>>& names)
-{
-    const Lock lock(mutex_);
-    if (closing_.exchange(true)) {
-        return false;
-    }
-    for (NamedLock* each : names_) {
-        if (auto named = each->weak_from_this().lock()) {
-            names.push_back(std::move(named));
-        }
-    }
-    for (const auto& named : names) {
-        while (!named->local.holds().empty()) {
-            lose(*named->local.holds()[0]);
-        }
-        const auto end = [](Waiter& waiter) {
-            waiter.ended = Errc::shutdown;
-            waiter.look();
-        };
-        named->waiters.forEach(end);
-        named->oneShots.forEach(end);
-    }
-    NamedCounter::endWaiters(*this);
-    for (auto& named : lostNames_) {
-        names.push_back(std::move(named));
-    }
-    lostNames_.clear();
-    return true;
-}
-
-bool Engine::shutdown(std::chrono::milliseconds timeout) noexcept
-{
-    if (isForked()) {
-        return true;
-    }
-    const TimePoint until = saturatingAdd(BootClock::now(), timeout);
-    std::vector<std::shared_ptr<NamedLock>> names; // let go of at the end
-    if (!closeLocalState(names)) {
-        return true;
-    }
-    bool answered = true;
-    {
-        Lock lock(mutex_);
-        while (releasesUnderWay_ > 0 && !onOwnThread() && BootClock::now() < until) {
-            changed_.wait_for(lock, until - BootClock::now());
-        }
-        answered = releasesUnderWay_ == 0;
-    }
-    commands_->shutdown(Errc::shutdown);
-    endThread(until);
-    return answered;
-}
-
-/// Lets the background thread run out of work. It is waited for a little; a look-up that hangs must not hang the caller.
-void Engine::endThread(TimePoint until) noexcept
-{
-    post([this] {
-        {
-            const Lock lock(mutex_);
-            outboxClosed_ = true;
-        }
-        sendOutbox();
-        background_->watchdog.close();
-        background_->connector.close();
-        background_->renewals.close();
-        background_->subscriber.close();
-        background_->sweepTimer.close();
-        background_->work.reset();
-    });
-    std::unique_lock lock(threadMutex_);
-    if (!thread_.joinable()) {
-        return;
-    }
-    if (onOwnThread()) {
-        thread_.detach();
-        return;
-    }
-    const TimePoint end = std::max(until, BootClock::now() + std::chrono::milliseconds(100));
-    while (threadRunning_ && BootClock::now() < end) {
-        threadEnded_.wait_for(lock, end - BootClock::now());
-    }
-    auto thread = std::move(thread_);
-    const bool ended = !threadRunning_;
-    lock.unlock();
-    ended ? thread.join() : thread.detach();
 }
 
 } // namespace redislock::detail

@@ -5,6 +5,7 @@
 #include "redislock/config.hpp"
 #include "redislock/detail/logic/acquire_machine.hpp"
 #include "redislock/detail/logic/query_machine.hpp"
+#include "redislock/detail/logic/settled_records.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/random.hpp"
 #include "redislock/retry_policy.hpp"
@@ -30,6 +31,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -55,6 +57,7 @@ struct AcquireOrder {
     Lease lease;
     EndedBy endedBy;
     std::shared_ptr<const RetryPolicy> retry{}; ///< when it asks again; null: when it is told
+    std::exception_ptr* thrown = nullptr;       ///< where what the policy throws is kept; null: it is not
 };
 
 /// A level that was acquired: what a guard, or the thread, later ends.
@@ -79,7 +82,7 @@ public:
     Engine& operator=(const Engine&) = delete;
 
     std::shared_ptr<NamedLock> named(LockKind kind, std::string name);
-    void forgetName(const NamedLock& lock) noexcept;
+    void forgetName(NamedLock& lock) noexcept;
 
     // acquire.cpp
     std::error_code acquire(NamedLock& lock, const AcquireOrder& order, Acquired& acquired);
@@ -209,6 +212,9 @@ private:
     template <class Result, class Meaning>
     void asyncQuery(std::shared_ptr<ListenedCall> call, Handler<Result> handler, Meaning meaning);
 
+    // hold.cpp
+    void joinOtherKinds(NamedLock& named);
+
     // engine.cpp
     void start();
     void run() noexcept;
@@ -223,6 +229,12 @@ private:
     std::function<void(bool, Errc)> reporter(const char* purpose);
     void loseRest(Hold& hold);
     void tellLoss(Hold& hold);
+
+    // shutdown.cpp
+    void begins() noexcept { ++underWay_; }
+    void ends() noexcept;
+    void begins(Waiter& waiter) noexcept;
+    void ends(Waiter& waiter) noexcept;
     bool closeLocalState(std::vector<std::shared_ptr<NamedLock>>& names);
     void endThread(TimePoint until) noexcept;
 
@@ -239,8 +251,10 @@ private:
     AcquireResult drive(Lock& lock, NamedLock& named, Attempt& attempt);
     AcquireMachine::Event ask(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint until);
     AcquireMachine::Event sleep(Lock& lock, Waiter& waiter, TimePoint until);
+    void settle(Attempt& attempt, const AcquireMachine& machine) noexcept;
+    AcquireMachine::Event askPolicy(Lock& lock, const Attempt& attempt, std::uint32_t refusals);
     Turn awaitTurn(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint deadline);
-    void awaitReleases(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint until);
+    bool awaitReleases(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint until);
     void park(Lock& lock, Waiter& waiter, TimePoint until);
     HoldRef takeHold(NamedLock& named);
     std::shared_ptr<NamedLock> recycle(HoldRef&& hold) noexcept;
@@ -263,7 +277,8 @@ private:
     std::shared_ptr<HoldCall> submitFor(Waiter& waiter) noexcept;
     std::shared_ptr<HoldCall> handOnFairly(NamedLock& named, Lane lane) noexcept;
     void noteAudience(const HoldCall& call) noexcept;
-    void wakeHead(NamedLock& named) noexcept;
+    static Waiter* nextOf(const NamedLock& named) noexcept;
+    void wakeNext(NamedLock& named) noexcept;
 
     // release.cpp
     Unlocked endLevel(Lock& lock, Hold& hold, std::uint32_t level);
@@ -273,13 +288,15 @@ private:
                           std::shared_ptr<HoldCall> behind);
     bool endUnawaited(Hold& hold, std::uint32_t level, std::function<void(Unlocked)> whenReleased = nullptr);
     enum class Behind { nobody, nextWaiter };
-    void startRelease(Hold& hold, TimePoint validUntil, Behind behind,
+    static ReleaseMachine unawaitedRelease(TimePoint validUntil) noexcept;
+    void startRelease(Hold& hold, const ReleaseMachine& machine, Behind behind,
                       std::function<void(Unlocked)> whenReleased = nullptr);
     std::shared_ptr<HoldCall> takeCallToRelease(Hold& hold) noexcept;
     bool step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event,
               std::shared_ptr<HoldCall> behind);
     void nestedAnswered(HoldCall& call);
     void correctCount(Hold& hold, bool unknown);
+    void tellCount(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event);
     void giveUp(Hold& hold);
     void releaseAnswered(Hold& hold, Unlocked how);
     [[nodiscard]] ReleaseMachine::Settings releaseSettings(TimePoint validUntil) const noexcept;
@@ -297,11 +314,12 @@ private:
     std::vector<HoldRef> idleHolds_;
     std::vector<std::shared_ptr<HoldCall>> idleCalls_;
     std::deque<std::shared_ptr<NamedLock>> lostNames_; ///< kept for late unlock() calls
-    std::size_t releasesUnderWay_ = 0;
+    std::size_t underWay_ = 0; ///< releases, and acquires that would have to be released: shutdown waits for them
     std::vector<std::shared_ptr<HoldCall>> outbox_; ///< for the background thread to send
     bool outboxClosed_ = false;
     std::unordered_set<std::shared_ptr<AsyncAcquire>> acquiring_;
     std::unordered_map<std::string, NamedCounter*> counters_; ///< each until its destructor took it out
+    SettledRecords records_;
 
     std::unique_ptr<Background> background_;
     std::unique_ptr<BlockingConnection> commands_;

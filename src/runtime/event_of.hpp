@@ -2,17 +2,27 @@
 /// What became of a call, told to a machine.
 #pragma once
 
+#include "redislock/detail/logic/acquire_machine.hpp"
 #include "redislock/detail/logic/event.hpp"
 #include "transport/call.hpp"
 
+#include <variant>
+
 namespace redislock::detail {
 
-/// @tparam Event, Answer as of eventOfReply(). @param outcome the call's, as its awaiter got it: who left early got another.
-template <class Event, class Answer>
-Event eventOf(const Call& call, const Outcome& outcome, TimePoint now)
+/// @tparam Event, Answer, Asked as of eventOfReply(). @param outcome the call's, as its awaiter got it: who left early got another.
+template <class Event, class Answer, class... Asked>
+Event eventOf(const Call& call, const Outcome& outcome, TimePoint now, Asked... asked)
 {
-    return outcome.replied ? eventOfReply<Event, Answer>(now, call.sentAt, call.reply)
-                           : Event(Failed{now, outcome.fault});
+    return outcome.replied ? eventOfReply<Event, Answer>(now, call.sentAt, call.reply, asked...)
+                           : Event(Failed{now, outcome.fault, outcome.stood});
+}
+
+/// The answer that another holds the lock; null for any other event.
+inline const LockAnswer* busyAnswer(const AcquireMachine::Event& event)
+{
+    const auto* replied = std::get_if<Replied<LockAnswer>>(&event);
+    return replied != nullptr && replied->answer.kind == LockAnswer::Kind::busy ? &replied->answer : nullptr;
 }
 
 } // namespace redislock::detail

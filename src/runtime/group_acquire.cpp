@@ -2,6 +2,7 @@
 
 #include "runtime/fresh_seed.hpp"
 #include "runtime/lock_access.hpp"
+#include "runtime/policy.hpp"
 
 #include <boost/asio/error.hpp>
 
@@ -39,7 +40,6 @@ GroupMachine::Settings GroupAcquire::settings() const
     settings.members = members_->locks.size();
     settings.needed = members_->needed();
     settings.wait = order_.wait;
-    settings.retry = &order_.retry;
     settings.memberTimeout = settings.unreachableAfter = std::chrono::milliseconds(0);
     auto lease = maxLease;
     for (const auto& lock : members_->locks) {
@@ -60,7 +60,11 @@ std::error_code GroupAcquire::run(std::shared_ptr<GroupHold>& hold)
     std::unique_lock lock(mutex_);
     while (!over_) {
         const TimePoint now = BootClock::now();
-        if (now >= until_) {
+        if (const auto round = std::exchange(toAsk_, 0); round > 0) {
+            lock.unlock();
+            askPolicy(round);
+            lock.lock();
+        } else if (now >= until_) {
             until_ = TimePoint::max(); // whoever handles it sets the next
             lock.unlock();
             step(TimerFired{now});
@@ -157,11 +161,12 @@ void GroupAcquire::handle(const GroupMachine::Event& event)
     if (std::holds_alternative<TimerFired>(event)) {
         callOffTimer_ = nullptr;
     }
-    cancelled_ = cancelled_ || std::holds_alternative<Cancelled>(event);
+    const auto* cancelled = std::get_if<Cancelled>(&event);
+    cancelled_ = cancelled_ || (cancelled != nullptr && cancelled->reason == Errc::shutdown);
     if (!isStart && !cancelled_ && machine_.state() == GroupMachine::State::idle) {
         return handle(Start{BootClock::now()}); // the servers were given their time to tell who they are
     }
-    follow(machine_.resume(event, random_));
+    follow(machine_.resume(event));
 }
 
 /// Does what the machine asks for.
@@ -182,10 +187,24 @@ void GroupAcquire::follow(const GroupMachine::Action& action)
                    });
     } else if (const auto* retreat = std::get_if<Retreat>(&action)) {
         hold_->end();
-        wakeAt(retreat->until);
+        if (end_) {
+            return askPolicy(retreat->attempt);
+        }
+        const std::lock_guard lock(mutex_); // the thread that waits does it
+        toAsk_ = retreat->attempt;
+        until_ = TimePoint::max();
+        changed_.notify_all();
+    } else if (const auto* sleep = std::get_if<SleepUntil>(&action)) {
+        wakeAt(sleep->until);
     } else {
         wakeAt(std::get<AwaitMembers>(action).until);
     }
+}
+
+/// Asks the policy. Under no lock: nobody else does, or draws from the same numbers.
+void GroupAcquire::askPolicy(std::uint32_t round)
+{
+    std::visit([this](const auto& event) { step(event); }, pauseOf(order_.retry, round, random_, order_.thrown));
 }
 
 void GroupAcquire::finish(const GroupResult& result)

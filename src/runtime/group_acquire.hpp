@@ -12,7 +12,9 @@
 #include <boost/system/error_code.hpp>
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -28,6 +30,7 @@ public:
         Wait wait;
         Lease lease;
         RetryPolicy retry;
+        std::exception_ptr* thrown = nullptr; ///< where what the policy throws is kept; null: it is not
     };
     using End = std::function<void(boost::system::error_code, std::shared_ptr<GroupHold>)>;
 
@@ -46,6 +49,7 @@ private:
     void step(const GroupMachine::Event& event);
     void handle(const GroupMachine::Event& event);
     void follow(const GroupMachine::Action& action);
+    void askPolicy(std::uint32_t round);
     void finish(const GroupResult& result);
     void end(std::error_code error);
     void wakeAt(TimePoint when);
@@ -62,11 +66,12 @@ private:
     bool busy_ = false; ///< somebody handles events
     bool over_ = false;
     std::error_code error_;              ///< when it is over
+    std::uint32_t toAsk_ = 0;            ///< the round after which the thread that waits asks the policy
     TimePoint until_ = TimePoint::max(); ///< when TimerFired is due; of a call that nobody waits for: its timer's
 
     // of whoever handles events
     GroupMachine machine_;
-    Random random_;
+    Random random_;                   ///< for the policy
     std::shared_ptr<GroupHold> hold_; ///< of the round
     bool cancelled_ = false;
     End end_;                            ///< null: a thread waits

@@ -62,7 +62,8 @@ std::optional<Errc> GroupState::refusal(Lease lease) const
                                   : std::nullopt;
 }
 
-GroupGuard GroupState::acquire(Wait wait, Lease lease, RetryPolicy retry, std::error_code& ec) const
+GroupGuard GroupState::acquire(Wait wait, Lease lease, RetryPolicy retry, std::error_code& ec,
+                               std::exception_ptr* thrown) const
 {
     ec.clear();
     if (const auto refused = refusal(lease)) {
@@ -74,7 +75,8 @@ GroupGuard GroupState::acquire(Wait wait, Lease lease, RetryPolicy retry, std::e
         return {};
     }
     std::shared_ptr<GroupHold> hold;
-    ec = std::make_shared<GroupAcquire>(members_, GroupAcquire::Order{wait, lease, std::move(retry)})->run(hold);
+    ec =
+        std::make_shared<GroupAcquire>(members_, GroupAcquire::Order{wait, lease, std::move(retry), thrown})->run(hold);
     return guardOf(std::move(hold));
 }
 
@@ -95,14 +97,14 @@ void GroupState::asyncAcquire(Wait wait, Lease lease, RetryPolicy retry, GroupHa
     });
 }
 
-bool GroupState::lock(Wait wait, Lease lease, RetryPolicy retry, std::error_code& ec)
+bool GroupState::lock(Wait wait, Lease lease, RetryPolicy retry, std::error_code& ec, std::exception_ptr* thrown)
 {
     const auto own = held();
     if (own && BootClock::now() < own->validUntil()) {
         ec = Errc::wouldDeadlock;
         return false;
     }
-    auto hold = holdOf(acquire(wait, lease, std::move(retry), ec));
+    auto hold = holdOf(acquire(wait, lease, std::move(retry), ec, thrown));
     if (hold == nullptr) {
         return false;
     }
@@ -183,9 +185,10 @@ RedLock::RedLock(std::vector<Lock> members)
 {
 }
 
-bool GroupLock::acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec) const
+bool GroupLock::acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec,
+                        std::exception_ptr* thrown) const
 {
-    return state_->lock(wait, lease, retry ? *retry : defaultRetry(), ec);
+    return state_->lock(wait, lease, retry ? *retry : defaultRetry(), ec, thrown);
 }
 
 void GroupLock::asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::GroupHandler handler) const
@@ -193,9 +196,9 @@ void GroupLock::asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail:
     state_->asyncAcquire(wait, lease, retry ? *retry : defaultRetry(), std::move(handler));
 }
 
-void GroupLock::fail(const char* verb, Lease lease, const std::error_code& ec) const
+void GroupLock::fail(const char* verb, Lease lease, const std::error_code& ec, const std::exception_ptr& thrown) const
 {
-    throw LockError(ec, detail::withArgument(state_->describe(verb, ec), ec, lease));
+    detail::failNesting(thrown, ec, state_->describe(verb, ec), lease);
 }
 
 Unlocked GroupLock::unlock() const

@@ -8,6 +8,7 @@
 #include "runtime/group_hold.hpp"
 
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,11 +25,13 @@ public:
     static std::shared_ptr<GroupState> make(GroupMembers::Rule rule, std::vector<Lock> locks);
 
     /// Acquires for whoever has the guard.
-    GroupGuard acquire(Wait wait, Lease lease, RetryPolicy retry, std::error_code& ec) const;
+    /// @param thrown where what the policy throws is kept; null: it is not.
+    GroupGuard acquire(Wait wait, Lease lease, RetryPolicy retry, std::error_code& ec,
+                       std::exception_ptr* thrown = nullptr) const;
     void asyncAcquire(Wait wait, Lease lease, RetryPolicy retry, GroupHandler handler) const;
 
     /// Acquires for the calling thread.
-    bool lock(Wait wait, Lease lease, RetryPolicy retry, std::error_code& ec);
+    bool lock(Wait wait, Lease lease, RetryPolicy retry, std::error_code& ec, std::exception_ptr* thrown);
     Unlocked unlock(std::error_code& ec);
     /// The calling thread's hold; null if it has none.
     [[nodiscard]] std::shared_ptr<GroupHold> held() const;

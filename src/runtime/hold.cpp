@@ -104,6 +104,17 @@ void HoldCall::finished() noexcept
     hold_->lock->engine->callFinished(*this);
 }
 
+/// Expects the mutex.
+void Engine::joinOtherKinds(NamedLock& named)
+{
+    for (std::size_t kind = 0; kind < lockKinds; ++kind) {
+        const auto found = names_.find(NameKey{static_cast<LockKind>(kind), named.name});
+        if (found != names_.end()) {
+            return named.join(**found); // all others are in its ring
+        }
+    }
+}
+
 NamedLock::NamedLock(std::shared_ptr<Engine> e, LockKind k, std::string n)
     : engine(std::move(e)), name(std::move(n)), kind(k)
 {

@@ -8,6 +8,7 @@
 #include "redislock/detail/logic/hand_over.hpp"
 #include "redislock/detail/logic/hold_levels.hpp"
 #include "redislock/detail/logic/local_lock.hpp"
+#include "redislock/detail/logic/own_releases.hpp"
 #include "redislock/detail/logic/release_machine.hpp"
 #include "redislock/detail/logic/renew_machine.hpp"
 #include "redislock/detail/logic/waiter_queue.hpp"
@@ -64,6 +65,11 @@ public:
     [[nodiscard]] Verb verb() const noexcept { return verb_; }
     [[nodiscard]] std::chrono::milliseconds lease() const noexcept { return std::chrono::milliseconds(leaseMs_); }
     [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
+    /// What it is about: an acquire sets at least 1, a release leaves at least 0.
+    [[nodiscard]] Level level() const noexcept
+    {
+        return count_ > (verb_ == Verb::lock ? 1U : 0U) ? Level::nested : Level::outermost;
+    }
 
     std::chrono::milliseconds place{0};         ///< of a kind that keeps one: how long a waiter's place is kept
     HolderId writer{};                          ///< of a reader that writes: its write hold; 0: none
@@ -156,8 +162,11 @@ struct Waiter : WaiterLink<Waiter> {
     TimePoint joined = BootClock::now();
     bool parked = false;    ///< asleep outside any call
     bool submitted = false; ///< somebody else queued its acquire: it goes on as if it had itself
+    bool underWay = false;  ///< Redis may have granted it something, or may soon: counted in the engine's `underWay_`
     bool notified = false;
-    bool subscribed = false;   ///< to a channel of its own
+    bool comesBack = true;   ///< asks more than once
+    bool subscribed = false; ///< to a channel of its own
+    Refusals refusals{};
     std::optional<Errc> ended; ///< told to end
     AsyncWaiter* operation = nullptr;
 };
@@ -173,15 +182,40 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     /// On which Redis tells that it is free, or what the channels of a queue begin with; empty if it tells nobody. Made each
     /// time: most names are never waited for.
     [[nodiscard]] std::string channel() const;
+    /// Releases of one kind let acquires of all kinds in. @param act is called for each of them.
+    template <class Act>
+    void forEachKind(Act act)
+    {
+        NamedLock* each = this;
+        do {
+            act(*each);
+            each = each->sameName;
+        } while (each != this);
+    }
+    /// Joins the ring of another kind of the name.
+    void join(NamedLock& other) noexcept
+    {
+        releases = other.releases;
+        sameName = std::exchange(other.sameName, this);
+    }
+    void leaveOtherKinds() noexcept
+    {
+        NamedLock* before = this;
+        while (before->sameName != this) {
+            before = before->sameName;
+        }
+        before->sameName = std::exchange(sameName, this);
+    }
 
     const std::shared_ptr<Engine> engine;
     const std::string name;
 
     LocalLock<Hold, HoldRef> local;
-    WaiterQueue<Waiter> waiters;  ///< the head asks Redis
-    WaiterQueue<Waiter> oneShots; ///< tryLock() without wait: each asks once, in no order
-    std::uint32_t unansweredReleases = 0;
-    std::uint32_t releaseWatchers = 0;       ///< waiters that sleep until a release is answered
+    WaiterQueue<Waiter> waiters;             ///< the head asks Redis
+    WaiterQueue<Waiter> askers;              ///< who asks for itself, in no order: once, or when its policy says so
+    NamedLock* sameName = this;              ///< a ring of all kinds of this name
+    OwnReleases releases;                    ///< of all kinds of this name
+    std::uint32_t releaseWatchers = 0;       ///< waiters that sleep until releases are answered
     [[no_unique_address]] HandOver handOver; // the next members lie in its padding
     bool subscribed = false;
     const LockKind kind;

@@ -14,21 +14,22 @@ using detail::throwing;
 
 } // namespace
 
-bool Lock::acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec) const
+bool Lock::acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec, std::exception_ptr* thrown) const
 {
-    return acquireByThread(wait, lease, retry, ec).has_value();
+    return acquireByThread(wait, lease, retry, ec, thrown).has_value();
 }
 
-void Lock::fail(const char* verb, Lease lease, const std::error_code& ec) const
+void Lock::fail(const char* verb, Lease lease, const std::error_code& ec, const std::exception_ptr& thrown) const
 {
-    throw LockError(ec, detail::callOn(name(), verb, ec, lease));
+    detail::failNesting(thrown, ec, detail::callOn(name(), verb), lease);
 }
 
-std::optional<std::uint64_t> Lock::acquireByThread(Wait wait, Lease lease, const Retry& retry,
-                                                   std::error_code& ec) const
+std::optional<std::uint64_t> Lock::acquireByThread(Wait wait, Lease lease, const Retry& retry, std::error_code& ec,
+                                                   std::exception_ptr* thrown) const
 {
     detail::Acquired acquired;
-    ec = state_->engine->acquire(*state_, {wait, lease, detail::EndedBy::thread, retry ? retry : retry_}, acquired);
+    ec = state_->engine->acquire(*state_, {wait, lease, detail::EndedBy::thread, retry ? retry : retry_, thrown},
+                                 acquired);
     return acquired.hold != nullptr ? std::optional(acquired.token) : std::nullopt;
 }
 

@@ -22,9 +22,10 @@ LockGuard::LockGuard(const Lock& lock, Lease lease, std::error_code& ec) : LockG
 LockGuard::LockGuard(const Lock& lock, Wait wait, Lease lease)
 {
     std::error_code ec;
-    acquire(lock, wait, lease, ec);
+    std::exception_ptr thrown;
+    acquire(lock, wait, lease, ec, &thrown);
     if (ec) {
-        throw LockError(ec, detail::callOn(lock.name(), "lock", ec, lease));
+        detail::failNesting(thrown, ec, detail::callOn(lock.name(), "lock"), lease);
     }
 }
 
@@ -33,11 +34,11 @@ LockGuard::LockGuard(const Lock& lock, Wait wait, Lease lease, std::error_code& 
     acquire(lock, wait, lease, ec);
 }
 
-void LockGuard::acquire(const Lock& lock, Wait wait, Lease lease, std::error_code& ec)
+void LockGuard::acquire(const Lock& lock, Wait wait, Lease lease, std::error_code& ec, std::exception_ptr* thrown)
 {
     detail::Acquired acquired;
     detail::NamedLock& named = *lock.state_;
-    ec = named.engine->acquire(named, {wait, lease, detail::EndedBy::guard, lock.retry_}, acquired);
+    ec = named.engine->acquire(named, {wait, lease, detail::EndedBy::guard, lock.retry_, thrown}, acquired);
     *this = LockGuard(std::move(acquired));
 }
 

@@ -41,6 +41,7 @@ constexpr KindTraits fenced()
 {
     KindTraits kind = plain();
     kind.lock = {&fencedLockLock, true};
+    kind.tokens = Tokens::given;
     kind.companions[0] = tokenPrefix;
     kind.companionCount = 1;
     return kind;
@@ -101,7 +102,7 @@ constexpr KindTraits write()
 }
 
 /// In the order of LockKind.
-constexpr KindTraits kinds[] = {plain(), nonReentrant(), spin(), fenced(), fair(), read(), write()};
+constexpr KindTraits kinds[lockKinds] = {plain(), nonReentrant(), spin(), fenced(), fair(), read(), write()};
 
 } // namespace
 

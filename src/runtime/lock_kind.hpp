@@ -2,6 +2,7 @@
 /// What distinguishes the kinds of lock.
 #pragma once
 
+#include "redislock/detail/logic/lock_answer.hpp"
 #include "redislock/detail/protocol/script.hpp"
 
 #include <cstddef>
@@ -12,6 +13,7 @@
 namespace redislock::detail {
 
 enum class LockKind : std::uint8_t { redisLock, nonReentrantLock, spinLock, fencedLock, fairLock, readLock, writeLock };
+inline constexpr std::size_t lockKinds = 7;
 
 /// How the waiters of one client ask Redis.
 enum class Asking : std::uint8_t {
@@ -40,6 +42,7 @@ struct KindTraits {
     std::size_t companionCount = 0;
     std::size_t lockArguments = 3; ///< of the lock script
     Asking asking = Asking::first;
+    Tokens tokens = Tokens::none;
     bool isReentrant = true;
     bool keepsPlace = false; ///< a waiter has its lock script keep a place for it, and its unlock script give that up
     bool sharesTime = false; ///< other holders' renewals set the time to live of its key, and may set it shorter

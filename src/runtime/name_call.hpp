@@ -40,6 +40,18 @@ inline bool freed(const Reply& reply, const QueryMachine& machine, std::error_co
     return reply.integer == 1 || machine.repeated();
 }
 
+/// Nothing for a lock that is free.
+inline std::optional<std::string> holderOf(const Reply& reply, std::error_code& ec)
+{
+    if (reply.kind == Reply::Kind::text && !reply.text.empty()) {
+        return reply.text;
+    }
+    if (reply.kind != Reply::Kind::nil) {
+        ec = Errc::badReply;
+    }
+    return std::nullopt;
+}
+
 /// Nothing for a name that is free; the longest time for a key without one.
 inline std::optional<std::chrono::milliseconds> timeToLiveOf(const Reply& reply, std::error_code& ec) noexcept
 {

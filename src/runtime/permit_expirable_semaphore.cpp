@@ -81,7 +81,7 @@ CounterOrder acquireOrder(NamedCounter& counter, const std::string& id, Wait wai
     return {.script = &scripts::permitExpirableSemaphoreAcquire,
             .keys = keysOf(counter, id),
             .arguments = {rawId(id), leaseText(lease), counter.channel()},
-            .meaning = LockAnswer::from,
+            .meaning = LockAnswer::ofPermits,
             .permits = 1,
             .lease = lease == nonExpiring ? maxLease : lease.fixed(),
             .wait = wait,
@@ -111,6 +111,13 @@ std::shared_ptr<ScriptCall> leaseCall(const NamedCounter& counter, const std::st
         std::vector{rawId(id), lease, std::to_string(number), copies ? counter.recordTime() : "0"});
 }
 
+/// How long a lease is; -1: for ever.
+std::int64_t leaseOf(const Reply& reply, std::int64_t most, std::error_code& ec) noexcept
+{
+    const bool forever = reply.kind == Reply::Kind::integer && reply.integer == -1;
+    return forever ? -1 : numberOf(reply, 1, most, ec);
+}
+
 CounterRequest<bool> updateRequest(NamedCounter& counter, const std::string& id, Lease lease)
 {
     if (rawId(id).empty() || !isLease(lease)) {
@@ -128,7 +135,7 @@ CounterRequest<bool> updateRequest(NamedCounter& counter, const std::string& id,
     return {.call = leaseCall(counter, id, leaseText(lease), number, copies),
             .meaning = [hold](const Call& call, bool repeated, std::error_code& ec) {
                 const bool known = call.reply.kind != Reply::Kind::nil;
-                const auto left = known ? numberOf(call.reply, -1, maxLease.count(), ec) : 0;
+                const auto left = known ? leaseOf(call.reply, maxLease.count(), ec) : 0;
                 if (!ec && hold != nullptr) { // as Redis has it now, whichever change of several came last
                     hold->setValidUntil(!known     ? TimePoint{}
                                         : left < 0 ? TimePoint::max()
@@ -149,8 +156,8 @@ CounterRequest<Time> leaseTimeRequest(NamedCounter& counter, const std::string& 
                 if (call.reply.kind == Reply::Kind::nil) {
                     return std::nullopt;
                 }
-                const auto left = numberOf(call.reply, -1, std::numeric_limits<std::int64_t>::max(), ec);
-                return left < 0 ? std::chrono::milliseconds::max() : std::chrono::milliseconds(left);
+                const auto left = leaseOf(call.reply, std::numeric_limits<std::int64_t>::max(), ec);
+                return ec ? Time() : left < 0 ? std::chrono::milliseconds::max() : std::chrono::milliseconds(left);
             }};
 }
 
@@ -180,7 +187,7 @@ CounterRequest<bool> setPermitsRequest(NamedCounter& counter, std::int64_t permi
     return {.call = std::make_shared<ScriptCall>(
                 scripts::permitExpirableSemaphoreSet, std::move(keys),
                 std::vector{std::to_string(permits), counter.channel(), counter.recordTime()}),
-            .meaning = flagOf};
+            .meaning = doneOf};
 }
 
 CounterRequest<bool> trySetFor(NamedCounter& counter, std::int64_t permits, std::chrono::milliseconds live)
@@ -210,6 +217,7 @@ CounterRequest<Unlocked> detail::permitRelease(NamedCounter& counter, const std:
                     return how == 1 || (how == 0 && repeated) ? Unlocked::released : Unlocked::alreadyLost;
                 },
             .afterwards = call->again(),
+            .denied = Denied::goesOn,
             .known = Unlocked::unconfirmed};
 }
 

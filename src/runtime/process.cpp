@@ -9,11 +9,11 @@ namespace redislock::detail {
 namespace {
 
 std::atomic<std::uint64_t> lastThread{0};
-std::atomic<std::uint32_t> generation{0};
+std::atomic<std::uint32_t> forks{0};
 
 extern "C" void redislockChildAfterFork()
 {
-    generation.fetch_add(1, std::memory_order_relaxed);
+    forks.fetch_add(1, std::memory_order_relaxed);
 }
 
 } // namespace
@@ -28,7 +28,7 @@ std::uint32_t forkGeneration() noexcept
 {
     static const int registered = ::pthread_atfork(nullptr, nullptr, &redislockChildAfterFork);
     (void)registered;
-    return generation.load(std::memory_order_relaxed);
+    return forks.load(std::memory_order_relaxed);
 }
 
 } // namespace redislock::detail

@@ -54,16 +54,17 @@ bool Engine::forceUnlock(NamedLock& named, std::error_code& ec)
     QueryMachine asking(config_.unreachableAfter);
     const auto holder = nameCall(named, named.traits().holder);
     ec = query(holder, asking);
-    if (ec || holder->reply.kind == Reply::Kind::nil) {
+    const auto forced = ec ? std::nullopt : holderOf(holder->reply, ec);
+    if (!forced) {
         return false;
     }
     QueryMachine ending(config_.unreachableAfter);
-    const auto end = nameCall(named, named.traits().forceUnlock, {holder->reply.text, named.channel()});
+    const auto end = nameCall(named, named.traits().forceUnlock, {*forced, named.channel()});
     ec = query(end, ending);
     if (ec || !freed(end->reply, ending, ec)) {
         return false;
     }
-    loseForced(named, holder->reply.text);
+    loseForced(named, *forced);
     return true;
 }
 
@@ -96,9 +97,14 @@ void Engine::connect(std::error_code& ec)
     }
     start();
     const auto call = std::make_shared<PingCall>();
-    commands_->enqueue(call);
-    const TimePoint until = BootClock::now() + config_.connectTimeout + std::chrono::milliseconds(100);
-    const Outcome outcome = commands_->await(*call, until);
+    TimePoint until = BootClock::now() + config_.connectTimeout + std::chrono::milliseconds(100);
+    Outcome outcome;
+    do { // again if this process stood still meanwhile
+        until += outcome.stood;
+        commands_->enqueue(call);
+        outcome = commands_->await(*call, until);
+        call->signal.clearDone();
+    } while (!outcome.replied && outcome.fault.failure != Failure::fatal && outcome.stood > outcome.stood.zero());
     // a user who may not PING is connected all the same
     ec = outcome.replied ? std::error_code() : std::error_code(outcome.fault.error);
 }

@@ -106,12 +106,19 @@ Unlocked Engine::endNested(Lock& lock, Hold& hold)
     const auto lease = hold.levels.leaseToLeave(now, config_.watchdogTimeout);
     call->prepare(HoldCall::Verb::unlock, lease, hold.levels.count(), Call::Mode::awaited);
     auto settings = releaseSettings(validUntil);
-    settings.level = ReleaseMachine::Settings::Level::nested;
+    settings.level = Level::nested;
     ReleaseMachine machine(settings);
     const Unlocked how = driveRelease(lock, call, machine, nullptr);
     putBack(std::move(call));
-    if (how == Unlocked::alreadyLost && hold.phase == Hold::Phase::held) {
+    if (hold.phase != Hold::Phase::held) {
+        return how;
+    }
+    if (how == Unlocked::alreadyLost) {
         lose(hold);
+    } else if (how == Unlocked::unconfirmed) {
+        correctCount(hold, true); // goes on in the background
+        lock.unlock();
+        commands_->flush();
     }
     return how;
 }
@@ -133,7 +140,8 @@ Unlocked Engine::endOutermost(Lock& lock, Hold& hold)
     noteAudience(*call);
     putBack(std::move(call));
     if (how == Unlocked::unconfirmed && BootClock::now() < validUntil && !closing_) {
-        startRelease(hold, validUntil, Behind::nobody); // goes on in the background
+        machine.goOnInBackground();
+        startRelease(hold, machine, Behind::nobody);
         lock.unlock();
         commands_->flush();
     } else {
@@ -161,7 +169,7 @@ Unlocked Engine::driveRelease(Lock& lock, const std::shared_ptr<HoldCall>& call,
             const Outcome outcome = commands_->await(*call, send->until, first);
             call->signal.clearDone();
             lock.lock();
-            event = eventOf<ReleaseMachine::Event, UnlockAnswer>(*call, outcome, BootClock::now());
+            event = eventOf<ReleaseMachine::Event, UnlockAnswer>(*call, outcome, BootClock::now(), call->level());
             continue;
         }
         const TimePoint until = std::get<SleepUntil>(action).until;
@@ -186,7 +194,7 @@ bool Engine::endUnawaited(Hold& hold, std::uint32_t level, std::function<void(Un
     }
     loseRest(hold);
     giveUp(hold);
-    startRelease(hold, validUntil, Behind::nextWaiter, std::move(whenReleased));
+    startRelease(hold, unawaitedRelease(validUntil), Behind::nextWaiter, std::move(whenReleased));
     return false;
 }
 
@@ -196,16 +204,46 @@ void Engine::correctCount(Hold& hold, bool unknown)
     if (hold.levels.count() == 0) {
         const TimePoint validUntil = hold.validUntil();
         giveUp(hold);
-        return startRelease(hold, validUntil, Behind::nextWaiter);
+        return startRelease(hold, unawaitedRelease(validUntil), Behind::nextWaiter);
     }
     if (unknown) {
         auto call = takeCall(hold);
+        // while the hold is held, which its renewals make longer
+        call->release = ReleaseMachine({.validUntil = TimePoint::max(),
+                                        .giveUpAfter = TimePoint::max(),
+                                        .level = Level::nested,
+                                        .asker = Asker::background});
+        tellCount(call, Start{BootClock::now()});
+    }
+}
+
+/// One step of telling Redis the count of a held hold. The caller has another reference to the hold.
+void Engine::tellCount(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event)
+{
+    Hold& hold = call->hold();
+    const auto action = call->release.resume(event, random_);
+    if (const auto* pause = std::get_if<SleepUntil>(&action)) {
+        return after(pause->until, [this, call] {
+            const HoldRef keep(&call->hold()); // let go of after the mutex
+            {
+                const Lock lock(mutex_);
+                if (keep->phase == Hold::Phase::held && keep->levels.count() == call->count()) {
+                    tellCount(call, TimerFired{BootClock::now()});
+                } else {
+                    putBack(call);
+                }
+            }
+            commands_->flush();
+        });
+    }
+    if (std::holds_alternative<Send>(action)) {
         call->prepare(HoldCall::Verb::unlock, hold.levels.leaseToLeave(BootClock::now(), config_.watchdogTimeout),
                       hold.levels.count(), Call::Mode::detached);
-        if (!submit(call)) {
-            putBack(std::move(call));
+        if (submit(call)) {
+            return;
         }
     }
+    putBack(call);
 }
 
 /// The hold no longer counts as held, here.
@@ -213,8 +251,8 @@ void Engine::giveUp(Hold& hold)
 {
     hold.phase.store(Hold::Phase::ended, std::memory_order_release);
     background_->watchdog.forget(hold);
-    ++hold.lock->unansweredReleases;
-    ++releasesUnderWay_;
+    hold.lock->forEachKind([](NamedLock& named) { named.releases.begin(); });
+    begins();
     // the caller has another reference: this cannot be the last
     (void)hold.lock->local.remove(hold);
 }
@@ -222,11 +260,18 @@ void Engine::giveUp(Hold& hold)
 void Engine::giveBack(Hold& hold, TimePoint until)
 {
     giveUp(hold);
-    startRelease(hold, until, Behind::nobody);
+    startRelease(hold, unawaitedRelease(until), Behind::nobody);
     post([this] { commands_->flush(); });
 }
 
-void Engine::startRelease(Hold& hold, TimePoint validUntil, Behind behind, std::function<void(Unlocked)> whenReleased)
+ReleaseMachine Engine::unawaitedRelease(TimePoint validUntil) noexcept
+{
+    return ReleaseMachine({.validUntil = validUntil, .giveUpAfter = TimePoint::max(), .asker = Asker::background});
+}
+
+/// @param machine not started yet.
+void Engine::startRelease(Hold& hold, const ReleaseMachine& machine, Behind behind,
+                          std::function<void(Unlocked)> whenReleased)
 {
     const auto call = takeCallToRelease(hold);
     if (call == nullptr) {
@@ -236,7 +281,7 @@ void Engine::startRelease(Hold& hold, TimePoint validUntil, Behind behind, std::
         }
         return;
     }
-    call->release = ReleaseMachine({.validUntil = validUntil, .giveUpAfter = TimePoint::max()});
+    call->release = machine;
     call->whenReleased = std::move(whenReleased);
     call->prepare(HoldCall::Verb::unlock, std::chrono::milliseconds(1), 0, Call::Mode::detached);
     step(call, Start{BootClock::now()}, behind == Behind::nextWaiter ? handOnFairly(*hold.lock, hold.lane) : nullptr);
@@ -259,6 +304,9 @@ bool Engine::step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::E
     Hold& hold = call->hold();
     const auto action = call->release.resume(event, random_);
     if (const auto* pause = std::get_if<SleepUntil>(&action)) {
+        if (call->whenReleased && call->release.metFatal()) {
+            std::exchange(call->whenReleased, nullptr)(Unlocked::unconfirmed); // as a thread that waits is told
+        }
         after(pause->until, [this, call] {
             const HoldRef keep(&call->hold()); // let go of after the mutex
             {
@@ -303,7 +351,8 @@ void Engine::callFinished(HoldCall& call) noexcept
             } else if (call.count() > 0) {
                 nestedAnswered(call);
             } else {
-                const auto event = eventOf<ReleaseMachine::Event, UnlockAnswer>(call, call.outcome, BootClock::now());
+                const auto event =
+                    eventOf<ReleaseMachine::Event, UnlockAnswer>(call, call.outcome, BootClock::now(), call.level());
                 if (step(call.shared_from_this(), event, nullptr)) {
                     rest = recycle(std::move(hold));
                 }
@@ -322,39 +371,37 @@ void Engine::callFinished(HoldCall& call) noexcept
 void Engine::nestedAnswered(HoldCall& call)
 {
     Hold& hold = call.hold(); // the caller has it too
-    const auto event = eventOf<ReleaseMachine::Event, UnlockAnswer>(call, call.outcome, BootClock::now());
-    const auto count = call.count();
+    const auto event = eventOf<ReleaseMachine::Event, UnlockAnswer>(call, call.outcome, BootClock::now(), call.level());
+    if (hold.phase == Hold::Phase::held) {
+        switch (countAnswer(event, call.count(), hold.levels.count(), BootClock::now() < hold.validUntil())) {
+        case CountAnswer::done:
+            break;
+        case CountAnswer::again:
+            return tellCount(call.shared_from_this(), event);
+        case CountAnswer::lost:
+            lose(hold);
+            break;
+        }
+    }
     putBack(call.shared_from_this());
-    if (hold.phase != Hold::Phase::held) {
-        return;
-    }
-    switch (countAnswer(event, count, hold.levels.count(), BootClock::now() < hold.validUntil())) {
-    case CountAnswer::done:
-        return;
-    case CountAnswer::again:
-        return correctCount(hold, true);
-    case CountAnswer::lost:
-        return lose(hold);
-    }
 }
 
 /// A release is over, one way or the other.
 void Engine::releaseAnswered(Hold& hold, Unlocked how)
 {
     NamedLock& named = *hold.lock;
-    --named.unansweredReleases;
-    --releasesUnderWay_;
-    if (closing_) {
-        changed_.notify_all();
-    }
+    ends();
     if (named.handOver.takeRace()) {
-        wakeHead(named);
+        wakeNext(named);
     }
-    if (named.releaseWatchers > 0) {
-        const auto look = [](Waiter& waiter) { waiter.look(); };
-        named.waiters.forEach(look);
-        named.oneShots.forEach(look);
-    }
+    named.forEachKind([](NamedLock& each) {
+        each.releases.end();
+        if (each.releaseWatchers > 0 && !each.releases.underWay()) {
+            const auto look = [](Waiter& waiter) { waiter.look(); };
+            each.waiters.forEach(look);
+            each.askers.forEach(look);
+        }
+    });
     if (hold.grantedAt == TimePoint{}) {
         return; // never held: what an acquire without an answer may have left
     }

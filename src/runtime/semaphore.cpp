@@ -29,7 +29,7 @@ CounterOrder acquireOrder(NamedCounter& counter, std::int64_t permits, Wait wait
     return {.script = &scripts::semaphoreAcquire,
             .keys = counter.keysWith(record),
             .arguments = {std::to_string(permits), counter.recordTime()},
-            .meaning = LockAnswer::from,
+            .meaning = LockAnswer::ofSemaphore,
             .permits = permits,
             .lease = maxLease, // no permit ends by itself
             .wait = wait,
@@ -219,7 +219,9 @@ void Semaphore::startAcquire(const State& state, std::int64_t permits, Wait wait
     if (permits == 0) {
         return state->asyncAsk(CounterRequest<bool>{.known = true}, std::move(handler));
     }
-    state->asyncAcquire<bool>(acquireOrder(*state, permits, wait), std::move(handler),
+    auto order = acquireOrder(*state, permits, wait);
+    order.untold = [state, permits] { putBack(*state, permits); };
+    state->asyncAcquire<bool>(std::move(order), std::move(handler),
                               [](const CounterOutcome& outcome) { return outcome.granted; });
 }
 
@@ -236,7 +238,9 @@ void Semaphore::startGet(const State& state, NumberHandler handler)
 
 void Semaphore::startDrain(const State& state, NumberHandler handler)
 {
-    state->asyncAsk(drainRequest(*state), std::move(handler));
+    auto request = drainRequest(*state);
+    request.untold = [state](std::int64_t taken) { putBack(*state, taken); };
+    state->asyncAsk(std::move(request), std::move(handler));
 }
 
 void Semaphore::startAdd(const State& state, std::int64_t difference, FlagHandler handler)

@@ -7,6 +7,7 @@
 #include "redislock/lease_time.hpp"
 
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -53,6 +54,20 @@ template <class Argument>
 std::string callOn(const std::string& name, const char* verb, const std::error_code& ec, Argument argument)
 {
     return withArgument(callOn(name, verb), ec, argument);
+}
+
+/// Throws what a call that acquires failed with; around what a policy threw, if it did.
+[[noreturn]] inline void failNesting(const std::exception_ptr& thrown, const std::error_code& ec,
+                                     const std::string& call, Lease lease)
+{
+    if (!thrown) {
+        throw LockError(ec, withArgument(call, ec, lease));
+    }
+    try {
+        std::rethrow_exception(thrown);
+    } catch (...) {
+        std::throw_with_nested(LockError(ec, call + ", whose retry policy threw an exception"));
+    }
 }
 
 /// The same for a call about a name.

@@ -124,6 +124,8 @@ std::shared_ptr<HoldCall> Engine::letTry(NamedLock& named, Waiter* waiter, Lane 
 std::shared_ptr<HoldCall> Engine::submitFor(Waiter& waiter) noexcept
 {
     waiter.submitted = true;
+    begins(waiter);
+    waiter.refusals.queued(waiter.hold.lock->releases);
     const bool isThread = waiter.operation == nullptr;
     waiter.call->prepare(HoldCall::Verb::lock, waiter.lease, 1, isThread ? Call::Mode::awaited : Call::Mode::detached);
     if (!isThread) {
@@ -136,14 +138,15 @@ std::shared_ptr<HoldCall> Engine::submitFor(Waiter& waiter) noexcept
 std::shared_ptr<HoldCall> Engine::handOnFairly(NamedLock& named, Lane lane) noexcept
 {
     const KindTraits& kind = named.traits();
-    if (named.waiters.empty() || kind.asking != Asking::first) {
+    Waiter* next = nextOf(named);
+    if (next == nullptr || kind.asking != Asking::first) {
         return nullptr;
     }
     if (!kind.handsOn) {
         named.handOver.race();
         return nullptr;
     }
-    return named.handOver.mayFollow() ? letTry(named, named.waiters.head(), lane) : nullptr;
+    return named.handOver.mayFollow() ? letTry(named, next, lane) : nullptr;
 }
 
 void Engine::noteAudience(const HoldCall& call) noexcept
@@ -154,12 +157,23 @@ void Engine::noteAudience(const HoldCall& call) noexcept
     }
 }
 
-/// Lets the first waiter look for itself.
-void Engine::wakeHead(NamedLock& named) noexcept
+/// Who is let in next at the end of a hold: the first of those that wait to be told, else the first of those that ask for
+/// themselves more than once.
+Waiter* Engine::nextOf(const NamedLock& named) noexcept
 {
-    if (Waiter* head = named.waiters.head()) {
-        head->notified = true;
-        head->look();
+    Waiter* next = named.waiters.head();
+    if (next == nullptr) {
+        named.askers.forEach([&next](Waiter& waiter) { next = next == nullptr && waiter.comesBack ? &waiter : next; });
+    }
+    return next;
+}
+
+/// Lets the next waiter look for itself.
+void Engine::wakeNext(NamedLock& named) noexcept
+{
+    if (Waiter* next = nextOf(named)) {
+        next->notified = true;
+        next->look();
     }
 }
 

@@ -3,15 +3,16 @@
 #include "runtime/engine.hpp"
 #include "runtime/event_of.hpp"
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <utility>
 
 namespace redislock::detail {
 
-Watchdog::Watchdog(boost::asio::io_context& io, Engine& engine) : engine_(engine), renewalTimer_(io), deadlineTimer_(io)
+Watchdog::Watchdog(boost::asio::io_context& io, Engine& engine) : engine_(engine), timer_(io)
 {
-    deadlineTimer_.onRing([this] { judgeDue(); });
+    timer_.onRing([this] { doDue(); });
 }
 
 void Watchdog::watch(Hold& hold, TimePoint sentAt)
@@ -46,7 +47,7 @@ void Watchdog::setDeadline(Hold& hold)
     const TimePoint risk = validUntil - riskMarginOf(lease, engine_.config().commandTimeout);
     hold.atRiskTold = hold.atRiskTold && BootClock::now() >= risk;
     deadlines_.set(hold, hold.atRiskTold ? validUntil : risk);
-    armDeadlines();
+    arm();
 }
 
 /// Does what the renewal machine asks for. @param send set when a renewal must be sent.
@@ -54,7 +55,7 @@ void Watchdog::apply(Hold& hold, const RenewMachine::Action& action, std::shared
 {
     if (const auto* sleep = std::get_if<SleepUntil>(&action)) {
         renewals_.set(hold, sleep->until);
-        return armRenewals();
+        return arm();
     }
     if (const auto* done = std::get_if<Done<RenewalEnd>>(&action)) {
         if (done->result == RenewalEnd::lost) {
@@ -70,47 +71,27 @@ void Watchdog::apply(Hold& hold, const RenewMachine::Action& action, std::shared
     send->prepare(HoldCall::Verb::renew, lease, 0, Call::Mode::detached);
 }
 
-void Watchdog::armRenewals() noexcept
+/// A timer that stays though its hold is gone is cheaper than one for each lock.
+void Watchdog::arm() noexcept
 {
-    const TimePoint earliest = renewals_.earliest();
-    if (earliest >= renewalsArmed_) {
+    const TimePoint earliest = std::min(renewals_.earliest(), deadlines_.earliest());
+    if (earliest >= armed_) {
         return; // the timer goes off earlier, and then looks again
     }
-    renewalsArmed_ = earliest;
-    // the renewal timer may be set on its own thread only: this one rings there, and costs the caller no allocation
-    deadlinesArmed_ = TimePoint{};
-    deadlineTimer_.set(TimePoint{});
+    armed_ = earliest;
+    timer_.set(earliest);
 }
 
-void Watchdog::waitForRenewals()
-{
-    TimePoint due;
-    {
-        const std::lock_guard lock(engine_.mutex());
-        due = renewalsArmed_; // though its hold may be gone: a timer that stays is cheaper than one for each lock
-    }
-    if (due == TimePoint::max() || due == renewalsAwaited_) {
-        return;
-    }
-    renewalsAwaited_ = TimePoint::max();
-    renewalTimer_.expires_after(due - BootClock::now());
-    renewalTimer_.async_wait([this](boost::system::error_code ec) {
-        if (!ec) {
-            renewalsAwaited_ = TimePoint::max();
-            renewDue();
-        }
-    });
-    renewalsAwaited_ = due;
-}
-
-/// Sends the renewals that are due, a batch at a time: whatever else is ready gets its turn in between.
-void Watchdog::renewDue()
+/// Judges the deadlines that have come, then sends the renewals that are due, a batch at a time: whatever else is ready gets its
+/// turn in between.
+void Watchdog::doDue()
 {
     std::array<std::shared_ptr<HoldCall>, batch> calls;
     std::size_t count = 0;
     {
         const std::lock_guard lock(engine_.mutex());
         const TimePoint now = BootClock::now();
+        armed_ = TimePoint::max();
         judge(now);
         while (count < batch) {
             Hold* hold = renewals_.popDue(now);
@@ -133,7 +114,7 @@ void Watchdog::renewDue()
             }
             count += calls[count] ? 1 : 0;
         }
-        renewalsArmed_ = renewals_.earliest();
+        arm();
     }
     std::size_t sent = 0;
     try {
@@ -148,7 +129,6 @@ void Watchdog::renewDue()
         throw;
     }
     engine_.renewals().flush();
-    waitForRenewals();
 }
 
 /// A hold that reached its maximum is no longer renewed.
@@ -156,7 +136,7 @@ bool Watchdog::overstays(Hold& hold, TimePoint now)
 {
     const auto most = engine_.config().maxHold;
     const auto held = now - hold.grantedAt;
-    if (most == most.zero() || held < most || !hold.levels.isRenewed()) {
+    if (most == most.zero() || now < saturatingAdd(hold.grantedAt, most) || !hold.levels.isRenewed()) {
         return false;
     }
     if (!std::exchange(hold.heldTooLong, true)) {
@@ -174,7 +154,7 @@ void Watchdog::renewed(HoldCall& call)
         Hold& hold = call.hold();
         if (hold.phase == Hold::Phase::held && !hold.renewalSlot.scheduled()) {
             renewals_.set(hold, BootClock::now() + std::chrono::milliseconds(10));
-            armRenewals();
+            arm();
         }
     }
 }
@@ -226,34 +206,10 @@ void Watchdog::recover()
 {
     {
         const std::lock_guard lock(engine_.mutex());
-        renewalsArmed_ = renewals_.earliest();
-        deadlinesArmed_ = TimePoint::max();
-        armDeadlines();
+        armed_ = TimePoint::max();
+        arm();
     }
-    renewalsAwaited_ = TimePoint::max();
-    waitForRenewals();
-    deadlineTimer_.wait();
-}
-
-void Watchdog::armDeadlines() noexcept
-{
-    const TimePoint earliest = deadlines_.earliest();
-    if (earliest >= deadlinesArmed_) {
-        return; // the timer goes off earlier, and then looks again
-    }
-    deadlinesArmed_ = earliest;
-    deadlineTimer_.set(earliest);
-}
-
-void Watchdog::judgeDue()
-{
-    {
-        const std::lock_guard lock(engine_.mutex());
-        deadlinesArmed_ = TimePoint::max();
-        judge(BootClock::now());
-        armDeadlines();
-    }
-    waitForRenewals();
+    timer_.wait();
 }
 
 /// Tells of holds at risk and ends those that are over. Expects the mutex.
@@ -278,8 +234,7 @@ void Watchdog::judge(TimePoint now)
 
 void Watchdog::close()
 {
-    renewalTimer_.cancel();
-    deadlineTimer_.close();
+    timer_.close();
 }
 
 } // namespace redislock::detail

@@ -8,7 +8,6 @@
 #include "transport/alarm.hpp"
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -18,8 +17,8 @@ namespace redislock::detail {
 
 class Engine;
 
-/// The renewal schedule and the schedule of deadlines of one client, each with one timer on the background thread. Deadlines use
-/// a timer of the boot clock, which goes off after a suspend too, and which any thread may set.
+/// The renewal schedule and the schedule of deadlines of one client, with one timer on the background thread. It is of the boot
+/// clock: what became due during a suspend is done when that ends.
 ///
 /// **Thread safety**: the schedule functions are called under the engine's mutex, by any thread; the rest is the background
 /// thread's.
@@ -37,7 +36,7 @@ public:
     /// The end of a renewal call. Background thread.
     void renewed(HoldCall& call);
 
-    /// Arms the timers again, after an exception. Background thread.
+    /// Arms the timer again, after an exception. Background thread.
     void recover();
     /// Lets the background thread run out of work. Background thread.
     void close();
@@ -46,23 +45,17 @@ private:
     void judgeRenewal(HoldCall& call);
     void setDeadline(Hold& hold);
     void apply(Hold& hold, const RenewMachine::Action& action, std::shared_ptr<HoldCall>& send);
-    void armRenewals() noexcept;
-    void armDeadlines() noexcept;
-    void waitForRenewals();
-    void judgeDue();
-    void renewDue();
+    void arm() noexcept;
+    void doDue();
     void judge(TimePoint now);
     bool overstays(Hold& hold, TimePoint now);
     [[nodiscard]] bool mustRenew(const Hold& hold, TimePoint now) const;
 
     Engine& engine_;
-    boost::asio::steady_timer renewalTimer_;
-    Alarm deadlineTimer_;
+    Alarm timer_;
     DueHeap<Hold, &Hold::renewalSlot> renewals_;
     DueHeap<Hold, &Hold::deadlineSlot> deadlines_;
-    TimePoint renewalsArmed_ = TimePoint::max();
-    TimePoint renewalsAwaited_ = TimePoint::max(); ///< by the timer; background thread
-    TimePoint deadlinesArmed_ = TimePoint::max();
+    TimePoint armed_ = TimePoint::max();
 };
 
 } // namespace redislock::detail

@@ -51,6 +51,9 @@ public:
     }
     void wait()
     {
+        if (!timer_.is_open()) {
+            return;
+        }
         timer_.cancel(); // a wait that is left over would make two
         timer_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](boost::system::error_code ec) {
             if (ec) {

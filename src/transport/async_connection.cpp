@@ -8,6 +8,7 @@ AsyncConnection::AsyncConnection(boost::asio::io_context& io, Connector& connect
                                  std::chrono::milliseconds timeout, std::uint64_t seed)
     : io_(io), connector_(connector), owner_(owner), timeout_(timeout), random_(seed), timer_(io)
 {
+    timer_.onRing([this] { timeOver(); });
 }
 
 AsyncConnection::~AsyncConnection()
@@ -96,45 +97,67 @@ void AsyncConnection::waitRead()
 
 void AsyncConnection::read()
 {
+    if (take() != Taken::end) {
+        waitRead();
+    }
+}
+
+/// Reads what has come. @return the end, when the connection did.
+AsyncConnection::Taken AsyncConnection::take()
+{
     const auto generation = generation_;
     const auto received = stream_.readSome(buffer_);
     if (received.status == Transferred::Status::closed) {
-        return close({Failure::lostReply, Errc::unreachable});
+        close({Failure::lostReply, Errc::unreachable});
+        return Taken::end;
     }
     reader_->feed({buffer_.data(), received.bytes});
     for (;;) {
         const auto status = reader_->next(reply_);
         if (status == ReplyReader::Status::needMore) {
-            break;
+            return received.bytes > 0 ? Taken::something : Taken::nothing;
         }
         if (status == ReplyReader::Status::broken || !owner_.onReply(reply_)) {
-            return close({Failure::lostReply, Errc::badReply});
+            close({Failure::lostReply, Errc::badReply});
+            return Taken::end;
         }
         if (generation != generation_ || !isConnected()) {
-            return; // the owner closed it
+            return Taken::end; // the owner closed it
         }
     }
-    waitRead();
 }
 
 /// One timer, looked at when it fires: most answers come long before, and then nothing is to be done.
 void AsyncConnection::armTimeout()
 {
-    if (timerArmed_ || owner_.oldestSent() == TimePoint::max()) {
-        return;
+    if (!timerArmed_ && owner_.oldestSent() != TimePoint::max()) {
+        timer_.set(saturatingAdd(owner_.oldestSent(), timeout_));
+        timerArmed_ = true;
     }
-    timer_.expires_after(owner_.oldestSent() + timeout_ - BootClock::now());
-    timer_.async_wait([this](boost::system::error_code ec) {
-        timerArmed_ = false;
-        if (ec || !isConnected()) {
+}
+
+/// Judges only when all was read that has come: this process may have stood still meanwhile.
+void AsyncConnection::timeOver()
+{
+    timerArmed_ = false;
+    while (isConnected() && isOverdue()) {
+        switch (take()) {
+        case Taken::something:
+            break;
+        case Taken::nothing:
+            return close({Failure::lostReply, Errc::unreachable});
+        case Taken::end:
             return;
         }
-        if (owner_.oldestSent() != TimePoint::max() && BootClock::now() >= owner_.oldestSent() + timeout_) {
-            return close({Failure::lostReply, Errc::unreachable});
-        }
+    }
+    if (isConnected()) {
         armTimeout();
-    });
-    timerArmed_ = true; // not when that threw
+    }
+}
+
+bool AsyncConnection::isOverdue() const
+{
+    return BootClock::now() >= saturatingAdd(owner_.oldestSent(), timeout_);
 }
 
 void AsyncConnection::close(Fault fault)
@@ -151,7 +174,7 @@ void AsyncConnection::close(Fault fault)
     writing_.clear();
     written_ = 0;
     waitingToWrite_ = false;
-    timer_.cancel();
+    timerArmed_ = false; // when it rings, it is looked at
     policy_.ended(BootClock::now(), random_);
     owner_.onDisconnected(fault);
     if (owner_.needed()) {
@@ -159,8 +182,15 @@ void AsyncConnection::close(Fault fault)
     }
 }
 
+void AsyncConnection::end(Fault fault)
+{
+    close(fault);
+    timer_.close();
+}
+
 void AsyncConnection::recover()
 {
+    timer_.wait(); // it may have rung in vain
     close({Failure::lostReply, Errc::unreachable});
     if (owner_.needed()) {
         open(); // it may have been what threw

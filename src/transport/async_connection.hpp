@@ -6,12 +6,12 @@
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/reconnect_policy.hpp"
 #include "redislock/random.hpp"
+#include "transport/alarm.hpp"
 #include "transport/connector.hpp"
 #include "transport/stream.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include <array>
 #include <chrono>
@@ -52,6 +52,8 @@ public:
     /// Appends bytes and writes what the socket takes. Only while connected.
     void send(const std::string& bytes);
     void close(Fault fault);
+    /// Ends the connection for good.
+    void end(Fault fault);
     /// After an exception, which may have cut anything short: ends the connection, and makes another if it is needed.
     void recover();
     /// Whether nothing arrived that was not read yet. Ask before sending when nothing is under way: what comes then belongs to no
@@ -69,7 +71,11 @@ private:
     void write();
     void waitRead();
     void read();
+    enum class Taken { something, nothing, end };
+    Taken take();
     void armTimeout();
+    void timeOver();
+    [[nodiscard]] bool isOverdue() const;
 
     boost::asio::io_context& io_;
     Connector& connector_;
@@ -84,7 +90,7 @@ private:
     std::string writing_;
     std::size_t written_ = 0;
     bool waitingToWrite_ = false;
-    boost::asio::steady_timer timer_;
+    Alarm timer_;
     bool timerArmed_ = false;
     std::array<char, 16 * 1024> buffer_{};
     Reply reply_;

@@ -7,10 +7,17 @@
 
 namespace redislock::detail {
 
+/// Whether a call without an answer may be given up: who stood still looks first at what came meanwhile, or has it looked at.
+bool BlockingConnection::mayJudge(const Standstill& standstill, TimePoint now) const noexcept
+{
+    return state_ != State::connected || standstill.isOver(emptyAt_, now);
+}
+
 bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> behind)
 {
     FinishedCalls finished;
     bool open = true;
+    const TimePoint now = BootClock::now();
     {
         const Lock lock(mutex_);
         open = state_ != State::closed;
@@ -19,6 +26,7 @@ bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Cal
                 continue;
             }
             (*each)->form = Call::Form::bySha;
+            (*each)->sentAt = now; // until it is written
             (*each)->signal.clearDone();
             if (!open) {
                 finished.makeRoom();
@@ -54,50 +62,72 @@ void BlockingConnection::put(const Call& call)
 Outcome BlockingConnection::await(Call& call, TimePoint until, First first)
 {
     constexpr std::chrono::milliseconds patience(2); // who is to lead may have left
-    if (first == First::follow) {
-        flush();
-        const auto reasons = call.signal.waitUntil(std::min(until, BootClock::now() + patience));
-        if ((reasons & Signal::done) != 0) {
-            return call.outcome;
-        }
-    }
     Lock lock(mutex_);
+    Standstill standstill(call.sentAt);
+    const auto result = [&](Outcome outcome) {
+        outcome.stood = standstill.time();
+        return outcome;
+    };
+    if (first == First::follow) {
+        lock.unlock();
+        flush();
+        const auto reasons = standstill.sleep(call.signal, std::min(until, BootClock::now() + patience));
+        if ((reasons & Signal::done) != 0) {
+            return result(call.outcome);
+        }
+        lock.lock();
+    }
     while (call.pending) {
         if (state_ == State::connected && !led_) {
-            lead(lock, call, until);
+            lead(lock, call, until, standstill);
         } else {
             writeForLeader(lock);
             if (!call.pending) {
                 break;
             }
+            const TimePoint began = standstill.note(); // whoever leads looks soon at what came while all stood still
+            const TimePoint wake = mayJudge(standstill, began) ? until : std::max(until, began + patience);
             lock.unlock();
             call.signal.yieldAwhile();
-            const auto reasons = call.signal.waitUntil(until);
+            const auto reasons = standstill.sleep(call.signal, wake);
             if ((reasons & Signal::done) != 0) {
-                return call.outcome; // the last thing its finisher touched was the signal
+                return result(call.outcome); // the last thing its finisher touched was the signal
             }
             lock.lock();
         }
-        if (call.pending && BootClock::now() >= until) {
-            const bool sent = state_ == State::connected;
-            if (sent) {
-                call.mode = Call::Mode::abandoned;
-            } else {
-                queue_.erase(call);
-                call.pending = false;
+        if (const TimePoint now = BootClock::now(); call.pending && now >= until && mayJudge(standstill, now)) {
+            if (drop(call)) {
+                // It stays on the connection and cannot be asked again: its caller is not told of a standstill.
+                return {false, {Failure::lostReply, Errc::unreachable}};
             }
-            wakeOneWaiter(); // this thread may have been chosen to lead
-            return {false, {sent ? Failure::lostReply : Failure::notConnected, Errc::unreachable}};
+            return result({false, {Failure::notConnected, Errc::unreachable}});
         }
     }
-    return call.outcome;
+    return result(call.outcome);
 }
 
 void BlockingConnection::flush()
 {
     FinishedCalls finished;
     Lock lock(mutex_);
-    if (state_ != State::connected || led_ || queue_.empty()) {
+    while (state_ == State::connected && writes_ && !queued_.empty()) { // another caller's send(), which does not wait
+        lock.unlock();
+        ::sched_yield();
+        lock.lock();
+    }
+    if (led_) {
+        // A leader that is awake writes before it sleeps or resigns.
+        Transferred sent{Transferred::Status::ok, 0};
+        while (reads_ && !writes_ && !queued_.empty() && queue_.unanswered() > 0 &&
+               sent.status == Transferred::Status::ok) {
+            if (writtenBytes_ == writing_.size()) {
+                takeQueued();
+            }
+            (void)send(lock, sent);
+        }
+        return;
+    }
+    if (state_ != State::connected || queue_.empty()) {
         return;
     }
     led_ = true;
@@ -108,6 +138,9 @@ void BlockingConnection::flush()
         Signal::letOthersRun();
         lock.lock();
         progress = readOrBreak(lock, finished, TimePoint{});
+    }
+    if (progress != Progress::broken) {
+        progress = write(lock);
     }
     if (progress == Progress::broken) {
         disconnect({Failure::lostReply, Errc::unreachable}, finished);
@@ -139,29 +172,37 @@ BlockingConnection::Progress BlockingConnection::readOrBreak(Lock& lock, Finishe
 
 /// Leads until the own call is finished, its time is over, or the connection ends. Expects and leaves the mutex locked.
 /// Others are told after leadership was given up, where it ends: the next leader's request need not wait for that.
-void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until)
+void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until, Standstill& standstill)
 {
     FinishedCalls finished = std::move(spare_);
-    bool leads = BootClock::now() < until;
+    TimePoint began = standstill.note();
+    bool leads = began < until || !mayJudge(standstill, began);
     led_ = leads;
     while (leads) {
-        if (step(lock, finished, until) == Progress::broken || timedOut(BootClock::now())) {
+        const auto progress = step(lock, finished, until);
+        emptyAt_ = progress == Progress::stuck ? began : emptyAt_;
+        began = standstill.note();
+        if (isOver(progress, began)) {
             disconnect({Failure::lostReply, Errc::unreachable}, finished);
         }
-        leads = own.pending && state_ == State::connected && BootClock::now() < until;
+        leads = own.pending && state_ == State::connected && (began < until || !mayJudge(standstill, began));
         if (!leads) {
+            if (state_ == State::connected && write(lock) == Progress::broken) {
+                disconnect({Failure::lostReply, Errc::unreachable}, finished);
+            }
             resign();
         }
         if (!finished.empty()) {
             lock.unlock();
             finished.tell();
             lock.lock();
+            began = standstill.note();
         }
     }
     spare_ = std::move(finished);
 }
 
-/// Ends leadership: what is left goes to a waiting caller, or to the sweep.
+/// Ends leadership: what is left goes to a waiting caller, or to the sweep. What is queued is written before.
 void BlockingConnection::resign()
 {
     led_ = false;
@@ -203,79 +244,6 @@ void BlockingConnection::armSweep()
     }
 }
 
-/// Whether nothing arrived that nobody asked for. What comes while no request is under way belongs to none, and would be taken
-/// for the answer to the next.
-bool BlockingConnection::isSilent()
-{
-    return stream_->readSome(buffer_).status == Transferred::Status::wouldBlock;
-}
-
-/// Makes all that is queued the bytes to write.
-void BlockingConnection::takeQueued()
-{
-    writing_.clear();
-    writtenBytes_ = 0;
-    std::swap(writing_, queued_);
-    queue_.written(BootClock::now());
-}
-
-/// One call of send(), without the mutex. @return false when the socket takes no more, or the connection has ended.
-bool BlockingConnection::send(Lock& lock, Transferred& sent)
-{
-    const auto stream = stream_; // the leader may give it up meanwhile
-    auto bytes = std::move(writing_);
-    const auto begin = writtenBytes_;
-    writes_ = true;
-    lock.unlock();
-    sent = stream->writeSome(std::string_view(bytes).substr(begin));
-    lock.lock();
-    if (stream != stream_) {
-        sent = {};
-        return false;
-    }
-    writes_ = false;
-    writing_ = std::move(bytes);
-    writtenBytes_ += sent.bytes;
-    return sent.status == Transferred::Status::ok;
-}
-
-/// Writes as much as the socket takes, unless another caller writes just now. Leader only.
-BlockingConnection::Progress BlockingConnection::write(Lock& lock)
-{
-    auto progress = Progress::stuck;
-    while (!writes_) {
-        if (writtenBytes_ == writing_.size()) {
-            if (queued_.empty()) {
-                break;
-            }
-            if (queue_.unanswered() == 0 && !isSilent()) {
-                return Progress::broken;
-            }
-            takeQueued();
-        }
-        Transferred sent;
-        if (!send(lock, sent)) {
-            return sent.status == Transferred::Status::closed ? Progress::broken : progress;
-        }
-        progress = Progress::moved;
-    }
-    return progress;
-}
-
-/// Before a caller sleeps while another one leads: writes what is queued if it is as much as the server has to answer, so
-/// that the server has work meanwhile. Less of it waits for the leader, as a part of something larger: a write costs more
-/// than the requests in it. That it failed the leader sees as well.
-void BlockingConnection::writeForLeader(Lock& lock)
-{
-    const auto unanswered = queue_.unanswered();
-    if (state_ == State::connected && !writes_ && writtenBytes_ == writing_.size() && unanswered > 0 &&
-        queue_.unwritten() >= unanswered) {
-        takeQueued();
-        Transferred sent;
-        (void)send(lock, sent);
-    }
-}
-
 /// Reads what has come, waiting at most until then or until the oldest request's time is over, and ends the calls it
 /// answers. Leader only.
 BlockingConnection::Progress BlockingConnection::read(Lock& lock, FinishedCalls& finished, TimePoint until)
@@ -286,9 +254,16 @@ BlockingConnection::Progress BlockingConnection::read(Lock& lock, FinishedCalls&
         lock.lock();
         return Progress::stuck;
     }
+    if (until > TimePoint{} && crowd_ > 1 && letCrowdQueue(lock)) {
+        return Progress::stuck;
+    }
+    if (queue_.unanswered() == 0) {
+        return Progress::stuck;
+    }
     const TimePoint limit = std::min(until, saturatingAdd(queue_.oldestSent(), timeout_));
     const bool writing = writtenBytes_ < writing_.size();
     const bool alone = crowd_ <= 1; // nobody's request will have to be written meanwhile
+    reads_ = true;
     lock.unlock();
     const auto received = stream_->readUntil(limit, buffer_, writing, alone && !writing);
     std::size_t count = 0;
@@ -307,6 +282,7 @@ BlockingConnection::Progress BlockingConnection::read(Lock& lock, FinishedCalls&
         }
     }
     lock.lock();
+    reads_ = false;
     const bool solicited = dispatch(replies_, count, finished);
     if (received.status == Transferred::Status::closed || status == ReplyReader::Status::broken || !solicited) {
         return Progress::broken;
@@ -375,9 +351,11 @@ void BlockingConnection::abandon(std::size_t count, Fault fault, FinishedCalls& 
     }
 }
 
-bool BlockingConnection::timedOut(TimePoint now) const noexcept
+/// Whether the connection is, after a step: what has come is read to its end first.
+bool BlockingConnection::isOver(Progress progress, TimePoint now) const noexcept
 {
-    return now >= saturatingAdd(queue_.oldestSent(), timeout_);
+    const bool timedOut = now >= saturatingAdd(queue_.oldestSent(), timeout_);
+    return progress == Progress::broken || (progress == Progress::stuck && timedOut);
 }
 
 /// Closes the socket and ends what was written. What was not is kept for the next connection. Leader only.
@@ -385,6 +363,7 @@ void BlockingConnection::disconnect(Fault fault, FinishedCalls& finished)
 {
     stream_.reset();
     writes_ = false;
+    reads_ = false;
     reader_.reset();
     writing_.clear();
     writtenBytes_ = 0;
@@ -446,7 +425,7 @@ bool BlockingConnection::sweep()
     FinishedCalls finished = std::move(spare_);
     if (state_ == State::connected && !led_ && !queue_.empty()) {
         led_ = true;
-        if (step(lock, finished, TimePoint{}) == Progress::broken || timedOut(BootClock::now())) {
+        if (isOver(step(lock, finished, TimePoint{}), BootClock::now()) || write(lock) == Progress::broken) {
             disconnect({Failure::lostReply, Errc::unreachable}, finished);
         }
         sweeping_ = true; // it is being done: resign() must not ask for another
@@ -459,32 +438,6 @@ bool BlockingConnection::sweep()
     // what waits for a connection is taken up when that comes
     sweeping_ = state_ == State::connected && !queue_.empty();
     return sweeping_;
-}
-
-void BlockingConnection::shutdown(Errc error)
-{
-    FinishedCalls finished;
-    {
-        const Lock lock(mutex_);
-        if (state_ == State::closed) {
-            return;
-        }
-        state_ = State::closed;
-        closedFor_ = error;
-        if (led_) {
-            stream_->shutdown(); // the leader sees the end and closes
-        } else {
-            stream_.reset();
-        }
-        abandon(queue_.size(), {Failure::fatal, error}, finished);
-    }
-    finished.tell();
-}
-
-bool BlockingConnection::idle()
-{
-    const Lock lock(mutex_);
-    return queue_.empty();
 }
 
 } // namespace redislock::detail

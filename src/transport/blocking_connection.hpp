@@ -10,10 +10,12 @@
 #include "transport/adaptive_mutex.hpp"
 #include "transport/call.hpp"
 #include "transport/finished_calls.hpp"
+#include "transport/standstill.hpp"
 #include "transport/stream.hpp"
 
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -27,8 +29,8 @@ namespace redislock::detail {
 /// combining, Hendler et al. 2010). The first caller leads: it writes everything queued in one go, reads replies for everybody
 /// and hands leadership on when its own reply came. While it waits, a caller who finds that enough is queued writes it.
 ///
-/// Invariants: bytes that are queued while no thread leads are written at once, or a waiting caller or the sweep is woken for
-/// them; a slot outlives its caller, and its reply is read in order; only the leader closes the socket.
+/// Invariants: bytes that are queued wait for no leader that sleeps, if their caller does not: flush() writes them; the others a
+/// waiting caller, or the sweep, is woken for; a slot outlives its caller; only the leader closes the socket.
 ///
 /// **Thread safety**: safe. Its mutex is held for queue work only, never over I/O that waits, nor over finished().
 class BlockingConnection {
@@ -57,10 +59,17 @@ public:
         follow, ///< whoever was queued last: its thread is woken while the server works, and reads its answer itself
     };
 
-    /// Waits for a queued call of mode `awaited`, leading if nobody does. When `until` comes first the call is abandoned.
+    /// Waits for a queued call of mode `awaited`, leading if nobody does. When `until` comes first the call is abandoned; but if
+    /// this process stood still meanwhile, only when all was read that had come.
     Outcome await(Call& call, TimePoint until, First first = First::lead);
 
-    /// Writes what is queued without waiting, if nobody leads, and sees to it that somebody reads the replies.
+    /// Instead of await(): nobody waits for the call any more. @return whether it may have been sent.
+    bool leave(Call& call);
+
+    /// Ends an awaited call that waits for a connection, if it does. @param why what its caller is told
+    void withdraw(const std::shared_ptr<Call>& call, Errc why);
+
+    /// Writes what is queued without waiting, whoever leads, and sees to it that somebody reads the replies.
     void flush();
 
     /// The background thread's turn: reads what has come if nobody leads. @return whether to sweep again.
@@ -75,12 +84,14 @@ public:
 
     /// Replies that were due, to be waited for at shutdown.
     [[nodiscard]] bool idle();
+    [[nodiscard]] bool isConnected();
 
 private:
     enum class State { disconnected, connecting, connected, closed };
     using Lock = std::unique_lock<AdaptiveMutex>;
 
-    void lead(Lock& lock, const Call& own, TimePoint until);
+    [[nodiscard]] bool mayJudge(const Standstill& standstill, TimePoint now) const noexcept;
+    void lead(Lock& lock, const Call& own, TimePoint until, Standstill& standstill);
     enum class Progress { moved, stuck, broken };
     Progress step(Lock& lock, FinishedCalls& finished, TimePoint until);
     Progress readOrBreak(Lock& lock, FinishedCalls& finished, TimePoint until);
@@ -89,6 +100,7 @@ private:
     Progress write(Lock& lock);
     void writeForLeader(Lock& lock);
     [[nodiscard]] bool isSilent();
+    bool letCrowdQueue(Lock& lock);
     Progress read(Lock& lock, FinishedCalls& finished, TimePoint until = TimePoint{});
     bool dispatch(std::vector<Reply>& replies, std::size_t count, FinishedCalls& finished);
     void finish(std::shared_ptr<Call> call, Outcome outcome, FinishedCalls& finished);
@@ -97,10 +109,11 @@ private:
     void wakeOneWaiter();
     [[nodiscard]] Call* successor() const noexcept;
     void resign();
+    bool drop(Call& call);
     void disconnect(Fault fault, FinishedCalls& finished);
     void connectIfNeeded();
     void armSweep();
-    [[nodiscard]] bool timedOut(TimePoint now) const noexcept;
+    [[nodiscard]] bool isOver(Progress progress, TimePoint now) const noexcept;
 
     const Background background_;
     const std::chrono::milliseconds timeout_;
@@ -114,8 +127,11 @@ private:
     std::string queued_; ///< bytes of the unwritten part of the queue, while connected
     bool led_ = false;
     bool writes_ = false; ///< somebody is writing `writing_`, and has it
+    bool reads_ = false;  ///< the leader may sleep until something comes
     bool sweeping_ = false;
-    std::size_t crowd_ = 0; ///< how many callers the last replies went to: so many may come back at once
+    std::uint32_t withoutYield_ = 0; ///< reads before which the leader lets nobody run
+    TimePoint emptyAt_{};            ///< a leader that began to look then found nothing to read
+    std::size_t crowd_ = 0;          ///< how many callers the last replies went to: so many may come back at once
 
     FinishedCalls spare_; ///< empty lists with memory; another leader may have them just now
     std::string writing_; ///< bytes of the written part of the queue, of which the socket may not have taken all

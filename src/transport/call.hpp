@@ -10,6 +10,7 @@
 #include "transport/signal.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -20,7 +21,8 @@ namespace redislock::detail {
 /// What became of a call: a reply, or a failure with its reason.
 struct Outcome {
     bool replied = false;
-    Fault fault; ///< when not replied
+    Fault fault;                       ///< when not replied
+    std::chrono::nanoseconds stood{0}; ///< how long this process stood still while a thread waited
 };
 
 /// A request on a connection. Shared between who waits for it and the connection, which keeps it until its reply was read.

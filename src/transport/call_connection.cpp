@@ -49,7 +49,7 @@ void CallConnection::flush()
 void CallConnection::close()
 {
     closed_ = true;
-    connection_.close({Failure::fatal, Errc::shutdown});
+    connection_.end({Failure::fatal, Errc::shutdown});
     while (auto call = queue_.abandon()) {
         end(call, {false, {Failure::fatal, Errc::shutdown}});
     }

@@ -26,6 +26,7 @@ public:
     bool withdraw(Call& call);
     /// Sends what is queued, or connects first.
     void flush();
+    [[nodiscard]] bool isConnected() const noexcept { return connection_.isConnected(); }
     /// After an exception: ends the connection and what is under way on it; makes another if that is needed.
     void recover() { connection_.recover(); }
     /// Ends the connection and the calls on it.

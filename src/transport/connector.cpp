@@ -10,8 +10,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +23,25 @@
 namespace redislock::detail {
 
 namespace asio = boost::asio;
+
+namespace {
+
+/// As open(), but a program that this process starts does not inherit the socket.
+template <class Socket>
+void openUninherited(Socket& socket, const typename Socket::protocol_type& protocol, boost::system::error_code& ec)
+{
+    const int handle = ::socket(protocol.family(), protocol.type() | SOCK_CLOEXEC, protocol.protocol());
+    if (handle < 0) {
+        ec.assign(errno, boost::system::system_category());
+        return;
+    }
+    socket.assign(protocol, handle, ec);
+    if (ec) {
+        ::close(handle);
+    }
+}
+
+} // namespace
 
 /// One attempt: drives a ConnectMachine over Asio.
 class Attempt : public std::enable_shared_from_this<Attempt> {
@@ -109,8 +132,13 @@ private:
 
     void perform(const ConnectMachine::Open& action)
     {
-        boost::system::error_code ignored;
-        socket_.close(ignored);
+        boost::system::error_code ec;
+        socket_.close(ec);
+        openUninherited(socket_, addresses_[action.address].protocol(), ec);
+        if (ec) {
+            return asio::post(socket_.get_executor(),
+                              [self = shared_from_this()] { self->step(ConnectMachine::Closed{}); });
+        }
         socket_.async_connect(addresses_[action.address],
                               [self = shared_from_this()](boost::system::error_code failed) {
                                   failed ? self->step(ConnectMachine::Closed{}) : self->step(ConnectMachine::Opened{});

@@ -69,7 +69,8 @@ Transferred Stream::readUntil(TimePoint until, std::span<char> buffer, bool orWr
         return readSome(buffer);
     }
     if (patient && left > 2 * patience) {
-        return received(::recv(socket_, buffer.data(), buffer.size(), 0));
+        const auto n = ::recv(socket_, buffer.data(), buffer.size(), 0);
+        return n < 0 && errno == EINTR ? readSome(buffer) : received(n); // what came while this process was stopped
     }
     pollfd socket{socket_, static_cast<short>(orWritable ? POLLIN | POLLOUT : POLLIN), 0};
     const auto pause = std::min<std::chrono::nanoseconds>(left, patience);

@@ -72,7 +72,7 @@ public:
     {
         closed_ = true;
         pulse_.cancel();
-        connection_.close({Failure::fatal, Errc::shutdown});
+        connection_.end({Failure::fatal, Errc::shutdown});
     }
 
 private:

@@ -2,14 +2,24 @@
 #include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
+#include "redislock/detail/protocol/script.hpp"
+#include "support/frozen_thread.hpp"
 
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_future.hpp>
+
+#include <pthread.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <future>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <utility>
 
 namespace redislock::test {
 namespace {
@@ -114,6 +124,32 @@ TEST_F(Spinning, ReleaseByAnotherThreadOfTheClientLetsTheNextOneInWithoutAPause)
     EXPECT_EQ(waiter.get(), Unlocked::released);
 }
 
+/// The release is sent again, behind the waiter's request, which Redis refuses; it has been answered when the waiter looks.
+TEST_F(Spinning, ReleaseWhoseScriptTheServerForgotLetsTheNextOneInWithoutAPause)
+{
+    Client ending(config());
+    const auto lock = ending.getSpinLock(name, RetryPolicy::fixed(1h));
+    lock.lock(20s);
+    const auto thread = other.run([] { return std::pair(::pthread_self(), ::gettid()); });
+    std::atomic<bool> begun{false};
+    auto waiter = other.start([&] {
+        begun = true;
+        std::error_code ec;
+        lock.lock(ec);
+        return ec ? Unlocked::alreadyLost : lock.unlock();
+    });
+    ASSERT_TRUE(eventually([&] { return begun && FrozenThread::sleeps(thread.second); }));
+    raw.command({"SCRIPT", "FLUSH"});
+    raw.command({"SCRIPT", "LOAD", detail::scripts::redisLockLock.text});
+    {
+        const FrozenThread frozen(thread.first);
+        EXPECT_EQ(lock.unlock(), Unlocked::released);
+    }
+    EXPECT_EQ(waiter.wait_for(soon), std::future_status::ready) << "it sleeps for an hour";
+    ending.shutdown();
+    EXPECT_EQ(waiter.get(), Unlocked::released);
+}
+
 TEST_F(Spinning, EveryLockMayBeTriedByAPolicy)
 {
     const auto held = far.getLock(name);
@@ -128,6 +164,128 @@ TEST_F(Spinning, EveryLockMayBeTriedByAPolicy)
     auto guard = lock.asyncTryLock(20s, 5s, RetryPolicy::fixed(1ms), boost::asio::use_future).get();
     EXPECT_TRUE(guard);
     EXPECT_EQ(guard.release(), Unlocked::released);
+}
+
+TEST_F(Spinning, PolicyMayUseTheLibrary)
+{
+    const auto held = far.getLock(name);
+    held.lock();
+    LockGuard guard(client.getLock(uniqueName()));
+    std::error_code inBlocking;
+    std::error_code inAsynchronous;
+    bool valid = false;
+    const auto askedBy = [&](std::error_code& ec, std::uint32_t attempt) {
+        valid = !guard.stopToken().stop_requested() && guard.validFor() > 0ms && guard;
+        (void)client.getLock(uniqueName()).isLocked(ec);
+        return attempt < 2 ? std::optional<RetryPolicy::Pause>(1ms) : std::nullopt;
+    };
+    const auto lock = client.getLock(name);
+    EXPECT_FALSE(lock.tryLock(waitForever, keepRenewing, RetryPolicy([&](std::uint32_t attempt, Random&) {
+                                  return askedBy(inBlocking, attempt);
+                              })));
+    EXPECT_TRUE(valid);
+    EXPECT_FALSE(inBlocking);
+    valid = false;
+    EXPECT_FALSE(lock.asyncTryLock(waitForever, keepRenewing, RetryPolicy([&](std::uint32_t attempt, Random&) {
+                                       return askedBy(inAsynchronous, attempt);
+                                   }),
+                                   boost::asio::use_future)
+                     .get());
+    EXPECT_TRUE(valid);
+    EXPECT_EQ(inAsynchronous, Errc::wouldDeadlock) << "on the client's own thread";
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+}
+
+struct PolicyFailure {};
+
+TEST_F(Spinning, WhatAPolicyThrowsEndsThatCallAlone)
+{
+    const auto held = far.getLock(name);
+    held.lock();
+    const RetryPolicy policy(
+        [](std::uint32_t, Random&) -> std::optional<RetryPolicy::Pause> { throw PolicyFailure(); });
+    const auto isNested = [](const std::function<void()>& call) {
+        try {
+            call();
+        } catch (const LockError& error) {
+            EXPECT_EQ(error.code(), Errc::invalidArgument);
+            EXPECT_THROW(std::rethrow_if_nested(error), PolicyFailure);
+            return true;
+        }
+        return false;
+    };
+    const auto lock = client.getLock(name);
+    const auto spinning = client.getSpinLock(name, policy);
+    EXPECT_TRUE(isNested([&] { (void)lock.tryLock(10s, 10s, policy); }));
+    EXPECT_TRUE(isNested([&] { spinning.lock(); }));
+    EXPECT_TRUE(isNested([&] { const LockGuard guard(spinning); }));
+    std::error_code ec;
+    EXPECT_FALSE(lock.tryLock(10s, 10s, policy, ec));
+    EXPECT_EQ(ec, Errc::invalidArgument);
+    EXPECT_FALSE(LockGuard(spinning, ec));
+    EXPECT_EQ(ec, Errc::invalidArgument);
+    boost::system::error_code code;
+    EXPECT_FALSE(
+        lock.asyncTryLock(waitForever, keepRenewing, policy, boost::asio::redirect_error(boost::asio::use_future, code))
+            .get());
+    EXPECT_EQ(code, Errc::invalidArgument);
+
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+    EXPECT_TRUE(lock.tryLock(10s, 10s, policy)) << "nobody is in the way";
+    EXPECT_EQ(lock.unlock(), Unlocked::released);
+}
+
+TEST_F(Spinning, WhoPausesHoldsUpNobodyAndIsLetInByALocalRelease)
+{
+    const auto held = far.getLock(name);
+    const auto lock = client.getLock(name);
+    const auto testBehind = [&](auto tryForAnHour) {
+        held.lock();
+        std::promise<void> pauses;
+        auto pausing = tryForAnHour(RetryPolicy([&](std::uint32_t attempt, Random&) {
+            if (attempt == 1) {
+                pauses.set_value();
+            }
+            return std::optional<RetryPolicy::Pause>(1h);
+        }));
+        pauses.get_future().wait();
+        Worker another;
+        auto told = another.start([&] { lock.lock(); });
+        EXPECT_TRUE(eventually([&] { return listeners(name) == 1; }));
+        EXPECT_EQ(held.unlock(), Unlocked::released);
+        EXPECT_EQ(told.wait_for(soon), std::future_status::ready) << "it stands behind one that sleeps for an hour";
+        EXPECT_EQ(another.run([&] { return lock.unlock(); }), Unlocked::released);
+        EXPECT_EQ(pausing.wait_for(soon), std::future_status::ready);
+        EXPECT_EQ(pausing.get(), Unlocked::released);
+    };
+    testBehind([&](const RetryPolicy& policy) {
+        return other.start(
+            [&lock, policy] { return lock.tryLock(waitForever, 20s, policy) ? lock.unlock() : Unlocked::alreadyLost; });
+    });
+    testBehind([&](const RetryPolicy& policy) {
+        return other.start([&lock, policy] {
+            return lock.asyncTryLock(waitForever, 20s, policy, boost::asio::use_future).get().release();
+        });
+    });
+}
+
+TEST_F(Spinning, WhoPausesKeepsNoPlaceInRedis)
+{
+    const auto pausesOn = [this](const auto& lock, const auto& held) {
+        held.lock();
+        bool hasPlace = true;
+        EXPECT_FALSE(other.run([&] {
+            return lock.tryLock(waitForever, 20s, RetryPolicy([&](std::uint32_t, Random&) {
+                                    hasPlace = raw.exists("redisson_lock_queue:{" + name + "}") ||
+                                               raw.exists("{" + name + "}:redislock_writer");
+                                    return std::optional<RetryPolicy::Pause>();
+                                }));
+        }));
+        EXPECT_FALSE(hasPlace);
+        EXPECT_EQ(held.unlock(), Unlocked::released);
+    };
+    pausesOn(client.getFairLock(name), far.getFairLock(name));
+    pausesOn(client.getReadWriteLock(name).writeLock(), far.getReadWriteLock(name).readLock());
 }
 
 TEST_F(Kinds, OfOneNameExcludeEachOther)

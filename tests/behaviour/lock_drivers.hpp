@@ -13,7 +13,7 @@
 
 namespace redislock::test {
 
-namespace detail {
+namespace drivers {
 
 template <class... Drivers>
 struct DriverList {
@@ -40,14 +40,14 @@ struct Needs {
     static constexpr bool metBy = (supports<D>(needed) && ...);
 };
 
-} // namespace detail
+} // namespace drivers
 
 /// The forms of RedisLock, and the kinds that have scripts of their own, that support all of these features. Who adds one adds
 /// it here.
 template <Feature... needed>
 using DriversWith =
-    typename detail::Filter<detail::DriverList<>, detail::Needs<needed...>, BlockingThrowing, BlockingCodes,
-                            Asynchronous, Throwing<FairLocks>, Throwing<WriteLocks>, Throwing<ReadLocks>>::Kept::Types;
+    typename drivers::Filter<drivers::DriverList<>, drivers::Needs<needed...>, BlockingThrowing, BlockingCodes,
+                             Asynchronous, Throwing<FairLocks>, Throwing<WriteLocks>, Throwing<ReadLocks>>::Kept::Types;
 
 /// Names of the drivers in the names of the tests.
 struct DriverNames {

@@ -4,15 +4,19 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_future.hpp>
 
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <exception>
 #include <future>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <system_error>
@@ -152,6 +156,34 @@ TEST_F(MultiLocks, WaiterHoldsNoMemberWhileItPauses)
     EXPECT_EQ(wanted.unlock(), Unlocked::released);
     EXPECT_EQ(taken.unlock(), Unlocked::released);
     EXPECT_TRUE(waiting.get());
+}
+
+TEST_F(MultiLocks, WhatAPolicyThrowsEndsThatCallAndNothingIsHeld)
+{
+    const auto taken = far.getLock(names[1]);
+    taken.lock();
+    std::thread::id where;
+    const RetryPolicy policy([&](std::uint32_t, Random&) -> std::optional<RetryPolicy::Pause> {
+        where = std::this_thread::get_id();
+        throw std::out_of_range("no pause");
+    });
+    try {
+        (void)lock.tryLock(10s, 10s, policy);
+        ADD_FAILURE() << "nothing was thrown";
+    } catch (const LockError& error) {
+        EXPECT_EQ(error.code(), Errc::invalidArgument);
+        EXPECT_THROW(std::rethrow_if_nested(error), std::out_of_range);
+    }
+    EXPECT_EQ(where, std::this_thread::get_id()) << "a blocking call asks on its own thread";
+    std::error_code ec;
+    EXPECT_FALSE(lock.tryLock(10s, 10s, policy, ec));
+    EXPECT_EQ(ec, Errc::invalidArgument);
+    boost::system::error_code code;
+    EXPECT_FALSE(lock.asyncTryLock(10s, 10s, policy, boost::asio::redirect_error(boost::asio::use_future, code)).get());
+    EXPECT_EQ(code, Errc::invalidArgument);
+    EXPECT_NE(where, std::this_thread::get_id());
+    EXPECT_EQ(taken.unlock(), Unlocked::released);
+    EXPECT_TRUE(eventually([&] { return lockedNow() == 0; }));
 }
 
 TEST_F(MultiLocks, ThoseWhoTakeTheSameLocksInOppositeOrdersBothFinish)

@@ -66,7 +66,7 @@ public:
     /// Waits until there are @p least events of a kind. @return whether there are.
     [[nodiscard]] bool await(std::string_view what, std::string_view name = {}, std::size_t least = 1) const
     {
-        return eventually([&] { return count(what, name) >= least; }, std::chrono::seconds(8));
+        return eventually([&] { return count(what, name) >= least; }, std::chrono::seconds(15));
     }
 
     /// The kinds of all events of one lock, in order, without repetitions of the last.

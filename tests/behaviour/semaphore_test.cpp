@@ -1,5 +1,6 @@
 // The counting semaphore, on a real server.
 #include "behaviour/counter_test.hpp"
+#include "support/sanitizers.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
@@ -7,6 +8,7 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>
@@ -316,6 +318,27 @@ TEST_F(SemaphoreTest, KeepsTheAnswersOfAFewRequestsOnly)
     EXPECT_LE(raw.command({"KEYS", "redislock_request:{" + name + "}:*"}).elements.size(), 4U);
 }
 
+TEST_F(SemaphoreTest, KeepsNoMoreAnswersForObjectsThatLiveForACallAndNoneBeyondTheClient)
+{
+    {
+        const Client own(config());
+        own.getSemaphore(name).trySetPermits(1);
+        for (int i = 0; i < 100; ++i) {
+            own.getSemaphore(name).acquire();
+            own.getSemaphore(name).asyncRelease(1, boost::asio::use_future).get();
+        }
+        EXPECT_LE(raw.command({"KEYS", "redislock_request:{" + name + "}:*"}).elements.size(), 4U);
+        for (int i = 0; i < 1100; ++i) { // more names than are remembered
+            own.getCountDownLatch(name + std::to_string(i)).trySetCount(1);
+        }
+        EXPECT_LE(raw.command({"KEYS", "redislock_request:{" + name + "*"}).elements.size(), 1030U);
+        for (int i = 0; i < 1100; ++i) {
+            raw.command({"DEL", name + std::to_string(i)});
+        }
+    }
+    EXPECT_THAT(raw.command({"KEYS", "redislock_request:{" + name + "*"}).elements, ::testing::IsEmpty());
+}
+
 /// Holds permits, and looks that never more than there are are held.
 void contend(const Semaphore& semaphore, int rounds, std::int64_t permits, std::atomic<std::int64_t>& held,
              std::int64_t most)
@@ -347,7 +370,7 @@ TEST_F(SemaphoreTest, NeverGivesMoreThanThereAreToManyThreadsOfManyClients)
 }
 
 // Under the sanitizers a forked child may neither start threads nor allocate at any time.
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#if !defined(REDISLOCK_THREAD_SANITIZER) && !defined(REDISLOCK_ADDRESS_SANITIZER)
 TEST_F(SemaphoreTest, IsSharedByProcesses)
 {
     raw.command({"SET", name, "2"}); // not through the library: no thread may run when the processes begin

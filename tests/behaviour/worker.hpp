@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <type_traits>
@@ -29,14 +30,13 @@ public:
     template <class Function>
     std::future<std::invoke_result_t<Function>> start(Function function)
     {
-        auto task = std::make_shared<std::packaged_task<std::invoke_result_t<Function>()>>(std::move(function));
-        auto result = task->get_future();
-        {
-            const std::lock_guard lock(mutex_);
-            tasks_.emplace_back([task] { (*task)(); });
+        using Result = std::invoke_result_t<Function>;
+        if constexpr (std::is_copy_constructible_v<Function>) {
+            return startErased(std::function<Result()>(std::move(function)));
+        } else {
+            return startErased(std::function<Result()>(
+                [kept = std::make_shared<Function>(std::move(function))] { return (*kept)(); }));
         }
-        changed_.notify_one();
-        return result;
     }
 
     /// Has @p function run and waits for it. @return, or throws, what it did.
@@ -47,6 +47,20 @@ public:
     }
 
 private:
+    /// Instantiated for each result, not for each function: what is behind a task takes the compiler longer than most tests.
+    template <class Result>
+    std::future<Result> startErased(std::function<Result()> function)
+    {
+        auto task = std::make_shared<std::packaged_task<Result()>>(std::move(function));
+        auto result = task->get_future();
+        {
+            const std::lock_guard lock(mutex_);
+            tasks_.emplace_back([task] { (*task)(); });
+        }
+        changed_.notify_one();
+        return result;
+    }
+
     void work()
     {
         while (!ending_) {

@@ -60,9 +60,9 @@ TEST_F(Writer, GetsInWhenThoseHaveLeftWhoReadWhenItCame)
 TEST_F(Writer, ThatGivesUpKeepsNobodyOutAndLeavesNothing)
 {
     ASSERT_TRUE(near.tryLock());
-    auto blocking = worker.start([&] { return write.tryLock(50ms); });
+    const auto blocking = worker.start([&] { return write.tryLock(50ms); }).share();
     auto asynchronous = write.asyncTryLock(50ms, boost::asio::use_future);
-    auto read = reader.start([&] {
+    auto read = reader.start([&, blocking] {
         EXPECT_TRUE(eventually([&] { return blocking.wait_for(0s) == std::future_status::ready || aWriterWaits(); }));
         other.lock(); // told when both have given up: it polls once a minute
         return other.unlock();

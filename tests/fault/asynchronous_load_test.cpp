@@ -3,8 +3,11 @@
 
 #include <atomic>
 #include <functional>
+#include <future>
 #include <memory>
+#include <optional>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -123,6 +126,103 @@ TEST_F(AsyncHandOver, AnswerThatComesBeforeTheWaiterLooksIsTaken)
     EXPECT_EQ(waiting.value.asyncRelease(asio::use_future).get(), Unlocked::released);
     EXPECT_TRUE(asked.get());
     expectNothingLeft();
+}
+
+/// Two kinds of lock with one name.
+struct TwoKinds {
+    const char* name;
+    std::function<Lock(const Client&, const std::string&)> held;
+    std::function<Lock(const Client&, const std::string&)> asked;
+    const Script& question; ///< of the second
+};
+
+std::vector<TwoKinds> kindsThatExcludeEachOther()
+{
+    const auto plain = [](const Client& client, const std::string& name) { return client.getLock(name); };
+    const auto spin = [](const Client& client, const std::string& name) {
+        return client.getSpinLock(name, RetryPolicy::fixed(1h));
+    };
+    const auto fair = [](const Client& client, const std::string& name) { return client.getFairLock(name); };
+    const auto reader = [](const Client& client, const std::string& name) {
+        return client.getReadWriteLock(name).readLock();
+    };
+    const auto writer = [](const Client& client, const std::string& name) {
+        return client.getReadWriteLock(name).writeLock();
+    };
+    using namespace detail::scripts;
+    return {{"plain", plain, plain, redisLockLock},
+            {"plain, then spinning", plain, spin, redisLockLock},
+            {"fair", fair, fair, fairLockLock},
+            {"writer, then reader", writer, reader, readLockLock},
+            {"reader, then writer", reader, writer, writeLockLock}};
+}
+
+/// A guard ends, and an acquire over the other connection overtakes its release, which has been answered before anybody looks at
+/// the refusal: gates and the proxy see to that.
+class OwnRelease : public AsynchronousFaultTest {
+protected:
+    OwnRelease()
+    {
+        config.watchdogTimeout = 60s; // so that the time for a command is commandTimeout
+        config.commandTimeout = 10s;
+        config.unreachableAfter = 20s;
+    }
+
+    const RetryPolicy never = RetryPolicy::fixed(1h);
+};
+
+TEST_F(OwnRelease, OfAnAsynchronousHoldIsNoContentionForAThread)
+{
+    for (const auto& kinds : kindsThatExcludeEachOther()) {
+        for (const bool waits : {false, true}) {
+            SCOPED_TRACE(std::string(kinds.name) + (waits ? ", waiting" : ", one attempt"));
+            const Lock asked = kinds.asked(client(), name);
+            ASSERT_TRUE(asked.tryLock(10s, 10s)) << "the server knows the script";
+            ASSERT_EQ(asked.unlock(), Unlocked::released);
+            auto guard = kinds.held(client(), name).asyncLock(60s, asio::use_future).get();
+            const auto before = seen->count(Recorder::Event::released);
+            Gate gate(lock());
+            gate.await();
+            guard = LockGuard(); // sent behind the gate
+            const auto refusal = inject(reply(kinds.question), Action::stallDirection(), 1);
+            auto call = std::async(std::launch::async, [&] {
+                const bool got = waits ? asked.tryLock(5s, 10s, never) : asked.tryLock();
+                return got ? asked.unlock() : Unlocked::alreadyLost;
+            });
+            ASSERT_TRUE(proxy.awaitHits(refusal));
+            gate.open();
+            ASSERT_TRUE(seen->await(Recorder::Event::released, before + 1));
+            proxy.resume();
+            EXPECT_EQ(call.get(), Unlocked::released);
+        }
+    }
+}
+
+TEST_F(OwnRelease, OfAThreadsHoldIsNoContentionForAnAsynchronousCall)
+{
+    for (const auto& kinds : kindsThatExcludeEachOther()) {
+        for (const bool waits : {false, true}) {
+            SCOPED_TRACE(std::string(kinds.name) + (waits ? ", waiting" : ", one attempt"));
+            const Lock asked = kinds.asked(client(), name);
+            ASSERT_EQ(asked.asyncLock(10s, asio::use_future).get().release(), Unlocked::released);
+            auto guard = std::optional<LockGuard>(std::in_place, kinds.held(client(), name), Lease(60s));
+            const auto release = inject({.command = "EVALSHA", .script = name}, Action::stallDirection(), 1);
+            guard.reset();
+            ASSERT_TRUE(proxy.awaitHits(release));
+            const auto refusal = inject(reply(kinds.question), Action::stallDirection(), 1);
+            auto call =
+                waits ? asked.asyncTryLock(5s, 10s, never, asio::use_future) : asked.asyncTryLock(asio::use_future);
+            ASSERT_TRUE(proxy.awaitHits(refusal));
+            Gate gate(lock());
+            gate.await();
+            proxy.resume();
+            EXPECT_FALSE(lockOf("another").isLocked()) << "reads the answer to the release, too";
+            gate.open();
+            auto got = call.get();
+            ASSERT_TRUE(got);
+            EXPECT_EQ(got.release(), Unlocked::released);
+        }
+    }
 }
 
 TEST_F(AsyncKilledConnection, AnyOfThemAtAnyTimeKeepsEveryCountExact)

@@ -10,6 +10,7 @@
 #include "support/eventually.hpp"
 #include "support/fault_proxy.hpp"
 #include "support/raw_redis.hpp"
+#include "support/sanitizers.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,7 +59,7 @@ using detail::scripts::redisLockUnlock;
 inline constexpr std::chrono::milliseconds slack{2000};
 
 /// Under a sanitizer, which makes everything several times slower, and forbids some things in a forked child.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(REDISLOCK_THREAD_SANITIZER) || defined(REDISLOCK_ADDRESS_SANITIZER)
 inline constexpr bool isSanitized = true;
 #else
 inline constexpr bool isSanitized = false;
@@ -243,8 +244,10 @@ protected:
     /// It frees the lock and tells waiters. @return how many were told.
     std::int64_t foreignUnlock()
     {
+        redis.command({"MULTI"}); // nobody gets in between
         redis.command({"DEL", name});
-        return redis.command({"PUBLISH", detail::lockChannel(name), "0"}).integer();
+        redis.command({"PUBLISH", detail::lockChannel(name), "0"});
+        return redis.command({"EXEC"}).elements.at(1).integer();
     }
 
     /// What a waiter met.

@@ -150,6 +150,26 @@ TEST_F(ForeignType, IsAnErrorAtOnceAndTheKeyIsLeftAlone)
     }
 }
 
+TEST_F(ForeignType, OfAHashThatIsNoLockIsNotForcedOut)
+{
+    const auto isLeftAlone = [this](const auto& lock, const char* kind) {
+        SCOPED_TRACE(kind);
+        std::error_code ec;
+        EXPECT_FALSE(lock.forceUnlock(ec));
+        EXPECT_EQ(ec, Errc::wrongType);
+        EXPECT_THROW((void)lock.asyncForceUnlock(boost::asio::use_future).get(), boost::system::system_error);
+        expectFault(redis.command({"HLEN", name}).integer() == 2, "a hash of others, left alone");
+    };
+    redis.command({"HSET", name, "colour", "red", "size", "1"});
+    isLeftAlone(client().getLock(name), "plain");
+    isLeftAlone(client().getFairLock(name), "fair");
+    isLeftAlone(client().getFencedLock(name), "fenced");
+    isLeftAlone(client().getSpinLock(name), "spin");
+    isLeftAlone(client().getReadWriteLock(name).readLock(), "read");
+    isLeftAlone(client().getReadWriteLock(name).writeLock(), "write");
+    redis.command({"DEL", name});
+}
+
 TEST_F(ForeignType, ThatTakesTheNameOfAHeldLockLosesItAndIsLeftAlone)
 {
     const RedisLock held = lock();

@@ -1,6 +1,9 @@
 // Replies that no honest server gives: endless, mis-framed, of the wrong kind, redirecting.
 #include "fault/fault_test.hpp"
 
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_future.hpp>
+
 #include <sys/resource.h>
 
 #include <map>
@@ -116,7 +119,7 @@ TEST_F(WrongReply, OfARenewalIsAFailedTryAndNoLoss)
 
 TEST_F(WrongReply, OfAnUnlockIsUnconfirmed)
 {
-    for (const auto* wrong : {"+OK\r\n", ":-1\r\n", "*0\r\n", "-ODD something else\r\n"}) {
+    for (const auto* wrong : {"+OK\r\n", ":-1\r\n", ":0\r\n", "*0\r\n", "-ODD something else\r\n"}) {
         SCOPED_TRACE(wrong);
         lock().lock(20s);
         inject(reply(redisLockUnlock), Action::replace(wrong));
@@ -124,6 +127,126 @@ TEST_F(WrongReply, OfAnUnlockIsUnconfirmed)
         EXPECT_FALSE(lock().isHeldByCurrentThread());
         EXPECT_FALSE(redis.exists(name)) << "it was executed";
     }
+}
+
+constexpr const char* nilReply = "$-1\r\n";
+constexpr const char* tokenReply = "*1\r\n$4\r\n1234\r\n";
+
+TEST_F(WrongReply, OfAnotherKindOfLockIsNoGrantAndWhatWasGrantedIsGivenBack)
+{
+    const auto isNotBelieved = [this](const auto& lock, const Script& script, const std::vector<const char*>& wrong) {
+        for (const char* answer : wrong) {
+            SCOPED_TRACE(std::string(script.name) + ": " + answer);
+            const auto spoil = [&] { return inject(reply(script), Action::replace(answer)); };
+            std::error_code ec;
+            spoil();
+            EXPECT_FALSE(lock.tryLock(5s, 20s, ec));
+            EXPECT_EQ(ec, Errc::badReply);
+            EXPECT_TRUE(eventually([&] { return !redis.exists(name); })) << "granted in Redis, to nobody";
+            spoil();
+            boost::system::error_code code;
+            const auto guard =
+                lock.asyncTryLock(Wait(5s), Lease(20s), boost::asio::redirect_error(boost::asio::use_future, code))
+                    .get();
+            EXPECT_EQ(code, Errc::badReply);
+            EXPECT_FALSE(guard);
+            EXPECT_TRUE(eventually([&] { return !redis.exists(name); })) << "granted in Redis, to nobody";
+        }
+    };
+    namespace scripts = detail::scripts;
+    isNotBelieved(client().getLock(name), scripts::redisLockLock, {tokenReply, ":-3\r\n", "+OK\r\n"});
+    isNotBelieved(client().getSpinLock(name), scripts::redisLockLock, {tokenReply, ":-3\r\n"});
+    isNotBelieved(client().getFairLock(name), scripts::fairLockLock, {tokenReply, ":-3\r\n"});
+    isNotBelieved(client().getFencedLock(name), scripts::fencedLockLock,
+                  {nilReply, ":-3\r\n", "*1\r\n:1234\r\n", "*0\r\n"});
+    isNotBelieved(client().getReadWriteLock(name).readLock(), scripts::readLockLock, {tokenReply, ":-3\r\n"});
+    isNotBelieved(client().getReadWriteLock(name).writeLock(), scripts::writeLockLock, {tokenReply, ":-3\r\n"});
+}
+
+TEST_F(WrongReply, OfANestedLockIsAnErrorAndTheCountIsMadeRight)
+{
+    const RedisLock held = lock();
+    held.lock(20s);
+    for (const auto* wrong : {tokenReply, ":5000\r\n", ":-1\r\n"}) {
+        SCOPED_TRACE(wrong);
+        inject(reply(redisLockLock), Action::replace(wrong));
+        std::error_code ec;
+        held.lock(20s, ec);
+        EXPECT_EQ(ec, Errc::badReply);
+        EXPECT_EQ(held.holdCount(), 1U);
+        EXPECT_TRUE(eventually([&] { return countInRedis() == "1"; }));
+    }
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+}
+
+TEST_F(WrongReply, OfAForcedUnlockIsAnError)
+{
+    for (const auto* wrong : {":5\r\n", "*0\r\n", "$0\r\n\r\n"}) {
+        SCOPED_TRACE(wrong);
+        inject(reply(detail::scripts::redisLockHolder), Action::replace(wrong));
+        std::error_code ec;
+        EXPECT_FALSE(lock().forceUnlock(ec));
+        EXPECT_EQ(ec, Errc::badReply);
+    }
+}
+
+TEST_F(WrongReply, OfASemaphoreIsNoGrantAndWhatWasTakenIsGivenBack)
+{
+    const auto semaphore = client().getSemaphore(name);
+    ASSERT_TRUE(semaphore.trySetPermits(3));
+    const auto spoil = [this](const Script& script, const char* wrong) {
+        inject(reply(script), Action::replace(wrong));
+    };
+    const auto isWhole = [this] { return eventually([&] { return redis.get(name) == "3"; }); };
+    std::error_code ec;
+    for (const auto* wrong : {tokenReply, ":0\r\n", ":1\r\n", ":-3\r\n"}) {
+        SCOPED_TRACE(wrong);
+        spoil(detail::scripts::semaphoreAcquire, wrong);
+        EXPECT_FALSE(semaphore.tryAcquire(2, 5s, ec));
+        EXPECT_EQ(ec, Errc::badReply);
+        EXPECT_TRUE(isWhole());
+    }
+    for (const auto* wrong : {nilReply, ":-1\r\n"}) {
+        SCOPED_TRACE(wrong);
+        spoil(detail::scripts::semaphoreDrain, wrong);
+        EXPECT_EQ(semaphore.drainPermits(ec), 0);
+        EXPECT_EQ(ec, Errc::badReply);
+        EXPECT_TRUE(isWhole());
+        spoil(detail::scripts::semaphoreDrain, wrong);
+        EXPECT_THROW(semaphore.asyncDrainPermits(boost::asio::use_future).get(), boost::system::system_error);
+        EXPECT_TRUE(isWhole());
+    }
+    spoil(detail::scripts::semaphoreAdd, ":0\r\n");
+    semaphore.release(2, ec);
+    EXPECT_EQ(ec, Errc::badReply) << "only a release for an existing one may find none";
+    EXPECT_TRUE(eventually([&] { return redis.get(name) == "5"; }));
+    redis.command({"FLUSHALL"});
+}
+
+TEST_F(WrongReply, OfLeasedPermitsIsNoGrantAndNoTime)
+{
+    const auto semaphore = client().getPermitExpirableSemaphore(name);
+    ASSERT_TRUE(semaphore.trySetPermits(1));
+    std::error_code ec;
+    for (const auto* wrong : {tokenReply, ":-2\r\n", ":-3\r\n"}) {
+        SCOPED_TRACE(wrong);
+        inject(reply(detail::scripts::permitExpirableSemaphoreAcquire), Action::replace(wrong));
+        EXPECT_FALSE(semaphore.tryAcquire(5s, 20s, ec));
+        EXPECT_EQ(ec, Errc::badReply);
+        EXPECT_TRUE(eventually([&] { return redis.get(name) == "1"; }));
+    }
+    Permit permit = semaphore.tryAcquire(oneAttempt, 20s);
+    for (const auto* wrong : {":0\r\n", ":-2\r\n", "*0\r\n"}) {
+        SCOPED_TRACE(wrong);
+        inject(reply(detail::scripts::permitExpirableSemaphoreLease), Action::replace(wrong));
+        EXPECT_FALSE(semaphore.getLeaseTime(permit.id(), ec));
+        EXPECT_EQ(ec, Errc::badReply);
+    }
+    inject(reply(detail::scripts::permitExpirableSemaphoreSet), Action::replace(":0\r\n"));
+    semaphore.setPermits(1, ec);
+    EXPECT_EQ(ec, Errc::badReply);
+    EXPECT_EQ(permit.release(), Unlocked::released);
+    redis.command({"FLUSHALL"});
 }
 
 TEST_F(Redirection, IsRefusedAndNotFollowed)

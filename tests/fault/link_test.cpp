@@ -171,14 +171,16 @@ TEST_F(SlowLink, ThatIsSlowerThanTheLeaseGrantsNothing)
 
 TEST_F(LossyLink, ThatLosesAQuarterOfAllRequestsAndATenthOfTheRepliesKeepsEveryCountExact)
 {
-    config.commandTimeout = 100ms;
-    config.connectTimeout = 100ms;
+    config.commandTimeout = 250ms;
+    config.connectTimeout = 250ms;
     config.unreachableAfter = 30s;
-    config.watchdogTimeout = 3s;
+    config.watchdogTimeout = 18s;
     const RedisLock renewed = lockOf("renewed");
     renewed.lock();
-    const auto requests = inject({.command = "*", .oneIn = 4}, Action::drop());
-    const auto replies = inject({.command = "*", .direction = Direction::reply, .oneIn = 10}, Action::drop());
+    // So few that the renewal survives them if it meets them all: eight waits for an answer and the pauses between them are less
+    // than nine of the twelve seconds that are left for it.
+    const auto requests = inject({.command = "*", .oneIn = 4}, Action::drop(), 6);
+    const auto replies = inject({.command = "*", .direction = Direction::reply, .oneIn = 10}, Action::drop(), 2);
     Config others = config;
     others.observer = nullptr;
     Client other(others);
@@ -189,7 +191,7 @@ TEST_F(LossyLink, ThatLosesAQuarterOfAllRequestsAndATenthOfTheRepliesKeepsEveryC
         EXPECT_EQ(lock().unlock(), Unlocked::released);
         expectGranted(waiter.get());
     }
-    EXPECT_TRUE(seen->await(Event::renewed));
+    EXPECT_TRUE(seen->await(Event::renewed, 1, 30s));
     EXPECT_EQ(seen->count(Event::lost), 0U);
     EXPECT_GE(proxy.hits(requests), 3U);
     EXPECT_GE(proxy.hits(replies), 1U);

@@ -18,6 +18,7 @@ struct Lookup {
     std::vector<std::string> addresses; ///< none: there is no such host
     bool isSlow = false;
     int asked = 0;
+    int hanging = 0;
 };
 
 Lookup& lookup()
@@ -38,7 +39,9 @@ extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo
     }
     std::unique_lock lock(lookup().mutex);
     ++lookup().asked;
-    lookup().changed.wait_for(lock, std::chrono::seconds(20), [] { return !lookup().isSlow; });
+    ++lookup().hanging;
+    lookup().changed.wait(lock, [] { return !lookup().isSlow; });
+    --lookup().hanging;
     *result = nullptr;
     addrinfo** next = result;
     for (const auto& address : lookup().addresses) {
@@ -75,6 +78,12 @@ protected:
     {
         const std::lock_guard guard(lookup().mutex);
         return lookup().asked;
+    }
+
+    static bool isHanging()
+    {
+        const std::lock_guard guard(lookup().mutex);
+        return lookup().hanging > 0;
     }
 };
 
@@ -121,30 +130,26 @@ TEST_F(NameLookup, OfAHostThatDoesNotExistYetIsRepeated)
 
 TEST_F(NameLookup, ThatIsSlowKeepsNobodyBeyondTheTimeToConnect)
 {
-    config.watchdogTimeout = 3s;
-    config.connectTimeout = 300ms;
+    config.watchdogTimeout = 6s;
+    config.commandTimeout = 20s; // no connection ends, however busy the machine is: the next one would be looked up
     const RedisLock held = lock();
     held.lock();
     ASSERT_TRUE(seen->await(Event::renewed)); // its two connections are made
-    set({"127.0.0.1"}, true);
-    auto waiter = std::async(std::launch::async, [this] {
-        Config others = config;
-        others.observer = nullptr;
-        const Client other(others);
-        const Stopwatch watch;
-        std::error_code ec;
-        EXPECT_FALSE(other.getLock("wanted").tryLock(ec));
-        EXPECT_EQ(ec, Errc::unreachable);
-        EXPECT_GE(watch.elapsed(), 300ms);
-        EXPECT_LT(watch.elapsed(), 300ms + slack);
-        set({"127.0.0.1"});
-    });
-    EXPECT_TRUE(eventually([&] { return asked() >= 3; }));
+    const int before = asked();
+    set({"127.0.0.1"}, true); // until the end of the test
+    Config others = config;
+    others.observer = nullptr;
+    others.connectTimeout = 300ms;
+    others.commandTimeout = 300ms;
+    const Client other(others);
+    std::error_code ec;
+    EXPECT_FALSE(other.getLock("wanted").tryLock(ec)) << "it came back though the lookup did not";
+    EXPECT_EQ(ec, Errc::unreachable);
+    expectFault(asked() > before, "a slow lookup");
     const auto renewed = seen->count(Event::renewed);
     EXPECT_TRUE(seen->await(Event::renewed, renewed + 1)) << "renewals wait for somebody else's lookup";
-    waiter.get();
-    expectFault(asked() >= 3, "a slow lookup");
-    EXPECT_EQ(seen->count(Event::lost), 0U);
+    EXPECT_TRUE(isHanging()) << "the lookup came to its end";
+    set({"127.0.0.1"});
     EXPECT_EQ(held.unlock(), Unlocked::released);
 }
 
@@ -156,10 +161,9 @@ TEST_F(NameLookup, ThatHangsKeepsNoClientFromEnding)
     std::error_code ec;
     EXPECT_FALSE(lock().tryLock(ec));
     EXPECT_EQ(ec, Errc::unreachable);
-    const Stopwatch watch;
-    forgetClient();
-    EXPECT_LT(watch.elapsed(), 1s + slack);
     expectFault(asked() > before, "a lookup that hangs");
+    forgetClient();
+    EXPECT_TRUE(isHanging()) << "the lookup came to its end";
     set({"127.0.0.1"});
 }
 

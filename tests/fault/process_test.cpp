@@ -44,7 +44,7 @@ TEST_F(StalledThread, OfTheClientProlongsNoBelief)
 }
 
 // Under the sanitizers a forked child may neither start threads nor allocate at any time.
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#if !defined(REDISLOCK_THREAD_SANITIZER) && !defined(REDISLOCK_ADDRESS_SANITIZER)
 TEST_F(EndedProcess, ByAnyExitEndsAtOnceAndLeavesItsLockToItsLease)
 {
     using Exit = void (*)();
@@ -73,6 +73,54 @@ TEST_F(EndedProcess, ByAnyExitEndsAtOnceAndLeavesItsLockToItsLease)
         EXPECT_TRUE(lock().tryLock(1000ms + slack, 10s));
         EXPECT_EQ(countInRedis(), "1");
         EXPECT_EQ(lock().unlock(), Unlocked::released);
+    }
+}
+
+/// Another thread of the process sleeps meanwhile, for an answer that does not come: it reads for all.
+TEST_F(EndedProcess, LeavesNoLockWhoseGuardHasEnded)
+{
+    using Exit = void (*)();
+    const std::vector<std::pair<const char*, Exit>> exits{{"quick_exit", [] { std::quick_exit(0); }},
+                                                          {"_exit", [] { ::_exit(0); }},
+                                                          {"exec", [] { ::execl("/bin/true", "true", nullptr); }}};
+    const std::vector<std::string> names{"stock:1", "stock:2", "stock:3"};
+    config.observer = nullptr;
+    config.commandTimeout = 30s;
+    config.unreachableAfter = 60s;
+    for (const auto& [how, exit] : exits) {
+        SCOPED_TRACE(how);
+        int go[2];
+        ASSERT_EQ(::pipe(go), 0);
+        const auto silent = inject(reply(redisLockPttl), Action::stallDirection(), 1);
+        const pid_t child = ::fork();
+        if (child == 0) {
+            const Client own(config);
+            std::vector<LockGuard> guards;
+            for (const auto& each : names) {
+                guards.emplace_back(own.getLock(each), 60s);
+            }
+            const std::thread reader([&own] {
+                std::error_code ec;
+                (void)own.getLock("another").isLocked(ec);
+            });
+            char byte = 0;
+            (void)!::read(go[0], &byte, 1);
+            guards.clear();
+            exit();
+        }
+        EXPECT_TRUE(proxy.awaitHits(silent));
+        EXPECT_TRUE(redis.exists(names.back()));
+        EXPECT_EQ(::write(go[1], "x", 1), 1);
+        int status = 0;
+        EXPECT_EQ(::waitpid(child, &status, 0), child);
+        EXPECT_TRUE(WIFEXITED(status));
+        for (const auto& each : names) {
+            EXPECT_TRUE(eventually([&] { return !redis.exists(each); })) << each << " was left";
+            redis.command({"DEL", each});
+        }
+        proxy.resume();
+        ::close(go[0]);
+        ::close(go[1]);
     }
 }
 #endif

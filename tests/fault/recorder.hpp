@@ -50,7 +50,7 @@ public:
     [[nodiscard]] std::size_t count(Event event) const { return all(event).size(); }
 
     /// Waits until an event was told often enough.
-    [[nodiscard]] bool await(Event event, std::size_t times = 1, std::chrono::milliseconds timeout = 10s) const
+    [[nodiscard]] bool await(Event event, std::size_t times = 1, std::chrono::milliseconds timeout = 15s) const
     {
         return eventually([&] { return count(event) >= times; }, timeout);
     }

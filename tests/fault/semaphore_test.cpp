@@ -1,5 +1,6 @@
 // Semaphores and latches: what is lost, late or doubled neither takes, gives nor counts twice.
-#include "fault/fault_test.hpp"
+#include "fault/asynchronous_test.hpp"
+#include "fault/denied_user.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -75,9 +76,74 @@ protected:
     const std::string latchChannel = detail::latchChannel(counter);
 };
 
+/// What is given back goes over another connection than the question, which overtakes it; it has been answered before anybody
+/// looks at the refusal: a gate and the proxy see to that.
+TEST_F(CounterFault, WhatThisClientGivesBackIsNotMissingForItsOtherCalls)
+{
+    config.watchdogTimeout = 60s; // so that the time for a command is commandTimeout
+    config.commandTimeout = 10s;
+    config.unreachableAfter = 20s;
+    const auto semaphore = client().getSemaphore(counter);
+    const auto permits = client().getPermitExpirableSemaphore(counter);
+    const auto latch = client().getCountDownLatch(counter);
+    Permit permit;
+    const struct {
+        const char* name;
+        const Script& question;
+        std::function<void()> prepare;
+        std::function<void()> give;
+        std::function<bool()> ask;
+    } cases[] = {
+        {"leased permit", permitExpirableSemaphoreAcquire,
+         [&] {
+             ASSERT_TRUE(permits.trySetPermits(1));
+             permit = permits.acquire(60s);
+         },
+         [&] { permit = Permit(); }, [&] { return static_cast<bool>(permits.tryAcquire(oneAttempt, 60s)); }},
+        {"permit", semaphoreAcquire, [&] { set(0); }, [&] { semaphore.asyncRelease(1, [](error_code) {}); },
+         [&] { return semaphore.tryAcquire(); }},
+        {"latch", detail::scripts::counterGet, [&] { set(1); },
+         [&] { latch.asyncCountDown([](error_code, std::int64_t) {}); }, [&] { return latch.wait(oneAttempt); }},
+    };
+    for (const auto& each : cases) {
+        SCOPED_TRACE(each.name);
+        each.prepare();
+        Gate gate(lock());
+        gate.await();
+        each.give(); // sent behind the gate
+        const auto refusal = inject(reply(each.question), Action::stallDirection(), 1);
+        auto asked = std::async(std::launch::async, each.ask);
+        ASSERT_TRUE(proxy.awaitHits(refusal));
+        gate.open();
+        EXPECT_EQ(client().getSemaphore("another").asyncAvailablePermits(asio::use_future).get(), 0) << "behind it";
+        proxy.resume();
+        EXPECT_TRUE(asked.get());
+        permits.asyncAvailablePermits(asio::use_future).get(); // what was taken is given back before it
+        redis.command({"DEL", counter, timeouts});
+    }
+}
+
 using SemaphoreFault = CounterFault;
 using PermitFault = CounterFault;
 using LatchFault = CounterFault;
+
+/// The user of the client is denied what it asks for, and allowed it again soon.
+class DeniedCounterUser : public CounterFault {
+protected:
+    DeniedCounterUser()
+    {
+        config.unreachableAfter = 60s; // who returns sooner was told
+        config.commandTimeout = 5s;
+    }
+
+    /// Until a repetition that nobody waits for was denied too.
+    void awaitDenial(const DeniedUser::Way& way, std::uint64_t before)
+    {
+        expectFault(eventually([&] { return errorsSent(way.error) >= before + 2; }), "a repetition that was denied");
+    }
+
+    DeniedUser user{redis, config};
+};
 
 TEST_F(SemaphoreFault, AcquireTakesItsPermitsOnceWhateverIsLost)
 {
@@ -298,7 +364,7 @@ TEST_F(PermitFault, ReleaseWithoutAnAnswerIsUnconfirmedAndGoesOn)
 }
 
 // Under the sanitizers a forked child may neither start threads nor allocate at any time.
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#if !defined(REDISLOCK_THREAD_SANITIZER) && !defined(REDISLOCK_ADDRESS_SANITIZER)
 TEST_F(PermitFault, PermitOfAProcessThatIsKilledIsFreeWhenItsLeaseIsOver)
 {
     set(1);
@@ -373,6 +439,109 @@ TEST_F(LatchFault, WaitersGoThroughThoughTheirMessageIsLostOrTheirSubscriberGone
         EXPECT_TRUE(waiter.get());
         EXPECT_TRUE(asynchronous.get());
     }
+}
+
+TEST_F(DeniedCounterUser, PermitIsGivenBackWhenItsUserIsBack)
+{
+    struct Case {
+        const char* how;
+        std::function<void(Permit&, const PermitExpirableSemaphore&)> end;
+    };
+    const Case cases[] = {
+        {"release()", [](Permit& permit, const auto&) { EXPECT_EQ(permit.release(), Unlocked::unconfirmed); }},
+        {"asyncRelease()",
+         [](Permit& permit, const auto&) {
+             EXPECT_THROW(permit.asyncRelease(boost::asio::use_future).get(), boost::system::system_error);
+         }},
+        {"the end of a guard", [](Permit& permit, const auto&) { permit = Permit(); }},
+        {"release by its id",
+         [](Permit& permit, const auto& semaphore) {
+             std::error_code ec;
+             EXPECT_EQ(semaphore.release(permit.id(), ec), Unlocked::unconfirmed);
+             // none where the request was under way when its connection was ended
+             EXPECT_TRUE(!ec || ec == Errc::authFailed || ec == Errc::permissionDenied) << ec.message();
+         }},
+    };
+    const auto semaphore = client().getPermitExpirableSemaphore(counter);
+    for (const auto& way : DeniedUser::ways()) {
+        for (const Case& c : cases) {
+            SCOPED_TRACE(std::string(c.how) + ", " + way.how);
+            set(1);
+            Permit permit = semaphore.acquire(600s);
+            const auto before = errorsSent(way.error);
+            user.deny(way);
+            c.end(permit, semaphore);
+            awaitDenial(way, before);
+            EXPECT_EQ(value(), "0");
+            user.allow();
+            EXPECT_TRUE(isLeft("1"));
+        }
+    }
+}
+
+TEST_F(DeniedCounterUser, RequestThatMayHaveBeenExecutedIsUnreachableAndCountsOnce)
+{
+    const auto off = DeniedUser::ways().front();
+    const auto semaphore = client().getSemaphore(counter);
+    const auto latch = client().getCountDownLatch(counter);
+    struct Case {
+        const char* how;
+        Match lost;
+        std::function<void(std::error_code&)> ask;
+        std::string before, meanwhile, after;
+    };
+    const auto asynchronous = [](std::error_code& ec, auto future) {
+        try {
+            future.get();
+        } catch (const boost::system::system_error& e) {
+            ec = e.code();
+        }
+    };
+    const Case cases[] = {
+        {"release", reply(semaphoreAdd), [&](auto& ec) { semaphore.release(2, ec); }, "1", "3", "3"},
+        {"asyncRelease", reply(semaphoreAdd),
+         [&](auto& ec) { asynchronous(ec, semaphore.asyncRelease(2, boost::asio::use_future)); }, "1", "3", "3"},
+        {"countDown", reply(countDownLatchCountDown), [&](auto& ec) { latch.countDown(ec); }, "3", "2", "2"},
+        {"drainPermits", reply(semaphoreDrain), [&](auto& ec) { semaphore.drainPermits(ec); }, "3", "0", "3"},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.how);
+        set(3);
+        EXPECT_EQ(semaphore.availablePermits(), 3); // connected
+        redis.command({"SET", counter, c.before});
+        const auto before = errorsSent(off.error);
+        const auto swallowed = inject(c.lost, Action::swallow(), 1);
+        std::error_code ec;
+        auto asked = std::async(std::launch::async, [&] { c.ask(ec); });
+        ASSERT_TRUE(proxy.awaitHits(swallowed));
+        user.deny(off);
+        asked.get();
+        EXPECT_EQ(ec, Errc::unreachable);
+        awaitDenial(off, before);
+        EXPECT_EQ(value(), c.meanwhile);
+        proxy.clearRequestLog();
+        user.allow();
+        EXPECT_TRUE(proxy.awaitRequests({.command = "EVALSHA", .direction = Direction::request}));
+        EXPECT_TRUE(isLeft(c.after));
+    }
+}
+
+TEST_F(DeniedCounterUser, AcquireWithoutAnAnswerIsWithdrawnWhenItsUserIsBack)
+{
+    const auto off = DeniedUser::ways().front();
+    set(3);
+    const auto before = errorsSent(off.error);
+    const auto swallowed = inject(reply(semaphoreAcquire), Action::swallow(), 1);
+    std::error_code ec;
+    auto asked = std::async(std::launch::async, [&] { client().getSemaphore(counter).acquire(2, ec); });
+    ASSERT_TRUE(proxy.awaitHits(swallowed));
+    user.deny(off);
+    asked.get();
+    EXPECT_EQ(ec, Errc::authFailed);
+    awaitDenial(off, before);
+    EXPECT_EQ(value(), "1");
+    user.allow();
+    EXPECT_TRUE(isLeft("3"));
 }
 
 } // namespace

@@ -27,9 +27,9 @@ class Exchange {
 public:
     Exchange(std::string_view bytes, std::uint64_t seed) : stream_(bytes, seed), random(seed) {}
 
-    /// Sends a request and reads what comes: the event of its answer. @tparam Event, Answer as of eventOfReply().
-    template <class Event, class Answer>
-    Event request()
+    /// Sends a request and reads what comes: the event of its answer. @tparam Event, Answer, Asked as of eventOfReply().
+    template <class Event, class Answer, class... Asked>
+    Event request(Asked... asked)
     {
         ++requests;
         const TimePoint sentAt = now;
@@ -55,7 +55,7 @@ public:
             whole = true; // the connection sends the script's text, once
         }
         last = reply;
-        auto event = detail::eventOfReply<Event, Answer>(now, sentAt, reply);
+        auto event = detail::eventOfReply<Event, Answer>(now, sentAt, reply, asked...);
         const auto* failed = std::get_if<detail::Failed>(&event);
         unclear += failed != nullptr && failed->fault.error == Errc::badReply ? 1 : 0;
         return event;
@@ -64,6 +64,11 @@ public:
     [[nodiscard]] bool lastIsInteger(std::int64_t least, std::int64_t most) const
     {
         return last && last->kind == Reply::Kind::integer && last->integer >= least && last->integer <= most;
+    }
+    [[nodiscard]] bool lastIsToken() const
+    {
+        return last && last->kind == Reply::Kind::array && last->elements.size() == 1 &&
+               last->elements[0].kind == Reply::Kind::text && !last->elements[0].text.empty();
     }
     [[nodiscard]] bool lastIsNil() const { return last && last->kind == Reply::Kind::nil; }
     [[nodiscard]] bool lastIsError(std::string_view word) const
@@ -119,33 +124,37 @@ Result drive(Exchange& exchange, const std::function<typename Machine::Action(co
     return {};
 }
 
-inline void checkAcquire(Exchange& exchange, const detail::AcquireMachine::Settings& settings)
+inline void checkAcquire(Exchange& exchange, const detail::AcquireMachine::Settings& settings, detail::Tokens tokens,
+                         detail::Level level)
 {
     using Machine = detail::AcquireMachine;
     using Kind = detail::AcquireResult::Kind;
     Machine machine(settings);
-    int nilAnswers = 0;
+    int grants = 0;
     int busyAnswers = 0;
     TimePoint asked{};
+    const auto isGrant = [&] { return tokens == detail::Tokens::none ? exchange.lastIsNil() : exchange.lastIsToken(); };
     const auto result = drive<Machine, detail::AcquireResult>(
         exchange, [&](const Machine::Event& event) { return machine.resume(event, exchange.random); },
         [&] {
             asked = exchange.now;
-            auto event = exchange.request<Machine::Event, detail::LockAnswer>();
-            nilAnswers += exchange.lastIsNil() ? 1 : 0;
-            busyAnswers += exchange.lastIsInteger(-2, INT64_MAX) ? 1 : 0;
+            auto event = exchange.request<Machine::Event, detail::LockAnswer>(tokens, level);
+            grants += isGrant() ? 1 : 0;
+            busyAnswers += level == detail::Level::outermost && exchange.lastIsInteger(-2, INT64_MAX) ? 1 : 0;
             return event;
         });
     if (result.kind == Kind::granted) {
-        require(exchange.lastIsNil(), "only nil is a grant");
+        require(isGrant(), "only nil is a grant, or of a kind with tokens, one");
+        require((result.token > 0) == (tokens == detail::Tokens::given), "a token comes with the grants that have one");
         require(result.sentAt == asked && result.validUntil == detail::deadlineOf(asked, settings.lease),
                 "a grant counts from when its request was sent");
         require(exchange.now < result.validUntil, "a grant that is over is none");
         return;
     }
-    require(result.kind != Kind::lost || exchange.lastIsInteger(-3, -3), "only -3 is a lost hold");
+    require(result.kind != Kind::lost || (level == detail::Level::nested && exchange.lastIsInteger(-3, -3)),
+            "only -3 is a lost hold");
     require(result.kind != Kind::contended || busyAnswers > 0, "only a holder's time is contention");
-    const bool open = exchange.unanswered > 0 || exchange.unclear > 0 || nilAnswers > 0;
+    const bool open = exchange.unanswered > 0 || exchange.unclear > 0 || grants > 0;
     require(result.mayBeHeld || !open, "what may have been granted is given back");
 }
 
@@ -155,14 +164,15 @@ inline void checkRelease(Exchange& exchange, const detail::ReleaseMachine::Setti
     Machine machine(settings);
     const auto how = drive<Machine, Unlocked>(
         exchange, [&](const Machine::Event& event) { return machine.resume(event, exchange.random); },
-        [&] { return exchange.request<Machine::Event, detail::UnlockAnswer>(); });
+        [&] { return exchange.request<Machine::Event, detail::UnlockAnswer>(settings.level); });
     switch (how) {
     case Unlocked::released:
-        require(exchange.lastIsInteger(1, INT64_MAX) || (exchange.lastIsNil() && exchange.unanswered > 0),
+        require(exchange.lastIsInteger(1, INT64_MAX) ||
+                    (exchange.lastIsNil() && exchange.unanswered + exchange.unclear > 0),
                 "released: Redis said so, or found nothing after a try without answer");
         return;
     case Unlocked::stillHeld:
-        require(exchange.lastIsInteger(0, 0), "only 0 is still held");
+        require(settings.level == detail::Level::nested && exchange.lastIsInteger(0, 0), "only 0 is still held");
         return;
     case Unlocked::alreadyLost:
         require(exchange.lastIsNil() || exchange.lastIsError("WRONGTYPE"), "lost only where Redis has nothing of ours");

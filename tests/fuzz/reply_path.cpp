@@ -17,18 +17,20 @@ void acquire(Exchange& exchange, std::uint8_t how)
     detail::AcquireMachine::Settings settings;
     settings.lease = how % 2 == 0 ? 30s : 20ms; // the short one is over before many an answer
     settings.wait = how / 2 % 3 == 0 ? Wait(0ms) : how / 2 % 3 == 1 ? Wait(700ms) : waitForever;
-    if (how / 6 % 2 == 1) {
+    const auto level = how / 6 % 2 == 1 ? detail::Level::nested : detail::Level::outermost;
+    if (level == detail::Level::nested) {
         settings.holdDeadline = exchange.now + 900ms;
     }
-    checkAcquire(exchange, settings);
+    checkAcquire(exchange, settings, how / 12 % 2 == 1 ? detail::Tokens::given : detail::Tokens::none, level);
 }
 
 void release(Exchange& exchange, std::uint8_t how)
 {
-    using Level = detail::ReleaseMachine::Settings::Level;
+    using detail::Level;
     checkRelease(exchange, {.validUntil = exchange.now + (how % 2 == 0 ? 30s : 30ms),
                             .giveUpAfter = how / 2 % 2 == 0 ? TimePoint::max() : exchange.now + 10s,
-                            .level = how / 4 % 2 == 0 ? Level::outermost : Level::nested});
+                            .level = how / 4 % 2 == 0 ? Level::outermost : Level::nested,
+                            .asker = how / 8 % 2 == 0 ? detail::Asker::caller : detail::Asker::background});
 }
 
 /// The handshake of a connection.

@@ -11,17 +11,17 @@ namespace redislock::test::history {
 namespace {
 
 /// How much there is of a lock, and how much of it a belief takes.
-constexpr std::int64_t most = 1'000'000'000;
+constexpr std::int64_t unlimited = 1'000'000'000;
 
 std::int64_t capacityOf(const History& history, const Hold& hold)
 {
     const auto permits = history.permits.find(hold.lock());
-    return permits != history.permits.end() ? permits->second : hold.kind().exclusion == "S1" ? 1 : most;
+    return permits != history.permits.end() ? permits->second : hold.kind().exclusion == "S1" ? 1 : unlimited;
 }
 
 std::int64_t takenBy(const Hold& hold)
 {
-    return hold.kind().takesAll ? most : hold.permits();
+    return hold.kind().takesAll ? unlimited : hold.permits();
 }
 
 /// S1, S10, S11. Reads: lock ok, unlock invoke, samples, losses, deadlines; no truth.

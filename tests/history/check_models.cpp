@@ -14,8 +14,6 @@
 namespace redislock::test::history {
 namespace {
 
-using Kind = Operation::Kind;
-
 /// A number for each hold; that of its thread's write hold for one that reads while it writes.
 class Owners {
 public:
@@ -71,7 +69,7 @@ public:
             return;
         }
         auto& operations = byLock_[hold.lock()];
-        const auto operation = [owner, permits = hold.permits(), shares = !hold.kind().takesAll](Kind kind) {
+        const auto operation = [owner, permits = hold.permits(), shares = !hold.kind().takesAll](Operation::Kind kind) {
             return Operation{.kind = kind, .owner = owner, .permits = permits, .shares = shares};
         };
         auto levels = hold.locks.size();
@@ -83,17 +81,19 @@ public:
                 begin = std::min(end, std::max(begin, executed(*grant, call.lease())));
                 end = std::max(begin, std::min(end, grant->made.t));
             }
-            operations.push_back({{operation(Kind::acquire), begin, end}, *call.end});
+            operations.push_back({{operation(Operation::Kind::acquire), begin, end}, *call.end});
         }
         for (const auto& call : hold.unlocks) {
             if (call.end && call.end->error == "stillHeld" && levels > 1) {
-                operations.push_back({{operation(Kind::release), call.invoke.t, call.returned()}, *call.end});
+                operations.push_back(
+                    {{operation(Operation::Kind::release), call.invoke.t, call.returned()}, *call.end});
                 --levels;
             }
         }
         for (; levels > 0; --levels) {
-            operations.push_back({{operation(Kind::release), hold.end, std::max(hold.end, endOf(hold, grant))},
-                                  hold.unlocks.empty() ? hold.samples.back() : hold.unlocks.back().invoke});
+            operations.push_back(
+                {{operation(Operation::Kind::release), hold.end, std::max(hold.end, endOf(hold, grant))},
+                 hold.unlocks.empty() ? hold.samples.back() : hold.unlocks.back().invoke});
         }
     }
 
@@ -103,9 +103,10 @@ public:
         const auto begin = std::min(grant.made.t, executed(grant, history_.longestLease));
         const auto end = grant.freed ? grant.freed->t : never;
         operations.push_back(
-            {{{.kind = Kind::acquire, .owner = owner, .shares = grant.shares}, begin, grant.made.t}, grant.made});
+            {{{.kind = Operation::Kind::acquire, .owner = owner, .shares = grant.shares}, begin, grant.made.t},
+             grant.made});
         operations.push_back(
-            {{{.kind = Kind::release, .owner = owner, .shares = grant.shares}, begin, end}, grant.made});
+            {{{.kind = Operation::Kind::release, .owner = owner, .shares = grant.shares}, begin, end}, grant.made});
     }
 
     [[nodiscard]] const auto& byLock() const { return byLock_; }

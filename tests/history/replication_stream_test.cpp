@@ -23,7 +23,7 @@ std::string command(std::initializer_list<std::string> words)
 const std::string snapshot = "+FULLRESYNC e95423e7 100\r\n\n\n$9\r\nREDIS\r\n*1";
 const std::string grant = command({"MULTI"}) + command({"HSET", "a", "c:1", "1"}) +
                           command({"PEXPIREAT", "a", "1795273334545"}) + command({"EXEC"});
-const std::string release =
+const std::string unlock =
     command({"MULTI"}) + command({"DEL", "a"}) + command({"PUBLISH", "ch", "0"}) + command({"EXEC"});
 
 std::vector<StreamCommand> commandsOf(ReplicationStream& stream)
@@ -69,7 +69,7 @@ TEST(ReplicationStream, RefusesWhatIsNone)
 TEST(StreamTranslator, GivesTheCommandsOfAScriptOneNumber)
 {
     ReplicationStream stream;
-    stream.feed(snapshot + command({"SELECT", "0"}) + grant + command({"PEXPIREAT", "a", "7"}) + release +
+    stream.feed(snapshot + command({"SELECT", "0"}) + grant + command({"PEXPIREAT", "a", "7"}) + unlock +
                 command({"DEL", "b", "c"}) + command({"SET", "x", "1"}));
     StreamTranslator translator;
     std::vector<Record> records;

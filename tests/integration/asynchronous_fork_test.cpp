@@ -12,7 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <memory>
 #include <optional>
+#include <utility>
 
 namespace redislock::test {
 namespace {
@@ -77,6 +79,32 @@ TEST_F(AsyncFork, ChildIsToldByEveryCallAndItsGuardsSendNothing)
     EXPECT_TRUE(held);
     EXPECT_EQ(held.asyncRelease(asio::use_future).get(), Unlocked::released);
     EXPECT_EQ(waiting.get().asyncRelease(asio::use_future).get(), Unlocked::released);
+}
+
+TEST_F(AsyncFork, ChildMayEndTheContextOfItsParentsCalls)
+{
+    const Client client(observed());
+    const auto lock = client.getLock(uniqueName());
+    auto first = lock.asyncLock(60s, asio::use_future).get();
+    std::optional<asio::io_context> io(std::in_place);
+    const auto alive = std::make_shared<int>();
+    bool called = false;
+    lock.asyncLock(60s, asio::bind_executor(
+                            *io, [&called, alive](error_code ec, const LockGuard& guard) { called = !ec && guard; }));
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::alarm(10); // if it hangs
+        io.reset();
+        ::_exit(alive.use_count() == 1 ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    EXPECT_EQ(alive.use_count(), 2);
+    EXPECT_EQ(first.asyncRelease(asio::use_future).get(), Unlocked::released);
+    io->run();
+    EXPECT_TRUE(called);
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 #include "behaviour/lock_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
+#include "support/sanitizers.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,12 +22,12 @@ namespace {
 using D = BlockingCodes;
 
 // Under the sanitizers a child of a process with threads may not do everything that it may do otherwise.
-#ifdef __SANITIZE_THREAD__
+#ifdef REDISLOCK_THREAD_SANITIZER
 constexpr bool childMayStartThreads = false;
 #else
 constexpr bool childMayStartThreads = true;
 #endif
-#ifdef __SANITIZE_ADDRESS__
+#ifdef REDISLOCK_ADDRESS_SANITIZER
 constexpr bool childMayAllocateAnyTime = false; // its allocator's locks may be held by a thread that is no more
 #else
 constexpr bool childMayAllocateAnyTime = true;

@@ -3,8 +3,13 @@
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <csignal>
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -21,6 +26,32 @@ class Resources : public LockTest {
 protected:
     static std::ptrdiff_t threads() { return entries("/proc/self/task", {}); }
     static std::ptrdiff_t sockets() { return entries("/proc/self/fd", "socket:"); }
+
+    /// Threads, or open files, of this process.
+    static std::vector<int> ids(const char* folder)
+    {
+        std::vector<int> all;
+        for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+            all.push_back(std::stoi(entry.path().filename().string()));
+        }
+        std::ranges::sort(all);
+        return all;
+    }
+    /// The signals that a thread blocks; 0: none, or it is gone.
+    static std::uint64_t blocked(int thread)
+    {
+        std::ifstream in("/proc/self/task/" + std::to_string(thread) + "/status");
+        for (std::string line; std::getline(in, line);) {
+            if (line.starts_with("SigBlk:")) {
+                return std::stoull(line.substr(7), nullptr, 16);
+            }
+        }
+        return 0;
+    }
+    /// Those that nobody can block: SIGKILL, SIGSTOP, and two of the C library's own.
+    static constexpr std::uint64_t kept = 1ULL << 8U | 1ULL << 18U | 1ULL << 31U | 1ULL << 32U;
+
+    int threadsWithout = 0; ///< signals
 
 private:
     /// How many entries a folder has that are, or lead to, something of this name.
@@ -54,7 +85,8 @@ TEST_F(Resources, OneThreadAndThreeConnectionsServeAnyNumberOfLocksAndWaiters)
         EXPECT_EQ(threads(), threadsBefore);
         std::vector<std::future<Result<bool>>> waiters;
         for (auto& worker : workers) {
-            waiters.push_back(worker->start([&] { return D::tryLock(lock, 600ms); }));
+            waiters.push_back(
+                worker->start([&] { return D::tryLock(lock, 3s); })); // longer than the first renewals take
         }
         std::vector<LockGuard> guards;
         for (int i = 0; i < 100; ++i) {
@@ -73,6 +105,46 @@ TEST_F(Resources, OneThreadAndThreeConnectionsServeAnyNumberOfLocksAndWaiters)
     EXPECT_TRUE(eventually([&] { return threads() == threadsBefore; }));
     EXPECT_TRUE(eventually([&] { return sockets() == socketsBefore; }));
     EXPECT_EQ(D::unlock(other.getLock(contended)), Unlocked::released);
+}
+
+TEST_F(Resources, NothingThatIsOpenedIsInheritedAndTheThreadTakesNoSignal)
+{
+    const Client other(config());
+    raw.command({"PING"});
+    const auto taken = other.getLock(uniqueName());
+    const LockGuard held(taken, 60s);
+    const auto urls = {server().url(), server().unixUrl(), "redis://localhost:" + std::to_string(server().port())};
+    for (const auto& url : urls) {
+        const auto threadsBefore = ids("/proc/self/task");
+        const auto openBefore = ids("/proc/self/fd");
+        Config own = Config::fromUrl(url);
+        own.watchdogTimeout = 300ms;
+        own.observer = std::make_shared<RecordingObserver>();
+        const Client client(own);
+        const LockGuard renewed(client.getLock(uniqueName()));
+        Worker waiting;
+        auto waiter = waiting.start([lock = client.getLock(taken.name())] { return lock.tryLock(500ms); });
+        ASSERT_TRUE(eventually([&] { return listeners(taken.name()) == 1; })) << "all connections are there";
+        int opened = 0;
+        for (const int fd : ids("/proc/self/fd")) {
+            if (!std::ranges::binary_search(openBefore, fd) && ::fcntl(fd, F_GETFD) >= 0) {
+                ++opened;
+                EXPECT_NE(::fcntl(fd, F_GETFD) & FD_CLOEXEC, 0) << fd;
+            }
+        }
+        EXPECT_GE(opened, 3) << url;
+        sigset_t mine;
+        ::pthread_sigmask(SIG_SETMASK, nullptr, &mine);
+        EXPECT_EQ(::sigismember(&mine, SIGTERM), 0) << "the caller's are as they were";
+        for (const int thread : ids("/proc/self/task")) {
+            if (!std::ranges::binary_search(threadsBefore, thread) && blocked(thread) != 0) {
+                EXPECT_EQ(blocked(thread) | kept, ~std::uint64_t{0}) << "all that can be blocked";
+                ++threadsWithout;
+            }
+        }
+        EXPECT_FALSE(waiter.get());
+    }
+    EXPECT_GE(threadsWithout, 3);
 }
 
 TEST_F(Resources, AThousandLocksOfOneClientAreAllRenewed)

@@ -119,7 +119,7 @@ TEST_P(OneAtATime, ProcessesOfBothLanguagesCountExactly)
         start(java ? sides.redisson : "", 2, door.kind, filledIn(java ? door.theirs : door.ours, name), "count");
         ASSERT_TRUE(eventually([&] { return raw.exists(key_); }));
     }
-    EXPECT_TRUE(eventually([&] { return turns() >= door.turns; }, 15s)) << turns() << " times";
+    EXPECT_TRUE(eventually([&] { return turns() >= door.turns; }, 60s)) << turns() << " times";
     long sum = 0;
     for (const long count : stop()) {
         sum += count;

@@ -3,6 +3,7 @@
 namespace redislock::test {
 namespace {
 
+using namespace std::string_literals;
 using ForceUnlockScript = ScriptTest;
 
 TEST_F(ForceUnlockScript, FreesTheLockOfTheHolderThatIsNamed)
@@ -64,6 +65,107 @@ TEST_F(ForceUnlockScript, FreesTheLockEvenIfItMayNotTellAnybody)
     EXPECT_THAT(run(mute, detail::scripts::redisLockForceUnlock, {name}, {hold17, detail::lockChannel(name)}),
                 Number(1));
     EXPECT_FALSE(redis.exists(name));
+}
+
+/// The scripts by which a kind's lock is ended by force, and the holder that it names.
+struct Force {
+    const detail::Script& holder;
+    const detail::Script& end;
+    std::string whose;
+    std::size_t otherKeys = 0;
+};
+
+TEST_F(ForceUnlockScript, LeavesAHashThatIsNoLockAlone)
+{
+    using namespace detail::scripts;
+    const Force plain{redisLockHolder, redisLockForceUnlock, hold17};
+    const Force fair{redisLockHolder, fairLockForceUnlock, hold17, 2};
+    const Force read{readLockHolder, readLockForceUnlock, hold17};
+    const Force write{writeLockHolder, writeLockForceUnlock, hold17 + ":write"};
+    const std::string one = "1";
+    const std::pair<Hash, std::vector<Force>> hashes[] = {
+        {{{hold17, one}, {hold18, one}}, {plain, fair, read, write}},
+        {{{hold17, "0"}}, {plain, fair, read, write}},
+        {{{hold17, "-1"}}, {plain, fair, read, write}},
+        {{{hold17, "1.5"}}, {plain, fair, read, write}},
+        {{{hold17, ""}}, {plain, fair, read, write}},
+        {{{hold17, "1 "}}, {plain, fair, read, write}},
+        {{{hold17, "1\n"}}, {plain, fair, read, write}},
+        {{{hold17, "one"}}, {plain, fair, read, write}},
+        {{{hold17, one}}, {read, write}},
+        {{{"mode", one}}, {plain, fair, read, write}},
+        {{{"mode", "read"}, {hold17, one}}, {plain, fair}},
+        {{{"mode", "write"}, {hold17 + ":write", one}}, {plain, fair}},
+        {{{"mode", "dark"}, {hold17, one}, {hold17 + ":write", one}}, {plain, fair, read, write}},
+        {{{"mode", "read"}, {hold17, "0"}}, {plain, fair, read, write}},
+        {{{"mode", "read"}, {hold17, one}, {"colour", "red"}}, {plain, fair, read, write}},
+        {{{"mode", "write"}, {hold17 + ":write", one}, {"colour", ""}}, {plain, fair, read, write}},
+    };
+    for (const auto& [fields, forces] : hashes) {
+        redis.command({"DEL", name});
+        writeForeignHash(fields);
+        for (const Force& force : forces) {
+            SCOPED_TRACE(::testing::PrintToString(fields) + std::string(force.end.name));
+            Words keys{name};
+            for (std::size_t i = 0; i < force.otherKeys; ++i) {
+                keys.push_back(name + std::to_string(i));
+            }
+            EXPECT_THAT(run(force.holder, {name}, {}), ErrorLike("WRONGTYPE"));
+            EXPECT_THAT(run(force.end, keys, {force.whose, "channel"}), ErrorLike("WRONGTYPE"));
+            EXPECT_EQ(hash(), fields);
+        }
+    }
+}
+
+TEST_F(ForceUnlockScript, JudgesNoHoldersNameNorHowOftenItHolds)
+{
+    using namespace detail::scripts;
+    for (const std::string& count : {"1"s, "10"s, "2147483648"s, std::string(30, '9')}) {
+        for (const std::string& whose : {"x"s, ""s + '\xff' + "\r\n", "modes"s}) {
+            writeForeignHash({{whose, count}});
+            EXPECT_EQ(holder().text(), whose);
+            EXPECT_THAT(forceUnlock(whose), Number(1));
+            writeForeignHash({{"mode", "read"}, {whose, count}, {javaThread, "1"}});
+            EXPECT_FALSE(run(readLockHolder, {name}, {}).isError());
+            EXPECT_THAT(run(readLockForceUnlock, {name}, {whose, "channel"}), Number(1));
+            writeForeignHash({{"mode", "write"}, {whose, "1"}, {whose + ":write", count}});
+            EXPECT_EQ(run(writeLockHolder, {name}, {}).text(), whose + ":write");
+            EXPECT_THAT(run(writeLockForceUnlock, {name}, {whose + ":write", "channel"}), Number(1));
+            EXPECT_FALSE(redis.exists(name));
+        }
+    }
+}
+
+TEST_F(ForceUnlockScript, OfTheOtherHalfOfAReadWriteLockEndsNothing)
+{
+    using namespace detail::scripts;
+    writeForeignHash({{"mode", "write"}, {hold17, "1"}, {hold17 + ":write", "1"}});
+    EXPECT_THAT(run(readLockHolder, {name}, {}), Nil());
+    EXPECT_THAT(run(readLockForceUnlock, {name}, {hold17, "channel"}), Number(0));
+    redis.command({"HSET", name, "mode", "read"});
+    EXPECT_THAT(run(writeLockHolder, {name}, {}), Nil());
+    EXPECT_THAT(run(writeLockForceUnlock, {name}, {hold17 + ":write", "channel"}), Number(0));
+    EXPECT_TRUE(redis.exists(name));
+}
+
+TEST_F(ForceUnlockScript, DoesNotListAHashThatIsLarge)
+{
+    Words fields{"HSET", name};
+    for (int i = 0; i < 2000; ++i) {
+        fields.push_back(std::to_string(i));
+        fields.emplace_back("1");
+    }
+    redis.command(fields);
+    foreign.insert(name);
+    redis.command({"CONFIG", "RESETSTAT"});
+    for (const auto* script :
+         {&detail::scripts::redisLockHolder, &detail::scripts::readLockHolder, &detail::scripts::writeLockHolder}) {
+        EXPECT_THAT(run(*script, {name}, {}), ErrorLike("WRONGTYPE"));
+    }
+    const std::string called = redis.command({"INFO", "commandstats"}).text();
+    EXPECT_THAT(called, ::testing::HasSubstr("cmdstat_hlen"));
+    EXPECT_THAT(called, ::testing::Not(::testing::HasSubstr("cmdstat_hkeys")));
+    EXPECT_THAT(called, ::testing::Not(::testing::HasSubstr("cmdstat_hgetall")));
 }
 
 } // namespace

@@ -203,6 +203,17 @@ TEST_F(SemaphoreScript, IsDeletedOncePerRequest)
     EXPECT_THAT(erase("e"), Number(0));
 }
 
+TEST_F(SemaphoreScript, LeavesAnotherStringAlone)
+{
+    foreign.insert(name);
+    for (const char* text : {"theirs", "", "1.5", "5 "}) {
+        redis.command({"SET", name, text});
+        EXPECT_THAT(run(detail::scripts::counterDelete, {name, name, request("a")}, {"", keep}),
+                    ErrorLike("WRONGTYPE"));
+        EXPECT_EQ(redis.get(name), text);
+    }
+}
+
 TEST_F(SemaphoreScript, IsFoundByTheSha1ThatTheServerGivesIt)
 {
     for (const auto* script :

@@ -21,7 +21,7 @@ AwaitedRelease::AwaitedRelease(SimClient& client, Hold& hold, std::uint32_t leve
         command_ = client.takeCommand(hold);
         client.prepareUnlock(*command_, hold.levels.leaseToLeave(now(), client.config().watchdogTimeout),
                              hold.levels.count());
-        settings.level = ReleaseMachine::Settings::Level::nested;
+        settings.level = detail::Level::nested;
     } else {
         client.loseRest(hold);
         client.giveUp(hold);
@@ -82,6 +82,8 @@ void AwaitedRelease::conclude(Unlocked how)
         client_.putBackCommand(*command_);
         if (how == Unlocked::alreadyLost && hold.phase == Hold::Phase::held) {
             client_.lose(hold, "release of a level");
+        } else if (how == Unlocked::unconfirmed && hold.phase == Hold::Phase::held) {
+            client_.correctCount(hold, true); // goes on in the background
         }
         return;
     }
@@ -94,7 +96,8 @@ void AwaitedRelease::conclude(Unlocked how)
         client_.checker().expectGone(hold.lock->name, hold.holder, client_.trueTime());
     }
     if (how == Unlocked::unconfirmed && now() < validUntil_) {
-        client_.startRelease(hold, validUntil_, nullptr); // goes on in the background
+        machine_.goOnInBackground();
+        client_.startRelease(hold, machine_, nullptr);
     } else {
         client_.releaseAnswered(hold);
     }

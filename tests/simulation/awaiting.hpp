@@ -42,6 +42,8 @@ protected:
     TimePoint until_{};
 
 private:
+    VirtualTime stoodBefore_{0};
+    bool lookedAgain_ = false;
     Host& host_;
     SimConnection& commands_;
     bool done_ = false;

@@ -4,6 +4,7 @@
 
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/event.hpp"
+#include "redislock/detail/logic/release_machine.hpp"
 #include "redislock/detail/protocol/fault.hpp"
 #include "simulation/faults.hpp"
 #include "simulation/keyspace.hpp"
@@ -33,10 +34,12 @@ struct Call {
     TimePoint sentAt{};
     Reply reply;
     bool replied = false;
-    detail::Fault fault; ///< when not replied
+    detail::Fault fault;               ///< when not replied
+    std::chrono::nanoseconds stood{0}; ///< how long the process was paused while a thread waited
     Mode mode = Mode::awaited;
     bool pending = false; ///< on a connection
     std::function<void(Call&)> finished;
+    detail::ReleaseMachine release; ///< of an unawaited release of a nested level
 };
 
 /// What a finished call means to a machine. @tparam read makes the answer's event from the reply, or a failure.
@@ -44,7 +47,7 @@ template <class Event, class Read>
 Event eventOf(const Call& call, TimePoint now, Read read)
 {
     if (!call.replied) {
-        return detail::Failed{now, call.fault};
+        return detail::Failed{now, call.fault, call.stood};
     }
     if (call.reply.isError()) {
         return detail::Failed{now, detail::classify(call.reply.text)};

@@ -13,8 +13,6 @@ using namespace std::chrono_literals;
 using detail::KindTraits;
 using detail::LockKind;
 
-constexpr VirtualTime now = 1s;
-
 class SafetyCheckerTest : public ::testing::Test {
 protected:
     /// What a server does for a request.
@@ -26,12 +24,12 @@ protected:
         request.run(KindTraits::of(kind), use, "stock", {holder});
         request.arguments.insert(request.arguments.end(), more.begin(), more.end());
         request.number = number;
-        checker.before(request, now);
-        keyspace.beginScript(millisecondOf(now));
+        checker.before(request, checkedAt);
+        keyspace.beginScript(millisecondOf(checkedAt));
         for (const auto& command : commands) {
             EXPECT_FALSE(keyspace.execute(command).isError()) << command[0];
         }
-        checker.after(request, reply, now);
+        checker.after(request, reply, checkedAt);
     }
 
     void lock(const std::string& holder, std::uint64_t number = 1, const std::string& count = "1")
@@ -81,14 +79,14 @@ TEST_F(SafetyCheckerTest, AnOrderlyHistoryBreaksNoRule)
 {
     EXPECT_EQ(ruleBrokenBy([&] {
                   lock("a:1");
-                  checker.believes({"stock", "a:1"}, now, now + 990ms);
-                  checker.expectCount("stock", "a:1", 1, now);
+                  checker.believes({"stock", "a:1"}, checkedAt, checkedAt + 990ms);
+                  checker.expectCount("stock", "a:1", 1, checkedAt);
                   checker.renews("a:1");
                   checker.ends("stock", "a:1");
                   execute(&KindTraits::unlock, "a:1", 2, {{"DEL", "stock"}});
-                  checker.expectGone("stock", "a:1", now);
+                  checker.expectGone("stock", "a:1", checkedAt);
                   lock("b:1");
-                  checker.believes({"stock", "b:1"}, now, now + 990ms);
+                  checker.believes({"stock", "b:1"}, checkedAt, checkedAt + 990ms);
               }),
               "none");
 }
@@ -96,19 +94,19 @@ TEST_F(SafetyCheckerTest, AnOrderlyHistoryBreaksNoRule)
 TEST_F(SafetyCheckerTest, TwoBelieversBreakMutualExclusion)
 {
     lock("a:1");
-    checker.believes({"stock", "a:1"}, now, now + 990ms);
-    EXPECT_EQ(ruleBrokenBy([&] { checker.believes({"stock", "b:1"}, now, now + 990ms); }), "S1");
+    checker.believes({"stock", "a:1"}, checkedAt, checkedAt + 990ms);
+    EXPECT_EQ(ruleBrokenBy([&] { checker.believes({"stock", "b:1"}, checkedAt, checkedAt + 990ms); }), "S1");
 }
 
 TEST_F(SafetyCheckerTest, OneWhoseLockWasTakenFromOutsideIsExcused)
 {
     lock("a:1");
-    checker.believes({"stock", "a:1"}, now, now + 990ms);
+    checker.believes({"stock", "a:1"}, checkedAt, checkedAt + 990ms);
     checker.excuse("stock");
     keyspace.erase("stock");
     EXPECT_EQ(ruleBrokenBy([&] {
                   lock("b:1");
-                  checker.believes({"stock", "b:1"}, now, now + 990ms);
+                  checker.believes({"stock", "b:1"}, checkedAt, checkedAt + 990ms);
                   checker.toldGone("a:1", "renewal");
               }),
               "none");
@@ -116,26 +114,26 @@ TEST_F(SafetyCheckerTest, OneWhoseLockWasTakenFromOutsideIsExcused)
 
 TEST_F(SafetyCheckerTest, ABeliefWithoutAKeyIsUntrue)
 {
-    EXPECT_EQ(ruleBrokenBy([&] { checker.believes({"stock", "a:1"}, now, now + 990ms); }), "S2");
+    EXPECT_EQ(ruleBrokenBy([&] { checker.believes({"stock", "a:1"}, checkedAt, checkedAt + 990ms); }), "S2");
 }
 
 TEST_F(SafetyCheckerTest, ABeliefWhoseKeyIsDeletedByItsOwnRequestIsUntrue)
 {
     lock("a:1");
-    checker.believes({"stock", "a:1"}, now, now + 990ms);
+    checker.believes({"stock", "a:1"}, checkedAt, checkedAt + 990ms);
     EXPECT_EQ(ruleBrokenBy([&] { execute(&KindTraits::unlock, "a:1", 2, {{"DEL", "stock"}}); }), "S2");
 }
 
 TEST_F(SafetyCheckerTest, ADeadlineMustBeBeforeTheServers)
 {
     lock("a:1");
-    EXPECT_EQ(ruleBrokenBy([&] { checker.believes({"stock", "a:1"}, now, now + 1000ms); }), "S3");
+    EXPECT_EQ(ruleBrokenBy([&] { checker.believes({"stock", "a:1"}, checkedAt, checkedAt + 1000ms); }), "S3");
 }
 
 TEST_F(SafetyCheckerTest, ACutLeaseBreaksTheDeadline)
 {
     lock("a:1");
-    checker.believes({"stock", "a:1"}, now, now + 990ms);
+    checker.believes({"stock", "a:1"}, checkedAt, checkedAt + 990ms);
     EXPECT_EQ(ruleBrokenBy([&] { execute(&KindTraits::unlock, "a:1", 2, {{"PEXPIRE", "stock", "20"}}); }), "S3");
 }
 
@@ -158,16 +156,16 @@ TEST_F(SafetyCheckerTest, ARenewalCreatesNoKey)
 TEST_F(SafetyCheckerTest, TheServerHasTheTrueCount)
 {
     lock("a:1", 1, "2");
-    EXPECT_EQ(ruleBrokenBy([&] { checker.expectCount("stock", "a:1", 1, now); }), "S6");
+    EXPECT_EQ(ruleBrokenBy([&] { checker.expectCount("stock", "a:1", 1, checkedAt); }), "S6");
     lock("a:1", 3, "1");
     lock("a:1", 2, "2"); // an older request that came late
-    EXPECT_EQ(ruleBrokenBy([&] { checker.expectCount("stock", "a:1", 1, now); }), "none");
+    EXPECT_EQ(ruleBrokenBy([&] { checker.expectCount("stock", "a:1", 1, checkedAt); }), "none");
 }
 
 TEST_F(SafetyCheckerTest, WhatWasReleasedIsGone)
 {
     lock("a:1");
-    EXPECT_EQ(ruleBrokenBy([&] { checker.expectGone("stock", "a:1", now); }), "S8");
+    EXPECT_EQ(ruleBrokenBy([&] { checker.expectGone("stock", "a:1", checkedAt); }), "S8");
 }
 
 TEST_F(SafetyCheckerTest, NothingIsLostThatNobodyTook)
@@ -179,9 +177,9 @@ TEST_F(SafetyCheckerTest, NothingIsLostThatNobodyTook)
 TEST_F(SafetyCheckerTest, WhatIsOverStaysOver)
 {
     lock("a:1");
-    checker.believes({"stock", "a:1"}, now, now + 900ms);
+    checker.believes({"stock", "a:1"}, checkedAt, checkedAt + 900ms);
     checker.ends("stock", "a:1");
-    EXPECT_EQ(ruleBrokenBy([&] { checker.believes({"stock", "a:1"}, now, now + 990ms); }), "S9");
+    EXPECT_EQ(ruleBrokenBy([&] { checker.believes({"stock", "a:1"}, checkedAt, checkedAt + 990ms); }), "S9");
     EXPECT_EQ(ruleBrokenBy([&] { checker.renews("a:1"); }), "S9");
 }
 
@@ -198,10 +196,10 @@ TEST_F(SafetyCheckerTest, TheLibrarySendsNoRequestThatAScriptRefuses)
     Reply refusal;
     refusal.kind = Reply::Kind::error;
     refusal.text = "ERR the lease is no number";
-    checker.before(request, now);
-    EXPECT_EQ(ruleBrokenBy([&] { checker.after(request, refusal, now); }), "valid");
+    checker.before(request, checkedAt);
+    EXPECT_EQ(ruleBrokenBy([&] { checker.after(request, refusal, checkedAt); }), "valid");
     refusal.text = "OOM command not allowed";
-    EXPECT_EQ(ruleBrokenBy([&] { checker.after(request, refusal, now); }), "none");
+    EXPECT_EQ(ruleBrokenBy([&] { checker.after(request, refusal, checkedAt); }), "none");
 }
 
 TEST_F(SafetyCheckerTest, TokensGrowFromHoldToHoldAndStayForItsLevels)
@@ -247,16 +245,16 @@ TEST_F(SafetyCheckerTest, ReadersOverlapAndAWriterReads)
 {
     EXPECT_EQ(ruleBrokenBy([&] {
                   lockHalf(LockKind::readLock, "a:1", "read");
-                  checker.believes(readerOf("a:1", "a/1"), now, now + 990ms);
+                  checker.believes(readerOf("a:1", "a/1"), checkedAt, checkedAt + 990ms);
                   lockHalf(LockKind::readLock, "b:1", "read");
-                  checker.believes(readerOf("b:1", "b/1"), now, now + 990ms);
+                  checker.believes(readerOf("b:1", "b/1"), checkedAt, checkedAt + 990ms);
                   checker.ends("stock", "a:1");
                   checker.ends("stock", "b:1");
                   keyspace.erase("stock");
                   lockHalf(LockKind::writeLock, "a:2:write", "write");
-                  checker.believes(writerOf("a:2:write", "a/1"), now, now + 990ms);
+                  checker.believes(writerOf("a:2:write", "a/1"), checkedAt, checkedAt + 990ms);
                   lockHalf(LockKind::readLock, "a:3", "write", "a:2:write");
-                  checker.believes(readerOf("a:3", "a/1"), now, now + 990ms);
+                  checker.believes(readerOf("a:3", "a/1"), checkedAt, checkedAt + 990ms);
               }),
               "none");
 }
@@ -264,23 +262,25 @@ TEST_F(SafetyCheckerTest, ReadersOverlapAndAWriterReads)
 TEST_F(SafetyCheckerTest, AWriterBesideAReaderBreaksS10)
 {
     lockHalf(LockKind::readLock, "a:1", "read");
-    checker.believes(readerOf("a:1", "a/1"), now, now + 990ms);
-    EXPECT_EQ(ruleBrokenBy([&] { checker.believes(writerOf("b:1:write", "b/1"), now, now + 990ms); }), "S10");
+    checker.believes(readerOf("a:1", "a/1"), checkedAt, checkedAt + 990ms);
+    EXPECT_EQ(ruleBrokenBy([&] { checker.believes(writerOf("b:1:write", "b/1"), checkedAt, checkedAt + 990ms); }),
+              "S10");
 }
 
 TEST_F(SafetyCheckerTest, AReaderBesideAnothersWriterBreaksS10)
 {
     lockHalf(LockKind::writeLock, "a:1:write", "write");
-    checker.believes(writerOf("a:1:write", "a/1"), now, now + 990ms);
-    EXPECT_EQ(ruleBrokenBy([&] { checker.believes(readerOf("a:2", "a/2"), now, now + 990ms); }), "S10");
+    checker.believes(writerOf("a:1:write", "a/1"), checkedAt, checkedAt + 990ms);
+    EXPECT_EQ(ruleBrokenBy([&] { checker.believes(readerOf("a:2", "a/2"), checkedAt, checkedAt + 990ms); }), "S10");
     EXPECT_EQ(ruleBrokenBy([&] { lockHalf(LockKind::readLock, "a:2", "write"); }), "S5");
 }
 
 TEST_F(SafetyCheckerTest, TwoWritersBreakMutualExclusion)
 {
     lockHalf(LockKind::writeLock, "a:1:write", "write");
-    checker.believes(writerOf("a:1:write", "a/1"), now, now + 990ms);
-    EXPECT_EQ(ruleBrokenBy([&] { checker.believes(writerOf("b:1:write", "b/1"), now, now + 990ms); }), "S1");
+    checker.believes(writerOf("a:1:write", "a/1"), checkedAt, checkedAt + 990ms);
+    EXPECT_EQ(ruleBrokenBy([&] { checker.believes(writerOf("b:1:write", "b/1"), checkedAt, checkedAt + 990ms); }),
+              "S1");
 }
 
 TEST_F(SafetyCheckerTest, AReaderThatLeavesTakesOnlyItsOwnHoldAway)
@@ -334,7 +334,7 @@ TEST_F(SafetyCheckerTest, AForcedUnlockExcusesAllWhoseHoldsItEnds)
 {
     lockHalf(LockKind::readLock, "a:1", "read");
     lockHalf(LockKind::readLock, "b:1", "read");
-    checker.believes(readerOf("b:1", "b/1"), now, now + 990ms);
+    checker.believes(readerOf("b:1", "b/1"), checkedAt, checkedAt + 990ms);
     EXPECT_EQ(ruleBrokenBy([&] {
                   execute(&KindTraits::forceUnlock, "a:1", 2, {{"DEL", "stock"}});
                   checker.toldGone("b:1", "renewal");

@@ -100,7 +100,8 @@ void CounterClient::repeatUnawaited(const Counter& counter, const CounterScript&
 
 void CounterClient::askUnawaited(const Counter& counter, const CounterScript& script, TimePoint limit)
 {
-    unawaited_.push_back({QueryMachine(leastRecordTime, limit), call(counter, script, Situation::releaseAsking)});
+    unawaited_.push_back({QueryMachine(leastRecordTime, limit, detail::Asker::background),
+                          call(counter, script, Situation::releaseAsking)});
     const auto query = std::prev(unawaited_.end());
     query->call->finished = [this, query](Call& call) {
         step(query, eventOf<QueryMachine::Event>(call, host_->now(), [&](const Reply&) -> QueryMachine::Event {

@@ -6,14 +6,14 @@ namespace {
 
 namespace scripts = detail::scripts;
 
-const std::string name = "stock:1";
-const std::string channel = "channel";
-const std::string timeouts = detail::suffixed(name, "timeout");
+const std::string counterName = "stock:1";
+const std::string counterChannel = "channel";
+const std::string timeouts = detail::suffixed(counterName, "timeout");
 const std::array<std::string, 3> ids{"aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb", "cccccccccccccccc"};
-const std::array<std::string, 4> leases{"0", "5000", "60000", "2592000000"};
+const std::array<std::string, 4> permitLeases{"0", "5000", "60000", "2592000000"};
 const std::array<std::string, 3> keeps{"0", "60000", "80000"};
 const std::array<std::string, 4> amounts{"1", "2", "3", "2147483647"};
-const std::array<std::string, 9> oddArguments{"", "0", "-1", "1e3", " 10", "2147483648", "abc", "1.5", "007"};
+const std::array<std::string, 9> oddCounterArguments{"", "0", "-1", "1e3", " 10", "2147483648", "abc", "1.5", "007"};
 
 class CounterComparison final : public ModelComparison {
 public:
@@ -21,16 +21,16 @@ public:
         : ModelComparison(lua, redis, seed, [](LinkId, const Reply&) {}), subscriber_(server)
     {
         model_.keyspace().publish = [this](const std::string& to, const std::string& message) {
-            if (to == channel) { // an odd argument is another one
+            if (to == counterChannel) { // an odd argument is another one
                 told_.push_back(message);
             }
             return 1;
         };
-        subscriber_.command({"SUBSCRIBE", channel});
+        subscriber_.command({"SUBSCRIBE", counterChannel});
     }
 
 private:
-    std::string record() { return detail::requestKey(name, oneOf(ids)); }
+    std::string record() { return detail::requestKey(counterName, oneOf(ids)); }
 
     void doSomething() override
     {
@@ -53,38 +53,44 @@ private:
     {
         const std::string keep = "60000";
         const std::string& id = oneOf(ids);
-        const std::string forId = detail::requestKey(name, id);
+        const std::string forId = detail::requestKey(counterName, id);
         struct Call {
             const detail::Script* script;
             Words keys;
             Words arguments;
         };
         const std::array calls{
-            Call{&scripts::counterTrySet, {record(), record()}, {oneOf(amounts), oneOf(leases), channel, "1", keep}},
+            Call{&scripts::counterTrySet,
+                 {record(), record()},
+                 {oneOf(amounts), oneOf(permitLeases), counterChannel, "1", keep}},
             Call{&scripts::counterGet, {}, {}},
-            Call{&scripts::counterDelete, {oneOf(std::array{name, timeouts}), record()}, {channel, keep}},
+            Call{&scripts::counterDelete, {oneOf(std::array{counterName, timeouts}), record()}, {counterChannel, keep}},
             Call{&scripts::semaphoreAcquire, {record(), record()}, {oneOf(amounts), keep}},
             Call{&scripts::semaphoreAcquire, {record()}, {oneOf(amounts), keep}},
-            Call{&scripts::semaphoreAdd, {record(), record()}, {oneOf(amounts), "0", channel, keep}},
-            Call{&scripts::semaphoreAdd, {record()}, {"-" + oneOf(amounts), "1", channel, keep}},
+            Call{&scripts::semaphoreAdd, {record(), record()}, {oneOf(amounts), "0", counterChannel, keep}},
+            Call{&scripts::semaphoreAdd, {record()}, {"-" + oneOf(amounts), "1", counterChannel, keep}},
             Call{&scripts::semaphoreDrain, {record(), record()}, {keep}},
-            Call{&scripts::semaphoreWithdraw, {record()}, {channel, keep}},
-            Call{&scripts::permitExpirableSemaphoreAcquire, {timeouts, forId}, {id, oneOf(leases), channel}},
-            Call{&scripts::permitExpirableSemaphoreAcquire, {timeouts, forId}, {id, oneOf(leases), channel}},
-            Call{&scripts::permitExpirableSemaphoreRelease, {timeouts, forId}, {id, channel, oneOf(keeps)}},
+            Call{&scripts::semaphoreWithdraw, {record()}, {counterChannel, keep}},
+            Call{&scripts::permitExpirableSemaphoreAcquire,
+                 {timeouts, forId},
+                 {id, oneOf(permitLeases), counterChannel}},
+            Call{&scripts::permitExpirableSemaphoreAcquire,
+                 {timeouts, forId},
+                 {id, oneOf(permitLeases), counterChannel}},
+            Call{&scripts::permitExpirableSemaphoreRelease, {timeouts, forId}, {id, counterChannel, oneOf(keeps)}},
             Call{&scripts::permitExpirableSemaphoreLease,
                  {timeouts, forId},
-                 {id, oneOf(leases), std::to_string(static_cast<int>(chance_.unit() * 4)), oneOf(keeps)}},
+                 {id, oneOf(permitLeases), std::to_string(static_cast<int>(chance_.unit() * 4)), oneOf(keeps)}},
             Call{&scripts::permitExpirableSemaphoreLease, {timeouts, forId}, {id, "", "0", "0"}},
-            Call{&scripts::permitExpirableSemaphoreCount, {timeouts}, {channel}},
-            Call{&scripts::permitExpirableSemaphoreSet, {timeouts, record()}, {oneOf(amounts), channel, keep}},
-            Call{&scripts::countDownLatchCountDown, {record(), record()}, {channel, keep}},
+            Call{&scripts::permitExpirableSemaphoreCount, {timeouts}, {counterChannel}},
+            Call{&scripts::permitExpirableSemaphoreSet, {timeouts, record()}, {oneOf(amounts), counterChannel, keep}},
+            Call{&scripts::countDownLatchCountDown, {record(), record()}, {counterChannel, keep}},
         };
         Call call = oneOf(calls);
         const double odd = chance_.unit();
         if (odd < 0.08 && !call.arguments.empty()) {
             call.arguments[static_cast<std::size_t>(chance_.unit() * static_cast<double>(call.arguments.size()))] =
-                oneOf(oddArguments);
+                oneOf(oddCounterArguments);
         } else if (odd < 0.1) {
             call.arguments.emplace_back("1");
         } else if (odd < 0.12 && !call.keys.empty()) {
@@ -96,7 +102,7 @@ private:
     void execute(const detail::Script& script, const Words& otherKeys, const Words& arguments)
     {
         history_ += "  " + std::string(script.name);
-        Words words{"EVAL", std::string(script.text), std::to_string(1 + otherKeys.size()), name};
+        Words words{"EVAL", std::string(script.text), std::to_string(1 + otherKeys.size()), counterName};
         for (const auto* more : {&otherKeys, &arguments}) {
             words.insert(words.end(), more->begin(), more->end());
             for (const auto& word : *more) {
@@ -106,7 +112,7 @@ private:
         Request request;
         request.script = &script;
         request.byText = true;
-        request.name = name;
+        request.name = counterName;
         request.otherKeys = otherKeys;
         request.arguments = arguments;
         const Value real = redis_.command(words);
@@ -117,9 +123,12 @@ private:
     /// What others do.
     void touch()
     {
-        const std::array<Words, 6> commands{
-            Words{"DEL", name},           {"DEL", timeouts},     {"SET", name, oneOf(amounts)}, {"SET", name, "odd"},
-            {"HSET", name, "field", "1"}, {"SET", timeouts, "1"}};
+        const std::array<Words, 6> commands{Words{"DEL", counterName},
+                                            {"DEL", timeouts},
+                                            {"SET", counterName, oneOf(amounts)},
+                                            {"SET", counterName, "odd"},
+                                            {"HSET", counterName, "field", "1"},
+                                            {"SET", timeouts, "1"}};
         const Words& command = oneOf(commands);
         history_ += "  others: " + command[0] + " " + command[1] + '\n';
         write({"DEL", command[1]});

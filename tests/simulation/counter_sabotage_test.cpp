@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Rules rulesBrokenWith(const CounterSabotage& sabotage)
+Rules countersBrokenWith(const CounterSabotage& sabotage)
 {
     auto rules = rulesBrokenWith<CounterWorld>(40, sabotage);
     rules.erase("none"); // not every run has what is sabotaged
@@ -36,34 +36,34 @@ using enum Counter::Kind;
 
 TEST(CounterSabotage, RunsWithoutItAreGood)
 {
-    EXPECT_EQ(rulesBrokenWith({}), Rules());
-    EXPECT_EQ(rulesBrokenWith({.whenCalm = [](const auto&) {}}), Rules());
+    EXPECT_EQ(countersBrokenWith({}), Rules());
+    EXPECT_EQ(countersBrokenWith({.whenCalm = [](const auto&) {}}), Rules());
 }
 
 TEST(CounterSabotage, APermitTooManyBreaksS11)
 {
-    EXPECT_EQ(rulesBrokenWith({.whenCalm = toEach(semaphore,
-                                                  [](const auto& hands, const std::string& name) {
-                                                      hands.server.keyspace().execute({"INCRBY", name, "1"});
-                                                  })}),
+    EXPECT_EQ(countersBrokenWith({.whenCalm = toEach(semaphore,
+                                                     [](const auto& hands, const std::string& name) {
+                                                         hands.server.keyspace().execute({"INCRBY", name, "1"});
+                                                     })}),
               Rules{"S11"});
 }
 
 TEST(CounterSabotage, APermitThatIsLostBreaksS11)
 {
-    EXPECT_EQ(rulesBrokenWith({.whenCalm = toEach(permitExpirableSemaphore,
-                                                  [](const auto& hands, const std::string& name) {
-                                                      hands.server.keyspace().execute({"DECR", name});
-                                                  })}),
+    EXPECT_EQ(countersBrokenWith({.whenCalm = toEach(permitExpirableSemaphore,
+                                                     [](const auto& hands, const std::string& name) {
+                                                         hands.server.keyspace().execute({"DECR", name});
+                                                     })}),
               Rules{"S11"});
 }
 
 TEST(CounterSabotage, ALatchThatNobodyCountedBreaksS12)
 {
-    EXPECT_EQ(rulesBrokenWith({.whenCalm = toEach(countDownLatch,
-                                                  [](const auto& hands, const std::string& name) {
-                                                      hands.server.keyspace().execute({"SET", name, "1000"});
-                                                  })}),
+    EXPECT_EQ(countersBrokenWith({.whenCalm = toEach(countDownLatch,
+                                                     [](const auto& hands, const std::string& name) {
+                                                         hands.server.keyspace().execute({"SET", name, "1000"});
+                                                     })}),
               Rules{"S12"});
 }
 
@@ -73,7 +73,7 @@ TEST(CounterSabotage, ARequestThatIsLeftBreaksR1)
         auto& counter = hands.client.counter(countDownLatch, "gate");
         hands.client.askUnawaited(counter, {&detail::scripts::counterGet, {}, {}});
     };
-    EXPECT_EQ(rulesBrokenWith({.beforeResidue = leave}), Rules{"R1"});
+    EXPECT_EQ(countersBrokenWith({.beforeResidue = leave}), Rules{"R1"});
 }
 
 TEST(CounterSabotage, TheSameSeedGivesTheSameTrace)

@@ -15,14 +15,6 @@ std::string leaseText(PermitLease lease)
     return std::to_string(lease ? lease->count() : 0);
 }
 
-std::optional<LockAnswer> stateOfLatch(const Reply& reply)
-{
-    if (reply.kind != Reply::Kind::integer) {
-        return std::nullopt;
-    }
-    return LockAnswer{reply.integer <= 0 ? LockAnswer::Kind::granted : LockAnswer::Kind::busy};
-}
-
 std::string leases(const Counter& counter)
 {
     return detail::suffixed(counter.name, "timeout");
@@ -56,7 +48,7 @@ CounterOrder acquirePermits(CounterClient& client, Counter& counter, std::int64_
     return {.script = {&scripts::semaphoreAcquire,
                        client.keysWith(counter, record),
                        {std::to_string(permits), client.recordTime()}},
-            .meaning = LockAnswer::from,
+            .meaning = LockAnswer::ofSemaphore,
             .permits = permits,
             .lease = maxLease,
             .wait = wait,
@@ -90,7 +82,7 @@ CounterOrder acquirePermit(const CounterClient& client, const Counter& counter, 
     return {.script = {&scripts::permitExpirableSemaphoreAcquire,
                        {leases(counter), detail::requestKey(counter.name, id)},
                        {id, leaseText(lease), counter.channel}},
-            .meaning = LockAnswer::from,
+            .meaning = LockAnswer::ofPermits,
             .permits = 1,
             .lease = lease.value_or(maxLease),
             .wait = wait,
@@ -119,7 +111,7 @@ CounterScript countPermits(const Counter& counter)
 
 CounterOrder waitForLatch(Wait limit)
 {
-    return {.script = get(), .meaning = stateOfLatch, .lease = maxLease, .wait = limit};
+    return {.script = get(), .meaning = LockAnswer::ofLatch, .lease = maxLease, .wait = limit};
 }
 
 RecordedScript countDown(CounterClient& client, Counter& counter)

@@ -77,7 +77,6 @@ GroupMachine::Settings GroupActor::settings(Wait wait) const
     settings.members = group_->members.size();
     settings.needed = group_->needed();
     settings.wait = wait;
-    settings.retry = &retry_;
     settings.memberTimeout = settings.unreachableAfter = std::chrono::milliseconds(0);
     auto lease = maxLease;
     for (const auto& member : group_->members) {
@@ -103,7 +102,7 @@ void GroupActor::acquire(const Group& group, Wait wait, Lease lease)
 
 void GroupActor::step(const GroupMachine::Event& event)
 {
-    follow(machine_->resume(event, chance_));
+    follow(machine_->resume(event));
 }
 
 void GroupActor::follow(const GroupMachine::Action& action)
@@ -125,7 +124,10 @@ void GroupActor::follow(const GroupMachine::Action& action)
                   });
     } else if (const auto* retreat = std::get_if<detail::Retreat>(&action)) {
         try_->end();
-        wakeAt(retreat->until);
+        const auto pause = retry_.pauseAfter(retreat->attempt, chance_);
+        step(detail::Pause{host_->now(), pause ? std::optional(pause->span()) : std::nullopt});
+    } else if (const auto* sleep = std::get_if<detail::SleepUntil>(&action)) {
+        wakeAt(sleep->until);
     } else {
         wakeAt(std::get<detail::AwaitMembers>(action).until);
     }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "redislock/detail/logic/group_machine.hpp"
+#include "redislock/random.hpp"
+#include "redislock/retry_policy.hpp"
 #include "simulation/group_checker.hpp"
 #include "simulation/operation.hpp"
 

@@ -14,8 +14,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr VirtualTime now = 1s;
-
 /// A RedLock on three servers.
 class GroupCheckerTest : public ::testing::Test {
 protected:
@@ -23,17 +21,17 @@ protected:
     void lock(std::size_t server, const std::string& holder)
     {
         auto& keyspace = keyspaces[server];
-        keyspace.beginScript(millisecondOf(now));
+        keyspace.beginScript(millisecondOf(checkedAt));
         keyspace.execute({"HSET", "stock", holder, "1"});
         keyspace.execute({"PEXPIRE", "stock", "1000"});
     }
     static HeldMember member(std::size_t server, const std::string& holder) { return {server, "stock", holder}; }
-    std::uint64_t believe(const std::vector<HeldMember>& members, VirtualTime until = now + 999ms)
+    std::uint64_t believe(const std::vector<HeldMember>& members, VirtualTime until = checkedAt + 999ms)
     {
         return checker.believes(
             "red", 2, [until] { return until; }, [members] { return members; });
     }
-    std::string ruleBroken(VirtualTime when = now)
+    std::string ruleBroken(VirtualTime when = checkedAt)
     {
         return ruleBrokenBy([&] { checker.check(when); });
     }
@@ -57,7 +55,7 @@ TEST_F(GroupCheckerTest, ABeliefWithTooFewMembersBreaksS13)
     lock(0, "a:1");
     believe({member(0, "a:1"), member(1, "a:2")});
     EXPECT_EQ(ruleBroken(), "S13");
-    EXPECT_EQ(ruleBroken(now + 999ms), "none") << "it is over";
+    EXPECT_EQ(ruleBroken(checkedAt + 999ms), "none") << "it is over";
 }
 
 TEST_F(GroupCheckerTest, OneServerTwiceIsNoMajority)
@@ -71,7 +69,7 @@ TEST_F(GroupCheckerTest, ABeliefThatLastsLongerThanItsMembersBreaksS13)
 {
     lock(0, "a:1");
     lock(1, "a:2");
-    believe({member(0, "a:1"), member(1, "a:2")}, now + 999ms + 1ns);
+    believe({member(0, "a:1"), member(1, "a:2")}, checkedAt + 999ms + 1ns);
     EXPECT_EQ(ruleBroken(), "S13");
 }
 
@@ -101,13 +99,13 @@ TEST_F(GroupCheckerTest, TwoBelieversBreakS13UnlessOneHasBeenRobbed)
     EXPECT_EQ(ruleBroken(), "none");
 }
 
-Rules rulesBrokenWith(const GroupSabotage& sabotage)
+Rules groupsBrokenWith(const GroupSabotage& sabotage)
 {
     return rulesBrokenWith<GroupWorld>(15, sabotage);
 }
 
 /// Somebody has every lock on every server, for a day.
-void takeAll(const GroupSabotage::Hands& hands)
+void takeEveryServer(const GroupSabotage::Hands& hands)
 {
     for (auto* server : hands.servers) {
         auto& keyspace = server->keyspace();
@@ -121,17 +119,17 @@ void takeAll(const GroupSabotage::Hands& hands)
 
 TEST(GroupSabotageTest, RunsWithoutItAreGood)
 {
-    EXPECT_EQ(rulesBrokenWith({}), Rules{"none"});
+    EXPECT_EQ(groupsBrokenWith({}), Rules{"none"});
 }
 
 TEST(GroupSabotageTest, AGroupThatCannotBeTakenBreaksT9)
 {
-    EXPECT_EQ(rulesBrokenWith({.beforeProbes = takeAll}), Rules{"T9"});
+    EXPECT_EQ(groupsBrokenWith({.beforeProbes = takeEveryServer}), Rules{"T9"});
 }
 
 TEST(GroupSabotageTest, AMemberThatStaysBreaksS13)
 {
-    EXPECT_EQ(rulesBrokenWith({.beforeResidue = takeAll}), Rules{"S13"});
+    EXPECT_EQ(groupsBrokenWith({.beforeResidue = takeEveryServer}), Rules{"S13"});
 }
 
 TEST(GroupSabotageTest, TheSameSeedGivesTheSameTrace)

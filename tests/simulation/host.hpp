@@ -53,6 +53,8 @@ public:
     void pauseUntil(VirtualTime end) noexcept { process_.pauseUntil(end); }
     /// Since when it has run without a pause.
     [[nodiscard]] VirtualTime runsSince() const noexcept { return process_.pausedUntil(); }
+    /// For how long it was paused, all in all.
+    [[nodiscard]] VirtualTime stood() const noexcept { return process_.stood(); }
     void crash() noexcept { process_.end(); }
 
 private:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "redislock/detail/logic/query_machine.hpp"
+#include "redislock/retry_policy.hpp"
 #include "simulation/awaiting.hpp"
 #include "simulation/sim_client.hpp"
 
@@ -58,6 +59,7 @@ private:
     void ask();
     bool readAnswer();
     bool awaitReleases();
+    void watchReleases(bool watches);
     bool sleep();
     void conclude(const detail::AcquireResult& result);
     void leave();
@@ -65,7 +67,7 @@ private:
     NamedLock& named_;
     Lease lease_;
     std::shared_ptr<const RetryPolicy> retry_;
-    bool isOneAttempt_;
+    bool asksForItself_;
     TimePoint deadline_;
     Waiter waiter_;
     std::uint32_t level_ = 0;
@@ -74,7 +76,7 @@ private:
     Place place_ = Place::firstTurn;
     TimePoint askUntil_{};
     TimePoint sleepUntil_{};
-    int tries_ = 0;
+    bool watchesReleases_ = false;
     bool left_ = false;
     AcquireEnd end_;
 };

@@ -15,7 +15,8 @@ using detail::Replied;
 AcquireMachine::Event lockEvent(const Call& call, TimePoint now)
 {
     return eventOf<AcquireMachine::Event>(call, now, [&](const Reply& reply) -> AcquireMachine::Event {
-        const auto answer = LockAnswer::from(reply);
+        const auto level = call.count > 1 ? detail::Level::nested : detail::Level::outermost;
+        const auto answer = LockAnswer::from(reply, call.request.kind->tokens, level);
         if (!answer) {
             throw Violation("replies", "a lock script gave an answer that it cannot give");
         }
@@ -36,7 +37,11 @@ const LockAnswer* busyAnswer(const AcquireMachine::Event& event)
 OutermostAcquire::OutermostAcquire(SimClient& client, NamedLock& named, std::uint64_t owner, Wait wait, Lease lease,
                                    detail::EndedBy endedBy, std::shared_ptr<const RetryPolicy> retry,
                                    const Hold* writer)
-    : Operation(client), named_(named), lease_(lease), retry_(std::move(retry)), isOneAttempt_(wait.isOneAttempt())
+    : Operation(client),
+      named_(named),
+      lease_(lease),
+      retry_(std::move(retry)),
+      asksForItself_(wait.isOneAttempt() || retry_ != nullptr)
 {
     waiter_.operation = this;
     waiter_.hold = client.takeHold(named, owner);
@@ -48,16 +53,17 @@ OutermostAcquire::OutermostAcquire(SimClient& client, NamedLock& named, std::uin
     if (writer != nullptr) {
         waiter_.hold->command.writer = writer->holder;
     }
-    if (!isOneAttempt_ && named.traits().keepsPlace) {
+    waiter_.comesBack = !wait.isOneAttempt();
+    if (!asksForItself_ && named.traits().keepsPlace) {
         waiter_.hold->command.place = placesKept * client.config().pollInterval;
     }
-    (isOneAttempt_ ? named_.oneShots : named_.waiters).join(waiter_);
+    (asksForItself_ ? named_.askers : named_.waiters).join(waiter_);
 }
 
 OutermostAcquire::~OutermostAcquire()
 {
     if (!left_) { // the process is gone
-        (isOneAttempt_ ? named_.oneShots : named_.waiters).leave(waiter_);
+        (asksForItself_ ? named_.askers : named_.waiters).leave(waiter_);
     }
 }
 
@@ -111,7 +117,7 @@ void OutermostAcquire::park(TimePoint until)
 std::optional<OutermostAcquire::Turn> OutermostAcquire::lookForTurn()
 {
     waiter_.parked = false;
-    if (isOneAttempt_) {
+    if (asksForItself_) {
         return Turn::mine;
     }
     const bool first = named_.waiters.head() == &waiter_;
@@ -137,7 +143,7 @@ bool OutermostAcquire::begin()
         return true;
     }
     auto settings = client_.settingsFor(deadline_ == TimePoint::max() ? waitForever : Wait(deadline_ - now()), lease_);
-    settings.retry = retry_.get();
+    settings.byPolicy = retry_ != nullptr;
     if (named_.silentSince) {
         settings.silentSince = std::max(*named_.silentSince, waiter_.joined);
     }
@@ -159,9 +165,14 @@ bool OutermostAcquire::step()
     }
     if (const auto* send = std::get_if<detail::Send>(&action)) {
         askUntil_ = send->until;
-        tries_ = 0;
+        waiter_.refusals.start();
         place_ = Place::turn;
         return true;
+    }
+    if (const auto* policy = std::get_if<detail::AskPolicy>(&action)) {
+        const auto pause = retry_->pauseAfter(policy->attempt, client_.random());
+        event_ = detail::Pause{now(), pause ? std::optional(pause->span()) : std::nullopt};
+        return step();
     }
     place_ = Place::sleeping;
     if (const auto* subscription = std::get_if<detail::Subscribe>(&action)) {
@@ -193,29 +204,27 @@ bool OutermostAcquire::takeTurn()
 /// Sends the acquire, unless somebody did already.
 void OutermostAcquire::ask()
 {
-    ++tries_;
     place_ = Place::asking;
+    watchReleases(false);
     const auto call = std::shared_ptr<Call>(waiter_.hold, &waiter_.hold->command);
     if (std::exchange(waiter_.submitted, false)) {
         awaitAnswer(call, askUntil_);
     } else {
         client_.prepareLock(*call, waiter_.lease, 1, Situation::acquireAsking);
+        waiter_.refusals.queued(named_.releases);
         send(call, askUntil_);
     }
 }
 
 bool OutermostAcquire::readAnswer()
 {
-    constexpr int triesBehindReleases = 3;
     if (!answered()) {
         return false;
     }
     event_ = lockEvent(*call_, now());
-    if (busyAnswer(event_) == nullptr || named_.unansweredReleases == 0 || tries_ == triesBehindReleases) {
+    if (busyAnswer(event_) == nullptr || !waiter_.refusals.passesOver(named_.releases)) {
         return step();
     }
-    // refused perhaps only because of a hold of this client whose release is under way
-    ++named_.releaseWatchers;
     place_ = Place::releases;
     return true;
 }
@@ -223,22 +232,33 @@ bool OutermostAcquire::readAnswer()
 bool OutermostAcquire::awaitReleases()
 {
     waiter_.parked = false;
-    if (named_.unansweredReleases > 0 && !waiter_.submitted && now() < askUntil_) {
-        park(askUntil_);
-        return false;
-    }
-    --named_.releaseWatchers;
-    if (!waiter_.submitted && named_.unansweredReleases > 0) {
-        return step();
+    if (!waiter_.submitted) {
+        if (now() >= askUntil_) {
+            return step();
+        }
+        if (named_.releases.underWay()) {
+            watchReleases(true);
+            park(askUntil_);
+            return false;
+        }
     }
     ask();
     return true;
 }
 
+void OutermostAcquire::watchReleases(bool watches)
+{
+    if (std::exchange(watchesReleases_, watches) != watches) {
+        watches ? ++named_.releaseWatchers : --named_.releaseWatchers;
+    }
+}
+
 bool OutermostAcquire::sleep()
 {
     waiter_.parked = false;
-    if (waiter_.submitted || std::exchange(waiter_.notified, false)) {
+    const bool watches = waiter_.refusals.isOpen();
+    watchReleases(watches);
+    if (waiter_.submitted || std::exchange(waiter_.notified, false) || (watches && !named_.releases.underWay())) {
         event_ = detail::Notified{now()};
     } else if (now() >= sleepUntil_) {
         event_ = detail::TimerFired{now()};
@@ -271,13 +291,16 @@ void OutermostAcquire::conclude(const AcquireResult& result)
 void OutermostAcquire::leave()
 {
     left_ = true;
+    watchReleases(false);
     waiter_.hold->commandTaken = false;
-    (isOneAttempt_ ? named_.oneShots : named_.waiters).leave(waiter_);
+    (asksForItself_ ? named_.askers : named_.waiters).leave(waiter_);
     client_.unsubscribe(named_, waiter_);
     if (named_.waiters.empty()) {
         client_.unsubscribe(named_);
-    } else if (named_.traits().asking == Asking::first && now() >= named_.local.validUntil()) {
-        client_.wakeHead(named_);
+    }
+    const bool handsOn = !named_.waiters.empty() || waiter_.comesBack; // a single attempt was given nothing to hand on
+    if (handsOn && named_.traits().asking == Asking::first && now() >= named_.local.validUntil()) {
+        client_.wakeNext(named_);
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include "simulation/scheduler.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <utility>
 
@@ -14,7 +15,14 @@ class Pausable {
 public:
     explicit Pausable(Scheduler& scheduler) noexcept : scheduler_(scheduler) {}
 
-    void pauseUntil(VirtualTime end) noexcept { pausedUntil_ = std::max(pausedUntil_, end); }
+    void pauseUntil(VirtualTime end) noexcept
+    {
+        const VirtualTime begin = std::max(pausedUntil_, scheduler_.now());
+        stood_ += std::max(end - begin, VirtualTime{0});
+        pausedUntil_ = std::max(pausedUntil_, end);
+    }
+    /// For how long it was paused, all in all.
+    [[nodiscard]] VirtualTime stood() const noexcept { return stood_; }
     [[nodiscard]] bool isPaused() const noexcept { return scheduler_.now() < pausedUntil_; }
     [[nodiscard]] VirtualTime pausedUntil() const noexcept { return pausedUntil_; }
     /// Nothing is done any more.
@@ -60,6 +68,7 @@ private:
 
     Scheduler& scheduler_;
     VirtualTime pausedUntil_{0};
+    VirtualTime stood_{0};
     std::deque<Task> backlog_; ///< the front one is being done
     bool ended_ = false;
 };

@@ -13,15 +13,13 @@ namespace {
 using namespace std::chrono_literals;
 namespace scripts = detail::scripts;
 
-constexpr VirtualTime now = 1s;
-
 class PermitCheckerTest : public ::testing::Test {
 protected:
     /// What a server does for a request, and answers.
     void execute(const detail::Script& script, const std::string& record, const std::vector<std::string>& arguments,
                  const std::vector<Keyspace::Words>& commands, const Reply& reply)
     {
-        keyspace.beginScript(millisecondOf(now));
+        keyspace.beginScript(millisecondOf(checkedAt));
         for (const auto& command : commands) {
             EXPECT_FALSE(keyspace.execute(command).isError()) << command[0];
         }
@@ -30,7 +28,7 @@ protected:
         request.name = "stock";
         request.otherKeys = {"request:" + record};
         request.arguments = arguments;
-        checker.executed(request, reply, now);
+        checker.executed(request, reply, checkedAt);
     }
     std::string ruleBrokenByExecuting(const detail::Script& script, const std::string& record,
                                       const std::vector<std::string>& arguments,
@@ -68,11 +66,11 @@ protected:
     std::string ruleBrokenByBelieving(const std::string& who, std::int64_t permits,
                                       VirtualTime until = VirtualTime::max())
     {
-        return ruleBrokenBy([&] { checker.believes("stock", who, permits, now, until); });
+        return ruleBrokenBy([&] { checker.believes("stock", who, permits, checkedAt, until); });
     }
     std::string ruleBrokenInTheEnd()
     {
-        return ruleBrokenBy([&] { checker.expectAllFree(now); });
+        return ruleBrokenBy([&] { checker.expectAllFree(checkedAt); });
     }
 
     Keyspace keyspace;
@@ -85,9 +83,9 @@ TEST_F(PermitCheckerTest, AnOrderlyHistoryBreaksNoRule)
     EXPECT_EQ(ruleBrokenBy([&] {
                   make(3);
                   take("a:1", "2");
-                  checker.believes("stock", "a:1", 2, now, VirtualTime::max());
+                  checker.believes("stock", "a:1", 2, checkedAt, VirtualTime::max());
                   take("b:1", "1");
-                  checker.believes("stock", "b:1", 1, now, VirtualTime::max());
+                  checker.believes("stock", "b:1", 1, checkedAt, VirtualTime::max());
                   execute(scripts::semaphoreAcquire, "c:1", {"1"}, {}, number(-1));
                   checker.ends("stock", "a:1");
                   give("a:2", "2");
@@ -95,7 +93,7 @@ TEST_F(PermitCheckerTest, AnOrderlyHistoryBreaksNoRule)
                   execute(scripts::semaphoreWithdraw, "c:2", {}, {{"INCRBY", "stock", "2"}}, number(2));
                   checker.ends("stock", "b:1");
                   give("b:2", "1");
-                  checker.expectAllFree(now);
+                  checker.expectAllFree(checkedAt);
               }),
               "none");
 }
@@ -161,7 +159,7 @@ TEST_F(PermitCheckerTest, APermitThatIsFreedWhileSomebodyHasItBreaksS11)
 {
     make(1);
     lease(permit, 1500);
-    checker.believes("stock", permit, 1, now, 1400ms);
+    checker.believes("stock", permit, 1, checkedAt, 1400ms);
     EXPECT_EQ(ruleBrokenByExecuting(scripts::permitExpirableSemaphoreCount, "", {},
                                     {{"ZREM", "{stock}:timeout", permit}, {"INCRBY", "stock", "1"}}, {}),
               "S11");
@@ -202,7 +200,7 @@ TEST_F(PermitCheckerTest, ASemaphoreThatWasTakenAwayIsExcused)
 {
     make(1);
     take("a:1", "1");
-    checker.believes("stock", "a:1", 1, now, VirtualTime::max());
+    checker.believes("stock", "a:1", 1, checkedAt, VirtualTime::max());
     checker.excuse("stock");
     keyspace.erase("stock");
     EXPECT_EQ(ruleBrokenByBelieving("b:1", 1), "none");

@@ -4,9 +4,13 @@
 
 #include "simulation/safety_checker.hpp"
 
+#include <chrono>
 #include <string>
 
 namespace redislock::simulation {
+
+/// When the checkers are asked, where nothing needs another time.
+inline constexpr VirtualTime checkedAt = std::chrono::seconds(1);
 
 /// The first word of the rule that the function broke, "S1"; "none".
 template <class Function>

@@ -232,9 +232,9 @@ TEST(Sabotage, ASubscriptionThatNobodyNeedsBreaksR1)
 
 TEST(Sabotage, AReleaseThatIsNeverAnsweredBreaksR1)
 {
-    EXPECT_EQ(ruleBrokenWith(
-                  {.beforeResidue = [](const Sabotage::Hands& hands) { ++hands.client.named(0).unansweredReleases; }}),
-              "R1");
+    EXPECT_EQ(
+        ruleBrokenWith({.beforeResidue = [](const Sabotage::Hands& hands) { hands.client.named(0).releases.begin(); }}),
+        "R1");
 }
 
 TEST(Sabotage, AHoldThatIsWatchedForNobodyBreaksR1)

@@ -240,7 +240,7 @@ void SafetyChecker::checkToken(const Request& request, const Reply& reply)
     if (!request.does(&KindTraits::lock) || reply.kind != Reply::Kind::array) {
         return;
     }
-    const auto answer = detail::LockAnswer::from(reply);
+    const auto answer = detail::LockAnswer::from(reply, detail::Tokens::given, detail::Level::outermost);
     const auto token = answer ? answer->token : 0;
     const auto last = std::exchange(tokens_[request.name], token);
     if (hadIt(request) ? token != last : token <= last) {

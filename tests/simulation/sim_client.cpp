@@ -203,10 +203,11 @@ std::string SimClient::residue() const
 {
     std::string left;
     for (const auto& named : names_) {
-        if (!named->local.holds().empty() || !named->waiters.empty() || !named->oneShots.empty() || named->subscribed ||
-            named->unansweredReleases != 0 || named->releaseWatchers != 0) {
-            left += fmt::format(" {}: {} holds, {} waiters, {} releases;", named->name, named->local.holds().size(),
-                                named->waiters.size() + named->oneShots.size(), named->unansweredReleases);
+        if (!named->local.holds().empty() || !named->waiters.empty() || !named->askers.empty() || named->subscribed ||
+            named->releases.underWay() || named->releaseWatchers != 0) {
+            left +=
+                fmt::format(" {}: {} holds, {} waiters, {} releases;", named->name, named->local.holds().size(),
+                            named->waiters.size() + named->askers.size(), named->releases.underWay() ? "some" : "no");
         }
     }
     if (!renewals_.empty() || !deadlines_.empty() || subscriber_.channels() != 0 || !commands_.idle()) {

@@ -58,8 +58,18 @@ public:
     bool endUnawaited(Hold& hold, std::uint32_t level);
     void correctCount(Hold& hold, bool unknown);
     void giveUp(Hold& hold);
+    template <class Act>
+    void forEachKind(const NamedLock& of, Act act)
+    {
+        for (const auto& named : names_) {
+            if (named->name == of.name) {
+                act(*named);
+            }
+        }
+    }
     void giveBack(Hold& hold, TimePoint until);
-    void startRelease(Hold& hold, TimePoint validUntil, std::shared_ptr<Call> behind);
+    static detail::ReleaseMachine unawaitedRelease(TimePoint validUntil) noexcept;
+    void startRelease(Hold& hold, const detail::ReleaseMachine& machine, std::shared_ptr<Call> behind);
     void releaseAnswered(Hold& hold);
     std::shared_ptr<Call> takeCommand(Hold& hold);
     void putBackCommand(const Call& call) noexcept;
@@ -72,11 +82,12 @@ public:
     void unsubscribe(NamedLock& named);
     void unsubscribe(NamedLock& named, Waiter& waiter);
     static void wakeWaiters(NamedLock& named, std::uint64_t of);
-    std::shared_ptr<Call> handOn(NamedLock& named);
+    std::shared_ptr<Call> handOn(Waiter* next);
     std::shared_ptr<Call> submitFor(Waiter& waiter);
     std::shared_ptr<Call> handOnFairly(NamedLock& named);
     void noteAudience(const Call& call);
-    void wakeHead(NamedLock& named);
+    static Waiter* nextOf(const NamedLock& named);
+    static void wakeNext(NamedLock& named);
 
     // watchdog
     void watch(Hold& hold, TimePoint sentAt);
@@ -95,8 +106,8 @@ public:
 private:
     void onChannel(Listener listener, SimSubscriber::Table::Incoming::Kind kind);
     void step(Hold& hold, const detail::ReleaseMachine::Event& event, std::shared_ptr<Call> behind);
-    void callFinished(Call& call);
-    void nestedAnswered(Call& call);
+    void tellCount(const std::shared_ptr<Call>& call, const detail::ReleaseMachine::Event& event);
+    void nestedAnswered(const std::shared_ptr<Call>& call);
 
     void forget(Hold& hold);
     [[nodiscard]] bool mustRenew(const Hold& hold, TimePoint now) const;

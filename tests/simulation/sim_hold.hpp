@@ -6,6 +6,7 @@
 #include "redislock/detail/logic/hand_over.hpp"
 #include "redislock/detail/logic/hold_levels.hpp"
 #include "redislock/detail/logic/local_lock.hpp"
+#include "redislock/detail/logic/own_releases.hpp"
 #include "redislock/detail/logic/release_machine.hpp"
 #include "redislock/detail/logic/renew_machine.hpp"
 #include "redislock/detail/logic/waiter_queue.hpp"
@@ -69,7 +70,9 @@ struct Waiter : detail::WaiterLink<Waiter> {
     bool parked = false;
     bool submitted = false;
     bool notified = false;
+    bool comesBack = true;   ///< asks more than once
     bool subscribed = false; ///< to a channel of its own
+    detail::Refusals refusals;
 };
 
 /// Everything about one name.
@@ -86,8 +89,8 @@ struct NamedLock {
 
     detail::LocalLock<Hold> local;
     detail::WaiterQueue<Waiter> waiters;
-    detail::WaiterQueue<Waiter> oneShots;
-    std::uint32_t unansweredReleases = 0;
+    detail::WaiterQueue<Waiter> askers;
+    detail::OwnReleases releases; ///< of all kinds of this name
     std::uint32_t releaseWatchers = 0;
     detail::HandOver handOver;
     bool subscribed = false;

@@ -14,7 +14,8 @@ using detail::UnlockAnswer;
 ReleaseMachine::Event unlockEvent(const Call& call, TimePoint now)
 {
     return eventOf<ReleaseMachine::Event>(call, now, [&](const Reply& reply) -> ReleaseMachine::Event {
-        const auto answer = UnlockAnswer::from(reply);
+        const auto answer =
+            UnlockAnswer::from(reply, call.count > 0 ? detail::Level::nested : detail::Level::outermost);
         if (!answer) {
             throw Violation("replies", "an unlock script gave an answer that it cannot give");
         }
@@ -36,7 +37,7 @@ bool SimClient::endUnawaited(Hold& hold, std::uint32_t level)
     }
     loseRest(hold);
     giveUp(hold);
-    startRelease(hold, validUntil, handOnFairly(*hold.lock));
+    startRelease(hold, unawaitedRelease(validUntil), handOnFairly(*hold.lock));
     return false;
 }
 
@@ -45,14 +46,38 @@ void SimClient::correctCount(Hold& hold, bool unknown)
     if (hold.levels.count() == 0) {
         const TimePoint validUntil = hold.validUntil();
         giveUp(hold);
-        return startRelease(hold, validUntil, handOnFairly(*hold.lock));
+        return startRelease(hold, unawaitedRelease(validUntil), handOnFairly(*hold.lock));
     }
     if (unknown) {
         const auto call = takeCommand(hold);
-        prepareUnlock(*call, hold.levels.leaseToLeave(host_->now(), config_.watchdogTimeout), hold.levels.count());
-        call->finished = [this](Call& c) { callFinished(c); };
-        commands_.enqueue(call);
+        call->release = ReleaseMachine({.validUntil = TimePoint::max(),
+                                        .giveUpAfter = TimePoint::max(),
+                                        .level = detail::Level::nested,
+                                        .asker = detail::Asker::background});
+        call->finished = [this, weak = std::weak_ptr(call)](Call&) { nestedAnswered(weak.lock()); };
+        tellCount(call, detail::Start{host_->now()});
     }
+}
+
+/// One step of telling Redis the count of a held hold.
+void SimClient::tellCount(const std::shared_ptr<Call>& call, const ReleaseMachine::Event& event)
+{
+    Hold& hold = *call->hold;
+    const auto action = call->release.resume(event, random_);
+    if (std::holds_alternative<detail::Send>(action)) {
+        prepareUnlock(*call, hold.levels.leaseToLeave(host_->now(), config_.watchdogTimeout), hold.levels.count());
+        return commands_.enqueue(call);
+    }
+    if (const auto* pause = std::get_if<detail::SleepUntil>(&action)) {
+        return host_->at(pause->until, [this, keep = hold.shared_from_this(), call] {
+            if (keep->phase == Hold::Phase::held && keep->levels.count() == call->count) {
+                tellCount(call, detail::TimerFired{host_->now()});
+            } else {
+                putBackCommand(*call);
+            }
+        });
+    }
+    putBackCommand(*call);
 }
 
 void SimClient::giveUp(Hold& hold)
@@ -60,7 +85,7 @@ void SimClient::giveUp(Hold& hold)
     const auto keep = hold.shared_from_this();
     hold.phase = Hold::Phase::ended;
     forget(hold);
-    ++hold.lock->unansweredReleases;
+    forEachKind(*hold.lock, [](NamedLock& named) { named.releases.begin(); });
     (void)hold.lock->local.remove(hold);
     world_.checker.ends(hold.lock->name, hold.holder);
 }
@@ -68,17 +93,23 @@ void SimClient::giveUp(Hold& hold)
 void SimClient::giveBack(Hold& hold, TimePoint until)
 {
     giveUp(hold);
-    startRelease(hold, until, nullptr);
+    startRelease(hold, unawaitedRelease(until), nullptr);
 }
 
-void SimClient::startRelease(Hold& hold, TimePoint validUntil, std::shared_ptr<Call> behind)
+ReleaseMachine SimClient::unawaitedRelease(TimePoint validUntil) noexcept
+{
+    return ReleaseMachine(
+        {.validUntil = validUntil, .giveUpAfter = TimePoint::max(), .asker = detail::Asker::background});
+}
+
+void SimClient::startRelease(Hold& hold, const ReleaseMachine& machine, std::shared_ptr<Call> behind)
 {
     std::erase_if(releasing_, [](const auto& weak) { return weak.expired(); });
     releasing_.push_back(hold.weak_from_this());
-    hold.release = ReleaseMachine({.validUntil = validUntil, .giveUpAfter = TimePoint::max()});
+    hold.release = machine;
     const auto call = takeCommand(hold);
     prepareUnlock(*call, std::chrono::milliseconds(1), 0);
-    call->finished = [this](Call& c) { callFinished(c); };
+    call->finished = [this](Call& c) { step(*c.hold, unlockEvent(c, host_->now()), nullptr); };
     hold.releaseCall = call;
     step(hold, detail::Start{host_->now()}, std::move(behind));
 }
@@ -101,47 +132,40 @@ void SimClient::step(Hold& hold, const ReleaseMachine::Event& event, std::shared
               [this, keep, call] { step(*keep, detail::TimerFired{host_->now()}, nullptr); });
 }
 
-void SimClient::callFinished(Call& call)
-{
-    if (call.count > 0) {
-        nestedAnswered(call);
-    } else {
-        step(*call.hold, unlockEvent(call, host_->now()), nullptr);
-    }
-}
-
 /// An unawaited release of a nested level was answered, or not: then it is repeated, unless the count has changed
 /// since.
-void SimClient::nestedAnswered(Call& call)
+void SimClient::nestedAnswered(const std::shared_ptr<Call>& call)
 {
-    Hold& hold = *call.hold;
-    const auto event = unlockEvent(call, host_->now());
-    putBackCommand(call);
-    if (hold.phase != Hold::Phase::held) {
-        return;
+    Hold& hold = *call->hold;
+    const auto event = unlockEvent(*call, host_->now());
+    if (hold.phase == Hold::Phase::held) {
+        switch (detail::countAnswer(event, call->count, hold.levels.count(), host_->now() < hold.validUntil())) {
+        case detail::CountAnswer::done:
+            break;
+        case detail::CountAnswer::again:
+            return tellCount(call, event);
+        case detail::CountAnswer::lost:
+            lose(hold, "release of a level");
+            break;
+        }
     }
-    switch (detail::countAnswer(event, call.count, hold.levels.count(), host_->now() < hold.validUntil())) {
-    case detail::CountAnswer::done:
-        return;
-    case detail::CountAnswer::again:
-        return correctCount(hold, true);
-    case detail::CountAnswer::lost:
-        return lose(hold, "release of a level");
-    }
+    putBackCommand(*call);
 }
 
 void SimClient::releaseAnswered(Hold& hold)
 {
     NamedLock& named = *hold.lock;
-    --named.unansweredReleases;
     std::erase_if(releasing_, [&](const auto& weak) { return weak.lock().get() == &hold; });
     if (named.handOver.takeRace()) {
-        wakeHead(named);
+        wakeNext(named);
     }
-    if (named.releaseWatchers > 0) {
-        named.waiters.forEach([](Waiter& waiter) { waiter.wake(); });
-        named.oneShots.forEach([](Waiter& waiter) { waiter.wake(); });
-    }
+    forEachKind(named, [](NamedLock& each) {
+        each.releases.end();
+        if (each.releaseWatchers > 0 && !each.releases.underWay()) {
+            each.waiters.forEach([](Waiter& waiter) { waiter.wake(); });
+            each.askers.forEach([](Waiter& waiter) { waiter.wake(); });
+        }
+    });
 }
 
 /// The final state of a hold that was not given up. @param by which answer of the server told it; null for the clock.
@@ -160,7 +184,7 @@ void SimClient::lose(Hold& hold, const char* by)
     hold.lock->local.owe(hold.owner, hold.levels.countOfThread());
     (void)hold.lock->local.remove(hold);
     world_.checker.ends(hold.lock->name, hold.holder);
-    wakeHead(*hold.lock);
+    wakeNext(*hold.lock);
     if (hold.whenLost) {
         hold.whenLost();
     }

@@ -71,31 +71,30 @@ void SimClient::onChannel(Listener listener, SimSubscriber::Table::Incoming::Kin
     if (host_->now() < named.local.validUntil()) {
         return;
     }
-    if (auto call = handOn(named)) {
+    if (auto call = handOn(named.waiters.head())) {
         commands_.enqueue(std::move(call));
     }
 }
 
-std::shared_ptr<Call> SimClient::handOn(NamedLock& named)
+std::shared_ptr<Call> SimClient::handOn(Waiter* next)
 {
-    Waiter* head = named.waiters.head();
     detail::FirstInLine first;
-    if (head != nullptr) {
-        first = {.submitted = head->submitted, .sleeps = head->parked && !head->hold->command.pending};
+    if (next != nullptr) {
+        first = {.submitted = next->submitted, .sleeps = next->parked && !next->hold->command.pending};
     }
-    switch (detail::handOnTo(head == nullptr ? nullptr : &first)) {
+    switch (detail::handOnTo(next == nullptr ? nullptr : &first)) {
     case detail::HandOn::nobody:
     case detail::HandOn::race: // all go over one connection here
         break;
     case detail::HandOn::remember:
-        head->notified = true;
+        next->notified = true;
         break;
     case detail::HandOn::look:
-        head->notified = true;
-        head->wake();
+        next->notified = true;
+        next->wake();
         break;
     case detail::HandOn::send:
-        return submitFor(*head);
+        return submitFor(*next);
     }
     return nullptr;
 }
@@ -104,13 +103,16 @@ std::shared_ptr<Call> SimClient::submitFor(Waiter& waiter)
 {
     NamedLock& named = *waiter.hold->lock;
     waiter.submitted = true;
+    waiter.refusals.queued(named.releases);
     prepareLock(waiter.hold->command, waiter.lease, 1, Situation::acquireAsking);
     waiter.hold->command.finished = [&named](Call& call) {
-        named.waiters.forEach([&call](Waiter& each) { // unless it has gone meanwhile
+        const auto wake = [&call](Waiter& each) { // unless it has gone meanwhile
             if (each.hold.get() == call.hold) {
                 each.wake();
             }
-        });
+        };
+        named.waiters.forEach(wake);
+        named.askers.forEach(wake);
     };
     return {waiter.hold, &waiter.hold->command};
 }
@@ -118,14 +120,15 @@ std::shared_ptr<Call> SimClient::submitFor(Waiter& waiter)
 std::shared_ptr<Call> SimClient::handOnFairly(NamedLock& named)
 {
     const detail::KindTraits& kind = named.traits();
-    if (named.waiters.empty() || kind.asking != Asking::first) {
+    Waiter* next = nextOf(named);
+    if (next == nullptr || kind.asking != Asking::first) {
         return nullptr;
     }
     if (!kind.handsOn) {
         named.handOver.race();
         return nullptr;
     }
-    return named.handOver.mayFollow() ? handOn(named) : nullptr;
+    return named.handOver.mayFollow() ? handOn(next) : nullptr;
 }
 
 void SimClient::noteAudience(const Call& call)
@@ -135,11 +138,20 @@ void SimClient::noteAudience(const Call& call)
     }
 }
 
-void SimClient::wakeHead(NamedLock& named)
+Waiter* SimClient::nextOf(const NamedLock& named)
 {
-    if (Waiter* head = named.waiters.head()) {
-        head->notified = true;
-        head->wake();
+    Waiter* next = named.waiters.head();
+    if (next == nullptr) {
+        named.askers.forEach([&next](Waiter& waiter) { next = next == nullptr && waiter.comesBack ? &waiter : next; });
+    }
+    return next;
+}
+
+void SimClient::wakeNext(NamedLock& named)
+{
+    if (Waiter* next = nextOf(named)) {
+        next->notified = true;
+        next->wake();
     }
 }
 

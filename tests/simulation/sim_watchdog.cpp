@@ -16,11 +16,11 @@ namespace {
 RenewMachine::Event renewEvent(const Call& call, TimePoint now)
 {
     return eventOf<RenewMachine::Event>(call, now, [&](const Reply& reply) -> RenewMachine::Event {
-        if (reply.kind != Reply::Kind::integer || (reply.integer != 0 && reply.integer != 1)) {
+        const auto answer = RenewAnswer::from(reply);
+        if (!answer) {
             throw Violation("replies", "renew.lua gave an answer that it cannot give");
         }
-        const auto kind = reply.integer == 1 ? RenewAnswer::Kind::renewed : RenewAnswer::Kind::gone;
-        return Replied<RenewAnswer>{now, call.sentAt, {kind}};
+        return Replied<RenewAnswer>{now, call.sentAt, *answer};
     });
 }
 

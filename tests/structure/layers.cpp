@@ -36,7 +36,10 @@ constexpr std::array asioForApi{"boost/asio/any_io_executor.hpp",
                                 "boost/asio/cancellation_signal.hpp",
                                 "boost/asio/co_spawn.hpp",
                                 "boost/asio/execution/blocking.hpp",
+                                "boost/asio/execution/context.hpp",
+                                "boost/asio/execution_context.hpp",
                                 "boost/asio/prefer.hpp",
+                                "boost/asio/query.hpp",
                                 "boost/asio/use_awaitable.hpp"};
 
 constexpr std::array threading{"atomic", "barrier",   "condition_variable", "future",     "latch", "mutex",

@@ -167,7 +167,7 @@ public:
     [[nodiscard]] std::size_t hits(RuleId id) const;
     /// Waits until the rule has at least @p count hits. @return false when @p timeout was over first.
     [[nodiscard]] bool awaitHits(RuleId id, std::size_t count = 1,
-                                 std::chrono::milliseconds timeout = std::chrono::seconds(5)) const;
+                                 std::chrono::milliseconds timeout = std::chrono::seconds(15)) const;
 
     /// How many requests in the log have @p text as their command, in any case, or contained in another argument.
     [[nodiscard]] std::size_t requests(std::string_view text) const;
@@ -175,10 +175,10 @@ public:
     [[nodiscard]] std::size_t requests(const Match& match) const;
     /// Waits until requests(text) is at least @p count. @return false when @p timeout was over first.
     [[nodiscard]] bool awaitRequests(std::string_view text, std::size_t count = 1,
-                                     std::chrono::milliseconds timeout = std::chrono::seconds(5)) const;
+                                     std::chrono::milliseconds timeout = std::chrono::seconds(15)) const;
     /// Waits until requests(match) is at least @p count. @return false when @p timeout was over first.
     [[nodiscard]] bool awaitRequests(const Match& match, std::size_t count = 1,
-                                     std::chrono::milliseconds timeout = std::chrono::seconds(5)) const;
+                                     std::chrono::milliseconds timeout = std::chrono::seconds(15)) const;
     [[nodiscard]] std::vector<LoggedRequest> requestLog() const;
     void clearRequestLog();
 

@@ -49,11 +49,6 @@ inline Replied<LockAnswer> gone(milliseconds now)
     return {at(now), at(now - 1ms), {LockAnswer::Kind::gone}};
 }
 
-inline Failed failed(milliseconds now, Failure failure, Errc error = Errc::unreachable)
-{
-    return {at(now), {failure, error}};
-}
-
 inline Failed refused(milliseconds now)
 {
     return failed(now, Failure::refused, Errc::serverRefused);

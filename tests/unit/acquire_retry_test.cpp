@@ -25,8 +25,8 @@ Player<AcquireMachine> playerOf(Wait wait, const RetryPolicy& retry)
     AcquireMachine::Settings settings;
     settings.lease = 30s;
     settings.wait = wait;
-    settings.retry = &retry;
-    return {.machine = AcquireMachine(settings)};
+    settings.byPolicy = true;
+    return {.machine = AcquireMachine(settings), .policy = &retry};
 }
 
 Replied<LockAnswer> busy(milliseconds now, std::optional<milliseconds> timeToLive = 20s)
@@ -49,7 +49,7 @@ TEST(AcquireRetry, AsksAfterEachPauseAndNeverSubscribes)
                                                               {busy(68ms), "sleep until 132 ms"},
                                                               {TimerFired{at(132ms)}, "send, until 10068 ms"},
                                                               {granted(134ms), "done"}}));
-    EXPECT_EQ(result.kind, Kind::granted);
+    EXPECT_EQ(result.kind, AcquireResult::Kind::granted);
     EXPECT_FALSE(result.pushMissed) << "nobody was to tell it";
     EXPECT_EQ(result.attempts, 3U);
 }
@@ -60,7 +60,7 @@ TEST(AcquireRetry, APauseEndsWithTheWait)
     auto player = playerOf(100ms, retry);
     player.resume(Start{at(0ms)});
     EXPECT_EQ(text(player.resume(busy(2ms))), "sleep until 100 ms");
-    EXPECT_EQ(resultOf<AcquireResult>(player.resume(TimerFired{at(100ms)})).kind, Kind::contended);
+    EXPECT_EQ(resultOf<AcquireResult>(player.resume(TimerFired{at(100ms)})).kind, AcquireResult::Kind::contended);
 }
 
 TEST(AcquireRetry, WhoIsToldAllTheSameAsksAtOnce)
@@ -79,7 +79,7 @@ TEST(AcquireRetry, APolicyThatGivesUpEndsItAsContended)
         auto player = playerOf(wait, retry);
         player.resume(Start{at(0ms)});
         const auto result = resultOf<AcquireResult>(player.resume(busy(2ms)));
-        EXPECT_EQ(result.kind, Kind::contended);
+        EXPECT_EQ(result.kind, AcquireResult::Kind::contended);
         EXPECT_FALSE(result.mayBeHeld);
         EXPECT_EQ(result.attempts, 1U);
     }
@@ -97,6 +97,29 @@ TEST(AcquireRetry, OnlyRefusalsCountAsAttemptsForThePolicy)
     EXPECT_EQ(text(player.resume(busy(4ms))), "sleep until 6 ms");
 }
 
+TEST(AcquireRetry, ThePolicyIsAskedBetweenTwoStepsAndThePauseCountsFromItsAnswer)
+{
+    const auto retry = RetryPolicy::fixed(64ms);
+    auto player = playerOf(20s, retry);
+    player.policy = nullptr;
+    play(player, {{Start{at(0ms)}, "send, until 10000 ms"},
+                  {busy(2ms), "ask the policy after attempt 1"},
+                  {Pause{at(500ms), 64ms}, "sleep until 564 ms"},
+                  {TimerFired{at(564ms)}, "send, until 10002 ms"},
+                  {busy(566ms), "ask the policy after attempt 2"}});
+    EXPECT_EQ(player.machine.state(), AcquireMachine::State::choosing);
+    auto late = player;
+    EXPECT_EQ(resultOf<AcquireResult>(late.resume(Pause{at(20s), 64ms})).kind, AcquireResult::Kind::contended)
+        << "the wait is over";
+    auto threw = player;
+    const auto result = resultOf<AcquireResult>(threw.resume(Cancelled{at(567ms), Errc::invalidArgument}));
+    EXPECT_EQ(result.kind, AcquireResult::Kind::failed);
+    EXPECT_EQ(result.error, Errc::invalidArgument);
+    EXPECT_FALSE(result.mayBeHeld) << "nothing was under way";
+    EXPECT_EQ(resultOf<AcquireResult>(player.resume(Pause{at(567ms), std::nullopt})).kind,
+              AcquireResult::Kind::contended);
+}
+
 TEST(AcquireRetry, SpinningSleepsForNoTimeAtAll)
 {
     const auto retry = RetryPolicy::spin();
@@ -107,7 +130,7 @@ TEST(AcquireRetry, SpinningSleepsForNoTimeAtAll)
 
 TEST(AcquireRetry, TheLongestPauseDoesNotOverflow)
 {
-    const auto retry = RetryPolicy::fixed(RetryPolicy::Pause::max());
+    const auto retry = RetryPolicy::fixed(milliseconds::max());
     auto player = playerOf(waitForever, retry);
     player.resume(Start{at(0ms)});
     EXPECT_EQ(text(player.resume(busy(2ms))), "sleep until never");

@@ -52,6 +52,22 @@ TEST(AcquireMachine, RefusalsEndWithTheWait)
     EXPECT_EQ(resultOf<AcquireResult>(player.resume(refused(101ms))).error, Errc::serverRefused);
 }
 
+TEST(AcquireMachine, TimeInWhichTheProcessStoodStillIsNoSilenceOfTheServer)
+{
+    const Failed stopped{at(60s), {Failure::lostReply, Errc::unreachable}, 55s};
+    auto patient = playerOf(waiting(waitForever));
+    patient.resume(Start{at(0ms)});
+    EXPECT_EQ(text(patient.resume(stopped)), "send, until 65000 ms");
+    EXPECT_EQ(resultOf<AcquireResult>(patient.resume(failed(65s, Failure::lostReply))).error, Errc::unreachable);
+    auto once = playerOf(waiting(oneAttempt));
+    once.resume(Start{at(0ms)});
+    EXPECT_EQ(text(once.resume(Failed{at(57s), {Failure::lostReply, Errc::unreachable}, 55s})), "send, until 58000 ms");
+    EXPECT_EQ(resultOf<AcquireResult>(once.resume(failed(58s, Failure::lostReply))).error, Errc::unreachable);
+    auto over = playerOf(waiting(20s));
+    over.resume(Start{at(0ms)});
+    EXPECT_EQ(resultOf<AcquireResult>(over.resume(stopped)).error, Errc::unreachable) << "the wait is over";
+}
+
 // -------------------------------------------------------------------------------------- Every step failing
 
 TEST(AcquireMachine, FatalErrorsAndCancellationEndItAtOnceAtEveryStep)

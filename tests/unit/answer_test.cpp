@@ -6,9 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace redislock::detail {
@@ -16,8 +18,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr TimePoint now{5s};
-constexpr TimePoint sent{4s};
+constexpr TimePoint eventAt{5s};
+constexpr TimePoint askedAt{4s};
 
 Reply integer(std::int64_t value)
 {
@@ -35,59 +37,125 @@ Reply text(Reply::Kind kind, std::string value)
     return reply;
 }
 
+Reply array(std::vector<Reply> elements)
+{
+    Reply reply;
+    reply.kind = Reply::Kind::array;
+    reply.elements = std::move(elements);
+    return reply;
+}
+
+const Reply nilReply{};
+const Reply tokenReply = array({text(Reply::Kind::text, "1234")});
+
 /// Replies that no script of ours gives, besides numbers.
-const std::vector<Reply> strange{text(Reply::Kind::text, "1"), text(Reply::Kind::status, "OK"),
-                                 text(Reply::Kind::array, "")};
+const std::vector<Reply> strange{
+    text(Reply::Kind::text, "1"),
+    text(Reply::Kind::status, "OK"),
+    array({}),
+    array({nilReply}),
+    array({integer(1234)}),
+    array({text(Reply::Kind::status, "1234")}),
+    array({text(Reply::Kind::text, "")}),
+    array({text(Reply::Kind::text, "0")}),
+    array({text(Reply::Kind::text, "-1")}),
+    array({text(Reply::Kind::text, "12x")}),
+    array({text(Reply::Kind::text, "99999999999999999999")}),
+    array({text(Reply::Kind::text, "1"), text(Reply::Kind::text, "2")}),
+    array({tokenReply}),
+};
 
-template <class Answer>
-void refusesStrangeReplies()
+/// @param read of an answer. @param impossible more of what it refuses.
+template <class Read>
+void refuses(Read read, std::vector<Reply> impossible)
 {
-    for (const auto& reply : strange) {
-        EXPECT_FALSE(Answer::from(reply)) << static_cast<int>(reply.kind);
+    impossible.insert(impossible.end(), strange.begin(), strange.end());
+    for (std::size_t i = 0; i < impossible.size(); ++i) {
+        EXPECT_FALSE(read(impossible[i])) << "reply " << i;
     }
 }
 
-TEST(Answer, OfTheLockScriptIsAGrantTheHoldersTimeOrALoss)
+constexpr std::int64_t leastNumber = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t mostNumber = std::numeric_limits<std::int64_t>::max();
+
+TEST(Answer, OfALockScriptIsAGrantOfTheKindTheHoldersTimeOrTheLossOfANestedHold)
 {
-    EXPECT_EQ(LockAnswer::from(Reply{})->kind, LockAnswer::Kind::granted);
-    EXPECT_EQ(LockAnswer::from(integer(-3))->kind, LockAnswer::Kind::gone);
-    const auto endless = LockAnswer::from(integer(-1));
-    EXPECT_EQ(endless->kind, LockAnswer::Kind::busy);
-    EXPECT_FALSE(endless->timeToLive);
-    EXPECT_EQ(LockAnswer::from(integer(0))->timeToLive, 0ms);
-    EXPECT_EQ(LockAnswer::from(integer(-2))->timeToLive, 0ms) << "gone already";
-    EXPECT_EQ(LockAnswer::from(integer(1234))->timeToLive, 1234ms);
-    EXPECT_EQ(LockAnswer::from(integer(std::numeric_limits<std::int64_t>::max()))->timeToLive, maxLease)
-        << "of a key that others gave more time";
-    for (const std::int64_t value : {std::int64_t{-4}, std::numeric_limits<std::int64_t>::min()}) {
-        EXPECT_FALSE(LockAnswer::from(integer(value))) << value;
+    for (const auto tokens : {Tokens::none, Tokens::given}) {
+        const Reply& grant = tokens == Tokens::none ? nilReply : tokenReply;
+        const Reply& other = tokens == Tokens::none ? tokenReply : nilReply;
+        const auto outermost = [tokens](const Reply& reply) {
+            return LockAnswer::from(reply, tokens, Level::outermost);
+        };
+        const auto nested = [tokens](const Reply& reply) { return LockAnswer::from(reply, tokens, Level::nested); };
+        EXPECT_EQ(outermost(grant)->kind, LockAnswer::Kind::granted);
+        EXPECT_EQ(nested(grant)->kind, LockAnswer::Kind::granted);
+        EXPECT_EQ(outermost(grant)->token, tokens == Tokens::none ? 0U : 1234U);
+        EXPECT_EQ(nested(integer(-3))->kind, LockAnswer::Kind::gone);
+        const auto endless = outermost(integer(-1));
+        EXPECT_EQ(endless->kind, LockAnswer::Kind::busy);
+        EXPECT_FALSE(endless->timeToLive);
+        EXPECT_EQ(outermost(integer(0))->timeToLive, 0ms);
+        EXPECT_EQ(outermost(integer(-2))->timeToLive, 0ms) << "gone already";
+        EXPECT_EQ(outermost(integer(1234))->timeToLive, 1234ms);
+        EXPECT_EQ(outermost(integer(mostNumber))->timeToLive, maxLease) << "of a key that others gave more time";
+        refuses(outermost, {other, integer(-3), integer(-4), integer(leastNumber)});
+        refuses(nested,
+                {other, integer(-1), integer(-2), integer(-4), integer(0), integer(1234), integer(leastNumber)});
     }
-    refusesStrangeReplies<LockAnswer>();
 }
 
-TEST(Answer, OfTheUnlockScriptIsFreedStillHeldOrAbsent)
+TEST(Answer, OfTheSemaphoresScriptIsAGrantOrNone)
 {
-    EXPECT_EQ(UnlockAnswer::from(Reply{})->kind, UnlockAnswer::Kind::absent);
-    EXPECT_EQ(UnlockAnswer::from(integer(0))->kind, UnlockAnswer::Kind::stillHeld);
-    EXPECT_EQ(UnlockAnswer::from(integer(1))->kind, UnlockAnswer::Kind::freed);
-    EXPECT_EQ(UnlockAnswer::from(integer(77))->kind, UnlockAnswer::Kind::freed) << "that many were told";
-    EXPECT_FALSE(UnlockAnswer::from(integer(-1)));
-    refusesStrangeReplies<UnlockAnswer>();
+    EXPECT_EQ(LockAnswer::ofSemaphore(nilReply)->kind, LockAnswer::Kind::granted);
+    EXPECT_EQ(LockAnswer::ofSemaphore(integer(-1))->kind, LockAnswer::Kind::busy);
+    EXPECT_FALSE(LockAnswer::ofSemaphore(integer(-1))->timeToLive);
+    refuses(LockAnswer::ofSemaphore,
+            {tokenReply, integer(0), integer(-2), integer(-3), integer(1), integer(leastNumber)});
+}
+
+TEST(Answer, OfTheScriptOfLeasedPermitsIsAGrantOrTheTimeOfALease)
+{
+    EXPECT_EQ(LockAnswer::ofPermits(nilReply)->kind, LockAnswer::Kind::granted);
+    EXPECT_EQ(LockAnswer::ofPermits(integer(-1))->kind, LockAnswer::Kind::busy);
+    EXPECT_FALSE(LockAnswer::ofPermits(integer(-1))->timeToLive);
+    EXPECT_EQ(LockAnswer::ofPermits(integer(0))->timeToLive, 0ms);
+    EXPECT_EQ(LockAnswer::ofPermits(integer(77))->timeToLive, 77ms);
+    EXPECT_EQ(LockAnswer::ofPermits(integer(mostNumber))->timeToLive, maxLease);
+    refuses(LockAnswer::ofPermits, {tokenReply, integer(-2), integer(-3), integer(leastNumber)});
+}
+
+TEST(Answer, OfALatchIsItsCount)
+{
+    EXPECT_EQ(LockAnswer::ofLatch(integer(0))->kind, LockAnswer::Kind::granted);
+    EXPECT_EQ(LockAnswer::ofLatch(integer(-7))->kind, LockAnswer::Kind::granted);
+    EXPECT_EQ(LockAnswer::ofLatch(integer(7))->kind, LockAnswer::Kind::busy);
+    EXPECT_FALSE(LockAnswer::ofLatch(integer(7))->timeToLive);
+    refuses(LockAnswer::ofLatch, {tokenReply, nilReply});
+}
+
+TEST(Answer, OfAnUnlockScriptIsFreedOrOfANestedLevelStillHeldOrAbsent)
+{
+    const auto outermost = [](const Reply& reply) { return UnlockAnswer::from(reply, Level::outermost); };
+    const auto nested = [](const Reply& reply) { return UnlockAnswer::from(reply, Level::nested); };
+    EXPECT_EQ(outermost(nilReply)->kind, UnlockAnswer::Kind::absent);
+    EXPECT_EQ(nested(nilReply)->kind, UnlockAnswer::Kind::absent);
+    EXPECT_EQ(nested(integer(0))->kind, UnlockAnswer::Kind::stillHeld);
+    EXPECT_EQ(outermost(integer(1))->kind, UnlockAnswer::Kind::freed);
+    EXPECT_EQ(outermost(integer(77))->kind, UnlockAnswer::Kind::freed) << "that many were told";
+    refuses(outermost, {tokenReply, integer(0), integer(-1), integer(leastNumber)});
+    refuses(nested, {tokenReply, integer(1), integer(77), integer(-1), integer(leastNumber)});
 }
 
 TEST(Answer, OfTheRenewScriptIsRenewedOrGone)
 {
     EXPECT_EQ(RenewAnswer::from(integer(1))->kind, RenewAnswer::Kind::renewed);
     EXPECT_EQ(RenewAnswer::from(integer(0))->kind, RenewAnswer::Kind::gone);
-    EXPECT_FALSE(RenewAnswer::from(integer(2)));
-    EXPECT_FALSE(RenewAnswer::from(integer(-1)));
-    EXPECT_FALSE(RenewAnswer::from(Reply{}));
-    refusesStrangeReplies<RenewAnswer>();
+    refuses(RenewAnswer::from, {tokenReply, nilReply, integer(2), integer(-1), integer(leastNumber)});
 }
 
 TEST(Answer, ThatTheScriptCannotGiveIsAFailureOfUnknownEffect)
 {
-    const auto event = eventOfReply<RenewMachine::Event, RenewAnswer>(now, sent, integer(9));
+    const auto event = eventOfReply<RenewMachine::Event, RenewAnswer>(eventAt, askedAt, integer(9));
     const auto* failed = std::get_if<Failed>(&event);
     ASSERT_NE(failed, nullptr);
     EXPECT_EQ(failed->fault, (Fault{Failure::fatal, Errc::badReply}));
@@ -96,23 +164,25 @@ TEST(Answer, ThatTheScriptCannotGiveIsAFailureOfUnknownEffect)
 TEST(Answer, ThatIsAnErrorIsAFailureOfItsKind)
 {
     const auto error = text(Reply::Kind::error, "OOM command not allowed");
-    const auto event = eventOfReply<AcquireMachine::Event, LockAnswer>(now, sent, error);
+    const auto event =
+        eventOfReply<AcquireMachine::Event, LockAnswer>(eventAt, askedAt, error, Tokens::none, Level::outermost);
     const auto* failed = std::get_if<Failed>(&event);
     ASSERT_NE(failed, nullptr);
     EXPECT_EQ(failed->fault, (Fault{Failure::refused, Errc::serverRefused}));
-    EXPECT_EQ(failed->now, now);
-    const auto query = eventOfReply<QueryMachine::Event, Answered>(now, sent, error);
+    EXPECT_EQ(failed->now, eventAt);
+    const auto query = eventOfReply<QueryMachine::Event, Answered>(eventAt, askedAt, error);
     EXPECT_TRUE(std::holds_alternative<Failed>(query));
 }
 
 TEST(Answer, CarriesTheTimesOfItsRequest)
 {
-    const auto event = eventOfReply<AcquireMachine::Event, LockAnswer>(now, sent, Reply{});
+    const auto event =
+        eventOfReply<AcquireMachine::Event, LockAnswer>(eventAt, askedAt, nilReply, Tokens::none, Level::outermost);
     const auto* replied = std::get_if<Replied<LockAnswer>>(&event);
     ASSERT_NE(replied, nullptr);
-    EXPECT_EQ(replied->now, now);
-    EXPECT_EQ(replied->sentAt, sent);
-    const auto any = eventOfReply<QueryMachine::Event, Answered>(now, sent, integer(7));
+    EXPECT_EQ(replied->now, eventAt);
+    EXPECT_EQ(replied->sentAt, askedAt);
+    const auto any = eventOfReply<QueryMachine::Event, Answered>(eventAt, askedAt, integer(7));
     EXPECT_TRUE(std::holds_alternative<Replied<Answered>>(any)) << "its value is the driver's";
 }
 

@@ -146,9 +146,8 @@ TEST_F(BlockingConnectionTest, ErrorRepliesAreReplies)
 
 TEST_F(BlockingConnectionTest, TheSentTimeIsFromBeforeTheWrite)
 {
-    const TimePoint before = BootClock::now();
     auto redis = connectFor(a);
-    EXPECT_EQ(a->sentAt, TimePoint{});
+    const TimePoint before = BootClock::now();
     redis.reply(":1\r\n");
     connection.await(*a, never);
     EXPECT_GE(a->sentAt, before);
@@ -250,6 +249,47 @@ TEST_F(BlockingConnectionTest, AConnectionThatCameTooLateForItsOnlyCallerWaitsFo
     EXPECT_EQ(connects.size(), 1U);
     connection.flush();
     EXPECT_THAT(redis.requests(), ElementsAre("x"));
+}
+
+// Its request was made by somebody else, for instance, and its caller has ended before it knew.
+TEST_F(BlockingConnectionTest, ACallerThatNeverCameLeavesTheLeadToTheSweep)
+{
+    auto redis = connectFor(x);
+    connection.enqueue(a);
+    connection.flush();
+    EXPECT_EQ(a->signal.waitUntil(past), Signal::look) << "chosen to lead";
+    EXPECT_EQ(sweepsWanted, 1) << "from before";
+    EXPECT_TRUE(connection.leave(*a)) << "it may have been sent";
+    EXPECT_TRUE(connection.sweep());
+    redis.reply(":1\r\n:2\r\n");
+    EXPECT_FALSE(connection.sweep());
+    EXPECT_EQ(inWords(*x), "1");
+    EXPECT_TRUE(connection.idle());
+    EXPECT_FALSE(connection.leave(*a)) << "it has ended";
+}
+
+TEST_F(BlockingConnectionTest, ACallerThatNeverCameWakesTheNext)
+{
+    connectFor(a);
+    connection.enqueue(b);
+    EXPECT_EQ(a->signal.waitUntil(past), Signal::look);
+    EXPECT_TRUE(connection.leave(*b));
+    EXPECT_EQ(a->signal.waitUntil(past), Signal::look) << "again";
+    EXPECT_EQ(sweepsWanted, 0);
+}
+
+TEST_F(BlockingConnectionTest, ACallThatWaitsForAConnectionMayBeWithdrawn)
+{
+    connection.enqueue(a);
+    connection.enqueue(b);
+    connection.withdraw(b, Errc::shutdown);
+    EXPECT_EQ(inWords(*b, connection.await(*b, never)), afterShutdown);
+    auto redis = connect();
+    connection.withdraw(a, Errc::shutdown);
+    EXPECT_TRUE(a->pending) << "it is about to be sent";
+    redis.reply(":1\r\n");
+    EXPECT_EQ(inWords(*a, connection.await(*a, never)), "1");
+    EXPECT_THAT(redis.requests(), ElementsAre("a"));
 }
 
 // -------------------------------------------------------------------------------------------- Unawaited calls

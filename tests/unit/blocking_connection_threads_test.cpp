@@ -144,6 +144,31 @@ TEST_F(BlockingConnectionTest, WhatIsLessWaitsForTheLeader)
     leader.join();
 }
 
+TEST_F(BlockingConnectionTest, FlushWritesThoughTheLeaderSleeps)
+{
+    auto redis = connectFor(a);
+    std::thread leader([&] { EXPECT_EQ(inWords(*a, connection.await(*a, never)), "1"); });
+    EXPECT_THAT(redis.nextRequests(), ElementsAre("a"));
+    connection.enqueue(x);
+    connection.flush();
+    EXPECT_THAT(redis.requests(), ElementsAre("x")) << "the leader has had no reply";
+    redis.reply(":1\r\n:2\r\n");
+    leader.join();
+    EXPECT_TRUE(test::eventually([&] {
+        connection.sweep();
+        return x->ends == 1;
+    }));
+}
+
+TEST_F(BlockingConnectionTest, WhatALeaderFindsQueuedItWritesBeforeItResigns)
+{
+    auto redis = connectFor(x);
+    connection.enqueue(a);
+    redis.reply("-NOSCRIPT No matching script.\r\n:1\r\n");
+    EXPECT_EQ(inWords(*a, connection.await(*a, never)), "1");
+    EXPECT_THAT(redis.requests(), ElementsAre("x", "a", "EVAL x")) << "before the sweep";
+}
+
 TEST_F(BlockingConnectionTest, CallersSleepUntilThereIsAConnection)
 {
     connection.enqueue(a);

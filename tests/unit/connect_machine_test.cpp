@@ -42,7 +42,7 @@ std::string ended(Failure failure, Errc error)
 }
 
 const std::string unreachable = ended(Failure::notConnected, Errc::unreachable);
-const std::string refused = ended(Failure::notConnected, Errc::serverRefused);
+const std::string refusedByServer = ended(Failure::notConnected, Errc::serverRefused);
 const std::string authFailed = ended(Failure::fatal, Errc::authFailed);
 const std::string notRedis = ended(Failure::fatal, Errc::notRedis);
 
@@ -194,7 +194,7 @@ TEST(ConnectMachine, RefusalsAreTransientAtEveryStep)
         for (const char* text :
              {"LOADING Redis is loading the dataset in memory", "BUSY Redis is busy running a script.",
               "ERR max number of clients reached", "MASTERDOWN Link with MASTER is down"}) {
-            EXPECT_EQ(answeredAt(step, error(text)), refused) << text;
+            EXPECT_EQ(answeredAt(step, error(text)), refusedByServer) << text;
         }
     }
 }
@@ -265,7 +265,7 @@ TEST(ConnectMachine, NoFailureIsFollowedByAnythingElse)
             Machine machine(everything);
             play(machine, scenes, step);
             const auto action = inWords(machine.resume(event));
-            EXPECT_TRUE(action == unreachable || action == refused || action == notRedis) << action;
+            EXPECT_TRUE(action == unreachable || action == refusedByServer || action == notRedis) << action;
             EXPECT_EQ(machine.state(), State::done);
         }
     }

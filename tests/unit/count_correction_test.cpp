@@ -10,9 +10,9 @@ ReleaseMachine::Event answered(UnlockAnswer::Kind kind)
     return Replied<UnlockAnswer>{TimePoint{}, TimePoint{}, {kind}};
 }
 
-ReleaseMachine::Event failed(Failure failure)
+ReleaseMachine::Event failed(Failure failure, Errc error = Errc::unreachable)
 {
-    return Failed{TimePoint{}, {failure, Errc::unreachable}};
+    return Failed{TimePoint{}, {failure, error}};
 }
 
 TEST(CountAnswer, OfRedisIsFinal)
@@ -34,10 +34,17 @@ TEST(CountAnswer, OfACountThatIsNoLongerTrueIsNotAskedForAgain)
     EXPECT_EQ(countAnswer(failed(Failure::lostReply), 2, 2, false), CountAnswer::done);
 }
 
-TEST(CountAnswer, ThatIsARefusalIsNotAskedForAgain)
+TEST(CountAnswer, ThatIsARefusalIsAskedForAgain)
 {
-    EXPECT_EQ(countAnswer(failed(Failure::refused), 2, 2, true), CountAnswer::done);
-    EXPECT_EQ(countAnswer(failed(Failure::fatal), 2, 2, true), CountAnswer::done);
+    EXPECT_EQ(countAnswer(failed(Failure::refused, Errc::serverRefused), 2, 2, true), CountAnswer::again);
+    EXPECT_EQ(countAnswer(failed(Failure::fatal, Errc::permissionDenied), 2, 2, true), CountAnswer::again);
+}
+
+TEST(CountAnswer, WithoutAClientOrAHoldIsNotAskedForAgain)
+{
+    EXPECT_EQ(countAnswer(failed(Failure::fatal, Errc::shutdown), 2, 2, true), CountAnswer::done);
+    EXPECT_EQ(countAnswer(failed(Failure::fatal, Errc::badReply), 2, 2, true), CountAnswer::done);
+    EXPECT_EQ(countAnswer(failed(Failure::fatal, Errc::wrongType), 2, 2, true), CountAnswer::lost);
 }
 
 } // namespace

@@ -24,7 +24,7 @@ inline std::string text(const AwaitMembers& await)
 }
 inline std::string text(const Retreat& retreat)
 {
-    return "retreat, until " + test::text(retreat.until);
+    return "retreat from round " + std::to_string(retreat.attempt);
 }
 
 namespace {
@@ -37,7 +37,6 @@ using test::Player;
 using test::resultOf;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Kind = GroupResult::Kind;
 
 const RetryPolicy pauseOf64ms = RetryPolicy::fixed(64ms);
 
@@ -48,10 +47,9 @@ Player<GroupMachine> playerOf(std::size_t members, std::size_t needed, Wait wait
     settings.members = members;
     settings.needed = needed;
     settings.wait = wait;
-    settings.retry = &retry;
     settings.memberTimeout = 500ms;
     settings.unreachableAfter = 5s;
-    return {.machine = GroupMachine(settings)};
+    return {.machine = GroupMachine(settings), .policy = &retry};
 }
 
 MemberAnswered granted(milliseconds now, std::size_t member, milliseconds validUntil = 10s, std::uint32_t round = 1)
@@ -76,7 +74,7 @@ TEST(GroupMachine, OfAllIsHeldWithTheLastGrantAndValidAsLongAsTheFirstThatEnds)
                                                             {granted(2ms, 1, 9s), "await, until 500 ms"},
                                                             {granted(3ms, 0, 8s), "await, until 500 ms"},
                                                             {granted(4ms, 2, 7s), "done"}}));
-    EXPECT_EQ(result.kind, Kind::granted);
+    EXPECT_EQ(result.kind, GroupResult::Kind::granted);
     EXPECT_EQ(result.validUntil, at(7s));
     EXPECT_EQ(result.rounds, 1U);
     EXPECT_EQ(player.machine.state(), GroupMachine::State::done);
@@ -90,7 +88,7 @@ TEST(GroupMachine, OfAMajorityIsHeldWithTheGrantThatMakesItAndDoesNotWaitForTheO
                                                             {failed(3ms, 0), "await, until 500 ms"},
                                                             {granted(3ms, 3, 8s), "await, until 500 ms"},
                                                             {granted(4ms, 1, 7s), "done"}}));
-    EXPECT_EQ(result.kind, Kind::granted);
+    EXPECT_EQ(result.kind, GroupResult::Kind::granted);
     EXPECT_EQ(result.validUntil, at(7s));
     EXPECT_THAT(player.machine.open(), ElementsAre(1, 2, 3, 4)) << "the one that has not answered may join it";
 }
@@ -118,7 +116,7 @@ TEST(GroupMachine, OneRefusalEndsTheRoundAtOnceAndEverythingIsGivenBack)
     auto player = playerOf(3, 3);
     play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
                   {granted(2ms, 1), "await, until 500 ms"},
-                  {busy(3ms, 0), "retreat, until 67 ms"}});
+                  {busy(3ms, 0), "sleep until 67 ms"}});
     EXPECT_THAT(player.machine.open(), ElementsAre(1, 2)) << "the granted one and the one that may be";
     EXPECT_EQ(player.machine.state(), GroupMachine::State::pausing);
 }
@@ -127,11 +125,11 @@ TEST(GroupMachine, TriesAllAgainAfterThePause)
 {
     auto player = playerOf(2, 2);
     const auto result = resultOf<GroupResult>(play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
-                                                            {busy(3ms, 0), "retreat, until 67 ms"},
+                                                            {busy(3ms, 0), "sleep until 67 ms"},
                                                             {TimerFired{at(67ms)}, "round 2, until 567 ms"},
                                                             {granted(68ms, 0, 10s, 2), "await, until 567 ms"},
                                                             {granted(69ms, 1, 10s, 2), "done"}}));
-    EXPECT_EQ(result.kind, Kind::granted);
+    EXPECT_EQ(result.kind, GroupResult::Kind::granted);
     EXPECT_EQ(result.rounds, 2U);
 }
 
@@ -139,7 +137,7 @@ TEST(GroupMachine, AnswersOfAnEarlierRoundCountForNothing)
 {
     auto player = playerOf(2, 2);
     play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
-                  {busy(3ms, 0), "retreat, until 67 ms"},
+                  {busy(3ms, 0), "sleep until 67 ms"},
                   {granted(4ms, 1), "await, until 67 ms"},
                   {TimerFired{at(67ms)}, "round 2, until 567 ms"},
                   {granted(68ms, 1), "await, until 567 ms"},
@@ -153,7 +151,7 @@ TEST(GroupMachine, ATimerThatGoesOffTooEarlyChangesNothing)
     auto player = playerOf(2, 2);
     play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
                   {TimerFired{at(499ms)}, "await, until 500 ms"},
-                  {busy(499ms, 0), "retreat, until 563 ms"},
+                  {busy(499ms, 0), "sleep until 563 ms"},
                   {TimerFired{at(500ms)}, "await, until 563 ms"}});
 }
 
@@ -163,7 +161,7 @@ TEST(GroupMachine, AMemberThatDoesNotAnswerInItsTimeCountsAsUnreachableAndIsGive
     const auto result = resultOf<GroupResult>(play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
                                                             {granted(3ms, 0), "await, until 500 ms"},
                                                             {TimerFired{at(500ms)}, "done"}}));
-    EXPECT_EQ(result.kind, Kind::failed);
+    EXPECT_EQ(result.kind, GroupResult::Kind::failed);
     EXPECT_EQ(result.error, Errc::unreachable);
     EXPECT_THAT(player.machine.open(), ElementsAre(0, 1, 2));
 }
@@ -176,7 +174,7 @@ TEST(GroupMachine, EnoughAnswersOfWhichTooFewAreGrantsAreContention)
                                                             {failed(1ms, 1), "await, until 500 ms"},
                                                             {granted(2ms, 2), "await, until 500 ms"},
                                                             {busy(2ms, 3), "done"}}));
-    EXPECT_EQ(result.kind, Kind::contended) << "three servers are there";
+    EXPECT_EQ(result.kind, GroupResult::Kind::contended) << "three servers are there";
     EXPECT_THAT(player.machine.open(), ElementsAre(2, 4));
 }
 
@@ -188,7 +186,7 @@ TEST(GroupMachine, TooFewServersAreAnError)
                                             {failed(1ms, 0, Errc::serverRefused), "await, until 500 ms"},
                                             {failed(1ms, 1), "await, until 500 ms"},
                                             {failed(2ms, 2), "done"}}));
-    EXPECT_EQ(result.kind, Kind::failed);
+    EXPECT_EQ(result.kind, GroupResult::Kind::failed);
     EXPECT_EQ(result.error, Errc::serverRefused) << "the first of them";
 }
 
@@ -204,7 +202,7 @@ TEST(GroupMachine, WhatNoRepetitionWouldChangeEndsItAtOnceWhenTooFewAreLeft)
     majority.resume(Start{at(0ms)});
     majority.resume(failed(1ms, 0, Errc::shutdown));
     majority.resume(granted(2ms, 1));
-    EXPECT_EQ(resultOf<GroupResult>(majority.resume(granted(2ms, 2))).kind, Kind::granted);
+    EXPECT_EQ(resultOf<GroupResult>(majority.resume(granted(2ms, 2))).kind, GroupResult::Kind::granted);
 }
 
 TEST(GroupMachine, PatienceEndsWhenTooFewHaveAnsweredForTooLong)
@@ -218,7 +216,7 @@ TEST(GroupMachine, PatienceEndsWhenTooFewHaveAnsweredForTooLong)
         player.resume(failed(now + 1ms, 0, Errc::unreachable, round));
         action = player.resume(failed(now + 1ms, 1, Errc::unreachable, round));
         now += 65ms;
-        if (std::holds_alternative<Retreat>(action)) {
+        if (std::holds_alternative<SleepUntil>(action)) {
             action = player.resume(TimerFired{at(now)});
             ++round;
         }
@@ -233,7 +231,7 @@ TEST(GroupMachine, ContentionIsNoOutageHoweverLongItLasts)
     milliseconds now{0};
     player.resume(Start{at(now)});
     for (std::uint32_t round = 1; round < 1000; ++round) {
-        ASSERT_TRUE(std::holds_alternative<Retreat>(player.resume(busy(now + 1ms, 1, round))));
+        ASSERT_TRUE(std::holds_alternative<SleepUntil>(player.resume(busy(now + 1ms, 1, round))));
         now += 65ms;
         ASSERT_TRUE(std::holds_alternative<AskMembers>(player.resume(TimerFired{at(now)})));
     }
@@ -243,13 +241,13 @@ TEST(GroupMachine, TheWaitEndsAPauseAndALaterRoundButNotTheFirst)
 {
     auto player = playerOf(2, 2, 100ms);
     play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
-                  {busy(3ms, 0), "retreat, until 67 ms"},
+                  {busy(3ms, 0), "sleep until 67 ms"},
                   {TimerFired{at(67ms)}, "round 2, until 100 ms"}});
     auto inRound = player;
-    EXPECT_EQ(resultOf<GroupResult>(inRound.resume(TimerFired{at(100ms)})).kind, Kind::contended);
+    EXPECT_EQ(resultOf<GroupResult>(inRound.resume(TimerFired{at(100ms)})).kind, GroupResult::Kind::contended);
     EXPECT_THAT(inRound.machine.open(), ElementsAre(0, 1));
-    EXPECT_EQ(test::text(player.resume(busy(70ms, 0, 2))), "retreat, until 100 ms");
-    EXPECT_EQ(resultOf<GroupResult>(player.resume(TimerFired{at(100ms)})).kind, Kind::contended);
+    EXPECT_EQ(test::text(player.resume(busy(70ms, 0, 2))), "sleep until 100 ms");
+    EXPECT_EQ(resultOf<GroupResult>(player.resume(TimerFired{at(100ms)})).kind, GroupResult::Kind::contended);
 }
 
 TEST(GroupMachine, ARoundThatTheWaitCutsShortEndsAsTheOneBefore)
@@ -257,10 +255,10 @@ TEST(GroupMachine, ARoundThatTheWaitCutsShortEndsAsTheOneBefore)
     auto player = playerOf(3, 2, 600ms);
     const auto result = resultOf<GroupResult>(play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
                                                             {granted(1ms, 0), "await, until 500 ms"},
-                                                            {TimerFired{at(500ms)}, "retreat, until 564 ms"},
+                                                            {TimerFired{at(500ms)}, "sleep until 564 ms"},
                                                             {TimerFired{at(564ms)}, "round 2, until 600 ms"},
                                                             {TimerFired{at(600ms)}, "done"}}));
-    EXPECT_EQ(result.kind, Kind::failed);
+    EXPECT_EQ(result.kind, GroupResult::Kind::failed);
     EXPECT_EQ(result.error, Errc::unreachable);
 }
 
@@ -269,7 +267,7 @@ TEST(GroupMachine, ARoundThatIsLateIsGivenBackAndTriedAgain)
     auto player = playerOf(2, 2);
     play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
                   {granted(10ms, 0, 40ms), "await, until 500 ms"},
-                  {granted(50ms, 1, 80ms), "retreat, until 114 ms"}});
+                  {granted(50ms, 1, 80ms), "sleep until 114 ms"}});
     EXPECT_THAT(player.machine.open(), ElementsAre(0, 1));
 }
 
@@ -282,7 +280,7 @@ TEST(GroupMachine, ALeaseThatIsShorterThanTheWayEndsInTime)
         ASSERT_LT(now, 6s);
         action = player.resume(granted(now + 1ms, 0, now, round));
         now += 65ms;
-        if (std::holds_alternative<Retreat>(action)) {
+        if (std::holds_alternative<SleepUntil>(action)) {
             action = player.resume(TimerFired{at(now)});
         }
     }
@@ -294,7 +292,24 @@ TEST(GroupMachine, APolicyThatGivesUpEndsItAsContended)
     const auto once = RetryPolicy::none();
     auto player = playerOf(2, 2, waitForever, once);
     player.resume(Start{at(0ms)});
-    EXPECT_EQ(resultOf<GroupResult>(player.resume(busy(1ms, 0))).kind, Kind::contended);
+    EXPECT_EQ(resultOf<GroupResult>(player.resume(busy(1ms, 0))).kind, GroupResult::Kind::contended);
+}
+
+TEST(GroupMachine, ThePolicyIsAskedWhileNothingIsHeld)
+{
+    auto player = playerOf(2, 2);
+    player.policy = nullptr;
+    play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
+                  {granted(2ms, 0), "await, until 500 ms"},
+                  {busy(3ms, 1), "retreat from round 1"},
+                  {granted(4ms, 1), "await, until never"},
+                  {TimerFired{at(500ms)}, "await, until never"},
+                  {Pause{at(600ms), 64ms}, "sleep until 664 ms"},
+                  {TimerFired{at(664ms)}, "round 2, until 1164 ms"}});
+    player.resume(busy(665ms, 1, 2));
+    const auto result = resultOf<GroupResult>(player.resume(Cancelled{at(666ms), Errc::invalidArgument}));
+    EXPECT_EQ(result.kind, GroupResult::Kind::failed);
+    EXPECT_EQ(result.error, Errc::invalidArgument);
 }
 
 TEST(GroupMachine, NoPauseIsLongerThanASecond)
@@ -302,7 +317,7 @@ TEST(GroupMachine, NoPauseIsLongerThanASecond)
     const auto long_ = RetryPolicy::fixed(1h);
     auto player = playerOf(2, 2, waitForever, long_);
     player.resume(Start{at(0ms)});
-    EXPECT_EQ(test::text(player.resume(busy(1ms, 0))), "retreat, until 1001 ms");
+    EXPECT_EQ(test::text(player.resume(busy(1ms, 0))), "sleep until 1001 ms");
 }
 
 TEST(GroupMachine, CancelledAnywhereEndsWithItsReasonAndSaysWhatIsOpen)
@@ -335,9 +350,9 @@ TEST(GroupMachine, EveryMixtureOfAnswersEndsAsItsCountsSay)
                 failures += kind == MemberAnswer::Kind::failed ? 1 : 0;
                 action = player.resume(MemberAnswered{at(1ms), 1, member, {kind, at(1s), Errc::unreachable}});
             }
-            const auto expected = grants >= needed        ? Kind::granted
-                                  : failures > 3 - needed ? Kind::failed
-                                                          : Kind::contended;
+            const auto expected = grants >= needed        ? GroupResult::Kind::granted
+                                  : failures > 3 - needed ? GroupResult::Kind::failed
+                                                          : GroupResult::Kind::contended;
             EXPECT_EQ(resultOf<GroupResult>(action).kind, expected) << "mixture " << mixture << ", needed " << needed;
         }
     }

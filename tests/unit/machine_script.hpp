@@ -7,6 +7,7 @@
 #include "redislock/detail/protocol/fault.hpp"
 #include "redislock/error.hpp"
 #include "redislock/random.hpp"
+#include "redislock/retry_policy.hpp"
 
 #include <gtest/gtest.h>
 
@@ -43,6 +44,12 @@ private:
     TimePoint now_;
 };
 
+/// What goes wrong at that time.
+inline detail::Failed failed(std::chrono::milliseconds now, detail::Failure failure, Errc error = Errc::unreachable)
+{
+    return {at(now), {failure, error}};
+}
+
 /// "1001 ms", "never", or with nanoseconds where the moment is no whole millisecond.
 inline std::string text(TimePoint then)
 {
@@ -64,6 +71,11 @@ inline std::string text(const detail::Send& send)
 inline std::string text(const detail::Subscribe& subscribe)
 {
     return "subscribe, until " + text(subscribe.until);
+}
+
+inline std::string text(const detail::AskPolicy& ask)
+{
+    return "ask the policy after attempt " + std::to_string(ask.attempt);
 }
 
 inline std::string text(const detail::SleepUntil& sleep)
@@ -106,6 +118,27 @@ testing::AssertionResult sleepsBetween(const Action& action, TimePoint least, Ti
     return testing::AssertionFailure() << text(action) << ", not between " << text(least) << " and " << text(most);
 }
 
+template <class Event>
+TimePoint timeOf(const Event& event)
+{
+    return std::visit([](const auto& e) { return e.now; }, event);
+}
+
+/// After which attempt an action asks the policy for a pause; 0: it does not.
+template <class... Actions>
+std::uint32_t asksPolicyAfter(const std::variant<Actions...>& action)
+{
+    return std::visit(
+        [](const auto& a) -> std::uint32_t {
+            if constexpr (requires { a.attempt; }) {
+                return a.attempt;
+            } else {
+                return 0;
+            }
+        },
+        action);
+}
+
 /// A machine with what its resume() takes besides the event. Copyable: a copy goes on from the same point.
 template <class M>
 struct Player {
@@ -116,8 +149,21 @@ struct Player {
     Machine machine{};
     Random random{20260101};
     std::chrono::milliseconds lease{30000}; ///< for machines that are told the lease at each event
+    const RetryPolicy* policy = nullptr; ///< asked at once where the machine asks for a pause; null: the test answers
 
     Action resume(const Event& event)
+    {
+        const auto action = resumeMachine(event);
+        if constexpr (std::is_constructible_v<Event, detail::Pause>) {
+            if (const auto attempt = asksPolicyAfter(action); attempt > 0 && policy != nullptr) {
+                const auto pause = policy->pauseAfter(attempt, random);
+                return resumeMachine(detail::Pause{timeOf(event), pause ? std::optional(pause->span()) : std::nullopt});
+            }
+        }
+        return action;
+    }
+
+    Action resumeMachine(const Event& event)
     {
         if constexpr (requires { machine.resume(event, lease, random); }) {
             return machine.resume(event, lease, random);
@@ -254,12 +300,6 @@ std::optional<typename Machine::Event> eventOf(Trouble trouble, const typename M
     default:
         return failed(now, Failure::lostReply);
     }
-}
-
-template <class Event>
-TimePoint timeOf(const Event& event)
-{
-    return std::visit([](const auto& e) { return e.now; }, event);
 }
 
 /// Replays the script once for each of its steps and each trouble that can meet it there.

@@ -12,6 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using test::at;
+using test::failed;
 using test::FakeClock;
 using test::Player;
 using test::resultOf;
@@ -19,8 +20,6 @@ using test::sleepsBetween;
 using test::text;
 using test::Trouble;
 using Result = std::optional<Errc>;
-using State = QueryMachine::State;
-using Story = test::Script<QueryMachine>;
 
 Player<QueryMachine> playerOf(milliseconds patience)
 {
@@ -32,19 +31,14 @@ Replied<Answered> replied(milliseconds now)
     return {at(now), at(now - 1ms), {}};
 }
 
-Failed failed(milliseconds now, Failure failure, Errc error = Errc::unreachable)
-{
-    return {at(now), {failure, error}};
-}
-
 TEST(QueryMachine, AnAnswerEndsIt)
 {
     auto player = playerOf(10s);
-    EXPECT_EQ(player.machine.state(), State::idle);
+    EXPECT_EQ(player.machine.state(), QueryMachine::State::idle);
     EXPECT_EQ(text(player.resume(Start{at(0ms)})), "send, until 10000 ms");
-    EXPECT_EQ(player.machine.state(), State::asking);
+    EXPECT_EQ(player.machine.state(), QueryMachine::State::asking);
     EXPECT_EQ(resultOf<Result>(player.resume(replied(1ms))), std::nullopt);
-    EXPECT_EQ(player.machine.state(), State::done);
+    EXPECT_EQ(player.machine.state(), QueryMachine::State::done);
     EXPECT_FALSE(player.machine.repeated());
 }
 
@@ -59,7 +53,34 @@ TEST(QueryMachine, AsksNothingWhenItBeginsAfterItsLimit)
 {
     Player<QueryMachine> player{.machine = QueryMachine(60s, at(5s))};
     EXPECT_EQ(resultOf<Result>(player.resume(Start{at(5s)})), Errc::unreachable);
-    EXPECT_EQ(player.machine.state(), State::done);
+    EXPECT_EQ(player.machine.state(), QueryMachine::State::done);
+}
+
+TEST(QueryMachine, TimeInWhichTheProcessStoodStillIsNoSilenceOfTheServer)
+{
+    Player<QueryMachine> player{.machine = QueryMachine(10s, at(50s))};
+    player.resume(Start{at(0ms)});
+    EXPECT_EQ(text(player.resume(Failed{at(40s), {Failure::lostReply, Errc::unreachable}, 35s})),
+              "send, until 45000 ms");
+    EXPECT_EQ(resultOf<Result>(player.resume(Failed{at(60s), {Failure::lostReply, Errc::unreachable}, 15s})),
+              Errc::unreachable)
+        << "its limit is fixed";
+}
+
+TEST(QueryMachine, AFatalAnswerEndsItForACallerOnly)
+{
+    auto caller = playerOf(10s);
+    caller.resume(Start{at(0ms)});
+    EXPECT_EQ(resultOf<Result>(caller.resume(failed(1ms, Failure::fatal, Errc::authFailed))), Errc::authFailed);
+    Player<QueryMachine> nobody{.machine = QueryMachine(10s, TimePoint::max(), Asker::background)};
+    nobody.resume(Start{at(0ms)});
+    EXPECT_TRUE(sleepsBetween(nobody.resume(failed(1ms, Failure::fatal, Errc::authFailed)), at(41ms), at(61ms)));
+    EXPECT_EQ(text(nobody.resume(TimerFired{at(61ms)})), "send, until 10000 ms");
+    for (const Errc last : {Errc::shutdown, Errc::wrongType}) {
+        auto ended = nobody;
+        EXPECT_EQ(resultOf<Result>(ended.resume(failed(62ms, Failure::fatal, last))), last);
+    }
+    EXPECT_EQ(resultOf<Result>(nobody.resume(failed(10s, Failure::fatal, Errc::authFailed))), Errc::authFailed);
 }
 
 TEST(QueryMachine, KnowsWhetherAnEarlierTryMayHaveBeenExecuted)
@@ -79,7 +100,7 @@ TEST(QueryMachine, ARefusalIsTriedAgainAfterPausesThatEndWithThePatience)
     auto player = playerOf(200ms);
     player.resume(Start{at(0ms)});
     EXPECT_TRUE(sleepsBetween(player.resume(failed(10ms, Failure::refused)), at(50ms), at(70ms)));
-    EXPECT_EQ(player.machine.state(), State::backingOff);
+    EXPECT_EQ(player.machine.state(), QueryMachine::State::backingOff);
     EXPECT_EQ(text(player.resume(TimerFired{at(70ms)})), "send, until 200 ms");
     EXPECT_TRUE(sleepsBetween(player.resume(failed(71ms, Failure::refused)), at(151ms), at(191ms)));
     player.resume(TimerFired{at(191ms)});
@@ -90,7 +111,7 @@ TEST(QueryMachine, ARefusalIsTriedAgainAfterPausesThatEndWithThePatience)
 TEST(QueryMachine, EndsWhenItsPatienceIsOver)
 {
     auto player = playerOf(10s);
-    const Story story{
+    const test::Script<QueryMachine> story{
         {Start{at(0ms)}, "send, until 10000 ms"},
         {failed(9999ms, Failure::lostReply), "send, until 10000 ms"},
         {failed(10000ms, Failure::notConnected), "done"},
@@ -106,7 +127,7 @@ TEST(QueryMachine, ZeroPatienceAsksOnceAndTheLongestNeverEnds)
     EXPECT_EQ(text(playerOf(milliseconds::max()).resume(Start{at(0ms)})), "send, until never");
 }
 
-Story troubledStory()
+test::Script<QueryMachine> troubledQuery()
 {
     return {
         {Start{at(0ms)}, "send, until 10000 ms"},
@@ -118,18 +139,18 @@ Story troubledStory()
 
 TEST(QueryMachine, FatalErrorsAndCancellationEndItAtEveryStep)
 {
-    test::forEachStepFail(playerOf(10s), troubledStory(),
+    test::forEachStepFail(playerOf(10s), troubledQuery(),
                           [](Trouble trouble, bool, auto& player, const auto& action, TimePoint) {
                               if (isEnd(trouble)) {
                                   EXPECT_EQ(resultOf<Result>(action), errorOf(trouble));
-                                  EXPECT_EQ(player.machine.state(), State::done);
+                                  EXPECT_EQ(player.machine.state(), QueryMachine::State::done);
                               }
                           });
 }
 
 TEST(QueryMachine, TroubleThatStaysEndsWithThePatienceAndItsOwnError)
 {
-    test::forEachStepFail(playerOf(10s), troubledStory(),
+    test::forEachStepFail(playerOf(10s), troubledQuery(),
                           [](Trouble trouble, bool, auto& player, const auto& action, TimePoint now) {
                               FakeClock clock(now);
                               const auto error = resultOf<Result>(persist(player, action, trouble, clock));
@@ -140,7 +161,7 @@ TEST(QueryMachine, TroubleThatStaysEndsWithThePatienceAndItsOwnError)
 
 TEST(QueryMachine, EveryStepThatFailsOnceIsOvercome)
 {
-    test::forEachStepFail(playerOf(10s), troubledStory(),
+    test::forEachStepFail(playerOf(10s), troubledQuery(),
                           [](Trouble trouble, bool, auto& player, auto action, TimePoint) {
                               if (isEnd(trouble) || trouble == Trouble::timedOut) {
                                   return;

@@ -11,15 +11,13 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using test::at;
+using test::failed;
 using test::FakeClock;
 using test::Player;
 using test::resultOf;
 using test::sleepsBetween;
 using test::text;
 using test::Trouble;
-using Kind = UnlockAnswer::Kind;
-using Level = ReleaseMachine::Settings::Level;
-using Story = test::Script<ReleaseMachine>;
 
 Player<ReleaseMachine> playerOf(TimePoint validUntil, TimePoint giveUpAfter = TimePoint::max(),
                                 Level level = Level::outermost)
@@ -27,27 +25,22 @@ Player<ReleaseMachine> playerOf(TimePoint validUntil, TimePoint giveUpAfter = Ti
     return {.machine = ReleaseMachine({.validUntil = validUntil, .giveUpAfter = giveUpAfter, .level = level})};
 }
 
-Replied<UnlockAnswer> replied(milliseconds now, Kind kind)
+Replied<UnlockAnswer> replied(milliseconds now, UnlockAnswer::Kind kind)
 {
     return {at(now), at(now - 1ms), {kind}};
-}
-
-Failed failed(milliseconds now, Failure failure, Errc error = Errc::unreachable)
-{
-    return {at(now), {failure, error}};
 }
 
 TEST(ReleaseMachine, TheFirstAnswerEndsIt)
 {
     struct Case {
         const char* name;
-        Kind answer;
+        UnlockAnswer::Kind answer;
         Unlocked result;
     };
     const Case cases[] = {
-        {"freed", Kind::freed, Unlocked::released},
-        {"still held", Kind::stillHeld, Unlocked::stillHeld},
-        {"absent", Kind::absent, Unlocked::alreadyLost},
+        {"freed", UnlockAnswer::Kind::freed, Unlocked::released},
+        {"still held", UnlockAnswer::Kind::stillHeld, Unlocked::stillHeld},
+        {"absent", UnlockAnswer::Kind::absent, Unlocked::alreadyLost},
     };
     for (const Case& c : cases) {
         SCOPED_TRACE(c.name);
@@ -88,7 +81,7 @@ TEST(ReleaseMachine, AbsentAfterAnUnansweredTryWasOursWhileTheLeaseLasted)
         auto player = playerOf(at(5s), TimePoint::max(), c.level);
         player.resume(Start{at(0ms)});
         EXPECT_EQ(text(player.resume(failed(1ms, c.first))), "send, until 5000 ms");
-        EXPECT_EQ(resultOf<Unlocked>(player.resume(replied(c.answeredAt, Kind::absent))), c.result);
+        EXPECT_EQ(resultOf<Unlocked>(player.resume(replied(c.answeredAt, UnlockAnswer::Kind::absent))), c.result);
     }
 }
 
@@ -100,13 +93,13 @@ TEST(ReleaseMachine, AnUnansweredTryIsRememberedThroughLaterFailures)
     player.resume(failed(2ms, Failure::notConnected));
     player.resume(failed(3ms, Failure::refused, Errc::serverRefused));
     player.resume(TimerFired{at(60ms)});
-    EXPECT_EQ(resultOf<Unlocked>(player.resume(replied(61ms, Kind::absent))), Unlocked::released);
+    EXPECT_EQ(resultOf<Unlocked>(player.resume(replied(61ms, UnlockAnswer::Kind::absent))), Unlocked::released);
 }
 
 TEST(ReleaseMachine, AReleaseWithoutAnswerIsUnconfirmedWhenItsTimeIsOver)
 {
     auto player = playerOf(at(5s));
-    const Story story{
+    const test::Script<ReleaseMachine> story{
         {Start{at(0ms)}, "send, until 5000 ms"},
         {failed(3000ms, Failure::lostReply), "send, until 5000 ms"},
         {failed(3050ms, Failure::notConnected), "send, until 5000 ms"},
@@ -129,6 +122,38 @@ TEST(ReleaseMachine, ARefusalIsTriedAgainAfterPausesThatEndWithItsTime)
     EXPECT_EQ(resultOf<Unlocked>(player.resume(TimerFired{at(200ms)})), Unlocked::unconfirmed);
 }
 
+TEST(ReleaseMachine, AFatalAnswerEndsItForACallerOnly)
+{
+    auto player = playerOf(at(30s), at(10s));
+    player.resume(Start{at(0ms)});
+    player.resume(failed(1ms, Failure::lostReply));
+    EXPECT_FALSE(player.machine.metFatal());
+    EXPECT_EQ(resultOf<Unlocked>(player.resume(failed(2ms, Failure::fatal, Errc::authFailed))), Unlocked::unconfirmed);
+    EXPECT_TRUE(player.machine.metFatal());
+    player.machine.goOnInBackground();
+    EXPECT_EQ(player.machine.state(), ReleaseMachine::State::idle);
+    EXPECT_EQ(text(player.resume(Start{at(3ms)})), "send, until 30000 ms");
+    EXPECT_TRUE(sleepsBetween(player.resume(failed(4ms, Failure::fatal, Errc::permissionDenied)), at(44ms), at(64ms)));
+    EXPECT_EQ(text(player.resume(TimerFired{at(64ms)})), "send, until 30000 ms");
+    auto shutDown = player;
+    EXPECT_EQ(resultOf<Unlocked>(shutDown.resume(failed(65ms, Failure::fatal, Errc::shutdown))), Unlocked::unconfirmed);
+    EXPECT_EQ(resultOf<Unlocked>(player.resume(replied(65ms, UnlockAnswer::Kind::absent))), Unlocked::released)
+        << "by the first try";
+}
+
+TEST(ReleaseMachine, TimeInWhichTheProcessStoodStillIsNoSilenceOfTheServer)
+{
+    auto player = playerOf(at(50s), at(10s));
+    player.resume(Start{at(0ms)});
+    EXPECT_EQ(text(player.resume(Failed{at(40s), {Failure::lostReply, Errc::unreachable}, 35s})),
+              "send, until 45000 ms");
+    EXPECT_EQ(text(player.resume(Failed{at(49s), {Failure::lostReply, Errc::unreachable}, 8s})),
+              "send, until 50000 ms");
+    EXPECT_EQ(resultOf<Unlocked>(player.resume(Failed{at(60s), {Failure::lostReply, Errc::unreachable}, 11s})),
+              Unlocked::unconfirmed)
+        << "the lease is over";
+}
+
 TEST(ReleaseMachine, AKeyOfAnotherTypeMeansThatOursIsGone)
 {
     auto player = playerOf(at(5s));
@@ -141,24 +166,24 @@ TEST(ReleaseMachine, AHoldThatIsOverIsStillAskedForOnce)
     auto player = playerOf(at(-1ms));
     EXPECT_EQ(text(player.resume(Start{at(0ms)})), "send, until -1 ms");
     auto unanswered = player;
-    EXPECT_EQ(resultOf<Unlocked>(player.resume(replied(1ms, Kind::absent))), Unlocked::alreadyLost);
+    EXPECT_EQ(resultOf<Unlocked>(player.resume(replied(1ms, UnlockAnswer::Kind::absent))), Unlocked::alreadyLost);
     EXPECT_EQ(resultOf<Unlocked>(unanswered.resume(failed(1ms, Failure::lostReply))), Unlocked::unconfirmed);
 }
 
 /// Fails once, is refused once, is answered.
-Story troubledStory()
+test::Script<ReleaseMachine> troubledRelease()
 {
     return {
         {Start{at(0ms)}, "send, until 5000 ms"},
         {failed(10ms, Failure::lostReply), "send, until 5000 ms"},
         {failed(20ms, Failure::notConnected), "send, until 5000 ms"},
-        {replied(30ms, Kind::freed), "done"},
+        {replied(30ms, UnlockAnswer::Kind::freed), "done"},
     };
 }
 
 TEST(ReleaseMachine, FatalErrorsAndCancellationLeaveItUnconfirmedAtEveryStep)
 {
-    test::forEachStepFail(playerOf(at(5s)), troubledStory(),
+    test::forEachStepFail(playerOf(at(5s)), troubledRelease(),
                           [](Trouble trouble, bool, auto& player, const auto& action, TimePoint) {
                               if (isEnd(trouble)) {
                                   EXPECT_EQ(resultOf<Unlocked>(action), Unlocked::unconfirmed);
@@ -169,31 +194,33 @@ TEST(ReleaseMachine, FatalErrorsAndCancellationLeaveItUnconfirmedAtEveryStep)
 
 TEST(ReleaseMachine, TroubleThatStaysEndsWithTheLease)
 {
-    test::forEachStepFail(
-        playerOf(at(5s)), troubledStory(), [](Trouble trouble, bool, auto& player, const auto& action, TimePoint now) {
-            FakeClock clock(now);
-            EXPECT_EQ(resultOf<Unlocked>(persist(player, action, trouble, clock)), Unlocked::unconfirmed);
-            EXPECT_LE(clock.now(), at(5010ms));
-        });
+    test::forEachStepFail(playerOf(at(5s)), troubledRelease(),
+                          [](Trouble trouble, bool, auto& player, const auto& action, TimePoint now) {
+                              FakeClock clock(now);
+                              EXPECT_EQ(resultOf<Unlocked>(persist(player, action, trouble, clock)),
+                                        Unlocked::unconfirmed);
+                              EXPECT_LE(clock.now(), at(5010ms));
+                          });
 }
 
 TEST(ReleaseMachine, EveryStepThatFailsOnceIsOvercome)
 {
-    for (const Kind last : {Kind::freed, Kind::absent}) {
-        test::forEachStepFail(
-            playerOf(at(5s)), troubledStory(), [last](Trouble trouble, bool, auto& player, auto action, TimePoint now) {
-                if (isEnd(trouble) || trouble == Trouble::timedOut) {
-                    return;
-                }
-                if (const auto* sleep = std::get_if<SleepUntil>(&action)) {
-                    action = player.resume(TimerFired{sleep->until});
-                }
-                EXPECT_EQ(text(action), "send, until 5000 ms");
-                const bool mayBeDone = player.machine.state() == ReleaseMachine::State::asking &&
-                                       (trouble == Trouble::lostReply || now > at(10ms));
-                EXPECT_EQ(resultOf<Unlocked>(player.resume(replied(100ms, last))),
-                          last == Kind::freed || mayBeDone ? Unlocked::released : Unlocked::alreadyLost);
-            });
+    for (const UnlockAnswer::Kind last : {UnlockAnswer::Kind::freed, UnlockAnswer::Kind::absent}) {
+        test::forEachStepFail(playerOf(at(5s)), troubledRelease(),
+                              [last](Trouble trouble, bool, auto& player, auto action, TimePoint now) {
+                                  if (isEnd(trouble) || trouble == Trouble::timedOut) {
+                                      return;
+                                  }
+                                  if (const auto* sleep = std::get_if<SleepUntil>(&action)) {
+                                      action = player.resume(TimerFired{sleep->until});
+                                  }
+                                  EXPECT_EQ(text(action), "send, until 5000 ms");
+                                  const bool mayBeDone = player.machine.state() == ReleaseMachine::State::asking &&
+                                                         (trouble == Trouble::lostReply || now > at(10ms));
+                                  EXPECT_EQ(resultOf<Unlocked>(player.resume(replied(100ms, last))),
+                                            last == UnlockAnswer::Kind::freed || mayBeDone ? Unlocked::released
+                                                                                           : Unlocked::alreadyLost);
+                              });
     }
 }
 

@@ -19,14 +19,13 @@ using test::resultOf;
 using test::sleepsBetween;
 using test::text;
 using test::Trouble;
-using State = RenewMachine::State;
 
 Replied<RenewAnswer> renewed(TimePoint now, TimePoint sentAt)
 {
     return {now, sentAt, {RenewAnswer::Kind::renewed}};
 }
 
-Failed failed(TimePoint now, Failure failure, Errc error = Errc::unreachable)
+Failed failedAt(TimePoint now, Failure failure, Errc error = Errc::unreachable)
 {
     return {now, {failure, error}};
 }
@@ -42,11 +41,11 @@ TimePoint askFirst(Player<RenewMachine>& player)
 TEST(RenewMachine, RenewsAThirdOfTheLeaseAfterTheLastRequestThatWon)
 {
     Player<RenewMachine> player; // lease 30 s
-    EXPECT_EQ(player.machine.state(), State::idle);
+    EXPECT_EQ(player.machine.state(), RenewMachine::State::idle);
     EXPECT_TRUE(sleepsBetween(player.resume(Start{at(0ms)}), at(9500ms), at(10500ms)));
-    EXPECT_EQ(player.machine.state(), State::sleeping);
+    EXPECT_EQ(player.machine.state(), RenewMachine::State::sleeping);
     EXPECT_EQ(text(player.resume(TimerFired{at(10s)})), "send, until never");
-    EXPECT_EQ(player.machine.state(), State::asking);
+    EXPECT_EQ(player.machine.state(), RenewMachine::State::asking);
     // counted from the request, however long the answer took
     EXPECT_TRUE(sleepsBetween(player.resume(renewed(at(12s), at(10s))), at(19500ms), at(20500ms)));
 }
@@ -82,8 +81,8 @@ TEST(RenewMachine, AHoldThatIsGoneIsLost)
     auto wrongType = player;
     EXPECT_EQ(resultOf<RenewalEnd>(player.resume(Replied<RenewAnswer>{now, now, {RenewAnswer::Kind::gone}})),
               RenewalEnd::lost);
-    EXPECT_EQ(player.machine.state(), State::done);
-    EXPECT_EQ(resultOf<RenewalEnd>(wrongType.resume(failed(now, Failure::fatal, Errc::wrongType))), RenewalEnd::lost);
+    EXPECT_EQ(player.machine.state(), RenewMachine::State::done);
+    EXPECT_EQ(resultOf<RenewalEnd>(wrongType.resume(failedAt(now, Failure::fatal, Errc::wrongType))), RenewalEnd::lost);
 }
 
 TEST(RenewMachine, ARenewalWithoutAnswerIsSentAgainAtOnce)
@@ -91,7 +90,7 @@ TEST(RenewMachine, ARenewalWithoutAnswerIsSentAgainAtOnce)
     Player<RenewMachine> player;
     const TimePoint now = askFirst(player);
     for (int i = 0; i < 100; ++i) {
-        ASSERT_EQ(text(player.resume(failed(now + i * 1s, Failure::lostReply))), "send, until never");
+        ASSERT_EQ(text(player.resume(failedAt(now + i * 1s, Failure::lostReply))), "send, until never");
     }
     EXPECT_TRUE(sleepsBetween(player.resume(renewed(now + 100s, now + 99s)), now + 108s, now + 110s));
 }
@@ -102,15 +101,16 @@ TEST(RenewMachine, AFailedRenewalIsTriedAgainSoonWhateverFailed)
         Player<RenewMachine> player;
         FakeClock clock(askFirst(player));
         for (const milliseconds pause : {50ms, 100ms, 200ms, 400ms, 800ms, 1000ms, 1000ms}) {
-            const auto action = player.resume(failed(clock.now(), failure));
+            const auto action = player.resume(failedAt(clock.now(), failure));
             ASSERT_TRUE(sleepsBetween(action, clock.now() + pause * 4 / 5, clock.now() + pause * 6 / 5));
-            ASSERT_EQ(player.machine.state(), State::sleeping);
+            ASSERT_EQ(player.machine.state(), RenewMachine::State::sleeping);
             clock.advanceTo(std::get<SleepUntil>(action).until);
             ASSERT_EQ(text(player.resume(TimerFired{clock.now()})), "send, until never");
         }
         player.resume(renewed(clock.now(), clock.now())); // the next failure begins with a small pause
         player.resume(TimerFired{clock.now()});
-        EXPECT_TRUE(sleepsBetween(player.resume(failed(clock.now(), failure)), clock.now() + 40ms, clock.now() + 60ms));
+        EXPECT_TRUE(
+            sleepsBetween(player.resume(failedAt(clock.now(), failure)), clock.now() + 40ms, clock.now() + 60ms));
     }
 }
 
@@ -119,7 +119,7 @@ TEST(RenewMachine, AShortLeaseHasShortPauses)
     Player<RenewMachine> player{.lease = 100ms};
     const TimePoint now = askFirst(player);
     for (int i = 0; i < 10; ++i) {
-        ASSERT_TRUE(sleepsBetween(player.resume(failed(now, Failure::refused)), now + 1ms, now + 5ms));
+        ASSERT_TRUE(sleepsBetween(player.resume(failedAt(now, Failure::refused)), now + 1ms, now + 5ms));
         player.resume(TimerFired{now});
     }
 }
@@ -138,7 +138,7 @@ TEST(RenewMachine, TriesAtLeastThreeTimesBeforeTheHoldIsAtRisk)
                 clock.advanceTo(sleep != nullptr ? sleep->until : clock.now());
                 tries += sleep != nullptr && clock.now() < risk ? 1 : 0;
                 action = sleep != nullptr ? player.resume(TimerFired{clock.now()})
-                                          : player.resume(failed(clock.now(), Failure::refused));
+                                          : player.resume(failedAt(clock.now(), Failure::refused));
             }
             EXPECT_GE(tries, 3) << "lease " << lease.count() << " ms, seed " << seed;
         }
@@ -168,7 +168,7 @@ TEST(RenewMachine, CancellationEndsItAtEveryStepAndNothingElseDoes)
                           [](Trouble trouble, bool, auto& player, const auto& action, TimePoint) {
                               if (trouble == Trouble::cancelled) {
                                   EXPECT_EQ(resultOf<RenewalEnd>(action), RenewalEnd::cancelled);
-                                  EXPECT_EQ(player.machine.state(), State::done);
+                                  EXPECT_EQ(player.machine.state(), RenewMachine::State::done);
                               } else {
                                   EXPECT_NE(text(action), "done");
                               }

@@ -11,6 +11,8 @@ namespace redislock {
 namespace {
 
 using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
 
 TEST(RetryPolicy, NoneGivesUpAfterTheFirstAttempt)
 {
@@ -32,12 +34,12 @@ TEST(RetryPolicy, ExponentialPausesDoubleUpToTheMostAndAreSpread)
 {
     Random random(1);
     const auto policy = RetryPolicy::exponential(1ms, 128ms);
-    RetryPolicy::Pause whole = 1ms;
+    nanoseconds whole = 1ms;
     for (std::uint32_t attempt = 1; attempt <= 40; ++attempt) {
-        RetryPolicy::Pause shortest = RetryPolicy::Pause::max();
-        RetryPolicy::Pause longest{};
+        nanoseconds shortest = nanoseconds::max();
+        nanoseconds longest{};
         for (int i = 0; i < 200; ++i) {
-            const auto pause = policy.pauseAfter(attempt, random).value();
+            const auto pause = policy.pauseAfter(attempt, random).value().span();
             shortest = std::min(shortest, pause);
             longest = std::max(longest, pause);
         }
@@ -45,20 +47,39 @@ TEST(RetryPolicy, ExponentialPausesDoubleUpToTheMostAndAreSpread)
         EXPECT_LT(shortest, whole * 6 / 10);
         EXPECT_LE(longest, whole);
         EXPECT_GT(longest, whole * 9 / 10);
-        whole = std::min<RetryPolicy::Pause>(2 * whole, 128ms);
+        whole = std::min<nanoseconds>(2 * whole, 128ms);
     }
 }
 
 TEST(RetryPolicy, ExponentialPausesNeverOverflowNorVanish)
 {
     Random random(1);
-    const auto endless = RetryPolicy::exponential(RetryPolicy::Pause::max(), RetryPolicy::Pause::max());
-    EXPECT_GE(endless.pauseAfter(UINT32_MAX, random), RetryPolicy::Pause::max() / 4);
-    const auto growing = RetryPolicy::exponential(1us, RetryPolicy::Pause::max());
-    EXPECT_GE(growing.pauseAfter(UINT32_MAX, random), RetryPolicy::Pause::max() / 4);
+    for (const RetryPolicy::Pause longest :
+         {RetryPolicy::Pause(nanoseconds::max()), RetryPolicy::Pause(milliseconds::max()),
+          RetryPolicy::Pause(std::chrono::hours::max())}) {
+        const auto endless = RetryPolicy::exponential(longest, longest);
+        const auto growing = RetryPolicy::exponential(1us, longest);
+        for (int i = 0; i < 1000; ++i) {
+            EXPECT_GE(endless.pauseAfter(UINT32_MAX, random).value().span(), nanoseconds::max() / 2);
+            EXPECT_GE(growing.pauseAfter(UINT32_MAX, random).value().span(), nanoseconds::max() / 2);
+        }
+    }
     const auto turned = RetryPolicy::exponential(-1s, -2s);
-    EXPECT_GT(turned.pauseAfter(1, random), 0ms);
-    EXPECT_LE(turned.pauseAfter(9, random), 1us);
+    EXPECT_GT(turned.pauseAfter(1, random).value().span(), 0ms);
+    EXPECT_LE(turned.pauseAfter(9, random).value().span(), 1us);
+}
+
+TEST(RetryPolicy, TakesPausesOfAnyDuration)
+{
+    Random random(1);
+    EXPECT_EQ(RetryPolicy::fixed(milliseconds::max()).pauseAfter(1, random), nanoseconds::max());
+    EXPECT_EQ(RetryPolicy::fixed(std::chrono::hours::min()).pauseAfter(1, random), 0ns);
+    EXPECT_EQ(RetryPolicy::fixed(std::chrono::duration<double>(0.25)).pauseAfter(1, random), 250ms);
+    EXPECT_EQ(RetryPolicy::spinThenSleep(0, milliseconds::max()).pauseAfter(1, random), nanoseconds::max());
+    const RetryPolicy own([](std::uint32_t, Random&) { return milliseconds::max(); });
+    EXPECT_EQ(own.pauseAfter(1, random), nanoseconds::max());
+    const RetryPolicy sometimes([](std::uint32_t, Random&) { return std::optional(milliseconds::max()); });
+    EXPECT_EQ(sometimes.pauseAfter(1, random), nanoseconds::max());
 }
 
 TEST(RetryPolicy, SpinsFirstThenSleeps)

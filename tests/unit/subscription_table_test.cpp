@@ -10,7 +10,7 @@ namespace redislock::detail {
 namespace {
 
 using Table = SubscriptionTable<int>;
-using Kind = Table::Incoming::Kind;
+using Incoming = Table::Incoming;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
@@ -25,7 +25,7 @@ Reply status(std::string value)
     return {.kind = Reply::Kind::status, .integer = 0, .text = std::move(value), .elements = {}};
 }
 
-Reply error(std::string value)
+Reply errorReply(std::string value)
 {
     return {.kind = Reply::Kind::error, .integer = 0, .text = std::move(value), .elements = {}};
 }
@@ -35,19 +35,19 @@ Reply frame(std::vector<Reply> elements)
     return {.kind = Reply::Kind::array, .integer = 0, .text = {}, .elements = std::move(elements)};
 }
 
-Reply integer(std::int64_t value)
+Reply integerReply(std::int64_t value)
 {
     return {.kind = Reply::Kind::integer, .integer = value, .text = {}, .elements = {}};
 }
 
 Reply subscribed(const std::string& channel)
 {
-    return frame({text("subscribe"), text(channel), integer(1)});
+    return frame({text("subscribe"), text(channel), integerReply(1)});
 }
 
 Reply unsubscribed(const std::string& channel)
 {
-    return frame({text("unsubscribe"), text(channel), integer(0)});
+    return frame({text("unsubscribe"), text(channel), integerReply(0)});
 }
 
 Reply message(const std::string& channel)
@@ -56,7 +56,7 @@ Reply message(const std::string& channel)
 }
 
 /// Expects a frame to mean this, for this listener (0: for none).
-void expectFrame(Table& table, const Reply& reply, Kind kind, int listener)
+void expectFrame(Table& table, const Reply& reply, Incoming::Kind kind, int listener)
 {
     const auto incoming = table.received(reply);
     EXPECT_EQ(incoming.kind, kind);
@@ -90,10 +90,10 @@ TEST(SubscriptionTable, ConfirmationsAndMessagesGoToTheirListener)
     table.sent("a");
     table.sent("b");
     EXPECT_EQ(table.unanswered(), 2U);
-    expectFrame(table, subscribed("a"), Kind::confirmed, 1);
-    expectFrame(table, message("a"), Kind::message, 1);
-    expectFrame(table, subscribed("b"), Kind::confirmed, 2);
-    expectFrame(table, message("b"), Kind::message, 2);
+    expectFrame(table, subscribed("a"), Incoming::Kind::confirmed, 1);
+    expectFrame(table, message("a"), Incoming::Kind::message, 1);
+    expectFrame(table, subscribed("b"), Incoming::Kind::confirmed, 2);
+    expectFrame(table, message("b"), Incoming::Kind::message, 2);
     EXPECT_EQ(table.unanswered(), 0U);
 }
 
@@ -105,8 +105,8 @@ TEST(SubscriptionTable, AMessageForNobodyIsDropped)
     table.received(subscribed("a"));
     table.drop("a", 1);
     table.sent("a");
-    expectFrame(table, message("a"), Kind::message, 0);
-    expectFrame(table, unsubscribed("a"), Kind::nothing, 0);
+    expectFrame(table, message("a"), Incoming::Kind::message, 0);
+    expectFrame(table, unsubscribed("a"), Incoming::Kind::nothing, 0);
     EXPECT_EQ(table.unanswered(), 0U);
 }
 
@@ -119,9 +119,9 @@ TEST(SubscriptionTable, AChannelThatWasDroppedAndWantedAgainIsToldOfEveryConfirm
     table.sent("a");
     table.want("a", 2);
     table.sent("a");
-    expectFrame(table, subscribed("a"), Kind::confirmed, 2);
-    expectFrame(table, unsubscribed("a"), Kind::nothing, 0);
-    expectFrame(table, subscribed("a"), Kind::confirmed, 2);
+    expectFrame(table, subscribed("a"), Incoming::Kind::confirmed, 2);
+    expectFrame(table, unsubscribed("a"), Incoming::Kind::nothing, 0);
+    expectFrame(table, subscribed("a"), Incoming::Kind::confirmed, 2);
     EXPECT_EQ(table.unanswered(), 0U);
 }
 
@@ -132,8 +132,8 @@ TEST(SubscriptionTable, TheConfirmationOfAChannelThatWasDroppedMeansNothing)
     table.sent("a");
     table.drop("a", 1);
     table.sent("a");
-    expectFrame(table, subscribed("a"), Kind::nothing, 0);
-    expectFrame(table, unsubscribed("a"), Kind::nothing, 0);
+    expectFrame(table, subscribed("a"), Incoming::Kind::nothing, 0);
+    expectFrame(table, unsubscribed("a"), Incoming::Kind::nothing, 0);
 }
 
 TEST(SubscriptionTable, ARefusalIsToldToTheChannelThatWasAskedFor)
@@ -143,9 +143,10 @@ TEST(SubscriptionTable, ARefusalIsToldToTheChannelThatWasAskedFor)
     table.want("b", 2);
     table.sent("a");
     table.sent("b");
-    expectFrame(table, subscribed("a"), Kind::confirmed, 1);
-    expectFrame(table, error("NOPERM this user has no permissions to access one of the channels used as arguments"),
-                Kind::refused, 2);
+    expectFrame(table, subscribed("a"), Incoming::Kind::confirmed, 1);
+    expectFrame(table,
+                errorReply("NOPERM this user has no permissions to access one of the channels used as arguments"),
+                Incoming::Kind::refused, 2);
     EXPECT_EQ(table.unanswered(), 0U);
 }
 
@@ -155,16 +156,16 @@ TEST(SubscriptionTable, ARefusalOfWhatNobodyWantsAnyMoreMeansNothing)
     table.want("a", 1);
     table.sent("a");
     table.drop("a", 1);
-    expectFrame(table, error("NOPERM"), Kind::nothing, 0);
+    expectFrame(table, errorReply("NOPERM"), Incoming::Kind::nothing, 0);
 }
 
 TEST(SubscriptionTable, AnswersToPingMeanNothingWhateverTheirForm)
 {
     Table table;
-    for (const Reply& pong : {status("PONG"), frame({text("pong"), text("")}), error("BUSY Redis is busy")}) {
+    for (const Reply& pong : {status("PONG"), frame({text("pong"), text("")}), errorReply("BUSY Redis is busy")}) {
         table.want("a", 1);
         table.sent("");
-        expectFrame(table, pong, Kind::nothing, 0);
+        expectFrame(table, pong, Incoming::Kind::nothing, 0);
         EXPECT_EQ(table.unanswered(), 0U);
     }
 }
@@ -179,20 +180,20 @@ TEST(SubscriptionTable, WhatWasNotAskedForIsUnexpected)
         {"a confirmation", subscribed("a")},
         {"an end of a subscription", unsubscribed("a")},
         {"an answer to PING", status("PONG")},
-        {"an error", error("ERR something")},
-        {"an integer", integer(1)},
+        {"an error", errorReply("ERR something")},
+        {"an integer", integerReply(1)},
         {"a text", text("message")},
         {"nil", Reply{}},
         {"an empty array", frame({})},
         {"an array of one", frame({text("message")})},
         {"another kind of frame", frame({text("pmessage"), text("a"), text("a"), text("0")})},
-        {"a frame of numbers", frame({integer(1), integer(2), integer(3)})},
+        {"a frame of numbers", frame({integerReply(1), integerReply(2), integerReply(3)})},
     };
     for (const Case& c : cases) {
         SCOPED_TRACE(c.name);
         Table table;
         table.want("a", 1);
-        expectFrame(table, c.reply, Kind::unexpected, 0);
+        expectFrame(table, c.reply, Incoming::Kind::unexpected, 0);
     }
 }
 
@@ -202,7 +203,7 @@ TEST(SubscriptionTable, ASubscriptionThatTheServerEndsByItselfIsUnexpected)
     table.want("a", 1);
     table.sent("a");
     table.received(subscribed("a"));
-    expectFrame(table, unsubscribed("a"), Kind::unexpected, 0);
+    expectFrame(table, unsubscribed("a"), Incoming::Kind::unexpected, 0);
 }
 
 TEST(SubscriptionTable, ANewConnectionSubscribesToAllAndForgetsWhatWasUnderWay)
@@ -216,9 +217,9 @@ TEST(SubscriptionTable, ANewConnectionSubscribesToAllAndForgetsWhatWasUnderWay)
     table.sent("b");
     EXPECT_THAT(table.connected(), UnorderedElementsAre("a", "b"));
     EXPECT_EQ(table.unanswered(), 0U);
-    expectFrame(table, subscribed("a"), Kind::unexpected, 0);
+    expectFrame(table, subscribed("a"), Incoming::Kind::unexpected, 0);
     table.sent("b");
-    expectFrame(table, subscribed("b"), Kind::confirmed, 2);
+    expectFrame(table, subscribed("b"), Incoming::Kind::confirmed, 2);
     EXPECT_THAT(Table().connected(), IsEmpty());
 }
 
@@ -244,8 +245,8 @@ TEST(SubscriptionTable, ChannelsMayHaveAnyBytes)
     table.want(odd, 1);
     table.want("a", 2);
     table.sent(odd);
-    expectFrame(table, subscribed(odd), Kind::confirmed, 1);
-    expectFrame(table, message(odd), Kind::message, 1);
+    expectFrame(table, subscribed(odd), Incoming::Kind::confirmed, 1);
+    expectFrame(table, message(odd), Incoming::Kind::message, 1);
     EXPECT_TRUE(table.drop(odd, 1));
     EXPECT_EQ(table.size(), 1U);
 }

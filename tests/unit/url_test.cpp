@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -112,6 +114,15 @@ TEST(Url, SetsEveryOption)
     EXPECT_EQ(config.watchdogTimeout, 114ms);
     EXPECT_EQ(config.maxHold, 115ms);
     EXPECT_EQ(config.pollInterval, 16ms);
+}
+
+TEST(Url, SetsTimesExactly)
+{
+    for (const std::int64_t time :
+         {std::int64_t{30'000}, (std::int64_t{1} << 53) + 1, (std::int64_t{1} << 62) + 1,
+          std::numeric_limits<std::int64_t>::max() - 1, std::numeric_limits<std::int64_t>::max()}) {
+        EXPECT_EQ(Config::fromUrl("redis://h?max_hold=" + std::to_string(time)).maxHold.count(), time);
+    }
 }
 
 TEST(Url, LeavesTheDefaultsWhereItSaysNothing)

@@ -6,62 +6,19 @@
 #include "redislock/detail/logic/backoff.hpp"
 #include "redislock/detail/logic/event.hpp"
 #include "redislock/detail/logic/lease.hpp"
+#include "redislock/detail/logic/lock_answer.hpp"
 #include "redislock/error.hpp"
 #include "redislock/lease_time.hpp"
 #include "redislock/random.hpp"
-#include "redislock/retry_policy.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <system_error>
 #include <variant>
 
 namespace redislock::detail {
-
-/// What Redis answered to an acquire.
-struct LockAnswer {
-    enum class Kind : std::uint8_t { granted, busy, gone };
-    Kind kind = Kind::busy;
-    /// Of busy: how long the holder has it at least; nothing for a key without time to live.
-    std::optional<std::chrono::milliseconds> timeToLive{};
-    std::uint64_t token = 0; ///< of granted, by a fenced lock
-
-    /// Of the lock script: nil or a token in an array, -3, or the holder's time in milliseconds (-1: none).
-    static std::optional<LockAnswer> from(const Reply& reply) noexcept
-    {
-        if (reply.kind == Reply::Kind::nil) {
-            return LockAnswer{Kind::granted};
-        }
-        if (reply.kind == Reply::Kind::array && reply.elements.size() == 1) {
-            return granted(reply.elements[0].text);
-        }
-        if (reply.kind != Reply::Kind::integer || reply.integer < -3) {
-            return std::nullopt;
-        }
-        if (reply.integer == -3) {
-            return LockAnswer{Kind::gone};
-        }
-        if (reply.integer == -1) {
-            return LockAnswer{Kind::busy};
-        }
-        // PTTL of a key that is gone already would be -2
-        return LockAnswer{Kind::busy,
-                          std::chrono::milliseconds(std::clamp<std::int64_t>(reply.integer, 0, maxLease.count()))};
-    }
-
-private:
-    static std::optional<LockAnswer> granted(std::string_view token) noexcept
-    {
-        LockAnswer answer{Kind::granted};
-        const char* end = token.data() + token.size();
-        const auto read = std::from_chars(token.data(), end, answer.token);
-        return read.ec == std::errc() && read.ptr == end && answer.token > 0 ? std::optional(answer) : std::nullopt;
-    }
-};
 
 /// How an acquire ended.
 struct AcquireResult {
@@ -86,17 +43,18 @@ public:
         TimePoint holdDeadline =
             TimePoint::max();                   ///< nested: the enclosing hold's; there is nothing to wait for after it
         std::optional<TimePoint> silentSince{}; ///< no answer since then, as others found; the start if not given
-        const RetryPolicy* retry = nullptr;     ///< when to ask again; null: when told, else after pollInterval
+        bool byPolicy = false; ///< asks again when a policy says so; otherwise when told, else after pollInterval
         std::chrono::milliseconds pollInterval{1000};
         std::chrono::milliseconds commandTimeout{3000};
         std::chrono::milliseconds unreachableAfter{10000};
     };
-    using Event = std::variant<Start, Replied<LockAnswer>, Failed, Notified, TimerFired, Cancelled>;
-    using Action = std::variant<Send, Subscribe, SleepUntil, Done<AcquireResult>>;
+    using Event = std::variant<Start, Replied<LockAnswer>, Failed, Notified, TimerFired, Pause, Cancelled>;
+    using Action = std::variant<Send, Subscribe, AskPolicy, SleepUntil, Done<AcquireResult>>;
 
     enum class State : std::uint8_t {
         idle,       ///< not started
         asking,     ///< a request is under way
+        choosing,   ///< others hold the lock; the policy is asked for a pause
         waiting,    ///< others hold the lock; asleep
         backingOff, ///< the server refuses for now; asleep
         done,
@@ -107,14 +65,16 @@ public:
     Action resume(const Event& event, Random& random);
 
     [[nodiscard]] State state() const noexcept { return state_; }
+    /// Whether Redis may have granted a request before the one under way, or before the sleep.
+    [[nodiscard]] bool mayBeHeld() const noexcept { return unknown_; }
     /// When the server last answered; the start (or silentSince) if it never did.
     [[nodiscard]] TimePoint lastAnswer() const noexcept { return lastAnswer_; }
 
 private:
     Action started(TimePoint now);
-    Action replied(const Replied<LockAnswer>& event, Random& random);
-    Action busy(TimePoint now, const LockAnswer& answer, Random& random);
-    Action retry(TimePoint now, Random& random);
+    Action replied(const Replied<LockAnswer>& event);
+    Action busy(TimePoint now, const LockAnswer& answer);
+    Action paused(const Pause& event);
     Action failed(const Failed& event, Random& random);
     Action refused(const Failed& event, Random& random);
     Action woken(TimePoint now, bool byTimer);
@@ -130,9 +90,9 @@ private:
 
     Settings settings_;
     State state_ = State::idle;
-    TimePoint start_{};
+    TimePoint start_{};      ///< later by the time in which this process stood still
     TimePoint deadline_{};   ///< of the wait
-    TimePoint lastAnswer_{}; ///< or the start
+    TimePoint lastAnswer_{}; ///< or the start; likewise
     std::optional<TimePoint> refusedSince_;
     Backoff backoff_;
     std::uint32_t attempts_ = 0;
@@ -152,10 +112,13 @@ inline AcquireMachine::Action AcquireMachine::resume(const Event& event, Random&
         return started(e->now);
     }
     if (const auto* e = std::get_if<Replied<LockAnswer>>(&event)) {
-        return replied(*e, random);
+        return replied(*e);
     }
     if (const auto* e = std::get_if<Failed>(&event)) {
         return failed(*e, random);
+    }
+    if (const auto* e = std::get_if<Pause>(&event)) {
+        return paused(*e);
     }
     if (const auto* e = std::get_if<Notified>(&event)) {
         return woken(e->now, false);
@@ -175,7 +138,7 @@ inline AcquireMachine::Action AcquireMachine::started(TimePoint now)
     return ask();
 }
 
-inline AcquireMachine::Action AcquireMachine::replied(const Replied<LockAnswer>& event, Random& random)
+inline AcquireMachine::Action AcquireMachine::replied(const Replied<LockAnswer>& event)
 {
     lastAnswer_ = event.now;
     refusedSince_.reset();
@@ -184,7 +147,7 @@ inline AcquireMachine::Action AcquireMachine::replied(const Replied<LockAnswer>&
         return done({.kind = AcquireResult::Kind::lost});
     }
     if (event.answer.kind == LockAnswer::Kind::busy) {
-        return busy(event.now, event.answer, random);
+        return busy(event.now, event.answer);
     }
     const TimePoint validUntil = deadlineOf(event.sentAt, settings_.lease);
     if (event.now < validUntil) {
@@ -198,14 +161,15 @@ inline AcquireMachine::Action AcquireMachine::replied(const Replied<LockAnswer>&
     return event.now < deadline_ && ++lateGrants_ < mostLateGrants ? ask() : fail(Errc::unreachable);
 }
 
-inline AcquireMachine::Action AcquireMachine::busy(TimePoint now, const LockAnswer& answer, Random& random)
+inline AcquireMachine::Action AcquireMachine::busy(TimePoint now, const LockAnswer& answer)
 {
     contended_ = true;
     if (now >= deadline_) {
         return done({.kind = AcquireResult::Kind::contended});
     }
-    if (settings_.retry != nullptr) {
-        return retry(now, random);
+    if (settings_.byPolicy) {
+        state_ = State::choosing;
+        return AskPolicy{++refusals_};
     }
     const TimePoint poll = saturatingAdd(now, settings_.pollInterval);
     // one millisecond more: Redis keeps a key to the end of its last millisecond
@@ -221,15 +185,14 @@ inline AcquireMachine::Action AcquireMachine::busy(TimePoint now, const LockAnsw
     return SleepUntil{until};
 }
 
-/// Sleeps until the policy has it ask again.
-inline AcquireMachine::Action AcquireMachine::retry(TimePoint now, Random& random)
+/// Sleeps for as long as the policy said.
+inline AcquireMachine::Action AcquireMachine::paused(const Pause& event)
 {
-    const auto pause = settings_.retry->pauseAfter(++refusals_, random);
-    if (!pause) {
+    if (!event.span || event.now >= deadline_) {
         return done({.kind = AcquireResult::Kind::contended});
     }
     state_ = State::waiting;
-    return SleepUntil{std::min(saturatingAdd(now, *pause), deadline_)};
+    return SleepUntil{std::min(saturatingAdd(event.now, *event.span), deadline_)};
 }
 
 inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random& random)
@@ -242,6 +205,8 @@ inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random
     if (event.fault.failure == Failure::fatal) {
         return fail(event.fault.error);
     }
+    start_ = saturatingAdd(start_, event.stood);
+    lastAnswer_ = saturatingAdd(lastAnswer_, event.stood);
     refusedToConnect_ = refusedToConnect_ || event.fault.failure == Failure::notConnected;
     const bool firstTryRefused = settings_.wait.isOneAttempt() && event.fault.failure == Failure::notConnected;
     if (!firstTryRefused && event.now < patienceEnd()) {

@@ -11,8 +11,8 @@ namespace redislock::detail {
 
 /// What to do about a count that Redis was told.
 enum class CountAnswer : std::uint8_t {
-    done,  ///< Redis has it, or another count was told since, or it cannot be told
-    again, ///< perhaps Redis does not have it
+    done,  ///< Redis has it, or another count was told since, or the client has ended
+    again, ///< perhaps Redis does not have it: as the machine of its request says
     lost,  ///< Redis does not have the hold any more
 };
 
@@ -25,8 +25,10 @@ inline CountAnswer countAnswer(const ReleaseMachine::Event& event, std::uint32_t
         return replied->answer.kind == UnlockAnswer::Kind::absent ? CountAnswer::lost : CountAnswer::done;
     }
     const auto* failed = std::get_if<Failed>(&event);
-    const bool mayHelp = failed != nullptr && (failed->fault.failure == Failure::lostReply ||
-                                               failed->fault.failure == Failure::notConnected);
+    if (failed != nullptr && failed->fault.error == Errc::wrongType) {
+        return CountAnswer::lost; // another key took the name: ours is gone
+    }
+    const bool mayHelp = failed != nullptr && !isFinal(failed->fault, Asker::background);
     return mayHelp && told == count && isValid ? CountAnswer::again : CountAnswer::done;
 }
 

@@ -7,9 +7,14 @@
 #include "redislock/detail/protocol/reply.hpp"
 #include "redislock/error.hpp"
 
+#include <chrono>
+#include <cstdint>
 #include <optional>
 
 namespace redislock::detail {
+
+/// Which part of a hold a request is about.
+enum class Level : std::uint8_t { outermost, nested };
 
 /// The operation begins.
 struct Start {
@@ -28,22 +33,38 @@ struct Replied {
 struct Failed {
     TimePoint now;
     Fault fault;
+    std::chrono::nanoseconds stood{
+        0}; ///< how long this process stood still meanwhile: that is no silence of the server
 };
 
 /// The event that a reply is to a machine: an error reply and one that its script cannot give are failures.
 ///
-/// @tparam Event the machine's events. @tparam Answer has `static std::optional<Answer> from(const Reply&)`, which is empty
-/// for what the script cannot have answered.
-template <class Event, class Answer>
-Event eventOfReply(TimePoint now, TimePoint sentAt, const Reply& reply)
+/// @tparam Event the machine's events. @tparam Answer has `static std::optional<Answer> from(const Reply&, asked…)`, which is
+/// empty for what the script cannot have answered. @param asked what that depends on.
+template <class Event, class Answer, class... Asked>
+Event eventOfReply(TimePoint now, TimePoint sentAt, const Reply& reply, Asked... asked)
 {
     if (reply.isError()) {
         return Failed{now, classify(reply.text)};
     }
-    if (const auto answer = Answer::from(reply)) {
+    if (const auto answer = Answer::from(reply, asked...)) {
         return Replied<Answer>{now, sentAt, *answer};
     }
     return Failed{now, {Failure::fatal, Errc::badReply}};
+}
+
+/// On whose behalf a request is repeated.
+enum class Asker : std::uint8_t {
+    caller,     ///< somebody waits, and is told at once of an error that another try would not change
+    background, ///< nobody waits: rights that were taken away may come back, so only the end of its time ends it
+};
+
+/// Whether nothing but the end is left after that failure. An answer that cannot be may be another request's: no more of them.
+constexpr bool isFinal(const Fault& fault, Asker asker) noexcept
+{
+    const bool forGood =
+        fault.error == Errc::shutdown || fault.error == Errc::wrongType || fault.error == Errc::badReply;
+    return fault.failure == Failure::fatal && (asker == Asker::caller || forGood);
 }
 
 /// Something happened that makes another attempt worth while: a message, a confirmed subscription, a local release.
@@ -54,6 +75,12 @@ struct Notified {
 /// The moment asked for with SleepUntil or Subscribe has come.
 struct TimerFired {
     TimePoint now;
+};
+
+/// What the policy said when it was asked.
+struct Pause {
+    TimePoint now;
+    std::optional<std::chrono::nanoseconds> span; ///< nothing: it gives up
 };
 
 /// The operation must end.
@@ -70,6 +97,12 @@ struct Send {
 /// Subscribe to the lock's channel and sleep until notified, at most until then. The confirmation is a notification.
 struct Subscribe {
     TimePoint until;
+};
+
+/// Ask the policy how long the pause after this attempt is: between two steps of the machine, under no lock, since it may be a
+/// function of the user's.
+struct AskPolicy {
+    std::uint32_t attempt; ///< from 1 on
 };
 
 /// Sleep until notified, at most until then.

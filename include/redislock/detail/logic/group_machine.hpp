@@ -6,8 +6,6 @@
 #include "redislock/detail/logic/event.hpp"
 #include "redislock/error.hpp"
 #include "redislock/lease_time.hpp"
-#include "redislock/random.hpp"
-#include "redislock/retry_policy.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -67,9 +65,9 @@ struct AwaitMembers {
     TimePoint until;
 };
 
-/// Give back all open members and sleep until then.
+/// Give back all open members, and then ask the policy how long the pause after this round is, as for AskPolicy.
 struct Retreat {
-    TimePoint until;
+    std::uint32_t attempt; ///< the round
 };
 
 /// How the acquire of a group ended.
@@ -90,23 +88,23 @@ public:
         std::size_t members = 0;
         std::size_t needed = 0; ///< 1 … members
         Wait wait = waitForever;
-        const RetryPolicy* retry = nullptr;            ///< the pauses between rounds; not null
         std::chrono::milliseconds memberTimeout{3000}; ///< after which a member counts as unreachable in this round
         std::chrono::milliseconds unreachableAfter{10000};
     };
-    using Event = std::variant<Start, MemberAnswered, TimerFired, Cancelled>;
-    using Action = std::variant<AskMembers, AwaitMembers, Retreat, Done<GroupResult>>;
+    using Event = std::variant<Start, MemberAnswered, TimerFired, Pause, Cancelled>;
+    using Action = std::variant<AskMembers, AwaitMembers, Retreat, SleepUntil, Done<GroupResult>>;
 
     enum class State : std::uint8_t {
-        idle,    ///< not started
-        asking,  ///< a round is under way
-        pausing, ///< asleep between rounds, with nothing held
+        idle,     ///< not started
+        asking,   ///< a round is under way
+        choosing, ///< between rounds, with nothing held: the policy is asked for a pause
+        pausing,  ///< asleep between rounds, with nothing held
         done,
     };
 
     explicit GroupMachine(const Settings& settings) : settings_(settings), answers_(settings.members) {}
 
-    Action resume(const Event& event, Random& random);
+    Action resume(const Event& event);
 
     [[nodiscard]] State state() const noexcept { return state_; }
     /// The members of the last round that were granted, or may be in a moment. When it ends without a grant, or is retreated
@@ -117,11 +115,12 @@ public:
     static constexpr std::chrono::milliseconds longestPause{1000};
 
 private:
-    Action answered(const MemberAnswered& event, Random& random);
-    Action timerFired(TimePoint now, Random& random);
+    Action answered(const MemberAnswered& event);
+    Action timerFired(TimePoint now);
+    Action paused(const Pause& event);
     Action ask(TimePoint now);
-    Action judge(TimePoint now, Random& random);
-    Action failRound(TimePoint now, Random& random);
+    Action judge(TimePoint now);
+    Action failRound(TimePoint now);
     Action done(GroupResult result);
     Action giveUp();
 
@@ -142,7 +141,7 @@ private:
     std::optional<Errc> obstacle_; ///< why too few members answered in the last round; nothing: others held them
 };
 
-inline GroupMachine::Action GroupMachine::resume(const Event& event, Random& random)
+inline GroupMachine::Action GroupMachine::resume(const Event& event)
 {
     if (const auto* e = std::get_if<Start>(&event)) {
         enoughSeen_ = e->now;
@@ -150,30 +149,33 @@ inline GroupMachine::Action GroupMachine::resume(const Event& event, Random& ran
         return ask(e->now);
     }
     if (const auto* e = std::get_if<MemberAnswered>(&event)) {
-        return answered(*e, random);
+        return answered(*e);
     }
     if (const auto* e = std::get_if<TimerFired>(&event)) {
-        return timerFired(e->now, random);
+        return timerFired(e->now);
+    }
+    if (const auto* e = std::get_if<Pause>(&event)) {
+        return paused(*e);
     }
     return done({.kind = GroupResult::Kind::failed, .error = std::get<Cancelled>(event).reason});
 }
 
-inline GroupMachine::Action GroupMachine::answered(const MemberAnswered& event, Random& random)
+inline GroupMachine::Action GroupMachine::answered(const MemberAnswered& event)
 {
     if (state_ != State::asking || event.round != round_ || answers_[event.member]) {
         return AwaitMembers{until_}; // an attempt that was given up already
     }
     answers_[event.member] = event.answer;
-    return judge(event.now, random);
+    return judge(event.now);
 }
 
-inline GroupMachine::Action GroupMachine::timerFired(TimePoint now, Random& random)
+inline GroupMachine::Action GroupMachine::timerFired(TimePoint now)
 {
     if (now < until_) {
         return AwaitMembers{until_};
     }
     if (state_ == State::asking) {
-        return failRound(now, random);
+        return failRound(now);
     }
     return now >= deadline_ ? giveUp() : ask(now);
 }
@@ -192,19 +194,19 @@ inline GroupMachine::Action GroupMachine::ask(TimePoint now)
 }
 
 /// Ends the round as soon as its end is certain.
-inline GroupMachine::Action GroupMachine::judge(TimePoint now, Random& random)
+inline GroupMachine::Action GroupMachine::judge(TimePoint now)
 {
     const TimePoint validUntil = validity();
     if (now < validUntil) {
         return done({.kind = GroupResult::Kind::granted, .validUntil = validUntil});
     }
     if (count(MemberAnswer::Kind::granted) + pending() < settings_.needed || pending() == 0) {
-        return failRound(now, random);
+        return failRound(now);
     }
     return AwaitMembers{until_};
 }
 
-inline GroupMachine::Action GroupMachine::failRound(TimePoint now, Random& random)
+inline GroupMachine::Action GroupMachine::failRound(TimePoint now)
 {
     const bool timedOut = now >= saturatingAdd(roundBegan_, settings_.memberTimeout);
     std::size_t lost = timedOut ? pending() : 0; // not to be had in this round
@@ -237,13 +239,20 @@ inline GroupMachine::Action GroupMachine::failRound(TimePoint now, Random& rando
     if (now >= deadline_ || now >= saturatingAdd(enoughSeen_, settings_.unreachableAfter)) {
         return giveUp();
     }
-    const auto pause = settings_.retry->pauseAfter(round_, random);
-    if (!pause) {
+    state_ = State::choosing;
+    until_ = TimePoint::max();
+    return Retreat{round_};
+}
+
+inline GroupMachine::Action GroupMachine::paused(const Pause& event)
+{
+    if (!event.span) {
         return giveUp();
     }
     state_ = State::pausing;
-    until_ = std::min(saturatingAdd(now, std::min<RetryPolicy::Pause>(*pause, longestPause)), deadline_);
-    return Retreat{until_};
+    until_ =
+        std::min(saturatingAdd(event.now, std::min<std::chrono::nanoseconds>(*event.span, longestPause)), deadline_);
+    return SleepUntil{until_};
 }
 
 /// The wait, or the patience, is over.

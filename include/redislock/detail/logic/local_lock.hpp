@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,8 @@ namespace redislock::detail {
 /// whose lease is over may stay beside it until its loss is noted. Not thread-safe; holds no clock.
 ///
 /// Threads that lost a hold owe its unlock() calls; they are remembered as a number, so that a late unlock() is told apart
-/// from a stranger's.
+/// from a stranger's. Where there are too many of them, they are remembered together: then a stranger may be taken for one of
+/// them, but none of them for a stranger, whose unlock() throws.
 ///
 /// @tparam Hold has `std::uint64_t owner` and `TimePoint validUntil() const`. @tparam Pointer a shared reference to it.
 template <class Hold, class Pointer = std::shared_ptr<Hold>>
@@ -59,39 +61,47 @@ public:
     }
 
     /// Notes that a thread lost a hold with that many unlock() calls to come.
-    void owe(std::uint64_t owner, std::uint32_t unlocks)
+    void owe(std::uint64_t owner, std::uint32_t unlocks) noexcept
     {
         if (unlocks == 0) {
             return;
         }
-        if (debts_ == nullptr) {
-            debts_ = std::make_unique<std::vector<Debt>>();
-        }
-        for (auto& debt : *debts_) {
-            if (debt.owner == owner) {
-                debt.unlocks += unlocks;
-                return;
+        try {
+            if (debts_ == nullptr) {
+                debts_ = std::make_unique<std::vector<Debt>>();
             }
+            for (auto& debt : *debts_) {
+                if (debt.owner == owner) {
+                    debt.unlocks += unlocks;
+                    return;
+                }
+            }
+            if (debts_->size() == maxDebtors) {
+                owedBySomebody_ += debts_->front().unlocks;
+                debts_->erase(debts_->begin());
+            }
+            debts_->push_back({owner, unlocks});
+        } catch (const std::bad_alloc&) {
+            owedBySomebody_ += unlocks;
         }
-        if (debts_->size() == maxDebtors) {
-            debts_->erase(debts_->begin()); // threads that never came back
-        }
-        debts_->push_back({owner, unlocks});
     }
 
     /// Counts one late unlock(). @return false for a thread that owes none.
     bool settle(std::uint64_t owner) noexcept
     {
-        if (debts_ == nullptr) {
+        if (debts_ != nullptr) {
+            const auto found = std::ranges::find(*debts_, owner, &Debt::owner);
+            if (found != debts_->end()) {
+                if (--found->unlocks == 0) {
+                    debts_->erase(found);
+                }
+                return true;
+            }
+        }
+        if (owedBySomebody_ == 0) {
             return false;
         }
-        const auto found = std::ranges::find(*debts_, owner, &Debt::owner);
-        if (found == debts_->end()) {
-            return false;
-        }
-        if (--found->unlocks == 0) {
-            debts_->erase(found);
-        }
+        --owedBySomebody_;
         return true;
     }
 
@@ -107,6 +117,7 @@ private:
 
     MostlyOne<Pointer> holds_;
     std::unique_ptr<std::vector<Debt>> debts_; ///< most names never have any
+    std::uint64_t owedBySomebody_ = 0;         ///< by those beyond maxDebtors
 };
 
 } // namespace redislock::detail

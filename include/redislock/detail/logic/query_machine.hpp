@@ -8,6 +8,7 @@
 #include "redislock/random.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <variant>
@@ -34,8 +35,9 @@ public:
     };
 
     /// @param patience how long to go on without an answer. @param limit when to end in any case.
-    explicit QueryMachine(std::chrono::milliseconds patience, TimePoint limit = TimePoint::max()) noexcept
-        : patience_(patience), limit_(limit)
+    explicit QueryMachine(std::chrono::milliseconds patience, TimePoint limit = TimePoint::max(),
+                          Asker asker = Asker::caller) noexcept
+        : patience_(patience), limit_(limit), asker_(asker)
     {
     }
 
@@ -65,10 +67,11 @@ private:
     Action failed(const Failed& event, Random& random)
     {
         unknown_ = unknown_ || event.fault.failure == Failure::lostReply;
-        if (event.fault.failure == Failure::fatal || event.now >= end_) {
+        end_ = std::min(limit_, saturatingAdd(end_, event.stood));
+        if (isFinal(event.fault, asker_) || event.now >= end_) {
             return done(event.fault.error);
         }
-        if (event.fault.failure == Failure::refused) {
+        if (event.fault.failure == Failure::refused || event.fault.failure == Failure::fatal) {
             state_ = State::backingOff;
             refusal_ = event.fault.error;
             return SleepUntil{std::min(end_, event.now + backoff_.next(random))};
@@ -90,6 +93,7 @@ private:
 
     std::chrono::milliseconds patience_;
     TimePoint limit_;
+    Asker asker_;
     TimePoint end_{};
     Backoff backoff_;
     State state_ = State::idle;

@@ -21,16 +21,17 @@ struct UnlockAnswer {
     enum class Kind : std::uint8_t { freed, stillHeld, absent };
     Kind kind = Kind::absent;
 
-    /// Of the unlock script: nil, 0, or 1 and more.
-    static std::optional<UnlockAnswer> from(const Reply& reply) noexcept
+    /// Of an unlock script: nil; 1 and more, of the outermost level; 0, of a nested one.
+    static std::optional<UnlockAnswer> from(const Reply& reply, Level level) noexcept
     {
         if (reply.kind == Reply::Kind::nil) {
             return UnlockAnswer{Kind::absent};
         }
-        if (reply.kind != Reply::Kind::integer || reply.integer < 0) {
+        const bool possible = level == Level::nested ? reply.integer == 0 : reply.integer >= 1;
+        if (reply.kind != Reply::Kind::integer || !possible) {
             return std::nullopt;
         }
-        return UnlockAnswer{reply.integer == 0 ? Kind::stillHeld : Kind::freed};
+        return UnlockAnswer{level == Level::nested ? Kind::stillHeld : Kind::freed};
     }
 };
 
@@ -41,7 +42,8 @@ public:
     struct Settings {
         TimePoint validUntil{};  ///< of the hold; Redis frees the lock by itself soon after
         TimePoint giveUpAfter{}; ///< no tries after it, though the lease lasts longer
-        enum class Level : std::uint8_t { outermost, nested } level = Level::outermost;
+        Level level = Level::outermost;
+        Asker asker = Asker::caller;
     };
     using Event = std::variant<Start, Replied<UnlockAnswer>, Failed, TimerFired, Cancelled>;
     using Action = std::variant<Send, SleepUntil, Done<Unlocked>>;
@@ -58,7 +60,18 @@ public:
 
     Action resume(const Event& event, Random& random);
 
+    /// Nobody waits for it any more: it can be started again, and goes on until the lease is over.
+    void goOnInBackground() noexcept
+    {
+        settings_.giveUpAfter = TimePoint::max();
+        settings_.asker = Asker::background;
+        backoff_.reset();
+        state_ = State::idle;
+    }
+
     [[nodiscard]] State state() const noexcept { return state_; }
+    /// Whether somebody who waits after all need not wait any longer.
+    [[nodiscard]] bool metFatal() const noexcept { return metFatal_; }
 
 private:
     Action replied(const Replied<UnlockAnswer>& event);
@@ -71,7 +84,8 @@ private:
     Settings settings_;
     Backoff backoff_;
     State state_ = State::idle;
-    bool unknown_ = false; ///< an earlier try may have released the hold
+    bool unknown_ = false;  ///< an earlier try may have released the hold
+    bool metFatal_ = false; ///< an answer said that another try would not help
 };
 
 inline ReleaseMachine::Action ReleaseMachine::resume(const Event& event, Random& random)
@@ -102,7 +116,7 @@ inline ReleaseMachine::Action ReleaseMachine::replied(const Replied<UnlockAnswer
         break;
     }
     // Our own earlier try released it, unless the lease ran out first. A nested release removes no field.
-    const bool ours = unknown_ && settings_.level == Settings::Level::outermost && event.now < settings_.validUntil;
+    const bool ours = unknown_ && settings_.level == Level::outermost && event.now < settings_.validUntil;
     return done(ours ? Unlocked::released : Unlocked::alreadyLost);
 }
 
@@ -111,11 +125,14 @@ inline ReleaseMachine::Action ReleaseMachine::failed(const Failed& event, Random
     if (event.fault.error == Errc::wrongType) {
         return done(Unlocked::alreadyLost); // another key took the name: ours is gone
     }
-    unknown_ = unknown_ || event.fault.failure == Failure::lostReply;
-    if (event.fault.failure == Failure::fatal || event.now >= end()) {
+    // an answer that the script cannot give says nothing of what the script did
+    unknown_ = unknown_ || event.fault.failure == Failure::lostReply || event.fault.error == Errc::badReply;
+    settings_.giveUpAfter = saturatingAdd(settings_.giveUpAfter, event.stood);
+    metFatal_ = metFatal_ || event.fault.failure == Failure::fatal;
+    if (isFinal(event.fault, settings_.asker) || event.now >= end()) {
         return done(Unlocked::unconfirmed);
     }
-    if (event.fault.failure == Failure::refused) {
+    if (event.fault.failure == Failure::refused || event.fault.failure == Failure::fatal) {
         state_ = State::backingOff;
         return SleepUntil{std::min(end(), event.now + backoff_.next(random))};
     }

@@ -1,0 +1,93 @@
+/// @file
+/// What Redis answers to those who ask for a lock, for permits, or for an open latch.
+#pragma once
+
+#include "redislock/detail/logic/event.hpp"
+#include "redislock/detail/protocol/reply.hpp"
+#include "redislock/lease_time.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+namespace redislock::detail {
+
+/// Whether the grants of a kind of lock come with tokens.
+enum class Tokens : std::uint8_t { none, given };
+
+/// What Redis answered to an acquire. Each script has its own answers, and none of another's is believed.
+struct LockAnswer {
+    enum class Kind : std::uint8_t { granted, busy, gone };
+    Kind kind = Kind::busy;
+    /// Of busy: how long the holder has it at least; nothing for a key without time to live.
+    std::optional<std::chrono::milliseconds> timeToLive{};
+    std::uint64_t token = 0; ///< of granted, by a fenced lock
+
+    /// Of a lock script: nil, or its token in an array; or, of an outermost hold, the holder's time in milliseconds (-1: none),
+    /// and of a nested one -3.
+    static std::optional<LockAnswer> from(const Reply& reply, Tokens tokens, Level level) noexcept
+    {
+        if (reply.kind != Reply::Kind::integer) {
+            return tokens == Tokens::none ? grantedByNil(reply) : grantedWithToken(reply);
+        }
+        if (level == Level::nested) {
+            return reply.integer == -3 ? std::optional(LockAnswer{Kind::gone}) : std::nullopt;
+        }
+        // PTTL of a key that is gone already would be -2
+        return reply.integer >= -2 ? std::optional(busyFor(reply.integer)) : std::nullopt;
+    }
+
+    /// Of the semaphore's script: nil, or -1.
+    static std::optional<LockAnswer> ofSemaphore(const Reply& reply) noexcept
+    {
+        const bool none = reply.kind == Reply::Kind::integer && reply.integer == -1;
+        return none ? std::optional(LockAnswer{Kind::busy}) : grantedByNil(reply);
+    }
+
+    /// Of the script of leased permits: nil, or the time in milliseconds until a lease is over (-1: not known).
+    static std::optional<LockAnswer> ofPermits(const Reply& reply) noexcept
+    {
+        const bool none = reply.kind == Reply::Kind::integer && reply.integer >= -1;
+        return none ? std::optional(busyFor(reply.integer)) : grantedByNil(reply);
+    }
+
+    /// Of the script that reads a latch, a number: an open one counts as granted. Nothing tells when a closed one will be.
+    static std::optional<LockAnswer> ofLatch(const Reply& reply) noexcept
+    {
+        const bool open = reply.integer <= 0;
+        return reply.kind == Reply::Kind::integer ? std::optional(LockAnswer{open ? Kind::granted : Kind::busy})
+                                                  : std::nullopt;
+    }
+
+private:
+    static LockAnswer busyFor(std::int64_t ms) noexcept
+    {
+        return ms == -1 ? LockAnswer{Kind::busy}
+                        : LockAnswer{Kind::busy,
+                                     std::chrono::milliseconds(std::clamp<std::int64_t>(ms, 0, maxLease.count()))};
+    }
+
+    static std::optional<LockAnswer> grantedByNil(const Reply& reply) noexcept
+    {
+        return reply.kind == Reply::Kind::nil ? std::optional(LockAnswer{Kind::granted}) : std::nullopt;
+    }
+
+    static std::optional<LockAnswer> grantedWithToken(const Reply& reply) noexcept
+    {
+        if (reply.kind != Reply::Kind::array || reply.elements.size() != 1 ||
+            reply.elements.front().kind != Reply::Kind::text) {
+            return std::nullopt;
+        }
+        LockAnswer answer{Kind::granted};
+        const std::string_view token = reply.elements.front().text;
+        const char* end = token.data() + token.size();
+        const auto read = std::from_chars(token.data(), end, answer.token);
+        return read.ec == std::errc() && read.ptr == end && answer.token > 0 ? std::optional(answer) : std::nullopt;
+    }
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,66 @@
+/// @file
+/// Answers kept in Redis that nobody will ask for again.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace redislock::detail {
+
+/// Records to be deleted, by the name of the counter whose requests they answer: one of its next requests takes them along, whichever
+/// object makes it. Of a client, not of an object: many objects live for one call. Not thread-safe, no I/O.
+class SettledRecords {
+public:
+    static constexpr std::size_t most = 1024; ///< as many may wait for a next request; then all are deleted at once
+
+    void add(std::string_view name, std::string record)
+    {
+        names_[std::string(name)].push_back(std::move(record));
+        ++size_;
+    }
+
+    /// Moves at most @p count records of a name behind @p keys.
+    void take(const std::string& name, std::size_t count, std::vector<std::string>& keys)
+    {
+        const auto found = names_.find(name);
+        if (found == names_.end()) {
+            return;
+        }
+        auto& records = found->second;
+        for (count = std::min(count, records.size()); count > 0; --count) {
+            keys.push_back(std::move(records.back()));
+            records.pop_back();
+            --size_;
+        }
+        if (records.empty()) {
+            names_.erase(found);
+        }
+    }
+
+    /// All of them, those of a name together.
+    std::vector<std::vector<std::string>> takeAll()
+    {
+        std::vector<std::vector<std::string>> all;
+        all.reserve(names_.size());
+        for (auto& [name, records] : names_) {
+            all.push_back(std::move(records));
+        }
+        names_.clear();
+        size_ = 0;
+        return all;
+    }
+
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] bool isFull() const noexcept { return size_ >= most; }
+
+private:
+    std::unordered_map<std::string, std::vector<std::string>> names_;
+    std::size_t size_ = 0;
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,8 @@
+-- `holder`: who has the lock; nil where nobody has it. Ends the script where the hash is no lock of one holder. HLEN comes
+-- first: what others keep there may be large.
+local size = redis.call('HLEN', KEYS[1])
+local holder = size == 1 and redis.call('HKEYS', KEYS[1])[1] or nil
+local count = holder and redis.call('HGET', KEYS[1], holder)
+if size > 1 or holder == 'mode' or count and not string.match(count, '^[1-9]%d*$') then
+    return redis.error_reply('WRONGTYPE redislock: the key is no lock')
+end

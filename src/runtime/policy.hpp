@@ -1,0 +1,35 @@
+/// @file
+/// Policies of users, asked for a pause.
+#pragma once
+
+#include "redislock/clock.hpp"
+#include "redislock/detail/logic/event.hpp"
+#include "redislock/error.hpp"
+#include "redislock/random.hpp"
+#include "redislock/retry_policy.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <variant>
+
+namespace redislock::detail {
+
+/// What a policy says, as an event of the machine that asks; what it throws ends the call. Expects no mutex to be held.
+/// @param thrown where that is kept; null: nowhere.
+inline std::variant<Pause, Cancelled> pauseOf(const RetryPolicy& policy, std::uint32_t attempt, Random& random,
+                                              std::exception_ptr* thrown = nullptr)
+{
+    try {
+        const auto pause = policy.pauseAfter(attempt, random);
+        return Pause{BootClock::now(), pause ? std::optional(pause->span()) : std::nullopt};
+    } catch (...) {
+        if (thrown != nullptr) {
+            *thrown = std::current_exception();
+        }
+        return Cancelled{BootClock::now(), Errc::invalidArgument};
+    }
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,124 @@
+// The end of a client.
+#include "runtime/counter.hpp"
+#include "runtime/engine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace redislock::detail {
+
+/// Something is under way that the client's end waits for; see `underWay_`. These four expect the mutex.
+void Engine::ends() noexcept
+{
+    --underWay_;
+    if (closing_) {
+        changed_.notify_all();
+    }
+}
+
+void Engine::begins(Waiter& waiter) noexcept
+{
+    if (!std::exchange(waiter.underWay, true)) {
+        begins();
+    }
+}
+
+void Engine::ends(Waiter& waiter) noexcept
+{
+    if (std::exchange(waiter.underWay, false)) {
+        ends();
+    }
+}
+
+/// Everything local ends: waiters are told, holds are lost. @return false when that was done before.
+bool Engine::closeLocalState(std::vector<std::shared_ptr<NamedLock>>& names)
+{
+    const Lock lock(mutex_);
+    if (closing_.exchange(true)) {
+        return false;
+    }
+    for (NamedLock* each : names_) {
+        if (auto named = each->weak_from_this().lock()) {
+            names.push_back(std::move(named));
+        }
+    }
+    for (const auto& named : names) {
+        while (!named->local.holds().empty()) {
+            lose(*named->local.holds()[0]);
+        }
+        const auto end = [this](Waiter& waiter) {
+            waiter.ended = Errc::shutdown;
+            if (waiter.operation == nullptr) {
+                commands_->withdraw(waiter.call, Errc::shutdown);
+            }
+            waiter.look();
+        };
+        named->waiters.forEach(end);
+        named->askers.forEach(end);
+    }
+    NamedCounter::end(*this);
+    for (auto& named : lostNames_) {
+        names.push_back(std::move(named));
+    }
+    lostNames_.clear();
+    return true;
+}
+
+bool Engine::shutdown(std::chrono::milliseconds timeout) noexcept
+{
+    if (isForked()) {
+        return true;
+    }
+    const TimePoint until = saturatingAdd(BootClock::now(), timeout);
+    std::vector<std::shared_ptr<NamedLock>> names; // let go of at the end
+    if (!closeLocalState(names)) {
+        return true;
+    }
+    bool answered = true;
+    {
+        Lock lock(mutex_);
+        while (underWay_ > 0 && !onOwnThread() && BootClock::now() < until) {
+            changed_.wait_for(lock, until - BootClock::now());
+        }
+        answered = underWay_ == 0;
+    }
+    commands_->shutdown(Errc::shutdown);
+    endThread(until);
+    return answered;
+}
+
+/// Lets the background thread run out of work. It is waited for a little; a look-up that hangs must not hang the caller.
+void Engine::endThread(TimePoint until) noexcept
+{
+    post([this] {
+        {
+            const Lock lock(mutex_);
+            outboxClosed_ = true;
+        }
+        sendOutbox();
+        background_->watchdog.close();
+        background_->connector.close();
+        background_->renewals.close();
+        background_->subscriber.close();
+        background_->sweepTimer.close();
+        background_->work.reset();
+    });
+    std::unique_lock lock(threadMutex_);
+    if (!thread_.joinable()) {
+        return;
+    }
+    if (onOwnThread()) {
+        thread_.detach();
+        return;
+    }
+    const TimePoint end = std::max(until, BootClock::now() + std::chrono::milliseconds(100));
+    while (threadRunning_ && BootClock::now() < end) {
+        threadEnded_.wait_for(lock, end - BootClock::now());
+    }
+    auto thread = std::move(thread_);
+    const bool ended = !threadRunning_;
+    lock.unlock();
+    ended ? thread.join() : thread.detach();
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,34 @@
+/// @file
+/// Another process whose threads ask at once, each something else.
+#pragma once
+
+#include "integration/role_process.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redislock::test {
+
+/// A process with one client and a thread for each kind of blocking call. It says `ready` when the server knows what it will be
+/// asked; told `ask`, it answers what the calls gave, when all have returned.
+class AskerProcess : public RoleProcess {
+public:
+    static constexpr std::string_view role = "--asker";
+    static constexpr std::size_t askers = 8;
+    /// What it answers if nothing goes wrong.
+    static constexpr std::string_view allWell =
+        "tryLock=true lock=true nested=ok unlock=released isLocked=false acquire=true "
+        "release=ok countDown=1";
+
+    AskerProcess(const std::string& url, const std::string& name) : RoleProcess({std::string(role), url, name}) {}
+
+    static std::string semaphore(const std::string& name) { return name + ":semaphore"; } ///< must have 5 permits
+    static std::string latch(const std::string& name) { return name + ":latch"; }         ///< must be at 2
+};
+
+/// The asker's main function.
+int runAsker(const std::vector<std::string>& arguments);
+
+} // namespace redislock::test
