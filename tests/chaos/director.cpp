@@ -165,6 +165,9 @@ bool run(const Order& order, bool withPackets)
     }
     std::this_thread::sleep_for(4s); // a time without faults, in which everything has to go well
     if (!world.awaitQuiet()) {
+        if (Interruption::isAsked()) {
+            return false;
+        }
         throw Broken("T9: a process did not come to an end");
     }
     world.finish();
