@@ -1,17 +1,16 @@
 -- Take permits of a semaphore, all or none. May be sent again: a grant is recorded, and given once for each request.
 -- KEYS[1]  the semaphore's name: free permits, a decimal string
 -- KEYS[2]  the request's key: the permits it was granted; 0 when it was withdrawn
--- KEYS[3…] keys of requests whose answers have arrived
 -- ARGV[1]  permits, 1 .. 2147483647
 -- ARGV[2]  how long a grant is recorded, in ms
 -- Returns  nil: granted; -1: too few permits are free, or the request was withdrawn
 -- Clock    none
--- Effects  writes KEYS[1]; writes KEYS[2] with a time to live; deletes KEYS[3…]; a key of another type, or another string, is
---          left alone (WRONGTYPE)
+-- Effects  writes KEYS[1]; writes KEYS[2] with a time to live; a key of another type, or another string, is left alone
+--          (WRONGTYPE)
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local permits = tonumber(string.match(ARGV[1] or '', '^[1-9]%d*$'))
 local keep = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
-if #KEYS < 2 or #ARGV ~= 2 or not permits or permits > 2147483647 or not keep then
+if #KEYS ~= 2 or #ARGV ~= 2 or not permits or permits > 2147483647 or not keep then
     return redis.error_reply('ERR redislock: bad arguments to acquire')
 end
 local granted = redis.call('GET', KEYS[2])
@@ -24,7 +23,4 @@ if tonumber(counter or '0') < permits then
 end
 redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
 redis.call('DECRBY', KEYS[1], ARGV[1])
-for i = 3, #KEYS do
-    redis.call('DEL', KEYS[i])
-end
 return nil

@@ -29,11 +29,11 @@ CounterRequest<bool> newCountRequest(NamedCounter& latch, std::int64_t count)
 
 CounterRequest<std::int64_t> countDownRequest(NamedCounter& latch)
 {
-    const auto record = latch.newRecord();
-    auto call = std::make_shared<ScriptCall>(scripts::countDownLatchCountDown, latch.keysWith(record),
+    auto recorded = latch.recorded(mostTaken);
+    auto call = std::make_shared<ScriptCall>(scripts::countDownLatchCountDown, recorded.keysWith(latch.name),
                                              std::vector{latch.channel(), latch.recordTime()});
     return {.call = call,
-            .record = record,
+            .recorded = std::move(recorded),
             .meaning = numberIn(0, std::numeric_limits<std::int64_t>::max()),
             .afterwards = call->again()};
 }

@@ -110,10 +110,10 @@ std::error_code NamedCounter::goOn(const std::shared_ptr<ScriptCall>& call, Deni
 
 void NamedCounter::repeatUnawaited(std::shared_ptr<ScriptCall> call, TimePoint begin) noexcept
 {
-    askUnawaited(std::move(call), saturatingAdd(begin, leastRecordTime));
+    askUnawaited(std::move(call), {}, saturatingAdd(begin, leastRecordTime));
 }
 
-void NamedCounter::askUnawaited(std::shared_ptr<ScriptCall> call, TimePoint limit) noexcept
+void NamedCounter::askUnawaited(std::shared_ptr<ScriptCall> call, std::string record, TimePoint limit) noexcept
 {
     if (isForked()) {
         return;
@@ -128,7 +128,13 @@ void NamedCounter::askUnawaited(std::shared_ptr<ScriptCall> call, TimePoint limi
         }
         underway = std::make_shared<Underway>(*engine);
         query = std::make_shared<Engine::AsyncQuery>(
-            *engine, std::move(call), [giving, underway](std::error_code, const QueryMachine&, const Reply&) {},
+            *engine, std::move(call),
+            [self = shared_from_this(), record = std::move(record), giving,
+             underway](std::error_code ec, const QueryMachine& machine, const Reply&) {
+                if (!ec && !machine.repeated()) {
+                    self->settle({record});
+                }
+            },
             leastRecordTime, limit, Asker::background);
         engine->post([query] { query->begin(); });
     } catch (...) { // out of memory: what has a lease ends with it

@@ -11,6 +11,7 @@
 #include "redislock/handler.hpp"
 #include "runtime/channel_listener.hpp"
 #include "runtime/script_call.hpp"
+#include "runtime/underway.hpp"
 #include "transport/adaptive_mutex.hpp"
 #include "transport/signal.hpp"
 
@@ -40,6 +41,21 @@ enum class Denied : std::uint8_t {
     goesOn, ///< twice is as good as once
 };
 
+/// Where Redis keeps the answer to a request, so that one that is sent twice counts once.
+struct Recorded {
+    std::string record{};                 ///< the key; never used for another request
+    std::vector<std::string> taken{};     ///< of other requests, of no use any more: the script deletes them
+    std::shared_ptr<Underway> underway{}; ///< until all that is settled
+
+    /// The keys of the script that are not the semaphore's or latch's own.
+    [[nodiscard]] std::vector<std::string> keysWith(std::string name) const
+    {
+        std::vector<std::string> keys{std::move(name), record};
+        keys.insert(keys.end(), taken.begin(), taken.end());
+        return keys;
+    }
+};
+
 /// A question about a counter, or a change of it, and what the answer means.
 template <class Result>
 struct CounterRequest {
@@ -47,7 +63,7 @@ struct CounterRequest {
     using Meaning = std::function<Result(const Call& call, bool repeated, std::error_code& ec)>;
 
     std::shared_ptr<ScriptCall> call{}; ///< null: nothing is to be asked
-    std::string record{};               ///< the key where its answer is kept, if it is
+    Recorded recorded{};                ///< its answer, if it is
     Meaning meaning{};
     std::shared_ptr<ScriptCall> afterwards{}; ///< asked in the background where the call stays unanswered
     Denied denied = Denied::ends;
@@ -66,7 +82,8 @@ struct CounterOrder {
     std::chrono::milliseconds lease{}; ///< how long a grant is good
     Wait wait = waitForever;
     std::string record{};                                ///< the key where a grant is kept, if it is
-    std::function<std::shared_ptr<ScriptCall>()> undo{}; ///< takes back what may have been granted; null: nothing is
+    /// Takes back what may have been granted; null: nothing is. @param copies of the request may still arrive.
+    std::function<std::shared_ptr<ScriptCall>(bool copies)> undo{};
     std::function<void()> untold{}; ///< gives back a grant that nobody was told of; null: its result does
 };
 
@@ -122,8 +139,8 @@ public:
     [[nodiscard]] std::string newRecord() const;
     /// How long answers are kept, in ms: longer than anybody repeats a request.
     [[nodiscard]] std::string recordTime() const;
-    /// The counter's name and a record, and records that are of no use any more, for the script to delete.
-    [[nodiscard]] std::vector<std::string> keysWith(const std::string& record);
+    /// That key, and up to so many of other requests. None at the client's end, when the request is refused.
+    [[nodiscard]] Recorded recorded(std::size_t others);
 
     /// Asks and waits for the answer.
     template <class Result>
@@ -138,8 +155,11 @@ public:
     }
     template <class Result>
     void asyncAsk(CounterRequest<Result> request, Handler<Result> handler);
-    /// Asks in the background until answered, for a minute at most.
-    void askUnawaited(std::shared_ptr<ScriptCall> call) noexcept { askUnawaited(std::move(call), TimePoint::max()); }
+    /// Asks in the background until answered, for a minute at most. @param record of no use any more when that has come.
+    void askUnawaited(std::shared_ptr<ScriptCall> call, std::string record = {}) noexcept
+    {
+        askUnawaited(std::move(call), std::move(record), TimePoint::max());
+    }
     /// Goes on in the background with what was first asked at @p begin, and ends while its answer is still kept, also when this
     /// process stood still in between: asked again after that, it would count again.
     void repeatUnawaited(std::shared_ptr<ScriptCall> call, TimePoint begin) noexcept;
@@ -163,7 +183,6 @@ public:
 private:
     class Attempt;
     class AsyncAttempt;
-    class Underway;
     class Giving;
     class Forgetting;
     using Lock = std::unique_lock<AdaptiveMutex>;
@@ -178,10 +197,11 @@ private:
     std::error_code conclude(const CounterRequest<Result>& request, TimePoint begin, bool repeated, std::error_code ec)
     {
         if (ec) {
+            settle(request.recorded.taken); // it may not have come as far as to delete them
             return goOn(request.afterwards, request.denied, ec, repeated, begin);
         }
         if (!repeated) {
-            answeredOnce(request.record);
+            settle({request.recorded.record});
         }
         return {};
     }
@@ -190,10 +210,9 @@ private:
     /// @return what its caller is told: not that it was denied, where an earlier try may have been executed.
     std::error_code goOn(const std::shared_ptr<ScriptCall>& call, Denied denied, std::error_code ec, bool repeated,
                          TimePoint begin);
-    void settle(const std::string& record) noexcept;
-    void answeredOnce(const std::string& record) noexcept;
+    void settle(const std::vector<std::string>& records) noexcept;
     static void forgetRecords(Engine& engine);
-    void askUnawaited(std::shared_ptr<ScriptCall> call, TimePoint limit) noexcept;
+    void askUnawaited(std::shared_ptr<ScriptCall> call, std::string record, TimePoint limit) noexcept;
     AcquireMachine::Event ask(Attempt& attempt, TimePoint until);
     bool awaitReleases(Lock& lock, CounterWaiter& waiter, TimePoint until);
     AcquireMachine::Event sleep(Lock& lock, CounterWaiter& waiter, TimePoint until);

@@ -43,15 +43,16 @@ std::error_code NamedCounter::Attempt::conclude(const AcquireResult& result)
         waiter.hinted = waiter.hinted && !outcome.granted;
         counter->leave(waiter);
         outcome.validUntil = result.validUntil;
-        if (outcome.granted && !outcome.repeated) {
-            counter->settle(order.record);
-        }
     }
     if (outcome.granted) {
+        if (!outcome.repeated) {
+            counter->settle({order.record});
+        }
         return {};
     }
     if (order.undo && (result.mayBeHeld || result.kind == Kind::granted)) {
-        counter->askUnawaited(order.undo());
+        const bool copies = result.kind != Kind::granted || outcome.repeated;
+        counter->askUnawaited(order.undo(copies), copies ? std::string() : order.record);
     }
     if (result.kind == Kind::contended) {
         return {};

@@ -4,6 +4,7 @@
 
 #include "runtime/counter.hpp"
 #include "runtime/engine.hpp"
+#include "runtime/underway.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -11,26 +12,6 @@
 #include <utility>
 
 namespace redislock::detail {
-
-/// A request is under way whose end the client's shutdown waits for: what it may have taken must be given back.
-class NamedCounter::Underway {
-public:
-    /// Expects the engine's mutex.
-    explicit Underway(Engine& engine) noexcept : engine_(&engine) { engine.begins(); }
-    Underway(Underway&& other) noexcept : engine_(std::exchange(other.engine_, nullptr)) {}
-    Underway& operator=(Underway&&) = delete;
-    /// Expects that mutex to be free.
-    ~Underway()
-    {
-        if (engine_ != nullptr) {
-            const Lock lock(engine_->mutex_);
-            engine_->ends();
-        }
-    }
-
-private:
-    Engine* engine_;
-};
 
 /// Something is being given back while whoever had it goes on.
 class NamedCounter::Giving {

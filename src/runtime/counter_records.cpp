@@ -52,38 +52,36 @@ std::string NamedCounter::recordTime() const
     return std::to_string((leastRecordTime + 2 * engine->config().unreachableAfter).count());
 }
 
-std::vector<std::string> NamedCounter::keysWith(const std::string& record)
+Recorded NamedCounter::recorded(std::size_t others)
 {
-    constexpr std::size_t most = 8;
-    std::vector<std::string> keys{name, record};
+    Recorded made{.record = newRecord()};
     if (!isForked()) {
         const Lock lock(engine->mutex_);
-        engine->records_.take(name, most, keys);
+        if (!engine->closing_) {
+            made.underway = std::make_shared<Underway>(*engine);
+            engine->records_.take(name, others, made.taken);
+        }
     }
-    return keys;
+    return made;
 }
 
-/// The answer has arrived and no other copy of the request is under way. Expects the engine's mutex.
-void NamedCounter::settle(const std::string& record) noexcept
+/// Nobody asks for these any more: their answers have arrived, and no other copies of the requests are under way. Empty ones are
+/// none.
+void NamedCounter::settle(const std::vector<std::string>& records) noexcept
 {
-    if (record.empty()) {
-        return;
-    }
     try {
-        engine->records_.add(name, record);
-        if (engine->records_.isFull()) {
+        const Lock lock(engine->mutex_);
+        for (const auto& record : records) {
+            if (!record.empty()) {
+                engine->records_.add(name, record);
+            }
+        }
+        if (engine->records_.isFull() || engine->closing_) { // at the end no other request takes them along
             forgetRecords(*engine);
         }
-    } catch (...) { // out of memory: it ends with its time to live
+    } catch (...) { // out of memory: they end with their time to live
         return;
     }
-}
-
-/// The answer to a request that was not repeated has come.
-void NamedCounter::answeredOnce(const std::string& record) noexcept
-{
-    const Lock lock(engine->mutex_);
-    settle(record);
 }
 
 /// Deletes the records for which no request has come, if there is a connection for that. Expects the engine's mutex.

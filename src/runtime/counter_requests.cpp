@@ -39,12 +39,12 @@ CounterRequest<bool> trySetRequest(NamedCounter& counter, std::int64_t value, st
     if (!isCount(value, 0) || live < live.zero() || live > maxLease) {
         return {.refused = Errc::invalidArgument};
     }
-    const auto record = counter.newRecord();
-    return {.call = std::make_shared<ScriptCall>(scripts::counterTrySet, counter.keysWith(record),
+    auto recorded = counter.recorded(mostTaken);
+    return {.call = std::make_shared<ScriptCall>(scripts::counterTrySet, recorded.keysWith(counter.name),
                                                  std::vector{std::to_string(value), std::to_string(live.count()),
                                                              counter.channel(), std::to_string(message),
                                                              counter.recordTime()}),
-            .record = record,
+            .recorded = std::move(recorded),
             .meaning = flagOf};
 }
 
@@ -58,14 +58,14 @@ CounterRequest<std::int64_t> getRequest(NamedCounter& counter)
 
 CounterRequest<bool> deleteRequest(NamedCounter& counter)
 {
-    const auto record = counter.newRecord();
+    auto recorded = counter.recorded(0);
     const bool leases = counter.kind == CounterKind::permitExpirableSemaphore;
     const bool tells = counter.kind == CounterKind::countDownLatch;
     return {.call = std::make_shared<ScriptCall>(
                 scripts::counterDelete,
-                std::vector{counter.name, leases ? suffixed(counter.name, "timeout") : counter.name, record},
+                std::vector{counter.name, leases ? suffixed(counter.name, "timeout") : counter.name, recorded.record},
                 std::vector{tells ? counter.channel() : std::string(), counter.recordTime()}),
-            .record = record,
+            .recorded = std::move(recorded),
             .meaning = flagOf};
 }
 
@@ -77,21 +77,20 @@ CounterRequest<bool> addRequest(NamedCounter& counter, std::int64_t difference, 
     if (difference == 0) {
         return {.known = true};
     }
-    const auto record = counter.newRecord();
-    return {.call = std::make_shared<ScriptCall>(scripts::semaphoreAdd, counter.keysWith(record),
+    auto recorded = counter.recorded(mostTaken);
+    return {.call = std::make_shared<ScriptCall>(scripts::semaphoreAdd, recorded.keysWith(counter.name),
                                                  std::vector<std::string>{std::to_string(difference),
                                                                           where == AddTo::existingCounter ? "1" : "0",
                                                                           counter.channel(), counter.recordTime()}),
-            .record = record,
-
+            .recorded = std::move(recorded),
             .meaning = where == AddTo::existingCounter ? flagOf : doneOf};
 }
 
 void putBack(NamedCounter& counter, std::int64_t permits) noexcept
 {
     try {
-        if (auto call = addRequest(counter, permits, AddTo::existingCounter).call) {
-            counter.askUnawaited(std::move(call));
+        if (auto request = addRequest(counter, permits, AddTo::existingCounter); request.call) {
+            counter.askUnawaited(std::move(request.call), std::move(request.recorded.record));
         }
     } catch (...) { // out of memory
     }

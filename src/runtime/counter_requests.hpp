@@ -5,11 +5,13 @@
 #include "runtime/counter.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 namespace redislock::detail {
 
 inline constexpr std::int64_t maxCount = 2147483647;
+inline constexpr std::size_t mostTaken = 8; ///< records of other requests that one deletes
 
 /// An error where a number of that range is expected, else the number.
 std::int64_t numberOf(const Reply& reply, std::int64_t least, std::int64_t most, std::error_code& ec) noexcept;

@@ -50,6 +50,7 @@ template <class Result>
 class Completion;
 class ListenedCall;
 class NamedCounter;
+class Underway;
 
 /// What an acquire is asked for.
 struct AcquireOrder {
@@ -159,6 +160,7 @@ public:
 
 private:
     friend class NamedCounter;
+    friend class Underway;
 
     static constexpr std::size_t maxLostNames = 1024;
     static constexpr std::size_t maxIdle = 128; ///< holds, and calls, kept for the next operations

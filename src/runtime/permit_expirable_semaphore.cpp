@@ -85,7 +85,9 @@ CounterOrder acquireOrder(NamedCounter& counter, const std::string& id, Wait wai
             .permits = 1,
             .lease = lease == nonExpiring ? maxLease : lease.fixed(),
             .wait = wait,
-            .undo = [self = &counter, id] { return permitRelease(*self, id, self->recordTime()).call; }};
+            .undo = [self = &counter, id](bool copies) {
+                return permitRelease(*self, id, copies ? self->recordTime() : "0").call;
+            }};
 }
 
 Permit permitOf(NamedCounter& counter, const std::string& id, Lease lease, const CounterOutcome& outcome)
@@ -182,11 +184,13 @@ CounterRequest<bool> setPermitsRequest(NamedCounter& counter, std::int64_t permi
     if (!isCount(permits, 0)) {
         return {.refused = Errc::invalidArgument};
     }
+    auto recorded = counter.recorded(0);
     auto keys = keysOf(counter);
-    keys.push_back(counter.newRecord());
+    keys.push_back(recorded.record);
     return {.call = std::make_shared<ScriptCall>(
                 scripts::permitExpirableSemaphoreSet, std::move(keys),
                 std::vector{std::to_string(permits), counter.channel(), counter.recordTime()}),
+            .recorded = std::move(recorded),
             .meaning = doneOf};
 }
 

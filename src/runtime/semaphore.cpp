@@ -27,14 +27,14 @@ CounterOrder acquireOrder(NamedCounter& counter, std::int64_t permits, Wait wait
     }
     const auto record = counter.newRecord();
     return {.script = &scripts::semaphoreAcquire,
-            .keys = counter.keysWith(record),
+            .keys = {counter.name, record},
             .arguments = {std::to_string(permits), counter.recordTime()},
             .meaning = LockAnswer::ofSemaphore,
             .permits = permits,
             .lease = maxLease, // no permit ends by itself
             .wait = wait,
             .record = record,
-            .undo = [self = &counter, record] { return withdrawal(*self, record); }};
+            .undo = [self = &counter, record](bool) { return withdrawal(*self, record); }};
 }
 
 CounterRequest<bool> releaseRequest(NamedCounter& counter, std::int64_t permits, AddTo where)
@@ -49,12 +49,12 @@ CounterRequest<bool> releaseRequest(NamedCounter& counter, std::int64_t permits,
 
 CounterRequest<std::int64_t> drainRequest(NamedCounter& counter)
 {
-    const auto record = counter.newRecord();
-    return {.call = std::make_shared<ScriptCall>(scripts::semaphoreDrain, counter.keysWith(record),
+    auto recorded = counter.recorded(mostTaken);
+    return {.call = std::make_shared<ScriptCall>(scripts::semaphoreDrain, recorded.keysWith(counter.name),
                                                  std::vector{counter.recordTime()}),
-            .record = record,
+            .recorded = recorded,
             .meaning = numberIn(0, std::numeric_limits<std::int64_t>::max()),
-            .afterwards = withdrawal(counter, record)};
+            .afterwards = withdrawal(counter, recorded.record)};
 }
 
 /// A time to live that was asked for.

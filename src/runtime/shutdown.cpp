@@ -1,6 +1,7 @@
 // The end of a client.
 #include "runtime/counter.hpp"
 #include "runtime/engine.hpp"
+#include "runtime/underway.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -27,6 +28,19 @@ void Engine::ends(Waiter& waiter) noexcept
 {
     if (std::exchange(waiter.underWay, false)) {
         ends();
+    }
+}
+
+Underway::Underway(Engine& engine) noexcept : engine_(&engine)
+{
+    engine.begins();
+}
+
+Underway::~Underway()
+{
+    if (engine_ != nullptr) {
+        const Engine::Lock lock(engine_->mutex_);
+        engine_->ends();
     }
 }
 

@@ -1,7 +1,8 @@
 // The tests, or (for tests that need other processes) a process that holds a lock or in which many wait for one: see
-// holder_process.hpp, crowd_process.hpp, asker_process.hpp.
+// holder_process.hpp, crowd_process.hpp, asker_process.hpp, ending_process.hpp.
 #include "integration/asker_process.hpp"
 #include "integration/crowd_process.hpp"
+#include "integration/ending_process.hpp"
 #include "integration/holder_process.hpp"
 
 #include <gmock/gmock.h>
@@ -20,6 +21,9 @@ int main(int argc, char** argv)
     }
     if (role == redislock::test::AskerProcess::role) {
         return redislock::test::runAsker({argv + 2, argv + argc});
+    }
+    if (role == redislock::test::EndingProcess::role) {
+        return redislock::test::runEnding({argv + 2, argv + argc});
     }
     ::testing::InitGoogleMock(&argc, argv);
     return RUN_ALL_TESTS();

@@ -45,9 +45,7 @@ CounterScript get()
 CounterOrder acquirePermits(CounterClient& client, Counter& counter, std::int64_t permits, Wait wait)
 {
     const auto record = client.newRecord(counter);
-    return {.script = {&scripts::semaphoreAcquire,
-                       client.keysWith(counter, record),
-                       {std::to_string(permits), client.recordTime()}},
+    return {.script = {&scripts::semaphoreAcquire, {record}, {std::to_string(permits), client.recordTime()}},
             .meaning = LockAnswer::ofSemaphore,
             .permits = permits,
             .lease = maxLease,

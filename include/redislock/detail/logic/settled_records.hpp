@@ -16,7 +16,7 @@ namespace redislock::detail {
 /// object makes it. Of a client, not of an object: many objects live for one call. Not thread-safe, no I/O.
 class SettledRecords {
 public:
-    static constexpr std::size_t most = 1024; ///< as many may wait for a next request; then all are deleted at once
+    static constexpr std::size_t most = 128; ///< as many may wait for a next request; then all are deleted at once
 
     void add(std::string_view name, std::string record)
     {
