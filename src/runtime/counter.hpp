@@ -81,7 +81,7 @@ struct CounterOrder {
     std::int64_t permits = 0;          ///< of a message's number that it needs; 0: any message concerns it
     std::chrono::milliseconds lease{}; ///< how long a grant is good
     Wait wait = waitForever;
-    std::string record{};                                ///< the key where a grant is kept, if it is
+    std::string record{}; ///< the key where a grant is kept, if it is
     /// Takes back what may have been granted; null: nothing is. @param copies of the request may still arrive.
     std::function<std::shared_ptr<ScriptCall>(bool copies)> undo{};
     std::function<void()> untold{}; ///< gives back a grant that nobody was told of; null: its result does
