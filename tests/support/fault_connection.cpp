@@ -63,6 +63,7 @@ void pushFrame(Lane& lane, std::string bytes, const Action& action, std::shared_
     switch (action.kind()) {
     case Action::Kind::drop:
     case Action::Kind::swallow:
+        lane.lost = true;
         return;
     case Action::Kind::duplicate:
         lane.push(item);
@@ -242,28 +243,31 @@ void Connection::take(Lane& lane, const std::string& bytes, TakeFrame takeFrame)
 
 void Connection::takeRequest(Frame frame)
 {
+    if (requests_.lost) {
+        return;
+    }
     const auto words = std::make_shared<const Words>(std::move(frame.words));
     if (words->empty()) { // an empty line or array, which Redis ignores
-        return passRequest(std::move(frame.bytes), words, Lost::no);
+        return passRequest(std::move(frame.bytes), words, Fate::passed);
     }
     const auto action = shared_.rules.apply(Direction::request, *words);
     switch (action.kind()) {
     case Action::Kind::swallow:
-        return passRequest(std::move(frame.bytes), words, Lost::yes);
+        return passRequest(std::move(frame.bytes), words, Fate::lostInAll);
     case Action::Kind::duplicate:
-        passRequest(frame.bytes, words, Lost::no);
-        return passRequest(std::move(frame.bytes), words, Lost::yes);
+        passRequest(frame.bytes, words, Fate::passed);
+        return passRequest(std::move(frame.bytes), words, Fate::lost);
     case Action::Kind::replace:
         return replaceRequest(action.bytes());
     case Action::Kind::cutAfterForward:
-        expectReplies(words, Lost::yes);
+        expectReplies(words, Fate::lost);
         return requests_.push({.bytes = std::move(frame.bytes), .then = Item::Then::closeClient, .request = words});
     case Action::Kind::drop:
     case Action::Kind::cut:
     case Action::Kind::truncate:
         break;
     default:
-        expectReplies(words, Lost::no);
+        expectReplies(words, Fate::passed);
     }
     pushFrame(requests_, std::move(frame.bytes), action, words);
     if (isCommand(*words, "PSYNC") || isCommand(*words, "SYNC")) {
@@ -271,9 +275,9 @@ void Connection::takeRequest(Frame frame)
     }
 }
 
-void Connection::passRequest(std::string bytes, const std::shared_ptr<const Words>& words, Lost lost)
+void Connection::passRequest(std::string bytes, const std::shared_ptr<const Words>& words, Fate ofReply)
 {
-    expectReplies(words, lost);
+    expectReplies(words, ofReply);
     requests_.push({.bytes = std::move(bytes), .request = words});
 }
 
@@ -283,18 +287,18 @@ void Connection::replaceRequest(const std::string& bytes)
     framer.feed(bytes);
     while (auto frame = framer.next()) {
         const auto words = std::make_shared<const Words>(std::move(frame->words));
-        passRequest(std::move(frame->bytes), words, Lost::no);
+        passRequest(std::move(frame->bytes), words, Fate::passed);
     }
     requests_.push({.bytes = framer.rest()});
 }
 
-void Connection::expectReplies(const std::shared_ptr<const Words>& words, Lost lost)
+void Connection::expectReplies(const std::shared_ptr<const Words>& words, Fate fate)
 {
     if (words->empty()) {
         return;
     }
     const bool onePerChannel = Subscriptions::isConfirmation(kindOf(*words));
-    pending_.push_back({words, onePerChannel ? words->size() - 1 : 1, lost == Lost::yes});
+    pending_.push_back({words, onePerChannel ? words->size() - 1 : 1, fate});
 }
 
 void Connection::becomeOpaque()
@@ -306,7 +310,8 @@ void Connection::becomeOpaque()
 void Connection::takeReply(Frame frame)
 {
     const auto request = settle(frame);
-    if (client_ >= 0 && !request.lost) {
+    replies_.lost = replies_.lost || request.fate == Fate::lostInAll;
+    if (client_ >= 0 && !replies_.lost && request.fate == Fate::passed) {
         const auto action = shared_.rules.apply(Direction::reply, *request.words);
         pushFrame(replies_, std::move(frame.bytes), action);
     }
@@ -314,9 +319,11 @@ void Connection::takeReply(Frame frame)
 
 void Connection::takePush(Frame frame)
 {
-    if (client_ >= 0) {
+    if (client_ >= 0 && !replies_.lost) {
         const auto action = shared_.rules.apply(Direction::push, frame.words);
-        pushFrame(replies_, std::move(frame.bytes), action);
+        if (action.kind() != Action::Kind::drop && action.kind() != Action::Kind::swallow) {
+            pushFrame(replies_, std::move(frame.bytes), action);
+        }
     }
 }
 

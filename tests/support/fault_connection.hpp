@@ -51,6 +51,7 @@ struct Lane {
     Clock::time_point nextByte{}; // of an item with a pace
     bool opaque = false;          // no frames any more, bytes pass as they come
     bool stalled = false;         // by Action::stallDirection
+    bool lost = false;            // all that comes from now on, by Action::drop or swallow
     bool ended = false;           // the sender has closed
     bool endPassedOn = false;     // and the receiver was told
     bool cut = false;             // nothing behind the last item of the outbox will be passed on
@@ -82,7 +83,12 @@ private:
 struct Pending {
     std::shared_ptr<const Words> words;
     std::size_t replies = 1; // still to come; 0: not known before the first
-    bool lost = false;       // its replies go nowhere
+    enum class Fate {
+        passed,
+        lost,      // it goes nowhere
+        lostInAll, // nor does anything behind it
+    };
+    Fate fate = Fate::passed; // of the reply
 };
 
 /// Two sockets, a lane for each direction, and the requests that wait for their replies. Not thread-safe.
@@ -110,16 +116,16 @@ public:
     void flush(Clock::time_point now);
 
 private:
-    enum class Lost { no, yes };
+    using Fate = Pending::Fate;
 
     std::optional<std::string> read(int socket, Lane& lane);
     template <class TakeFrame>
     void take(Lane& lane, const std::string& bytes, TakeFrame takeFrame);
 
     void takeRequest(Frame frame);
-    void passRequest(std::string bytes, const std::shared_ptr<const Words>& words, Lost lost);
+    void passRequest(std::string bytes, const std::shared_ptr<const Words>& words, Fate ofReply);
     void replaceRequest(const std::string& bytes);
-    void expectReplies(const std::shared_ptr<const Words>& words, Lost lost);
+    void expectReplies(const std::shared_ptr<const Words>& words, Fate fate);
     void becomeOpaque();
 
     void takeReply(Frame frame);

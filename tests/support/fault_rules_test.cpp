@@ -116,14 +116,17 @@ TEST_F(FaultProxyTest, MessagesArePushesAndDoNotCountAsReplies)
 
 TEST_F(FaultProxyTest, ConfirmationsAreRepliesOnePerChannel)
 {
-    const auto second = proxy_.add({.command = "SUBSCRIBE", .direction = Direction::reply, .nth = 2}, Action::drop());
+    const auto second =
+        proxy_.add({.command = "SUBSCRIBE", .direction = Direction::reply, .nth = 2}, Action::replace("+second\r\n"));
     client_.send({"SUBSCRIBE", "a", "b", "c"});
     client_.send({"PSUBSCRIBE", "d*"});
     EXPECT_EQ(client_.receive().elements.at(1).text(), "a");
+    EXPECT_EQ(client_.receive().text(), "second");
     EXPECT_EQ(client_.receive().elements.at(1).text(), "c");
     EXPECT_EQ(client_.receive().elements.at(1).text(), "d*");
 
-    const auto third = proxy_.add({.command = "UNSUBSCRIBE", .direction = Direction::reply, .nth = 3}, Action::drop());
+    const auto third =
+        proxy_.add({.command = "UNSUBSCRIBE", .direction = Direction::reply, .nth = 3}, Action::replace("+third\r\n"));
     const auto echo = proxy_.add({.command = "ECHO", .direction = Direction::reply}, Action::replace("+echo\r\n"));
     client_.send({"UNSUBSCRIBE"});
     client_.send({"PUNSUBSCRIBE"});
@@ -131,6 +134,7 @@ TEST_F(FaultProxyTest, ConfirmationsAreRepliesOnePerChannel)
     client_.send({"ECHO", "x"});
     EXPECT_EQ(client_.receive().elements.at(0).text(), "unsubscribe");
     EXPECT_EQ(client_.receive().elements.at(0).text(), "unsubscribe");
+    EXPECT_EQ(client_.receive().text(), "third");
     EXPECT_EQ(client_.receive().elements.at(0).text(), "punsubscribe");
     EXPECT_TRUE(client_.receive().elements.at(1).isNil());
     EXPECT_EQ(client_.receive().text(), "echo");
