@@ -24,6 +24,7 @@ public:
           name_("bench:fair:" + std::to_string(waiters)),
           queue_(detail::prefixed(detail::queuePrefix, name_)),
           times_(detail::prefixed(detail::queueTimesPrefix, name_)),
+          places_(detail::prefixed(detail::queuePlacesPrefix, name_)),
           channels_(detail::lockChannel(name_) + ":"),
           lockSha_(connection_.load(detail::scripts::fairLockLock.text)),
           unlockSha_(connection_.load(detail::scripts::fairLockUnlock.text))
@@ -41,7 +42,7 @@ public:
         const auto begin = Clock::now();
         do {
             connection_.command(
-                {"EVALSHA", unlockSha_, "3", name_, queue_, times_, holder(first_), "0", "30000", channels_});
+                {"EVALSHA", unlockSha_, "4", name_, queue_, times_, places_, holder(first_), "0", "30000", channels_});
             expect(lock(++first_), "the turn of the first in the queue");
             expect(!lock(++last_), "a place in the queue");
             ++count;
@@ -60,8 +61,8 @@ private:
     {
         const auto place = std::string_view("600000"); // nobody asks again while this is measured
         return connection_
-                   .command({"EVALSHA", lockSha_, "3", name_, queue_, times_, holder(number), "600000", "1", place,
-                             channels_})
+                   .command({"EVALSHA", lockSha_, "4", name_, queue_, times_, places_, holder(number), "600000", "1",
+                             place, channels_})
                    ->type == REDIS_REPLY_NIL;
     }
 
@@ -69,6 +70,7 @@ private:
     const std::string name_;
     const std::string queue_;
     const std::string times_;
+    const std::string places_;
     const std::string channels_;
     const std::string lockSha_;
     const std::string unlockSha_;

@@ -2,14 +2,16 @@
 -- lock next.
 -- KEYS[1]  the lock's name: hash holder -> hold count
 -- KEYS[2]  the queue: list of holders, the next one first
--- KEYS[3]  until when each of them keeps its place: sorted set holder -> ms since 1970
+-- KEYS[3]  until when Redisson lets each of them have its place: sorted set holder -> ms since 1970
+-- KEYS[4]  what we know of them, as in parts/fair_queue.lua
 -- ARGV[1]  holder to end, as holder.lua told it
 -- ARGV[2]  what the channels of waiters begin with; the rest is the holder
 -- Returns  1: freed; 0: that holder does not have the lock
 -- Clock    the server's TIME
--- Effects  deletes KEYS[1], takes those who stopped asking off the head of KEYS[2] and KEYS[3], publishes '0' for the
---          first in the queue; what is no lock of one holder is left alone (WRONGTYPE)
-if #KEYS ~= 3 or #ARGV ~= 2 or ARGV[1] == '' then
+-- Effects  deletes KEYS[1], takes those who stopped asking out of KEYS[2], KEYS[3] and KEYS[4], publishes '0' for
+--          the first in the queue; puts into KEYS[4] who waits of Redisson's, and takes the times to live of KEYS[2] and KEYS[3] away
+--          while one is; what is no lock of one holder is left alone (WRONGTYPE)
+if #KEYS ~= 4 or #ARGV ~= 2 or ARGV[1] == '' then
     return redis.error_reply('ERR redislock: bad arguments to force_unlock')
 end
 --include parts/plain_hold.lua
@@ -19,6 +21,9 @@ if holder ~= ARGV[1] then
     return 0
 end
 redis.call('DEL', KEYS[1])
+if noteRedissons() then
+    keepForRedisson()
+end
 local head = liveHead()
 -- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
 if head then

@@ -2,7 +2,8 @@
 -- level. May be sent again: it sets states, never adds.
 -- KEYS[1]  the lock's name: hash holder -> hold count
 -- KEYS[2]  the queue: list of holders, the next one first
--- KEYS[3]  until when each of them keeps its place: sorted set holder -> ms since 1970
+-- KEYS[3]  until when Redisson lets each of them have its place: sorted set holder -> ms since 1970
+-- KEYS[4]  what we know of them, as in parts/fair_queue.lua
 -- ARGV[1]  holder, "<client uuid>:<number>"
 -- ARGV[2]  lease in ms, 10 .. 2592000000
 -- ARGV[3]  hold count to set, 1 (outermost) .. 2147483647
@@ -14,15 +15,15 @@
 --          another's turn
 -- Clock    the server's TIME; Redis' own key expiry
 -- Effects  writes KEYS[1] and its time to live, which is never shortened (a foreign PERSIST is undone); takes who has it
---          and who stopped asking out of KEYS[2] and KEYS[3], puts in who waits; these two live 10 minutes longer than
---          the places in them. Others' places are not moved: nobody's here depends on them. Where the lock is free and it
---          is another's turn, publishes '0' for that one. A key of another type is
---          left alone (WRONGTYPE), and so is one of a read/write lock
+--          and who stopped asking out of KEYS[2], KEYS[3] and KEYS[4], puts in who waits, and into KEYS[4] also who waits of
+--          Redisson's, whose places are not moved. These three live 10 minutes longer than the places in them, KEYS[2] and
+--          KEYS[3] without an end while one of Redisson's is queued. Where the lock is free and it is another's turn, publishes
+--          '0' for that one. A key of another type is left alone (WRONGTYPE), and so is one of a read/write lock
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local lease = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local count = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
 local place = ARGV[4] == '0' and 0 or tonumber(string.match(ARGV[4] or '', '^[1-9]%d*$'))
-if #KEYS ~= 3 or #ARGV ~= 5 or ARGV[1] == '' or not lease or lease < 10 or lease > 2592000000
+if #KEYS ~= 4 or #ARGV ~= 5 or ARGV[1] == '' or not lease or lease < 10 or lease > 2592000000
     or not count or count > 2147483647 or not place or place > 2592000000 then
     return redis.error_reply('ERR redislock: bad arguments to lock')
 end
@@ -39,37 +40,42 @@ end
 if left ~= -2 and redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
     return redis.error_reply('WRONGTYPE redislock: the name is in use as a read/write lock')
 end
+local isMixed = noteRedissons()
 local head, headUntil = liveHead()
 if left == -2 and (not head or head == ARGV[1]) then
     --include parts/first_hold.lua
     if head then
         redis.call('LPOP', KEYS[2])
         redis.call('ZREM', KEYS[3], ARGV[1])
+        redis.call('HDEL', KEYS[4], ARGV[1])
+    end
+    if isMixed then
+        keepForRedisson()
     end
     return nil
 end
 if place > 0 then
-    local mine = redis.call('ZSCORE', KEYS[3], ARGV[1])
-    local untilThen = now + place
-    if mine then
-        untilThen = math.max(untilThen, tonumber(mine))
-    else
-        -- Redisson takes its own allowance from everybody behind whoever it lets in: a place behind one of its waiters
-        -- must last so much longer.
-        local last = redis.call('LINDEX', KEYS[2], -1)
-        local lastUntil = last and tonumber(redis.call('ZSCORE', KEYS[3], last) or '0') or 0
-        if lastUntil > untilThen then
-            untilThen = lastUntil + place
-        end
+    if redis.call('ZADD', KEYS[3], string.format('%.0f', now + place + clocks), ARGV[1]) == 1 then
         redis.call('RPUSH', KEYS[2], ARGV[1])
     end
-    redis.call('ZADD', KEYS[3], string.format('%.0f', untilThen), ARGV[1])
-    local live = string.format('%.0f', math.max(untilThen, headUntil or 0) - now + 600000)
-    for i = 2, 3 do
-        if redis.call('PTTL', KEYS[i]) < untilThen - now + 300000 then
-            redis.call('PEXPIRE', KEYS[i], live)
+    redis.call('HSET', KEYS[4], ARGV[1], string.format('%.0f %.0f', now + place, place))
+    if isMixed then
+        -- Redisson takes an allowance off all times behind whoever of its own it lets in, and then compares what is left with the
+        -- clock of that machine.
+        local ahead
+        ahead, isMixed = allowancesAhead(ARGV[1])
+        if ahead > 0 then
+            redis.call('ZADD', KEYS[3], string.format('%.0f', now + place + clocks + ahead), ARGV[1])
         end
     end
+    for i = isMixed and 4 or 2, 4 do
+        if redis.call('PTTL', KEYS[i]) < place + clocks + 300000 then
+            redis.call('PEXPIRE', KEYS[i], string.format('%.0f', place + clocks + 600000))
+        end
+    end
+end
+if isMixed then
+    keepForRedisson()
 end
 if left == -2 then
     -- It is about to be taken, and then the holder's time will be known; or the first in the queue has died; or it sleeps: one of

@@ -2,7 +2,8 @@
 -- May be sent again.
 -- KEYS[1]  the lock's name: hash holder -> hold count
 -- KEYS[2]  the queue: list of holders, the next one first
--- KEYS[3]  until when each of them keeps its place: sorted set holder -> ms since 1970
+-- KEYS[3]  until when Redisson lets each of them have its place: sorted set holder -> ms since 1970
+-- KEYS[4]  what we know of them, as in parts/fair_queue.lua
 -- ARGV[1]  holder, "<client uuid>:<number>"
 -- ARGV[2]  hold count to leave, 0 .. 2147483647
 -- ARGV[3]  lease in ms that the remaining holds need at least, 1 .. 2592000000; ignored for count 0
@@ -11,14 +12,14 @@
 --          0: still held, with that count or, where it was lower already, with the lower one
 --          n >= 1: freed; n - 1 subscribers were told
 -- Clock    the server's TIME
--- Effects  count 0: deletes KEYS[1], or takes the holder out of KEYS[2] and KEYS[3], and where the lock is free then
---          publishes '0' for the first in the queue, without those who stopped asking; otherwise, and only where the
---          count was higher, writes KEYS[1] and its time to live, which is never shortened; a key of another type is
+-- Effects  count 0: deletes KEYS[1], or takes the holder out of KEYS[2], KEYS[3] and KEYS[4], and where the lock is
+--          free then publishes '0' for the first in the queue, without those who stopped asking; puts into KEYS[4] who waits of
+--          Redisson's, and takes the times to live of KEYS[2] and KEYS[3] away while one is; otherwise, and only where the count was higher, writes KEYS[1] and its time to live, which is never shortened; a key of another type is
 --          left alone (WRONGTYPE)
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local count = ARGV[2] == '0' and 0 or tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local lease = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
-if #KEYS ~= 3 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
+if #KEYS ~= 4 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
     or count > 0 and (not lease or lease > 2592000000) then
     return redis.error_reply('ERR redislock: bad arguments to unlock')
 end
@@ -26,7 +27,10 @@ end
 --include parts/fair_queue.lua
 local held = redis.call('HGET', KEYS[1], ARGV[1])
 if not held then
-    if count == 0 and redis.call('ZREM', KEYS[3], ARGV[1]) == 1 then
+    if count == 0 and noteRedissons() then
+        keepForRedisson()
+    end
+    if count == 0 and redis.call('ZREM', KEYS[3], ARGV[1]) + redis.call('HDEL', KEYS[4], ARGV[1]) > 0 then
         redis.call('LREM', KEYS[2], 0, ARGV[1])
         local head = liveHead()
         if head and redis.call('EXISTS', KEYS[1]) == 0 then -- who gave up may have been told
@@ -40,6 +44,9 @@ if count > 0 then
     return 0
 end
 redis.call('DEL', KEYS[1])
+if noteRedissons() then
+    keepForRedisson()
+end
 local head = liveHead()
 -- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
 local told = head and redis.pcall('PUBLISH', ARGV[4] .. head, '0')

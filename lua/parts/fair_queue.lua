@@ -1,14 +1,146 @@
--- After server_time.lua. Whose turn it is, and until when that place is kept; those ahead who stopped asking lose theirs.
+-- After server_time.lua. The queue of a fair lock, in which waiters of Redisson may stand among ours. doc/keys.md, "Places in a
+-- fair queue", says who writes, moves and ends the times, and by which clock.
 -- KEYS[2]  the queue: list of holders, the next one first
--- KEYS[3]  until when each of them keeps its place: sorted set holder -> ms since 1970
+-- KEYS[3]  until when Redisson lets each of them have its place: sorted set holder -> ms since 1970
+-- KEYS[4]  what we know of them: hash holder -> "<until> <place>" of ours: until when its place is kept, and for how long it is
+--          kept each time that it asks; "redisson <time> <allowance>" of Redisson's: its time when it was seen first, and what
+--          Redisson takes off all times behind it when it lets it in; 'redisson' -> 1 while one of Redisson's may be queued
+local clocks = 30000 -- by how much the clocks of Redisson's machines may be off, in ms
+local usual = 300000 -- the allowance of one of Redisson's of whom nothing better is known, in ms
+local longest = 2592000000 -- the most that a time may be ahead for those before it, in ms
+local most = 500 -- so many waiters are looked at
+
+-- Of one of ours: until when its place is kept, and for how long each time; nil of another.
+local function ours(record)
+    local untilThen, place = string.match(record or '', '^(%d+) (%d+)$')
+    return tonumber(untilThen), tonumber(place)
+end
+
+-- Of one of Redisson's that was seen: its time then, and its allowance; nil of another.
+local function redissons(record)
+    local seen, allowance = string.match(record or '', '^redisson (%d+) (%d+)$')
+    return tonumber(seen), tonumber(allowance)
+end
+
+local function scoreOf(holder)
+    return tonumber(redis.call('ZSCORE', KEYS[3], holder) or '')
+end
+
+-- Puts down the allowances of those of Redisson's who came since the last of our scripts; before any time is changed, since an
+-- allowance is what one's time is ahead of that of the one before. Returns whether any of Redisson's may be queued. pcall: where
+-- memory is full a lock can still be freed.
+local function noteRedissons()
+    local last = redis.call('LINDEX', KEYS[2], -1)
+    if not last then
+        return false
+    end
+    local known = redis.call('HMGET', KEYS[4], last, 'redisson')
+    if ours(known[1]) then
+        return known[2] == '1'
+    end
+    local new, before = {}, nil -- from the last one on
+    local waiter, record = last, known[1]
+    while waiter do
+        local score = scoreOf(waiter)
+        local seen = redissons(record)
+        if #new == most or ours(record) or seen and (score or 0) <= seen then
+            before = score
+            break
+        end
+        new[#new + 1] = {waiter, score}
+        waiter = redis.call('LINDEX', KEYS[2], -1 - #new)
+        record = waiter and redis.call('HGET', KEYS[4], waiter)
+    end
+    for i = #new, 1, -1 do
+        local score = new[i][2]
+        local allowance = 0
+        if score then
+            -- Of the first it is not known how long it has been there: no less than the usual.
+            allowance = before and score - before or -1
+            if allowance < 0 then
+                allowance = math.max(usual, score - now - math.max(0, redis.call('PTTL', KEYS[1])))
+            end
+        end
+        redis.pcall('HSET', KEYS[4], new[i][1], string.format('redisson %.0f %.0f', math.max(0, score or 0),
+            math.min(allowance, longest)))
+        before = score
+    end
+    if known[2] ~= '1' then
+        redis.pcall('HSET', KEYS[4], 'redisson', '1')
+    end
+    if redis.call('PTTL', KEYS[4]) == -1 then
+        redis.call('PEXPIRE', KEYS[4], '600000')
+    end
+    return true
+end
+
+-- While one of Redisson's is queued its two keys live as long as it leaves them there.
+local function keepForRedisson()
+    redis.pcall('PERSIST', KEYS[2])
+    redis.pcall('PERSIST', KEYS[3])
+end
+
+-- What Redisson will have taken off the time of a holder when it is its turn: the allowances of those ahead. Returns whether any of
+-- Redisson's is queued as well. Forgets those who are not, where the queue is short enough to be seen whole.
+local function allowancesAhead(holder)
+    local waiters = redis.call('LRANGE', KEYS[2], 0, most - 1)
+    local records = redis.call('HMGET', KEYS[4], unpack(waiters))
+    local sum, isAhead, isAny, queued = 0, true, false, {}
+    for i, waiter in ipairs(waiters) do
+        queued[waiter] = true
+        isAhead = isAhead and waiter ~= holder
+        if waiter ~= holder and not ours(records[i]) then
+            isAny = true
+            local _, allowance = redissons(records[i])
+            sum = sum + (isAhead and (allowance or usual) or 0)
+        end
+    end
+    if #waiters == most then
+        return math.min(sum, longest), true
+    end
+    if not isAny or redis.call('HLEN', KEYS[4]) > #waiters + 1 then
+        for _, field in ipairs(redis.call('HKEYS', KEYS[4])) do
+            if not queued[field] and not (isAny and field == 'redisson') then
+                redis.call('HDEL', KEYS[4], field)
+            end
+        end
+    end
+    return math.min(sum, longest), isAny
+end
+
+-- After the server's clock was set back: nobody of ours is kept for longer than since it asked now.
+local function capPlaces()
+    local all = redis.call('HGETALL', KEYS[4])
+    for i = 1, #all, 2 do
+        local untilThen, place = ours(all[i + 1])
+        if untilThen and untilThen > now + place then
+            redis.call('HSET', KEYS[4], all[i], string.format('%.0f %.0f', now + place, place))
+            local score = scoreOf(all[i])
+            if score then
+                redis.call('ZADD', KEYS[3], string.format('%.0f', score - (untilThen - now - place)), all[i])
+            end
+        end
+    end
+end
+
+-- Whose turn it is, and until when that place is kept; those ahead who stopped asking lose theirs.
 local function liveHead()
     while true do
         local head = redis.call('LINDEX', KEYS[2], 0)
-        local score = head and tonumber(redis.call('ZSCORE', KEYS[3], head) or '0')
-        if not head or score > now then
-            return head, score
+        if not head then
+            return nil
+        end
+        local untilThen, place = ours(redis.call('HGET', KEYS[4], head))
+        if untilThen and untilThen > now + place then
+            capPlaces()
+            untilThen = now + place
+        end
+        untilThen = untilThen or scoreOf(head) or 0
+        if untilThen > now then
+            return head, untilThen
         end
         redis.call('LPOP', KEYS[2])
         redis.call('ZREM', KEYS[3], head)
+        redis.call('HDEL', KEYS[4], head)
     end
 end

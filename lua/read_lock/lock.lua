@@ -12,7 +12,7 @@
 --          otherwise the time in ms after which to ask again: held by a writer (-1: a key without time to live), or a
 --          writer waits, and the holder does not read yet
 -- Clock    Redis' own key expiry only
--- Effects  writes KEYS[1], the hold key of that level, and their times to live, which are never shortened (a foreign
+-- Effects  cuts the key of a writer that waits where the server's clock was set back; writes KEYS[1], the hold key of that level, and their times to live, which are never shortened (a foreign
 --          PERSIST is undone); a key of another type is left alone (WRONGTYPE), and so is a lock of another kind
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local lease = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
@@ -50,6 +50,10 @@ if mode ~= 'write' and not held then
     --include parts/waiting_writer.lua
     local waits = tonumber(string.match(redis.call('GET', waitingWriter) or '', '^%d+'))
     local rest = waits and redis.call('PTTL', waitingWriter) - waits or 0
+    if waits and rest > waits then -- the server's clock was set back
+        redis.pcall('PEXPIRE', waitingWriter, string.format('%.0f', 2 * waits))
+        rest = waits
+    end
     if rest > 0 then
         return rest
     end

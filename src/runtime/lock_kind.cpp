@@ -55,7 +55,8 @@ constexpr KindTraits fair()
     kind.forceUnlock = {&fairLockForceUnlock, true};
     kind.companions[0] = queuePrefix;
     kind.companions[1] = queueTimesPrefix;
-    kind.companionCount = 2;
+    kind.companions[2] = queuePlacesPrefix;
+    kind.companionCount = 3;
     kind.lockArguments = 5;
     kind.asking = Asking::queue;
     kind.keepsPlace = true;

@@ -38,7 +38,7 @@ struct KindTraits {
     ScriptUse forceUnlock;
     std::string_view channelPrefix; ///< empty: its release is told to nobody
     std::string_view holderSuffix;  ///< of the holder's name in Redis
-    std::string_view companions[2]; ///< of the other keys what stands before the name
+    std::string_view companions[3]; ///< of the other keys what stands before the name
     std::size_t companionCount = 0;
     std::size_t lockArguments = 3; ///< of the lock script
     Asking asking = Asking::first;

@@ -79,7 +79,7 @@ TEST_F(ForceUnlockScript, LeavesAHashThatIsNoLockAlone)
 {
     using namespace detail::scripts;
     const Force plain{redisLockHolder, redisLockForceUnlock, hold17};
-    const Force fair{redisLockHolder, fairLockForceUnlock, hold17, 2};
+    const Force fair{redisLockHolder, fairLockForceUnlock, hold17, 3};
     const Force read{readLockHolder, readLockForceUnlock, hold17};
     const Force write{writeLockHolder, writeLockForceUnlock, hold17 + ":write"};
     const std::string one = "1";

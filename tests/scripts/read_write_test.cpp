@@ -74,6 +74,15 @@ TEST_F(ReadWriteScripts, WriterThatGoesOnReadingHasTheLockForAsLongAsItReads)
     EXPECT_THAT(timeToLive(), JustSet(20'000));
 }
 
+TEST_F(ReadWriteScripts, ClockThatIsSetBackDoesNotMakeAWaitingWriterKeepReadersOutForLonger)
+{
+    read(hold17, 300'000);
+    write(writer18, 30'000, "5000");
+    redis.command({"PEXPIRE", waiting, "40000"}); // as if the clock were 30 s earlier
+    EXPECT_THAT(read(javaThread, 60'000).integer(), JustSet(5000));
+    EXPECT_THAT(redis.command({"PTTL", waiting}).integer(), JustSet(10'000));
+}
+
 TEST_F(ReadWriteScripts, WriterThatWaitsKeepsNewReadersOutForTheTimeThatItGaveAndThenLetsThemInForAsLong)
 {
     read(hold17, 300'000);

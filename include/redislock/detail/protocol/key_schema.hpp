@@ -38,6 +38,7 @@ inline constexpr std::string_view readWriteChannelPrefix = "redisson_rwlock";
 inline constexpr std::string_view tokenPrefix = "redisson_lock_token";
 inline constexpr std::string_view queuePrefix = "redisson_lock_queue";
 inline constexpr std::string_view queueTimesPrefix = "redisson_lock_timeout";
+inline constexpr std::string_view queuePlacesPrefix = "redislock_places";
 inline constexpr std::string_view lockChannelPrefix = "redisson_lock__channel";
 
 /// The channel on which the end of a plain lock is published.

@@ -1,0 +1,355 @@
+// Queues of fair locks in which waiters of Redisson stand among ours. What Redisson's scripts do to the times is done by hand, with
+// the clock of its machine.
+#include "scripts/script_test.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace redislock::test {
+namespace {
+
+using namespace std::string_literals;
+using ::testing::AllOf;
+using ::testing::Ge;
+using ::testing::IsEmpty;
+using ::testing::Le;
+
+class FairScripts : public ScriptTest {
+protected:
+    static constexpr std::int64_t place = 5000;    ///< five polls
+    static constexpr std::int64_t clocks = 30'000; ///< by how much Redisson's may be off
+    static constexpr std::int64_t usual = 300'000; ///< Redisson's fairLockWaitTimeout
+
+    void SetUp() override
+    {
+        ScriptTest::SetUp();
+        foreign = {queue, times}; // no time to live while one of Redisson's is queued
+    }
+
+    Value fair(const std::string& holder, std::int64_t placeMs = place)
+    {
+        return run(detail::scripts::fairLockLock, keys, {holder, "30000", "1", std::to_string(placeMs), channels});
+    }
+    Value end(const std::string& holder)
+    {
+        return run(detail::scripts::fairLockUnlock, keys, {holder, "0", "1", channels});
+    }
+
+    std::int64_t now()
+    {
+        const Value time = redis.command({"TIME"});
+        return std::stoll(time.elements.at(0).text()) * 1000 + std::stoll(time.elements.at(1).text()) / 1000;
+    }
+    std::int64_t score(const std::string& holder)
+    {
+        const Value value = redis.command({"ZSCORE", times, holder});
+        return value.isNil() ? 0 : static_cast<std::int64_t>(std::stod(value.text()));
+    }
+    Words waiting()
+    {
+        Words holders;
+        for (const Value& each : redis.command({"LRANGE", queue, "0", "-1"}).elements) {
+            holders.push_back(each.text());
+        }
+        return holders;
+    }
+    /// How far the place of one of ours is ahead of the clock: so much when it was set a moment ago.
+    void expectAhead(const std::string& holder, std::int64_t ms)
+    {
+        EXPECT_THAT(score(holder) - now(), AllOf(Le(ms), Ge(ms - 3000))) << holder;
+    }
+
+    // Redisson's scripts.
+    void javaPrunes(std::int64_t clock)
+    {
+        for (Words all = waiting(); !all.empty() && score(all[0]) <= clock; all = waiting()) {
+            redis.command({"ZREM", times, all[0]});
+            redis.command({"LPOP", queue});
+        }
+    }
+    /// One of Redisson's takes its place; its clock is so many ms ahead.
+    void javaWaits(const std::string& thread, std::int64_t allowance = usual, std::int64_t ahead = 0)
+    {
+        javaPrunes(now() + ahead);
+        const Words all = waiting();
+        const std::int64_t before =
+            all.empty() ? now() + ahead + std::max(std::int64_t{0}, timeToLive()) : score(all.back());
+        redis.command({"ZADD", times, std::to_string(before + allowance), thread});
+        redis.command({"RPUSH", queue, thread});
+    }
+    /// It is let in, and ends at once.
+    void javaIsLetIn(const std::string& thread, std::int64_t allowance = usual, std::int64_t ahead = 0)
+    {
+        redis.command({"DEL", name});
+        javaPrunes(now() + ahead);
+        ASSERT_EQ(waiting().at(0), thread);
+        redis.command({"LPOP", queue});
+        redis.command({"ZREM", times, thread});
+        for (const auto& each : waiting()) {
+            redis.command({"ZINCRBY", times, std::to_string(-allowance), each});
+        }
+        javaPrunes(now() + ahead);
+    }
+    /// The server's clock is set by so much, as seen from all times of the queue.
+    void setClock(std::int64_t byMs)
+    {
+        for (const auto& each : waiting()) {
+            redis.command({"ZINCRBY", times, std::to_string(-byMs), each});
+        }
+        for (const auto& [holder, record] : redis.hash(places)) {
+            const bool isJava = record.starts_with("redisson ");
+            const std::string prefix = isJava ? "redisson " : "";
+            const std::string rest = record.substr(prefix.size());
+            if (const auto space = rest.find(' '); space != std::string::npos) {
+                const auto moment = std::to_string(std::stoll(rest.substr(0, space)) - byMs);
+                redis.command({"HSET", places, holder, prefix + moment + rest.substr(space)});
+            }
+        }
+    }
+    static std::string java(int number) { return "0d7c1be2-33aa-4f5e-8c1d-b0a3d6a2e9f4:" + std::to_string(number); }
+
+    const std::string queue = "redisson_lock_queue:{" + name + "}";
+    const std::string times = "redisson_lock_timeout:{" + name + "}";
+    const std::string places = "redislock_places:{" + name + "}";
+    const std::string channels = "redisson_lock__channel:{" + name + "}:";
+    const Words keys{name, queue, times, places};
+    const std::string hold19 = client + ":19";
+};
+
+TEST_F(FairScripts, PlaceIsAsFarAheadAsFivePollsTheClocksAndTheAllowancesOfRedissonsAhead)
+{
+    fair(hold17);
+    fair(hold18);
+    expectAhead(hold18, place + clocks);
+    javaWaits(java(1));
+    javaWaits(java(2), 60'000);
+    fair(hold19);
+    javaWaits(java(3));
+    fair(hold19);
+    expectAhead(hold19, place + clocks + usual + 60'000);
+    EXPECT_THAT(end(hold17), Number(1));
+    EXPECT_THAT(fair(hold18), Nil());
+    EXPECT_THAT(end(hold18), Number(1));
+    javaIsLetIn(java(1));
+    fair(hold19);
+    expectAhead(hold19, place + clocks + 60'000);
+    javaIsLetIn(java(2), 60'000);
+    EXPECT_THAT(fair(hold19), Nil());
+    EXPECT_THAT(waiting(), ::testing::ElementsAre(java(3)));
+}
+
+TEST_F(FairScripts, PlacesDoNotDriftInAQueueThatIsNeverEmpty)
+{
+    fair(client + ":0");
+    for (int i = 0; i < 100; ++i) { // two of each wait, one of ours or of Redisson's is let in by turns
+        javaWaits(java(i));
+        fair(client + ":" + std::to_string(i + 1));
+        if (i >= 2) {
+            const auto first = client + ":" + std::to_string(i - 1);
+            javaIsLetIn(java(i - 2));
+            redis.command({"DEL", name});
+            EXPECT_THAT(fair(first), Nil()) << i;
+            end(first);
+        } else if (i == 0) {
+            end(client + ":0");
+        }
+        for (const auto& each : waiting()) {
+            EXPECT_LE(score(each) - now(), place + clocks + 3 * usual) << i;
+        }
+    }
+    EXPECT_EQ(waiting().size(), 4U);
+    EXPECT_LE(redis.hash(places).size(), 6U) << "nothing is left of those who are gone, but of the last";
+}
+
+TEST_F(FairScripts, LiveWaiterBehindRedissonsIsNotPrunedByItHoweverLongTheLockIsHeld)
+{
+    for (const std::int64_t skew : {std::int64_t{0}, clocks - 3000, -clocks}) {
+        for (const std::int64_t allowance : {usual, std::int64_t{100'000}, std::int64_t{1'000'000}}) {
+            SetUp();
+            fair(hold17);
+            javaWaits(java(1), 3 * usual, skew); // long enough for what follows
+            javaWaits(java(2), allowance, skew);
+            fair(hold18);
+            for (int i = 0; i < 10; ++i) { // 45 s
+                setClock(4500);
+                redis.command({"PEXPIRE", name, "30000"});
+                fair(hold18);
+            }
+            javaIsLetIn(java(1), 3 * usual, skew);
+            ASSERT_THAT(waiting(), ::testing::ElementsAre(java(2), hold18)) << skew << ' ' << allowance;
+            javaIsLetIn(java(2), allowance, skew);
+            ASSERT_THAT(waiting(), ::testing::ElementsAre(hold18)) << skew << ' ' << allowance;
+            EXPECT_THAT(fair(hold18), Nil());
+        }
+    }
+}
+
+TEST_F(FairScripts, FirstOfRedissonsCountsAsUsualHoweverLongItHasBeenThere)
+{
+    fair(hold17);
+    javaWaits(java(1));
+    setClock(200'000);
+    redis.command({"PEXPIRE", name, "30000"});
+    fair(hold18);
+    expectAhead(hold18, place + clocks + usual);
+    javaIsLetIn(java(1));
+    EXPECT_THAT(waiting(), ::testing::ElementsAre(hold18));
+}
+
+TEST_F(FairScripts, WaiterOfRedissonsThatCameAgainHasItsNewAllowance)
+{
+    fair(hold17);
+    javaWaits(java(1), 10'000);
+    fair(hold18);
+    javaIsLetIn(java(1), 10'000);
+    lock(java(1), 30'000);
+    fair(hold18);
+    javaWaits(java(1), 70'000);
+    fair(hold19);
+    expectAhead(hold19, place + clocks + 70'000);
+}
+
+TEST_F(FairScripts, PlacesAreKeptWhereRedissonsClockIsThirtySecondsAheadAndItReleases)
+{
+    fair(hold17);
+    fair(hold18);
+    fair(hold19);
+    setClock(place - 1000); // a poll is due
+    javaPrunes(now() + clocks - 2000);
+    EXPECT_THAT(waiting(), ::testing::ElementsAre(hold18, hold19));
+}
+
+TEST_F(FairScripts, DeadOfOursCostFivePollsTogetherWhoeverElseWaits)
+{
+    for (const bool isMixed : {false, true}) {
+        SetUp();
+        fair(hold17);
+        fair(client + ":100");
+        if (isMixed) {
+            javaWaits(java(1));
+        }
+        fair(client + ":101");
+        end(hold17);
+        EXPECT_FALSE(fair(hold18, 0).isNil());
+        setClock(place + 1);
+        if (isMixed) {
+            EXPECT_FALSE(fair(hold18, 0).isNil()) << "it is the turn of Redisson's";
+            javaIsLetIn(java(1));
+        }
+        EXPECT_THAT(fair(hold18), Nil()) << isMixed;
+        EXPECT_THAT(redis.hash(places), ::testing::Not(::testing::Contains(::testing::Key(client + ":101"))));
+    }
+}
+
+TEST_F(FairScripts, DeadOfOursCostRedissonFivePollsAndThirtySeconds)
+{
+    fair(hold17);
+    javaWaits(java(1));
+    fair(hold18);
+    javaWaits(java(2));
+    javaIsLetIn(java(1));
+    javaPrunes(now() + place + clocks);
+    EXPECT_THAT(waiting(), ::testing::ElementsAre(java(2)));
+}
+
+TEST_F(FairScripts, KeysOfRedissonHaveNoTimeToLiveWhileOneOfItsWaitersIsQueued)
+{
+    fair(hold17);
+    fair(hold18);
+    fair(hold19);
+    const auto left = [&](const std::string& key) { return redis.pttl(key).count(); };
+    for (const auto& key : {queue, times, places}) {
+        EXPECT_THAT(left(key), JustSet(place + clocks + 600'000)) << key;
+    }
+    javaWaits(java(1));
+    fair(hold18);
+    for (const auto& key : {queue, times}) {
+        EXPECT_EQ(left(key), -1) << key;
+    }
+    EXPECT_THAT(left(places), JustSet(place + clocks + 600'000));
+    redis.command({"LREM", queue, "0", java(1)});
+    redis.command({"ZREM", times, java(1)});
+    fair(hold19);
+    for (const auto& key : {queue, times}) {
+        EXPECT_THAT(left(key), JustSet(place + clocks + 600'000)) << key;
+    }
+    EXPECT_EQ(redis.hash(places).size(), 2U) << "it is forgotten";
+}
+
+TEST_F(FairScripts, LastOfOursLeavesRedissonsQueueWithoutATimeToLiveHoweverItLeaves)
+{
+    const std::function<void()> ways[] = {
+        [&] { end(hold18); },
+        [&] { end(hold17); },
+        [&] {
+            run(detail::scripts::fairLockForceUnlock, keys, {hold17, channels});
+        },
+        [&] {
+            redis.command({"DEL", name});
+            EXPECT_THAT(fair(hold18), Nil());
+        },
+    };
+    for (const auto& leaves : ways) {
+        SetUp();
+        fair(hold17);
+        fair(hold18);
+        javaWaits(java(1));
+        EXPECT_GT(redis.pttl(queue).count(), 0);
+        leaves();
+        EXPECT_EQ(redis.pttl(queue).count(), -1);
+        EXPECT_EQ(redis.pttl(times).count(), -1);
+    }
+}
+
+TEST_F(FairScripts, NothingIsLeftOfAQueueOfOurs)
+{
+    fair(hold17);
+    fair(hold18);
+    fair(hold19);
+    end(hold19);
+    end(hold17);
+    EXPECT_THAT(fair(hold18), Nil());
+    end(hold18);
+    EXPECT_THAT(redis.command({"KEYS", "*"}).elements, IsEmpty());
+}
+
+TEST_F(FairScripts, ClockThatIsSetBackKeepsNobodyOutForLongerThanFivePolls)
+{
+    fair(hold17);
+    fair(hold18);
+    fair(hold19);
+    end(hold17);
+    setClock(-30'000);
+    EXPECT_FALSE(fair(client + ":20", 0).isNil());
+    for (const auto& dead : {hold18, hold19}) {
+        expectAhead(dead, place + clocks);
+    }
+    setClock(place + 1);
+    EXPECT_THAT(fair(client + ":20", 0), Nil()) << "all together";
+}
+
+TEST_F(FairScripts, LockIsFreedThoughMemoryIsOutAndRedissonsWait)
+{
+    fair(hold17);
+    fair(hold18);
+    javaWaits(java(1));
+    runOutOfMemory();
+    EXPECT_THAT(end(hold18), Nil());
+    EXPECT_THAT(end(hold17), Number(1));
+    EXPECT_THAT(waiting(), ::testing::ElementsAre(java(1)));
+}
+
+TEST_F(FairScripts, LongQueueOfRedissonsIsCountedInPart)
+{
+    fair(hold17);
+    for (int i = 0; i < 700; ++i) {
+        redis.command({"ZADD", times, std::to_string(now() + 60'000 + i * 1000), java(i)});
+        redis.command({"RPUSH", queue, java(i)});
+    }
+    fair(hold18);
+    EXPECT_THAT(score(hold18) - now(), AllOf(Ge(500'000), Le(500 * usual + place + clocks)));
+    EXPECT_EQ(redis.pttl(queue).count(), -1);
+}
+
+} // namespace
+} // namespace redislock::test
