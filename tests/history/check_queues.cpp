@@ -10,7 +10,7 @@
 namespace redislock::test::history {
 namespace {
 
-/// Reads: HSET of a new holder, against ZADD and ZREM of the queue before it.
+/// Reads: HSET of a new holder, against the places and ZREM of the queue before it.
 void checkTurn(const Grant& grant, Report& report)
 {
     if (grant.turnOf.empty()) {
@@ -22,7 +22,7 @@ void checkTurn(const Grant& grant, Report& report)
     }
 }
 
-/// Reads: ZREM of the first in the queue without a grant, against the ZADD before it, and those after it.
+/// Reads: ZREM of the first in the queue without a grant, against the place before it, and those after it.
 void checkPlace(const History& history, const Waiter& waiter, const Waiter* again, Report& report)
 {
     if (waiter.how != Waiter::Leaving::removed) {

@@ -82,6 +82,7 @@ inline constexpr std::string_view tokenKey = "redisson_lock_token";
 inline constexpr std::string_view requestKey = "redislock_request";
 inline constexpr std::string_view queueKey = "redisson_lock_queue";
 inline constexpr std::string_view queueTimesKey = "redisson_lock_timeout";
+inline constexpr std::string_view placesKey = "redislock_places";
 
 /// Whether it says that a writer waits for readers.
 inline bool isWaitingWriter(std::string_view key)
@@ -89,10 +90,10 @@ inline bool isWaitingWriter(std::string_view key)
     return key.ends_with(":redislock_writer");
 }
 
-/// Whether it is one of the two keys of a fair lock's queue.
+/// Whether it is one of the three keys of a fair lock's queue.
 inline bool isOfAQueue(std::string_view key)
 {
-    return lockOfPrefixed(queueKey, key) || lockOfPrefixed(queueTimesKey, key);
+    return lockOfPrefixed(queueKey, key) || lockOfPrefixed(queueTimesKey, key) || lockOfPrefixed(placesKey, key);
 }
 
 } // namespace redislock::test::history

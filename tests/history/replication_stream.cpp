@@ -174,17 +174,17 @@ std::optional<Record> StreamTranslator::placeOf(const StreamCommand& command, co
         popped_ = lockOfPrefixed(queueKey, words.at(1)).has_value();
         return std::nullopt;
     }
-    const auto lock = lockOfPrefixed(queueTimesKey, words.at(1));
-    if (!lock) {
+    const bool isTaken = name == "HSET";
+    const auto lock = lockOfPrefixed(isTaken ? placesKey : queueTimesKey, words.at(1));
+    if (!lock || (isTaken && (words.at(3).find_first_of("0123456789") != 0 || words.at(2) == "redisson"))) {
         return std::nullopt;
     }
-    auto record = make(command, name == "ZADD" ? Op::queued : Op::unqueued);
+    auto record = make(command, isTaken ? Op::queued : Op::unqueued);
     record.lock = *lock;
-    if (name == "ZADD") {
-        record.expiresMs = numberIn(words.at(2));
-        record.holder = words.at(3);
+    record.holder = words.at(2);
+    if (isTaken) {
+        record.expiresMs = numberIn(std::string_view(words[3]).substr(0, words[3].find(' ')));
     } else {
-        record.holder = words.at(2);
         record.error = popped_ ? "first" : "left";
         popped_ = false;
     }
@@ -228,9 +228,10 @@ std::vector<Record> StreamTranslator::translate(const StreamCommand& command)
         return {};
     }
     std::vector<Record> records;
-    if (name == "HSET") {
+    const bool isPlace = words.size() > 1 && lockOfPrefixed(placesKey, words[1]).has_value();
+    if (name == "HSET" && !isPlace) {
         records = fieldsOf(command);
-    } else if (name == "HDEL") {
+    } else if (name == "HDEL" && !isPlace) {
         for (std::size_t i = 2; i < words.size(); ++i) {
             records.push_back(make(command, Op::hdel));
             records.back().holder = words[i];
@@ -255,7 +256,7 @@ std::vector<Record> StreamTranslator::translate(const StreamCommand& command)
         }
     } else if ((name == "ZADD" || name == "ZREM" || name == "ZREMRANGEBYSCORE") && semaphoreOfLeases(words.at(1))) {
         records = leasesOf(command, name);
-    } else if (name == "LPOP" || name == "ZADD" || name == "ZREM") {
+    } else if (name == "LPOP" || name == "ZREM" || (name == "HSET" && isPlace)) {
         if (auto record = placeOf(command, name)) {
             records.push_back(std::move(*record));
         }

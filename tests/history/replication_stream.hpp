@@ -49,7 +49,7 @@ private:
 };
 
 /// Makes records of the commands that concern locks: HSET, HDEL, DEL, PEXPIREAT, PUBLISH, and SET and INCR of
-/// fencing tokens and of readers' hold keys, LPOP, ZADD and ZREM of queues, ZADD and ZREM of permits. Those of one script, which the server wraps in
+/// fencing tokens and of readers' hold keys, LPOP, ZREM and HSET of queues, ZADD and ZREM of permits. Those of one script, which the server wraps in
 /// MULTI and EXEC, have one number.
 class StreamTranslator {
 public:

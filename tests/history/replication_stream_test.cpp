@@ -139,7 +139,11 @@ TEST(StreamTranslator, NamesWhoLeavesAQueue)
 {
     StreamTranslator translator;
     EXPECT_EQ(translated(translator, {"RPUSH", "redisson_lock_queue:{a}", "c:1"}), "");
-    EXPECT_EQ(translated(translator, {"ZADD", "redisson_lock_timeout:{a}", "9", "c:1"}), "queued a c:1 9 ;");
+    EXPECT_EQ(translated(translator, {"ZADD", "redisson_lock_timeout:{a}", "39", "c:1"}), "");
+    EXPECT_EQ(translated(translator, {"HSET", "redislock_places:{a}", "c:1", "9 5"}), "queued a c:1 9 ;");
+    EXPECT_EQ(translated(translator, {"HSET", "redislock_places:{a}", "j:1", "redisson 9 5"}), "");
+    EXPECT_EQ(translated(translator, {"HSET", "redislock_places:{a}", "redisson", "1"}), "");
+    EXPECT_EQ(translated(translator, {"HDEL", "redislock_places:{a}", "c:1"}), "");
     EXPECT_EQ(translated(translator, {"PEXPIREAT", "redisson_lock_queue:{a}", "99"}), "");
     EXPECT_EQ(translated(translator, {"LPOP", "redisson_lock_queue:{a}"}), "");
     EXPECT_EQ(translated(translator, {"ZREM", "redisson_lock_timeout:{a}", "c:1"}), "unqueued a c:1 0 first;");

@@ -83,6 +83,7 @@ const std::vector<Keyspace::Command>& Keyspace::commands()
         {"EXISTS", 2, reads, frees, {}, &Keyspace::exists},
         {"PTTL", 2, reads, frees, {}, &Keyspace::pttl},
         {"PEXPIRE", 3, writes, frees, {}, &Keyspace::pexpire},
+        {"PERSIST", 2, writes, frees, {}, &Keyspace::persistKey},
         {"DEL", some, writes, frees, {}, &Keyspace::del},
         {"GET", 2, reads, frees, Type::string, &Keyspace::get},
         {"SET", 3, writes, takes, {}, &Keyspace::set},
@@ -93,12 +94,14 @@ const std::vector<Keyspace::Command>& Keyspace::commands()
         {"DECRBY", 3, writes, takes, Type::string, &Keyspace::decrby},
         {"HEXISTS", 3, reads, frees, hash, &Keyspace::hexists},
         {"HGET", 3, reads, frees, hash, &Keyspace::hget},
+        {"HMGET", some, reads, frees, hash, &Keyspace::hmget},
         {"HGETALL", 2, reads, frees, hash, &Keyspace::hgetall},
         {"HLEN", 2, reads, frees, hash, &Keyspace::hlen},
         {"HKEYS", 2, reads, frees, hash, &Keyspace::hkeys},
         {"HSET", 4, writes, takes, hash, &Keyspace::hset},
         {"HDEL", 3, writes, frees, hash, &Keyspace::hdel},
         {"LINDEX", 3, reads, frees, list, &Keyspace::lindex},
+        {"LRANGE", 4, reads, frees, list, &Keyspace::lrange},
         {"LPOP", 2, writes, frees, list, &Keyspace::lpop},
         {"LREM", 4, writes, frees, list, &Keyspace::lrem},
         {"RPUSH", 3, writes, takes, list, &Keyspace::rpush},
@@ -267,6 +270,16 @@ Reply Keyspace::pttl(const Words& words)
     return integer(key->expiresAtMs ? *key->expiresAtMs - nowMs_ : -1);
 }
 
+Reply Keyspace::persistKey(const Words& words)
+{
+    Key* key = alive(words[1]);
+    const bool had = key != nullptr && key->expiresAtMs;
+    if (had) {
+        key->expiresAtMs.reset();
+    }
+    return integer(had ? 1 : 0);
+}
+
 Reply Keyspace::get(const Words& words)
 {
     const Key* key = alive(words[1]);
@@ -351,6 +364,20 @@ Reply Keyspace::hget(const Words& words)
     return value == nullptr ? Reply{} : text(*value);
 }
 
+Reply Keyspace::hmget(const Words& words)
+{
+    if (words.size() < 3) {
+        return error("ERR Wrong number of args calling Redis command from script");
+    }
+    const Key* key = alive(words[1]);
+    Reply reply = array({});
+    for (std::size_t i = 2; i < words.size(); ++i) {
+        const std::string* value = key == nullptr ? nullptr : key->find(words[i]);
+        reply.elements.push_back(value == nullptr ? Reply{} : text(*value));
+    }
+    return reply;
+}
+
 Reply Keyspace::hexists(const Words& words)
 {
     const Key* key = alive(words[1]);
@@ -391,14 +418,34 @@ Reply Keyspace::hdel(const Words& words)
     return integer(removed(words[1], words[2], true));
 }
 
-/// Only of the first and the last.
+/// From the end where the number is negative.
 Reply Keyspace::lindex(const Words& words)
 {
-    if (words[2] != "0" && words[2] != "-1") {
-        return error("ERR the model knows the ends of a list only");
+    const auto index = number(words[2]);
+    if (!index) {
+        return notAnInteger();
     }
     const Key* key = alive(words[1]);
-    return key == nullptr ? Reply{} : text((words[2] == "0" ? key->fields.front() : key->fields.back()).first);
+    const std::int64_t size = key == nullptr ? 0 : std::ssize(key->fields);
+    const std::int64_t at = *index < 0 ? size + *index : *index;
+    return at < 0 || at >= size ? Reply{} : text(key->fields[static_cast<std::size_t>(at)].first);
+}
+
+/// Only from a number of the first to a number of the last, both from the front.
+Reply Keyspace::lrange(const Words& words)
+{
+    const auto first = number(words[2]);
+    const auto last = number(words[3]);
+    if (!first || !last || *first < 0 || *last < 0) {
+        return error("ERR the model counts the elements of a range from the front");
+    }
+    Reply reply = array({});
+    if (const Key* key = alive(words[1])) {
+        for (std::int64_t i = *first; i <= *last && i < std::ssize(key->fields); ++i) {
+            reply.elements.push_back(text(key->fields[static_cast<std::size_t>(i)].first));
+        }
+    }
+    return reply;
 }
 
 Reply Keyspace::lpop(const Words& words)

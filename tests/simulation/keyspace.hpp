@@ -82,6 +82,7 @@ private:
     Reply del(const Words& words);
     Reply pexpire(const Words& words);
     Reply pttl(const Words& words);
+    Reply persistKey(const Words& words);
     Reply get(const Words& words);
     Reply set(const Words& words);
     Reply setWithTime(const Words& words);
@@ -92,12 +93,14 @@ private:
     Reply add(const std::string& name, std::optional<std::int64_t> difference);
     Reply hset(const Words& words);
     Reply hget(const Words& words);
+    Reply hmget(const Words& words);
     Reply hgetall(const Words& words);
     Reply hexists(const Words& words);
     Reply hlen(const Words& words);
     Reply hkeys(const Words& words);
     Reply hdel(const Words& words);
     Reply lindex(const Words& words);
+    Reply lrange(const Words& words);
     Reply lpop(const Words& words);
     Reply lrem(const Words& words);
     Reply rpush(const Words& words);
