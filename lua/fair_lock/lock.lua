@@ -40,7 +40,7 @@ end
 if left ~= -2 and redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
     return redis.error_reply('WRONGTYPE redislock: the name is in use as a read/write lock')
 end
-local isMixed = noteRedissons()
+local isMixed = noteRedissons(place > 0)
 local head, headUntil = liveHead()
 if left == -2 and (not head or head == ARGV[1]) then
     --include parts/first_hold.lua

@@ -27,9 +27,9 @@ local function scoreOf(holder)
 end
 
 -- Puts down the allowances of those of Redisson's who came since the last of our scripts; before any time is changed, since an
--- allowance is what one's time is ahead of that of the one before. Returns whether any of Redisson's may be queued. pcall: where
+-- allowance is what one's time is ahead of that of the one before. `comes`: one of ours may join. Returns whether any of Redisson's may be queued. pcall: where
 -- memory is full a lock can still be freed.
-local function noteRedissons()
+local function noteRedissons(comes)
     local last = redis.call('LINDEX', KEYS[2], -1)
     if not last then
         return false
@@ -37,6 +37,9 @@ local function noteRedissons()
     local known = redis.call('HMGET', KEYS[4], last, 'redisson')
     if ours(known[1]) then
         return known[2] == '1'
+    end
+    if not comes and redis.call('EXISTS', KEYS[4]) == 0 then
+        return true -- none of ours waits
     end
     local new, before = {}, nil -- from the last one on
     local waiter, record = last, known[1]
