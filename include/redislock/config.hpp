@@ -36,8 +36,9 @@ struct Config {
     /// Name of the connections in `CLIENT LIST`; printable ASCII without spaces, at most 64 bytes. Empty: none is set.
     std::string clientName;
 
-    /// How long one attempt to connect (look-up, connect and handshake together) may take; 10 ms … 1 min. Default 3 s.
-    /// Raise it for slow networks; lower it to go on to the next address sooner.
+    /// How long one attempt to connect (look-up, connect and handshake together) may take; 10 ms … 1 min. Default 3 s. All
+    /// addresses of a name are tried in this time: one that is silent delays the next by 250 ms at most, and the first that
+    /// answers as Redis does is used. Raise it for slow networks; lower it to try again sooner.
     std::chrono::milliseconds connectTimeout{3000};
     /// How long the oldest request on a connection may stay unanswered before the connection is given up and its requests
     /// are sent again on a new one; 10 ms … 1 min. Default 3 s. Low: a slow server costs reconnects; high: a dead one is

@@ -1,117 +1,74 @@
 #include "transport/connect_machine.hpp"
 
-#include <utility>
+#include <algorithm>
 
 namespace redislock::detail {
 
+namespace {
+
+/// Which of several addresses' failures is told: one that may pass by itself, then one that will not, then that nobody answered.
+int weightOf(const Fault& fault) noexcept
+{
+    if (fault.error == Errc::serverRefused) {
+        return 2;
+    }
+    return fault.failure == Failure::fatal ? 1 : 0;
+}
+
+} // namespace
+
 ConnectMachine::Action ConnectMachine::resume(const Event& event)
 {
+    if (state_ == State::done) {
+        return Wait{};
+    }
     if (std::holds_alternative<Start>(event)) {
         state_ = State::resolving;
         return Resolve{};
     }
     if (const auto* e = std::get_if<Resolved>(&event)) {
+        state_ = State::trying;
         addresses_ = e->addresses;
+        const auto share = e->left / static_cast<std::int64_t>(std::max<std::size_t>(addresses_, 1));
+        pause_ = std::clamp<std::chrono::nanoseconds>(share, std::chrono::milliseconds(1), longestPause);
         return openNext();
     }
-    if (std::holds_alternative<Opened>(event)) {
-        return nextCommand();
+    if (const auto* e = std::get_if<Ready>(&event)) {
+        state_ = State::done;
+        return Done<std::size_t>{e->address};
     }
-    if (std::holds_alternative<Garbled>(event)) {
-        return fail({Failure::fatal, Errc::notRedis});
+    if (const auto* e = std::get_if<Ended>(&event)) {
+        return ended(e->fault);
     }
-    if (std::holds_alternative<Closed>(event)) {
-        return state_ == State::opening ? openNext() : fail({});
+    if (std::holds_alternative<PauseOver>(event)) {
+        return next_ < addresses_ ? openNext() : Wait{};
     }
-    return answered(std::get<Reply>(event));
+    return fail(); // not found, or its time is over
 }
 
 ConnectMachine::Action ConnectMachine::openNext()
 {
-    if (next_ == addresses_) {
-        return fail({});
+    if (next_ < addresses_) {
+        ++underWay_;
+        const std::size_t address = next_++;
+        return Open{address, next_ < addresses_ ? pause_ : std::chrono::nanoseconds(0)};
     }
-    state_ = State::opening;
-    return Open{next_++};
+    return underWay_ > 0 ? Action(Wait{}) : fail();
 }
 
-/// The step after the present one that has something to say.
-ConnectMachine::Action ConnectMachine::nextCommand()
+ConnectMachine::Action ConnectMachine::ended(Fault fault)
 {
-    if (state_ < State::auth && !handshake_.password.empty()) {
-        state_ = State::auth;
-        return handshake_.username.empty() ? Command{{"AUTH", handshake_.password}}
-                                           : Command{{"AUTH", handshake_.username, handshake_.password}};
+    --underWay_;
+    if (weightOf(fault) > weightOf(fault_)) {
+        fault_ = fault;
     }
-    if (state_ < State::select && handshake_.database != 0) {
-        state_ = State::select;
-        return Command{{"SELECT", std::to_string(handshake_.database)}};
-    }
-    if (state_ < State::setName && !handshake_.clientName.empty()) {
-        state_ = State::setName;
-        return Command{{"CLIENT", "SETNAME", handshake_.clientName}};
-    }
-    if (state_ < State::ping) {
-        state_ = State::ping;
-        return Command{{"PING"}};
-    }
-    state_ = State::done;
-    return Done<std::monostate>{};
+    return openNext();
 }
 
-ConnectMachine::Action ConnectMachine::answered(const Reply& reply)
-{
-    if (reply.isError()) {
-        const Fault fault = classify(reply.text);
-        if (fault.failure == Failure::refused) {
-            return fail({Failure::notConnected, Errc::serverRefused});
-        }
-        if (fault.error == Errc::authFailed) {
-            return fail({Failure::fatal, Errc::authFailed});
-        }
-    }
-    switch (state_) {
-    case State::auth:
-        return authAnswered(reply);
-    case State::select:
-        return selectAnswered(reply);
-    case State::setName:
-        return nextCommand(); // a server that refuses names is still a server
-    default:
-        return pingAnswered(reply);
-    }
-}
-
-ConnectMachine::Action ConnectMachine::authAnswered(const Reply& reply)
-{
-    if (reply.isError()) {
-        return fail({Failure::fatal, Errc::authFailed});
-    }
-    return reply.kind == Reply::Kind::status ? nextCommand() : fail({Failure::fatal, Errc::notRedis});
-}
-
-ConnectMachine::Action ConnectMachine::selectAnswered(const Reply& reply)
-{
-    if (reply.isError()) {
-        const bool forbidden = classify(reply.text).error == Errc::permissionDenied;
-        return fail({Failure::fatal, forbidden ? Errc::permissionDenied : Errc::noSuchDatabase});
-    }
-    return reply.kind == Reply::Kind::status ? nextCommand() : fail({Failure::fatal, Errc::notRedis});
-}
-
-ConnectMachine::Action ConnectMachine::pingAnswered(const Reply& reply)
-{
-    // where PING is forbidden or renamed, locks may work all the same
-    const Errc error = reply.isError() ? classify(reply.text).error : Errc{};
-    const bool alive = error == Errc::permissionDenied || error == Errc::unsupported ||
-                       (reply.kind == Reply::Kind::status && reply.text == "PONG");
-    return alive ? nextCommand() : fail({Failure::fatal, Errc::notRedis});
-}
-
-ConnectMachine::Action ConnectMachine::fail(Fault fault)
+ConnectMachine::Action ConnectMachine::fail()
 {
     state_ = State::done;
-    return Done<Fault>{fault};
+    return Done<Fault>{fault_};
 }
 
 } // namespace redislock::detail

@@ -1,62 +1,57 @@
 /// @file
-/// Making a connection usable, step by step.
+/// From a name to one usable connection, step by step.
 #pragma once
 
 #include "redislock/detail/logic/event.hpp"
 #include "redislock/detail/protocol/fault.hpp"
-#include "redislock/detail/protocol/reply.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <variant>
-#include <vector>
 
 namespace redislock::detail {
 
-/// What every connection says before anything else.
-struct Handshake {
-    std::string username;
-    std::string password;
-    std::uint32_t database = 0;
-    std::string clientName;
-};
-
-/// The protocol of one attempt to connect: look up, try each address in turn, then AUTH, SELECT, CLIENT SETNAME and PING, one
-/// at a time, each answer judged by itself. Pure: no I/O, no clock.
+/// The protocol of one attempt to connect: look the name up, try its addresses, each a little after the one before or as soon as
+/// that has failed (RFC 8305), and take the first that is usable, not the first that is open. Pure: no I/O, no clock.
 class ConnectMachine {
 public:
     struct Resolved {
         std::size_t addresses;
+        std::chrono::nanoseconds left; ///< of the time for all of them
     };
-    struct Opened {};
-    /// Could not be looked up, refused, ended or timed out.
-    struct Closed {};
-    /// Bytes that are not Redis' protocol.
-    struct Garbled {};
-    using Event = std::variant<Start, Resolved, Opened, Closed, Garbled, Reply>;
-
-    struct Resolve {};
-    struct Open {
+    /// The name could not be looked up.
+    struct NotFound {};
+    /// An address answered all that it was asked.
+    struct Ready {
         std::size_t address;
     };
-    struct Command {
-        std::vector<std::string> arguments;
+    struct Ended {
+        Fault fault;
     };
-    using Action = std::variant<Resolve, Open, Command, Done<Fault>, Done<std::monostate>>;
+    /// The pause after the last Open is over.
+    struct PauseOver {};
+    struct TimeOver {};
+    using Event = std::variant<Start, Resolved, NotFound, Ready, Ended, PauseOver, TimeOver>;
+
+    struct Resolve {};
+    /// Try this one beside those under way; then say when the pause is over, unless it is zero.
+    struct Open {
+        std::size_t address;
+        std::chrono::nanoseconds pause;
+    };
+    struct Wait {};
+    using Action = std::variant<Resolve, Open, Wait, Done<Fault>, Done<std::size_t>>;
 
     enum class State : std::uint8_t {
         idle,      ///< not started
         resolving, ///< the host name is being looked up
-        opening,   ///< an address is being tried
-        auth,      ///< AUTH was sent
-        select,    ///< SELECT was sent
-        setName,   ///< CLIENT SETNAME was sent
-        ping,      ///< PING was sent
+        trying,    ///< addresses are being tried
         done,
     };
 
-    explicit ConnectMachine(const Handshake& handshake) : handshake_(handshake) {}
+    /// Between the beginnings of two tries; less where all would not begin in time otherwise.
+    static constexpr std::chrono::milliseconds longestPause{250};
 
     Action resume(const Event& event);
 
@@ -64,17 +59,15 @@ public:
 
 private:
     Action openNext();
-    Action nextCommand();
-    Action answered(const Reply& reply);
-    Action authAnswered(const Reply& reply);
-    Action selectAnswered(const Reply& reply);
-    Action pingAnswered(const Reply& reply);
-    Action fail(Fault fault);
+    Action ended(Fault fault);
+    Action fail();
 
-    const Handshake& handshake_;
     State state_ = State::idle;
     std::size_t addresses_ = 0;
     std::size_t next_ = 0;
+    std::size_t underWay_ = 0;
+    std::chrono::nanoseconds pause_{0};
+    Fault fault_; ///< the one that says most
 };
 
 } // namespace redislock::detail

@@ -43,14 +43,124 @@ void openUninherited(Socket& socket, const typename Socket::protocol_type& proto
 
 } // namespace
 
+/// Tries one address: drives a HandshakeMachine over Asio.
+///
+/// Belongs to an attempt, which `keep` keeps while an operation is under way. Ended: nothing more is told.
+class Try {
+public:
+    using Protocol = asio::generic::stream_protocol;
+    using End = std::function<void(const std::optional<Fault>&)>;
+
+    Try(asio::io_context& io, const Handshake& handshake, End end)
+        : socket_(io), machine_(handshake), end_(std::move(end))
+    {
+    }
+
+    void open(const std::shared_ptr<void>& keep, const Protocol::endpoint& address)
+    {
+        boost::system::error_code ec;
+        openUninherited(socket_, address.protocol(), ec);
+        if (ec) {
+            return asio::post(socket_.get_executor(), [this, keep] { step(keep, HandshakeMachine::Closed{}); });
+        }
+        socket_.async_connect(address, [this, keep](boost::system::error_code failed) {
+            failed ? step(keep, HandshakeMachine::Closed{}) : step(keep, HandshakeMachine::Opened{});
+        });
+    }
+
+    /// The connection, when it is usable.
+    Stream take()
+    {
+        boost::system::error_code ignored;
+        return Stream(socket_.release(ignored));
+    }
+
+    void cancel()
+    {
+        boost::system::error_code ignored;
+        end_ = nullptr;
+        socket_.close(ignored);
+    }
+
+private:
+    void step(const std::shared_ptr<void>& keep, const HandshakeMachine::Event& event)
+    {
+        if (!end_) {
+            return;
+        }
+        const auto action = machine_.resume(event);
+        if (const auto* command = std::get_if<HandshakeMachine::Command>(&action)) {
+            return send(keep, *command);
+        }
+        const auto* failed = std::get_if<Done<Fault>>(&action);
+        const auto end = std::exchange(end_, nullptr);
+        if (failed != nullptr) {
+            boost::system::error_code ignored;
+            socket_.close(ignored);
+        }
+        end(failed != nullptr ? std::optional(failed->result) : std::nullopt);
+    }
+
+    void send(const std::shared_ptr<void>& keep, const HandshakeMachine::Command& command)
+    {
+        request_.clear();
+        appendHeader(request_, '*', command.arguments.size());
+        for (const auto& argument : command.arguments) {
+            appendArgument(request_, argument);
+        }
+        asio::async_write(socket_, asio::buffer(request_), [this, keep](boost::system::error_code failed, std::size_t) {
+            failed ? step(keep, HandshakeMachine::Closed{}) : read(keep);
+        });
+    }
+
+    void read(const std::shared_ptr<void>& keep)
+    {
+        socket_.async_read_some(asio::buffer(buffer_), [this, keep](boost::system::error_code failed, std::size_t n) {
+            failed ? step(keep, HandshakeMachine::Closed{}) : received(keep, n);
+        });
+    }
+
+    void received(const std::shared_ptr<void>& keep, std::size_t bytes)
+    {
+        reader_.feed({buffer_.data(), bytes});
+        Reply reply;
+        switch (reader_.next(reply)) {
+        case ReplyReader::Status::needMore:
+            return read(keep);
+        case ReplyReader::Status::broken:
+            return step(keep, HandshakeMachine::Garbled{});
+        case ReplyReader::Status::complete:
+            break;
+        }
+        // one request, one reply: more than that is not Redis
+        Reply surplus;
+        step(keep, reader_.next(surplus) == ReplyReader::Status::needMore ? HandshakeMachine::Event(std::move(reply))
+                                                                          : HandshakeMachine::Garbled{});
+    }
+
+    Protocol::socket socket_;
+    HandshakeMachine machine_;
+    End end_;
+    std::string request_;
+    std::array<char, 4096> buffer_{};
+    ReplyReader reader_;
+};
+
 /// One attempt: drives a ConnectMachine over Asio.
 class Attempt : public std::enable_shared_from_this<Attempt> {
 public:
-    using Protocol = asio::generic::stream_protocol;
     using Handler = std::function<void(Connected)>;
 
-    Attempt(asio::io_context& io, const Endpoint& endpoint, const Handshake& handshake, Handler handler)
-        : endpoint_(endpoint), machine_(handshake), handler_(std::move(handler)), resolver_(io), socket_(io), timer_(io)
+    Attempt(asio::io_context& io, const Endpoint& endpoint, const Handshake& handshake, const DemotedAddresses& demoted,
+            Handler handler)
+        : io_(io),
+          endpoint_(endpoint),
+          handshake_(handshake),
+          demoted_(demoted),
+          handler_(std::move(handler)),
+          resolver_(io),
+          timer_(io),
+          pause_(io)
     {
     }
 
@@ -90,10 +200,11 @@ private:
 
     void beginWithin(std::chrono::milliseconds timeout)
     {
+        deadline_ = saturatingAdd(BootClock::now(), timeout);
         timer_.expires_after(timeout);
         timer_.async_wait([self = shared_from_this()](boost::system::error_code ec) {
             if (!ec) {
-                self->fail();
+                self->step(ConnectMachine::TimeOver{});
             }
         });
         step(Start{BootClock::now()});
@@ -110,88 +221,61 @@ private:
     {
         if (!endpoint_.unixSocket.empty()) {
             addresses_.emplace_back(asio::local::stream_protocol::endpoint(endpoint_.unixSocket));
-            return step(ConnectMachine::Resolved{1});
+            return resolved();
         }
         boost::system::error_code ec;
         const auto address = asio::ip::make_address(endpoint_.host, ec);
         if (!ec) {
             addresses_.emplace_back(asio::ip::tcp::endpoint(address, endpoint_.port));
-            return step(ConnectMachine::Resolved{1});
+            return resolved();
         }
         resolver_.async_resolve(endpoint_.host, std::to_string(endpoint_.port),
                                 [self = shared_from_this()](boost::system::error_code failed, const auto& results) {
                                     if (failed) {
-                                        return self->step(ConnectMachine::Closed{});
+                                        return self->step(ConnectMachine::NotFound{});
                                     }
                                     for (const auto& result : results) {
                                         self->addresses_.emplace_back(result.endpoint());
                                     }
-                                    self->step(ConnectMachine::Resolved{self->addresses_.size()});
+                                    self->resolved();
                                 });
+    }
+
+    void resolved()
+    {
+        demoted_.putLast(addresses_, [](const auto& address) {
+            return std::string_view(reinterpret_cast<const char*>(address.data()), address.size());
+        });
+        tries_.resize(addresses_.size());
+        step(ConnectMachine::Resolved{addresses_.size(), deadline_ - BootClock::now()});
     }
 
     void perform(const ConnectMachine::Open& action)
     {
-        boost::system::error_code ec;
-        socket_.close(ec);
-        openUninherited(socket_, addresses_[action.address].protocol(), ec);
-        if (ec) {
-            return asio::post(socket_.get_executor(),
-                              [self = shared_from_this()] { self->step(ConnectMachine::Closed{}); });
+        const auto self = shared_from_this();
+        if (action.pause.count() > 0) {
+            pause_.expires_after(action.pause);
+            pause_.async_wait([self](boost::system::error_code ec) {
+                if (!ec) {
+                    self->step(ConnectMachine::PauseOver{});
+                }
+            });
+        } else {
+            pause_.cancel();
         }
-        socket_.async_connect(addresses_[action.address],
-                              [self = shared_from_this()](boost::system::error_code failed) {
-                                  failed ? self->step(ConnectMachine::Closed{}) : self->step(ConnectMachine::Opened{});
-                              });
+        auto& one = tries_[action.address];
+        one =
+            std::make_unique<Try>(io_, handshake_, [this, address = action.address](const std::optional<Fault>& fault) {
+                fault ? step(ConnectMachine::Ended{*fault}) : step(ConnectMachine::Ready{address});
+            });
+        one->open(self, addresses_[action.address]);
     }
 
-    void perform(const ConnectMachine::Command& action)
-    {
-        request_.clear();
-        appendHeader(request_, '*', action.arguments.size());
-        for (const auto& argument : action.arguments) {
-            appendArgument(request_, argument);
-        }
-        asio::async_write(socket_, asio::buffer(request_),
-                          [self = shared_from_this()](boost::system::error_code failed, std::size_t) {
-                              failed ? self->step(ConnectMachine::Closed{}) : self->read();
-                          });
-    }
+    void perform(const ConnectMachine::Wait& /*action*/) {}
 
     void perform(const Done<Fault>& action) { finish({Stream{}, action.result}); }
 
-    void perform(const Done<std::monostate>& /*action*/)
-    {
-        boost::system::error_code ignored;
-        const int handle = socket_.release(ignored);
-        finish({Stream(handle), std::nullopt});
-    }
-
-    void read()
-    {
-        socket_.async_read_some(asio::buffer(buffer_),
-                                [self = shared_from_this()](boost::system::error_code failed, std::size_t n) {
-                                    failed ? self->step(ConnectMachine::Closed{}) : self->received(n);
-                                });
-    }
-
-    void received(std::size_t bytes)
-    {
-        reader_.feed({buffer_.data(), bytes});
-        Reply reply;
-        switch (reader_.next(reply)) {
-        case ReplyReader::Status::needMore:
-            return read();
-        case ReplyReader::Status::broken:
-            return step(ConnectMachine::Garbled{});
-        case ReplyReader::Status::complete:
-            break;
-        }
-        // one request, one reply: more than that is not Redis
-        Reply surplus;
-        step(reader_.next(surplus) == ReplyReader::Status::needMore ? ConnectMachine::Event(std::move(reply))
-                                                                    : ConnectMachine::Garbled{});
-    }
+    void perform(const Done<std::size_t>& action) { finish({tries_[action.result]->take(), std::nullopt}); }
 
     void finish(Connected result)
     {
@@ -203,22 +287,28 @@ private:
 
     void end()
     {
-        boost::system::error_code ignored;
         timer_.cancel();
+        pause_.cancel();
         resolver_.cancel();
-        socket_.close(ignored);
+        for (const auto& one : tries_) {
+            if (one) {
+                one->cancel();
+            }
+        }
     }
 
+    asio::io_context& io_;
     const Endpoint& endpoint_;
+    const Handshake& handshake_;
+    const DemotedAddresses& demoted_;
     ConnectMachine machine_;
     Handler handler_;
     asio::ip::tcp::resolver resolver_;
-    Protocol::socket socket_;
     asio::steady_timer timer_;
-    std::vector<Protocol::endpoint> addresses_;
-    std::string request_;
-    std::array<char, 4096> buffer_{};
-    ReplyReader reader_;
+    asio::steady_timer pause_; ///< until the next address
+    TimePoint deadline_{};
+    std::vector<Try::Protocol::endpoint> addresses_;
+    std::vector<std::unique_ptr<Try>> tries_; ///< by address; null: not begun
 };
 
 void Connector::connect(TimePoint notBefore, std::chrono::milliseconds limit, std::function<void(Connected)> handler)
@@ -229,7 +319,7 @@ void Connector::connect(TimePoint notBefore, std::chrono::milliseconds limit, st
         }
         std::shared_ptr<Attempt> attempt;
         try {
-            attempt = std::make_shared<Attempt>(io_, endpoint_, handshake_, handler);
+            attempt = std::make_shared<Attempt>(io_, endpoint_, handshake_, demoted_, handler);
             std::erase_if(attempts_, [](const auto& past) { return past.expired(); });
             attempts_.push_back(attempt);
             attempt->start(notBefore, std::min(limit, timeout_));
@@ -238,6 +328,11 @@ void Connector::connect(TimePoint notBefore, std::chrono::milliseconds limit, st
             throw;
         }
     });
+}
+
+void Connector::demoted(std::string address)
+{
+    asio::post(io_, [this, address = std::move(address)]() mutable { demoted_.note(std::move(address)); });
 }
 
 void Connector::close()

@@ -5,6 +5,8 @@
 #include "redislock/clock.hpp"
 #include "redislock/endpoint.hpp"
 #include "transport/connect_machine.hpp"
+#include "transport/demoted_addresses.hpp"
+#include "transport/handshake_machine.hpp"
 #include "transport/stream.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -13,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace redislock::detail {
@@ -26,7 +29,8 @@ struct Connected {
 class Attempt;
 
 /// Opens connections to one endpoint, asynchronously, on the thread that runs the io_context. Host names are looked up anew each
-/// time; addresses and unix sockets never reach the resolver.
+/// time; addresses and unix sockets never reach the resolver. All addresses of a name are tried within one attempt, and the first
+/// that is usable wins; those that were found demoted come last.
 class Connector {
 public:
     Connector(boost::asio::io_context& io, Endpoint endpoint, Handshake handshake, std::chrono::milliseconds timeout)
@@ -34,9 +38,12 @@ public:
     {
     }
 
-    /// Starts one attempt at `notBefore`, or now, that takes at most `limit`, or the connector's time-out. May be called from any thread; @p handler is called once on the
-    /// io_context's thread, unless that is stopped first.
+    /// Starts one attempt at `notBefore`, or now, that takes at most `limit`, or the connector's time-out. May be called from any
+    /// thread; @p handler is called once on the io_context's thread, unless that is stopped first.
     void connect(TimePoint notBefore, std::chrono::milliseconds limit, std::function<void(Connected)> handler);
+
+    /// Notes that the server at this address (Stream::peer()) takes no writes. Any thread.
+    void demoted(std::string address);
 
     /// Ends attempts under way without calling their handlers, and starts no more. On the io_context's thread.
     void close();
@@ -46,6 +53,7 @@ private:
     Endpoint endpoint_;
     Handshake handshake_;
     std::chrono::milliseconds timeout_;
+    DemotedAddresses demoted_;
     std::vector<std::weak_ptr<Attempt>> attempts_;
     bool closed_ = false;
 };

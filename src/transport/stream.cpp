@@ -85,6 +85,16 @@ Transferred Stream::writeSome(std::string_view bytes) noexcept
     return n >= 0 ? Transferred{Transferred::Status::ok, static_cast<std::size_t>(n)} : failed();
 }
 
+std::string Stream::peer() const
+{
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    if (::getpeername(socket_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+        return {};
+    }
+    return {reinterpret_cast<const char*>(&address), std::min<std::size_t>(size, sizeof address)};
+}
+
 void Stream::shutdown() noexcept
 {
     if (isOpen()) {

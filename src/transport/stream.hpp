@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -40,6 +41,9 @@ public:
     /// Ends both directions: whoever reads sees the end. The handle stays until close().
     void shutdown() noexcept;
     void close() noexcept;
+
+    /// The address of the other side, as the system writes it; empty when it is gone.
+    [[nodiscard]] std::string peer() const;
 
     [[nodiscard]] int handle() const noexcept { return socket_; }
     [[nodiscard]] bool isOpen() const noexcept { return socket_ >= 0; }

@@ -6,6 +6,12 @@
 #include <dlfcn.h>
 #include <netdb.h>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
 #include <condition_variable>
 #include <cstring>
 
@@ -110,6 +116,61 @@ TEST_F(NameLookup, TriesEveryAddress)
     EXPECT_LT(watch.elapsed(), slack);
     EXPECT_EQ(lock().unlock(), Unlocked::released);
     expectFault(asked() > 0, "addresses where nobody listens");
+}
+
+/// An address at which nobody answers.
+class SilentAddress {
+public:
+    enum class Kind {
+        opens,    ///< connections are made, and nothing is said on them
+        swallows, ///< packets are lost
+    };
+
+    SilentAddress(const char* host, std::uint16_t port, Kind kind) : sockets_{tcp(), tcp(), tcp(), tcp()}
+    {
+        address_.sin_family = AF_INET;
+        address_.sin_port = htons(port);
+        ::inet_pton(AF_INET, host, &address_.sin_addr);
+        const int on = 1;
+        ::setsockopt(sockets_[0], SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        EXPECT_EQ(::bind(sockets_[0], generic(), sizeof address_), 0) << std::strerror(errno);
+        EXPECT_EQ(::listen(sockets_[0], kind == Kind::opens ? 16 : 0), 0);
+        if (kind == Kind::swallows) { // a queue that is full
+            for (std::size_t i = 1; i < sockets_.size(); ++i) {
+                ::connect(sockets_[i], generic(), sizeof address_);
+            }
+        }
+    }
+    SilentAddress(const SilentAddress&) = delete;
+    SilentAddress& operator=(const SilentAddress&) = delete;
+    ~SilentAddress()
+    {
+        for (const int one : sockets_) {
+            ::close(one);
+        }
+    }
+
+private:
+    static int tcp() { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
+    [[nodiscard]] const sockaddr* generic() const { return reinterpret_cast<const sockaddr*>(&address_); }
+
+    std::array<int, 4> sockets_;
+    sockaddr_in address_{};
+};
+
+TEST_F(NameLookup, GoesOnToTheNextAddressWhileOneIsSilent)
+{
+    for (const auto kind : {SilentAddress::Kind::opens, SilentAddress::Kind::swallows}) {
+        SCOPED_TRACE(kind == SilentAddress::Kind::opens ? "opens" : "swallows");
+        const SilentAddress silent("127.0.0.2", proxy.port(), kind);
+        set({"127.0.0.2", "127.0.0.1"});
+        forgetClient();
+        const int before = asked();
+        std::error_code ec;
+        EXPECT_TRUE(lock().tryLock(20s, 20s, ec)) << ec.message();
+        EXPECT_EQ(lock().unlock(), Unlocked::released);
+        expectFault(asked() > before, "an address that is silent");
+    }
 }
 
 TEST_F(NameLookup, OfAHostThatDoesNotExistYetIsRepeated)

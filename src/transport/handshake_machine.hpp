@@ -1,0 +1,67 @@
+/// @file
+/// Making a connection usable, step by step.
+#pragma once
+
+#include "redislock/detail/logic/event.hpp"
+#include "redislock/detail/protocol/fault.hpp"
+#include "redislock/detail/protocol/reply.hpp"
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace redislock::detail {
+
+/// What every connection says before anything else.
+struct Handshake {
+    std::string username;
+    std::string password;
+    std::uint32_t database = 0;
+    std::string clientName;
+};
+
+/// The protocol of one connection until it is usable: open it, then AUTH, SELECT, CLIENT SETNAME and PING, one at a time, each
+/// answer judged by itself. Pure: no I/O, no clock.
+class HandshakeMachine {
+public:
+    struct Opened {};
+    /// Refused, ended or timed out.
+    struct Closed {};
+    /// Bytes that are not Redis' protocol.
+    struct Garbled {};
+    using Event = std::variant<Opened, Closed, Garbled, Reply>;
+
+    struct Command {
+        std::vector<std::string> arguments;
+    };
+    using Action = std::variant<Command, Done<Fault>, Done<std::monostate>>;
+
+    enum class State : std::uint8_t {
+        opening, ///< the address is being tried
+        auth,    ///< AUTH was sent
+        select,  ///< SELECT was sent
+        setName, ///< CLIENT SETNAME was sent
+        ping,    ///< PING was sent
+        done,
+    };
+
+    explicit HandshakeMachine(const Handshake& handshake) : handshake_(handshake) {}
+
+    Action resume(const Event& event);
+
+    [[nodiscard]] State state() const noexcept { return state_; }
+
+private:
+    Action nextCommand();
+    Action answered(const Reply& reply);
+    Action authAnswered(const Reply& reply);
+    Action selectAnswered(const Reply& reply);
+    Action pingAnswered(const Reply& reply);
+    Action fail(Fault fault);
+
+    const Handshake& handshake_;
+    State state_ = State::opening;
+};
+
+} // namespace redislock::detail

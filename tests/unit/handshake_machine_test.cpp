@@ -1,0 +1,241 @@
+#include "transport/handshake_machine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redislock::detail {
+namespace {
+
+using Machine = HandshakeMachine;
+using State = HandshakeMachine::State;
+
+std::string inWords(const Machine::Action& action)
+{
+    if (const auto* command = std::get_if<Machine::Command>(&action)) {
+        std::string all;
+        for (const auto& argument : command->arguments) {
+            all += (all.empty() ? "" : " ") + argument;
+        }
+        return all;
+    }
+    if (const auto* failed = std::get_if<Done<Fault>>(&action)) {
+        return std::string(failed->result.failure == Failure::fatal ? "fatal: " : "transient: ") +
+               make_error_code(failed->result.error).message();
+    }
+    return "connected";
+}
+
+std::string ended(Failure failure, Errc error)
+{
+    return inWords(Done<Fault>{{failure, error}});
+}
+
+const std::string unreachable = ended(Failure::notConnected, Errc::unreachable);
+const std::string refusedByServer = ended(Failure::notConnected, Errc::serverRefused);
+const std::string authFailed = ended(Failure::fatal, Errc::authFailed);
+const std::string notRedis = ended(Failure::fatal, Errc::notRedis);
+
+Reply ok(std::string text = "OK")
+{
+    return {.kind = Reply::Kind::status, .integer = 0, .text = std::move(text), .elements = {}};
+}
+
+Reply error(std::string text)
+{
+    return {.kind = Reply::Kind::error, .integer = 0, .text = std::move(text), .elements = {}};
+}
+
+Reply integer()
+{
+    return {.kind = Reply::Kind::integer, .integer = 1, .text = {}, .elements = {}};
+}
+
+const Handshake everything{.username = "orders", .password = "secret", .database = 2, .clientName = "shop"};
+
+struct Scene {
+    Machine::Event event;
+    std::string action;
+};
+
+std::vector<Scene> wholeStory()
+{
+    return {
+        {Machine::Opened{}, "AUTH orders secret"},
+        {ok(), "SELECT 2"},
+        {ok(), "CLIENT SETNAME shop"},
+        {ok(), "PING"},
+        {ok("PONG"), "connected"},
+    };
+}
+
+/// Plays the first scenes. @return the last action.
+std::string play(Machine& machine, const std::vector<Scene>& scenes, std::size_t count)
+{
+    std::string last;
+    for (std::size_t i = 0; i < count && i < scenes.size(); ++i) {
+        last = inWords(machine.resume(scenes[i].event));
+        EXPECT_EQ(last, scenes[i].action) << "in scene " << i;
+    }
+    return last;
+}
+
+/// What comes of the handshake when this step is answered like that.
+std::string answeredAt(State step, const Machine::Event& event)
+{
+    Machine machine(everything);
+    const auto scenes = wholeStory();
+    std::size_t played = 0;
+    while (machine.state() != step) {
+        play(machine, {scenes[played]}, 1);
+        ++played;
+    }
+    return inWords(machine.resume(event));
+}
+
+TEST(HandshakeMachine, SaysEverythingOneAfterTheOtherEachAfterItsAnswer)
+{
+    Machine machine(everything);
+    EXPECT_EQ(machine.state(), State::opening);
+    play(machine, wholeStory(), 100);
+    EXPECT_EQ(machine.state(), State::done);
+}
+
+TEST(HandshakeMachine, SaysOnlyWhatThereIsToSay)
+{
+    struct Case {
+        const char* name;
+        Handshake handshake;
+        std::vector<std::string> commands;
+    };
+    const Case cases[] = {
+        {"nothing", {}, {"PING"}},
+        {"password", {"", "p", 0, ""}, {"AUTH p", "PING"}},
+        {"user and password", {"u", "p", 0, ""}, {"AUTH u p", "PING"}},
+        {"user without password", {"u", "", 0, ""}, {"PING"}},
+        {"database", {"", "", 15, ""}, {"SELECT 15", "PING"}},
+        {"name", {"", "", 0, "n"}, {"CLIENT SETNAME n", "PING"}},
+        {"password and name", {"", "p", 0, "n"}, {"AUTH p", "CLIENT SETNAME n", "PING"}},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.name);
+        Machine machine(c.handshake);
+        auto action = inWords(machine.resume(Machine::Opened{}));
+        for (const auto& command : c.commands) {
+            EXPECT_EQ(action, command);
+            action = inWords(machine.resume(command == "PING" ? ok("PONG") : ok()));
+        }
+        EXPECT_EQ(action, "connected");
+    }
+}
+
+TEST(HandshakeMachine, AnAddressThatRefusesIsUnreachable)
+{
+    Machine machine(everything);
+    EXPECT_EQ(inWords(machine.resume(Machine::Closed{})), unreachable);
+    EXPECT_EQ(machine.state(), State::done);
+}
+
+constexpr State answers[] = {State::auth, State::select, State::setName, State::ping};
+
+TEST(HandshakeMachine, AConnectionThatEndsInTheHandshakeMayBeTriedAgain)
+{
+    for (const State step : answers) {
+        EXPECT_EQ(answeredAt(step, Machine::Closed{}), unreachable);
+    }
+}
+
+TEST(HandshakeMachine, BytesThatAreNotTheProtocolAreNotRedis)
+{
+    for (const State step : answers) {
+        EXPECT_EQ(answeredAt(step, Machine::Garbled{}), notRedis);
+    }
+}
+
+TEST(HandshakeMachine, RefusalsAreTransientAtEveryStep)
+{
+    for (const State step : answers) {
+        for (const char* text :
+             {"LOADING Redis is loading the dataset in memory", "BUSY Redis is busy running a script.",
+              "ERR max number of clients reached", "MASTERDOWN Link with MASTER is down"}) {
+            EXPECT_EQ(answeredAt(step, error(text)), refusedByServer) << text;
+        }
+    }
+}
+
+TEST(HandshakeMachine, AServerThatWantsOtherCredentialsIsFatalAtEveryStep)
+{
+    for (const State step : answers) {
+        for (const char* text : {"NOAUTH Authentication required.", "DENIED Redis is running in protected mode",
+                                 "WRONGPASS invalid username-password pair or user is disabled."}) {
+            EXPECT_EQ(answeredAt(step, error(text)), authFailed) << text;
+        }
+    }
+}
+
+TEST(HandshakeMachine, EveryOtherErrorToAuthMeansThatItFailed)
+{
+    for (const char* text : {"ERR invalid password", "ERR Client sent AUTH, but no password is set",
+                             "ERR AUTH <password> called without any password configured for the default user.",
+                             "ERR wrong number of arguments for 'auth' command", "ERR"}) {
+        EXPECT_EQ(answeredAt(State::auth, error(text)), authFailed) << text;
+    }
+}
+
+TEST(HandshakeMachine, ADatabaseThatTheServerDoesNotHaveIsFatal)
+{
+    for (const char* text :
+         {"ERR DB index is out of range", "ERR invalid DB index", "ERR SELECT is not allowed in cluster mode"}) {
+        EXPECT_EQ(answeredAt(State::select, error(text)), ended(Failure::fatal, Errc::noSuchDatabase)) << text;
+    }
+    EXPECT_EQ(answeredAt(State::select, error("NOPERM this user has no permissions to run the 'select' command")),
+              ended(Failure::fatal, Errc::permissionDenied));
+}
+
+TEST(HandshakeMachine, AServerThatRefusesNamesIsFine)
+{
+    for (const char* text : {"NOPERM this user has no permissions to run the 'client|setname' command",
+                             "ERR unknown command 'CLIENT'", "ERR Client names cannot contain spaces"}) {
+        EXPECT_EQ(answeredAt(State::setName, error(text)), "PING") << text;
+    }
+}
+
+TEST(HandshakeMachine, AServerThatForbidsPingIsFine)
+{
+    EXPECT_EQ(answeredAt(State::ping, error("NOPERM this user has no permissions to run the 'ping' command")),
+              "connected");
+}
+
+TEST(HandshakeMachine, WhateverElseAnswersIsNotRedis)
+{
+    for (const State step : {State::auth, State::select, State::ping}) {
+        EXPECT_EQ(answeredAt(step, integer()), notRedis);
+        EXPECT_EQ(answeredAt(step, Reply{}), notRedis);
+    }
+    EXPECT_EQ(answeredAt(State::ping, ok("OK")), notRedis);
+    EXPECT_EQ(answeredAt(State::ping, ok("pong")), notRedis);
+    EXPECT_EQ(answeredAt(State::ping, error("ERR something")), notRedis);
+}
+
+TEST(HandshakeMachine, NoFailureIsFollowedByAnythingElse)
+{
+    const auto scenes = wholeStory();
+    for (std::size_t step = 0; step < scenes.size(); ++step) {
+        for (const Machine::Event& event : {Machine::Event(Machine::Closed{}), Machine::Event(Machine::Garbled{}),
+                                            Machine::Event(error("LOADING"))}) {
+            if (step < 1 && std::holds_alternative<Reply>(event)) {
+                continue; // nothing was asked yet
+            }
+            Machine machine(everything);
+            play(machine, scenes, step);
+            const auto action = inWords(machine.resume(event));
+            EXPECT_TRUE(action == unreachable || action == refusedByServer || action == notRedis) << action;
+            EXPECT_EQ(machine.state(), State::done);
+        }
+    }
+}
+
+} // namespace
+} // namespace redislock::detail
