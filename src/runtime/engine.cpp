@@ -82,9 +82,15 @@ Engine::Engine(Config config)
     BlockingConnection::Background hooks;
     hooks.connect = [this](TimePoint notBefore) {
         background_->connector.connect(notBefore, config_.connectTimeout, [this](Connected result) {
-            result.fault ? commands_->connectFailed(*result.fault) : commands_->connected(std::move(result.stream));
+            if (result.fault) {
+                return commands_->connectFailed(*result.fault);
+            }
+            const auto address = result.stream.peer();
+            commands_->connected(std::move(result.stream));
+            background_->subscriber.follow(address);
         });
     };
+    hooks.demoted = [this](std::string address) { background_->connector.demoted(std::move(address)); };
     hooks.sweepSoon = [this] { sweepSoon(); };
     background_->sweepTimer.onRing([this] {
         if (commands_->sweep()) {

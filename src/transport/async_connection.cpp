@@ -182,6 +182,14 @@ void AsyncConnection::close(Fault fault)
     }
 }
 
+void AsyncConnection::follow(const std::string& found)
+{
+    const auto own = isConnected() ? stream_.peer() : found;
+    if (own != found && connector_.isDemoted(own)) {
+        close({Failure::demoted, Errc::serverRefused});
+    }
+}
+
 void AsyncConnection::end(Fault fault)
 {
     close(fault);

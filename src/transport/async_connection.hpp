@@ -63,6 +63,10 @@ public:
     [[nodiscard]] bool isConnected() const noexcept { return state_ == State::connected; }
     /// A command was answered: the connection works.
     void served() noexcept { policy_.served(); }
+    /// Its server takes no writes: other addresses of the name are tried before it.
+    void demoted() { connector_.demoted(stream_.peer()); }
+    /// The client has found another server: leaves one that was found demoted. @param found where
+    void follow(const std::string& found);
 
 private:
     enum class State { disconnected, connecting, connected };

@@ -50,7 +50,7 @@ void BlockingConnection::put(const Call& call)
 {
     const auto before = queued_.size();
     try {
-        if (state_ == State::connected) {
+        if (takesRequests()) {
             call.encode(queued_, call.form);
         }
     } catch (...) {
@@ -142,7 +142,7 @@ void BlockingConnection::flush()
     if (progress != Progress::broken) {
         progress = write(lock);
     }
-    if (progress == Progress::broken) {
+    if (hasEnded(progress)) {
         disconnect({Failure::lostReply, Errc::unreachable}, finished);
     }
     resign();
@@ -187,7 +187,7 @@ void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until, Stan
         }
         leads = own.pending && state_ == State::connected && (began < until || !mayJudge(standstill, began));
         if (!leads) {
-            if (state_ == State::connected && write(lock) == Progress::broken) {
+            if (state_ == State::connected && hasEnded(write(lock))) {
                 disconnect({Failure::lostReply, Errc::unreachable}, finished);
             }
             resign();
@@ -254,7 +254,7 @@ BlockingConnection::Progress BlockingConnection::read(Lock& lock, FinishedCalls&
         lock.lock();
         return Progress::stuck;
     }
-    if (until > TimePoint{} && crowd_ > 1 && letCrowdQueue(lock)) {
+    if (until > TimePoint{} && crowd_ > 1 && !leaving_ && letCrowdQueue(lock)) {
         return Progress::stuck;
     }
     if (queue_.unanswered() == 0) {
@@ -302,7 +302,11 @@ bool BlockingConnection::dispatch(std::vector<Reply>& replies, std::size_t count
         if (call == nullptr) {
             return false;
         }
-        policy_.served();
+        if (isDemotion(replies[i])) {
+            leave();
+        } else {
+            policy_.served();
+        }
         if (isNoScript(replies[i]) && call->form == Call::Form::bySha && call->mode != Call::Mode::abandoned) {
             call->form = Call::Form::byText;
             try {
@@ -351,11 +355,17 @@ void BlockingConnection::abandon(std::size_t count, Fault fault, FinishedCalls& 
     }
 }
 
-/// Whether the connection is, after a step: what has come is read to its end first.
+/// Whether the connection has ended, after a step.
+bool BlockingConnection::hasEnded(Progress progress) const noexcept
+{
+    return progress == Progress::broken || (leaving_ && queue_.unanswered() == 0);
+}
+
+/// Whether the connection is over, after a step: what has come is read to its end first.
 bool BlockingConnection::isOver(Progress progress, TimePoint now) const noexcept
 {
     const bool timedOut = now >= saturatingAdd(queue_.oldestSent(), timeout_);
-    return progress == Progress::broken || (progress == Progress::stuck && timedOut);
+    return hasEnded(progress) || (progress == Progress::stuck && timedOut);
 }
 
 /// Closes the socket and ends what was written. What was not is kept for the next connection. Leader only.
@@ -368,6 +378,9 @@ void BlockingConnection::disconnect(Fault fault, FinishedCalls& finished)
     writing_.clear();
     writtenBytes_ = 0;
     queued_.clear();
+    if (std::exchange(leaving_, false)) {
+        fault = queue_.unanswered() == 0 ? Fault{Failure::demoted, Errc::serverRefused} : fault;
+    }
     if (state_ == State::closed) {
         return;
     }

@@ -38,6 +38,7 @@ public:
     /// What it needs from the thread behind it. May be called under the connection's mutex; must only post.
     struct Background {
         std::function<void(TimePoint notBefore)> connect; ///< leads to connected() or connectFailed()
+        std::function<void(std::string address)> demoted; ///< the server there takes no writes
         std::function<void()> sweepSoon;                  ///< leads to sweep(), about 2 ms later
         std::function<void(bool up, Errc)> report;        ///< for the observer
     };
@@ -113,6 +114,9 @@ private:
     void disconnect(Fault fault, FinishedCalls& finished);
     void connectIfNeeded();
     void armSweep();
+    void leave();
+    [[nodiscard]] bool takesRequests() const noexcept { return state_ == State::connected && !leaving_; }
+    [[nodiscard]] bool hasEnded(Progress progress) const noexcept;
     [[nodiscard]] bool isOver(Progress progress, TimePoint now) const noexcept;
 
     const Background background_;
@@ -126,6 +130,8 @@ private:
     ReplyQueue<Call> queue_;
     std::string queued_; ///< bytes of the unwritten part of the queue, while connected
     bool led_ = false;
+    bool leaving_ =
+        false; ///< the server is no master any more: nothing is written, and it is left when all was answered
     bool writes_ = false; ///< somebody is writing `writing_`, and has it
     bool reads_ = false;  ///< the leader may sleep until something comes
     bool sweeping_ = false;

@@ -1,6 +1,8 @@
 // How calls end that nobody waits for any more, and the connection.
 #include "transport/blocking_connection.hpp"
 
+#include <utility>
+
 namespace redislock::detail {
 
 bool BlockingConnection::leave(Call& call)
@@ -12,15 +14,23 @@ bool BlockingConnection::leave(Call& call)
 /// Its caller leaves. @return whether it may have been sent.
 bool BlockingConnection::drop(Call& call)
 {
-    const bool sent = state_ == State::connected;
+    const bool sent = takesRequests() || !queue_.erase(call);
     if (sent) {
         call.mode = Call::Mode::abandoned;
     } else {
-        queue_.erase(call);
         call.pending = false;
     }
     wakeOneWaiter(); // its thread may have been chosen to lead
     return sent;
+}
+
+/// Writes nothing more here. The answers that are due are read, then the next connection is made.
+void BlockingConnection::leave()
+{
+    if (!std::exchange(leaving_, true)) {
+        background_.demoted(stream_->peer());
+        queued_.clear();
+    }
 }
 
 void BlockingConnection::withdraw(const std::shared_ptr<Call>& call, Errc why)
@@ -28,9 +38,11 @@ void BlockingConnection::withdraw(const std::shared_ptr<Call>& call, Errc why)
     FinishedCalls finished;
     {
         const Lock lock(mutex_);
-        if (state_ != State::connected && call->pending) {
+        if (!takesRequests() && call->pending) {
             finished.makeRoom();
-            queue_.erase(*call);
+            if (!queue_.erase(*call)) {
+                return; // its answer is due
+            }
             finish(call, {false, {Failure::fatal, why}}, finished);
         }
     }

@@ -70,7 +70,7 @@ BlockingConnection::Progress BlockingConnection::write(Lock& lock)
 void BlockingConnection::writeForLeader(Lock& lock)
 {
     const auto unanswered = queue_.unanswered();
-    if (state_ == State::connected && !writes_ && writtenBytes_ == writing_.size() && unanswered > 0 &&
+    if (takesRequests() && !writes_ && writtenBytes_ == writing_.size() && unanswered > 0 &&
         queue_.unwritten() >= unanswered) {
         takeQueued();
         Transferred sent;

@@ -82,4 +82,10 @@ inline bool isNoScript(const Reply& reply) noexcept
     return reply.isError() && reply.text.starts_with("NOSCRIPT");
 }
 
+/// Whether a reply says that the server is no master any more.
+inline bool isDemotion(const Reply& reply) noexcept
+{
+    return reply.isError() && classify(reply.text).failure == Failure::demoted;
+}
+
 } // namespace redislock::detail

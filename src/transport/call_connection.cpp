@@ -18,7 +18,7 @@ void CallConnection::enqueue(std::shared_ptr<Call> call)
         return end(call, {false, {Failure::fatal, Errc::shutdown}});
     }
     call->pending = true;
-    if (connection_.isConnected()) {
+    if (takesRequests()) {
         call->encode(bytes_, call->form);
     }
     queue_.push(std::move(call));
@@ -26,7 +26,7 @@ void CallConnection::enqueue(std::shared_ptr<Call> call)
 
 bool CallConnection::withdraw(Call& call)
 {
-    return !connection_.isConnected() && queue_.erase(call);
+    return !takesRequests() && queue_.erase(call);
 }
 
 void CallConnection::flush()
@@ -37,7 +37,7 @@ void CallConnection::flush()
         }
         return;
     }
-    if (queue_.unwritten() > 0) {
+    if (!leaving_ && queue_.unwritten() > 0) {
         if (queue_.unanswered() == 0 && !connection_.isSilent()) {
             return connection_.close({Failure::lostReply, Errc::badReply});
         }
@@ -82,27 +82,47 @@ bool CallConnection::onReply(Reply& reply)
     if (call == nullptr) {
         return false;
     }
-    connection_.served();
+    if (isDemotion(reply)) {
+        leave();
+    } else {
+        connection_.served();
+    }
     if (isNoScript(reply) && call->form == Call::Form::bySha && call->mode != Call::Mode::abandoned &&
         call->isWanted()) {
         call->form = Call::Form::byText;
-        call->encode(bytes_, call->form);
+        if (!leaving_) {
+            call->encode(bytes_, call->form);
+        }
         queue_.push(std::move(call));
         flush();
-        return true;
+    } else {
+        std::swap(call->reply, reply);
+        end(call, {true, {}});
     }
-    std::swap(call->reply, reply);
-    end(call, {true, {}});
+    if (leaving_ && queue_.unanswered() == 0) {
+        connection_.close({Failure::demoted, Errc::serverRefused});
+    }
     return true;
+}
+
+/// Sends nothing more here. The answers that are due come first, then the next connection is made.
+void CallConnection::leave()
+{
+    if (!std::exchange(leaving_, true)) {
+        connection_.demoted();
+        bytes_.clear();
+    }
 }
 
 void CallConnection::onDisconnected(Fault fault)
 {
     report_(false, fault.error);
     bytes_.clear();
+    leaving_ = false;
     std::vector<std::shared_ptr<Call>> ended;
     // what was not written waits for the next connection, unless none could be made
-    for (auto left = fault.failure == Failure::lostReply ? queue_.unanswered() : queue_.size(); left > 0; --left) {
+    const bool wasConnected = fault.failure == Failure::lostReply || fault.failure == Failure::demoted;
+    for (auto left = wasConnected ? queue_.unanswered() : queue_.size(); left > 0; --left) {
         ended.push_back(queue_.abandon());
     }
     for (const auto& call : ended) {

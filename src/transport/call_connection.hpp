@@ -39,6 +39,8 @@ private:
     bool needed() const override { return !closed_ && !queue_.empty(); }
     TimePoint oldestSent() const override { return queue_.oldestSent(); }
 
+    void leave();
+    [[nodiscard]] bool takesRequests() const noexcept { return connection_.isConnected() && !leaving_; }
     void end(const std::shared_ptr<Call>& call, Outcome outcome);
 
     AsyncConnection connection_;
@@ -46,6 +48,7 @@ private:
     std::string bytes_;
     std::function<void(bool, Errc)> report_;
     bool closed_ = false;
+    bool leaving_ = false; ///< the server is no master any more: what is not written waits for another one
 };
 
 } // namespace redislock::detail

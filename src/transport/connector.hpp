@@ -45,6 +45,9 @@ public:
     /// Notes that the server at this address (Stream::peer()) takes no writes. Any thread.
     void demoted(std::string address);
 
+    /// Whether it was. On the io_context's thread.
+    [[nodiscard]] bool isDemoted(const std::string& address) const { return demoted_.contains(address); }
+
     /// Ends attempts under way without calling their handlers, and starts no more. On the io_context's thread.
     void close();
 

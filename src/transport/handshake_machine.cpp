@@ -46,7 +46,7 @@ HandshakeMachine::Action HandshakeMachine::answered(const Reply& reply)
 {
     if (reply.isError()) {
         const Fault fault = classify(reply.text);
-        if (fault.failure == Failure::refused) {
+        if (fault.failure == Failure::refused || fault.failure == Failure::demoted) {
             return fail({Failure::notConnected, Errc::serverRefused});
         }
         if (fault.error == Errc::authFailed) {

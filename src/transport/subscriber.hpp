@@ -64,6 +64,9 @@ public:
         }
     }
 
+    /// The client has found another server there: leaves one that is no master any more.
+    void follow(const std::string& address) { connection_.follow(address); }
+
     /// After an exception: ends the connection, and makes another if that is needed.
     void recover() { connection_.recover(); }
 

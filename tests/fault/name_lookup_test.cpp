@@ -173,6 +173,88 @@ TEST_F(NameLookup, GoesOnToTheNextAddressWhileOneIsSilent)
     }
 }
 
+/// The server behind the proxy, at 127.0.0.1, is made a replica of another, at 127.0.0.2 and the same port.
+class DemotedMaster : public NameLookup {
+protected:
+    void SetUp() override
+    {
+        config.watchdogTimeout = 20s;
+        config.unreachableAfter = 20s;
+        set({"127.0.0.1", "127.0.0.2"});
+    }
+
+    void demote()
+    {
+        redis.command({"REPLICAOF", "127.0.0.2", std::to_string(proxy.port())});
+        const bool isReplica = eventually([&] { return redis.info("role") == "slave"; });
+        expectFault(isReplica, "a demoted master");
+    }
+
+    void TearDown() override
+    {
+        redis.command({"REPLICAOF", "NO", "ONE"});
+        set({"127.0.0.1"});
+        forgetClient();
+        redis.command({"FLUSHALL"});
+        NameLookup::TearDown();
+    }
+
+    testing::RedisServer master{
+        {.arguments = {"--port", std::to_string(proxy.port()), "--bind", "127.0.0.2"}, .unixSocketOnly = true}};
+    RawRedis truth{master};
+};
+
+TEST_F(DemotedMaster, IsLeftForAnotherAddressOfTheName)
+{
+    EXPECT_TRUE(lock().tryLock(20s, 20s));
+    const int before = asked();
+    demote();
+    std::error_code ec;
+    EXPECT_TRUE(lockOf("wanted").tryLock(20s, 20s, ec)) << ec.message();
+    EXPECT_TRUE(truth.exists("wanted"));
+    EXPECT_GT(asked(), before);
+    EXPECT_EQ(lockOf("wanted").unlock(), Unlocked::released);
+    EXPECT_FALSE(truth.exists("wanted"));
+}
+
+TEST_F(DemotedMaster, IsLeftByASingleAttemptToo)
+{
+    EXPECT_TRUE(lock().tryLock(20s, 20s));
+    demote();
+    std::error_code ec;
+    EXPECT_TRUE(lockOf("wanted").tryLock(ec)) << ec.message();
+    EXPECT_TRUE(truth.exists("wanted"));
+}
+
+TEST_F(DemotedMaster, IsLeftByAsynchronousCallsToo)
+{
+    const auto first = lock().asyncTryLock(20s, 20s, boost::asio::use_future).get();
+    EXPECT_TRUE(first);
+    demote();
+    const auto wanted = lockOf("wanted").asyncTryLock(20s, 20s, boost::asio::use_future).get();
+    EXPECT_TRUE(wanted);
+    EXPECT_TRUE(truth.exists("wanted"));
+}
+
+TEST_F(DemotedMaster, LosesNoLockThatTheNewMasterHas)
+{
+    config.watchdogTimeout = 3s;
+    const RedisLock held = lock();
+    held.lock();
+    ASSERT_TRUE(seen->await(Event::renewed));
+    // the new master has what the old one replicated
+    const auto hash = redis.hash(name);
+    ASSERT_EQ(hash.size(), 1U);
+    truth.command({"HSET", name, hash.begin()->first, hash.begin()->second});
+    truth.command({"PEXPIRE", name, "20000"});
+    const auto renewed = seen->count(Event::renewed);
+    demote();
+    EXPECT_TRUE(seen->await(Event::renewed, renewed + 2));
+    EXPECT_EQ(seen->count(Event::lost), 0U);
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+    EXPECT_FALSE(truth.exists(name));
+}
+
 TEST_F(NameLookup, OfAHostThatDoesNotExistYetIsRepeated)
 {
     set({});

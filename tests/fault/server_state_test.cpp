@@ -169,6 +169,24 @@ TEST_F(ReadOnlyServer, RefusesLocksInTimeAndUnlocksWhenItIsAMasterAgain)
     EXPECT_FALSE(redis.exists(name));
 }
 
+TEST_F(ReadOnlyServer, ForGoodCostsOneConnectionAPauseAndRefuses)
+{
+    const RedisLock held = lock();
+    held.lock(20s);
+    redis.command({"REPLICAOF", "127.0.0.1", "1"}); // nobody listens there
+    std::error_code ec;
+    EXPECT_FALSE(lockOf("wanted").tryLock(ec));
+    EXPECT_EQ(ec, Errc::serverRefused);
+    EXPECT_EQ(proxy.requests(request(redisLockLock)), 3U) << "not after one retry";
+    const auto before = proxy.accepted();
+    EXPECT_FALSE(lockOf("wanted").tryLock(1s, 10s, ec));
+    EXPECT_EQ(ec, Errc::serverRefused);
+    EXPECT_LE(proxy.accepted() - before, 8U) << "pauses of 40 ms and more, each twice the one before";
+    expectFault(errorsSent("READONLY") > 0, "READONLY");
+    redis.command({"REPLICAOF", "NO", "ONE"});
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+}
+
 TEST_F(ForgottenScripts, AreSentWholeOnceInEveryOperation)
 {
     const auto forget = [this] { redis.command({"SCRIPT", "FLUSH"}); };

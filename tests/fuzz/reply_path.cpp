@@ -4,7 +4,7 @@
 #include "fuzz/machine_checks.hpp"
 #include "redislock/detail/logic/subscription_table.hpp"
 #include "redislock/detail/protocol/printable.hpp"
-#include "transport/connect_machine.hpp"
+#include "transport/handshake_machine.hpp"
 
 #include <array>
 #include <string>
@@ -36,15 +36,13 @@ void release(Exchange& exchange, std::uint8_t how)
 /// The handshake of a connection.
 void connect(ReplyStream& stream, std::uint8_t how)
 {
-    using Machine = detail::ConnectMachine;
+    using Machine = detail::HandshakeMachine;
     detail::Handshake handshake;
     handshake.password = how % 2 == 0 ? "" : "secret";
     handshake.username = how / 2 % 2 == 0 || handshake.password.empty() ? "" : "user";
     handshake.database = how / 4 % 2 == 0 ? 0 : 3;
     handshake.clientName = how / 8 % 2 == 0 ? "" : "name";
     Machine machine(handshake);
-    (void)machine.resume(detail::Start{});
-    (void)machine.resume(Machine::Resolved{1});
     auto action = machine.resume(Machine::Opened{});
     Reply reply;
     for (int answers = 0; std::holds_alternative<Machine::Command>(action); ++answers) {

@@ -26,7 +26,7 @@ void SimConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> be
 
 void SimConnection::write()
 {
-    if (state_ != State::connected || queue_.unwritten() == 0) {
+    if (state_ != State::connected || leaving_ || queue_.unwritten() == 0) {
         return;
     }
     const std::size_t first = queue_.size() - queue_.unwritten();
@@ -55,11 +55,10 @@ void SimConnection::armTimeout()
 
 detail::Fault SimConnection::giveUp(Call& call)
 {
-    if (state_ == State::connected) {
+    if ((state_ == State::connected && !leaving_) || !queue_.erase(call)) {
         call.mode = Call::Mode::abandoned;
         return {Failure::lostReply, Errc::unreachable};
     }
-    queue_.erase(call);
     call.pending = false;
     return {Failure::notConnected, Errc::unreachable};
 }
@@ -71,15 +70,24 @@ void SimConnection::received(Reply reply)
         network_.close(link_);
         return disconnect({Failure::lostReply, Errc::badReply});
     }
-    policy_.served();
+    if (reply.isError() && detail::classify(reply.text).failure == Failure::demoted) {
+        leaving_ = true;
+    } else {
+        policy_.served();
+    }
     if (reply.isError() && reply.text.starts_with("NOSCRIPT") && !call->request.byText &&
         call->mode != Call::Mode::abandoned) {
         call->request.byText = true;
         queue_.push(call);
-        return write();
+        write();
+    } else {
+        call->reply = std::move(reply);
+        finish(call, nullptr);
     }
-    call->reply = std::move(reply);
-    finish(call, nullptr);
+    if (leaving_ && state_ == State::connected && queue_.unanswered() == 0) {
+        network_.close(link_);
+        disconnect({Failure::demoted, Errc::serverRefused});
+    }
 }
 
 void SimConnection::finish(const std::shared_ptr<Call>& call, const detail::Fault* fault)
@@ -116,6 +124,7 @@ void SimConnection::connectFailed()
 /// What was written is ended; what was not waits for the next connection.
 void SimConnection::disconnect(detail::Fault fault)
 {
+    leaving_ = false;
     state_ = State::disconnected;
     policy_.ended(host_->now(), random_);
     std::vector<std::shared_ptr<Call>> ended;

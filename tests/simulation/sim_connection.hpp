@@ -62,6 +62,7 @@ private:
     State state_ = State::disconnected;
     LinkId link_ = 0;
     bool timeoutArmed_ = false;
+    bool leaving_ = false; ///< the server is no master any more
 };
 
 } // namespace redislock::simulation

@@ -54,6 +54,11 @@ inline Failed refused(milliseconds now)
     return failed(now, Failure::refused, Errc::serverRefused);
 }
 
+inline Failed demoted(milliseconds now)
+{
+    return failed(now, Failure::demoted, Errc::serverRefused);
+}
+
 /// Tries, subscribes, tries again, polls, is told, is granted.
 inline Story contendedStory()
 {

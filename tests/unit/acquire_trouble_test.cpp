@@ -52,6 +52,33 @@ TEST(AcquireMachine, RefusalsEndWithTheWait)
     EXPECT_EQ(resultOf<AcquireResult>(player.resume(refused(101ms))).error, Errc::serverRefused);
 }
 
+TEST(AcquireMachine, ADemotedServerIsLeftAtOnceAndASecondTimeARefusal)
+{
+    auto player = playerOf(waiting(20s));
+    player.resume(Start{at(0ms)});
+    EXPECT_EQ(text(player.resume(demoted(5ms))), "send, until 10005 ms") << "over the next connection";
+    auto found = player;
+    EXPECT_TRUE(sleepsBetween(player.resume(demoted(10ms)), at(50ms), at(70ms)));
+    player.resume(TimerFired{at(70ms)});
+    EXPECT_TRUE(sleepsBetween(player.resume(demoted(80ms)), at(160ms), at(200ms)));
+
+    found.resume(busy(10ms, 1h));
+    found.resume(Notified{at(15ms)});
+    EXPECT_EQ(text(found.resume(demoted(20ms))), "send, until 10020 ms") << "another time";
+}
+
+TEST(AcquireMachine, WhoAsksOnceIsToldOfADemotedServerAfterOneRetry)
+{
+    auto player = playerOf(waiting(oneAttempt));
+    player.resume(Start{at(0ms)});
+    EXPECT_EQ(text(player.resume(demoted(5ms))), "send, until 3000 ms");
+    auto next = player;
+    const auto result = resultOf<AcquireResult>(player.resume(demoted(10ms)));
+    EXPECT_EQ(result.error, Errc::serverRefused);
+    EXPECT_FALSE(result.mayBeHeld) << "a replica does nothing";
+    EXPECT_EQ(resultOf<AcquireResult>(next.resume(failed(10ms, Failure::notConnected))).error, Errc::serverRefused);
+}
+
 TEST(AcquireMachine, TimeInWhichTheProcessStoodStillIsNoSilenceOfTheServer)
 {
     const Failed stopped{at(60s), {Failure::lostReply, Errc::unreachable}, 55s};

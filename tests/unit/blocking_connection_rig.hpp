@@ -90,6 +90,7 @@ inline std::string inWords(const Call& call, const Outcome& outcome)
     case Failure::lostReply:
         return "reply lost";
     case Failure::refused:
+    case Failure::demoted:
         return "refused";
     case Failure::fatal:
         break;
@@ -274,8 +275,10 @@ protected:
     std::vector<TimePoint> connects; ///< wanted, not before these moments
     std::atomic<int> connectsWanted{0};
     int sweepsWanted = 0;
+    int demotions = 0;
     std::vector<std::pair<bool, Errc>> reports;
     BlockingConnection connection{{.connect = [this](TimePoint notBefore) { wantConnection(notBefore); },
+                                   .demoted = [this](const std::string&) { ++demotions; },
                                    .sweepSoon = [this] { ++sweepsWanted; },
                                    .report = [this](bool up, Errc error) { reports.emplace_back(up, error); }},
                                   1h,

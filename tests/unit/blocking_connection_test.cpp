@@ -445,5 +445,70 @@ TEST_F(BlockingConnectionTest, TheNextUseOfACallNamesTheScriptAgain)
     EXPECT_THAT(redis.requests(), ElementsAre("x", "EVAL x", "x"));
 }
 
+// ------------------------------------------------------------------------------------------- A demoted server
+
+const char* const readOnly = "-READONLY You can't write against a read only replica.\r\n";
+
+TEST_F(BlockingConnectionTest, ADemotedServerIsSentNothingMoreAndLeftWhenItsAnswersWereRead)
+{
+    auto old = connectFor(a);
+    connection.enqueue(x);
+    connection.flush();
+    EXPECT_THAT(old.requests(), ElementsAre("a", "x"));
+    old.replyUnasked(readOnly);
+    EXPECT_TRUE(connection.await(*a, never).replied);
+    EXPECT_EQ(demotions, 1);
+    connection.enqueue(y);
+    connection.flush();
+    EXPECT_THAT(old.requests(), IsEmpty()) << "it was asked again";
+    EXPECT_FALSE(old.isLeft()) << "an answer is due";
+    EXPECT_EQ(connects.size(), 1U);
+    old.replyUnasked(":1\r\n");
+    connection.sweep();
+    EXPECT_EQ(inWords(*x), "1");
+    EXPECT_TRUE(old.isLeft());
+    ASSERT_EQ(connects.size(), 2U);
+    EXPECT_LE(connects[1], BootClock::now()) << "at once";
+    EXPECT_THAT(reports, ElementsAre(Pair(true, Errc{}), Pair(false, Errc::serverRefused)));
+    auto next = connect();
+    connection.flush();
+    EXPECT_THAT(next.requests(), ElementsAre("y"));
+    next.replyUnasked(":2\r\n");
+    connection.sweep();
+    EXPECT_EQ(inWords(*y), "2");
+}
+
+TEST_F(BlockingConnectionTest, AServerThatStaysAReplicaIsAskedAgainAfterPauses)
+{
+    auto first = connectFor(a);
+    const TimePoint before = BootClock::now();
+    first.reply(readOnly);
+    EXPECT_TRUE(connection.await(*a, never).replied);
+    EXPECT_THAT(first.requests(), ElementsAre("a"));
+    EXPECT_TRUE(first.isLeft());
+    EXPECT_EQ(connects.size(), 1U) << "nobody needs another one";
+    connection.enqueue(b);
+    ASSERT_EQ(connects.size(), 2U);
+    EXPECT_GE(connects[1], before + 40ms) << "it served nothing";
+    EXPECT_EQ(demotions, 1);
+}
+
+TEST_F(BlockingConnectionTest, WhatWaitsToLeaveADemotedServerMayBeWithdrawnOrLeft)
+{
+    auto old = connectFor(a);
+    connection.enqueue(x);
+    connection.flush();
+    old.replyUnasked(readOnly);
+    EXPECT_TRUE(connection.await(*a, never).replied);
+    connection.enqueue(b);
+    connection.enqueue(c);
+    connection.withdraw(b, Errc::shutdown);
+    EXPECT_EQ(inWords(*b), afterShutdown);
+    EXPECT_FALSE(connection.leave(*c)) << "it was not sent";
+    connection.withdraw(x, Errc::shutdown);
+    EXPECT_TRUE(x->pending) << "its answer is due";
+    EXPECT_EQ(x->ends, 0);
+}
+
 } // namespace
 } // namespace redislock::detail

@@ -11,6 +11,7 @@ namespace {
 TEST(Fault, ErrorRepliesMeanWhatTheyLeaveOpen)
 {
     constexpr Fault refused{Failure::refused, Errc::serverRefused};
+    constexpr Fault demoted{Failure::demoted, Errc::serverRefused};
     constexpr Fault auth{Failure::fatal, Errc::authFailed};
     constexpr Fault permission{Failure::fatal, Errc::permissionDenied};
     constexpr Fault type{Failure::fatal, Errc::wrongType};
@@ -44,11 +45,11 @@ TEST(Fault, ErrorRepliesMeanWhatTheyLeaveOpen)
          "used "
          "memory > 'maxmemory'.",
          refused},
-        {"READONLY You can't write against a read only replica.", refused},
+        {"READONLY You can't write against a read only replica.", demoted},
         {"ERR Error running script (call to f_5a1b): @user_script:9: @user_script: 9: -READONLY You can't write "
          "against a "
          "read only slave.",
-         refused},
+         demoted},
         {"NOREPLICAS Not enough good replicas to write.", refused},
         {"MISCONF Redis is configured to save RDB snapshots, but it is currently not able to persist on disk.",
          refused},
@@ -58,7 +59,7 @@ TEST(Fault, ErrorRepliesMeanWhatTheyLeaveOpen)
         {"ERR Error running script (call to f_5a1b): @user_script:1: Script killed by user with SCRIPT KILL...",
          refused},
         {"ERR Error running script: Script killed by user with SCRIPT KILL. script: 5a1b, on @user_script:1.", refused},
-        {"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", refused},
+        {"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", demoted},
         {"TRYAGAIN Multiple keys request during rehashing of slot", refused},
         {"CLUSTERDOWN The cluster is down", refused},
         {"ERR max number of clients reached", refused},

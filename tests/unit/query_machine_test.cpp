@@ -137,6 +137,16 @@ test::Script<QueryMachine> troubledQuery()
     };
 }
 
+TEST(QueryMachine, ADemotedServerIsLeftAtOnceAndASecondTimeARefusal)
+{
+    auto player = playerOf(10s);
+    player.resume(Start{at(0ms)});
+    EXPECT_EQ(text(player.resume(failed(1ms, Failure::demoted, Errc::serverRefused))), "send, until 10000 ms");
+    EXPECT_TRUE(sleepsBetween(player.resume(failed(2ms, Failure::demoted, Errc::serverRefused)), at(42ms), at(62ms)));
+    EXPECT_EQ(text(player.resume(TimerFired{at(62ms)})), "send, until 10000 ms");
+    EXPECT_EQ(resultOf<Result>(player.resume(failed(10s, Failure::notConnected))), Errc::serverRefused);
+}
+
 TEST(QueryMachine, FatalErrorsAndCancellationEndItAtEveryStep)
 {
     test::forEachStepFail(playerOf(10s), troubledQuery(),

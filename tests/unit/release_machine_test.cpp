@@ -60,6 +60,15 @@ TEST(ReleaseMachine, TriesNoLongerThanTheLeaseAndNoLongerThanItMay)
     EXPECT_EQ(text(playerOf(at(2s)).resume(Start{at(0ms)})), "send, until 2000 ms");
 }
 
+TEST(ReleaseMachine, ADemotedServerIsLeftAtOnceAndASecondTimeARefusal)
+{
+    auto player = playerOf(at(30s), at(10s));
+    player.resume(Start{at(0ms)});
+    EXPECT_EQ(text(player.resume(failed(1ms, Failure::demoted, Errc::serverRefused))), "send, until 10000 ms");
+    EXPECT_TRUE(sleepsBetween(player.resume(failed(2ms, Failure::demoted, Errc::serverRefused)), at(42ms), at(62ms)));
+    EXPECT_EQ(text(player.resume(TimerFired{at(62ms)})), "send, until 10000 ms");
+}
+
 TEST(ReleaseMachine, AbsentAfterAnUnansweredTryWasOursWhileTheLeaseLasted)
 {
     struct Case {

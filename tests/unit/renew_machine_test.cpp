@@ -95,6 +95,15 @@ TEST(RenewMachine, ARenewalWithoutAnswerIsSentAgainAtOnce)
     EXPECT_TRUE(sleepsBetween(player.resume(renewed(now + 100s, now + 99s)), now + 108s, now + 110s));
 }
 
+TEST(RenewMachine, ARenewalThatADemotedServerRefusedIsSentToAnotherAtOnce)
+{
+    Player<RenewMachine> player;
+    const TimePoint now = askFirst(player);
+    for (int i = 0; i < 100; ++i) {
+        ASSERT_EQ(text(player.resume(failedAt(now + i * 1s, Failure::demoted))), "send, until never");
+    }
+}
+
 TEST(RenewMachine, AFailedRenewalIsTriedAgainSoonWhateverFailed)
 {
     for (const Failure failure : {Failure::notConnected, Failure::refused, Failure::fatal}) {

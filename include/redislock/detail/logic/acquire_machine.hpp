@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <optional>
 #include <system_error>
+#include <utility>
 #include <variant>
 
 namespace redislock::detail {
@@ -77,6 +78,8 @@ private:
     Action paused(const Pause& event);
     Action failed(const Failed& event, Random& random);
     Action refused(const Failed& event, Random& random);
+    Action demoted(const Failed& event, Random& random);
+    Action sitOut(TimePoint now, Random& random);
     Action woken(TimePoint now, bool byTimer);
     Action ask();
     Action done(AcquireResult result);
@@ -98,6 +101,7 @@ private:
     std::uint32_t attempts_ = 0;
     std::uint32_t refusals_ = 0;    ///< for the policy
     bool contended_ = false;        ///< Redis said at least once that another holds it
+    bool demoted_ = false;          ///< the last answer was a replica's
     bool refusedToConnect_ = false; ///< no connection could be made at least once
     std::uint32_t lateGrants_ = 0;
     bool subscribed_ = false;
@@ -142,6 +146,7 @@ inline AcquireMachine::Action AcquireMachine::replied(const Replied<LockAnswer>&
 {
     lastAnswer_ = event.now;
     refusedSince_.reset();
+    demoted_ = false;
     backoff_.reset();
     if (event.answer.kind == LockAnswer::Kind::gone) {
         return done({.kind = AcquireResult::Kind::lost});
@@ -200,6 +205,9 @@ inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random
     if (event.fault.failure == Failure::refused) {
         return refused(event, random);
     }
+    if (event.fault.failure == Failure::demoted) {
+        return demoted(event, random);
+    }
     // an answer that the script cannot give says nothing of what the script did
     unknown_ = unknown_ || event.fault.failure == Failure::lostReply || event.fault.error == Errc::badReply;
     if (event.fault.failure == Failure::fatal) {
@@ -211,6 +219,9 @@ inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random
     const bool firstTryRefused = settings_.wait.isOneAttempt() && event.fault.failure == Failure::notConnected;
     if (!firstTryRefused && event.now < patienceEnd()) {
         return ask();
+    }
+    if (demoted_ && event.fault.error == Errc::unreachable) {
+        return fail(Errc::serverRefused); // nobody was found who would not
     }
     // a wait that ends while an answer is under way ends as contended, if the server was there a moment ago
     if (contended_ && event.now < saturatingAdd(lastAnswer_, settings_.commandTimeout)) {
@@ -224,11 +235,27 @@ inline AcquireMachine::Action AcquireMachine::refused(const Failed& event, Rando
     lastAnswer_ = event.now;
     refusedSince_ = refusedSince_.value_or(event.now);
     unknown_ = true; // a script that was killed half-way is refused too
-    if (event.now >= refusalEnd()) {
-        return fail(event.fault.error);
+    return sitOut(event.now, random);
+}
+
+/// The next connection is made at once, perhaps to the new master; a second time in a row it is a refusal.
+inline AcquireMachine::Action AcquireMachine::demoted(const Failed& event, Random& random)
+{
+    lastAnswer_ = event.now;
+    refusedSince_ = refusedSince_.value_or(event.now);
+    if (!std::exchange(demoted_, true) && event.now < patienceEnd()) {
+        return ask();
+    }
+    return sitOut(event.now, random);
+}
+
+inline AcquireMachine::Action AcquireMachine::sitOut(TimePoint now, Random& random)
+{
+    if (now >= refusalEnd()) {
+        return fail(Errc::serverRefused);
     }
     state_ = State::backingOff;
-    return SleepUntil{std::min(refusalEnd(), event.now + backoff_.next(random))};
+    return SleepUntil{std::min(refusalEnd(), now + backoff_.next(random))};
 }
 
 inline AcquireMachine::Action AcquireMachine::woken(TimePoint now, bool byTimer)

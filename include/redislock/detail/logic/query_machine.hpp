@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <variant>
 
 namespace redislock::detail {
@@ -68,10 +69,16 @@ private:
     {
         unknown_ = unknown_ || event.fault.failure == Failure::lostReply;
         end_ = std::min(limit_, saturatingAdd(end_, event.stood));
+        const bool wasDemoted = demoted_ && event.fault.error == Errc::unreachable;
         if (isFinal(event.fault, asker_) || event.now >= end_) {
-            return done(event.fault.error);
+            return done(wasDemoted ? refusal_ : event.fault.error);
         }
-        if (event.fault.failure == Failure::refused || event.fault.failure == Failure::fatal) {
+        if (event.fault.failure == Failure::demoted && !std::exchange(demoted_, true)) {
+            refusal_ = event.fault.error;
+            return ask(); // over the next connection, perhaps to the new master
+        }
+        if (event.fault.failure == Failure::refused || event.fault.failure == Failure::demoted ||
+            event.fault.failure == Failure::fatal) {
             state_ = State::backingOff;
             refusal_ = event.fault.error;
             return SleepUntil{std::min(end_, event.now + backoff_.next(random))};
@@ -97,7 +104,8 @@ private:
     TimePoint end_{};
     Backoff backoff_;
     State state_ = State::idle;
-    Errc refusal_{}; ///< the last one
+    Errc refusal_{};       ///< the last one
+    bool demoted_ = false; ///< a replica answered
     bool unknown_ = false;
 };
 

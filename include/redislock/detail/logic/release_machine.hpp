@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <variant>
 
 namespace redislock::detail {
@@ -84,6 +85,7 @@ private:
     Settings settings_;
     Backoff backoff_;
     State state_ = State::idle;
+    bool demoted_ = false;  ///< a replica answered: the next connection is tried at once, once
     bool unknown_ = false;  ///< an earlier try may have released the hold
     bool metFatal_ = false; ///< an answer said that another try would not help
 };
@@ -132,7 +134,8 @@ inline ReleaseMachine::Action ReleaseMachine::failed(const Failed& event, Random
     if (isFinal(event.fault, settings_.asker) || event.now >= end()) {
         return done(Unlocked::unconfirmed);
     }
-    if (event.fault.failure == Failure::refused || event.fault.failure == Failure::fatal) {
+    const bool again = event.fault.failure == Failure::demoted && std::exchange(demoted_, true);
+    if (event.fault.failure == Failure::refused || event.fault.failure == Failure::fatal || again) {
         state_ = State::backingOff;
         return SleepUntil{std::min(end(), event.now + backoff_.next(random))};
     }

@@ -93,7 +93,7 @@ inline RenewMachine::Action RenewMachine::failed(const Failed& event, std::chron
     if (event.fault.error == Errc::wrongType) {
         return done(RenewalEnd::lost); // another key took the name: ours is gone
     }
-    if (event.fault.failure == Failure::lostReply) {
+    if (event.fault.failure == Failure::lostReply || event.fault.failure == Failure::demoted) {
         return ask(); // on the next connection, as soon as there is one
     }
     state_ = State::sleeping;

@@ -15,6 +15,7 @@ enum class Failure : std::uint8_t {
     notConnected, ///< no connection could be made; the request was not sent
     lostReply,    ///< the connection, or the caller's time, ended after the request may have been sent
     refused,      ///< the server answered that it cannot do it for now
+    demoted,      ///< the server answered that it is a replica, and did nothing: another one is the master now
     fatal,        ///< trying again would not help
 };
 
@@ -34,6 +35,7 @@ inline Fault classify(std::string_view text) noexcept
         Fault fault;
     };
     static constexpr Fault refused{Failure::refused, Errc::serverRefused};
+    static constexpr Fault demoted{Failure::demoted, Errc::serverRefused};
     static constexpr Fault unsupported{Failure::fatal, Errc::unsupported};
     // before version 7 an error inside a script comes as "ERR Error running script …: -WORD …", or, where the script hands
     // it on, as "@user_script: 12: …": words are searched there
@@ -47,14 +49,14 @@ inline Fault classify(std::string_view text) noexcept
         Rule{"The user executing the script", {Failure::fatal, Errc::permissionDenied}},
         Rule{"ACL failure in script", {Failure::fatal, Errc::permissionDenied}}, // from 7.2 on, and Valkey
         Rule{"OOM", refused},
-        Rule{"READONLY", refused},
+        Rule{"READONLY", demoted},
         Rule{"NOREPLICAS", refused},
         Rule{"MISCONF", refused},
         Rule{"LOADING", refused},
         Rule{"BUSY", refused},
         Rule{"UNKILLABLE", refused},
         Rule{"Script killed", refused},
-        Rule{"MASTERDOWN", refused},
+        Rule{"MASTERDOWN", demoted},
         Rule{"TRYAGAIN", refused},
         Rule{"CLUSTERDOWN", refused},
         Rule{"max number of clients", refused},
