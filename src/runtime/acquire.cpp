@@ -109,6 +109,7 @@ std::shared_ptr<HoldCall> Engine::takeCall(Hold& hold)
     }
     call->attach(&hold);
     call->outcome = {};
+    call->hurried = false;
     call->place = {};
     call->writer = {};
     return call;
@@ -137,9 +138,11 @@ AcquireMachine::Settings Engine::settingsFor(Wait wait, Lease lease) const noexc
 /// Of an attempt whose turn comes only now.
 AcquireMachine::Settings Engine::settingsOf(const Attempt& attempt, TimePoint now) const noexcept
 {
-    auto settings = settingsFor(attempt.deadline == TimePoint::max() ? waitForever : Wait(attempt.deadline - now),
-                                attempt.order.lease);
+    const bool bounded = !attempt.order.wait.isOneAttempt() && attempt.deadline != TimePoint::max();
+    const auto left = std::max<std::chrono::nanoseconds>(attempt.deadline - now, std::chrono::milliseconds(1));
+    auto settings = settingsFor(bounded ? Wait(left) : attempt.order.wait, attempt.order.lease);
     settings.byPolicy = attempt.order.retry != nullptr;
+    settings.contended = !attempt.asksForItself && wasContended(attempt.named, attempt.waiter, now);
     if (attempt.named.silentSince != TimePoint{}) {
         settings.silentSince = std::max(attempt.named.silentSince, attempt.waiter.joined);
     }
@@ -194,6 +197,13 @@ std::error_code Engine::conclude(NamedLock& named, Attempt& attempt, const Acqui
     return result.kind == Kind::granted ? Errc::shutdown : result.error;
 }
 
+void Engine::noteAnswer(NamedLock& named, const AcquireMachine::Event& event) noexcept
+{
+    if (const auto* replied = std::get_if<Replied<LockAnswer>>(&event)) {
+        named.answeredAt = replied->now;
+    }
+}
+
 /// What one waiter found out of the server, for the next.
 const AcquireResult& Engine::noteSilence(NamedLock& named, const AcquireMachine& machine, const AcquireResult& result)
 {
@@ -203,16 +213,33 @@ const AcquireResult& Engine::noteSilence(NamedLock& named, const AcquireMachine&
     return result;
 }
 
+/// Whether another is known to have had the lock since this waiter came: a hold of this client, or whoever Redis told another waiter
+/// of.
+bool Engine::wasContended(const NamedLock& named, const Waiter& waiter, TimePoint now) noexcept
+{
+    return waiter.behindHold || named.answeredAt >= waiter.joined || now < named.local.validUntil();
+}
+
+/// The wait was over before the turn came: behind a hold of this client, or behind a waiter to whom Redis said that another holds
+/// it; or behind one that had no answer either.
+AcquireResult Engine::withoutTurn(const NamedLock& named, const Waiter& waiter, AcquireResult result)
+{
+    const bool contended = wasContended(named, waiter, BootClock::now());
+    result.kind = contended ? AcquireResult::Kind::contended : AcquireResult::Kind::failed;
+    result.error = Errc::unreachable;
+    return result;
+}
+
 /// Waits for the turn, then drives the machine until it is done.
 AcquireResult Engine::drive(Lock& lock, NamedLock& named, Attempt& attempt)
 {
-    using Kind = AcquireResult::Kind;
     Waiter& waiter = attempt.waiter;
     const auto awaitOwnTurn = [&] {
         return attempt.asksForItself && !waiter.ended ? Turn::mine : awaitTurn(lock, named, waiter, attempt.deadline);
     };
     if (const Turn turn = awaitOwnTurn(); turn != Turn::mine) {
-        return {.kind = turn == Turn::over ? Kind::contended : Kind::failed, .error = Errc::shutdown};
+        AcquireResult result{.error = Errc::shutdown};
+        return turn == Turn::over ? withoutTurn(named, waiter, result) : result;
     }
     const TimePoint now = BootClock::now();
     AcquireMachine machine(settingsOf(attempt, now));
@@ -230,9 +257,8 @@ AcquireResult Engine::drive(Lock& lock, NamedLock& named, Attempt& attempt)
                 event = Failed{BootClock::now(), {Failure::fatal, Errc::shutdown}}; // and was not sent
             } else {
                 event = Cancelled{BootClock::now(), Errc::shutdown};
-                auto over = std::get<Done<AcquireResult>>(machine.resume(event, random_)).result;
-                over.kind = Kind::contended;
-                return over;
+                const auto over = std::get<Done<AcquireResult>>(machine.resume(event, random_)).result;
+                return withoutTurn(named, waiter, over);
             }
             continue;
         }
@@ -317,6 +343,7 @@ AcquireMachine::Event Engine::ask(Lock& lock, NamedLock& named, Waiter& waiter, 
         call.signal.clearDone();
         lock.lock();
         auto event = lockEventOf(call, outcome, BootClock::now());
+        noteAnswer(named, event);
         const LockAnswer* busy = busyAnswer(event);
         if (busy != nullptr && !busy->timeToLive) {
             tellOf(waiter.hold, [](Observer& observer, const LockEvent& e) { observer.keyWithoutTtl(e); });

@@ -120,12 +120,11 @@ void Engine::AsyncAcquire::judgeTurn()
         return step(Start{now});
     }
     if (now >= attempt_->deadline) {
-        auto over =
+        const auto over =
             machine_ ? std::get<Done<AcquireResult>>(machine_->resume(Cancelled{now, Errc::shutdown}, engine_.random_))
                            .result
                      : AcquireResult{};
-        over.kind = AcquireResult::Kind::contended;
-        return finish(over);
+        return finish(withoutTurn(*named_, waiter, over));
     }
     waiter.parked = true;
     wakeAt(first ? std::min(attempt_->deadline, heldUntil) : attempt_->deadline);
@@ -256,6 +255,7 @@ void Engine::AsyncAcquire::answered(HoldCall& call)
     }
     timer_.cancel();
     const auto event = lockEventOf(call, call.outcome, BootClock::now());
+    noteAnswer(*named_, event);
     const LockAnswer* busy = busyAnswer(event);
     if (busy != nullptr && !busy->timeToLive) {
         engine_.tellOf(*hold_, [](Observer& observer, const LockEvent& e) { observer.keyWithoutTtl(e); });

@@ -30,7 +30,9 @@ struct Engine::Attempt {
           queue(asksForItself ? n.askers : n.waiters),
           deadline(saturatingAdd(waiter.joined, o.wait.span()))
     {
+        waiter.behindHold = waiter.joined < named.local.validUntil();
         waiter.comesBack = !o.wait.isOneAttempt();
+        waiter.call->hurried = o.wait.isOneAttempt();
         if (!asksForItself && named.traits().keepsPlace) {
             waiter.call->place = placesKept * e.config_.pollInterval;
         }

@@ -70,7 +70,9 @@ public:
     /// The next request of the machine.
     [[nodiscard]] std::shared_ptr<ScriptCall> call() const
     {
-        return std::make_shared<ScriptCall>(*order.script, order.keys, order.arguments);
+        auto made = std::make_shared<ScriptCall>(*order.script, order.keys, order.arguments);
+        made->hurried = order.wait.isOneAttempt();
+        return made;
     }
 
     /// What the machine asks for next.

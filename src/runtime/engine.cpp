@@ -81,7 +81,7 @@ Engine::Engine(Config config)
     idleCalls_.reserve(maxIdle);
     BlockingConnection::Background hooks;
     hooks.connect = [this](TimePoint notBefore) {
-        background_->connector.connect(notBefore, config_.connectTimeout, [this](Connected result) {
+        background_->connector.connect(this, notBefore, config_.connectTimeout, [this](Connected result) {
             if (result.fault) {
                 return commands_->connectFailed(*result.fault);
             }
@@ -90,6 +90,7 @@ Engine::Engine(Config config)
             background_->subscriber.follow(address);
         });
     };
+    hooks.hurry = [this](TimePoint soonest) { background_->connector.hurry(this, soonest); };
     hooks.demoted = [this](std::string address) { background_->connector.demoted(std::move(address)); };
     hooks.sweepSoon = [this] { sweepSoon(); };
     background_->sweepTimer.onRing([this] {

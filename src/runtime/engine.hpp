@@ -264,6 +264,9 @@ private:
     Hold* validHold(NamedLock& named);
     AcquireMachine::Settings settingsFor(Wait wait, Lease lease) const noexcept;
     AcquireMachine::Settings settingsOf(const Attempt& attempt, TimePoint now) const noexcept;
+    static bool wasContended(const NamedLock& named, const Waiter& waiter, TimePoint now) noexcept;
+    static AcquireResult withoutTurn(const NamedLock& named, const Waiter& waiter, AcquireResult result);
+    static void noteAnswer(NamedLock& named, const AcquireMachine::Event& event) noexcept;
     static const AcquireResult& noteSilence(NamedLock& named, const AcquireMachine& machine,
                                             const AcquireResult& result);
 

@@ -40,6 +40,7 @@ GroupMachine::Settings GroupAcquire::settings() const
     settings.members = members_->locks.size();
     settings.needed = members_->needed();
     settings.wait = order_.wait;
+    settings.began = BootClock::now();
     settings.memberTimeout = settings.unreachableAfter = std::chrono::milliseconds(0);
     auto lease = maxLease;
     for (const auto& lock : members_->locks) {
@@ -106,7 +107,8 @@ void GroupAcquire::identifyServers()
     }
     const bool first = anyState(State::fresh);
     if (first) {
-        wakeAt(BootClock::now() + identifyFor);
+        wakeAt(BootClock::now() +
+               (order_.wait.isOneAttempt() ? identifyFor : std::min(identifyFor, order_.wait.span())));
     }
     for (const auto& lock : members_->locks) {
         Engine& engine = LockAccess::engine(lock);

@@ -164,6 +164,7 @@ struct Waiter : WaiterLink<Waiter> {
     bool submitted = false; ///< somebody else queued its acquire: it goes on as if it had itself
     bool underWay = false;  ///< Redis may have granted it something, or may soon: counted in the engine's `underWay_`
     bool notified = false;
+    bool behindHold = false; ///< a hold of this client was valid when it came
     bool comesBack = true;   ///< asks more than once
     bool subscribed = false; ///< to a channel of its own
     Refusals refusals{};
@@ -219,6 +220,7 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     [[no_unique_address]] HandOver handOver; // the next members lie in its padding
     bool subscribed = false;
     const LockKind kind;
+    TimePoint answeredAt{};  ///< when Redis last answered an acquire, whatever it said
     TimePoint silentSince{}; ///< a waiter ended because no server answered since then; 0: it did
 };
 

@@ -97,6 +97,7 @@ void Engine::connect(std::error_code& ec)
     }
     start();
     const auto call = std::make_shared<PingCall>();
+    call->hurried = true;
     TimePoint until = BootClock::now() + config_.connectTimeout + std::chrono::milliseconds(100);
     Outcome outcome;
     do { // again if this process stood still meanwhile

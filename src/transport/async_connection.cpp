@@ -23,8 +23,16 @@ void AsyncConnection::open()
     if (state_ != State::disconnected) {
         return;
     }
-    connector_.connect(policy_.notBefore(), timeout_, [this](Connected result) { opened(std::move(result)); });
+    connector_.connect(this, policy_.notBefore(), timeout_, [this](Connected result) { opened(std::move(result)); });
     state_ = State::connecting; // not when that threw
+}
+
+void AsyncConnection::hurry()
+{
+    open();
+    if (state_ == State::connecting) {
+        connector_.hurry(this, policy_.soonest());
+    }
 }
 
 void AsyncConnection::opened(Connected result)

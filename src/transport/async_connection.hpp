@@ -49,6 +49,8 @@ public:
 
     /// Connects if it is needed and not done.
     void open();
+    /// The same for somebody who does not wait for the end of a long pause.
+    void hurry();
     /// Appends bytes and writes what the socket takes. Only while connected.
     void send(const std::string& bytes);
     void close(Fault fault);

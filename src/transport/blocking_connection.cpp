@@ -17,6 +17,7 @@ bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Cal
 {
     FinishedCalls finished;
     bool open = true;
+    const bool hurried = call->hurried;
     const TimePoint now = BootClock::now();
     {
         const Lock lock(mutex_);
@@ -39,6 +40,9 @@ bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Cal
             queue_.push(std::move(*each));
         }
         connectIfNeeded();
+        if (hurried && state_ == State::connecting) {
+            background_.hurry(policy_.soonest());
+        }
     }
     finished.detached.clear(); // their owner may hold locks that finished() takes
     finished.tell();
@@ -176,9 +180,8 @@ void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until, Stan
 {
     FinishedCalls finished = std::move(spare_);
     TimePoint began = standstill.note();
-    bool leads = began < until || !mayJudge(standstill, began);
-    led_ = leads;
-    while (leads) {
+    led_ = true;
+    for (bool leads = true; leads;) { // once though its time is over: what has come is read
         const auto progress = step(lock, finished, until);
         emptyAt_ = progress == Progress::stuck ? began : emptyAt_;
         began = standstill.note();

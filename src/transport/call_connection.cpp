@@ -18,6 +18,7 @@ void CallConnection::enqueue(std::shared_ptr<Call> call)
         return end(call, {false, {Failure::fatal, Errc::shutdown}});
     }
     call->pending = true;
+    hurried_ = hurried_ || call->hurried;
     if (takesRequests()) {
         call->encode(bytes_, call->form);
     }
@@ -31,9 +32,10 @@ bool CallConnection::withdraw(Call& call)
 
 void CallConnection::flush()
 {
+    const bool hurried = std::exchange(hurried_, false);
     if (!connection_.isConnected()) {
         if (needed()) {
-            connection_.open();
+            hurried ? connection_.hurry() : connection_.open();
         }
         return;
     }

@@ -48,6 +48,7 @@ private:
     std::string bytes_;
     std::function<void(bool, Errc)> report_;
     bool closed_ = false;
+    bool hurried_ = false; ///< somebody who queued since the last flush is
     bool leaving_ = false; ///< the server is no master any more: what is not written waits for another one
 };
 

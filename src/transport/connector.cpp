@@ -151,9 +151,10 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
 public:
     using Handler = std::function<void(Connected)>;
 
-    Attempt(asio::io_context& io, const Endpoint& endpoint, const Handshake& handshake, const DemotedAddresses& demoted,
-            Handler handler)
-        : io_(io),
+    Attempt(const void* whose, asio::io_context& io, const Endpoint& endpoint, const Handshake& handshake,
+            const DemotedAddresses& demoted, Handler handler)
+        : whose_(whose),
+          io_(io),
           endpoint_(endpoint),
           handshake_(handshake),
           demoted_(demoted),
@@ -166,16 +167,25 @@ public:
 
     void start(TimePoint notBefore, std::chrono::milliseconds timeout)
     {
+        notBefore_ = notBefore;
+        timeout_ = timeout;
         const auto pause = notBefore - BootClock::now();
         if (pause <= pause.zero()) {
-            return begin(timeout);
+            return begin();
         }
         timer_.expires_after(pause);
-        timer_.async_wait([self = shared_from_this(), timeout](boost::system::error_code ec) {
+        timer_.async_wait([self = shared_from_this()](boost::system::error_code ec) {
             if (!ec) {
-                self->begin(timeout);
+                self->begin();
             }
         });
+    }
+
+    void hurry(const void* whose, TimePoint when)
+    {
+        if (whose == whose_ && handler_ && machine_.state() == ConnectMachine::State::idle && when < notBefore_) {
+            start(when, timeout_);
+        }
     }
 
     void cancel()
@@ -188,10 +198,13 @@ public:
     void fail() { finish({Stream{}, Fault{}}); }
 
 private:
-    void begin(std::chrono::milliseconds timeout)
+    void begin()
     {
+        if (machine_.state() != ConnectMachine::State::idle || !handler_) {
+            return; // a timer that went off before it was set anew
+        }
         try {
-            beginWithin(timeout);
+            beginWithin(timeout_);
         } catch (...) { // out of memory, perhaps for the timer that would end it
             fail();
             throw;
@@ -297,6 +310,7 @@ private:
         }
     }
 
+    const void* const whose_;
     asio::io_context& io_;
     const Endpoint& endpoint_;
     const Handshake& handshake_;
@@ -306,26 +320,40 @@ private:
     asio::ip::tcp::resolver resolver_;
     asio::steady_timer timer_;
     asio::steady_timer pause_; ///< until the next address
+    TimePoint notBefore_{};
+    std::chrono::milliseconds timeout_{};
     TimePoint deadline_{};
     std::vector<Try::Protocol::endpoint> addresses_;
     std::vector<std::unique_ptr<Try>> tries_; ///< by address; null: not begun
 };
 
-void Connector::connect(TimePoint notBefore, std::chrono::milliseconds limit, std::function<void(Connected)> handler)
+void Connector::connect(const void* whose, TimePoint notBefore, std::chrono::milliseconds limit,
+                        std::function<void(Connected)> handler)
 {
-    asio::post(io_, [this, notBefore, limit, handler = std::move(handler)]() mutable {
+    asio::post(io_, [this, whose, notBefore, limit, handler = std::move(handler)]() mutable {
         if (closed_) {
             return;
         }
         std::shared_ptr<Attempt> attempt;
         try {
-            attempt = std::make_shared<Attempt>(io_, endpoint_, handshake_, demoted_, handler);
+            attempt = std::make_shared<Attempt>(whose, io_, endpoint_, handshake_, demoted_, handler);
             std::erase_if(attempts_, [](const auto& past) { return past.expired(); });
             attempts_.push_back(attempt);
             attempt->start(notBefore, std::min(limit, timeout_));
         } catch (...) { // out of memory: nobody else would tell of the attempt's end
             attempt ? attempt->fail() : handler({Stream{}, Fault{}});
             throw;
+        }
+    });
+}
+
+void Connector::hurry(const void* whose, TimePoint when)
+{
+    asio::post(io_, [this, whose, when] {
+        for (const auto& each : attempts_) {
+            if (const auto attempt = each.lock()) {
+                attempt->hurry(whose, when);
+            }
         }
     });
 }

@@ -40,7 +40,12 @@ public:
 
     /// Starts one attempt at `notBefore`, or now, that takes at most `limit`, or the connector's time-out. May be called from any
     /// thread; @p handler is called once on the io_context's thread, unless that is stopped first.
-    void connect(TimePoint notBefore, std::chrono::milliseconds limit, std::function<void(Connected)> handler);
+    /// @param whose for hurry()
+    void connect(const void* whose, TimePoint notBefore, std::chrono::milliseconds limit,
+                 std::function<void(Connected)> handler);
+
+    /// Has attempts of the same that have not begun begin at that time, or before. Any thread.
+    void hurry(const void* whose, TimePoint when);
 
     /// Notes that the server at this address (Stream::peer()) takes no writes. Any thread.
     void demoted(std::string address);

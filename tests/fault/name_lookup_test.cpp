@@ -3,6 +3,8 @@
 // This program has its own getaddrinfo(), which all of it uses, the library included.
 #include "fault/fault_test.hpp"
 
+#include <boost/asio/use_future.hpp>
+
 #include <dlfcn.h>
 #include <netdb.h>
 

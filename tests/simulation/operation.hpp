@@ -58,6 +58,8 @@ private:
     bool takeTurn();
     void ask();
     bool readAnswer();
+    [[nodiscard]] bool wasContended() const;
+    [[nodiscard]] detail::AcquireResult withoutTurn(detail::AcquireResult result) const;
     bool awaitReleases();
     void watchReleases(bool watches);
     bool sleep();
@@ -65,6 +67,8 @@ private:
     void leave();
 
     NamedLock& named_;
+    Wait wait_;
+    bool behindHold_ = false;
     Lease lease_;
     std::shared_ptr<const RetryPolicy> retry_;
     bool asksForItself_;

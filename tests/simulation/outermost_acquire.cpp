@@ -39,6 +39,7 @@ OutermostAcquire::OutermostAcquire(SimClient& client, NamedLock& named, std::uin
                                    const Hold* writer)
     : Operation(client),
       named_(named),
+      wait_(wait),
       lease_(lease),
       retry_(std::move(retry)),
       asksForItself_(wait.isOneAttempt() || retry_ != nullptr)
@@ -53,6 +54,7 @@ OutermostAcquire::OutermostAcquire(SimClient& client, NamedLock& named, std::uin
     if (writer != nullptr) {
         waiter_.hold->command.writer = writer->holder;
     }
+    behindHold_ = waiter_.joined < named.local.validUntil();
     waiter_.comesBack = !wait.isOneAttempt();
     if (!asksForItself_ && named.traits().keepsPlace) {
         waiter_.hold->command.place = placesKept * client.config().pollInterval;
@@ -139,11 +141,14 @@ bool OutermostAcquire::begin()
         return false;
     }
     if (*turn == Turn::over) {
-        conclude({.kind = AcquireResult::Kind::contended});
+        conclude(withoutTurn({}));
         return true;
     }
-    auto settings = client_.settingsFor(deadline_ == TimePoint::max() ? waitForever : Wait(deadline_ - now()), lease_);
+    const auto left = std::max<std::chrono::nanoseconds>(deadline_ - now(), std::chrono::milliseconds(1));
+    const bool bounded = !wait_.isOneAttempt() && deadline_ != TimePoint::max();
+    auto settings = client_.settingsFor(bounded ? Wait(left) : wait_, lease_);
     settings.byPolicy = retry_ != nullptr;
+    settings.contended = !asksForItself_ && wasContended();
     if (named_.silentSince) {
         settings.silentSince = std::max(*named_.silentSince, waiter_.joined);
     }
@@ -195,10 +200,23 @@ bool OutermostAcquire::takeTurn()
         return true;
     }
     const auto action = machine_->resume(detail::Cancelled{now(), Errc::shutdown}, client_.random());
-    auto over = std::get<detail::Done<AcquireResult>>(action).result;
-    over.kind = AcquireResult::Kind::contended;
-    conclude(over);
+    conclude(withoutTurn(std::get<detail::Done<AcquireResult>>(action).result));
     return true;
+}
+
+/// Whether another is known to have had the lock since this waiter came.
+bool OutermostAcquire::wasContended() const
+{
+    return behindHold_ || (named_.answeredAt && *named_.answeredAt >= waiter_.joined) ||
+           now() < named_.local.validUntil();
+}
+
+/// The wait was over before the turn came.
+AcquireResult OutermostAcquire::withoutTurn(AcquireResult result) const
+{
+    result.kind = wasContended() ? AcquireResult::Kind::contended : AcquireResult::Kind::failed;
+    result.error = Errc::unreachable;
+    return result;
 }
 
 /// Sends the acquire, unless somebody did already.
@@ -222,6 +240,9 @@ bool OutermostAcquire::readAnswer()
         return false;
     }
     event_ = lockEvent(*call_, now());
+    if (std::holds_alternative<Replied<LockAnswer>>(event_)) {
+        named_.answeredAt = now();
+    }
     if (busyAnswer(event_) == nullptr || !waiter_.refusals.passesOver(named_.releases)) {
         return step();
     }

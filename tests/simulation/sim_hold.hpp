@@ -94,6 +94,7 @@ struct NamedLock {
     std::uint32_t releaseWatchers = 0;
     detail::HandOver handOver;
     bool subscribed = false;
+    std::optional<TimePoint> answeredAt;
     std::optional<TimePoint> silentSince;
 };
 

@@ -41,7 +41,7 @@ TEST(AcquireMachine, AGrantThatCameTooLateIsAskedForAgainAndMayBeHeld)
     auto player = playerOf(settings);
     player.resume(Start{at(0ms)});
     const LockAnswer answer{LockAnswer::Kind::granted};
-    EXPECT_EQ(text(player.resume(Replied<LockAnswer>{at(1000ms), at(0ms), answer})), "send, until 3000 ms");
+    EXPECT_EQ(text(player.resume(Replied<LockAnswer>{at(1000ms), at(0ms), answer})), "send, until 2000 ms");
     auto again = player;
     const auto failedAtLast =
         resultOf<AcquireResult>(player.resume(Replied<LockAnswer>{at(2000ms), at(1000ms), answer}));

@@ -151,19 +151,43 @@ TEST(AcquireMachine, WaitZeroSendsALostRequestAgainWithinACommandsTime)
     EXPECT_TRUE(result.mayBeHeld);
 }
 
-TEST(AcquireMachine, TheFirstRequestHasACommandsTimeThoughTheWaitIsShorter)
+TEST(AcquireMachine, TheFirstRequestIsWaitedForNoLongerThanTheWait)
 {
     auto player = playerOf(waiting(100ms));
-    EXPECT_EQ(text(player.resume(Start{at(0ms)})), "send, until 3000 ms");
+    EXPECT_EQ(text(player.resume(Start{at(0ms)})), "send, until 100 ms");
     auto late = player;
-    EXPECT_EQ(resultOf<AcquireResult>(player.resume(granted(2000ms))).kind, Kind::granted);
+    const auto unanswered = resultOf<AcquireResult>(player.resume(failed(100ms, Failure::lostReply)));
+    EXPECT_EQ(unanswered.error, Errc::unreachable) << "nobody said that another holds it";
+    EXPECT_TRUE(unanswered.mayBeHeld);
     EXPECT_EQ(resultOf<AcquireResult>(late.resume(busy(100ms, 1s))).kind, Kind::contended);
+}
+
+TEST(AcquireMachine, TheFirstRequestHasAMomentThoughTheWaitIsShorter)
+{
+    auto player = playerOf(waiting(1ms));
+    EXPECT_EQ(text(player.resume(Start{at(0ms)})), "send, until 20 ms");
+    auto late = player;
+    EXPECT_EQ(resultOf<AcquireResult>(player.resume(granted(19ms))).kind, Kind::granted);
+    EXPECT_EQ(resultOf<AcquireResult>(late.resume(busy(19ms, 1s))).kind, Kind::contended);
+
+    auto refused = playerOf(waiting(10ms));
+    refused.resume(Start{at(0ms)});
+    EXPECT_EQ(text(refused.resume(failed(1ms, Failure::notConnected))), "send, until 10 ms") << "nobody listens";
+}
+
+TEST(AcquireMachine, AWaitThatEndsWithoutAConnectionIsUnreachableThoughItWasContended)
+{
+    auto player = playerOf(waiting(100ms));
+    player.resume(Start{at(0ms)});
+    player.resume(busy(2ms, 20s));
+    player.resume(Notified{at(50ms)});
+    EXPECT_EQ(resultOf<AcquireResult>(player.resume(failed(100ms, Failure::notConnected))).error, Errc::unreachable);
 }
 
 TEST(AcquireMachine, TheWaitEndsAsContendedHoweverItsLastStepEnds)
 {
     const Story begin{
-        {Start{at(0ms)}, "send, until 3000 ms"},
+        {Start{at(0ms)}, "send, until 100 ms"},
         {busy(2ms, 20s), "subscribe, until 100 ms"},
     };
     auto asleep = playerOf(waiting(100ms));

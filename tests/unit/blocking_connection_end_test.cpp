@@ -152,6 +152,7 @@ TEST_F(BlockingConnectionTest, FlushFindsALostConnectionToo)
 class BlockingConnectionTimeOut : public BlockingConnectionTest {
 protected:
     BlockingConnection hasty{{.connect = [this](TimePoint notBefore) { wantConnection(notBefore); },
+                              .hurry = [](TimePoint) {},
                               .demoted = [](const std::string&) {},
                               .sweepSoon = [this] { ++sweepsWanted; },
                               .report = [this](bool up, Errc error) { reports.emplace_back(up, error); }},

@@ -275,9 +275,11 @@ protected:
     std::vector<TimePoint> connects; ///< wanted, not before these moments
     std::atomic<int> connectsWanted{0};
     int sweepsWanted = 0;
+    std::vector<TimePoint> hurries;
     int demotions = 0;
     std::vector<std::pair<bool, Errc>> reports;
     BlockingConnection connection{{.connect = [this](TimePoint notBefore) { wantConnection(notBefore); },
+                                   .hurry = [this](TimePoint soonest) { hurries.push_back(soonest); },
                                    .demoted = [this](const std::string&) { ++demotions; },
                                    .sweepSoon = [this] { ++sweepsWanted; },
                                    .report = [this](bool up, Errc error) { reports.emplace_back(up, error); }},

@@ -43,6 +43,28 @@ TEST_F(BlockingConnectionTest, WhenItCannotConnectAllCallsFailAndTheNextTryIsLat
     EXPECT_LT(connects[1], BootClock::now() + 100ms);
 }
 
+TEST_F(BlockingConnectionTest, WhoAsksOnceWaitsForNoLongPause)
+{
+    const TimePoint before = BootClock::now();
+    for (int i = 0; i < 10; ++i) { // until the pauses are long
+        connection.enqueue(b);
+        connection.connectFailed({Failure::notConnected, Errc::unreachable});
+    }
+    connection.enqueue(b);
+    EXPECT_GE(connects.back(), before + 800ms);
+    EXPECT_THAT(hurries, IsEmpty());
+    a->hurried = true;
+    connection.enqueue(a);
+    ASSERT_EQ(hurries.size(), 1U) << "the attempt that was asked for already begins sooner";
+    EXPECT_LE(hurries.back(), BootClock::now() + 50ms);
+    EXPECT_EQ(connects.size(), 11U);
+    const TimePoint failed = BootClock::now();
+    connection.connectFailed({Failure::notConnected, Errc::unreachable});
+    connection.enqueue(a);
+    ASSERT_EQ(hurries.size(), 2U);
+    EXPECT_GE(hurries.back(), failed + 50ms) << "who asks again and again does not connect all the time";
+}
+
 TEST_F(BlockingConnectionTest, AFatalFaultOfTheConnectReachesTheCallers)
 {
     connection.enqueue(a);
@@ -192,19 +214,27 @@ TEST_F(BlockingConnectionTest, ACallerThatLeavesLeavesItsSlot)
 
 TEST_F(BlockingConnectionTest, ACallerThatLeavesIsToldThatItsRequestMayBeSent)
 {
-    connectFor(a);
+    const auto redis = connectFor(a);
     const Outcome outcome = connection.await(*a, past);
     EXPECT_FALSE(outcome.replied);
     EXPECT_EQ(outcome.fault, (Fault{Failure::lostReply, Errc::unreachable}));
 }
 
-TEST_F(BlockingConnectionTest, WhatACallerLeftUnwrittenIsWrittenByTheSweep)
+TEST_F(BlockingConnectionTest, AnAnswerThatHasComeIsReadThoughTheTimeOfItsCallerIsOver)
+{
+    auto redis = connectFor(a);
+    connection.flush();
+    redis.reply(":1\r\n");
+    EXPECT_EQ(inWords(*a, connection.await(*a, past)), "1");
+}
+
+TEST_F(BlockingConnectionTest, WhatACallerLeftIsReadByTheSweep)
 {
     auto redis = connectFor(a);
     connection.await(*a, past);
     EXPECT_EQ(sweepsWanted, 1) << "nobody else is there";
-    EXPECT_TRUE(connection.sweep());
     EXPECT_THAT(redis.requests(), ElementsAre("a"));
+    EXPECT_TRUE(connection.sweep());
     redis.reply(":1\r\n");
     EXPECT_FALSE(connection.sweep());
     EXPECT_TRUE(connection.idle());
@@ -212,7 +242,7 @@ TEST_F(BlockingConnectionTest, WhatACallerLeftUnwrittenIsWrittenByTheSweep)
 
 TEST_F(BlockingConnectionTest, ACallerThatLeavesHandsOnToTheNextWaiter)
 {
-    connectFor(a);
+    const auto redis = connectFor(a);
     a->signal.waitUntil(past); // told of the connection
     connection.enqueue(x);
     connection.enqueue(b);

@@ -245,6 +245,7 @@ public:
     [[nodiscard]] int hangUps() const { return hangUps_; }
 
     BlockingConnection connection{{.connect = [this](TimePoint) { want(connectWanted_); },
+                                   .hurry = [](TimePoint) {},
                                    .demoted = [](const std::string&) {},
                                    .sweepSoon = [this] { want(sweepWanted_); },
                                    .report = [](bool, Errc) {}},

@@ -237,10 +237,10 @@ TEST(GroupMachine, ContentionIsNoOutageHoweverLongItLasts)
     }
 }
 
-TEST(GroupMachine, TheWaitEndsAPauseAndALaterRoundButNotTheFirst)
+TEST(GroupMachine, TheWaitEndsAPauseAndEveryRound)
 {
     auto player = playerOf(2, 2, 100ms);
-    play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
+    play(player, {{Start{at(0ms)}, "round 1, until 100 ms"},
                   {busy(3ms, 0), "sleep until 67 ms"},
                   {TimerFired{at(67ms)}, "round 2, until 100 ms"}});
     auto inRound = player;
@@ -248,6 +248,24 @@ TEST(GroupMachine, TheWaitEndsAPauseAndALaterRoundButNotTheFirst)
     EXPECT_THAT(inRound.machine.open(), ElementsAre(0, 1));
     EXPECT_EQ(test::text(player.resume(busy(70ms, 0, 2))), "sleep until 100 ms");
     EXPECT_EQ(resultOf<GroupResult>(player.resume(TimerFired{at(100ms)})).kind, GroupResult::Kind::contended);
+}
+
+TEST(GroupMachine, AFirstRoundThatTheWaitCutsShortIsUnreachableWhereTooFewHaveAnswered)
+{
+    auto silent = playerOf(3, 2, 100ms);
+    play(silent, {{Start{at(0ms)}, "round 1, until 100 ms"}, {granted(1ms, 0), "await, until 100 ms"}});
+    auto answered = silent;
+    EXPECT_EQ(resultOf<GroupResult>(silent.resume(TimerFired{at(100ms)})).error, Errc::unreachable);
+    EXPECT_EQ(test::text(answered.resume(busy(2ms, 1))), "await, until 100 ms");
+    EXPECT_EQ(resultOf<GroupResult>(answered.resume(TimerFired{at(100ms)})).kind, GroupResult::Kind::contended);
+}
+
+TEST(GroupMachine, AFirstRoundHasAMomentThoughTheWaitIsShorterAndItsTimeWhereThereIsNone)
+{
+    auto brief = playerOf(2, 2, 1ms);
+    EXPECT_EQ(test::text(brief.resume(Start{at(0ms)})), "round 1, until 20 ms");
+    auto once = playerOf(2, 2, oneAttempt);
+    EXPECT_EQ(test::text(once.resume(Start{at(0ms)})), "round 1, until 500 ms");
 }
 
 TEST(GroupMachine, ARoundThatTheWaitCutsShortEndsAsTheOneBefore)

@@ -37,6 +37,20 @@ TEST(ReconnectPolicy, AttemptsThatServeNothingHaveGrowingPauses)
     }
 }
 
+TEST(ReconnectPolicy, WhoDoesNotWaitHasTheFirstPauseHoweverManyAttemptsFailed)
+{
+    Random random(1);
+    ReconnectPolicy policy;
+    EXPECT_LE(policy.soonest(), at(0s));
+    for (int i = 0; i < 10; ++i) {
+        policy.ended(at(5s), random);
+        EXPECT_LE(policy.soonest(), at(5s) + 50ms);
+        EXPECT_GE(policy.soonest(), at(5s) + 40ms);
+    }
+    policy.served();
+    EXPECT_LE(policy.soonest(), at(0s));
+}
+
 TEST(ReconnectPolicy, ServingOnceMakesThePausesSmallAgain)
 {
     Random random(1);

@@ -44,7 +44,8 @@ public:
         TimePoint holdDeadline =
             TimePoint::max();                   ///< nested: the enclosing hold's; there is nothing to wait for after it
         std::optional<TimePoint> silentSince{}; ///< no answer since then, as others found; the start if not given
-        bool byPolicy = false; ///< asks again when a policy says so; otherwise when told, else after pollInterval
+        bool contended = false; ///< it is known already that another holds the lock, or did a moment ago
+        bool byPolicy = false;  ///< asks again when a policy says so; otherwise when told, else after pollInterval
         std::chrono::milliseconds pollInterval{1000};
         std::chrono::milliseconds commandTimeout{3000};
         std::chrono::milliseconds unreachableAfter{10000};
@@ -89,6 +90,7 @@ private:
     [[nodiscard]] TimePoint patienceEnd() const noexcept;
     [[nodiscard]] TimePoint refusalEnd() const noexcept;
 
+    static constexpr std::chrono::milliseconds shortestWait{20}; ///< for a first answer: the way there and back takes time
     static constexpr std::uint32_t mostLateGrants = 10; ///< a lease shorter than the way to the server cannot be held
 
     Settings settings_;
@@ -138,6 +140,7 @@ inline AcquireMachine::Action AcquireMachine::started(TimePoint now)
 {
     start_ = now;
     lastAnswer_ = settings_.silentSince.value_or(now);
+    contended_ = settings_.contended;
     deadline_ = std::min(saturatingAdd(now, settings_.wait.span()), settings_.holdDeadline);
     return ask();
 }
@@ -223,8 +226,10 @@ inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random
     if (demoted_ && event.fault.error == Errc::unreachable) {
         return fail(Errc::serverRefused); // nobody was found who would not
     }
-    // a wait that ends while an answer is under way ends as contended, if the server was there a moment ago
-    if (contended_ && event.now < saturatingAdd(lastAnswer_, settings_.commandTimeout)) {
+    // a wait that ends while another answer is under way ends as contended, if the server was there a moment ago
+    const bool isThere = event.fault.failure == Failure::lostReply &&
+                         event.now < saturatingAdd(lastAnswer_, settings_.commandTimeout);
+    if (contended_ && isThere) {
         return done({.kind = AcquireResult::Kind::contended});
     }
     return fail(event.fault.error);
@@ -288,11 +293,12 @@ inline AcquireMachine::Action AcquireMachine::done(AcquireResult result)
     return Done<AcquireResult>{result};
 }
 
-/// When the request under way is no longer waited for. A first request has a command's time even if the wait is shorter, unless
-/// it is known that no server listens.
+/// When the request under way is no longer waited for. A first request has a moment even if the wait is shorter, and a command's
+/// time where there is no wait, unless it is known that no server listens.
 inline TimePoint AcquireMachine::answerDeadline() const noexcept
 {
-    const TimePoint first = saturatingAdd(start_, settings_.commandTimeout);
+    const auto least = settings_.wait.isOneAttempt() ? settings_.commandTimeout : shortestWait;
+    const TimePoint first = saturatingAdd(start_, least);
     const TimePoint waited = contended_ || refusedToConnect_ ? deadline_ : std::max(deadline_, first);
     return std::min({waited, saturatingAdd(lastAnswer_, settings_.unreachableAfter), settings_.holdDeadline});
 }

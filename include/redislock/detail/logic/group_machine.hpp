@@ -90,6 +90,7 @@ public:
         Wait wait = waitForever;
         std::chrono::milliseconds memberTimeout{3000}; ///< after which a member counts as unreachable in this round
         std::chrono::milliseconds unreachableAfter{10000};
+        std::optional<TimePoint> began{}; ///< when the wait did, if not with the start
     };
     using Event = std::variant<Start, MemberAnswered, TimerFired, Pause, Cancelled>;
     using Action = std::variant<AskMembers, AwaitMembers, Retreat, SleepUntil, Done<GroupResult>>;
@@ -113,6 +114,8 @@ public:
 
     /// No pause is longer: who shuts down, or frees a lock, does not wait for it.
     static constexpr std::chrono::milliseconds longestPause{1000};
+    /// For the answers of the first round: the way there and back takes time.
+    static constexpr std::chrono::milliseconds shortestWait{20};
 
 private:
     Action answered(const MemberAnswered& event);
@@ -145,7 +148,7 @@ inline GroupMachine::Action GroupMachine::resume(const Event& event)
 {
     if (const auto* e = std::get_if<Start>(&event)) {
         enoughSeen_ = e->now;
-        deadline_ = saturatingAdd(e->now, settings_.wait.span());
+        deadline_ = saturatingAdd(settings_.began.value_or(e->now), settings_.wait.span());
         return ask(e->now);
     }
     if (const auto* e = std::get_if<MemberAnswered>(&event)) {
@@ -188,7 +191,9 @@ inline GroupMachine::Action GroupMachine::ask(TimePoint now)
     answers_.assign(settings_.members, std::nullopt);
     until_ = saturatingAdd(now, settings_.memberTimeout);
     if (round_ > 1) {
-        until_ = std::min(until_, deadline_); // the first one is given its time even if the wait is shorter
+        until_ = std::min(until_, deadline_);
+    } else if (!settings_.wait.isOneAttempt()) {
+        until_ = std::min(until_, std::max(deadline_, saturatingAdd(now, shortestWait)));
     }
     return AskMembers{round_, until_};
 }
@@ -209,7 +214,8 @@ inline GroupMachine::Action GroupMachine::judge(TimePoint now)
 inline GroupMachine::Action GroupMachine::failRound(TimePoint now)
 {
     const bool timedOut = now >= saturatingAdd(roundBegan_, settings_.memberTimeout);
-    std::size_t lost = timedOut ? pending() : 0; // not to be had in this round
+    const bool firstCutShort = round_ == 1 && now >= until_;
+    std::size_t lost = timedOut || firstCutShort ? pending() : 0; // not to be had in this round
     std::size_t hopeless = 0;                    // nor in any other
     std::optional<Errc> error = lost > 0 ? std::optional(Errc::unreachable) : std::nullopt;
     std::optional<Errc> worst;
@@ -227,7 +233,7 @@ inline GroupMachine::Action GroupMachine::failRound(TimePoint now)
         return done({.kind = GroupResult::Kind::failed, .error = *worst});
     }
     const bool late = count(MemberAnswer::Kind::granted) >= settings_.needed; // the lease is shorter than the way
-    const bool cutShort = now >= until_ && !timedOut; // by the end of the wait: the round before knew more
+    const bool cutShort = now >= until_ && !timedOut && !firstCutShort; // by the end of the wait: the round before knew more
     if (late) {
         obstacle_ = Errc::unreachable;
     } else if (!enoughWithout(lost)) {

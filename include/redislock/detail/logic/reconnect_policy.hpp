@@ -5,6 +5,8 @@
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/backoff.hpp"
 
+#include <algorithm>
+
 namespace redislock::detail {
 
 /// Decides when the next attempt to connect may start: at once after a connection that served at least one command, otherwise
@@ -16,12 +18,14 @@ public:
     {
         backoff_.reset();
         notBefore_ = TimePoint{};
+        soonest_ = TimePoint{};
         served_ = true;
     }
 
     /// The connection ended or could not be made.
     void ended(TimePoint now, Random& random) noexcept
     {
+        soonest_ = served_ ? now : now + Backoff::first;
         notBefore_ = served_ ? now : now + backoff_.next(random);
         served_ = false;
     }
@@ -29,9 +33,13 @@ public:
     /// The earliest moment of the next attempt; in the past when it may start now.
     [[nodiscard]] TimePoint notBefore() const noexcept { return notBefore_; }
 
+    /// The same for somebody who does not wait: a short pause after the last attempt, however many there were.
+    [[nodiscard]] TimePoint soonest() const noexcept { return std::min(soonest_, notBefore_); }
+
 private:
     Backoff backoff_;
     TimePoint notBefore_{};
+    TimePoint soonest_{};
     bool served_ = false;
 };
 
