@@ -78,8 +78,8 @@ public:
     void wait() const;
     /// As wait(), without exceptions.
     void wait(std::error_code& ec) const;
-    /// Waits until the latch is open or @p limit is over. Blocks for at most @p limit; a first request that is under way then is
-    /// given `Config::commandTimeout`. @param limit zero or negative: looks once; `waitForever`: as wait().
+    /// Waits until the latch is open or @p limit is over. Blocks for at most @p limit, or 20 ms if that is less;
+    /// `unreachable` if nothing was answered till then. @param limit zero or negative: looks once; `waitForever`: as wait().
     /// @return whether it is open. @throws LockError as wait().
     [[nodiscard]] bool wait(Wait limit) const;
     /// As wait(limit), without exceptions.

@@ -38,14 +38,16 @@ public:
     void lock(Lease lease, std::error_code& ec) const { self().acquire(waitForever, lease, nullptr, ec); }
 
     /// One attempt: asks Redis once and does not wait for the holder. Blocks for the round trip.
-    /// @return whether the lock is now held. @throws LockError as lock(); a server that cannot be reached at the first try
-    ///   is `unreachable` at once, one that does not answer after `Config::commandTimeout`.
+    /// @return whether the lock is now held. @throws LockError as lock(); a server is `unreachable` as soon as all its addresses
+    ///   have refused once (not more often than every 50 ms), and one that does not answer after `Config::commandTimeout`.
     [[nodiscard]] bool tryLock() const { return tryLock(oneAttempt); }
     /// As tryLock(), without exceptions; false with a code on errors.
     [[nodiscard]] bool tryLock(std::error_code& ec) const { return tryLock(oneAttempt, ec); }
 
-    /// Tries until @p wait is over. Blocks for at most @p wait; a first request that is under way when the wait ends is
-    /// given `Config::commandTimeout` to be answered.
+    /// Tries until @p wait is over. Blocks for at most @p wait, whatever happens, but for 20 ms if that is less: a first request
+    /// has to come to the server and back. When the wait ends while a request is under way, the result is false if another was
+    /// known to hold the lock since the call began, and `unreachable` if nobody has answered yet, or there is no connection; what
+    /// Redis grants after that is given back in the background.
     /// @param wait zero or negative: as tryLock(); `waitForever`: as lock(lease).
     /// @param lease 10 ms … 30 days, or `keepRenewing`. Counted from the attempt that won, not from the start of the wait.
     /// @return whether the lock is now held. @throws LockError as lock(Lease).

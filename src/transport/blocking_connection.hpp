@@ -38,7 +38,7 @@ public:
     /// What it needs from the thread behind it. May be called under the connection's mutex; must only post.
     struct Background {
         std::function<void(TimePoint notBefore)> connect; ///< leads to connected() or connectFailed()
-        std::function<void(TimePoint soonest)> hurry; ///< has the attempt that was asked for last begin then
+        std::function<void(TimePoint soonest)> hurry;     ///< has the attempt that was asked for last begin then
         std::function<void(std::string address)> demoted; ///< the server there takes no writes
         std::function<void()> sweepSoon;                  ///< leads to sweep(), about 2 ms later
         std::function<void(bool up, Errc)> report;        ///< for the observer

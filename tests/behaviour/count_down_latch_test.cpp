@@ -83,7 +83,7 @@ TEST_F(CountDownLatchTest, WaitEndsInTime)
     EXPECT_FALSE(latch.wait(200ms));
     EXPECT_GE(watch.elapsed(), 200ms);
     EXPECT_LT(watch.elapsed(), 200ms + soon);
-    EXPECT_FALSE(latch.asyncWait(50ms, boost::asio::use_future).get());
+    EXPECT_FALSE(latch.asyncWait(400ms, boost::asio::use_future).get());
 }
 
 TEST_F(CountDownLatchTest, ThatIsDeletedLetsItsWaitersThrough)

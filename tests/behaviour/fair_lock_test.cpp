@@ -108,7 +108,7 @@ TEST_F(Fair, NobodyOvertakesTheQueueWithASingleAttempt)
     putDeadWaiter("somebody:1", 2s);
     EXPECT_EQ(lock.unlock(), Unlocked::released);
     EXPECT_FALSE(lock.tryLock()) << "it is another's turn";
-    EXPECT_FALSE(lock.tryLock(50ms));
+    EXPECT_FALSE(lock.tryLock(300ms));
     EXPECT_TRUE(eventually([&] { return waiting() == 1; })) << "who gave up leaves";
     EXPECT_FALSE(lock.isLocked());
     EXPECT_TRUE(lock.tryLock(10s)) << "whose place ends after a while";
@@ -156,7 +156,7 @@ TEST_F(Fair, WaiterThatGivesUpOrIsCancelledLeavesTheQueueAtOnceAndTellsTheNext)
     EXPECT_TRUE(eventually([&] { return waiting() == 1 && channels().size() == 1U; }));
     auto next = startWaiter(far, 1);
     EXPECT_EQ(waiting(), 2);
-    EXPECT_FALSE(workers.emplace_back().run([&] { return lock.tryLock(20ms); }));
+    EXPECT_FALSE(workers.emplace_back().run([&] { return lock.tryLock(300ms); }));
     EXPECT_TRUE(eventually([&] { return waiting() == 2; }));
     cancel.emit(boost::asio::cancellation_type::terminal);
     EXPECT_THROW((void)cancelled.get(), boost::system::system_error);

@@ -93,7 +93,7 @@ TEST_F(ReadWrite, ManyReadAtOnceAndNobodyWritesMeanwhile)
     EXPECT_TRUE(far.readLock().tryLock()) << "another client";
     Worker third;
     EXPECT_FALSE(third.run([&] { return write.tryLock(); }));
-    EXPECT_FALSE(third.run([&] { return far.writeLock().tryLock(20ms); }));
+    EXPECT_FALSE(third.run([&] { return far.writeLock().tryLock(300ms); }));
     EXPECT_EQ(raw.hash(name).size(), 4U) << "the mode and three readers";
     EXPECT_EQ(raw.hash(name).at("mode"), "read");
     EXPECT_TRUE(read.isLocked());
@@ -112,8 +112,8 @@ TEST_F(ReadWrite, WriterExcludesEverybody)
     EXPECT_EQ(raw.hash(name).at("mode"), "write");
     EXPECT_FALSE(other.run([&] { return read.tryLock(); }));
     EXPECT_FALSE(other.run([&] { return write.tryLock(); }));
-    EXPECT_FALSE(far.readLock().tryLock(20ms));
-    EXPECT_FALSE(far.writeLock().tryLock(20ms));
+    EXPECT_FALSE(far.readLock().tryLock(300ms));
+    EXPECT_FALSE(far.writeLock().tryLock(300ms));
     EXPECT_TRUE(write.isLocked());
     EXPECT_FALSE(read.isLocked());
     EXPECT_EQ(write.unlock(), Unlocked::released);

@@ -60,8 +60,8 @@ TEST_F(Writer, GetsInWhenThoseHaveLeftWhoReadWhenItCame)
 TEST_F(Writer, ThatGivesUpKeepsNobodyOutAndLeavesNothing)
 {
     ASSERT_TRUE(near.tryLock());
-    const auto blocking = worker.start([&] { return write.tryLock(50ms); }).share();
-    auto asynchronous = write.asyncTryLock(50ms, boost::asio::use_future);
+    const auto blocking = worker.start([&] { return write.tryLock(400ms); }).share();
+    auto asynchronous = write.asyncTryLock(400ms, boost::asio::use_future);
     auto read = reader.start([&, blocking] {
         EXPECT_TRUE(eventually([&] { return blocking.wait_for(0s) == std::future_status::ready || aWriterWaits(); }));
         other.lock(); // told when both have given up: it polls once a minute

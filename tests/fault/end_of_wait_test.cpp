@@ -69,10 +69,8 @@ protected:
                  EXPECT_FALSE(one.tryAcquire(1, wait, ec));
                  return ec;
              }},
-            {"semaphore, asynchronously",
-             [one = of.getSemaphore("semaphore"), wait, code] {
-                 return code(one.asyncTryAcquire(1, wait, use_future));
-             }},
+            {"semaphore, asynchronously", [one = of.getSemaphore("semaphore"), wait,
+                                           code] { return code(one.asyncTryAcquire(1, wait, use_future)); }},
             {"permit",
              [one = of.getPermitExpirableSemaphore("permits"), wait] {
                  std::error_code ec;
@@ -103,8 +101,9 @@ TEST_F(EndOfWait, IsTheEndOfTheCallThoughTheServerIsSilent)
     }
     proxy.resume();
     expectFault(true, "a server that is silent");
-    EXPECT_TRUE(eventually([&] { return redis.command({"GET", "semaphore"}).text() == "1" && !redis.exists(name); }))
-        << "what was granted in vain is given back";
+    EXPECT_TRUE(eventually([&] {
+        return redis.command({"GET", "semaphore"}).text() == "1" && !redis.exists(name);
+    })) << "what was granted in vain is given back";
     redis.command({"DEL", "semaphore", "latch"});
     EXPECT_TRUE(eventually([&] {
         for (const char* key : {"fair", "read", "fenced", "first", "second"}) {

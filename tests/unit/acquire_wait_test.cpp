@@ -175,6 +175,17 @@ TEST(AcquireMachine, TheFirstRequestHasAMomentThoughTheWaitIsShorter)
     EXPECT_EQ(text(refused.resume(failed(1ms, Failure::notConnected))), "send, until 10 ms") << "nobody listens";
 }
 
+TEST(AcquireMachine, WhoCameWhileAnotherWasKnownToHoldTheLockIsNotToldOfSilence)
+{
+    auto settings = waiting(10ms);
+    settings.contended = true;
+    auto player = playerOf(settings);
+    EXPECT_EQ(text(player.resume(Start{at(0ms)})), "send, until 10 ms");
+    const auto result = resultOf<AcquireResult>(player.resume(failed(10ms, Failure::lostReply)));
+    EXPECT_EQ(result.kind, Kind::contended);
+    EXPECT_TRUE(result.mayBeHeld);
+}
+
 TEST(AcquireMachine, AWaitThatEndsWithoutAConnectionIsUnreachableThoughItWasContended)
 {
     auto player = playerOf(waiting(100ms));

@@ -90,7 +90,8 @@ private:
     [[nodiscard]] TimePoint patienceEnd() const noexcept;
     [[nodiscard]] TimePoint refusalEnd() const noexcept;
 
-    static constexpr std::chrono::milliseconds shortestWait{20}; ///< for a first answer: the way there and back takes time
+    static constexpr std::chrono::milliseconds shortestWait{
+        20};                                            ///< for a first answer: the way there and back takes time
     static constexpr std::uint32_t mostLateGrants = 10; ///< a lease shorter than the way to the server cannot be held
 
     Settings settings_;
@@ -227,8 +228,8 @@ inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random
         return fail(Errc::serverRefused); // nobody was found who would not
     }
     // a wait that ends while another answer is under way ends as contended, if the server was there a moment ago
-    const bool isThere = event.fault.failure == Failure::lostReply &&
-                         event.now < saturatingAdd(lastAnswer_, settings_.commandTimeout);
+    const bool isThere =
+        event.fault.failure == Failure::lostReply && event.now < saturatingAdd(lastAnswer_, settings_.commandTimeout);
     if (contended_ && isThere) {
         return done({.kind = AcquireResult::Kind::contended});
     }

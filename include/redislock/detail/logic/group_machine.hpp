@@ -216,7 +216,7 @@ inline GroupMachine::Action GroupMachine::failRound(TimePoint now)
     const bool timedOut = now >= saturatingAdd(roundBegan_, settings_.memberTimeout);
     const bool firstCutShort = round_ == 1 && now >= until_;
     std::size_t lost = timedOut || firstCutShort ? pending() : 0; // not to be had in this round
-    std::size_t hopeless = 0;                    // nor in any other
+    std::size_t hopeless = 0;                                     // nor in any other
     std::optional<Errc> error = lost > 0 ? std::optional(Errc::unreachable) : std::nullopt;
     std::optional<Errc> worst;
     for (const auto& answer : answers_) {
@@ -233,7 +233,8 @@ inline GroupMachine::Action GroupMachine::failRound(TimePoint now)
         return done({.kind = GroupResult::Kind::failed, .error = *worst});
     }
     const bool late = count(MemberAnswer::Kind::granted) >= settings_.needed; // the lease is shorter than the way
-    const bool cutShort = now >= until_ && !timedOut && !firstCutShort; // by the end of the wait: the round before knew more
+    const bool cutShort =
+        now >= until_ && !timedOut && !firstCutShort; // by the end of the wait: the round before knew more
     if (late) {
         obstacle_ = Errc::unreachable;
     } else if (!enoughWithout(lost)) {
