@@ -214,10 +214,12 @@ const AcquireResult& Engine::noteSilence(NamedLock& named, const AcquireMachine&
 }
 
 /// Whether another is known to have had the lock since this waiter came: a hold of this client, or whoever Redis told another waiter
-/// of.
+/// of, which may be asleep for that reason.
 bool Engine::wasContended(const NamedLock& named, const Waiter& waiter, TimePoint now) noexcept
 {
-    return waiter.behindHold || named.answeredAt >= waiter.joined || now < named.local.validUntil();
+    const Waiter* first = named.waiters.head();
+    const bool sleepsBefore = first != nullptr && first != &waiter && !first->call->pending;
+    return waiter.behindHold || sleepsBefore || named.answeredAt >= waiter.joined || now < named.local.validUntil();
 }
 
 /// The wait was over before the turn came: behind a hold of this client, or behind a waiter to whom Redis said that another holds

@@ -187,7 +187,8 @@ TYPED_TEST(Contention, ManyJobsOnFewNamesLeaveNoSubscription)
     for (auto& name : names) {
         name = this->uniqueName();
     }
-    const auto held = this->make(this->far, this->uniqueName());
+    const Client far(this->config());
+    const auto held = this->make(far, this->uniqueName());
     ASSERT_EQ(TypeParam::lock(held), true);
     this->inThreads(16, [&](std::size_t thread) {
         for (std::size_t job = 0; job < 60; ++job) {

@@ -207,7 +207,9 @@ bool OutermostAcquire::takeTurn()
 /// Whether another is known to have had the lock since this waiter came.
 bool OutermostAcquire::wasContended() const
 {
-    return behindHold_ || (named_.answeredAt && *named_.answeredAt >= waiter_.joined) ||
+    const Waiter* first = named_.waiters.head();
+    const bool sleepsBefore = first != nullptr && first != &waiter_ && !first->hold->command.pending;
+    return behindHold_ || sleepsBefore || (named_.answeredAt && *named_.answeredAt >= waiter_.joined) ||
            now() < named_.local.validUntil();
 }
 
