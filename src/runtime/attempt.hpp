@@ -39,6 +39,8 @@ struct Engine::Attempt {
         if (e.closing_) {
             waiter.ended = Errc::shutdown; // too late to be told with the others
         }
+        const Waiter* first = named.waiters.head();
+        waiter.behindHold = waiter.behindHold || (first != nullptr && !first->call->pending); // asleep for a hold of others
         queue.join(waiter);
     }
     Attempt(const Attempt&) = delete;
