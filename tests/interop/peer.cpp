@@ -15,7 +15,7 @@
 namespace redislock::test {
 namespace {
 
-constexpr std::chrono::seconds patience{20};
+constexpr std::chrono::seconds patience{60};
 
 // A pipe with a name, and both its ends open here: so that opening it in the child does not block.
 int makePipe(const std::string& path)
