@@ -197,8 +197,9 @@ std::error_code Engine::conclude(NamedLock& named, Attempt& attempt, const Acqui
     return result.kind == Kind::granted ? Errc::shutdown : result.error;
 }
 
-void Engine::noteAnswer(NamedLock& named, const AcquireMachine::Event& event) noexcept
+void Engine::noteAnswer(NamedLock& named, Waiter& waiter, const AcquireMachine::Event& event) noexcept
 {
+    waiter.refused = busyAnswer(event) != nullptr;
     if (const auto* replied = std::get_if<Replied<LockAnswer>>(&event)) {
         named.answeredAt = replied->now;
     }
@@ -214,12 +215,12 @@ const AcquireResult& Engine::noteSilence(NamedLock& named, const AcquireMachine&
 }
 
 /// Whether another is known to have had the lock since this waiter came: a hold of this client, or whoever Redis told another waiter
-/// of, which may be asleep for that reason.
+/// of.
 bool Engine::wasContended(const NamedLock& named, const Waiter& waiter, TimePoint now) noexcept
 {
     const Waiter* first = named.waiters.head();
-    const bool sleepsBefore = first != nullptr && first != &waiter && !first->call->pending;
-    return waiter.behindHold || sleepsBefore || named.answeredAt >= waiter.joined || now < named.local.validUntil();
+    const bool isBehindRefused = first != nullptr && first != &waiter && first->refused;
+    return waiter.behindHold || isBehindRefused || named.answeredAt >= waiter.joined || now < named.local.validUntil();
 }
 
 /// The wait was over before the turn came: behind a hold of this client, or behind a waiter to whom Redis said that another holds
@@ -345,7 +346,7 @@ AcquireMachine::Event Engine::ask(Lock& lock, NamedLock& named, Waiter& waiter, 
         call.signal.clearDone();
         lock.lock();
         auto event = lockEventOf(call, outcome, BootClock::now());
-        noteAnswer(named, event);
+        noteAnswer(named, waiter, event);
         const LockAnswer* busy = busyAnswer(event);
         if (busy != nullptr && !busy->timeToLive) {
             tellOf(waiter.hold, [](Observer& observer, const LockEvent& e) { observer.keyWithoutTtl(e); });

@@ -255,7 +255,7 @@ void Engine::AsyncAcquire::answered(HoldCall& call)
     }
     timer_.cancel();
     const auto event = lockEventOf(call, call.outcome, BootClock::now());
-    noteAnswer(*named_, event);
+    noteAnswer(*named_, attempt_->waiter, event);
     const LockAnswer* busy = busyAnswer(event);
     if (busy != nullptr && !busy->timeToLive) {
         engine_.tellOf(*hold_, [](Observer& observer, const LockEvent& e) { observer.keyWithoutTtl(e); });

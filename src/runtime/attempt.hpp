@@ -40,8 +40,7 @@ struct Engine::Attempt {
             waiter.ended = Errc::shutdown; // too late to be told with the others
         }
         const Waiter* first = named.waiters.head();
-        waiter.behindHold =
-            waiter.behindHold || (first != nullptr && !first->call->pending); // asleep for a hold of others
+        waiter.behindHold = waiter.behindHold || (first != nullptr && first->refused);
         queue.join(waiter);
     }
     Attempt(const Attempt&) = delete;

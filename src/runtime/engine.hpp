@@ -266,7 +266,7 @@ private:
     AcquireMachine::Settings settingsOf(const Attempt& attempt, TimePoint now) const noexcept;
     static bool wasContended(const NamedLock& named, const Waiter& waiter, TimePoint now) noexcept;
     static AcquireResult withoutTurn(const NamedLock& named, const Waiter& waiter, AcquireResult result);
-    static void noteAnswer(NamedLock& named, const AcquireMachine::Event& event) noexcept;
+    static void noteAnswer(NamedLock& named, Waiter& waiter, const AcquireMachine::Event& event) noexcept;
     static const AcquireResult& noteSilence(NamedLock& named, const AcquireMachine& machine,
                                             const AcquireResult& result);
 

@@ -164,7 +164,8 @@ struct Waiter : WaiterLink<Waiter> {
     bool submitted = false; ///< somebody else queued its acquire: it goes on as if it had itself
     bool underWay = false;  ///< Redis may have granted it something, or may soon: counted in the engine's `underWay_`
     bool notified = false;
-    bool behindHold = false; ///< a hold of this client was valid when it came
+    bool behindHold = false; ///< when it came, a hold of this client was valid, or the first waiter had been refused
+    bool refused = false;    ///< the last answer to it was that another holds the lock
     bool comesBack = true;   ///< asks more than once
     bool subscribed = false; ///< to a channel of its own
     Refusals refusals{};

@@ -194,7 +194,7 @@ TYPED_TEST(Contention, ManyJobsOnFewNamesLeaveNoSubscription)
         for (std::size_t job = 0; job < 60; ++job) {
             const bool inVain = job % 20 == 19;
             const auto lock = this->make(inVain ? held.name() : names.at((thread * 7 + job * 3) % names.size()));
-            const auto result = TypeParam::tryLock(lock, milliseconds(inVain ? 400 : job % 4 * 200), 20s);
+            const auto result = TypeParam::tryLock(lock, milliseconds(inVain ? 1000 : job % 4 * 1000), 20s);
             ASSERT_FALSE(result.error) << result.error.message();
             if (result.value) {
                 ASSERT_EQ(TypeParam::unlock(lock), Unlocked::released);
