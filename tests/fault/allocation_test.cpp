@@ -32,6 +32,14 @@ void* operator new(std::size_t size)
     return memory;
 }
 
+// The standard's algorithms ask for room in this way, and free it in the other.
+void* operator new(std::size_t size, const std::nothrow_t& /*nothrow*/) noexcept
+try {
+    return operator new(size);
+} catch (const std::bad_alloc&) {
+    return nullptr;
+}
+
 // Where GCC puts these two in line, but not operator new, it takes them for a mismatch.
 [[gnu::noinline]] void operator delete(void* memory) noexcept
 {
