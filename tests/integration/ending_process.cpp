@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <functional>
@@ -255,6 +256,10 @@ int runEnding(const std::vector<std::string>& arguments)
     std::vector<std::thread> threads;
     for (int i = 0; i < waiters; ++i) {
         EndingProcess::hasContext(form) ? deeds.wait() : void(threads.emplace_back(deeds.wait));
+    }
+    if (way == Way::exit || way == Way::kill) {
+        std::ranges::for_each(threads, &std::thread::detach); // nobody joins them
+        threads.clear();
     }
     say("waiting");
     await("end");

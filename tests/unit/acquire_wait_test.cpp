@@ -186,13 +186,13 @@ TEST(AcquireMachine, WhoCameWhileAnotherWasKnownToHoldTheLockIsNotToldOfSilence)
     EXPECT_TRUE(result.mayBeHeld);
 }
 
-TEST(AcquireMachine, AWaitThatEndsWithoutAConnectionIsUnreachableThoughItWasContended)
+TEST(AcquireMachine, AWaitThatEndsBeforeItsRequestIsWrittenIsContendedIfTheServerAnsweredAMomentAgo)
 {
     auto player = playerOf(waiting(100ms));
     player.resume(Start{at(0ms)});
     player.resume(busy(2ms, 20s));
     player.resume(Notified{at(50ms)});
-    EXPECT_EQ(resultOf<AcquireResult>(player.resume(failed(100ms, Failure::notConnected))).error, Errc::unreachable);
+    EXPECT_EQ(resultOf<AcquireResult>(player.resume(failed(100ms, Failure::notConnected))).kind, Kind::contended);
 }
 
 TEST(AcquireMachine, TheWaitEndsAsContendedHoweverItsLastStepEnds)

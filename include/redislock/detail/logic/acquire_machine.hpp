@@ -228,9 +228,7 @@ inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random
         return fail(Errc::serverRefused); // nobody was found who would not
     }
     // a wait that ends while another answer is under way ends as contended, if the server was there a moment ago
-    const bool isThere =
-        event.fault.failure == Failure::lostReply && event.now < saturatingAdd(lastAnswer_, settings_.commandTimeout);
-    if (contended_ && isThere) {
+    if (contended_ && event.now < saturatingAdd(lastAnswer_, settings_.commandTimeout)) {
         return done({.kind = AcquireResult::Kind::contended});
     }
     return fail(event.fault.error);
