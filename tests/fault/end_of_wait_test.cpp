@@ -43,7 +43,7 @@ protected:
         // no exception passes from thread to thread
         const auto endOfHandler = [](auto begin) {
             const auto ended = std::make_shared<std::promise<std::error_code>>();
-            begin([ended](boost::system::error_code ec, const auto&) { ended->set_value(ec); });
+            begin([ended](boost::system::error_code ec, const auto&) { ended->set_value(std::error_code(ec)); });
             return ended->get_future().get();
         };
         const auto lockCall = [wait](auto one) {
