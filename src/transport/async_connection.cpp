@@ -183,7 +183,11 @@ void AsyncConnection::close(Fault fault)
     written_ = 0;
     waitingToWrite_ = false;
     timerArmed_ = false; // when it rings, it is looked at
-    policy_.ended(BootClock::now(), random_);
+    if (fault.failure == Failure::demoted) {
+        policy_.demoted(BootClock::now(), random_);
+    } else {
+        policy_.ended(BootClock::now(), random_);
+    }
     owner_.onDisconnected(fault);
     if (owner_.needed()) {
         open();

@@ -381,14 +381,19 @@ void BlockingConnection::disconnect(Fault fault, FinishedCalls& finished)
     writing_.clear();
     writtenBytes_ = 0;
     queued_.clear();
-    if (std::exchange(leaving_, false)) {
+    const bool demoted = std::exchange(leaving_, false);
+    if (demoted) {
         fault = queue_.unanswered() == 0 ? Fault{Failure::demoted, Errc::serverRefused} : fault;
     }
     if (state_ == State::closed) {
         return;
     }
     state_ = State::disconnected;
-    policy_.ended(BootClock::now(), random_);
+    if (demoted) {
+        policy_.demoted(BootClock::now(), random_);
+    } else {
+        policy_.ended(BootClock::now(), random_);
+    }
     background_.report(false, fault.error);
     abandon(queue_.unanswered(), fault, finished);
     connectIfNeeded();

@@ -238,6 +238,26 @@ TEST_F(DemotedMaster, IsLeftByAsynchronousCallsToo)
     EXPECT_TRUE(truth.exists("wanted"));
 }
 
+TEST_F(DemotedMaster, IsLeftByTheConnectionThatListensToo)
+{
+    const auto channel = detail::lockChannel(name);
+    const auto listens = [&](RawRedis& at) {
+        return eventually([&] { return at.command({"PUBSUB", "NUMSUB", channel}).elements.at(1).integer() == 1; });
+    };
+    foreignLock(60s);
+    truth.command({"HSET", name, foreigner, "1"});
+    truth.command({"PEXPIRE", name, "60000"});
+    auto waiter = waitInBackground(60s);
+    ASSERT_TRUE(listens(redis));
+    demote();
+    EXPECT_TRUE(lockOf("wanted").tryLock(20s, 20s)); // the client finds out
+    EXPECT_TRUE(listens(truth));
+    truth.command({"DEL", name});
+    truth.command({"PUBLISH", channel, "0"});
+    EXPECT_TRUE(waiter.get().granted);
+    EXPECT_EQ(lockOf("wanted").unlock(), Unlocked::released);
+}
+
 TEST_F(DemotedMaster, LosesNoLockThatTheNewMasterHas)
 {
     config.watchdogTimeout = 3s;

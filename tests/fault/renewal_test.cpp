@@ -128,8 +128,8 @@ TEST_F(LateReply, OfARenewalDoesNotReviveALostHold)
     // refused until shortly before the deadline; the last tries are executed then, and answered after it
     const auto busy = inject(reply(redisLockRenew, 0), Action::replace("-BUSY not now\r\n"));
     EXPECT_TRUE(eventually([&] { return bootTime() > deadline.earliest - 400ms; }, 5s));
-    proxy.remove(busy);
     const auto late = inject(reply(redisLockRenew, 0), Action::stallDirection());
+    proxy.remove(busy); // only now: no answer gets through between the two
     EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
     ASSERT_GE(proxy.hits(late), 1U);
     EXPECT_GT(redis.pttl(name), 500ms) << "the renewal was executed";

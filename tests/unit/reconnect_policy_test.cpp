@@ -67,5 +67,34 @@ TEST(ReconnectPolicy, ServingOnceMakesThePausesSmallAgain)
     EXPECT_LE(policy.notBefore(), at(2060ms));
 }
 
+TEST(ReconnectPolicy, AServerThatTakesNoWritesIsLeftAtOnceOnceAndThenAfterGrowingPausesThoughItAnswersQuestions)
+{
+    Random random(1);
+    ReconnectPolicy policy;
+    for (const auto begin : {at(5s), at(100s)}) {
+        policy.served();
+        policy.demoted(begin, random);
+        EXPECT_LE(policy.notBefore(), begin);
+        auto now = begin;
+        for (const milliseconds pause : {50ms, 100ms, 200ms, 400ms, 800ms, 1000ms, 1000ms}) {
+            policy.served();
+            policy.demoted(now, random);
+            EXPECT_GE(policy.notBefore(), now + pause * 4 / 5);
+            EXPECT_LE(policy.notBefore(), now + pause * 6 / 5);
+            EXPECT_GE(policy.soonest(), now + 40ms);
+            EXPECT_LE(policy.soonest(), now + 50ms);
+            now = policy.notBefore();
+        }
+    }
+}
+
+TEST(ReconnectPolicy, AServerThatTakesNoWritesAtFirstIsTriedOnceMoreAtOnce)
+{
+    Random random(1);
+    ReconnectPolicy policy;
+    policy.demoted(at(0s), random);
+    EXPECT_LE(policy.notBefore(), at(0s));
+}
+
 } // namespace
 } // namespace redislock::detail

@@ -10,7 +10,8 @@
 namespace redislock::detail {
 
 /// Decides when the next attempt to connect may start: at once after a connection that served at least one command, otherwise
-/// after a growing pause. A server that accepts and closes at once is thereby not stormed.
+/// after a growing pause. A server that accepts and closes at once is thereby not stormed; nor is one that takes no writes
+/// for long, though it answers questions.
 class ReconnectPolicy {
 public:
     /// A command was answered on the connection.
@@ -23,11 +24,18 @@ public:
     }
 
     /// The connection ended or could not be made.
-    void ended(TimePoint now, Random& random) noexcept
+    void ended(TimePoint now, Random& random) noexcept { pauseUnless(served_, backoff_, now, random); }
+
+    /// The connection was left because its server takes no writes. The next server may: it is tried at once, unless this
+    /// happened a moment ago as well.
+    void demoted(TimePoint now, Random& random) noexcept
     {
-        soonest_ = served_ ? now : now + Backoff::first;
-        notBefore_ = served_ ? now : now + backoff_.next(random);
-        served_ = false;
+        const bool isFirst = now >= saturatingAdd(lastDemoted_, 2 * Backoff::cap);
+        if (isFirst) {
+            demotions_.reset();
+        }
+        lastDemoted_ = now;
+        pauseUnless(isFirst, demotions_, now, random);
     }
 
     /// The earliest moment of the next attempt; in the past when it may start now.
@@ -37,7 +45,16 @@ public:
     [[nodiscard]] TimePoint soonest() const noexcept { return std::min(soonest_, notBefore_); }
 
 private:
+    void pauseUnless(bool atOnce, Backoff& backoff, TimePoint now, Random& random) noexcept
+    {
+        soonest_ = atOnce ? now : now + Backoff::first;
+        notBefore_ = atOnce ? now : now + backoff.next(random);
+        served_ = false;
+    }
+
     Backoff backoff_;
+    Backoff demotions_;
+    TimePoint lastDemoted_ = TimePoint::min();
     TimePoint notBefore_{};
     TimePoint soonest_{};
     bool served_ = false;
