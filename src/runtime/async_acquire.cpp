@@ -287,7 +287,7 @@ void Engine::AsyncAcquire::timeOver()
         return wakeAt(until_); // the timer of the stage before went off together with its end
     }
     const bool sent = withdraw();
-    step(Failed{BootClock::now(), {sent ? Failure::lostReply : Failure::notConnected, Errc::unreachable}});
+    step(Failed{BootClock::now(), engine_.background_->renewals.overdue(sent)});
 }
 
 void Engine::AsyncAcquire::wakeAt(TimePoint when)

@@ -84,7 +84,7 @@ private:
         }
         const bool sent = call_->pending && !engine_.background_->renewals.withdraw(*call_);
         call_->whenFinished = nullptr;
-        step(Failed{BootClock::now(), {sent ? Failure::lostReply : Failure::notConnected, Errc::unreachable}});
+        step(Failed{BootClock::now(), engine_.background_->renewals.overdue(sent)});
     }
 
     void wakeAt(TimePoint when)

@@ -211,9 +211,9 @@ void NamedCounter::AsyncAttempt::timeOver()
     if (BootClock::now() < until_) {
         return wakeAt(until_); // the timer of the stage before went off together with its end
     }
-    const Failure failure = withdraw() ? Failure::lostReply : Failure::notConnected;
+    const Fault fault = engine_.background_->renewals.overdue(withdraw());
     attempt_.outcome.repeated = true;
-    step(Failed{BootClock::now(), {failure, Errc::unreachable}});
+    step(Failed{BootClock::now(), fault});
 }
 
 void NamedCounter::AsyncAttempt::wakeAt(TimePoint when)

@@ -40,6 +40,7 @@ void AsyncConnection::opened(Connected result)
     if (result.fault) {
         state_ = State::disconnected;
         policy_.ended(BootClock::now(), random_);
+        absence_ = result.fault->error;
         owner_.onDisconnected(*result.fault);
         if (owner_.needed()) {
             open();
@@ -183,11 +184,9 @@ void AsyncConnection::close(Fault fault)
     written_ = 0;
     waitingToWrite_ = false;
     timerArmed_ = false; // when it rings, it is looked at
-    if (fault.failure == Failure::demoted) {
-        policy_.demoted(BootClock::now(), random_);
-    } else {
-        policy_.ended(BootClock::now(), random_);
-    }
+    const bool demoted = fault.failure == Failure::demoted;
+    demoted ? policy_.demoted(BootClock::now(), random_) : policy_.ended(BootClock::now(), random_);
+    absence_ = demoted ? Errc::serverRefused : Errc::unreachable;
     owner_.onDisconnected(fault);
     if (owner_.needed()) {
         open();

@@ -63,6 +63,8 @@ public:
     [[nodiscard]] bool isSilent();
 
     [[nodiscard]] bool isConnected() const noexcept { return state_ == State::connected; }
+    /// Why there is no connection, while there is none.
+    [[nodiscard]] Errc absence() const noexcept { return absence_; }
     /// A command was answered: the connection works.
     void served() noexcept { policy_.served(); }
     /// Its server takes no writes: other addresses of the name are tried before it.
@@ -90,6 +92,7 @@ private:
     Random random_;
     ReconnectPolicy policy_;
     State state_ = State::disconnected;
+    Errc absence_ = Errc::unreachable;
     Stream stream_;
     std::optional<boost::asio::posix::stream_descriptor> descriptor_; ///< waits on the stream's handle; does not own it
     std::optional<ReplyReader> reader_;

@@ -104,7 +104,7 @@ Outcome BlockingConnection::await(Call& call, TimePoint until, First first)
                 // It stays on the connection and cannot be asked again: its caller is not told of a standstill.
                 return {false, {Failure::lostReply, Errc::unreachable}};
             }
-            return result({false, {Failure::notConnected, Errc::unreachable}});
+            return result({false, {Failure::notConnected, absence_}});
         }
     }
     return result(call.outcome);
@@ -389,11 +389,8 @@ void BlockingConnection::disconnect(Fault fault, FinishedCalls& finished)
         return;
     }
     state_ = State::disconnected;
-    if (demoted) {
-        policy_.demoted(BootClock::now(), random_);
-    } else {
-        policy_.ended(BootClock::now(), random_);
-    }
+    demoted ? policy_.demoted(BootClock::now(), random_) : policy_.ended(BootClock::now(), random_);
+    absence_ = demoted ? Errc::serverRefused : Errc::unreachable;
     background_.report(false, fault.error);
     abandon(queue_.unanswered(), fault, finished);
     connectIfNeeded();
@@ -434,6 +431,7 @@ void BlockingConnection::connectFailed(Fault fault)
         }
         state_ = State::disconnected;
         policy_.ended(BootClock::now(), random_);
+        absence_ = fault.error;
         background_.report(false, fault.error);
         abandon(queue_.size(), fault, finished);
     }

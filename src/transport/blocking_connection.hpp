@@ -128,6 +128,7 @@ private:
     ReconnectPolicy policy_;
     State state_ = State::disconnected;
     Errc closedFor_{};
+    Errc absence_ = Errc::unreachable; ///< why there is no connection, while there is none
     ReplyQueue<Call> queue_;
     std::string queued_; ///< bytes of the unwritten part of the queue, while connected
     bool led_ = false;

@@ -27,6 +27,12 @@ public:
     /// Sends what is queued, or connects first.
     void flush();
     [[nodiscard]] bool isConnected() const noexcept { return connection_.isConnected(); }
+    /// How a call ends whose time is over. @param sent whether the call may have been
+    [[nodiscard]] Fault overdue(bool sent) const noexcept
+    {
+        return sent ? Fault{Failure::lostReply, Errc::unreachable}
+                    : Fault{Failure::notConnected, connection_.absence()};
+    }
     /// After an exception: ends the connection and what is under way on it; makes another if that is needed.
     void recover() { connection_.recover(); }
     /// Ends the connection and the calls on it.

@@ -62,9 +62,9 @@ TEST_F(BusyServer, IsAskedAgainWithPausesAndServesWhenItsScriptEnds)
     proxy.clearRequestLog();
     std::error_code ec;
     const Stopwatch watch;
-    EXPECT_FALSE(lockOf("wanted").tryLock(400ms, 10s, ec));
+    EXPECT_FALSE(lockOf("wanted").tryLock(2s, 10s, ec));
     EXPECT_EQ(ec, Errc::serverRefused);
-    EXPECT_LT(watch.elapsed(), 400ms + slack);
+    EXPECT_LT(watch.elapsed(), 2s + slack);
     EXPECT_LE(proxy.requests(request(redisLockLock)), 8U) << "it spins";
     Config others = config;
     others.observer = nullptr;

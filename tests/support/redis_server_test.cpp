@@ -171,7 +171,7 @@ TEST(RedisServer, SaysWhyItDidNotStart)
 
 TEST(RedisServer, SaysThatItsPortWasTaken)
 {
-    RedisServer server({.startTimeout = 100ms});
+    RedisServer server({.startTimeout = 3s});
     server.kill();
     const RedisServer thief({.arguments = {"--port", std::to_string(server.port())}});
     EXPECT_THAT([&] { server.restart(); }, ThrowsMessage<std::runtime_error>(HasSubstr("Address already in use")));

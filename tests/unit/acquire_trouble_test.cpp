@@ -52,6 +52,21 @@ TEST(AcquireMachine, RefusalsEndWithTheWait)
     EXPECT_EQ(resultOf<AcquireResult>(player.resume(refused(101ms))).error, Errc::serverRefused);
 }
 
+TEST(AcquireMachine, AWaitThatEndsWithoutAnAnswerEndsAsTheLastOneToldIfThatCameAMomentAgo)
+{
+    auto settings = waiting(10s);
+    settings.commandTimeout = 1s;
+    auto player = playerOf(settings);
+    player.resume(Start{at(0s)});
+    player.resume(refused(5s));
+    player.resume(TimerFired{at(9s)});
+    auto late = player;
+    EXPECT_EQ(resultOf<AcquireResult>(late.resume(failed(10s, Failure::lostReply))).error, Errc::unreachable);
+    player.resume(refused(9500ms));
+    player.resume(TimerFired{at(9600ms)});
+    EXPECT_EQ(resultOf<AcquireResult>(player.resume(failed(10s, Failure::lostReply))).error, Errc::serverRefused);
+}
+
 TEST(AcquireMachine, ADemotedServerIsLeftAtOnceAndASecondTimeARefusal)
 {
     auto player = playerOf(waiting(20s));

@@ -227,8 +227,12 @@ inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random
     if (demoted_ && event.fault.error == Errc::unreachable) {
         return fail(Errc::serverRefused); // nobody was found who would not
     }
-    // a wait that ends while another answer is under way ends as contended, if the server was there a moment ago
-    if (contended_ && event.now < saturatingAdd(lastAnswer_, settings_.commandTimeout)) {
+    // a wait that ends while another answer is under way ends as the last one told, if the server was there a moment ago
+    const bool wasThere = event.now < saturatingAdd(lastAnswer_, settings_.commandTimeout);
+    if (wasThere && refusedSince_) {
+        return fail(Errc::serverRefused);
+    }
+    if (wasThere && contended_) {
         return done({.kind = AcquireResult::Kind::contended});
     }
     return fail(event.fault.error);
