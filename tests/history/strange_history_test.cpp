@@ -181,7 +181,7 @@ TEST(StrangeHistory, MayBeLong)
                line(5, call("unlock", "ok") + R"(,"error":"released")");
     };
     std::string text;
-    for (std::size_t i = 0; i < 20'000; ++i) {
+    for (std::size_t i = 0; i < 10'000; ++i) {
         text += turn(i);
     }
     EXPECT_EQ(refusalOf(text), "judged");

@@ -369,10 +369,8 @@ void compareWithARealServer(const char* script)
     LuaRuntime lua;
     test::RawRedis redis(server);
     redis.command({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
-    int stalls = 0;
     for (std::uint64_t seed = 1; seed <= REDISLOCK_MODEL_SEQUENCES && !::testing::Test::HasFailure(); ++seed) {
-        while (!Comparison(lua, server, redis, seed).run()) {
-            ASSERT_LT(++stalls, 20) << "this machine is too busy";
+        while (!Comparison(lua, server, redis, seed).run()) { // nothing was judged; the time for the test ends it
         }
     }
     EXPECT_GT(redis.commandCalls(script), 10U * REDISLOCK_MODEL_SEQUENCES);
