@@ -2,6 +2,8 @@
 #include "fault/deadline.hpp"
 #include "fault/fault_test.hpp"
 
+#include <algorithm>
+
 namespace redislock::test {
 namespace {
 
@@ -88,13 +90,13 @@ TEST_F(SwallowedReplies, HoldIsLostAtTheMomentThatValidForSaidAndStaysLost)
 
     endFaults();
     const auto lostHolder = seen->all(Event::lost).at(0).holder;
-    const auto lostAt = seen->all(Event::lost).at(0).time;
     const RedisLock other = lockOf("another");
     other.lock();
-    EXPECT_TRUE(seen->await(Event::renewed)) << "renewals work again";
-    for (const auto& renewal : requestsFor(redisLockRenew)) {
-        EXPECT_TRUE(renewal.arguments[4] != lostHolder || renewal.time < lostAt + 100ms) << "a lost hold was renewed";
-    }
+    EXPECT_TRUE(seen->await(Event::renewed, 3)) << "renewals work again";
+    const auto renewals = requestsFor(redisLockRenew);
+    const auto isOfTheLost = [&](const LoggedRequest& each) { return each.arguments[4] == lostHolder; };
+    const auto others = std::ranges::find_if_not(renewals, isOfTheLost);
+    EXPECT_TRUE(std::none_of(others, renewals.end(), isOfTheLost)) << "a lost hold was renewed";
     EXPECT_FALSE(held.isHeldByCurrentThread());
     EXPECT_EQ(seen->count(Event::lost), 1U);
     EXPECT_EQ(held.unlock(), Unlocked::alreadyLost);
@@ -149,7 +151,7 @@ TEST_F(LateReply, OfARenewalDoesNotReviveALostHold)
 
 TEST_F(FrozenServer, ForLessThanTheLeaseLosesNothing)
 {
-    config.watchdogTimeout = 1800ms;
+    config.watchdogTimeout = 6s;
     const RedisLock held = lock();
     held.lock();
     const auto stop = held.stopToken();
