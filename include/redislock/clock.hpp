@@ -26,6 +26,14 @@ constexpr To saturatingCast(std::chrono::duration<Rep, Period> from) noexcept
     if constexpr (std::integral<Rep>) {
         __extension__ using Wide = __int128;
         constexpr Wide factor = static_cast<Wide>(Period::num) * To::period::den;
+        if constexpr (factor % Period::den == 0 &&
+                      factor / Period::den <= Limits::max()) { // no division, in every call
+            typename To::rep many = 0;
+            return !__builtin_mul_overflow(from.count(), static_cast<typename To::rep>(factor / Period::den), &many)
+                       ? To(many)
+                   : from.count() < 0 ? To::min()
+                                      : To::max();
+        }
         Wide product = 0;
         if (__builtin_mul_overflow(static_cast<Wide>(from.count()), factor, &product)) {
             return from.count() < 0 ? To::min() : To::max(); // whatever Period::den is

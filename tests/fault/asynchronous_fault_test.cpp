@@ -120,7 +120,7 @@ TEST_F(AsyncRefusingServer, RefusesLocksInTimeAndAReleaseIsRepeatedUntilItPasses
          false},
         {"READONLY", {"REPLICAOF", "127.0.0.1", "1"}, {"REPLICAOF", "NO", "ONE"}, false},
     };
-    config.unreachableAfter = 600ms;
+    config.unreachableAfter = 2s;
     for (const auto& [word, begin, end, releases] : refusals) {
         SCOPED_TRACE(word);
         auto held = lock().asyncLock(20s, use_future).get();
