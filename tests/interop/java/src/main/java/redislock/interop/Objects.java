@@ -135,6 +135,22 @@ final class Objects {
         }
     }
 
+    /** How a thread comes in somewhere, and goes. The leases of permits are those of the watchdog. */
+    Repeat.Step[] turnstile(String kind, String name) {
+        if (kind.equals("semaphore")) {
+            RSemaphore semaphore = client.getSemaphore(name);
+            return new Repeat.Step[] {semaphore::acquire, semaphore::release};
+        }
+        if (kind.equals("permitExpirableSemaphore")) {
+            RPermitExpirableSemaphore semaphore = client.getPermitExpirableSemaphore(name);
+            String[] permit = new String[1];
+            return new Repeat.Step[] {() -> permit[0] = semaphore.acquire(watchdog, TimeUnit.MILLISECONDS),
+                    () -> semaphore.release(permit[0])};
+        }
+        RLock lock = locks.computeIfAbsent(kind + " " + name, unused -> lockKind(kind).apply(name));
+        return new Repeat.Step[] {lock::lock, lock::unlock};
+    }
+
     // --- Locks ---------------------------------------------------------------------------------------------------------
 
     private Function<String, RLock> lockKind(String kind) {
