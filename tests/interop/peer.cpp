@@ -45,6 +45,10 @@ std::vector<std::string> program(const std::string& redisson)
 std::vector<std::string> commandLine(const std::string& folder, const PeerOptions& options)
 {
     std::vector<std::string> line{"/bin/sh", "-c", R"(exec "$@" <"$0/commands" >"$0/answers")", folder};
+    if (options.clockAhead.count() != 0) {
+        line.insert(line.end(), {"/usr/bin/env", "LD_PRELOAD=" REDISLOCK_JAVA_CLOCK,
+                                 "REDISLOCK_TEST_CLOCK_AHEAD=" + std::to_string(options.clockAhead.count())});
+    }
     const auto words = program(options.redisson);
     line.insert(line.end(), words.begin(), words.end());
     line.push_back(std::to_string(options.watchdog.count()));

@@ -39,7 +39,8 @@ struct PeerOptions {
     std::chrono::milliseconds watchdog;       ///< how long its renewed leases are
     std::chrono::milliseconds place{300'000}; ///< how long it keeps its place in a fair queue, beyond what it waits for
     std::chrono::milliseconds patience{
-        0}; ///< how long a server may take to answer, without a second try; 0: the default
+        0};                             ///< how long a server may take to answer, without a second try; 0: the default
+    std::chrono::seconds clockAhead{0}; ///< of the wall clock of a process of Redisson; negative: behind
 };
 
 /// A process with one client of Redisson, or of our library, for each server. The constructor starts it, the destructor ends

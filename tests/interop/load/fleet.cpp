@@ -63,6 +63,10 @@ Fleet::Fleet(LoadKind kind, const FleetSize& size) : kind_(std::move(kind)), siz
 void Fleet::start(Berth& berth)
 {
     PeerOptions options{.redisson = berth.redisson, .urls = {}, .watchdog = fleetLease, .place = fleetPlace};
+    if (!berth.redisson.empty()) {
+        // A call of Redisson's that gives up may have a lock all the same, which its thread then enters again and never leaves.
+        options.patience = 30s;
+    }
     for (const auto& server : servers_) {
         options.urls.push_back(server.url());
     }
@@ -126,6 +130,10 @@ void Fleet::told(std::size_t berth, const std::string& thread, const Answer& lin
         ++losses_[berth];
         remarks_.push_back(fmt::format("{} {}: lost: {}", nameOf(berth), thread, line.value));
         turns_.at(at.last.at(thread)).lost = true;
+    } else if (line.how == "failed") { // what it asked for it may have all the same
+        ++losses_[berth];
+        ++mayHaveHeld_;
+        remarks_.push_back(fmt::format("{} {}: failed: {}", nameOf(berth), thread, line.value));
     } else if (line.how == "lost" || line.how == "risk") {
         remarks_.push_back(
             fmt::format("{} observer at {}: {} {}", nameOf(berth), inSeconds(line.elapsed), line.how, line.value));
