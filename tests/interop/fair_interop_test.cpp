@@ -253,18 +253,16 @@ TEST_P(BusyFairQueues, GoOnAfterAProcessIsKilledAndNoTimeRunsAway)
 {
     constexpr auto place = 2s;
     constexpr int threads = 3;
-    start(language(true), place, threads); // is killed
-    for (const auto& redisson : {GetParam().redisson, std::string()}) {
-        start(redisson, place, threads);
-    }
-    ASSERT_TRUE(comeIn(100, 30s));
+    start("", place, threads); // is killed: a dead one of Redisson's would cost minutes
+    start(language(true), place, threads);
+    start(language(false), place, threads);
+    ASSERT_TRUE(comeIn(100, 60s));
     kill(0);
-    // doc/keys.md: the dead of ours keep the others out for five polls, those of Redisson for as long as Redisson gave them.
-    constexpr auto clocks = 30s;
-    constexpr auto ofRedissons = place * (2 * threads + 1);
-    EXPECT_TRUE(comeIn(1, watchdogTimeout + place + clocks + ofRedissons + soon));
-    EXPECT_TRUE(comeIn(200, 30s));
+    EXPECT_TRUE(comeIn(1, watchdogTimeout + place + soon)) << "doc/keys.md: a lease, and five polls for all that died";
+    EXPECT_TRUE(comeIn(200, 60s));
     end();
+    constexpr auto clocks = 30s;
+    constexpr auto ofRedissons = place * (threads + 1);
     constexpr auto unknown = 300s; // the allowance of one of Redisson's that was first when it was seen
     EXPECT_LT(queue_.furthest(), watchdogTimeout + place + clocks + ofRedissons + unknown);
     EXPECT_TRUE(queue_.passed().empty()) << queue_.passed().front();

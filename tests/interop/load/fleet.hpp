@@ -83,7 +83,9 @@ private:
     void settlePermits();
     [[nodiscard]] std::size_t working() const;
     [[nodiscard]] std::string row(std::size_t first) const;
+    [[nodiscard]] Micros mostAhead() const;
     [[nodiscard]] Micros costOfADeath() const;
+    void takeOutTheDead();
     void violate(std::size_t berth, const std::string& what);
     [[nodiscard]] std::string nameOf(std::size_t berth) const;
 
@@ -97,6 +99,7 @@ private:
     std::vector<Micros> killed_;
     QueueWatch queue_;
     std::size_t passed_ = 0;                ///< of the queue's, that were told
+    bool toldOfTimes_ = false;
     std::optional<Micros> withoutRedisson_; ///< when its queue was seen with one of Redisson's, or without a time
     std::vector<Micros> mayKeepRecords_;    ///< when processes of ours were killed
     std::size_t records_ = 0;               ///< of requests, at most
