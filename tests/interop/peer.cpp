@@ -30,16 +30,17 @@ int makePipe(const std::string& path)
 }
 
 // What a process of a language is, without what both are told.
-std::vector<std::string> program(const std::string& redisson)
+std::vector<std::string> program(const PeerOptions& options)
 {
-    if (redisson.empty()) {
+    if (options.redisson.empty()) {
         return {REDISLOCK_INTEROP_CPP_DRIVER};
     }
-    const std::string library = REDISLOCK_INTEROP_DRIVERS "/redisson-" + redisson + "/lib";
+    const std::string library = REDISLOCK_INTEROP_DRIVERS "/redisson-" + options.redisson + "/lib";
+    const std::string prefix = options.prefix.empty() ? "-Dredislock.nothing=" : "-Dredislock.prefix=" + options.prefix;
     return {REDISLOCK_JAVA,
             // It starts in half a second with these.
             "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-            "-cp", library + "/*", "redislock.interop.Main"};
+            prefix, "-cp", library + "/*", "redislock.interop.Main"};
 }
 
 std::vector<std::string> commandLine(const std::string& folder, const PeerOptions& options)
@@ -49,7 +50,7 @@ std::vector<std::string> commandLine(const std::string& folder, const PeerOption
         line.insert(line.end(), {"/usr/bin/env", "LD_PRELOAD=" REDISLOCK_JAVA_CLOCK,
                                  "REDISLOCK_TEST_CLOCK_AHEAD=" + std::to_string(options.clockAhead.count())});
     }
-    const auto words = program(options.redisson);
+    const auto words = program(options);
     line.insert(line.end(), words.begin(), words.end());
     line.push_back(std::to_string(options.watchdog.count()));
     line.push_back(std::to_string(options.place.count()));

@@ -41,6 +41,7 @@ struct PeerOptions {
     std::chrono::milliseconds patience{
         0};                             ///< how long a server may take to answer, without a second try; 0: the default
     std::chrono::seconds clockAhead{0}; ///< of the wall clock of a process of Redisson; negative: behind
+    std::string prefix{};               ///< what Redisson calls x is this and x in Redis
 };
 
 /// A process with one client of Redisson, or of our library, for each server. The constructor starts it, the destructor ends

@@ -77,7 +77,14 @@ Objects::Objects(const std::vector<std::string>& urls, milliseconds watchdog, mi
         }
         servers_.emplace_back(std::move(config));
     }
-    servers_.front().connect();
+    std::error_code failed;
+    servers_.front().connect(failed);
+    for (int attempt = 1; failed && attempt < 10; ++attempt) { // on a busy machine
+        servers_.front().connect(failed);
+    }
+    if (failed) {
+        throw LockError(failed, "the first connection");
+    }
 }
 
 Objects::Objects(Objects&&) noexcept = default;

@@ -98,7 +98,7 @@ private:
     std::vector<Turn> turns_;
     std::vector<Micros> killed_;
     QueueWatch queue_;
-    std::size_t passed_ = 0;                ///< of the queue's, that were told
+    std::size_t passed_ = 0; ///< of the queue's, that were told
     bool toldOfTimes_ = false;
     std::optional<Micros> withoutRedisson_; ///< when its queue was seen with one of Redisson's, or without a time
     std::vector<Micros> mayKeepRecords_;    ///< when processes of ours were killed
