@@ -72,12 +72,20 @@ void Fleet::start(Berth& berth)
     for (const auto& server : servers_) {
         options.urls.push_back(server.url());
     }
-    berth.peer = std::make_unique<Peer>(options);
+    for (int attempt = 1; !berth.peer; ++attempt) {
+        try {
+            berth.peer = std::make_unique<Peer>(options);
+        } catch (const std::runtime_error&) { // a JVM on a busy machine: more than a minute
+            if (attempt == 3) {
+                throw;
+            }
+        }
+    }
     constexpr std::array<std::string_view, 3> styles{"keep", "object", "client"};
     for (std::size_t i = 0; i < size_.threads; ++i) {
         const auto thread = berth.peer->newThread();
-        // A whole client for each turn in one process in two, so that there are kept ones to compare with.
-        const auto style = styles.at(i % (&berth == &berths_.front() ? 3 : 2));
+        const auto style =
+            styles.at((i + (&berth == &berths_.front() ? 1 : 0)) % styles.size()); // all three with two threads
         const auto& name = berth.redisson.empty() ? kind_.ours : kind_.theirs;
         berth.peer->send(thread, fmt::format("{} load {} {}", kind_.name, name, style));
         berth.working.insert(thread);
@@ -162,6 +170,7 @@ void Fleet::kill(std::size_t berth)
     const auto moment = now(); // it lives: who is inside stays there until its lease is over
     at.peer->kill();
     takeIn(berth);
+    at.peer.reset();
     killed_.push_back(moment);
     ++at.kills;
     const auto held = at.inside.size();
