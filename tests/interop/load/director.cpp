@@ -115,7 +115,9 @@ int obey(const Order& order, const std::vector<LoadKind>& chosen)
             }
         }
     } catch (const std::exception& error) {
-        std::cout << "failed: " << error.what() << '\n';
+        if (!Interruption::isAsked()) {
+            std::cout << "failed: " << error.what() << '\n';
+        }
         status = 1;
     }
     std::cout << Fleet::heading() << sum.table << sum.turns << " turns, " << sum.kills << " kills, " << sum.violations
