@@ -41,31 +41,28 @@ local function noteRedissons(comes)
     if not comes and redis.call('EXISTS', KEYS[4]) == 0 then
         return true -- none of ours waits
     end
-    local new, before = {}, nil -- from the last one on
-    local waiter, record = last, known[1]
-    while waiter do
-        local score = scoreOf(waiter)
-        local seen = redissons(record)
-        if #new == most or ours(record) or seen and (score or 0) <= seen then
-            before = score
-            break
-        end
-        new[#new + 1] = {waiter, score}
-        waiter = redis.call('LINDEX', KEYS[2], -1 - #new)
+    -- From the last one on to the last of ours, past those that are known: a thread that comes again may have left its record here.
+    local since, waiter, record = {}, last, known[1]
+    while waiter and #since < most and not ours(record) do
+        since[#since + 1] = {waiter, scoreOf(waiter), record}
+        waiter = redis.call('LINDEX', KEYS[2], -1 - #since)
         record = waiter and redis.call('HGET', KEYS[4], waiter)
     end
-    for i = #new, 1, -1 do
-        local score = new[i][2]
-        local allowance = 0
-        if score then
-            -- Of the first it is not known how long it has been there: no less than the usual.
-            allowance = before and score - before or -1
+    local before = waiter and scoreOf(waiter)
+    for i = #since, 1, -1 do
+        local score = since[i][2]
+        local more = score and before and score - before or -1 -- than the one before it
+        local seen, allowance = redissons(since[i][3])
+        -- A record that is left of an earlier wait: its time was lower, or, behind another of Redisson's, its allowance is too high.
+        if not seen or (score or 0) > seen or i < #since and more >= 0 and allowance > more then
+            allowance = score and more or 0
             if allowance < 0 then
+                -- Of the first it is not known how long it has been there: no less than the usual.
                 allowance = math.max(usual, score - now - math.max(0, redis.call('PTTL', KEYS[1])))
             end
+            redis.pcall('HSET', KEYS[4], since[i][1], string.format('redisson %.0f %.0f', math.max(0, score or 0),
+                math.min(allowance, longest)))
         end
-        redis.pcall('HSET', KEYS[4], new[i][1], string.format('redisson %.0f %.0f', math.max(0, score or 0),
-            math.min(allowance, longest)))
         before = score
     end
     if known[2] ~= '1' then

@@ -1,9 +1,14 @@
 // Fair queues in which waiters of both languages stand.
 #include "interop/interop_test.hpp"
+#include "interop/queue_watch.hpp"
 #include "support/eventually.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -102,6 +107,180 @@ TEST_P(FairQueues, WaitersThatWereKilledCostSecondsAndNobodyItsPlace)
     constexpr auto forTheirClocks = 30s; // that a place of ours lasts longer, and so Redisson's behind it
     EXPECT_LT(sinceUnlock.elapsedMs(), 5 * place + forTheirClocks + soon)
         << "a place for each that stood there, at most";
+}
+
+// --- What a queue lasts ------------------------------------------------------------------------------------------------
+
+TEST_P(FairQueues, HoldThatLastsForLongerThanTheirPlacesCostsNobodyItsPlace)
+{
+    constexpr auto place = 1s; // of ours
+    const auto& java = GetParam().redisson;
+    Peer ours(withPlace("", place));
+    PeerObject holder(GetParam().javaFirst ? peer(java, 1) : ours, "fairLock", name_);
+    ASSERT_EQ(holder.run("lock"), "ok"); // for a second, and renewed
+    std::deque<PeerObject> waiters;
+    for (int i = 0; i < 3; ++i) {
+        waiters.push_back(queue(peer(java), "lock", longLease)); // who takes 5 min from all places when it is let in
+        waiters.push_back(queue(ours, "lock", longLease));
+    }
+    const auto isKeptUntil = [&] { // that of the first of ours, by the server's clock
+        const auto first = raw.command({"LINDEX", "redisson_lock_queue:{" + name_ + "}", "1"}).text();
+        return std::stol(raw.hash("redislock_places:{" + name_ + "}")[first]);
+    };
+    const auto atFirst = isKeptUntil();
+    const auto lockTime = watchdogTimeout;
+    EXPECT_TRUE(eventually([&] { return isKeptUntil() > atFirst + (2 * (lockTime + place)) / 1ms; }));
+    EXPECT_EQ(queued(), 6);
+    ASSERT_EQ(holder.run("unlock"), "ok");
+    for (auto& waiter : waiters) {
+        ASSERT_EQ(waiter.answer(), "ok") << "of " << queued() << " that are left";
+        ASSERT_EQ(waiter.run("unlock"), "ok");
+    }
+}
+
+TEST_P(FairQueues, ClocksOfJavaThatAreOffByTwentySecondsCostNobodyItsPlace)
+{
+    auto options = withPlace(GetParam().redisson, 60s);
+    options.clockAhead = GetParam().javaFirst ? 20s : -20s;
+    Peer ours(withPlace("", 2s));
+    Peer java(options);
+    PeerObject holder(java, "fairLock", name_);
+    ASSERT_EQ(holder.run("lock", longLease), "ok");
+    std::deque<PeerObject> waiters;
+    for (int i = 0; i < 3; ++i) {
+        waiters.push_back(queue(ours, "lock", longLease));
+        waiters.push_back(queue(java, "lock", longLease));
+    }
+    ASSERT_EQ(holder.run("unlock"), "ok"); // which ends what is over by Java's clock
+    for (auto& waiter : waiters) {
+        ASSERT_EQ(waiter.answer(), "ok") << "of " << queued() << " that are left";
+        ASSERT_EQ(waiter.run("unlock"), "ok");
+    }
+}
+
+// --- Under load --------------------------------------------------------------------------------------------------------
+
+/// Processes whose threads come and go in one fair lock.
+class BusyFairQueues : public FairQueues {
+protected:
+    struct Seen {
+        std::size_t turns = 0;
+        milliseconds longestWait{0};
+    };
+
+    void start(const std::string& redisson, milliseconds place, int threads)
+    {
+        auto& one = processes_.emplace_back();
+        one.peer = std::make_unique<Peer>(withPlace(redisson, place));
+        for (int i = 0; i < threads; ++i) {
+            one.peer->send(one.peer->newThread(), "fairLock load " + name_ + " keep");
+        }
+    }
+    /// Takes in what they told, and looks at the queue.
+    void look()
+    {
+        for (auto& one : processes_) {
+            for (const auto& [thread, line] : one.peer->told()) {
+                if (line.how == "client") {
+                    live_.insert(line.value);
+                    one.id = line.value;
+                } else if (line.how == "in") {
+                    const auto waited = std::chrono::microseconds(std::stol(line.value));
+                    auto& seen = one.seen;
+                    ++seen.turns;
+                    seen.longestWait = std::max(seen.longestWait, std::chrono::ceil<milliseconds>(waited));
+                } else if (line.how != "out" && line.how != "ok") {
+                    ADD_FAILURE() << thread << ' ' << line;
+                }
+            }
+        }
+        queue_.look(raw, name_, [this](const std::string& id) { return live_.contains(id); });
+    }
+    /// Looks on until every process that lives came in so many times more. @return whether it did
+    [[nodiscard]] bool comeIn(std::size_t times, std::chrono::nanoseconds limit)
+    {
+        std::vector<std::size_t> before;
+        for (const auto& one : processes_) {
+            before.push_back(one.seen.turns);
+        }
+        return eventually(
+            [&] {
+                look();
+                std::size_t i = 0;
+                return std::ranges::all_of(processes_, [&](const Process& one) {
+                    return one.seen.turns >= before[i++] + times || !live_.contains(one.id);
+                });
+            },
+            limit);
+    }
+    void kill(std::size_t which)
+    {
+        look();
+        live_.erase(processes_[which].id);
+        processes_[which].peer->kill();
+    }
+    /// Ends those that live.
+    void end()
+    {
+        for (auto& one : processes_) {
+            if (live_.contains(one.id)) {
+                one.peer->send("end", "end load all at_once");
+            }
+        }
+        EXPECT_TRUE(eventually([&] {
+            look();
+            return queued() == 0;
+        })) << queued();
+    }
+    const Seen& seen(std::size_t which) const { return processes_[which].seen; }
+
+    QueueWatch queue_;
+
+private:
+    struct Process {
+        std::unique_ptr<Peer> peer;
+        std::string id;
+        Seen seen;
+    };
+
+    std::deque<Process> processes_;
+    std::set<std::string> live_; // their clients
+};
+
+INSTANTIATE_TEST_SUITE_P(Orders, BusyFairQueues, ::testing::ValuesIn(allSides()), sidesName);
+
+TEST_P(BusyFairQueues, GoOnAfterAProcessIsKilledAndNoTimeRunsAway)
+{
+    constexpr auto place = 2s;
+    constexpr int threads = 3;
+    start("", place, threads); // is killed: a dead one of Redisson's would cost minutes
+    start(language(true), place, threads);
+    start(language(false), place, threads);
+    ASSERT_TRUE(comeIn(100, 60s));
+    kill(0);
+    EXPECT_TRUE(comeIn(1, watchdogTimeout + place + soon)) << "doc/keys.md: a lease, and five polls for all that died";
+    EXPECT_TRUE(comeIn(200, 60s));
+    end();
+    constexpr auto clocks = 30s;
+    constexpr auto ofRedissons = place * (threads + 1);
+    constexpr auto unknown = 300s; // the allowance of one of Redisson's that was first when it was seen
+    EXPECT_LT(queue_.furthest(), watchdogTimeout + place + clocks + ofRedissons + unknown);
+    EXPECT_TRUE(queue_.passed().empty()) << queue_.passed().front();
+}
+
+TEST_P(BusyFairQueues, OneOfOursAmongTwelveOfJavaWaitsForAFewTurns)
+{
+    if (GetParam().javaFirst) {
+        start(GetParam().redisson, 300s, 12);
+        start("", 5s, 1);
+    } else {
+        start("", 5s, 1);
+        start(GetParam().redisson, 300s, 12);
+    }
+    ASSERT_TRUE(comeIn(60, 60s));
+    end();
+    EXPECT_LT(seen(GetParam().javaFirst ? 1 : 0).longestWait, 2 * soon);
+    EXPECT_TRUE(queue_.passed().empty()) << queue_.passed().front();
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -24,26 +25,32 @@ int makePipe(const std::string& path)
     if (fd < 0) {
         throw std::runtime_error("cannot make the pipe " + path + ": " + std::strerror(errno));
     }
+    ::fcntl(fd, F_SETPIPE_SZ, 1 << 20); // nobody waits for who reads now and then
     return fd;
 }
 
 // What a process of a language is, without what both are told.
-std::vector<std::string> program(const std::string& redisson)
+std::vector<std::string> program(const PeerOptions& options)
 {
-    if (redisson.empty()) {
+    if (options.redisson.empty()) {
         return {REDISLOCK_INTEROP_CPP_DRIVER};
     }
-    const std::string library = REDISLOCK_INTEROP_DRIVERS "/redisson-" + redisson + "/lib";
+    const std::string library = REDISLOCK_INTEROP_DRIVERS "/redisson-" + options.redisson + "/lib";
+    const std::string prefix = options.prefix.empty() ? "-Dredislock.nothing=" : "-Dredislock.prefix=" + options.prefix;
     return {REDISLOCK_JAVA,
             // It starts in half a second with these.
             "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-            "-cp", library + "/*", "redislock.interop.Main"};
+            prefix, "-cp", library + "/*", "redislock.interop.Main"};
 }
 
 std::vector<std::string> commandLine(const std::string& folder, const PeerOptions& options)
 {
     std::vector<std::string> line{"/bin/sh", "-c", R"(exec "$@" <"$0/commands" >"$0/answers")", folder};
-    const auto words = program(options.redisson);
+    if (options.clockAhead.count() != 0) {
+        line.insert(line.end(), {"/usr/bin/env", "LD_PRELOAD=" REDISLOCK_JAVA_CLOCK,
+                                 "REDISLOCK_TEST_CLOCK_AHEAD=" + std::to_string(options.clockAhead.count())});
+    }
+    const auto words = program(options);
     line.insert(line.end(), words.begin(), words.end());
     line.push_back(std::to_string(options.watchdog.count()));
     line.push_back(std::to_string(options.place.count()));
@@ -107,35 +114,69 @@ Answer Peer::answer(const std::string& thread)
 
 void Peer::readLine(std::chrono::steady_clock::time_point deadline)
 {
-    auto end = read_.find('\n');
-    while (end == std::string::npos) {
-        pollfd ready{answers_, POLLIN, 0};
-        if (::poll(&ready, 1, 100) > 0) {
-            std::array<char, 4096> bytes; // NOLINT: read() fills it
-            const auto size = ::read(answers_, bytes.data(), bytes.size());
-            read_.append(bytes.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
-            end = read_.find('\n');
-        } else if (!process_.runs()) {
+    auto line = takeLine();
+    for (; !line; line = takeLine()) {
+        if (readSome(std::chrono::milliseconds(100))) {
+            continue;
+        }
+        if (!process_.runs()) {
             fail("ended (" + process_.ending() + ")");
         } else if (std::chrono::steady_clock::now() >= deadline) {
             fail("did not answer in time");
         }
     }
-    std::istringstream line(read_.substr(0, end));
-    read_.erase(0, end + 1);
+    unread_[line->first].push_back(std::move(line->second));
+}
+
+std::vector<std::pair<std::string, Answer>> Peer::told()
+{
+    while (readSome(std::chrono::milliseconds(0))) {
+    }
+    std::vector<std::pair<std::string, Answer>> lines;
+    while (auto line = takeLine()) {
+        lines.push_back(std::move(*line));
+    }
+    return lines;
+}
+
+bool Peer::readSome(std::chrono::milliseconds patience)
+{
+    pollfd ready{answers_, POLLIN, 0};
+    if (::poll(&ready, 1, static_cast<int>(patience.count())) <= 0) {
+        return false;
+    }
+    std::array<char, 65536> bytes; // NOLINT: read() fills it
+    const auto size = ::read(answers_, bytes.data(), bytes.size());
+    read_.append(bytes.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+    return size > 0;
+}
+
+std::optional<std::pair<std::string, Answer>> Peer::takeLine()
+{
+    const auto end = read_.find('\n', taken_);
+    if (end == std::string::npos) {
+        read_.erase(0, std::exchange(taken_, 0));
+        return std::nullopt;
+    }
+    std::istringstream line(read_.substr(taken_, end - taken_));
+    taken_ = end + 1;
     std::string thread;
     Answer answer;
     std::chrono::microseconds::rep micros = 0;
     line >> thread >> answer.how >> micros >> std::ws;
     std::getline(line, answer.value);
     answer.elapsed = std::chrono::microseconds(micros);
-    unread_[thread].push_back(std::move(answer));
+    return std::pair(std::move(thread), std::move(answer));
+}
+
+std::string Peer::lastWords() const
+{
+    return testing::detail::lastLines(testing::detail::readFile(folder_.path() / "log"), 20);
 }
 
 void Peer::fail(const std::string& what)
 {
-    const auto log = testing::detail::readFile(folder_.path() / "log");
-    throw std::runtime_error("a peer " + what + "; the end of its log:\n" + testing::detail::lastLines(log, 20));
+    throw std::runtime_error("a peer " + what + "; the end of its log:\n" + lastWords());
 }
 
 } // namespace redislock::test

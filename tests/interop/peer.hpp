@@ -7,11 +7,14 @@
 
 #include <chrono>
 #include <concepts>
+#include <cstddef>
 #include <deque>
 #include <iosfwd>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace redislock::test {
@@ -36,7 +39,9 @@ struct PeerOptions {
     std::chrono::milliseconds watchdog;       ///< how long its renewed leases are
     std::chrono::milliseconds place{300'000}; ///< how long it keeps its place in a fair queue, beyond what it waits for
     std::chrono::milliseconds patience{
-        0}; ///< how long a server may take to answer, without a second try; 0: the default
+        0};                             ///< how long a server may take to answer, without a second try; 0: the default
+    std::chrono::seconds clockAhead{0}; ///< of the wall clock of a process of Redisson; negative: behind
+    std::string prefix{};               ///< what Redisson calls x is this and x in Redis
 };
 
 /// A process with one client of Redisson, or of our library, for each server. The constructor starts it, the destructor ends
@@ -57,17 +62,26 @@ public:
     void send(const std::string& thread, const std::string& command);
     /// The next answer of a thread. @throws std::runtime_error when none comes within 20 s, or the process ended.
     Answer answer(const std::string& thread);
+    /// What its threads have answered meanwhile, in their order, without waiting for more; also of a process that ended.
+    std::vector<std::pair<std::string, Answer>> told();
+    /// Whether it has not ended.
+    [[nodiscard]] bool runs() noexcept { return process_.runs(); }
+    /// The end of its log.
+    [[nodiscard]] std::string lastWords() const;
     /// Ends the process at once.
     void kill() noexcept { process_.kill(); }
 
 private:
     void readLine(std::chrono::steady_clock::time_point deadline);
+    bool readSome(std::chrono::milliseconds patience);
+    std::optional<std::pair<std::string, Answer>> takeLine();
     [[noreturn]] void fail(const std::string& what);
 
     testing::detail::TemporaryFolder folder_;
     int commands_ = -1;
     int answers_ = -1;
-    std::string read_; // no whole line yet
+    std::string read_;
+    std::size_t taken_ = 0; // of read_: whole lines
     std::map<std::string, std::deque<Answer>> unread_;
     std::string id_;
     int threads_ = 0;

@@ -209,6 +209,24 @@ TEST_F(FairScripts, WaiterOfRedissonsThatCameAgainHasItsNewAllowance)
     expectAhead(hold19, place + clocks + 70'000);
 }
 
+TEST_F(FairScripts, WaitersOfRedissonsCountForWhatTheyWereGivenThoughTheLastLeftItsRecordHereBefore)
+{
+    fair(hold17);
+    fair(hold18);
+    javaWaits(java(1), 200'000);
+    fair(hold18);
+    end(hold17);
+    EXPECT_THAT(fair(hold18), Nil());
+    end(hold18);
+    javaIsLetIn(java(1), 200'000); // whose record is left
+    EXPECT_THAT(fair(hold17), Nil());
+    fair(hold18);
+    javaWaits(java(2), 20'000);
+    javaWaits(java(1), 10'000);
+    fair(hold19);
+    expectAhead(hold19, place + clocks + 20'000 + 10'000);
+}
+
 TEST_F(FairScripts, PlacesAreKeptWhereRedissonsClockIsThirtySecondsAheadAndItReleases)
 {
     fair(hold17);

@@ -1,9 +1,10 @@
 // One process of the library that does what it reads on standard input, a command a line, until the input ends:
 //     thread kind operation object arguments...
 // and answers as the Java driver does (../java). A thread is any word; commands of one word run in one thread, in their
-// order, those of different words at the same time. Arguments: the watchdog's timeout, how long a place in a fair queue is
+// order, those of different words at the same time; see load.hpp for `load`. Arguments: the watchdog's timeout, how long a place in a fair queue is
 // kept and how long a server may take to answer (0: the default), in ms; the servers' URLs.
 #include "behaviour/worker.hpp"
+#include "load.hpp"
 #include "objects.hpp"
 #include "redislock/error.hpp"
 #include "support/eventually.hpp"
@@ -13,8 +14,10 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <sstream>
@@ -29,7 +32,14 @@ namespace {
 
 class Main {
 public:
-    explicit Main(Objects objects) : objects_(std::move(objects)) {}
+    explicit Main(const std::function<Objects(std::shared_ptr<Observer>)>& make)
+        : load_(make,
+                [this](const std::string& who, std::string_view how, const std::string& what) {
+                    write(who, how, std::chrono::steady_clock::now().time_since_epoch(), what);
+                }),
+          objects_(make({}))
+    {
+    }
 
     void readCommands()
     {
@@ -51,8 +61,9 @@ private:
     {
         const Stopwatch watch;
         try {
-            const auto result =
-                objects_.run(words.at(0), words.at(1), words.at(2), Words(words.begin() + 3, words.end()));
+            const auto result = words.at(1) == "load" ? load_.run(thread, words.at(0), words.at(2), words.at(3))
+                                                      : objects_.run(words.at(0), words.at(1), words.at(2),
+                                                                     Words(words.begin() + 3, words.end()));
             answer(thread, result ? "ok" : "false", watch, result.value_or(""));
         } catch (const LockError& e) {
             answer(thread, "error", watch, fmt::format("LockError: {}", e.what()));
@@ -63,14 +74,20 @@ private:
 
     void answer(const std::string& thread, std::string_view how, const Stopwatch& watch, std::string value)
     {
-        const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(watch.elapsed()).count();
+        write(thread, how, watch.elapsed(), std::move(value));
+    }
+
+    void write(const std::string& thread, std::string_view how, std::chrono::nanoseconds time, std::string value)
+    {
+        const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(time).count();
         std::replace(value.begin(), value.end(), '\n', ' ');
         const std::lock_guard lock(output_);
         std::cout << thread << ' ' << how << ' ' << micros << (value.empty() ? "" : " ") << value << std::endl;
     }
 
-    Objects objects_;
     std::mutex output_;
+    Load load_;
+    Objects objects_;
     std::map<std::string, Worker> threads_;
 };
 
@@ -82,7 +99,8 @@ int main(int count, char** arguments)
     using namespace redislock::test;
     const std::vector<std::string> words(arguments + 1, arguments + count);
     const auto time = [&](std::size_t index) { return std::chrono::milliseconds(std::stol(words.at(index))); };
-    Main(Objects({words.begin() + 3, words.end()}, time(0), time(1), time(2))).readCommands();
+    const std::vector<std::string> urls(words.begin() + 3, words.end());
+    Main([&](auto observer) { return Objects(urls, time(0), time(1), time(2), std::move(observer)); }).readCommands();
     // Without a farewell: what is still held is left as a crash would leave it.
     ::_exit(0);
 }

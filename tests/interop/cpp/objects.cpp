@@ -62,20 +62,29 @@ struct Objects::Shared {
     std::map<std::string, Permit> permits; // that were not released
 };
 
-Objects::Objects(const std::vector<std::string>& urls, milliseconds watchdog, milliseconds place, milliseconds patience)
+Objects::Objects(const std::vector<std::string>& urls, milliseconds watchdog, milliseconds place, milliseconds patience,
+                 std::shared_ptr<Observer> observer)
     : shared_(std::make_unique<Shared>())
 {
     for (const auto& url : urls) {
         auto config = Config::fromUrl(url);
         config.watchdogTimeout = watchdog;
         config.pollInterval = place / 5;
+        config.observer = observer;
         if (patience > 0ms) {
             config.connectTimeout = patience;
             config.commandTimeout = patience;
         }
         servers_.emplace_back(std::move(config));
     }
-    servers_.front().connect();
+    std::error_code failed;
+    servers_.front().connect(failed);
+    for (int attempt = 1; failed && attempt < 10; ++attempt) { // on a busy machine
+        servers_.front().connect(failed);
+    }
+    if (failed) {
+        throw LockError(failed, "the first connection");
+    }
 }
 
 Objects::Objects(Objects&&) noexcept = default;
@@ -95,6 +104,24 @@ Outcome Objects::run(const std::string& kind, const std::string& operation, cons
         return onLatch(client.getCountDownLatch(name), operation, arguments);
     }
     return std::visit([&](const auto& lock) { return onLock(lock, operation, arguments); }, lock(kind, name));
+}
+
+Turnstile Objects::turnstile(const std::string& kind, const std::string& name, bool fresh)
+{
+    const auto& client = servers_.front();
+    if (kind == "semaphore") {
+        const auto semaphore = client.getSemaphore(name);
+        return {[semaphore] { semaphore.acquire(); }, [semaphore] { semaphore.release(); }};
+    }
+    if (kind == "permitExpirableSemaphore") {
+        const auto semaphore = client.getPermitExpirableSemaphore(name);
+        const auto permit = std::make_shared<Permit>();
+        const auto lease = client.config().watchdogTimeout;
+        return {[=] { *permit = semaphore.acquire(lease); }, [=] { (void)ended(permit->release()); }};
+    }
+    const auto any = fresh ? makeLock(kind, name) : lock(kind, name);
+    return {[any] { std::visit([](const auto& lock) { lock.lock(); }, any); },
+            [any] { std::visit([](const auto& lock) { (void)ended(lock.unlock()); }, any); }};
 }
 
 Objects::AnyLock Objects::lock(const std::string& kind, const std::string& name)

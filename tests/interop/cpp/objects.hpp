@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -18,13 +19,19 @@ namespace redislock::test {
 
 using Words = std::vector<std::string>;
 
+/// How a thread comes in somewhere, and goes.
+struct Turnstile {
+    std::function<void()> enter;
+    std::function<void()> leave; ///< throws where what was entered had been lost
+};
+
 /// Thread safety: safe.
 class Objects {
 public:
     /// @param place how long a place in a fair queue is kept
     /// @param patience how long a server may take to answer; 0: the default
     Objects(const std::vector<std::string>& urls, std::chrono::milliseconds watchdog, std::chrono::milliseconds place,
-            std::chrono::milliseconds patience);
+            std::chrono::milliseconds patience, std::shared_ptr<Observer> observer = {});
     Objects(Objects&&) noexcept;
     ~Objects();
 
@@ -34,6 +41,8 @@ public:
     /// @return nothing: no, or not granted; otherwise what there is to tell, which may be empty.
     std::optional<std::string> run(const std::string& kind, const std::string& operation, const std::string& name,
                                    const Words& arguments);
+    /// @param fresh an object that nobody else uses. Leases of permits are those of the watchdog.
+    [[nodiscard]] Turnstile turnstile(const std::string& kind, const std::string& name, bool fresh);
 
 private:
     using Outcome = std::optional<std::string>;

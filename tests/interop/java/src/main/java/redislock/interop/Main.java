@@ -26,17 +26,19 @@ import java.util.concurrent.TimeUnit;
  * </pre>
  *
  * A thread is any word; commands of one word run in one Java thread, in their order, those of different words at the
- * same time. Kinds and operations are in {@link Objects}. The first answer comes without a command: {@code start ok
+ * same time. Kinds and operations are in {@link Objects}, but {@code load} in {@link Load}. The first answer comes without a command: {@code start ok
  * micros id}, when the client has reached the server.
  */
 public final class Main {
     private final Objects objects;
+    private final Load load;
     private final PrintStream output;
     private final Map<String, ExecutorService> threads = new HashMap<>();
 
     private Main(Objects objects, PrintStream output) {
         this.objects = objects;
         this.output = output;
+        this.load = new Load(objects, this::line);
     }
 
     /**
@@ -74,7 +76,8 @@ public final class Main {
     private void run(String thread, List<String> words) {
         long begin = System.nanoTime();
         try {
-            Object result = objects.run(words.get(1), words.get(2), words.get(3), words.subList(4, words.size()));
+            Object result = words.get(2).equals("load") ? load.run(thread, words.get(1), words.get(3))
+                    : objects.run(words.get(1), words.get(2), words.get(3), words.subList(4, words.size()));
             if (Boolean.FALSE.equals(result)) {
                 answer(thread, "false", begin, null);
             } else {
@@ -87,7 +90,10 @@ public final class Main {
     }
 
     private void answer(String thread, String how, long begin, Object value) {
-        long micros = TimeUnit.NANOSECONDS.toMicros(System.nanoTime() - begin);
-        output.println(thread + " " + how + " " + micros + (value == null ? "" : " " + value));
+        line(thread, how, System.nanoTime() - begin, value == null ? null : value.toString());
+    }
+
+    private void line(String thread, String how, long nanos, String value) {
+        output.println(thread + " " + how + " " + TimeUnit.NANOSECONDS.toMicros(nanos) + (value == null ? "" : " " + value));
     }
 }

@@ -1,6 +1,8 @@
 package redislock.interop;
 
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -47,6 +49,8 @@ import org.redisson.config.SingleServerConfig;
  * </pre>
  */
 final class Objects {
+    private static final String PREFIX = "redislock.prefix";
+
     private final RedissonClient client; // of the first server
     private final List<String> urls;
     private final long watchdog;
@@ -95,11 +99,32 @@ final class Objects {
                     .setAddress(urls.get(index))
                     .setConnectionMinimumIdleSize(1)
                     .setConnectionPoolSize(16);
+            if (System.getProperty(PREFIX) != null) {
+                mapNames(config, single);
+            }
             if (patience > 0) {
                 single.setTimeout(patience).setRetryAttempts(0);
             }
             return connected(config);
         });
+    }
+
+    /** What Redisson calls x is to be the prefix and x in Redis. The type, and where it is set, differ from version to version. */
+    private static void mapNames(Config config, SingleServerConfig single) {
+        String prefix = System.getProperty(PREFIX);
+        for (Object where : new Object[] {config, single}) {
+            for (Method method : where.getClass().getMethods()) {
+                if (method.getName().equals("setNameMapper")) {
+                    Class<?> type = method.getParameterTypes()[0];
+                    Object mapper = Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type},
+                            (proxy, asked, names) -> asked.getName().equals("map") ? prefix + names[0]
+                                    : names[0].toString().substring(prefix.length()));
+                    call(where, where.getClass(), "setNameMapper", new Class<?>[] {type}, mapper);
+                    return;
+                }
+            }
+        }
+        throw new UnsupportedOperationException("this version of Redisson maps no names");
     }
 
     /** In the first seconds of a process even PING can take longer than its patience. */
@@ -133,6 +158,22 @@ final class Objects {
                 RLock lock = locks.computeIfAbsent(kind + " " + name, unused -> lockKind(kind).apply(name));
                 return onLock(lock, operation, new Arguments(arguments));
         }
+    }
+
+    /** How a thread comes in somewhere, and goes. The leases of permits are those of the watchdog. */
+    Repeat.Step[] turnstile(String kind, String name) {
+        if (kind.equals("semaphore")) {
+            RSemaphore semaphore = client.getSemaphore(name);
+            return new Repeat.Step[] {semaphore::acquire, semaphore::release};
+        }
+        if (kind.equals("permitExpirableSemaphore")) {
+            RPermitExpirableSemaphore semaphore = client.getPermitExpirableSemaphore(name);
+            String[] permit = new String[1];
+            return new Repeat.Step[] {() -> permit[0] = semaphore.acquire(watchdog, TimeUnit.MILLISECONDS),
+                    () -> semaphore.release(permit[0])};
+        }
+        RLock lock = locks.computeIfAbsent(kind + " " + name, unused -> lockKind(kind).apply(name));
+        return new Repeat.Step[] {lock::lock, lock::unlock};
     }
 
     // --- Locks ---------------------------------------------------------------------------------------------------------

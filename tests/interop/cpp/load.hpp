@@ -1,0 +1,47 @@
+/// @file
+/// What a thread of the library does under load, until it is told to end: come in, stay a moment, go.
+#pragma once
+
+#include "objects.hpp"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace redislock::test {
+
+/// `kind load name style`: the kind may also be `readWrite`, where every fourth turn writes; `end load` ends all of a process.
+/// Style: the objects of the process (`keep`), an `object` for each turn, or a whole `client` for each turn. Told while it runs:
+///
+///     client <id>            who asks next, of a fresh client
+///     in <waited us> <mode>  it has come in: `w` to write, or alone; `r` to read
+///     out                    it is about to go
+///     lost <why>             it could not go, or its observer was told
+///
+/// Each has the time on `CLOCK_MONOTONIC`, the same for all processes of the host. Thread safety: safe.
+class Load {
+public:
+    using Tell = std::function<void(const std::string& thread, std::string_view how, const std::string& what)>;
+    using Make = std::function<Objects(std::shared_ptr<Observer>)>;
+
+    Load(Make make, Tell tell);
+
+    std::optional<std::string> run(const std::string& thread, const std::string& kind, const std::string& name,
+                                   const std::string& style);
+
+private:
+    void turn(const std::string& thread, const std::string& mode, const Turnstile& door);
+
+    Make make_;
+    Tell tell_;
+    std::shared_ptr<Observer> observer_;
+    std::once_flag once_;
+    std::optional<Objects> objects_;
+    std::atomic<bool> ending_{false};
+};
+
+} // namespace redislock::test

@@ -1,0 +1,167 @@
+// Processes of both languages under load, some of which are killed, and what they told is judged.
+#include "interop/kinds.hpp"
+#include "interop/load/fleet.hpp"
+#include "support/eventually.hpp"
+#include "support/interruption.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <iostream>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace redislock::test;
+using namespace std::chrono_literals;
+
+std::vector<LoadKind> kinds()
+{
+    std::vector<LoadKind> all;
+    for (const auto& kind : lockKinds) {
+        all.push_back({.name = std::string(kind.java), .since = kind.since});
+    }
+    all.push_back({.name = "readWrite"});
+    all.push_back({.name = "semaphore", .permits = 3});
+    all.push_back({.name = "permitExpirableSemaphore", .permits = 3});
+    all.push_back({.name = "multiLock", .ours = "load:a,load:b,load:c", .theirs = "load:c,load:b,load:a"});
+    all.push_back({.name = "redLock", .ours = "load@0,load@1,load@2", .theirs = "load@0,load@1,load@2"});
+    return all;
+}
+
+struct Order {
+    int minutes = 10;
+    std::string kind = "all";
+    std::uint64_t seed = std::random_device{}();
+    FleetSize size;
+    double killEvery = 8;
+};
+
+/// What was done until now, of all kinds.
+struct Sum {
+    std::string table;
+    std::size_t turns = 0;
+    std::size_t kills = 0;
+    std::size_t violations = 0;
+};
+
+void load(Fleet& fleet, const LoadKind& kind, const Order& order, std::chrono::seconds time, std::mt19937_64& random)
+{
+    const Stopwatch watch;
+    // A dead waiter costs a fair queue half a minute.
+    const auto every = order.killEvery * (kind.name == "fairLock" ? 4 : 1);
+    const auto next = [&] {
+        return watch.elapsed() + std::chrono::milliseconds(static_cast<long>(
+                                     1000 * std::uniform_real_distribution(0.25 * every, 1.75 * every)(random)));
+    };
+    auto kill = next();
+    auto tell = 10s;
+    while (watch.elapsed() < time && !Interruption::isAsked()) {
+        fleet.watch();
+        if (watch.elapsed() >= kill) {
+            fleet.kill(std::uniform_int_distribution<std::size_t>(0, fleet.berths() - 1)(random));
+            kill = next();
+        }
+        if (watch.elapsed() >= tell) {
+            std::cerr << kind.name << ": " << watch.elapsed() / 1s << " of " << time / 1s << " s, " << fleet.turns()
+                      << " turns, " << fleet.kills() << " kills, " << fleet.violations() << " violations" << std::endl;
+            tell = std::chrono::floor<std::chrono::seconds>(watch.elapsed()) + 10s;
+        }
+        std::this_thread::sleep_for(5ms);
+    }
+}
+
+/// @return whether it came to its end.
+void run(const LoadKind& kind, const Order& order, std::chrono::seconds time, std::mt19937_64& random, Sum& sum)
+{
+    Fleet fleet(kind, order.size);
+    const auto note = [&] {
+        sum.table += fleet.report();
+        sum.turns += fleet.turns();
+        sum.kills += fleet.kills();
+        sum.violations += fleet.violations();
+    };
+    try {
+        load(fleet, kind, order, time, random);
+        if (!Interruption::isAsked()) {
+            fleet.end();
+        }
+    } catch (const std::exception& error) {
+        note();
+        if (!Interruption::isAsked()) { // Ctrl-C ends the servers and the processes too
+            throw;
+        }
+        return;
+    }
+    note();
+}
+
+int obey(const Order& order, const std::vector<LoadKind>& chosen)
+{
+    const Interruption interruption;
+    std::mt19937_64 random(order.seed);
+    Sum sum;
+    int status = 0;
+    try {
+        const auto share = std::chrono::seconds(std::chrono::minutes(order.minutes)) / static_cast<int>(chosen.size());
+        for (const auto& kind : chosen) {
+            if (!Interruption::isAsked()) {
+                run(kind, order, share, random, sum);
+            }
+        }
+    } catch (const std::exception& error) {
+        if (!Interruption::isAsked()) {
+            std::cout << "failed: " << error.what() << '\n';
+        }
+        status = 1;
+    }
+    std::cout << Fleet::heading() << sum.table << sum.turns << " turns, " << sum.kills << " kills, " << sum.violations
+              << " violations\n";
+    if (Interruption::isAsked()) {
+        return Interruption::exitStatus();
+    }
+    if (sum.turns == 0) {
+        std::cout << "nobody came in\n";
+        return 1;
+    }
+    return sum.violations > 0 ? 1 : status;
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    CLI::App app{
+        "Processes of the library and of Redisson use the same objects, and are killed now and then; what they do is "
+        "judged: exclusion, the order of fair locks, keys that are left. Exit status: 0 if nothing was violated."};
+    Order order;
+    const auto all = kinds();
+    std::vector<std::string> names{"all"};
+    for (const auto& kind : all) {
+        names.push_back(kind.name);
+    }
+    app.add_option("--minutes", order.minutes, "For all kinds together")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1440));
+    app.add_option("--kind", order.kind, "One kind, or all, one after the other")
+        ->capture_default_str()
+        ->check(CLI::IsMember(names));
+    app.add_option("--seed", order.seed, "Of who is killed, and when (default: by chance)");
+    app.add_option("--processes", order.size.processes, "Of the library, and of each version of Redisson")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 8));
+    app.add_option("--threads", order.size.threads, "In each process")->capture_default_str()->check(CLI::Range(1, 16));
+    app.add_option("--kill-every", order.killEvery, "Seconds, on average; four times as many for fair locks")
+        ->capture_default_str()
+        ->check(CLI::Range(1.0, 100000.0));
+    CLI11_PARSE(app, argc, argv);
+    std::cout << "seed " << order.seed << std::endl; // NOLINT: before anything can go wrong
+    auto chosen = all;
+    std::erase_if(chosen, [&](const LoadKind& kind) { return order.kind != "all" && kind.name != order.kind; });
+    return obey(order, chosen);
+}

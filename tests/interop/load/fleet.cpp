@@ -1,0 +1,469 @@
+#include "interop/load/fleet.hpp"
+
+#include "interop/kinds.hpp"
+#include "support/eventually.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+namespace redislock::test {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr milliseconds redissonsClocks{30'000}; // doc/keys.md: a place of ours lasts longer by that
+constexpr milliseconds unknownAllowance{300'000};
+constexpr seconds longestOfTheDead{60};
+constexpr std::size_t mostRecords = 128; // of requests, of a client
+constexpr seconds slack{60};             // of a busy machine
+constexpr std::array<std::string_view, 6> mayBeLeft{
+    "redislock_request:",   "redislock_places:",    "redisson_unlock_latch:",
+    "redisson_lock_token:", "redisson_lock_queue:", "redisson_lock_timeout:"};
+constexpr auto tableRow = "{:<26}{:<8}{:>10}{:>9}{:>9}{:>15}{:>14}{:>10}{:>7}{:>6}{:>12}\n";
+
+Micros now()
+{
+    return std::chrono::duration_cast<Micros>(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+std::string inSeconds(Micros time)
+{
+    return fmt::format("{:.2f} s", static_cast<double>(time.count()) / 1e6);
+}
+
+} // namespace
+
+Fleet::Fleet(LoadKind kind, const FleetSize& size) : kind_(std::move(kind)), size_(size)
+{
+    for (const auto& server : servers_) {
+        redis_.emplace_back(server);
+    }
+    if (kind_.name == "semaphore" || kind_.name == "permitExpirableSemaphore") {
+        redis_.front().command({"SET", kind_.ours, std::to_string(kind_.permits)});
+    }
+    auto versions = redissonVersions();
+    std::erase_if(versions, [&](const std::string& each) { return std::stoi(each) < kind_.since; });
+    versions.insert(versions.begin(), "");
+    for (const auto& version : versions) {
+        for (std::size_t i = 0; i < size_.processes; ++i) {
+            berths_.push_back({.redisson = version});
+            start(berths_.back());
+        }
+    }
+    lastIn_ = now();
+}
+
+void Fleet::start(Berth& berth)
+{
+    PeerOptions options{.redisson = berth.redisson, .urls = {}, .watchdog = fleetLease, .place = fleetPlace};
+    if (!berth.redisson.empty()) {
+        // A call of Redisson's that gives up may have a lock all the same, which its thread then enters again and never leaves.
+        options.patience = 30s;
+    }
+    for (const auto& server : servers_) {
+        options.urls.push_back(server.url());
+    }
+    for (int attempt = 1; !berth.peer; ++attempt) {
+        try {
+            berth.peer = std::make_unique<Peer>(options);
+        } catch (const std::runtime_error&) { // a JVM on a busy machine: more than a minute
+            if (attempt == 3) {
+                throw;
+            }
+        }
+    }
+    constexpr std::array<std::string_view, 3> styles{"keep", "object", "client"};
+    for (std::size_t i = 0; i < size_.threads; ++i) {
+        const auto thread = berth.peer->newThread();
+        const auto style =
+            styles.at((i + (&berth == &berths_.front() ? 1 : 0)) % styles.size()); // all three with two threads
+        const auto& name = berth.redisson.empty() ? kind_.ours : kind_.theirs;
+        berth.peer->send(thread, fmt::format("{} load {} {}", kind_.name, name, style));
+        berth.working.insert(thread);
+    }
+}
+
+// --- What they tell ----------------------------------------------------------------------------------------------------
+
+void Fleet::watch()
+{
+    for (std::size_t i = 0; i < berths_.size(); ++i) {
+        takeIn(i);
+        if (!berths_[i].peer->runs()) {
+            throw std::runtime_error("a process of " + nameOf(i) + " ended:\n" + berths_[i].peer->lastWords());
+        }
+    }
+    if (kind_.name == "fairLock") {
+        queue_.look(redis_.front(), kind_.ours, [this](const std::string& id) { return clients_.contains(id); });
+        for (; passed_ < queue_.passed().size(); ++passed_) {
+            violate(0, queue_.passed()[passed_]);
+        }
+        if (queue_.furthest() > mostAhead() && !toldOfTimes_) {
+            toldOfTimes_ = true;
+            std::ostringstream queue;
+            queue << redis_.front().command(
+                         {"ZRANGE", "redisson_lock_timeout:{" + kind_.ours + "}", "0", "-1", "WITHSCORES"})
+                  << redis_.front().command({"HGETALL", "redislock_places:{" + kind_.ours + "}"});
+            violate(0, fmt::format("a time is {} ahead, more than {}: {}", inSeconds(queue_.furthest()),
+                                   inSeconds(mostAhead()), queue.str()));
+        }
+    }
+    if (now() >= nextLook_) {
+        nextLook_ = now() + 1s;
+        lookAtKeys();
+        settlePermits();
+    }
+}
+
+void Fleet::takeIn(std::size_t berth)
+{
+    for (const auto& [thread, line] : berths_[berth].peer->told()) {
+        told(berth, thread, line);
+    }
+}
+
+void Fleet::told(std::size_t berth, const std::string& thread, const Answer& line)
+{
+    auto& at = berths_[berth];
+    if (line.how == "client") {
+        clients_[line.value] = berth;
+    } else if (line.how == "in") {
+        const auto waited = Micros(std::stol(line.value));
+        at.inside[thread] = {.place = berth, .in = line.elapsed, .waited = waited, .reads = line.value.ends_with('r')};
+        lastIn_ = now();
+    } else if (line.how == "out") {
+        auto mine = at.inside.extract(thread);
+        mine.mapped().out = line.elapsed;
+        at.last[thread] = turns_.size();
+        turns_.push_back(mine.mapped());
+    } else if (line.how == "lost" && thread != "observer") {
+        ++losses_[berth];
+        remarks_.push_back(fmt::format("{} {}: lost: {}", nameOf(berth), thread, line.value));
+        turns_.at(at.last.at(thread)).lost = true;
+    } else if (line.how == "failed") { // what it asked for it may have all the same
+        ++losses_[berth];
+        ++mayHaveHeld_;
+        remarks_.push_back(fmt::format("{} {}: failed: {}", nameOf(berth), thread, line.value));
+    } else if (line.how == "lost" || line.how == "risk") {
+        remarks_.push_back(
+            fmt::format("{} observer at {}: {} {}", nameOf(berth), inSeconds(line.elapsed), line.how, line.value));
+    } else {
+        at.working.erase(thread);
+        if (!ending_ || line.how != "ok") {
+            violate(berth, fmt::format("{} ended: {} {}", thread, line.how, line.value));
+        }
+    }
+}
+
+void Fleet::kill(std::size_t berth)
+{
+    auto& at = berths_[berth];
+    const auto moment = now(); // it lives: who is inside stays there until its lease is over
+    at.peer->kill();
+    takeIn(berth);
+    at.peer.reset();
+    killed_.push_back(moment);
+    ++at.kills;
+    const auto held = at.inside.size();
+    for (auto& [thread, turn] : at.inside) {
+        turn.out = std::max(moment, turn.in);
+        turns_.push_back(turn);
+    }
+    at.inside.clear();
+    std::erase_if(clients_, [&](const auto& each) { return each.second == berth; });
+    if (at.redisson.empty()) {
+        mayKeepRecords_.push_back(now());
+    }
+    mayHaveHeld_ += at.working.size() - held;
+    at.working.clear();
+    giveBackPermits(held, "");
+    if (kind_.name == "fairLock") {
+        takeOutTheDead();
+    }
+    start(at);
+}
+
+// --- Permits of the dead -----------------------------------------------------------------------------------------------
+
+// Nobody does that for them but this.
+void Fleet::giveBackPermits(std::size_t count, const std::string& why)
+{
+    if (kind_.name != "semaphore" || count == 0) {
+        return;
+    }
+    const auto free = redis_.front().command({"INCRBY", kind_.ours, std::to_string(count)}).integer();
+    redis_.front().command({"PUBLISH", "redisson_sc:{" + kind_.ours + "}", std::to_string(free)});
+    if (!why.empty()) {
+        remarks_.push_back(fmt::format("{} permits of the dead were given back {}", count, why));
+    }
+}
+
+// Where nobody has come in for long, those are missing that were granted to threads which were killed before they could tell.
+void Fleet::settlePermits()
+{
+    const auto isInside = [](const Berth& each) { return !each.inside.empty(); };
+    if (kind_.name != "semaphore" || now() < lastIn_ + 10s || std::ranges::any_of(berths_, isInside)) {
+        return;
+    }
+    lastIn_ = now();
+    const auto free = std::stol(redis_.front().get(kind_.ours).value_or("0"));
+    const auto missing = static_cast<long>(kind_.permits) - free;
+    if (missing < 0 || missing > static_cast<long>(mayHaveHeld_)) {
+        violate(0, fmt::format("{} permits are free of {}, nobody is inside", free, kind_.permits));
+    } else if (missing > 0) {
+        mayHaveHeld_ -= static_cast<std::size_t>(missing);
+        giveBackPermits(static_cast<std::size_t>(missing), "when nobody came in");
+    }
+}
+
+// --- What is in Redis --------------------------------------------------------------------------------------------------
+
+void Fleet::lookAtKeys()
+{
+    std::size_t records = 0;
+    for (std::size_t i = 0; i < redis_.size(); ++i) {
+        const auto keys = redis_[i].command({"EVAL",
+                                             "local r = {} for _, k in ipairs(redis.call('KEYS', '*')) do "
+                                             "r[#r + 1] = {k, redis.call('PTTL', k)} end return r",
+                                             "0"});
+        for (const auto& each : keys.elements) {
+            const auto& key = each.elements.at(0).text();
+            records += key.starts_with("redislock_request:") ? 1 : 0;
+            if (each.elements.at(1).integer() == -1 && !mayLast(key)) {
+                violate(0, key + " has no time to live");
+            }
+        }
+    }
+    const auto clients = 1 + size_.threads; // of a process of ours, at most
+    const auto processes = size_.processes + static_cast<std::size_t>(std::ranges::count_if(
+                                                 mayKeepRecords_, [](Micros when) { return now() < when + 90s; }));
+    recordBound_ = std::max(recordBound_, mostRecords * clients * processes);
+    records_ = std::max(records_, records);
+    if (records > mostRecords * clients * processes) {
+        violate(0, fmt::format("{} records of requests, of {} processes", records, processes));
+    }
+}
+
+// doc/keys.md has them all.
+bool Fleet::mayLast(const std::string& key)
+{
+    if (key.starts_with("redisson_lock_token:") ||
+        (kind_.permits > 1 && (key == kind_.ours || key == "{" + kind_.ours + "}:timeout"))) {
+        return true;
+    }
+    if (!key.starts_with("redisson_lock_queue:") && !key.starts_with("redisson_lock_timeout:")) {
+        return false;
+    }
+    // While one of Redisson's is queued; ours renew the time when they ask next.
+    const auto queue = lookAtQueue(redis_.front(), kind_.ours);
+    if (std::ranges::all_of(queue.waiters, &QueueLook::Waiter::isOurs) && queue.timeToLive == milliseconds(-1)) {
+        return now() < withoutRedisson_.value_or(now()) + 2 * fleetPlace;
+    }
+    withoutRedisson_ = now();
+    return true;
+}
+
+// --- The end -----------------------------------------------------------------------------------------------------------
+
+std::size_t Fleet::working() const
+{
+    std::size_t sum = 0;
+    for (const auto& berth : berths_) {
+        sum += berth.working.size();
+    }
+    return sum;
+}
+
+// The end of the hold, a place of ours, what Redisson gives each of its waiters, one of whom was first when it was seen.
+Micros Fleet::mostAhead() const
+{
+    const auto redissons = static_cast<long>(size_.threads * (berths_.size() - size_.processes));
+    return fleetLease + fleetPlace + redissonsClocks + unknownAllowance + fleetPlace * (redissons + 1);
+}
+
+// A waiter that was killed is kept for so long by doc/keys.md, a holder for its lease.
+Micros Fleet::costOfADeath() const
+{
+    return fleetLease +
+           (kind_.name == "fairLock" ? std::max<Micros>(fleetPlace + redissonsClocks, longestOfTheDead) : 0s);
+}
+
+// Redisson gave them their time: how long is told, and then they have to go, or nothing else would be seen for minutes.
+void Fleet::takeOutTheDead()
+{
+    const auto of = [&](const char* prefix) { return prefix + kind_.ours + "}"; };
+    for (const auto& waiter : lookAtQueue(redis_.front(), kind_.ours).waiters) {
+        if (!waiter.isOurs && waiter.ahead > longestOfTheDead &&
+            !clients_.contains(waiter.holder.substr(0, waiter.holder.find(':')))) {
+            remarks_.push_back(
+                fmt::format("a dead waiter of Redisson's would have kept its place for {}", inSeconds(waiter.ahead)));
+            redis_.front().command({"LREM", of("redisson_lock_queue:{"), "0", waiter.holder});
+            redis_.front().command({"ZREM", of("redisson_lock_timeout:{"), waiter.holder});
+        }
+    }
+}
+
+void Fleet::end()
+{
+    ending_ = true;
+    for (auto& berth : berths_) {
+        berth.peer->send("end", "end load all at_once");
+    }
+    const auto deadline = now() + costOfADeath() + slack;
+    while (working() > 0 && now() < deadline) {
+        watch();
+        std::this_thread::sleep_for(5ms);
+    }
+    for (std::size_t i = 0; i < berths_.size(); ++i) {
+        for (const auto& thread : berths_[i].working) {
+            violate(i, thread + " still waits long after everybody else has ended");
+        }
+        berths_[i].peer->kill();
+    }
+    judgeRest();
+}
+
+void Fleet::judgeRest()
+{
+    auto& redis = redis_.front();
+    const auto free = [&] { return std::stol(redis.get(kind_.ours).value_or("0")); };
+    if (kind_.name == "semaphore") {
+        const auto missing = static_cast<long>(kind_.permits) - free();
+        if (missing < 0 || missing > static_cast<long>(mayHaveHeld_)) {
+            violate(0, fmt::format("{} permits are left of {}", free(), kind_.permits));
+        }
+    } else if (kind_.name == "permitExpirableSemaphore") {
+        const auto taken = redis.command({"ZCARD", "{" + kind_.ours + "}:timeout"}).integer();
+        if (free() + taken != static_cast<long>(kind_.permits)) {
+            violate(0, fmt::format("{} permits are free and {} taken of {}", free(), taken, kind_.permits));
+        }
+    } else {
+        const auto isHeld = [&] {
+            return std::ranges::any_of(redis_, [](RawRedis& each) {
+                return !each.command({"KEYS", "*"}).elements.empty() &&
+                       each.command({"EVAL", "return #redis.call('KEYS', 'load*')", "0"}).integer() > 0;
+            });
+        };
+        if (!eventually([&] { return !isHeld(); }, fleetLease + slack)) {
+            violate(0, "a lock is held when all have gone, and longer than a lease");
+        }
+    }
+    lookAtKeys();
+    std::map<std::string, std::size_t> left;
+    for (auto& each : redis_) {
+        for (const auto& key : each.command({"KEYS", "*"}).elements) {
+            const auto name = key.text();
+            const bool isKnown =
+                std::ranges::any_of(mayBeLeft, [&](auto known) { return name.starts_with(known); }) || mayLast(name);
+            ++left[name.substr(0, name.find(':'))];
+            if (!isKnown) {
+                violate(0, name + " was left");
+            }
+        }
+    }
+    for (const auto& [name, count] : left) {
+        remarks_.push_back(fmt::format("left: {} {}", count, name));
+    }
+}
+
+void Fleet::violate(std::size_t berth, const std::string& what)
+{
+    ++violations_;
+    ++violationsOf_[berth];
+    remarks_.push_back(fmt::format("VIOLATION ({}): {}", nameOf(berth), what));
+    std::cerr << kind_.name << ": " << remarks_.back() << std::endl; // NOLINT: at once
+}
+
+std::string Fleet::nameOf(std::size_t berth) const
+{
+    const auto& redisson = berths_.at(berth).redisson;
+    return fmt::format("{} #{}", redisson.empty() ? "C++" : redisson, berth % size_.processes);
+}
+
+// --- The report --------------------------------------------------------------------------------------------------------
+
+// In a fair queue everybody is served in turn, but for what the dead cost.
+void Fleet::judgeWaits()
+{
+    for (const auto& turn : turns_) {
+        const auto asked = turn.in - turn.waited;
+        const auto deaths = std::ranges::count_if(
+            killed_, [&](Micros when) { return when < turn.in && when + costOfADeath() > asked; });
+        if (turn.waited > slack + deaths * costOfADeath()) {
+            violate(turn.place, fmt::format("waited {} beside {} deaths", inSeconds(turn.waited), deaths));
+        }
+    }
+}
+
+std::string Fleet::report()
+{
+    for (const auto& [other, turn] : overlaps(turns_, kind_.permits)) {
+        violate(turn.place, fmt::format("came in at {} while {} was inside, {} to {}", inSeconds(turn.in),
+                                        nameOf(other.place), inSeconds(other.in), inSeconds(other.out)));
+    }
+    if (kind_.name == "fairLock") {
+        judgeWaits();
+        remarks_.push_back(fmt::format("times of the queue: {} ahead at most", inSeconds(queue_.furthest())));
+    }
+    std::string text;
+    for (std::size_t i = 0; i < berths_.size(); i += size_.processes) {
+        text += row(i);
+    }
+    text += fmt::format("  records of requests: {} at most, {} allowed\n", records_, recordBound_);
+    constexpr std::size_t most = 20;
+    for (std::size_t i = 0; i < std::min(most, remarks_.size()); ++i) {
+        text += "  " + remarks_[i] + '\n';
+    }
+    return text + (remarks_.size() > most ? fmt::format("  and {} more\n", remarks_.size() - most) : "");
+}
+
+// Of the processes of a language and version: from one berth on.
+std::string Fleet::row(std::size_t first) const
+{
+    std::vector<Micros> waits;
+    std::vector<std::size_t> turns(size_.processes);
+    for (const auto& turn : turns_) {
+        if (turn.place >= first && turn.place < first + size_.processes) {
+            waits.push_back(turn.waited);
+            ++turns[turn.place - first];
+        }
+    }
+    std::ranges::sort(waits);
+    const auto sumOf = [&](auto of) {
+        std::size_t sum = 0;
+        for (std::size_t i = first; i < first + size_.processes; ++i) {
+            sum += of(i);
+        }
+        return sum;
+    };
+    const auto at = [](const auto& counts, std::size_t i) {
+        const auto found = counts.find(i);
+        return found == counts.end() ? 0 : found->second;
+    };
+    const auto& redisson = berths_[first].redisson;
+    return fmt::format(
+        tableRow, kind_.name, redisson.empty() ? "C++" : redisson, size_.processes, waits.size(),
+        fmt::format("{:.1f}", 100.0 * static_cast<double>(waits.size()) /
+                                  static_cast<double>(std::max<std::size_t>(1, turns_.size()))),
+        fmt::format("{}-{}", std::ranges::min(turns), std::ranges::max(turns)),
+        waits.empty() ? "-" : inSeconds(waits.back()), waits.empty() ? "-" : inSeconds(waits[waits.size() / 2]),
+        sumOf([&](std::size_t i) { return berths_[i].kills; }), sumOf([&](std::size_t i) { return at(losses_, i); }),
+        sumOf([&](std::size_t i) { return at(violationsOf_, i); }));
+}
+
+std::string Fleet::heading()
+{
+    return fmt::format(tableRow, "kind", "who", "processes", "turns", "share %", "of a process", "longest wait",
+                       "median", "kills", "lost", "violations");
+}
+
+} // namespace redislock::test

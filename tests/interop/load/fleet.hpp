@@ -1,0 +1,117 @@
+/// @file
+/// Processes of both languages under load on one object, what they told, and what is seen in Redis meanwhile.
+#pragma once
+
+#include "interop/load/turns.hpp"
+#include "interop/peer.hpp"
+#include "interop/queue_watch.hpp"
+#include "redislock/testing/redis_server.hpp"
+#include "support/raw_redis.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace redislock::test {
+
+/// What they ask for.
+struct LoadKind {
+    std::string name; ///< as the drivers call it
+    int since = 3;    ///< the first major version of Redisson that has it
+    std::size_t permits = 1;
+    std::string ours = "load"; ///< the object
+    std::string theirs = "load";
+};
+
+/// How much of it.
+struct FleetSize {
+    std::size_t processes = 2; ///< of ours, and of each version of Redisson
+    std::size_t threads = 2;
+};
+
+/// How long renewed leases are, and leases of permits.
+inline constexpr std::chrono::seconds fleetLease{10};
+/// How long a waiter keeps its place in a fair queue: five polls of ours, the allowance of Redisson's.
+inline constexpr std::chrono::seconds fleetPlace{5};
+
+/// A process, and all that came after it when it was killed.
+struct Berth {
+    std::string redisson; ///< empty: ours
+    std::unique_ptr<Peer> peer{};
+    std::map<std::string, Turn> inside{};
+    std::map<std::string, std::size_t> last{}; ///< turn of a thread
+    std::set<std::string> working{};           ///< threads
+    std::size_t kills = 0;
+};
+
+/// Thread safety: unsafe; the processes die with the thread that made it.
+class Fleet {
+public:
+    Fleet(LoadKind kind, const FleetSize& size);
+
+    /// Takes in what was told, and looks into Redis where that is due.
+    void watch();
+    /// Ends a process as a crash would, and starts another in its place.
+    void kill(std::size_t berth);
+    /// Has everybody end, and judges what is left. What has not ended when its time is over is a violation.
+    void end();
+
+    [[nodiscard]] std::size_t berths() const noexcept { return berths_.size(); }
+    [[nodiscard]] std::size_t turns() const noexcept { return turns_.size(); }
+    [[nodiscard]] std::size_t kills() const noexcept { return killed_.size(); }
+    [[nodiscard]] std::size_t violations() const noexcept { return violations_; }
+    /// Judges the turns; to be called once. @return rows of the table, and what there is to say below it
+    std::string report();
+    /// The first row of the table.
+    static std::string heading();
+
+private:
+    void start(Berth& berth);
+    void takeIn(std::size_t berth);
+    void told(std::size_t berth, const std::string& thread, const Answer& line);
+    void lookAtKeys();
+    [[nodiscard]] bool mayLast(const std::string& key);
+    void judgeWaits();
+    void judgeRest();
+    void giveBackPermits(std::size_t count, const std::string& why);
+    void settlePermits();
+    [[nodiscard]] std::size_t working() const;
+    [[nodiscard]] std::string row(std::size_t first) const;
+    [[nodiscard]] Micros mostAhead() const;
+    [[nodiscard]] Micros costOfADeath() const;
+    void takeOutTheDead();
+    void violate(std::size_t berth, const std::string& what);
+    [[nodiscard]] std::string nameOf(std::size_t berth) const;
+
+    LoadKind kind_;
+    FleetSize size_;
+    std::array<testing::RedisServer, 3> servers_;
+    std::vector<RawRedis> redis_;
+    std::vector<Berth> berths_;
+    std::map<std::string, std::size_t> clients_; ///< that live, by their UUID; where
+    std::vector<Turn> turns_;
+    std::vector<Micros> killed_;
+    QueueWatch queue_;
+    std::size_t passed_ = 0; ///< of the queue's, that were told
+    bool toldOfTimes_ = false;
+    std::optional<Micros> withoutRedisson_; ///< when its queue was seen with one of Redisson's, or without a time
+    std::vector<Micros> mayKeepRecords_;    ///< when processes of ours were killed
+    std::size_t records_ = 0;               ///< of requests, at most
+    std::size_t recordBound_ = 0;
+    std::size_t mayHaveHeld_ = 0; ///< threads that were killed between two turns: they may have had a permit
+    Micros nextLook_{0};
+    Micros lastIn_{0};
+    bool ending_ = false;
+    std::size_t violations_ = 0;
+    std::map<std::size_t, std::size_t> violationsOf_;
+    std::map<std::size_t, std::size_t> losses_;
+    std::vector<std::string> remarks_;
+};
+
+} // namespace redislock::test

@@ -1,0 +1,70 @@
+#include "interop/queue_watch.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace redislock::test {
+namespace {
+
+constexpr auto script = R"(
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local look = {redis.call('HKEYS', KEYS[1])[1] or '', redis.call('PTTL', KEYS[2])}
+for _, holder in ipairs(redis.call('LRANGE', KEYS[2], 0, -1)) do
+    local score = tonumber(redis.call('ZSCORE', KEYS[3], holder) or now)
+    look[#look + 1] = {holder, score - now, redis.call('HGET', KEYS[4], holder) or ''}
+end
+return look
+)";
+
+} // namespace
+
+QueueLook lookAtQueue(RawRedis& redis, const std::string& name)
+{
+    const auto of = [&](const char* prefix) { return prefix + name + "}"; };
+    const auto seen = redis.command({"EVAL", script, "4", name, of("redisson_lock_queue:{"),
+                                     of("redisson_lock_timeout:{"), of("redislock_places:{")});
+    QueueLook look{.holder = seen.elements.at(0).text(),
+                   .waiters = {},
+                   .timeToLive = std::chrono::milliseconds(seen.elements.at(1).integer())};
+    for (std::size_t i = 2; i < seen.elements.size(); ++i) {
+        const auto& waiter = seen.elements[i].elements;
+        const auto& record = waiter.at(2).text();
+        look.waiters.push_back({.holder = waiter.at(0).text(),
+                                .ahead = std::chrono::milliseconds(waiter.at(1).integer()),
+                                .isOurs = !record.empty() && !record.starts_with("redisson")});
+    }
+    return look;
+}
+
+void QueueWatch::look(RawRedis& redis, const std::string& name, const Lives& lives)
+{
+    auto now = lookAtQueue(redis, name);
+    std::set<std::string> queued;
+    for (const auto& waiter : now.waiters) {
+        furthest_ = std::max(furthest_, waiter.ahead);
+        queued.insert(waiter.holder);
+        if (waiter.isOurs && gone_.contains(waiter.holder)) {
+            passed_.push_back(waiter.holder + " is queued anew");
+        }
+    }
+    std::vector<std::string> ahead; // of the one that has the lock now, a moment ago
+    for (const auto& waiter : last_.waiters) {
+        if (waiter.holder == now.holder) {
+            for (const auto& each : ahead) {
+                passed_.push_back(each + " was passed by " + now.holder);
+            }
+        }
+        if (!waiter.isOurs) {
+            continue;
+        }
+        if (!queued.contains(waiter.holder)) {
+            gone_.insert(waiter.holder);
+        } else if (lives(waiter.holder.substr(0, waiter.holder.find(':')))) {
+            ahead.push_back(waiter.holder);
+        }
+    }
+    last_ = std::move(now);
+}
+
+} // namespace redislock::test
