@@ -45,9 +45,9 @@ struct RedisServerOptions {
     std::string executable = "redis-server";
     /// Listens on its unix socket only: nothing on the network, port() is 0 and url() is unixUrl(). Default: false.
     bool unixSocketOnly = false;
-    /// How long a start or restart may take until the server answers PING; at least 1 ms. Default: 10 s. It counts only
+    /// How long a start or restart may take until the server answers PING; at least 1 ms. Default: 30 s. It counts only
     /// if something is wrong, or when the server has to load a data set.
-    std::chrono::milliseconds startTimeout{10'000};
+    std::chrono::milliseconds startTimeout{30'000};
 };
 
 /// A Redis server process of one's own, for the length of a test or an example.
