@@ -80,7 +80,7 @@ protected:
         bringBack();
         for (const bool java : {false, true}) {
             auto lock = lockOf(java);
-            EXPECT_TRUE(eventually([&] { return isTakenEverywhereAndFreed(lock); }, 15s)) << (java ? "Java" : "C++");
+            EXPECT_TRUE(eventually([&] { return isTakenEverywhereAndFreed(lock); }, 30s)) << (java ? "Java" : "C++");
         }
         for (const auto& each : own()) {
             RawRedis redis(each);
@@ -167,11 +167,11 @@ protected:
         const bool everywhere = eventually([&] { return heldOn() == outage().servers; }, 500ms);
         return lock.run("unlock") == "ok" && everywhere;
     }
-    /// Of somebody whose lock is held by the other language.
-    void expectKeptOut(PeerObject& other, milliseconds wait) const
+    /// Of somebody whose lock is held by the other language. Ours gives each server a twentieth of its lease to answer.
+    void expectKeptOut(PeerObject& other, bool otherIsJava, milliseconds wait) const
     {
-        EXPECT_EQ(other.run("tryLock"), "false");
-        EXPECT_EQ(other.run("tryLock", wait), "false");
+        EXPECT_EQ(otherIsJava ? other.run("tryLock") : other.run("tryLock", 0ms, longLease), "false");
+        EXPECT_EQ(other.run("tryLock", wait, longLease), "false");
         EXPECT_EQ(heldOn(), outage().servers - outage().down());
     }
     /// Lets somebody wait, who comes in when the holder ends its hold.
@@ -187,8 +187,9 @@ protected:
         EXPECT_LT(sinceUnlock.elapsedMs(), soon);
     }
 
-    /// Longer than elsewhere, since a renewal has to get by without the servers that are down.
-    static constexpr milliseconds renewedLease{2000};
+    /// Longer than elsewhere, since a renewal has to get by without the servers that are down; and a lock of Redisson's whose answer
+    /// it gave up is renewed by it all the same, for ever: a quarter of this must do on a busy machine.
+    static constexpr milliseconds renewedLease{4000};
     const std::string name = "stock:42";
     const std::string key = "count";
     bool down_ = false;
@@ -203,10 +204,11 @@ TEST_P(ServerDown, ARedLockIsHeldByAMajorityKeepsOutTheOtherLanguageAndIsHandedO
     ASSERT_EQ(first.run("lock"), "ok");
     ASSERT_TRUE(eventually([&] { return heldOn() == outage().servers; }));
     takeDown();
-    expectKeptOut(second, renewedLease * 3 / 2);
-    expectHandedOver(first, second, !GetParam().sides.javaFirst); // whose hold has never been on all servers
-    expectKeptOut(first, 100ms);
-    expectHandedOver(second, first, GetParam().sides.javaFirst);
+    const bool javaFirst = GetParam().sides.javaFirst;
+    expectKeptOut(second, !javaFirst, renewedLease * 3 / 2);
+    expectHandedOver(first, second, !javaFirst); // whose hold has never been on all servers
+    expectKeptOut(first, javaFirst, 1s);
+    expectHandedOver(second, first, javaFirst);
     EXPECT_EQ(first.run("unlock"), "ok");
 }
 
@@ -226,7 +228,7 @@ TEST_P(ServerDown, ProcessesOfBothLanguagesCountExactly)
     }
     const auto number = [&](const std::string& of) { return std::stol(redis.get(of).value_or("0")); };
     const auto turns = [&] { return number(key + ":turns"); };
-    EXPECT_TRUE(eventually([&] { return turns() >= 3 && number(key) >= 100; }, 15s)) << turns() << " times";
+    EXPECT_TRUE(eventually([&] { return turns() >= 3 && number(key) >= 100; }, 40s)) << turns() << " times";
     redis.command({"SET", key + ":end", "1"});
     long sum = 0;
     for (auto& one : at) {
