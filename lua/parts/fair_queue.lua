@@ -26,17 +26,38 @@ local function scoreOf(holder)
     return tonumber(redis.call('ZSCORE', KEYS[3], holder) or '')
 end
 
+-- Of those who are not queued any more nothing is known; where the queue is short enough to be seen whole.
+local function forgetLeavers()
+    if redis.call('HLEN', KEYS[4]) <= redis.call('LLEN', KEYS[2]) + 1 then
+        return
+    end
+    local queued = {redisson = true}
+    local waiters = redis.call('LRANGE', KEYS[2], 0, most - 1)
+    for _, waiter in ipairs(waiters) do
+        queued[waiter] = true
+    end
+    for _, field in ipairs(#waiters < most and redis.call('HKEYS', KEYS[4]) or {}) do
+        if not queued[field] then
+            redis.call('HDEL', KEYS[4], field)
+        end
+    end
+end
+
 -- Puts down the allowances of those of Redisson's who came since the last of our scripts; before any time is changed, since an
--- allowance is what one's time is ahead of that of the one before. `comes`: one of ours may join. Returns whether any of Redisson's may be queued. pcall: where
--- memory is full a lock can still be freed.
+-- allowance is what one's time is ahead of that of the one before. `comes`: one of ours may join. Returns whether any of Redisson's
+-- may be queued. pcall: where memory is full a lock can still be freed.
 local function noteRedissons(comes)
     local last = redis.call('LINDEX', KEYS[2], -1)
     if not last then
         return false
     end
     local known = redis.call('HMGET', KEYS[4], last, 'redisson')
+    local isNew = known[2] ~= '1'
+    if not isNew then
+        forgetLeavers()
+    end
     if ours(known[1]) then
-        return known[2] == '1'
+        return not isNew
     end
     if not comes and redis.call('EXISTS', KEYS[4]) == 0 then
         return true -- none of ours waits
@@ -49,23 +70,29 @@ local function noteRedissons(comes)
         record = waiter and redis.call('HGET', KEYS[4], waiter)
     end
     local before = waiter and scoreOf(waiter)
+    local isSure = false
     for i = #since, 1, -1 do
-        local score = since[i][2]
-        local more = score and before and score - before or -1 -- than the one before it
+        local score = since[i][2] or 0
+        local more = before and score - before or -1 -- than the one before it
         local seen, allowance = redissons(since[i][3])
-        -- A record that is left of an earlier wait: its time was lower, or, behind another of Redisson's, its allowance is too high.
-        if not seen or (score or 0) > seen or i < #since and more >= 0 and allowance > more then
-            allowance = score and more or 0
-            if allowance < 0 then
-                -- Of the first it is not known how long it has been there: no less than the usual.
-                allowance = math.max(usual, score - now - math.max(0, redis.call('PTTL', KEYS[1])))
-            end
-            redis.pcall('HSET', KEYS[4], since[i][1], string.format('redisson %.0f %.0f', math.max(0, score or 0),
-                math.min(allowance, longest)))
+        -- It came since: without a record, with a higher time than in one that is left of an earlier wait, or behind another that did.
+        isSure = isSure or not seen or score > seen
+        if isSure and more >= 0 then
+            allowance = more
+        elseif isSure or more < 0 and not waiter then
+            -- Of the first it is not known how long it has been there. What its time is ahead may come from ours who were before it.
+            allowance = math.max(usual, allowance or 0, isNew and score - now - math.max(0, redis.call('PTTL', KEYS[1])) or 0)
+        else
+            -- The record may be left of an earlier wait with less.
+            allowance = math.max(allowance, math.min(more, usual))
+        end
+        local new = string.format('redisson %.0f %.0f', isSure and score or seen, math.min(allowance, longest))
+        if new ~= since[i][3] then
+            redis.pcall('HSET', KEYS[4], since[i][1], new)
         end
         before = score
     end
-    if known[2] ~= '1' then
+    if isNew then
         redis.pcall('HSET', KEYS[4], 'redisson', '1')
     end
     if redis.call('PTTL', KEYS[4]) == -1 then
@@ -81,13 +108,12 @@ local function keepForRedisson()
 end
 
 -- What Redisson will have taken off the time of a holder when it is its turn: the allowances of those ahead. Returns whether any of
--- Redisson's is queued as well. Forgets those who are not, where the queue is short enough to be seen whole.
+-- Redisson's is queued as well.
 local function allowancesAhead(holder)
     local waiters = redis.call('LRANGE', KEYS[2], 0, most - 1)
     local records = redis.call('HMGET', KEYS[4], unpack(waiters))
-    local sum, isAhead, isAny, queued = 0, true, false, {}
+    local sum, isAhead, isAny = 0, true, false
     for i, waiter in ipairs(waiters) do
-        queued[waiter] = true
         isAhead = isAhead and waiter ~= holder
         if waiter ~= holder and not ours(records[i]) then
             isAny = true
@@ -98,12 +124,8 @@ local function allowancesAhead(holder)
     if #waiters == most then
         return math.min(sum, longest), true
     end
-    if not isAny or redis.call('HLEN', KEYS[4]) > #waiters + 1 then
-        for _, field in ipairs(redis.call('HKEYS', KEYS[4])) do
-            if not queued[field] and not (isAny and field == 'redisson') then
-                redis.call('HDEL', KEYS[4], field)
-            end
-        end
+    if not isAny then
+        redis.call('HDEL', KEYS[4], 'redisson')
     end
     return math.min(sum, longest), isAny
 end

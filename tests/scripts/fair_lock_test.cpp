@@ -1,9 +1,10 @@
-// Queues of fair locks in which waiters of Redisson stand among ours. What Redisson's scripts do to the times is done by hand, with
-// the clock of its machine.
+// Queues of fair locks in which waiters of Redisson stand among ours.
 #include "scripts/script_test.hpp"
+#include "support/redisson_fair_lock.hpp"
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 namespace redislock::test {
 namespace {
@@ -18,7 +19,7 @@ class FairScripts : public ScriptTest {
 protected:
     static constexpr std::int64_t place = 5000;    ///< five polls
     static constexpr std::int64_t clocks = 30'000; ///< by how much Redisson's may be off
-    static constexpr std::int64_t usual = 300'000; ///< Redisson's fairLockWaitTimeout
+    static constexpr std::int64_t usual = RedissonFairLock::usualMs;
 
     void SetUp() override
     {
@@ -40,55 +41,25 @@ protected:
         const Value time = redis.command({"TIME"});
         return std::stoll(time.elements.at(0).text()) * 1000 + std::stoll(time.elements.at(1).text()) / 1000;
     }
-    std::int64_t score(const std::string& holder)
-    {
-        const Value value = redis.command({"ZSCORE", times, holder});
-        return value.isNil() ? 0 : static_cast<std::int64_t>(std::stod(value.text()));
-    }
-    Words waiting()
-    {
-        Words holders;
-        for (const Value& each : redis.command({"LRANGE", queue, "0", "-1"}).elements) {
-            holders.push_back(each.text());
-        }
-        return holders;
-    }
+    std::int64_t score(const std::string& holder) { return redissons.time(holder).value_or(0); }
+    Words waiting() { return redissons.waiting(); }
     /// How far the place of one of ours is ahead of the clock: so much when it was set a moment ago.
     void expectAhead(const std::string& holder, std::int64_t ms)
     {
         EXPECT_THAT(score(holder) - now(), AllOf(Le(ms), Ge(ms - 3000))) << holder;
     }
 
-    // Redisson's scripts.
-    void javaPrunes(std::int64_t clock)
-    {
-        for (Words all = waiting(); !all.empty() && score(all[0]) <= clock; all = waiting()) {
-            redis.command({"ZREM", times, all[0]});
-            redis.command({"LPOP", queue});
-        }
-    }
     /// One of Redisson's takes its place; its clock is so many ms ahead.
     void javaWaits(const std::string& thread, std::int64_t allowance = usual, std::int64_t ahead = 0)
     {
-        javaPrunes(now() + ahead);
-        const Words all = waiting();
-        const std::int64_t before =
-            all.empty() ? now() + ahead + std::max(std::int64_t{0}, timeToLive()) : score(all.back());
-        redis.command({"ZADD", times, std::to_string(before + allowance), thread});
-        redis.command({"RPUSH", queue, thread});
+        EXPECT_TRUE(redissons.acquire(thread, allowance, now() + ahead)) << thread << " has the lock";
     }
-    /// It is let in, and ends at once.
+    /// Whoever has the lock ends; one of Redisson's is let in, and ends at once.
     void javaIsLetIn(const std::string& thread, std::int64_t allowance = usual, std::int64_t ahead = 0)
     {
         redis.command({"DEL", name});
-        javaPrunes(now() + ahead);
-        ASSERT_EQ(waiting().at(0), thread);
-        redis.command({"LPOP", queue});
-        redis.command({"ZREM", times, thread});
-        for (const auto& each : waiting()) {
-            redis.command({"ZINCRBY", times, std::to_string(-allowance), each});
-        }
-        javaPrunes(now() + ahead);
+        ASSERT_FALSE(redissons.acquire(thread, allowance, now() + ahead)) << thread << " has to wait";
+        redissons.release(thread, now() + ahead);
     }
     /// The server's clock is set by so much, as seen from all times of the queue.
     void setClock(std::int64_t byMs)
@@ -114,6 +85,14 @@ protected:
     const std::string channels = "redisson_lock__channel:{" + name + "}:";
     const Words keys{name, queue, times, places};
     const std::string hold19 = client + ":19";
+    RedissonFairLock redissons{name, [this](const Words& words) -> std::optional<std::string> {
+                                   const Value value = redis.command(words);
+                                   EXPECT_FALSE(value.isError()) << value;
+                                   if (value.isNil()) {
+                                       return std::nullopt;
+                                   }
+                                   return value.isInteger() ? std::to_string(value.integer()) : value.text();
+                               }};
 };
 
 TEST_F(FairScripts, PlaceIsAsFarAheadAsFivePollsTheClocksAndTheAllowancesOfRedissonsAhead)
@@ -202,7 +181,7 @@ TEST_F(FairScripts, WaiterOfRedissonsThatCameAgainHasItsNewAllowance)
     javaWaits(java(1), 10'000);
     fair(hold18);
     javaIsLetIn(java(1), 10'000);
-    lock(java(1), 30'000);
+    lock(java(2), 30'000);
     fair(hold18);
     javaWaits(java(1), 70'000);
     fair(hold19);
@@ -215,16 +194,43 @@ TEST_F(FairScripts, WaitersOfRedissonsCountForWhatTheyWereGivenThoughTheLastLeft
     fair(hold18);
     javaWaits(java(1), 200'000);
     fair(hold18);
-    end(hold17);
-    EXPECT_THAT(fair(hold18), Nil());
-    end(hold18);
-    javaIsLetIn(java(1), 200'000); // whose record is left
-    EXPECT_THAT(fair(hold17), Nil());
-    fair(hold18);
+    redissons.giveUp(java(1), 200'000);
     javaWaits(java(2), 20'000);
     javaWaits(java(1), 10'000);
     fair(hold19);
     expectAhead(hold19, place + clocks + 20'000 + 10'000);
+}
+
+TEST_F(FairScripts, WaiterOfRedissonsThatCameAgainForLongerIsNotCountedAsBefore)
+{
+    fair(hold17);
+    javaWaits(java(1));
+    fair(hold18);
+    javaWaits(java(2), 500);
+    fair(hold18);
+    javaIsLetIn(java(1));
+    redissons.giveUp(java(2), 500);
+    lock(client + ":1", 30'000);
+    javaWaits(java(2)); // with a lower time than before, since what was ahead is gone
+    fair(hold19);
+    redis.command({"DEL", name});
+    EXPECT_THAT(fair(hold18), Nil());
+    end(hold18);
+    javaIsLetIn(java(2));
+    EXPECT_THAT(waiting(), ::testing::ElementsAre(hold19));
+}
+
+TEST_F(FairScripts, WaiterOfRedissonsCountsForAllItTakesThoughOneOfOursThatStoodBeforeItIsGone)
+{
+    fair(hold17);
+    javaWaits(java(1), 100'000);
+    javaWaits(java(2), 20'000);
+    fair(hold18);
+    redis.command({"ZADD", times, std::to_string(score(java(2)) - 10'000), hold18}); // as one that had less ahead of it
+    javaWaits(java(3), 60'000);
+    end(hold18);
+    fair(hold19);
+    EXPECT_GE(score(hold19) - now(), place + clocks + 100'000 + 20'000 + 60'000 - 3000);
 }
 
 TEST_F(FairScripts, PlacesAreKeptWhereRedissonsClockIsThirtySecondsAheadAndItReleases)
@@ -233,7 +239,7 @@ TEST_F(FairScripts, PlacesAreKeptWhereRedissonsClockIsThirtySecondsAheadAndItRel
     fair(hold18);
     fair(hold19);
     setClock(place - 1000); // a poll is due
-    javaPrunes(now() + clocks - 2000);
+    redissons.prune(now() + clocks - 2000);
     EXPECT_THAT(waiting(), ::testing::ElementsAre(hold18, hold19));
 }
 
@@ -266,7 +272,7 @@ TEST_F(FairScripts, DeadOfOursCostRedissonFivePollsAndThirtySeconds)
     fair(hold18);
     javaWaits(java(2));
     javaIsLetIn(java(1));
-    javaPrunes(now() + place + clocks);
+    redissons.prune(now() + place + clocks);
     EXPECT_THAT(waiting(), ::testing::ElementsAre(java(2)));
 }
 
@@ -285,8 +291,7 @@ TEST_F(FairScripts, KeysOfRedissonHaveNoTimeToLiveWhileOneOfItsWaitersIsQueued)
         EXPECT_EQ(left(key), -1) << key;
     }
     EXPECT_THAT(left(places), JustSet(place + clocks + 600'000));
-    redis.command({"LREM", queue, "0", java(1)});
-    redis.command({"ZREM", times, java(1)});
+    redissons.giveUp(java(1), usual);
     fair(hold19);
     for (const auto& key : {queue, times}) {
         EXPECT_THAT(left(key), JustSet(place + clocks + 600'000)) << key;
@@ -317,6 +322,22 @@ TEST_F(FairScripts, LastOfOursLeavesRedissonsQueueWithoutATimeToLiveHoweverItLea
         EXPECT_EQ(redis.pttl(queue).count(), -1);
         EXPECT_EQ(redis.pttl(times).count(), -1);
     }
+}
+
+TEST_F(FairScripts, QueueThatBeginsWithOursHasTimesToLiveWhoeverStoodInTheOneBefore)
+{
+    fair(hold17);
+    fair(hold18);
+    javaWaits(java(1));
+    fair(hold18);
+    end(hold17);
+    EXPECT_THAT(fair(hold18), Nil());
+    javaIsLetIn(java(1));
+    EXPECT_THAT(fair(hold17), Nil());
+    fair(hold19);
+    end(hold17);
+    EXPECT_THAT(redis.pttl(queue).count(), JustSet(place + clocks + 600'000));
+    EXPECT_THAT(redis.pttl(times).count(), JustSet(place + clocks + 600'000));
 }
 
 TEST_F(FairScripts, NothingIsLeftOfAQueueOfOurs)

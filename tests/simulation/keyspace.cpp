@@ -100,6 +100,7 @@ const std::vector<Keyspace::Command>& Keyspace::commands()
         {"HKEYS", 2, reads, frees, hash, &Keyspace::hkeys},
         {"HSET", 4, writes, takes, hash, &Keyspace::hset},
         {"HDEL", 3, writes, frees, hash, &Keyspace::hdel},
+        {"LLEN", 2, reads, frees, list, &Keyspace::hlen},
         {"LINDEX", 3, reads, frees, list, &Keyspace::lindex},
         {"LRANGE", 4, reads, frees, list, &Keyspace::lrange},
         {"LPOP", 2, writes, frees, list, &Keyspace::lpop},

@@ -26,9 +26,13 @@ int main(int argc, char** argv)
     app.add_option("--soak-minutes", options.soakMinutes, "instead of a number of seeds: for that long, with progress")
         ->check(CLI::PositiveNumber);
     app.add_option("--only", options.only,
-                   "of those, only the worlds of locks, of counters (semaphores and latches), or of groups")
-        ->transform(CLI::CheckedTransformer(std::map<std::string, Population>{
-            {"locks", Population::locks}, {"counters", Population::counters}, {"groups", Population::groups}}));
+                   "of those, only the worlds of locks, of counters (semaphores and latches), of groups, or of a fair "
+                   "queue in which threads of Redisson's wait too (mixed-queue)")
+        ->transform(
+            CLI::CheckedTransformer(std::map<std::string, Population>{{"locks", Population::locks},
+                                                                      {"counters", Population::counters},
+                                                                      {"groups", Population::groups},
+                                                                      {"mixed-queue", Population::mixedQueue}}));
     const auto* one = app.add_option("--seed", seed, "this one only");
     app.add_flag("--trace", trace, "prints what happens in it");
     try {

@@ -2,6 +2,7 @@
 
 #include "simulation/counter_world.hpp"
 #include "simulation/group_world.hpp"
+#include "simulation/mixed_queue_world.hpp"
 #include "simulation/world.hpp"
 #include "support/interruption.hpp"
 
@@ -36,7 +37,8 @@ double secondsSince(Clock::time_point begin)
 Population populationOf(std::uint64_t seed)
 {
     using enum Population;
-    constexpr Population each[] = {counters, locks, locks, locks, counters, locks, groups, locks};
+    constexpr Population each[] = {counters, locks, locks, locks, counters, locks, groups, locks,
+                                   counters, locks, locks, locks, counters, locks, groups, mixedQueue};
     return each[seed % std::size(each)];
 }
 
@@ -47,6 +49,8 @@ std::unique_ptr<Simulated> worldOf(LuaRuntime& lua, std::uint64_t seed, bool tra
         return std::make_unique<CounterWorld>(lua, seed, traced);
     case Population::groups:
         return std::make_unique<GroupWorld>(lua, seed, traced);
+    case Population::mixedQueue:
+        return std::make_unique<MixedQueueWorld>(lua, seed, traced);
     case Population::locks:
         break;
     }

@@ -8,7 +8,7 @@
 namespace redislock::simulation {
 
 /// Who lives in a world: the seed decides.
-enum class Population : std::uint8_t { locks, counters, groups };
+enum class Population : std::uint8_t { locks, counters, groups, mixedQueue };
 
 struct Options {
     std::uint64_t seeds = REDISLOCK_SIMULATION_SEEDS;

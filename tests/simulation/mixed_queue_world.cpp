@@ -1,0 +1,435 @@
+#include "simulation/mixed_queue_world.hpp"
+
+#include "redislock/detail/protocol/key_schema.hpp"
+#include "simulation/one_of.hpp"
+#include "simulation/safety_checker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace redislock::simulation {
+
+using namespace std::chrono_literals;
+using detail::KindTraits;
+using detail::LockKind;
+using test::RedissonFairLock;
+
+namespace {
+
+constexpr VirtualTime longest = 300s; ///< of a run
+constexpr std::uint64_t enough = 500; ///< requests of a run
+constexpr VirtualTime longestHold = 61s;
+constexpr std::int64_t pollMs = 1000;
+constexpr std::int64_t placeMs = 5 * pollMs;
+constexpr std::int64_t clocksMs = 30'000;
+constexpr std::int64_t leaseMs = 30'000;
+constexpr std::int64_t renewedEachMs = 10'000;
+constexpr std::int64_t latestMessageMs = 20;
+
+const std::string name = "stock:42";
+const KindTraits& fair = KindTraits::of(LockKind::fairLock);
+
+std::string companion(std::size_t which)
+{
+    return detail::prefixed(fair.companions[which], name);
+}
+
+} // namespace
+
+MixedQueueWorld::MixedQueueWorld(LuaRuntime& lua, std::uint64_t seed, bool traced)
+    : lua_(lua),
+      chance_(seed),
+      trace_(scheduler_, traced),
+      redissons_(name,
+                 [this](const std::vector<std::string>& words) -> std::optional<std::string> {
+                     const Reply reply = keyspace_.execute(words);
+                     if (reply.isError()) {
+                         throw std::logic_error(words[0] + ": " + reply.text);
+                     }
+                     switch (reply.kind) {
+                     case Reply::Kind::nil:
+                         return std::nullopt;
+                     case Reply::Kind::integer:
+                         return std::to_string(reply.integer);
+                     default:
+                         return reply.text;
+                     }
+                 }),
+      meanThinkMs_(oneOf(chance_, {10, 300, 3000})),
+      meanHoldMs_(oneOf(chance_, {5, 100, 2000})),
+      longHold_(oneOf(chance_, {0.0, 0.01, 0.05})),
+      dies_(oneOf(chance_, {0.0, 0.0, 0.01, 0.03})),
+      givesUp_(oneOf(chance_, {0.0, 0.1, 0.5})),
+      messageLost_(oneOf(chance_, {0.0, 0.0, 0.05})),
+      standsStill_(oneOf(chance_, {0.0, 0.0, 0.001}))
+{
+    keyspace_.publish = [this](const std::string& channel, const std::string&) { return told(channel); };
+    const bool clockIsSetBack = chance_.unit() < 0.25;
+    const auto ours = oneOf(chance_, {1, 2, 3, 4});
+    const auto redissons = oneOf(chance_, {1, 2, 4, 6});
+    for (int i = 0; i < ours + redissons; ++i) {
+        auto thread = std::make_unique<Thread>();
+        thread->isOurs = i < ours;
+        // Where the server's clock jumps, those of the other machines are off by the same all at once.
+        thread->clockIsAheadMs = thread->isOurs || clockIsSetBack ? 0 : oneOf(chance_, {0, 0, 500, 29'000, -29'000});
+        threads_.push_back(std::move(thread));
+        born(*threads_.back());
+    }
+    if (clockIsSetBack) {
+        scheduler_.at(std::chrono::duration_cast<VirtualTime>(longest * chance_.unit()), [this] {
+            serverIsAheadMs_ -= oneOf(chance_, {1000, 30'000, 60'000});
+            trace_("server", "its clock is set: {} ms", serverIsAheadMs_);
+        });
+    }
+}
+
+void MixedQueueWorld::run()
+{
+    while (statistics_.operations < enough && scheduler_.step(longest)) {
+        ++statistics_.events;
+        checkFree();
+    }
+    isOver_ = true;
+    for (const auto& thread : threads_) {
+        if (thread->state == State::waiting) {
+            plan(*thread, drawn(5000), &MixedQueueWorld::giveUp);
+        }
+    }
+    const auto end = scheduler_.now() + longestHold;
+    while (scheduler_.step(end)) {
+        checkFree();
+    }
+    checkResidue();
+}
+
+// --- Time ------------------------------------------------------------------------------------------------------------
+
+std::int64_t MixedQueueWorld::trueMs() const noexcept
+{
+    return millisecondOf(scheduler_.now()) + 100'000; // so that no clock shows less than nothing
+}
+
+std::int64_t MixedQueueWorld::clockOf(const Thread& thread) const noexcept
+{
+    return Keyspace::epochMs + serverMs() + thread.clockIsAheadMs;
+}
+
+void MixedQueueWorld::plan(Thread& thread, std::int64_t inMs, Plan what)
+{
+    const bool asks = what == &MixedQueueWorld::ask;
+    const auto asking = asks ? ++thread.asking : 0;
+    scheduler_.at(scheduler_.now() + std::chrono::milliseconds(inMs), [=, this, &thread, step = thread.step] {
+        if (thread.step == step && (!asks || thread.asking == asking)) {
+            keyspace_.beginScript(serverMs());
+            (this->*what)(thread);
+        }
+    });
+}
+
+std::int64_t MixedQueueWorld::drawn(std::int64_t meanMs)
+{
+    return 1 + static_cast<std::int64_t>(2 * chance_.unit() * static_cast<double>(meanMs));
+}
+
+// --- What threads do -------------------------------------------------------------------------------------------------
+
+/// A thread, or another in the place of one that died: no holder comes twice.
+void MixedQueueWorld::born(Thread& thread)
+{
+    thread.holder = fmt::format("{}:{}", thread.isOurs ? "6f1c0f9e" : "0d7c1be2", ++born_);
+    thread.state = State::idle;
+    plan(thread, drawn(meanThinkMs_), &MixedQueueWorld::begin);
+}
+
+void MixedQueueWorld::begin(Thread& thread)
+{
+    if (isOver_) {
+        return;
+    }
+    thread.state = State::waiting;
+    thread.wasSlow = false;
+    thread.lastAskedMs = trueMs();
+    const bool mayGiveUp = chance_.unit() < givesUp_;
+    thread.allowanceMs = mayGiveUp ? oneOf(chance_, {500, 2000, 10'000, 60'000}) : RedissonFairLock::usualMs;
+    ++thread.step;
+    if (mayGiveUp) {
+        plan(thread, thread.allowanceMs, &MixedQueueWorld::giveUp);
+    }
+    ask(thread);
+}
+
+void MixedQueueWorld::ask(Thread& thread)
+{
+    ++statistics_.operations;
+    thread.isOurs ? askOurs(thread) : askRedissons(thread);
+}
+
+void MixedQueueWorld::askOurs(Thread& thread)
+{
+    thread.wasSlow = thread.wasSlow || trueMs() - thread.lastAskedMs >= placeMs;
+    thread.lastAskedMs = trueMs();
+    const auto before = timesOfRedissons();
+    const Reply reply =
+        runScript(&KindTraits::lock, {thread.holder, std::to_string(leaseMs), "1", std::to_string(placeMs),
+                                      detail::prefixed(fair.channelPrefix, name) + ":"});
+    for (const auto& [holder, until] : timesOfRedissons()) {
+        if (before.at(holder) != until) {
+            throw Violation("S5 no foreign release or renewal",
+                            fmt::format("{} moved the time of {}", thread.holder, holder));
+        }
+    }
+    if (reply.kind == Reply::Kind::nil) {
+        return granted(thread);
+    }
+    if (reply.kind != Reply::Kind::integer) {
+        throw Violation("S8 honest answers", thread.holder + " was answered " + reply.text);
+    }
+    if (std::find(arrived_.begin(), arrived_.end(), &thread) == arrived_.end()) {
+        arrived_.push_back(&thread);
+    }
+    checkTimeOf(thread);
+    const std::int64_t wait = reply.integer < 0 ? pollMs : std::clamp<std::int64_t>(reply.integer, 1, pollMs);
+    plan(thread, chance_.unit() < standsStill_ ? drawn(20'000) : wait, &MixedQueueWorld::ask);
+}
+
+void MixedQueueWorld::askRedissons(Thread& thread)
+{
+    const bool hadPlace = redissons_.time(thread.holder).has_value();
+    const auto wait = redissons_.acquire(thread.holder, thread.allowanceMs, clockOf(thread));
+    trace_(thread.holder, "asks: {}", wait ? std::to_string(*wait) : "has it");
+    if (!wait) {
+        return granted(thread);
+    }
+    if (!hadPlace) { // new, or its time was over: then it is last
+        std::erase(arrived_, &thread);
+        arrived_.push_back(&thread);
+    }
+    constexpr std::int64_t leastMs = 50; // it asks without a pause where that is zero
+    plan(thread, std::max(*wait, leastMs), &MixedQueueWorld::ask);
+}
+
+void MixedQueueWorld::giveUp(Thread& thread)
+{
+    if (thread.isOurs) {
+        runScript(&KindTraits::unlock, {thread.holder, "0", "1", detail::prefixed(fair.channelPrefix, name) + ":"});
+    } else {
+        redissons_.giveUp(thread.holder, thread.allowanceMs);
+    }
+    trace_(thread.holder, "gives up");
+    rest(thread);
+}
+
+void MixedQueueWorld::granted(Thread& thread)
+{
+    for (const auto& other : threads_) {
+        if (other.get() != &thread && other->state == State::holding) {
+            throw Violation("S1 mutual exclusion", fmt::format("{} and {}", thread.holder, other->holder));
+        }
+    }
+    for (const Thread* earlier : arrived_) {
+        if (earlier == &thread) {
+            break;
+        }
+        if (earlier->isOurs && !earlier->wasSlow && trueMs() - earlier->lastAskedMs < placeMs) {
+            throw Violation("T6 order of asking",
+                            fmt::format("{} is let in before {}", thread.holder, earlier->holder));
+        }
+    }
+    std::erase(arrived_, &thread);
+    thread.state = State::holding;
+    ++thread.step;
+    ++statistics_.grants;
+    ++statistics_.held[static_cast<std::size_t>(LockKind::fairLock)];
+    statistics_.handOvers += lastHolder_ == thread.holder ? 0 : 1;
+    lastHolder_ = thread.holder;
+    plan(thread, chance_.unit() < longHold_ ? drawn(30'000) : drawn(meanHoldMs_), &MixedQueueWorld::release);
+    plan(thread, renewedEachMs, &MixedQueueWorld::renew);
+    if (chance_.unit() < dies_) {
+        plan(thread, 1, &MixedQueueWorld::die);
+    }
+}
+
+void MixedQueueWorld::renew(Thread& thread)
+{
+    if (thread.isOurs) {
+        runScript(&KindTraits::renew, {thread.holder, std::to_string(leaseMs)});
+    } else {
+        redissons_.renew();
+    }
+    plan(thread, renewedEachMs, &MixedQueueWorld::renew);
+}
+
+void MixedQueueWorld::release(Thread& thread)
+{
+    ++statistics_.operations;
+    if (thread.isOurs) {
+        runScript(&KindTraits::unlock, {thread.holder, "0", "1", detail::prefixed(fair.channelPrefix, name) + ":"});
+    } else {
+        redissons_.release(thread.holder, clockOf(thread));
+    }
+    trace_(thread.holder, "releases");
+    rest(thread);
+}
+
+/// Its process is killed: nothing is told to the server. Another is started.
+void MixedQueueWorld::die(Thread& thread)
+{
+    trace_(thread.holder, "dies");
+    ++statistics_.faults;
+    ++thread.step;
+    auto dead = std::make_unique<Thread>(thread);
+    dead->state = State::dead;
+    std::erase(arrived_, &thread);
+    threads_.push_back(std::move(dead));
+    thread.state = State::idle;
+    plan(thread, drawn(10'000), &MixedQueueWorld::born);
+}
+
+void MixedQueueWorld::rest(Thread& thread)
+{
+    std::erase(arrived_, &thread);
+    thread.state = State::idle;
+    ++thread.step;
+    plan(thread, drawn(meanThinkMs_), &MixedQueueWorld::begin);
+}
+
+/// A message came for a waiter, if it lives and nothing is lost. It may also die of it.
+std::int64_t MixedQueueWorld::told(const std::string& channel)
+{
+    const auto prefix = detail::prefixed(fair.channelPrefix, name) + ":";
+    for (const auto& thread : threads_) {
+        if (thread->state == State::waiting && channel == prefix + thread->holder) {
+            if (chance_.unit() < messageLost_) {
+                ++statistics_.faults;
+            } else {
+                plan(*thread, 1 + static_cast<std::int64_t>(chance_.unit() * latestMessageMs),
+                     chance_.unit() < dies_ ? &MixedQueueWorld::die : &MixedQueueWorld::ask);
+            }
+            return 1;
+        }
+    }
+    return 0;
+}
+
+Reply MixedQueueWorld::runScript(detail::ScriptUse KindTraits::*use, std::vector<std::string> arguments)
+{
+    Request request;
+    request.run(fair, use, name, std::move(arguments));
+    std::vector<std::string> keys{name};
+    keys.insert(keys.end(), request.otherKeys.begin(), request.otherKeys.end());
+    const bool hadTimes = !lacksTime(0) && !lacksTime(1);
+    const Reply reply = lua_.run(*request.script, keyspace_, keys, request.arguments);
+    trace_(request.arguments[0], "{}: {} {}", request.script->name, reply.kind == Reply::Kind::nil ? "nil" : reply.text,
+           reply.integer);
+    if (trace_.isOn()) {
+        for (const auto& waiter : redissons_.waiting()) {
+            trace_("", "  {} {}", waiter, redissons_.time(waiter).value_or(0) - Keyspace::epochMs - serverMs());
+        }
+    }
+    if (use != &KindTraits::renew) { // that knows nothing of the queue
+        checkTimesToLive(hadTimes || (use == &KindTraits::lock && reply.kind == Reply::Kind::integer));
+    }
+    wasMixed_ = lacksTime(0);
+    return reply;
+}
+
+// --- What is judged --------------------------------------------------------------------------------------------------
+
+const MixedQueueWorld::Thread* MixedQueueWorld::threadOf(const std::string& holder) const
+{
+    const auto found =
+        std::find_if(threads_.begin(), threads_.end(), [&](const auto& t) { return t->holder == holder; });
+    return found == threads_.end() ? nullptr : found->get();
+}
+
+std::map<std::string, std::int64_t> MixedQueueWorld::timesOfRedissons() const
+{
+    std::map<std::string, std::int64_t> times;
+    for (const auto& waiter : redissons_.waiting()) {
+        if (!threadOf(waiter)->isOurs) {
+            times[waiter] = redissons_.time(waiter).value_or(0);
+        }
+    }
+    return times;
+}
+
+bool MixedQueueWorld::lacksTime(std::size_t which) const
+{
+    const auto* key = keyspace_.find(companion(which), serverMs());
+    return key != nullptr && !key->expiresAtMs;
+}
+
+/// After each script of ours. One of ours that waited beside Redisson's may find out when it asks that none of them is queued any
+/// more: only then do Redisson's keys have to have times to live again. @param isDue unless one of Redisson's is queued.
+void MixedQueueWorld::checkTimesToLive(bool isDue) const
+{
+    const bool isMixed = !timesOfRedissons().empty();
+    for (const std::size_t i : {0U, 1U}) {
+        if (keyspace_.find(companion(i), serverMs()) != nullptr && (isMixed || isDue) && lacksTime(i) != isMixed) {
+            throw Violation("R4 no key without time to live",
+                            fmt::format("{} {} one while {} of Redisson's is queued", companion(i),
+                                        isMixed ? "has" : "lacks", isMixed ? "one" : "none"));
+        }
+    }
+    if (lacksTime(2)) {
+        throw Violation("R4 no key without time to live", companion(2) + " has none");
+    }
+}
+
+/// Of one of ours that has just asked. Where it is not sure what one of Redisson's ahead will take off its time, the usual counts; the
+/// first may seem to take all that its time is ahead, and somebody else what is left in its time of others who are gone.
+void MixedQueueWorld::checkTimeOf(const Thread& thread) const
+{
+    const auto waiters = redissons_.waiting();
+    constexpr std::int64_t unsureMs = 2 * RedissonFairLock::usualMs + leaseMs + placeMs + 2 * clocksMs;
+    std::int64_t most = placeMs + clocksMs;
+    for (auto i = waiters.begin(); i != waiters.end() && *i != thread.holder; ++i) {
+        if (!threadOf(*i)->isOurs) {
+            most += RedissonFairLock::usualMs + (most == placeMs + clocksMs ? unsureMs : 0);
+        }
+    }
+    const auto ahead = redissons_.time(thread.holder).value_or(0) - Keyspace::epochMs - serverMs();
+    if (ahead < placeMs + clocksMs || ahead > most) {
+        throw Violation("T6 order of asking",
+                        fmt::format("the time of {} is {} ms ahead, at most {} are due", thread.holder, ahead, most));
+    }
+}
+
+/// Where somebody of ours waits, a free lock is taken in time, unless one of Redisson's that is dead keeps it.
+void MixedQueueWorld::checkFree()
+{
+    const bool isAwaited = std::any_of(arrived_.begin(), arrived_.end(), [&](const Thread* t) {
+        return t->isOurs && !t->wasSlow && trueMs() - t->lastAskedMs < placeMs;
+    });
+    const auto isDead = [&](const auto& t) {
+        return t->state == State::dead && !t->isOurs && redissons_.time(t->holder).has_value();
+    };
+    keyspace_.beginScript(serverMs());
+    if (!isAwaited || keyspace_.find(name, serverMs()) != nullptr ||
+        std::any_of(threads_.begin(), threads_.end(), isDead)) {
+        return freeSinceMs_.reset();
+    }
+    freeSinceMs_ = freeSinceMs_.value_or(trueMs());
+    if (trueMs() - *freeSinceMs_ > placeMs + 2 * pollMs) {
+        throw Violation("T4 no lost wake-up",
+                        fmt::format("the lock has been free for {} ms", trueMs() - *freeSinceMs_));
+    }
+}
+
+/// All have come to rest; those of Redisson's who died may be queued still, and so may one of ours that died and last asked beside
+/// one of Redisson's: what is queued then has no time to live.
+void MixedQueueWorld::checkResidue() const
+{
+    const auto later = serverMs() + 1'000'000;
+    for (const auto& [key, value] : keyspace_.keys()) {
+        const bool isQueue = key == companion(0) || key == companion(1);
+        if (keyspace_.find(key, later) != nullptr && !(wasMixed_ && isQueue)) {
+            throw Violation("R1 nothing is left", key + " is left");
+        }
+    }
+}
+
+} // namespace redislock::simulation

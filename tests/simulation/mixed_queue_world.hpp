@@ -1,0 +1,102 @@
+/// @file
+/// A run with one fair lock that threads of two languages use.
+#pragma once
+
+#include "redislock/random.hpp"
+#include "simulation/keyspace.hpp"
+#include "simulation/lua_runtime.hpp"
+#include "simulation/request.hpp"
+#include "simulation/simulated.hpp"
+#include "support/redisson_fair_lock.hpp"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace redislock::simulation {
+
+/// Threads of ours and of Redisson's wait for one fair lock, have it, give up, stand still and die. Ours run the library's
+/// scripts; Redisson's take the steps of its own, by the clocks of their machines, which are off by up to 30 s. Messages get
+/// lost. In some runs the server's clock is set back.
+///
+/// Judged: exclusion (S1); that nobody is let in before one of ours that came earlier and asked in time (T6); that no time of ours is
+/// further ahead than what stands before it (T6); that a lock that is free is taken by those who live (T4); that times of
+/// Redisson's are left alone (S5); times to live (R4) and what is left in the end (R1).
+class MixedQueueWorld final : public Simulated {
+public:
+    MixedQueueWorld(LuaRuntime& lua, std::uint64_t seed, bool traced);
+
+    void run() override;
+    [[nodiscard]] const Statistics& statistics() const noexcept override { return statistics_; }
+    [[nodiscard]] const Trace& trace() const noexcept override { return trace_; }
+
+private:
+    enum class State : std::uint8_t { idle, waiting, holding, dead };
+    struct Thread {
+        bool isOurs = true;
+        std::string holder;
+        std::int64_t clockIsAheadMs = 0; ///< of Redisson's: than the server's, as a run begins
+        State state = State::idle;
+        std::int64_t allowanceMs = 0; ///< of Redisson's that waits: what its place adds to the times behind it
+        bool wasSlow = false;         ///< of ours that waits: it once did not ask in time
+        std::int64_t lastAskedMs = 0; ///< of ours that waits,
+        std::uint64_t step = 0;       ///< what was planned before it changed is void
+        std::uint64_t asking = 0;     ///< the same, of what it asks
+    };
+    using Plan = void (MixedQueueWorld::*)(Thread&);
+
+    // time
+    [[nodiscard]] std::int64_t trueMs() const noexcept;
+    [[nodiscard]] std::int64_t serverMs() const noexcept { return trueMs() + serverIsAheadMs_; }
+    /// Ms since 1970 as a machine of Redisson's has it.
+    [[nodiscard]] std::int64_t clockOf(const Thread& thread) const noexcept;
+    void plan(Thread& thread, std::int64_t inMs, Plan what);
+    [[nodiscard]] std::int64_t drawn(std::int64_t meanMs);
+
+    // what threads do
+    void born(Thread& thread);
+    void begin(Thread& thread);
+    void ask(Thread& thread);
+    void askOurs(Thread& thread);
+    void askRedissons(Thread& thread);
+    void giveUp(Thread& thread);
+    void granted(Thread& thread);
+    void renew(Thread& thread);
+    void release(Thread& thread);
+    void die(Thread& thread);
+    void rest(Thread& thread);
+    std::int64_t told(const std::string& channel);
+    Reply runScript(detail::ScriptUse detail::KindTraits::*use, std::vector<std::string> arguments);
+
+    // what is judged
+    void checkTimesToLive(bool isDue) const;
+    void checkTimeOf(const Thread& thread) const;
+    void checkFree();
+    void checkResidue() const;
+    [[nodiscard]] bool lacksTime(std::size_t which) const;
+    [[nodiscard]] const Thread* threadOf(const std::string& holder) const;
+    [[nodiscard]] std::map<std::string, std::int64_t> timesOfRedissons() const;
+
+    LuaRuntime& lua_;
+    Random chance_;
+    Scheduler scheduler_;
+    Trace trace_;
+    Statistics statistics_;
+    Keyspace keyspace_;
+    test::RedissonFairLock redissons_;
+    std::vector<std::unique_ptr<Thread>> threads_; ///< the dead as well
+    std::vector<const Thread*> arrived_; ///< those who wait and live, as they came; of Redisson's: that have a place
+    std::string lastHolder_;
+    std::uint64_t born_ = 0;
+    std::int64_t serverIsAheadMs_ = 0;
+    std::optional<std::int64_t> freeSinceMs_; ///< with somebody of ours waiting, and none of Redisson's dead
+    std::int64_t meanThinkMs_, meanHoldMs_;
+    double longHold_, dies_, givesUp_, messageLost_, standsStill_;
+    bool wasMixed_ = false; ///< at the last script of ours: Redisson's keys then had no times to live
+    bool isOver_ = false;
+};
+
+} // namespace redislock::simulation
