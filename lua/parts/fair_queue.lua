@@ -77,7 +77,9 @@ local function noteRedissons(comes)
         local seen, allowance = redissons(since[i][3])
         -- It came since: without a record, with a higher time than in one that is left of an earlier wait, or behind another that did.
         isSure = isSure or not seen or score > seen
-        if isSure and more >= 0 then
+        if not since[i][2] then
+            allowance = 0 -- its place is over when it is the first
+        elseif isSure and more >= 0 then
             allowance = more
         elseif isSure or more < 0 and not waiter then
             -- Of the first it is not known how long it has been there. What its time is ahead may come from ours who were before it.

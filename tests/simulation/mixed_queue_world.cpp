@@ -81,6 +81,8 @@ MixedQueueWorld::MixedQueueWorld(LuaRuntime& lua, std::uint64_t seed, bool trace
     if (clockIsSetBack) {
         scheduler_.at(std::chrono::duration_cast<VirtualTime>(longest * chance_.unit()), [this] {
             serverIsAheadMs_ -= oneOf(chance_, {1000, 30'000, 60'000});
+            ++statistics_.faults;
+            freeSinceMs_.reset();
             trace_("server", "its clock is set: {} ms", serverIsAheadMs_);
         });
     }
@@ -191,8 +193,13 @@ void MixedQueueWorld::askOurs(Thread& thread)
         arrived_.push_back(&thread);
     }
     checkTimeOf(thread);
-    const std::int64_t wait = reply.integer < 0 ? pollMs : std::clamp<std::int64_t>(reply.integer, 1, pollMs);
-    plan(thread, chance_.unit() < standsStill_ ? drawn(20'000) : wait, &MixedQueueWorld::ask);
+    if (chance_.unit() < standsStill_) {
+        ++statistics_.faults;
+        freeSinceMs_.reset();
+        return plan(thread, drawn(20'000), &MixedQueueWorld::ask);
+    }
+    plan(thread, reply.integer < 0 ? pollMs : std::clamp<std::int64_t>(reply.integer, 1, pollMs),
+         &MixedQueueWorld::ask);
 }
 
 void MixedQueueWorld::askRedissons(Thread& thread)
@@ -279,6 +286,7 @@ void MixedQueueWorld::die(Thread& thread)
 {
     trace_(thread.holder, "dies");
     ++statistics_.faults;
+    freeSinceMs_.reset();
     ++thread.step;
     auto dead = std::make_unique<Thread>(thread);
     dead->state = State::dead;
@@ -398,7 +406,7 @@ void MixedQueueWorld::checkTimeOf(const Thread& thread) const
     }
 }
 
-/// Where somebody of ours waits, a free lock is taken in time, unless one of Redisson's that is dead keeps it.
+/// Where one of ours waits, a free lock is taken in time after the last fault, unless one of Redisson's that is dead keeps it.
 void MixedQueueWorld::checkFree()
 {
     const bool isAwaited = std::any_of(arrived_.begin(), arrived_.end(), [&](const Thread* t) {
@@ -419,14 +427,16 @@ void MixedQueueWorld::checkFree()
     }
 }
 
-/// All have come to rest; those of Redisson's who died may be queued still, and so may one of ours that died and last asked beside
-/// one of Redisson's: what is queued then has no time to live.
-void MixedQueueWorld::checkResidue() const
+/// All have come to rest. What is queued has no time to live if one of Redisson's that died is queued, or if one was when the last
+/// script of ours ran.
+void MixedQueueWorld::checkResidue()
 {
+    keyspace_.beginScript(serverMs());
+    const bool isEndless = wasMixed_ || !timesOfRedissons().empty();
     const auto later = serverMs() + 1'000'000;
     for (const auto& [key, value] : keyspace_.keys()) {
         const bool isQueue = key == companion(0) || key == companion(1);
-        if (keyspace_.find(key, later) != nullptr && !(wasMixed_ && isQueue)) {
+        if (keyspace_.find(key, later) != nullptr && !(isEndless && isQueue)) {
             throw Violation("R1 nothing is left", key + " is left");
         }
     }

@@ -75,7 +75,7 @@ private:
     void checkTimesToLive(bool isDue) const;
     void checkTimeOf(const Thread& thread) const;
     void checkFree();
-    void checkResidue() const;
+    void checkResidue();
     [[nodiscard]] bool lacksTime(std::size_t which) const;
     [[nodiscard]] const Thread* threadOf(const std::string& holder) const;
     [[nodiscard]] std::map<std::string, std::int64_t> timesOfRedissons() const;
@@ -92,7 +92,7 @@ private:
     std::string lastHolder_;
     std::uint64_t born_ = 0;
     std::int64_t serverIsAheadMs_ = 0;
-    std::optional<std::int64_t> freeSinceMs_; ///< with somebody of ours waiting, and none of Redisson's dead
+    std::optional<std::int64_t> freeSinceMs_; ///< with one of ours waiting, none of Redisson's dead, and no new fault
     std::int64_t meanThinkMs_, meanHoldMs_;
     double longHold_, dies_, givesUp_, messageLost_, standsStill_;
     bool wasMixed_ = false; ///< at the last script of ours: Redisson's keys then had no times to live
