@@ -55,9 +55,11 @@ if left == -2 and (not head or head == ARGV[1]) then
     return nil
 end
 if place > 0 then
-    if redis.call('ZADD', KEYS[3], string.format('%.0f', now + place + clocks), ARGV[1]) == 1
-        and redis.call('RPUSH', KEYS[2], ARGV[1]) == 1 then
-        redis.call('DEL', KEYS[4]) -- what was known of another queue
+    if redis.call('ZADD', KEYS[3], string.format('%.0f', now + place + clocks), ARGV[1]) == 1 then
+        redis.call('RPUSH', KEYS[2], ARGV[1])
+        if isMixed then
+            noteLast(ARGV[1])
+        end
     end
     redis.call('HSET', KEYS[4], ARGV[1], string.format('%.0f %.0f', now + place, place))
     if isMixed then

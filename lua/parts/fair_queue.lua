@@ -4,11 +4,13 @@
 -- KEYS[3]  until when Redisson lets each of them have its place: sorted set holder -> ms since 1970
 -- KEYS[4]  what we know of them: hash holder -> "<until> <place>" of ours: until when its place is kept, and for how long it is
 --          kept each time that it asks; "redisson <time> <allowance>" of Redisson's: its time when it was seen first, and what
---          Redisson takes off all times behind it when it lets it in; 'redisson' -> 1 while one of Redisson's may be queued
+--          Redisson takes off all times behind it when it lets it in; 'redisson' -> "<time> <last>" while one of Redisson's may
+--          be queued: when the last of our scripts looked, and who was last then
 local clocks = 30000 -- by how much the clocks of Redisson's machines may be off, in ms
 local usual = 300000 -- the allowance of one of Redisson's of whom nothing better is known, in ms
 local longest = 2592000000 -- the most that a time may be ahead for those before it, in ms
 local most = 500 -- so many waiters are looked at
+local lately = 1000 -- within that time one of Redisson's is not taken to have left and come again, in ms
 
 -- Of one of ours: until when its place is kept, and for how long each time; nil of another.
 local function ours(record)
@@ -43,25 +45,35 @@ local function forgetLeavers()
     end
 end
 
+-- That a script of ours looked.
+local function noteLast(holder)
+    redis.pcall('HSET', KEYS[4], 'redisson', string.format('%.0f %s', now, holder))
+end
+
 -- Puts down the allowances of those of Redisson's who came since the last of our scripts; before any time is changed, since an
 -- allowance is what one's time is ahead of that of the one before. `comes`: one of ours may join. Returns whether any of Redisson's
 -- may be queued. pcall: where memory is full a lock can still be freed.
 local function noteRedissons(comes)
     local last = redis.call('LINDEX', KEYS[2], -1)
     if not last then
+        if redis.call('EXISTS', KEYS[4]) == 1 then
+            redis.call('DEL', KEYS[4])
+        end
         return false
     end
     local known = redis.call('HMGET', KEYS[4], last, 'redisson')
-    local isNew = known[2] ~= '1'
-    if not isNew then
+    local looked, lastThen = string.match(known[2] or '', '^(%d+) (.*)$')
+    if not looked and (ours(known[1]) or not comes and redis.call('EXISTS', KEYS[4]) == 0) then
+        return not ours(known[1]) -- none of Redisson's waits, or none of ours
+    end
+    if looked then
         forgetLeavers()
     end
+    noteLast(last)
     if ours(known[1]) then
-        return not isNew
+        return true
     end
-    if not comes and redis.call('EXISTS', KEYS[4]) == 0 then
-        return true -- none of ours waits
-    end
+    local isWatched = looked and now - tonumber(looked) < lately
     -- From the last one on to the last of ours, past those that are known: a thread that comes again may have left its record here.
     local since, waiter, record = {}, last, known[1]
     while waiter and #since < most and not ours(record) do
@@ -71,19 +83,21 @@ local function noteRedissons(comes)
     end
     local before = waiter and scoreOf(waiter)
     local isSure = false
+    -- Who came since behind the last of ours may have come behind one of Redisson's that is gone.
+    local isBehindOurs = not looked or lastThen == waiter
     for i = #since, 1, -1 do
         local score = since[i][2] or 0
         local more = before and score - before or -1 -- than the one before it
         local seen, allowance = redissons(since[i][3])
-        -- It came since: without a record, with a higher time than in one that is left of an earlier wait, or behind another that did.
+        -- It came since: without a record, with a higher time than in one left of an earlier wait, or behind another that did.
         isSure = isSure or not seen or score > seen
         if not since[i][2] then
             allowance = 0 -- its place is over when it is the first
         elseif isSure and more >= 0 then
-            allowance = more
-        elseif isSure or more < 0 and not waiter then
-            -- Of the first it is not known how long it has been there. What its time is ahead may come from ours who were before it.
-            allowance = math.max(usual, allowance or 0, isNew and score - now - math.max(0, redis.call('PTTL', KEYS[1])) or 0)
+            allowance = (i < #since or isBehindOurs) and more or math.max(usual, more)
+        elseif isSure or more < 0 and not waiter and not isWatched then
+            -- Of the first it is not known how long it has been there. Its time may come from ours who were before it.
+            allowance = math.max(usual, allowance or 0, not looked and score - now - math.max(0, redis.call('PTTL', KEYS[1])) or 0)
         else
             -- The record may be left of an earlier wait with less.
             allowance = math.max(allowance, math.min(more, usual))
@@ -93,9 +107,6 @@ local function noteRedissons(comes)
             redis.pcall('HSET', KEYS[4], since[i][1], new)
         end
         before = score
-    end
-    if isNew then
-        redis.pcall('HSET', KEYS[4], 'redisson', '1')
     end
     if redis.call('PTTL', KEYS[4]) == -1 then
         redis.call('PEXPIRE', KEYS[4], '600000')

@@ -68,13 +68,10 @@ protected:
             redis.command({"ZINCRBY", times, std::to_string(-byMs), each});
         }
         for (const auto& [holder, record] : redis.hash(places)) {
-            const bool isJava = record.starts_with("redisson ");
-            const std::string prefix = isJava ? "redisson " : "";
-            const std::string rest = record.substr(prefix.size());
-            if (const auto space = rest.find(' '); space != std::string::npos) {
-                const auto moment = std::to_string(std::stoll(rest.substr(0, space)) - byMs);
-                redis.command({"HSET", places, holder, prefix + moment + rest.substr(space)});
-            }
+            const auto begin = record.find_first_of("0123456789");
+            const auto end = std::min(record.find(' ', begin), record.size());
+            const auto moment = std::to_string(std::stoll(record.substr(begin, end - begin)) - byMs);
+            redis.command({"HSET", places, holder, record.substr(0, begin) + moment + record.substr(end)});
         }
     }
     static std::string java(int number) { return "0d7c1be2-33aa-4f5e-8c1d-b0a3d6a2e9f4:" + std::to_string(number); }
@@ -193,12 +190,33 @@ TEST_F(FairScripts, WaitersOfRedissonsCountForWhatTheyWereGivenThoughTheLastLeft
     fair(hold17);
     fair(hold18);
     javaWaits(java(1), 200'000);
+    javaWaits(java(2), 10'000);
     fair(hold18);
     redissons.giveUp(java(1), 200'000);
-    javaWaits(java(2), 20'000);
-    javaWaits(java(1), 10'000);
+    javaWaits(java(3), 20'000);
+    javaWaits(java(1), 40'000);
     fair(hold19);
-    expectAhead(hold19, place + clocks + 20'000 + 10'000);
+    expectAhead(hold19, place + clocks + 10'000 + 20'000 + 40'000);
+}
+
+TEST_F(FairScripts, WaiterOfRedissonsThatMayHaveComeBehindOneThatIsGoneCountsAsUsual)
+{
+    fair(hold17);
+    fair(hold18);
+    javaWaits(java(1), 60'000);
+    for (int i = 0; i < 10; ++i) { // the time of ours moves on, that of the other does not
+        setClock(4500);
+        redis.command({"PEXPIRE", name, "30000"});
+        fair(hold18);
+    }
+    javaWaits(java(2));
+    redissons.giveUp(java(1), 60'000);
+    fair(hold19);
+    redis.command({"DEL", name});
+    EXPECT_THAT(fair(hold18), Nil());
+    end(hold18);
+    javaIsLetIn(java(2));
+    expectAhead(hold19, place + clocks);
 }
 
 TEST_F(FairScripts, WaiterOfRedissonsThatCameAgainForLongerIsNotCountedAsBefore)

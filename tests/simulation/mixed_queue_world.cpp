@@ -63,6 +63,7 @@ MixedQueueWorld::MixedQueueWorld(LuaRuntime& lua, std::uint64_t seed, bool trace
       longHold_(oneOf(chance_, {0.0, 0.01, 0.05})),
       dies_(oneOf(chance_, {0.0, 0.0, 0.01, 0.03})),
       givesUp_(oneOf(chance_, {0.0, 0.1, 0.5})),
+      waitsDiffer_(chance_.unit() < 0.3),
       messageLost_(oneOf(chance_, {0.0, 0.0, 0.05})),
       standsStill_(oneOf(chance_, {0.0, 0.0, 0.001}))
 {
@@ -154,10 +155,12 @@ void MixedQueueWorld::begin(Thread& thread)
     thread.state = State::waiting;
     thread.wasSlow = false;
     thread.lastAskedMs = trueMs();
-    const bool mayGiveUp = chance_.unit() < givesUp_;
-    thread.allowanceMs = mayGiveUp ? oneOf(chance_, {500, 2000, 10'000, 60'000}) : RedissonFairLock::usualMs;
+    if (thread.allowanceMs == 0 || waitsDiffer_) {
+        thread.allowanceMs =
+            chance_.unit() < givesUp_ ? oneOf(chance_, {500, 2000, 10'000, 60'000}) : RedissonFairLock::usualMs;
+    }
     ++thread.step;
-    if (mayGiveUp) {
+    if (thread.allowanceMs != RedissonFairLock::usualMs) {
         plan(thread, thread.allowanceMs, &MixedQueueWorld::giveUp);
     }
     ask(thread);
@@ -240,7 +243,7 @@ void MixedQueueWorld::granted(Thread& thread)
         if (earlier == &thread) {
             break;
         }
-        if (earlier->isOurs && !earlier->wasSlow && trueMs() - earlier->lastAskedMs < placeMs) {
+        if (earlier->isOurs && !earlier->wasSlow && !waitsDiffer_ && trueMs() - earlier->lastAskedMs < placeMs) {
             throw Violation("T6 order of asking",
                             fmt::format("{} is let in before {}", thread.holder, earlier->holder));
         }
@@ -333,8 +336,11 @@ Reply MixedQueueWorld::runScript(detail::ScriptUse KindTraits::*use, std::vector
     trace_(request.arguments[0], "{}: {} {}", request.script->name, reply.kind == Reply::Kind::nil ? "nil" : reply.text,
            reply.integer);
     if (trace_.isOn()) {
+        const auto* known = keyspace_.find(companion(2), serverMs());
         for (const auto& waiter : redissons_.waiting()) {
-            trace_("", "  {} {}", waiter, redissons_.time(waiter).value_or(0) - Keyspace::epochMs - serverMs());
+            const auto* record = known == nullptr ? nullptr : known->find(waiter);
+            trace_("", "  {} {}; {}", waiter, redissons_.time(waiter).value_or(0) - Keyspace::epochMs - serverMs(),
+                   record == nullptr ? "unknown" : *record);
         }
     }
     if (use != &KindTraits::renew) { // that knows nothing of the queue

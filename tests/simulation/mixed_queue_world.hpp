@@ -94,7 +94,11 @@ private:
     std::int64_t serverIsAheadMs_ = 0;
     std::optional<std::int64_t> freeSinceMs_; ///< with one of ours waiting, none of Redisson's dead, and no new fault
     std::int64_t meanThinkMs_, meanHoldMs_;
-    double longHold_, dies_, givesUp_, messageLost_, standsStill_;
+    double longHold_, dies_, givesUp_;
+    /// A thread does not always wait for as long. One of Redisson's that comes again at once may then be taken for its earlier
+    /// wait, and cost one of ours its place (doc/keys.md).
+    bool waitsDiffer_;
+    double messageLost_, standsStill_;
     bool wasMixed_ = false; ///< at the last script of ours: Redisson's keys then had no times to live
     bool isOver_ = false;
 };

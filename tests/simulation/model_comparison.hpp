@@ -191,32 +191,38 @@ private:
         const std::int64_t most = 2 * elapsedMs() + 4; // it may be made of several moments
         return later >= -most && later <= most;
     }
-    /// What is known of one who waits for a fair lock: in front a moment, behind it a span.
+    /// What is known of one who waits for a fair lock: a moment, with something before it, and behind it a span or a holder.
     struct PlaceRecord {
-        std::string kind;
+        std::string before;
         std::int64_t momentMs;
-        std::int64_t spanMs;
+        std::string behind;
+
+        [[nodiscard]] std::int64_t spanMs() const
+        {
+            const bool isSpan = behind.find_first_not_of(" 0123456789") == std::string::npos;
+            return isSpan ? std::atoll(behind.c_str()) : 0;
+        }
     };
     static std::optional<PlaceRecord> placeRecord(const std::string& name, const std::string& value)
     {
-        const auto last = value.rfind(' ');
-        if (!name.starts_with(detail::queuePlacesPrefix) || last == std::string::npos) {
+        if (!name.starts_with(detail::queuePlacesPrefix)) {
             return std::nullopt;
         }
-        const auto first = value.rfind(' ', last - 1);
-        const auto begin = first == std::string::npos ? 0 : first + 1;
-        if (value.substr(begin) == "0 0") { // one that had no time
+        const auto begin = value.find_first_of("0123456789");
+        const auto end = value.find(' ', begin);
+        if (begin == std::string::npos || end == std::string::npos) { // of others
             return std::nullopt;
         }
-        return PlaceRecord{value.substr(0, begin), std::stoll(value.substr(begin)), std::stoll(value.substr(last))};
+        PlaceRecord record{value.substr(0, begin), std::stoll(value.substr(begin)), value.substr(end)};
+        return record.momentMs == 0 ? std::nullopt : std::optional(std::move(record)); // 0: of one that had no time
     }
     [[nodiscard]] bool isSamePlace(const std::string& name, const Field& real, const Field& modelled) const
     {
         const auto a = placeRecord(name, real.second);
         const auto b = placeRecord(name, modelled.second);
-        return real.first == modelled.first && a && b && a->kind == b->kind &&
+        return real.first == modelled.first && a && b && a->before == b->before &&
                isSameScore(std::to_string(a->momentMs), std::to_string(b->momentMs)) &&
-               std::abs(a->spanMs - b->spanMs) <= 2 * elapsedMs() + 4;
+               (a->behind == b->behind || std::abs(a->spanMs() - b->spanMs()) <= 2 * elapsedMs() + 4);
     }
 
     /// A number in a reply's text is a token.
@@ -327,8 +333,7 @@ private:
                 for (const auto& [holder, value] : key.fields) {
                     if (const auto place = placeRecord(name, value)) {
                         const auto moment = place->momentMs - modelledMs() + realMs_;
-                        redis_.command({"HSET", name, holder,
-                                        place->kind + std::to_string(moment) + ' ' + std::to_string(place->spanMs)});
+                        redis_.command({"HSET", name, holder, place->before + std::to_string(moment) + place->behind});
                     }
                 }
             } else if (name.starts_with(detail::tokenPrefix) && key.fields[0].first.size() <= digitsOfTime) {
