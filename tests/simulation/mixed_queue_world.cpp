@@ -19,8 +19,8 @@ using test::RedissonFairLock;
 
 namespace {
 
-constexpr VirtualTime longest = 300s; ///< of a run
-constexpr std::uint64_t enough = 500; ///< requests of a run
+constexpr VirtualTime longestRun = 300s; ///< of a run
+constexpr std::uint64_t requestsOfARun = 500;
 constexpr VirtualTime longestHold = 61s;
 constexpr std::int64_t pollMs = 1000;
 constexpr std::int64_t placeMs = 5 * pollMs;
@@ -29,12 +29,12 @@ constexpr std::int64_t leaseMs = 30'000;
 constexpr std::int64_t renewedEachMs = 10'000;
 constexpr std::int64_t latestMessageMs = 20;
 
-const std::string name = "stock:42";
+const std::string lockName = "stock:42";
 const KindTraits& fair = KindTraits::of(LockKind::fairLock);
 
 std::string companion(std::size_t which)
 {
-    return detail::prefixed(fair.companions[which], name);
+    return detail::prefixed(fair.companions[which], lockName);
 }
 
 } // namespace
@@ -43,7 +43,7 @@ MixedQueueWorld::MixedQueueWorld(LuaRuntime& lua, std::uint64_t seed, bool trace
     : lua_(lua),
       chance_(seed),
       trace_(scheduler_, traced),
-      redissons_(name,
+      redissons_(lockName,
                  [this](const std::vector<std::string>& words) -> std::optional<std::string> {
                      const Reply reply = keyspace_.execute(words);
                      if (reply.isError()) {
@@ -80,7 +80,7 @@ MixedQueueWorld::MixedQueueWorld(LuaRuntime& lua, std::uint64_t seed, bool trace
         born(*threads_.back());
     }
     if (clockIsSetBack) {
-        scheduler_.at(std::chrono::duration_cast<VirtualTime>(longest * chance_.unit()), [this] {
+        scheduler_.at(std::chrono::duration_cast<VirtualTime>(longestRun * chance_.unit()), [this] {
             serverIsAheadMs_ -= oneOf(chance_, {1000, 30'000, 60'000});
             ++statistics_.faults;
             freeSinceMs_.reset();
@@ -91,7 +91,7 @@ MixedQueueWorld::MixedQueueWorld(LuaRuntime& lua, std::uint64_t seed, bool trace
 
 void MixedQueueWorld::run()
 {
-    while (statistics_.operations < enough && scheduler_.step(longest)) {
+    while (statistics_.operations < requestsOfARun && scheduler_.step(longestRun)) {
         ++statistics_.events;
         checkFree();
     }
@@ -179,7 +179,7 @@ void MixedQueueWorld::askOurs(Thread& thread)
     const auto before = timesOfRedissons();
     const Reply reply =
         runScript(&KindTraits::lock, {thread.holder, std::to_string(leaseMs), "1", std::to_string(placeMs),
-                                      detail::prefixed(fair.channelPrefix, name) + ":"});
+                                      detail::prefixed(fair.channelPrefix, lockName) + ":"});
     for (const auto& [holder, until] : timesOfRedissons()) {
         if (before.at(holder) != until) {
             throw Violation("S5 no foreign release or renewal",
@@ -224,7 +224,7 @@ void MixedQueueWorld::askRedissons(Thread& thread)
 void MixedQueueWorld::giveUp(Thread& thread)
 {
     if (thread.isOurs) {
-        runScript(&KindTraits::unlock, {thread.holder, "0", "1", detail::prefixed(fair.channelPrefix, name) + ":"});
+        runScript(&KindTraits::unlock, {thread.holder, "0", "1", detail::prefixed(fair.channelPrefix, lockName) + ":"});
     } else {
         redissons_.giveUp(thread.holder, thread.allowanceMs);
     }
@@ -276,7 +276,7 @@ void MixedQueueWorld::release(Thread& thread)
 {
     ++statistics_.operations;
     if (thread.isOurs) {
-        runScript(&KindTraits::unlock, {thread.holder, "0", "1", detail::prefixed(fair.channelPrefix, name) + ":"});
+        runScript(&KindTraits::unlock, {thread.holder, "0", "1", detail::prefixed(fair.channelPrefix, lockName) + ":"});
     } else {
         redissons_.release(thread.holder, clockOf(thread));
     }
@@ -310,7 +310,7 @@ void MixedQueueWorld::rest(Thread& thread)
 /// A message came for a waiter, if it lives and nothing is lost. It may also die of it.
 std::int64_t MixedQueueWorld::told(const std::string& channel)
 {
-    const auto prefix = detail::prefixed(fair.channelPrefix, name) + ":";
+    const auto prefix = detail::prefixed(fair.channelPrefix, lockName) + ":";
     for (const auto& thread : threads_) {
         if (thread->state == State::waiting && channel == prefix + thread->holder) {
             if (chance_.unit() < messageLost_) {
@@ -328,8 +328,8 @@ std::int64_t MixedQueueWorld::told(const std::string& channel)
 Reply MixedQueueWorld::runScript(detail::ScriptUse KindTraits::*use, std::vector<std::string> arguments)
 {
     Request request;
-    request.run(fair, use, name, std::move(arguments));
-    std::vector<std::string> keys{name};
+    request.run(fair, use, lockName, std::move(arguments));
+    std::vector<std::string> keys{lockName};
     keys.insert(keys.end(), request.otherKeys.begin(), request.otherKeys.end());
     const bool hadTimes = !lacksTime(0) && !lacksTime(1);
     const Reply reply = lua_.run(*request.script, keyspace_, keys, request.arguments);
@@ -422,7 +422,7 @@ void MixedQueueWorld::checkFree()
         return t->state == State::dead && !t->isOurs && redissons_.time(t->holder).has_value();
     };
     keyspace_.beginScript(serverMs());
-    if (!isAwaited || keyspace_.find(name, serverMs()) != nullptr ||
+    if (!isAwaited || keyspace_.find(lockName, serverMs()) != nullptr ||
         std::any_of(threads_.begin(), threads_.end(), isDead)) {
         return freeSinceMs_.reset();
     }
