@@ -189,8 +189,13 @@ void GroupAcquire::follow(const GroupMachine::Action& action)
                    });
     } else if (const auto* retreat = std::get_if<Retreat>(&action)) {
         hold_->end();
-        if (end_) {
-            return askPolicy(retreat->attempt);
+        if (end_) { // nobody's thread but a client's: whoever made the call may be the one who is here
+            callOff();
+            if (!doAt(BootClock::now(),
+                      [self = shared_from_this(), round = retreat->attempt] { self->askPolicy(round); })) {
+                step(Cancelled{BootClock::now(), Errc::shutdown});
+            }
+            return;
         }
         const std::lock_guard lock(mutex_); // the thread that waits does it
         toAsk_ = retreat->attempt;
@@ -258,17 +263,25 @@ void GroupAcquire::wakeAt(TimePoint when)
     }
     callOff();
     until_ = when;
+    callOffTimer_ = doAt(when, [weak = weak_from_this()] {
+        if (const auto self = weak.lock()) {
+            self->step(TimerFired{BootClock::now()});
+        }
+    });
+    if (!callOffTimer_) {
+        step(Cancelled{BootClock::now(), Errc::shutdown}); // nobody is left who could ask
+    }
+}
+
+/// Has something done on the background thread of one of the clients. @return what calls it off; null: all of them have ended.
+std::function<void()> GroupAcquire::doAt(TimePoint when, const std::function<void()>& what)
+{
     for (const auto& lock : members_->locks) {
-        callOffTimer_ = LockAccess::engine(lock).doAt(when, [weak = weak_from_this()] {
-            if (const auto self = weak.lock()) {
-                self->step(TimerFired{BootClock::now()});
-            }
-        });
-        if (callOffTimer_) {
-            return;
+        if (auto callOff = LockAccess::engine(lock).doAt(when, what)) {
+            return callOff;
         }
     }
-    step(Cancelled{BootClock::now(), Errc::shutdown}); // nobody is left who could ask
+    return nullptr;
 }
 
 void GroupAcquire::callOff()

@@ -53,6 +53,7 @@ private:
     void finish(const GroupResult& result);
     void end(std::error_code error);
     void wakeAt(TimePoint when);
+    std::function<void()> doAt(TimePoint when, const std::function<void()>& what);
     void callOff();
     [[nodiscard]] GroupMachine::Settings settings() const;
     [[nodiscard]] bool anyState(ServerId::State state) const;

@@ -68,9 +68,17 @@ protected:
     }
     /// Executed scripts, whoever sent them.
     std::uint64_t executed() { return redis.commandCalls("evalsha"); }
+    std::int64_t listeners(const std::string& channel)
+    {
+        return redis.command({"PUBSUB", "NUMSUB", channel}).elements.at(1).integer();
+    }
     bool somebodyListens(const std::string& channel)
     {
-        return eventually([&] { return redis.command({"PUBSUB", "NUMSUB", channel}).elements.at(1).integer() > 0; });
+        return eventually([&] { return listeners(channel) > 0; });
+    }
+    bool nobodyListens(const std::string& channel)
+    {
+        return eventually([&] { return listeners(channel) == 0; });
     }
 
     const std::string counter = "permits:7";
@@ -429,6 +437,7 @@ TEST_F(LatchFault, WaitersGoThroughThoughTheirMessageIsLostOrTheirSubscriberGone
     config.pollInterval = 300ms;
     const auto latch = client().getCountDownLatch(counter);
     for (const bool killed : {false, true}) {
+        EXPECT_TRUE(nobodyListens(latchChannel)) << "to the latch before";
         set(1);
         auto waiter = std::async(std::launch::async, [&] { return latch.wait(15s); });
         auto asynchronous = latch.asyncWait(15s, boost::asio::use_future);
