@@ -56,7 +56,7 @@ end
 local function noteRedissons(comes)
     local last = redis.call('LINDEX', KEYS[2], -1)
     if not last then
-        if redis.call('EXISTS', KEYS[4]) == 1 then
+        if redis.call('EXISTS', KEYS[4]) == 1 then -- who only asks must not write in vain: a server may refuse it
             redis.call('DEL', KEYS[4])
         end
         return false

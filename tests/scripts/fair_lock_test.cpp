@@ -251,6 +251,21 @@ TEST_F(FairScripts, WaiterOfRedissonsCountsForAllItTakesThoughOneOfOursThatStood
     EXPECT_GE(score(hold19) - now(), place + clocks + 100'000 + 20'000 + 60'000 - 3000);
 }
 
+TEST_F(FairScripts, FirstOfRedissonsCountsAsBeforeIfOursLookedWithinTheLastSecond)
+{
+    fair(hold17);
+    fair(hold18);
+    javaWaits(java(1), 60'000);
+    fair(hold18);
+    EXPECT_THAT(end(hold18), Nil());
+    fair(hold18);
+    expectAhead(hold18, place + clocks + 60'000);
+    EXPECT_THAT(end(hold18), Nil());
+    setClock(1500);
+    fair(hold18);
+    expectAhead(hold18, place + clocks + usual);
+}
+
 TEST_F(FairScripts, PlacesAreKeptWhereRedissonsClockIsThirtySecondsAheadAndItReleases)
 {
     fair(hold17);

@@ -32,6 +32,9 @@ constexpr std::int64_t latestMessageMs = 20;
 const std::string lockName = "stock:42";
 const KindTraits& fair = KindTraits::of(LockKind::fairLock);
 
+/// What the channels of waiters begin with.
+const std::string channels = detail::prefixed(fair.channelPrefix, lockName) + ":";
+
 std::string companion(std::size_t which)
 {
     return detail::prefixed(fair.companions[which], lockName);
@@ -178,8 +181,7 @@ void MixedQueueWorld::askOurs(Thread& thread)
     thread.lastAskedMs = trueMs();
     const auto before = timesOfRedissons();
     const Reply reply =
-        runScript(&KindTraits::lock, {thread.holder, std::to_string(leaseMs), "1", std::to_string(placeMs),
-                                      detail::prefixed(fair.channelPrefix, lockName) + ":"});
+        runScript(&KindTraits::lock, {thread.holder, std::to_string(leaseMs), "1", std::to_string(placeMs), channels});
     for (const auto& [holder, until] : timesOfRedissons()) {
         if (before.at(holder) != until) {
             throw Violation("S5 no foreign release or renewal",
@@ -224,7 +226,7 @@ void MixedQueueWorld::askRedissons(Thread& thread)
 void MixedQueueWorld::giveUp(Thread& thread)
 {
     if (thread.isOurs) {
-        runScript(&KindTraits::unlock, {thread.holder, "0", "1", detail::prefixed(fair.channelPrefix, lockName) + ":"});
+        runScript(&KindTraits::unlock, {thread.holder, "0", "1", channels});
     } else {
         redissons_.giveUp(thread.holder, thread.allowanceMs);
     }
@@ -276,7 +278,7 @@ void MixedQueueWorld::release(Thread& thread)
 {
     ++statistics_.operations;
     if (thread.isOurs) {
-        runScript(&KindTraits::unlock, {thread.holder, "0", "1", detail::prefixed(fair.channelPrefix, lockName) + ":"});
+        runScript(&KindTraits::unlock, {thread.holder, "0", "1", channels});
     } else {
         redissons_.release(thread.holder, clockOf(thread));
     }
@@ -310,9 +312,8 @@ void MixedQueueWorld::rest(Thread& thread)
 /// A message came for a waiter, if it lives and nothing is lost. It may also die of it.
 std::int64_t MixedQueueWorld::told(const std::string& channel)
 {
-    const auto prefix = detail::prefixed(fair.channelPrefix, lockName) + ":";
     for (const auto& thread : threads_) {
-        if (thread->state == State::waiting && channel == prefix + thread->holder) {
+        if (thread->state == State::waiting && channel == channels + thread->holder) {
             if (chance_.unit() < messageLost_) {
                 ++statistics_.faults;
             } else {
