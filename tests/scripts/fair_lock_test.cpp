@@ -266,6 +266,21 @@ TEST_F(FairScripts, FirstOfRedissonsCountsAsBeforeIfOursLookedWithinTheLastSecon
     expectAhead(hold18, place + clocks + usual);
 }
 
+TEST_F(FairScripts, FirstOfRedissonsDoesNotCountForWhatOursBeforeItLeftInItsTime)
+{
+    fair(hold17);
+    javaWaits(java(1), 2000);
+    fair(hold18);
+    javaWaits(java(2));
+    end(hold18);
+    javaWaits(java(3), 250'000);
+    redissons.giveUp(java(1), 2000);
+    redissons.giveUp(java(2), usual);
+    EXPECT_GT(score(java(3)) - now(), 2 * 250'000) << "with what is left of ours";
+    fair(hold19);
+    expectAhead(hold19, place + clocks + usual);
+}
+
 TEST_F(FairScripts, PlacesAreKeptWhereRedissonsClockIsThirtySecondsAheadAndItReleases)
 {
     fair(hold17);
