@@ -87,19 +87,11 @@ std::function<void()> Engine::doAt(TimePoint when, std::function<void()> what)
     if (closing_) {
         return nullptr;
     }
-    const auto timer = std::make_shared<asio::steady_timer>(background_->io);
-    post([timer, when, what = std::move(what)] {
-        timer->expires_after(when - BootClock::now());
-        timer->async_wait([timer, what](boost::system::error_code ec) {
-            if (!ec) {
-                what();
-            }
-        });
-    });
-    return [this, weak = std::weak_ptr(timer)] {
+    return [this, weak = std::weak_ptr(after(when, std::move(what)))] {
         post([weak] {
-            if (const auto armed = weak.lock()) {
-                armed->cancel();
+            if (const auto later = weak.lock()) {
+                later->what = nullptr;
+                later->timer.cancel();
             }
         });
     };

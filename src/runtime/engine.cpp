@@ -188,12 +188,23 @@ void Engine::post(std::function<void()> what)
     boost::asio::post(background_->io, std::move(what));
 }
 
-void Engine::after(TimePoint when, std::function<void()> what)
+/// Has something done on the background thread at that time; before, when the client ends. Any thread.
+std::shared_ptr<Engine::Later> Engine::after(TimePoint when, std::function<void()> what)
 {
-    post([this, when, what = std::move(what)] {
-        auto timer = std::make_shared<boost::asio::steady_timer>(background_->io, when - BootClock::now());
-        timer->async_wait([timer, what](boost::system::error_code) { what(); });
+    auto later = std::make_shared<Later>(boost::asio::steady_timer(background_->io), std::move(what));
+    post([this, later, when] {
+        if (background_->work.owns_work()) {
+            background_->later.insert(later);
+            later->timer.expires_after(when - BootClock::now());
+        } // else the client has ended
+        later->timer.async_wait([this, later](boost::system::error_code) {
+            background_->later.erase(later);
+            if (const auto due = std::exchange(later->what, nullptr)) {
+                due();
+            }
+        });
     });
+    return later;
 }
 
 /// Queues a request about a hold on the connection of its lane; flush() of the commands must follow. Expects the mutex.

@@ -106,8 +106,8 @@ public:
     [[nodiscard]] ServerId& serverId() noexcept { return serverId_; }
     /// For handlers without an executor of their own: the background thread, as long as there is one.
     boost::asio::any_completion_executor handlerExecutor();
-    /// Has something done on the background thread at that time. @return what calls it off; empty, and nothing will be done,
-    /// when the client has ended. A client that ends does not wait for it.
+    /// Has something done on the background thread at that time; before, when the client ends. @return what calls it off; empty,
+    /// and nothing will be done, when the client has ended.
     std::function<void()> doAt(TimePoint when, std::function<void()> what);
 
     // query.cpp
@@ -165,8 +165,14 @@ private:
     static constexpr std::size_t maxLostNames = 1024;
     static constexpr std::size_t maxIdle = 128; ///< holds, and calls, kept for the next operations
 
+    /// Something to be done, that a pause comes before.
+    struct Later {
+        boost::asio::steady_timer timer;
+        std::function<void()> what; ///< empty: it is done, or called off
+    };
     struct Background {
         explicit Background(Engine& engine);
+        void close();
 
         boost::asio::io_context io{1};
         boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{io.get_executor()};
@@ -176,6 +182,7 @@ private:
         Alarm sweepTimer{io};
         Random random; ///< for questions; what concerns holds draws from the engine's, under its mutex
         Watchdog watchdog;
+        std::unordered_set<std::shared_ptr<Later>> later; ///< all that pauses
     };
     /// Names are kept in their locks alone; each kind has its own.
     struct NameKey {
@@ -221,7 +228,7 @@ private:
     void start();
     void run() noexcept;
     void recover();
-    void after(TimePoint when, std::function<void()> what);
+    std::shared_ptr<Later> after(TimePoint when, std::function<void()> what);
     std::string holderText(const Hold& hold) const;
     void tellObserverOf(const Hold& hold, std::function<void(Observer&, const LockEvent&)> what);
     void sweepSoon() noexcept;

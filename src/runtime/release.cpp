@@ -223,7 +223,7 @@ void Engine::tellCount(const std::shared_ptr<HoldCall>& call, const ReleaseMachi
     Hold& hold = call->hold();
     const auto action = call->release.resume(event, random_);
     if (const auto* pause = std::get_if<SleepUntil>(&action)) {
-        return after(pause->until, [this, call] {
+        after(pause->until, [this, call] {
             const HoldRef keep(&call->hold()); // let go of after the mutex
             {
                 const Lock lock(mutex_);
@@ -235,6 +235,7 @@ void Engine::tellCount(const std::shared_ptr<HoldCall>& call, const ReleaseMachi
             }
             commands_->flush();
         });
+        return;
     }
     if (std::holds_alternative<Send>(action)) {
         call->prepare(HoldCall::Verb::unlock, hold.levels.leaseToLeave(BootClock::now(), config_.watchdogTimeout),

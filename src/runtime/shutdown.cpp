@@ -101,6 +101,20 @@ bool Engine::shutdown(std::chrono::milliseconds timeout) noexcept
     return answered;
 }
 
+/// What waits is over, and what pauses is done now. Background thread.
+void Engine::Background::close()
+{
+    watchdog.close();
+    connector.close();
+    renewals.close();
+    subscriber.close();
+    sweepTimer.close();
+    work.reset();
+    for (const auto& each : later) {
+        each->timer.cancel();
+    }
+}
+
 /// Lets the background thread run out of work. It is waited for a little; a look-up that hangs must not hang the caller.
 void Engine::endThread(TimePoint until) noexcept
 {
@@ -110,12 +124,7 @@ void Engine::endThread(TimePoint until) noexcept
             outboxClosed_ = true;
         }
         sendOutbox();
-        background_->watchdog.close();
-        background_->connector.close();
-        background_->renewals.close();
-        background_->subscriber.close();
-        background_->sweepTimer.close();
-        background_->work.reset();
+        background_->close();
     });
     std::unique_lock lock(threadMutex_);
     if (!thread_.joinable()) {

@@ -5,6 +5,7 @@
 #include "chaos/locker.hpp"
 #include "chaos/progress.hpp"
 #include "support/eventually.hpp"
+#include "support/own_resources.hpp"
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
@@ -78,22 +79,6 @@ void proveGroups(std::vector<history::RecordedGroup> own, chaos::Board& board, c
         slot.operations += 2 * own.size();
         std::this_thread::sleep_for(100ms);
     }
-}
-
-std::int64_t entriesOf(const std::filesystem::path& folder)
-{
-    const std::filesystem::directory_iterator entries(folder);
-    return std::distance(begin(entries), end(entries));
-}
-
-std::int64_t openFiles()
-{
-    return entriesOf("/proc/self/fd");
-}
-
-std::int64_t runningThreads()
-{
-    return entriesOf("/proc/self/task");
 }
 
 void recordResources(history::Recorder& recorder, history::Phase phase, std::int64_t files, std::int64_t threads)
@@ -268,10 +253,12 @@ void work(const Options& options)
         slot.quiet = true;
         (void)eventually([&] { return progress->leave.load(); }, 30s);
     }
-    recorder->write({.op = history::Op::resources,
-                     .phase = history::Phase::ok,
-                     .count = openFiles(),
-                     .error = "files after the client"});
+    const auto left = openFiles();
+    if (left > files) {
+        std::cerr << "worker: " << left - files << " files too many: " << listOfOpenFiles() << '\n';
+    }
+    recorder->write(
+        {.op = history::Op::resources, .phase = history::Phase::ok, .count = left, .error = "files after the client"});
 }
 
 } // namespace

@@ -1,5 +1,8 @@
 // Five servers, some of which are killed, frozen, emptied or slow: RedLock, and MultiLock over several servers.
 #include "fault/fault_test.hpp"
+#include "support/own_resources.hpp"
+
+#include <boost/asio/use_future.hpp>
 
 #include <algorithm>
 #include <deque>
@@ -232,6 +235,26 @@ TEST_F(RedLockFault, AWaitSurvivesAMajorityThatComesBack)
     EXPECT_EQ(waiter.wait_for(300ms), std::future_status::timeout);
     server[1].restart();
     EXPECT_EQ(waiter.get(), Unlocked::released);
+}
+
+TEST_F(RedLockFault, ThreadOfAClientThatEndsDoesNotOutliveItThoughAnAsynchronousWaitGoesOn)
+{
+    commandTimeout = 60s; // for which the wait has set its alarm, on the thread of the first client
+    const RedLock lock(newLocks());
+    expectTakenAndFreed(lock); // so that the connections are there, and the requests arrive
+    for (const std::size_t victim : {1U, 2U, 3U}) {
+        freeze(victim);
+    }
+    auto waiter = lock.asyncTryLock(50s, 1h, boost::asio::use_future);
+    ASSERT_TRUE(eventually([&] { return keysOn(server[0]) == 1; }));
+    const auto threads = runningThreads();
+    clients.pop_front();
+    RawRedis(server[0]).command({"DEL", name}); // what the client held is left to its lease
+    EXPECT_TRUE(eventually([&] { return runningThreads() == threads - 1; }, 10s));
+    for (const std::size_t victim : {1U, 2U, 3U}) {
+        server[victim].thaw();
+    }
+    EXPECT_NO_THROW((void)waiter.get()) << "it goes on with those that are left";
 }
 
 TEST_F(RedLockFault, FiveThatWantItMakeProgressThoughTwoServersAreDown)

@@ -2,6 +2,7 @@
 #include "behaviour/lock_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
+#include "support/own_resources.hpp"
 
 #include <fcntl.h>
 
@@ -24,8 +25,13 @@ using D = BlockingCodes;
 
 class Resources : public LockTest {
 protected:
-    static std::ptrdiff_t threads() { return entries("/proc/self/task", {}); }
-    static std::ptrdiff_t sockets() { return entries("/proc/self/fd", "socket:"); }
+    static std::ptrdiff_t sockets()
+    {
+        return std::ranges::count_if(std::filesystem::directory_iterator("/proc/self/fd"), [](const auto& entry) {
+            std::error_code gone;
+            return std::filesystem::read_symlink(entry.path(), gone).string().starts_with("socket:");
+        });
+    }
 
     /// Threads, or open files, of this process.
     static std::vector<int> ids(const char* folder)
@@ -52,17 +58,6 @@ protected:
     static constexpr std::uint64_t kept = 1ULL << 8U | 1ULL << 18U | 1ULL << 31U | 1ULL << 32U;
 
     int threadsWithout = 0; ///< signals
-
-private:
-    /// How many entries a folder has that are, or lead to, something of this name.
-    static std::ptrdiff_t entries(const char* folder, const std::string& leadingTo)
-    {
-        return std::ranges::count_if(std::filesystem::directory_iterator(folder), [&](const auto& entry) {
-            std::error_code gone;
-            return leadingTo.empty() ||
-                   std::filesystem::read_symlink(entry.path(), gone).string().starts_with(leadingTo);
-        });
-    }
 };
 
 TEST_F(Resources, OneThreadAndThreeConnectionsServeAnyNumberOfLocksAndWaiters)
@@ -75,14 +70,14 @@ TEST_F(Resources, OneThreadAndThreeConnectionsServeAnyNumberOfLocksAndWaiters)
     const Client other(config());
     const auto contended = uniqueName();
     EXPECT_EQ(D::lock(other.getLock(contended), 60s), true);
-    const auto threadsBefore = threads();
+    const auto threadsBefore = runningThreads();
     const auto socketsBefore = sockets();
     {
         Config config = observed();
         config.clientName = "frugal";
         const Client client(config);
         const auto lock = client.getLock(contended);
-        EXPECT_EQ(threads(), threadsBefore);
+        EXPECT_EQ(runningThreads(), threadsBefore);
         std::vector<std::future<Result<bool>>> waiters;
         for (auto& worker : workers) {
             waiters.push_back(
@@ -94,15 +89,15 @@ TEST_F(Resources, OneThreadAndThreeConnectionsServeAnyNumberOfLocksAndWaiters)
         }
         ASSERT_TRUE(observer()->await("renewed", {}, 100));
         ASSERT_TRUE(eventually([&] { return listeners(contended) == 1; }));
-        EXPECT_EQ(threads(), threadsBefore + 1);
+        EXPECT_EQ(runningThreads(), threadsBefore + 1);
         EXPECT_EQ(sockets(), socketsBefore + 3);
         for (auto& waiter : waiters) {
             EXPECT_EQ(waiter.get(), false);
         }
-        EXPECT_EQ(threads(), threadsBefore + 1);
+        EXPECT_EQ(runningThreads(), threadsBefore + 1);
         EXPECT_EQ(sockets(), socketsBefore + 3);
     }
-    EXPECT_TRUE(eventually([&] { return threads() == threadsBefore; }));
+    EXPECT_TRUE(eventually([&] { return runningThreads() == threadsBefore; }));
     EXPECT_TRUE(eventually([&] { return sockets() == socketsBefore; }));
     EXPECT_EQ(D::unlock(other.getLock(contended)), Unlocked::released);
 }

@@ -221,6 +221,25 @@ TEST(AcquireMachine, TheWaitEndsAsContendedHoweverItsLastStepEnds)
     EXPECT_EQ(resultOf<AcquireResult>(told.resume(failed(100ms, Failure::lostReply))).kind, Kind::contended);
 }
 
+TEST(AcquireMachine, TheTimeAsleepIsNoSilenceOfTheServerWhenTheWaitEnds)
+{
+    const auto endAt4sWhenToldAt = [](milliseconds told) {
+        auto player = playerOf(waiting(4s));
+        play(player, Story{
+                         {Start{at(0ms)}, "send, until 4000 ms"},
+                         {busy(2ms, 20s), "subscribe, until 1002 ms"},
+                         {TimerFired{at(500ms)}, "send, until 4000 ms"},
+                         {busy(501ms, 20s), "sleep until 1501 ms"},
+                         {Notified{at(told)}, "send, until 4000 ms"},
+                     });
+        return resultOf<AcquireResult>(player.resume(failed(4s, Failure::lostReply, Errc::unreachable)));
+    };
+    EXPECT_EQ(endAt4sWhenToldAt(1001ms).kind, Kind::contended) << "nobody asked for longer than a command's time";
+    const auto silent = endAt4sWhenToldAt(1000ms);
+    EXPECT_EQ(silent.kind, Kind::failed) << "asked a command's time ago";
+    EXPECT_EQ(silent.error, Errc::unreachable);
+}
+
 TEST(AcquireMachine, WaitForeverEndsOnlyWhenNoServerAnswers)
 {
     auto player = playerOf(waiting(waitForever));

@@ -96,9 +96,10 @@ private:
 
     Settings settings_;
     State state_ = State::idle;
-    TimePoint start_{};      ///< later by the time in which this process stood still
-    TimePoint deadline_{};   ///< of the wait
-    TimePoint lastAnswer_{}; ///< or the start; likewise
+    TimePoint start_{};       ///< later by the time in which this process stood still
+    TimePoint deadline_{};    ///< of the wait
+    TimePoint lastAnswer_{};  ///< or the start; likewise
+    TimePoint silentSince_{}; ///< since then it has been asked, without an answer; likewise
     std::optional<TimePoint> refusedSince_;
     Backoff backoff_;
     std::uint32_t attempts_ = 0;
@@ -219,6 +220,7 @@ inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random
     }
     start_ = saturatingAdd(start_, event.stood);
     lastAnswer_ = saturatingAdd(lastAnswer_, event.stood);
+    silentSince_ = saturatingAdd(silentSince_, event.stood);
     refusedToConnect_ = refusedToConnect_ || event.fault.failure == Failure::notConnected;
     const bool firstTryRefused = settings_.wait.isOneAttempt() && event.fault.failure == Failure::notConnected;
     if (!firstTryRefused && event.now < patienceEnd()) {
@@ -228,7 +230,7 @@ inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random
         return fail(Errc::serverRefused); // nobody was found who would not
     }
     // a wait that ends while another answer is under way ends as the last one told, if the server was there a moment ago
-    const bool wasThere = event.now < saturatingAdd(lastAnswer_, settings_.commandTimeout);
+    const bool wasThere = event.now < saturatingAdd(std::max(lastAnswer_, silentSince_), settings_.commandTimeout);
     if (wasThere && refusedSince_) {
         return fail(Errc::serverRefused);
     }
@@ -277,6 +279,7 @@ inline AcquireMachine::Action AcquireMachine::woken(TimePoint now, bool byTimer)
     if (now - lastAnswer_ > settings_.unreachableAfter / 2) {
         lastAnswer_ = now; // a long time in which nothing was asked is no silence of the server
     }
+    silentSince_ = now;
     polled_ = byTimer && pollIsNext_;
     return ask();
 }
