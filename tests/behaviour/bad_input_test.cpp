@@ -1,6 +1,5 @@
 // Arguments outside their range, names of every kind, keys of others: each has its own outcome, before any harm.
-#include "behaviour/lock_drivers.hpp"
-#include "behaviour/lock_test.hpp"
+#include "behaviour/behaviour_test.hpp"
 #include "behaviour/worker.hpp"
 
 #include <algorithm>
@@ -14,26 +13,20 @@
 namespace redislock::test {
 namespace {
 
-template <class D>
-class BadInput : public BehaviourTest<D> {
+class BadInput : public BehaviourTest {
 protected:
     /// Everything that clients may have sent so far.
-    std::pair<std::uint64_t, std::string> traffic()
-    {
-        return {this->scriptCalls(), this->raw.info("total_connections_received")};
-    }
+    std::pair<std::uint64_t, std::string> traffic() { return {scriptCalls(), raw.info("total_connections_received")}; }
 };
 
-using BadInputDrivers = DriversWith<Feature::leases, Feature::waiting, Feature::guards>;
-TYPED_TEST_SUITE(BadInput, BadInputDrivers, DriverNames);
+INSTANTIATE_TEST_SUITE_P(, BadInput, driversWith({Feature::leases, Feature::waiting, Feature::guards}), driverName);
 
 /// Where others want the same lock.
-template <class D>
-class BadInputBesideOthers : public BadInput<D> {
-};
+class BadInputBesideOthers : public BadInput {};
 
-using BadInputBesideOthersDrivers = DriversWith<Feature::leases, Feature::waiting, Feature::guards, Feature::exclusion>;
-TYPED_TEST_SUITE(BadInputBesideOthers, BadInputBesideOthersDrivers, DriverNames);
+INSTANTIATE_TEST_SUITE_P(, BadInputBesideOthers,
+                         driversWith({Feature::leases, Feature::waiting, Feature::guards, Feature::exclusion}),
+                         driverName);
 
 const std::array badLeases{
     std::pair{"zero", Lease(0ms)},
@@ -47,84 +40,84 @@ const std::array badLeases{
     std::pair{"max hours", Lease(std::chrono::hours::max())},
 };
 
-TYPED_TEST(BadInput, BadLeaseIsRefusedAndNothingIsSent)
+TEST_P(BadInput, BadLeaseIsRefusedAndNothingIsSent)
 {
-    const auto lock = this->make();
-    const auto before = this->traffic();
+    const auto lock = make();
+    const auto before = traffic();
     for (const auto& [name, lease] : badLeases) {
         SCOPED_TRACE(name);
-        EXPECT_EQ(TypeParam::lock(lock, lease), Errc::invalidArgument);
-        EXPECT_EQ(TypeParam::tryLock(lock, 0ms, lease), Errc::invalidArgument);
-        EXPECT_EQ(TypeParam::tryLock(lock, waitForever, lease), Errc::invalidArgument);
-        EXPECT_EQ(TypeParam::guard(lock, lease).error, Errc::invalidArgument);
-        EXPECT_EQ(TypeParam::guard(lock, 1h, lease).error, Errc::invalidArgument);
+        EXPECT_EQ(lock.lock(lease), Errc::invalidArgument);
+        EXPECT_EQ(lock.tryLock(0ms, lease), Errc::invalidArgument);
+        EXPECT_EQ(lock.tryLock(waitForever, lease), Errc::invalidArgument);
+        EXPECT_EQ(lock.guard(lease).error, Errc::invalidArgument);
+        EXPECT_EQ(lock.guard(1h, lease).error, Errc::invalidArgument);
     }
-    EXPECT_EQ(this->traffic(), before);
+    EXPECT_EQ(traffic(), before);
     EXPECT_EQ(lock.holdCount(), 0U);
-    EXPECT_EQ(TypeParam::lock(lock), true);
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
+    EXPECT_EQ(lock.lock(), true);
+    EXPECT_EQ(lock.unlock(), Unlocked::released);
 }
 
-TYPED_TEST(BadInput, BadLeaseIsRefusedInsideAHoldToo)
+TEST_P(BadInput, BadLeaseIsRefusedInsideAHoldToo)
 {
-    const auto lock = this->make();
-    EXPECT_EQ(TypeParam::lock(lock, 30s), true);
-    const auto before = this->traffic();
+    const auto lock = make();
+    EXPECT_EQ(lock.lock(30s), true);
+    const auto before = traffic();
     for (const auto& [name, lease] : badLeases) {
         SCOPED_TRACE(name);
-        EXPECT_EQ(TypeParam::lock(lock, lease), Errc::invalidArgument);
+        EXPECT_EQ(lock.lock(lease), Errc::invalidArgument);
     }
-    EXPECT_EQ(this->traffic(), before);
+    EXPECT_EQ(traffic(), before);
     EXPECT_EQ(lock.holdCount(), 1U);
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
+    EXPECT_EQ(lock.unlock(), Unlocked::released);
 }
 
-TYPED_TEST(BadInputBesideOthers, NegativeWaitIsOneAttempt)
+TEST_P(BadInputBesideOthers, NegativeWaitIsOneAttempt)
 {
-    const auto lock = this->make();
+    const auto lock = make();
     Worker other;
     for (const Wait wait : {Wait(-1ms), Wait(-1h), Wait(milliseconds::min()), Wait(-0.5ms)}) {
-        EXPECT_EQ(TypeParam::tryLock(lock, wait), true);
+        EXPECT_EQ(lock.tryLock(wait), true);
         const Stopwatch watch;
-        EXPECT_EQ(other.run([&] { return TypeParam::tryLock(lock, wait, 10s); }), false);
+        EXPECT_EQ(other.run([&] { return lock.tryLock(wait, 10s); }), false);
         EXPECT_LT(watch.elapsed(), soon);
-        EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
+        EXPECT_EQ(lock.unlock(), Unlocked::released);
     }
 }
 
-TYPED_TEST(BadInputBesideOthers, LongestWaitsWaitUntilTheLockIsFree)
+TEST_P(BadInputBesideOthers, LongestWaitsWaitUntilTheLockIsFree)
 {
-    const auto lock = this->make();
+    const auto lock = make();
     Worker other;
     const std::array waits{waitForever, Wait(milliseconds::max()), Wait(std::chrono::hours::max()),
                            Wait(milliseconds::max() - 1ms), Wait(std::chrono::years(1000))};
     for (const Wait wait : waits) {
-        EXPECT_EQ(TypeParam::lock(lock), true);
-        auto waiter = other.start([&] { return TypeParam::tryLock(lock, wait); });
+        EXPECT_EQ(lock.lock(), true);
+        auto waiter = other.start([&] { return lock.tryLock(wait); });
         EXPECT_EQ(waiter.wait_for(20ms), std::future_status::timeout);
-        EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
+        EXPECT_EQ(lock.unlock(), Unlocked::released);
         EXPECT_EQ(waiter.get(), true);
-        EXPECT_EQ(other.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
+        EXPECT_EQ(other.run([&] { return lock.unlock(); }), Unlocked::released);
     }
 }
 
-TYPED_TEST(BadInput, NameOutsideItsRangeIsRefused)
+TEST_P(BadInput, NameOutsideItsRangeIsRefused)
 {
-    const auto before = this->traffic();
-    EXPECT_EQ(TypeParam::make(this->client, ""), Errc::invalidArgument);
-    EXPECT_EQ(TypeParam::make(this->client, std::string(1025, 'x')), Errc::invalidArgument);
-    EXPECT_EQ(TypeParam::make(this->client, std::string(100'000, '\0')), Errc::invalidArgument);
-    EXPECT_EQ(this->traffic(), before);
+    const auto before = traffic();
+    EXPECT_EQ(GetParam().make(client, ""), Errc::invalidArgument);
+    EXPECT_EQ(GetParam().make(client, std::string(1025, 'x')), Errc::invalidArgument);
+    EXPECT_EQ(GetParam().make(client, std::string(100'000, '\0')), Errc::invalidArgument);
+    EXPECT_EQ(traffic(), before);
 }
 
-TYPED_TEST(BadInputBesideOthers, NamesOfAnyBytesAreLocksOfTheirOwn)
+TEST_P(BadInputBesideOthers, NamesOfAnyBytesAreLocksOfTheirOwn)
 {
-    const Client other(this->config());
+    const Client other(config());
     std::string every;
     for (int byte = 0; byte < 256; ++byte) {
         every.push_back(static_cast<char>(byte));
     }
-    const auto base = this->uniqueName();
+    const auto base = uniqueName();
     const std::array names{
         base + std::string("\0a", 2),
         base + std::string("\0b", 2),
@@ -145,116 +138,116 @@ TYPED_TEST(BadInputBesideOthers, NamesOfAnyBytesAreLocksOfTheirOwn)
         std::string(1023, 'n') + '\0',
     };
     for (const auto& name : names) {
-        const auto lock = this->make(this->clean(name));
-        ASSERT_EQ(TypeParam::tryLock(lock), true) << ::testing::PrintToString(name);
+        const auto lock = make(clean(name));
+        ASSERT_EQ(lock.tryLock(), true) << ::testing::PrintToString(name);
     }
     for (const auto& name : names) {
         SCOPED_TRACE(::testing::PrintToString(name));
-        const auto lock = this->make(name);
+        const auto lock = make(name);
         EXPECT_EQ(lock.name(), name);
         EXPECT_EQ(lock.holdCount(), 1U);
-        EXPECT_EQ(this->holdersOf(name).size(), 1U);
-        const auto elsewhere = this->make(other, name);
-        EXPECT_EQ(TypeParam::isLocked(elsewhere), true);
-        EXPECT_EQ(TypeParam::tryLock(elsewhere), false);
-        EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
-        EXPECT_EQ(TypeParam::isLocked(elsewhere), false);
+        EXPECT_EQ(holdersOf(name).size(), 1U);
+        const auto elsewhere = make(other, name);
+        EXPECT_EQ(elsewhere.isLocked(), true);
+        EXPECT_EQ(elsewhere.tryLock(), false);
+        EXPECT_EQ(lock.unlock(), Unlocked::released);
+        EXPECT_EQ(elsewhere.isLocked(), false);
     }
 }
 
-TYPED_TEST(BadInputBesideOthers, WaitersOfStrangeNamesAreWokenToo)
+TEST_P(BadInputBesideOthers, WaitersOfStrangeNamesAreWokenToo)
 {
-    Config config = this->config();
+    Config config = LockTest::config();
     config.watchdogTimeout = 30s;
     const Client far(config);
     Worker other;
-    const auto base = this->uniqueName();
+    const auto base = uniqueName();
     for (const auto& name : {base + std::string("\0x", 2), base + "a{b", base + "\r\n", base + "\xff"}) {
-        const auto lock = this->make(this->clean(name));
-        const auto held = this->make(far, name);
-        EXPECT_EQ(TypeParam::lock(held), true);
-        auto waiter = other.start([&] { return TypeParam::lock(lock); });
-        ASSERT_TRUE(eventually([&] { return this->listeners(name) == 1; }));
-        EXPECT_EQ(TypeParam::unlock(held), Unlocked::released);
+        const auto lock = make(clean(name));
+        const auto held = make(far, name);
+        EXPECT_EQ(held.lock(), true);
+        auto waiter = other.start([&] { return lock.lock(); });
+        ASSERT_TRUE(eventually([&] { return listeners(name) == 1; }));
+        EXPECT_EQ(held.unlock(), Unlocked::released);
         EXPECT_EQ(waiter.get(), true);
-        EXPECT_EQ(other.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
+        EXPECT_EQ(other.run([&] { return lock.unlock(); }), Unlocked::released);
     }
 }
 
-TYPED_TEST(BadInput, KeyOfAnotherTypeIsReportedAtOnceAndLeftAlone)
+TEST_P(BadInput, KeyOfAnotherTypeIsReportedAtOnceAndLeftAlone)
 {
-    const auto lock = this->make();
+    const auto lock = make();
     const std::array<RawRedis::Arguments, 4> others{{{"SET", lock.name(), "theirs"},
                                                      {"RPUSH", lock.name(), "theirs"},
                                                      {"SADD", lock.name(), "theirs"},
                                                      {"ZADD", lock.name(), "1", "theirs"}}};
     for (const auto& command : others) {
         SCOPED_TRACE(command.front());
-        this->raw.command(command);
-        const auto before = this->raw.command({"DUMP", lock.name()});
+        raw.command(command);
+        const auto before = raw.command({"DUMP", lock.name()});
         const Stopwatch watch;
-        EXPECT_EQ(TypeParam::lock(lock), Errc::wrongType);
-        EXPECT_EQ(TypeParam::lock(lock, 10s), Errc::wrongType);
-        EXPECT_EQ(TypeParam::tryLock(lock), Errc::wrongType);
-        EXPECT_EQ(TypeParam::tryLock(lock, waitForever), Errc::wrongType);
-        EXPECT_EQ(TypeParam::guard(lock).error, Errc::wrongType);
-        EXPECT_EQ(TypeParam::isLocked(lock), Errc::wrongType);
-        EXPECT_EQ(TypeParam::remainingTimeToLive(lock), Errc::wrongType);
-        EXPECT_EQ(TypeParam::forceUnlock(lock), Errc::wrongType);
+        EXPECT_EQ(lock.lock(), Errc::wrongType);
+        EXPECT_EQ(lock.lock(10s), Errc::wrongType);
+        EXPECT_EQ(lock.tryLock(), Errc::wrongType);
+        EXPECT_EQ(lock.tryLock(waitForever), Errc::wrongType);
+        EXPECT_EQ(lock.guard().error, Errc::wrongType);
+        EXPECT_EQ(lock.isLocked(), Errc::wrongType);
+        EXPECT_EQ(lock.remainingTimeToLive(), Errc::wrongType);
+        EXPECT_EQ(lock.forceUnlock(), Errc::wrongType);
         EXPECT_LT(watch.elapsed(), soon);
-        EXPECT_EQ(this->raw.command({"DUMP", lock.name()}), before);
-        EXPECT_EQ(this->raw.pttl(lock.name()), -1ms);
-        EXPECT_EQ(TypeParam::unlock(lock), Errc::notHeld);
-        this->raw.command({"DEL", lock.name()});
+        EXPECT_EQ(raw.command({"DUMP", lock.name()}), before);
+        EXPECT_EQ(raw.pttl(lock.name()), -1ms);
+        EXPECT_EQ(lock.unlock(), Errc::notHeld);
+        raw.command({"DEL", lock.name()});
     }
-    EXPECT_EQ(TypeParam::lock(lock), true);
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
+    EXPECT_EQ(lock.lock(), true);
+    EXPECT_EQ(lock.unlock(), Unlocked::released);
 }
 
-TYPED_TEST(BadInput, UnlockBeyondTheLocksIsRefusedAndNothingIsSent)
+TEST_P(BadInput, UnlockBeyondTheLocksIsRefusedAndNothingIsSent)
 {
-    const auto lock = this->make();
-    EXPECT_EQ(TypeParam::unlock(lock), Errc::notHeld);
-    EXPECT_EQ(TypeParam::lock(lock), true);
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
-    const auto before = this->traffic();
-    EXPECT_EQ(TypeParam::unlock(lock), Errc::notHeld);
-    EXPECT_EQ(TypeParam::unlock(lock), Errc::notHeld);
+    const auto lock = make();
+    EXPECT_EQ(lock.unlock(), Errc::notHeld);
+    EXPECT_EQ(lock.lock(), true);
+    EXPECT_EQ(lock.unlock(), Unlocked::released);
+    const auto before = traffic();
+    EXPECT_EQ(lock.unlock(), Errc::notHeld);
+    EXPECT_EQ(lock.unlock(), Errc::notHeld);
     Worker other;
-    EXPECT_EQ(other.run([&] { return TypeParam::unlock(lock); }), Errc::notHeld);
-    EXPECT_EQ(this->traffic(), before);
+    EXPECT_EQ(other.run([&] { return lock.unlock(); }), Errc::notHeld);
+    EXPECT_EQ(traffic(), before);
 }
 
-TYPED_TEST(BadInput, UnlockAfterTheLeaseSendsNothing)
+TEST_P(BadInput, UnlockAfterTheLeaseSendsNothing)
 {
-    const auto lock = this->make();
-    constexpr int levels = supports<TypeParam>(Feature::reentrance) ? 2 : 1;
+    const auto lock = make();
+    const int levels = supports(Feature::reentrance) ? 2 : 1;
     for (int level = 0; level < levels; ++level) {
-        EXPECT_EQ(TypeParam::lock(lock, 200ms), true);
+        EXPECT_EQ(lock.lock(200ms), true);
     }
     ASSERT_TRUE(eventually([&] { return lock.holdCount() == 0; }));
-    const auto before = this->traffic();
+    const auto before = traffic();
     for (int level = 0; level < levels; ++level) {
-        EXPECT_EQ(TypeParam::unlock(lock), Unlocked::alreadyLost);
+        EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
     }
-    EXPECT_EQ(TypeParam::unlock(lock), Errc::notHeld);
-    EXPECT_EQ(this->traffic(), before);
+    EXPECT_EQ(lock.unlock(), Errc::notHeld);
+    EXPECT_EQ(traffic(), before);
 }
 
-TYPED_TEST(BadInput, CallsAfterShutdownAreRefusedAndNothingIsSent)
+TEST_P(BadInput, CallsAfterShutdownAreRefusedAndNothingIsSent)
 {
-    Client ending(this->config());
-    const auto lock = this->make(ending, this->uniqueName());
+    Client ending(config());
+    const auto lock = make(ending, uniqueName());
     EXPECT_TRUE(ending.shutdown());
-    const auto before = this->traffic();
-    EXPECT_EQ(TypeParam::lock(lock), Errc::shutdown);
-    EXPECT_EQ(TypeParam::tryLock(lock), Errc::shutdown);
-    EXPECT_EQ(TypeParam::tryLock(lock, 10s, 10s), Errc::shutdown);
-    EXPECT_EQ(TypeParam::guard(lock).error, Errc::shutdown);
-    EXPECT_EQ(TypeParam::isLocked(lock), Errc::shutdown);
-    EXPECT_EQ(TypeParam::remainingTimeToLive(lock), Errc::shutdown);
-    EXPECT_EQ(TypeParam::forceUnlock(lock), Errc::shutdown);
-    EXPECT_EQ(this->traffic(), before);
+    const auto before = traffic();
+    EXPECT_EQ(lock.lock(), Errc::shutdown);
+    EXPECT_EQ(lock.tryLock(), Errc::shutdown);
+    EXPECT_EQ(lock.tryLock(10s, 10s), Errc::shutdown);
+    EXPECT_EQ(lock.guard().error, Errc::shutdown);
+    EXPECT_EQ(lock.isLocked(), Errc::shutdown);
+    EXPECT_EQ(lock.remainingTimeToLive(), Errc::shutdown);
+    EXPECT_EQ(lock.forceUnlock(), Errc::shutdown);
+    EXPECT_EQ(traffic(), before);
 }
 
 } // namespace

@@ -1,6 +1,5 @@
 // Many threads and clients, few locks: nobody is ever inside together, and everybody comes in.
-#include "behaviour/lock_drivers.hpp"
-#include "behaviour/lock_test.hpp"
+#include "behaviour/behaviour_test.hpp"
 #include "behaviour/worker.hpp"
 
 #include <array>
@@ -33,8 +32,7 @@ private:
     std::atomic<int> value_{0};
 };
 
-template <class D>
-class Contention : public BehaviourTest<D> {
+class Contention : public BehaviourTest {
 protected:
     /// Runs a function with 0, 1 ... in as many threads at the same time.
     template <class Function>
@@ -50,48 +48,49 @@ protected:
     }
 };
 
-using ContendedDrivers = DriversWith<Feature::exclusion, Feature::waiting, Feature::guards, Feature::leases>;
-TYPED_TEST_SUITE(Contention, ContendedDrivers, DriverNames);
+INSTANTIATE_TEST_SUITE_P(, Contention,
+                         driversWith({Feature::exclusion, Feature::waiting, Feature::guards, Feature::leases}),
+                         driverName);
 
-TYPED_TEST(Contention, ThreadsOnOneObjectCountExactly)
+TEST_P(Contention, ThreadsOnOneObjectCountExactly)
 {
-    const auto lock = this->make();
+    const auto lock = make();
     FragileCounter counter;
-    this->inThreads(16, [&](std::size_t) {
+    inThreads(16, [&](std::size_t) {
         for (int round = 0; round < 50; ++round) {
-            ASSERT_EQ(TypeParam::lock(lock), true);
+            ASSERT_EQ(lock.lock(), true);
             counter.count();
             ASSERT_TRUE(lock.isHeldByCurrentThread());
-            ASSERT_EQ(TypeParam::unlock(lock), Unlocked::released);
+            ASSERT_EQ(lock.unlock(), Unlocked::released);
         }
     });
     EXPECT_EQ(counter.value(), 16 * 50);
 }
 
-TYPED_TEST(Contention, ThreadsOnSeveralNamesCountExactlyWithEveryFormOfLocking)
+TEST_P(Contention, ThreadsOnSeveralNamesCountExactlyWithEveryFormOfLocking)
 {
     constexpr std::size_t nameCount = 4;
     std::array<FragileCounter, nameCount> counters;
     std::array<std::string, nameCount> names;
     for (auto& name : names) {
-        name = this->uniqueName();
+        name = uniqueName();
     }
     std::array<std::atomic<int>, nameCount> entered{};
-    this->inThreads(16, [&](std::size_t thread) {
+    inThreads(16, [&](std::size_t thread) {
         for (std::size_t round = 0; round < 40; ++round) {
             const auto which = (thread + round) % nameCount;
-            const auto lock = this->make(names.at(which)); // a new object each time
+            const auto lock = make(names.at(which)); // a new object each time
             if ((thread + round) % 3 == 0) {
-                const auto held = must(TypeParam::guard(lock));
+                const auto held = must(lock.guard());
                 counters.at(which).count();
             } else {
                 if (round % 2 == 0) {
-                    ASSERT_EQ(TypeParam::lock(lock, 20s), true);
+                    ASSERT_EQ(lock.lock(20s), true);
                 } else {
-                    ASSERT_EQ(TypeParam::tryLock(lock, 20s), true);
+                    ASSERT_EQ(lock.tryLock(20s), true);
                 }
                 counters.at(which).count();
-                ASSERT_EQ(TypeParam::unlock(lock), Unlocked::released);
+                ASSERT_EQ(lock.unlock(), Unlocked::released);
             }
             ++entered.at(which);
         }
@@ -101,62 +100,62 @@ TYPED_TEST(Contention, ThreadsOnSeveralNamesCountExactlyWithEveryFormOfLocking)
     }
 }
 
-TYPED_TEST(Contention, ClientsCountExactly)
+TEST_P(Contention, ClientsCountExactly)
 {
-    const auto name = this->uniqueName();
+    const auto name = uniqueName();
     FragileCounter counter;
     std::deque<Client> clients;
     for (int i = 0; i < 16; ++i) {
-        clients.emplace_back(this->config());
+        clients.emplace_back(config());
     }
-    this->inThreads(clients.size(), [&](std::size_t i) {
-        const auto lock = this->make(clients.at(i), name);
+    inThreads(clients.size(), [&](std::size_t i) {
+        const auto lock = make(clients.at(i), name);
         for (int round = 0; round < 15; ++round) {
-            ASSERT_EQ(TypeParam::lock(lock), true);
+            ASSERT_EQ(lock.lock(), true);
             counter.count();
-            ASSERT_EQ(TypeParam::unlock(lock), Unlocked::released);
+            ASSERT_EQ(lock.unlock(), Unlocked::released);
         }
     });
     EXPECT_EQ(counter.value(), 16 * 15);
 }
 
-TYPED_TEST(Contention, ThreadsOfTwoClientsCountExactly)
+TEST_P(Contention, ThreadsOfTwoClientsCountExactly)
 {
-    const Client other(this->config());
-    const auto here = this->make();
-    const auto there = this->make(other, here.name());
+    const Client other(config());
+    const auto here = make();
+    const auto there = make(other, here.name());
     FragileCounter counter;
-    this->inThreads(12, [&](std::size_t i) {
+    inThreads(12, [&](std::size_t i) {
         const auto& lock = i % 2 == 0 ? here : there;
         for (int round = 0; round < 25; ++round) {
             if (round % 2 == 0) {
-                const auto held = must(TypeParam::guard(lock, 20s));
+                const auto held = must(lock.guard(20s));
                 counter.count();
             } else {
-                ASSERT_EQ(TypeParam::lock(lock), true);
+                ASSERT_EQ(lock.lock(), true);
                 counter.count();
-                ASSERT_EQ(TypeParam::unlock(lock), Unlocked::released);
+                ASSERT_EQ(lock.unlock(), Unlocked::released);
             }
         }
     });
     EXPECT_EQ(counter.value(), 12 * 25);
 }
 
-TYPED_TEST(Contention, WhoGetsInByOneAttemptIsAlone)
+TEST_P(Contention, WhoGetsInByOneAttemptIsAlone)
 {
-    const auto lock = this->make();
+    const auto lock = make();
     FragileCounter counter;
     std::atomic<int> entered{0};
-    this->inThreads(16, [&](std::size_t) {
+    inThreads(16, [&](std::size_t) {
         for (int round = 0; round < 200; ++round) {
-            const auto result = TypeParam::tryLock(lock);
+            const auto result = lock.tryLock();
             ASSERT_FALSE(result.error) << result.error.message();
             if (result.value) {
                 counter.count();
                 ++entered;
                 ASSERT_TRUE(lock.isHeldByCurrentThread());
                 ASSERT_GT(lock.validFor(), 0ms);
-                ASSERT_EQ(TypeParam::unlock(lock), Unlocked::released);
+                ASSERT_EQ(lock.unlock(), Unlocked::released);
             }
         }
     });
@@ -164,46 +163,46 @@ TYPED_TEST(Contention, WhoGetsInByOneAttemptIsAlone)
     EXPECT_EQ(counter.value(), entered);
 }
 
-TYPED_TEST(Contention, LeasesThatRunOutLetTheNextOneInAndNobodyTwice)
+TEST_P(Contention, LeasesThatRunOutLetTheNextOneInAndNobodyTwice)
 {
-    const Client other(this->config());
-    const auto name = this->uniqueName();
+    const Client other(config());
+    const auto name = uniqueName();
     FragileCounter counter;
-    this->inThreads(4, [&](std::size_t i) {
-        const auto lock = this->make(i % 2 == 0 ? this->client : other, name);
+    inThreads(4, [&](std::size_t i) {
+        const auto lock = make(i % 2 == 0 ? client : other, name);
         for (int round = 0; round < 2; ++round) {
-            ASSERT_EQ(TypeParam::lock(lock, 200ms), true);
+            ASSERT_EQ(lock.lock(200ms), true);
             counter.count();
             ASSERT_TRUE(eventually([&] { return !lock.isHeldByCurrentThread(); }));
-            ASSERT_EQ(TypeParam::unlock(lock), Unlocked::alreadyLost);
+            ASSERT_EQ(lock.unlock(), Unlocked::alreadyLost);
         }
     });
     EXPECT_EQ(counter.value(), 8);
 }
 
-TYPED_TEST(Contention, ManyJobsOnFewNamesLeaveNoSubscription)
+TEST_P(Contention, ManyJobsOnFewNamesLeaveNoSubscription)
 {
     std::array<std::string, 5> names;
     for (auto& name : names) {
-        name = this->uniqueName();
+        name = uniqueName();
     }
-    const Client far(this->config());
-    const auto held = this->make(far, this->uniqueName());
-    ASSERT_EQ(TypeParam::lock(held), true);
-    this->inThreads(16, [&](std::size_t thread) {
+    const Client far(config());
+    const auto held = make(far, uniqueName());
+    ASSERT_EQ(held.lock(), true);
+    inThreads(16, [&](std::size_t thread) {
         for (std::size_t job = 0; job < 60; ++job) {
             const bool inVain = job % 20 == 19;
-            const auto lock = this->make(inVain ? held.name() : names.at((thread * 7 + job * 3) % names.size()));
-            const auto result = TypeParam::tryLock(lock, milliseconds(inVain ? 1000 : job % 4 * 1000), 20s);
+            const auto lock = make(inVain ? held.name() : names.at((thread * 7 + job * 3) % names.size()));
+            const auto result = lock.tryLock(milliseconds(inVain ? 1000 : job % 4 * 1000), 20s);
             ASSERT_FALSE(result.error) << result.error.message();
             if (result.value) {
-                ASSERT_EQ(TypeParam::unlock(lock), Unlocked::released);
+                ASSERT_EQ(lock.unlock(), Unlocked::released);
             }
         }
     });
-    EXPECT_EQ(TypeParam::unlock(held), Unlocked::released);
-    EXPECT_TRUE(eventually([&] { return this->channels().empty(); }));
-    EXPECT_LE(this->observer()->count("connected:notifications"), 1U);
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+    EXPECT_TRUE(eventually([&] { return channels().empty(); }));
+    EXPECT_LE(observer()->count("connected:notifications"), 1U);
 }
 
 } // namespace

@@ -1,6 +1,5 @@
 // Functions that run under a lock: executeWithLock and locked.
-#include "behaviour/lock_drivers.hpp"
-#include "behaviour/lock_test.hpp"
+#include "behaviour/behaviour_test.hpp"
 #include "behaviour/worker.hpp"
 #include "redislock/execute_with_lock.hpp"
 
@@ -16,12 +15,11 @@
 namespace redislock::test {
 namespace {
 
-template <class D>
-class Executing : public BehaviourTest<D> {
+class Executing : public BehaviourTest {
 protected:
     bool becomesFree(const std::string& name)
     {
-        return eventually([&] { return !this->raw.exists(name); });
+        return eventually([&] { return !raw.exists(name); });
     }
 
     /// The code of the LockError that a function throws.
@@ -37,111 +35,112 @@ protected:
     }
 };
 
-using ExecutingDrivers = DriversWith<Feature::executing, Feature::waiting, Feature::leases, Feature::reentrance>;
-TYPED_TEST_SUITE(Executing, ExecutingDrivers, DriverNames);
+INSTANTIATE_TEST_SUITE_P(, Executing,
+                         driversWith({Feature::executing, Feature::waiting, Feature::leases, Feature::reentrance}),
+                         driverName);
 
-TYPED_TEST(Executing, FunctionRunsUnderTheLockAndItsResultComesBack)
+TEST_P(Executing, FunctionRunsUnderTheLockAndItsResultComesBack)
 {
-    const auto lock = this->make();
-    const auto sold = executeWithLock(lock, 100ms, 10s, [&] {
+    const auto lock = make();
+    const auto sold = executeWithLock(lock.plain(), 100ms, 10s, [&] {
         EXPECT_TRUE(lock.isHeldByCurrentThread());
-        EXPECT_EQ(this->countOf(lock.name()), "1");
+        EXPECT_EQ(countOf(lock.name()), "1");
         EXPECT_GT(lock.validFor(), 9s);
         return std::string("sold");
     });
     EXPECT_EQ(sold, "sold");
     EXPECT_FALSE(lock.isHeldByCurrentThread());
-    EXPECT_TRUE(this->becomesFree(lock.name()));
+    EXPECT_TRUE(becomesFree(lock.name()));
 }
 
-TYPED_TEST(Executing, FunctionThatReturnsNothingGivesWhetherItRan)
+TEST_P(Executing, FunctionThatReturnsNothingGivesWhetherItRan)
 {
-    const auto lock = this->make();
+    const auto lock = make();
     int calls = 0;
-    EXPECT_TRUE(executeWithLock(lock, 0ms, keepRenewing, [&] { ++calls; }));
+    EXPECT_TRUE(executeWithLock(lock.plain(), 0ms, keepRenewing, [&] { ++calls; }));
     Worker other;
-    EXPECT_EQ(other.run([&] { return TypeParam::lock(lock); }), true);
+    EXPECT_EQ(other.run([&] { return lock.lock(); }), true);
     const Stopwatch watch;
-    EXPECT_FALSE(executeWithLock(lock, 0ms, keepRenewing, [&] { ++calls; }));
-    EXPECT_FALSE(executeWithLock(lock, 200ms, 10s, [&] { ++calls; }));
+    EXPECT_FALSE(executeWithLock(lock.plain(), 0ms, keepRenewing, [&] { ++calls; }));
+    EXPECT_FALSE(executeWithLock(lock.plain(), 200ms, 10s, [&] { ++calls; }));
     EXPECT_GE(watch.elapsed(), 200ms);
-    EXPECT_EQ(executeWithLock(lock, 0ms, 10s, [&] { return ++calls; }), std::optional<int>());
+    EXPECT_EQ(executeWithLock(lock.plain(), 0ms, 10s, [&] { return ++calls; }), std::optional<int>());
     EXPECT_EQ(calls, 1);
-    EXPECT_EQ(other.run([&] { return TypeParam::unlock(lock); }), Unlocked::released);
+    EXPECT_EQ(other.run([&] { return lock.unlock(); }), Unlocked::released);
 }
 
-TYPED_TEST(Executing, FunctionThatTakesATokenGetsTheHolds)
+TEST_P(Executing, FunctionThatTakesATokenGetsTheHolds)
 {
-    const auto lock = this->make();
-    const auto stopped = executeWithLock(lock, 100ms, 300ms, [&](const std::stop_token& token) {
+    const auto lock = make();
+    const auto stopped = executeWithLock(lock.plain(), 100ms, 300ms, [&](const std::stop_token& token) {
         EXPECT_FALSE(token.stop_requested());
         return eventually([&] { return token.stop_requested(); });
     });
     EXPECT_EQ(stopped, true);
 }
 
-TYPED_TEST(Executing, ExceptionOfTheFunctionPassesThroughAndFreesTheLock)
+TEST_P(Executing, ExceptionOfTheFunctionPassesThroughAndFreesTheLock)
 {
-    const auto lock = this->make();
+    const auto lock = make();
     const auto sell = [&]() -> int { throw std::runtime_error("sold out"); };
-    EXPECT_THROW((void)executeWithLock(lock, 100ms, 10s, sell), std::runtime_error);
+    EXPECT_THROW((void)executeWithLock(lock.plain(), 100ms, 10s, sell), std::runtime_error);
     EXPECT_FALSE(lock.isHeldByCurrentThread());
-    EXPECT_TRUE(this->becomesFree(lock.name()));
+    EXPECT_TRUE(becomesFree(lock.name()));
 }
 
-TYPED_TEST(Executing, ResultsMayBeMovedOnlyAndReferencesAreCopied)
+TEST_P(Executing, ResultsMayBeMovedOnlyAndReferencesAreCopied)
 {
-    const auto lock = this->make();
-    auto owned = executeWithLock(lock, 100ms, 10s, [] { return std::make_unique<int>(42); });
+    const auto lock = make();
+    auto owned = executeWithLock(lock.plain(), 100ms, 10s, [] { return std::make_unique<int>(42); });
     ASSERT_TRUE(owned);
     EXPECT_EQ(**owned, 42);
     int stock = 7;
-    const auto copied = executeWithLock(lock, 100ms, 10s, [&]() -> int& { return stock; });
+    const auto copied = executeWithLock(lock.plain(), 100ms, 10s, [&]() -> int& { return stock; });
     static_assert(std::is_same_v<decltype(copied), const std::optional<int>>);
     stock = 8;
     EXPECT_EQ(copied, 7);
 }
 
-TYPED_TEST(Executing, ExecutingNestsInAHoldOfItsThread)
+TEST_P(Executing, ExecutingNestsInAHoldOfItsThread)
 {
-    const auto lock = this->make();
-    EXPECT_EQ(TypeParam::lock(lock), true);
-    EXPECT_TRUE(executeWithLock(lock, 0ms, 10s, [&] { EXPECT_EQ(lock.holdCount(), 2U); }));
+    const auto lock = make();
+    EXPECT_EQ(lock.lock(), true);
+    EXPECT_TRUE(executeWithLock(lock.plain(), 0ms, 10s, [&] { EXPECT_EQ(lock.holdCount(), 2U); }));
     EXPECT_EQ(lock.holdCount(), 1U);
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
+    EXPECT_EQ(lock.unlock(), Unlocked::released);
 }
 
-TYPED_TEST(Executing, BadLeaseIsRefusedBeforeTheFunctionRuns)
+TEST_P(Executing, BadLeaseIsRefusedBeforeTheFunctionRuns)
 {
-    const auto lock = this->make();
+    const auto lock = make();
     bool ran = false;
-    EXPECT_EQ(this->codeOf([&] { (void)executeWithLock(lock, 100ms, 0ms, [&] { ran = true; }); }),
+    EXPECT_EQ(codeOf([&] { (void)executeWithLock(lock.plain(), 100ms, 0ms, [&] { ran = true; }); }),
               Errc::invalidArgument);
     EXPECT_FALSE(ran);
 }
 
-TYPED_TEST(Executing, DecoratedFunctionLocksTheNameThatItsArgumentsGive)
+TEST_P(Executing, DecoratedFunctionLocksTheNameThatItsArgumentsGive)
 {
-    const auto prefix = this->uniqueName();
-    this->clean(prefix + "42");
+    const auto prefix = uniqueName();
+    clean(prefix + "42");
     const auto nameOf = [&](int id, const std::string& /*who*/) { return prefix + std::to_string(id); };
     const auto sell = [&](int id, const std::string& who) {
-        EXPECT_TRUE(this->make(prefix + std::to_string(id)).isHeldByCurrentThread());
-        EXPECT_TRUE(this->raw.exists(prefix + std::to_string(id)));
+        EXPECT_TRUE(make(prefix + std::to_string(id)).isHeldByCurrentThread());
+        EXPECT_TRUE(raw.exists(prefix + std::to_string(id)));
         return who + std::to_string(id);
     };
-    auto sellLocked = locked(this->client, nameOf, sell);
+    auto sellLocked = locked(client, nameOf, sell);
     EXPECT_EQ(sellLocked(42, std::string("sold ")), "sold 42");
-    EXPECT_FALSE(this->make(prefix + "42").isHeldByCurrentThread());
-    EXPECT_TRUE(this->becomesFree(prefix + "42"));
+    EXPECT_FALSE(make(prefix + "42").isHeldByCurrentThread());
+    EXPECT_TRUE(becomesFree(prefix + "42"));
 }
 
-TYPED_TEST(Executing, DecoratedFunctionForwardsItsArgumentsAndItsResult)
+TEST_P(Executing, DecoratedFunctionForwardsItsArgumentsAndItsResult)
 {
-    const auto name = this->uniqueName();
+    const auto name = uniqueName();
     int stock = 1;
     auto take = locked(
-        this->client, [&](const std::unique_ptr<int>&) { return name; },
+        client, [&](const std::unique_ptr<int>&) { return name; },
         [&](std::unique_ptr<int> amount) -> int& {
             stock += *amount;
             return stock;
@@ -151,13 +150,13 @@ TYPED_TEST(Executing, DecoratedFunctionForwardsItsArgumentsAndItsResult)
     EXPECT_EQ(stock, 3);
 }
 
-TYPED_TEST(Executing, DecoratedFunctionExcludesThreads)
+TEST_P(Executing, DecoratedFunctionExcludesThreads)
 {
-    const auto name = this->uniqueName();
+    const auto name = uniqueName();
     int inside = 0; // guarded by the lock
     int calls = 0;
     auto work = locked(
-        this->client, [&] { return name; },
+        client, [&] { return name; },
         [&] {
             EXPECT_EQ(++inside, 1);
             ++calls;
@@ -177,29 +176,29 @@ TYPED_TEST(Executing, DecoratedFunctionExcludesThreads)
     EXPECT_EQ(calls, 100);
 }
 
-TYPED_TEST(Executing, DecoratedFunctionPassesExceptionsAndFreesTheLock)
+TEST_P(Executing, DecoratedFunctionPassesExceptionsAndFreesTheLock)
 {
-    const auto name = this->uniqueName();
+    const auto name = uniqueName();
     auto sell = locked(
-        this->client, [&] { return name; }, [] { throw std::runtime_error("sold out"); });
+        client, [&] { return name; }, [] { throw std::runtime_error("sold out"); });
     EXPECT_THROW(sell(), std::runtime_error);
-    EXPECT_TRUE(this->becomesFree(name));
+    EXPECT_TRUE(becomesFree(name));
     auto unnamed = locked(
-        this->client, [] { return std::string(); }, [] { FAIL() << "ran without a lock"; });
-    EXPECT_EQ(this->codeOf(unnamed), Errc::invalidArgument);
+        client, [] { return std::string(); }, [] { FAIL() << "ran without a lock"; });
+    EXPECT_EQ(codeOf(unnamed), Errc::invalidArgument);
 }
 
-TYPED_TEST(Executing, DecoratedFunctionOutlivesItsClientAndThenRefuses)
+TEST_P(Executing, DecoratedFunctionOutlivesItsClientAndThenRefuses)
 {
-    const auto name = this->uniqueName();
+    const auto name = uniqueName();
     std::function<int()> sell;
     {
-        const Client ending(this->config());
+        const Client ending(config());
         sell = locked(
             ending, [&] { return name; }, [] { return 1; });
         EXPECT_EQ(sell(), 1);
     }
-    EXPECT_EQ(this->codeOf([&] { sell(); }), Errc::shutdown);
+    EXPECT_EQ(codeOf([&] { sell(); }), Errc::shutdown);
 }
 
 } // namespace

@@ -1,61 +1,48 @@
 /// @file
-/// The forms in which a kind of lock can be used, and which suites run over which of them.
+/// The drivers as the parameters of suites, and which suites run over which of them.
 #pragma once
 
-#include "behaviour/asynchronous_driver.hpp"
-#include "behaviour/blocking_drivers.hpp"
+#include "behaviour/any_lock.hpp"
 #include "behaviour/lock_driver.hpp"
+#include "redislock/client.hpp"
+#include "redislock/lock_guard.hpp"
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+#include <optional>
+#include <ostream>
 #include <string>
-#include <type_traits>
+#include <string_view>
+#include <vector>
 
 namespace redislock::test {
 
-namespace drivers {
+/// A driver whose type is known at run time alone: what it does without a lock.
+struct Driver {
+    std::string_view name;
+    bool (*supports)(Feature feature);
+    Result<std::optional<AnyLock>> (*make)(const Client& client, std::string lockName);
+    Result<Unlocked> (*release)(LockGuard& guard);
+    bool hasModes;          ///< its locks belong to a ReadWriteLock
+    std::string_view freed; ///< what an unlock tells: that one of the waiters may come in, or all
 
-template <class... Drivers>
-struct DriverList {
-    using Types = ::testing::Types<Drivers...>;
-
-    template <class D>
-    using With = DriverList<Drivers..., D>;
+    friend std::ostream& operator<<(std::ostream& out, const Driver& driver) { return out << driver.name; }
 };
 
-template <class List, class Needed, class... Drivers>
-struct Filter {
-    using Kept = List;
-};
+/// The drivers that support all of these features.
+std::vector<Driver> allWith(std::initializer_list<Feature> needed);
 
-template <class List, class Needed, class D, class... Rest>
-struct Filter<List, Needed, D, Rest...> {
-    using Next = std::conditional_t<Needed::template metBy<D>, typename List::template With<D>, List>;
-    using Kept = typename Filter<Next, Needed, Rest...>::Kept;
-};
+/// The same as the parameters of a suite.
+inline auto driversWith(std::initializer_list<Feature> needed)
+{
+    return ::testing::ValuesIn(allWith(needed));
+}
 
-template <Feature... needed>
-struct Needs {
-    template <class D>
-    static constexpr bool metBy = (supports<D>(needed) && ...);
-};
-
-} // namespace drivers
-
-/// The forms of RedisLock, and the kinds that have scripts of their own, that support all of these features. Who adds one adds
-/// it here.
-template <Feature... needed>
-using DriversWith =
-    typename drivers::Filter<drivers::DriverList<>, drivers::Needs<needed...>, BlockingThrowing, BlockingCodes,
-                             Asynchronous, Throwing<FairLocks>, Throwing<WriteLocks>, Throwing<ReadLocks>>::Kept::Types;
-
-/// Names of the drivers in the names of the tests.
-struct DriverNames {
-    template <class D>
-    static std::string GetName(int /*index*/)
-    {
-        return std::string(D::name);
-    }
-};
+/// The name of a driver in the names of the tests.
+inline std::string driverName(const ::testing::TestParamInfo<Driver>& driver)
+{
+    return std::string(driver.param.name);
+}
 
 } // namespace redislock::test

@@ -6,7 +6,6 @@
 #include "behaviour/recording_observer.hpp"
 #include "redislock/client.hpp"
 #include "redislock/config.hpp"
-#include "redislock/read_write_lock.hpp"
 #include "redislock/testing/redis_server.hpp"
 #include "support/eventually.hpp"
 #include "support/raw_redis.hpp"
@@ -21,10 +20,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 namespace redislock::test {
@@ -147,69 +144,6 @@ private:
     std::mutex namesMutex_;
     std::vector<std::string> names_;
     std::shared_ptr<RecordingObserver> observer_;
-};
-
-/// A lock test with one client that is ready, for the suites that are typed over drivers.
-template <class D>
-class BehaviourTest : public LockTest {
-protected:
-    using Lock = typename D::Lock;
-
-    Lock make(const Client& from, const std::string& name) { return *must(D::make(from, name)); }
-    Lock make(const std::string& name) { return make(client, name); }
-    Lock make() { return make(uniqueName()); }
-
-    /// The channel of a lock; of one whose waiters have channels of their own, what these begin with.
-    static std::string channelOf(const std::string& name)
-    {
-        auto channel = LockTest::channelOf(name);
-        if (hasModes) {
-            channel.replace(0, channel.find(':'), "redisson_rwlock");
-        }
-        return supports<D>(Feature::oneChannel) ? channel : channel + ':';
-    }
-    /// How many listen to the channel, or the channels, of a lock.
-    std::int64_t listeners(const std::string& name)
-    {
-        std::int64_t all = 0;
-        for (const auto& channel : channelsOf(name)) {
-            all += raw.command({"PUBSUB", "NUMSUB", channel}).elements.at(1).integer();
-        }
-        return all;
-    }
-    /// Tells all who wait for a lock that it is free, whether it is or not.
-    void tellWaiters(const std::string& name)
-    {
-        for (const auto& channel : channelsOf(name)) {
-            raw.command({"PUBLISH", channel, "0"});
-        }
-    }
-    /// Gives a lock that is free to somebody else, who excludes everybody. @param lease nothing: it has no time to live
-    void heldByAStranger(const std::string& name, std::optional<milliseconds> lease)
-    {
-        hasModes ? raw.command({"HSET", name, "mode", "write", "stranger:1:write", "1"})
-                 : raw.command({"HSET", name, "stranger:1", "1"});
-        if (lease) {
-            raw.command({"PEXPIRE", name, std::to_string(lease->count())});
-        }
-    }
-
-    Client client{observed()};
-
-private:
-    static constexpr bool hasModes = std::is_same_v<Lock, ReadLock> || std::is_same_v<Lock, WriteLock>;
-
-    std::vector<std::string> channelsOf(const std::string& name)
-    {
-        std::vector<std::string> of;
-        for (const auto& channel : channels()) {
-            const auto text = channel.text();
-            if (supports<D>(Feature::oneChannel) ? text == channelOf(name) : text.starts_with(channelOf(name))) {
-                of.push_back(text);
-            }
-        }
-        return of;
-    }
 };
 
 } // namespace redislock::test

@@ -1,6 +1,5 @@
 // How a holder learns that it lost its lock.
-#include "behaviour/lock_drivers.hpp"
-#include "behaviour/lock_test.hpp"
+#include "behaviour/behaviour_test.hpp"
 #include "behaviour/worker.hpp"
 
 #include <gmock/gmock.h>
@@ -18,121 +17,116 @@ namespace {
 
 using ::testing::ElementsAre;
 
-template <class D>
-class LostSignal : public BehaviourTest<D> {
-};
+class LostSignal : public BehaviourTest {};
 
-using LosingDrivers = DriversWith<Feature::leases, Feature::guards>;
-TYPED_TEST_SUITE(LostSignal, LosingDrivers, DriverNames);
+INSTANTIATE_TEST_SUITE_P(, LostSignal, driversWith({Feature::leases, Feature::guards}), driverName);
 
 /// The same with several levels.
-template <class D>
-class NestedLostSignal : public LostSignal<D> {
-};
+class NestedLostSignal : public LostSignal {};
 
-using NestedLosingDrivers = DriversWith<Feature::leases, Feature::guards, Feature::reentrance>;
-TYPED_TEST_SUITE(NestedLostSignal, NestedLosingDrivers, DriverNames);
+INSTANTIATE_TEST_SUITE_P(, NestedLostSignal, driversWith({Feature::leases, Feature::guards, Feature::reentrance}),
+                         driverName);
 
-TYPED_TEST(LostSignal, AtRiskComesBeforeLostAndLostWhenTheLeaseIsOver)
+TEST_P(LostSignal, AtRiskComesBeforeLostAndLostWhenTheLeaseIsOver)
 {
-    const auto lock = this->make();
+    const auto lock = make();
     const Stopwatch watch;
-    EXPECT_EQ(TypeParam::lock(lock, 2s), true);
+    EXPECT_EQ(lock.lock(2s), true);
     const auto token = lock.stopToken();
     const auto validUntil = bootTime() + lock.validFor();
-    ASSERT_TRUE(this->observer()->await("lost", lock.name()));
-    EXPECT_THAT(this->observer()->story(lock.name()), ElementsAre("acquired", "atRisk", "lost"));
-    const auto risk = this->observer()->of("atRisk").front();
+    ASSERT_TRUE(observer()->await("lost", lock.name()));
+    EXPECT_THAT(observer()->story(lock.name()), ElementsAre("acquired", "atRisk", "lost"));
+    const auto risk = observer()->of("atRisk").front();
     EXPECT_LE(risk.time, 500ms) << "a quarter of the lease";
     EXPECT_GT(risk.time, 0ms);
-    const auto lost = this->observer()->of("lost").front();
+    const auto lost = observer()->of("lost").front();
     EXPECT_GE(lost.at, validUntil);
     EXPECT_LT(lost.at, validUntil + soon);
     EXPECT_TRUE(eventually([&] { return token.stop_requested(); }));
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::alreadyLost);
+    EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
 }
 
-TYPED_TEST(LostSignal, LossThatTheRenewalFindsIsToldLongBeforeTheLeaseIsOver)
+TEST_P(LostSignal, LossThatTheRenewalFindsIsToldLongBeforeTheLeaseIsOver)
 {
-    Config config = this->observed();
+    Config config = observed();
     config.watchdogTimeout = 3s;
     const Client slow(config);
-    const auto lock = this->make(slow, this->uniqueName());
-    EXPECT_EQ(TypeParam::lock(lock), true);
+    const auto lock = make(slow, uniqueName());
+    EXPECT_EQ(lock.lock(), true);
     const auto token = lock.stopToken();
-    this->raw.command({"DEL", lock.name()});
-    ASSERT_TRUE(this->observer()->await("lost", lock.name())); // a third of the lease later
-    EXPECT_THAT(this->observer()->story(lock.name()), ElementsAre("acquired", "lost"));
+    raw.command({"DEL", lock.name()});
+    ASSERT_TRUE(observer()->await("lost", lock.name())); // a third of the lease later
+    EXPECT_THAT(observer()->story(lock.name()), ElementsAre("acquired", "lost"));
     EXPECT_TRUE(eventually([&] { return token.stop_requested(); }));
     EXPECT_EQ(lock.validFor(), 0ms);
     EXPECT_EQ(lock.holdCount(), 0U);
-    EXPECT_FALSE(this->raw.exists(lock.name()));
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::alreadyLost);
+    EXPECT_FALSE(raw.exists(lock.name()));
+    EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
 }
 
-TYPED_TEST(LostSignal, KeyOfAnotherTypeInTheLocksPlaceIsALoss)
+TEST_P(LostSignal, KeyOfAnotherTypeInTheLocksPlaceIsALoss)
 {
-    const auto lock = this->make();
-    EXPECT_EQ(TypeParam::lock(lock), true);
-    this->raw.command({"SET", lock.name(), "mine"});
-    ASSERT_TRUE(this->observer()->await("lost", lock.name()));
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::alreadyLost);
-    EXPECT_EQ(this->raw.get(lock.name()), "mine");
-    this->raw.command({"DEL", lock.name()});
+    const auto lock = make();
+    EXPECT_EQ(lock.lock(), true);
+    raw.command({"SET", lock.name(), "mine"});
+    ASSERT_TRUE(observer()->await("lost", lock.name()));
+    EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
+    EXPECT_EQ(raw.get(lock.name()), "mine");
+    raw.command({"DEL", lock.name()});
 }
 
-TYPED_TEST(LostSignal, RegularUnlockStopsNoToken)
+TEST_P(LostSignal, RegularUnlockStopsNoToken)
 {
-    const auto lock = this->make();
-    EXPECT_EQ(TypeParam::lock(lock), true);
+    const auto lock = make();
+    EXPECT_EQ(lock.lock(), true);
     const auto token = lock.stopToken();
     EXPECT_TRUE(token.stop_possible());
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
+    EXPECT_EQ(lock.unlock(), Unlocked::released);
     EXPECT_FALSE(token.stop_requested());
-    std::optional held = must(TypeParam::guard(lock));
+    std::optional held = must(lock.guard());
     const auto another = held->stopToken();
     held.reset();
     EXPECT_FALSE(another.stop_requested());
-    EXPECT_TRUE(this->observer()->await("released", lock.name(), 2));
-    EXPECT_EQ(this->observer()->count("lost"), 0U);
+    EXPECT_TRUE(observer()->await("released", lock.name(), 2));
+    EXPECT_EQ(observer()->count("lost"), 0U);
 }
 
-TYPED_TEST(NestedLostSignal, NestedHoldsShareOneTokenAndOneLoss)
+TEST_P(NestedLostSignal, NestedHoldsShareOneTokenAndOneLoss)
 {
-    const auto lock = this->make();
-    EXPECT_EQ(TypeParam::lock(lock, 300ms), true);
+    const auto lock = make();
+    EXPECT_EQ(lock.lock(300ms), true);
     const auto outer = lock.stopToken();
-    EXPECT_EQ(TypeParam::lock(lock, 300ms), true);
-    auto held = must(TypeParam::guard(lock, 300ms));
+    EXPECT_EQ(lock.lock(300ms), true);
+    auto held = must(lock.guard(300ms));
     const auto inner = held.stopToken();
     EXPECT_EQ(outer, inner);
     EXPECT_TRUE(eventually([&] { return inner.stop_requested(); }));
-    EXPECT_TRUE(this->observer()->await("lost", lock.name()));
-    EXPECT_EQ(TypeParam::release(held), Unlocked::alreadyLost);
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::alreadyLost);
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::alreadyLost);
-    EXPECT_EQ(this->observer()->count("lost"), 1U);
+    EXPECT_TRUE(observer()->await("lost", lock.name()));
+    EXPECT_EQ(release(held), Unlocked::alreadyLost);
+    EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
+    EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
+    EXPECT_EQ(observer()->count("lost"), 1U);
 }
 
-TYPED_TEST(LostSignal, TokensOfALaterHoldAreNotStoppedByAnEarlierLoss)
+TEST_P(LostSignal, TokensOfALaterHoldAreNotStoppedByAnEarlierLoss)
 {
-    const auto lock = this->make();
-    EXPECT_EQ(TypeParam::lock(lock, 200ms), true);
+    const auto lock = make();
+    EXPECT_EQ(lock.lock(200ms), true);
     const auto first = lock.stopToken();
     ASSERT_TRUE(eventually([&] { return lock.holdCount() == 0; }));
-    EXPECT_EQ(TypeParam::lock(lock), true);
+    EXPECT_EQ(lock.lock(), true);
     const auto second = lock.stopToken();
     EXPECT_TRUE(eventually([&] { return first.stop_requested(); }));
-    ASSERT_TRUE(this->observer()->await("renewed", lock.name()));
+    ASSERT_TRUE(observer()->await("renewed", lock.name()));
     EXPECT_FALSE(second.stop_requested());
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::alreadyLost);
+    EXPECT_EQ(lock.unlock(), Unlocked::released);
+    EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
 }
 
-TYPED_TEST(LostSignal, StopCallbackRunsOnTheClientsThread)
+TEST_P(LostSignal, StopCallbackRunsOnTheClientsThread)
 {
-    const auto lock = this->make();
-    EXPECT_EQ(TypeParam::lock(lock, 300ms), true);
+    const auto lock = make();
+    EXPECT_EQ(lock.lock(300ms), true);
     std::atomic<bool> called{false};
     std::thread::id where;
     const std::stop_callback callback(lock.stopToken(), [&] {
@@ -141,148 +135,144 @@ TYPED_TEST(LostSignal, StopCallbackRunsOnTheClientsThread)
     });
     ASSERT_TRUE(eventually([&] { return called.load(); }));
     EXPECT_NE(where, std::this_thread::get_id());
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::alreadyLost);
+    EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
 }
 
-TYPED_TEST(LostSignal, ForgottenLockIsReportedAndEndsByItself)
+TEST_P(LostSignal, ForgottenLockIsReportedAndEndsByItself)
 {
-    Config config = this->observed();
+    Config config = observed();
     config.maxHold = 900ms;
     const Client capped(config);
-    const auto lock = this->make(capped, this->uniqueName());
+    const auto lock = make(capped, uniqueName());
     const Stopwatch watch;
-    EXPECT_EQ(TypeParam::lock(lock), true);
+    EXPECT_EQ(lock.lock(), true);
     const auto token = lock.stopToken();
     EXPECT_TRUE(eventually([&] { return token.stop_requested(); }));
     EXPECT_GE(watch.elapsed(), 900ms);
-    EXPECT_THAT(this->observer()->story(lock.name()),
-                ElementsAre("acquired", "renewed", "heldTooLong", "atRisk", "lost"));
-    const auto reports = this->observer()->of("heldTooLong");
+    EXPECT_THAT(observer()->story(lock.name()), ElementsAre("acquired", "renewed", "heldTooLong", "atRisk", "lost"));
+    const auto reports = observer()->of("heldTooLong");
     ASSERT_EQ(reports.size(), 1U);
     EXPECT_GE(reports.front().time, 900ms);
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::alreadyLost);
+    EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
     // the next hold has a time of its own
-    EXPECT_EQ(TypeParam::lock(lock), true);
-    const auto renewals = this->observer()->count("renewed");
-    EXPECT_TRUE(this->observer()->await("renewed", lock.name(), renewals + 2));
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
+    EXPECT_EQ(lock.lock(), true);
+    const auto renewals = observer()->count("renewed");
+    EXPECT_TRUE(observer()->await("renewed", lock.name(), renewals + 2));
+    EXPECT_EQ(lock.unlock(), Unlocked::released);
 }
 
-TYPED_TEST(LostSignal, LockWithTheLongestLimitIsRenewed)
+TEST_P(LostSignal, LockWithTheLongestLimitIsRenewed)
 {
-    Config config = this->observed();
+    Config config = observed();
     config.maxHold = std::chrono::milliseconds::max();
     const Client unlimited(config);
-    const auto lock = this->make(unlimited, this->uniqueName());
-    EXPECT_EQ(TypeParam::lock(lock), true);
-    EXPECT_TRUE(this->observer()->await("renewed", lock.name(), 2));
-    EXPECT_EQ(this->observer()->count("heldTooLong"), 0U);
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
+    const auto lock = make(unlimited, uniqueName());
+    EXPECT_EQ(lock.lock(), true);
+    EXPECT_TRUE(observer()->await("renewed", lock.name(), 2));
+    EXPECT_EQ(observer()->count("heldTooLong"), 0U);
+    EXPECT_EQ(lock.unlock(), Unlocked::released);
 }
 
 // --- On the client's own thread ----------------------------------------------------------------------------------------
 
 /// Calls in observers and stop callbacks.
-template <class D>
-class OnTheClientsThread : public LostSignal<D> {
-};
+class OnTheClientsThread : public LostSignal {};
 
-using BlockingDrivers =
-    DriversWith<Feature::blocking, Feature::threadHolds, Feature::leases, Feature::guards, Feature::reentrance>;
-TYPED_TEST_SUITE(OnTheClientsThread, BlockingDrivers, DriverNames);
+INSTANTIATE_TEST_SUITE_P(, OnTheClientsThread,
+                         driversWith({Feature::blocking, Feature::threadHolds, Feature::leases, Feature::guards,
+                                      Feature::reentrance}),
+                         driverName);
 
-TYPED_TEST(OnTheClientsThread, CallsThatWouldWaitAreRefusedInAStopCallback)
+TEST_P(OnTheClientsThread, CallsThatWouldWaitAreRefusedInAStopCallback)
 {
-    const auto lost = this->make();
-    const auto lock = this->make();
-    EXPECT_EQ(TypeParam::lock(lost, 300ms), true);
+    const auto lost = make();
+    const auto lock = make();
+    EXPECT_EQ(lost.lock(300ms), true);
     std::vector<std::error_code> errors;
     std::atomic<bool> called{false};
     const std::stop_callback callback(lost.stopToken(), [&] {
-        errors = {TypeParam::lock(lock).error,           TypeParam::lock(lock, 10s).error,
-                  TypeParam::tryLock(lock).error,        TypeParam::tryLock(lock, 10s).error,
-                  TypeParam::isLocked(lock).error,       TypeParam::remainingTimeToLive(lock).error,
-                  TypeParam::forceUnlock(lock).error,    TypeParam::guard(lock).error,
-                  TypeParam::guard(lock, 0ms, 10s).error};
+        errors = {lock.lock().error,        lock.lock(10s).error,  lock.tryLock().error,
+                  lock.tryLock(10s).error,  lock.isLocked().error, lock.remainingTimeToLive().error,
+                  lock.forceUnlock().error, lock.guard().error,    lock.guard(0ms, 10s).error};
         std::error_code ec;
-        this->client.connect(ec);
+        client.connect(ec);
         errors.push_back(ec);
         called = true;
     });
     ASSERT_TRUE(eventually([&] { return called.load(); }));
     EXPECT_THAT(errors, ::testing::Each(Errc::wouldDeadlock));
-    EXPECT_FALSE(this->raw.exists(lock.name()));
-    EXPECT_EQ(TypeParam::unlock(lost), Unlocked::alreadyLost);
+    EXPECT_FALSE(raw.exists(lock.name()));
+    EXPECT_EQ(lost.unlock(), Unlocked::alreadyLost);
 }
 
-TYPED_TEST(OnTheClientsThread, GuardMayBeEndedInAStopCallback)
+TEST_P(OnTheClientsThread, GuardMayBeEndedInAStopCallback)
 {
-    const auto lost = this->make();
-    const auto lock = this->make();
-    EXPECT_EQ(TypeParam::lock(lost, 300ms), true);
-    auto released = must(TypeParam::guard(lock));
-    std::optional nested = must(TypeParam::guard(lock));
-    const auto other = this->make();
-    std::optional destroyed = must(TypeParam::guard(other));
+    const auto lost = make();
+    const auto lock = make();
+    EXPECT_EQ(lost.lock(300ms), true);
+    auto released = must(lock.guard());
+    std::optional nested = must(lock.guard());
+    const auto other = make();
+    std::optional destroyed = must(other.guard());
     std::atomic<bool> called{false};
     Result<Unlocked> inner;
     Result<Unlocked> outer;
     const std::stop_callback callback(lost.stopToken(), [&] {
-        inner = TypeParam::release(*nested);
-        outer = TypeParam::release(released);
+        inner = release(*nested);
+        outer = release(released);
         destroyed.reset();
         called = true;
     });
     ASSERT_TRUE(eventually([&] { return called.load(); }));
     EXPECT_EQ(inner, Unlocked::stillHeld);
     EXPECT_EQ(outer, Unlocked::unconfirmed) << "it is sent and not waited for";
-    EXPECT_TRUE(this->observer()->await("released", lock.name()));
-    EXPECT_TRUE(this->observer()->await("released", other.name()));
-    EXPECT_EQ(this->observer()->of("released", lock.name()).front().how, Unlocked::released);
-    EXPECT_FALSE(this->raw.exists(lock.name()));
+    EXPECT_TRUE(observer()->await("released", lock.name()));
+    EXPECT_TRUE(observer()->await("released", other.name()));
+    EXPECT_EQ(observer()->of("released", lock.name()).front().how, Unlocked::released);
+    EXPECT_FALSE(raw.exists(lock.name()));
     EXPECT_FALSE(lock.isHeldByCurrentThread());
-    EXPECT_EQ(TypeParam::unlock(lost), Unlocked::alreadyLost);
+    EXPECT_EQ(lost.unlock(), Unlocked::alreadyLost);
 }
 
-TYPED_TEST(OnTheClientsThread, UnlockInACallbackHasNoHoldToEndAndDoesNotWait)
+TEST_P(OnTheClientsThread, UnlockInACallbackHasNoHoldToEndAndDoesNotWait)
 {
-    const auto lost = this->make();
-    const auto lock = this->make();
-    EXPECT_EQ(TypeParam::lock(lock), true);
-    EXPECT_EQ(TypeParam::lock(lost, 300ms), true);
+    const auto lost = make();
+    const auto lock = make();
+    EXPECT_EQ(lock.lock(), true);
+    EXPECT_EQ(lost.lock(300ms), true);
     std::atomic<bool> called{false};
     Result<Unlocked> result;
     const std::stop_callback callback(lost.stopToken(), [&] {
-        result = TypeParam::unlock(lock);
+        result = lock.unlock();
         called = true;
     });
     ASSERT_TRUE(eventually([&] { return called.load(); }));
     EXPECT_EQ(result, Errc::notHeld) << "holds belong to the thread that took them";
     EXPECT_TRUE(lock.isHeldByCurrentThread());
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
-    EXPECT_EQ(TypeParam::unlock(lost), Unlocked::alreadyLost);
+    EXPECT_EQ(lock.unlock(), Unlocked::released);
+    EXPECT_EQ(lost.unlock(), Unlocked::alreadyLost);
 }
 
-TYPED_TEST(OnTheClientsThread, ObserverMayAskLocallyAndEndGuardsButNotWait)
+TEST_P(OnTheClientsThread, ObserverMayAskLocallyAndEndGuardsButNotWait)
 {
-    const auto lock = this->make();
-    std::optional held = must(TypeParam::guard(this->make()));
+    const auto lock = make();
+    std::optional held = must(make().guard());
     std::atomic<bool> called{false};
     std::error_code refused;
-    this->observer()->react([&](const Told& told) {
+    observer()->react([&](const Told& told) {
         if (told.what == "acquired" && told.name == lock.name()) {
             EXPECT_FALSE(lock.isHeldByCurrentThread());
             EXPECT_EQ(lock.validFor(), 0ms);
-            refused = TypeParam::lock(lock).error;
+            refused = lock.lock().error;
             held.reset();
             called = true;
         }
     });
-    EXPECT_EQ(TypeParam::lock(lock), true);
+    EXPECT_EQ(lock.lock(), true);
     ASSERT_TRUE(eventually([&] { return called.load(); }));
     EXPECT_EQ(refused, Errc::wouldDeadlock);
-    EXPECT_EQ(TypeParam::unlock(lock), Unlocked::released);
-    this->observer()->react({});
+    EXPECT_EQ(lock.unlock(), Unlocked::released);
+    observer()->react({});
 }
 
 } // namespace

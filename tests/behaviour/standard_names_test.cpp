@@ -1,6 +1,5 @@
 // The lock in the hands of the standard library.
-#include "behaviour/lock_drivers.hpp"
-#include "behaviour/lock_test.hpp"
+#include "behaviour/behaviour_test.hpp"
 #include "behaviour/worker.hpp"
 #include "redislock/clock.hpp"
 
@@ -13,30 +12,29 @@
 namespace redislock::test {
 namespace {
 
-template <class D>
-class StandardNames : public BehaviourTest<D> {
-};
+class StandardNames : public BehaviourTest {};
 
-using StandardDrivers =
-    DriversWith<Feature::exclusion, Feature::standardNames, Feature::reentrance, Feature::waiting, Feature::leases>;
-TYPED_TEST_SUITE(StandardNames, StandardDrivers, DriverNames);
+INSTANTIATE_TEST_SUITE_P(, StandardNames,
+                         driversWith({Feature::exclusion, Feature::standardNames, Feature::reentrance, Feature::waiting,
+                                      Feature::leases}),
+                         driverName);
 
-TYPED_TEST(StandardNames, LockGuardHoldsForItsScope)
+TEST_P(StandardNames, LockGuardHoldsForItsScope)
 {
-    auto lock = this->make();
+    auto lock = make().plain();
     {
         const std::lock_guard held(lock);
         EXPECT_EQ(lock.holdCount(), 1U);
         const std::lock_guard nested(lock);
         EXPECT_EQ(lock.holdCount(), 2U);
     }
-    EXPECT_FALSE(this->raw.exists(lock.name()));
+    EXPECT_FALSE(raw.exists(lock.name()));
 }
 
-TYPED_TEST(StandardNames, ScopedLockTakesTwoInAnyOrderWithoutDeadlock)
+TEST_P(StandardNames, ScopedLockTakesTwoInAnyOrderWithoutDeadlock)
 {
-    auto one = this->make();
-    auto two = this->make();
+    auto one = make().plain();
+    auto two = make().plain();
     int inside = 0; // guarded by both
     {
         Worker first;
@@ -54,28 +52,28 @@ TYPED_TEST(StandardNames, ScopedLockTakesTwoInAnyOrderWithoutDeadlock)
         forwards.get();
         backwards.get();
     }
-    EXPECT_FALSE(this->raw.exists(one.name()));
-    EXPECT_FALSE(this->raw.exists(two.name()));
+    EXPECT_FALSE(raw.exists(one.name()));
+    EXPECT_FALSE(raw.exists(two.name()));
 }
 
-TYPED_TEST(StandardNames, StdTryLockLeavesNothingBehindWhenOneIsHeld)
+TEST_P(StandardNames, StdTryLockLeavesNothingBehindWhenOneIsHeld)
 {
-    auto free = this->make();
-    auto held = this->make();
+    auto free = make().plain();
+    auto held = make().plain();
     Worker other;
-    EXPECT_EQ(other.run([&] { return TypeParam::lock(held); }), true);
+    other.run([&] { held.lock(); });
     EXPECT_EQ(std::try_lock(free, held), 1);
-    EXPECT_FALSE(this->raw.exists(free.name()));
-    EXPECT_EQ(other.run([&] { return TypeParam::unlock(held); }), Unlocked::released);
+    EXPECT_FALSE(raw.exists(free.name()));
+    EXPECT_EQ(other.run([&] { return held.unlock(); }), Unlocked::released);
     EXPECT_EQ(std::try_lock(free, held), -1);
     const std::scoped_lock adopted(std::adopt_lock, free, held);
 }
 
-TYPED_TEST(StandardNames, UniqueLockWaitsUntilItsDeadlineAndNoLonger)
+TEST_P(StandardNames, UniqueLockWaitsUntilItsDeadlineAndNoLonger)
 {
-    auto lock = this->make();
+    auto lock = make().plain();
     Worker other;
-    EXPECT_EQ(other.run([&] { return TypeParam::lock(lock); }), true);
+    other.run([&] { lock.lock(); });
     const auto expectRefusedAfter = [&](auto wait, auto deadline) {
         const Stopwatch watch;
         const std::unique_lock held(lock, deadline);
@@ -92,19 +90,19 @@ TYPED_TEST(StandardNames, UniqueLockWaitsUntilItsDeadlineAndNoLonger)
     expectRefusedAfter(0ms, std::try_to_lock);
 
     std::unique_lock later(lock, std::defer_lock);
-    auto release = other.start([&] { return TypeParam::unlock(lock); });
+    auto release = other.start([&] { return lock.unlock(); });
     EXPECT_TRUE(later.try_lock_for(soon));
     EXPECT_EQ(release.get(), Unlocked::released);
     EXPECT_TRUE(later.owns_lock());
     EXPECT_EQ(lock.holdCount(), 1U);
     later.unlock();
-    EXPECT_FALSE(this->raw.exists(lock.name()));
+    EXPECT_FALSE(raw.exists(lock.name()));
     EXPECT_TRUE(later.try_lock_until(std::chrono::system_clock::now() + 1h));
 }
 
-TYPED_TEST(StandardNames, EndlessWaitsAreTaken)
+TEST_P(StandardNames, EndlessWaitsAreTaken)
 {
-    auto lock = this->make();
+    auto lock = make().plain();
     const std::unique_lock first(lock, std::chrono::hours::max());
     const std::unique_lock second(lock, std::chrono::duration<double>(std::numeric_limits<double>::infinity()));
     const std::unique_lock third(lock, std::chrono::steady_clock::time_point::max());
@@ -112,37 +110,37 @@ TYPED_TEST(StandardNames, EndlessWaitsAreTaken)
     EXPECT_EQ(lock.holdCount(), 3U);
 }
 
-TYPED_TEST(StandardNames, LossInsideAScopeIsNoException)
+TEST_P(StandardNames, LossInsideAScopeIsNoException)
 {
-    auto lock = this->make();
+    auto lock = make().plain();
     {
         const std::scoped_lock held(lock);
-        this->raw.command({"DEL", lock.name()});
+        raw.command({"DEL", lock.name()});
     } // at once: the unlock finds out
     {
         const std::scoped_lock held(lock);
-        this->raw.command({"DEL", lock.name()});
-        ASSERT_TRUE(this->observer()->await("lost", lock.name())); // the renewal found out
+        raw.command({"DEL", lock.name()});
+        ASSERT_TRUE(observer()->await("lost", lock.name())); // the renewal found out
     }
     {
         const std::scoped_lock held(lock);
         const std::scoped_lock nested(lock);
-        this->raw.command({"DEL", lock.name()});
+        raw.command({"DEL", lock.name()});
     } // twice
     const std::scoped_lock again(lock);
     EXPECT_TRUE(lock.isHeldByCurrentThread());
 }
 
-TYPED_TEST(StandardNames, ExceptionFreesTheLock)
+TEST_P(StandardNames, ExceptionFreesTheLock)
 {
-    auto lock = this->make();
+    auto lock = make().plain();
     EXPECT_THROW(
         {
             const std::scoped_lock held(lock);
             throw std::runtime_error("sold out");
         },
         std::runtime_error);
-    EXPECT_FALSE(this->raw.exists(lock.name()));
+    EXPECT_FALSE(raw.exists(lock.name()));
 }
 
 } // namespace

@@ -37,7 +37,7 @@ std::set<std::string> testsBelow(const fs::path& folder)
     std::set<std::string> names;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
         if (entry.path().extension() == ".cpp") {
-            names.merge(found(read(entry.path()), R"(\n(?:TYPED_)?TEST(?:_F)?\((\w+),\s+(\w+)\))"));
+            names.merge(found(read(entry.path()), R"(\n(?:TYPED_)?TEST(?:_[FP])?\((\w+),\s+(\w+)\))"));
         }
     }
     return names;

@@ -1,5 +1,5 @@
 // How a client comes to its server, and what it says when it does not.
-#include "behaviour/lock_drivers.hpp"
+#include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
 #include "integration/fake_server.hpp"

@@ -1,5 +1,5 @@
 // A process that forks: the child has nothing of its parent's client and does it no harm.
-#include "behaviour/lock_drivers.hpp"
+#include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
 #include "support/sanitizers.hpp"

@@ -1,5 +1,5 @@
 // Everything at once: many threads, clients and names, random pauses, connections that are killed.
-#include "behaviour/lock_drivers.hpp"
+#include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "redislock/random.hpp"
 

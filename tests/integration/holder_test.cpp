@@ -1,5 +1,5 @@
 // Holders in other processes: stopped, killed, ended with locks held.
-#include "behaviour/lock_drivers.hpp"
+#include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "integration/holder_process.hpp"
 

@@ -1,5 +1,5 @@
 // Waiters in other processes that are killed or stand still: they leave nothing, and keep nobody from the lock.
-#include "behaviour/lock_drivers.hpp"
+#include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "integration/holder_process.hpp"
 

@@ -1,5 +1,5 @@
 // Clients, locks and guards that end in every order, on every thread.
-#include "behaviour/lock_drivers.hpp"
+#include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
 

@@ -1,5 +1,5 @@
 // Connections that end and scripts that are forgotten while locks are held and waited for.
-#include "behaviour/lock_drivers.hpp"
+#include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
 #include "support/fault_proxy.hpp"

@@ -1,5 +1,5 @@
 // What a client costs: threads, connections, and the renewal of a thousand locks.
-#include "behaviour/lock_drivers.hpp"
+#include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
 #include "support/own_resources.hpp"

@@ -1,5 +1,5 @@
 // Servers that die, stand still or refuse to write while locks are held.
-#include "behaviour/lock_drivers.hpp"
+#include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
 

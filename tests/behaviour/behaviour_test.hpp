@@ -1,0 +1,81 @@
+/// @file
+/// What the suites over drivers share.
+#pragma once
+
+#include "behaviour/any_lock.hpp"
+#include "behaviour/lock_driver.hpp"
+#include "behaviour/lock_drivers.hpp"
+#include "behaviour/lock_test.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace redislock::test {
+
+/// A lock test with one client that is ready, of the driver that is its parameter.
+class BehaviourTest : public LockTest, public ::testing::WithParamInterface<Driver> {
+protected:
+    static bool supports(Feature feature) { return GetParam().supports(feature); }
+
+    AnyLock make(const Client& from, const std::string& name) { return *must(GetParam().make(from, name)); }
+    AnyLock make(const std::string& name) { return make(client, name); }
+    AnyLock make() { return make(uniqueName()); }
+
+    static Result<Unlocked> release(LockGuard& guard) { return GetParam().release(guard); }
+
+    /// The channel of a lock; of one whose waiters have channels of their own, what these begin with.
+    std::string channelOf(const std::string& name)
+    {
+        auto channel = LockTest::channelOf(name);
+        if (GetParam().hasModes) {
+            channel.replace(0, channel.find(':'), "redisson_rwlock");
+        }
+        return supports(Feature::oneChannel) ? channel : channel + ':';
+    }
+    /// How many listen to the channel, or the channels, of a lock.
+    std::int64_t listeners(const std::string& name)
+    {
+        std::int64_t all = 0;
+        for (const auto& channel : channelsOf(name)) {
+            all += raw.command({"PUBSUB", "NUMSUB", channel}).elements.at(1).integer();
+        }
+        return all;
+    }
+    /// Tells all who wait for a lock that it is free, whether it is or not.
+    void tellWaiters(const std::string& name)
+    {
+        for (const auto& channel : channelsOf(name)) {
+            raw.command({"PUBLISH", channel, "0"});
+        }
+    }
+    /// Gives a lock that is free to somebody else, who excludes everybody. @param lease nothing: it has no time to live
+    void heldByAStranger(const std::string& name, std::optional<milliseconds> lease)
+    {
+        GetParam().hasModes ? raw.command({"HSET", name, "mode", "write", "stranger:1:write", "1"})
+                            : raw.command({"HSET", name, "stranger:1", "1"});
+        if (lease) {
+            raw.command({"PEXPIRE", name, std::to_string(lease->count())});
+        }
+    }
+
+    Client client{observed()};
+
+private:
+    std::vector<std::string> channelsOf(const std::string& name)
+    {
+        std::vector<std::string> of;
+        for (const auto& channel : channels()) {
+            const auto text = channel.text();
+            if (supports(Feature::oneChannel) ? text == channelOf(name) : text.starts_with(channelOf(name))) {
+                of.push_back(text);
+            }
+        }
+        return of;
+    }
+};
+
+} // namespace redislock::test
