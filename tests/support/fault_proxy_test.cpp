@@ -109,11 +109,11 @@ TEST_F(FaultProxyTest, CloseAllEndsOrderlyOrWithAReset)
 {
     RawSocket orderly(proxy_.port());
     proxy_.closeAll(FaultProxy::Close::orderly);
-    EXPECT_EQ(orderly.all(), "");
+    EXPECT_EQ(orderly.read(), "");
     EXPECT_EQ(orderly.readError(), 0);
     RawSocket reset(proxy_.port());
     proxy_.closeAll(FaultProxy::Close::reset);
-    EXPECT_EQ(reset.all(), "");
+    EXPECT_EQ(reset.read(), "");
     EXPECT_EQ(reset.readError(), ECONNRESET);
 }
 

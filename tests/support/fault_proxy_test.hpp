@@ -20,7 +20,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace redislock::test {
 
@@ -68,27 +67,18 @@ public:
     int connectError() const { return error_; }
     void send(std::string_view bytes) const { EXPECT_GT(::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL), 0); }
 
-    /// The pieces that recv() returned until the end or until there are @p size bytes.
-    std::vector<std::string> pieces(std::size_t size)
+    /// What comes until the end, or until there are @p size bytes.
+    std::string read(std::size_t size = std::string::npos)
     {
-        std::vector<std::string> all;
-        for (std::size_t total = 0; total < size; total += all.back().size()) {
+        std::string bytes;
+        while (bytes.size() < size) {
             std::array<char, 1024> buffer{};
             const auto count = ::recv(fd_, buffer.data(), buffer.size(), 0);
             if (count <= 0) {
                 error_ = count == 0 ? 0 : errno;
                 break;
             }
-            all.emplace_back(buffer.data(), static_cast<std::size_t>(count));
-        }
-        return all;
-    }
-
-    std::string all()
-    {
-        std::string bytes;
-        for (const auto& piece : pieces(std::string::npos)) {
-            bytes += piece;
+            bytes.append(buffer.data(), static_cast<std::size_t>(count));
         }
         return bytes;
     }
