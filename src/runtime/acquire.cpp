@@ -1,7 +1,6 @@
 // Acquiring: the calling thread drives an AcquireMachine.
-#include "runtime/attempt.hpp"
+#include "runtime/acquire_flow.hpp"
 #include "runtime/engine.hpp"
-#include "runtime/event_of.hpp"
 #include "runtime/policy.hpp"
 #include "runtime/process.hpp"
 
@@ -135,30 +134,16 @@ AcquireMachine::Settings Engine::settingsFor(Wait wait, Lease lease) const noexc
     return settings;
 }
 
-/// Of an attempt whose turn comes only now.
-AcquireMachine::Settings Engine::settingsOf(const Attempt& attempt, TimePoint now) const noexcept
-{
-    const bool bounded = !attempt.order.wait.isOneAttempt() && attempt.deadline != TimePoint::max();
-    const auto left = std::max<std::chrono::nanoseconds>(attempt.deadline - now, std::chrono::milliseconds(1));
-    auto settings = settingsFor(bounded ? Wait(left) : attempt.order.wait, attempt.order.lease);
-    settings.byPolicy = attempt.order.retry != nullptr;
-    settings.contended = !attempt.asksForItself && wasContended(attempt.named, attempt.waiter, now);
-    if (attempt.named.silentSince != TimePoint{}) {
-        settings.silentSince = std::max(attempt.named.silentSince, attempt.waiter.joined);
-    }
-    return settings;
-}
-
 std::error_code Engine::acquireOutermost(Lock& lock, NamedLock& named, const AcquireOrder& order, HolderId writer,
                                          Acquired& acquired)
 {
     auto hold = takeHold(named);
     std::error_code error;
     {
-        Attempt attempt(*this, named, hold, order);
-        attempt.waiter.call->writer = writer;
-        attempt.level = hold->levels.add(order.lease, order.endedBy);
-        error = conclude(named, attempt, drive(lock, named, attempt), acquired);
+        AcquireFlow flow(*this, named, hold, order, nullptr);
+        flow.waiter.call->writer = writer;
+        drive(lock, flow);
+        error = conclude(flow, acquired);
     }
     std::shared_ptr<NamedLock> rest;
     if (acquired.hold == nullptr) {
@@ -168,17 +153,19 @@ std::error_code Engine::acquireOutermost(Lock& lock, NamedLock& named, const Acq
     return error;
 }
 
-std::error_code Engine::conclude(NamedLock& named, Attempt& attempt, const AcquireResult& result, Acquired& acquired)
+/// What the end of an acquire means. @param acquired what was granted
+std::error_code Engine::conclude(AcquireFlow& flow, Acquired& acquired)
 {
     using Kind = AcquireResult::Kind;
-    Hold& hold = *attempt.hold;
-    const auto waited = BootClock::now() - attempt.waiter.joined;
+    const AcquireResult& result = flow.result();
+    Hold& hold = *flow.hold;
+    const auto waited = BootClock::now() - flow.waiter.joined;
     const auto attempts = result.attempts;
     const bool granted = result.kind == Kind::granted && !closing_;
     if (granted) {
-        named.silentSince = TimePoint{};
-        grant(hold, attempt.level, result);
-        acquired = {attempt.hold, attempt.level, result.token};
+        flow.named.silentSince = TimePoint{};
+        grant(hold, flow.level, result);
+        acquired = {flow.hold, flow.level, result.token};
         tellOf(hold, [=, missed = result.pushMissed](Observer& observer, const LockEvent& event) {
             observer.acquired(event, waited, attempts);
             if (missed) {
@@ -187,8 +174,8 @@ std::error_code Engine::conclude(NamedLock& named, Attempt& attempt, const Acqui
         });
         return {};
     }
-    if (result.mayBeHeld || result.kind == Kind::granted || (attempts > 0 && attempt.hasPlace())) {
-        giveBack(hold, saturatingAdd(BootClock::now(), leaseTime(attempt.order.lease)));
+    if (result.mayBeHeld || result.kind == Kind::granted || (attempts > 0 && flow.hasPlace())) {
+        giveBack(hold, saturatingAdd(BootClock::now(), leaseTime(flow.order.lease)));
     }
     if (result.kind == Kind::contended) {
         tellOf(hold, [=](Observer& observer, const LockEvent& event) { observer.contended(event, waited, attempts); });
@@ -197,206 +184,35 @@ std::error_code Engine::conclude(NamedLock& named, Attempt& attempt, const Acqui
     return result.kind == Kind::granted ? Errc::shutdown : result.error;
 }
 
-void Engine::noteAnswer(NamedLock& named, Waiter& waiter, const AcquireMachine::Event& event) noexcept
+/// On the calling thread, to its end.
+void Engine::drive(Lock& lock, AcquireFlow& flow)
 {
-    waiter.refused = busyAnswer(event) != nullptr;
-    if (const auto* replied = std::get_if<Replied<LockAnswer>>(&event)) {
-        named.answeredAt = replied->now;
-    }
-}
-
-/// What one waiter found out of the server, for the next.
-const AcquireResult& Engine::noteSilence(NamedLock& named, const AcquireMachine& machine, const AcquireResult& result)
-{
-    if (result.kind == AcquireResult::Kind::failed && result.error == Errc::unreachable) {
-        named.silentSince = machine.lastAnswer();
-    }
-    return result;
-}
-
-/// Whether another is known to have had the lock since this waiter came: a hold of this client, or whoever Redis told another waiter
-/// of.
-bool Engine::wasContended(const NamedLock& named, const Waiter& waiter, TimePoint now) noexcept
-{
-    const Waiter* first = named.waiters.head();
-    const bool isBehindRefused = first != nullptr && first != &waiter && first->refused;
-    return waiter.behindHold || isBehindRefused || named.answeredAt >= waiter.joined || now < named.local.validUntil();
-}
-
-/// The wait was over before the turn came: behind a hold of this client, or behind a waiter to whom Redis said that another holds
-/// it; or behind one that had no answer either.
-AcquireResult Engine::withoutTurn(const NamedLock& named, const Waiter& waiter, AcquireResult result)
-{
-    const bool contended = wasContended(named, waiter, BootClock::now());
-    result.kind = contended ? AcquireResult::Kind::contended : AcquireResult::Kind::failed;
-    result.error = Errc::unreachable;
-    return result;
-}
-
-/// Waits for the turn, then drives the machine until it is done.
-AcquireResult Engine::drive(Lock& lock, NamedLock& named, Attempt& attempt)
-{
-    Waiter& waiter = attempt.waiter;
-    const auto awaitOwnTurn = [&] {
-        return attempt.asksForItself && !waiter.ended ? Turn::mine : awaitTurn(lock, named, waiter, attempt.deadline);
-    };
-    if (const Turn turn = awaitOwnTurn(); turn != Turn::mine) {
-        AcquireResult result{.error = Errc::shutdown};
-        return turn == Turn::over ? withoutTurn(named, waiter, result) : result;
-    }
-    const TimePoint now = BootClock::now();
-    AcquireMachine machine(settingsOf(attempt, now));
-    AcquireMachine::Event event = Start{now};
-    for (;;) {
-        const auto action = machine.resume(event, random_);
-        if (const auto* done = std::get_if<Done<AcquireResult>>(&action)) {
-            return noteSilence(named, machine, done->result);
+    using Kind = AcquireFlow::Next::Kind;
+    HoldCall& call = *flow.waiter.call;
+    for (auto next = flow.look(); next.kind != Kind::done;) {
+        switch (next.kind) {
+        case Kind::awaitAnswer: {
+            lock.unlock();
+            const Outcome outcome = commands_->await(call, next.until);
+            call.signal.clearDone();
+            lock.lock();
+            next = flow.answered(outcome);
+            break;
         }
-        if (const auto* send = std::get_if<Send>(&action)) {
-            const Turn turn = awaitOwnTurn();
-            if (turn == Turn::mine) {
-                event = ask(lock, named, waiter, send->until);
-            } else if (turn == Turn::ended) {
-                event = Failed{BootClock::now(), {Failure::fatal, Errc::shutdown}}; // and was not sent
-            } else {
-                event = Cancelled{BootClock::now(), Errc::shutdown};
-                const auto over = std::get<Done<AcquireResult>>(machine.resume(event, random_)).result;
-                return withoutTurn(named, waiter, over);
-            }
-            continue;
+        case Kind::askPolicy: {
+            Random random(random_.next());
+            lock.unlock();
+            const auto answer = pauseOf(*flow.order.retry, next.refusals, random, flow.order.thrown);
+            lock.lock();
+            next = flow.paused(answer);
+            break;
         }
-        settle(attempt, machine);
-        if (const auto* subscription = std::get_if<Subscribe>(&action)) {
-            subscribe(named, waiter);
-            event = sleep(lock, waiter, subscription->until);
-            continue;
+        default:
+            lock.unlock();
+            call.signal.waitUntil(next.until);
+            lock.lock();
+            next = flow.look();
         }
-        if (const auto* policy = std::get_if<AskPolicy>(&action)) {
-            event = askPolicy(lock, attempt, policy->attempt);
-            continue;
-        }
-        event = sleep(lock, waiter, std::get<SleepUntil>(action).until);
-    }
-}
-
-/// A waiter is about to sleep: the client's end need not wait for it, unless something of it may be in Redis.
-void Engine::settle(Attempt& attempt, const AcquireMachine& machine) noexcept
-{
-    if (!machine.mayBeHeld() && !attempt.hasPlace()) {
-        ends(attempt.waiter);
-    }
-}
-
-/// Asks the policy, on this thread and under no mutex.
-AcquireMachine::Event Engine::askPolicy(Lock& lock, const Attempt& attempt, std::uint32_t refusals)
-{
-    Random random(random_.next());
-    lock.unlock();
-    const auto answer = pauseOf(*attempt.order.retry, refusals, random, attempt.order.thrown);
-    lock.lock();
-    return std::visit([](const auto& event) { return AcquireMachine::Event(event); }, answer);
-}
-
-/// Waits until this waiter is the first and no hold of this client keeps it from asking, or until its request is under way.
-Engine::Turn Engine::awaitTurn(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint deadline)
-{
-    for (;;) {
-        if (waiter.submitted) {
-            return Turn::mine;
-        }
-        if (waiter.ended) {
-            return Turn::ended;
-        }
-        const bool first = named.waiters.head() == &waiter;
-        const TimePoint heldUntil = named.local.validUntil();
-        const TimePoint now = BootClock::now();
-        if (named.traits().asking != Asking::first || (first && now >= heldUntil)) {
-            return Turn::mine;
-        }
-        if (now >= deadline) {
-            return Turn::over;
-        }
-        park(lock, waiter, first ? std::min(deadline, heldUntil) : deadline);
-    }
-}
-
-void Engine::park(Lock& lock, Waiter& waiter, TimePoint until)
-{
-    waiter.parked = true;
-    lock.unlock();
-    waiter.signal().waitUntil(until);
-    lock.lock();
-    waiter.parked = false;
-}
-
-/// Sends the acquire (unless somebody did already) and waits for its answer.
-AcquireMachine::Event Engine::ask(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint until)
-{
-    HoldCall& call = *waiter.call;
-    waiter.refusals.start();
-    for (;;) {
-        begins(waiter);
-        if (!std::exchange(waiter.submitted, false)) {
-            call.prepare(HoldCall::Verb::lock, waiter.lease, 1, Call::Mode::awaited);
-            waiter.refusals.queued(named.releases);
-            commands_->enqueue(waiter.call);
-        }
-        lock.unlock();
-        const Outcome outcome = commands_->await(call, until);
-        call.signal.clearDone();
-        lock.lock();
-        auto event = lockEventOf(call, outcome, BootClock::now());
-        noteAnswer(named, waiter, event);
-        const LockAnswer* busy = busyAnswer(event);
-        if (busy != nullptr && !busy->timeToLive) {
-            tellOf(waiter.hold, [](Observer& observer, const LockEvent& e) { observer.keyWithoutTtl(e); });
-        }
-        if (busy == nullptr || !waiter.refusals.passesOver(named.releases) ||
-            !awaitReleases(lock, named, waiter, until)) {
-            return event;
-        }
-    }
-}
-
-/// @return whether there is time to ask again.
-bool Engine::awaitReleases(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint until)
-{
-    while (!waiter.submitted) {
-        if (waiter.ended || BootClock::now() >= until) {
-            return false;
-        }
-        if (!named.releases.underWay()) {
-            return true;
-        }
-        ++named.releaseWatchers;
-        park(lock, waiter, until);
-        --named.releaseWatchers;
-    }
-    return true;
-}
-
-/// Sleeps until notified or `until`.
-AcquireMachine::Event Engine::sleep(Lock& lock, Waiter& waiter, TimePoint until)
-{
-    NamedLock& named = *waiter.hold.lock;
-    const std::uint32_t watches = waiter.refusals.isOpen() ? 1 : 0;
-    for (;;) {
-        const TimePoint now = BootClock::now();
-        if (waiter.submitted) {
-            return Notified{now};
-        }
-        if (waiter.ended) {
-            return Cancelled{now, *waiter.ended};
-        }
-        if (std::exchange(waiter.notified, false) || (watches > 0 && !named.releases.underWay())) {
-            return Notified{now};
-        }
-        if (now >= until) {
-            return TimerFired{now};
-        }
-        named.releaseWatchers += watches;
-        park(lock, waiter, until);
-        named.releaseWatchers -= watches;
     }
 }
 

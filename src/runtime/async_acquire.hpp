@@ -2,7 +2,7 @@
 /// An acquire that no thread waits for.
 #pragma once
 
-#include "runtime/attempt.hpp"
+#include "runtime/acquire_flow.hpp"
 #include "runtime/completion.hpp"
 #include "runtime/engine.hpp"
 
@@ -14,8 +14,8 @@
 
 namespace redislock::detail {
 
-/// Drives an AcquireMachine on the background thread, as Engine::drive() does on a calling one: what is a sleep there is a
-/// stage here, which a timer, look() or the answer ends.
+/// Drives an AcquireFlow on the background thread, as Engine::drive() does on a calling one: what is a sleep there is ended by a
+/// timer, look() or the answer here.
 ///
 /// Members are guarded by the engine's mutex; only look() is called by other threads.
 class Engine::AsyncAcquire final : public AsyncWaiter, public std::enable_shared_from_this<AsyncAcquire> {
@@ -34,28 +34,10 @@ public:
     void answered(HoldCall& call) override;
 
 private:
-    enum class Stage : std::uint8_t {
-        awaitingTurn,   ///< others of this client are before it
-        asking,         ///< a request is under way
-        behindReleases, ///< refused perhaps only because of a hold of this client that is being released
-        choosing,       ///< its policy is asked for a pause
-        sleeping,       ///< until told, or `until_`
-        done,
-    };
-    using Event = AcquireMachine::Event;
-
-    void judge();
-    void judgeTurn();
-    void judgeAsking();
-    void judgeSleep();
-    void judgeReleases();
-    void step(const Event& event);
-    void send();
-    bool withdraw();
+    void act(const AcquireFlow::Next& next);
+    void finish();
     void timeOver();
     void wakeAt(TimePoint when);
-    void finish(const AcquireResult& result);
-    void watchReleases(bool watches) noexcept;
     void askPolicy(std::uint32_t refusals);
 
     Engine& engine_;
@@ -65,12 +47,9 @@ private:
     boost::asio::steady_timer timer_;
 
     HoldRef hold_;
-    std::optional<Attempt> attempt_;
-    std::optional<AcquireMachine> machine_;
-    Stage stage_ = Stage::awaitingTurn;
-    TimePoint until_{};
-    std::optional<Event> refusal_; ///< of the request that is repeated behind releases
-    bool watchesReleases_ = false;
+    std::optional<AcquireFlow> flow_; ///< from begin() to the end
+    TimePoint until_{};               ///< when it goes on if nothing happens
+    bool awaits_ = false;             ///< an answer
     bool cancelled_ = false;
     bool looking_ = false;
 };

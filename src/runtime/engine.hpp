@@ -206,8 +206,7 @@ private:
         bool operator()(const NamedLock* a, const NameKey& b) const noexcept { return keyOf(*a) == b; }
     };
     static NameKey keyOf(const NamedLock& named) noexcept { return {named.kind, named.name}; }
-    enum class Turn { mine, over, ended };
-    struct Attempt;     ///< an acquire under way
+    class AcquireFlow;  ///< an acquire under way
     class AsyncAcquire; ///< one that no thread waits for
     class AsyncQuery;
     template <class Result>
@@ -256,26 +255,13 @@ private:
                                      Acquired& acquired);
     Hold* otherHalf(const NamedLock& named);
     std::error_code acquireNested(Lock& lock, Hold& hold, const AcquireOrder& order, Acquired& acquired);
-    std::error_code conclude(NamedLock& named, Attempt& attempt, const AcquireResult& result, Acquired& acquired);
-    AcquireResult drive(Lock& lock, NamedLock& named, Attempt& attempt);
-    AcquireMachine::Event ask(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint until);
-    AcquireMachine::Event sleep(Lock& lock, Waiter& waiter, TimePoint until);
-    void settle(Attempt& attempt, const AcquireMachine& machine) noexcept;
-    AcquireMachine::Event askPolicy(Lock& lock, const Attempt& attempt, std::uint32_t refusals);
-    Turn awaitTurn(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint deadline);
-    bool awaitReleases(Lock& lock, NamedLock& named, Waiter& waiter, TimePoint until);
-    void park(Lock& lock, Waiter& waiter, TimePoint until);
+    std::error_code conclude(AcquireFlow& flow, Acquired& acquired);
+    void drive(Lock& lock, AcquireFlow& flow);
     HoldRef takeHold(NamedLock& named);
     std::shared_ptr<NamedLock> recycle(HoldRef&& hold) noexcept;
     void grant(Hold& hold, std::uint32_t level, const AcquireResult& result);
     Hold* validHold(NamedLock& named);
     AcquireMachine::Settings settingsFor(Wait wait, Lease lease) const noexcept;
-    AcquireMachine::Settings settingsOf(const Attempt& attempt, TimePoint now) const noexcept;
-    static bool wasContended(const NamedLock& named, const Waiter& waiter, TimePoint now) noexcept;
-    static AcquireResult withoutTurn(const NamedLock& named, const Waiter& waiter, AcquireResult result);
-    static void noteAnswer(NamedLock& named, Waiter& waiter, const AcquireMachine::Event& event) noexcept;
-    static const AcquireResult& noteSilence(NamedLock& named, const AcquireMachine& machine,
-                                            const AcquireResult& result);
 
     // wake.cpp
     void subscribe(NamedLock& named);

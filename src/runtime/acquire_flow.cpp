@@ -1,0 +1,311 @@
+#include "runtime/acquire_flow.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace redislock::detail {
+
+Engine::AcquireFlow::AcquireFlow(Engine& e, NamedLock& n, HoldRef h, const AcquireOrder& o, AsyncWaiter* operation)
+    : named(n),
+      hold(std::move(h)),
+      order(o),
+      waiter(*hold, e.takeCall(*hold), e.leaseTime(o.lease)),
+      asksForItself(o.wait.isOneAttempt() || o.retry != nullptr),
+      engine_(e),
+      queue_(asksForItself ? n.askers : n.waiters),
+      deadline_(saturatingAdd(waiter.joined, o.wait.span()))
+{
+    waiter.operation = operation;
+    waiter.call->asker = operation;
+    const Waiter* first = named.waiters.head();
+    waiter.behindHold = waiter.joined < named.local.validUntil() || (first != nullptr && first->refused);
+    waiter.comesBack = !o.wait.isOneAttempt();
+    waiter.call->hurried = o.wait.isOneAttempt();
+    if (!asksForItself && named.traits().keepsPlace) {
+        waiter.call->place = placesKept * e.config_.pollInterval;
+    }
+    if (e.closing_) {
+        waiter.ended = Errc::shutdown; // too late to be told with the others
+    }
+    level = hold->levels.add(order.lease, order.endedBy);
+    queue_.join(waiter);
+}
+
+Engine::AcquireFlow::~AcquireFlow()
+{
+    watchReleases(false);
+    queue_.leave(waiter);
+    if (waiter.call->pending && waiter.operation == nullptr) {
+        (void)engine_.commands_->leave(*waiter.call);
+    }
+    waiter.call->asker = nullptr;
+    engine_.ends(waiter);
+    engine_.putBack(std::move(waiter.call));
+    engine_.unsubscribe(named, waiter);
+    if (named.waiters.empty()) {
+        engine_.unsubscribe(named);
+    }
+    const bool handsOn = !named.waiters.empty() || waiter.comesBack; // a single attempt was given nothing to hand on
+    if (handsOn && named.traits().asking == Asking::first && BootClock::now() >= named.local.validUntil()) {
+        engine_.wakeNext(named);
+    }
+}
+
+// --- Stages ------------------------------------------------------------------------------------------------------------
+
+Engine::AcquireFlow::Next Engine::AcquireFlow::look()
+{
+    waiter.parked = false;
+    switch (stage_) {
+    case Stage::awaitingTurn:
+        return judgeTurn();
+    case Stage::asking:
+        return judgeAsking();
+    case Stage::behindReleases:
+        return judgeReleases();
+    case Stage::sleeping:
+        return judgeSleep();
+    case Stage::choosing:
+        return {.kind = Next::Kind::sleep, .until = TimePoint::max()}; // the policy's answer comes
+    case Stage::done:
+        break;
+    }
+    return {};
+}
+
+/// Goes on when this waiter is the first and no hold of this client keeps it from asking, or when its request is under way.
+Engine::AcquireFlow::Next Engine::AcquireFlow::judgeTurn()
+{
+    stage_ = Stage::awaitingTurn;
+    const TimePoint now = BootClock::now();
+    if (waiter.ended && !waiter.submitted) {
+        return machine_ ? step(Failed{now, {Failure::fatal, *waiter.ended}}) // and was not sent
+                        : finish({.kind = AcquireResult::Kind::failed, .error = *waiter.ended});
+    }
+    const bool first = named.waiters.head() == &waiter;
+    const TimePoint heldUntil = named.local.validUntil();
+    const bool alone = asksForItself || named.traits().asking != Asking::first;
+    if (alone || waiter.submitted || (first && now >= heldUntil)) {
+        if (machine_) {
+            return send();
+        }
+        machine_.emplace(settings(now));
+        return step(Start{now});
+    }
+    if (now >= deadline_) {
+        AcquireResult over;
+        if (machine_) {
+            const auto end = machine_->resume(Cancelled{now, Errc::shutdown}, engine_.random_);
+            over = std::get<Done<AcquireResult>>(end).result;
+        }
+        return finish(withoutTurn(over));
+    }
+    return sleepUntil(first ? std::min(deadline_, heldUntil) : deadline_);
+}
+
+/// The client's end does not wait for a connection.
+Engine::AcquireFlow::Next Engine::AcquireFlow::judgeAsking()
+{
+    if (waiter.ended && waiter.operation != nullptr && waiter.call->pending && engine_.withdraw(*waiter.call)) {
+        return step(Failed{BootClock::now(), {Failure::fatal, *waiter.ended}});
+    }
+    return {.kind = Next::Kind::awaitAnswer, .until = until_};
+}
+
+Engine::AcquireFlow::Next Engine::AcquireFlow::judgeReleases()
+{
+    stage_ = Stage::behindReleases;
+    if (waiter.submitted) {
+        return send();
+    }
+    if (waiter.ended || BootClock::now() >= until_) {
+        return step(*refusal_);
+    }
+    if (!named.releases.underWay()) {
+        return send();
+    }
+    watchReleases(true);
+    return sleepUntil(until_);
+}
+
+Engine::AcquireFlow::Next Engine::AcquireFlow::judgeSleep()
+{
+    stage_ = Stage::sleeping;
+    const TimePoint now = BootClock::now();
+    const bool watches = waiter.refusals.isOpen();
+    watchReleases(watches);
+    if (waiter.submitted) {
+        return step(Notified{now});
+    }
+    if (waiter.ended) {
+        return step(Cancelled{now, *waiter.ended});
+    }
+    if (std::exchange(waiter.notified, false) || (watches && !named.releases.underWay())) {
+        return step(Notified{now});
+    }
+    if (now >= until_) {
+        return step(TimerFired{now});
+    }
+    return sleepUntil(until_);
+}
+
+/// Does what the machine asks for.
+Engine::AcquireFlow::Next Engine::AcquireFlow::step(const Event& event)
+{
+    const auto action = machine_->resume(event, engine_.random_);
+    if (const auto* done = std::get_if<Done<AcquireResult>>(&action)) {
+        if (done->result.kind == AcquireResult::Kind::failed && done->result.error == Errc::unreachable) {
+            named.silentSince = machine_->lastAnswer(); // what one waiter found out of the server, for the next
+        }
+        return finish(done->result);
+    }
+    if (const auto* ask = std::get_if<Send>(&action)) {
+        until_ = ask->until;
+        waiter.refusals.start();
+        return judgeTurn();
+    }
+    if (!machine_->mayBeHeld() && !hasPlace()) {
+        engine_.ends(waiter); // about to sleep: the client's end need not wait for it
+    }
+    if (const auto* policy = std::get_if<AskPolicy>(&action)) {
+        stage_ = Stage::choosing;
+        return {.kind = Next::Kind::askPolicy, .refusals = policy->attempt};
+    }
+    if (const auto* subscription = std::get_if<Subscribe>(&action)) {
+        engine_.subscribe(named, waiter);
+        until_ = subscription->until;
+    } else {
+        until_ = std::get<SleepUntil>(action).until;
+    }
+    return judgeSleep();
+}
+
+/// Sends the acquire, unless somebody did already.
+Engine::AcquireFlow::Next Engine::AcquireFlow::send()
+{
+    stage_ = Stage::asking;
+    watchReleases(false);
+    engine_.begins(waiter);
+    if (!std::exchange(waiter.submitted, false)) {
+        const auto mode = waiter.operation == nullptr ? Call::Mode::awaited : Call::Mode::detached;
+        waiter.call->prepare(HoldCall::Verb::lock, waiter.lease, 1, mode);
+        waiter.refusals.queued(named.releases);
+        if (!engine_.submit(waiter.call)) {
+            return step(Failed{BootClock::now(), {Failure::fatal, Errc::shutdown}});
+        }
+    }
+    return {.kind = Next::Kind::awaitAnswer, .until = until_};
+}
+
+Engine::AcquireFlow::Next Engine::AcquireFlow::answered(const Outcome& outcome)
+{
+    const auto event = lockEventOf(*waiter.call, outcome, BootClock::now());
+    noteAnswer(event);
+    const LockAnswer* busy = busyAnswer(event);
+    if (busy != nullptr && !busy->timeToLive) {
+        engine_.tellOf(*hold, [](Observer& observer, const LockEvent& e) { observer.keyWithoutTtl(e); });
+    }
+    if (busy == nullptr || !waiter.refusals.passesOver(named.releases)) {
+        return step(event);
+    }
+    refusal_ = event;
+    return judgeReleases();
+}
+
+Engine::AcquireFlow::Next Engine::AcquireFlow::paused(const std::variant<Pause, Cancelled>& answer)
+{
+    if (stage_ != Stage::choosing) { // cancelled meanwhile
+        return {};
+    }
+    return std::visit([this](const auto& event) { return step(event); }, answer);
+}
+
+Engine::AcquireFlow::Next Engine::AcquireFlow::cancel()
+{
+    if (stage_ != Stage::done && waiter.submitted) {
+        (void)look(); // its request is under way, though it did not send it itself
+    }
+    if (stage_ == Stage::done) {
+        return {};
+    }
+    (void)withdraw();
+    return machine_ ? step(Cancelled{BootClock::now(), Errc::shutdown})
+                    : finish({.kind = AcquireResult::Kind::failed, .error = Errc::shutdown});
+}
+
+bool Engine::AcquireFlow::withdraw()
+{
+    HoldCall& call = *waiter.call;
+    if (!call.pending || engine_.withdraw(call)) {
+        return false;
+    }
+    call.mode = Call::Mode::abandoned;
+    return true;
+}
+
+Engine::AcquireFlow::Next Engine::AcquireFlow::sleepUntil(TimePoint until) noexcept
+{
+    waiter.parked = true;
+    return {.kind = Next::Kind::sleep, .until = until};
+}
+
+Engine::AcquireFlow::Next Engine::AcquireFlow::finish(const AcquireResult& result) noexcept
+{
+    stage_ = Stage::done;
+    result_ = result;
+    watchReleases(false);
+    return {};
+}
+
+/// Whether the end of the last release under way has it look again.
+void Engine::AcquireFlow::watchReleases(bool watches) noexcept
+{
+    if (std::exchange(watchesReleases_, watches) != watches) {
+        watches ? ++named.releaseWatchers : --named.releaseWatchers;
+    }
+}
+
+// --- What is known of the others ---------------------------------------------------------------------------------------
+
+/// Of an attempt whose turn comes only now.
+AcquireMachine::Settings Engine::AcquireFlow::settings(TimePoint now) const noexcept
+{
+    const bool bounded = !order.wait.isOneAttempt() && deadline_ != TimePoint::max();
+    const auto left = std::max<std::chrono::nanoseconds>(deadline_ - now, std::chrono::milliseconds(1));
+    auto settings = engine_.settingsFor(bounded ? Wait(left) : order.wait, order.lease);
+    settings.byPolicy = order.retry != nullptr;
+    settings.contended = !asksForItself && wasContended(now);
+    if (named.silentSince != TimePoint{}) {
+        settings.silentSince = std::max(named.silentSince, waiter.joined);
+    }
+    return settings;
+}
+
+/// Whether another is known to have had the lock since this waiter came: a hold of this client, or whoever Redis told another waiter
+/// of.
+bool Engine::AcquireFlow::wasContended(TimePoint now) const noexcept
+{
+    const Waiter* first = named.waiters.head();
+    const bool isBehindRefused = first != nullptr && first != &waiter && first->refused;
+    return waiter.behindHold || isBehindRefused || named.answeredAt >= waiter.joined || now < named.local.validUntil();
+}
+
+/// The wait was over before the turn came: behind a hold of this client, or behind a waiter to whom Redis said that another holds
+/// it; or behind one that had no answer either.
+AcquireResult Engine::AcquireFlow::withoutTurn(AcquireResult result) const noexcept
+{
+    const bool contended = wasContended(BootClock::now());
+    result.kind = contended ? AcquireResult::Kind::contended : AcquireResult::Kind::failed;
+    result.error = Errc::unreachable;
+    return result;
+}
+
+void Engine::AcquireFlow::noteAnswer(const Event& event) noexcept
+{
+    waiter.refused = busyAnswer(event) != nullptr;
+    if (const auto* replied = std::get_if<Replied<LockAnswer>>(&event)) {
+        named.answeredAt = replied->now;
+    }
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,109 @@
+/// @file
+/// An acquire of an outermost hold, step by step.
+#pragma once
+
+#include "runtime/engine.hpp"
+#include "runtime/event_of.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+namespace redislock::detail {
+
+/// The answer to an acquire. @param outcome as of eventOf().
+inline AcquireMachine::Event lockEventOf(const HoldCall& call, const Outcome& outcome, TimePoint now)
+{
+    return eventOf<AcquireMachine::Event, LockAnswer>(call, outcome, now, call.hold().lock->traits().tokens,
+                                                      call.level());
+}
+
+/// An acquire under way: the waiter, its place in a queue, the machine. A thread drives it in a loop, an asynchronous operation by
+/// completions: each function says what its driver does next. The driver keeps the order, and has another reference to the hold.
+///
+/// All functions expect the engine's mutex; flush() of the commands must follow where nobody waits for an answer.
+class Engine::AcquireFlow {
+public:
+    /// What its driver does next.
+    struct Next {
+        enum class Kind : std::uint8_t {
+            awaitAnswer, ///< waits for the end of the request until then, then answered()
+            sleep,       ///< until it is told to look, or until then, then look()
+            askPolicy,   ///< under no mutex, then paused()
+            done,        ///< result() says how
+        };
+        Kind kind = Kind::done;
+        TimePoint until{};
+        std::uint32_t refusals = 0; ///< of askPolicy
+    };
+
+    /// Joins the queue. @param operation null: a thread drives it
+    AcquireFlow(Engine& engine, NamedLock& named, HoldRef hold, const AcquireOrder& order, AsyncWaiter* operation);
+    AcquireFlow(const AcquireFlow&) = delete;
+    AcquireFlow& operator=(const AcquireFlow&) = delete;
+    /// Leaves it, and hands on.
+    ~AcquireFlow();
+
+    /// Something changed, or its time has come. The first step too.
+    Next look();
+    /// The request ended.
+    Next answered(const Outcome& outcome);
+    Next paused(const std::variant<Pause, Cancelled>& answer);
+    /// Ends as soon as it can be ended; what Redis may have granted is to be given back. Asynchronous operations only.
+    Next cancel();
+
+    [[nodiscard]] bool isDone() const noexcept { return stage_ == Stage::done; }
+    /// Of one that is done.
+    [[nodiscard]] const AcquireResult& result() const noexcept { return result_; }
+    /// Nobody waits for the answer to the request under way any more. @return whether it may have been sent
+    bool withdraw();
+
+    /// Whether a waiter that asked gives up a place if it is not granted.
+    [[nodiscard]] bool hasPlace() const noexcept { return waiter.call->place.count() > 0; }
+
+    NamedLock& named;
+    HoldRef hold;
+    const AcquireOrder& order;
+    Waiter waiter;
+    const bool asksForItself; ///< stands behind nobody and before nobody: neither here nor in Redis
+    std::uint32_t level = 0;
+
+private:
+    static constexpr int placesKept = 5; ///< polls that may fail before a waiter loses its place
+
+    enum class Stage : std::uint8_t {
+        awaitingTurn,   ///< others of this client are before it
+        asking,         ///< a request is under way
+        behindReleases, ///< refused perhaps only because of a hold of this client that is being released
+        choosing,       ///< its policy is asked for a pause
+        sleeping,       ///< until told, or `until_`
+        done,
+    };
+    using Event = AcquireMachine::Event;
+
+    Next judgeTurn();
+    Next judgeAsking();
+    Next judgeReleases();
+    Next judgeSleep();
+    Next step(const Event& event);
+    Next send();
+    Next sleepUntil(TimePoint until) noexcept;
+    Next finish(const AcquireResult& result) noexcept;
+    void watchReleases(bool watches) noexcept;
+    AcquireMachine::Settings settings(TimePoint now) const noexcept;
+    [[nodiscard]] bool wasContended(TimePoint now) const noexcept;
+    [[nodiscard]] AcquireResult withoutTurn(AcquireResult result) const noexcept;
+    void noteAnswer(const Event& event) noexcept;
+
+    Engine& engine_;
+    WaiterQueue<Waiter>& queue_;
+    const TimePoint deadline_;
+    std::optional<AcquireMachine> machine_; ///< from its turn on
+    Stage stage_ = Stage::awaitingTurn;
+    TimePoint until_{};            ///< of the stage, as the machine said
+    std::optional<Event> refusal_; ///< of the request that is repeated behind releases
+    bool watchesReleases_ = false;
+    AcquireResult result_;
+};
+
+} // namespace redislock::detail
