@@ -191,7 +191,7 @@ void Engine::post(std::function<void()> what)
 /// Has something done on the background thread at that time; before, when the client ends. Any thread.
 std::shared_ptr<Engine::Later> Engine::after(TimePoint when, std::function<void()> what)
 {
-    auto later = std::make_shared<Later>(boost::asio::steady_timer(background_->io), std::move(what));
+    auto later = std::make_shared<Later>(Later{boost::asio::steady_timer(background_->io), std::move(what)});
     post([this, later, when] {
         if (background_->work.owns_work()) {
             background_->later.insert(later);
