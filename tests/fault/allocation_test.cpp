@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <deque>
 #include <exception>
+#include <latch>
 #include <new>
 
 namespace {
@@ -193,12 +194,17 @@ protected:
 
     RedisLock lockOf(std::size_t which) { return clients[which].getLock(nameOf(which)); }
     std::string nameOf(std::size_t which) { return name + ":" + std::to_string(which); }
-    /// From now on the i-th allocation of the i-th client's thread fails.
+    /// The i-th allocation of the i-th client's thread fails, counted from the return of this call at the latest.
     void arm()
     {
+        std::latch armed(static_cast<std::ptrdiff_t>(clients.size()));
         for (std::size_t i = 0; i < clients.size(); ++i) {
-            lockOf(i).asyncIsLocked([i](boost::system::error_code, bool) { failingAllocation = static_cast<long>(i); });
+            lockOf(i).asyncIsLocked([i, &armed](boost::system::error_code, bool) {
+                failingAllocation = static_cast<long>(i);
+                armed.count_down();
+            });
         }
+        armed.wait();
     }
 
     const std::size_t before = failedAllocations;
