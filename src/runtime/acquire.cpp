@@ -1,7 +1,7 @@
 // Acquiring: the calling thread drives an AcquireMachine.
 #include "runtime/acquire_flow.hpp"
+#include "runtime/drive.hpp"
 #include "runtime/engine.hpp"
-#include "runtime/policy.hpp"
 #include "runtime/process.hpp"
 
 #include <algorithm>
@@ -123,10 +123,10 @@ void Engine::putBack(std::shared_ptr<HoldCall> call) noexcept
     }
 }
 
-AcquireMachine::Settings Engine::settingsFor(Wait wait, Lease lease) const noexcept
+AcquireMachine::Settings Engine::settingsFor(Wait wait, std::chrono::milliseconds lease) const noexcept
 {
     AcquireMachine::Settings settings;
-    settings.lease = leaseTime(lease);
+    settings.lease = lease;
     settings.wait = wait;
     settings.pollInterval = config_.pollInterval;
     settings.commandTimeout = config_.commandTimeout;
@@ -184,38 +184,6 @@ std::error_code Engine::conclude(AcquireFlow& flow, Acquired& acquired)
     return result.kind == Kind::granted ? Errc::shutdown : result.error;
 }
 
-/// On the calling thread, to its end.
-void Engine::drive(Lock& lock, AcquireFlow& flow)
-{
-    using Kind = AcquireFlow::Next::Kind;
-    HoldCall& call = *flow.waiter.call;
-    for (auto next = flow.look(); next.kind != Kind::done;) {
-        switch (next.kind) {
-        case Kind::awaitAnswer: {
-            lock.unlock();
-            const Outcome outcome = commands_->await(call, next.until);
-            call.signal.clearDone();
-            lock.lock();
-            next = flow.answered(outcome);
-            break;
-        }
-        case Kind::askPolicy: {
-            Random random(random_.next());
-            lock.unlock();
-            const auto answer = pauseOf(*flow.order.retry, next.refusals, random, flow.order.thrown);
-            lock.lock();
-            next = flow.paused(answer);
-            break;
-        }
-        default:
-            lock.unlock();
-            call.signal.waitUntil(next.until);
-            lock.lock();
-            next = flow.look();
-        }
-    }
-}
-
 void Engine::grant(Hold& hold, std::uint32_t level, const AcquireResult& result)
 {
     try {
@@ -242,7 +210,7 @@ std::error_code Engine::acquireNested(Lock& lock, Hold& own, const AcquireOrder&
     const HoldRef hold(&own);
     auto call = takeCall(*hold);
     const std::uint32_t level = hold->levels.add(order.lease, order.endedBy);
-    auto settings = settingsFor(order.wait, order.lease);
+    auto settings = settingsFor(order.wait, leaseTime(order.lease));
     settings.holdDeadline = hold->validUntil();
     AcquireMachine machine(settings);
     AcquireMachine::Event event = Start{BootClock::now()};

@@ -53,7 +53,7 @@ Engine::AcquireFlow::~AcquireFlow()
 
 // --- Stages ------------------------------------------------------------------------------------------------------------
 
-Engine::AcquireFlow::Next Engine::AcquireFlow::look()
+WaitStep Engine::AcquireFlow::look()
 {
     waiter.parked = false;
     switch (stage_) {
@@ -66,7 +66,7 @@ Engine::AcquireFlow::Next Engine::AcquireFlow::look()
     case Stage::sleeping:
         return judgeSleep();
     case Stage::choosing:
-        return {.kind = Next::Kind::sleep, .until = TimePoint::max()}; // the policy's answer comes
+        return {.kind = WaitStep::Kind::sleep, .until = TimePoint::max()}; // the policy's answer comes
     case Stage::done:
         break;
     }
@@ -74,7 +74,7 @@ Engine::AcquireFlow::Next Engine::AcquireFlow::look()
 }
 
 /// Goes on when this waiter is the first and no hold of this client keeps it from asking, or when its request is under way.
-Engine::AcquireFlow::Next Engine::AcquireFlow::judgeTurn()
+WaitStep Engine::AcquireFlow::judgeTurn()
 {
     stage_ = Stage::awaitingTurn;
     const TimePoint now = BootClock::now();
@@ -104,15 +104,15 @@ Engine::AcquireFlow::Next Engine::AcquireFlow::judgeTurn()
 }
 
 /// The client's end does not wait for a connection.
-Engine::AcquireFlow::Next Engine::AcquireFlow::judgeAsking()
+WaitStep Engine::AcquireFlow::judgeAsking()
 {
     if (waiter.ended && waiter.operation != nullptr && waiter.call->pending && engine_.withdraw(*waiter.call)) {
         return step(Failed{BootClock::now(), {Failure::fatal, *waiter.ended}});
     }
-    return {.kind = Next::Kind::awaitAnswer, .until = until_};
+    return {.kind = WaitStep::Kind::awaitAnswer, .until = until_};
 }
 
-Engine::AcquireFlow::Next Engine::AcquireFlow::judgeReleases()
+WaitStep Engine::AcquireFlow::judgeReleases()
 {
     stage_ = Stage::behindReleases;
     if (waiter.submitted) {
@@ -128,7 +128,7 @@ Engine::AcquireFlow::Next Engine::AcquireFlow::judgeReleases()
     return sleepUntil(until_);
 }
 
-Engine::AcquireFlow::Next Engine::AcquireFlow::judgeSleep()
+WaitStep Engine::AcquireFlow::judgeSleep()
 {
     stage_ = Stage::sleeping;
     const TimePoint now = BootClock::now();
@@ -150,7 +150,7 @@ Engine::AcquireFlow::Next Engine::AcquireFlow::judgeSleep()
 }
 
 /// Does what the machine asks for.
-Engine::AcquireFlow::Next Engine::AcquireFlow::step(const Event& event)
+WaitStep Engine::AcquireFlow::step(const Event& event)
 {
     const auto action = machine_->resume(event, engine_.random_);
     if (const auto* done = std::get_if<Done<AcquireResult>>(&action)) {
@@ -169,7 +169,7 @@ Engine::AcquireFlow::Next Engine::AcquireFlow::step(const Event& event)
     }
     if (const auto* policy = std::get_if<AskPolicy>(&action)) {
         stage_ = Stage::choosing;
-        return {.kind = Next::Kind::askPolicy, .refusals = policy->attempt};
+        return {.kind = WaitStep::Kind::askPolicy, .refusals = policy->attempt};
     }
     if (const auto* subscription = std::get_if<Subscribe>(&action)) {
         engine_.subscribe(named, waiter);
@@ -181,7 +181,7 @@ Engine::AcquireFlow::Next Engine::AcquireFlow::step(const Event& event)
 }
 
 /// Sends the acquire, unless somebody did already.
-Engine::AcquireFlow::Next Engine::AcquireFlow::send()
+WaitStep Engine::AcquireFlow::send()
 {
     stage_ = Stage::asking;
     watchReleases(false);
@@ -194,10 +194,10 @@ Engine::AcquireFlow::Next Engine::AcquireFlow::send()
             return step(Failed{BootClock::now(), {Failure::fatal, Errc::shutdown}});
         }
     }
-    return {.kind = Next::Kind::awaitAnswer, .until = until_};
+    return {.kind = WaitStep::Kind::awaitAnswer, .until = until_};
 }
 
-Engine::AcquireFlow::Next Engine::AcquireFlow::answered(const Outcome& outcome)
+WaitStep Engine::AcquireFlow::answered(const Outcome& outcome)
 {
     const auto event = lockEventOf(*waiter.call, outcome, BootClock::now());
     noteAnswer(event);
@@ -212,7 +212,7 @@ Engine::AcquireFlow::Next Engine::AcquireFlow::answered(const Outcome& outcome)
     return judgeReleases();
 }
 
-Engine::AcquireFlow::Next Engine::AcquireFlow::paused(const std::variant<Pause, Cancelled>& answer)
+WaitStep Engine::AcquireFlow::paused(const std::variant<Pause, Cancelled>& answer)
 {
     if (stage_ != Stage::choosing) { // cancelled meanwhile
         return {};
@@ -220,7 +220,7 @@ Engine::AcquireFlow::Next Engine::AcquireFlow::paused(const std::variant<Pause, 
     return std::visit([this](const auto& event) { return step(event); }, answer);
 }
 
-Engine::AcquireFlow::Next Engine::AcquireFlow::cancel()
+WaitStep Engine::AcquireFlow::cancel()
 {
     if (stage_ != Stage::done && waiter.submitted) {
         (void)look(); // its request is under way, though it did not send it itself
@@ -243,13 +243,13 @@ bool Engine::AcquireFlow::withdraw()
     return true;
 }
 
-Engine::AcquireFlow::Next Engine::AcquireFlow::sleepUntil(TimePoint until) noexcept
+WaitStep Engine::AcquireFlow::sleepUntil(TimePoint until) noexcept
 {
     waiter.parked = true;
-    return {.kind = Next::Kind::sleep, .until = until};
+    return {.kind = WaitStep::Kind::sleep, .until = until};
 }
 
-Engine::AcquireFlow::Next Engine::AcquireFlow::finish(const AcquireResult& result) noexcept
+WaitStep Engine::AcquireFlow::finish(const AcquireResult& result) noexcept
 {
     stage_ = Stage::done;
     result_ = result;
@@ -272,7 +272,7 @@ AcquireMachine::Settings Engine::AcquireFlow::settings(TimePoint now) const noex
 {
     const bool bounded = !order.wait.isOneAttempt() && deadline_ != TimePoint::max();
     const auto left = std::max<std::chrono::nanoseconds>(deadline_ - now, std::chrono::milliseconds(1));
-    auto settings = engine_.settingsFor(bounded ? Wait(left) : order.wait, order.lease);
+    auto settings = engine_.settingsFor(bounded ? Wait(left) : order.wait, waiter.lease);
     settings.byPolicy = order.retry != nullptr;
     settings.contended = !asksForItself && wasContended(now);
     if (named.silentSince != TimePoint{}) {

@@ -4,6 +4,7 @@
 
 #include "runtime/engine.hpp"
 #include "runtime/event_of.hpp"
+#include "runtime/waiting.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -18,25 +19,10 @@ inline AcquireMachine::Event lockEventOf(const HoldCall& call, const Outcome& ou
                                                       call.level());
 }
 
-/// An acquire under way: the waiter, its place in a queue, the machine. A thread drives it in a loop, an asynchronous operation by
-/// completions: each function says what its driver does next. The driver keeps the order, and has another reference to the hold.
-///
-/// All functions expect the engine's mutex; flush() of the commands must follow where nobody waits for an answer.
+/// An acquire under way: the waiter, its place in a queue, the machine; see WaitStep. The driver keeps the order, and has another
+/// reference to the hold.
 class Engine::AcquireFlow {
 public:
-    /// What its driver does next.
-    struct Next {
-        enum class Kind : std::uint8_t {
-            awaitAnswer, ///< waits for the end of the request until then, then answered()
-            sleep,       ///< until it is told to look, or until then, then look()
-            askPolicy,   ///< under no mutex, then paused()
-            done,        ///< result() says how
-        };
-        Kind kind = Kind::done;
-        TimePoint until{};
-        std::uint32_t refusals = 0; ///< of askPolicy
-    };
-
     /// Joins the queue. @param operation null: a thread drives it
     AcquireFlow(Engine& engine, NamedLock& named, HoldRef hold, const AcquireOrder& order, AsyncWaiter* operation);
     AcquireFlow(const AcquireFlow&) = delete;
@@ -44,15 +30,13 @@ public:
     /// Leaves it, and hands on.
     ~AcquireFlow();
 
-    /// Something changed, or its time has come. The first step too.
-    Next look();
-    /// The request ended.
-    Next answered(const Outcome& outcome);
-    Next paused(const std::variant<Pause, Cancelled>& answer);
-    /// Ends as soon as it can be ended; what Redis may have granted is to be given back. Asynchronous operations only.
-    Next cancel();
+    WaitStep look();
+    WaitStep answered(const Outcome& outcome);
+    /// The policy's answer.
+    WaitStep paused(const std::variant<Pause, Cancelled>& answer);
+    /// What Redis may have granted is to be given back.
+    WaitStep cancel();
 
-    [[nodiscard]] bool isDone() const noexcept { return stage_ == Stage::done; }
     /// Of one that is done.
     [[nodiscard]] const AcquireResult& result() const noexcept { return result_; }
     /// Nobody waits for the answer to the request under way any more. @return whether it may have been sent
@@ -81,14 +65,14 @@ private:
     };
     using Event = AcquireMachine::Event;
 
-    Next judgeTurn();
-    Next judgeAsking();
-    Next judgeReleases();
-    Next judgeSleep();
-    Next step(const Event& event);
-    Next send();
-    Next sleepUntil(TimePoint until) noexcept;
-    Next finish(const AcquireResult& result) noexcept;
+    WaitStep judgeTurn();
+    WaitStep judgeAsking();
+    WaitStep judgeReleases();
+    WaitStep judgeSleep();
+    WaitStep step(const Event& event);
+    WaitStep send();
+    WaitStep sleepUntil(TimePoint until) noexcept;
+    WaitStep finish(const AcquireResult& result) noexcept;
     void watchReleases(bool watches) noexcept;
     AcquireMachine::Settings settings(TimePoint now) const noexcept;
     [[nodiscard]] bool wasContended(TimePoint now) const noexcept;

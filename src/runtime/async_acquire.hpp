@@ -3,22 +3,17 @@
 #pragma once
 
 #include "runtime/acquire_flow.hpp"
+#include "runtime/async_wait.hpp"
 #include "runtime/completion.hpp"
 #include "runtime/engine.hpp"
 
-#include <boost/asio/steady_timer.hpp>
-
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 namespace redislock::detail {
 
-/// Drives an AcquireFlow on the background thread, as Engine::drive() does on a calling one: what is a sleep there is ended by a
-/// timer, look() or the answer here.
-///
-/// Members are guarded by the engine's mutex; only look() is called by other threads.
-class Engine::AsyncAcquire final : public AsyncWaiter, public std::enable_shared_from_this<AsyncAcquire> {
+/// Its flow, driven on the background thread.
+class Engine::AsyncAcquire final : public AsyncWait<AcquireFlow> {
 public:
     AsyncAcquire(Engine& engine, std::shared_ptr<NamedLock> named, AcquireOrder order,
                  Completion<LockGuard> completion);
@@ -28,30 +23,17 @@ public:
     void cancelWhenToldTo();
     /// Instead of begin().
     Completion<LockGuard> takeCompletion() { return std::move(completion_); }
+    /// Joins the queue. Background thread.
     void begin();
-    void cancel();
-    void look() noexcept override;
-    void answered(HoldCall& call) override;
 
 private:
-    void act(const AcquireFlow::Next& next);
-    void finish();
-    void timeOver();
-    void wakeAt(TimePoint when);
-    void askPolicy(std::uint32_t refusals);
+    void askPolicy(std::uint32_t refusals) override;
+    void finish() override;
 
-    Engine& engine_;
     std::shared_ptr<NamedLock> named_;
     const AcquireOrder order_;
     Completion<LockGuard> completion_;
-    boost::asio::steady_timer timer_;
-
     HoldRef hold_;
-    std::optional<AcquireFlow> flow_; ///< from begin() to the end
-    TimePoint until_{};               ///< when it goes on if nothing happens
-    bool awaits_ = false;             ///< an answer
-    bool cancelled_ = false;
-    bool looking_ = false;
 };
 
 } // namespace redislock::detail

@@ -3,9 +3,9 @@
 
 #include "redislock/detail/protocol/key_schema.hpp"
 #include "runtime/async_query.hpp"
-#include "runtime/counter_attempt.hpp"
+#include "runtime/counter_flow.hpp"
+#include "runtime/drive.hpp"
 #include "runtime/engine.hpp"
-#include "runtime/fresh_seed.hpp"
 #include "runtime/permit_hold.hpp"
 
 #include <charconv>
@@ -61,8 +61,8 @@ void NamedCounter::end(Engine& engine)
     for (const auto& [key, counter] : engine.counters_) {
         counter->waiters_.forEach([&engine](CounterWaiter& waiter) {
             waiter.ended = Errc::shutdown;
-            if (waiter.asked != nullptr) {
-                engine.commands_->withdraw(waiter.asked, Errc::shutdown);
+            if (waiter.operation == nullptr) {
+                engine.commands_->withdraw(waiter.call, Errc::shutdown);
             }
             waiter.look();
         });
@@ -147,108 +147,19 @@ std::error_code NamedCounter::acquire(const CounterOrder& order, CounterOutcome&
         return *refused;
     }
     engine->start();
-    Random random(freshSeed());
-    Attempt attempt(shared_from_this(), order);
-    {
-        const Lock lock(engine->mutex_);
-        attempt.join();
-    }
+    Ending ending;
     std::optional<Underway> underway;
-    AcquireMachine::Event event = Start{BootClock::now()};
-    for (;;) {
-        const auto action = attempt.resume(event, random);
-        if (const auto* done = std::get_if<Done<AcquireResult>>(&action)) {
-            const auto error = attempt.conclude(done->result);
-            outcome = attempt.outcome;
-            return error;
-        }
-        if (const auto* send = std::get_if<Send>(&action)) {
-            {
-                const Lock lock(engine->mutex_);
-                if (order.undo && !underway && !attempt.waiter.ended) {
-                    underway.emplace(*engine);
-                }
-            }
-            event = ask(attempt, send->until);
-            continue;
-        }
-        if (!attempt.machine.mayBeHeld()) {
-            underway.reset();
-        }
+    {
         Lock lock(engine->mutex_);
-        refused(attempt.waiter);
-        if (const auto* subscription = std::get_if<Subscribe>(&action)) {
-            subscribe();
-            attempt.waiter.notified = attempt.waiter.notified || confirmed_;
-            event = sleep(lock, attempt.waiter, subscription->until);
-        } else {
-            event = sleep(lock, attempt.waiter, std::get<SleepUntil>(action).until);
+        Flow flow(*this, order, nullptr);
+        engine->drive(lock, flow);
+        ending = flow.takeEnding();
+        if (ending.isOpen()) {
+            underway.emplace(*engine); // until that is under way in its turn
         }
     }
-}
-
-/// Sends the request and waits for its answer.
-AcquireMachine::Event NamedCounter::ask(Attempt& attempt, TimePoint until)
-{
-    attempt.waiter.refusals.start();
-    for (;;) {
-        const auto call = attempt.call();
-        {
-            const Lock lock(engine->mutex_);
-            if (attempt.waiter.ended) {
-                return Failed{BootClock::now(), {Failure::fatal, *attempt.waiter.ended}};
-            }
-            attempt.waiter.refusals.queued(releases_);
-            attempt.waiter.asked = call;
-            engine->commands_->enqueue(call);
-        }
-        const Outcome how = engine->commands_->await(*call, until);
-        auto event = attempt.answered(*call, how, BootClock::now());
-        if (busyAnswer(event) == nullptr) {
-            return event;
-        }
-        Lock lock(engine->mutex_);
-        if (!attempt.waiter.refusals.passesOver(releases_) || !awaitReleases(lock, attempt.waiter, until)) {
-            return event;
-        }
-    }
-}
-
-/// @return whether there is time to ask again.
-bool NamedCounter::awaitReleases(Lock& lock, CounterWaiter& waiter, TimePoint until)
-{
-    for (;;) {
-        if (waiter.ended || BootClock::now() >= until) {
-            return false;
-        }
-        if (!releases_.underWay()) {
-            return true;
-        }
-        lock.unlock();
-        waiter.signal.waitUntil(until);
-        lock.lock();
-    }
-}
-
-/// Sleeps until notified or `until`.
-AcquireMachine::Event NamedCounter::sleep(Lock& lock, CounterWaiter& waiter, TimePoint until)
-{
-    for (;;) {
-        const TimePoint now = BootClock::now();
-        if (waiter.ended) {
-            return Cancelled{now, *waiter.ended};
-        }
-        const bool mayBeFree = waiter.refusals.isOpen() && !releases_.underWay();
-        if (std::exchange(waiter.notified, false) || mayBeFree) {
-            return Notified{now};
-        }
-        if (now >= until) {
-            return TimerFired{now};
-        }
-        lock.unlock();
-        waiter.signal.waitUntil(until);
-        lock.lock();
-    }
+    outcome = ending.outcome;
+    return conclude(ending);
 }
 
 ChannelListener NamedCounter::listener()

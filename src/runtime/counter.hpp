@@ -12,6 +12,7 @@
 #include "runtime/channel_listener.hpp"
 #include "runtime/script_call.hpp"
 #include "runtime/underway.hpp"
+#include "runtime/waiting.hpp"
 #include "transport/adaptive_mutex.hpp"
 #include "transport/signal.hpp"
 
@@ -94,14 +95,6 @@ struct CounterOutcome {
     bool repeated = false; ///< there may be another copy of the request that won
 };
 
-/// An asynchronous wait, as others see it.
-class CounterOperation {
-public:
-    virtual ~CounterOperation() = default;
-    /// Something changed: it judges again, soon, on the background thread. Expects the engine's mutex.
-    virtual void look() noexcept = 0;
-};
-
 /// A thread, or an asynchronous operation, that waits. Guarded by the engine's mutex.
 struct CounterWaiter : WaiterLink<CounterWaiter> {
     /// Has it try.
@@ -110,16 +103,15 @@ struct CounterWaiter : WaiterLink<CounterWaiter> {
         notified = hinted = true;
         look();
     }
-    void look() noexcept { operation != nullptr ? operation->look() : signal.notify(Signal::look); }
+    void look() noexcept { operation != nullptr ? operation->look() : call->signal.notify(Signal::look); }
 
     std::int64_t permits = 0;
     bool notified = false; ///< has not tried since it was woken
     bool hinted = false;   ///< was woken, and has had no answer since
     Refusals refusals{};
     std::optional<Errc> ended{}; ///< told to end
-    CounterOperation* operation = nullptr;
-    std::shared_ptr<Call> asked{}; ///< a thread's last request
-    Signal signal;
+    AsyncWaiter* operation = nullptr;
+    std::shared_ptr<ScriptCall> call{}; ///< its last request; a thread sleeps on its signal
 };
 
 /// Everything about one semaphore or latch. Lives as long as an object of it, a permit or a waiter.
@@ -181,10 +173,22 @@ public:
     const std::string name;
 
 private:
-    class Attempt;
-    class AsyncAttempt;
+    class Flow;
+    class AsyncFlow;
     class Giving;
     class Forgetting;
+    /// What the end of a wait leaves to be done.
+    struct Ending {
+        CounterOrder order{};
+        AcquireResult result{};
+        CounterOutcome outcome{};
+
+        /// Whether Redis may have granted what nobody takes.
+        [[nodiscard]] bool isOpen() const noexcept
+        {
+            return order.undo && !outcome.granted && (result.mayBeHeld || result.kind == AcquireResult::Kind::granted);
+        }
+    };
     using Lock = std::unique_lock<AdaptiveMutex>;
     using End = std::function<void(boost::system::error_code, const CounterOutcome&)>;
     /// How long answers are kept at least. A copy of a request that a network holds back for longer is executed again.
@@ -213,9 +217,8 @@ private:
     void settle(const std::vector<std::string>& records) noexcept;
     static void forgetRecords(Engine& engine);
     void askUnawaited(std::shared_ptr<ScriptCall> call, std::string record, TimePoint limit) noexcept;
-    AcquireMachine::Event ask(Attempt& attempt, TimePoint until);
-    bool awaitReleases(Lock& lock, CounterWaiter& waiter, TimePoint until);
-    AcquireMachine::Event sleep(Lock& lock, CounterWaiter& waiter, TimePoint until);
+    /// Does what the end of a wait leaves to be done. Expects the engine's mutex to be free. @return what its caller is told
+    std::error_code conclude(const Ending& ending);
     void subscribe();
     void refused(CounterWaiter& waiter) noexcept;
     void leave(CounterWaiter& waiter) noexcept;

@@ -3,9 +3,8 @@
 #pragma once
 
 #include "runtime/async_query.hpp"
-#include "runtime/counter_attempt.hpp"
-
-#include <boost/asio/steady_timer.hpp>
+#include "runtime/async_wait.hpp"
+#include "runtime/counter_flow.hpp"
 
 #include <functional>
 #include <memory>
@@ -14,49 +13,20 @@
 
 namespace redislock::detail {
 
-/// Drives an AcquireMachine on the background thread, as NamedCounter::acquire() does on a calling one: what is a sleep there is
-/// a stage here, which a timer, look() or the answer ends. All its functions run there, except look().
-class NamedCounter::AsyncAttempt final : public CounterOperation, public std::enable_shared_from_this<AsyncAttempt> {
+/// A wait's flow, driven on the background thread.
+class NamedCounter::AsyncFlow final : public Engine::AsyncWait<Flow> {
 public:
-    AsyncAttempt(std::shared_ptr<NamedCounter> counter, CounterOrder order, End end);
+    AsyncFlow(std::shared_ptr<NamedCounter> counter, CounterOrder order, End end);
 
+    /// Background thread.
     void begin();
-    void cancel();
-    void look() noexcept override;
 
 private:
-    enum class Stage : std::uint8_t {
-        idle,
-        asking,
-        behindReleases, ///< refused perhaps only because of what this client gives back just now
-        sleeping,
-        done,
-    };
-    using Event = AcquireMachine::Event;
+    void finish() override;
 
-    void step(const Event& event);
-    void send();
-    void answered();
-    void judgeReleases();
-    void sleepUntil(TimePoint until, bool subscribes);
-    void judge();
-    void judgeAsking();
-    void timeOver();
-    void wakeAt(TimePoint when);
-    bool withdraw();
-    void finish(const AcquireResult& result);
-
-    Attempt attempt_;
+    const std::shared_ptr<NamedCounter> counter_;
+    CounterOrder order_; ///< until it begins
     End end_;
-    Engine& engine_;
-    boost::asio::steady_timer timer_;
-    std::shared_ptr<ScriptCall> call_;
-    std::optional<Underway> underway_;
-    std::optional<Event> refusal_; ///< of the request that is repeated behind releases
-    TimePoint until_{};
-    Stage stage_ = Stage::idle;
-    bool cancelled_ = false;
-    bool looking_ = false; ///< guarded by the engine's mutex
 };
 
 template <class Result>
@@ -94,12 +64,10 @@ void NamedCounter::asyncAcquire(CounterOrder order, Handler<Result> handler,
                                                                               const CounterOutcome& outcome) {
             (*completion)(ec, make(outcome), Undo(outcome.granted ? untold : nullptr));
         };
-        const auto operation = std::make_shared<AsyncAttempt>(shared_from_this(), std::move(order), std::move(end));
-        completion->onCancellation([weak = std::weak_ptr(operation), client = std::weak_ptr(engine)] {
-            const auto self = weak.lock(); // the slot may outlive everything
-            const auto alive = client.lock();
-            if (self && alive) {
-                alive->post([self] { self->cancel(); });
+        const auto operation = std::make_shared<AsyncFlow>(shared_from_this(), std::move(order), std::move(end));
+        completion->onCancellation([weak = std::weak_ptr(operation)] {
+            if (const auto self = weak.lock()) { // the slot may outlive everything
+                self->cancel();
             }
         });
         const Lock lock(engine->mutex_);

@@ -1,7 +1,7 @@
 // Answers that Redis keeps, so that a request that is sent twice counts once: their names, and their end.
 #include "redislock/detail/protocol/command.hpp"
 #include "redislock/detail/protocol/key_schema.hpp"
-#include "runtime/counter_attempt.hpp"
+#include "runtime/counter_flow.hpp"
 #include "runtime/engine.hpp"
 
 #include <atomic>

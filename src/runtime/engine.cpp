@@ -207,11 +207,17 @@ std::shared_ptr<Engine::Later> Engine::after(TimePoint when, std::function<void(
     return later;
 }
 
-/// Queues a request about a hold on the connection of its lane; flush() of the commands must follow. Expects the mutex.
-/// @return false after shutdown.
 bool Engine::submit(std::shared_ptr<HoldCall> call, std::shared_ptr<HoldCall> behind)
 {
-    if (call->hold().lane == Lane::commands) {
+    const Lane lane = call->hold().lane;
+    return submit(lane, std::move(call), std::move(behind));
+}
+
+/// Queues a request, and perhaps another right behind it, on a lane's connection; flush() of the commands must follow. Expects the
+/// mutex. @return false after shutdown.
+bool Engine::submit(Lane lane, std::shared_ptr<Call> call, std::shared_ptr<Call> behind)
+{
+    if (lane == Lane::commands) {
         return commands_->enqueue(std::move(call), std::move(behind));
     }
     if (outboxClosed_) {
@@ -248,7 +254,7 @@ void Engine::sendOutbox()
 }
 
 /// Takes back a request of the background lane that was not sent yet. Background thread. Expects the mutex.
-bool Engine::withdraw(HoldCall& call)
+bool Engine::withdraw(Call& call)
 {
     const auto waits = [&call](const auto& other) { return other.get() == &call; };
     if (std::erase_if(outbox_, waits) == 0 && !background_->renewals.withdraw(call)) {

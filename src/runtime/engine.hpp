@@ -206,8 +206,10 @@ private:
         bool operator()(const NamedLock* a, const NameKey& b) const noexcept { return keyOf(*a) == b; }
     };
     static NameKey keyOf(const NamedLock& named) noexcept { return {named.kind, named.name}; }
-    class AcquireFlow;  ///< an acquire under way
-    class AsyncAcquire; ///< one that no thread waits for
+    class AcquireFlow; ///< an acquire under way
+    template <class Flow>
+    class AsyncWait; ///< one, or another wait, that no thread waits for
+    class AsyncAcquire;
     class AsyncQuery;
     template <class Result>
     struct Asked; ///< what waits for one
@@ -232,8 +234,9 @@ private:
     void tellObserverOf(const Hold& hold, std::function<void(Observer&, const LockEvent&)> what);
     void sweepSoon() noexcept;
     bool submit(std::shared_ptr<HoldCall> call, std::shared_ptr<HoldCall> behind = nullptr);
+    bool submit(Lane lane, std::shared_ptr<Call> call, std::shared_ptr<Call> behind = nullptr);
     void sendOutbox();
-    bool withdraw(HoldCall& call);
+    bool withdraw(Call& call);
     std::function<void(bool, Errc)> reporter(const char* purpose);
     void loseRest(Hold& hold);
     void tellLoss(Hold& hold);
@@ -256,12 +259,13 @@ private:
     Hold* otherHalf(const NamedLock& named);
     std::error_code acquireNested(Lock& lock, Hold& hold, const AcquireOrder& order, Acquired& acquired);
     std::error_code conclude(AcquireFlow& flow, Acquired& acquired);
-    void drive(Lock& lock, AcquireFlow& flow);
+    template <class Flow>
+    void drive(Lock& lock, Flow& flow);
     HoldRef takeHold(NamedLock& named);
     std::shared_ptr<NamedLock> recycle(HoldRef&& hold) noexcept;
     void grant(Hold& hold, std::uint32_t level, const AcquireResult& result);
     Hold* validHold(NamedLock& named);
-    AcquireMachine::Settings settingsFor(Wait wait, Lease lease) const noexcept;
+    AcquireMachine::Settings settingsFor(Wait wait, std::chrono::milliseconds lease) const noexcept;
 
     // wake.cpp
     void subscribe(NamedLock& named);
@@ -313,10 +317,10 @@ private:
     std::vector<std::shared_ptr<HoldCall>> idleCalls_;
     std::deque<std::shared_ptr<NamedLock>> lostNames_; ///< kept for late unlock() calls
     std::size_t underWay_ = 0; ///< releases, and acquires that would have to be released: shutdown waits for them
-    std::vector<std::shared_ptr<HoldCall>> outbox_; ///< for the background thread to send
+    std::vector<std::shared_ptr<Call>> outbox_; ///< for the background thread to send
     bool outboxClosed_ = false;
-    std::unordered_set<std::shared_ptr<AsyncAcquire>> acquiring_;
-    std::unordered_map<std::string, NamedCounter*> counters_; ///< each until its destructor took it out
+    std::unordered_set<std::shared_ptr<AsyncWaiter>> waiting_; ///< asynchronous operations
+    std::unordered_map<std::string, NamedCounter*> counters_;  ///< each until its destructor took it out
     SettledRecords records_;
 
     std::unique_ptr<Background> background_;

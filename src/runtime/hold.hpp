@@ -16,6 +16,7 @@
 #include "redislock/identity.hpp"
 #include "redislock/unlocked.hpp"
 #include "runtime/lock_kind.hpp"
+#include "runtime/waiting.hpp"
 #include "transport/call.hpp"
 
 #include <atomic>
@@ -29,8 +30,6 @@
 #include <utility>
 
 namespace redislock::detail {
-
-class AsyncWaiter;
 
 /// Which connection carries the requests about a hold.
 enum class Lane : std::uint8_t {
@@ -125,16 +124,6 @@ struct Hold {
     RenewMachine renewal;
     DueSlot renewalSlot;
     DueSlot deadlineSlot;
-};
-
-/// An asynchronous operation that waits for a lock, as others see it. Guarded by the engine's mutex.
-class AsyncWaiter {
-public:
-    virtual ~AsyncWaiter() = default;
-    /// Something changed: it judges again, soon, on the background thread.
-    virtual void look() noexcept = 0;
-    /// Its acquire was answered, or not. On the background thread, without the mutex.
-    virtual void answered(HoldCall& call) = 0;
 };
 
 /// A thread, or an asynchronous operation, that waits for a lock. Lives on its stack, or in it.
