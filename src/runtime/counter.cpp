@@ -158,8 +158,9 @@ std::error_code NamedCounter::acquire(const CounterOrder& order, CounterOutcome&
             underway.emplace(*engine); // until that is under way in its turn
         }
     }
+    conclude(ending);
     outcome = ending.outcome;
-    return conclude(ending);
+    return ending.error();
 }
 
 ChannelListener NamedCounter::listener()

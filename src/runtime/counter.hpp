@@ -188,6 +188,8 @@ private:
         {
             return order.undo && !outcome.granted && (result.mayBeHeld || result.kind == AcquireResult::Kind::granted);
         }
+        /// What its caller is told.
+        [[nodiscard]] std::error_code error() const noexcept;
     };
     using Lock = std::unique_lock<AdaptiveMutex>;
     using End = std::function<void(boost::system::error_code, const CounterOutcome&)>;
@@ -217,8 +219,8 @@ private:
     void settle(const std::vector<std::string>& records) noexcept;
     static void forgetRecords(Engine& engine);
     void askUnawaited(std::shared_ptr<ScriptCall> call, std::string record, TimePoint limit) noexcept;
-    /// Does what the end of a wait leaves to be done. Expects the engine's mutex to be free. @return what its caller is told
-    std::error_code conclude(const Ending& ending);
+    /// Does what the end of a wait leaves to be done. Expects the engine's mutex to be free.
+    void conclude(const Ending& ending);
     void subscribe();
     void refused(CounterWaiter& waiter) noexcept;
     void leave(CounterWaiter& waiter) noexcept;

@@ -18,9 +18,10 @@ void NamedCounter::AsyncFlow::finish()
     auto ending = std::make_shared<Ending>(flow_->takeEnding());
     auto underway = std::make_shared<Underway>(engine_); // until what the end leaves is done
     flow_.reset();
-    engine_.post([this, self = shared_from_this(), ending = std::move(ending), underway = std::move(underway)] {
-        const auto error = counter_->conclude(*ending);
-        std::exchange(end_, nullptr)(told(error), ending->outcome);
+    engine_.post([this, self = shared_from_this(), ec = told(ending->error()), ending = std::move(ending),
+                  underway = std::move(underway)] {
+        counter_->conclude(*ending);
+        std::exchange(end_, nullptr)(ec, ending->outcome);
     });
 }
 

@@ -211,24 +211,25 @@ void NamedCounter::Flow::ends() noexcept
     }
 }
 
-std::error_code NamedCounter::conclude(const Ending& ending)
+std::error_code NamedCounter::Ending::error() const noexcept
 {
     using Kind = AcquireResult::Kind;
-    const auto& [order, result, outcome] = ending;
-    if (outcome.granted) {
-        if (!outcome.repeated) {
-            settle({order.record});
-        }
-        return {};
-    }
-    if (ending.isOpen()) {
-        const bool copies = result.kind != Kind::granted || outcome.repeated;
-        askUnawaited(order.undo(copies), copies ? std::string() : order.record);
-    }
-    if (result.kind == Kind::contended) {
+    if (outcome.granted || result.kind == Kind::contended) {
         return {};
     }
     return result.kind == Kind::granted ? Errc::shutdown : result.error;
+}
+
+void NamedCounter::conclude(const Ending& ending)
+{
+    const auto& [order, result, outcome] = ending;
+    if (outcome.granted && !outcome.repeated) {
+        settle({order.record});
+    }
+    if (ending.isOpen()) {
+        const bool copies = result.kind != AcquireResult::Kind::granted || outcome.repeated;
+        askUnawaited(order.undo(copies), copies ? std::string() : order.record);
+    }
 }
 
 } // namespace redislock::detail

@@ -366,19 +366,21 @@ private:
     Refusal refusal_ = Refusal::none;
 };
 
-/// Runs so many sequences as a build takes. @param script how the scripts are sent.
+/// Runs so many sequences as a build takes, or as REDISLOCK_MODEL_SEQUENCES says. @param script how the scripts are sent.
 template <class Comparison>
 void compareWithARealServer(const char* script)
 {
+    const char* asked = std::getenv("REDISLOCK_MODEL_SEQUENCES");
+    const std::uint64_t sequences = asked != nullptr ? std::stoull(asked) : REDISLOCK_MODEL_SEQUENCES;
     testing::RedisServer server({.unixSocketOnly = true});
     LuaRuntime lua;
     test::RawRedis redis(server);
     redis.command({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
-    for (std::uint64_t seed = 1; seed <= REDISLOCK_MODEL_SEQUENCES && !::testing::Test::HasFailure(); ++seed) {
+    for (std::uint64_t seed = 1; seed <= sequences && !::testing::Test::HasFailure(); ++seed) {
         while (!Comparison(lua, server, redis, seed).run()) { // nothing was judged; the time for the test ends it
         }
     }
-    EXPECT_GT(redis.commandCalls(script), 10U * REDISLOCK_MODEL_SEQUENCES);
+    EXPECT_GT(redis.commandCalls(script), 10U * sequences);
 }
 
 } // namespace redislock::simulation
