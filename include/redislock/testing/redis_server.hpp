@@ -11,7 +11,6 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -70,8 +69,8 @@ struct RedisServerOptions {
 ///
 /// **Thread safety**: distinct objects: safe. Shared objects: host(), port(), url(), unixSocket(), unixUrl(),
 /// password(), folder() and log() may be called from any thread at any time; the others by one thread at a time.
-/// **Blocking**: the constructor and restart() until the server answers (about 20 ms), the destructor and stop() until
-/// it has ended (at most 2 s), the others briefly.
+/// **Blocking**: the constructor and restart() until the server answers (about 20 ms, twice that where it is older than Redis 7),
+/// stop() until it has ended (about 100 ms, at most 2 s), the others briefly.
 /// **Lifetime**: the thread that constructs it or calls restart() must live at least as long as the server; the main
 /// function or a test body is the right place. An object that was moved from may only be destroyed.
 /// **Needs**: Linux and an installed redis-server (5 or later) or valkey-server.
@@ -92,8 +91,8 @@ public:
     /// Takes over the server of @p other, which may only be destroyed afterwards.
     RedisServer(RedisServer&& other) noexcept = default;
     RedisServer& operator=(RedisServer&&) = delete;
-    /// Ends the server as stop() does and removes the folder.
-    ~RedisServer() = default;
+    /// Ends the server as kill() does and removes the folder.
+    ~RedisServer() { kill(); }
 
     /// Always 127.0.0.1.
     [[nodiscard]] std::string host() const { return "127.0.0.1"; }
@@ -136,6 +135,7 @@ public:
     void thaw() noexcept { process_.signal(SIGCONT); }
 
 private:
+    static constexpr const char* debugOption = "enable-debug-command";
     enum class Start { answers, portTaken, failed };
 
     void startOnFreePort();
@@ -150,7 +150,7 @@ private:
     RedisServerOptions options_;
     detail::TemporaryFolder folder_;
     std::string executable_;
-    int majorVersion_ = 0;
+    bool asksForDebug_ = true; ///< Redis before 7 does not know the option, and allows the command anyway
     std::uint16_t port_ = 0;
     detail::ChildProcess process_; // ends before its folder goes
 };
@@ -158,16 +158,6 @@ private:
 // What follows is not part of the interface.
 
 namespace detail {
-
-/// The first number after `v=` in "Redis server v=7.0.15 sha=..."; 0 when there is none.
-inline int majorVersion(const std::string& executable, const std::filesystem::path& scratch)
-{
-    ChildProcess process({executable, "--version"}, scratch);
-    process.awaitEnd(std::chrono::seconds(10));
-    const auto text = readFile(scratch);
-    const auto at = text.find("v=");
-    return at == std::string::npos ? 0 : std::atoi(text.c_str() + at + 2);
-}
 
 /// Whether the bind() of a listening socket would succeed now.
 inline bool isFree(std::uint16_t port) noexcept
@@ -245,9 +235,7 @@ inline std::string percentEncoded(std::string_view text)
 } // namespace detail
 
 inline RedisServer::RedisServer(RedisServerOptions options)
-    : options_(std::move(options)),
-      executable_(detail::findExecutable(options_.executable)),
-      majorVersion_(detail::majorVersion(executable_, folder_.path() / "version.txt"))
+    : options_(std::move(options)), executable_(detail::findExecutable(options_.executable))
 {
     startOnFreePort();
 }
@@ -321,9 +309,14 @@ inline RedisServer::Start RedisServer::awaitAnswer(std::uintmax_t logBegin)
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
+    if (process_.runs()) {
+        return Start::failed;
+    }
     const auto log = detail::readFile(logFile(), logBegin);
-    const bool taken = !process_.runs() && log.find("Address already in use") != std::string::npos;
-    return taken ? Start::portTaken : Start::failed;
+    if (log.find(debugOption) != std::string::npos && std::exchange(asksForDebug_, false)) {
+        return start();
+    }
+    return log.find("Address already in use") != std::string::npos ? Start::portTaken : Start::failed;
 }
 
 inline std::vector<std::string> RedisServer::command() const
@@ -335,8 +328,8 @@ inline std::vector<std::string> RedisServer::command() const
     }
     words.insert(words.end(), {"--bind", host(), "--port", std::to_string(port_), "--unixsocket", unixSocket()});
     words.insert(words.end(), {"--dir", folder().string(), "--daemonize", "no", "--save", "", "--appendonly", "no"});
-    if (majorVersion_ >= 7) {
-        words.insert(words.end(), {"--enable-debug-command", "yes"}); // unknown to older servers, which allow it anyway
+    if (asksForDebug_) {
+        words.insert(words.end(), {std::string("--") + debugOption, "yes"});
     }
     if (!options_.password.empty()) {
         words.insert(words.end(), {"--requirepass", options_.password});
