@@ -271,7 +271,7 @@ TEST_P(ExclusiveLeases, LateUnlockDoesNotTouchTheNextHolder)
     const auto lock = make();
     Worker other;
     EXPECT_EQ(lock.lock(200ms), true);
-    EXPECT_EQ(other.run([&] { return lock.lock(); }), true);
+    EXPECT_EQ(other.run([&] { return lock.lock(10s); }), true);
     const auto holder = holderOf(lock.name());
     EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
     EXPECT_EQ(holderOf(lock.name()), holder);
