@@ -17,6 +17,8 @@ end
 return look
 )";
 
+constexpr std::chrono::seconds late(10);
+
 } // namespace
 
 QueueLook lookAtQueue(RawRedis& redis, const std::string& name)
@@ -39,7 +41,17 @@ QueueLook lookAtQueue(RawRedis& redis, const std::string& name)
 
 void QueueWatch::look(RawRedis& redis, const std::string& name, const Lives& lives)
 {
+    if (sinceLast_ && sinceLast_->elapsed() > late) {
+        judgesFrom_ = bootTime() + std::chrono::minutes(1);
+        ++standstills_;
+    }
+    sinceLast_.emplace();
     auto now = lookAtQueue(redis, name);
+    if (bootTime() < judgesFrom_) {
+        last_ = {};
+        gone_.clear();
+        return;
+    }
     std::set<std::string> queued;
     for (const auto& waiter : now.waiters) {
         furthest_ = std::max(furthest_, waiter.ahead);

@@ -411,7 +411,12 @@ std::string Fleet::report()
                                         nameOf(other.place), inSeconds(other.in), inSeconds(other.out)));
     }
     if (kind_.name == "fairLock") {
-        judgeWaits();
+        if (queue_.standstills() == 0) {
+            judgeWaits();
+        } else {
+            remarks_.push_back(fmt::format("stood still {} times, for which the order and the waits are not judged",
+                                           queue_.standstills()));
+        }
         remarks_.push_back(fmt::format("times of the queue: {} ahead at most", inSeconds(queue_.furthest())));
     }
     std::string text;
