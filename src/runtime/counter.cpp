@@ -7,6 +7,7 @@
 #include "runtime/drive.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/permit_hold.hpp"
+#include "runtime/underway.hpp"
 
 #include <charconv>
 #include <limits>

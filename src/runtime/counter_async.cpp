@@ -1,5 +1,9 @@
 #include "runtime/counter_async.hpp"
 
+#include "runtime/underway.hpp"
+
+#include <utility>
+
 namespace redislock::detail {
 
 NamedCounter::AsyncFlow::AsyncFlow(std::shared_ptr<NamedCounter> counter, CounterOrder order, End end)

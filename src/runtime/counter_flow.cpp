@@ -1,5 +1,9 @@
 #include "runtime/counter_flow.hpp"
 
+#include "runtime/event_of.hpp"
+
+#include <utility>
+
 namespace redislock::detail {
 
 NamedCounter::Flow::Flow(NamedCounter& counter, CounterOrder order, AsyncWaiter* operation)

@@ -2,11 +2,12 @@
 /// A wait for a counter and its place among those of its client.
 #pragma once
 
+#include "redislock/detail/logic/acquire_machine.hpp"
 #include "runtime/counter.hpp"
 #include "runtime/engine.hpp"
-#include "runtime/underway.hpp"
+#include "runtime/waiting.hpp"
 
-#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
