@@ -16,7 +16,7 @@ namespace redislock::detail {
 ///     WaitStep answered(const Outcome&); // the request ended
 ///     WaitStep cancel();                 // ends as soon as it can be ended; asynchronous operations only
 ///
-/// and has a `waiter`, whose request is `call`; a thread sleeps on the signal of that. flush() of the commands must follow a step
+/// It has a `waiter`, whose request is `call`; a thread sleeps on the signal of that. flush() of the commands must follow a step
 /// where nobody waits for an answer.
 struct WaitStep {
     enum class Kind : std::uint8_t {

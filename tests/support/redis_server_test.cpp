@@ -169,6 +169,22 @@ TEST(RedisServer, SaysWhyItDidNotStart)
                 ThrowsMessage<std::runtime_error>(HasSubstr("cannot run /nowhere/redis-server")));
 }
 
+TEST(RedisServer, OlderThanRedis7StartsWithoutTheOptionThatItDoesNotKnow)
+{
+    const testing::detail::TemporaryFolder folder;
+    const auto older = folder.path() / "older-server";
+    std::ofstream(older)
+        << "#!/bin/sh\n"
+           "case \"$*\" in *enable-debug-command*) echo \">>> 'enable-debug-command'\"; exit 1 ;; esac\n"
+           "exec redis-server \"$@\"\n";
+    std::filesystem::permissions(older, std::filesystem::perms::owner_all);
+    RedisServer server({.executable = older.string()});
+    EXPECT_THAT(server.log(), HasSubstr(">>> 'enable-debug-command'"));
+    EXPECT_EQ(RawRedis(server).command({"PING"}).text(), "PONG");
+    server.restart();
+    EXPECT_EQ(RawRedis(server).command({"PING"}).text(), "PONG");
+}
+
 TEST(RedisServer, SaysThatItsPortWasTaken)
 {
     RedisServer server({.startTimeout = 3s});
