@@ -27,10 +27,8 @@ void Engine::AsyncAcquire::cancelWhenToldTo()
 void Engine::AsyncAcquire::begin()
 {
     const Lock lock(engine_.mutex_);
-    hold_ = engine_.takeHold(*named_);
-    hold_->owner = 0;
-    hold_->lane = Lane::background;
-    AsyncWait::begin(engine_, *named_, hold_, order_);
+    hold_ = engine_.core_.takeHold(*named_, 0, Lane::background);
+    AsyncWait::begin(engine_.core_, *named_, hold_, order_);
 }
 
 /// Asks the policy soon, without the mutex.
@@ -48,11 +46,11 @@ void Engine::AsyncAcquire::askPolicy(std::uint32_t refusals)
 void Engine::AsyncAcquire::finish()
 {
     Acquired acquired;
-    const auto ec = told(engine_.conclude(*flow_, acquired));
+    const auto ec = told(flow_->conclude(acquired));
     flow_.reset();
     std::shared_ptr<NamedLock> rest;
     if (acquired.hold == nullptr) {
-        rest = engine_.recycle(std::move(hold_));
+        rest = engine_.core_.recycle(std::move(hold_));
     }
     // told, and let go of, outside the mutex
     engine_.post([this, self = shared_from_this(), rest = std::move(rest), ec,

@@ -2,7 +2,7 @@
 /// An acquire that no thread waits for.
 #pragma once
 
-#include "runtime/acquire_flow.hpp"
+#include "logic/lock/acquire_flow.hpp"
 #include "runtime/async_wait.hpp"
 #include "runtime/completion.hpp"
 #include "runtime/engine.hpp"

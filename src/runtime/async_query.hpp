@@ -2,11 +2,11 @@
 /// A question to Redis that no thread waits for.
 #pragma once
 
+#include "logic/call/event_of.hpp"
+#include "logic/call/listened_call.hpp"
 #include "redislock/detail/logic/query_machine.hpp"
 #include "runtime/completion.hpp"
 #include "runtime/engine.hpp"
-#include "runtime/event_of.hpp"
-#include "runtime/listened_call.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/steady_timer.hpp>

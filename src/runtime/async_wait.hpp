@@ -2,8 +2,8 @@
 /// A wait that no thread waits for.
 #pragma once
 
+#include "logic/call/waiting.hpp"
 #include "runtime/engine.hpp"
-#include "runtime/waiting.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/steady_timer.hpp>

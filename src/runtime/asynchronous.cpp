@@ -1,11 +1,11 @@
 // Asynchronous operations: how they begin. Each is an object on the background thread.
+#include "logic/lock/name_call.hpp"
 #include "redislock/async_execute_with_lock.hpp"
 #include "redislock/lock_guard.hpp"
 #include "runtime/async_acquire.hpp"
 #include "runtime/async_query.hpp"
 #include "runtime/completion.hpp"
 #include "runtime/engine.hpp"
-#include "runtime/name_call.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
@@ -87,11 +87,11 @@ std::function<void()> Engine::doAt(TimePoint when, std::function<void()> what)
     if (closing_) {
         return nullptr;
     }
-    return [this, weak = std::weak_ptr(after(when, std::move(what)))] {
+    return [this, weak = std::weak_ptr(later(when, std::move(what)))] {
         post([weak] {
-            if (const auto later = weak.lock()) {
-                later->what = nullptr;
-                later->timer.cancel();
+            if (const auto due = weak.lock()) {
+                due->what = nullptr;
+                due->timer.cancel();
             }
         });
     };
@@ -125,17 +125,13 @@ void Engine::asyncRelease(const Acquired& acquired, UnlockHandler handler)
         }
         const Lock lock(mutex_);
         Hold& hold = *acquired.hold;
-        if (hold.phase != Hold::Phase::held) {
-            return Unlocked::alreadyLost;
-        }
-        if (BootClock::now() >= hold.validUntil()) {
-            lose(hold);
+        if (!core_.isHeld(acquired)) {
             return Unlocked::alreadyLost;
         }
         const TimePoint end = std::min(hold.validUntil(), saturatingAdd(BootClock::now(), config_.unreachableAfter));
         const auto answer = std::make_shared<ReleaseAnswer>(std::move(completion), background_->io);
         const auto tell = [this, answer](Unlocked result) { post([answer, result] { answer->end(result); }); };
-        if (endUnawaited(hold, acquired.level, tell)) {
+        if (core_.releasing.endLevel(hold, acquired.level, tell)) {
             tell(Unlocked::stillHeld);
         } else {
             post([answer, end] { answer->endAt(end); });
@@ -182,7 +178,8 @@ void Engine::asyncForceUnlock(const std::shared_ptr<NamedLock>& named, FlagHandl
                                                                     const Reply& answer) {
                                  const bool was = !error && freed(answer, machine, error);
                                  if (was) {
-                                     loseForced(*named, forced);
+                                     const Lock lock(mutex_);
+                                     core_.loseForced(*named, forced);
                                  }
                                  asked->completion(codeOf(error), was);
                              });

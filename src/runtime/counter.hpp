@@ -2,6 +2,10 @@
 /// What a client knows of its semaphores and latches: names, who waits for them, and how they ask Redis.
 #pragma once
 
+#include "logic/call/channel_listener.hpp"
+#include "logic/call/script_call.hpp"
+#include "logic/call/signal.hpp"
+#include "logic/call/waiting.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/acquire_machine.hpp"
 #include "redislock/detail/logic/own_releases.hpp"
@@ -9,12 +13,8 @@
 #include "redislock/detail/protocol/script.hpp"
 #include "redislock/error.hpp"
 #include "redislock/handler.hpp"
-#include "runtime/channel_listener.hpp"
-#include "runtime/script_call.hpp"
 #include "runtime/underway.hpp"
-#include "runtime/waiting.hpp"
 #include "transport/adaptive_mutex.hpp"
-#include "transport/signal.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "runtime/counter_flow.hpp"
 
-#include "runtime/event_of.hpp"
+#include "logic/call/event_of.hpp"
 
 #include <utility>
 
@@ -10,7 +10,7 @@ NamedCounter::Flow::Flow(NamedCounter& counter, CounterOrder order, AsyncWaiter*
     : counter_(counter),
       engine_(*counter.engine),
       ending_{.order = std::move(order)},
-      machine_(engine_.settingsFor(ending_.order.wait, ending_.order.lease))
+      machine_(engine_.core_.settingsFor(ending_.order.wait, ending_.order.lease))
 {
     waiter.permits = ending_.order.permits;
     waiter.operation = operation;
@@ -26,7 +26,7 @@ NamedCounter::Flow::~Flow()
         counter_.leave(waiter);
     }
     if (waiter.call && waiter.call->pending) {
-        waiter.operation == nullptr ? (void)engine_.commands_->leave(*waiter.call) : (void)withdraw();
+        waiter.operation == nullptr ? engine_.leave(*waiter.call) : (void)withdraw();
     }
     ends();
 }
@@ -92,7 +92,7 @@ WaitStep NamedCounter::Flow::judgeSleep()
 /// Does what the machine asks for.
 WaitStep NamedCounter::Flow::step(const Event& event)
 {
-    const auto action = machine_.resume(event, engine_.random_);
+    const auto action = machine_.resume(event, engine_.core_.random);
     if (const auto* done = std::get_if<Done<AcquireResult>>(&action)) {
         return finish(done->result);
     }
@@ -204,14 +204,14 @@ AcquireMachine::Event NamedCounter::Flow::eventOf(const Outcome& outcome)
 void NamedCounter::Flow::begins() noexcept
 {
     if (ending_.order.undo && !std::exchange(underWay_, true)) {
-        engine_.begins();
+        engine_.core_.begins();
     }
 }
 
 void NamedCounter::Flow::ends() noexcept
 {
     if (std::exchange(underWay_, false)) {
-        engine_.ends();
+        engine_.core_.ends();
     }
 }
 

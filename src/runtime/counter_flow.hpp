@@ -2,10 +2,10 @@
 /// A wait for a counter and its place among those of its client.
 #pragma once
 
+#include "logic/call/waiting.hpp"
 #include "redislock/detail/logic/acquire_machine.hpp"
 #include "runtime/counter.hpp"
 #include "runtime/engine.hpp"
-#include "runtime/waiting.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -54,6 +54,7 @@ public:
     /// What may have been granted is to be taken back.
     WaitStep cancel();
 
+    [[nodiscard]] Call& call() const noexcept { return *waiter.call; }
     /// Of one that is done.
     Ending takeEnding() noexcept;
     /// Nobody waits for the answer to the request under way any more. @return whether it may have been sent

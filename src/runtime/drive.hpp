@@ -2,32 +2,33 @@
 /// A wait on the calling thread.
 #pragma once
 
+#include "logic/call/waiting.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/policy.hpp"
-#include "runtime/waiting.hpp"
 
 namespace redislock::detail {
 
-/// Drives a flow on the calling thread, to its end.
+/// Drives a flow on the calling thread, to its end. @param order of an acquire that may have a policy
 template <class Flow>
-void Engine::drive(Lock& lock, Flow& flow)
+void Engine::drive(Lock& lock, Flow& flow, [[maybe_unused]] const AcquireOrder* order)
 {
     for (auto next = flow.look(); next.kind != WaitStep::Kind::done;) {
-        Call& call = *flow.waiter.call;
+        Call& call = flow.call();
         switch (next.kind) {
         case WaitStep::Kind::awaitAnswer: {
             lock.unlock();
-            const Outcome outcome = commands_->await(call, next.until);
+            using First = BlockingConnection::First;
+            const Outcome outcome = commands_->await(call, next.until, next.follows ? First::follow : First::lead);
             call.signal.clearDone();
             lock.lock();
             next = flow.answered(outcome);
             break;
         }
         case WaitStep::Kind::askPolicy:
-            if constexpr (requires { flow.order.retry; }) {
-                Random random(random_.next());
+            if constexpr (requires { flow.paused(Pause{}); }) {
+                Random random(core_.random.next());
                 lock.unlock();
-                const auto answer = pauseOf(*flow.order.retry, next.refusals, random, flow.order.thrown);
+                const auto answer = pauseOf(*order->retry, next.refusals, random, order->thrown);
                 lock.lock();
                 next = flow.paused(answer);
             }

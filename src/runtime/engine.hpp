@@ -2,19 +2,17 @@
 /// The state that a client, its locks and its guards share.
 #pragma once
 
+#include "logic/call/channel_listener.hpp"
+#include "logic/call/port.hpp"
+#include "logic/lock/core.hpp"
 #include "redislock/config.hpp"
-#include "redislock/detail/logic/acquire_machine.hpp"
 #include "redislock/detail/logic/query_machine.hpp"
 #include "redislock/detail/logic/settled_records.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/random.hpp"
-#include "redislock/retry_policy.hpp"
 #include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
-#include "runtime/channel_listener.hpp"
-#include "runtime/hold.hpp"
 #include "runtime/server_id.hpp"
-#include "runtime/watchdog.hpp"
 #include "transport/adaptive_mutex.hpp"
 #include "transport/alarm.hpp"
 #include "transport/blocking_connection.hpp"
@@ -25,13 +23,10 @@
 #include <boost/asio/any_completion_executor.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/unordered/unordered_flat_set.hpp>
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -52,28 +47,12 @@ class ListenedCall;
 class NamedCounter;
 class Underway;
 
-/// What an acquire is asked for.
-struct AcquireOrder {
-    Wait wait;
-    Lease lease;
-    EndedBy endedBy;
-    std::shared_ptr<const RetryPolicy> retry{}; ///< when it asks again; null: when it is told
-    std::exception_ptr* thrown = nullptr;       ///< where what the policy throws is kept; null: it is not
-};
-
-/// A level that was acquired: what a guard, or the thread, later ends.
-struct Acquired {
-    HoldRef hold; ///< null: not acquired
-    std::uint32_t level = 0;
-    std::uint64_t token = 0; ///< of a fenced lock
-};
-
-/// The runtime of one client: drives the machines of the logic over the connections. Blocking operations run on the calling
-/// thread; renewals, deadlines, the subscriber and callbacks on the background thread, which starts with the first operation.
+/// The runtime of one client: drives the logic over the connections. Blocking operations run on the calling thread; renewals,
+/// deadlines, the subscriber and callbacks on the background thread, which starts with the first operation.
 ///
-/// One mutex guards all local state. It is never held over I/O or callbacks; the blocking connection's mutex may be taken under
+/// One mutex guards the logic, and with it all local state. It is never held over I/O or callbacks; the blocking connection's mutex may be taken under
 /// it, never the other way round.
-class Engine : public std::enable_shared_from_this<Engine> {
+class Engine final : public Port, public std::enable_shared_from_this<Engine> {
 public:
     using Lock = std::unique_lock<AdaptiveMutex>;
 
@@ -83,7 +62,6 @@ public:
     Engine& operator=(const Engine&) = delete;
 
     std::shared_ptr<NamedLock> named(LockKind kind, std::string name);
-    void forgetName(NamedLock& lock) noexcept;
 
     // acquire.cpp
     std::error_code acquire(NamedLock& lock, const AcquireOrder& order, Acquired& acquired);
@@ -92,7 +70,6 @@ public:
     Unlocked unlock(NamedLock& lock, std::error_code& ec);
     Unlocked release(Acquired acquired);
     void releaseUnawaited(const Acquired& acquired) noexcept;
-    void callFinished(HoldCall& call) noexcept;
 
     // asynchronous.cpp
     void asyncAcquire(std::shared_ptr<NamedLock> lock, AcquireOrder order, LockHandler handler);
@@ -130,40 +107,32 @@ public:
     bool shutdown(std::chrono::milliseconds timeout) noexcept;
 
     [[nodiscard]] const Config& config() const noexcept { return config_; }
-    [[nodiscard]] const std::string& id() const noexcept { return id_; }
+    [[nodiscard]] const std::string& id() const noexcept { return core_.id; }
+    [[nodiscard]] std::chrono::milliseconds leaseTime(Lease lease) const noexcept { return core_.leaseTime(lease); }
 
-    // for the watchdog
-    [[nodiscard]] AdaptiveMutex& mutex() noexcept { return mutex_; }
-    [[nodiscard]] Random& random() noexcept { return random_; }
-    [[nodiscard]] CallConnection& renewals() noexcept { return background_->renewals; }
-    [[nodiscard]] std::chrono::milliseconds leaseTime(Lease lease) const noexcept;
-    [[nodiscard]] std::chrono::milliseconds renewalTimeout() const noexcept;
-    /// A held hold is over: its final state. Expects the mutex.
-    void lose(Hold& hold);
-    /// A request about a hold. Expects the mutex, as putBack() does.
-    std::shared_ptr<HoldCall> takeCall(Hold& hold);
-    /// An operation is over. @param call its request; the caller has another reference to its hold.
-    void putBack(std::shared_ptr<HoldCall> call) noexcept;
-    /// Sends a release of a hold that is not, or no longer, held. Expects the mutex.
-    void giveBack(Hold& hold, TimePoint until);
+    // port.cpp
+    [[nodiscard]] TimePoint now() const noexcept override { return BootClock::now(); }
+    HolderId nextHolder() noexcept override;
+    bool submit(Lane lane, std::shared_ptr<Call> call, std::shared_ptr<Call> behind = nullptr) override;
+    bool withdraw(Call& call) override;
+    void leave(Call& call) noexcept override;
+    void fail(const std::shared_ptr<Call>& call, Errc why) override;
+    void want(std::string channel, ChannelListener listener) override;
+    void drop(std::string channel, ChannelListener listener) override;
+    void wake(Call& call) noexcept override { call.signal.notify(Signal::look); }
+    void alarm(TimePoint when) noexcept override;
+    void after(TimePoint when, std::function<void()> what) override;
     /// Has something done on the background thread, soon.
-    void post(std::function<void()> what);
-    /// Calls the observer on the background thread, if there is one.
-    void tell(std::function<void(Observer&)> what);
-    template <class What>
-    void tellOf(const Hold& hold, What what)
-    {
-        if (config_.observer) { // nobody else pays for what is to be told
-            tellObserverOf(hold, std::move(what));
-        }
-    }
+    void post(std::function<void()> what) override;
+    void tell(std::function<void(Observer&)> what) override;
+    void ended() noexcept override { changed_.notify_all(); }
+    void forget(NamedLock& named) noexcept override;
+    void finished(HoldCall& call) noexcept override;
+    void heard(NamedLock& named, HolderId of, Notice notice) override;
 
 private:
     friend class NamedCounter;
     friend class Underway;
-
-    static constexpr std::size_t maxLostNames = 1024;
-    static constexpr std::size_t maxIdle = 128; ///< holds, and calls, kept for the next operations
 
     /// Something to be done, that a pause comes before.
     struct Later {
@@ -180,35 +149,12 @@ private:
         CallConnection renewals;
         Subscriber<ChannelListener> subscriber;
         Alarm sweepTimer{io};
-        Random random; ///< for questions; what concerns holds draws from the engine's, under its mutex
-        Watchdog watchdog;
+        Alarm renewalTimer{io};
+        Random random; ///< for questions; what concerns holds draws from the core's, under the mutex
         std::unordered_set<std::shared_ptr<Later>> later; ///< all that pauses
     };
-    /// Names are kept in their locks alone; each kind has its own.
-    struct NameKey {
-        LockKind kind;
-        std::string_view name;
-
-        friend bool operator==(const NameKey&, const NameKey&) noexcept = default;
-    };
-    struct NameHash {
-        using is_transparent = void;
-        std::size_t operator()(const NameKey& key) const noexcept
-        {
-            return std::hash<std::string_view>()(key.name) + static_cast<std::size_t>(key.kind);
-        }
-        std::size_t operator()(const NamedLock* named) const noexcept { return operator()(keyOf(*named)); }
-    };
-    struct NameEqual {
-        using is_transparent = void;
-        bool operator()(const NamedLock* a, const NamedLock* b) const noexcept { return keyOf(*a) == keyOf(*b); }
-        bool operator()(const NameKey& a, const NamedLock* b) const noexcept { return a == keyOf(*b); }
-        bool operator()(const NamedLock* a, const NameKey& b) const noexcept { return keyOf(*a) == b; }
-    };
-    static NameKey keyOf(const NamedLock& named) noexcept { return {named.kind, named.name}; }
-    class AcquireFlow; ///< an acquire under way
     template <class Flow>
-    class AsyncWait; ///< one, or another wait, that no thread waits for
+    class AsyncWait; ///< a wait that no thread waits for
     class AsyncAcquire;
     class AsyncQuery;
     template <class Result>
@@ -222,101 +168,39 @@ private:
     template <class Result, class Meaning>
     void asyncQuery(std::shared_ptr<ListenedCall> call, Handler<Result> handler, Meaning meaning);
 
-    // hold.cpp
-    void joinOtherKinds(NamedLock& named);
-
     // engine.cpp
     void start();
     void run() noexcept;
     void recover();
-    std::shared_ptr<Later> after(TimePoint when, std::function<void()> what);
-    std::string holderText(const Hold& hold) const;
-    void tellObserverOf(const Hold& hold, std::function<void(Observer&, const LockEvent&)> what);
+    std::shared_ptr<Later> later(TimePoint when, std::function<void()> what);
+    void ring();
     void sweepSoon() noexcept;
-    bool submit(std::shared_ptr<HoldCall> call, std::shared_ptr<HoldCall> behind = nullptr);
-    bool submit(Lane lane, std::shared_ptr<Call> call, std::shared_ptr<Call> behind = nullptr);
     void sendOutbox();
-    bool withdraw(Call& call);
     std::function<void(bool, Errc)> reporter(const char* purpose);
-    void loseRest(Hold& hold);
-    void tellLoss(Hold& hold);
+    [[nodiscard]] std::chrono::milliseconds renewalTimeout() const noexcept;
 
     // shutdown.cpp
-    void begins() noexcept { ++underWay_; }
-    void ends() noexcept;
-    void begins(Waiter& waiter) noexcept;
-    void ends(Waiter& waiter) noexcept;
     bool closeLocalState(std::vector<std::shared_ptr<NamedLock>>& names);
     void endThread(TimePoint until) noexcept;
 
     // query.cpp
     std::error_code query(const std::shared_ptr<Call>& call, QueryMachine& machine);
-    void loseForced(NamedLock& named, std::string_view holder);
 
-    // acquire.cpp
-    std::error_code acquireOutermost(Lock& lock, NamedLock& named, const AcquireOrder& order, HolderId writer,
-                                     Acquired& acquired);
-    Hold* otherHalf(const NamedLock& named);
-    std::error_code acquireNested(Lock& lock, Hold& hold, const AcquireOrder& order, Acquired& acquired);
-    std::error_code conclude(AcquireFlow& flow, Acquired& acquired);
+    // drive.hpp
     template <class Flow>
-    void drive(Lock& lock, Flow& flow);
-    HoldRef takeHold(NamedLock& named);
-    std::shared_ptr<NamedLock> recycle(HoldRef&& hold) noexcept;
-    void grant(Hold& hold, std::uint32_t level, const AcquireResult& result);
-    Hold* validHold(NamedLock& named);
-    AcquireMachine::Settings settingsFor(Wait wait, std::chrono::milliseconds lease) const noexcept;
-
-    // wake.cpp
-    void subscribe(NamedLock& named);
-    void subscribe(NamedLock& named, Waiter& waiter);
-    void unsubscribe(NamedLock& named) noexcept;
-    void unsubscribe(NamedLock& named, Waiter& waiter) noexcept;
-    static ChannelListener listenerOf(NamedLock& named, HolderId of = {});
-    void onChannel(NamedLock& named, HolderId of, Notice notice);
-    void wakeWaiters(NamedLock& named, HolderId of);
-    std::shared_ptr<HoldCall> letTry(NamedLock& named, Waiter* waiter, Lane lane) noexcept;
-    std::shared_ptr<HoldCall> submitFor(Waiter& waiter) noexcept;
-    std::shared_ptr<HoldCall> handOnFairly(NamedLock& named, Lane lane) noexcept;
-    void noteAudience(const HoldCall& call) noexcept;
-    static Waiter* nextOf(const NamedLock& named) noexcept;
-    void wakeNext(NamedLock& named) noexcept;
+    void drive(Lock& lock, Flow& flow, const AcquireOrder* order = nullptr);
 
     // release.cpp
-    Unlocked endLevel(Lock& lock, Hold& hold, std::uint32_t level);
-    Unlocked endNested(Lock& lock, Hold& hold);
-    Unlocked endOutermost(Lock& lock, Hold& hold);
-    Unlocked driveRelease(Lock& lock, const std::shared_ptr<HoldCall>& call, ReleaseMachine& machine,
-                          std::shared_ptr<HoldCall> behind);
-    bool endUnawaited(Hold& hold, std::uint32_t level, std::function<void(Unlocked)> whenReleased = nullptr);
-    enum class Behind { nobody, nextWaiter };
-    static ReleaseMachine unawaitedRelease(TimePoint validUntil) noexcept;
-    void startRelease(Hold& hold, const ReleaseMachine& machine, Behind behind,
-                      std::function<void(Unlocked)> whenReleased = nullptr);
-    std::shared_ptr<HoldCall> takeCallToRelease(Hold& hold) noexcept;
-    bool step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event,
-              std::shared_ptr<HoldCall> behind);
-    void nestedAnswered(HoldCall& call);
-    void correctCount(Hold& hold, bool unknown);
-    void tellCount(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event);
-    void giveUp(Hold& hold);
-    void releaseAnswered(Hold& hold, Unlocked how);
-    [[nodiscard]] ReleaseMachine::Settings releaseSettings(TimePoint validUntil) const noexcept;
+    Unlocked endLevel(Lock& lock, Acquired acquired);
 
     const Config config_;
-    const std::string id_;
     const std::uint32_t generation_;
     std::atomic<bool> closing_{false};
     std::atomic<std::uint64_t> ownThread_{0};
 
     AdaptiveMutex mutex_;
     std::condition_variable_any changed_; ///< for shutdown
-    Random random_;
-    boost::unordered_flat_set<NamedLock*, NameHash, NameEqual> names_; ///< each until its destructor took it out
-    std::vector<HoldRef> idleHolds_;
-    std::vector<std::shared_ptr<HoldCall>> idleCalls_;
-    std::deque<std::shared_ptr<NamedLock>> lostNames_; ///< kept for late unlock() calls
-    std::size_t underWay_ = 0; ///< releases, and acquires that would have to be released: shutdown waits for them
+    Core core_;
     std::vector<std::shared_ptr<Call>> outbox_; ///< for the background thread to send
     bool outboxClosed_ = false;
     std::unordered_set<std::shared_ptr<AsyncWaiter>> waiting_; ///< asynchronous operations
@@ -334,5 +218,11 @@ private:
     std::atomic<bool> started_{false};
     bool threadRunning_ = false;
 };
+
+/// The engine of a lock that the library made.
+inline Engine& engineOf(const NamedLock& named) noexcept
+{
+    return static_cast<Engine&>(*named.port);
+}
 
 } // namespace redislock::detail

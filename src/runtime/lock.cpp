@@ -28,8 +28,8 @@ std::optional<std::uint64_t> Lock::acquireByThread(Wait wait, Lease lease, const
                                                    std::exception_ptr* thrown) const
 {
     detail::Acquired acquired;
-    ec = state_->engine->acquire(*state_, {wait, lease, detail::EndedBy::thread, retry ? retry : retry_, thrown},
-                                 acquired);
+    ec = detail::engineOf(*state_).acquire(
+        *state_, {wait, lease, detail::EndedBy::thread, retry ? retry : retry_, thrown}, acquired);
     return acquired.hold != nullptr ? std::optional(acquired.token) : std::nullopt;
 }
 
@@ -40,7 +40,7 @@ Unlocked Lock::unlock() const
 
 Unlocked Lock::unlock(std::error_code& ec) const
 {
-    return state_->engine->unlock(*state_, ec);
+    return detail::engineOf(*state_).unlock(*state_, ec);
 }
 
 bool Lock::forceUnlock() const
@@ -50,7 +50,7 @@ bool Lock::forceUnlock() const
 
 bool Lock::forceUnlock(std::error_code& ec) const
 {
-    return state_->engine->forceUnlock(*state_, ec);
+    return detail::engineOf(*state_).forceUnlock(*state_, ec);
 }
 
 bool Lock::isLocked() const
@@ -70,7 +70,7 @@ std::optional<std::chrono::milliseconds> Lock::remainingTimeToLive() const
 
 std::optional<std::chrono::milliseconds> Lock::remainingTimeToLive(std::error_code& ec) const
 {
-    return state_->engine->timeToLive(*state_, ec);
+    return detail::engineOf(*state_).timeToLive(*state_, ec);
 }
 
 bool Lock::isHeldByCurrentThread() const noexcept
@@ -80,17 +80,17 @@ bool Lock::isHeldByCurrentThread() const noexcept
 
 std::uint32_t Lock::holdCount() const noexcept
 {
-    return state_->engine->holdCount(*state_);
+    return detail::engineOf(*state_).holdCount(*state_);
 }
 
 std::chrono::milliseconds Lock::validFor() const noexcept
 {
-    return state_->engine->validFor(*state_);
+    return detail::engineOf(*state_).validFor(*state_);
 }
 
 std::stop_token Lock::stopToken(StopAt when) const noexcept
 {
-    return state_->engine->stopToken(*state_, when);
+    return detail::engineOf(*state_).stopToken(*state_, when);
 }
 
 const std::string& Lock::name() const noexcept
@@ -100,23 +100,23 @@ const std::string& Lock::name() const noexcept
 
 void Lock::asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::LockHandler handler) const
 {
-    state_->engine->asyncAcquire(state_, {wait, lease, detail::EndedBy::guard, retry ? retry : retry_},
-                                 std::move(handler));
+    detail::engineOf(*state_).asyncAcquire(state_, {wait, lease, detail::EndedBy::guard, retry ? retry : retry_},
+                                           std::move(handler));
 }
 
 void Lock::asyncForceUnlock(const State& state, detail::FlagHandler handler)
 {
-    state->engine->asyncForceUnlock(state, std::move(handler));
+    detail::engineOf(*state).asyncForceUnlock(state, std::move(handler));
 }
 
 void Lock::asyncIsLocked(const State& state, detail::FlagHandler handler)
 {
-    state->engine->asyncIsLocked(state, std::move(handler));
+    detail::engineOf(*state).asyncIsLocked(state, std::move(handler));
 }
 
 void Lock::asyncTimeToLive(const State& state, detail::TimeHandler handler)
 {
-    state->engine->asyncTimeToLive(state, std::move(handler));
+    detail::engineOf(*state).asyncTimeToLive(state, std::move(handler));
 }
 
 } // namespace redislock

@@ -9,7 +9,7 @@ namespace redislock::detail {
 
 struct LockAccess {
     static NamedLock& named(const Lock& lock) noexcept { return *lock.state_; }
-    static Engine& engine(const Lock& lock) noexcept { return *lock.state_->engine; }
+    static Engine& engine(const Lock& lock) noexcept { return engineOf(*lock.state_); }
 };
 
 } // namespace redislock::detail

@@ -38,7 +38,7 @@ void LockGuard::acquire(const Lock& lock, Wait wait, Lease lease, std::error_cod
 {
     detail::Acquired acquired;
     detail::NamedLock& named = *lock.state_;
-    ec = named.engine->acquire(named, {wait, lease, detail::EndedBy::guard, lock.retry_, thrown}, acquired);
+    ec = detail::engineOf(named).acquire(named, {wait, lease, detail::EndedBy::guard, lock.retry_, thrown}, acquired);
     *this = LockGuard(std::move(acquired));
 }
 
@@ -72,13 +72,13 @@ void LockGuard::end() noexcept
 {
     token_ = 0;
     if (const auto hold = std::move(hold_)) {
-        hold->lock->engine->releaseUnawaited({hold, level_});
+        detail::engineOf(*hold->lock).releaseUnawaited({hold, level_});
     }
 }
 
 LockGuard::operator bool() const noexcept
 {
-    return hold_ && BootClock::now() < hold_->validUntil() && !hold_->lock->engine->isForked();
+    return hold_ && BootClock::now() < hold_->validUntil() && !detail::engineOf(*hold_->lock).isForked();
 }
 
 Unlocked LockGuard::release()
@@ -100,7 +100,7 @@ Unlocked LockGuard::release(std::error_code& ec)
         ec = Errc::notHeld;
         return Unlocked::alreadyLost;
     }
-    detail::Engine& engine = *hold->lock->engine;
+    detail::Engine& engine = detail::engineOf(*hold->lock);
     return engine.release({std::move(hold), level_});
 }
 
@@ -112,12 +112,12 @@ void LockGuard::asyncRelease(LockGuard guard, detail::UnlockHandler handler)
                                                                                          Unlocked::alreadyLost);
         return;
     }
-    hold->lock->engine->asyncRelease({hold, guard.level_}, std::move(handler));
+    detail::engineOf(*hold->lock).asyncRelease({hold, guard.level_}, std::move(handler));
 }
 
 std::stop_token LockGuard::stopToken(StopAt when) const noexcept
 {
-    return hold_ ? hold_->lock->engine->stopToken(hold_.get(), when) : detail::Engine::stoppedToken();
+    return hold_ ? detail::engineOf(*hold_->lock).stopToken(hold_.get(), when) : detail::Engine::stoppedToken();
 }
 
 std::chrono::milliseconds LockGuard::validFor() const noexcept

@@ -1,9 +1,9 @@
 // Questions to Redis that are about no hold of ours.
+#include "logic/call/query_flow.hpp"
+#include "logic/lock/name_call.hpp"
 #include "redislock/detail/protocol/command.hpp"
+#include "runtime/drive.hpp"
 #include "runtime/engine.hpp"
-#include "runtime/event_of.hpp"
-#include "runtime/fresh_seed.hpp"
-#include "runtime/name_call.hpp"
 
 #include <memory>
 #include <string>
@@ -29,23 +29,10 @@ std::error_code Engine::query(const std::shared_ptr<Call>& call, QueryMachine& m
         return *refused;
     }
     start();
-    QueryMachine::Event event = Start{BootClock::now()};
-    Random random(freshSeed());
-    for (;;) {
-        const auto action = machine.resume(event, random);
-        if (const auto* done = std::get_if<Done<std::optional<Errc>>>(&action)) {
-            return done->result ? std::error_code(*done->result) : std::error_code();
-        }
-        if (const auto* pause = std::get_if<SleepUntil>(&action)) {
-            call->signal.waitUntil(pause->until);
-            event = TimerFired{BootClock::now()};
-            continue;
-        }
-        commands_->enqueue(call);
-        const Outcome outcome = commands_->await(*call, std::get<Send>(action).until);
-        call->signal.clearDone();
-        event = eventOf<QueryMachine::Event, Answered>(*call, outcome, BootClock::now());
-    }
+    Lock lock(mutex_);
+    QueryFlow flow(*this, core_.random, call, machine);
+    drive(lock, flow);
+    return flow.error() ? std::error_code(*flow.error()) : std::error_code();
 }
 
 /// In two steps, so that a try whose reply was lost can be repeated without hitting the next holder.
@@ -64,21 +51,9 @@ bool Engine::forceUnlock(NamedLock& named, std::error_code& ec)
     if (ec || !freed(end->reply, ending, ec)) {
         return false;
     }
-    loseForced(named, *forced);
-    return true;
-}
-
-/// Holds of this client that were ended by force are lost now, not only at their next renewal: that of the holder, or those of
-/// all who read.
-void Engine::loseForced(NamedLock& named, std::string_view holder)
-{
     const Lock lock(mutex_);
-    const auto& holds = named.local.holds();
-    for (std::size_t i = holds.size(); i-- > 0;) {
-        if (named.kind == LockKind::readLock || holderText(*holds[i]) == holder) {
-            lose(*holds[i]);
-        }
-    }
+    core_.loseForced(named, *forced);
+    return true;
 }
 
 std::optional<std::chrono::milliseconds> Engine::timeToLive(NamedLock& named, std::error_code& ec)

@@ -1,9 +1,9 @@
 #include "runtime/server_id.hpp"
 
+#include "logic/call/listened_call.hpp"
 #include "redislock/detail/protocol/command.hpp"
 #include "runtime/async_query.hpp"
 #include "runtime/engine.hpp"
-#include "runtime/listened_call.hpp"
 
 #include <utility>
 

@@ -8,39 +8,16 @@
 
 namespace redislock::detail {
 
-/// Something is under way that the client's end waits for; see `underWay_`. These four expect the mutex.
-void Engine::ends() noexcept
-{
-    --underWay_;
-    if (closing_) {
-        changed_.notify_all();
-    }
-}
-
-void Engine::begins(Waiter& waiter) noexcept
-{
-    if (!std::exchange(waiter.underWay, true)) {
-        begins();
-    }
-}
-
-void Engine::ends(Waiter& waiter) noexcept
-{
-    if (std::exchange(waiter.underWay, false)) {
-        ends();
-    }
-}
-
 Underway::Underway(Engine& engine) noexcept : engine_(&engine)
 {
-    engine.begins();
+    engine.core_.begins();
 }
 
 Underway::~Underway()
 {
     if (engine_ != nullptr) {
         const Engine::Lock lock(engine_->mutex_);
-        engine_->ends();
+        engine_->core_.ends();
     }
 }
 
@@ -51,30 +28,8 @@ bool Engine::closeLocalState(std::vector<std::shared_ptr<NamedLock>>& names)
     if (closing_.exchange(true)) {
         return false;
     }
-    for (NamedLock* each : names_) {
-        if (auto named = each->weak_from_this().lock()) {
-            names.push_back(std::move(named));
-        }
-    }
-    for (const auto& named : names) {
-        while (!named->local.holds().empty()) {
-            lose(*named->local.holds()[0]);
-        }
-        const auto end = [this](Waiter& waiter) {
-            waiter.ended = Errc::shutdown;
-            if (waiter.operation == nullptr) {
-                commands_->withdraw(waiter.call, Errc::shutdown);
-            }
-            waiter.look();
-        };
-        named->waiters.forEach(end);
-        named->askers.forEach(end);
-    }
+    names = core_.close();
     NamedCounter::end(*this);
-    for (auto& named : lostNames_) {
-        names.push_back(std::move(named));
-    }
-    lostNames_.clear();
     return true;
 }
 
@@ -91,10 +46,10 @@ bool Engine::shutdown(std::chrono::milliseconds timeout) noexcept
     bool answered = true;
     {
         Lock lock(mutex_);
-        while (underWay_ > 0 && !onOwnThread() && BootClock::now() < until) {
+        while (core_.isAnythingUnderWay() && !onOwnThread() && BootClock::now() < until) {
             changed_.wait_for(lock, until - BootClock::now());
         }
-        answered = underWay_ == 0;
+        answered = !core_.isAnythingUnderWay();
     }
     commands_->shutdown(Errc::shutdown);
     endThread(until);
@@ -104,7 +59,7 @@ bool Engine::shutdown(std::chrono::milliseconds timeout) noexcept
 /// What waits is over, and what pauses is done now. Background thread.
 void Engine::Background::close()
 {
-    watchdog.close();
+    renewalTimer.close();
     connector.close();
     renewals.close();
     subscriber.close();

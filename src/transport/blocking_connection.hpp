@@ -2,13 +2,13 @@
 /// The connection that calling threads drive themselves.
 #pragma once
 
+#include "logic/call/call.hpp"
 #include "protocol/codec.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/reconnect_policy.hpp"
 #include "redislock/detail/logic/reply_queue.hpp"
 #include "redislock/random.hpp"
 #include "transport/adaptive_mutex.hpp"
-#include "transport/call.hpp"
 #include "transport/finished_calls.hpp"
 #include "transport/standstill.hpp"
 #include "transport/stream.hpp"

@@ -2,9 +2,9 @@
 /// Calls on a connection of the background thread.
 #pragma once
 
+#include "logic/call/call.hpp"
 #include "redislock/detail/logic/reply_queue.hpp"
 #include "transport/async_connection.hpp"
-#include "transport/call.hpp"
 
 #include <functional>
 #include <memory>

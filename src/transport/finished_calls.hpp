@@ -2,7 +2,7 @@
 /// Calls that have ended.
 #pragma once
 
-#include "transport/call.hpp"
+#include "logic/call/call.hpp"
 
 #include <memory>
 #include <vector>

@@ -2,8 +2,8 @@
 /// Times in which this process stood still.
 #pragma once
 
+#include "logic/call/signal.hpp"
 #include "redislock/clock.hpp"
-#include "transport/signal.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -114,7 +114,7 @@ void Actor::pause(std::chrono::nanoseconds span)
     thread_.sleep(span, [this] { decide(); });
 }
 
-void Actor::begin(std::unique_ptr<Operation> operation, Next next)
+void Actor::begin(std::unique_ptr<Awaiting> operation, Next next)
 {
     thread_.run(std::move(operation), [this, next] {
         ++statistics_.operations;
@@ -162,57 +162,40 @@ void Actor::acquire(std::size_t view)
                             : keepRenewing;
     endedBy_ = chance_.unit() < workload_.guard ? EndedBy::guard : EndedBy::thread;
     const bool isSpin = named().kind == LockKind::spinLock;
-    if (Hold* own = client_.validHold(named(), number_)) {
-        if (!named().traits().isReentrant) {
-            return refused();
-        }
-        return begin(std::make_unique<NestedAcquire>(client_, *own, wait, lease, endedBy_), &Actor::nestedAcquired);
-    }
-    const Hold* other = client_.otherHalf(named(), number_);
-    if (other != nullptr && named().kind == LockKind::writeLock) {
-        return refused(); // it would wait for its own end of reading, and so would everybody who tries that
-    }
-    begin(std::make_unique<OutermostAcquire>(client_, named(), number_, wait, lease, endedBy_,
-                                             isSpin ? drawPolicy(chance_) : nullptr, other),
+    begin(std::make_unique<Acquire>(
+              client_, named(), number_,
+              detail::AcquireOrder{wait, lease, endedBy_, isSpin ? drawPolicy(chance_) : nullptr, nullptr}),
           &Actor::acquired);
-}
-
-/// It would wait for itself, and is told so at once.
-void Actor::refused()
-{
-    client_.trace()(client_.host().name(), "thread {} acquire of {}: would deadlock", number_, named().name);
-    ++statistics_.operations;
-    pause(holdTime());
 }
 
 void Actor::acquired()
 {
-    const auto end = static_cast<OutermostAcquire&>(*thread_.call()).end();
-    note(end);
-    if (end.hold != nullptr) {
+    const bool isNested = static_cast<Acquire&>(*thread_.call()).isNested();
+    const bool isGranted = note();
+    if (isGranted && !isNested) {
         ++statistics_.grants;
         ++statistics_.held[static_cast<std::size_t>(named().kind)];
     }
-    pause(end.hold != nullptr || !levels_.empty() ? holdTime() : thinkTime());
+    pause(levels_.empty() ? thinkTime() : holdTime());
 }
 
-void Actor::nestedAcquired()
+/// The end of an acquire. @return whether it was granted
+bool Actor::note()
 {
-    note(static_cast<NestedAcquire&>(*thread_.call()).end());
-    pause(holdTime());
-}
-
-void Actor::note(const AcquireEnd& end)
-{
-    static constexpr const char* kinds[] = {"granted", "contended", "lost", "failed"};
-    client_.trace()(client_.host().name(), "thread {} acquire of {}: {}{}{}", number_, named().name,
-                    kinds[static_cast<std::size_t>(end.kind)], end.hold ? " to " : "",
-                    end.hold ? end.hold->holder : "");
-    if (end.hold != nullptr) {
-        levels_.push_back({end.hold, end.level, endedBy_});
+    const auto& end = static_cast<Acquire&>(*thread_.call());
+    const auto& [hold, level, token] = end.acquired();
+    client_.trace()(client_.host().name(), "thread {} acquire of {}: {}{}", number_, named().name,
+                    hold          ? "granted to "
+                    : end.error() ? end.error().message()
+                                  : "contended",
+                    hold ? client_.holderOf(*hold) : "");
+    const bool isGranted = hold != nullptr;
+    if (isGranted) {
+        levels_.push_back({hold, level, endedBy_});
     }
     thread_.forget();
     check();
+    return isGranted;
 }
 
 void Actor::endLevel()
@@ -226,43 +209,46 @@ void Actor::endLevel()
 /// unlock(): ends the innermost level of this thread, or counts as one of those that were lost.
 void Actor::unlock(NamedLock& named)
 {
-    Hold* own = client_.validHold(named, number_);
-    const auto id = own == nullptr ? 0 : own->levels.innermostOfThread();
-    if (id == 0 && !named.local.settle(number_)) {
+    bool owed = false;
+    const auto innermost = client_.core().innermostOf(named, number_, owed);
+    const auto* own = innermost.hold.get();
+    client_.observe();
+    if (own == nullptr && !owed) {
         throw Violation("S6 exact hold count",
                         fmt::format("thread {} unlocked a lost level and was told that it has none", number_));
     }
     const auto entry = std::find_if(levels_.rbegin(), levels_.rend(), [&](const Level& level) {
-        return level.endedBy == EndedBy::thread && level.hold->lock == &named &&
-               (id == 0 ? level.hold.get() != own : level.hold.get() == own && level.id == id);
+        return level.endedBy == EndedBy::thread && level.hold->lock.get() == &named &&
+               (own == nullptr ? level.hold->phase != Hold::Phase::held
+                               : level.hold.get() == own && level.id == innermost.level);
     });
     if (entry == levels_.rend()) {
         throw Violation("S6 exact hold count", fmt::format("thread {} has a level too many", number_));
     }
     levels_.erase(std::next(entry).base());
-    if (id == 0) {
+    if (own == nullptr) {
         client_.trace()(client_.host().name(), "thread {} unlock: lost before", number_);
         return pause(holdTime());
     }
-    begin(std::make_unique<AwaitedRelease>(client_, *own, id), &Actor::released);
+    begin(std::make_unique<AwaitedRelease>(client_, innermost), &Actor::released);
 }
 
 void Actor::endGuard(std::size_t index)
 {
     const Level level = levels_[index];
     levels_.erase(levels_.begin() + static_cast<std::ptrdiff_t>(index));
-    Hold& hold = *level.hold;
-    if (hold.phase == Hold::Phase::held && client_.host().now() >= hold.validUntil()) {
-        client_.lose(hold, nullptr);
-    }
-    if (hold.phase != Hold::Phase::held) {
+    const detail::Acquired acquired{level.hold, level.id, 0};
+    const bool isHeld = client_.core().isHeld(acquired);
+    client_.observe();
+    if (!isHeld) {
         return pause(holdTime());
     }
     if (chance_.unit() < 0.3) {
-        return begin(std::make_unique<AwaitedRelease>(client_, hold, level.id), &Actor::released);
+        return begin(std::make_unique<AwaitedRelease>(client_, acquired), &Actor::released);
     }
-    client_.trace()(client_.host().name(), "thread {} guard of {} ends", number_, hold.holder);
-    client_.endUnawaited(hold, level.id);
+    client_.trace()(client_.host().name(), "thread {} guard of {} ends", number_, client_.holderOf(*level.hold));
+    client_.core().releasing.endLevel(*level.hold, level.id);
+    client_.observe();
     ++statistics_.operations;
     pause(levels_.empty() ? thinkTime() : holdTime());
 }
@@ -289,7 +275,7 @@ void Actor::ask()
 void Actor::foundHolder()
 {
     const auto& question = static_cast<Question&>(*thread_.call());
-    if (question.error() || question.reply().kind != Reply::Kind::text) {
+    if (question.error() || question.reply().kind != detail::Reply::Kind::text) {
         return asked();
     }
     const std::string holder = question.reply().text;
@@ -311,15 +297,15 @@ void Actor::probe(std::size_t view)
     probing_ = true;
     endedBy_ = EndedBy::thread;
     const bool isSpin = named().kind == LockKind::spinLock;
-    begin(std::make_unique<OutermostAcquire>(client_, named(), number_, waitForever, keepRenewing, endedBy_,
-                                             isSpin ? drawPolicy(chance_) : nullptr),
+    begin(std::make_unique<Acquire>(client_, named(), number_,
+                                    detail::AcquireOrder{waitForever, keepRenewing, endedBy_,
+                                                         isSpin ? drawPolicy(chance_) : nullptr, nullptr}),
           &Actor::probed);
 }
 
 void Actor::probed()
 {
-    note(static_cast<OutermostAcquire&>(*thread_.call()).end());
-    if (levels_.empty()) {
+    if (!note()) {
         throw Violation("T9 recovery", "a lock could not be taken after all faults");
     }
     unlock(named());
@@ -333,12 +319,12 @@ void Actor::check()
         if (hold.phase != Hold::Phase::held) {
             continue;
         }
-        expectLossTold(hold.holder, hold.validUntil(), client_.host(), client_.trueTime());
+        expectLossTold(client_.holderOf(hold), hold.validUntil(), client_.host(), client_.trueTime());
         const auto count =
             std::count_if(levels_.begin(), levels_.end(), [&](const Level& l) { return l.hold == level.hold; });
         if (hold.levels.count() != count) {
-            throw Violation("S6 exact hold count",
-                            fmt::format("{} has {} levels and counts {}", hold.holder, count, hold.levels.count()));
+            throw Violation("S6 exact hold count", fmt::format("{} has {} levels and counts {}", client_.holderOf(hold),
+                                                               count, hold.levels.count()));
         }
     }
 }

@@ -51,7 +51,7 @@ public:
 
 private:
     struct Level {
-        std::shared_ptr<Hold> hold;
+        HoldRef hold;
         std::uint32_t id;
         detail::EndedBy endedBy;
     };
@@ -59,7 +59,7 @@ private:
 
     void pause(std::chrono::nanoseconds span);
     void decide();
-    void begin(std::unique_ptr<Operation> operation, Next next);
+    void begin(std::unique_ptr<Awaiting> operation, Next next);
     void acquire(std::size_t view);
     void ask();
     void endLevel();
@@ -67,14 +67,12 @@ private:
     void endGuard(std::size_t level);
     void check();
 
-    void refused();
     void acquired();
-    void nestedAcquired();
     void released();
     void asked();
     void foundHolder();
     void probed();
-    void note(const AcquireEnd& end);
+    bool note();
 
     [[nodiscard]] NamedLock& named() { return client_.named(view_); }
     [[nodiscard]] std::size_t oneOfName();

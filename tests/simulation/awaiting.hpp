@@ -2,6 +2,9 @@
 /// Something that waits for answers and for time.
 #pragma once
 
+#include "logic/call/call.hpp"
+#include "simulation/faults.hpp"
+#include "simulation/host.hpp"
 #include "simulation/sim_connection.hpp"
 
 #include <functional>
@@ -32,20 +35,19 @@ public:
 protected:
     void finishOperation() noexcept { done_ = true; }
     [[nodiscard]] TimePoint now() const noexcept { return host_.now(); }
-    /// Waits for a call: alarms at the end of its time.
-    void send(const std::shared_ptr<Call>& call, TimePoint until, std::shared_ptr<Call> behind = nullptr);
-    void awaitAnswer(const std::shared_ptr<Call>& call, TimePoint until);
-    /// Whether the awaited call has ended, if need be because its time is over.
-    bool answered();
+    /// Waits for a call that was queued: alarms at the end of its time.
+    void awaitAnswer(detail::Call& call, TimePoint until);
+    /// What became of the awaited call, if need be because its time is over; nothing yet.
+    std::optional<detail::Outcome> outcome();
 
-    std::shared_ptr<Call> call_; ///< awaited
-    TimePoint until_{};
-
-private:
-    VirtualTime stoodBefore_{0};
-    bool lookedAgain_ = false;
     Host& host_;
     SimConnection& commands_;
+
+private:
+    detail::Call* call_ = nullptr; ///< awaited
+    TimePoint until_{};
+    VirtualTime stoodBefore_{0};
+    bool lookedAgain_ = false;
     bool done_ = false;
 };
 

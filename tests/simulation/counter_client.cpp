@@ -1,6 +1,7 @@
 // Names, who waits for them, and requests that nobody waits for, as in src/runtime/counter.cpp.
 #include "simulation/counter_client.hpp"
 
+#include "logic/call/event_of.hpp"
 #include "redislock/detail/protocol/key_schema.hpp"
 #include "simulation/counter_ledger.hpp"
 
@@ -25,12 +26,10 @@ CounterClient::CounterClient(Network& network, std::shared_ptr<Host> host, const
     : host_(std::move(host)),
       config_(config),
       random_(seed),
-      commands_(network, host_, Purpose::commands, config.commandTimeout, config.connectTimeout, random_),
-      background_(network, host_, Purpose::renewals, config.commandTimeout, config.connectTimeout, random_),
-      subscriber_(network, host_, config.commandTimeout, config.commandTimeout, random_,
-                  [this](Listener listener, SimSubscriber::Table::Incoming::Kind kind, std::string_view text) {
-                      hear(listener.index, kind, text);
-                  })
+      commands_(network, host_, Purpose::commands, config.commandTimeout, config.connectTimeout, random_, lastRequest_),
+      background_(network, host_, Purpose::renewals, config.commandTimeout, config.connectTimeout, random_,
+                  lastRequest_),
+      subscriber_(network, host_, config.commandTimeout, config.commandTimeout, random_)
 {
 }
 
@@ -43,8 +42,13 @@ Counter& CounterClient::counter(Counter::Kind kind, const std::string& name)
     }
     const auto channel =
         kind == Counter::Kind::countDownLatch ? detail::latchChannel(name) : detail::semaphoreChannel(name);
-    counters_.push_back(std::make_unique<Counter>(Counter{kind, name, channel, counters_.size()}));
-    return *counters_.back();
+    counters_.push_back(std::make_shared<Counter>());
+    Counter& fresh = *counters_.back();
+    fresh.kind = kind;
+    fresh.name = name;
+    fresh.channel = channel;
+    fresh.client = this;
+    return fresh;
 }
 
 std::string CounterClient::newRecord(const Counter& counter)
@@ -81,16 +85,15 @@ void CounterClient::settle(Counter& counter, const std::string& record)
     }
 }
 
-std::shared_ptr<Call> CounterClient::call(const Counter& counter, const CounterScript& script, Situation situation)
+std::shared_ptr<RequestCall> CounterClient::call(const Counter& counter, const CounterScript& script,
+                                                 Situation situation)
 {
-    auto call = std::make_shared<Call>();
-    call->request.script = script.script;
-    call->request.name = counter.name;
-    call->request.otherKeys = script.otherKeys;
-    call->request.arguments = script.arguments;
-    call->request.number = ++lastRequest_;
-    call->situation = situation;
-    return call;
+    Request request;
+    request.script = script.script;
+    request.name = counter.name;
+    request.otherKeys = script.otherKeys;
+    request.arguments = script.arguments;
+    return std::make_shared<RequestCall>(std::move(request), situation);
 }
 
 void CounterClient::repeatUnawaited(const Counter& counter, const CounterScript& script, TimePoint begin)
@@ -103,10 +106,9 @@ void CounterClient::askUnawaited(const Counter& counter, const CounterScript& sc
     unawaited_.push_back({QueryMachine(leastRecordTime, limit, detail::Asker::background),
                           call(counter, script, Situation::releaseAsking)});
     const auto query = std::prev(unawaited_.end());
-    query->call->finished = [this, query](Call& call) {
-        step(query, eventOf<QueryMachine::Event>(call, host_->now(), [&](const Reply&) -> QueryMachine::Event {
-                 return detail::Replied<detail::Answered>{host_->now(), call.sentAt, {}};
-             }));
+    query->call->whenFinished = [this, query] {
+        step(query,
+             detail::eventOf<QueryMachine::Event, detail::Answered>(*query->call, query->call->outcome, host_->now()));
     };
     host_->post([this, query] { step(query, detail::Start{host_->now()}); });
 }
@@ -138,7 +140,8 @@ void CounterClient::join(Counter& counter, CounterWaiter& waiter)
 void CounterClient::subscribe(Counter& counter)
 {
     if (!std::exchange(counter.subscribed, true)) {
-        host_->post([this, &counter] { subscriber_.want(counter.channel, {counter.index}); });
+        host_->post(
+            [this, counter = counter.shared_from_this()] { subscriber_.want(counter->channel, listenerOf(counter)); });
     }
 }
 
@@ -157,23 +160,31 @@ void CounterClient::leave(Counter& counter, CounterWaiter& waiter)
     }
     if (counter.waiters.empty() && std::exchange(counter.subscribed, false)) {
         counter.confirmed = false;
-        host_->post([this, &counter] { subscriber_.drop(counter.channel, {counter.index}); });
+        host_->post(
+            [this, counter = counter.shared_from_this()] { subscriber_.drop(counter->channel, listenerOf(counter)); });
     }
 }
 
-void CounterClient::hear(std::size_t index, SimSubscriber::Table::Incoming::Kind kind, std::string_view text)
+detail::ChannelListener CounterClient::listenerOf(const std::shared_ptr<Counter>& counter)
 {
-    using Kind = SimSubscriber::Table::Incoming::Kind;
+    return {counter, 0, [](void* whose, std::uint64_t /*part*/, detail::Notice notice, std::string_view text) {
+                auto& heard = *static_cast<Counter*>(whose);
+                heard.client->hear(heard, notice, text);
+            }};
+}
+
+void CounterClient::hear(Counter& counter, detail::Notice notice, std::string_view text)
+{
+    using detail::Notice;
     constexpr auto everybody = std::numeric_limits<std::int64_t>::max();
-    Counter& counter = *counters_[index];
-    if (kind == Kind::refused) {
+    if (notice == Notice::refused) {
         return;
     }
     std::int64_t permits = everybody;
-    if (kind == Kind::message) {
+    if (notice == Notice::message) {
         std::from_chars(text.data(), text.data() + text.size(), permits);
     }
-    counter.confirmed = counter.confirmed || (kind == Kind::confirmed && counter.subscribed);
+    counter.confirmed = counter.confirmed || (notice == Notice::confirmed && counter.subscribed);
     wakeFor(counter, counter.kind == Counter::Kind::countDownLatch ? everybody : permits);
 }
 

@@ -6,6 +6,7 @@
 #include "redislock/detail/logic/acquire_machine.hpp"
 #include "redislock/detail/logic/query_machine.hpp"
 #include "redislock/detail/logic/waiter_queue.hpp"
+#include "simulation/request.hpp"
 #include "simulation/sim_connection.hpp"
 #include "simulation/sim_subscriber.hpp"
 
@@ -37,14 +38,16 @@ struct CounterWaiter : detail::WaiterLink<CounterWaiter> {
     std::function<void()> look;
 };
 
+class CounterClient;
+
 /// As `detail::NamedCounter`.
-struct Counter {
+struct Counter : std::enable_shared_from_this<Counter> {
     enum class Kind : std::uint8_t { semaphore, permitExpirableSemaphore, countDownLatch };
 
     Kind kind{};
     std::string name;
     std::string channel;
-    std::size_t index = 0;
+    CounterClient* client = nullptr;
 
     detail::WaiterQueue<CounterWaiter> waiters{};
     std::vector<std::string> settled{}; ///< records of answers that have arrived
@@ -72,7 +75,7 @@ public:
     [[nodiscard]] Random& random() noexcept { return random_; }
     [[nodiscard]] SimConnection& commands() noexcept { return commands_; }
     Counter& counter(Counter::Kind kind, const std::string& name);
-    [[nodiscard]] const std::vector<std::unique_ptr<Counter>>& counters() const noexcept { return counters_; }
+    [[nodiscard]] const std::vector<std::shared_ptr<Counter>>& counters() const noexcept { return counters_; }
 
     [[nodiscard]] std::string newRecord(const Counter& counter);
     [[nodiscard]] std::string newPermitId();
@@ -80,7 +83,7 @@ public:
     /// The record, and records that are of no use any more, for the script to delete.
     [[nodiscard]] std::vector<std::string> keysWith(Counter& counter, const std::string& record);
     static void settle(Counter& counter, const std::string& record);
-    std::shared_ptr<Call> call(const Counter& counter, const CounterScript& script, Situation situation);
+    std::shared_ptr<RequestCall> call(const Counter& counter, const CounterScript& script, Situation situation);
     /// Asks in the background until answered. @param limit when to end in any case.
     void askUnawaited(const Counter& counter, const CounterScript& script, TimePoint limit = TimePoint::max());
     /// Goes on with what was first asked then.
@@ -102,22 +105,23 @@ public:
 private:
     struct Unawaited {
         detail::QueryMachine machine;
-        std::shared_ptr<Call> call;
+        std::shared_ptr<RequestCall> call;
     };
 
-    void hear(std::size_t index, SimSubscriber::Table::Incoming::Kind kind, std::string_view text);
+    void hear(Counter& counter, detail::Notice notice, std::string_view text);
+    [[nodiscard]] static detail::ChannelListener listenerOf(const std::shared_ptr<Counter>& counter);
     static void wakeFor(Counter& counter, std::int64_t permits);
     void step(std::list<Unawaited>::iterator query, const detail::QueryMachine::Event& event);
 
     std::shared_ptr<Host> host_;
     const Config config_;
     Random random_;
-    std::uint64_t lastRequest_ = 0;
     std::uint64_t lastRecord_ = 0;
     std::uint64_t lastPermit_ = 0;
     std::uint64_t lastWaiter_ = 0;
-    std::vector<std::unique_ptr<Counter>> counters_;
+    std::vector<std::shared_ptr<Counter>> counters_;
     std::list<Unawaited> unawaited_;
+    std::uint64_t lastRequest_ = 0;
     SimConnection commands_;
     SimConnection background_;
     SimSubscriber subscriber_;

@@ -1,6 +1,7 @@
 // Waiting and asking on the calling thread, as in src/runtime/counter.cpp.
 #include "simulation/counter_operation.hpp"
 
+#include "logic/call/event_of.hpp"
 #include "simulation/safety_checker.hpp"
 
 #include <utility>
@@ -86,7 +87,10 @@ void CounterWait::advance()
         if (const auto* done = std::get_if<detail::Done<AcquireResult>>(&action)) {
             conclude(done->result);
         } else if (const auto* request = std::get_if<detail::Send>(&action)) {
-            send(client_.call(counter_, order_.script, Situation::acquireAsking), request->until);
+            call_ = client_.call(counter_, order_.script, Situation::acquireAsking);
+            call_->whenFinished = [this] { wake(); };
+            awaitAnswer(*call_, request->until);
+            commands_.enqueue(call_);
         } else {
             CounterClient::refused(counter_, waiter_);
             if (const auto* subscription = std::get_if<detail::Subscribe>(&action)) {
@@ -104,7 +108,8 @@ void CounterWait::advance()
 std::optional<AcquireMachine::Event> CounterWait::nextEvent()
 {
     if (machine_.state() == AcquireMachine::State::asking) {
-        return answered() ? std::optional(eventOfAnswer()) : std::nullopt;
+        const auto answer = outcome();
+        return answer ? std::optional(eventOf(*answer)) : std::nullopt;
     }
     if (waiter_.ended) {
         return detail::Cancelled{now(), *waiter_.ended};
@@ -119,17 +124,18 @@ std::optional<AcquireMachine::Event> CounterWait::nextEvent()
     return std::nullopt;
 }
 
-AcquireMachine::Event CounterWait::eventOfAnswer()
+AcquireMachine::Event CounterWait::eventOf(const detail::Outcome& outcome)
 {
-    const auto answer = call_->replied && !call_->reply.isError() ? order_.meaning(call_->reply) : std::nullopt;
+    const detail::Reply& reply = call_->reply;
+    const auto answer = outcome.replied && !reply.isError() ? order_.meaning(reply) : std::nullopt;
     if (answer) {
         return Replied<LockAnswer>{now(), call_->sentAt, *answer};
     }
     repeated_ = true;
-    if (call_->replied && !call_->reply.isError()) {
+    if (outcome.replied && !reply.isError()) {
         throw Violation("replies", "a script gave an answer that it cannot give");
     }
-    return detail::Failed{now(), call_->replied ? detail::classify(call_->reply.text) : call_->fault};
+    return detail::Failed{now(), outcome.replied ? detail::classify(reply.text) : outcome.fault};
 }
 
 void CounterWait::conclude(const AcquireResult& result)
@@ -184,10 +190,8 @@ void CounterQuestion::advance()
                     return alarm(sleepUntil_);
                 }
                 event_ = detail::TimerFired{now()};
-            } else if (answered()) {
-                event_ = eventOf<QueryMachine::Event>(*call_, now(), [&](const Reply&) -> QueryMachine::Event {
-                    return Replied<detail::Answered>{now(), call_->sentAt, {}};
-                });
+            } else if (const auto answer = outcome()) {
+                event_ = detail::eventOf<QueryMachine::Event, detail::Answered>(*command_, *answer, now());
             } else {
                 return;
             }
@@ -196,7 +200,9 @@ void CounterQuestion::advance()
         if (const auto* done = std::get_if<detail::Done<std::optional<Errc>>>(&action)) {
             conclude(done->result);
         } else if (const auto* request = std::get_if<detail::Send>(&action)) {
-            send(command_, request->until);
+            command_->whenFinished = [this] { wake(); };
+            awaitAnswer(*command_, request->until);
+            commands_.enqueue(command_);
         } else {
             sleepUntil_ = std::get<detail::SleepUntil>(action).until;
         }

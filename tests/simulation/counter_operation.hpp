@@ -39,7 +39,7 @@ public:
 
 private:
     std::optional<detail::AcquireMachine::Event> nextEvent();
-    detail::AcquireMachine::Event eventOfAnswer();
+    detail::AcquireMachine::Event eventOf(const detail::Outcome& outcome);
     void conclude(const detail::AcquireResult& result);
 
     CounterClient& client_;
@@ -49,6 +49,7 @@ private:
     detail::AcquireMachine machine_;
     std::optional<detail::AcquireMachine::Event> event_;
     const TimePoint began_;
+    std::shared_ptr<RequestCall> call_;
     TimePoint sleepUntil_{};
     bool repeated_ = false;
     detail::AcquireResult result_;
@@ -77,7 +78,7 @@ private:
     const std::string record_;
     const std::optional<CounterScript> afterwards_;
     const TimePoint began_;
-    std::shared_ptr<Call> command_;
+    std::shared_ptr<RequestCall> command_;
     detail::QueryMachine machine_;
     std::optional<detail::QueryMachine::Event> event_;
     TimePoint sleepUntil_{};

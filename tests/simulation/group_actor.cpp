@@ -81,7 +81,7 @@ GroupMachine::Settings GroupActor::settings(Wait wait) const
     auto lease = maxLease;
     for (const auto& member : group_->members) {
         const Config& config = clients_[member.server]->config();
-        lease = std::min(lease, clients_[member.server]->leaseTime(lease_));
+        lease = std::min(lease, clients_[member.server]->core().leaseTime(lease_));
         settings.memberTimeout = std::max(settings.memberTimeout, config.commandTimeout);
         settings.unreachableAfter = std::max(settings.unreachableAfter, config.unreachableAfter);
     }
@@ -113,8 +113,7 @@ void GroupActor::follow(const GroupMachine::Action& action)
     if (const auto* ask = std::get_if<detail::AskMembers>(&action)) {
         wakeAt(ask->until);
         std::erase_if(past_, [](const auto& past) { return !past->isUnderWay(); });
-        constexpr std::uint64_t mostTries = 1'000'000;
-        try_ = std::make_shared<GroupTry>(*group_, clients_, number_ * mostTries + ++tries_);
+        try_ = std::make_shared<GroupTry>(*group_, clients_);
         past_.push_back(try_);
         try_->ask(lease_,
                   [this, round = ask->round, of = try_.get()](std::size_t member, const detail::MemberAnswer& answer) {

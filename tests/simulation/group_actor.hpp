@@ -5,12 +5,16 @@
 #include "redislock/detail/logic/group_machine.hpp"
 #include "redislock/random.hpp"
 #include "redislock/retry_policy.hpp"
+#include "simulation/async_acquire.hpp"
 #include "simulation/group_checker.hpp"
-#include "simulation/operation.hpp"
+#include "simulation/trace.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace redislock::simulation {
@@ -35,8 +39,8 @@ class GroupTry : public std::enable_shared_from_this<GroupTry> {
 public:
     using Answer = std::function<void(std::size_t member, const detail::MemberAnswer&)>;
 
-    /// @param clients of one process, by server. @param owner unique of this try.
-    GroupTry(const Group& group, const std::vector<SimClient*>& clients, std::uint64_t owner);
+    /// @param clients of one process, by server.
+    GroupTry(const Group& group, const std::vector<SimClient*>& clients);
     GroupTry(const GroupTry&) = delete;
     GroupTry& operator=(const GroupTry&) = delete;
 
@@ -58,25 +62,23 @@ public:
 
 private:
     enum class Phase : std::uint8_t { trying, held, ended };
+    using OnStop = std::stop_callback<std::function<void()>>;
     struct Member {
         SimClient* client = nullptr;
-        std::unique_ptr<OutermostAcquire> attempt;
-        std::unique_ptr<AwaitedRelease> release;
-        std::shared_ptr<Hold> hold; ///< null: not granted, or given back
-        std::uint32_t level = 0;
-        std::uint64_t alarms = 0;
+        std::shared_ptr<AsyncAcquire> attempt; ///< while it is under way
+        detail::Acquired acquired{};           ///< without a hold: not granted, or given back
+        std::unique_ptr<OnStop> onLoss;
+        bool isReleasing = false;
     };
 
-    void drive(std::size_t index, Operation& operation, void (GroupTry::*over)(std::size_t));
-    void arrived(std::size_t index);
-    void released(std::size_t index);
+    void arrived(std::size_t index, std::error_code error, const detail::Acquired& acquired);
+    void released(std::size_t index, Unlocked how, const std::string& holder);
     void memberLost();
     [[nodiscard]] std::vector<TimePoint> deadlines() const;
     void giveBack(Member& member);
     bool beginRelease(std::size_t index);
 
     const Group& group_;
-    const std::uint64_t owner_;
     std::vector<Member> members_;
     Phase phase_ = Phase::trying;
     Answer answer_;
@@ -141,7 +143,6 @@ private:
     std::unique_ptr<detail::GroupMachine> machine_;
     std::shared_ptr<GroupTry> try_;               ///< of the round, or held
     std::vector<std::shared_ptr<GroupTry>> past_; ///< with attempts under way
-    std::uint64_t tries_ = 0;
     std::uint64_t alarms_ = 0;
     std::uint64_t believer_ = 0; ///< not zero: it holds a group
     bool busy_ = false;          ///< acquires, or waits for a release

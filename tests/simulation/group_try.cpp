@@ -8,8 +8,7 @@ namespace redislock::simulation {
 
 using detail::MemberAnswer;
 
-GroupTry::GroupTry(const Group& group, const std::vector<SimClient*>& clients, std::uint64_t owner)
-    : group_(group), owner_(owner)
+GroupTry::GroupTry(const Group& group, const std::vector<SimClient*>& clients) : group_(group)
 {
     for (const auto& member : group.members) {
         members_.emplace_back().client = clients[member.server];
@@ -21,55 +20,36 @@ void GroupTry::ask(Lease lease, const Answer& answer)
     answer_ = answer;
     for (std::size_t i = 0; i < members_.size(); ++i) {
         Member& member = members_[i];
-        member.attempt =
-            std::make_unique<OutermostAcquire>(*member.client, member.client->named(group_.members[i].view), owner_,
-                                               Wait(std::chrono::milliseconds(0)), lease, detail::EndedBy::guard);
-        drive(i, *member.attempt, &GroupTry::arrived);
+        member.attempt = std::make_shared<AsyncAcquire>(
+            *member.client, member.client->named(group_.members[i].view),
+            detail::AcquireOrder{Wait(std::chrono::milliseconds(0)), lease, detail::EndedBy::guard},
+            [self = shared_from_this(), i](std::error_code error, const detail::Acquired& acquired) {
+                self->arrived(i, error, acquired);
+            });
+        member.client->post([attempt = member.attempt] { attempt->begin(); });
     }
 }
 
-/// Runs an operation on its process' background thread.
-void GroupTry::drive(std::size_t index, Operation& operation, void (GroupTry::*over)(std::size_t))
-{
-    // what comes after its end finds another number
-    const auto run = [weak = weak_from_this(), index, &operation, over, alarm = members_[index].alarms] {
-        const auto self = weak.lock();
-        if (self == nullptr || alarm != self->members_[index].alarms) {
-            return;
-        }
-        operation.advance();
-        if (operation.isDone()) {
-            ++self->members_[index].alarms;
-            (self.get()->*over)(index);
-        }
-    };
-    Host& host = members_[index].client->host();
-    operation.wake = [&host, run] { host.soon(run); };
-    operation.alarm = [&host, run](TimePoint until) { host.at(until, run); };
-    run();
-}
-
 /// An attempt is over.
-void GroupTry::arrived(std::size_t index)
+void GroupTry::arrived(std::size_t index, std::error_code error, const detail::Acquired& acquired)
 {
     Member& member = members_[index];
-    const auto attempt = std::move(member.attempt);
-    const AcquireEnd end = attempt->end();
+    member.attempt.reset();
     MemberAnswer answer{.kind = MemberAnswer::Kind::busy};
-    if (end.hold != nullptr) {
-        member.hold = end.hold;
-        member.level = end.level;
-        end.hold->whenLost = [weak = weak_from_this()] {
-            if (const auto self = weak.lock()) {
-                self->memberLost();
-            }
-        };
-        answer = {.kind = MemberAnswer::Kind::granted, .validUntil = end.hold->validUntil()};
+    if (acquired.hold != nullptr) {
+        member.acquired = acquired;
+        answer = {.kind = MemberAnswer::Kind::granted, .validUntil = acquired.hold->validUntil()};
         if (phase_ == Phase::ended) {
-            giveBack(member);
+            return giveBack(member);
         }
-    } else if (end.kind == detail::AcquireResult::Kind::failed) {
-        answer = {.kind = MemberAnswer::Kind::failed, .error = end.error};
+        member.onLoss = std::make_unique<OnStop>(member.client->core().stopToken(*acquired.hold, StopAt::lost),
+                                                 [weak = weak_from_this()] {
+                                                     if (const auto self = weak.lock()) {
+                                                         self->memberLost();
+                                                     }
+                                                 });
+    } else if (error) {
+        answer = {.kind = MemberAnswer::Kind::failed, .error = static_cast<Errc>(error.value())};
     }
     if (phase_ != Phase::ended) {
         answer_(index, answer);
@@ -88,8 +68,8 @@ void GroupTry::memberLost()
     if (phase_ != Phase::held) {
         return;
     }
-    const auto left =
-        std::ranges::count_if(members_, [](const Member& m) { return m.hold && m.hold->phase == Hold::Phase::held; });
+    const auto left = std::ranges::count_if(
+        members_, [](const Member& m) { return m.acquired.hold && m.acquired.hold->phase == Hold::Phase::held; });
     if (static_cast<std::size_t>(left) < group_.needed()) {
         end();
         lost();
@@ -101,6 +81,9 @@ void GroupTry::end()
     if (std::exchange(phase_, Phase::ended) != Phase::ended) {
         for (auto& member : members_) {
             giveBack(member);
+            if (member.attempt) { // as its cancellation slot: there, soon
+                member.client->post([attempt = member.attempt] { attempt->cancel(); });
+            }
         }
     }
 }
@@ -108,15 +91,12 @@ void GroupTry::end()
 /// A guard ends.
 void GroupTry::giveBack(Member& member)
 {
-    const auto hold = std::move(member.hold);
-    if (hold == nullptr || hold->phase != Hold::Phase::held) {
-        return;
+    member.onLoss.reset();
+    const auto acquired = std::exchange(member.acquired, {});
+    if (acquired.hold != nullptr && member.client->core().isHeld(acquired)) {
+        member.client->core().releasing.endLevel(*acquired.hold, acquired.level);
     }
-    hold->whenLost = nullptr;
-    if (member.client->host().now() >= hold->validUntil()) {
-        return member.client->lose(*hold, nullptr);
-    }
-    member.client->endUnawaited(*hold, member.level);
+    member.client->observe();
 }
 
 void GroupTry::release(const std::function<void(std::size_t)>& told)
@@ -132,25 +112,41 @@ void GroupTry::release(const std::function<void(std::size_t)>& told)
     }
 }
 
+/// As `detail::Engine::asyncRelease()`.
 bool GroupTry::beginRelease(std::size_t index)
 {
     Member& member = members_[index];
-    const auto hold = member.hold;
-    if (hold == nullptr || hold->phase != Hold::Phase::held || member.client->host().now() >= hold->validUntil()) {
-        giveBack(member);
-        return false;
+    member.onLoss.reset();
+    const auto acquired = std::exchange(member.acquired, {});
+    SimClient& client = *member.client;
+    const bool isHeld = acquired.hold != nullptr && client.core().isHeld(acquired);
+    if (isHeld) {
+        member.isReleasing = true;
+        const auto holder = client.holderOf(*acquired.hold);
+        const auto end =
+            std::min(acquired.hold->validUntil(), saturatingAdd(client.now(), client.config().unreachableAfter));
+        const auto over = [self = shared_from_this(), index, holder](Unlocked how) {
+            self->released(index, how, holder);
+        };
+        client.core().releasing.endLevel(*acquired.hold, acquired.level,
+                                         [&client, over](Unlocked how) { client.post([over, how] { over(how); }); });
+        client.host().at(end, [over] { over(Unlocked::unconfirmed); });
     }
-    member.hold = nullptr;
-    hold->whenLost = nullptr;
-    member.release = std::make_unique<AwaitedRelease>(*member.client, *hold, member.level);
-    drive(index, *member.release, &GroupTry::released);
-    return true;
+    client.observe();
+    return isHeld;
 }
 
-void GroupTry::released(std::size_t index)
+void GroupTry::released(std::size_t index, Unlocked how, const std::string& holder)
 {
-    const auto release = std::move(members_[index].release);
-    confirmed_ += release->how() == Unlocked::released ? 1 : 0;
+    Member& member = members_[index];
+    if (!std::exchange(member.isReleasing, false)) {
+        return;
+    }
+    if (how == Unlocked::released) {
+        ++confirmed_;
+        member.client->checker().expectGone(member.client->named(group_.members[index].view).name, holder,
+                                            member.client->trueTime());
+    }
     if (--open_ == 0) {
         std::exchange(whenReleased_, nullptr)(confirmed_);
     }
@@ -160,8 +156,9 @@ std::vector<TimePoint> GroupTry::deadlines() const
 {
     std::vector<TimePoint> deadlines;
     for (const auto& member : members_) {
-        if (member.hold && member.client->host().now() < member.hold->validUntil()) {
-            deadlines.push_back(member.hold->validUntil());
+        const auto& hold = member.acquired.hold;
+        if (hold && member.client->now() < hold->validUntil()) {
+            deadlines.push_back(hold->validUntil());
         }
     }
     return deadlines;
@@ -176,9 +173,9 @@ std::vector<HeldMember> GroupTry::members() const
 {
     std::vector<HeldMember> held;
     for (std::size_t i = 0; i < members_.size(); ++i) {
-        const auto& hold = members_[i].hold;
-        if (hold && members_[i].client->host().now() < hold->validUntil()) {
-            held.push_back({group_.members[i].server, hold->lock->name, hold->holder});
+        const auto& hold = members_[i].acquired.hold;
+        if (hold && members_[i].client->now() < hold->validUntil()) {
+            held.push_back({group_.members[i].server, hold->lock->name, members_[i].client->holderOf(*hold)});
         }
     }
     return held;
@@ -186,16 +183,15 @@ std::vector<HeldMember> GroupTry::members() const
 
 bool GroupTry::isUnderWay() const
 {
-    return std::ranges::any_of(members_, [](const Member& m) { return m.attempt || m.release; });
+    return std::ranges::any_of(members_, [](const Member& m) { return m.attempt || m.isReleasing; });
 }
 
 void GroupTry::tellSituations(std::size_t server, const std::function<void(Situation)>& tell) const
 {
     for (std::size_t i = 0; i < members_.size(); ++i) {
-        const Operation* operation =
-            members_[i].attempt ? static_cast<const Operation*>(members_[i].attempt.get()) : members_[i].release.get();
-        if (group_.members[i].server == server && operation != nullptr && operation->situation()) {
-            tell(*operation->situation());
+        const auto& attempt = members_[i].attempt;
+        if (group_.members[i].server == server && attempt && attempt->situation()) {
+            tell(*attempt->situation());
         }
     }
 }

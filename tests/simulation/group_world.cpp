@@ -85,8 +85,8 @@ void GroupWorld::populate(std::size_t index)
     std::vector<SimClient*> clients;
     for (std::size_t i = 0; i < servers_.size(); ++i) {
         process.clients.push_back(
-            std::make_unique<SimClient>(SimClient::World{scheduler_, network(i), servers_[i]->checker, trace_},
-                                        host(index), configs_[index], servers_[i]->views, chance_.next()));
+            SimClient::make(SimClient::World{scheduler_, network(i), servers_[i]->checker, trace_}, host(index),
+                            configs_[index], servers_[i]->views, chance_.next()));
         clients.push_back(process.clients.back().get());
     }
     const GroupActor::World world{scheduler_, checker_, trace_, statistics_};

@@ -48,7 +48,7 @@ private:
         std::vector<View> views;
     };
     struct Process {
-        std::vector<std::unique_ptr<SimClient>> clients; ///< by server
+        std::vector<SimClient::Owner> clients; ///< by server
         std::vector<std::unique_ptr<GroupActor>> actors;
     };
     class Watch;

@@ -2,152 +2,160 @@
 /// What a thread of a program does in the library.
 #pragma once
 
-#include "redislock/detail/logic/query_machine.hpp"
+#include "logic/call/query_flow.hpp"
+#include "logic/call/waiting.hpp"
+#include "logic/lock/release_flow.hpp"
+#include "logic/lock/thread_acquire.hpp"
 #include "redislock/retry_policy.hpp"
 #include "simulation/awaiting.hpp"
 #include "simulation/sim_client.hpp"
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 namespace redislock::simulation {
 
-/// A call of a thread that is about locks.
+/// A call of a thread that is about locks: a flow of the library, driven by the scheduler as `detail::Engine::drive()` drives it by a
+/// thread.
+template <class Flow>
 class Operation : public Awaiting {
 public:
-    explicit Operation(SimClient& client) noexcept : Awaiting(client.host(), client.commands()), client_(client) {}
+    void advance() override
+    {
+        if (next_.kind == detail::WaitStep::Kind::sleep) {
+            take(flow_.look());
+        }
+        while (!isDone() && next_.kind != detail::WaitStep::Kind::sleep) {
+            if (next_.kind == detail::WaitStep::Kind::askPolicy) {
+                take(askPolicy(next_.refusals));
+            } else if (const auto answer = outcome()) {
+                take(flow_.answered(*answer));
+            } else {
+                return;
+            }
+        }
+    }
 
 protected:
+    template <class... Arguments>
+    explicit Operation(SimClient& client, Arguments&&... arguments)
+        : Awaiting(client.host(), client.commands()), client_(client), flow_(std::forward<Arguments>(arguments)...)
+    {
+    }
+    ~Operation() override { sleepOn(nullptr); }
+
+    virtual detail::WaitStep askPolicy(std::uint32_t /*refusals*/) { return {}; }
+    /// The flow is done.
+    virtual void conclude() = 0;
+    [[nodiscard]] bool isAsking() const noexcept { return next_.kind == detail::WaitStep::Kind::awaitAnswer; }
+
     SimClient& client_;
-};
-
-/// What a finished acquire means to its machine.
-detail::AcquireMachine::Event lockEvent(const Call& call, TimePoint now);
-
-/// How an acquire ended.
-struct AcquireEnd {
-    detail::AcquireResult::Kind kind = detail::AcquireResult::Kind::failed;
-    Errc error{};
-    std::shared_ptr<Hold> hold; ///< null: not acquired
-    std::uint32_t level = 0;
-};
-
-/// An acquire of an outermost hold.
-class OutermostAcquire final : public Operation {
-public:
-    static constexpr int placesKept = 5; ///< as of Engine::Attempt
-
-    /// @param retry null: as it is told. @param writer the thread's hold of the other half; null: none.
-    OutermostAcquire(SimClient& client, NamedLock& named, std::uint64_t owner, Wait wait, Lease lease,
-                     detail::EndedBy endedBy, std::shared_ptr<const RetryPolicy> retry = nullptr,
-                     const Hold* writer = nullptr);
-    ~OutermostAcquire() override;
-
-    void advance() override;
-    [[nodiscard]] std::optional<Situation> situation() const override;
-    [[nodiscard]] const AcquireEnd& end() const noexcept { return end_; }
+    Flow flow_;
 
 private:
-    enum class Place { firstTurn, turn, asking, releases, sleeping, over };
-    enum class Turn { mine, over };
+    void take(const detail::WaitStep& next)
+    {
+        next_ = next;
+        switch (next.kind) {
+        case detail::WaitStep::Kind::awaitAnswer:
+            sleepOn(&flow_.call());
+            awaitAnswer(flow_.call(), next.until);
+            break;
+        case detail::WaitStep::Kind::sleep:
+            sleepOn(&flow_.call());
+            alarm(next.until);
+            break;
+        case detail::WaitStep::Kind::askPolicy:
+            break;
+        case detail::WaitStep::Kind::done:
+            sleepOn(nullptr);
+            conclude();
+            finishOperation();
+        }
+        client_.observe();
+    }
 
-    std::optional<Turn> lookForTurn();
-    void park(TimePoint until);
-    bool begin();
-    bool step();
-    bool takeTurn();
-    void ask();
-    bool readAnswer();
-    [[nodiscard]] bool wasContended() const;
-    [[nodiscard]] detail::AcquireResult withoutTurn(detail::AcquireResult result) const;
-    bool awaitReleases();
-    void watchReleases(bool watches);
-    bool sleep();
-    void conclude(const detail::AcquireResult& result);
-    void leave();
+    /// @param call on whose signal the thread sleeps; null: on none any more
+    void sleepOn(const detail::Call* call)
+    {
+        if (sleeper_ != nullptr) {
+            client_.wakesNoMore(*sleeper_);
+        }
+        sleeper_ = call;
+        if (call != nullptr) {
+            client_.sleeps(*call, *this);
+        }
+    }
 
-    NamedLock& named_;
-    Wait wait_;
-    bool behindHold_ = false;
-    Lease lease_;
-    std::shared_ptr<const RetryPolicy> retry_;
-    bool asksForItself_;
-    TimePoint deadline_;
-    Waiter waiter_;
-    std::uint32_t level_ = 0;
-    std::optional<detail::AcquireMachine> machine_;
-    detail::AcquireMachine::Event event_;
-    Place place_ = Place::firstTurn;
-    TimePoint askUntil_{};
-    TimePoint sleepUntil_{};
-    bool watchesReleases_ = false;
-    bool left_ = false;
-    AcquireEnd end_;
+    detail::WaitStep next_{.kind = detail::WaitStep::Kind::sleep};
+    const detail::Call* sleeper_ = nullptr;
 };
 
-/// An acquire of a nested level.
-class NestedAcquire final : public Operation {
+/// An acquire, of a hold or of another level of one.
+class Acquire final : public Operation<detail::ThreadAcquire> {
 public:
-    NestedAcquire(SimClient& client, Hold& hold, Wait wait, Lease lease, detail::EndedBy endedBy);
+    Acquire(SimClient& client, NamedLock& named, std::uint64_t owner, detail::AcquireOrder order);
 
-    void advance() override;
     [[nodiscard]] std::optional<Situation> situation() const override;
-    [[nodiscard]] const AcquireEnd& end() const noexcept { return end_; }
+    [[nodiscard]] std::error_code error() const noexcept { return error_; }
+    /// Without a hold: not acquired.
+    [[nodiscard]] const detail::Acquired& acquired() const noexcept { return acquired_; }
+    [[nodiscard]] bool isNested() const noexcept { return flow_.isNested(); }
 
 private:
-    void conclude(const detail::AcquireResult& result);
+    Acquire(SimClient& client, NamedLock& named, std::uint64_t owner,
+            std::shared_ptr<const detail::AcquireOrder> order);
+    detail::WaitStep askPolicy(std::uint32_t refusals) override;
+    void conclude() override;
 
-    std::shared_ptr<Hold> hold_;
-    detail::EndedBy endedBy_;
-    std::uint32_t level_;
-    std::shared_ptr<Call> command_;
-    std::chrono::milliseconds lease_;
-    detail::AcquireMachine machine_;
-    std::optional<detail::AcquireMachine::Event> event_;
-    TimePoint sleepUntil_{};
-    AcquireEnd end_;
+    const std::shared_ptr<const detail::AcquireOrder> order_;
+    std::error_code error_;
+    detail::Acquired acquired_;
 };
 
 /// The end of a level of a valid hold, waited for.
-class AwaitedRelease final : public Operation {
+class AwaitedRelease final : public Operation<detail::ReleaseFlow> {
 public:
-    AwaitedRelease(SimClient& client, Hold& hold, std::uint32_t level);
+    AwaitedRelease(SimClient& client, const detail::Acquired& acquired);
 
-    void advance() override;
     [[nodiscard]] std::optional<Situation> situation() const override;
-    [[nodiscard]] Unlocked how() const noexcept { return how_; }
+    [[nodiscard]] Unlocked how() const noexcept { return flow_.result(); }
 
 private:
-    void conclude(Unlocked how);
+    /// @param validUntil of the hold, before that
+    AwaitedRelease(SimClient& client, const detail::Acquired& acquired, TimePoint validUntil);
+    void conclude() override;
 
-    std::shared_ptr<Hold> hold_;
-    TimePoint validUntil_;
-    bool nested_ = false;
-    std::shared_ptr<Call> command_;
-    std::shared_ptr<Call> behind_;
-    detail::ReleaseMachine machine_;
-    std::optional<detail::ReleaseMachine::Event> event_;
-    TimePoint sleepUntil_{};
-    Unlocked how_{};
+    HoldRef hold_;
+    const TimePoint validUntil_;
+};
+
+/// What a question keeps until its end.
+struct Asked {
+    std::shared_ptr<detail::Call> call;
+    detail::QueryMachine machine;
 };
 
 /// A question about a name, or its release by force.
-class Question final : public Operation {
+class Question final : public Operation<detail::QueryFlow> {
 public:
     Question(SimClient& client, NamedLock& named, detail::ScriptUse detail::KindTraits::*use,
              std::vector<std::string> arguments = {});
 
-    void advance() override;
     [[nodiscard]] std::optional<Situation> situation() const override;
-    [[nodiscard]] std::optional<Errc> error() const noexcept { return error_; }
-    [[nodiscard]] const Reply& reply() const noexcept { return command_->reply; }
+    [[nodiscard]] std::optional<Errc> error() const noexcept { return flow_.error(); }
+    [[nodiscard]] const detail::Reply& reply() const noexcept { return asked_->call->reply; }
 
 private:
-    std::shared_ptr<Call> command_;
-    detail::QueryMachine machine_;
-    std::optional<detail::QueryMachine::Event> event_;
-    TimePoint sleepUntil_{};
-    std::optional<Errc> error_;
+    Question(SimClient& client, std::unique_ptr<Asked> asked);
+    void conclude() override {}
+
+    const std::unique_ptr<Asked> asked_;
 };
 
 } // namespace redislock::simulation

@@ -2,18 +2,22 @@
 /// What clients send.
 #pragma once
 
+#include "logic/call/call.hpp"
+#include "logic/call/listened_call.hpp"
+#include "logic/lock/lock_kind.hpp"
 #include "redislock/detail/protocol/key_schema.hpp"
 #include "redislock/detail/protocol/script.hpp"
-#include "runtime/lock_kind.hpp"
+#include "simulation/faults.hpp"
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace redislock::simulation {
 
-/// A request, as a value instead of bytes: the codec and the sockets are tested elsewhere.
+/// A request, as the server takes it from its bytes.
 struct Request {
     enum class Verb : std::uint8_t { script, subscribe, unsubscribe, ping };
 
@@ -46,5 +50,21 @@ struct Request {
         arguments = std::move(with);
     }
 };
+
+/// A call that is made of a request.
+class RequestCall final : public detail::ListenedCall {
+public:
+    RequestCall(Request what, Situation of) : request(std::move(what)), situation(of) { mode = Mode::detached; }
+
+    void encode(std::string& /*out*/, Form /*by*/) const override { throw std::logic_error("it has no bytes"); }
+
+    Request request;
+    const Situation situation; ///< of the machine that asks
+};
+
+/// What the bytes of a call ask for, as it is sent now.
+Request requestOf(const detail::Call& call);
+/// The state of the machine whose call that is, while it is under way.
+Situation situationOf(const detail::Call& call) noexcept;
 
 } // namespace redislock::simulation

@@ -148,8 +148,8 @@ TEST(Sabotage, AnUnlockAfterALossThatIsNotExpectedAnyMoreBreaksS6)
     EXPECT_EQ(ruleBrokenWithHold([](const Sabotage::Hands& hands, Hold& hold) {
                   auto& named = *hold.lock;
                   const auto owner = hold.owner;
-                  hands.checker.excuseHolder(hold.holder);
-                  hands.client.lose(hold, "sabotage");
+                  hands.checker.excuseHolder(hands.client.holderOf(hold));
+                  hands.client.core().lose(hold);
                   while (named.local.settle(owner)) {
                   }
               }),
@@ -226,7 +226,10 @@ TEST(Sabotage, ASubscriptionOfNobodyBreaksR1)
 TEST(Sabotage, ASubscriptionThatNobodyNeedsBreaksR1)
 {
     EXPECT_EQ(ruleBrokenWith({.beforeResidue =
-                                  [](const Sabotage::Hands& hands) { hands.client.subscribe(hands.client.named(0)); }}),
+                                  [](const Sabotage::Hands& hands) {
+                                      auto& named = hands.client.named(0);
+                                      hands.client.want("for nobody", {named.weak_from_this(), 0, [](auto...) {}});
+                                  }}),
               "R1");
 }
 
@@ -242,7 +245,7 @@ TEST(Sabotage, AHoldThatIsWatchedForNobodyBreaksR1)
     EXPECT_EQ(ruleBrokenWith({.beforeResidue =
                                   [](const Sabotage::Hands& hands) {
                                       auto& named = hands.client.named(0);
-                                      named.local.add(hands.client.takeHold(named, 99));
+                                      named.local.add(hands.client.core().takeHold(named, 99, detail::Lane::commands));
                                   }}),
               "R1");
 }

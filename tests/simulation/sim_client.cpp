@@ -1,8 +1,7 @@
 #include "simulation/sim_client.hpp"
 
-#include "redislock/detail/protocol/key_schema.hpp"
+#include "redislock/detail/logic/lease.hpp"
 #include "simulation/loss_checker.hpp"
-#include "simulation/operation.hpp"
 
 #include <fmt/format.h>
 
@@ -11,171 +10,240 @@
 
 namespace redislock::simulation {
 
-using detail::HoldLevels;
+using detail::HoldCall;
 
-std::string NamedLock::channel() const
+namespace {
+
+Config observedBy(Config config, Observer& observer)
 {
-    if (traits().channelPrefix.empty()) {
-        return {};
-    }
-    const auto all = detail::prefixed(traits().channelPrefix, name);
-    return traits().asking == detail::Asking::queue ? all + ":" : all;
+    config.observer = std::shared_ptr<Observer>(std::shared_ptr<void>(), &observer);
+    return config;
 }
 
-SimClient::SimClient(const World& world, std::shared_ptr<Host> host, const Config& config,
-                     const std::vector<View>& views, std::uint64_t seed)
+} // namespace
+
+SimClient::Owner SimClient::make(const World& world, std::shared_ptr<Host> host, const Config& config,
+                                 const std::vector<View>& views, std::uint64_t seed)
+{
+    const std::shared_ptr<SimClient> client(new SimClient(world, std::move(host), config, seed),
+                                            [](SimClient* c) { delete c; });
+    client->self_ = client;
+    for (const View& view : views) {
+        auto named = std::make_shared<NamedLock>(client, client->core_, view.kind, view.name);
+        (void)client->core_.knownOrAdd(*named);
+        client->names_.push_back(std::move(named));
+    }
+    return Owner(client.get());
+}
+
+SimClient::SimClient(const World& world, std::shared_ptr<Host> host, const Config& config, std::uint64_t seed)
     : world_(world),
       host_(std::move(host)),
-      config_(config),
+      config_(observedBy(config, *this)),
       random_(seed),
-      commands_(world.network, host_, Purpose::commands, config.commandTimeout, config.connectTimeout, random_),
-      renewalConnection_(world.network, host_, Purpose::renewals,
-                         renewalTimeout(config.watchdogTimeout, config.commandTimeout),
-                         renewalTimeout(config.watchdogTimeout, config.commandTimeout), random_),
-      subscriber_(world.network, host_, config.commandTimeout, config.commandTimeout, random_,
-                  [this](Listener listener, SimSubscriber::Table::Incoming::Kind kind, std::string_view) {
-                      onChannel(listener, kind);
-                  })
+      commands_(world.network, host_, Purpose::commands, config.commandTimeout, config.connectTimeout, random_,
+                lastRequest_, [this](detail::Call& call) { wake(call); }),
+      background_(world.network, host_, Purpose::renewals,
+                  renewalTimeout(config.watchdogTimeout, config.commandTimeout),
+                  renewalTimeout(config.watchdogTimeout, config.commandTimeout), random_, lastRequest_),
+      subscriber_(world.network, host_, config.commandTimeout, config.commandTimeout, random_),
+      core_(*this, config_, host_->name(), random_.next())
 {
-    for (const View& view : views) {
-        names_.push_back(std::make_unique<NamedLock>(view, names_.size()));
+}
+
+void SimClient::End::operator()(SimClient* client) const
+{
+    const auto self = std::exchange(client->self_, nullptr); // what it knows may be the last to know it
+    client->observe();
+    for (const auto& [holder, belief] : std::exchange(client->beliefs_, {})) {
+        client->world_.checker.ends(belief.name, holder);
+    }
+    client->commands_.clear();
+    client->background_.clear();
+    client->core_.close();
+    client->names_.clear();
+}
+
+// --- What it believes --------------------------------------------------------------------------------------------------
+
+void SimClient::observe()
+{
+    if (self_ == nullptr) {
+        return;
+    }
+    for (const auto& holder : std::exchange(renewals_, {})) {
+        world_.checker.renews(holder);
+    }
+    for (const Loss& loss : std::exchange(losses_, {})) {
+        judge(loss);
+    }
+    std::map<std::string, Belief> before;
+    before.swap(beliefs_);
+    for (const auto& named : names_) {
+        for (const auto& hold : named->local.holds()) {
+            if (hold->phase != Hold::Phase::held) {
+                continue;
+            }
+            const auto holder = holderOf(*hold);
+            const auto until = hold->validUntil();
+            const auto known = before.extract(holder);
+            if (known.empty() || known.mapped().until != until) {
+                const bool isShared = named->traits().asking == detail::Asking::each;
+                world_.checker.believes(
+                    {named->name, holder, fmt::format("{}/{}", host_->name(), hold->owner), isShared}, trueTime(),
+                    host_->trueTime(until));
+            }
+            beliefs_.insert({holder, {named->name, until}});
+        }
+    }
+    for (const auto& [holder, belief] : before) {
+        world_.checker.ends(belief.name, holder);
     }
 }
 
-/// A process that is gone believes nothing.
-SimClient::~SimClient()
+void SimClient::expectGranted(const detail::Acquired& acquired)
+{
+    observe();
+    const Hold& hold = *acquired.hold;
+    const auto holder = holderOf(hold);
+    const auto first = tokens_.try_emplace(holder, acquired.token).first;
+    world_.checker.expectToken(holder, first->second, acquired.token);
+    world_.checker.expectCount(hold.lock->name, holder, hold.levels.count(), trueTime());
+}
+
+/// Told in the middle of what ends the hold, which is still among those of its name. It cannot throw: what follows is for observe().
+void SimClient::lost(const LockEvent& event) noexcept
 {
     for (const auto& named : names_) {
         for (const auto& hold : named->local.holds()) {
-            world_.checker.ends(named->name, hold->holder);
+            if (hold->phase != Hold::Phase::lost || holderOf(*hold) != event.holder) {
+                continue; // not that one, or its outer levels were over and it is given back
+            }
+            const TimePoint deadline{TimePoint::duration(hold->deadline.load())};
+            const auto lease = config_.watchdogTimeout;
+            losses_.push_back(
+                {.end = {.holder = std::string(event.holder),
+                         .lease = lease,
+                         .commandTimeout = config_.commandTimeout,
+                         .renewedAt = deadline - (detail::deadlineOf(TimePoint{}, lease) - TimePoint{}),
+                         .deadline = deadline},
+                 .isEarly = now() < deadline,
+                 .isRenewed = hold->levels.isRenewed() && hold->renewal.state() != detail::RenewMachine::State::idle});
         }
     }
 }
 
-std::chrono::milliseconds SimClient::leaseTime(Lease lease) const noexcept
+/// One that its time took from it was renewed as long as that was possible.
+void SimClient::judge(const Loss& loss)
 {
-    return lease.isRenewed() ? config_.watchdogTimeout : lease.fixed();
+    world_.trace(host_->name(), "lost {}{}", loss.end.holder, loss.isEarly ? ", as the server says" : "");
+    if (loss.isEarly) {
+        world_.checker.toldGone(loss.end.holder, "the server");
+    } else if (loss.isRenewed) { // otherwise it is not, or not yet: the level that asks for it is being acquired
+        expectNoChance(loss.end, *host_, lastTrouble);
+    }
 }
 
-detail::AcquireMachine::Settings SimClient::settingsFor(Wait wait, Lease lease) const noexcept
+// --- detail::Port ------------------------------------------------------------------------------------------------------
+
+bool SimClient::submit(detail::Lane lane, std::shared_ptr<detail::Call> call, std::shared_ptr<detail::Call> behind)
 {
-    detail::AcquireMachine::Settings settings;
-    settings.lease = leaseTime(lease);
-    settings.wait = wait;
-    settings.pollInterval = config_.pollInterval;
-    settings.commandTimeout = config_.commandTimeout;
-    settings.unreachableAfter = config_.unreachableAfter;
-    return settings;
+    note(call);
+    (lane == detail::Lane::commands ? commands_ : background_).enqueue(std::move(call), std::move(behind));
+    return true;
 }
 
-std::shared_ptr<Hold> SimClient::takeHold(NamedLock& named, std::uint64_t owner)
+/// What no thread waits for.
+void SimClient::note(const std::shared_ptr<detail::Call>& call)
 {
-    auto hold = std::make_shared<Hold>();
-    hold->lock = &named;
-    hold->id = ++lastHolder_;
-    hold->holder = fmt::format("{}:{}{}", host_->name(), hold->id, named.traits().holderSuffix);
-    hold->owner = owner;
-    hold->command.hold = hold.get();
-    return hold;
+    const auto about = std::dynamic_pointer_cast<HoldCall>(call);
+    if (about == nullptr || about->mode != detail::Call::Mode::detached) {
+        return;
+    }
+    if (about->verb() == HoldCall::Verb::renew) {
+        renewals_.push_back(holderOf(about->hold()));
+    } else if (about->verb() == HoldCall::Verb::unlock) {
+        std::erase_if(releases_, [&](const Release& each) { return each.call.expired() || each.call.lock() == about; });
+        releases_.push_back({about, about->hold().lock->name});
+    }
 }
 
-/// This thread's valid hold of the other half of a read/write lock; null without one.
-Hold* SimClient::otherHalf(const NamedLock& named, std::uint64_t owner)
+void SimClient::fail(const std::shared_ptr<detail::Call>& call, Errc why)
 {
-    for (const auto& other : names_) {
-        if (other->name == named.name && other->kind != named.kind) {
-            return validHold(*other, owner);
+    if (call->pending && commands_.withdraw(*call)) {
+        call->outcome = {.fault = {detail::Failure::fatal, why}};
+        wake(*call);
+    }
+}
+
+void SimClient::want(std::string channel, detail::ChannelListener listener)
+{
+    host_->post(
+        [this, channel = std::move(channel), listener = std::move(listener)] { subscriber_.want(channel, listener); });
+}
+
+void SimClient::drop(std::string channel, detail::ChannelListener listener)
+{
+    host_->post(
+        [this, channel = std::move(channel), listener = std::move(listener)] { subscriber_.drop(channel, listener); });
+}
+
+void SimClient::wake(detail::Call& call) noexcept
+{
+    if (const auto found = sleepers_.find(&call); found != sleepers_.end()) {
+        found->second->wake();
+    }
+}
+
+void SimClient::alarm(TimePoint when) noexcept
+{
+    host_->at(when, [this, number = ++alarms_] {
+        if (number == alarms_) {
+            core_.renewing.ring();
+            observe();
         }
-    }
-    return nullptr;
+    });
 }
 
-void SimClient::prepareLock(Call& call, std::chrono::milliseconds lease, std::uint32_t count, Situation situation)
+void SimClient::after(TimePoint when, std::function<void()> what)
 {
-    const detail::KindTraits& kind = call.hold->lock->traits();
-    std::vector<std::string> arguments{call.hold->holder, std::to_string(lease.count()), std::to_string(count)};
-    if (kind.keepsPlace) {
-        arguments.push_back(std::to_string(count > 1 ? 0 : call.place.count()));
-    }
-    if (kind.asking == detail::Asking::queue) {
-        arguments.push_back(call.hold->lock->channel());
-    } else if (kind.asking == detail::Asking::each) {
-        arguments.push_back(count > 1 ? std::string() : call.writer);
-    }
-    call.request.run(kind, &detail::KindTraits::lock, call.hold->lock->name, std::move(arguments));
-    call.request.number = nextRequest();
-    call.count = count;
-    call.situation = situation;
-    call.mode = Call::Mode::awaited;
+    host_->at(when, [this, what = std::move(what)] {
+        what();
+        observe();
+    });
 }
 
-void SimClient::prepareUnlock(Call& call, std::chrono::milliseconds lease, std::uint32_t count)
+void SimClient::post(std::function<void()> what)
 {
-    const NamedLock& named = *call.hold->lock;
-    call.request.run(named.traits(), &detail::KindTraits::unlock, named.name,
-                     {call.hold->holder, std::to_string(count), std::to_string(lease.count()), named.channel()});
-    call.request.number = nextRequest();
-    call.count = count;
-    call.situation = Situation::releaseAsking;
-    call.mode = Call::Mode::awaited;
+    host_->post(std::move(what));
 }
 
-std::shared_ptr<Call> SimClient::takeCommand(Hold& hold)
+void SimClient::tell(std::function<void(Observer&)> what)
 {
-    if (hold.commandTaken || hold.command.pending) {
-        auto call = std::shared_ptr<Call>(new Call(), [keep = hold.shared_from_this()](Call* c) { delete c; });
-        call->hold = &hold;
-        return call;
-    }
-    hold.commandTaken = true;
-    return {hold.shared_from_this(), &hold.command};
+    what(*this);
 }
 
-void SimClient::putBackCommand(const Call& call) noexcept
+void SimClient::finished(HoldCall& call) noexcept
 {
-    if (&call == &call.hold->command) {
-        call.hold->commandTaken = false;
+    const auto end = core_.finished(call);
+    if (end.asking != nullptr) {
+        end.asking->answered(call);
     }
+    // what is found cannot be thrown in here
+    world_.scheduler.at(trueTime(), [weak = weak_from_this()] {
+        if (const auto self = weak.lock()) {
+            self->observe();
+        }
+    });
 }
 
-void SimClient::tellBelief(Hold& hold)
+void SimClient::heard(NamedLock& lock, HolderId of, detail::Notice notice)
 {
-    if (hold.phase == Hold::Phase::held) {
-        const bool isShared = hold.lock->traits().asking == detail::Asking::each;
-        world_.checker.believes(
-            {hold.lock->name, hold.holder, fmt::format("{}/{}", host_->name(), hold.owner), isShared}, trueTime(),
-            host_->trueTime(hold.deadline));
-    }
+    core_.waking.heard(lock, of, notice);
+    observe();
 }
 
-void SimClient::grant(Hold& hold, std::uint32_t level, const detail::AcquireResult& result)
-{
-    hold.levels.granted(level, result.validUntil);
-    if (hold.phase == Hold::Phase::acquiring) {
-        hold.grantedAt = host_->now();
-        hold.lock->local.add(hold.shared_from_this());
-    }
-    if (hold.phase == Hold::Phase::acquiring) {
-        hold.token = result.token;
-    }
-    hold.phase = Hold::Phase::held;
-    hold.deadline = hold.levels.validUntil();
-    hold.renewedAt = result.sentAt;
-    watch(hold, result.sentAt);
-    tellBelief(hold);
-    world_.checker.expectToken(hold.holder, hold.token, result.token);
-    world_.checker.expectCount(hold.lock->name, hold.holder, hold.levels.count(), trueTime());
-}
-
-Hold* SimClient::validHold(NamedLock& named, std::uint64_t owner)
-{
-    Hold* own = named.local.of(owner);
-    if (own != nullptr && host_->now() >= own->validUntil()) {
-        lose(*own, nullptr);
-        own = nullptr;
-    }
-    return own;
-}
+// --- For the world -----------------------------------------------------------------------------------------------------
 
 void SimClient::forEachSituation(const std::function<void(Situation, const std::string& name)>& tell) const
 {
@@ -188,13 +256,15 @@ void SimClient::forEachSituation(const std::function<void(Situation, const std::
             }
         }
     }
-    for (const auto& weak : releasing_) {
-        if (const auto hold = weak.lock()) {
-            if (hold->release.state() == detail::ReleaseMachine::State::asking) {
-                tell(Situation::releaseAsking, hold->lock->name);
-            } else if (hold->release.state() == detail::ReleaseMachine::State::backingOff) {
-                tell(Situation::releaseBackingOff, hold->lock->name);
-            }
+    for (const auto& [weak, name] : releases_) {
+        const auto call = weak.lock();
+        if (call == nullptr || call->verb() != HoldCall::Verb::unlock) {
+            continue;
+        }
+        if (call->release.state() == detail::ReleaseMachine::State::asking) {
+            tell(Situation::releaseAsking, name);
+        } else if (call->release.state() == detail::ReleaseMachine::State::backingOff) {
+            tell(Situation::releaseBackingOff, name);
         }
     }
 }
@@ -210,9 +280,10 @@ std::string SimClient::residue() const
                             named->waiters.size() + named->askers.size(), named->releases.underWay() ? "some" : "no");
         }
     }
-    if (!renewals_.empty() || !deadlines_.empty() || subscriber_.channels() != 0 || !commands_.idle()) {
-        left += fmt::format(" {} renewals, {} deadlines, {} channels", renewals_.size(), deadlines_.size(),
-                            subscriber_.channels());
+    if (core_.renewing.watched() != 0 || core_.isAnythingUnderWay() || subscriber_.channels() != 0 ||
+        !commands_.idle() || !background_.idle()) {
+        left += fmt::format(" {} deadlines, {} channels, {}", core_.renewing.watched(), subscriber_.channels(),
+                            core_.isAnythingUnderWay() ? "something under way" : "nothing under way");
     }
     return left;
 }

@@ -1,25 +1,43 @@
 /// @file
-/// A client: the library's machines and structures, driven as `src/runtime` drives them.
+/// A client: the library's own logic, in a world of virtual time.
 #pragma once
 
+#include "logic/call/call.hpp"
+#include "logic/call/port.hpp"
+#include "logic/lock/core.hpp"
 #include "redislock/config.hpp"
-#include "redislock/detail/logic/acquire_machine.hpp"
-#include "redislock/lease_time.hpp"
-#include "redislock/unlocked.hpp"
+#include "redislock/observer.hpp"
+#include "simulation/awaiting.hpp"
+#include "simulation/host.hpp"
+#include "simulation/loss_checker.hpp"
+#include "simulation/safety_checker.hpp"
 #include "simulation/sim_connection.hpp"
-#include "simulation/sim_hold.hpp"
 #include "simulation/sim_subscriber.hpp"
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace redislock::simulation {
 
-/// The state that the threads of one simulated process share. One function for each of the engine's, the watchdog's and
-/// of waking, under the same name; what is one critical section there is one event here.
-class SimClient {
+using detail::Hold;
+using detail::HoldRef;
+using detail::NamedLock;
+using detail::Waiter;
+
+/// A lock of a run; of a read/write lock, one of its halves.
+struct View {
+    std::string name;
+    detail::LockKind kind;
+};
+
+/// What the threads of one simulated process share: what `detail::Engine` is around the logic, with one event here for one critical
+/// section there. After each event the checker is told what the client believes.
+class SimClient final : public detail::Port, private Observer, public std::enable_shared_from_this<SimClient> {
 public:
     struct World { ///< what it lives in
         Scheduler& scheduler;
@@ -27,74 +45,32 @@ public:
         SafetyChecker& checker;
         Trace& trace;
     };
+    /// A process that is gone believes nothing.
+    struct End {
+        void operator()(SimClient* client) const;
+    };
+    using Owner = std::unique_ptr<SimClient, End>;
 
-    SimClient(const World& world, std::shared_ptr<Host> host, const Config& config, const std::vector<View>& views,
-              std::uint64_t seed);
-    SimClient(const SimClient&) = delete;
-    SimClient& operator=(const SimClient&) = delete;
-    ~SimClient();
+    static Owner make(const World& world, std::shared_ptr<Host> host, const Config& config,
+                      const std::vector<View>& views, std::uint64_t seed);
 
+    [[nodiscard]] detail::Core& core() noexcept { return core_; }
     [[nodiscard]] Host& host() noexcept { return *host_; }
     [[nodiscard]] const Config& config() const noexcept { return config_; }
-    [[nodiscard]] Random& random() noexcept { return random_; }
     [[nodiscard]] SimConnection& commands() noexcept { return commands_; }
     [[nodiscard]] NamedLock& named(std::size_t index) noexcept { return *names_[index]; }
-    [[nodiscard]] std::size_t names() const noexcept { return names_.size(); }
     [[nodiscard]] SafetyChecker& checker() noexcept { return world_.checker; }
     [[nodiscard]] Trace& trace() noexcept { return world_.trace; }
     [[nodiscard]] VirtualTime trueTime() const noexcept { return world_.scheduler.now(); }
+    [[nodiscard]] std::string holderOf(const Hold& hold) const { return core_.holderText(hold); }
 
-    // acquiring
-    std::shared_ptr<Hold> takeHold(NamedLock& named, std::uint64_t owner);
-    void grant(Hold& hold, std::uint32_t level, const detail::AcquireResult& result);
-    Hold* otherHalf(const NamedLock& named, std::uint64_t owner);
-    Hold* validHold(NamedLock& named, std::uint64_t owner);
-    [[nodiscard]] detail::AcquireMachine::Settings settingsFor(Wait wait, Lease lease) const noexcept;
-    [[nodiscard]] std::chrono::milliseconds leaseTime(Lease lease) const noexcept;
-    void prepareLock(Call& call, std::chrono::milliseconds lease, std::uint32_t count, Situation situation);
-    void prepareUnlock(Call& call, std::chrono::milliseconds lease, std::uint32_t count);
-
-    // releasing
-    bool endUnawaited(Hold& hold, std::uint32_t level);
-    void correctCount(Hold& hold, bool unknown);
-    void giveUp(Hold& hold);
-    template <class Act>
-    void forEachKind(const NamedLock& of, Act act)
-    {
-        for (const auto& named : names_) {
-            if (named->name == of.name) {
-                act(*named);
-            }
-        }
-    }
-    void giveBack(Hold& hold, TimePoint until);
-    static detail::ReleaseMachine unawaitedRelease(TimePoint validUntil) noexcept;
-    void startRelease(Hold& hold, const detail::ReleaseMachine& machine, std::shared_ptr<Call> behind);
-    void releaseAnswered(Hold& hold);
-    std::shared_ptr<Call> takeCommand(Hold& hold);
-    void putBackCommand(const Call& call) noexcept;
-    void lose(Hold& hold, const char* by);
-    void loseRest(Hold& hold);
-
-    // waking
-    void subscribe(NamedLock& named);
-    void subscribe(NamedLock& named, Waiter& waiter);
-    void unsubscribe(NamedLock& named);
-    void unsubscribe(NamedLock& named, Waiter& waiter);
-    static void wakeWaiters(NamedLock& named, std::uint64_t of);
-    std::shared_ptr<Call> handOn(Waiter* next);
-    std::shared_ptr<Call> submitFor(Waiter& waiter);
-    std::shared_ptr<Call> handOnFairly(NamedLock& named);
-    void noteAudience(const Call& call);
-    static Waiter* nextOf(const NamedLock& named);
-    static void wakeNext(NamedLock& named);
-
-    // watchdog
-    void watch(Hold& hold, TimePoint sentAt);
-
-    /// What the checker must know when a hold's deadline changed.
-    void tellBelief(Hold& hold);
-    std::uint64_t nextRequest() noexcept { return ++lastRequest_; }
+    /// An event of the logic is over.
+    void observe();
+    /// A thread sleeps on that call, until wakesNoMore().
+    void sleeps(const detail::Call& call, Awaiting& thread) { sleepers_[&call] = &thread; }
+    void wakesNoMore(const detail::Call& call) { sleepers_.erase(&call); }
+    /// A level was granted: Redis has it.
+    void expectGranted(const detail::Acquired& acquired);
 
     /// The states of the machines that no thread drives.
     void forEachSituation(const std::function<void(Situation, const std::string& name)>& tell) const;
@@ -103,41 +79,69 @@ public:
     /// Whether anything is left that belongs to no hold and no thread.
     [[nodiscard]] std::string residue() const;
 
-private:
-    void onChannel(Listener listener, SimSubscriber::Table::Incoming::Kind kind);
-    void step(Hold& hold, const detail::ReleaseMachine::Event& event, std::shared_ptr<Call> behind);
-    void tellCount(const std::shared_ptr<Call>& call, const detail::ReleaseMachine::Event& event);
-    void nestedAnswered(const std::shared_ptr<Call>& call);
+    // detail::Port
+    [[nodiscard]] TimePoint now() const noexcept override { return host_->now(); }
+    HolderId nextHolder() noexcept override { return HolderId{++lastHolder_}; }
+    bool submit(detail::Lane lane, std::shared_ptr<detail::Call> call,
+                std::shared_ptr<detail::Call> behind = nullptr) override;
+    bool withdraw(detail::Call& call) override { return background_.withdraw(call); }
+    void leave(detail::Call& call) noexcept override { (void)commands_.giveUp(call); }
+    void fail(const std::shared_ptr<detail::Call>& call, Errc why) override;
+    void want(std::string channel, detail::ChannelListener listener) override;
+    void drop(std::string channel, detail::ChannelListener listener) override;
+    void wake(detail::Call& call) noexcept override;
+    void alarm(TimePoint when) noexcept override;
+    void after(TimePoint when, std::function<void()> what) override;
+    void post(std::function<void()> what) override;
+    void tell(std::function<void(Observer&)> what) override;
+    void ended() noexcept override {}
+    void forget(NamedLock& lock) noexcept override { core_.forget(lock); }
+    void finished(detail::HoldCall& call) noexcept override;
+    void heard(NamedLock& lock, HolderId of, detail::Notice notice) override;
 
-    void forget(Hold& hold);
-    [[nodiscard]] bool mustRenew(const Hold& hold, TimePoint now) const;
-    void setDeadline(Hold& hold);
-    void apply(Hold& hold, const detail::RenewMachine::Action& action);
-    void renewed(Call& call);
-    void armRenewals();
-    void armDeadlines();
-    void renewDue();
-    void judge();
-    void checkResilience(const Hold& hold) const;
+private:
+    /// What it believes of a hold.
+    struct Belief {
+        std::string name;
+        TimePoint until;
+    };
+    struct Release {
+        std::weak_ptr<detail::HoldCall> call; ///< perhaps of another operation by now
+        std::string name;
+    };
+    /// How a hold was lost.
+    struct Loss {
+        RunOut end;
+        bool isEarly;   ///< before its time was over
+        bool isRenewed; ///< it was being renewed
+    };
+
+    SimClient(const World& world, std::shared_ptr<Host> host, const Config& config, std::uint64_t seed);
+    ~SimClient() = default;
+
+    void lost(const LockEvent& event) noexcept override;
+    void judge(const Loss& loss);
+    void note(const std::shared_ptr<detail::Call>& call);
 
     World world_;
     std::shared_ptr<Host> host_;
     const Config config_;
-    Random random_;
+    Random random_; ///< of the connections
     std::uint64_t lastHolder_ = 0;
     std::uint64_t lastRequest_ = 0;
-    std::vector<std::unique_ptr<NamedLock>> names_;
+    std::uint64_t alarms_ = 0;
     SimConnection commands_;
-    SimConnection renewalConnection_;
+    SimConnection background_;
     SimSubscriber subscriber_;
-    detail::DueHeap<Hold, &Hold::renewalSlot> renewals_;
-    detail::DueHeap<Hold, &Hold::deadlineSlot> deadlines_;
-    TimePoint renewalsArmed_ = TimePoint::max();
-    TimePoint deadlinesArmed_ = TimePoint::max();
-    std::vector<std::weak_ptr<Hold>> releasing_; ///< holds with an unawaited release under way
+    detail::Core core_;
+    std::unordered_map<const detail::Call*, Awaiting*> sleepers_;
+    std::map<std::string, Belief> beliefs_;       ///< by holder
+    std::map<std::string, std::uint64_t> tokens_; ///< by holder: the first that it got
+    std::vector<std::string> renewals_;           ///< begun, not judged yet
+    std::vector<Loss> losses_;                    ///< not judged yet
+    std::vector<Release> releases_;               ///< that no thread waits for
+    std::vector<std::shared_ptr<NamedLock>> names_;
+    std::shared_ptr<SimClient> self_; ///< until its end
 };
-
-/// What a finished release means to its machine.
-detail::ReleaseMachine::Event unlockEvent(const Call& call, TimePoint now);
 
 } // namespace redislock::simulation

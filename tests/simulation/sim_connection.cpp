@@ -1,10 +1,13 @@
 #include "simulation/sim_connection.hpp"
 
+#include "simulation/request.hpp"
+
 #include <utility>
 #include <vector>
 
 namespace redislock::simulation {
 
+using detail::Call;
 using detail::Failure;
 
 void SimConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> behind)
@@ -16,8 +19,9 @@ void SimConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> be
         if ((*each)->pending) {
             throw Violation("calls", "a call that is on a connection was queued again");
         }
-        (*each)->request.byText = false;
+        (*each)->form = Call::Form::bySha;
         (*each)->pending = true;
+        numbers_[each->get()] = ++lastRequest_;
         queue_.push(std::move(*each));
     }
     connectIfNeeded();
@@ -32,7 +36,10 @@ void SimConnection::write()
     const std::size_t first = queue_.size() - queue_.unwritten();
     queue_.written(host_->now());
     for (std::size_t i = first; i < queue_.size(); ++i) {
-        network_.send(link_, queue_[i]->request, queue_[i]->situation);
+        const Call& call = *queue_[i];
+        auto request = requestOf(call);
+        request.number = numbers_.at(&call);
+        network_.send(link_, std::move(request), situationOf(call));
     }
     armTimeout();
 }
@@ -55,12 +62,27 @@ void SimConnection::armTimeout()
 
 detail::Fault SimConnection::giveUp(Call& call)
 {
-    if ((state_ == State::connected && !leaving_) || !queue_.erase(call)) {
+    if (!withdraw(call)) {
         call.mode = Call::Mode::abandoned;
         return {Failure::lostReply, Errc::unreachable};
     }
-    call.pending = false;
     return {Failure::notConnected, Errc::unreachable};
+}
+
+bool SimConnection::withdraw(Call& call)
+{
+    if ((state_ == State::connected && !leaving_) || !queue_.erase(call)) {
+        return false;
+    }
+    numbers_.erase(&call);
+    call.pending = false;
+    return true;
+}
+
+void SimConnection::clear()
+{
+    while (queue_.abandon() != nullptr) {
+    }
 }
 
 void SimConnection::received(Reply reply)
@@ -70,14 +92,14 @@ void SimConnection::received(Reply reply)
         network_.close(link_);
         return disconnect({Failure::lostReply, Errc::badReply});
     }
-    if (reply.isError() && detail::classify(reply.text).failure == Failure::demoted) {
+    if (detail::isDemotion(reply)) {
         leaving_ = true;
     } else {
         policy_.served();
     }
-    if (reply.isError() && reply.text.starts_with("NOSCRIPT") && !call->request.byText &&
-        call->mode != Call::Mode::abandoned) {
-        call->request.byText = true;
+    if (detail::isNoScript(reply) && call->form == Call::Form::bySha && call->mode != Call::Mode::abandoned &&
+        call->isWanted()) {
+        call->form = Call::Form::byText;
         queue_.push(call);
         write();
     } else {
@@ -92,11 +114,16 @@ void SimConnection::received(Reply reply)
 
 void SimConnection::finish(const std::shared_ptr<Call>& call, const detail::Fault* fault)
 {
+    numbers_.erase(call.get());
     call->pending = false;
-    call->replied = fault == nullptr;
-    call->fault = fault == nullptr ? detail::Fault{} : *fault;
-    if (call->mode != Call::Mode::abandoned) {
-        call->finished(*call);
+    call->outcome = {.replied = fault == nullptr, .fault = fault == nullptr ? detail::Fault{} : *fault};
+    switch (call->mode) {
+    case Call::Mode::awaited:
+        return told_(*call);
+    case Call::Mode::detached:
+        return call->finished();
+    case Call::Mode::abandoned:
+        break;
     }
 }
 
@@ -104,10 +131,21 @@ void SimConnection::opened(LinkId link)
 {
     state_ = State::connected;
     link_ = link;
-    for (std::size_t i = 0; i < queue_.size(); ++i) {
-        queue_[i]->request.byText = false;
+    std::vector<std::shared_ptr<Call>> unwanted;
+    for (auto left = queue_.size(); left > 0; --left) { // each leaves the queue, and joins it again if it is to be sent
+        auto call = queue_.abandon();
+        if (!call->isWanted()) {
+            unwanted.push_back(std::move(call));
+            continue;
+        }
+        call->form = Call::Form::bySha;
+        queue_.push(std::move(call));
     }
     write();
+    const detail::Fault fault{Failure::notConnected, Errc::unreachable};
+    for (const auto& call : unwanted) {
+        finish(call, &fault);
+    }
 }
 
 void SimConnection::connectFailed()

@@ -2,13 +2,16 @@
 /// A client's connection for requests.
 #pragma once
 
+#include "logic/call/call.hpp"
 #include "redislock/detail/logic/reconnect_policy.hpp"
 #include "redislock/detail/logic/reply_queue.hpp"
-#include "simulation/call.hpp"
 #include "simulation/network.hpp"
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <unordered_map>
 
 namespace redislock::simulation {
 
@@ -17,9 +20,13 @@ namespace redislock::simulation {
 /// that lead and follow are tested elsewhere.
 class SimConnection final : public Endpoint {
 public:
+    /// @param told of each awaited call that has ended. @param lastRequest of the client: the number of its last one
     SimConnection(Network& network, std::shared_ptr<Host> host, Purpose purpose, TimePoint::duration timeout,
-                  TimePoint::duration connectTimeout, Random& random)
-        : network_(network),
+                  TimePoint::duration connectTimeout, Random& random, std::uint64_t& lastRequest,
+                  std::function<void(detail::Call&)> told = nullptr)
+        : told_(std::move(told)),
+          lastRequest_(lastRequest),
+          network_(network),
           host_(std::move(host)),
           purpose_(purpose),
           timeout_(timeout),
@@ -29,10 +36,14 @@ public:
     }
 
     /// Queues a call, and perhaps another right behind it, and writes both if there is a connection.
-    void enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> behind = nullptr);
+    void enqueue(std::shared_ptr<detail::Call> call, std::shared_ptr<detail::Call> behind = nullptr);
 
     /// The time of who waits is over: its reply is read all the same, by nobody.
-    detail::Fault giveUp(Call& call);
+    detail::Fault giveUp(detail::Call& call);
+    /// Takes out a call that waits for the connection. @return false if it may have been sent.
+    bool withdraw(detail::Call& call);
+    /// The process is gone.
+    void clear();
 
     [[nodiscard]] std::size_t unanswered() const override { return queue_.unanswered(); }
     [[nodiscard]] bool idle() const noexcept { return queue_.empty(); }
@@ -48,16 +59,19 @@ private:
     void write();
     void connectIfNeeded();
     void disconnect(detail::Fault fault);
-    void finish(const std::shared_ptr<Call>& call, const detail::Fault* fault);
+    void finish(const std::shared_ptr<detail::Call>& call, const detail::Fault* fault);
     void armTimeout();
 
+    const std::function<void(detail::Call&)> told_;
+    std::uint64_t& lastRequest_;
+    std::unordered_map<const detail::Call*, std::uint64_t> numbers_; ///< of the calls in the queue
     Network& network_;
     std::shared_ptr<Host> host_;
     const Purpose purpose_;
     const TimePoint::duration timeout_;
     const TimePoint::duration connectTimeout_;
     Random& random_;
-    detail::ReplyQueue<Call> queue_;
+    detail::ReplyQueue<detail::Call> queue_;
     detail::ReconnectPolicy policy_;
     State state_ = State::disconnected;
     LinkId link_ = 0;

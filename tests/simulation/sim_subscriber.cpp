@@ -11,29 +11,24 @@ constexpr std::chrono::seconds heartbeat{2};
 } // namespace
 
 SimSubscriber::SimSubscriber(Network& network, std::shared_ptr<Host> host, TimePoint::duration timeout,
-                             TimePoint::duration connectTimeout, Random& random, Handler handler)
-    : network_(network),
-      host_(std::move(host)),
-      timeout_(timeout),
-      connectTimeout_(connectTimeout),
-      random_(random),
-      handler_(std::move(handler))
+                             TimePoint::duration connectTimeout, Random& random)
+    : network_(network), host_(std::move(host)), timeout_(timeout), connectTimeout_(connectTimeout), random_(random)
 {
 }
 
-void SimSubscriber::want(const std::string& channel, Listener listener)
+void SimSubscriber::want(const std::string& channel, const detail::ChannelListener& listener)
 {
-    if (!table_.want(channel, listener)) {
-        return;
-    }
-    if (state_ == State::connected) {
-        request(Request::Verb::subscribe, channel);
-    } else {
+    const bool first = table_.want(channel, listener);
+    if (state_ != State::connected) {
         open();
+    } else if (first) {
+        request(Request::Verb::subscribe, channel);
+    } else { // perhaps confirmed already; if not, it hears of that once more
+        detail::tell(listener, Table::Incoming::Kind::confirmed, {});
     }
 }
 
-void SimSubscriber::drop(const std::string& channel, Listener listener)
+void SimSubscriber::drop(const std::string& channel, const detail::ChannelListener& listener)
 {
     if (table_.drop(channel, listener) && state_ == State::connected) {
         request(Request::Verb::unsubscribe, channel);
@@ -93,8 +88,8 @@ void SimSubscriber::received(Reply reply)
         sentAt_.pop_front();
         policy_.served();
     }
-    for (const auto listener : incoming.listeners) {
-        handler_(listener, incoming.kind, incoming.text);
+    for (const auto& listener : incoming.listeners) {
+        detail::tell(listener, incoming.kind, incoming.text);
     }
     if (incoming.kind == Table::Incoming::Kind::unexpected) {
         network_.close(link_);

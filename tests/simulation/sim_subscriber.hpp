@@ -2,39 +2,28 @@
 /// A client's connection that listens.
 #pragma once
 
+#include "logic/call/channel_listener.hpp"
 #include "redislock/detail/logic/reconnect_policy.hpp"
 #include "redislock/detail/logic/subscription_table.hpp"
 #include "simulation/network.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 
 namespace redislock::simulation {
-
-/// Who hears.
-struct Listener {
-    std::size_t index;        ///< of the lock
-    std::uint64_t holder = 0; ///< of the waiter with a channel of its own; 0: all
-    bool operator==(const Listener&) const = default;
-};
 
 /// As `detail::Subscriber`: every channel again after each connect, a PING every two seconds.
 class SimSubscriber final : public Endpoint {
 public:
-    using Table = detail::SubscriptionTable<Listener>;
-    /// @param text of a message.
-    using Handler = std::function<void(Listener, Table::Incoming::Kind, std::string_view text)>;
+    using Table = detail::SubscriptionTable<detail::ChannelListener>;
 
     SimSubscriber(Network& network, std::shared_ptr<Host> host, TimePoint::duration timeout,
-                  TimePoint::duration connectTimeout, Random& random, Handler handler);
+                  TimePoint::duration connectTimeout, Random& random);
 
-    void want(const std::string& channel, Listener listener);
-    void drop(const std::string& channel, Listener listener);
+    void want(const std::string& channel, const detail::ChannelListener& listener);
+    void drop(const std::string& channel, const detail::ChannelListener& listener);
 
     [[nodiscard]] std::size_t unanswered() const override { return table_.unanswered(); }
     [[nodiscard]] std::size_t channels() const noexcept { return table_.size(); }
@@ -58,7 +47,6 @@ private:
     const TimePoint::duration timeout_;
     const TimePoint::duration connectTimeout_;
     Random& random_;
-    Handler handler_;
     Table table_;
     std::deque<TimePoint> sentAt_; ///< of the table's unanswered requests
     detail::ReconnectPolicy policy_;

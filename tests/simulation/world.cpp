@@ -54,7 +54,7 @@ World::World(LuaRuntime& lua, std::uint64_t seed, bool traced, Sabotage sabotage
         configs_.push_back(drawConfig(chance_));
         if (workload_.keepsPlaces()) { // a place behind one that is kept for longer is kept for longer, too
             configs_[i].pollInterval = configs_[0].pollInterval;
-            deadKeep_ = (OutermostAcquire::placesKept + 1) * configs_[0].pollInterval;
+            deadKeep_ = (detail::AcquireFlow::placesKept + 1) * configs_[0].pollInterval;
         }
         longestLease_ = std::max<VirtualTime>({longestLease_, configs_[i].watchdogTimeout, 10s});
         longestTimeout_ =
@@ -72,8 +72,8 @@ void World::start(std::size_t index)
     const DriftingClock clock(VirtualTime(static_cast<std::int64_t>(chance_.unit() * 1e15)), drift);
     process.host = std::make_shared<Host>(scheduler_, fmt::format("client{}.{}", index, ++process.incarnation), clock,
                                           chance_.next());
-    process.client = std::make_unique<SimClient>(SimClient::World{scheduler_, network_, checker_, trace_}, process.host,
-                                                 configs_[index], workload_.views, chance_.next());
+    process.client = SimClient::make(SimClient::World{scheduler_, network_, checker_, trace_}, process.host,
+                                     configs_[index], workload_.views, chance_.next());
     trace_(process.host->name(), "starts: watchdog {} ms, command {} ms, poll {} ms, drift {}",
            configs_[index].watchdogTimeout.count(), configs_[index].commandTimeout.count(),
            configs_[index].pollInterval.count(), drift);
@@ -259,7 +259,8 @@ bool World::waitsAs(const std::string& name, const std::string& holder)
         for (std::size_t i = 0; process.isAlive() && i < workload_.views.size(); ++i) {
             const NamedLock& named = process.client->named(i);
             if (named.name == name) {
-                named.waiters.forEach([&](const Waiter& waiter) { found = found || waiter.hold->holder == holder; });
+                named.waiters.forEach(
+                    [&](const Waiter& waiter) { found = found || process.client->holderOf(waiter.hold) == holder; });
             }
         }
     }

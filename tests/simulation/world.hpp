@@ -54,7 +54,7 @@ public:
 private:
     struct Process {
         std::shared_ptr<Host> host;
-        std::unique_ptr<SimClient> client;
+        SimClient::Owner client;
         std::vector<std::unique_ptr<Actor>> actors;
         std::uint32_t incarnation = 0;
         [[nodiscard]] bool isAlive() const noexcept { return client != nullptr; }

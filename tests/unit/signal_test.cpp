@@ -1,4 +1,4 @@
-#include "transport/signal.hpp"
+#include "logic/call/signal.hpp"
 
 #include <gtest/gtest.h>
 

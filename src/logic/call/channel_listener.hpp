@@ -2,6 +2,8 @@
 /// Who hears what is published.
 #pragma once
 
+#include "redislock/detail/logic/subscription_table.hpp"
+
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -26,5 +28,16 @@ struct ChannelListener {
         return a.part == b.part && !a.whose.owner_before(b.whose) && !b.whose.owner_before(a.whose);
     }
 };
+
+/// Tells a listener what came, if it is still there. @param text of a message
+inline void tell(const ChannelListener& listener, SubscriptionTable<ChannelListener>::Incoming::Kind kind,
+                 std::string_view text)
+{
+    using Kind = SubscriptionTable<ChannelListener>::Incoming::Kind;
+    if (const auto whose = listener.whose.lock()) {
+        const auto heard = kind == Kind::confirmed ? Notice::confirmed : Notice::refused;
+        listener.hear(whose.get(), listener.part, kind == Kind::message ? Notice::message : heard, text);
+    }
+}
 
 } // namespace redislock::detail

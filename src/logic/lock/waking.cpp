@@ -1,98 +1,96 @@
-// Who is woken, when and by whom.
-#include "runtime/engine.hpp"
+#include "logic/lock/waking.hpp"
 
+#include "logic/lock/core.hpp"
+
+#include <string_view>
 #include <utility>
 
 namespace redislock::detail {
 
+namespace {
+
 /// What hears for a name, or for a waiter with a channel of its own.
-ChannelListener Engine::listenerOf(NamedLock& named, HolderId of)
+ChannelListener listenerOf(NamedLock& named, HolderId of = {})
 {
     return {named.weak_from_this(), static_cast<std::uint64_t>(of),
             [](void* whose, std::uint64_t part, Notice notice, std::string_view /*text*/) {
                 auto& heard = *static_cast<NamedLock*>(whose);
-                heard.engine->onChannel(heard, HolderId{part}, notice);
+                heard.port->heard(heard, HolderId{part}, notice);
             }};
 }
 
-void Engine::subscribe(NamedLock& named)
+} // namespace
+
+void Waking::subscribe(NamedLock& named)
 {
-    if (std::exchange(named.subscribed, true)) {
-        return;
+    if (!std::exchange(named.subscribed, true)) {
+        core_.port.want(named.channel(), listenerOf(named));
     }
-    post([this, channel = named.channel(), listener = listenerOf(named)] {
-        background_->subscriber.want(channel, listener);
-    });
 }
 
-void Engine::subscribe(NamedLock& named, Waiter& waiter)
+void Waking::subscribe(NamedLock& named, Waiter& waiter)
 {
     if (named.traits().asking != Asking::queue) {
         return subscribe(named);
     }
     if (!std::exchange(waiter.subscribed, true)) {
-        post([this, channel = named.channel() + holderText(waiter.hold), listener = listenerOf(named, waiter.hold.id)] {
-            background_->subscriber.want(channel, listener);
-        });
+        core_.port.want(named.channel() + core_.holderText(waiter.hold), listenerOf(named, waiter.hold.id));
     }
 }
 
-void Engine::unsubscribe(NamedLock& named) noexcept
+void Waking::unsubscribe(NamedLock& named) noexcept
 {
     if (std::exchange(named.subscribed, false)) {
-        post([this, channel = named.channel(), listener = listenerOf(named)] {
-            background_->subscriber.drop(channel, listener);
-        });
+        core_.port.drop(named.channel(), listenerOf(named));
     }
 }
 
-void Engine::unsubscribe(NamedLock& named, Waiter& waiter) noexcept
+void Waking::unsubscribe(NamedLock& named, Waiter& waiter) noexcept
 {
     if (std::exchange(waiter.subscribed, false)) {
-        post([this, channel = named.channel() + holderText(waiter.hold), listener = listenerOf(named, waiter.hold.id)] {
-            background_->subscriber.drop(channel, listener);
-        });
+        core_.port.drop(named.channel() + core_.holderText(waiter.hold), listenerOf(named, waiter.hold.id));
+    }
+    if (named.waiters.empty()) {
+        unsubscribe(named);
     }
 }
 
 /// Where each waiter asks for itself: all of them try, in one packet, or the one with this holder does.
-void Engine::wakeWaiters(NamedLock& named, HolderId of)
+void Waking::wakeWaiters(NamedLock& named, HolderId of)
 {
     named.waiters.forEach([&](Waiter& waiter) {
         if (of == HolderId{} || waiter.hold.id == of) {
             if (auto call = letTry(named, &waiter, waiter.hold.lane)) {
-                submit(std::move(call));
+                core_.port.submit(waiter.hold.lane, std::move(call));
             }
         }
     });
 }
 
-/// A message, or a subscription that was confirmed or refused: in each case the first waiter tries once, or all of those that
-/// listen. Background thread.
-void Engine::onChannel(NamedLock& named, HolderId of, Notice notice)
+void Waking::heard(NamedLock& named, HolderId of, Notice notice)
 {
     if (notice == Notice::refused) {
-        tell([keep = named.shared_from_this()](Observer& observer) { observer.subscribeRefused({keep->name, {}}); });
+        core_.port.tell([keep = named.shared_from_this()](Observer& observer) {
+            observer.subscribeRefused({keep->name, {}});
+        });
         return; // the poll goes on
     }
-    {
-        const Lock lock(mutex_);
-        if (named.traits().asking != Asking::first) {
-            wakeWaiters(named, of);
-        } else if (BootClock::now() >= named.local.validUntil()) { // otherwise the end of that hold wakes the waiter
-            Waiter* head = named.waiters.head();
-            if (auto call = head == nullptr ? nullptr : letTry(named, head, head->hold.lane)) {
-                submit(std::move(call));
-            }
-        }
+    if (named.traits().asking != Asking::first) {
+        return wakeWaiters(named, of);
     }
-    commands_->flush();
+    Waiter* head = named.waiters.head();
+    if (head == nullptr || core_.port.now() < named.local.validUntil()) { // the end of that hold wakes the waiter
+        return;
+    }
+    if (auto call = letTry(named, head, head->hold.lane)) {
+        core_.port.submit(head->hold.lane, std::move(call));
+    }
 }
 
 /// The lock may have become free: lets a waiter try, if there is one. If it sleeps, its request is made here, to be queued by
 /// the caller under the mutex, so that it need not be woken first.
 /// @param lane where the request of the caller goes
-std::shared_ptr<HoldCall> Engine::letTry(NamedLock& named, Waiter* waiter, Lane lane) noexcept
+std::shared_ptr<HoldCall> Waking::letTry(NamedLock& named, Waiter* waiter, Lane lane) noexcept
 {
     FirstInLine first;
     if (waiter != nullptr) {
@@ -121,10 +119,10 @@ std::shared_ptr<HoldCall> Engine::letTry(NamedLock& named, Waiter* waiter, Lane 
 }
 
 /// The request of a waiter that sleeps.
-std::shared_ptr<HoldCall> Engine::submitFor(Waiter& waiter) noexcept
+std::shared_ptr<HoldCall> Waking::submitFor(Waiter& waiter) noexcept
 {
     waiter.submitted = true;
-    begins(waiter);
+    core_.begins(waiter);
     waiter.refusals.queued(waiter.hold.lock->releases);
     const bool isThread = waiter.operation == nullptr;
     waiter.call->prepare(HoldCall::Verb::lock, waiter.lease, 1, isThread ? Call::Mode::awaited : Call::Mode::detached);
@@ -135,7 +133,7 @@ std::shared_ptr<HoldCall> Engine::submitFor(Waiter& waiter) noexcept
 }
 
 /// At the end of a hold.
-std::shared_ptr<HoldCall> Engine::handOnFairly(NamedLock& named, Lane lane) noexcept
+std::shared_ptr<HoldCall> Waking::handOnFairly(NamedLock& named, Lane lane) noexcept
 {
     const KindTraits& kind = named.traits();
     Waiter* next = nextOf(named);
@@ -149,7 +147,7 @@ std::shared_ptr<HoldCall> Engine::handOnFairly(NamedLock& named, Lane lane) noex
     return named.handOver.mayFollow() ? letTry(named, next, lane) : nullptr;
 }
 
-void Engine::noteAudience(const HoldCall& call) noexcept
+void Waking::noteAudience(const HoldCall& call) noexcept
 {
     NamedLock& named = *call.hold().lock;
     if (call.outcome.replied) {
@@ -159,7 +157,7 @@ void Engine::noteAudience(const HoldCall& call) noexcept
 
 /// Who is let in next at the end of a hold: the first of those that wait to be told, else the first of those that ask for
 /// themselves more than once.
-Waiter* Engine::nextOf(const NamedLock& named) noexcept
+Waiter* Waking::nextOf(const NamedLock& named) noexcept
 {
     Waiter* next = named.waiters.head();
     if (next == nullptr) {
@@ -169,7 +167,7 @@ Waiter* Engine::nextOf(const NamedLock& named) noexcept
 }
 
 /// Lets the next waiter look for itself.
-void Engine::wakeNext(NamedLock& named) noexcept
+void Waking::wakeNext(NamedLock& named) noexcept
 {
     if (Waiter* next = nextOf(named)) {
         next->notified = true;

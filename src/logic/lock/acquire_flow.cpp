@@ -1,17 +1,17 @@
-#include "runtime/acquire_flow.hpp"
+#include "logic/lock/acquire_flow.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace redislock::detail {
 
-Engine::AcquireFlow::AcquireFlow(Engine& e, NamedLock& n, HoldRef h, const AcquireOrder& o, AsyncWaiter* operation)
+AcquireFlow::AcquireFlow(Core& c, NamedLock& n, HoldRef h, const AcquireOrder& o, AsyncWaiter* operation)
     : named(n),
       hold(std::move(h)),
       order(o),
-      waiter(*hold, e.takeCall(*hold), e.leaseTime(o.lease)),
+      waiter(*hold, c.takeCall(*hold), c.leaseTime(o.lease), c.port.now()),
       asksForItself(o.wait.isOneAttempt() || o.retry != nullptr),
-      engine_(e),
+      core_(c),
       queue_(asksForItself ? n.askers : n.waiters),
       deadline_(saturatingAdd(waiter.joined, o.wait.span()))
 {
@@ -22,38 +22,35 @@ Engine::AcquireFlow::AcquireFlow(Engine& e, NamedLock& n, HoldRef h, const Acqui
     waiter.comesBack = !o.wait.isOneAttempt();
     waiter.call->hurried = o.wait.isOneAttempt();
     if (!asksForItself && named.traits().keepsPlace) {
-        waiter.call->place = placesKept * e.config_.pollInterval;
+        waiter.call->place = placesKept * c.config.pollInterval;
     }
-    if (e.closing_) {
+    if (c.isClosing()) {
         waiter.ended = Errc::shutdown; // too late to be told with the others
     }
     level = hold->levels.add(order.lease, order.endedBy);
     queue_.join(waiter);
 }
 
-Engine::AcquireFlow::~AcquireFlow()
+AcquireFlow::~AcquireFlow()
 {
     watchReleases(false);
     queue_.leave(waiter);
     if (waiter.call->pending && waiter.operation == nullptr) {
-        (void)engine_.commands_->leave(*waiter.call);
+        core_.port.leave(*waiter.call);
     }
     waiter.call->asker = nullptr;
-    engine_.ends(waiter);
-    engine_.putBack(std::move(waiter.call));
-    engine_.unsubscribe(named, waiter);
-    if (named.waiters.empty()) {
-        engine_.unsubscribe(named);
-    }
+    core_.ends(waiter);
+    core_.putBack(std::move(waiter.call));
+    core_.waking.unsubscribe(named, waiter);
     const bool handsOn = !named.waiters.empty() || waiter.comesBack; // a single attempt was given nothing to hand on
-    if (handsOn && named.traits().asking == Asking::first && BootClock::now() >= named.local.validUntil()) {
-        engine_.wakeNext(named);
+    if (handsOn && named.traits().asking == Asking::first && core_.port.now() >= named.local.validUntil()) {
+        Waking::wakeNext(named);
     }
 }
 
 // --- Stages ------------------------------------------------------------------------------------------------------------
 
-WaitStep Engine::AcquireFlow::look()
+WaitStep AcquireFlow::look()
 {
     waiter.parked = false;
     switch (stage_) {
@@ -74,10 +71,10 @@ WaitStep Engine::AcquireFlow::look()
 }
 
 /// Goes on when this waiter is the first and no hold of this client keeps it from asking, or when its request is under way.
-WaitStep Engine::AcquireFlow::judgeTurn()
+WaitStep AcquireFlow::judgeTurn()
 {
     stage_ = Stage::awaitingTurn;
-    const TimePoint now = BootClock::now();
+    const TimePoint now = core_.port.now();
     if (waiter.ended && !waiter.submitted) {
         return machine_ ? step(Failed{now, {Failure::fatal, *waiter.ended}}) // and was not sent
                         : finish({.kind = AcquireResult::Kind::failed, .error = *waiter.ended});
@@ -95,7 +92,7 @@ WaitStep Engine::AcquireFlow::judgeTurn()
     if (now >= deadline_) {
         AcquireResult over;
         if (machine_) {
-            const auto end = machine_->resume(Cancelled{now, Errc::shutdown}, engine_.random_);
+            const auto end = machine_->resume(Cancelled{now, Errc::shutdown}, core_.random);
             over = std::get<Done<AcquireResult>>(end).result;
         }
         return finish(withoutTurn(over));
@@ -104,21 +101,21 @@ WaitStep Engine::AcquireFlow::judgeTurn()
 }
 
 /// The client's end does not wait for a connection.
-WaitStep Engine::AcquireFlow::judgeAsking()
+WaitStep AcquireFlow::judgeAsking()
 {
-    if (waiter.ended && waiter.operation != nullptr && waiter.call->pending && engine_.withdraw(*waiter.call)) {
-        return step(Failed{BootClock::now(), {Failure::fatal, *waiter.ended}});
+    if (waiter.ended && waiter.operation != nullptr && waiter.call->pending && core_.port.withdraw(*waiter.call)) {
+        return step(Failed{core_.port.now(), {Failure::fatal, *waiter.ended}});
     }
     return {.kind = WaitStep::Kind::awaitAnswer, .until = until_};
 }
 
-WaitStep Engine::AcquireFlow::judgeReleases()
+WaitStep AcquireFlow::judgeReleases()
 {
     stage_ = Stage::behindReleases;
     if (waiter.submitted) {
         return send();
     }
-    if (waiter.ended || BootClock::now() >= until_) {
+    if (waiter.ended || core_.port.now() >= until_) {
         return step(*refusal_);
     }
     if (!named.releases.underWay()) {
@@ -128,10 +125,10 @@ WaitStep Engine::AcquireFlow::judgeReleases()
     return sleepUntil(until_);
 }
 
-WaitStep Engine::AcquireFlow::judgeSleep()
+WaitStep AcquireFlow::judgeSleep()
 {
     stage_ = Stage::sleeping;
-    const TimePoint now = BootClock::now();
+    const TimePoint now = core_.port.now();
     const bool watches = waiter.refusals.isOpen();
     watchReleases(watches);
     if (waiter.submitted) {
@@ -150,9 +147,9 @@ WaitStep Engine::AcquireFlow::judgeSleep()
 }
 
 /// Does what the machine asks for.
-WaitStep Engine::AcquireFlow::step(const Event& event)
+WaitStep AcquireFlow::step(const Event& event)
 {
-    const auto action = machine_->resume(event, engine_.random_);
+    const auto action = machine_->resume(event, core_.random);
     if (const auto* done = std::get_if<Done<AcquireResult>>(&action)) {
         if (done->result.kind == AcquireResult::Kind::failed && done->result.error == Errc::unreachable) {
             named.silentSince = machine_->lastAnswer(); // what one waiter found out of the server, for the next
@@ -165,14 +162,14 @@ WaitStep Engine::AcquireFlow::step(const Event& event)
         return judgeTurn();
     }
     if (!machine_->mayBeHeld() && !hasPlace()) {
-        engine_.ends(waiter); // about to sleep: the client's end need not wait for it
+        core_.ends(waiter); // about to sleep: the client's end need not wait for it
     }
     if (const auto* policy = std::get_if<AskPolicy>(&action)) {
         stage_ = Stage::choosing;
         return {.kind = WaitStep::Kind::askPolicy, .refusals = policy->attempt};
     }
     if (const auto* subscription = std::get_if<Subscribe>(&action)) {
-        engine_.subscribe(named, waiter);
+        core_.waking.subscribe(named, waiter);
         until_ = subscription->until;
     } else {
         until_ = std::get<SleepUntil>(action).until;
@@ -181,29 +178,29 @@ WaitStep Engine::AcquireFlow::step(const Event& event)
 }
 
 /// Sends the acquire, unless somebody did already.
-WaitStep Engine::AcquireFlow::send()
+WaitStep AcquireFlow::send()
 {
     stage_ = Stage::asking;
     watchReleases(false);
-    engine_.begins(waiter);
+    core_.begins(waiter);
     if (!std::exchange(waiter.submitted, false)) {
         const auto mode = waiter.operation == nullptr ? Call::Mode::awaited : Call::Mode::detached;
         waiter.call->prepare(HoldCall::Verb::lock, waiter.lease, 1, mode);
         waiter.refusals.queued(named.releases);
-        if (!engine_.submit(waiter.call)) {
-            return step(Failed{BootClock::now(), {Failure::fatal, Errc::shutdown}});
+        if (!core_.port.submit(hold->lane, waiter.call)) {
+            return step(Failed{core_.port.now(), {Failure::fatal, Errc::shutdown}});
         }
     }
     return {.kind = WaitStep::Kind::awaitAnswer, .until = until_};
 }
 
-WaitStep Engine::AcquireFlow::answered(const Outcome& outcome)
+WaitStep AcquireFlow::answered(const Outcome& outcome)
 {
-    const auto event = lockEventOf(*waiter.call, outcome, BootClock::now());
+    const auto event = lockEventOf(*waiter.call, outcome, core_.port.now());
     noteAnswer(event);
     const LockAnswer* busy = busyAnswer(event);
     if (busy != nullptr && !busy->timeToLive) {
-        engine_.tellOf(*hold, [](Observer& observer, const LockEvent& e) { observer.keyWithoutTtl(e); });
+        core_.tellOf(*hold, [](Observer& observer, const LockEvent& e) { observer.keyWithoutTtl(e); });
     }
     if (busy == nullptr || !waiter.refusals.passesOver(named.releases)) {
         return step(event);
@@ -212,15 +209,20 @@ WaitStep Engine::AcquireFlow::answered(const Outcome& outcome)
     return judgeReleases();
 }
 
-WaitStep Engine::AcquireFlow::paused(const std::variant<Pause, Cancelled>& answer)
+WaitStep AcquireFlow::paused(const std::variant<Pause, Cancelled>& answer)
 {
     if (stage_ != Stage::choosing) { // cancelled meanwhile
         return {};
     }
-    return std::visit([this](const auto& event) { return step(event); }, answer);
+    return std::visit(
+        [this](auto event) {
+            event.now = core_.port.now();
+            return step(event);
+        },
+        answer);
 }
 
-WaitStep Engine::AcquireFlow::cancel()
+WaitStep AcquireFlow::cancel()
 {
     if (stage_ != Stage::done && waiter.submitted) {
         (void)look(); // its request is under way, though it did not send it itself
@@ -229,27 +231,27 @@ WaitStep Engine::AcquireFlow::cancel()
         return {};
     }
     (void)withdraw();
-    return machine_ ? step(Cancelled{BootClock::now(), Errc::shutdown})
+    return machine_ ? step(Cancelled{core_.port.now(), Errc::shutdown})
                     : finish({.kind = AcquireResult::Kind::failed, .error = Errc::shutdown});
 }
 
-bool Engine::AcquireFlow::withdraw()
+bool AcquireFlow::withdraw()
 {
     HoldCall& call = *waiter.call;
-    if (!call.pending || engine_.withdraw(call)) {
+    if (!call.pending || core_.port.withdraw(call)) {
         return false;
     }
     call.mode = Call::Mode::abandoned;
     return true;
 }
 
-WaitStep Engine::AcquireFlow::sleepUntil(TimePoint until) noexcept
+WaitStep AcquireFlow::sleepUntil(TimePoint until) noexcept
 {
     waiter.parked = true;
     return {.kind = WaitStep::Kind::sleep, .until = until};
 }
 
-WaitStep Engine::AcquireFlow::finish(const AcquireResult& result) noexcept
+WaitStep AcquireFlow::finish(const AcquireResult& result) noexcept
 {
     stage_ = Stage::done;
     result_ = result;
@@ -258,21 +260,51 @@ WaitStep Engine::AcquireFlow::finish(const AcquireResult& result) noexcept
 }
 
 /// Whether the end of the last release under way has it look again.
-void Engine::AcquireFlow::watchReleases(bool watches) noexcept
+void AcquireFlow::watchReleases(bool watches) noexcept
 {
     if (std::exchange(watchesReleases_, watches) != watches) {
         watches ? ++named.releaseWatchers : --named.releaseWatchers;
     }
 }
 
+std::error_code AcquireFlow::conclude(Acquired& acquired)
+{
+    using Kind = AcquireResult::Kind;
+    const TimePoint now = core_.port.now();
+    const auto waited = now - waiter.joined;
+    const auto attempts = result_.attempts;
+    const bool granted = result_.kind == Kind::granted && !core_.isClosing();
+    if (granted) {
+        named.silentSince = TimePoint{};
+        core_.grant(*hold, level, result_);
+        acquired = {hold, level, result_.token};
+        core_.tellOf(*hold, [=, missed = result_.pushMissed](Observer& observer, const LockEvent& event) {
+            observer.acquired(event, waited, attempts);
+            if (missed) {
+                observer.pushMissed(event);
+            }
+        });
+        return {};
+    }
+    if (result_.mayBeHeld || result_.kind == Kind::granted || (attempts > 0 && hasPlace())) {
+        core_.releasing.giveBack(*hold, saturatingAdd(now, waiter.lease));
+    }
+    if (result_.kind == Kind::contended) {
+        core_.tellOf(*hold,
+                     [=](Observer& observer, const LockEvent& event) { observer.contended(event, waited, attempts); });
+        return {};
+    }
+    return result_.kind == Kind::granted ? Errc::shutdown : result_.error;
+}
+
 // --- What is known of the others ---------------------------------------------------------------------------------------
 
 /// Of an attempt whose turn comes only now.
-AcquireMachine::Settings Engine::AcquireFlow::settings(TimePoint now) const noexcept
+AcquireMachine::Settings AcquireFlow::settings(TimePoint now) const noexcept
 {
     const bool bounded = !order.wait.isOneAttempt() && deadline_ != TimePoint::max();
     const auto left = std::max<std::chrono::nanoseconds>(deadline_ - now, std::chrono::milliseconds(1));
-    auto settings = engine_.settingsFor(bounded ? Wait(left) : order.wait, waiter.lease);
+    auto settings = core_.settingsFor(bounded ? Wait(left) : order.wait, waiter.lease);
     settings.byPolicy = order.retry != nullptr;
     settings.contended = !asksForItself && wasContended(now);
     if (named.silentSince != TimePoint{}) {
@@ -283,7 +315,7 @@ AcquireMachine::Settings Engine::AcquireFlow::settings(TimePoint now) const noex
 
 /// Whether another is known to have had the lock since this waiter came: a hold of this client, or whoever Redis told another waiter
 /// of.
-bool Engine::AcquireFlow::wasContended(TimePoint now) const noexcept
+bool AcquireFlow::wasContended(TimePoint now) const noexcept
 {
     const Waiter* first = named.waiters.head();
     const bool isBehindRefused = first != nullptr && first != &waiter && first->refused;
@@ -292,15 +324,15 @@ bool Engine::AcquireFlow::wasContended(TimePoint now) const noexcept
 
 /// The wait was over before the turn came: behind a hold of this client, or behind a waiter to whom Redis said that another holds
 /// it; or behind one that had no answer either.
-AcquireResult Engine::AcquireFlow::withoutTurn(AcquireResult result) const noexcept
+AcquireResult AcquireFlow::withoutTurn(AcquireResult result) const noexcept
 {
-    const bool contended = wasContended(BootClock::now());
+    const bool contended = wasContended(core_.port.now());
     result.kind = contended ? AcquireResult::Kind::contended : AcquireResult::Kind::failed;
     result.error = Errc::unreachable;
     return result;
 }
 
-void Engine::AcquireFlow::noteAnswer(const Event& event) noexcept
+void AcquireFlow::noteAnswer(const Event& event) noexcept
 {
     waiter.refused = busyAnswer(event) != nullptr;
     if (const auto* replied = std::get_if<Replied<LockAnswer>>(&event)) {

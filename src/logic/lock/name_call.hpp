@@ -2,10 +2,10 @@
 /// Questions about a name, and what their answers mean.
 #pragma once
 
+#include "logic/call/script_call.hpp"
+#include "logic/lock/hold.hpp"
 #include "redislock/detail/logic/query_machine.hpp"
 #include "redislock/detail/protocol/key_schema.hpp"
-#include "runtime/hold.hpp"
-#include "runtime/script_call.hpp"
 
 #include <chrono>
 #include <cstddef>

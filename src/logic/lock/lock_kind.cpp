@@ -1,4 +1,4 @@
-#include "runtime/lock_kind.hpp"
+#include "logic/lock/lock_kind.hpp"
 
 #include "redislock/detail/protocol/command.hpp"
 #include "redislock/detail/protocol/key_schema.hpp"

@@ -1,9 +1,9 @@
-#include "runtime/hold.hpp"
+#include "logic/lock/hold.hpp"
 
+#include "logic/lock/core.hpp"
 #include "redislock/detail/protocol/command.hpp"
 #include "redislock/detail/protocol/key_schema.hpp"
 #include "redislock/detail/protocol/script.hpp"
-#include "runtime/engine.hpp"
 
 #include <charconv>
 #include <string_view>
@@ -71,7 +71,7 @@ void HoldCall::encode(std::string& out, Form by) const
     if (use.withCompanions) {
         appendCompanions(out, kind, named.name);
     }
-    const auto& client = named.engine->id();
+    const auto& client = named.core.id;
     appendHolder(out, client, hold_->id, kind);
     if (verb_ == Verb::unlock) {
         appendArgument(out, std::int64_t{count_});
@@ -101,22 +101,11 @@ bool HoldCall::isWanted() const noexcept
 
 void HoldCall::finished() noexcept
 {
-    hold_->lock->engine->callFinished(*this);
+    hold_->lock->port->finished(*this);
 }
 
-/// Expects the mutex.
-void Engine::joinOtherKinds(NamedLock& named)
-{
-    for (std::size_t kind = 0; kind < lockKinds; ++kind) {
-        const auto found = names_.find(NameKey{static_cast<LockKind>(kind), named.name});
-        if (found != names_.end()) {
-            return named.join(**found); // all others are in its ring
-        }
-    }
-}
-
-NamedLock::NamedLock(std::shared_ptr<Engine> e, LockKind k, std::string n)
-    : engine(std::move(e)), name(std::move(n)), kind(k)
+NamedLock::NamedLock(std::shared_ptr<Port> p, Core& c, LockKind k, std::string n)
+    : port(std::move(p)), core(c), name(std::move(n)), kind(k)
 {
 }
 
@@ -132,7 +121,7 @@ std::string NamedLock::channel() const
 
 NamedLock::~NamedLock()
 {
-    engine->forgetName(*this);
+    port->forget(*this);
 }
 
 } // namespace redislock::detail

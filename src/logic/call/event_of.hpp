@@ -2,9 +2,9 @@
 /// What became of a call, told to a machine.
 #pragma once
 
+#include "logic/call/call.hpp"
 #include "redislock/detail/logic/acquire_machine.hpp"
 #include "redislock/detail/logic/event.hpp"
-#include "transport/call.hpp"
 
 #include <variant>
 

@@ -2,9 +2,9 @@
 /// A script with its keys and arguments.
 #pragma once
 
+#include "logic/call/listened_call.hpp"
 #include "redislock/detail/protocol/command.hpp"
 #include "redislock/detail/protocol/script.hpp"
-#include "runtime/listened_call.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -2,12 +2,13 @@
 /// An acquire of an outermost hold, step by step.
 #pragma once
 
-#include "runtime/engine.hpp"
-#include "runtime/event_of.hpp"
-#include "runtime/waiting.hpp"
+#include "logic/call/event_of.hpp"
+#include "logic/call/waiting.hpp"
+#include "logic/lock/core.hpp"
 
 #include <cstdint>
 #include <optional>
+#include <system_error>
 #include <variant>
 
 namespace redislock::detail {
@@ -21,10 +22,10 @@ inline AcquireMachine::Event lockEventOf(const HoldCall& call, const Outcome& ou
 
 /// An acquire under way: the waiter, its place in a queue, the machine; see WaitStep. The driver keeps the order, and has another
 /// reference to the hold.
-class Engine::AcquireFlow {
+class AcquireFlow {
 public:
     /// Joins the queue. @param operation null: a thread drives it
-    AcquireFlow(Engine& engine, NamedLock& named, HoldRef hold, const AcquireOrder& order, AsyncWaiter* operation);
+    AcquireFlow(Core& core, NamedLock& named, HoldRef hold, const AcquireOrder& order, AsyncWaiter* operation);
     AcquireFlow(const AcquireFlow&) = delete;
     AcquireFlow& operator=(const AcquireFlow&) = delete;
     /// Leaves it, and hands on.
@@ -37,13 +38,11 @@ public:
     /// What Redis may have granted is to be given back.
     WaitStep cancel();
 
-    /// Of one that is done.
-    [[nodiscard]] const AcquireResult& result() const noexcept { return result_; }
+    [[nodiscard]] HoldCall& call() const noexcept { return *waiter.call; }
+    /// Of one that is done: what that means. @param acquired what was granted
+    std::error_code conclude(Acquired& acquired);
     /// Nobody waits for the answer to the request under way any more. @return whether it may have been sent
     bool withdraw();
-
-    /// Whether a waiter that asked gives up a place if it is not granted.
-    [[nodiscard]] bool hasPlace() const noexcept { return waiter.call->place.count() > 0; }
 
     NamedLock& named;
     HoldRef hold;
@@ -52,9 +51,15 @@ public:
     const bool asksForItself; ///< stands behind nobody and before nobody: neither here nor in Redis
     std::uint32_t level = 0;
 
-private:
+    /// Of its machine; nothing before its turn.
+    [[nodiscard]] std::optional<AcquireMachine::State> state() const noexcept
+    {
+        return machine_ ? std::optional(machine_->state()) : std::nullopt;
+    }
+
     static constexpr int placesKept = 5; ///< polls that may fail before a waiter loses its place
 
+private:
     enum class Stage : std::uint8_t {
         awaitingTurn,   ///< others of this client are before it
         asking,         ///< a request is under way
@@ -78,8 +83,10 @@ private:
     [[nodiscard]] bool wasContended(TimePoint now) const noexcept;
     [[nodiscard]] AcquireResult withoutTurn(AcquireResult result) const noexcept;
     void noteAnswer(const Event& event) noexcept;
+    /// Whether a waiter that asked gives up a place if it is not granted.
+    [[nodiscard]] bool hasPlace() const noexcept { return waiter.call->place.count() > 0; }
 
-    Engine& engine_;
+    Core& core_;
     WaiterQueue<Waiter>& queue_;
     const TimePoint deadline_;
     std::optional<AcquireMachine> machine_; ///< from its turn on

@@ -2,7 +2,7 @@
 /// Requests whose end is told by a function.
 #pragma once
 
-#include "transport/call.hpp"
+#include "logic/call/call.hpp"
 
 #include <functional>
 

@@ -1,8 +1,12 @@
 /// @file
-/// What a client knows of its locks: names, holds, waiters. Everything here is guarded by the engine's mutex, except where
-/// it says otherwise.
+/// What a client knows of its locks: names, holds, waiters. Everything here is guarded by the logic's mutex, except where it says
+/// otherwise.
 #pragma once
 
+#include "logic/call/call.hpp"
+#include "logic/call/port.hpp"
+#include "logic/call/waiting.hpp"
+#include "logic/lock/lock_kind.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/due_heap.hpp"
 #include "redislock/detail/logic/hand_over.hpp"
@@ -15,9 +19,6 @@
 #include "redislock/hold_ref.hpp"
 #include "redislock/identity.hpp"
 #include "redislock/unlocked.hpp"
-#include "runtime/lock_kind.hpp"
-#include "runtime/waiting.hpp"
-#include "transport/call.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -31,14 +32,10 @@
 
 namespace redislock::detail {
 
-/// Which connection carries the requests about a hold.
-enum class Lane : std::uint8_t {
-    commands,   ///< that of the calling threads
-    background, ///< that of the client's own thread: asynchronous holds
-};
+class Core;
 
 /// A request about a hold: acquire, release or renew. Its bytes are made from the hold each time it is sent. An operation takes
-/// one from the engine and puts it back when it is over, so that a hold that is only held needs none.
+/// one from the core and puts it back when it is over, so that a hold that is only held needs none.
 class HoldCall final : public Call, public std::enable_shared_from_this<HoldCall> {
 public:
     enum class Verb : std::uint8_t { lock, unlock, renew };
@@ -128,30 +125,21 @@ struct Hold {
 
 /// A thread, or an asynchronous operation, that waits for a lock. Lives on its stack, or in it.
 struct Waiter : WaiterLink<Waiter> {
-    Waiter(Hold& h, std::shared_ptr<HoldCall> c, std::chrono::milliseconds l) noexcept
-        : hold(h), call(std::move(c)), lease(l)
+    Waiter(Hold& h, std::shared_ptr<HoldCall> c, std::chrono::milliseconds l, TimePoint now) noexcept
+        : hold(h), call(std::move(c)), lease(l), joined(now)
     {
     }
-
-    [[nodiscard]] Signal& signal() noexcept { return call->signal; }
 
     /// Has it judge its situation again.
-    void look() noexcept
-    {
-        if (operation != nullptr) {
-            operation->look();
-        } else {
-            signal().notify(Signal::look);
-        }
-    }
+    void look() noexcept;
 
     Hold& hold;
     std::shared_ptr<HoldCall> call; ///< its acquire
     std::chrono::milliseconds lease;
-    TimePoint joined = BootClock::now();
+    TimePoint joined;
     bool parked = false;    ///< asleep outside any call
     bool submitted = false; ///< somebody else queued its acquire: it goes on as if it had itself
-    bool underWay = false;  ///< Redis may have granted it something, or may soon: counted in the engine's `underWay_`
+    bool underWay = false;  ///< Redis may have granted it something, or may soon: counted by Core::begins()
     bool notified = false;
     bool behindHold = false; ///< when it came, a hold of this client was valid, or the first waiter had been refused
     bool refused = false;    ///< the last answer to it was that another holds the lock
@@ -164,7 +152,7 @@ struct Waiter : WaiterLink<Waiter> {
 
 /// Everything about one name. Lives as long as a lock object, guard, hold or waiter uses it.
 struct NamedLock : std::enable_shared_from_this<NamedLock> {
-    NamedLock(std::shared_ptr<Engine> e, LockKind k, std::string n);
+    NamedLock(std::shared_ptr<Port> p, Core& c, LockKind k, std::string n);
     NamedLock(const NamedLock&) = delete;
     NamedLock& operator=(const NamedLock&) = delete;
     ~NamedLock();
@@ -198,7 +186,8 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
         before->sameName = std::exchange(sameName, this);
     }
 
-    const std::shared_ptr<Engine> engine;
+    const std::shared_ptr<Port> port; ///< keeps the core
+    Core& core;
     const std::string name;
 
     LocalLock<Hold, HoldRef> local;
@@ -213,5 +202,10 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     TimePoint answeredAt{};  ///< when Redis last answered an acquire, whatever it said
     TimePoint silentSince{}; ///< a waiter ended because no server answered since then; 0: it did
 };
+
+inline void Waiter::look() noexcept
+{
+    operation != nullptr ? operation->look() : hold.lock->port->wake(*call);
+}
 
 } // namespace redislock::detail

@@ -2,12 +2,12 @@
 /// One request and what became of it.
 #pragma once
 
+#include "logic/call/signal.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/detail/protocol/command.hpp"
 #include "redislock/detail/protocol/fault.hpp"
 #include "redislock/detail/protocol/reply.hpp"
 #include "redislock/detail/protocol/script.hpp"
-#include "transport/signal.hpp"
 
 #include <atomic>
 #include <chrono>

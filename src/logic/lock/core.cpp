@@ -1,0 +1,347 @@
+#include "logic/lock/core.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace redislock::detail {
+
+Core::Core(Port& outside, const Config& settings, std::string client, std::uint64_t seed)
+    : port(outside), config(settings), id(std::move(client)), random(seed)
+{
+    idleHolds_.reserve(maxIdle);
+    idleCalls_.reserve(maxIdle);
+}
+
+// --- Names -------------------------------------------------------------------------------------------------------------
+
+std::shared_ptr<NamedLock> Core::knownOrAdd(NamedLock& fresh)
+{
+    const auto found = names_.find(keyOf(fresh));
+    if (found != names_.end()) {
+        if (auto known = (*found)->weak_from_this().lock()) { // null while its destructor waits for the mutex
+            return known;
+        }
+        names_.erase(found);
+    }
+    joinOtherKinds(fresh);
+    names_.insert(&fresh);
+    return nullptr;
+}
+
+void Core::joinOtherKinds(NamedLock& named)
+{
+    for (std::size_t kind = 0; kind < lockKinds; ++kind) {
+        const auto found = names_.find(NameKey{static_cast<LockKind>(kind), named.name});
+        if (found != names_.end()) {
+            return named.join(**found); // all others are in its ring
+        }
+    }
+}
+
+void Core::forget(NamedLock& named) noexcept
+{
+    named.leaveOtherKinds();
+    const auto found = names_.find(keyOf(named));
+    if (found != names_.end() && *found == &named) {
+        names_.erase(found);
+    }
+}
+
+// --- Holds, and requests about them ------------------------------------------------------------------------------------
+
+HoldRef Core::takeHold(NamedLock& named, std::uint64_t caller, Lane lane)
+{
+    HoldRef hold;
+    if (idleHolds_.empty()) {
+        hold = new Hold;
+    } else {
+        hold = std::move(idleHolds_.back());
+        idleHolds_.pop_back();
+    }
+    hold->id = port.nextHolder();
+    hold->owner = caller;
+    hold->lane = lane;
+    hold->lock = named.shared_from_this();
+    hold->phase.store(Hold::Phase::acquiring, std::memory_order_relaxed);
+    return hold;
+}
+
+std::shared_ptr<NamedLock> Core::recycle(HoldRef&& hold) noexcept
+{
+    if (hold == nullptr || hold->references.load(std::memory_order_acquire) != 1 || idleHolds_.size() == maxIdle) {
+        return nullptr;
+    }
+    auto named = std::move(hold->lock);
+    hold->levels.clear();
+    hold->stopAtRisk = hold->stopLost = std::stop_source(std::nostopstate);
+    hold->atRiskTold = hold->heldTooLong = false;
+    hold->renewal = RenewMachine();
+    hold->grantedAt = TimePoint{};
+    idleHolds_.push_back(std::move(hold)); // there is room
+    return named;
+}
+
+std::shared_ptr<HoldCall> Core::takeCall(Hold& hold)
+{
+    std::shared_ptr<HoldCall> call;
+    if (idleCalls_.empty()) {
+        call = std::make_shared<HoldCall>();
+    } else {
+        call = std::move(idleCalls_.back());
+        idleCalls_.pop_back();
+    }
+    call->attach(&hold);
+    call->outcome = {};
+    call->hurried = false;
+    call->place = {};
+    call->writer = {};
+    return call;
+}
+
+/// One that is still on a connection stays with that. Otherwise others who have it only have to let go of it.
+void Core::putBack(std::shared_ptr<HoldCall> call) noexcept
+{
+    if (!call->pending && call->mode != Call::Mode::abandoned && idleCalls_.size() < maxIdle) {
+        call->detach();
+        idleCalls_.push_back(std::move(call)); // there is room
+    }
+}
+
+// --- Acquiring ---------------------------------------------------------------------------------------------------------
+
+AcquireMachine::Settings Core::settingsFor(Wait wait, std::chrono::milliseconds lease) const noexcept
+{
+    AcquireMachine::Settings settings;
+    settings.lease = lease;
+    settings.wait = wait;
+    settings.pollInterval = config.pollInterval;
+    settings.commandTimeout = config.commandTimeout;
+    settings.unreachableAfter = config.unreachableAfter;
+    return settings;
+}
+
+std::chrono::milliseconds Core::leaseTime(Lease lease) const noexcept
+{
+    return lease.isRenewed() ? config.watchdogTimeout : lease.fixed();
+}
+
+Hold* Core::validHold(NamedLock& named, std::uint64_t caller)
+{
+    Hold* own = named.local.of(caller);
+    if (own != nullptr && port.now() >= own->validUntil()) {
+        lose(*own);
+        own = nullptr;
+    }
+    return own;
+}
+
+Hold* Core::otherHalf(const NamedLock& named, std::uint64_t caller)
+{
+    if (named.kind != LockKind::readLock && named.kind != LockKind::writeLock) {
+        return nullptr;
+    }
+    const LockKind other = named.kind == LockKind::readLock ? LockKind::writeLock : LockKind::readLock;
+    const auto found = names_.find(NameKey{other, named.name});
+    if (found == names_.end() || (*found)->local.of(caller) == nullptr) {
+        return nullptr;
+    }
+    return validHold(**found, caller); // its holds keep the name
+}
+
+void Core::grant(Hold& hold, std::uint32_t level, const AcquireResult& result)
+{
+    try {
+        hold.levels.granted(level, result.validUntil);
+        if (hold.phase.load(std::memory_order_relaxed) == Hold::Phase::acquiring) {
+            hold.grantedAt = port.now();
+            hold.lock->local.add(&hold);
+        }
+        hold.phase.store(Hold::Phase::held, std::memory_order_release);
+        hold.updateDeadline();
+        renewing.watch(hold, result.sentAt);
+    } catch (...) { // out of memory: what cannot be watched must not be held
+        hold.phase.store(Hold::Phase::ended, std::memory_order_release);
+        renewing.forget(hold);
+        const auto removed = hold.lock->local.remove(hold);
+        releasing.giveBack(hold, result.validUntil);
+        throw;
+    }
+}
+
+// --- Ending and losing -------------------------------------------------------------------------------------------------
+
+Acquired Core::innermostOf(NamedLock& named, std::uint64_t caller, bool& owed)
+{
+    if (Hold* own = validHold(named, caller)) {
+        if (const auto level = own->levels.innermostOfThread(); level != 0) {
+            return {own, level, 0};
+        }
+    }
+    owed = named.local.settle(caller);
+    return {};
+}
+
+bool Core::isHeld(const Acquired& acquired)
+{
+    Hold& hold = *acquired.hold;
+    if (hold.phase == Hold::Phase::held && port.now() >= hold.validUntil()) {
+        lose(hold);
+    }
+    return hold.phase == Hold::Phase::held;
+}
+
+/// The final state of a hold that was not given up.
+void Core::lose(Hold& hold)
+{
+    hold.phase.store(Hold::Phase::lost, std::memory_order_release);
+    NamedLock& named = *hold.lock;
+    renewing.forget(hold);
+    tellLoss(hold);
+    auto removed = named.local.remove(hold); // perhaps the last reference: let go of outside the mutex
+    port.post([removed = std::move(removed)]() mutable { removed.reset(); });
+    Waking::wakeNext(named);
+}
+
+void Core::loseRest(Hold& hold)
+{
+    if (hold.levels.count() > 0) {
+        tellLoss(hold);
+    }
+}
+
+/// Remembers the unlock() calls to come and stops the stop tokens, whose callbacks run on the background thread.
+void Core::tellLoss(Hold& hold)
+{
+    const auto unlocks = hold.levels.countOfThread();
+    hold.lock->local.owe(hold.owner, unlocks);
+    std::shared_ptr<NamedLock> forgotten;
+    if (unlocks > 0 && !closing_) {
+        lostNames_.push_back(hold.lock); // a late unlock() must still find the debt
+        if (lostNames_.size() > maxLostNames) {
+            forgotten = std::move(lostNames_.front());
+            lostNames_.pop_front();
+        }
+    }
+    tellOf(hold, [](Observer& observer, const LockEvent& event) { observer.lost(event); });
+    port.post([atRisk = hold.stopAtRisk, lost = hold.stopLost, forgotten = std::move(forgotten)]() mutable {
+        atRisk.request_stop();
+        lost.request_stop();
+    });
+}
+
+void Core::loseForced(NamedLock& named, std::string_view holder)
+{
+    const auto& holds = named.local.holds();
+    for (std::size_t i = holds.size(); i-- > 0;) {
+        if (named.kind == LockKind::readLock || holderText(*holds[i]) == holder) {
+            lose(*holds[i]);
+        }
+    }
+}
+
+std::stop_token Core::stoppedToken()
+{
+    static const std::stop_token stopped = [] {
+        std::stop_source source;
+        source.request_stop();
+        return source.get_token();
+    }();
+    return stopped;
+}
+
+std::stop_token Core::stopToken(Hold& hold, StopAt when)
+{
+    const bool isOver = hold.phase != Hold::Phase::held || port.now() >= hold.validUntil();
+    if (isOver || (when == StopAt::atRisk && hold.atRiskTold)) {
+        return stoppedToken();
+    }
+    auto& source = when == StopAt::lost ? hold.stopLost : hold.stopAtRisk;
+    if (!source.stop_possible()) {
+        source = std::stop_source();
+    }
+    return source.get_token();
+}
+
+// --- What is told ------------------------------------------------------------------------------------------------------
+
+Core::Finished Core::finished(HoldCall& call)
+{
+    Finished end;
+    end.hold = HoldRef(&call.hold());
+    if (call.verb() == HoldCall::Verb::renew) {
+        renewing.answered(call);
+    } else if (call.verb() == HoldCall::Verb::lock) {
+        end.asking = call.asker;
+    } else if (releasing.answered(call)) {
+        end.rest = recycle(std::move(end.hold));
+    }
+    return end;
+}
+
+std::string Core::holderText(const Hold& hold) const
+{
+    return (id + ":" + std::to_string(static_cast<std::uint64_t>(hold.id))).append(hold.lock->traits().holderSuffix);
+}
+
+void Core::tellObserverOf(const Hold& hold, std::function<void(Observer&, const LockEvent&)> what)
+{
+    port.tell([what = std::move(what), name = hold.lock->name, holder = holderText(hold)](Observer& observer) {
+        what(observer, LockEvent{name, holder});
+    });
+}
+
+// --- The client's end --------------------------------------------------------------------------------------------------
+
+void Core::ends() noexcept
+{
+    --underWay_;
+    if (closing_) {
+        port.ended();
+    }
+}
+
+void Core::begins(Waiter& waiter) noexcept
+{
+    if (!std::exchange(waiter.underWay, true)) {
+        begins();
+    }
+}
+
+void Core::ends(Waiter& waiter) noexcept
+{
+    if (std::exchange(waiter.underWay, false)) {
+        ends();
+    }
+}
+
+std::vector<std::shared_ptr<NamedLock>> Core::close()
+{
+    closing_ = true;
+    std::vector<std::shared_ptr<NamedLock>> names;
+    for (NamedLock* each : names_) {
+        if (auto named = each->weak_from_this().lock()) {
+            names.push_back(std::move(named));
+        }
+    }
+    for (const auto& named : names) {
+        while (!named->local.holds().empty()) {
+            lose(*named->local.holds()[0]);
+        }
+        const auto end = [this](Waiter& waiter) {
+            waiter.ended = Errc::shutdown;
+            if (waiter.operation == nullptr) {
+                port.fail(waiter.call, Errc::shutdown);
+            }
+            waiter.look();
+        };
+        named->waiters.forEach(end);
+        named->askers.forEach(end);
+    }
+    for (auto& named : lostNames_) {
+        names.push_back(std::move(named));
+    }
+    lostNames_.clear();
+    return names;
+}
+
+} // namespace redislock::detail

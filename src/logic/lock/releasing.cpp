@@ -1,0 +1,226 @@
+#include "logic/lock/releasing.hpp"
+
+#include "logic/call/event_of.hpp"
+#include "logic/lock/core.hpp"
+#include "redislock/detail/logic/count_correction.hpp"
+
+#include <new>
+#include <utility>
+
+namespace redislock::detail {
+
+namespace {
+
+ReleaseMachine::Event unlockEventOf(const HoldCall& call, TimePoint now)
+{
+    return eventOf<ReleaseMachine::Event, UnlockAnswer>(call, call.outcome, now, call.level());
+}
+
+} // namespace
+
+bool Releasing::endLevel(Hold& hold, std::uint32_t level, std::function<void(Unlocked)> whenReleased)
+{
+    const TimePoint validUntil = hold.validUntil();
+    hold.levels.remove(level);
+    if (hold.levels.count() > 0 && core_.port.now() < hold.levels.validUntil()) {
+        levelEnded(hold);
+        correctCount(hold, true);
+        return true;
+    }
+    core_.loseRest(hold);
+    giveUp(hold);
+    start(hold, unawaited(validUntil), Behind::nextWaiter, std::move(whenReleased));
+    return false;
+}
+
+void Releasing::levelEnded(Hold& hold)
+{
+    hold.updateDeadline();
+    core_.renewing.watch(hold, core_.port.now());
+}
+
+void Releasing::correctCount(Hold& hold, bool unknown)
+{
+    if (hold.levels.count() == 0) {
+        const TimePoint validUntil = hold.validUntil();
+        giveUp(hold);
+        return start(hold, unawaited(validUntil), Behind::nextWaiter);
+    }
+    if (unknown) {
+        auto call = core_.takeCall(hold);
+        // while the hold is held, which its renewals make longer
+        call->release = ReleaseMachine({.validUntil = TimePoint::max(),
+                                        .giveUpAfter = TimePoint::max(),
+                                        .level = Level::nested,
+                                        .asker = Asker::background});
+        tellCount(call, Start{core_.port.now()});
+    }
+}
+
+/// One step of telling Redis the count of a held hold.
+void Releasing::tellCount(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event)
+{
+    Hold& hold = call->hold();
+    const auto action = call->release.resume(event, core_.random);
+    if (const auto* pause = std::get_if<SleepUntil>(&action)) {
+        core_.port.after(pause->until, [this, call, keep = HoldRef(&hold)] {
+            if (keep->phase == Hold::Phase::held && keep->levels.count() == call->count()) {
+                tellCount(call, TimerFired{core_.port.now()});
+            } else {
+                core_.putBack(call);
+            }
+        });
+        return;
+    }
+    if (std::holds_alternative<Send>(action)) {
+        call->prepare(HoldCall::Verb::unlock, hold.levels.leaseToLeave(core_.port.now(), core_.config.watchdogTimeout),
+                      hold.levels.count(), Call::Mode::detached);
+        if (core_.port.submit(hold.lane, call)) {
+            return;
+        }
+    }
+    core_.putBack(call);
+}
+
+void Releasing::giveUp(Hold& hold)
+{
+    hold.phase.store(Hold::Phase::ended, std::memory_order_release);
+    core_.renewing.forget(hold);
+    hold.lock->forEachKind([](NamedLock& named) { named.releases.begin(); });
+    core_.begins();
+    // the caller has another reference: this cannot be the last
+    (void)hold.lock->local.remove(hold);
+}
+
+void Releasing::giveBack(Hold& hold, TimePoint until)
+{
+    giveUp(hold);
+    start(hold, unawaited(until), Behind::nobody);
+}
+
+ReleaseMachine Releasing::unawaited(TimePoint validUntil) noexcept
+{
+    return ReleaseMachine({.validUntil = validUntil, .giveUpAfter = TimePoint::max(), .asker = Asker::background});
+}
+
+void Releasing::goOn(Hold& hold, ReleaseMachine machine)
+{
+    machine.goOnInBackground();
+    start(hold, machine, Behind::nobody);
+}
+
+/// @param machine not started yet.
+void Releasing::start(Hold& hold, const ReleaseMachine& machine, Behind behind,
+                      std::function<void(Unlocked)> whenReleased)
+{
+    const auto call = takeCall(hold);
+    if (call == nullptr) {
+        over(hold, Unlocked::unconfirmed);
+        if (whenReleased) {
+            whenReleased(Unlocked::unconfirmed);
+        }
+        return;
+    }
+    call->release = machine;
+    call->whenReleased = std::move(whenReleased);
+    call->prepare(HoldCall::Verb::unlock, std::chrono::milliseconds(1), 0, Call::Mode::detached);
+    step(call, Start{core_.port.now()},
+         behind == Behind::nextWaiter ? core_.waking.handOnFairly(*hold.lock, hold.lane) : nullptr);
+}
+
+std::shared_ptr<HoldCall> Releasing::takeCall(Hold& hold) noexcept
+{
+    try {
+        return core_.takeCall(hold);
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+
+/// One step of an unawaited release. @return whether it is over.
+bool Releasing::step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event,
+                     std::shared_ptr<HoldCall> behind)
+{
+    Hold& hold = call->hold();
+    const auto action = call->release.resume(event, core_.random);
+    if (const auto* pause = std::get_if<SleepUntil>(&action)) {
+        if (call->whenReleased && call->release.metFatal()) {
+            std::exchange(call->whenReleased, nullptr)(Unlocked::unconfirmed); // as a thread that waits is told
+        }
+        core_.port.after(pause->until,
+                         [this, call, keep = HoldRef(&hold)] { step(call, TimerFired{core_.port.now()}, nullptr); });
+        return false;
+    }
+    auto how = Unlocked::unconfirmed;
+    if (const auto* done = std::get_if<Done<Unlocked>>(&action)) {
+        Waking::noteAudience(*call);
+        how = done->result;
+    } else if (core_.port.submit(hold.lane, call, std::move(behind))) {
+        return false;
+    } // else shut down: its lease ends it
+    const auto tell = std::exchange(call->whenReleased, nullptr);
+    core_.putBack(call);
+    over(hold, how);
+    if (tell) {
+        tell(how);
+    }
+    return true;
+}
+
+bool Releasing::answered(HoldCall& call)
+{
+    if (call.count() > 0) {
+        nestedAnswered(call);
+        return false;
+    }
+    return step(call.shared_from_this(), unlockEventOf(call, core_.port.now()), nullptr);
+}
+
+/// An unawaited release of a nested level was answered, or not: then it is repeated, unless the count has changed since.
+void Releasing::nestedAnswered(HoldCall& call)
+{
+    Hold& hold = call.hold();
+    const TimePoint now = core_.port.now();
+    const auto event = unlockEventOf(call, now);
+    if (hold.phase == Hold::Phase::held) {
+        switch (countAnswer(event, call.count(), hold.levels.count(), now < hold.validUntil())) {
+        case CountAnswer::done:
+            break;
+        case CountAnswer::again:
+            return tellCount(call.shared_from_this(), event);
+        case CountAnswer::lost:
+            core_.lose(hold);
+            break;
+        }
+    }
+    core_.putBack(call.shared_from_this());
+}
+
+void Releasing::over(Hold& hold, Unlocked how)
+{
+    NamedLock& named = *hold.lock;
+    core_.ends();
+    if (named.handOver.takeRace()) {
+        Waking::wakeNext(named);
+    }
+    named.forEachKind([](NamedLock& each) {
+        each.releases.end();
+        if (each.releaseWatchers > 0 && !each.releases.underWay()) {
+            const auto look = [](Waiter& waiter) { waiter.look(); };
+            each.waiters.forEach(look);
+            each.askers.forEach(look);
+        }
+    });
+    if (hold.grantedAt == TimePoint{}) {
+        return; // never held: what an acquire without an answer may have left
+    }
+    const auto held = core_.port.now() - std::exchange(hold.grantedAt, TimePoint{});
+    core_.tellOf(hold, [how, held](Observer& observer, const LockEvent& event) {
+        observer.released(event, how, held);
+        if (how == Unlocked::unconfirmed) {
+            observer.unconfirmed(event);
+        }
+    });
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,60 @@
+/// @file
+/// How holds, and levels of them, are given back.
+#pragma once
+
+#include "logic/call/call.hpp"
+#include "logic/lock/hold.hpp"
+#include "redislock/clock.hpp"
+#include "redislock/detail/logic/release_machine.hpp"
+#include "redislock/unlocked.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace redislock::detail {
+
+class Core;
+
+/// The releases of one client that no thread waits for, and what all releases have in common; see ReleaseFlow. The caller has
+/// another reference to each hold.
+class Releasing {
+public:
+    explicit Releasing(Core& core) noexcept : core_(core) {}
+
+    /// Ends a level of a valid hold. @return whether other levels are left: then `whenReleased` is not called.
+    bool endLevel(Hold& hold, std::uint32_t level, std::function<void(Unlocked)> whenReleased = nullptr);
+    /// A level ended, or may have been granted to nobody: tells Redis the true count. The last level ends the hold.
+    void correctCount(Hold& hold, bool unknown);
+    /// Ends what is not, or no longer, held, but may be in Redis.
+    void giveBack(Hold& hold, TimePoint until);
+    /// The end of a release's request. @return whether the release of a hold is over.
+    bool answered(HoldCall& call);
+
+    // for ReleaseFlow
+    /// A level was taken out and others are left: the hold's deadline is theirs.
+    void levelEnded(Hold& hold);
+    /// The hold no longer counts as held, here.
+    void giveUp(Hold& hold);
+    /// Null when there is no memory: nothing is sent then, and the hold, which was given up, ends with its lease.
+    std::shared_ptr<HoldCall> takeCall(Hold& hold) noexcept;
+    /// Goes on with a release that a thread has waited for.
+    void goOn(Hold& hold, ReleaseMachine machine);
+    /// A release is over, one way or the other.
+    void over(Hold& hold, Unlocked how);
+
+private:
+    enum class Behind { nobody, nextWaiter };
+
+    static ReleaseMachine unawaited(TimePoint validUntil) noexcept;
+    void start(Hold& hold, const ReleaseMachine& machine, Behind behind,
+               std::function<void(Unlocked)> whenReleased = nullptr);
+    bool step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event,
+              std::shared_ptr<HoldCall> behind);
+    void nestedAnswered(HoldCall& call);
+    void tellCount(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event);
+
+    Core& core_;
+};
+
+} // namespace redislock::detail

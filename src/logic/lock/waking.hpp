@@ -1,0 +1,47 @@
+/// @file
+/// Who is woken, when and by whom.
+#pragma once
+
+#include "logic/call/channel_listener.hpp"
+#include "logic/call/port.hpp"
+#include "logic/lock/hold.hpp"
+#include "redislock/identity.hpp"
+
+#include <memory>
+
+namespace redislock::detail {
+
+class Core;
+
+/// The waiters of one client: what they listen to, and which of them tries next.
+class Waking {
+public:
+    explicit Waking(Core& core) noexcept : core_(core) {}
+
+    /// A waiter is about to sleep: has it, or the first one, hear of releases.
+    void subscribe(NamedLock& named, Waiter& waiter);
+    /// A waiter has left its queue.
+    void unsubscribe(NamedLock& named, Waiter& waiter) noexcept;
+    /// A message, or a subscription that was confirmed or refused: in each case the first waiter tries once, or all of those that
+    /// listen.
+    void heard(NamedLock& named, HolderId of, Notice notice);
+
+    /// At the end of a hold. @param lane where its release goes @return what is to be queued right behind that
+    std::shared_ptr<HoldCall> handOnFairly(NamedLock& named, Lane lane) noexcept;
+    /// A release was answered.
+    static void noteAudience(const HoldCall& call) noexcept;
+    /// Lets the next waiter look for itself.
+    static void wakeNext(NamedLock& named) noexcept;
+
+private:
+    void subscribe(NamedLock& named);
+    void unsubscribe(NamedLock& named) noexcept;
+    void wakeWaiters(NamedLock& named, HolderId of);
+    std::shared_ptr<HoldCall> letTry(NamedLock& named, Waiter* waiter, Lane lane) noexcept;
+    std::shared_ptr<HoldCall> submitFor(Waiter& waiter) noexcept;
+    static Waiter* nextOf(const NamedLock& named) noexcept;
+
+    Core& core_;
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,112 @@
+#include "simulation/request.hpp"
+
+#include "logic/lock/hold.hpp"
+
+#include <charconv>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+namespace redislock::simulation {
+
+using detail::HoldCall;
+using detail::KindTraits;
+
+namespace {
+
+constexpr detail::ScriptUse KindTraits::*uses[] = {&KindTraits::lock, &KindTraits::unlock, &KindTraits::renew,
+                                                   &KindTraits::pttl, &KindTraits::holder, &KindTraits::forceUnlock};
+
+struct Known {
+    const detail::Script* script;
+    const KindTraits* kind; ///< one that has it
+};
+
+/// The scripts of locks, by their names to the server and their texts.
+const std::unordered_map<std::string_view, Known>& scripts()
+{
+    static const auto all = [] {
+        std::unordered_map<std::string_view, Known> known;
+        for (std::size_t i = 0; i < detail::lockKinds; ++i) {
+            const KindTraits& kind = KindTraits::of(static_cast<detail::LockKind>(i));
+            for (const auto use : uses) {
+                const detail::Script* script = (kind.*use).script;
+                known.insert({script->sha1, {script, &kind}});
+                known.insert({script->text, {script, &kind}});
+            }
+        }
+        return known;
+    }();
+    return all;
+}
+
+/// Takes a number and the end of its line.
+std::size_t takeNumber(std::string_view& bytes)
+{
+    std::size_t number = 0;
+    const auto end = std::from_chars(bytes.data() + 1, bytes.data() + bytes.size(), number).ptr;
+    bytes.remove_prefix(static_cast<std::size_t>(end - bytes.data()) + 2);
+    return number;
+}
+
+/// The words of one request.
+std::vector<std::string_view> wordsOf(std::string_view bytes)
+{
+    std::vector<std::string_view> words(takeNumber(bytes));
+    for (auto& word : words) {
+        const auto size = takeNumber(bytes);
+        word = bytes.substr(0, size);
+        bytes.remove_prefix(size + 2);
+    }
+    if (!bytes.empty()) {
+        throw std::logic_error("bytes behind a request");
+    }
+    return words;
+}
+
+} // namespace
+
+Request requestOf(const detail::Call& call)
+{
+    if (const auto* made = dynamic_cast<const RequestCall*>(&call)) {
+        auto request = made->request;
+        request.byText = call.form == detail::Call::Form::byText;
+        return request;
+    }
+    std::string bytes;
+    call.encode(bytes, call.form);
+    const auto words = wordsOf(bytes);
+    const Known& known = scripts().at(words.at(1));
+    std::size_t keys = 0;
+    std::from_chars(words.at(2).data(), words.at(2).data() + words.at(2).size(), keys);
+    Request request;
+    request.byText = words[0] == "EVAL";
+    request.script = known.script;
+    const auto* about = dynamic_cast<const HoldCall*>(&call);
+    request.kind = about != nullptr ? &about->hold().lock->traits() : known.kind;
+    request.name = words.at(3);
+    request.otherKeys.assign(words.begin() + 4, words.begin() + 3 + static_cast<std::ptrdiff_t>(keys));
+    request.arguments.assign(words.begin() + 3 + static_cast<std::ptrdiff_t>(keys), words.end());
+    return request;
+}
+
+Situation situationOf(const detail::Call& call) noexcept
+{
+    if (const auto* made = dynamic_cast<const RequestCall*>(&call)) {
+        return made->situation;
+    }
+    const auto* about = dynamic_cast<const HoldCall*>(&call);
+    if (about == nullptr) {
+        return Situation::queryAsking;
+    }
+    switch (about->verb()) {
+    case HoldCall::Verb::lock:
+        return about->level() == detail::Level::nested ? Situation::nestedAsking : Situation::acquireAsking;
+    case HoldCall::Verb::unlock:
+        return Situation::releaseAsking;
+    default:
+        return Situation::renewalAsking;
+    }
+}
+
+} // namespace redislock::simulation
