@@ -7,8 +7,8 @@
 #include "redislock/detail/logic/reconnect_policy.hpp"
 #include "redislock/random.hpp"
 #include "transport/alarm.hpp"
-#include "transport/connector.hpp"
-#include "transport/stream.hpp"
+#include "transport/connect/connector.hpp"
+#include "transport/connect/stream.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>

@@ -9,9 +9,9 @@
 #include "redislock/detail/logic/reply_queue.hpp"
 #include "redislock/random.hpp"
 #include "transport/adaptive_mutex.hpp"
+#include "transport/connect/stream.hpp"
 #include "transport/finished_calls.hpp"
 #include "transport/standstill.hpp"
-#include "transport/stream.hpp"
 
 #include <array>
 #include <chrono>

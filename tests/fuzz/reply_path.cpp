@@ -4,7 +4,7 @@
 #include "fuzz/machine_checks.hpp"
 #include "redislock/detail/logic/subscription_table.hpp"
 #include "redislock/detail/protocol/printable.hpp"
-#include "transport/handshake_machine.hpp"
+#include "transport/connect/handshake_machine.hpp"
 
 #include <array>
 #include <string>

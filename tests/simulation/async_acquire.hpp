@@ -2,8 +2,8 @@
 /// An acquire that no thread waits for.
 #pragma once
 
-#include "logic/call/waiting.hpp"
-#include "logic/lock/acquire_flow.hpp"
+#include "logic/flow/acquire_flow.hpp"
+#include "logic/flow/waiting.hpp"
 #include "simulation/sim_client.hpp"
 
 #include <cstdint>

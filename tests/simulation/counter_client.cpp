@@ -1,4 +1,4 @@
-// Names, who waits for them, and requests that nobody waits for, as in src/runtime/counter.cpp.
+// Names, who waits for them, and requests that nobody waits for, as in src/runtime/counter/counter.cpp.
 #include "simulation/counter_client.hpp"
 
 #include "logic/call/event_of.hpp"

@@ -1,4 +1,4 @@
-// Waiting and asking on the calling thread, as in src/runtime/counter.cpp.
+// Waiting and asking on the calling thread, as in src/runtime/counter/counter.cpp.
 #include "simulation/counter_operation.hpp"
 
 #include "logic/call/event_of.hpp"

@@ -1,4 +1,4 @@
-// As in src/runtime/semaphore.cpp, permit_expirable_semaphore.cpp and count_down_latch.cpp.
+// As in src/runtime/counter/semaphore.cpp, permit_expirable_semaphore.cpp and count_down_latch.cpp.
 #include "simulation/counter_scripts.hpp"
 
 #include "redislock/detail/protocol/key_schema.hpp"

@@ -1,4 +1,4 @@
-// Acquiring a group, as in src/runtime/group_acquire.cpp; a second acquire by its holder is tested elsewhere.
+// Acquiring a group, as in src/runtime/group/group_acquire.cpp; a second acquire by its holder is tested elsewhere.
 #include "simulation/group_actor.hpp"
 
 #include "simulation/one_of.hpp"

@@ -1,4 +1,4 @@
-// The members of a group that are held, as in src/runtime/group_hold.cpp.
+// The members of a group that are held, as in src/runtime/group/group_hold.cpp.
 #include "simulation/group_actor.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "simulation/operation.hpp"
 
 #include "logic/lock/name_call.hpp"
-#include "runtime/policy.hpp"
+#include "runtime/engine/policy.hpp"
 
 namespace redislock::simulation {
 

@@ -2,10 +2,10 @@
 /// What a thread of a program does in the library.
 #pragma once
 
-#include "logic/call/query_flow.hpp"
-#include "logic/call/waiting.hpp"
-#include "logic/lock/release_flow.hpp"
-#include "logic/lock/thread_acquire.hpp"
+#include "logic/flow/query_flow.hpp"
+#include "logic/flow/release_flow.hpp"
+#include "logic/flow/thread_acquire.hpp"
+#include "logic/flow/waiting.hpp"
 #include "redislock/retry_policy.hpp"
 #include "simulation/awaiting.hpp"
 #include "simulation/sim_client.hpp"

@@ -1,4 +1,4 @@
-#include "transport/handshake_machine.hpp"
+#include "transport/connect/handshake_machine.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include "logic/call/call.hpp"
 #include "logic/call/port.hpp"
-#include "logic/call/waiting.hpp"
+#include "logic/flow/waiting.hpp"
 #include "logic/lock/lock_kind.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/due_heap.hpp"

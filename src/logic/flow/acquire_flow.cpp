@@ -1,0 +1,343 @@
+#include "logic/flow/acquire_flow.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace redislock::detail {
+
+AcquireFlow::AcquireFlow(Core& c, NamedLock& n, HoldRef h, const AcquireOrder& o, AsyncWaiter* operation)
+    : named(n),
+      hold(std::move(h)),
+      order(o),
+      waiter(*hold, c.takeCall(*hold), c.leaseTime(o.lease), c.port.now()),
+      asksForItself(o.wait.isOneAttempt() || o.retry != nullptr),
+      core_(c),
+      queue_(asksForItself ? n.askers : n.waiters),
+      deadline_(saturatingAdd(waiter.joined, o.wait.span()))
+{
+    waiter.operation = operation;
+    waiter.call->asker = operation;
+    const Waiter* first = named.waiters.head();
+    waiter.behindHold = waiter.joined < named.local.validUntil() || (first != nullptr && first->refused);
+    waiter.comesBack = !o.wait.isOneAttempt();
+    waiter.call->hurried = o.wait.isOneAttempt();
+    if (!asksForItself && named.traits().keepsPlace) {
+        waiter.call->place = placesKept * c.config.pollInterval;
+    }
+    if (c.isClosing()) {
+        waiter.ended = Errc::shutdown; // too late to be told with the others
+    }
+    level = hold->levels.add(order.lease, order.endedBy);
+    queue_.join(waiter);
+}
+
+AcquireFlow::~AcquireFlow()
+{
+    watchReleases(false);
+    queue_.leave(waiter);
+    if (waiter.call->pending && waiter.operation == nullptr) {
+        core_.port.leave(*waiter.call);
+    }
+    waiter.call->asker = nullptr;
+    core_.ends(waiter);
+    core_.putBack(std::move(waiter.call));
+    core_.waking.unsubscribe(named, waiter);
+    const bool handsOn = !named.waiters.empty() || waiter.comesBack; // a single attempt was given nothing to hand on
+    if (handsOn && named.traits().asking == Asking::first && core_.port.now() >= named.local.validUntil()) {
+        Waking::wakeNext(named);
+    }
+}
+
+// --- Stages ------------------------------------------------------------------------------------------------------------
+
+WaitStep AcquireFlow::look()
+{
+    waiter.parked = false;
+    switch (stage_) {
+    case Stage::awaitingTurn:
+        return judgeTurn();
+    case Stage::asking:
+        return judgeAsking();
+    case Stage::behindReleases:
+        return judgeReleases();
+    case Stage::sleeping:
+        return judgeSleep();
+    case Stage::choosing:
+        return {.kind = WaitStep::Kind::sleep, .until = TimePoint::max()}; // the policy's answer comes
+    case Stage::done:
+        break;
+    }
+    return {};
+}
+
+/// Goes on when this waiter is the first and no hold of this client keeps it from asking, or when its request is under way.
+WaitStep AcquireFlow::judgeTurn()
+{
+    stage_ = Stage::awaitingTurn;
+    const TimePoint now = core_.port.now();
+    if (waiter.ended && !waiter.submitted) {
+        return machine_ ? step(Failed{now, {Failure::fatal, *waiter.ended}}) // and was not sent
+                        : finish({.kind = AcquireResult::Kind::failed, .error = *waiter.ended});
+    }
+    const bool first = named.waiters.head() == &waiter;
+    const TimePoint heldUntil = named.local.validUntil();
+    const bool alone = asksForItself || named.traits().asking != Asking::first;
+    if (alone || waiter.submitted || (first && now >= heldUntil)) {
+        if (machine_) {
+            return send();
+        }
+        machine_.emplace(settings(now));
+        return step(Start{now});
+    }
+    if (now >= deadline_) {
+        AcquireResult over;
+        if (machine_) {
+            const auto end = machine_->resume(Cancelled{now, Errc::shutdown}, core_.random);
+            over = std::get<Done<AcquireResult>>(end).result;
+        }
+        return finish(withoutTurn(over));
+    }
+    return sleepUntil(first ? std::min(deadline_, heldUntil) : deadline_);
+}
+
+/// The client's end does not wait for a connection.
+WaitStep AcquireFlow::judgeAsking()
+{
+    if (waiter.ended && waiter.operation != nullptr && waiter.call->pending && core_.port.withdraw(*waiter.call)) {
+        return step(Failed{core_.port.now(), {Failure::fatal, *waiter.ended}});
+    }
+    return {.kind = WaitStep::Kind::awaitAnswer, .until = until_};
+}
+
+WaitStep AcquireFlow::judgeReleases()
+{
+    stage_ = Stage::behindReleases;
+    if (waiter.submitted) {
+        return send();
+    }
+    if (waiter.ended || core_.port.now() >= until_) {
+        return step(*refusal_);
+    }
+    if (!named.releases.underWay()) {
+        return send();
+    }
+    watchReleases(true);
+    return sleepUntil(until_);
+}
+
+WaitStep AcquireFlow::judgeSleep()
+{
+    stage_ = Stage::sleeping;
+    const TimePoint now = core_.port.now();
+    const bool watches = waiter.refusals.isOpen();
+    watchReleases(watches);
+    if (waiter.submitted) {
+        return step(Notified{now});
+    }
+    if (waiter.ended) {
+        return step(Cancelled{now, *waiter.ended});
+    }
+    if (std::exchange(waiter.notified, false) || (watches && !named.releases.underWay())) {
+        return step(Notified{now});
+    }
+    if (now >= until_) {
+        return step(TimerFired{now});
+    }
+    return sleepUntil(until_);
+}
+
+/// Does what the machine asks for.
+WaitStep AcquireFlow::step(const Event& event)
+{
+    const auto action = machine_->resume(event, core_.random);
+    if (const auto* done = std::get_if<Done<AcquireResult>>(&action)) {
+        if (done->result.kind == AcquireResult::Kind::failed && done->result.error == Errc::unreachable) {
+            named.silentSince = machine_->lastAnswer(); // what one waiter found out of the server, for the next
+        }
+        return finish(done->result);
+    }
+    if (const auto* ask = std::get_if<Send>(&action)) {
+        until_ = ask->until;
+        waiter.refusals.start();
+        return judgeTurn();
+    }
+    if (!machine_->mayBeHeld() && !hasPlace()) {
+        core_.ends(waiter); // about to sleep: the client's end need not wait for it
+    }
+    if (const auto* policy = std::get_if<AskPolicy>(&action)) {
+        stage_ = Stage::choosing;
+        return {.kind = WaitStep::Kind::askPolicy, .refusals = policy->attempt};
+    }
+    if (const auto* subscription = std::get_if<Subscribe>(&action)) {
+        core_.waking.subscribe(named, waiter);
+        until_ = subscription->until;
+    } else {
+        until_ = std::get<SleepUntil>(action).until;
+    }
+    return judgeSleep();
+}
+
+/// Sends the acquire, unless somebody did already.
+WaitStep AcquireFlow::send()
+{
+    stage_ = Stage::asking;
+    watchReleases(false);
+    core_.begins(waiter);
+    if (!std::exchange(waiter.submitted, false)) {
+        const auto mode = waiter.operation == nullptr ? Call::Mode::awaited : Call::Mode::detached;
+        waiter.call->prepare(HoldCall::Verb::lock, waiter.lease, 1, mode);
+        waiter.refusals.queued(named.releases);
+        if (!core_.port.submit(hold->lane, waiter.call)) {
+            return step(Failed{core_.port.now(), {Failure::fatal, Errc::shutdown}});
+        }
+    }
+    return {.kind = WaitStep::Kind::awaitAnswer, .until = until_};
+}
+
+WaitStep AcquireFlow::answered(const Outcome& outcome)
+{
+    const auto event = lockEventOf(*waiter.call, outcome, core_.port.now());
+    noteAnswer(event);
+    const LockAnswer* busy = busyAnswer(event);
+    if (busy != nullptr && !busy->timeToLive) {
+        core_.tellOf(*hold, [](Observer& observer, const LockEvent& e) { observer.keyWithoutTtl(e); });
+    }
+    if (busy == nullptr || !waiter.refusals.passesOver(named.releases)) {
+        return step(event);
+    }
+    refusal_ = event;
+    return judgeReleases();
+}
+
+WaitStep AcquireFlow::paused(const std::variant<Pause, Cancelled>& answer)
+{
+    if (stage_ != Stage::choosing) { // cancelled meanwhile
+        return {};
+    }
+    return std::visit(
+        [this](auto event) {
+            event.now = core_.port.now();
+            return step(event);
+        },
+        answer);
+}
+
+WaitStep AcquireFlow::cancel()
+{
+    if (stage_ != Stage::done && waiter.submitted) {
+        (void)look(); // its request is under way, though it did not send it itself
+    }
+    if (stage_ == Stage::done) {
+        return {};
+    }
+    (void)withdraw();
+    return machine_ ? step(Cancelled{core_.port.now(), Errc::shutdown})
+                    : finish({.kind = AcquireResult::Kind::failed, .error = Errc::shutdown});
+}
+
+bool AcquireFlow::withdraw()
+{
+    HoldCall& call = *waiter.call;
+    if (!call.pending || core_.port.withdraw(call)) {
+        return false;
+    }
+    call.mode = Call::Mode::abandoned;
+    return true;
+}
+
+WaitStep AcquireFlow::sleepUntil(TimePoint until) noexcept
+{
+    waiter.parked = true;
+    return {.kind = WaitStep::Kind::sleep, .until = until};
+}
+
+WaitStep AcquireFlow::finish(const AcquireResult& result) noexcept
+{
+    stage_ = Stage::done;
+    result_ = result;
+    watchReleases(false);
+    return {};
+}
+
+/// Whether the end of the last release under way has it look again.
+void AcquireFlow::watchReleases(bool watches) noexcept
+{
+    if (std::exchange(watchesReleases_, watches) != watches) {
+        watches ? ++named.releaseWatchers : --named.releaseWatchers;
+    }
+}
+
+std::error_code AcquireFlow::conclude(Acquired& acquired)
+{
+    using Kind = AcquireResult::Kind;
+    const TimePoint now = core_.port.now();
+    const auto waited = now - waiter.joined;
+    const auto attempts = result_.attempts;
+    const bool granted = result_.kind == Kind::granted && !core_.isClosing();
+    if (granted) {
+        named.silentSince = TimePoint{};
+        core_.grant(*hold, level, result_);
+        acquired = {hold, level, result_.token};
+        core_.tellOf(*hold, [=, missed = result_.pushMissed](Observer& observer, const LockEvent& event) {
+            observer.acquired(event, waited, attempts);
+            if (missed) {
+                observer.pushMissed(event);
+            }
+        });
+        return {};
+    }
+    if (result_.mayBeHeld || result_.kind == Kind::granted || (attempts > 0 && hasPlace())) {
+        core_.releasing.giveBack(*hold, saturatingAdd(now, waiter.lease));
+    }
+    if (result_.kind == Kind::contended) {
+        core_.tellOf(*hold,
+                     [=](Observer& observer, const LockEvent& event) { observer.contended(event, waited, attempts); });
+        return {};
+    }
+    return result_.kind == Kind::granted ? Errc::shutdown : result_.error;
+}
+
+// --- What is known of the others ---------------------------------------------------------------------------------------
+
+/// Of an attempt whose turn comes only now.
+AcquireMachine::Settings AcquireFlow::settings(TimePoint now) const noexcept
+{
+    const bool bounded = !order.wait.isOneAttempt() && deadline_ != TimePoint::max();
+    const auto left = std::max<std::chrono::nanoseconds>(deadline_ - now, std::chrono::milliseconds(1));
+    auto settings = core_.settingsFor(bounded ? Wait(left) : order.wait, waiter.lease);
+    settings.byPolicy = order.retry != nullptr;
+    settings.contended = !asksForItself && wasContended(now);
+    if (named.silentSince != TimePoint{}) {
+        settings.silentSince = std::max(named.silentSince, waiter.joined);
+    }
+    return settings;
+}
+
+/// Whether another is known to have had the lock since this waiter came: a hold of this client, or whoever Redis told another waiter
+/// of.
+bool AcquireFlow::wasContended(TimePoint now) const noexcept
+{
+    const Waiter* first = named.waiters.head();
+    const bool isBehindRefused = first != nullptr && first != &waiter && first->refused;
+    return waiter.behindHold || isBehindRefused || named.answeredAt >= waiter.joined || now < named.local.validUntil();
+}
+
+/// The wait was over before the turn came: behind a hold of this client, or behind a waiter to whom Redis said that another holds
+/// it; or behind one that had no answer either.
+AcquireResult AcquireFlow::withoutTurn(AcquireResult result) const noexcept
+{
+    const bool contended = wasContended(core_.port.now());
+    result.kind = contended ? AcquireResult::Kind::contended : AcquireResult::Kind::failed;
+    result.error = Errc::unreachable;
+    return result;
+}
+
+void AcquireFlow::noteAnswer(const Event& event) noexcept
+{
+    waiter.refused = busyAnswer(event) != nullptr;
+    if (const auto* replied = std::get_if<Replied<LockAnswer>>(&event)) {
+        named.answeredAt = replied->now;
+    }
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,100 @@
+/// @file
+/// An acquire of an outermost hold, step by step.
+#pragma once
+
+#include "logic/call/event_of.hpp"
+#include "logic/flow/waiting.hpp"
+#include "logic/lock/core.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <system_error>
+#include <variant>
+
+namespace redislock::detail {
+
+/// The answer to an acquire. @param outcome as of eventOf().
+inline AcquireMachine::Event lockEventOf(const HoldCall& call, const Outcome& outcome, TimePoint now)
+{
+    return eventOf<AcquireMachine::Event, LockAnswer>(call, outcome, now, call.hold().lock->traits().tokens,
+                                                      call.level());
+}
+
+/// An acquire under way: the waiter, its place in a queue, the machine; see WaitStep. The driver keeps the order, and has another
+/// reference to the hold.
+class AcquireFlow {
+public:
+    /// Joins the queue. @param operation null: a thread drives it
+    AcquireFlow(Core& core, NamedLock& named, HoldRef hold, const AcquireOrder& order, AsyncWaiter* operation);
+    AcquireFlow(const AcquireFlow&) = delete;
+    AcquireFlow& operator=(const AcquireFlow&) = delete;
+    /// Leaves it, and hands on.
+    ~AcquireFlow();
+
+    WaitStep look();
+    WaitStep answered(const Outcome& outcome);
+    /// The policy's answer.
+    WaitStep paused(const std::variant<Pause, Cancelled>& answer);
+    /// What Redis may have granted is to be given back.
+    WaitStep cancel();
+
+    [[nodiscard]] HoldCall& call() const noexcept { return *waiter.call; }
+    /// Of one that is done: what that means. @param acquired what was granted
+    std::error_code conclude(Acquired& acquired);
+    /// Nobody waits for the answer to the request under way any more. @return whether it may have been sent
+    bool withdraw();
+
+    NamedLock& named;
+    HoldRef hold;
+    const AcquireOrder& order;
+    Waiter waiter;
+    const bool asksForItself; ///< stands behind nobody and before nobody: neither here nor in Redis
+    std::uint32_t level = 0;
+
+    /// Of its machine; nothing before its turn.
+    [[nodiscard]] std::optional<AcquireMachine::State> state() const noexcept
+    {
+        return machine_ ? std::optional(machine_->state()) : std::nullopt;
+    }
+
+    static constexpr int placesKept = 5; ///< polls that may fail before a waiter loses its place
+
+private:
+    enum class Stage : std::uint8_t {
+        awaitingTurn,   ///< others of this client are before it
+        asking,         ///< a request is under way
+        behindReleases, ///< refused perhaps only because of a hold of this client that is being released
+        choosing,       ///< its policy is asked for a pause
+        sleeping,       ///< until told, or `until_`
+        done,
+    };
+    using Event = AcquireMachine::Event;
+
+    WaitStep judgeTurn();
+    WaitStep judgeAsking();
+    WaitStep judgeReleases();
+    WaitStep judgeSleep();
+    WaitStep step(const Event& event);
+    WaitStep send();
+    WaitStep sleepUntil(TimePoint until) noexcept;
+    WaitStep finish(const AcquireResult& result) noexcept;
+    void watchReleases(bool watches) noexcept;
+    AcquireMachine::Settings settings(TimePoint now) const noexcept;
+    [[nodiscard]] bool wasContended(TimePoint now) const noexcept;
+    [[nodiscard]] AcquireResult withoutTurn(AcquireResult result) const noexcept;
+    void noteAnswer(const Event& event) noexcept;
+    /// Whether a waiter that asked gives up a place if it is not granted.
+    [[nodiscard]] bool hasPlace() const noexcept { return waiter.call->place.count() > 0; }
+
+    Core& core_;
+    WaiterQueue<Waiter>& queue_;
+    const TimePoint deadline_;
+    std::optional<AcquireMachine> machine_; ///< from its turn on
+    Stage stage_ = Stage::awaitingTurn;
+    TimePoint until_{};            ///< of the stage, as the machine said
+    std::optional<Event> refusal_; ///< of the request that is repeated behind releases
+    bool watchesReleases_ = false;
+    AcquireResult result_;
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,53 @@
+/// @file
+/// An acquire that its thread waits for.
+#pragma once
+
+#include "logic/flow/acquire_flow.hpp"
+#include "logic/flow/nested_flow.hpp"
+#include "logic/flow/waiting.hpp"
+#include "logic/lock/core.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <variant>
+
+namespace redislock::detail {
+
+/// An acquire by a thread: of a hold, of another level of the one that it has, or of what it can never get; see WaitStep. The driver
+/// keeps the order.
+class ThreadAcquire {
+public:
+    ThreadAcquire(Core& core, NamedLock& named, const AcquireOrder& order, std::uint64_t caller);
+
+    WaitStep look() { return nested_ ? nested_->look() : outermost_ ? outermost_->look() : WaitStep{}; }
+    WaitStep answered(const Outcome& outcome)
+    {
+        return nested_ ? nested_->answered(outcome) : outermost_->answered(outcome);
+    }
+    WaitStep paused(const std::variant<Pause, Cancelled>& answer) { return outermost_->paused(answer); }
+    [[nodiscard]] HoldCall& call() const noexcept { return nested_ ? nested_->call() : outermost_->call(); }
+
+    [[nodiscard]] bool isNested() const noexcept { return nested_.has_value(); }
+    /// Of the machine of one that is outermost; nothing before its turn.
+    [[nodiscard]] std::optional<AcquireMachine::State> state() const noexcept
+    {
+        return outermost_ ? outermost_->state() : std::nullopt;
+    }
+
+    /// What is to be let go of without the mutex.
+    struct Rest {
+        HoldRef hold;
+        std::shared_ptr<NamedLock> named;
+    };
+    /// Of one that is done: what that means, and its end. @param acquired what was granted
+    std::error_code conclude(Acquired& acquired, Rest& rest);
+
+private:
+    Core& core_;
+    std::optional<AcquireFlow> outermost_;
+    std::optional<NestedFlow> nested_;
+};
+
+} // namespace redislock::detail

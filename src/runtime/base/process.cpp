@@ -1,0 +1,34 @@
+#include "runtime/base/process.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+
+namespace redislock::detail {
+
+namespace {
+
+std::atomic<std::uint64_t> lastThread{0};
+std::atomic<std::uint32_t> forks{0};
+
+extern "C" void redislockChildAfterFork()
+{
+    forks.fetch_add(1, std::memory_order_relaxed);
+}
+
+} // namespace
+
+std::uint64_t currentThread() noexcept
+{
+    thread_local const std::uint64_t id = lastThread.fetch_add(1, std::memory_order_relaxed) + 1;
+    return id;
+}
+
+std::uint32_t forkGeneration() noexcept
+{
+    static const int registered = ::pthread_atfork(nullptr, nullptr, &redislockChildAfterFork);
+    (void)registered;
+    return forks.load(std::memory_order_relaxed);
+}
+
+} // namespace redislock::detail

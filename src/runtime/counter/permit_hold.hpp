@@ -1,0 +1,42 @@
+/// @file
+/// A permit of an expirable semaphore, as its guard and its semaphore know it.
+#pragma once
+
+#include "redislock/clock.hpp"
+#include "redislock/permit.hpp"
+#include "runtime/counter/counter.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace redislock::detail {
+
+/// Shared by the guard and whoever changes the lease by the id.
+struct PermitHold {
+    /// The guard of a permit that was granted.
+    static Permit guard(std::shared_ptr<PermitHold> hold) { return Permit(std::move(hold)); }
+
+    [[nodiscard]] TimePoint validUntil() const noexcept
+    {
+        return TimePoint(TimePoint::duration(deadline.load(std::memory_order_acquire)));
+    }
+    void setValidUntil(TimePoint until) noexcept
+    {
+        deadline.store(until.time_since_epoch().count(), std::memory_order_release);
+    }
+
+    std::shared_ptr<NamedCounter> counter;
+    std::string id; ///< 32 hex digits
+    std::atomic<TimePoint::rep> deadline{0};
+    std::atomic<std::uint64_t> changes{0}; ///< of its lease, so far
+    /// Requests for it, its acquire and changes of its lease, of which a copy may still arrive.
+    std::atomic<std::uint32_t> open{0};
+};
+
+/// Gives a permit back by its id. @param keepMs how long copies of requests for it may still arrive; "0": none can.
+CounterRequest<Unlocked> permitRelease(NamedCounter& counter, const std::string& id, const std::string& keepMs);
+
+} // namespace redislock::detail

@@ -1,0 +1,256 @@
+#include "redislock/semaphore.hpp"
+
+#include "redislock/client.hpp"
+#include "runtime/counter/counter_async.hpp"
+#include "runtime/counter/counter_requests.hpp"
+#include "runtime/lock/throwing.hpp"
+
+#include <fmt/format.h>
+
+namespace redislock {
+
+using namespace detail;
+
+namespace {
+
+std::shared_ptr<ScriptCall> withdrawal(const NamedCounter& counter, const std::string& record)
+{
+    return std::make_shared<ScriptCall>(scripts::semaphoreWithdraw, std::vector{counter.name, record},
+                                        std::vector{counter.channel(), counter.recordTime()});
+}
+
+/// Refused for a number that cannot be; for zero, see isNothing().
+CounterOrder acquireOrder(NamedCounter& counter, std::int64_t permits, Wait wait)
+{
+    if (!isCount(permits)) {
+        return {};
+    }
+    const auto record = counter.newRecord();
+    return {.script = &scripts::semaphoreAcquire,
+            .keys = {counter.name, record},
+            .arguments = {std::to_string(permits), counter.recordTime()},
+            .meaning = LockAnswer::ofSemaphore,
+            .permits = permits,
+            .lease = maxLease, // no permit ends by itself
+            .wait = wait,
+            .record = record,
+            .undo = [self = &counter, record](bool) { return withdrawal(*self, record); }};
+}
+
+CounterRequest<bool> releaseRequest(NamedCounter& counter, std::int64_t permits, AddTo where)
+{
+    if (!isCount(permits, 0)) {
+        return {.refused = Errc::invalidArgument};
+    }
+    auto request = addRequest(counter, permits, where);
+    request.afterwards = request.call != nullptr ? request.call->again() : nullptr;
+    return request;
+}
+
+CounterRequest<std::int64_t> drainRequest(NamedCounter& counter)
+{
+    auto recorded = counter.recorded(mostTaken);
+    return {.call = std::make_shared<ScriptCall>(scripts::semaphoreDrain, recorded.keysWith(counter.name),
+                                                 std::vector{counter.recordTime()}),
+            .recorded = recorded,
+            .meaning = numberIn(0, std::numeric_limits<std::int64_t>::max()),
+            .afterwards = withdrawal(counter, recorded.record)};
+}
+
+/// A time to live that was asked for.
+CounterRequest<bool> setRequest(NamedCounter& counter, std::int64_t permits, std::chrono::milliseconds live)
+{
+    return live <= live.zero() ? CounterRequest<bool>{.refused = Errc::invalidArgument}
+                               : trySetRequest(counter, permits, live, permits);
+}
+
+/// What trySetPermits() was asked for, for a message.
+struct PermitsForATime {
+    std::int64_t permits;
+    std::chrono::milliseconds timeToLive;
+};
+
+std::string inWords(const PermitsForATime& asked)
+{
+    return fmt::format("{} permits (0 to 2147483647) for {} ms (1 ms to 30 days)", asked.permits,
+                       asked.timeToLive.count());
+}
+
+} // namespace
+
+bool Semaphore::trySetPermits(std::int64_t permits) const
+{
+    return throwing(name(), "trySetPermits", permits, [&](std::error_code& ec) { return trySetPermits(permits, ec); });
+}
+
+bool Semaphore::trySetPermits(std::int64_t permits, std::error_code& ec) const
+{
+    return state_->ask(trySetRequest(*state_, permits, std::chrono::milliseconds::zero(), permits), ec);
+}
+
+bool Semaphore::trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive) const
+{
+    return throwing(name(), "trySetPermits", PermitsForATime{permits, timeToLive},
+                    [&](std::error_code& ec) { return trySetPermits(permits, timeToLive, ec); });
+}
+
+bool Semaphore::trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, std::error_code& ec) const
+{
+    return state_->ask(setRequest(*state_, permits, timeToLive), ec);
+}
+
+void Semaphore::acquire(std::int64_t permits) const
+{
+    throwing(name(), "acquire", permits, [&](std::error_code& ec) { return tryAcquire(permits, waitForever, ec); });
+}
+
+void Semaphore::acquire(std::int64_t permits, std::error_code& ec) const
+{
+    (void)tryAcquire(permits, waitForever, ec);
+}
+
+bool Semaphore::tryAcquire(std::int64_t permits) const
+{
+    return tryAcquire(permits, oneAttempt);
+}
+
+bool Semaphore::tryAcquire(std::int64_t permits, std::error_code& ec) const
+{
+    return tryAcquire(permits, oneAttempt, ec);
+}
+
+bool Semaphore::tryAcquire(std::int64_t permits, Wait wait) const
+{
+    return throwing(name(), "tryAcquire", permits, [&](std::error_code& ec) { return tryAcquire(permits, wait, ec); });
+}
+
+bool Semaphore::tryAcquire(std::int64_t permits, Wait wait, std::error_code& ec) const
+{
+    ec.clear();
+    if (permits == 0) {
+        return true;
+    }
+    const auto order = acquireOrder(*state_, permits, wait);
+    CounterOutcome outcome;
+    ec = order.script == nullptr ? std::error_code(Errc::invalidArgument) : state_->acquire(order, outcome);
+    return outcome.granted;
+}
+
+void Semaphore::release(std::int64_t permits) const
+{
+    throwing(name(), "release", permits, [&](std::error_code& ec) {
+        release(permits, ec);
+        return true;
+    });
+}
+
+void Semaphore::release(std::int64_t permits, std::error_code& ec) const
+{
+    state_->ask(releaseRequest(*state_, permits, AddTo::anyCounter), ec);
+}
+
+bool Semaphore::releaseIfExists(std::int64_t permits) const
+{
+    return throwing(name(), "releaseIfExists", permits,
+                    [&](std::error_code& ec) { return releaseIfExists(permits, ec); });
+}
+
+bool Semaphore::releaseIfExists(std::int64_t permits, std::error_code& ec) const
+{
+    return state_->ask(releaseRequest(*state_, permits, AddTo::existingCounter), ec);
+}
+
+std::int64_t Semaphore::availablePermits() const
+{
+    return throwing(name(), "availablePermits", [&](std::error_code& ec) { return availablePermits(ec); });
+}
+
+std::int64_t Semaphore::availablePermits(std::error_code& ec) const
+{
+    return state_->ask(getRequest(*state_), ec);
+}
+
+std::int64_t Semaphore::drainPermits() const
+{
+    return throwing(name(), "drainPermits", [&](std::error_code& ec) { return drainPermits(ec); });
+}
+
+std::int64_t Semaphore::drainPermits(std::error_code& ec) const
+{
+    return state_->ask(drainRequest(*state_), ec);
+}
+
+void Semaphore::addPermits(std::int64_t difference) const
+{
+    throwing(name(), "addPermits", [&](std::error_code& ec) {
+        addPermits(difference, ec);
+        return true;
+    });
+}
+
+void Semaphore::addPermits(std::int64_t difference, std::error_code& ec) const
+{
+    state_->ask(addRequest(*state_, difference, AddTo::anyCounter), ec);
+}
+
+bool Semaphore::forceDelete() const
+{
+    return throwing(name(), "forceDelete", [&](std::error_code& ec) { return forceDelete(ec); });
+}
+
+bool Semaphore::forceDelete(std::error_code& ec) const
+{
+    return state_->ask(deleteRequest(*state_), ec);
+}
+
+const std::string& Semaphore::name() const noexcept
+{
+    return state_->name;
+}
+
+void Semaphore::startSet(const State& state, std::int64_t permits, std::chrono::milliseconds timeToLive,
+                         FlagHandler handler)
+{
+    state->asyncAsk(trySetRequest(*state, permits, timeToLive, permits), std::move(handler));
+}
+
+void Semaphore::startAcquire(const State& state, std::int64_t permits, Wait wait, FlagHandler handler)
+{
+    if (permits == 0) {
+        return state->asyncAsk(CounterRequest<bool>{.known = true}, std::move(handler));
+    }
+    auto order = acquireOrder(*state, permits, wait);
+    order.untold = [state, permits] { putBack(*state, permits); };
+    state->asyncAcquire<bool>(std::move(order), std::move(handler),
+                              [](const CounterOutcome& outcome) { return outcome.granted; });
+}
+
+void Semaphore::startRelease(const State& state, std::int64_t permits, bool ifExists, FlagHandler handler)
+{
+    state->asyncAsk(releaseRequest(*state, permits, ifExists ? AddTo::existingCounter : AddTo::anyCounter),
+                    std::move(handler));
+}
+
+void Semaphore::startGet(const State& state, NumberHandler handler)
+{
+    state->asyncAsk(getRequest(*state), std::move(handler));
+}
+
+void Semaphore::startDrain(const State& state, NumberHandler handler)
+{
+    auto request = drainRequest(*state);
+    request.untold = [state](std::int64_t taken) { putBack(*state, taken); };
+    state->asyncAsk(std::move(request), std::move(handler));
+}
+
+void Semaphore::startAdd(const State& state, std::int64_t difference, FlagHandler handler)
+{
+    state->asyncAsk(addRequest(*state, difference, AddTo::anyCounter), std::move(handler));
+}
+
+void Semaphore::startDelete(const State& state, FlagHandler handler)
+{
+    state->asyncAsk(deleteRequest(*state), std::move(handler));
+}
+
+} // namespace redislock

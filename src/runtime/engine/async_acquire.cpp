@@ -1,0 +1,62 @@
+#include "runtime/engine/async_acquire.hpp"
+
+#include "redislock/lock_guard.hpp"
+#include "runtime/engine/policy.hpp"
+
+#include <utility>
+
+namespace redislock::detail {
+
+Engine::AsyncAcquire::AsyncAcquire(Engine& engine, std::shared_ptr<NamedLock> named, AcquireOrder order,
+                                   Completion<LockGuard> completion)
+    : AsyncWait(engine), named_(std::move(named)), order_(std::move(order)), completion_(std::move(completion))
+{
+}
+
+Engine::AsyncAcquire::~AsyncAcquire() = default;
+
+void Engine::AsyncAcquire::cancelWhenToldTo()
+{
+    completion_.onCancellation([weak = weak_from_this()] {
+        if (const auto self = weak.lock()) {
+            self->cancel();
+        }
+    });
+}
+
+void Engine::AsyncAcquire::begin()
+{
+    const Lock lock(engine_.mutex_);
+    hold_ = engine_.core_.takeHold(*named_, 0, Lane::background);
+    AsyncWait::begin(engine_.core_, *named_, hold_, order_);
+}
+
+/// Asks the policy soon, without the mutex.
+void Engine::AsyncAcquire::askPolicy(std::uint32_t refusals)
+{
+    engine_.post([this, self = shared_from_this(), refusals] {
+        const auto answer = pauseOf(*order_.retry, refusals, engine_.background_->random);
+        const Lock lock(engine_.mutex_);
+        if (flow_) { // not cancelled meanwhile
+            act(flow_->paused(answer));
+        }
+    });
+}
+
+void Engine::AsyncAcquire::finish()
+{
+    Acquired acquired;
+    const auto ec = told(flow_->conclude(acquired));
+    flow_.reset();
+    std::shared_ptr<NamedLock> rest;
+    if (acquired.hold == nullptr) {
+        rest = engine_.core_.recycle(std::move(hold_));
+    }
+    // told, and let go of, outside the mutex
+    engine_.post([this, self = shared_from_this(), rest = std::move(rest), ec,
+                  guard = std::make_shared<LockGuard>(LockGuard(std::move(acquired)))]() mutable {
+        completion_(ec, std::move(*guard));
+    });
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,39 @@
+/// @file
+/// An acquire that no thread waits for.
+#pragma once
+
+#include "logic/flow/acquire_flow.hpp"
+#include "runtime/engine/async_wait.hpp"
+#include "runtime/engine/completion.hpp"
+#include "runtime/engine/engine.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace redislock::detail {
+
+/// Its flow, driven on the background thread.
+class Engine::AsyncAcquire final : public AsyncWait<AcquireFlow> {
+public:
+    AsyncAcquire(Engine& engine, std::shared_ptr<NamedLock> named, AcquireOrder order,
+                 Completion<LockGuard> completion);
+    ~AsyncAcquire() override;
+
+    /// Listens to the handler's cancellation slot. Before begin(), on the thread that starts the operation.
+    void cancelWhenToldTo();
+    /// Instead of begin().
+    Completion<LockGuard> takeCompletion() { return std::move(completion_); }
+    /// Joins the queue. Background thread.
+    void begin();
+
+private:
+    void askPolicy(std::uint32_t refusals) override;
+    void finish() override;
+
+    std::shared_ptr<NamedLock> named_;
+    const AcquireOrder order_;
+    Completion<LockGuard> completion_;
+    HoldRef hold_;
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,179 @@
+/// @file
+/// A question to Redis that no thread waits for.
+#pragma once
+
+#include "logic/call/event_of.hpp"
+#include "logic/call/listened_call.hpp"
+#include "redislock/detail/logic/query_machine.hpp"
+#include "runtime/engine/completion.hpp"
+#include "runtime/engine/engine.hpp"
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/system_executor.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace redislock::detail {
+
+/// Drives a QueryMachine on the background thread, as Engine::query() does on a calling one. All its functions run there.
+class Engine::AsyncQuery final : public std::enable_shared_from_this<AsyncQuery> {
+public:
+    /// Called once; with what was found out, or the error.
+    using End = std::function<void(std::error_code, const QueryMachine&, const Reply&)>;
+
+    AsyncQuery(Engine& engine, std::shared_ptr<ListenedCall> call, End end)
+        : AsyncQuery(engine, std::move(call), std::move(end), engine.config_.unreachableAfter)
+    {
+    }
+    /// @param patience how long it goes on without an answer, until @p limit at most.
+    AsyncQuery(Engine& engine, std::shared_ptr<ListenedCall> call, End end, std::chrono::milliseconds patience,
+               TimePoint limit = TimePoint::max(), Asker asker = Asker::caller)
+        : engine_(engine),
+          call_(std::move(call)),
+          end_(std::move(end)),
+          machine_(patience, limit, asker),
+          timer_(engine.background_->io)
+    {
+    }
+
+    void begin()
+    {
+        call_->mode = Call::Mode::detached;
+        call_->whenFinished = [weak = weak_from_this()] {
+            if (const auto self = weak.lock()) {
+                self->answered();
+            }
+        };
+        step(Start{BootClock::now()});
+    }
+
+    void cancel() { finish(std::make_error_code(std::errc::operation_canceled)); }
+
+private:
+    void step(const QueryMachine::Event& event)
+    {
+        const auto action = machine_.resume(event, engine_.background_->random);
+        if (const auto* done = std::get_if<Done<std::optional<Errc>>>(&action)) {
+            return finish(done->result ? std::error_code(*done->result) : std::error_code());
+        }
+        if (const auto* send = std::get_if<Send>(&action)) {
+            wakeAt(send->until);
+            engine_.background_->renewals.enqueue(call_);
+            return engine_.background_->renewals.flush();
+        }
+        wakeAt(std::get<SleepUntil>(action).until);
+    }
+
+    void answered()
+    {
+        if (end_ != nullptr) {
+            timer_.cancel();
+            step(eventOf<QueryMachine::Event, Answered>(*call_, call_->outcome, BootClock::now()));
+        }
+    }
+
+    void timeOver()
+    {
+        if (machine_.state() != QueryMachine::State::asking) {
+            return step(TimerFired{BootClock::now()});
+        }
+        const bool sent = call_->pending && !engine_.background_->renewals.withdraw(*call_);
+        call_->whenFinished = nullptr;
+        step(Failed{BootClock::now(), engine_.background_->renewals.overdue(sent)});
+    }
+
+    void wakeAt(TimePoint when)
+    {
+        timer_.expires_after(when - BootClock::now());
+        timer_.async_wait([self = shared_from_this()](boost::system::error_code ec) {
+            if (!ec && self->end_ != nullptr) {
+                self->timeOver();
+            }
+        });
+    }
+
+    void finish(std::error_code ec)
+    {
+        timer_.cancel();
+        if (call_->pending) {
+            (void)engine_.background_->renewals.withdraw(*call_);
+        }
+        if (const auto end = std::exchange(end_, nullptr)) {
+            end(ec, machine_, call_->reply);
+        }
+    }
+
+    Engine& engine_;
+    std::shared_ptr<ListenedCall> call_;
+    End end_;
+    QueryMachine machine_;
+    boost::asio::steady_timer timer_;
+};
+
+/// Of a call that was cancelled: Asio's own code, for which its users look.
+inline boost::system::error_code codeOf(std::error_code ec)
+{
+    // not the condition, which is Errc::shutdown's too
+    const bool cancelled = ec == std::make_error_code(std::errc::operation_canceled);
+    return cancelled ? boost::system::error_code(boost::asio::error::operation_aborted) : boost::system::error_code(ec);
+}
+
+/// Why an asynchronous operation cannot begin; unlike a blocking one it may on any thread.
+inline std::optional<Errc> whyNot(bool forked, bool closing)
+{
+    return forked ? std::optional(Errc::forked) : closing ? std::optional(Errc::shutdown) : std::nullopt;
+}
+
+/// A completion on the handler's executor; without one, on the background thread, as long as there is one.
+template <class Result>
+Completion<Result> Engine::completionOf(Handler<Result> handler)
+{
+    return {std::move(handler), handlerExecutor()};
+}
+
+/// A question under way, perhaps the second one of an operation.
+template <class Result>
+struct Engine::Asked {
+    explicit Asked(Completion<Result> c) : completion(std::move(c)) {}
+
+    Completion<Result> completion;
+    std::weak_ptr<AsyncQuery> query; ///< background thread, once begun
+};
+
+/// Begins a question and has it end with the client. Any thread.
+template <class Result, class Meaning>
+void Engine::asyncQuery(std::shared_ptr<ListenedCall> call, Handler<Result> handler, Meaning meaning)
+{
+    const auto asked = std::make_shared<Asked<Result>>(completionOf(std::move(handler)));
+    auto refused = whyNot(isForked(), closing_);
+    if (!refused) {
+        const auto query = std::make_shared<AsyncQuery>(
+            *this, std::move(call),
+            [asked, meaning, keep = shared_from_this()](std::error_code ec, const QueryMachine& machine,
+                                                        const Reply& reply) { meaning(asked, ec, machine, reply); });
+        asked->query = query;
+        asked->completion.onCancellation([engine = weak_from_this(), weak = std::weak_ptr(asked)] {
+            if (const auto self = engine.lock()) { // the slot may outlive everything
+                self->post([weak] {
+                    const auto current = weak.lock();
+                    if (const auto under = current ? current->query.lock() : nullptr) {
+                        under->cancel();
+                    }
+                });
+            }
+        });
+        const Lock lock(mutex_);
+        if (!closing_) {
+            return post([query] { query->begin(); });
+        }
+        refused = Errc::shutdown;
+    }
+    asked->completion(std::error_code(*refused), Result());
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,148 @@
+/// @file
+/// A wait that no thread waits for.
+#pragma once
+
+#include "logic/flow/waiting.hpp"
+#include "runtime/engine/engine.hpp"
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+namespace redislock::detail {
+
+/// Drives a flow on the background thread, as Engine::drive() does on a calling one: what is a sleep there is ended by a timer,
+/// look() or the answer here.
+///
+/// Members are guarded by the engine's mutex.
+template <class Flow>
+class Engine::AsyncWait : public AsyncWaiter, public std::enable_shared_from_this<AsyncWait<Flow>> {
+public:
+    /// Ends the operation as soon as it can be ended. Any thread.
+    void cancel()
+    {
+        engine_.post([self = this->shared_from_this()] {
+            const Lock lock(self->engine_.mutex_);
+            self->cancelled_ = true;
+            if (self->flow_) {
+                self->act(self->flow_->cancel());
+            }
+        });
+    }
+
+    void look() noexcept override
+    {
+        if (!std::exchange(looking_, true)) {
+            engine_.post([self = this->shared_from_this()] {
+                const Lock lock(self->engine_.mutex_);
+                self->looking_ = false;
+                if (self->flow_) {
+                    self->act(self->flow_->look());
+                }
+            });
+        }
+    }
+
+    void answered(Call& call) override
+    {
+        const auto self = this->shared_from_this();
+        const Lock lock(engine_.mutex_);
+        if (!flow_ || call.mode == Call::Mode::abandoned) {
+            return;
+        }
+        if (!awaits_) { // the answer to a request that somebody else queued may come before look()
+            act(flow_->look());
+        }
+        if (flow_ && awaits_) {
+            timer_.cancel();
+            act(flow_->answered(call.outcome));
+        }
+    }
+
+protected:
+    explicit AsyncWait(Engine& engine) : engine_(engine), timer_(engine.background_->io) {}
+
+    /// Begins a flow, made of these. Background thread. Expects the mutex.
+    template <class... Arguments>
+    void begin(Arguments&&... arguments)
+    {
+        flow_.emplace(std::forward<Arguments>(arguments)..., this);
+        engine_.waiting_.insert(this->shared_from_this());
+        act(cancelled_ ? flow_->cancel() : flow_->look());
+    }
+
+    /// Does what comes next.
+    void act(const WaitStep& next)
+    {
+        awaits_ = next.kind == WaitStep::Kind::awaitAnswer;
+        until_ = next.until;
+        switch (next.kind) {
+        case WaitStep::Kind::awaitAnswer:
+        case WaitStep::Kind::sleep:
+            return wakeAt(next.until);
+        case WaitStep::Kind::askPolicy:
+            return askPolicy(next.refusals);
+        case WaitStep::Kind::done:
+            timer_.cancel();
+            finish();
+            engine_.waiting_.erase(this->shared_from_this()); // its caller has another reference
+        }
+    }
+
+    /// The flow wants its policy to be asked, under no mutex.
+    virtual void askPolicy(std::uint32_t /*refusals*/) {}
+    /// The flow is done: takes what it says, and ends it. What tells others of it runs outside the mutex.
+    virtual void finish() = 0;
+
+    /// What the operation's handler is told of an error: that it was cancelled, in Asio's own words, if it was.
+    [[nodiscard]] boost::system::error_code told(std::error_code error) const noexcept
+    {
+        return error && cancelled_ ? boost::system::error_code(boost::asio::error::operation_aborted)
+                                   : boost::system::error_code(error);
+    }
+
+    Engine& engine_;
+    std::optional<Flow> flow_; ///< from begin() to the end
+
+private:
+    void timeOver()
+    {
+        if (!awaits_) {
+            return act(flow_->look());
+        }
+        if (BootClock::now() < until_) {
+            return wakeAt(until_); // the timer of the stage before went off together with its end
+        }
+        act(flow_->answered({.replied = false, .fault = engine_.background_->renewals.overdue(flow_->withdraw())}));
+    }
+
+    void wakeAt(TimePoint when)
+    {
+        if (when == TimePoint::max()) {
+            return;
+        }
+        timer_.expires_after(when - BootClock::now());
+        timer_.async_wait([self = this->shared_from_this()](boost::system::error_code ec) {
+            if (ec) {
+                return;
+            }
+            const Lock lock(self->engine_.mutex_);
+            if (self->flow_) {
+                self->timeOver();
+            }
+        });
+    }
+
+    boost::asio::steady_timer timer_;
+    TimePoint until_{};   ///< when it goes on if nothing happens
+    bool awaits_ = false; ///< an answer
+    bool cancelled_ = false;
+    bool looking_ = false;
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,135 @@
+/// @file
+/// The end of an asynchronous call, told to whoever started it.
+#pragma once
+
+#include "redislock/handler.hpp"
+#include "runtime/engine/pending_handlers.hpp"
+
+#include <boost/asio/any_completion_executor.hpp>
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/execution/blocking.hpp>
+#include <boost/asio/execution/outstanding_work.hpp>
+#include <boost/asio/prefer.hpp>
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace redislock::detail {
+
+/// Undoes what a call did unless somebody is told of it.
+class Undo {
+public:
+    Undo() = default;
+    explicit Undo(std::function<void()> undo) : undo_(std::move(undo)) {}
+    Undo(Undo&& other) noexcept : undo_(std::exchange(other.undo_, nullptr)) {}
+    Undo& operator=(Undo&& other) noexcept
+    {
+        undo_.swap(other.undo_);
+        return *this;
+    }
+    ~Undo()
+    {
+        if (undo_) {
+            undo_();
+        }
+    }
+
+    void dismiss() noexcept { undo_ = nullptr; }
+
+private:
+    std::function<void()> undo_; ///< throws nothing
+};
+
+/// A handler that is to be called once, on its own executor, which is kept busy until then. If the executor's context ends
+/// before, it destroys the handler, the call is cancelled, and what it would have given is destroyed.
+template <class Result>
+class Completion {
+public:
+    /// @param fallback for handlers without an executor of their own; its context outlives the call.
+    template <class Executor>
+    Completion(Handler<Result> handler, const Executor& fallback)
+        : pending_(std::make_shared<Pending>(std::move(handler.function), fallback))
+    {
+        if (handler.context != nullptr) {
+            PendingHandlers::of(*handler.context)->add(pending_);
+        }
+    }
+    Completion(Completion&&) noexcept = default;
+    Completion& operator=(Completion&& other) noexcept
+    {
+        pending_.swap(other.pending_);
+        return *this;
+    }
+    ~Completion()
+    {
+        if (pending_ != nullptr) {
+            if (const Claim claim(*pending_); claim) {
+                pending_->destroy();
+            }
+        }
+    }
+
+    /// Has @p cancel called, on the thread that emits, when the operation is cancelled, and on the thread that ends the
+    /// handler's context. Call it before the operation begins.
+    template <class Function>
+    void onCancellation(Function cancel)
+    {
+        if (!pending_->handler) {
+            return; // it was begun while its context ended
+        }
+        pending_->slot = boost::asio::get_associated_cancellation_slot(pending_->handler);
+        if (pending_->slot.is_connected()) {
+            pending_->slot.assign([cancel](boost::asio::cancellation_type /*type*/) { cancel(); });
+        }
+        pending_->cancel = std::move(cancel);
+    }
+
+    /// Ends the call: the handler runs soon, not in here. What nobody is told of is undone, perhaps in here.
+    void operator()(boost::system::error_code ec, Result result, Undo undo = {})
+    {
+        const auto pending = std::move(pending_);
+        const Claim claim(*pending);
+        if (!claim) {
+            return;
+        }
+        // stays tracked until it was told: the context's run() must not return while this is still in it
+        const auto later =
+            boost::asio::prefer(std::exchange(pending->executor, nullptr), boost::asio::execution::blocking.never);
+        later.execute([handler = std::move(pending->handler), slot = pending->slot, ec, result = std::move(result),
+                       undo = std::move(undo)]() mutable {
+            undo.dismiss();
+            if (slot.is_connected()) {
+                slot.clear();
+            }
+            std::move(handler)(ec, std::move(result));
+        });
+    }
+
+private:
+    struct Pending final : PendingHandler {
+        template <class Executor>
+        Pending(decltype(Handler<Result>::function) function, const Executor& fallback)
+            : handler(std::move(function)),
+              executor(boost::asio::prefer(
+                  boost::asio::get_associated_executor(handler, boost::asio::any_completion_executor(fallback)),
+                  boost::asio::execution::outstanding_work.tracked))
+        {
+        }
+        void destroy() noexcept override
+        {
+            handler = nullptr;
+            executor = nullptr; // whose context has counted this as work until here
+        }
+
+        decltype(Handler<Result>::function) handler;
+        boost::asio::any_completion_executor executor;
+        boost::asio::cancellation_slot slot; ///< ends with the handler, or later
+    };
+
+    std::shared_ptr<Pending> pending_;
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,86 @@
+/// @file
+/// An acquire of a group under way.
+#pragma once
+
+#include "redislock/detail/logic/group_machine.hpp"
+#include "redislock/lease_time.hpp"
+#include "redislock/random.hpp"
+#include "redislock/retry_policy.hpp"
+#include "runtime/group/group_hold.hpp"
+#include "runtime/group/server_id.hpp"
+
+#include <boost/system/error_code.hpp>
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <system_error>
+
+namespace redislock::detail {
+
+/// Drives a GroupMachine: the answers come on the background threads of the members' clients; its time passes on the thread
+/// that waits for it, or with timers there.
+class GroupAcquire : public std::enable_shared_from_this<GroupAcquire> {
+public:
+    struct Order {
+        Wait wait;
+        Lease lease;
+        RetryPolicy retry;
+        std::exception_ptr* thrown = nullptr; ///< where what the policy throws is kept; null: it is not
+    };
+    using End = std::function<void(boost::system::error_code, std::shared_ptr<GroupHold>)>;
+
+    GroupAcquire(std::shared_ptr<const GroupMembers> members, Order order);
+
+    /// Blocks until it is over. @param hold null: not acquired.
+    std::error_code run(std::shared_ptr<GroupHold>& hold);
+    /// Waits for nothing. @param end called once, by any thread, in here too.
+    void start(End end);
+    /// Ends it, if it is not over.
+    void cancel();
+
+private:
+    void identifyServers();
+    void begin();
+    void step(const GroupMachine::Event& event);
+    void handle(const GroupMachine::Event& event);
+    void follow(const GroupMachine::Action& action);
+    void askPolicy(std::uint32_t round);
+    void finish(const GroupResult& result);
+    void end(std::error_code error);
+    void wakeAt(TimePoint when);
+    std::function<void()> doAt(TimePoint when, const std::function<void()>& what);
+    void callOff();
+    [[nodiscard]] GroupMachine::Settings settings() const;
+    [[nodiscard]] bool anyState(ServerId::State state) const;
+
+    const std::shared_ptr<const GroupMembers> members_;
+    const Order order_;
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<GroupMachine::Event> events_;
+    bool busy_ = false; ///< somebody handles events
+    bool over_ = false;
+    std::error_code error_;              ///< when it is over
+    std::uint32_t toAsk_ = 0;            ///< the round after which the thread that waits asks the policy
+    TimePoint until_ = TimePoint::max(); ///< when TimerFired is due; of a call that nobody waits for: its timer's
+
+    // of whoever handles events
+    GroupMachine machine_;
+    Random random_;                   ///< for the policy
+    std::shared_ptr<GroupHold> hold_; ///< of the round
+    bool cancelled_ = false;
+    End end_;                            ///< null: a thread waits
+    std::shared_ptr<GroupAcquire> self_; ///< while nobody waits and it is not over
+    std::function<void()> callOffTimer_;
+};
+
+/// Whether two members of a group that needs distinct servers are known to be on one. Asks nobody.
+[[nodiscard]] bool haveOneServerTwice(const GroupMembers& members);
+
+} // namespace redislock::detail

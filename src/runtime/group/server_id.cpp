@@ -1,0 +1,90 @@
+#include "runtime/group/server_id.hpp"
+
+#include "logic/call/listened_call.hpp"
+#include "redislock/detail/protocol/command.hpp"
+#include "runtime/engine/async_query.hpp"
+#include "runtime/engine/engine.hpp"
+
+#include <utility>
+
+namespace redislock::detail {
+
+namespace {
+
+class InfoCall final : public ListenedCall {
+public:
+    void encode(std::string& out, Form /*by*/) const override { appendCommand(out, {"INFO", "server"}); }
+};
+
+} // namespace
+
+std::string ServerId::from(std::string_view info)
+{
+    constexpr std::string_view field = "run_id:";
+    const auto begin = info.find(field);
+    if (begin == std::string_view::npos) {
+        return {};
+    }
+    const auto value = info.substr(begin + field.size());
+    return std::string(value.substr(0, value.find_first_of("\r\n")));
+}
+
+ServerId::State ServerId::state() const
+{
+    const std::lock_guard lock(mutex_);
+    return state_;
+}
+
+std::string ServerId::text() const
+{
+    const std::lock_guard lock(mutex_);
+    return text_;
+}
+
+void ServerId::ask(const std::shared_ptr<Engine>& engine, std::function<void()> then)
+{
+    {
+        const std::lock_guard lock(mutex_);
+        if (state_ != State::known && state_ != State::untold) {
+            waiting_.push_back(std::move(then));
+            if (std::exchange(state_, State::asking) == State::asking) {
+                return;
+            }
+        }
+    }
+    if (then) {
+        return then();
+    }
+    engine->askRunId([this, engine](std::error_code ec, std::string id) {
+        std::vector<std::function<void()>> waiting;
+        {
+            const std::lock_guard lock(mutex_);
+            const bool again = ec == Errc::unreachable || ec == Errc::serverRefused || ec == Errc::shutdown;
+            state_ = again ? State::failed : id.empty() ? State::untold : State::known;
+            text_ = std::move(id);
+            waiting.swap(waiting_);
+        }
+        for (const auto& each : waiting) {
+            each();
+        }
+    });
+}
+
+void Engine::askRunId(std::function<void(std::error_code, std::string)> answered)
+{
+    start();
+    const auto query = std::make_shared<AsyncQuery>(
+        *this, std::make_shared<InfoCall>(),
+        [answered, keep = shared_from_this()](std::error_code ec, const QueryMachine&, const Reply& reply) {
+            answered(ec, ec ? std::string() : ServerId::from(reply.text));
+        });
+    {
+        const Lock lock(mutex_); // under which `closing_` is set
+        if (!closing_) {
+            return post([query] { query->begin(); });
+        }
+    }
+    answered(Errc::shutdown, {});
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,122 @@
+#include "redislock/lock.hpp"
+
+#include "redislock/lock_guard.hpp"
+#include "runtime/engine/engine.hpp"
+#include "runtime/lock/throwing.hpp"
+
+#include <utility>
+
+namespace redislock {
+
+namespace {
+
+using detail::throwing;
+
+} // namespace
+
+bool Lock::acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec, std::exception_ptr* thrown) const
+{
+    return acquireByThread(wait, lease, retry, ec, thrown).has_value();
+}
+
+void Lock::fail(const char* verb, Lease lease, const std::error_code& ec, const std::exception_ptr& thrown) const
+{
+    detail::failNesting(thrown, ec, detail::callOn(name(), verb), lease);
+}
+
+std::optional<std::uint64_t> Lock::acquireByThread(Wait wait, Lease lease, const Retry& retry, std::error_code& ec,
+                                                   std::exception_ptr* thrown) const
+{
+    detail::Acquired acquired;
+    ec = detail::engineOf(*state_).acquire(
+        *state_, {wait, lease, detail::EndedBy::thread, retry ? retry : retry_, thrown}, acquired);
+    return acquired.hold != nullptr ? std::optional(acquired.token) : std::nullopt;
+}
+
+Unlocked Lock::unlock() const
+{
+    return throwing(name(), "unlock", [&](std::error_code& ec) { return unlock(ec); });
+}
+
+Unlocked Lock::unlock(std::error_code& ec) const
+{
+    return detail::engineOf(*state_).unlock(*state_, ec);
+}
+
+bool Lock::forceUnlock() const
+{
+    return throwing(name(), "forceUnlock", [&](std::error_code& ec) { return forceUnlock(ec); });
+}
+
+bool Lock::forceUnlock(std::error_code& ec) const
+{
+    return detail::engineOf(*state_).forceUnlock(*state_, ec);
+}
+
+bool Lock::isLocked() const
+{
+    return throwing(name(), "isLocked", [&](std::error_code& ec) { return isLocked(ec); });
+}
+
+bool Lock::isLocked(std::error_code& ec) const
+{
+    return remainingTimeToLive(ec).has_value();
+}
+
+std::optional<std::chrono::milliseconds> Lock::remainingTimeToLive() const
+{
+    return throwing(name(), "remainingTimeToLive", [&](std::error_code& ec) { return remainingTimeToLive(ec); });
+}
+
+std::optional<std::chrono::milliseconds> Lock::remainingTimeToLive(std::error_code& ec) const
+{
+    return detail::engineOf(*state_).timeToLive(*state_, ec);
+}
+
+bool Lock::isHeldByCurrentThread() const noexcept
+{
+    return holdCount() > 0;
+}
+
+std::uint32_t Lock::holdCount() const noexcept
+{
+    return detail::engineOf(*state_).holdCount(*state_);
+}
+
+std::chrono::milliseconds Lock::validFor() const noexcept
+{
+    return detail::engineOf(*state_).validFor(*state_);
+}
+
+std::stop_token Lock::stopToken(StopAt when) const noexcept
+{
+    return detail::engineOf(*state_).stopToken(*state_, when);
+}
+
+const std::string& Lock::name() const noexcept
+{
+    return state_->name;
+}
+
+void Lock::asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::LockHandler handler) const
+{
+    detail::engineOf(*state_).asyncAcquire(state_, {wait, lease, detail::EndedBy::guard, retry ? retry : retry_},
+                                           std::move(handler));
+}
+
+void Lock::asyncForceUnlock(const State& state, detail::FlagHandler handler)
+{
+    detail::engineOf(*state).asyncForceUnlock(state, std::move(handler));
+}
+
+void Lock::asyncIsLocked(const State& state, detail::FlagHandler handler)
+{
+    detail::engineOf(*state).asyncIsLocked(state, std::move(handler));
+}
+
+void Lock::asyncTimeToLive(const State& state, detail::TimeHandler handler)
+{
+    detail::engineOf(*state).asyncTimeToLive(state, std::move(handler));
+}
+
+} // namespace redislock

@@ -1,0 +1,132 @@
+#include "redislock/lock_guard.hpp"
+
+#include "runtime/engine/completion.hpp"
+#include "runtime/engine/engine.hpp"
+#include "runtime/lock/throwing.hpp"
+
+#include <boost/asio/system_executor.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace redislock {
+
+LockGuard::LockGuard(const Lock& lock) : LockGuard(lock, waitForever, keepRenewing) {}
+
+LockGuard::LockGuard(const Lock& lock, std::error_code& ec) : LockGuard(lock, waitForever, keepRenewing, ec) {}
+
+LockGuard::LockGuard(const Lock& lock, Lease lease) : LockGuard(lock, waitForever, lease) {}
+
+LockGuard::LockGuard(const Lock& lock, Lease lease, std::error_code& ec) : LockGuard(lock, waitForever, lease, ec) {}
+
+LockGuard::LockGuard(const Lock& lock, Wait wait, Lease lease)
+{
+    std::error_code ec;
+    std::exception_ptr thrown;
+    acquire(lock, wait, lease, ec, &thrown);
+    if (ec) {
+        detail::failNesting(thrown, ec, detail::callOn(lock.name(), "lock"), lease);
+    }
+}
+
+LockGuard::LockGuard(const Lock& lock, Wait wait, Lease lease, std::error_code& ec)
+{
+    acquire(lock, wait, lease, ec);
+}
+
+void LockGuard::acquire(const Lock& lock, Wait wait, Lease lease, std::error_code& ec, std::exception_ptr* thrown)
+{
+    detail::Acquired acquired;
+    detail::NamedLock& named = *lock.state_;
+    ec = detail::engineOf(named).acquire(named, {wait, lease, detail::EndedBy::guard, lock.retry_, thrown}, acquired);
+    *this = LockGuard(std::move(acquired));
+}
+
+LockGuard::LockGuard(detail::Acquired&& acquired) noexcept
+    : hold_(std::move(acquired.hold)), level_(acquired.level), token_(acquired.token)
+{
+}
+
+LockGuard::LockGuard(LockGuard&& other) noexcept
+    : hold_(std::move(other.hold_)), level_(std::exchange(other.level_, 0)), token_(std::exchange(other.token_, 0))
+{
+}
+
+LockGuard& LockGuard::operator=(LockGuard&& other) noexcept
+{
+    if (this != &other) {
+        end();
+        hold_ = std::move(other.hold_);
+        level_ = std::exchange(other.level_, 0);
+        token_ = std::exchange(other.token_, 0);
+    }
+    return *this;
+}
+
+LockGuard::~LockGuard()
+{
+    end();
+}
+
+void LockGuard::end() noexcept
+{
+    token_ = 0;
+    if (const auto hold = std::move(hold_)) {
+        detail::engineOf(*hold->lock).releaseUnawaited({hold, level_});
+    }
+}
+
+LockGuard::operator bool() const noexcept
+{
+    return hold_ && BootClock::now() < hold_->validUntil() && !detail::engineOf(*hold_->lock).isForked();
+}
+
+Unlocked LockGuard::release()
+{
+    std::error_code ec;
+    const Unlocked how = release(ec);
+    if (ec) {
+        throw LockError(ec, "release of an empty guard");
+    }
+    return how;
+}
+
+Unlocked LockGuard::release(std::error_code& ec)
+{
+    ec.clear();
+    token_ = 0;
+    auto hold = std::move(hold_);
+    if (!hold) {
+        ec = Errc::notHeld;
+        return Unlocked::alreadyLost;
+    }
+    detail::Engine& engine = detail::engineOf(*hold->lock);
+    return engine.release({std::move(hold), level_});
+}
+
+void LockGuard::asyncRelease(LockGuard guard, detail::UnlockHandler handler)
+{
+    const auto hold = std::move(guard.hold_);
+    if (!hold) {
+        detail::Completion<Unlocked>(std::move(handler), boost::asio::system_executor())(std::error_code(Errc::notHeld),
+                                                                                         Unlocked::alreadyLost);
+        return;
+    }
+    detail::engineOf(*hold->lock).asyncRelease({hold, guard.level_}, std::move(handler));
+}
+
+std::stop_token LockGuard::stopToken(StopAt when) const noexcept
+{
+    return hold_ ? detail::engineOf(*hold_->lock).stopToken(hold_.get(), when) : detail::Engine::stoppedToken();
+}
+
+std::chrono::milliseconds LockGuard::validFor() const noexcept
+{
+    if (!*this) {
+        return {};
+    }
+    const auto left = std::chrono::floor<std::chrono::milliseconds>(hold_->validUntil() - BootClock::now());
+    return std::max(std::chrono::milliseconds{}, left);
+}
+
+} // namespace redislock

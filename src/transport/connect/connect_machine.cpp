@@ -1,0 +1,74 @@
+#include "transport/connect/connect_machine.hpp"
+
+#include <algorithm>
+
+namespace redislock::detail {
+
+namespace {
+
+/// Which of several addresses' failures is told: one that may pass by itself, then one that will not, then that nobody answered.
+int weightOf(const Fault& fault) noexcept
+{
+    if (fault.error == Errc::serverRefused) {
+        return 2;
+    }
+    return fault.failure == Failure::fatal ? 1 : 0;
+}
+
+} // namespace
+
+ConnectMachine::Action ConnectMachine::resume(const Event& event)
+{
+    if (state_ == State::done) {
+        return Wait{};
+    }
+    if (std::holds_alternative<Start>(event)) {
+        state_ = State::resolving;
+        return Resolve{};
+    }
+    if (const auto* e = std::get_if<Resolved>(&event)) {
+        state_ = State::trying;
+        addresses_ = e->addresses;
+        const auto share = e->left / static_cast<std::int64_t>(std::max<std::size_t>(addresses_, 1));
+        pause_ = std::clamp<std::chrono::nanoseconds>(share, std::chrono::milliseconds(1), longestPause);
+        return openNext();
+    }
+    if (const auto* e = std::get_if<Ready>(&event)) {
+        state_ = State::done;
+        return Done<std::size_t>{e->address};
+    }
+    if (const auto* e = std::get_if<Ended>(&event)) {
+        return ended(e->fault);
+    }
+    if (std::holds_alternative<PauseOver>(event)) {
+        return next_ < addresses_ ? openNext() : Wait{};
+    }
+    return fail(); // not found, or its time is over
+}
+
+ConnectMachine::Action ConnectMachine::openNext()
+{
+    if (next_ < addresses_) {
+        ++underWay_;
+        const std::size_t address = next_++;
+        return Open{address, next_ < addresses_ ? pause_ : std::chrono::nanoseconds(0)};
+    }
+    return underWay_ > 0 ? Action(Wait{}) : fail();
+}
+
+ConnectMachine::Action ConnectMachine::ended(Fault fault)
+{
+    --underWay_;
+    if (weightOf(fault) > weightOf(fault_)) {
+        fault_ = fault;
+    }
+    return openNext();
+}
+
+ConnectMachine::Action ConnectMachine::fail()
+{
+    state_ = State::done;
+    return Done<Fault>{fault_};
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,69 @@
+/// @file
+/// Sockets that are connected, authenticated and ready.
+#pragma once
+
+#include "redislock/clock.hpp"
+#include "redislock/endpoint.hpp"
+#include "transport/connect/connect_machine.hpp"
+#include "transport/connect/demoted_addresses.hpp"
+#include "transport/connect/handshake_machine.hpp"
+#include "transport/connect/stream.hpp"
+
+#include <boost/asio/io_context.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace redislock::detail {
+
+/// The result of an attempt: an open stream, or why there is none.
+struct Connected {
+    Stream stream;
+    std::optional<Fault> fault;
+};
+
+class Attempt;
+
+/// Opens connections to one endpoint, asynchronously, on the thread that runs the io_context. Host names are looked up anew each
+/// time; addresses and unix sockets never reach the resolver. All addresses of a name are tried within one attempt, and the first
+/// that is usable wins; those that were found demoted come last.
+class Connector {
+public:
+    Connector(boost::asio::io_context& io, Endpoint endpoint, Handshake handshake, std::chrono::milliseconds timeout)
+        : io_(io), endpoint_(std::move(endpoint)), handshake_(std::move(handshake)), timeout_(timeout)
+    {
+    }
+
+    /// Starts one attempt at `notBefore`, or now, that takes at most `limit`, or the connector's time-out. May be called from any
+    /// thread; @p handler is called once on the io_context's thread, unless that is stopped first.
+    /// @param whose for hurry()
+    void connect(const void* whose, TimePoint notBefore, std::chrono::milliseconds limit,
+                 std::function<void(Connected)> handler);
+
+    /// Has attempts of the same that have not begun begin at that time, or before. Any thread.
+    void hurry(const void* whose, TimePoint when);
+
+    /// Notes that the server at this address (Stream::peer()) takes no writes. Any thread.
+    void demoted(std::string address);
+
+    /// Whether it was. On the io_context's thread.
+    [[nodiscard]] bool isDemoted(const std::string& address) const { return demoted_.contains(address); }
+
+    /// Ends attempts under way without calling their handlers, and starts no more. On the io_context's thread.
+    void close();
+
+private:
+    boost::asio::io_context& io_;
+    Endpoint endpoint_;
+    Handshake handshake_;
+    std::chrono::milliseconds timeout_;
+    DemotedAddresses demoted_;
+    std::vector<std::weak_ptr<Attempt>> attempts_;
+    bool closed_ = false;
+};
+
+} // namespace redislock::detail
