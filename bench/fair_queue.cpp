@@ -15,8 +15,8 @@ namespace redislock::bench {
 
 namespace {
 
-/// The library's own scripts over one connection, for a holder and so many waiters. None of them waits: what is measured is what
-/// their requests take.
+/// The library's own scripts over one connection, for a holder and so many waiters. None of them waits: what is
+/// measured is what their requests take.
 class Queue {
 public:
     Queue(const Target& target, std::size_t waiters)

@@ -93,7 +93,8 @@ public:
 private:
     [[nodiscard]] double scripts() { return infoNumber(server_, "commandstats", "cmdstat_evalsha:calls"); }
 
-    /// Waits until so many have asked, somebody listens, and nobody asks any more. @return false when that took too long.
+    /// Waits until so many have asked, somebody listens, and nobody asks any more. @return false when that took too
+    /// long.
     bool awaitQuiet(double asked)
     {
         const auto end = Clock::now() + readersPatience;

@@ -92,8 +92,8 @@ Measure commandsPerAcquisition(const Target& target, unsigned threads);
 /// The longest wait for one lock that all threads want, against the mean wait.
 Measure longestWait(const Target& target, unsigned threads);
 
-/// Locks a second of a SegmentedLock with so many segments that all threads want, each for another key each time, against one
-/// segment.
+/// Locks a second of a SegmentedLock with so many segments that all threads want, each for another key each time,
+/// against one segment.
 Measure segmented(const Target& target, std::size_t segments, unsigned threads);
 
 /// Threads of the client that holds so many locks, against those allowed.
@@ -117,8 +117,8 @@ Measure cycles(const Target& target, std::size_t count);
 /// The time of the requests of one hand-over of a fair lock for which so many wait, against few.
 Measure fairQueue(const Target& target, std::size_t waiters, std::size_t few);
 
-/// The time from a writer's release until the last of so many threads of another client reads, against PING; both over a link
-/// that takes @p delay each way, which the writer does without.
+/// The time from a writer's release until the last of so many threads of another client reads, against PING; both over
+/// a link that takes @p delay each way, which the writer does without.
 Measure wakingReaders(const Target& target, unsigned readers, std::chrono::microseconds delay);
 
 /// The compiler's time for the library's header alone, against that for one header of Asio.

@@ -9,8 +9,8 @@
 
 namespace redislock::bench {
 
-/// A relay in front of a server that hands every byte on after a fixed time, in each direction; order and pace stay as they
-/// are, nothing is lost. It has a thread of its own.
+/// A relay in front of a server that hands every byte on after a fixed time, in each direction; order and pace stay as
+/// they are, nothing is lost. It has a thread of its own.
 class SlowLink {
 public:
     /// @param delay each way

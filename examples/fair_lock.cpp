@@ -1,5 +1,5 @@
-// First come, first served: five customers queue while the counter is busy, and are served in that order, in whatever processes
-// they wait.
+// First come, first served: five customers queue while the counter is busy, and are served in that order, in whatever
+// processes they wait.
 #include <redislock/redislock.hpp>
 
 #include <boost/asio/use_future.hpp>

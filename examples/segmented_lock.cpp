@@ -1,5 +1,5 @@
-// Bookings to many accounts, of which only those that share a segment wait for each other; and the sum of all, for which
-// everybody waits.
+// Bookings to many accounts, of which only those that share a segment wait for each other; and the sum of all, for
+// which everybody waits.
 #include <redislock/redislock.hpp>
 
 #include <array>

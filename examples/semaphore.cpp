@@ -1,4 +1,5 @@
-// Three printers for all: at most three jobs print at a time, in whatever processes they run. The last one opens a latch.
+// Three printers for all: at most three jobs print at a time, in whatever processes they run. The last one opens a
+// latch.
 #include <redislock/redislock.hpp>
 
 #include <chrono>

@@ -143,16 +143,19 @@ private:
 ///
 /// @param wait how long to wait for the lock; zero: one attempt.
 /// @param lease 10 ms … 30 days, or `keepRenewing`.
-/// @param function called with no argument, or with the hold's `std::stop_token` where it takes one, on the handler's executor;
-///   it may be a coroutine that returns `boost::asio::awaitable`, which runs there too. When the lock is lost it goes on:
-///   see cancelOnLoss().
-/// @param token any completion token for `void(boost::system::error_code, T)`; T is `std::optional` of what the function gave,
-///   empty when the lock was not to be had; for a function that gives nothing, `bool`: whether it ran. Give the handler an
-///   executor; without one a function runs on the client's own thread, where it must not block, and a coroutine on the
-///   system's.
-/// Errors as of Lock::asyncTryLock(). What the function throws comes out of `use_awaitable` and `use_future` as it is; all
-/// other tokens get its code when it is a system_error, else `Errc::functionThrew`.
-/// **Cancellation**: while waiting for the lock as asyncTryLock(), nothing has run then; afterwards it is the coroutine's.
+/// @param function called with no argument, or with the hold's `std::stop_token` where it takes one, on the handler's
+/// executor;
+///   it may be a coroutine that returns `boost::asio::awaitable`, which runs there too. When the lock is lost it goes
+///   on: see cancelOnLoss().
+/// @param token any completion token for `void(boost::system::error_code, T)`; T is `std::optional` of what the
+/// function gave,
+///   empty when the lock was not to be had; for a function that gives nothing, `bool`: whether it ran. Give the handler
+///   an executor; without one a function runs on the client's own thread, where it must not block, and a coroutine on
+///   the system's.
+/// Errors as of Lock::asyncTryLock(). What the function throws comes out of `use_awaitable` and `use_future` as it is;
+/// all other tokens get its code when it is a system_error, else `Errc::functionThrew`.
+/// **Cancellation**: while waiting for the lock as asyncTryLock(), nothing has run then; afterwards it is the
+/// coroutine's.
 ///
 /// @code
 /// auto sold = co_await redislock::asyncExecuteWithLock(lock, 100ms, 10s, [&] { return sell(); }, asio::use_awaitable);

@@ -56,28 +56,32 @@ public:
     ~Client();
 
     /// The lock of this name. Does no I/O.
-    /// @param name 1 … 1024 bytes, any: it is binary-safe, and names that differ in any byte are different locks. In a later
+    /// @param name 1 … 1024 bytes, any: it is binary-safe, and names that differ in any byte are different locks. In a
+    /// later
     ///   cluster mode, names with an unbalanced `{` or `}` are refused.
     /// @throws LockError `invalidArgument` for an empty or longer name.
     [[nodiscard]] RedisLock getLock(std::string name) const;
 
-    /// The lock of this name that its holder cannot take twice. Names, errors and cost as getLock(), with which it excludes.
+    /// The lock of this name that its holder cannot take twice. Names, errors and cost as getLock(), with which it
+    /// excludes.
     [[nodiscard]] NonReentrantLock getNonReentrantLock(std::string name) const;
 
-    /// The lock of this name whose waiters ask instead of being told. Names, errors and cost as getLock(), with which it
-    /// excludes. @param retry when they ask.
+    /// The lock of this name whose waiters ask instead of being told. Names, errors and cost as getLock(), with which
+    /// it excludes. @param retry when they ask.
     [[nodiscard]] SpinLock
     getSpinLock(std::string name, RetryPolicy retry = RetryPolicy::exponential(std::chrono::milliseconds(1),
                                                                                std::chrono::milliseconds(128))) const;
 
-    /// The lock of this name that is granted in the order of asking. Names, errors and cost as getLock(), with which it excludes.
+    /// The lock of this name that is granted in the order of asking. Names, errors and cost as getLock(), with which it
+    /// excludes.
     [[nodiscard]] FairLock getFairLock(std::string name) const;
 
-    /// The lock of this name whose holds have growing tokens. Names, errors and cost as getLock(), with which it excludes.
+    /// The lock of this name whose holds have growing tokens. Names, errors and cost as getLock(), with which it
+    /// excludes.
     [[nodiscard]] FencedLock getFencedLock(std::string name) const;
 
-    /// The lock of this name that many may hold to read, or one to write. Names, errors and cost as getLock(). A name that is in
-    /// use as a lock of another kind is `wrongType` when it is met.
+    /// The lock of this name that many may hold to read, or one to write. Names, errors and cost as getLock(). A name
+    /// that is in use as a lock of another kind is `wrongType` when it is met.
     [[nodiscard]] ReadWriteLock getReadWriteLock(std::string name) const;
     /// The semaphore of this name, whose permits belong to nobody. Names, errors and cost as getLock().
     [[nodiscard]] Semaphore getSemaphore(std::string name) const;
@@ -95,18 +99,20 @@ public:
     /// A function that makes locks as getLock() does and may outlive this object; the locks share the same client.
     [[nodiscard]] std::function<RedisLock(std::string)> locks() const;
 
-    /// Connects now instead of at the first use, to see a wrong address or password early. Blocks for one attempt, at most about
-    /// `Config::connectTimeout`.
-    /// @throws LockError `unreachable`, `authFailed`, `permissionDenied`, `noSuchDatabase`, `notRedis`, `serverRefused`,
+    /// Connects now instead of at the first use, to see a wrong address or password early. Blocks for one attempt, at
+    /// most about `Config::connectTimeout`.
+    /// @throws LockError `unreachable`, `authFailed`, `permissionDenied`, `noSuchDatabase`, `notRedis`,
+    /// `serverRefused`,
     ///   `wouldDeadlock`, `shutdown`, `forked`.
     void connect() const;
     /// As connect(), without exceptions.
     void connect(std::error_code& ec) const;
 
-    /// Ends the client: waiters and later calls get `Errc::shutdown`, renewals stop, locks still held count as lost (their stop
-    /// tokens stop) and end in Redis with their lease. Later destructors of guards do nothing. What is under way is given @p timeout
-    /// to be answered: releases, and requests of waiters, whose grants are given back. Blocks until then, which is a matter of
-    /// milliseconds if the server answers; on the client's own thread not at all. A second call does nothing.
+    /// Ends the client: waiters and later calls get `Errc::shutdown`, renewals stop, locks still held count as lost
+    /// (their stop tokens stop) and end in Redis with their lease. Later destructors of guards do nothing. What is
+    /// under way is given @p timeout to be answered: releases, and requests of waiters, whose grants are given back.
+    /// Blocks until then, which is a matter of milliseconds if the server answers; on the client's own thread not at
+    /// all. A second call does nothing.
     /// @return whether everything was answered: then nothing is left in Redis but the locks that were still held.
     bool shutdown(std::chrono::milliseconds timeout = std::chrono::seconds(1)) noexcept;
 

@@ -16,8 +16,8 @@ namespace detail {
 
 enum class Rounding { down, up };
 
-/// As many whole @p To as @p from is, rounded, and saturating at the ends of the type instead of overflowing; NaN becomes the
-/// minimum. Whole numbers are converted exactly.
+/// As many whole @p To as @p from is, rounded, and saturating at the ends of the type instead of overflowing; NaN
+/// becomes the minimum. Whole numbers are converted exactly.
 template <class To, Rounding rounding, class Rep, class Period>
 constexpr To saturatingCast(std::chrono::duration<Rep, Period> from) noexcept
 {

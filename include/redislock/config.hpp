@@ -14,7 +14,8 @@
 namespace redislock {
 
 /// Everything a Client can be told. Plain data: copy, change, hand to the Client, which checks all of it before any I/O
-/// and throws LockError(`Errc::badConfig`) with the first bad field, its value and the rule; secrets are shown as `***`.
+/// and throws LockError(`Errc::badConfig`) with the first bad field, its value and the rule; secrets are shown as
+/// `***`.
 ///
 /// **Thread safety**: distinct objects: safe. Shared objects: unsafe while one is changed.
 ///
@@ -31,47 +32,52 @@ struct Config {
     std::string username;
     /// Password; empty: none is sent. Never shown in a message.
     std::string password;
-    /// Database number, 0 … 65535. Default 0, for which nothing is sent. Every connection selects it before anything else.
+    /// Database number, 0 … 65535. Default 0, for which nothing is sent. Every connection selects it before anything
+    /// else.
     std::uint32_t database = 0;
     /// Name of the connections in `CLIENT LIST`; printable ASCII without spaces, at most 64 bytes. Empty: none is set.
     std::string clientName;
 
-    /// How long one attempt to connect (look-up, connect and handshake together) may take; 10 ms … 1 min. Default 3 s. All
-    /// addresses of a name are tried in this time: one that is silent delays the next by 250 ms at most, and the first that
-    /// answers as Redis does is used. Raise it for slow networks; lower it to try again sooner.
+    /// How long one attempt to connect (look-up, connect and handshake together) may take; 10 ms … 1 min. Default 3 s.
+    /// All addresses of a name are tried in this time: one that is silent delays the next by 250 ms at most, and the
+    /// first that answers as Redis does is used. Raise it for slow networks; lower it to try again sooner.
     std::chrono::milliseconds connectTimeout{3000};
-    /// How long the oldest request on a connection may stay unanswered before the connection is given up and its requests
-    /// are sent again on a new one; 10 ms … 1 min. Default 3 s. Low: a slow server costs reconnects; high: a dead one is
-    /// noticed late. The connection that renews uses at most a sixth of `watchdogTimeout`, so that a renewal has several tries.
+    /// How long the oldest request on a connection may stay unanswered before the connection is given up and its
+    /// requests are sent again on a new one; 10 ms … 1 min. Default 3 s. Low: a slow server costs reconnects; high: a
+    /// dead one is noticed late. The connection that renews uses at most a sixth of `watchdogTimeout`, so that a
+    /// renewal has several tries.
     std::chrono::milliseconds commandTimeout{3000};
     /// How long a call that may wait longer goes on without any answer from a server before it fails with
     /// `Errc::unreachable`; 10 ms … 1 h. Default 10 s. High: callers sit out a failover; low: they learn of it sooner.
     std::chrono::milliseconds unreachableAfter{10000};
 
-    /// The lease of locks taken with `keepRenewing`, renewed every third of it; 100 ms … 30 days. Default 30 s. High: the lock
-    /// of a crashed process stays longer; low: more renewals, and a shorter outage of the server loses the lock.
+    /// The lease of locks taken with `keepRenewing`, renewed every third of it; 100 ms … 30 days. Default 30 s. High:
+    /// the lock of a crashed process stays longer; low: more renewals, and a shorter outage of the server loses the
+    /// lock.
     std::chrono::milliseconds watchdogTimeout{30000};
-    /// How long a lock is renewed at most, counted from its first grant: a forgotten unlock then ends by itself one lease
-    /// later and `Observer::heldTooLong` is told. Zero (default): without limit. Otherwise at least `watchdogTimeout`.
+    /// How long a lock is renewed at most, counted from its first grant: a forgotten unlock then ends by itself one
+    /// lease later and `Observer::heldTooLong` is told. Zero (default): without limit. Otherwise at least
+    /// `watchdogTimeout`.
     std::chrono::milliseconds maxHold{0};
-    /// How often a waiter asks Redis when no notification comes; 10 ms … 1 min. Default 1 s. Low: a lost notification costs
-    /// less time and more requests.
+    /// How often a waiter asks Redis when no notification comes; 10 ms … 1 min. Default 1 s. Low: a lost notification
+    /// costs less time and more requests.
     std::chrono::milliseconds pollInterval{1000};
 
     /// Told of everything that happens; may be empty (default).
     std::shared_ptr<Observer> observer;
 
     /// Reads `redis://[[user]:password@]host[:port][/database][?option=value&…]` and
-    /// `unix://[[user]:password@]/path/to/socket[?database=n&…]`. User, password and path may be percent-encoded. Options:
-    /// `database`, `client_name`, and in milliseconds `connect_timeout`, `command_timeout`, `unreachable_after`,
-    /// `watchdog_timeout`, `max_hold`, `poll_interval`.
+    /// `unix://[[user]:password@]/path/to/socket[?database=n&…]`. User, password and path may be percent-encoded.
+    /// Options: `database`, `client_name`, and in milliseconds `connect_timeout`, `command_timeout`,
+    /// `unreachable_after`, `watchdog_timeout`, `max_hold`, `poll_interval`.
     ///
-    /// @throws LockError `badConfig` for anything else: unknown scheme or option, empty host, bad number, bad escape; and
-    /// `unsupported` for `rediss://`, `redis-sentinel://` and `redis-cluster://`, which come with a later version. The message
-    /// never shows the URL itself, which may hold a password. No I/O, no look-up.
+    /// @throws LockError `badConfig` for anything else: unknown scheme or option, empty host, bad number, bad escape;
+    /// and `unsupported` for `rediss://`, `redis-sentinel://` and `redis-cluster://`, which come with a later version.
+    /// The message never shows the URL itself, which may hold a password. No I/O, no look-up.
     static Config fromUrl(std::string_view url);
 
-    /// @throws LockError `badConfig`: the first field that breaks its rule, its value and the rule. The Client calls it.
+    /// @throws LockError `badConfig`: the first field that breaks its rule, its value and the rule. The Client calls
+    /// it.
     void validate() const;
 };
 

@@ -19,17 +19,18 @@ namespace redislock {
 
 /// A count-down latch in Redis, shared by all processes that use its name: the `std::latch` of a fleet.
 ///
-/// In Redis it is Redisson's `RCountDownLatch`: the count as a string at the name, deleted when it comes to zero, and messages
-/// on `redisson_countdownlatch__channel__{<name>}` (`0`: open, `1`: a new count). Beside it lie, for about a minute, the answers
-/// to requests that may be sent again (`redislock_request:{<name>}:…`), which Java does not see.
+/// In Redis it is Redisson's `RCountDownLatch`: the count as a string at the name, deleted when it comes to zero, and
+/// messages on `redisson_countdownlatch__channel__{<name>}` (`0`: open, `1`: a new count). Beside it lie, for about a
+/// minute, the answers to requests that may be sent again (`redislock_request:{<name>}:…`), which Java does not see.
 ///
-/// **Guarantees**, while Redis keeps what it acknowledged: a countDown() that returned counts exactly once, however often its
-/// request and reply are lost, doubled or late (up to a minute); all waiters, of all processes, are let through when the count
-/// comes to zero, at the latest at their next poll (`Config::pollInterval`).
+/// **Guarantees**, while Redis keeps what it acknowledged: a countDown() that returned counts exactly once, however
+/// often its request and reply are lost, doubled or late (up to a minute); all waiters, of all processes, are let
+/// through when the count comes to zero, at the latest at their next poll (`Config::pollInterval`).
 ///
-/// **Does not guarantee** to tell an open latch from one that never existed or was lost: **a latch without a key is open**, as
-/// in Redisson, which deletes the key of an open latch. So a server that loses its data, eviction, or forceDelete() lets the
-/// waiters through. Where that costs more than a late start, check afterwards that the work was done.
+/// **Does not guarantee** to tell an open latch from one that never existed or was lost: **a latch without a key is
+/// open**, as in Redisson, which deletes the key of an open latch. So a server that loses its data, eviction, or
+/// forceDelete() lets the waiters through. Where that costs more than a late start, check afterwards that the work was
+/// done.
 ///
 /// | latch                | trySetCount(n)   | countDown()                  | getCount() | wait()                 |
 /// |----------------------|------------------|------------------------------|------------|------------------------|
@@ -39,12 +40,13 @@ namespace redislock {
 ///
 /// An open latch may be set again; who still waits then waits for the new count.
 ///
-/// **Thread safety**: distinct objects: safe. Shared objects: safe; one object may be used by many threads. Objects of one name
-/// and one client are the same latch.
-/// **Blocking**: calls that ask Redis block their thread; none may be made on the client's own thread (`wouldDeadlock`).
-/// **Lifetime**: cheap to make and to copy; may outlive its Client, whose end turns every call into `Errc::shutdown`.
-/// **Cost**: a round trip for each call that need not wait; a waiting process holds one subscription for each name, and asks
-/// once for each waiter at each message and poll. The key has no time to live: a latch that nobody opens stays.
+/// **Thread safety**: distinct objects: safe. Shared objects: safe; one object may be used by many threads. Objects of
+/// one name and one client are the same latch.
+/// **Blocking**: calls that ask Redis block their thread; none may be made on the client's own thread
+/// (`wouldDeadlock`). **Lifetime**: cheap to make and to copy; may outlive its Client, whose end turns every call into
+/// `Errc::shutdown`. **Cost**: a round trip for each call that need not wait; a waiting process holds one subscription
+/// for each name, and asks once for each waiter at each message and poll. The key has no time to live: a latch that
+/// nobody opens stays.
 ///
 /// @code
 /// redislock::CountDownLatch ready = client.getCountDownLatch("deploy:7");
@@ -53,17 +55,20 @@ namespace redislock {
 /// @endcode
 class CountDownLatch {
 public:
-    /// Closes the latch, unless it is closed. Blocks for one round trip, without a server for `Config::unreachableAfter`.
+    /// Closes the latch, unless it is closed. Blocks for one round trip, without a server for
+    /// `Config::unreachableAfter`.
     /// @param count 1 … 2 147 483 647. @return whether this call closed it.
-    /// @throws LockError `invalidArgument`, `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`, `wrongType`,
+    /// @throws LockError `invalidArgument`, `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`,
+    /// `wrongType`,
     ///   `wouldDeadlock`, `shutdown`, `forked`. After `unreachable` it is not known whether it was closed.
     bool trySetCount(std::int64_t count) const;
     /// As trySetCount(), without exceptions: @p ec is cleared on success.
     bool trySetCount(std::int64_t count, std::error_code& ec) const;
 
-    /// Counts down by one; at zero the latch opens. An open latch stays open. Blocks for one round trip, without a server for
-    /// `Config::unreachableAfter`. @return the count that is left.
-    /// @throws LockError as trySetCount(). After `unreachable`, `serverRefused` and `badReply` the same count-down is repeated in
+    /// Counts down by one; at zero the latch opens. An open latch stays open. Blocks for one round trip, without a
+    /// server for `Config::unreachableAfter`. @return the count that is left.
+    /// @throws LockError as trySetCount(). After `unreachable`, `serverRefused` and `badReply` the same count-down is
+    /// repeated in
     ///   the background, for a minute, and counts once: do not repeat it.
     std::int64_t countDown() const;
     /// As countDown(), without exceptions.
@@ -79,7 +84,8 @@ public:
     /// As wait(), without exceptions.
     void wait(std::error_code& ec) const;
     /// Waits until the latch is open or @p limit is over. Blocks for at most @p limit, or 20 ms if that is less;
-    /// `unreachable` if nothing was answered till then. @param limit zero or negative: looks once; `waitForever`: as wait().
+    /// `unreachable` if nothing was answered till then. @param limit zero or negative: looks once; `waitForever`: as
+    /// wait().
     /// @return whether it is open. @throws LockError as wait().
     [[nodiscard]] bool wait(Wait limit) const;
     /// As wait(limit), without exceptions.
@@ -95,10 +101,10 @@ public:
     [[nodiscard]] const std::string& name() const noexcept;
 
     /// trySetCount() without blocking a thread. @param token any completion token for
-    /// `void(boost::system::error_code, bool)`. The handler is called once, on its associated executor; without one on the
-    /// client's own thread, where it must not block. Errors as codes. **Cancellation** (terminal, partial and total) ends the
-    /// call with `boost::asio::error::operation_aborted`; whether the latch was closed is then not known. **Lifetime** as of
-    /// Lock::asyncLock(): the executor's context may end first.
+    /// `void(boost::system::error_code, bool)`. The handler is called once, on its associated executor; without one on
+    /// the client's own thread, where it must not block. Errors as codes. **Cancellation** (terminal, partial and
+    /// total) ends the call with `boost::asio::error::operation_aborted`; whether the latch was closed is then not
+    /// known. **Lifetime** as of Lock::asyncLock(): the executor's context may end first.
     template <class Token>
     auto asyncTrySetCount(std::int64_t count, Token&& token) const
     {
@@ -108,8 +114,8 @@ public:
             },
             token, count);
     }
-    /// countDown() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`. A cancelled
-    /// count-down is repeated in the background as well.
+    /// countDown() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`. A
+    /// cancelled count-down is repeated in the background as well.
     template <class Token>
     auto asyncCountDown(Token&& token) const
     {
@@ -134,7 +140,8 @@ public:
             },
             token);
     }
-    /// wait(limit) without blocking a thread. @param token for `void(boost::system::error_code, bool)`; can be cancelled.
+    /// wait(limit) without blocking a thread. @param token for `void(boost::system::error_code, bool)`; can be
+    /// cancelled.
     template <class Token>
     auto asyncWait(Wait limit, Token&& token) const
     {

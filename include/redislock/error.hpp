@@ -12,7 +12,8 @@ namespace redislock {
 /// Every error is told at once, except `unreachable` and `serverRefused` in calls that may wait: there they come when
 /// `Config::unreachableAfter` (10 s) or the caller's wait is over.
 enum class Errc {
-    /// A name, lease or other argument outside its documented range: nothing was sent. Or the function of a RetryPolicy threw.
+    /// A name, lease or other argument outside its documented range: nothing was sent. Or the function of a RetryPolicy
+    /// threw.
     invalidArgument = 1,
     /// A `Config` or URL with a field outside its rule; the message names the field, its value and the rule.
     badConfig,
@@ -54,8 +55,8 @@ const std::error_category& errorCategory() noexcept;
 /// Makes `Errc` convertible to `std::error_code` (and so to `boost::system::error_code`).
 std::error_code make_error_code(Errc e) noexcept;
 
-/// What the blocking calls throw. `code()` is in `errorCategory()`; `what()` says what happened to which lock. No message
-/// holds a password or raw bytes from the server.
+/// What the blocking calls throw. `code()` is in `errorCategory()`; `what()` says what happened to which lock. No
+/// message holds a password or raw bytes from the server.
 ///
 /// @code
 /// try { lock.lock(); } catch (const redislock::LockError& e) { if (e.code() == redislock::Errc::unreachable) … }

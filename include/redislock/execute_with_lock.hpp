@@ -30,13 +30,14 @@ decltype(auto) invokeUnder(const LockGuard& held, Function&& function)
 
 } // namespace detail
 
-/// Runs @p function while holding @p lock, and ends the hold whatever happens. Blocks for at most @p wait, then for as long as
-/// the function runs.
+/// Runs @p function while holding @p lock, and ends the hold whatever happens. Blocks for at most @p wait, then for as
+/// long as the function runs.
 ///
 /// @param wait how long to wait for the lock; zero: one attempt.
 /// @param lease 10 ms … 30 days, or `keepRenewing`.
 /// @param function called with no argument, or with the hold's `std::stop_token` where it takes one.
-/// @return `std::optional` of what the function returned, empty when the lock was not to be had; for a function that returns
+/// @return `std::optional` of what the function returned, empty when the lock was not to be had; for a function that
+/// returns
 ///   nothing, whether it ran.
 /// @throws LockError as Lock::tryLock(); whatever the function throws.
 ///
@@ -62,8 +63,8 @@ template <class Function>
 
 /// Wraps a function once so that every call of it runs under a lock whose name is computed from the call's arguments.
 ///
-/// Each call waits for the lock as long as it takes, holds it with `keepRenewing` and ends the hold when the function returns
-/// or throws.
+/// Each call waits for the lock as long as it takes, holds it with `keepRenewing` and ends the hold when the function
+/// returns or throws.
 /// @param client where the locks live. @param nameOf called with the arguments; gives the lock's name.
 /// @param function what runs under the lock. @return a function object with the arguments and result of @p function; it
 ///   keeps the client's state, not the Client, and may be called by many threads if @p nameOf and @p function may.

@@ -13,18 +13,19 @@ namespace redislock {
 
 /// A re-entrant lock that gives each hold a FencingToken, greater than those of all holds before it.
 ///
-/// Hand the token to the resource with each change; a resource that refuses tokens smaller than the greatest it has seen is safe
-/// even from a holder that does not know yet that it lost the lock (Kleppmann 2016; Gray and Cheriton 1989).
+/// Hand the token to the resource with each change; a resource that refuses tokens smaller than the greatest it has
+/// seen is safe even from a holder that does not know yet that it lost the lock (Kleppmann 2016; Gray and Cheriton
+/// 1989).
 ///
-/// In Redis it is Redisson's `RFencedLock`: the hash of a RedisLock, and a counter beside it. Nested levels have the token of the
-/// outermost: the holder's own token stays valid. Guards have it as LockGuard::token().
+/// In Redis it is Redisson's `RFencedLock`: the hash of a RedisLock, and a counter beside it. Nested levels have the
+/// token of the outermost: the holder's own token stays valid. Guards have it as LockGuard::token().
 ///
-/// **Guarantees**, besides those of Lock: tokens of one name grow, also after Redis lost acknowledged writes, as long as its
-/// clock is then not behind the last token: they are the microseconds since 1970, or one more than the last.
+/// **Guarantees**, besides those of Lock: tokens of one name grow, also after Redis lost acknowledged writes, as long
+/// as its clock is then not behind the last token: they are the microseconds since 1970, or one more than the last.
 /// **Does not guarantee** that a resource is safe that does not look at them.
 ///
-/// Thread safety, blocking and the rest: see Lock; nested levels: see RedisLock. A RedisLock of the same name excludes it, but its
-/// holders have no tokens.
+/// Thread safety, blocking and the rest: see Lock; nested levels: see RedisLock. A RedisLock of the same name excludes
+/// it, but its holders have no tokens.
 ///
 /// **Cost**: as a RedisLock, and a key a name that has no time to live: it must outlast every holder.
 ///

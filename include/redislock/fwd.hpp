@@ -37,9 +37,11 @@ enum class Errc;
 enum class Unlocked;
 
 namespace detail {
+class AsyncAcquire;
 class Engine;
 struct Acquired;
 class NamedCounter;
+struct CounterCalls;
 class GroupHold;
 class GroupState;
 struct Hold;

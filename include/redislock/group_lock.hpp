@@ -22,21 +22,23 @@
 
 namespace redislock {
 
-/// Several locks that are held as one: the base of MultiLock and RedLock, which say how many members are enough. Not made by
-/// itself.
+/// Several locks that are held as one: the base of MultiLock and RedLock, which say how many members are enough. Not
+/// made by itself.
 ///
-/// All members are tried at the same time and none is waited for. When too few were granted, everything is given back (what was
-/// granted as well as what may be granted in a moment), and after a random pause all are tried again, until the wait is over:
-/// who waits holds nothing, so two that want the same locks in any order both get them in the end. Waiters are not told, they
-/// ask.
+/// All members are tried at the same time and none is waited for. When too few were granted, everything is given back
+/// (what was granted as well as what may be granted in a moment), and after a random pause all are tried again, until
+/// the wait is over: who waits holds nothing, so two that want the same locks in any order both get them in the end.
+/// Waiters are not told, they ask.
 ///
 /// **Guarantees**, as far as the members do (see Lock):
 ///  - held means that enough members are held at the same time, as long as validFor() says;
 ///  - one thread of one process at most believes to hold all of a MultiLock's, or a majority of a RedLock's members;
-///  - a call that does not end with the group held leaves no member held: each is released, also one whose answer is unknown;
+///  - a call that does not end with the group held leaves no member held: each is released, also one whose answer is
+///    unknown;
 ///  - a release goes to all members at the same time, and a failure of one stops none of the others.
 ///
-/// **Does not guarantee** order among waiters, and offers no fencing token: the tokens of several servers have no common order.
+/// **Does not guarantee** order among waiters, and offers no fencing token: the tokens of several servers have no
+/// common order.
 ///
 /// | state of this thread's hold | lock / tryLock        | unlock         | isHeldByCurrentThread | validFor | stopToken |
 /// |-----------------------------|-----------------------|----------------|-----------------------|----------|-----------|
@@ -44,31 +46,31 @@ namespace redislock {
 /// | held                        | throws `wouldDeadlock` | free          | true                  | > 0      | running   |
 /// | lost                        | a new hold, as `none` | `alreadyLost`, once | false            | 0        | stopped   |
 ///
-/// It is not re-entrant: a thread that holds the group and locks it again is told so at once. Levels that a thread has of a
-/// member itself are somebody else's: the group waits for them. There is no isLocked() and no forceUnlock(): what others see of
-/// a group are its members, which have both.
+/// It is not re-entrant: a thread that holds the group and locks it again is told so at once. Levels that a thread has
+/// of a member itself are somebody else's: the group waits for them. There is no isLocked() and no forceUnlock(): what
+/// others see of a group are its members, which have both.
 ///
-/// **Thread safety**: distinct objects: safe. Shared objects: safe. Copies are the same group; two that are made of the same
-/// members are not, and exclude each other like two processes. Holds belong to the thread that took them.
+/// **Thread safety**: distinct objects: safe. Shared objects: safe. Copies are the same group; two that are made of the
+/// same members are not, and exclude each other like two processes. Holds belong to the thread that took them.
 ///
-/// **Blocking**: calls that ask Redis block their thread; the asking itself is done by the members' clients. None may be made on
-/// the own thread of a member's client, except unlock(), which does not wait there.
+/// **Blocking**: calls that ask Redis block their thread; the asking itself is done by the members' clients. None may
+/// be made on the own thread of a member's client, except unlock(), which does not wait there.
 ///
 /// **Lifetime**: cheap to copy; may outlive the Clients. The end of the last copy releases what threads still hold.
 ///
-/// **If the group is lost**: stopToken() is stopped, validFor() is 0, unlock() returns `alreadyLost`; the members that are left
-/// are released at once.
+/// **If the group is lost**: stopToken() is stopped, validFor() is 0, unlock() returns `alreadyLost`; the members that
+/// are left are released at once.
 ///
-/// **Cost**: one request to each member to acquire, all at the same time, and one to release; while it waits, as many for each
-/// pause of the RetryPolicy.
+/// **Cost**: one request to each member to acquire, all at the same time, and one to release; while it waits, as many
+/// for each pause of the RetryPolicy.
 ///
 /// **Asynchronous** functions take any completion token of Asio and block no thread; their holds belong to guards.
 ///
-/// **Errors** of lock(), tryLock() and their like: what too many members failed with (see Lock); `unreachable` when too few members
-/// answered for the longest `Config::unreachableAfter` of the members' clients, of tryLock() at once; `wouldDeadlock` when this
-/// thread holds it already, or is the own thread of a member's client; `badConfig` of a RedLock one of whose servers comes twice;
-/// `forked`. The pauses of a RetryPolicy are 1 s at most, and should be random: two that always try at the same moment can keep each
-/// other out for long.
+/// **Errors** of lock(), tryLock() and their like: what too many members failed with (see Lock); `unreachable` when too
+/// few members answered for the longest `Config::unreachableAfter` of the members' clients, of tryLock() at once;
+/// `wouldDeadlock` when this thread holds it already, or is the own thread of a member's client; `badConfig` of a
+/// RedLock one of whose servers comes twice; `forked`. The pauses of a RetryPolicy are 1 s at most, and should be
+/// random: two that always try at the same moment can keep each other out for long.
 class GroupLock : public LockCalls<GroupLock, GroupGuard> {
 public:
     /// Ends this thread's hold. Blocking and results as GroupGuard::release(). Losing the group, or servers, is not an

@@ -31,7 +31,8 @@ public:
         }
     }
 
-    /// A lease of the watchdog's timeout (`Config::watchdogTimeout`), renewed every third of it until the lock is ended.
+    /// A lease of the watchdog's timeout (`Config::watchdogTimeout`), renewed every third of it until the lock is
+    /// ended.
     static constexpr Lease renewed() noexcept { return Lease(Renewed{}); }
 
     /// Whether the watchdog renews this lease.
@@ -63,6 +64,10 @@ private:
 /// The default lease: the watchdog renews it until the lock is ended.
 inline constexpr Lease keepRenewing = Lease::renewed();
 
+/// The lease of a permit of `PermitExpirableSemaphore` that stays taken until it is released. **If its process crashes,
+/// it is lost**, until somebody releases it by its id or sets the number of permits anew.
+inline constexpr Lease nonExpiring{std::chrono::milliseconds::max()};
+
 /// How long a caller is ready to wait for a lock.
 ///
 /// Any `std::chrono` duration converts, rounded **up** to whole milliseconds. Zero and negative durations mean one
@@ -82,8 +87,8 @@ public:
         }
     }
 
-    /// Until a moment of any clock, counted from @p now; a moment that has come means one attempt, and one that is too far away
-    /// for nanoseconds `waitForever`.
+    /// Until a moment of any clock, counted from @p now; a moment that has come means one attempt, and one that is too
+    /// far away for nanoseconds `waitForever`.
     template <class Moment, class Now>
     static constexpr Wait until(const Moment& moment, const Now& now) noexcept
     {

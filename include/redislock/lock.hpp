@@ -33,8 +33,8 @@ namespace redislock {
 ///  - lost, late and doubled replies change no hold count and leak no lock.
 ///
 /// **Does not guarantee** exclusion when Redis loses acknowledged writes (fail-over to a replica that had not got them,
-/// restart without persistence, eviction, `FLUSHALL`): the loss is then told, not prevented. Nor order among waiters, nor
-/// that what was sent to a third party before the loss arrives before it.
+/// restart without persistence, eviction, `FLUSHALL`): the loss is then told, not prevented. Nor order among waiters,
+/// nor that what was sent to a third party before the loss arrives before it.
 ///
 /// | state of this thread's hold | lock / tryLock         | unlock                  | holdCount | validFor | stopToken |
 /// |-----------------------------|------------------------|-------------------------|-----------|----------|-----------|
@@ -42,14 +42,14 @@ namespace redislock {
 /// | held                        | see the kind           | count − 1, or free      | ≥ 1       | > 0      | running   |
 /// | lost (told or lease over)   | a new hold, as `none`  | `alreadyLost`, once a level | 0     | 0        | stopped   |
 ///
-/// **Thread safety**: distinct objects: safe. Shared objects: safe; one object may be used by many threads. Objects of one
-/// kind, one name and one client are the same lock. Holds belong to the thread that took them.
+/// **Thread safety**: distinct objects: safe. Shared objects: safe; one object may be used by many threads. Objects of
+/// one kind, one name and one client are the same lock. Holds belong to the thread that took them.
 ///
 /// **Blocking**: calls that ask Redis block their thread and use no other. None may be made on the client's own thread
 /// (Observer functions, stop callbacks) except unlock(), which does not wait there.
 ///
-/// **Lifetime**: cheap to make and to copy; may outlive its Client, whose end turns every call that would ask Redis into
-/// `Errc::shutdown`; unlock() then returns `alreadyLost`.
+/// **Lifetime**: cheap to make and to copy; may outlive its Client, whose end turns every call that would ask Redis
+/// into `Errc::shutdown`; unlock() then returns `alreadyLost`.
 ///
 /// **If the lock is lost** (no renewal reached Redis in time, or Redis no longer has it): stopToken() is stopped,
 /// validFor() is 0, `Observer::lost` is told, unlock() returns `alreadyLost`. Nothing else happens by itself.
@@ -62,22 +62,25 @@ namespace redislock {
 /// `noSuchDatabase`, `notRedis`, `wrongType`, `lost`, `wouldDeadlock`, `shutdown`, `forked`.
 class Lock : public LockCalls<Lock, LockGuard> {
 public:
-    /// Ends the innermost level of this thread's hold. Blocks until Redis confirmed it, at most until the lease is over or
-    /// `Config::unreachableAfter`; the lock counts as given up from the moment of the call.
+    /// Ends the innermost level of this thread's hold. Blocks until Redis confirmed it, at most until the lease is over
+    /// or `Config::unreachableAfter`; the lock counts as given up from the moment of the call.
     /// On the client's own thread it does not wait and returns `unconfirmed`.
     /// In a forked child it asks nobody and returns `alreadyLost`, whoever calls it: the lock is the parent's.
-    /// @return how it ended; see Unlocked. Losing the lock, or the server, is not an exception: the standard's guards call
+    /// @return how it ended; see Unlocked. Losing the lock, or the server, is not an exception: the standard's guards
+    /// call
     ///   this in destructors.
-    /// @throws LockError `notHeld` when this thread has no level to end: a stranger, a second unlock(), a guard's level. Where more
+    /// @throws LockError `notHeld` when this thread has no level to end: a stranger, a second unlock(), a guard's
+    /// level. Where more
     ///   than 1024 threads have lost one lock, a stranger may get `alreadyLost` instead.
     Unlocked unlock() const;
     /// As unlock(), without exceptions.
     Unlocked unlock(std::error_code& ec) const;
 
-    /// The operator's hammer: frees the lock whoever holds it, and wakes waiters. The holder learns of it at once when it is
-    /// this client's, otherwise at its next renewal, or as `alreadyLost`. Blocks for two round
+    /// The operator's hammer: frees the lock whoever holds it, and wakes waiters. The holder learns of it at once when
+    /// it is this client's, otherwise at its next renewal, or as `alreadyLost`. Blocks for two round
     /// trips, without a server for `Config::unreachableAfter`.
-    /// @return whether there was a lock to free. @throws LockError as lock(); a key of another type, or a hash that is no lock of
+    /// @return whether there was a lock to free. @throws LockError as lock(); a key of another type, or a hash that is
+    /// no lock of
     ///   this kind, is left alone (`wrongType`).
     bool forceUnlock() const;
     /// As forceUnlock(), without exceptions.
@@ -91,7 +94,8 @@ public:
 
     /// Asks Redis how long the lock stays without further renewal. Blocks for one round trip, without
     /// a server for `Config::unreachableAfter`.
-    /// @return nothing when the lock is free; `milliseconds::max()` for a key without time to live, which none of ours is.
+    /// @return nothing when the lock is free; `milliseconds::max()` for a key without time to live, which none of ours
+    /// is.
     /// @throws LockError as lock().
     [[nodiscard]] std::optional<std::chrono::milliseconds> remainingTimeToLive() const;
     /// As remainingTimeToLive(), without exceptions.
@@ -103,16 +107,17 @@ public:
     [[nodiscard]] std::uint32_t holdCount() const noexcept;
     /// How long this thread's hold is certain to last without another renewal; 0 without a hold. Does not block.
     [[nodiscard]] std::chrono::milliseconds validFor() const noexcept;
-    /// Stopped when this thread's hold is lost, whatever Redis and the network do; already stopped without a hold; never
-    /// stopped by a regular unlock(). Stop callbacks run on the client's thread and must not block. Does not block.
+    /// Stopped when this thread's hold is lost, whatever Redis and the network do; already stopped without a hold;
+    /// never stopped by a regular unlock(). Stop callbacks run on the client's thread and must not block. Does not
+    /// block.
     /// @param when `StopAt::atRisk`: stopped earlier, when renewals stay out; stays so even if one then succeeds.
     [[nodiscard]] std::stop_token stopToken(StopAt when = StopAt::lost) const noexcept;
 
     /// The name as given to the Client.
     [[nodiscard]] const std::string& name() const noexcept;
 
-    /// forceUnlock() without blocking a thread. @param token for `void(boost::system::error_code, bool)`; handler, errors and
-    /// cancellation as of asyncLock(); a cancelled call may have freed the lock.
+    /// forceUnlock() without blocking a thread. @param token for `void(boost::system::error_code, bool)`; handler,
+    /// errors and cancellation as of asyncLock(); a cancelled call may have freed the lock.
     template <class Token>
     auto asyncForceUnlock(Token&& token) const
     {
@@ -143,7 +148,8 @@ protected:
     /// @param retry how it waits; null: until it is told.
     explicit Lock(State state, Retry retry = nullptr) noexcept : state_(std::move(state)), retry_(std::move(retry)) {}
 
-    /// tryLock(), for this thread. @return the hold's token, 0 where the kind has none; nothing when it was not acquired.
+    /// tryLock(), for this thread. @return the hold's token, 0 where the kind has none; nothing when it was not
+    /// acquired.
     std::optional<std::uint64_t> acquireByThread(Wait wait, Lease lease, const Retry& retry, std::error_code& ec,
                                                  std::exception_ptr* thrown = nullptr) const;
 

@@ -18,8 +18,9 @@
 
 namespace redislock {
 
-/// The calls that acquire: those that throw, those with codes, those under the names of the standard, and the asynchronous ones.
-/// The base of Lock and of GroupLock, which say what acquiring means, and which errors there are. Not made by itself.
+/// The calls that acquire: those that throw, those with codes, those under the names of the standard, and the
+/// asynchronous ones. The base of Lock and of GroupLock, which say what acquiring means, and which errors there are.
+/// Not made by itself.
 /// @tparam Self the lock. @tparam Guard what holds it for an asynchronous caller.
 template <class Self, class Guard>
 class LockCalls {
@@ -38,18 +39,21 @@ public:
     void lock(Lease lease, std::error_code& ec) const { self().acquire(waitForever, lease, nullptr, ec); }
 
     /// One attempt: asks Redis once and does not wait for the holder. Blocks for the round trip.
-    /// @return whether the lock is now held. @throws LockError as lock(); a server is `unreachable` as soon as all its addresses
-    ///   have refused once (not more often than every 50 ms), and one that does not answer after `Config::commandTimeout`.
+    /// @return whether the lock is now held. @throws LockError as lock(); a server is `unreachable` as soon as all its
+    /// addresses
+    ///   have refused once (not more often than every 50 ms), and one that does not answer after
+    ///   `Config::commandTimeout`.
     [[nodiscard]] bool tryLock() const { return tryLock(oneAttempt); }
     /// As tryLock(), without exceptions; false with a code on errors.
     [[nodiscard]] bool tryLock(std::error_code& ec) const { return tryLock(oneAttempt, ec); }
 
-    /// Tries until @p wait is over. Blocks for at most @p wait, whatever happens, but for 20 ms if that is less: a first request
-    /// has to come to the server and back. When the wait ends while a request is under way, the result is false if another was
-    /// known to hold the lock since the call began, and `unreachable` if nobody has answered yet, or for `Config::commandTimeout`; what
-    /// Redis grants after that is given back in the background.
+    /// Tries until @p wait is over. Blocks for at most @p wait, whatever happens, but for 20 ms if that is less: a
+    /// first request has to come to the server and back. When the wait ends while a request is under way, the result is
+    /// false if another was known to hold the lock since the call began, and `unreachable` if nobody has answered yet,
+    /// or for `Config::commandTimeout`; what Redis grants after that is given back in the background.
     /// @param wait zero or negative: as tryLock(); `waitForever`: as lock(lease).
-    /// @param lease 10 ms … 30 days, or `keepRenewing`. Counted from the attempt that won, not from the start of the wait.
+    /// @param lease 10 ms … 30 days, or `keepRenewing`. Counted from the attempt that won, not from the start of the
+    /// wait.
     /// @return whether the lock is now held. @throws LockError as lock(Lease).
     [[nodiscard]] bool tryLock(Wait wait, Lease lease = keepRenewing) const
     {
@@ -63,11 +67,14 @@ public:
         return self().acquire(wait, lease, nullptr, ec);
     }
 
-    /// Tries until @p wait is over, with pauses of the caller's choice between the attempts, instead of waiting to be told: for
-    /// names that are held for microseconds, or servers without messages. It asks for itself and stands in no queue, not in a
-    /// fair lock's either, so that it holds up nobody however long it pauses. Otherwise as tryLock(Wait, Lease).
-    /// @param retry the pauses; when it gives up, the lock counts as not to be had. Its function is called on this thread.
-    /// @throws LockError `invalidArgument`, with the exception nested (`std::rethrow_if_nested`), when that function throws.
+    /// Tries until @p wait is over, with pauses of the caller's choice between the attempts, instead of waiting to be
+    /// told: for names that are held for microseconds, or servers without messages. It asks for itself and stands in no
+    /// queue, not in a fair lock's either, so that it holds up nobody however long it pauses. Otherwise as
+    /// tryLock(Wait, Lease).
+    /// @param retry the pauses; when it gives up, the lock counts as not to be had. Its function is called on this
+    /// thread.
+    /// @throws LockError `invalidArgument`, with the exception nested (`std::rethrow_if_nested`), when that function
+    /// throws.
     [[nodiscard]] bool tryLock(Wait wait, Lease lease, RetryPolicy retry) const
     {
         return acquire("tryLock", wait, lease, shared(std::move(retry)));
@@ -95,19 +102,21 @@ public:
 
     /// Acquires the lock without blocking a thread; the watchdog renews it until the guard ends it.
     ///
-    /// The hold is the guard's, not a thread's: it is not re-entrant, a second asyncLock() waits for the first, and the guard
-    /// may be used on any thread. While waiting it stands in one queue with the threads of the lock's client.
-    /// @param token any completion token for `void(boost::system::error_code, Guard)`. The handler is called once, on its
-    ///   associated executor; without one on the client's own thread (of one of its members, if the lock has some), where it must
-    ///   not block, and never in a forked child.
+    /// The hold is the guard's, not a thread's: it is not re-entrant, a second asyncLock() waits for the first, and the
+    /// guard may be used on any thread. While waiting it stands in one queue with the threads of the lock's client.
+    /// @param token any completion token for `void(boost::system::error_code, Guard)`. The handler is called once, on
+    /// its
+    ///   associated executor; without one on the client's own thread (of one of its members, if the lock has some),
+    ///   where it must not block, and never in a forked child.
     /// Errors as lock(), as codes: `Errc`, which compares with `std::error_code` and `boost::system::error_code`.
-    /// **Cancellation** (terminal, partial and total): ends the call with `boost::asio::error::operation_aborted` and nothing
-    /// held; what Redis may have granted meanwhile is released in the background. After the client's end: `Errc::shutdown`.
-    /// **Lifetime**: the context of the handler's executor (an `io_context`, a `thread_pool`) counts the call as work until the
-    /// handler ran. It may be destroyed before that, also before or while the client is: it then destroys the handler, on the
-    /// thread that destroys the context, as it does those of its own timers and sockets; the call is cancelled and a guard that
-    /// was on its way gives its hold back. `boost::asio::any_completion_executor`, which an `any_completion_handler` has, and
-    /// an executor of your own without `boost::asio::execution::context` do not tell their context: it must outlive the call.
+    /// **Cancellation** (terminal, partial and total): ends the call with `boost::asio::error::operation_aborted` and
+    /// nothing held; what Redis may have granted meanwhile is released in the background. After the client's end:
+    /// `Errc::shutdown`. **Lifetime**: the context of the handler's executor (an `io_context`, a `thread_pool`) counts
+    /// the call as work until the handler ran. It may be destroyed before that, also before or while the client is: it
+    /// then destroys the handler, on the thread that destroys the context, as it does those of its own timers and
+    /// sockets; the call is cancelled and a guard that was on its way gives its hold back.
+    /// `boost::asio::any_completion_executor`, which an `any_completion_handler` has, and an executor of your own
+    /// without `boost::asio::execution::context` do not tell their context: it must outlive the call.
     template <class Token>
     auto asyncLock(Token&& token) const
     {
@@ -137,8 +146,8 @@ public:
     {
         return asyncAcquire(wait, lease, nullptr, std::forward<Token>(token));
     }
-    /// As tryLock(Wait, Lease, RetryPolicy), but the policy's function is called on the client's own thread, where it must not
-    /// block; `invalidArgument` when it throws. Otherwise as asyncLock().
+    /// As tryLock(Wait, Lease, RetryPolicy), but the policy's function is called on the client's own thread, where it
+    /// must not block; `invalidArgument` when it throws. Otherwise as asyncLock().
     template <class Token>
     auto asyncTryLock(Wait wait, Lease lease, RetryPolicy retry, Token&& token) const
     {

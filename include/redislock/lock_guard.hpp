@@ -22,12 +22,13 @@ namespace redislock {
 
 /// Holds a lock for the length of a scope and knows whether it still does.
 ///
-/// **Guarantees**: ends exactly the level it took, once, on whatever thread it is destroyed; its destructor neither waits nor
-/// throws: the hold counts as ended at once, the release is sent without waiting for the answer, and repeated in the
-/// background while the lease lasts. That makes it faster than unlock() by a round trip.
-/// **Does not guarantee** that the lock is free for others the moment the destructor returns: use release() to wait for that.
-/// Before the process ends by `_exit`, `quick_exit` or `exec` the request has been given to the operating system as a rule: not
-/// without a connection, nor where its socket takes no more, nor that of a guard from asyncLock(). Call release() there.
+/// **Guarantees**: ends exactly the level it took, once, on whatever thread it is destroyed; its destructor neither
+/// waits nor throws: the hold counts as ended at once, the release is sent without waiting for the answer, and repeated
+/// in the background while the lease lasts. That makes it faster than unlock() by a round trip.
+/// **Does not guarantee** that the lock is free for others the moment the destructor returns: use release() to wait for
+/// that. Before the process ends by `_exit`, `quick_exit` or `exec` the request has been given to the operating system
+/// as a rule: not without a connection, nor where its socket takes no more, nor that of a guard from asyncLock(). Call
+/// release() there.
 ///
 /// | state               | operator bool | release()      | destructor          |
 /// |---------------------|---------------|----------------|---------------------|
@@ -35,8 +36,8 @@ namespace redislock {
 /// | held                | true          | ends it, waits | ends it, does not wait |
 /// | lost                | false         | `alreadyLost`  | nothing             |
 ///
-/// **Thread safety**: distinct objects: safe. Shared objects: unsafe. A guard may be moved to, and ended on, another thread;
-/// until then the thread that made it counts as the holder (re-entrance, holdCount()).
+/// **Thread safety**: distinct objects: safe. Shared objects: unsafe. A guard may be moved to, and ended on, another
+/// thread; until then the thread that made it counts as the holder (re-entrance, holdCount()).
 /// **Lifetime**: may outlive the lock object and the Client; after the Client's shutdown it does nothing.
 /// **If the lock is lost**: operator bool turns false, stopToken() is stopped.
 /// **Cost**: acquiring as Lock::lock(); the destructor writes one request and waits for nothing.
@@ -77,11 +78,13 @@ public:
     /// As release(), without exceptions.
     Unlocked release(std::error_code& ec);
 
-    /// Ends the hold at once, as the destructor does, and tells when Redis confirmed it; bounds and results as release().
-    /// @param token any completion token for `void(boost::system::error_code, Unlocked)`. The handler is called once, on its
-    ///   associated executor; without one on the client's own thread, where it must not block. `Errc::notHeld` when the guard
-    ///   is empty or was released before. Cannot be cancelled: it is bounded by itself, and goes on when the executor's context
-    ///   ends before it. The end of a nested level is told at once, as `stillHeld`.
+    /// Ends the hold at once, as the destructor does, and tells when Redis confirmed it; bounds and results as
+    /// release().
+    /// @param token any completion token for `void(boost::system::error_code, Unlocked)`. The handler is called once,
+    /// on its
+    ///   associated executor; without one on the client's own thread, where it must not block. `Errc::notHeld` when the
+    ///   guard is empty or was released before. Cannot be cancelled: it is bounded by itself, and goes on when the
+    ///   executor's context ends before it. The end of a nested level is told at once, as `stillHeld`.
     template <class Token>
     auto asyncRelease(Token&& token)
     {
@@ -106,7 +109,7 @@ private:
     void acquire(const Lock& lock, Wait wait, Lease lease, std::error_code& ec, std::exception_ptr* thrown = nullptr);
     void end() noexcept;
 
-    friend class detail::Engine;
+    friend class detail::AsyncAcquire;
     explicit LockGuard(detail::Acquired&& acquired) noexcept;
     static void asyncRelease(LockGuard guard, detail::UnlockHandler handler);
 

@@ -7,8 +7,8 @@
 
 namespace redislock {
 
-/// A lock that its holder cannot take twice: the `std::timed_mutex` of a fleet, for code that must not be entered twice by one
-/// thread either.
+/// A lock that its holder cannot take twice: the `std::timed_mutex` of a fleet, for code that must not be entered twice
+/// by one thread either.
 ///
 /// In Redis it is a RedisLock, and Redisson's non-re-entrant `RLock`: both exclude and wake each other.
 ///
@@ -18,8 +18,8 @@ namespace redislock {
 /// |-----------------------------|--------------------------------------------------------|
 /// | held                        | `wouldDeadlock` at once, in every form; nothing is sent |
 ///
-/// **Does not guarantee** that an asynchronous operation notices that its own program holds the lock: a guard belongs to no
-/// thread, and the operation waits.
+/// **Does not guarantee** that an asynchronous operation notices that its own program holds the lock: a guard belongs
+/// to no thread, and the operation waits.
 ///
 /// @code
 /// redislock::NonReentrantLock lock = client.getNonReentrantLock("report:daily");

@@ -19,10 +19,10 @@ namespace redislock {
 
 /// One permit of a PermitExpirableSemaphore, held by a scope or by whoever the guard is moved to.
 ///
-/// **Guarantees**: the destructor gives the permit back, and neither throws nor waits: the request is sent in the background and
-/// repeated until it is answered, for a minute. validFor() ends before Redis may give the permit to another.
-/// **Does not guarantee** that the permit is free for others the moment the destructor returns: use release() to wait for that.
-/// A permit is not renewed by itself: PermitExpirableSemaphore::updateLeaseTime().
+/// **Guarantees**: the destructor gives the permit back, and neither throws nor waits: the request is sent in the
+/// background and repeated until it is answered, for a minute. validFor() ends before Redis may give the permit to
+/// another. **Does not guarantee** that the permit is free for others the moment the destructor returns: use release()
+/// to wait for that. A permit is not renewed by itself: PermitExpirableSemaphore::updateLeaseTime().
 ///
 /// | state             | operator bool | release()      | destructor             |
 /// |-------------------|---------------|----------------|------------------------|
@@ -30,8 +30,8 @@ namespace redislock {
 /// | held              | true          | ends it, waits | ends it, does not wait |
 /// | lease over        | false         | `alreadyLost`  | nothing in effect      |
 ///
-/// **Thread safety**: distinct objects: safe. Shared objects: unsafe. A permit may be moved to, and ended on, another thread.
-/// **Lifetime**: may outlive the semaphore object and the Client; after the Client's shutdown it does nothing.
+/// **Thread safety**: distinct objects: safe. Shared objects: unsafe. A permit may be moved to, and ended on, another
+/// thread. **Lifetime**: may outlive the semaphore object and the Client; after the Client's shutdown it does nothing.
 /// **If the permit is lost** (lease over): operator bool turns false; nobody is called.
 ///
 /// @code
@@ -50,13 +50,15 @@ public:
 
     /// Whether the permit is held and valid now, judged by this process' clock alone. Does not block.
     [[nodiscard]] explicit operator bool() const noexcept;
-    /// How long the permit is certain to last; `milliseconds::max()` for a non-expiring one, 0 when empty. Does not block.
+    /// How long the permit is certain to last; `milliseconds::max()` for a non-expiring one, 0 when empty. Does not
+    /// block.
     [[nodiscard]] std::chrono::milliseconds validFor() const noexcept;
     /// Its name in Redis, 32 hex digits, with which any process may release it; empty when empty.
     [[nodiscard]] const std::string& id() const noexcept;
 
-    /// Gives the permit back and waits for the answer, for at most `Config::unreachableAfter`; then it returns `unconfirmed`,
-    /// and goes on in the background. A server that denies it (`authFailed`, `permissionDenied`) makes it `unconfirmed` at once.
+    /// Gives the permit back and waits for the answer, for at most `Config::unreachableAfter`; then it returns
+    /// `unconfirmed`, and goes on in the background. A server that denies it (`authFailed`, `permissionDenied`) makes
+    /// it `unconfirmed` at once.
     /// @return `released`; `alreadyLost` when its lease was over, or Redis no longer had it; `unconfirmed`.
     /// @throws LockError `notHeld` when the permit is empty or was released before.
     Unlocked release();
@@ -64,7 +66,8 @@ public:
     Unlocked release(std::error_code& ec);
 
     /// release() without blocking a thread: the permit is empty from here on.
-    /// @param token any completion token for `void(boost::system::error_code, Unlocked)`. The handler is called once, on its
+    /// @param token any completion token for `void(boost::system::error_code, Unlocked)`. The handler is called once,
+    /// on its
     ///   associated executor; without one on the client's own thread, where it must not block.
     template <class Token>
     auto asyncRelease(Token&& token)
@@ -77,7 +80,7 @@ public:
     }
 
 private:
-    friend struct detail::PermitHold;
+    friend struct detail::CounterCalls;
     explicit Permit(std::shared_ptr<detail::PermitHold> hold) noexcept : hold_(std::move(hold)) {}
     static void startRelease(Permit permit, detail::UnlockHandler handler);
     void end() noexcept;

@@ -21,27 +21,23 @@
 
 namespace redislock {
 
-/// The lease of a permit that stays taken until it is released. **If its process crashes, it is lost**, until somebody releases
-/// it by its id or sets the number of permits anew.
-inline constexpr Lease nonExpiring{std::chrono::milliseconds::max()};
-
-/// A counting semaphore in Redis, shared by all processes that use its name, whose permits are leased: those of a process that
-/// crashes are free again when their leases are over.
+/// A counting semaphore in Redis, shared by all processes that use its name, whose permits are leased: those of a
+/// process that crashes are free again when their leases are over.
 ///
 /// In Redis it is Redisson's `RPermitExpirableSemaphore`: the number of free permits as a string at the name, a zset
-/// `{<name>}:timeout` of the permits taken (16 random bytes → end of the lease, ms since 1970 by the server's clock), and messages
-/// on `redisson_sc:{<name>}`.
+/// `{<name>}:timeout` of the permits taken (16 random bytes → end of the lease, ms since 1970 by the server's clock),
+/// and messages on `redisson_sc:{<name>}`.
 ///
 /// **Guarantees**, while Redis keeps what it acknowledged and its clock runs within 1 % of this machine's:
-///  - at most as many permits are believed to be held as there are, at any time: a Permit's belief ends, in this process and
-///    without asking anybody, before Redis may give it to another;
-///  - an acquire has one id, and an id one permit, however often requests and replies are lost, doubled or late; one that
-///    nobody waits for any more is given back;
+///  - at most as many permits are believed to be held as there are, at any time: a Permit's belief ends, in this
+///    process and without asking anybody, before Redis may give it to another;
+///  - an acquire has one id, and an id one permit, however often requests and replies are lost, doubled or late; one
+///    that nobody waits for any more is given back;
 ///  - a release never gives back more than its own permit.
 ///
-/// **Does not guarantee** any order among waiters, nor that the holder of an expired permit stops working. Redis counts leases
-/// with its wall clock: set forward, it frees permits early. Expired permits become free when anybody next acquires or counts; a
-/// waiter asks at that moment.
+/// **Does not guarantee** any order among waiters, nor that the holder of an expired permit stops working. Redis counts
+/// leases with its wall clock: set forward, it frees permits early. Expired permits become free when anybody next
+/// acquires or counts; a waiter asks at that moment.
 ///
 /// | permits             | tryAcquire()            | acquire()  | release(id)       | availablePermits |
 /// |---------------------|-------------------------|------------|-------------------|------------------|
@@ -49,15 +45,16 @@ inline constexpr Lease nonExpiring{std::chrono::milliseconds::max()};
 /// | none free           | waits, then empty       | waits      | frees it          | 0 or negative    |
 /// | some free           | a permit                | a permit   | frees it          | > 0              |
 ///
-/// **Thread safety**: distinct objects: safe. Shared objects: safe; one object may be used by many threads. Objects of one name
-/// and one client are the same semaphore. A name must not be used by a Semaphore too.
-/// **Blocking**: calls that ask Redis block their thread; none may be made on the client's own thread (`wouldDeadlock`).
-/// **Lifetime**: cheap to make and to copy; may outlive its Client, whose end turns every call into `Errc::shutdown`.
-/// **Cost**: a round trip for each call that need not wait; a waiting process holds one subscription for each name. Two keys,
-/// which stay until they are deleted.
+/// **Thread safety**: distinct objects: safe. Shared objects: safe; one object may be used by many threads. Objects of
+/// one name and one client are the same semaphore. A name must not be used by a Semaphore too.
+/// **Blocking**: calls that ask Redis block their thread; none may be made on the client's own thread
+/// (`wouldDeadlock`). **Lifetime**: cheap to make and to copy; may outlive its Client, whose end turns every call into
+/// `Errc::shutdown`. **Cost**: a round trip for each call that need not wait; a waiting process holds one subscription
+/// for each name. Two keys, which stay until they are deleted.
 ///
-/// There is no form of it on several servers (as Redlock is for locks), and of Semaphore neither: a majority that has granted
-/// one permit says nothing about how many other majorities have granted theirs, so the number would not be kept.
+/// There is no form of it on several servers (as Redlock is for locks), and of Semaphore neither: a majority that has
+/// granted one permit says nothing about how many other majorities have granted theirs, so the number would not be
+/// kept.
 ///
 /// @code
 /// redislock::PermitExpirableSemaphore printers = client.getPermitExpirableSemaphore("printers");
@@ -69,15 +66,17 @@ class PermitExpirableSemaphore {
 public:
     /// Takes a permit, waiting as long as it takes. Blocks.
     /// @param lease 10 ms … 30 days, or `nonExpiring`; not `keepRenewing`.
-    /// @throws LockError `invalidArgument` for any other lease, before any I/O; `unreachable`, `serverRefused`, `authFailed`,
-    ///   `permissionDenied`, `wrongType`, `wouldDeadlock`, `shutdown`, `forked`. After an exception this call has taken nothing:
-    ///   what Redis may have given is given back in the background.
+    /// @throws LockError `invalidArgument` for any other lease, before any I/O; `unreachable`, `serverRefused`,
+    /// `authFailed`,
+    ///   `permissionDenied`, `wrongType`, `wouldDeadlock`, `shutdown`, `forked`. After an exception this call has taken
+    ///   nothing: what Redis may have given is given back in the background.
     Permit acquire(Lease lease) const;
     /// As acquire(), without exceptions: empty with a code on errors; @p ec is cleared on success.
     Permit acquire(Lease lease, std::error_code& ec) const;
 
     /// Takes a permit, waiting until @p wait is over. Blocks for at most @p wait, or 20 ms if that is less;
-    /// `unreachable` if nothing was answered till then, and what is given later is given back. @param wait zero or negative: one attempt; `waitForever`: as acquire(). @param lease as there.
+    /// `unreachable` if nothing was answered till then, and what is given later is given back. @param wait zero or
+    /// negative: one attempt; `waitForever`: as acquire(). @param lease as there.
     /// @return the permit; empty when the wait is over. @throws LockError as acquire().
     Permit tryAcquire(Wait wait, Lease lease) const;
     /// As tryAcquire(), without exceptions.
@@ -94,22 +93,24 @@ public:
 
     /// Sets the lease of a permit anew, from now on; a Permit of this client then knows it. It may become shorter.
     /// Blocks for one round trip. @param id 32 hex digits. @param lease as of acquire().
-    /// @return whether there is such a permit whose lease is not over. @throws LockError as acquire(). After `unreachable` the
+    /// @return whether there is such a permit whose lease is not over. @throws LockError as acquire(). After
+    /// `unreachable` the
     ///   lease is one of the two; a Permit believes the shorter one.
     bool updateLeaseTime(const std::string& id, Lease lease) const;
     /// As updateLeaseTime(), without exceptions.
     bool updateLeaseTime(const std::string& id, Lease lease, std::error_code& ec) const;
 
     /// How long the lease of a permit still is in Redis. Blocks for one round trip. @param id 32 hex digits.
-    /// @return nothing for an id that nobody has, or whose lease is over; `milliseconds::max()` for a non-expiring permit.
+    /// @return nothing for an id that nobody has, or whose lease is over; `milliseconds::max()` for a non-expiring
+    /// permit.
     /// @throws LockError as acquire().
     [[nodiscard]] std::optional<std::chrono::milliseconds> getLeaseTime(const std::string& id) const;
     /// As getLeaseTime(), without exceptions.
     [[nodiscard]] std::optional<std::chrono::milliseconds> getLeaseTime(const std::string& id,
                                                                         std::error_code& ec) const;
 
-    /// How many permits are free, after those whose leases are over became free; negative after setPermits() to fewer than are
-    /// taken. Blocks for one round trip. @throws LockError as acquire().
+    /// How many permits are free, after those whose leases are over became free; negative after setPermits() to fewer
+    /// than are taken. Blocks for one round trip. @throws LockError as acquire().
     [[nodiscard]] std::int64_t availablePermits() const;
     /// As availablePermits(), without exceptions.
     [[nodiscard]] std::int64_t availablePermits(std::error_code& ec) const;
@@ -122,13 +123,16 @@ public:
     /// As getPermits(), without exceptions.
     [[nodiscard]] std::int64_t getPermits(std::error_code& ec) const;
 
-    /// Makes the semaphore, unless it exists. Blocks for one round trip, without a server for `Config::unreachableAfter`.
-    /// @param permits 0 … 2 147 483 647. @return whether it was made. @throws LockError as acquire(); after `unreachable` it is
+    /// Makes the semaphore, unless it exists. Blocks for one round trip, without a server for
+    /// `Config::unreachableAfter`.
+    /// @param permits 0 … 2 147 483 647. @return whether it was made. @throws LockError as acquire(); after
+    /// `unreachable` it is
     ///   not known whether it was made.
     bool trySetPermits(std::int64_t permits) const;
     /// As trySetPermits(), without exceptions.
     bool trySetPermits(std::int64_t permits, std::error_code& ec) const;
-    /// As trySetPermits(), for a time: then the semaphore is gone, whoever has permits. @param timeToLive 1 ms … 30 days.
+    /// As trySetPermits(), for a time: then the semaphore is gone, whoever has permits. @param timeToLive 1 ms … 30
+    /// days.
     bool trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive) const;
     /// As trySetPermits(permits, timeToLive), without exceptions.
     bool trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, std::error_code& ec) const;
@@ -153,11 +157,11 @@ public:
     /// The name as given to the Client.
     [[nodiscard]] const std::string& name() const noexcept;
 
-    /// acquire() without blocking a thread. @param token any completion token for `void(boost::system::error_code, Permit)`. The
-    /// handler is called once, on its associated executor; without one on the client's own thread, where it must not block.
-    /// Errors as codes. **Cancellation** (terminal, partial and total) ends the call with
-    /// `boost::asio::error::operation_aborted` and nothing taken. **Lifetime** as of Lock::asyncLock(): the executor's context may
-    /// end first.
+    /// acquire() without blocking a thread. @param token any completion token for
+    /// `void(boost::system::error_code, Permit)`. The handler is called once, on its associated executor; without one
+    /// on the client's own thread, where it must not block. Errors as codes. **Cancellation** (terminal, partial and
+    /// total) ends the call with `boost::asio::error::operation_aborted` and nothing taken. **Lifetime** as of
+    /// Lock::asyncLock(): the executor's context may end first.
     template <class Token>
     auto asyncAcquire(Lease lease, Token&& token) const
     {

@@ -12,9 +12,10 @@ namespace redislock {
 
 /// The reading half of a ReadWriteLock: any number of holders at a time, as long as nobody writes.
 ///
-/// As Lock, with *many* in place of *at most one*: all threads and processes may hold it together. Re-entrant; a thread that
-/// holds the writing half may take it too, and keeps it when it gives the writing up. While a writer waits (see
-/// ReadWriteLock) who does not read yet waits too, and `try_lock()` and a `tryLock()` whose wait ends before are refused.
+/// As Lock, with *many* in place of *at most one*: all threads and processes may hold it together. Re-entrant; a thread
+/// that holds the writing half may take it too, and keeps it when it gives the writing up. While a writer waits (see
+/// ReadWriteLock) who does not read yet waits too, and `try_lock()` and a `tryLock()` whose wait ends before are
+/// refused.
 class ReadLock : public Lock {
 private:
     friend class Client;
@@ -23,8 +24,8 @@ private:
 
 /// The writing half of a ReadWriteLock: one holder, and nobody reads but itself.
 ///
-/// As Lock. Re-entrant. A thread that holds the reading half and asks for this one is told `Errc::wouldDeadlock` at once: two
-/// that did so would wait for each other for ever.
+/// As Lock. Re-entrant. A thread that holds the reading half and asks for this one is told `Errc::wouldDeadlock` at
+/// once: two that did so would wait for each other for ever.
 class WriteLock : public Lock {
 private:
     friend class Client;
@@ -33,25 +34,26 @@ private:
 
 /// A lock that many may hold to read, or one to write; both re-entrant.
 ///
-/// In Redis it is Redisson's `RReadWriteLock`: one hash for both halves, and a key for each read hold, with the time to live of
-/// its lease. Its functions are those that the standard looks for (*SharedLockable*): `std::shared_lock` reads,
+/// In Redis it is Redisson's `RReadWriteLock`: one hash for both halves, and a key for each read hold, with the time to
+/// live of its lease. Its functions are those that the standard looks for (*SharedLockable*): `std::shared_lock` reads,
 /// `std::unique_lock` and `std::scoped_lock` write. Everything else is in the halves.
 ///
-/// **Guarantees**, besides those of Lock: a writer excludes everybody else; readers exclude writers only. Who writes may begin to
-/// read and end the writing: others read from then on, and nobody writes in between.
-/// **Writers do not starve**: while one waits for readers (`lock()`, or a wait longer than 0), no new reader of this library comes
-/// in, for five times the writer's `Config::pollInterval` (5 s by default), or until it has been let in or has given up; so it
-/// waits for those only who read when it came. Where they read for longer than that, others read for as long again, then
-/// they are held back once more, and so on: readers of whom one waits for another to read as well get on. A writer that died holds
-/// readers back for those 5 s at most.
-/// **Does not guarantee** an order of writers; nor anything of the above to writers beside Redisson's readers, which know nothing of
-/// it; nor that asynchronous holds of one caller know each other: their guards are holders of their own.
-/// A lock of another kind with that name is refused as `Errc::wrongType`, where it is met.
+/// **Guarantees**, besides those of Lock: a writer excludes everybody else; readers exclude writers only. Who writes
+/// may begin to read and end the writing: others read from then on, and nobody writes in between.
+/// **Writers do not starve**: while one waits for readers (`lock()`, or a wait longer than 0), no new reader of this
+/// library comes in, for five times the writer's `Config::pollInterval` (5 s by default), or until it has been let in
+/// or has given up; so it waits for those only who read when it came. Where they read for longer than that, others read
+/// for as long again, then they are held back once more, and so on: readers of whom one waits for another to read as
+/// well get on. A writer that died holds readers back for those 5 s at most.
+/// **Does not guarantee** an order of writers; nor anything of the above to writers beside Redisson's readers, which
+/// know nothing of it; nor that asynchronous holds of one caller know each other: their guards are holders of their
+/// own. A lock of another kind with that name is refused as `Errc::wrongType`, where it is met.
 ///
 /// Thread safety, blocking and the rest: see Lock.
 ///
-/// **Cost**: as a RedisLock; reading has a key more for each level. A reader that leaves and had the longest lease of all costs
-/// Redis a look at the keys of all the others. The end of writing wakes all waiters, of which readers then ask together.
+/// **Cost**: as a RedisLock; reading has a key more for each level. A reader that leaves and had the longest lease of
+/// all costs Redis a look at the keys of all the others. The end of writing wakes all waiters, of which readers then
+/// ask together.
 ///
 /// @code
 /// redislock::ReadWriteLock prices = client.getReadWriteLock("prices");

@@ -9,8 +9,8 @@ namespace redislock {
 
 /// A re-entrant lock in Redis, shared by all processes that use its name: the `std::recursive_timed_mutex` of a fleet.
 ///
-/// In Redis it is Redisson's `RLock`: a hash at the name with one field `<client>:<holder>` whose value is the hold count,
-/// a time to live on the hash, and a message on `redisson_lock__channel:{<name>}` when it becomes free.
+/// In Redis it is Redisson's `RLock`: a hash at the name with one field `<client>:<holder>` whose value is the hold
+/// count, a time to live on the hash, and a message on `redisson_lock__channel:{<name>}` when it becomes free.
 ///
 /// Guarantees, thread safety, blocking and the rest: see Lock. In addition:
 ///
@@ -21,8 +21,8 @@ namespace redislock {
 ///
 /// Levels that are ended by a LockGuard belong to that guard: unlock() does not end them.
 ///
-/// **Cost**: a waiting process holds one subscription for each name and asks once each time the lock becomes free, however
-/// many of its threads wait.
+/// **Cost**: a waiting process holds one subscription for each name and asks once each time the lock becomes free,
+/// however many of its threads wait.
 ///
 /// @code
 /// redislock::RedisLock lock = client.getLock("stock:42");

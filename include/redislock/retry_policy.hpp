@@ -20,8 +20,8 @@ namespace redislock {
 /// **Thread safety**: safe, if a function of the user's own is.
 class RetryPolicy {
 public:
-    /// A pause: any `std::chrono` duration converts, rounded **up** to whole nanoseconds. A negative one is none, and one that is
-    /// too long for the clock (292 years) is as long as that can count.
+    /// A pause: any `std::chrono` duration converts, rounded **up** to whole nanoseconds. A negative one is none, and
+    /// one that is too long for the clock (292 years) is as long as that can count.
     class Pause {
     public:
         template <class Rep, class Period>
@@ -40,9 +40,9 @@ public:
     };
     /// The pause after the n-th attempt (from 1 on) that was refused; nothing: give up.
     ///
-    /// It is called under no lock of the library: for a blocking call on the thread that calls; for an asynchronous one on the
-    /// client's own thread (of one of its members', for a group), where it must not block, and calls that would wait are
-    /// `wouldDeadlock`. What it throws ends that call and nothing else: see LockCalls::tryLock().
+    /// It is called under no lock of the library: for a blocking call on the thread that calls; for an asynchronous one
+    /// on the client's own thread (of one of its members', for a group), where it must not block, and calls that would
+    /// wait are `wouldDeadlock`. What it throws ends that call and nothing else: see LockCalls::tryLock().
     using Function = std::function<std::optional<Pause>(std::uint32_t attempt, Random& random)>;
 
     /// One attempt.
@@ -57,8 +57,8 @@ public:
         return RetryPolicy([pause](std::uint32_t, Random&) { return std::optional(pause); });
     }
 
-    /// Pauses that double from @p first to @p most, each between half and all of that, so that waiters that met once do not
-    /// meet again ("equal jitter", Brooker 2015). @param first at least 1 µs. @param most at least @p first.
+    /// Pauses that double from @p first to @p most, each between half and all of that, so that waiters that met once do
+    /// not meet again ("equal jitter", Brooker 2015). @param first at least 1 µs. @param most at least @p first.
     static RetryPolicy exponential(Pause first, Pause most)
     {
         const auto least = std::max<std::chrono::nanoseconds>(first.span(), std::chrono::microseconds(1));

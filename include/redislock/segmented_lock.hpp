@@ -15,22 +15,23 @@
 
 namespace redislock {
 
-/// One resource of many parts, locked part by part: a fixed number of RedisLocks among which keys are spread, so that callers
-/// who want different keys seldom wait for each other, and there need not be a lock for every key.
+/// One resource of many parts, locked part by part: a fixed number of RedisLocks among which keys are spread, so that
+/// callers who want different keys seldom wait for each other, and there need not be a lock for every key.
 ///
-/// Segment i is the RedisLock named `<name>:<i>`, i from 0 on, in decimal. The names have no braces of their own, so that in a
-/// cluster they spread over all slots; a name that has a hash tag (`{…}`) keeps all segments in the slot of that tag.
+/// Segment i is the RedisLock named `<name>:<i>`, i from 0 on, in decimal. The names have no braces of their own, so
+/// that in a cluster they spread over all slots; a name that has a hash tag (`{…}`) keeps all segments in the slot of
+/// that tag.
 ///
-/// A key belongs to segment `hash(key) % segments()`, where hash is FNV-1a with 64 bits over the key's bytes. That never changes:
-/// other programs, in other languages, may compute it too.
+/// A key belongs to segment `hash(key) % segments()`, where hash is FNV-1a with 64 bits over the key's bytes. That
+/// never changes: other programs, in other languages, may compute it too.
 ///
-/// **Guarantees** those of RedisLock, for each segment. Two keys of one segment exclude each other: a thread that locks two keys
-/// may get the same lock twice (it is re-entrant), and threads that lock several keys in different orders can wait for each other
-/// for ever: lock all() then, or sort by segmentOf().
+/// **Guarantees** those of RedisLock, for each segment. Two keys of one segment exclude each other: a thread that locks
+/// two keys may get the same lock twice (it is re-entrant), and threads that lock several keys in different orders can
+/// wait for each other for ever: lock all() then, or sort by segmentOf().
 /// **Does not guarantee** anything between programs that use different numbers of segments for one name.
 ///
-/// **Thread safety**, **Blocking**, **If the lock is lost**: as RedisLock. **Lifetime**: cheap to copy; may outlive its Client.
-/// **Cost**: a lock object for each segment, here; keys in Redis only while they are held.
+/// **Thread safety**, **Blocking**, **If the lock is lost**: as RedisLock. **Lifetime**: cheap to copy; may outlive its
+/// Client. **Cost**: a lock object for each segment, here; keys in Redis only while they are held.
 ///
 /// @code
 /// redislock::SegmentedLock accounts = client.getSegmentedLock("accounts", 64);
@@ -55,7 +56,8 @@ public:
     /// The name as given to the Client.
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
-    /// All segments as one lock, for what concerns the whole resource. Does no I/O; locking it asks for every segment at once.
+    /// All segments as one lock, for what concerns the whole resource. Does no I/O; locking it asks for every segment
+    /// at once.
     [[nodiscard]] MultiLock all() const { return MultiLock(locks_); }
 
     /// FNV-1a, 64 bits (Fowler, Noll, Vo), of the bytes of @p key.

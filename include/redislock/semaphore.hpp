@@ -21,16 +21,17 @@ namespace redislock {
 /// A counting semaphore in Redis, shared by all processes that use its name: the `std::counting_semaphore` of a fleet.
 ///
 /// In Redis it is Redisson's `RSemaphore`: the number of free permits as a string at the name, and messages on
-/// `redisson_sc:{<name>}` when permits become free. Beside it lie, for about a minute, the answers to requests that may be sent
-/// again (`redislock_request:{<name>}:…`), which Java does not see.
+/// `redisson_sc:{<name>}` when permits become free. Beside it lie, for about a minute, the answers to requests that may
+/// be sent again (`redislock_request:{<name>}:…`), which Java does not see.
 ///
-/// **Guarantees**, while Redis keeps what it acknowledged: a call that succeeds takes, or adds, its permits exactly once, and
-/// one that fails to take them leaves none taken, however often its requests and replies are lost, doubled or late (up to a
-/// minute). acquire(n) takes all n or none.
+/// **Guarantees**, while Redis keeps what it acknowledged: a call that succeeds takes, or adds, its permits exactly
+/// once, and one that fails to take them leaves none taken, however often its requests and replies are lost, doubled or
+/// late (up to a minute). acquire(n) takes all n or none.
 ///
-/// **Does not guarantee** that permits come back: they have no owner and no lease, so **the permits of a process that crashes
-/// are lost** until somebody releases or adds them. PermitExpirableSemaphore gives them back. Nor that release() is called by
-/// who acquired, nor any order among waiters: one that wants many permits may wait long while others take single ones.
+/// **Does not guarantee** that permits come back: they have no owner and no lease, so **the permits of a process that
+/// crashes are lost** until somebody releases or adds them. PermitExpirableSemaphore gives them back. Nor that
+/// release() is called by who acquired, nor any order among waiters: one that wants many permits may wait long while
+/// others take single ones.
 ///
 /// | free permits        | tryAcquire(n)  | acquire(n)                | release(n)        | drainPermits | addPermits(d) |
 /// |---------------------|----------------|---------------------------|-------------------|--------------|---------------|
@@ -41,13 +42,13 @@ namespace redislock {
 /// A number of permits is 1 … 2 147 483 647; zero is taken, and released, without asking anybody; anything else is
 /// `invalidArgument` before any I/O.
 ///
-/// **Thread safety**: distinct objects: safe. Shared objects: safe; one object may be used by many threads. Objects of one name
-/// and one client are the same semaphore.
-/// **Blocking**: calls that ask Redis block their thread; none may be made on the client's own thread (`wouldDeadlock`).
-/// **Lifetime**: cheap to make and to copy; may outlive its Client, whose end turns every call into `Errc::shutdown`.
-/// **If the key is lost**, nobody is told: the semaphore does not exist any more, and its permits neither.
-/// **Cost**: a round trip for each call that need not wait; a waiting process holds one subscription for each name, and asks
-/// once for each waiter that a message, or a poll (`Config::pollInterval`), lets hope.
+/// **Thread safety**: distinct objects: safe. Shared objects: safe; one object may be used by many threads. Objects of
+/// one name and one client are the same semaphore.
+/// **Blocking**: calls that ask Redis block their thread; none may be made on the client's own thread
+/// (`wouldDeadlock`). **Lifetime**: cheap to make and to copy; may outlive its Client, whose end turns every call into
+/// `Errc::shutdown`. **If the key is lost**, nobody is told: the semaphore does not exist any more, and its permits
+/// neither. **Cost**: a round trip for each call that need not wait; a waiting process holds one subscription for each
+/// name, and asks once for each waiter that a message, or a poll (`Config::pollInterval`), lets hope.
 ///
 /// @code
 /// redislock::Semaphore printers = client.getSemaphore("printers");
@@ -58,10 +59,11 @@ namespace redislock {
 /// @endcode
 class Semaphore {
 public:
-    /// Makes the semaphore, unless it exists: its number is then left alone. Blocks for one round trip, without a server for
-    /// `Config::unreachableAfter`.
+    /// Makes the semaphore, unless it exists: its number is then left alone. Blocks for one round trip, without a
+    /// server for `Config::unreachableAfter`.
     /// @param permits 0 … 2 147 483 647. @return whether it was made.
-    /// @throws LockError `invalidArgument`, `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`, `wrongType`,
+    /// @throws LockError `invalidArgument`, `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`,
+    /// `wrongType`,
     ///   `wouldDeadlock`, `shutdown`, `forked`. After `unreachable` it is not known whether it was made.
     bool trySetPermits(std::int64_t permits) const;
     /// As trySetPermits(), without exceptions: @p ec is cleared on success.
@@ -73,7 +75,8 @@ public:
     bool trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, std::error_code& ec) const;
 
     /// Takes permits, waiting as long as it takes. Blocks.
-    /// @throws LockError as trySetPermits(). After an exception this call has taken nothing: what Redis may have given is given
+    /// @throws LockError as trySetPermits(). After an exception this call has taken nothing: what Redis may have given
+    /// is given
     ///   back in the background.
     void acquire(std::int64_t permits = 1) const;
     /// As acquire(), without exceptions.
@@ -85,14 +88,16 @@ public:
     /// As tryAcquire(), without exceptions.
     [[nodiscard]] bool tryAcquire(std::int64_t permits, std::error_code& ec) const;
     /// Takes permits, waiting until @p wait is over. Blocks for at most @p wait, or 20 ms if that is less;
-    /// `unreachable` if nothing was answered till then, and what is given later is given back. @param wait zero or negative: as tryAcquire(permits); `waitForever`: as acquire(permits).
+    /// `unreachable` if nothing was answered till then, and what is given later is given back. @param wait zero or
+    /// negative: as tryAcquire(permits); `waitForever`: as acquire(permits).
     [[nodiscard]] bool tryAcquire(std::int64_t permits, Wait wait) const;
     /// As tryAcquire(permits, wait), without exceptions.
     [[nodiscard]] bool tryAcquire(std::int64_t permits, Wait wait, std::error_code& ec) const;
 
-    /// Gives permits back, or adds new ones: nobody counts who took them. Blocks for one round trip, without a server for
-    /// `Config::unreachableAfter`.
-    /// @throws LockError as trySetPermits(). After `unreachable`, `serverRefused` and `badReply` the same release is repeated in
+    /// Gives permits back, or adds new ones: nobody counts who took them. Blocks for one round trip, without a server
+    /// for `Config::unreachableAfter`.
+    /// @throws LockError as trySetPermits(). After `unreachable`, `serverRefused` and `badReply` the same release is
+    /// repeated in
     ///   the background, for a minute, and counts once: do not repeat it.
     void release(std::int64_t permits = 1) const;
     /// As release(), without exceptions.
@@ -102,20 +107,22 @@ public:
     /// As releaseIfExists(), without exceptions.
     bool releaseIfExists(std::int64_t permits, std::error_code& ec) const;
 
-    /// How many permits are free; 0 for a semaphore that does not exist, negative where more were taken away than were free.
-    /// Blocks for one round trip. @throws LockError as trySetPermits().
+    /// How many permits are free; 0 for a semaphore that does not exist, negative where more were taken away than were
+    /// free. Blocks for one round trip. @throws LockError as trySetPermits().
     [[nodiscard]] std::int64_t availablePermits() const;
     /// As availablePermits(), without exceptions.
     [[nodiscard]] std::int64_t availablePermits(std::error_code& ec) const;
 
-    /// Takes all free permits. Blocks for one round trip. @return how many. A negative number of permits stays as it is.
+    /// Takes all free permits. Blocks for one round trip. @return how many. A negative number of permits stays as it
+    /// is.
     /// @throws LockError as acquire().
     std::int64_t drainPermits() const;
     /// As drainPermits(), without exceptions.
     std::int64_t drainPermits(std::error_code& ec) const;
 
     /// Changes how many permits there are. Blocks for one round trip.
-    /// @param difference −2 147 483 647 … 2 147 483 647; negative: so many fewer, which may make the free ones negative.
+    /// @param difference −2 147 483 647 … 2 147 483 647; negative: so many fewer, which may make the free ones
+    /// negative.
     /// @throws LockError as trySetPermits(). After `unreachable` it is not known whether they were added.
     void addPermits(std::int64_t difference) const;
     /// As addPermits(), without exceptions.
@@ -131,10 +138,10 @@ public:
     [[nodiscard]] const std::string& name() const noexcept;
 
     /// trySetPermits() without blocking a thread. @param token any completion token for
-    /// `void(boost::system::error_code, bool)`. The handler is called once, on its associated executor; without one on the
-    /// client's own thread, where it must not block. Errors as codes. **Cancellation** (terminal, partial and total) ends the
-    /// call with `boost::asio::error::operation_aborted`; whether the semaphore was made is then not known. **Lifetime** as of
-    /// Lock::asyncLock(): the executor's context may end first.
+    /// `void(boost::system::error_code, bool)`. The handler is called once, on its associated executor; without one on
+    /// the client's own thread, where it must not block. Errors as codes. **Cancellation** (terminal, partial and
+    /// total) ends the call with `boost::asio::error::operation_aborted`; whether the semaphore was made is then not
+    /// known. **Lifetime** as of Lock::asyncLock(): the executor's context may end first.
     template <class Token>
     auto asyncTrySetPermits(std::int64_t permits, Token&& token) const
     {
@@ -150,9 +157,9 @@ public:
             },
             token, permits, timeToLive);
     }
-    /// acquire() without blocking a thread. @param token for `void(boost::system::error_code)`; handler and errors as of
-    /// asyncTrySetPermits(). **Cancellation** ends it with nothing taken; so does the end of the executor's context, which gives
-    /// back what the handler was not told of.
+    /// acquire() without blocking a thread. @param token for `void(boost::system::error_code)`; handler and errors as
+    /// of asyncTrySetPermits(). **Cancellation** ends it with nothing taken; so does the end of the executor's context,
+    /// which gives back what the handler was not told of.
     template <class Token>
     auto asyncAcquire(std::int64_t permits, Token&& token) const
     {
@@ -178,8 +185,8 @@ public:
             },
             token, permits, wait);
     }
-    /// release() without blocking a thread. @param token for `void(boost::system::error_code)`. A cancelled release is repeated
-    /// in the background as well.
+    /// release() without blocking a thread. @param token for `void(boost::system::error_code)`. A cancelled release is
+    /// repeated in the background as well.
     template <class Token>
     auto asyncRelease(std::int64_t permits, Token&& token) const
     {

@@ -7,19 +7,19 @@
 
 namespace redislock {
 
-/// A re-entrant lock whose waiters ask again and again instead of being told, and whose release tells nobody: for names that
-/// are held for so short a time that messages would cost more than the lock.
+/// A re-entrant lock whose waiters ask again and again instead of being told, and whose release tells nobody: for names
+/// that are held for so short a time that messages would cost more than the lock.
 ///
-/// In Redis it is Redisson's `RSpinLock`: the hash of a RedisLock, without the message. A RedisLock and a SpinLock of one name
-/// exclude each other, but who waits for the RedisLock is not told when a SpinLock frees it, and polls
+/// In Redis it is Redisson's `RSpinLock`: the hash of a RedisLock, without the message. A RedisLock and a SpinLock of
+/// one name exclude each other, but who waits for the RedisLock is not told when a SpinLock frees it, and polls
 /// (`Config::pollInterval`).
 ///
 /// Guarantees, thread safety, blocking and the rest: see Lock; nested levels: see RedisLock.
 ///
 /// Of the waiters of one client only the first asks; a release by the same client lets the next one in without a pause.
 ///
-/// **Cost**: no subscription. While it waits, a client sends a request for each pause of its RetryPolicy: with the default,
-/// about eight a second and name.
+/// **Cost**: no subscription. While it waits, a client sends a request for each pause of its RetryPolicy: with the
+/// default, about eight a second and name.
 ///
 /// @code
 /// redislock::SpinLock lock = client.getSpinLock("counter:7");

@@ -7,7 +7,7 @@ namespace redislock {
 /// What stops work under a lock.
 enum class StopAt {
     lost,   ///< the lock is not, or no longer certainly, held
-    atRisk, ///< earlier: a renewal should have come and has not, or a fixed lease is nearly over; there is time to finish
+    atRisk, ///< earlier: a renewal should have come, or a fixed lease is nearly over; there is time to finish
 };
 
 } // namespace redislock

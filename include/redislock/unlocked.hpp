@@ -6,15 +6,17 @@ namespace redislock {
 
 /// The result of `unlock()` and `LockGuard::release()`. None of them is an error of the caller.
 enum class Unlocked {
-    /// The lock is free: Redis confirmed it, or no longer had the hold when a release whose answer was lost was repeated.
+    /// The lock is free: Redis confirmed it, or no longer had the hold when a release whose answer was lost was
+    /// repeated.
     released,
     /// A nested hold was ended; the outer one is still held.
     stillHeld,
     /// The hold had been lost before: its lease was over, or Redis no longer had it. What was done under it may have
     /// overlapped with another holder.
     alreadyLost,
-    /// The release was sent or tried, and no answer came, or the server denied it (the user was switched off, for instance). The
-    /// library goes on trying in the background while the lease lasts; at the latest the lock is free when the lease is over.
+    /// The release was sent or tried, and no answer came, or the server denied it (the user was switched off, for
+    /// instance). The library goes on trying in the background while the lease lasts; at the latest the lock is free
+    /// when the lease is over.
     unconfirmed,
 };
 

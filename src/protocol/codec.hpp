@@ -10,8 +10,8 @@
 
 namespace redislock::detail {
 
-/// An incremental RESP2 decoder with limits: no bytes of a server make it allocate more than a fixed multiple of what it was
-/// fed, nor abort. After an error it must be thrown away with its connection. Not thread-safe.
+/// An incremental RESP2 decoder with limits: no bytes of a server make it allocate more than a fixed multiple of what
+/// it was fed, nor abort. After an error it must be thrown away with its connection. Not thread-safe.
 class ReplyReader {
 public:
     static constexpr std::size_t maxElements = 1024;       ///< of one reply, all levels together

@@ -6,8 +6,8 @@
 
 namespace redislock::detail {
 
-/// As std::mutex, but spins for a moment before it sleeps: the sections it guards are shorter than a trip to the scheduler, and
-/// many threads come for it at the same time, when one reply woke them all.
+/// As std::mutex, but spins for a moment before it sleeps: the sections it guards are shorter than a trip to the
+/// scheduler, and many threads come for it at the same time, when one reply woke them all.
 class AdaptiveMutex {
 public:
     AdaptiveMutex() = default;

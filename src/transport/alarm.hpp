@@ -23,8 +23,8 @@ namespace redislock::detail {
 
 /// Has the thread of an io_context do something at a moment of the boot clock, also after a suspend.
 ///
-/// Whoever sets it makes one system call, allocates nothing and wakes nobody before the time: a timer of Asio may be set on its
-/// own thread only, and to get there costs an allocation and a wake-up.
+/// Whoever sets it makes one system call, allocates nothing and wakes nobody before the time: a timer of Asio may be
+/// set on its own thread only, and to get there costs an allocation and a wake-up.
 ///
 /// **Thread safety**: set() by any thread; the rest by the thread of the io_context.
 class Alarm {
@@ -43,7 +43,8 @@ public:
         ::timerfd_settime(timer_.native_handle(), TFD_TIMER_ABSTIME, &time, nullptr);
     }
 
-    /// Calls @p ring each time it goes off, until close(). What it throws leaves the run of the io_context; then wait() again.
+    /// Calls @p ring each time it goes off, until close(). What it throws leaves the run of the io_context; then wait()
+    /// again.
     void onRing(std::function<void()> ring)
     {
         ring_ = std::move(ring);

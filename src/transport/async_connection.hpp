@@ -22,8 +22,8 @@
 
 namespace redislock::detail {
 
-/// A connection driven by Asio, with a time limit for answers; knows nothing of what is asked. It connects when told that it is
-/// needed and again, by its ReconnectPolicy, as long as it is.
+/// A connection driven by Asio, with a time limit for answers; knows nothing of what is asked. It connects when told
+/// that it is needed and again, by its ReconnectPolicy, as long as it is.
 ///
 /// **Thread safety**: none; everything on the io_context's thread.
 class AsyncConnection {
@@ -58,8 +58,8 @@ public:
     void end(Fault fault);
     /// After an exception, which may have cut anything short: ends the connection, and makes another if it is needed.
     void recover();
-    /// Whether nothing arrived that was not read yet. Ask before sending when nothing is under way: what comes then belongs to no
-    /// request.
+    /// Whether nothing arrived that was not read yet. Ask before sending when nothing is under way: what comes then
+    /// belongs to no request.
     [[nodiscard]] bool isSilent();
 
     [[nodiscard]] bool isConnected() const noexcept { return state_ == State::connected; }

@@ -7,7 +7,8 @@
 
 namespace redislock::detail {
 
-/// Whether a call without an answer may be given up: who stood still looks first at what came meanwhile, or has it looked at.
+/// Whether a call without an answer may be given up: who stood still looks first at what came meanwhile, or has it
+/// looked at.
 bool BlockingConnection::mayJudge(const Standstill& standstill, TimePoint now) const noexcept
 {
     return state_ != State::connected || standstill.isOver(emptyAt_, now);
@@ -137,7 +138,8 @@ void BlockingConnection::flush()
     led_ = true;
     auto progress = write(lock);
     if (progress == Progress::moved && successor() != nullptr) {
-        // the server may have been woken to run on this processor next: waking a sleeper is slow, and it would wait for that
+        // the server may have been woken to run on this processor next: waking a sleeper is slow, and it would wait for
+        // that
         lock.unlock();
         Signal::letOthersRun();
         lock.lock();

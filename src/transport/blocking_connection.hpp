@@ -25,12 +25,13 @@
 
 namespace redislock::detail {
 
-/// One connection shared by all threads of a client, without a thread of its own (leader/follower, Schmidt et al. 2000; flat
-/// combining, Hendler et al. 2010). The first caller leads: it writes everything queued in one go, reads replies for everybody
-/// and hands leadership on when its own reply came. While it waits, a caller who finds that enough is queued writes it.
+/// One connection shared by all threads of a client, without a thread of its own (leader/follower, Schmidt et al. 2000;
+/// flat combining, Hendler et al. 2010). The first caller leads: it writes everything queued in one go, reads replies
+/// for everybody and hands leadership on when its own reply came. While it waits, a caller who finds that enough is
+/// queued writes it.
 ///
-/// Invariants: bytes that are queued wait for no leader that sleeps, if their caller does not: flush() writes them; the others a
-/// waiting caller, or the sweep, is woken for; a slot outlives its caller; only the leader closes the socket.
+/// Invariants: bytes that are queued wait for no leader that sleeps, if their caller does not: flush() writes them; the
+/// others a waiting caller, or the sweep, is woken for; a slot outlives its caller; only the leader closes the socket.
 ///
 /// **Thread safety**: safe. Its mutex is held for queue work only, never over I/O that waits, nor over finished().
 class BlockingConnection {
@@ -61,8 +62,8 @@ public:
         follow, ///< whoever was queued last: its thread is woken while the server works, and reads its answer itself
     };
 
-    /// Waits for a queued call of mode `awaited`, leading if nobody does. When `until` comes first the call is abandoned; but if
-    /// this process stood still meanwhile, only when all was read that had come.
+    /// Waits for a queued call of mode `awaited`, leading if nobody does. When `until` comes first the call is
+    /// abandoned; but if this process stood still meanwhile, only when all was read that had come.
     Outcome await(Call& call, TimePoint until, First first = First::lead);
 
     /// Instead of await(): nobody waits for the call any more. @return whether it may have been sent.

@@ -5,8 +5,8 @@
 
 namespace redislock::detail {
 
-/// Whether nothing arrived that nobody asked for. What comes while no request is under way belongs to none, and would be taken
-/// for the answer to the next.
+/// Whether nothing arrived that nobody asked for. What comes while no request is under way belongs to none, and would
+/// be taken for the answer to the next.
 bool BlockingConnection::isSilent()
 {
     return stream_->readSome(buffer_).status == Transferred::Status::wouldBlock;
@@ -64,9 +64,9 @@ BlockingConnection::Progress BlockingConnection::write(Lock& lock)
     return progress;
 }
 
-/// Before a caller sleeps while another one leads: writes what is queued if it is as much as the server has to answer, so
-/// that the server has work meanwhile. Less of it waits for the leader, as a part of something larger: a write costs more
-/// than the requests in it. That it failed the leader sees as well.
+/// Before a caller sleeps while another one leads: writes what is queued if it is as much as the server has to answer,
+/// so that the server has work meanwhile. Less of it waits for the leader, as a part of something larger: a write costs
+/// more than the requests in it. That it failed the leader sees as well.
 void BlockingConnection::writeForLeader(Lock& lock)
 {
     const auto unanswered = queue_.unanswered();
@@ -78,9 +78,10 @@ void BlockingConnection::writeForLeader(Lock& lock)
     }
 }
 
-/// Before the leader sleeps: several callers have just been told of their replies, and are about to queue their next requests. It
-/// lets them run once, so that it writes all of these together, and none of them has to. Where other programs want the processors
-/// that takes long and brings little: then it is left out for many reads. @return whether there is something to write.
+/// Before the leader sleeps: several callers have just been told of their replies, and are about to queue their next
+/// requests. It lets them run once, so that it writes all of these together, and none of them has to. Where other
+/// programs want the processors that takes long and brings little: then it is left out for many reads. @return whether
+/// there is something to write.
 bool BlockingConnection::letCrowdQueue(Lock& lock)
 {
     constexpr std::chrono::milliseconds slice{1};

@@ -11,9 +11,9 @@
 
 namespace redislock::detail {
 
-/// What a thread that waits for an answer knows of the times in which it stood still, with the whole process or the machine under
-/// it: in them nobody could read an answer, so they are no silence of the server. It never waits for longer than a nap at a time,
-/// so when it has nothing to note for much longer that tells.
+/// What a thread that waits for an answer knows of the times in which it stood still, with the whole process or the
+/// machine under it: in them nobody could read an answer, so they are no silence of the server. It never waits for
+/// longer than a nap at a time, so when it has nothing to note for much longer that tells.
 class Standstill {
 public:
     /// @param since when the thread was awake at last, before it began to wait.
@@ -31,7 +31,8 @@ public:
         return now;
     }
 
-    /// Sleeps until a reason is raised. @return the reasons, 0 when `until` came first, or when this process stood still.
+    /// Sleeps until a reason is raised. @return the reasons, 0 when `until` came first, or when this process stood
+    /// still.
     std::uint32_t sleep(Signal& signal, TimePoint until) noexcept
     {
         for (;;) {
@@ -45,8 +46,8 @@ public:
         }
     }
 
-    /// Whether what came in the last one was looked at. @param emptyAt who began to look then found nothing more. It need not be
-    /// waited for long: whoever is to look may hang.
+    /// Whether what came in the last one was looked at. @param emptyAt who began to look then found nothing more. It
+    /// need not be waited for long: whoever is to look may hang.
     [[nodiscard]] bool isOver(TimePoint emptyAt, TimePoint now) const noexcept
     {
         constexpr std::chrono::seconds most(1);

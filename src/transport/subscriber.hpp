@@ -18,8 +18,8 @@
 
 namespace redislock::detail {
 
-/// One connection for all channels of a client. After every (re)subscription, and for every message, it calls a function with
-/// each listener concerned. A PING every few seconds notices a connection that died silently.
+/// One connection for all channels of a client. After every (re)subscription, and for every message, it calls a
+/// function with each listener concerned. A PING every few seconds notices a connection that died silently.
 ///
 /// **Thread safety**: none; everything on the io_context's thread.
 /// @tparam Listener what want() was given; copied and compared.

@@ -16,8 +16,8 @@
 
 namespace redislock::test {
 
-/// Two clients that are told, not polling; after each test the counters are deleted, and only answers to requests, with a time
-/// to live, may be left beside them.
+/// Two clients that are told, not polling; after each test the counters are deleted, and only answers to requests, with
+/// a time to live, may be left beside them.
 class CounterTest : public LockTest {
 protected:
     void TearDown() override

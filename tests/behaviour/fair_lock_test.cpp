@@ -99,7 +99,8 @@ TEST_F(Fair, WaiterNeedsThreeRequestsHoweverManyAreBeforeIt)
     for (auto& waiter : waiters) {
         EXPECT_EQ(waiter.get(), Unlocked::released);
     }
-    // Two are of the client that releases: one that has not seen its last refusal when that begins asks behind it once more.
+    // Two are of the client that releases: one that has not seen its last refusal when that begins asks behind it once
+    // more.
     EXPECT_GE(scriptCalls(), before + 4U * 3U + 5U) << "besides the releases";
     EXPECT_LE(scriptCalls(), before + 4U * 3U + 5U + 2U);
 }

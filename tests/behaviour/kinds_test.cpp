@@ -124,7 +124,8 @@ TEST_F(Spinning, ReleaseByAnotherThreadOfTheClientLetsTheNextOneInWithoutAPause)
     EXPECT_EQ(waiter.get(), Unlocked::released);
 }
 
-/// The release is sent again, behind the waiter's request, which Redis refuses; it has been answered when the waiter looks.
+/// The release is sent again, behind the waiter's request, which Redis refuses; it has been answered when the waiter
+/// looks.
 TEST_F(Spinning, ReleaseWhoseScriptTheServerForgotLetsTheNextOneInWithoutAPause)
 {
     Client ending(config());

@@ -22,7 +22,8 @@
 
 namespace redislock::test {
 
-// --- What a call gave --------------------------------------------------------------------------------------------------
+// --- What a call gave
+// --------------------------------------------------------------------------------------------------
 
 /// The result of a call, or its error; compares with a result and with an Errc.
 template <class T>
@@ -61,7 +62,8 @@ T must(Result<T> result)
     return std::move(result.value);
 }
 
-// --- What a driver is --------------------------------------------------------------------------------------------------
+// --- What a driver is
+// --------------------------------------------------------------------------------------------------
 
 /// What a kind of lock, or a form of its use, may lack.
 enum class Feature {
@@ -78,8 +80,8 @@ enum class Feature {
     oneChannel,    ///< an unlock is told on one channel, on which all waiters listen
 };
 
-/// A driver: static functions that do one thing each with a lock. Errors are part of the result, whatever form they have
-/// in the library; what the driver lacks is in `unsupported`.
+/// A driver: static functions that do one thing each with a lock. Errors are part of the result, whatever form they
+/// have in the library; what the driver lacks is in `unsupported`.
 template <class D>
 concept LockDriver = requires(const Client& client, const typename D::Lock& lock, typename D::Guard& guard, Wait wait,
                               Lease lease)

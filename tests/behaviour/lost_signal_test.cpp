@@ -177,7 +177,8 @@ TEST_P(LostSignal, LockWithTheLongestLimitIsRenewed)
     EXPECT_EQ(lock.unlock(), Unlocked::released);
 }
 
-// --- On the client's own thread ----------------------------------------------------------------------------------------
+// --- On the client's own thread
+// ----------------------------------------------------------------------------------------
 
 /// Calls in observers and stop callbacks.
 class OnTheClientsThread : public LostSignal {};

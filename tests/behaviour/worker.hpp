@@ -47,7 +47,8 @@ public:
     }
 
 private:
-    /// Instantiated for each result, not for each function: what is behind a task takes the compiler longer than most tests.
+    /// Instantiated for each result, not for each function: what is behind a task takes the compiler longer than most
+    /// tests.
     template <class Result>
     std::future<Result> startErased(std::function<Result()> function)
     {

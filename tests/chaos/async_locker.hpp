@@ -20,8 +20,8 @@
 
 namespace redislock::test::chaos {
 
-/// Takes and frees locks with callbacks, one after the other, all on one io_context. Some of its calls are cancelled, some
-/// guards just end, some are released with a callback. It is no thread: its number is that of an owner of its own.
+/// Takes and frees locks with callbacks, one after the other, all on one io_context. Some of its calls are cancelled,
+/// some guards just end, some are released with a callback. It is no thread: its number is that of an owner of its own.
 /// @tparam Lock history::RecordedLock or history::RecordedGroup.
 template <class Lock>
 class AsyncLocker {

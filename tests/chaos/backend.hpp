@@ -17,7 +17,8 @@
 
 namespace redislock::test::chaos {
 
-/// A server, the proxy before it, and the record of what it does. Not thread-safe; to be used by the thread that made it.
+/// A server, the proxy before it, and the record of what it does. Not thread-safe; to be used by the thread that made
+/// it.
 class Backend {
 public:
     /// @param folder of the histories. @param number of the server. @param withRequests also those without an effect.
@@ -25,7 +26,8 @@ public:
 
     /// The keys that it has.
     [[nodiscard]] std::vector<std::string> keys();
-    /// Kills it when it has executed what it got but its answers reach nobody any more, and starts it again after a while.
+    /// Kills it when it has executed what it got but its answers reach nobody any more, and starts it again after a
+    /// while.
     void crash(std::chrono::milliseconds away);
     /// The same, and all that it remembered is gone. @param recorder of what is forgotten. @return how many keys.
     std::size_t crashAndForget(std::chrono::milliseconds away, history::Recorder& recorder);

@@ -216,7 +216,8 @@ std::size_t cutOff(World& world)
     return connections;
 }
 
-// --- None that a run could pass with -----------------------------------------------------------------------------------
+// --- None that a run could pass with
+// -----------------------------------------------------------------------------------
 
 std::size_t doNothing(World&)
 {

@@ -1,6 +1,6 @@
-// What goes wrong with the servers of groups. Their memory goes one at a time, and never twice within a lease: a majority that
-// forgets is no RedLock's promise, nor is a MultiLock of a server that does. A hold that had no more members than it needs may
-// be lost, or taken twice, all the same: the checker is told what was forgotten.
+// What goes wrong with the servers of groups. Their memory goes one at a time, and never twice within a lease: a
+// majority that forgets is no RedLock's promise, nor is a MultiLock of a server that does. A hold that had no more
+// members than it needs may be lost, or taken twice, all the same: the checker is told what was forgotten.
 #include "chaos/faults.hpp"
 
 #include <thread>

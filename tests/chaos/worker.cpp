@@ -1,5 +1,5 @@
-// A process of a chaos run: threads and chains of asynchronous calls that take and free shared locks as programs do, and
-// a thread that shows, with a lock of its own, that the process can still do so.
+// A process of a chaos run: threads and chains of asynchronous calls that take and free shared locks as programs do,
+// and a thread that shows, with a lock of its own, that the process can still do so.
 #include "chaos/async_locker.hpp"
 #include "chaos/groups.hpp"
 #include "chaos/locker.hpp"
@@ -103,8 +103,8 @@ std::unique_ptr<Client> clientOf(const std::string& url, history::Recorder& reco
     return client;
 }
 
-/// The work of a process: all its threads and chains on one client, and on those of the groups, until the director says that it
-/// is over.
+/// The work of a process: all its threads and chains on one client, and on those of the groups, until the director says
+/// that it is over.
 class Work {
 public:
     Work(const Options& options, const Client& client, const Clients& members,

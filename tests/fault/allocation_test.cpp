@@ -59,7 +59,8 @@ class RefusedMemory : public FaultTest {
 protected:
     static constexpr auto lease = 1s;
 
-    /// Calls a function for each of its allocations, which fails, and once more when all succeed; looks at the lock after each.
+    /// Calls a function for each of its allocations, which fails, and once more when all succeed; looks at the lock
+    /// after each.
     template <class Function>
     void forEachAllocation(Function function)
     {

@@ -92,8 +92,8 @@ private:
 using AsyncHandOver = AsynchronousFaultTest;
 using AsyncKilledConnection = AsynchronousFaultTest;
 
-/// The release of one hold carries the next waiter's request. On a busy machine its answer may be there before the waiter has
-/// looked at its situation: gates put the client's own thread where it reads first.
+/// The release of one hold carries the next waiter's request. On a busy machine its answer may be there before the
+/// waiter has looked at its situation: gates put the client's own thread where it reads first.
 TEST_F(AsyncHandOver, AnswerThatComesBeforeTheWaiterLooksIsTaken)
 {
     config.watchdogTimeout = 60s; // so that the time for a command is commandTimeout
@@ -157,8 +157,8 @@ std::vector<TwoKinds> kindsThatExcludeEachOther()
             {"reader, then writer", reader, writer, writeLockLock}};
 }
 
-/// A guard ends, and an acquire over the other connection overtakes its release, which has been answered before anybody looks at
-/// the refusal: gates and the proxy see to that.
+/// A guard ends, and an acquire over the other connection overtakes its release, which has been answered before anybody
+/// looks at the refusal: gates and the proxy see to that.
 class OwnRelease : public AsynchronousFaultTest {
 protected:
     OwnRelease()

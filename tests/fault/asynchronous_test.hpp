@@ -124,8 +124,8 @@ protected:
         }));
     }
 
-    /// With the faults gone: no key of this client and no subscription is left, every answer belongs to its question, and
-    /// the same client takes and frees the same lock, in both forms.
+    /// With the faults gone: no key of this client and no subscription is left, every answer belongs to its question,
+    /// and the same client takes and frees the same lock, in both forms.
     void expectNothingLeft()
     {
         // The second question is behind whatever the answers before the first one made the client send.

@@ -1,5 +1,6 @@
 /// @file
-/// What the fault tests share: a server, a proxy in front of it that breaks things, and a client behind that which must cope.
+/// What the fault tests share: a server, a proxy in front of it that breaks things, and a client behind that which must
+/// cope.
 #pragma once
 
 #include "fault/recorder.hpp"
@@ -101,10 +102,11 @@ inline std::vector<Loss> lostRequests()
             {"half a request, then the end", Action::truncate(30)}};
 }
 
-/// A real server, a proxy in front of it, a client behind the proxy, and a plain connection past it that sees the truth.
+/// A real server, a proxy in front of it, a client behind the proxy, and a plain connection past it that sees the
+/// truth.
 ///
-/// After each test: every fault that was injected must have hit, and there must have been one; with the faults gone, the same
-/// client takes and frees the same lock; no key is left, or without a time to live.
+/// After each test: every fault that was injected must have hit, and there must have been one; with the faults gone,
+/// the same client takes and frees the same lock; no key is left, or without a time to live.
 class FaultTest : public ::testing::Test {
 protected:
     explicit FaultTest(testing::RedisServerOptions options = {}) : server(std::move(options))

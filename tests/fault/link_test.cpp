@@ -177,8 +177,8 @@ TEST_F(LossyLink, ThatLosesAQuarterOfAllRequestsAndATenthOfTheRepliesKeepsEveryC
     config.watchdogTimeout = 18s;
     const RedisLock renewed = lockOf("renewed");
     renewed.lock();
-    // So few that the renewal survives them if it meets them all: eight waits for an answer and the pauses between them are less
-    // than nine of the twelve seconds that are left for it.
+    // So few that the renewal survives them if it meets them all: eight waits for an answer and the pauses between them
+    // are less than nine of the twelve seconds that are left for it.
     const auto requests = inject({.command = "*", .oneIn = 4}, Action::drop(), 6);
     const auto replies = inject({.command = "*", .direction = Direction::reply, .oneIn = 10}, Action::drop(), 2);
     Config others = config;

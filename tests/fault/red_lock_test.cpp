@@ -18,7 +18,8 @@ constexpr std::size_t servers = 5;
 
 /// Five servers, each with a proxy that lets everything through as long as no test adds a rule.
 ///
-/// After each test, with all servers back: the same RedLock is taken on all five and freed, and no key is left anywhere.
+/// After each test, with all servers back: the same RedLock is taken on all five and freed, and no key is left
+/// anywhere.
 class GroupFault : public ::testing::Test {
 protected:
     GroupFault() : server(servers)

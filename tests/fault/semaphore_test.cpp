@@ -23,7 +23,8 @@ using detail::scripts::semaphoreAdd;
 using detail::scripts::semaphoreDrain;
 using detail::scripts::semaphoreWithdraw;
 
-/// One counter beside the lock of the fixture, and nothing but answers to requests, which end by themselves, left of it.
+/// One counter beside the lock of the fixture, and nothing but answers to requests, which end by themselves, left of
+/// it.
 class CounterFault : public FaultTest {
 protected:
     CounterFault()
@@ -87,8 +88,8 @@ protected:
     const std::string latchChannel = detail::latchChannel(counter);
 };
 
-/// What is given back goes over another connection than the question, which overtakes it; it has been answered before anybody
-/// looks at the refusal: a gate and the proxy see to that.
+/// What is given back goes over another connection than the question, which overtakes it; it has been answered before
+/// anybody looks at the refusal: a gate and the proxy see to that.
 TEST_F(CounterFault, WhatThisClientGivesBackIsNotMissingForItsOtherCalls)
 {
     config.watchdogTimeout = 60s; // so that the time for a command is commandTimeout

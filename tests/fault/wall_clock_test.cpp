@@ -1,8 +1,9 @@
-// The wall clock of the client's machine is set: nothing of the library looks at it. The machine is suspended: what became due
-// meanwhile is done at once.
+// The wall clock of the client's machine is set: nothing of the library looks at it. The machine is suspended: what
+// became due meanwhile is done at once.
 //
-// This program has its own clock_gettime(), gettimeofday(), time(), timerfd_create() and timerfd_settime(), which all of it uses,
-// the library included. A suspend is a step of the boot clock, and of the timers that go by it, past all the others.
+// This program has its own clock_gettime(), gettimeofday(), time(), timerfd_create() and timerfd_settime(), which all
+// of it uses, the library included. A suspend is a step of the boot clock, and of the timers that go by it, past all
+// the others.
 #include "fault/fault_test.hpp"
 
 #include <sys/syscall.h>

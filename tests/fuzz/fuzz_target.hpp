@@ -1,6 +1,6 @@
 /// @file
-/// What a fuzz target is made of: the function that libFuzzer, or the replay of the corpus, calls, and checks that end the
-/// process where a rule is broken.
+/// What a fuzz target is made of: the function that libFuzzer, or the replay of the corpus, calls, and checks that end
+/// the process where a rule is broken.
 #pragma once
 
 #include "redislock/random.hpp"

@@ -1,6 +1,6 @@
 /// @file
-/// The machines over a hostile stream: each is driven as the runtime drives it, and each of its results is judged by what the
-/// bytes said, not by what the machine made of them.
+/// The machines over a hostile stream: each is driven as the runtime drives it, and each of its results is judged by
+/// what the bytes said, not by what the machine made of them.
 #pragma once
 
 #include "fuzz/reply_stream.hpp"
@@ -27,7 +27,8 @@ class Exchange {
 public:
     Exchange(std::string_view bytes, std::uint64_t seed) : stream_(bytes, seed), random(seed) {}
 
-    /// Sends a request and reads what comes: the event of its answer. @tparam Event, Answer, Asked as of eventOfReply().
+    /// Sends a request and reads what comes: the event of its answer. @tparam Event, Answer, Asked as of
+    /// eventOfReply().
     template <class Event, class Answer, class... Asked>
     Event request(Asked... asked)
     {

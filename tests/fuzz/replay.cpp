@@ -1,4 +1,5 @@
-// Runs the files of a folder through a fuzz target, once each: what the fuzzer has found stays found, with every compiler.
+// Runs the files of a folder through a fuzz target, once each: what the fuzzer has found stays found, with every
+// compiler.
 #include "fuzz/fuzz_target.hpp"
 
 #include <algorithm>

@@ -51,7 +51,8 @@ inline bool isSame(const detail::Reply& a, const detail::Reply& b)
     }
 }
 
-/// Replies out of a stream of bytes. A stream that makes no sense ends its connection, and the next one goes on behind it.
+/// Replies out of a stream of bytes. A stream that makes no sense ends its connection, and the next one goes on behind
+/// it.
 class ReplyStream {
 public:
     enum class Status { reply, brokenConnection, end };

@@ -1,4 +1,5 @@
-// Any bytes as a URL: a valid Config or a LockError that shows no secret, and what was read can be written and read again.
+// Any bytes as a URL: a valid Config or a LockError that shows no secret, and what was read can be written and read
+// again.
 #include "fuzz/fuzz_target.hpp"
 #include "redislock/config.hpp"
 #include "redislock/error.hpp"

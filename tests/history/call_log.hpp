@@ -28,8 +28,8 @@ struct Known {
 /// Asked after the clock was read: the deadline that is written down is never later than the true one.
 using AskBelief = std::function<Belief()>;
 
-/// Writes down the calls of one owner for one lock: of a thread, or of something else with a number of its own. Its calls do
-/// not overlap. Thread safety: one thread at a time.
+/// Writes down the calls of one owner for one lock: of a thread, or of something else with a number of its own. Its
+/// calls do not overlap. Thread safety: one thread at a time.
 class CallLog {
 public:
     /// @param kind a word of the format; empty: a RedisLock.

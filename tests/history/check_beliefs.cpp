@@ -1,4 +1,5 @@
-// S1, S10, S11: no more believe at a time than the lock is for. S2: who believes is the holder in Redis. S3: a deadline is before Redis' own expiry.
+// S1, S10, S11: no more believe at a time than the lock is for. S2: who believes is the holder in Redis. S3: a deadline
+// is before Redis' own expiry.
 #include "history/report.hpp"
 
 #include <algorithm>

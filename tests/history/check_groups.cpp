@@ -1,5 +1,5 @@
-// S13: who believes to hold a group holds enough of its members until then, and nobody else believes so; a member that nobody
-// counts on any more is given back. T4: who waits for a group that nobody has gets it.
+// S13: who believes to hold a group holds enough of its members until then, and nobody else believes so; a member that
+// nobody counts on any more is given back. T4: who waits for a group that nobody has gets it.
 #include "history/group_members.hpp"
 #include "history/keys.hpp"
 #include "history/report.hpp"
@@ -21,8 +21,8 @@ Nanoseconds keptUntil(const Hold& hold)
     return hold.lostAt != never ? std::max(hold.end, hold.lostAt) : std::max(hold.end, end);
 }
 
-/// S13, the others. Reads: lock ok, unlock invoke, samples, losses, deadlines of groups. Two groups that need all of their
-/// members exclude each other when they have one in common.
+/// S13, the others. Reads: lock ok, unlock invoke, samples, losses, deadlines of groups. Two groups that need all of
+/// their members exclude each other when they have one in common.
 class Exclusion {
 public:
     Exclusion(const GroupMembers& members, Report& report) : members_(members), report_(report) {}

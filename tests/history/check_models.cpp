@@ -1,5 +1,6 @@
-// "linearizable": the calls on a lock can be put in an order that a mutex allows, which is re-entrant and, where its kind is, shared. Reads: lock and unlock
-// calls, losses; the replication stream says more exactly when each took effect, and what happened for nobody.
+// "linearizable": the calls on a lock can be put in an order that a mutex allows, which is re-entrant and, where its
+// kind is, shared. Reads: lock and unlock calls, losses; the replication stream says more exactly when each took
+// effect, and what happened for nobody.
 #include "history/keys.hpp"
 #include "history/linearizability.hpp"
 #include "history/report.hpp"

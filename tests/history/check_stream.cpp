@@ -55,7 +55,8 @@ void checkRenewals(const History& history, const Grant& grant, const std::map<st
         return;
     }
     for (const auto& expiry : grant.expiries) {
-        // a repeated acquire or release sets the count too; a reader's renewal sets the time of its hold besides the key's
+        // a repeated acquire or release sets the count too; a reader's renewal sets the time of its hold besides the
+        // key's
         const auto& commands = commandsOfTx.at(expiry.tx.value_or(0));
         if (expiry.holder.empty() ? commands.all == 1 : commands.all == commands.times) {
             report.add("S5", grant.lock, expiry.t, "a hold with a fixed lease was renewed", {grant.made, expiry});

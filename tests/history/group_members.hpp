@@ -13,8 +13,8 @@
 
 namespace redislock::test::history {
 
-/// Which members the processes of those who believe to hold groups had, as far as the streams of their servers were recorded.
-/// Which thread of a process a member was granted to is not known.
+/// Which members the processes of those who believe to hold groups had, as far as the streams of their servers were
+/// recorded. Which thread of a process a member was granted to is not known.
 class GroupMembers {
 public:
     explicit GroupMembers(const History& history);
@@ -25,8 +25,8 @@ public:
     [[nodiscard]] std::set<std::string> takenBy(const std::string& group) const;
     [[nodiscard]] bool areRecorded(const Group& group) const;
 
-    /// How many members there were for the hold at that time. What a server forgot counts until its lease is over: so long the
-    /// holder may not know.
+    /// How many members there were for the hold at that time. What a server forgot counts until its lease is over: so
+    /// long the holder may not know.
     [[nodiscard]] std::size_t count(const Hold& hold, const Group& group, Nanoseconds at) const;
     /// Until when so many of them as are needed surely live, by what the servers had been told by then.
     [[nodiscard]] Nanoseconds validUntil(const Hold& hold, const Group& group, Nanoseconds at) const;
@@ -39,7 +39,8 @@ public:
 private:
     using Grants = std::vector<const Grant*>;
 
-    /// Those of a member that may be the hold's and were alive at that time; one, or none, unless its threads took turns.
+    /// Those of a member that may be the hold's and were alive at that time; one, or none, unless its threads took
+    /// turns.
     [[nodiscard]] Grants alive(const Hold& hold, const std::string& member, Nanoseconds at) const;
     [[nodiscard]] bool isAlive(const Hold& hold, const Grant& grant, Nanoseconds at) const;
     [[nodiscard]] Nanoseconds executed(const Hold& hold, const Grant& grant) const;

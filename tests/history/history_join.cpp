@@ -46,8 +46,8 @@ std::optional<std::size_t> fittingGrant(const History& history, const GrantsOf& 
 Nanoseconds believedUntil(const History& history, const Hold& hold)
 {
     const auto end = hold.ending == Hold::Ending::open ? never : hold.end;
-    // After a regular unlock() renewals may have moved the deadline beyond the one that was seen last. A group of which nobody
-    // heard that it was free may have been lost before.
+    // After a regular unlock() renewals may have moved the deadline beyond the one that was seen last. A group of which
+    // nobody heard that it was free may have been lost before.
     const bool deadlineIsKnown =
         hold.ending != Hold::Ending::released && (hold.ending != Hold::Ending::unconfirmed || hold.kind().isGroup);
     const auto process = history.processes.find(hold.first().pid);
@@ -89,8 +89,8 @@ private:
         });
     }
 
-    /// Of readers, whose calls return in any order: that of those grants that may be its own which fits best. What is wrong
-    /// with a hold stays wrong, since each grant is given once.
+    /// Of readers, whose calls return in any order: that of those grants that may be its own which fits best. What is
+    /// wrong with a hold stays wrong, since each grant is given once.
     [[nodiscard]] Told::iterator bestOf(Told& told, const Hold& hold) const
     {
         auto best = told.end();
@@ -109,7 +109,8 @@ private:
 
     using Rank = std::tuple<bool, bool, bool, Nanoseconds>;
 
-    /// The request was not sent before the deadline tells; the levels are the same; and it ended after the belief, but soon.
+    /// The request was not sent before the deadline tells; the levels are the same; and it ended after the belief, but
+    /// soon.
     [[nodiscard]] Rank rankOf(const Grant& grant, const Hold& hold) const
     {
         std::int64_t levels = 1;

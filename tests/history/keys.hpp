@@ -1,5 +1,6 @@
 /// @file
-/// The names of keys and channels, as doc/keys.md has them. Not taken from the library: what it writes is judged by them.
+/// The names of keys and channels, as doc/keys.md has them. Not taken from the library: what it writes is judged by
+/// them.
 #pragma once
 
 #include <optional>

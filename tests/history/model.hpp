@@ -38,8 +38,8 @@ struct OwnerMutex {
     }
 };
 
-/// One owner at a time, or many who share, each of whom releases as often as it acquired. Who owns it may share it too, and
-/// goes on sharing when it has released the rest.
+/// One owner at a time, or many who share, each of whom releases as often as it acquired. Who owns it may share it too,
+/// and goes on sharing when it has released the rest.
 struct SharedMutex {
     using State = std::tuple<int, int, std::map<int, int>>; // owner, count; count by sharer
     State start{};

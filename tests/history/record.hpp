@@ -95,8 +95,8 @@ std::string toLine(const Record& record);
 /// @throws std::runtime_error when the line is no record.
 Record fromLine(std::string_view line);
 
-/// All records of the files `*.jsonl` of a folder, or of one file, in the order of their time. A last line that is cut off,
-/// which a killed process may leave behind, becomes a record of the kind `unknown`.
+/// All records of the files `*.jsonl` of a folder, or of one file, in the order of their time. A last line that is cut
+/// off, which a killed process may leave behind, becomes a record of the kind `unknown`.
 /// @throws std::runtime_error when one cannot be read or breaks a rule (record_rules.hpp), with file and line.
 std::vector<Record> readHistory(const std::filesystem::path& path);
 /// The same from text.

@@ -126,8 +126,8 @@ std::string_view missingField(const Record& record, unsigned needs)
     return {};
 }
 
-/// The field that is beyond what can be calculated with; empty: none is. Times end before the year 2096, and the machine
-/// has run for less than 31 years.
+/// The field that is beyond what can be calculated with; empty: none is. Times end before the year 2096, and the
+/// machine has run for less than 31 years.
 std::string_view fieldOutOfRange(const Record& record)
 {
     constexpr std::int64_t mostMs = 4'000'000'000'000;

@@ -1,6 +1,6 @@
 /// @file
-/// What the lines of a history must have, so that a history that somebody else wrote is understood or refused. The README
-/// of this folder says the same in words.
+/// What the lines of a history must have, so that a history that somebody else wrote is understood or refused. The
+/// README of this folder says the same in words.
 #pragma once
 
 #include "history/record.hpp"

@@ -22,8 +22,8 @@ struct RecordedMember {
     std::string name;
 };
 
-/// A MultiLock or a RedLock whose calls are recorded, as those of a RecordedLock. Its losses are too, by itself: observers are
-/// told of members only. For one thread.
+/// A MultiLock or a RedLock whose calls are recorded, as those of a RecordedLock. Its losses are too, by itself:
+/// observers are told of members only. For one thread.
 class RecordedGroup {
 public:
     using Guard = GroupGuard;

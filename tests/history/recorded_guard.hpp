@@ -87,7 +87,8 @@ private:
 
     void noteResult(std::error_code ec)
     {
-        // A hold that was over before the call returned looks as if it had not been acquired: nobody ever believed in it.
+        // A hold that was over before the call returned looks as if it had not been acquired: nobody ever believed in
+        // it.
         isHeld_ = !ec && static_cast<bool>(guard_);
         isHeld_ ? lock_.taken([this] { return belief(); }, guard_) : lock_.log().notLocked(ec);
     }

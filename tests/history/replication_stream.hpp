@@ -22,7 +22,8 @@ struct StreamCommand {
 };
 
 /// Cuts the answer to `PSYNC ? -1` into commands: the line `+FULLRESYNC <id> <offset>`, an RDB file of announced
-/// length, which is skipped, and the stream itself. Empty lines before the RDB file are signs of life. No sockets, no time.
+/// length, which is skipped, and the stream itself. Empty lines before the RDB file are signs of life. No sockets, no
+/// time.
 class ReplicationStream {
 public:
     void feed(std::string_view bytes);
@@ -49,8 +50,8 @@ private:
 };
 
 /// Makes records of the commands that concern locks: HSET, HDEL, DEL, PEXPIREAT, PUBLISH, and SET and INCR of
-/// fencing tokens and of readers' hold keys, LPOP, ZREM and HSET of queues, ZADD and ZREM of permits. Those of one script, which the server wraps in
-/// MULTI and EXEC, have one number.
+/// fencing tokens and of readers' hold keys, LPOP, ZREM and HSET of queues, ZADD and ZREM of permits. Those of one
+/// script, which the server wraps in MULTI and EXEC, have one number.
 class StreamTranslator {
 public:
     /// @param stream of several whose records are in one history: their numbers do not meet.

@@ -12,8 +12,8 @@
 namespace redislock::test::history {
 namespace {
 
-/// The text between quotes from @p begin on; sets @p begin behind it. Of escapes only that of a line's end is needed, in scripts:
-/// names of locks in histories are plain.
+/// The text between quotes from @p begin on; sets @p begin behind it. Of escapes only that of a line's end is needed,
+/// in scripts: names of locks in histories are plain.
 std::string quoted(std::string_view line, std::size_t& begin)
 {
     std::string word;

@@ -122,8 +122,8 @@ TEST(StrangeHistory, OfNothingIsRefused)
     EXPECT_THROW(readHistory(fs::path(REDISLOCK_HISTORY_DATA) / "none.jsonl"), std::runtime_error);
 }
 
-/// Each line of each history is left out, doubled, cut and moved, and loses each of its fields: whatever comes of it, it
-/// is judged or refused.
+/// Each line of each history is left out, doubled, cut and moved, and loses each of its fields: whatever comes of it,
+/// it is judged or refused.
 TEST(StrangeHistory, NeverEndsTheChecker)
 {
     static const std::regex field(R"re("\w+":("[^"]*"|-?\d+),?)re");

@@ -1,6 +1,7 @@
 // The blocking, uncontended path allocates nothing after the first use of a name.
 //
-// This program has its own malloc, which all of it uses: the library, hiredis, and operator new of the standard library.
+// This program has its own malloc, which all of it uses: the library, hiredis, and operator new of the standard
+// library.
 #include "behaviour/lock_test.hpp"
 #include "redislock/lock_guard.hpp"
 #include "redislock/redis_lock.hpp"

@@ -11,8 +11,8 @@
 
 namespace redislock::test {
 
-/// A process with one client and a thread for each kind of blocking call. It says `ready` when the server knows what it will be
-/// asked; told `ask`, it answers what the calls gave, when all have returned.
+/// A process with one client and a thread for each kind of blocking call. It says `ready` when the server knows what it
+/// will be asked; told `ask`, it answers what the calls gave, when all have returned.
 class AskerProcess : public RoleProcess {
 public:
     static constexpr std::string_view role = "--asker";

@@ -214,7 +214,8 @@ TEST_F(AsyncLifetime, HandlerThatThrowsOnTheClientsThreadEndsNothingElse)
     EXPECT_EQ(lock.unlock(), Unlocked::released);
 }
 
-// --- Executors that end before they ran a handler ----------------------------------------------------------------------
+// --- Executors that end before they ran a handler
+// ----------------------------------------------------------------------
 
 TEST_F(AsyncLifetime, GuardInAHandlerThatNeverRunsIsReleased)
 {

@@ -15,8 +15,8 @@ namespace redislock::test {
 /// For what takes as long as the machine is slow.
 inline constexpr std::chrono::seconds patience{60};
 
-/// A process with one client and as many waiters as it is told; every other one is a thread, the rest are asynchronous calls. Its
-/// first line is the client's id. It answers
+/// A process with one client and as many waiters as it is told; every other one is a thread, the rest are asynchronous
+/// calls. Its first line is the client's id. It answers
 ///  - `cancel`: how many of its asynchronous calls it has cancelled, one in five of them
 ///  - `reading`: how many of its readers have been let in
 class CrowdProcess : public RoleProcess {

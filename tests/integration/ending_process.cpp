@@ -1,6 +1,7 @@
 #include "integration/ending_process.hpp"
 
 #include "redislock/redislock.hpp"
+#include "support/yields.hpp"
 
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/detached.hpp>
@@ -263,6 +264,11 @@ int runEnding(const std::vector<std::string>& arguments)
     }
     say("waiting");
     await("end");
+    // between what one thread does last, and what the end waited for; many waiters of locks would take all the time it has
+    std::optional<Yields> yields;
+    if (form >= Form::semaphore) {
+        yields.emplace(4U);
+    }
     deeds.letGo();
     end(way, client, context);
     for (auto& thread : threads) {

@@ -11,8 +11,9 @@
 
 namespace redislock::test {
 
-/// A process with one client that has something, which many of its own calls wait for. It says `taken` and then `waiting`; told
-/// `end`, it lets go of what it has and ends at once in its way; where that leaves the process alive, it then says how often it could not give back what it had got.
+/// A process with one client that has something, which many of its own calls wait for. It says `taken` and then
+/// `waiting`; told `end`, it lets go of what it has and ends at once in its way; where that leaves the process alive,
+/// it then says how often it could not give back what it had got.
 class EndingProcess : public RoleProcess {
 public:
     static constexpr std::string_view role = "--ending";

@@ -85,8 +85,8 @@ TEST_P(PlannedEnding, LeavesNothing)
     EXPECT_EQ(process.exitStatus(), 0);
 }
 
-/// What it may have been granted in its last moment is left to its lease, of a semaphore for good. The answers to requests have a
-/// time to live.
+/// What it may have been granted in its last moment is left to its lease, of a semaphore for good. The answers to
+/// requests have a time to live.
 class SuddenEnding : public Endings {
 protected:
     static constexpr std::string_view shortLeases = "?watchdog_timeout=600";

@@ -2,6 +2,7 @@
 #include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "redislock/random.hpp"
+#include "support/yields.hpp"
 
 #include <array>
 #include <atomic>
@@ -124,6 +125,25 @@ TEST_F(Hammer, ManyThreadsOfThreeClientsCountExactly)
         thread.join();
     }
     expectExact();
+}
+
+TEST_F(Hammer, ThreadsThatAreInterruptedWhereTheyHandOnCountExactly)
+{
+    nameAll();
+    const auto before = Yields::count();
+    {
+        const Yields yields(6);
+        const Client client(config());
+        std::vector<std::thread> threads;
+        for (std::size_t i = 0; i < 12; ++i) {
+            threads.emplace_back([&, i] { work(client, 200 + i, 80); });
+        }
+        for (auto& thread : threads) {
+            thread.join();
+        }
+    }
+    expectExact();
+    EXPECT_GT(Yields::count() - before, 1000U);
 }
 
 TEST_F(Hammer, ConnectionsThatAreKilledAllTheTimeChangeNoCount)

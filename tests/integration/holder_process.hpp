@@ -15,8 +15,8 @@ namespace redislock::test {
 ///  - `unlock`: "released", "alreadyLost" ...
 ///  - `hammer`: counts the key "<name>:count" up 50 times under the lock, not atomically; then "done"
 ///
-/// and does, without an answer: `exit` (std::exit with the lock held, the client never destroyed), `exit-static` (the same with a
-/// client that is destroyed then), `return` (from main, with a guard's and the thread's hold).
+/// and does, without an answer: `exit` (std::exit with the lock held, the client never destroyed), `exit-static` (the
+/// same with a client that is destroyed then), `return` (from main, with a guard's and the thread's hold).
 class HolderProcess : public RoleProcess {
 public:
     static constexpr std::string_view role = "--holder";

@@ -11,8 +11,8 @@
 
 namespace redislock::test {
 
-/// Another process of this program that does what a test tells it, a word a line, and answers by lines. The destructor ends it at
-/// once. Thread safety: unsafe.
+/// Another process of this program that does what a test tells it, a word a line, and answers by lines. The destructor
+/// ends it at once. Thread safety: unsafe.
 class RoleProcess {
 public:
     /// Starts it. @param arguments of the program; the first one is the role, which main() knows.

@@ -123,7 +123,8 @@ TEST_F(ServerFailure, WaitersOutliveARestart)
     EXPECT_EQ(thread.run([&] { return D::unlock(lock); }), Unlocked::released);
 }
 
-// --- A server that stands still ----------------------------------------------------------------------------------------
+// --- A server that stands still
+// ----------------------------------------------------------------------------------------
 
 TEST_F(ServerFailure, PauseShorterThanTheLeaseLosesNothing)
 {
@@ -247,7 +248,8 @@ TEST_F(ServerFailure, ShutdownOnAPausedServerComesBackInTime)
     own.thaw();
 }
 
-// --- A server that refuses ---------------------------------------------------------------------------------------------
+// --- A server that refuses
+// ---------------------------------------------------------------------------------------------
 
 TEST_F(ServerFailure, ServerWithoutMemoryKeepsAndFreesLocksButGrantsNone)
 {

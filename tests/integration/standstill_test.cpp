@@ -1,5 +1,5 @@
-// Processes that are stopped while calls are under way: what the server did meanwhile counts, and nobody is told that it is
-// unreachable because of that.
+// Processes that are stopped while calls are under way: what the server did meanwhile counts, and nobody is told that
+// it is unreachable because of that.
 #include "behaviour/lock_test.hpp"
 #include "integration/asker_process.hpp"
 #include "support/fault_proxy.hpp"

@@ -47,7 +47,8 @@ private:
     std::vector<PeerObject> at_;
 };
 
-// --- One at a time -----------------------------------------------------------------------------------------------------
+// --- One at a time
+// -----------------------------------------------------------------------------------------------------
 
 /// Something that lets in one at a time.
 struct Door {
@@ -127,7 +128,8 @@ TEST_P(OneAtATime, ProcessesOfBothLanguagesCountExactly)
     EXPECT_EQ(raw.get(key_), std::to_string(sum));
 }
 
-// --- Tokens ------------------------------------------------------------------------------------------------------------
+// --- Tokens
+// ------------------------------------------------------------------------------------------------------------
 
 class Fencing : public Contention, public ::testing::WithParamInterface<Sides> {};
 
@@ -165,7 +167,8 @@ TEST_P(Fencing, TokensGrowFromHolderToHolderThoughProcessesOfBothLanguagesConten
     EXPECT_EQ(raw.get("redisson_lock_token:{" + name + "}"), std::to_string(tokens.back()));
 }
 
-// --- Several at a time -------------------------------------------------------------------------------------------------
+// --- Several at a time
+// -------------------------------------------------------------------------------------------------
 
 class ReadersAndWriters : public Contention, public ::testing::WithParamInterface<Sides> {};
 

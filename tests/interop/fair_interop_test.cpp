@@ -109,7 +109,8 @@ TEST_P(FairQueues, WaitersThatWereKilledCostSecondsAndNobodyItsPlace)
         << "a place for each that stood there, at most";
 }
 
-// --- What a queue lasts ------------------------------------------------------------------------------------------------
+// --- What a queue lasts
+// ------------------------------------------------------------------------------------------------
 
 TEST_P(FairQueues, HoldThatLastsForLongerThanTheirPlacesCostsNobodyItsPlace)
 {
@@ -158,7 +159,8 @@ TEST_P(FairQueues, ClocksOfJavaThatAreOffByTwentySecondsCostNobodyItsPlace)
     }
 }
 
-// --- Under load --------------------------------------------------------------------------------------------------------
+// --- Under load
+// --------------------------------------------------------------------------------------------------------
 
 /// Processes whose threads come and go in one fair lock.
 class BusyFairQueues : public FairQueues {

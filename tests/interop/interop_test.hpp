@@ -37,13 +37,14 @@ inline constexpr std::size_t servers = 3;
 /// A text with {} replaced by the name of a test's object: `{}:a,{}:b` are two locks of its own.
 std::string filledIn(std::string_view text, const std::string& name);
 
-/// Three servers, two processes of ours and, for each version of Redisson, two of Java, for all tests of one program. After
-/// each test its names must be gone from Redis.
+/// Three servers, two processes of ours and, for each version of Redisson, two of Java, for all tests of one program.
+/// After each test its names must be gone from Redis.
 class InteropTest : public ::testing::Test {
 protected:
     /// @param which 0; 1 and 2 for groups on several servers
     static testing::RedisServer& server(std::size_t which = 0);
-    /// One of the processes of a version, or of ours where that is empty, started when first asked for. @param which 0 or 1
+    /// One of the processes of a version, or of ours where that is empty, started when first asked for. @param which 0
+    /// or 1
     static Peer& peer(const std::string& redisson, std::size_t which = 0);
     /// What a process that is a test's own is started with.
     static PeerOptions peerOptions(const std::string& redisson);
@@ -60,8 +61,8 @@ protected:
     void awaitListener(const std::string& name);
     /// Returns when so many processes listen to a channel.
     void awaitListeners(const std::string& channel, std::int64_t count);
-    /// Returns when somebody, after a subscription where there is one, asked for @p name again: whatever comes next is no
-    /// answer to a question. @param monitor sent MONITOR before that began.
+    /// Returns when somebody, after a subscription where there is one, asked for @p name again: whatever comes next is
+    /// no answer to a question. @param monitor sent MONITOR before that began.
     static void awaitQuestion(RawRedis& monitor, const std::string& name, bool subscribes);
     /// Has all that is kept with a name deleted after the test: of objects that stay.
     std::string lastingName();

@@ -40,7 +40,8 @@ TEST_P(LockInterop, WhatOneLanguageHoldsTheOtherDoesNotGetUntilItIsUnlocked)
     EXPECT_EQ(there.run("unlock"), "ok");
 }
 
-// --- Waiting -----------------------------------------------------------------------------------------------------------
+// --- Waiting
+// -----------------------------------------------------------------------------------------------------------
 
 TEST_P(LockInterop, AJavaWaiterComesInWhenWeUnlockLongBeforeTheLeaseIsOver)
 {
@@ -92,7 +93,8 @@ TEST_P(LockInterop, AWaitThatIsOverLeavesTheLockToItsHolder)
     EXPECT_EQ(there.run("unlock"), "ok");
 }
 
-// --- Levels ------------------------------------------------------------------------------------------------------------
+// --- Levels
+// ------------------------------------------------------------------------------------------------------------
 
 class ReentrantInterop : public LockInterop {};
 INSTANTIATE_TEST_SUITE_P(Kinds, ReentrantInterop,
@@ -164,7 +166,8 @@ TEST_P(NonReentrantInterop, ASecondLevelIsRefusedInBothLanguages)
     EXPECT_EQ(here.unlock(), Unlocked::released);
 }
 
-// --- Leases ------------------------------------------------------------------------------------------------------------
+// --- Leases
+// ------------------------------------------------------------------------------------------------------------
 
 TEST_P(LockInterop, WeComeInWhenJavasLeaseIsOverAndItsUnlockIsRefused)
 {
@@ -197,7 +200,8 @@ TEST_P(LockInterop, JavaComesInWhenOurLeaseIsOverAndOurUnlockTellsSo)
     EXPECT_EQ(there.run("unlock"), "ok");
 }
 
-// --- Whose it is -------------------------------------------------------------------------------------------------------
+// --- Whose it is
+// -------------------------------------------------------------------------------------------------------
 
 TEST_P(LockInterop, NobodyUnlocksWhatTheOtherHolds)
 {

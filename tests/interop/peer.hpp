@@ -19,7 +19,8 @@
 
 namespace redislock::test {
 
-/// What a driver (tests/interop/java, tests/interop/cpp) answered: compares with "ok", "ok VALUE", "false" and "error CLASS".
+/// What a driver (tests/interop/java, tests/interop/cpp) answered: compares with "ok", "ok VALUE", "false" and "error
+/// CLASS".
 struct Answer {
     std::string how;   ///< ok, false or error
     std::string value; ///< of ok; of error the class and its message
@@ -44,9 +45,9 @@ struct PeerOptions {
     std::string prefix{};               ///< what Redisson calls x is this and x in Redis
 };
 
-/// A process with one client of Redisson, or of our library, for each server. The constructor starts it, the destructor ends
-/// it at once; what it held stays held in Redis, as after a crash. It dies with the thread that started it. Thread safety:
-/// unsafe.
+/// A process with one client of Redisson, or of our library, for each server. The constructor starts it, the destructor
+/// ends it at once; what it held stays held in Redis, as after a crash. It dies with the thread that started it. Thread
+/// safety: unsafe.
 class Peer {
 public:
     /// @throws std::runtime_error, with the end of its log, when it does not reach the server.
@@ -62,7 +63,8 @@ public:
     void send(const std::string& thread, const std::string& command);
     /// The next answer of a thread. @throws std::runtime_error when none comes within 20 s, or the process ended.
     Answer answer(const std::string& thread);
-    /// What its threads have answered meanwhile, in their order, without waiting for more; also of a process that ended.
+    /// What its threads have answered meanwhile, in their order, without waiting for more; also of a process that
+    /// ended.
     std::vector<std::pair<std::string, Answer>> told();
     /// Whether it has not ended.
     [[nodiscard]] bool runs() noexcept { return process_.runs(); }

@@ -31,8 +31,8 @@ struct QueueLook {
 /// @param name of the lock, without `{`
 QueueLook lookAtQueue(RawRedis& redis, const std::string& name);
 
-/// Follows a queue by looks at it, several a second. When one comes late the machine stood still, or had no time, and who waited may
-/// have asked too late for its place: then nothing is judged for a minute. Thread safety: unsafe.
+/// Follows a queue by looks at it, several a second. When one comes late the machine stood still, or had no time, and
+/// who waited may have asked too late for its place: then nothing is judged for a minute. Thread safety: unsafe.
 class QueueWatch {
 public:
     /// Whether a waiter's process lives, by the UUID of its client.

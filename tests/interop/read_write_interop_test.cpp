@@ -1,5 +1,5 @@
-// Readers and writers of both languages. Counts are in contention_interop_test.cpp, and what holds for every lock that lets in
-// one at a time is in lock_interop_test.cpp.
+// Readers and writers of both languages. Counts are in contention_interop_test.cpp, and what holds for every lock that
+// lets in one at a time is in lock_interop_test.cpp.
 #include "interop/interop_test.hpp"
 #include "support/eventually.hpp"
 
@@ -177,7 +177,8 @@ TEST_P(ReadersInterop, AReaderThatDiedKeepsNoWriterOutOnceTheLivingHaveLeft)
     EXPECT_EQ(writer.run("unlock"), "ok");
 }
 
-// --- Leases of different length in one key ------------------------------------------------------------------------------
+// --- Leases of different length in one key
+// ------------------------------------------------------------------------------
 
 class LongReads : public RedissonInterop {};
 

@@ -62,7 +62,8 @@ std::string outageCaseName(const ::testing::TestParamInfo<OutageCase>& info)
 
 /// Five servers and processes of their own, which give up a server that does not answer soon.
 ///
-/// After each test all servers are back: each language takes the red lock on all of them and frees it, and no key is left.
+/// After each test all servers are back: each language takes the red lock on all of them and frees it, and no key is
+/// left.
 class ServerDown : public InteropTest, public ::testing::WithParamInterface<OutageCase> {
 protected:
     void SetUp() override
@@ -187,8 +188,8 @@ protected:
         EXPECT_LT(sinceUnlock.elapsedMs(), soon);
     }
 
-    /// Longer than elsewhere, since a renewal has to get by without the servers that are down; and a lock of Redisson's whose answer
-    /// it gave up is renewed by it all the same, for ever: a quarter of this must do on a busy machine.
+    /// Longer than elsewhere, since a renewal has to get by without the servers that are down; and a lock of Redisson's
+    /// whose answer it gave up is renewed by it all the same, for ever: a quarter of this must do on a busy machine.
     static constexpr milliseconds renewedLease{4000};
     const std::string name = "stock:42";
     const std::string key = "count";

@@ -1,5 +1,5 @@
-// Whoever waits for what a process of the other language has is told when it is free, long before the lease is over. For the
-// kinds of lock that let in one at a time see lock_interop_test.cpp.
+// Whoever waits for what a process of the other language has is told when it is free, long before the lease is over.
+// For the kinds of lock that let in one at a time see lock_interop_test.cpp.
 #include "interop/interop_test.hpp"
 #include "support/eventually.hpp"
 
@@ -93,7 +93,8 @@ TEST_P(Waking, WhoeverWaitsForTheOtherLanguageComesInSoonAfterIt)
     EXPECT_EQ(waiter.run("unlock"), "ok");
 }
 
-// --- Permits and latches -----------------------------------------------------------------------------------------------
+// --- Permits and latches
+// -----------------------------------------------------------------------------------------------
 
 class CounterWaking : public SidesInterop {};
 

@@ -1,5 +1,6 @@
 #include "simulation/actor.hpp"
 
+#include "simulation/async_acquire.hpp"
 #include "simulation/loss_checker.hpp"
 #include "simulation/one_of.hpp"
 
@@ -44,6 +45,12 @@ std::shared_ptr<const RetryPolicy> drawPolicy(Random& chance)
         chance, {RetryPolicy::exponential(1ms, 128ms), RetryPolicy::fixed(64ms), RetryPolicy::spinThenSleep(3, 20ms)}));
 }
 
+/// Whether threads may also ask for a lock of that kind when a policy says so.
+bool mayHavePolicies(LockKind kind)
+{
+    return kind == LockKind::redisLock || kind == LockKind::nonReentrantLock || kind == LockKind::fencedLock;
+}
+
 } // namespace
 
 Workload::Workload(Random& chance)
@@ -55,7 +62,9 @@ Workload::Workload(Random& chance)
       guard(oneOf(chance, {0.0, 0.3, 0.8})),
       fixedLease(oneOf(chance, {0.0, 0.3, 0.8})),
       question(oneOf(chance, {0.0, 0.05, 0.2})),
-      forceUnlock(oneOf(chance, {0.0, 0.0, 0.2}))
+      forceUnlock(oneOf(chance, {0.0, 0.0, 0.2})),
+      started(oneOf(chance, {0.0, 0.2, 0.6})),
+      policy(oneOf(chance, {0.0, 0.0, 0.1}))
 {
 }
 
@@ -133,7 +142,8 @@ void Actor::decide()
         return chance_.unit() < workload_.question ? ask() : acquire(view_);
     }
     const double choice = chance_.unit();
-    if (!stopping_ && levels_.size() < mostLevels && choice < workload_.nested) {
+    const bool isOwn = !levels_.front().isStarted; // it would wait for the guard that it has itself
+    if (!stopping_ && isOwn && levels_.size() < mostLevels && choice < workload_.nested) {
         return acquire(oneOfName());
     }
     return !stopping_ && chance_.unit() < workload_.question ? ask() : endLevel();
@@ -160,18 +170,41 @@ void Actor::acquire(std::size_t view)
     const Lease lease = chance_.unit() < workload_.fixedLease
                             ? Lease(std::chrono::milliseconds(oneOf(chance_, {20, 100, 500, 2000, 10000})))
                             : keepRenewing;
-    endedBy_ = chance_.unit() < workload_.guard ? EndedBy::guard : EndedBy::thread;
-    const bool isSpin = named().kind == LockKind::spinLock;
-    begin(std::make_unique<Acquire>(
-              client_, named(), number_,
-              detail::AcquireOrder{wait, lease, endedBy_, isSpin ? drawPolicy(chance_) : nullptr, nullptr}),
-          &Actor::acquired);
+    isStarted_ = levels_.empty() && chance_.unit() < workload_.started;
+    endedBy_ = isStarted_ || chance_.unit() < workload_.guard ? EndedBy::guard : EndedBy::thread;
+    const detail::AcquireOrder order{wait, lease, endedBy_, drawPolicy(), nullptr};
+    if (isStarted_) {
+        return beginAcquire<StartedAcquire>(&Actor::acquired, order);
+    }
+    beginAcquire<Acquire>(&Actor::acquired, number_, order);
+}
+
+/// @param next is called when it has ended.
+template <class Operation, class... Arguments>
+void Actor::beginAcquire(Next next, Arguments&&... arguments)
+{
+    auto operation = std::make_unique<Operation>(client_, named(), std::forward<Arguments>(arguments)...);
+    acquiring_ = operation.get();
+    begin(std::move(operation), next);
+}
+
+/// Null: it waits to be told.
+std::shared_ptr<const RetryPolicy> Actor::drawPolicy()
+{
+    if (named().kind == LockKind::spinLock) {
+        return simulation::drawPolicy(chance_);
+    }
+    const bool asksSeldom = mayHavePolicies(named().kind) && chance_.unit() < workload_.policy;
+    return asksSeldom ? std::make_shared<const RetryPolicy>(RetryPolicy::fixed(5s)) : nullptr;
 }
 
 void Actor::acquired()
 {
-    const bool isNested = static_cast<Acquire&>(*thread_.call()).isNested();
+    const bool isNested = acquiring_->isNested();
     const bool isGranted = note();
+    if (isGranted && isNested && named().kind == LockKind::nonReentrantLock) {
+        throw Violation("S6 exact hold count", "a lock that is not re-entrant was nested");
+    }
     if (isGranted && !isNested) {
         ++statistics_.grants;
         ++statistics_.held[static_cast<std::size_t>(named().kind)];
@@ -182,7 +215,7 @@ void Actor::acquired()
 /// The end of an acquire. @return whether it was granted
 bool Actor::note()
 {
-    const auto& end = static_cast<Acquire&>(*thread_.call());
+    const auto& end = *acquiring_;
     const auto& [hold, level, token] = end.acquired();
     client_.trace()(client_.host().name(), "thread {} acquire of {}: {}{}", number_, named().name,
                     hold          ? "granted to "
@@ -191,7 +224,7 @@ bool Actor::note()
                     hold ? client_.holderOf(*hold) : "");
     const bool isGranted = hold != nullptr;
     if (isGranted) {
-        levels_.push_back({hold, level, endedBy_});
+        levels_.push_back({hold, level, endedBy_, isStarted_});
     }
     thread_.forget();
     check();
@@ -278,11 +311,27 @@ void Actor::foundHolder()
     if (question.error() || question.reply().kind != detail::Reply::Kind::text) {
         return asked();
     }
-    const std::string holder = question.reply().text;
+    forced_ = question.reply().text;
     thread_.forget();
     begin(
-        std::make_unique<Question>(client_, named(), &KindTraits::forceUnlock, std::vector{holder, named().channel()}),
-        &Actor::asked);
+        std::make_unique<Question>(client_, named(), &KindTraits::forceUnlock, std::vector{forced_, named().channel()}),
+        &Actor::forced);
+}
+
+/// Whoever of this client had it knows so at once.
+void Actor::forced()
+{
+    const auto& question = static_cast<Question&>(*thread_.call());
+    if (question.freed()) {
+        client_.core().loseForced(named(), forced_, question.call());
+        client_.observe();
+        for (const auto& hold : named().local.holds()) {
+            if (client_.holderOf(*hold) == forced_) {
+                throw Violation("S9 lost is final", forced_ + " holds on to what its own client ended by force");
+            }
+        }
+    }
+    asked();
 }
 
 void Actor::asked()
@@ -296,11 +345,10 @@ void Actor::probe(std::size_t view)
     view_ = view;
     probing_ = true;
     endedBy_ = EndedBy::thread;
-    const bool isSpin = named().kind == LockKind::spinLock;
-    begin(std::make_unique<Acquire>(client_, named(), number_,
-                                    detail::AcquireOrder{waitForever, keepRenewing, endedBy_,
-                                                         isSpin ? drawPolicy(chance_) : nullptr, nullptr}),
-          &Actor::probed);
+    isStarted_ = false;
+    const auto policy = named().kind == LockKind::spinLock ? simulation::drawPolicy(chance_) : nullptr;
+    beginAcquire<Acquire>(&Actor::probed, number_,
+                          detail::AcquireOrder{waitForever, keepRenewing, endedBy_, policy, nullptr});
 }
 
 void Actor::probed()

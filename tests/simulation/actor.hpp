@@ -24,6 +24,8 @@ struct Workload {
     double fixedLease;  ///< how many leases are not renewed
     double question;    ///< how many calls are questions
     double forceUnlock; ///< how many calls are releases by force
+    double started;     ///< how many outermost acquires are asynchronous
+    double policy;      ///< how many acquires of a lock that tells of its release ask when a policy says so
     double pace = 1;    ///< how many times as long as that threads think
 
     /// The names of the locks, each once.
@@ -54,6 +56,7 @@ private:
         HoldRef hold;
         std::uint32_t id;
         detail::EndedBy endedBy;
+        bool isStarted; ///< of an asynchronous acquire: no thread's
     };
     using Next = void (Actor::*)();
 
@@ -61,6 +64,8 @@ private:
     void decide();
     void begin(std::unique_ptr<Awaiting> operation, Next next);
     void acquire(std::size_t view);
+    template <class Operation, class... Arguments>
+    void beginAcquire(Next next, Arguments&&... arguments);
     void ask();
     void endLevel();
     void unlock(NamedLock& named);
@@ -71,11 +76,13 @@ private:
     void released();
     void asked();
     void foundHolder();
+    void forced();
     void probed();
     bool note();
 
     [[nodiscard]] NamedLock& named() { return client_.named(view_); }
     [[nodiscard]] std::size_t oneOfName();
+    [[nodiscard]] std::shared_ptr<const RetryPolicy> drawPolicy();
     [[nodiscard]] std::chrono::nanoseconds around(std::chrono::milliseconds mean);
     [[nodiscard]] std::chrono::nanoseconds thinkTime();
     [[nodiscard]] std::chrono::nanoseconds holdTime();
@@ -86,9 +93,12 @@ private:
     Random chance_;
     Statistics& statistics_;
 
-    std::size_t view_ = 0;      ///< of the call under way, or the last one
-    std::vector<Level> levels_; ///< not ended, innermost last; some of them may be lost
-    detail::EndedBy endedBy_{}; ///< of the acquire under way
+    std::size_t view_ = 0;                 ///< of the call under way, or the last one
+    std::vector<Level> levels_;            ///< not ended, innermost last; some of them may be lost
+    detail::EndedBy endedBy_{};            ///< of the acquire under way
+    const Acquiring* acquiring_ = nullptr; ///< likewise
+    bool isStarted_ = false;               ///< likewise
+    std::string forced_;                   ///< the holder whose lock is ended by force
     SimThread thread_;
     bool stopping_ = false;
     bool probing_ = false;

@@ -1,5 +1,7 @@
 #include "simulation/async_acquire.hpp"
 
+#include "runtime/engine/policy.hpp"
+
 #include <utility>
 
 namespace redislock::simulation {
@@ -62,12 +64,34 @@ void AsyncAcquire::act(const WaitStep& next)
     if (next.kind == WaitStep::Kind::done) {
         return finish();
     }
+    if (next.kind == WaitStep::Kind::askPolicy) {
+        return askPolicy(next.refusals);
+    }
     client_.host().at(until_, [this, self = shared_from_this(), number = ++timers_] {
         if (number == timers_ && flow_) {
             timeOver();
             client_.observe();
         }
     });
+}
+
+/// Soon, as `detail::AsyncAcquire` does.
+void AsyncAcquire::askPolicy(std::uint32_t refusals)
+{
+    client_.post([this, self = shared_from_this(), refusals] {
+        if (flow_) {
+            act(flow_->paused(detail::pauseOf(*order_.retry, refusals, client_.core().random)));
+            client_.observe();
+        }
+    });
+}
+
+void AsyncAcquire::drop()
+{
+    flow_.reset();
+    hold_ = nullptr;
+    end_ = nullptr;
+    self_.reset();
 }
 
 void AsyncAcquire::timeOver()
@@ -110,6 +134,29 @@ std::optional<Situation> AsyncAcquire::situation() const
     }
     return flow_->state() == detail::AcquireMachine::State::backingOff ? std::optional(Situation::acquireBackingOff)
                                                                        : std::nullopt;
+}
+
+StartedAcquire::StartedAcquire(SimClient& client, NamedLock& named, const detail::AcquireOrder& order)
+    : Awaiting(client.host(), client.commands()),
+      client_(client),
+      attempt_(std::make_shared<AsyncAcquire>(client, named, order,
+                                              [this](std::error_code error, const detail::Acquired& acquired) {
+                                                  error_ = error;
+                                                  acquired_ = acquired;
+                                                  ended_ = true;
+                                                  wake();
+                                              }))
+{
+}
+
+void StartedAcquire::advance()
+{
+    if (!std::exchange(begun_, true)) {
+        client_.post([attempt = attempt_] { attempt->begin(); });
+    }
+    if (ended_) {
+        finishOperation();
+    }
 }
 
 } // namespace redislock::simulation

@@ -4,6 +4,7 @@
 
 #include "logic/flow/acquire_flow.hpp"
 #include "logic/flow/waiting.hpp"
+#include "simulation/operation.hpp"
 #include "simulation/sim_client.hpp"
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace redislock::simulation {
 
-/// Drives the library's flow on the background thread of a process, as `detail::Engine::AsyncWait` does.
+/// Drives the library's flow on the background thread of a process, as `detail::AsyncWait` does.
 class AsyncAcquire final : public detail::AsyncWaiter, public std::enable_shared_from_this<AsyncAcquire> {
 public:
     /// Called once, on the background thread. @param acquired without a hold: it was not
@@ -25,6 +26,8 @@ public:
     /// Background thread, as the rest.
     void begin();
     void cancel();
+    /// The process is gone.
+    void drop();
     [[nodiscard]] std::optional<Situation> situation() const;
 
     void look() noexcept override;
@@ -32,6 +35,7 @@ public:
 
 private:
     void act(const detail::WaitStep& next);
+    void askPolicy(std::uint32_t refusals);
     void timeOver();
     void finish();
 
@@ -46,6 +50,27 @@ private:
     std::uint64_t timers_ = 0;
     bool awaits_ = false;
     bool looking_ = false;
+};
+
+/// An acquire that is started without waiting, by a thread that does nothing else until it has ended.
+class StartedAcquire final : public Awaiting, public Acquiring {
+public:
+    StartedAcquire(SimClient& client, NamedLock& named, const detail::AcquireOrder& order);
+    ~StartedAcquire() override { attempt_->drop(); }
+
+    void advance() override;
+    [[nodiscard]] std::optional<Situation> situation() const override { return attempt_->situation(); }
+    [[nodiscard]] std::error_code error() const noexcept override { return error_; }
+    [[nodiscard]] const detail::Acquired& acquired() const noexcept override { return acquired_; }
+    [[nodiscard]] bool isNested() const noexcept override { return false; }
+
+private:
+    SimClient& client_;
+    const std::shared_ptr<AsyncAcquire> attempt_;
+    bool begun_ = false;
+    bool ended_ = false;
+    std::error_code error_;
+    detail::Acquired acquired_;
 };
 
 } // namespace redislock::simulation

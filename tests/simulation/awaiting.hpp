@@ -13,8 +13,8 @@
 
 namespace redislock::simulation {
 
-/// A call of a thread under way: a blocking function of the runtime, cut at the places where it waits. advance() goes on
-/// from there; it may be called at any time, like a thread that wakes for nothing.
+/// A call of a thread under way: a blocking function of the runtime, cut at the places where it waits. advance() goes
+/// on from there; it may be called at any time, like a thread that wakes for nothing.
 class Awaiting {
 public:
     Awaiting(Host& host, SimConnection& commands) noexcept : host_(host), commands_(commands) {}

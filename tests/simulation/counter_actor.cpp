@@ -1,6 +1,8 @@
 #include "simulation/counter_actor.hpp"
 
-#include "redislock/detail/logic/lease.hpp"
+#include "logic/counter/latch_requests.hpp"
+#include "logic/counter/permit_requests.hpp"
+#include "logic/counter/semaphore_requests.hpp"
 #include "simulation/one_of.hpp"
 #include "simulation/safety_checker.hpp"
 
@@ -29,7 +31,7 @@ CounterWorkload::CounterWorkload(Random& chance)
       nonExpiring(oneOf(chance, {0.0, 0.1, 0.5})),
       longHold(oneOf(chance, {0.02, 0.05, 0.15}))
 {
-    using enum Counter::Kind;
+    using enum CounterKind;
     const auto semaphores = oneOf(chance, {0U, 1U, 1U, 2U});
     const auto leased = oneOf(chance, {0U, 1U, 1U, 2U});
     const auto latches = oneOf(chance, {0U, 1U, 1U, 2U});
@@ -44,8 +46,8 @@ CounterWorkload::CounterWorkload(Random& chance)
     }
 }
 
-CounterActor::CounterActor(const World& world, CounterClient& client, const CounterWorkload& workload,
-                           std::uint64_t number, std::uint64_t seed)
+CounterActor::CounterActor(const World& world, SimClient& client, const CounterWorkload& workload, std::uint64_t number,
+                           std::uint64_t seed)
     : world_(world), client_(client), workload_(workload), number_(number), chance_(seed), thread_(client.host())
 {
     pause(around(workload_.meanThink));
@@ -72,12 +74,12 @@ void CounterActor::pause(std::chrono::nanoseconds span)
     thread_.sleep(span, [this] { decide(); });
 }
 
-void CounterActor::begin(std::unique_ptr<Awaiting> operation, Next next)
+void CounterActor::begin(std::unique_ptr<Awaiting> operation, std::function<void()> then)
 {
-    thread_.run(std::move(operation), [this, next] {
+    thread_.run(std::move(operation), [this, then = std::move(then)] {
         ++world_.statistics.operations;
         waiting_ = nullptr;
-        (this->*next)();
+        then();
         thread_.forget();
         pause(held_.empty() || chance_.unit() > workload_.longHold
                   ? around(held_.empty() ? workload_.meanThink : workload_.meanHold)
@@ -85,24 +87,34 @@ void CounterActor::begin(std::unique_ptr<Awaiting> operation, Next next)
     });
 }
 
-void CounterActor::ask(const CounterScript& script, Next next)
+/// @param then of one that was answered.
+template <class Result>
+void CounterActor::ask(detail::CounterRequest<Result> request, std::function<void(const Result&)> then)
 {
-    begin(std::make_unique<CounterQuestion>(client_, *counter_, script), next);
+    auto operation = std::make_unique<CounterQuestion<Result>>(client_, counter_, std::move(request));
+    begin(std::move(operation), [this, then = std::move(then)] {
+        const auto& asked = static_cast<const CounterQuestion<Result>&>(*thread_.call());
+        if (!asked.ended() && then) {
+            then(asked.result());
+        }
+    });
 }
 
-void CounterActor::askRecorded(const RecordedScript& script, Next next, std::optional<CounterScript> afterwards,
-                               Situation asking)
+void CounterActor::await(detail::CounterOrder order, std::function<void(const CounterWait&)> granted)
 {
-    begin(std::make_unique<CounterQuestion>(client_, *counter_, script.script, script.record, std::move(afterwards),
-                                            asking),
-          next);
-}
-
-void CounterActor::await(CounterOrder order, Next next)
-{
-    auto operation = std::make_unique<CounterWait>(client_, *counter_, std::move(order));
+    auto operation = std::make_unique<CounterWait>(client_, counter_, std::move(order));
     waiting_ = operation.get();
-    begin(std::move(operation), next);
+    ++waits_;
+    begin(std::move(operation), [this, granted = std::move(granted)] {
+        if (const auto& wait = static_cast<const CounterWait&>(*thread_.call()); wait.end().granted) {
+            granted(wait);
+        }
+    });
+}
+
+std::string CounterActor::waitName() const
+{
+    return fmt::format("{}:{}.{}", client_.host().name(), number_, waits_);
 }
 
 void CounterActor::stop()
@@ -137,39 +149,54 @@ Wait CounterActor::drawWait()
     return std::chrono::milliseconds(static_cast<int>(1 + chance_.unit() * 3000));
 }
 
-PermitLease CounterActor::drawLease()
+Lease CounterActor::drawLease()
 {
     return chance_.unit() < workload_.nonExpiring
-               ? PermitLease()
-               : std::chrono::milliseconds(oneOf(chance_, {20, 100, 500, 2000, 10000}));
+               ? nonExpiring
+               : Lease(std::chrono::milliseconds(oneOf(chance_, {20, 100, 500, 2000, 10000})));
 }
 
 void CounterActor::use()
 {
     const auto& subjects = workload_.subjects;
     const auto& subject = subjects[static_cast<std::size_t>(chance_.unit() * static_cast<double>(subjects.size()))];
-    counter_ = &client_.counter(subject.kind, subject.name());
+    counter_ = client_.counter(subject.kind, subject.name());
     if (chance_.unit() < workload_.question) {
-        return ask(counter_->kind == Counter::Kind::permitExpirableSemaphore ? countPermits(*counter_) : get(),
-                   &CounterActor::asked);
+        return ask<std::int64_t>(counter_->kind == CounterKind::permitExpirableSemaphore
+                                     ? detail::countRequest(*counter_, 1, 0)
+                                     : detail::getRequest(*counter_),
+                                 nullptr);
     }
-    if (subject.kind == Counter::Kind::countDownLatch) {
+    if (subject.kind == CounterKind::countDownLatch) {
         return useLatch(subject.size);
     }
-    if (!made_.contains(counter_)) {
-        return askRecorded(trySet(client_, *counter_, subject.size), &CounterActor::made);
+    if (!made_.contains(counter_.get())) {
+        return make(subject.size);
     }
-    subject.kind == Counter::Kind::semaphore ? useSemaphore(subject.size) : usePermits();
+    subject.kind == CounterKind::semaphore ? useSemaphore(subject.size) : usePermits();
+}
+
+void CounterActor::make(std::int64_t size)
+{
+    const bool isLatch = counter_->kind == CounterKind::countDownLatch;
+    ask<bool>(isLatch ? detail::newCountRequest(*counter_, size)
+                      : detail::trySetRequest(*counter_, size, std::chrono::milliseconds::zero(), size),
+              [this](bool) { made_.insert(counter_.get()); });
 }
 
 void CounterActor::useSemaphore(std::int64_t size)
 {
     if (chance_.unit() < 0.05) {
-        const auto drain = drainPermits(client_, *counter_);
-        return askRecorded(drain, &CounterActor::drained, withdrawal(client_, *counter_, drain.record));
+        return ask<std::int64_t>(detail::drainRequest(*counter_), [this](std::int64_t permits) {
+            if (permits > 0) {
+                hold({counter_, nextGrant(), permits});
+            }
+        });
     }
-    permits_ = 1 + static_cast<std::int64_t>(chance_.unit() * static_cast<double>(size));
-    await(acquirePermits(client_, *counter_, permits_, drawWait()), &CounterActor::acquired);
+    const auto permits = 1 + static_cast<std::int64_t>(chance_.unit() * static_cast<double>(size));
+    await(detail::permitsOrder(*counter_, permits, drawWait()), [this, permits](const CounterWait&) {
+        hold({counter_, nextGrant(), permits});
+    });
 }
 
 void CounterActor::usePermits()
@@ -178,39 +205,37 @@ void CounterActor::usePermits()
     if (own != held_.end() && chance_.unit() < 0.5) {
         return changeLease(*own);
     }
-    id_ = client_.newPermitId();
-    lease_ = drawLease();
-    await(acquirePermit(client_, *counter_, id_, drawWait(), lease_), &CounterActor::permitAcquired);
+    const auto id = permitId(client_.host().name(), client_.nextRequest());
+    const Lease lease = drawLease();
+    await(detail::permitOrder(*counter_, hexOf(id), drawWait(), lease), [this, id, lease](const CounterWait& wait) {
+        hold({counter_, id, 1, detail::grantedPermit(*counter_, hexOf(id), lease, wait.end())});
+    });
 }
 
-void CounterActor::changeLease(Held& held)
+void CounterActor::changeLease(const Held& held)
 {
-    lease_ = drawLease();
-    id_ = held.who;
-    held.until = std::min(held.until, validUntil(lease_, client_.host().now())); // from here on it may be either
-    believe(held);
-    const auto keep = keepFor(held.open++);
-    ask(simulation::changeLease(*counter_, id_, lease_, ++held.changes, keep), &CounterActor::leaseChanged);
-}
-
-/// How long copies of requests for a permit may still arrive.
-std::string CounterActor::keepFor(std::uint32_t open) const
-{
-    return open > 0 ? client_.recordTime() : "0";
+    auto request = detail::updateRequest(*counter_, hexOf(held.who), drawLease());
+    believe(held); // from here on it may be either
+    ask<bool>(std::move(request), [this, who = held.who](bool isKnown) {
+        const auto own = std::ranges::find_if(held_, [&](const Held& each) { return each.who == who; });
+        isKnown ? believe(*own) : forget(*own);
+    });
 }
 
 void CounterActor::useLatch(std::int64_t size)
 {
     const double choice = chance_.unit();
     if (choice < 0.15) {
-        return askRecorded(trySet(client_, *counter_, size), &CounterActor::made);
+        return make(size);
     }
     if (choice < 0.6) {
-        const auto request = countDown(client_, *counter_);
         world_.latches.counts(counter_->name);
-        return askRecorded(request, &CounterActor::countedDown, request.script, Situation::releaseAsking);
+        return ask<std::int64_t>(detail::countDownRequest(*counter_),
+                                 [this](std::int64_t) { world_.latches.counted(counter_->name); });
     }
-    await(waitForLatch(drawWait()), &CounterActor::passed);
+    await(detail::waitOrder(*counter_, drawWait()), [this](const CounterWait& wait) {
+        world_.latches.passed(counter_->name, client_.host().trueTime(wait.began()));
+    });
 }
 
 void CounterActor::giveBack()
@@ -220,20 +245,24 @@ void CounterActor::giveBack()
     held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
     forget(held);
     counter_ = held.counter;
-    if (counter_->kind == Counter::Kind::semaphore) {
-        const auto request = releasePermits(client_, *counter_, held.permits);
-        return askRecorded(request, &CounterActor::released, request.script, Situation::releaseAsking);
+    if (held.hold == nullptr) {
+        return ask<bool>(detail::releaseRequest(*counter_, held.permits, detail::AddTo::anyCounter), nullptr);
     }
-    const auto release = releasePermit(*counter_, held.who, keepFor(held.open));
+    auto release = detail::permitRelease(*held.hold);
     if (chance_.unit() < 0.3) { // its guard ends
-        client_.askUnawaited(*counter_, release);
+        counter_->askUnawaited(std::move(release.call));
         ++world_.statistics.operations;
         return pause(around(workload_.meanThink));
     }
-    askRecorded({release, {}}, &CounterActor::released, release, Situation::releaseAsking);
+    ask<Unlocked>(std::move(release), nullptr);
 }
 
-// --- What comes of it ------------------------------------------------------------------------------------------------
+// --- What it has -----------------------------------------------------------------------------------------------------
+
+std::string CounterActor::nextGrant()
+{
+    return fmt::format("{}:{}.{}", client_.host().name(), number_, ++grants_);
+}
 
 void CounterActor::hold(Held held)
 {
@@ -246,75 +275,14 @@ void CounterActor::hold(Held held)
 
 void CounterActor::believe(const Held& held)
 {
+    const auto until = held.hold != nullptr ? held.hold->validUntil() : TimePoint::max();
     world_.permits.believes(held.counter->name, held.who, held.permits, world_.scheduler.now(),
-                            client_.host().trueTime(held.until));
+                            client_.host().trueTime(until));
 }
 
 void CounterActor::forget(const Held& held)
 {
     world_.permits.ends(held.counter->name, held.who);
 }
-
-void CounterActor::made()
-{
-    if (!question().error()) {
-        made_.insert(counter_);
-    }
-}
-
-void CounterActor::acquired()
-{
-    if (wait().granted()) {
-        hold({counter_, fmt::format("{}:{}.{}", client_.host().name(), number_, ++grants_), permits_});
-    }
-}
-
-void CounterActor::permitAcquired()
-{
-    if (wait().granted()) {
-        hold(
-            {counter_, id_, 1, lease_ ? wait().result().validUntil : TimePoint::max(), 0, wait().repeated() ? 1U : 0U});
-    }
-}
-
-void CounterActor::drained()
-{
-    if (!question().error() && question().reply().integer > 0) {
-        hold(
-            {counter_, fmt::format("{}:{}.{}", client_.host().name(), number_, ++grants_), question().reply().integer});
-    }
-}
-
-void CounterActor::leaseChanged()
-{
-    const auto own = std::ranges::find_if(held_, [&](const Held& held) { return held.who == id_; });
-    if (own == held_.end() || question().error()) {
-        return;
-    }
-    const bool known = question().reply().kind != Reply::Kind::nil;
-    own->open -= question().repeated() ? 0 : 1;
-    const auto left = question().reply().integer;
-    own->until = known ? validUntil(left < 0 ? PermitLease() : std::chrono::milliseconds(left), question().sentAt())
-                       : TimePoint{};
-    known ? believe(*own) : forget(*own);
-}
-
-void CounterActor::countedDown()
-{
-    if (!question().error()) {
-        world_.latches.counted(counter_->name);
-    }
-}
-
-void CounterActor::passed()
-{
-    if (wait().granted()) {
-        world_.latches.passed(counter_->name, client_.host().trueTime(wait().began()));
-    }
-}
-
-void CounterActor::released() {}
-
-void CounterActor::asked() {}
 
 } // namespace redislock::simulation

@@ -25,6 +25,15 @@ std::string permitId(const std::string& process, std::uint64_t number)
     return fmt::format("{:_<10}{:06}", process, number);
 }
 
+std::string hexOf(const std::string& id)
+{
+    std::string hex;
+    for (const char byte : id) {
+        hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    }
+    return hex;
+}
+
 std::optional<std::int64_t> numberIn(const std::string& text) noexcept
 {
     std::int64_t value = 0;

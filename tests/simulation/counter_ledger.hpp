@@ -18,6 +18,8 @@ namespace redislock::simulation {
 [[nodiscard]] std::string processOfPermit(const std::string& id);
 /// The id of the n-th permit that a process asks for, 16 bytes.
 [[nodiscard]] std::string permitId(const std::string& process, std::uint64_t number);
+/// An id as it is shown.
+[[nodiscard]] std::string hexOf(const std::string& id);
 
 /// The answers to requests, each of which counts once, however often and late it is executed.
 class Answers {

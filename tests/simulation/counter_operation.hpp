@@ -2,87 +2,77 @@
 /// What a thread of a program does with semaphores and latches.
 #pragma once
 
-#include "simulation/awaiting.hpp"
-#include "simulation/counter_client.hpp"
+#include "logic/counter/counter.hpp"
+#include "logic/counter/counter_flow.hpp"
+#include "simulation/operation.hpp"
 
+#include <memory>
 #include <optional>
-#include <string>
+#include <system_error>
+#include <utility>
 
 namespace redislock::simulation {
 
-/// As `detail::CounterOrder`: what somebody waits for.
-struct CounterOrder {
-    CounterScript script{};
-    std::optional<detail::LockAnswer> (*meaning)(const Reply&) = nullptr;
-    std::int64_t permits = 0;
-    std::chrono::milliseconds lease{};
-    Wait wait = waitForever;
-    std::string record{};
-    std::optional<CounterScript> undo{};
-};
+using detail::CounterKind;
+using detail::NamedCounter;
 
-/// A wait for a counter, as `detail::NamedCounter::acquire()`.
-class CounterWait final : public Awaiting {
+/// A wait for a semaphore, a permit or a latch.
+class CounterWait final : public Operation<detail::CounterFlow> {
 public:
-    CounterWait(CounterClient& client, Counter& counter, CounterOrder order);
-    ~CounterWait() override;
+    CounterWait(SimClient& client, std::shared_ptr<NamedCounter> counter, detail::CounterOrder order);
 
-    void advance() override;
     [[nodiscard]] std::optional<Situation> situation() const override;
     /// The client ends.
     void cancel();
+    /// Whether it waits for that one.
+    [[nodiscard]] bool waitsFor(const std::string& name) const noexcept;
 
-    [[nodiscard]] const detail::AcquireResult& result() const noexcept { return result_; }
-    [[nodiscard]] bool granted() const noexcept { return result_.kind == detail::AcquireResult::Kind::granted; }
-    [[nodiscard]] bool repeated() const noexcept { return repeated_; }
+    [[nodiscard]] const NamedCounter& counter() const noexcept { return *counter_; }
+    [[nodiscard]] std::int64_t permits() const noexcept { return flow_.waiter.permits; }
+    [[nodiscard]] const detail::CounterOutcome& end() const noexcept { return end_; }
     [[nodiscard]] TimePoint began() const noexcept { return began_; }
 
 private:
-    std::optional<detail::AcquireMachine::Event> nextEvent();
-    detail::AcquireMachine::Event eventOf(const detail::Outcome& outcome);
-    void conclude(const detail::AcquireResult& result);
+    void conclude() override;
 
-    CounterClient& client_;
-    Counter& counter_;
-    const CounterOrder order_;
-    CounterWaiter waiter_;
-    detail::AcquireMachine machine_;
-    std::optional<detail::AcquireMachine::Event> event_;
+    const std::shared_ptr<NamedCounter> counter_;
+    const bool isLatch_;
     const TimePoint began_;
-    std::shared_ptr<RequestCall> call_;
-    TimePoint sleepUntil_{};
-    bool repeated_ = false;
-    detail::AcquireResult result_;
+    detail::CounterOutcome end_;
 };
 
-/// A request that is repeated until answered, as `detail::NamedCounter::ask()`.
-class CounterQuestion final : public Awaiting {
+/// A request that is repeated until answered.
+template <class Result>
+class CounterQuestion final : public Question {
 public:
-    /// @param record where its answer is kept; empty: nowhere. @param afterwards asked in the background where this stays
-    /// unanswered.
-    CounterQuestion(CounterClient& client, Counter& counter, const CounterScript& script, std::string record = {},
-                    std::optional<CounterScript> afterwards = {}, Situation asking = Situation::queryAsking);
+    CounterQuestion(SimClient& client, std::shared_ptr<NamedCounter> counter, detail::CounterRequest<Result> request)
+        : Question(client, request.call), counter_(std::move(counter)), request_(std::move(request)), began_(now())
+    {
+    }
 
-    void advance() override;
-    [[nodiscard]] std::optional<Situation> situation() const override;
-    [[nodiscard]] std::optional<Errc> error() const noexcept { return error_; }
-    [[nodiscard]] const Reply& reply() const noexcept { return command_->reply; }
-    [[nodiscard]] TimePoint sentAt() const noexcept { return command_->sentAt; }
-    [[nodiscard]] bool repeated() const noexcept { return machine_.repeated(); }
+    [[nodiscard]] std::optional<Situation> situation() const override
+    {
+        if (request_.afterwards == nullptr) {
+            return Question::situation();
+        }
+        return isAsking() ? Situation::releaseAsking : Situation::releaseBackingOff;
+    }
+    /// How it ended, and with which result.
+    [[nodiscard]] std::error_code ended() const noexcept { return ended_; }
+    [[nodiscard]] const Result& result() const noexcept { return result_; }
 
 private:
-    void conclude(std::optional<Errc> error);
+    void conclude() override
+    {
+        ended_ = error() ? std::error_code(*error()) : std::error_code();
+        result_ = counter_->conclude(request_, began_, repeated(), ended_);
+    }
 
-    CounterClient& client_;
-    Counter& counter_;
-    const std::string record_;
-    const std::optional<CounterScript> afterwards_;
+    const std::shared_ptr<NamedCounter> counter_;
+    const detail::CounterRequest<Result> request_;
     const TimePoint began_;
-    std::shared_ptr<RequestCall> command_;
-    detail::QueryMachine machine_;
-    std::optional<detail::QueryMachine::Event> event_;
-    TimePoint sleepUntil_{};
-    std::optional<Errc> error_;
+    std::error_code ended_;
+    Result result_{};
 };
 
 } // namespace redislock::simulation

@@ -20,7 +20,7 @@ Rules countersBrokenWith(const CounterSabotage& sabotage)
 
 /// Does something to every semaphore, or every latch.
 template <class Deed>
-CounterSabotage::Deed toEach(Counter::Kind kind, Deed deed)
+CounterSabotage::Deed toEach(CounterKind kind, Deed deed)
 {
     return [kind, deed](const CounterSabotage::Hands& hands) {
         for (const auto& subject : hands.workload.subjects) {
@@ -32,7 +32,7 @@ CounterSabotage::Deed toEach(Counter::Kind kind, Deed deed)
     };
 }
 
-using enum Counter::Kind;
+using enum CounterKind;
 
 TEST(CounterSabotage, RunsWithoutItAreGood)
 {
@@ -70,8 +70,8 @@ TEST(CounterSabotage, ALatchThatNobodyCountedBreaksS12)
 TEST(CounterSabotage, ARequestThatIsLeftBreaksR1)
 {
     const auto leave = [](const CounterSabotage::Hands& hands) {
-        auto& counter = hands.client.counter(countDownLatch, "gate");
-        hands.client.askUnawaited(counter, {&detail::scripts::counterGet, {}, {}});
+        const auto counter = hands.client.counter(countDownLatch, "gate");
+        counter->askUnawaited(detail::getRequest(*counter).call);
     };
     EXPECT_EQ(countersBrokenWith({.beforeResidue = leave}), Rules{"R1"});
 }

@@ -1,5 +1,6 @@
 #include "simulation/counter_world.hpp"
 
+#include "logic/counter/permit_requests.hpp"
 #include "redislock/detail/protocol/key_schema.hpp"
 
 #include <fmt/format.h>
@@ -48,6 +49,7 @@ CounterWorld::CounterWorld(LuaRuntime& lua, std::uint64_t seed, bool traced, Cou
       server_(lua, pushTo(0)),
       permits_(server_.keyspace()),
       latches_(server_.keyspace()),
+      locks_(server_.keyspace()),
       polls_(scheduler_, [this](const std::string& name) { return waiters(name); }),
       watch_(std::make_unique<Watch>(*this)),
       sabotage_(std::move(sabotage))
@@ -70,8 +72,8 @@ CounterWorld::~CounterWorld() = default;
 void CounterWorld::populate(std::size_t index)
 {
     Process& process = processes_[index];
-    process.client = std::make_unique<CounterClient>(network(0), host(index), configs_[index], chance_.next());
-    process.client->gaveUp = [this, name = host(index)->name()] { permits_.mayKeep(name); };
+    process.client = SimClient::make(SimClient::World{scheduler_, network(0), locks_, trace_}, host(index),
+                                     configs_[index], {}, chance_.next());
     const CounterActor::World world{scheduler_, permits_, latches_, trace_, statistics_};
     for (std::size_t i = 0; i < threads_; ++i) {
         process.actors.push_back(
@@ -86,14 +88,14 @@ void CounterWorld::depopulate(std::size_t index)
     processes_[index].actors.clear();
     processes_[index].client.reset();
     for (auto& subject : workload_.subjects) {
-        subject.generation += subject.kind != Counter::Kind::countDownLatch && chance_.unit() < 0.5 ? 1 : 0;
+        subject.generation += subject.kind != CounterKind::countDownLatch && chance_.unit() < 0.5 ? 1 : 0;
     }
 }
 
 void CounterWorld::tellSituations(std::size_t index, std::size_t /*server*/, const TellSituation& tell) const
 {
     const Process& process = processes_[index];
-    process.client->forEachSituation(tell);
+    process.client->forEachSituation([&tell](Situation situation, const std::string&) { tell(situation); });
     for (const auto& actor : process.actors) {
         if (actor->operation() != nullptr && actor->operation()->situation()) {
             tell(*actor->operation()->situation());
@@ -141,6 +143,9 @@ void CounterWorld::executed(const Request& request, const Reply& reply, VirtualT
     } else {
         permits_.executed(request, reply, now);
     }
+    if (request.script == &detail::scripts::semaphoreWithdraw) {
+        withdrawn_.insert(recordOf(request));
+    }
     const auto value = numberAt(server_.keyspace(), request.name, now);
     constexpr auto enough = std::numeric_limits<std::int64_t>::max();
     polls_.executed(request.name, !isLatch(request.name) ? value : value == 0 ? enough : -1);
@@ -159,15 +164,12 @@ std::vector<PollChecker::Waiter> CounterWorld::waiters(const std::string& name) 
         if (!isAlive(i)) {
             continue;
         }
-        const CounterClient& client = *processes_[i].client;
-        for (const auto& counter : client.counters()) {
-            counter->waiters.forEach([&](const CounterWaiter& waiter) {
-                if (counter->name == name && !waiter.ended) {
-                    const VirtualTime poll = configs_[i].pollInterval;
-                    found.push_back({fmt::format("{}:{}", host(i)->name(), waiter.number), waiter.permits,
-                                     poll + poll / 50 + 500ms});
-                }
-            });
+        for (const auto& actor : processes_[i].actors) {
+            const auto* wait = actor->waiting();
+            if (wait != nullptr && wait->waitsFor(name)) {
+                const VirtualTime poll = configs_[i].pollInterval;
+                found.push_back({actor->waitName(), wait->permits(), poll + poll / 50 + 500ms});
+            }
         }
     }
     return found;
@@ -200,12 +202,47 @@ void CounterWorld::runCalm()
     runUntil(scheduler_.now() + longestTrouble);
     polls_.begin();
     network(0).setSilent(chance_.unit() < 0.5);
-    if (chance_.unit() < 0.5) {
-        crash(anyProcess());
+    const auto index = anyProcess();
+    const bool ends = chance_.unit() < 0.5;
+    if (ends) {
+        crash(index);
     }
     runUntil(scheduler_.now() + longestAbsence + 100ms);
     commit(sabotage_.whenCalm);
     runUntil(scheduler_.now() + 3s);
+    if (ends) {
+        endInOrder(index);
+        runUntil(scheduler_.now() + longestAbsence + 100ms);
+    }
+}
+
+/// Of a process that was never without a connection: what its requests left, it takes along.
+void CounterWorld::endInOrder(std::size_t index)
+{
+    Process& process = processes_[index];
+    const auto name = host(index)->name();
+    const bool isAtRest =
+        std::ranges::all_of(process.actors, [](const auto& actor) { return actor->operation() == nullptr; });
+    trace_(name, "ends");
+    process.client->close();
+    for (const auto& actor : process.actors) {
+        actor->stop();
+    }
+    for (const auto end = scheduler_.now() + 5s; process.client->core().isAnythingUnderWay();) {
+        if (scheduler_.now() >= end) {
+            throw Violation("T7 calls end in time", name + " does not come to its end");
+        }
+        runUntil(scheduler_.now() + 1ms);
+    }
+    const auto isRecord = [&](const auto& key) {
+        return key.first.starts_with("redislock_request") && processOfRecord(key.first) == name &&
+               !withdrawn_.contains(key.first) &&
+               server_.keyspace().find(key.first, millisecondOf(scheduler_.now())) != nullptr;
+    };
+    if (isAtRest && std::ranges::any_of(server_.keyspace().keys(), isRecord)) {
+        throw Violation("R1 nothing is left", "a record of " + name);
+    }
+    crash(index);
 }
 
 void CounterWorld::stopAll()
@@ -233,12 +270,11 @@ void CounterWorld::stopAll()
 /// Whoever asks for the number of permits frees those whose leases are over.
 void CounterWorld::askAll()
 {
-    CounterClient& client = *processes_.front().client;
+    SimClient& client = *processes_.front().client;
     for (auto subject : workload_.subjects) {
-        for (; subject.kind == Counter::Kind::permitExpirableSemaphore && subject.generation > 0;
-             --subject.generation) {
-            auto& counter = client.counter(subject.kind, subject.name());
-            client.askUnawaited(counter, countPermits(counter));
+        for (; subject.kind == CounterKind::permitExpirableSemaphore && subject.generation > 0; --subject.generation) {
+            const auto counter = client.counter(subject.kind, subject.name());
+            counter->askUnawaited(detail::countRequest(*counter, 1, 0).call);
         }
     }
     runUntil(scheduler_.now() + 1s);
@@ -247,6 +283,11 @@ void CounterWorld::askAll()
 void CounterWorld::checkResidue()
 {
     trace_("world", "nothing may be left");
+    for (std::size_t i = 0; i < processes_.size(); ++i) {
+        if (processes_[i].client->gaveUp()) {
+            permits_.mayKeep(host(i)->name());
+        }
+    }
     permits_.expectAllFree(scheduler_.now());
     latches_.expectAllCounted();
     for (const auto& process : processes_) {

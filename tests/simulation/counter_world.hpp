@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct CounterSabotage {
     struct Hands {
         Scheduler& scheduler;
         ModelServer& server;
-        CounterClient& client;
+        SimClient& client;
         const CounterWorkload& workload;
     };
     using Deed = std::function<void(const Hands&)>;
@@ -28,11 +29,12 @@ struct CounterSabotage {
     Deed beforeResidue{}; ///< before nothing may be left
 };
 
-/// One server, some processes with some threads each. First with faults; then without: who could have what it waits for has
-/// it in time, and in the end all permits are free but those that crashed processes had for ever.
+/// One server, some processes with some threads each. First with faults; then without: who could have what it waits for
+/// has it in time, and in the end all permits are free but those that crashed processes had for ever.
 ///
-/// The network makes no copies of requests here: of a request whose answer has arrived, the answer is not kept for long, since
-/// no copy of it can be under way over TCP. Requests that are late, on connections given up, are copies enough.
+/// The network makes no copies of requests here: of a request whose answer has arrived, the answer is not kept for
+/// long, since no copy of it can be under way over TCP. Requests that are late, on connections given up, are copies
+/// enough.
 class CounterWorld final : public Stage {
 public:
     CounterWorld(LuaRuntime& lua, std::uint64_t seed, bool traced, CounterSabotage sabotage = {});
@@ -43,7 +45,7 @@ public:
 private:
     class Watch;
     struct Process {
-        std::unique_ptr<CounterClient> client;
+        SimClient::Owner client;
         std::vector<std::unique_ptr<CounterActor>> actors;
     };
 
@@ -56,6 +58,7 @@ private:
     void runCalm();
     void stopAll();
     void askAll();
+    void endInOrder(std::size_t process);
     void checkResidue();
     void commit(const CounterSabotage::Deed& deed);
     void takenAway(CounterWorkload::Subject& subject);
@@ -68,8 +71,10 @@ private:
     ModelServer server_;
     PermitChecker permits_;
     LatchChecker latches_;
+    SafetyChecker locks_; ///< there are none
     PollChecker polls_;
     std::unique_ptr<Watch> watch_;
+    std::set<std::string> withdrawn_; ///< records of acquires that were given up: kept, since those may still arrive
     const CounterSabotage sabotage_;
     std::vector<Process> processes_; ///< last: they go first, and use the rest until then
 };

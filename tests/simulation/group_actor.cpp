@@ -1,4 +1,4 @@
-// Acquiring a group, as in src/runtime/group/group_acquire.cpp; a second acquire by its holder is tested elsewhere.
+// What `detail::GroupAcquire` is around the flow of an acquire; a second acquire by its holder is tested elsewhere.
 #include "simulation/group_actor.hpp"
 
 #include "simulation/one_of.hpp"
@@ -28,6 +28,9 @@ GroupActor::GroupActor(const World& world, std::shared_ptr<Host> host, std::vect
 /// A process that is gone believes nothing.
 GroupActor::~GroupActor()
 {
+    for (const auto& past : past_) {
+        past->drop();
+    }
     stopBelieving();
 }
 
@@ -71,65 +74,74 @@ void GroupActor::decide()
                 : keepRenewing);
 }
 
-GroupMachine::Settings GroupActor::settings(Wait wait) const
-{
-    GroupMachine::Settings settings;
-    settings.members = group_->members.size();
-    settings.needed = group_->needed();
-    settings.wait = wait;
-    settings.memberTimeout = settings.unreachableAfter = std::chrono::milliseconds(0);
-    auto lease = maxLease;
-    for (const auto& member : group_->members) {
-        const Config& config = clients_[member.server]->config();
-        lease = std::min(lease, clients_[member.server]->core().leaseTime(lease_));
-        settings.memberTimeout = std::max(settings.memberTimeout, config.commandTimeout);
-        settings.unreachableAfter = std::max(settings.unreachableAfter, config.unreachableAfter);
-    }
-    if (group_->isMajority) {
-        settings.memberTimeout = detail::memberTimeoutOf(lease, settings.memberTimeout);
-    }
-    return settings;
-}
-
 void GroupActor::acquire(const Group& group, Wait wait, Lease lease)
 {
     busy_ = true;
     group_ = &group;
     lease_ = lease;
-    machine_ = std::make_unique<GroupMachine>(settings(wait));
+    detail::GroupOrder order{.members = {},
+                             .needed = group.needed(),
+                             .isMajority = group.isMajority,
+                             .wait = wait,
+                             .lease = lease,
+                             .began = host_->now()};
+    for (const auto& member : group.members) {
+        order.members.push_back(&clients_[member.server]->config());
+    }
+    flow_ = std::make_unique<detail::GroupFlow>(order, *this);
     step(detail::Start{host_->now()});
 }
 
 void GroupActor::step(const GroupMachine::Event& event)
 {
-    follow(machine_->resume(event));
+    const auto next = flow_->step(event);
+    if (next.kind == detail::WaitStep::Kind::done) {
+        finish(flow_->result());
+    } else if (next.kind == detail::WaitStep::Kind::askPolicy) {
+        if (!try_->members().empty()) {
+            throw Violation("S13 groups", "who waits for a group holds some of it");
+        }
+        const auto pause = retry_.pauseAfter(next.refusals, chance_);
+        step(detail::Pause{host_->now(), pause ? std::optional(pause->span()) : std::nullopt});
+    } else {
+        wakeAt(next.until);
+    }
 }
 
-void GroupActor::follow(const GroupMachine::Action& action)
+std::optional<Errc> GroupActor::ask(std::uint32_t round)
 {
-    if (const auto* done = std::get_if<detail::Done<GroupResult>>(&action)) {
-        return finish(done->result);
-    }
-    if (const auto* ask = std::get_if<detail::AskMembers>(&action)) {
-        wakeAt(ask->until);
-        std::erase_if(past_, [](const auto& past) { return !past->isUnderWay(); });
-        try_ = std::make_shared<GroupTry>(*group_, clients_);
-        past_.push_back(try_);
-        try_->ask(lease_,
-                  [this, round = ask->round, of = try_.get()](std::size_t member, const detail::MemberAnswer& answer) {
-                      if (busy_ && try_.get() == of && machine_->state() != GroupMachine::State::done) {
-                          step(detail::MemberAnswered{host_->now(), round, member, answer});
-                      }
-                  });
-    } else if (const auto* retreat = std::get_if<detail::Retreat>(&action)) {
+    std::erase_if(past_, [](const auto& past) { return !past->isUnderWay(); });
+    try_ = std::make_shared<GroupTry>(*group_, clients_);
+    past_.push_back(try_);
+    try_->ask(lease_, [this, round, of = try_.get()](std::size_t member, const detail::MemberAnswer& answer) {
+        if (busy_ && try_.get() == of && flow_->state() != GroupMachine::State::done) {
+            step(detail::MemberAnswered{host_->now(), round, member, answer});
+        }
+    });
+    return std::nullopt;
+}
+
+void GroupActor::giveUp()
+{
+    if (try_) {
         try_->end();
-        const auto pause = retry_.pauseAfter(retreat->attempt, chance_);
-        step(detail::Pause{host_->now(), pause ? std::optional(pause->span()) : std::nullopt});
-    } else if (const auto* sleep = std::get_if<detail::SleepUntil>(&action)) {
-        wakeAt(sleep->until);
-    } else {
-        wakeAt(std::get<detail::AwaitMembers>(action).until);
     }
+}
+
+/// From now on it believes to hold the group.
+std::optional<Errc> GroupActor::keep()
+{
+    believer_ = world_.checker.believes(
+        group_->name, group_->needed(), [this, held = try_] { return host_->trueTime(held->validUntil()); },
+        [held = try_] { return held->members(); });
+    try_->lost = [this, of = try_.get()] {
+        if (try_.get() == of) {
+            world_.trace(host_->name(), "thread {} lost {}", number_, group_->name);
+            stopBelieving();
+        }
+    };
+    try_->keep();
+    return std::nullopt;
 }
 
 void GroupActor::wakeAt(TimePoint when)
@@ -138,7 +150,7 @@ void GroupActor::wakeAt(TimePoint when)
         if (alarm != alarms_) {
             return;
         }
-        if (stopping_ && !probing_ && machine_->state() == GroupMachine::State::pausing) {
+        if (stopping_ && !probing_ && flow_->state() == GroupMachine::State::pausing) {
             return step(detail::Cancelled{host_->now(), Errc::shutdown});
         }
         step(detail::TimerFired{host_->now()});
@@ -157,20 +169,9 @@ void GroupActor::finish(const GroupResult& result)
         if (probing_) {
             throw Violation("T9 recovery", "a group could not be taken after all faults");
         }
-        try_->end();
         return pause(around(workload_.meanThink));
     }
     ++world_.statistics.grants;
-    believer_ = world_.checker.believes(
-        group_->name, group_->needed(), [this, held = try_] { return host_->trueTime(held->validUntil()); },
-        [held = try_] { return held->members(); });
-    try_->lost = [this, of = try_.get()] {
-        if (try_.get() == of) {
-            world_.trace(host_->name(), "thread {} lost {}", number_, group_->name);
-            stopBelieving();
-        }
-    };
-    try_->keep();
     if (believer_ == 0) {
         return pause(around(workload_.meanThink));
     }
@@ -198,15 +199,15 @@ void GroupActor::giveBack()
         return pause(around(workload_.meanThink));
     }
     busy_ = true;
-    try_->release([this](std::size_t members) { released(members); });
+    try_->release([this](Unlocked how) { released(how); });
 }
 
-void GroupActor::released(std::size_t members)
+void GroupActor::released(Unlocked how)
 {
     busy_ = false;
     ++world_.statistics.operations;
-    world_.trace(host_->name(), "thread {} releases {} members", number_, members);
-    if (std::exchange(probing_, false) && members < group_->needed()) {
+    world_.trace(host_->name(), "thread {} releases {}: {}", number_, group_->name, static_cast<int>(how));
+    if (std::exchange(probing_, false) && how != Unlocked::released) {
         throw Violation("T9 recovery", "a group that was taken after all faults could not be released");
     }
     pause(around(workload_.meanThink));

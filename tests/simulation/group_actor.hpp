@@ -2,6 +2,8 @@
 /// A thread of a simulated program that uses groups of locks.
 #pragma once
 
+#include "logic/group/group_flow.hpp"
+#include "logic/group/group_standing.hpp"
 #include "redislock/detail/logic/group_machine.hpp"
 #include "redislock/random.hpp"
 #include "redislock/retry_policy.hpp"
@@ -12,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <system_error>
@@ -33,8 +36,8 @@ struct Group {
     [[nodiscard]] std::size_t needed() const noexcept { return isMajority ? members.size() / 2 + 1 : members.size(); }
 };
 
-/// One try at all members, and the hold that may come of it, as `detail::GroupHold`. Members that arrive when it is over are
-/// given back.
+/// One try at all members, and the hold that may come of it, as `detail::GroupHold`. Members that arrive when it is
+/// over are given back.
 class GroupTry : public std::enable_shared_from_this<GroupTry> {
 public:
     using Answer = std::function<void(std::size_t member, const detail::MemberAnswer&)>;
@@ -47,8 +50,11 @@ public:
     void ask(Lease lease, const Answer& answer);
     void keep();
     void end();
-    /// Ends it. @param released once, with how many members were.
-    void release(const std::function<void(std::size_t)>& released);
+    /// Ends it. @param released once, when it is certain how.
+    void release(const std::function<void(Unlocked)>& released);
+
+    /// The process is gone.
+    void drop();
 
     [[nodiscard]] TimePoint validUntil() const;
     /// Those that it counts now: granted, and neither lost nor given back.
@@ -61,7 +67,6 @@ public:
     std::function<void()> lost;
 
 private:
-    enum class Phase : std::uint8_t { trying, held, ended };
     using OnStop = std::stop_callback<std::function<void()>>;
     struct Member {
         SimClient* client = nullptr;
@@ -73,22 +78,24 @@ private:
 
     void arrived(std::size_t index, std::error_code error, const detail::Acquired& acquired);
     void released(std::size_t index, Unlocked how, const std::string& holder);
-    void memberLost();
+    void follow(detail::GroupStanding::Verdict verdict);
     [[nodiscard]] std::vector<TimePoint> deadlines() const;
     void giveBack(Member& member);
-    bool beginRelease(std::size_t index);
+    void withdraw();
+    void giveAllBack();
+    void beginRelease(std::size_t index);
+    void count(Unlocked how);
 
     const Group& group_;
     std::vector<Member> members_;
-    Phase phase_ = Phase::trying;
+    detail::GroupStanding standing_;
     Answer answer_;
-    std::function<void(std::size_t)> whenReleased_;
-    std::size_t open_ = 0;
-    std::size_t confirmed_ = 0;
+    std::optional<detail::GroupRelease> release_;
+    std::function<void(Unlocked)> whenReleased_;
 };
 
 /// Acquires groups, works, releases; checks what it is told.
-class GroupActor {
+class GroupActor final : public detail::GroupRounds {
 public:
     struct Workload {
         std::vector<Group> groups;
@@ -121,13 +128,14 @@ private:
     void decide();
     void acquire(const Group& group, Wait wait, Lease lease);
     void step(const detail::GroupMachine::Event& event);
-    void follow(const detail::GroupMachine::Action& action);
     void wakeAt(TimePoint when);
     void finish(const detail::GroupResult& result);
     void giveBack();
-    void released(std::size_t members);
+    void released(Unlocked how);
+    std::optional<Errc> ask(std::uint32_t round) override;
+    void giveUp() override;
+    std::optional<Errc> keep() override;
     void stopBelieving();
-    [[nodiscard]] detail::GroupMachine::Settings settings(Wait wait) const;
     [[nodiscard]] std::chrono::nanoseconds around(std::chrono::milliseconds mean);
 
     World world_;
@@ -140,7 +148,7 @@ private:
 
     const Group* group_ = nullptr; ///< of the acquire under way
     Lease lease_ = keepRenewing;
-    std::unique_ptr<detail::GroupMachine> machine_;
+    std::unique_ptr<detail::GroupFlow> flow_;
     std::shared_ptr<GroupTry> try_;               ///< of the round, or held
     std::vector<std::shared_ptr<GroupTry>> past_; ///< with attempts under way
     std::uint64_t alarms_ = 0;

@@ -1,4 +1,4 @@
-// The members of a group that are held, as in src/runtime/group/group_hold.cpp.
+// What `detail::GroupHold` is around the standing of a group.
 #include "simulation/group_actor.hpp"
 
 #include <algorithm>
@@ -8,7 +8,8 @@ namespace redislock::simulation {
 
 using detail::MemberAnswer;
 
-GroupTry::GroupTry(const Group& group, const std::vector<SimClient*>& clients) : group_(group)
+GroupTry::GroupTry(const Group& group, const std::vector<SimClient*>& clients)
+    : group_(group), standing_(group.members.size(), group.needed())
 {
     for (const auto& member : group.members) {
         members_.emplace_back().client = clients[member.server];
@@ -39,51 +40,59 @@ void GroupTry::arrived(std::size_t index, std::error_code error, const detail::A
     if (acquired.hold != nullptr) {
         member.acquired = acquired;
         answer = {.kind = MemberAnswer::Kind::granted, .validUntil = acquired.hold->validUntil()};
-        if (phase_ == Phase::ended) {
+        if (!standing_.granted(index)) {
             return giveBack(member);
         }
         member.onLoss = std::make_unique<OnStop>(member.client->core().stopToken(*acquired.hold, StopAt::lost),
-                                                 [weak = weak_from_this()] {
+                                                 [weak = weak_from_this(), index] {
                                                      if (const auto self = weak.lock()) {
-                                                         self->memberLost();
+                                                         self->follow(self->standing_.hurt(index, StopAt::lost));
                                                      }
                                                  });
     } else if (error) {
         answer = {.kind = MemberAnswer::Kind::failed, .error = static_cast<Errc>(error.value())};
     }
-    if (phase_ != Phase::ended) {
+    if (standing_.isOpen()) {
         answer_(index, answer);
     }
 }
 
 void GroupTry::keep()
 {
-    phase_ = Phase::held;
-    memberLost(); // one may have been already
+    follow(standing_.keep());
 }
 
 /// What is no group any more ends.
-void GroupTry::memberLost()
+void GroupTry::follow(detail::GroupStanding::Verdict verdict)
 {
-    if (phase_ != Phase::held) {
-        return;
-    }
-    const auto left = std::ranges::count_if(
-        members_, [](const Member& m) { return m.acquired.hold && m.acquired.hold->phase == Hold::Phase::held; });
-    if (static_cast<std::size_t>(left) < group_.needed()) {
-        end();
+    if (verdict == detail::GroupStanding::Verdict::lost) {
+        giveAllBack();
         lost();
     }
 }
 
 void GroupTry::end()
 {
-    if (std::exchange(phase_, Phase::ended) != Phase::ended) {
-        for (auto& member : members_) {
-            giveBack(member);
-            if (member.attempt) { // as its cancellation slot: there, soon
-                member.client->post([attempt = member.attempt] { attempt->cancel(); });
-            }
+    if (standing_.end()) {
+        giveAllBack();
+    }
+}
+
+void GroupTry::giveAllBack()
+{
+    withdraw();
+    for (auto& member : members_) {
+        giveBack(member);
+    }
+}
+
+/// Ends what does not wait: callbacks, and attempts under way.
+void GroupTry::withdraw()
+{
+    for (auto& member : members_) {
+        member.onLoss.reset();
+        if (member.attempt) { // as its cancellation slot: there, soon
+            member.client->post([attempt = member.attempt] { attempt->cancel(); });
         }
     }
 }
@@ -99,41 +108,44 @@ void GroupTry::giveBack(Member& member)
     member.client->observe();
 }
 
-void GroupTry::release(const std::function<void(std::size_t)>& told)
+void GroupTry::release(const std::function<void(Unlocked)>& told)
 {
-    phase_ = Phase::ended;
-    whenReleased_ = told;
-    open_ = 1;
+    std::vector<std::size_t> granted;
     for (std::size_t i = 0; i < members_.size(); ++i) {
-        open_ += beginRelease(i) ? 1 : 0;
+        if (members_[i].acquired.hold != nullptr) {
+            granted.push_back(i);
+        }
     }
-    if (--open_ == 0) {
-        std::exchange(whenReleased_, nullptr)(confirmed_);
+    if (!standing_.end() || granted.empty()) {
+        return told(Unlocked::alreadyLost);
+    }
+    withdraw();
+    whenReleased_ = told;
+    release_.emplace(granted.size(), group_.needed());
+    for (const auto index : granted) {
+        beginRelease(index);
     }
 }
 
-/// As `detail::Engine::asyncRelease()`.
-bool GroupTry::beginRelease(std::size_t index)
+/// As `detail::AsyncCalls::release()`.
+void GroupTry::beginRelease(std::size_t index)
 {
     Member& member = members_[index];
-    member.onLoss.reset();
     const auto acquired = std::exchange(member.acquired, {});
     SimClient& client = *member.client;
     const bool isHeld = acquired.hold != nullptr && client.core().isHeld(acquired);
-    if (isHeld) {
-        member.isReleasing = true;
-        const auto holder = client.holderOf(*acquired.hold);
-        const auto end =
-            std::min(acquired.hold->validUntil(), saturatingAdd(client.now(), client.config().unreachableAfter));
-        const auto over = [self = shared_from_this(), index, holder](Unlocked how) {
-            self->released(index, how, holder);
-        };
-        client.core().releasing.endLevel(*acquired.hold, acquired.level,
-                                         [&client, over](Unlocked how) { client.post([over, how] { over(how); }); });
-        client.host().at(end, [over] { over(Unlocked::unconfirmed); });
+    if (!isHeld) {
+        return count(Unlocked::alreadyLost);
     }
+    member.isReleasing = true;
+    const auto holder = client.holderOf(*acquired.hold);
+    const auto end =
+        std::min(acquired.hold->validUntil(), saturatingAdd(client.now(), client.config().unreachableAfter));
+    const auto over = [self = shared_from_this(), index, holder](Unlocked how) { self->released(index, how, holder); };
+    client.core().releasing.endLevel(*acquired.hold, acquired.level,
+                                     [&client, over](Unlocked how) { client.post([over, how] { over(how); }); });
+    client.host().at(end, [over] { over(Unlocked::unconfirmed); });
     client.observe();
-    return isHeld;
 }
 
 void GroupTry::released(std::size_t index, Unlocked how, const std::string& holder)
@@ -143,12 +155,25 @@ void GroupTry::released(std::size_t index, Unlocked how, const std::string& hold
         return;
     }
     if (how == Unlocked::released) {
-        ++confirmed_;
         member.client->checker().expectGone(member.client->named(group_.members[index].view).name, holder,
                                             member.client->trueTime());
     }
-    if (--open_ == 0) {
-        std::exchange(whenReleased_, nullptr)(confirmed_);
+    count(how);
+}
+
+void GroupTry::count(Unlocked how)
+{
+    if (const auto result = release_->count(how)) {
+        std::exchange(whenReleased_, nullptr)(*result);
+    }
+}
+
+void GroupTry::drop()
+{
+    for (auto& member : members_) {
+        if (const auto attempt = std::exchange(member.attempt, nullptr)) {
+            attempt->drop();
+        }
     }
 }
 
@@ -166,7 +191,7 @@ std::vector<TimePoint> GroupTry::deadlines() const
 
 TimePoint GroupTry::validUntil() const
 {
-    return phase_ == Phase::held ? detail::validityOf(deadlines(), group_.needed()) : TimePoint{};
+    return standing_.validUntil(deadlines());
 }
 
 std::vector<HeldMember> GroupTry::members() const

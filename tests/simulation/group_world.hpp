@@ -26,9 +26,10 @@ struct GroupSabotage {
     Deed beforeResidue{}; ///< before nothing may be left
 };
 
-/// A RedLock on three or five servers, or MultiLocks of some locks on one or two, and processes with some threads each. Faults
-/// hit one server at a time, or the way to it: several may be in trouble at once. Then without faults, but for a minority of the
-/// RedLock's servers that may be gone for good: everybody must get every group, and in the end no member is left.
+/// A RedLock on three or five servers, or MultiLocks of some locks on one or two, and processes with some threads each.
+/// Faults hit one server at a time, or the way to it: several may be in trouble at once. Then without faults, but for a
+/// minority of the RedLock's servers that may be gone for good: everybody must get every group, and in the end no
+/// member is left.
 class GroupWorld final : public Stage {
 public:
     GroupWorld(LuaRuntime& lua, std::uint64_t seed, bool traced, GroupSabotage sabotage = {});

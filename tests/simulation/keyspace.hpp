@@ -32,8 +32,8 @@ public:
 
     struct Key {
         Type type = Type::hash;
-        /// Of a hash: its fields and their values. Of a string: itself, without a value. Of a list: its elements, without
-        /// values. Of a sorted set: its members and their scores, the lowest first.
+        /// Of a hash: its fields and their values. Of a string: itself, without a value. Of a list: its elements,
+        /// without values. Of a sorted set: its members and their scores, the lowest first.
         std::vector<std::pair<std::string, std::string>> fields;
         std::optional<std::int64_t> expiresAtMs; ///< the last millisecond of its life
 

@@ -12,8 +12,8 @@
 
 namespace redislock::simulation {
 
-/// S12: a latch opens with the count-down that brings the number of distinct ones to its count, not before, and is closed
-/// only by being made anew. A latch that was taken away from outside is excused.
+/// S12: a latch opens with the count-down that brings the number of distinct ones to its count, not before, and is
+/// closed only by being made anew. A latch that was taken away from outside is excused.
 class LatchChecker {
 public:
     explicit LatchChecker(const Keyspace& keyspace) noexcept : keyspace_(keyspace) {}

@@ -1,5 +1,7 @@
 #include "simulation/loss_checker.hpp"
 
+#include "logic/lock/renewing.hpp"
+
 #include "simulation/safety_checker.hpp"
 
 #include <fmt/format.h>
@@ -24,7 +26,7 @@ void expectNoChance(const RunOut& hold, const Host& host, VirtualTime lastTroubl
 {
     constexpr double latest = 0.36; // of a lease: when a renewal is due, with its spread
     constexpr auto pause = 1200ms;  // the longest before the next attempt to connect
-    const auto needed = 2 * renewalTimeout(hold.lease, hold.commandTimeout) + pause + hold.lease / 20 + 50ms;
+    const auto needed = 2 * detail::renewalTimeout(hold.lease, hold.commandTimeout) + pause + hold.lease / 20 + 50ms;
     const auto due = host.trueTime(hold.renewedAt + duration_cast<std::chrono::nanoseconds>(hold.lease * latest));
     const auto begin = std::max(due, lastTrouble);
     const auto end = host.trueTime(hold.deadline);
@@ -33,11 +35,6 @@ void expectNoChance(const RunOut& hold, const Host& host, VirtualTime lastTroubl
                         fmt::format("{} was lost by the clock, though it could have been renewed for {} ms",
                                     hold.holder, duration_cast<milliseconds>(end - begin).count()));
     }
-}
-
-milliseconds renewalTimeout(std::chrono::nanoseconds lease, std::chrono::nanoseconds commandTimeout)
-{
-    return std::clamp(duration_cast<milliseconds>(lease / 6), 10ms, duration_cast<milliseconds>(commandTimeout));
 }
 
 } // namespace redislock::simulation

@@ -22,11 +22,8 @@ struct RunOut {
     TimePoint deadline;
 };
 
-/// T3. There was no time, two thirds of the lease through, in which a renewal could have worked: the last trouble was too
-/// late. @throws Violation otherwise.
+/// T3. There was no time, two thirds of the lease through, in which a renewal could have worked: the last trouble was
+/// too late. @throws Violation otherwise.
 void expectNoChance(const RunOut& hold, const Host& host, VirtualTime lastTrouble);
-
-/// How long a renewal is waited for: so short that there are several tries before the lease is over.
-std::chrono::milliseconds renewalTimeout(std::chrono::nanoseconds lease, std::chrono::nanoseconds commandTimeout);
 
 } // namespace redislock::simulation

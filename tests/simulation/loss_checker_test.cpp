@@ -1,4 +1,5 @@
 // Losses made by hand: T1 and T3.
+#include "logic/lock/renewing.hpp"
 #include "simulation/loss_checker.hpp"
 #include "simulation/rule_broken_by.hpp"
 
@@ -68,9 +69,9 @@ TEST_F(LossCheckerTest, TroubleThatEndsTooLateExcusesALoss)
 
 TEST_F(LossCheckerTest, ARenewalIsWaitedForForASixthOfTheLeaseAtMost)
 {
-    EXPECT_EQ(renewalTimeout(3s, 3s), 500ms);
-    EXPECT_EQ(renewalTimeout(30s, 3s), 3s);
-    EXPECT_EQ(renewalTimeout(30ms, 3s), 10ms);
+    EXPECT_EQ(detail::renewalTimeout(3s, 3s), 500ms);
+    EXPECT_EQ(detail::renewalTimeout(30s, 3s), 3s);
+    EXPECT_EQ(detail::renewalTimeout(30ms, 3s), 10ms);
 }
 
 } // namespace

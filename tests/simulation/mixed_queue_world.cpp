@@ -377,8 +377,9 @@ bool MixedQueueWorld::lacksTime(std::size_t which) const
     return key != nullptr && !key->expiresAtMs;
 }
 
-/// After each script of ours. One of ours that waited beside Redisson's may find out when it asks that none of them is queued any
-/// more: only then do Redisson's keys have to have times to live again. @param isDue unless one of Redisson's is queued.
+/// After each script of ours. One of ours that waited beside Redisson's may find out when it asks that none of them is
+/// queued any more: only then do Redisson's keys have to have times to live again. @param isDue unless one of
+/// Redisson's is queued.
 void MixedQueueWorld::checkTimesToLive(bool isDue) const
 {
     const bool isMixed = !timesOfRedissons().empty();
@@ -394,8 +395,9 @@ void MixedQueueWorld::checkTimesToLive(bool isDue) const
     }
 }
 
-/// Of one of ours that has just asked. Where it is not sure what one of Redisson's ahead will take off its time, the usual counts; the
-/// first may seem to take all that its time is ahead, and somebody else what is left in its time of others who are gone.
+/// Of one of ours that has just asked. Where it is not sure what one of Redisson's ahead will take off its time, the
+/// usual counts; the first may seem to take all that its time is ahead, and somebody else what is left in its time of
+/// others who are gone.
 void MixedQueueWorld::checkTimeOf(const Thread& thread) const
 {
     const auto waiters = redissons_.waiting();
@@ -413,7 +415,8 @@ void MixedQueueWorld::checkTimeOf(const Thread& thread) const
     }
 }
 
-/// Where one of ours waits, a free lock is taken in time after the last fault, unless one of Redisson's that is dead keeps it.
+/// Where one of ours waits, a free lock is taken in time after the last fault, unless one of Redisson's that is dead
+/// keeps it.
 void MixedQueueWorld::checkFree()
 {
     const bool isAwaited = std::any_of(arrived_.begin(), arrived_.end(), [&](const Thread* t) {
@@ -434,8 +437,8 @@ void MixedQueueWorld::checkFree()
     }
 }
 
-/// All have come to rest. What is queued has no time to live if one of Redisson's that died is queued, or if one was when the last
-/// script of ours ran.
+/// All have come to rest. What is queued has no time to live if one of Redisson's that died is queued, or if one was
+/// when the last script of ours ran.
 void MixedQueueWorld::checkResidue()
 {
     keyspace_.beginScript(serverMs());

@@ -18,13 +18,13 @@
 
 namespace redislock::simulation {
 
-/// Threads of ours and of Redisson's wait for one fair lock, have it, give up, stand still and die. Ours run the library's
-/// scripts; Redisson's take the steps of its own, by the clocks of their machines, which are off by up to 30 s. Messages get
-/// lost. In some runs the server's clock is set back.
+/// Threads of ours and of Redisson's wait for one fair lock, have it, give up, stand still and die. Ours run the
+/// library's scripts; Redisson's take the steps of its own, by the clocks of their machines, which are off by up to 30
+/// s. Messages get lost. In some runs the server's clock is set back.
 ///
-/// Judged: exclusion (S1); that nobody is let in before one of ours that came earlier and asked in time (T6); that no time of ours is
-/// further ahead than what stands before it (T6); that a lock that is free is taken by those who live (T4); that times of
-/// Redisson's are left alone (S5); times to live (R4) and what is left in the end (R1).
+/// Judged: exclusion (S1); that nobody is let in before one of ours that came earlier and asked in time (T6); that no
+/// time of ours is further ahead than what stands before it (T6); that a lock that is free is taken by those who live
+/// (T4); that times of Redisson's are left alone (S5); times to live (R4) and what is left in the end (R1).
 class MixedQueueWorld final : public Simulated {
 public:
     MixedQueueWorld(LuaRuntime& lua, std::uint64_t seed, bool traced);
@@ -95,8 +95,8 @@ private:
     std::optional<std::int64_t> freeSinceMs_; ///< with one of ours waiting, none of Redisson's dead, and no new fault
     std::int64_t meanThinkMs_, meanHoldMs_;
     double longHold_, dies_, givesUp_;
-    /// A thread does not always wait for as long. One of Redisson's that comes again at once may then be taken for its earlier
-    /// wait, and cost one of ours its place (doc/keys.md).
+    /// A thread does not always wait for as long. One of Redisson's that comes again at once may then be taken for its
+    /// earlier wait, and cost one of ours its place (doc/keys.md).
     bool waitsDiffer_;
     double messageLost_, standsStill_;
     bool wasMixed_ = false; ///< at the last script of ours: Redisson's keys then had no times to live

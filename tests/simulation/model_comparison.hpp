@@ -191,7 +191,8 @@ private:
         const std::int64_t most = 2 * elapsedMs() + 4; // it may be made of several moments
         return later >= -most && later <= most;
     }
-    /// What is known of one who waits for a fair lock: a moment, with something before it, and behind it a span or a holder.
+    /// What is known of one who waits for a fair lock: a moment, with something before it, and behind it a span or a
+    /// holder.
     struct PlaceRecord {
         std::string before;
         std::int64_t momentMs;
@@ -366,7 +367,8 @@ private:
     Refusal refusal_ = Refusal::none;
 };
 
-/// Runs so many sequences as a build takes, or as REDISLOCK_MODEL_SEQUENCES says. @param script how the scripts are sent.
+/// Runs so many sequences as a build takes, or as REDISLOCK_MODEL_SEQUENCES says. @param script how the scripts are
+/// sent.
 template <class Comparison>
 void compareWithARealServer(const char* script)
 {

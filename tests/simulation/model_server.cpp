@@ -5,6 +5,17 @@
 
 namespace redislock::simulation {
 
+namespace {
+
+Keyspace::Words keysOf(const Request& request)
+{
+    Keyspace::Words keys{request.name};
+    keys.insert(keys.end(), request.otherKeys.begin(), request.otherKeys.end());
+    return keys;
+}
+
+} // namespace
+
 ModelServer::ModelServer(LuaRuntime& lua, std::function<void(LinkId, const Reply&)> push)
     : lua_(lua), push_(std::move(push))
 {
@@ -18,6 +29,12 @@ Reply ModelServer::execute(const Request& request, LinkId from, std::int64_t now
     switch (request.verb) {
     case Request::Verb::script:
         return runScript(request, nowMs);
+    case Request::Verb::del: {
+        auto words = keysOf(request);
+        words.insert(words.begin(), "DEL");
+        keyspace_.beginScript(nowMs);
+        return keyspace_.execute(words);
+    }
     case Request::Verb::subscribe: {
         auto& listeners = listeners_[request.name];
         if (std::find(listeners.begin(), listeners.end(), from) == listeners.end()) {
@@ -42,9 +59,7 @@ Reply ModelServer::runScript(const Request& request, std::int64_t nowMs)
         return {Reply::Kind::error, 0, "NOSCRIPT No matching script. Please use EVAL.", {}};
     }
     keyspace_.beginScript(nowMs);
-    LuaRuntime::Words keys{request.name};
-    keys.insert(keys.end(), request.otherKeys.begin(), request.otherKeys.end());
-    return lua_.run(*request.script, keyspace_, keys, request.arguments);
+    return lua_.run(*request.script, keyspace_, keysOf(request), request.arguments);
 }
 
 Reply ModelServer::subscription(const char* what, const std::string& channel, LinkId link) const

@@ -60,8 +60,8 @@ private:
         }
     }
 
-    /// A script with valid arguments, or with one that is odd, missing or too many, or with a wrong number of keys. Mostly of
-    /// one kind in a sequence, or of both halves of a read/write lock.
+    /// A script with valid arguments, or with one that is odd, missing or too many, or with a wrong number of keys.
+    /// Mostly of one kind in a sequence, or of both halves of a read/write lock.
     void runScript()
     {
         const KindTraits& kind = KindTraits::of(chance_.unit() < 0.9 ? oneOf(usual_) : oneOf(kinds));

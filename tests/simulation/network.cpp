@@ -18,6 +18,8 @@ std::string describe(const Request& request)
         return "UNSUBSCRIBE " + request.name;
     case Request::Verb::ping:
         return "PING";
+    case Request::Verb::del:
+        return "DEL " + request.name;
     case Request::Verb::script:
         break;
     }

@@ -7,7 +7,8 @@ namespace redislock::simulation {
 
 using detail::AcquireMachine;
 
-// --- Acquiring ---------------------------------------------------------------------------------------------------------
+// --- Acquiring
+// ---------------------------------------------------------------------------------------------------------
 
 Acquire::Acquire(SimClient& client, NamedLock& named, std::uint64_t owner, detail::AcquireOrder order)
     : Acquire(client, named, owner, std::make_shared<const detail::AcquireOrder>(std::move(order)))
@@ -49,7 +50,8 @@ void Acquire::conclude()
     }
 }
 
-// --- Releasing ---------------------------------------------------------------------------------------------------------
+// --- Releasing
+// ---------------------------------------------------------------------------------------------------------
 
 AwaitedRelease::AwaitedRelease(SimClient& client, const detail::Acquired& acquired)
     : AwaitedRelease(client, acquired, acquired.hold->validUntil())
@@ -78,18 +80,30 @@ void AwaitedRelease::conclude()
     (void)client_.core().recycle(std::move(hold_));
 }
 
-// --- Asking ------------------------------------------------------------------------------------------------------------
+// --- Asking
+// ------------------------------------------------------------------------------------------------------------
 
 Question::Question(SimClient& client, NamedLock& named, detail::ScriptUse detail::KindTraits::*use,
                    std::vector<std::string> arguments)
-    : Question(client, std::make_unique<Asked>(Asked{detail::nameCall(named, named.traits().*use, std::move(arguments)),
-                                                     detail::QueryMachine(client.config().unreachableAfter)}))
+    : Question(client, detail::nameCall(named, named.traits().*use, std::move(arguments)))
+{
+}
+
+Question::Question(SimClient& client, std::shared_ptr<detail::Call> call)
+    : Question(client,
+               std::make_unique<Asked>(Asked{std::move(call), detail::QueryMachine(client.config().unreachableAfter)}))
 {
 }
 
 Question::Question(SimClient& client, std::unique_ptr<Asked> asked)
     : Operation(client, client, client.core().random, asked->call, asked->machine), asked_(std::move(asked))
 {
+}
+
+bool Question::freed() const
+{
+    std::error_code ec;
+    return !error() && detail::freed(reply(), asked_->machine, ec) && !ec;
 }
 
 std::optional<Situation> Question::situation() const

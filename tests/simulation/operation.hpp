@@ -20,8 +20,8 @@
 
 namespace redislock::simulation {
 
-/// A call of a thread that is about locks: a flow of the library, driven by the scheduler as `detail::Engine::drive()` drives it by a
-/// thread.
+/// A call of a thread that is about locks: a flow of the library, driven by the scheduler as `detail::Engine::drive()`
+/// drives it by a thread.
 template <class Flow>
 class Operation : public Awaiting {
 public:
@@ -96,16 +96,27 @@ private:
     const detail::Call* sleeper_ = nullptr;
 };
 
+/// How an acquire has ended.
+class Acquiring {
+public:
+    [[nodiscard]] virtual std::error_code error() const noexcept = 0;
+    /// Without a hold: not acquired.
+    [[nodiscard]] virtual const detail::Acquired& acquired() const noexcept = 0;
+    [[nodiscard]] virtual bool isNested() const noexcept = 0;
+
+protected:
+    ~Acquiring() = default;
+};
+
 /// An acquire, of a hold or of another level of one.
-class Acquire final : public Operation<detail::ThreadAcquire> {
+class Acquire final : public Operation<detail::ThreadAcquire>, public Acquiring {
 public:
     Acquire(SimClient& client, NamedLock& named, std::uint64_t owner, detail::AcquireOrder order);
 
     [[nodiscard]] std::optional<Situation> situation() const override;
-    [[nodiscard]] std::error_code error() const noexcept { return error_; }
-    /// Without a hold: not acquired.
-    [[nodiscard]] const detail::Acquired& acquired() const noexcept { return acquired_; }
-    [[nodiscard]] bool isNested() const noexcept { return flow_.isNested(); }
+    [[nodiscard]] std::error_code error() const noexcept override { return error_; }
+    [[nodiscard]] const detail::Acquired& acquired() const noexcept override { return acquired_; }
+    [[nodiscard]] bool isNested() const noexcept override { return flow_.isNested(); }
 
 private:
     Acquire(SimClient& client, NamedLock& named, std::uint64_t owner,
@@ -142,7 +153,7 @@ struct Asked {
 };
 
 /// A question about a name, or its release by force.
-class Question final : public Operation<detail::QueryFlow> {
+class Question : public Operation<detail::QueryFlow> {
 public:
     Question(SimClient& client, NamedLock& named, detail::ScriptUse detail::KindTraits::*use,
              std::vector<std::string> arguments = {});
@@ -150,10 +161,18 @@ public:
     [[nodiscard]] std::optional<Situation> situation() const override;
     [[nodiscard]] std::optional<Errc> error() const noexcept { return flow_.error(); }
     [[nodiscard]] const detail::Reply& reply() const noexcept { return asked_->call->reply; }
+    [[nodiscard]] const detail::Call& call() const noexcept { return *asked_->call; }
+    /// Of a release by force: whether it ended what it was about.
+    [[nodiscard]] bool freed() const;
+
+protected:
+    Question(SimClient& client, std::shared_ptr<detail::Call> call);
+    void conclude() override {}
+    /// Whether an earlier try may have been executed too.
+    [[nodiscard]] bool repeated() const noexcept { return asked_->machine.repeated(); }
 
 private:
     Question(SimClient& client, std::unique_ptr<Asked> asked);
-    void conclude() override {}
 
     const std::unique_ptr<Asked> asked_;
 };

@@ -14,8 +14,8 @@
 
 namespace redislock::simulation {
 
-/// S11, of both kinds of semaphore: at no time do clients believe to have more permits than there are; the server counts
-/// each request once; in the end all permits are free, but for those that nobody is left to give back.
+/// S11, of both kinds of semaphore: at no time do clients believe to have more permits than there are; the server
+/// counts each request once; in the end all permits are free, but for those that nobody is left to give back.
 ///
 /// A semaphore that was taken away from outside is excused from everything.
 class PermitChecker {
@@ -31,8 +31,8 @@ public:
 
     /// The semaphore is about to be taken away from outside.
     void excuse(const std::string& semaphore) { semaphores_[semaphore].isExcused = true; }
-    /// What that process had, it may never give back: it has crashed, or was without the server for longer than it repeats
-    /// a release.
+    /// What that process had, it may never give back: it has crashed, or was without the server for longer than it
+    /// repeats a release.
     void mayKeep(const std::string& process) { keepers_.insert(process); }
 
     /// After each request about a semaphore that the server executed.

@@ -13,8 +13,8 @@
 
 namespace redislock::simulation {
 
-/// Who could have what he waits for, and could have had it all the time, has it after a poll at the latest: whether a message
-/// came or not (T4, S12).
+/// Who could have what he waits for, and could have had it all the time, has it after a poll at the latest: whether a
+/// message came or not (T4, S12).
 class PollChecker {
 public:
     struct Waiter {
@@ -28,8 +28,8 @@ public:
 
     /// From now on nothing is in the way of anybody.
     void begin() noexcept { isOn_ = true; }
-    /// After each request that the server executed: how many permits are free. What it makes of it, it throws later, out of
-    /// the scheduler.
+    /// After each request that the server executed: how many permits are free. What it makes of it, it throws later,
+    /// out of the scheduler.
     void executed(const std::string& name, std::int64_t free);
 
 private:

@@ -12,8 +12,8 @@
 
 namespace redislock::simulation {
 
-/// Watches the requests that the server executes, and keeps a queue of its own of those who ask and go on asking (T6). Who once
-/// did not ask again in time may lose its place, and keeps nobody waiting here.
+/// Watches the requests that the server executes, and keeps a queue of its own of those who ask and go on asking (T6).
+/// Who once did not ask again in time may lose its place, and keeps nobody waiting here.
 class QueueChecker {
 public:
     /// After each request that the server executed. @param hadIt whether its holder had the lock before.

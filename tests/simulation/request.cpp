@@ -19,21 +19,40 @@ constexpr detail::ScriptUse KindTraits::*uses[] = {&KindTraits::lock, &KindTrait
 
 struct Known {
     const detail::Script* script;
-    const KindTraits* kind; ///< one that has it
+    const KindTraits* kind; ///< one that has it; null: of no lock
 };
 
-/// The scripts of locks, by their names to the server and their texts.
-const std::unordered_map<std::string_view, Known>& scripts()
+constexpr const detail::Script* counterScripts[] = {
+    &detail::scripts::counterTrySet,
+    &detail::scripts::counterGet,
+    &detail::scripts::semaphoreAcquire,
+    &detail::scripts::semaphoreAdd,
+    &detail::scripts::semaphoreDrain,
+    &detail::scripts::semaphoreWithdraw,
+    &detail::scripts::permitExpirableSemaphoreAcquire,
+    &detail::scripts::permitExpirableSemaphoreRelease,
+    &detail::scripts::permitExpirableSemaphoreLease,
+    &detail::scripts::permitExpirableSemaphoreCount,
+    &detail::scripts::countDownLatchCountDown,
+};
+
+/// The scripts, by their names to the server and their texts.
+const std::unordered_map<std::string_view, Known>& knownScripts()
 {
     static const auto all = [] {
         std::unordered_map<std::string_view, Known> known;
+        const auto add = [&known](const detail::Script* script, const KindTraits* kind) {
+            known.insert({script->sha1, {script, kind}});
+            known.insert({script->text, {script, kind}});
+        };
         for (std::size_t i = 0; i < detail::lockKinds; ++i) {
             const KindTraits& kind = KindTraits::of(static_cast<detail::LockKind>(i));
             for (const auto use : uses) {
-                const detail::Script* script = (kind.*use).script;
-                known.insert({script->sha1, {script, &kind}});
-                known.insert({script->text, {script, &kind}});
+                add((kind.*use).script, &kind);
             }
+        }
+        for (const auto* script : counterScripts) {
+            add(script, nullptr);
         }
         return known;
     }();
@@ -68,18 +87,19 @@ std::vector<std::string_view> wordsOf(std::string_view bytes)
 
 Request requestOf(const detail::Call& call)
 {
-    if (const auto* made = dynamic_cast<const RequestCall*>(&call)) {
-        auto request = made->request;
-        request.byText = call.form == detail::Call::Form::byText;
-        return request;
-    }
     std::string bytes;
     call.encode(bytes, call.form);
     const auto words = wordsOf(bytes);
-    const Known& known = scripts().at(words.at(1));
+    Request request;
+    if (words[0] == "DEL") {
+        request.verb = Request::Verb::del;
+        request.name = words.at(1);
+        request.otherKeys.assign(words.begin() + 2, words.end());
+        return request;
+    }
+    const Known& known = knownScripts().at(words.at(1));
     std::size_t keys = 0;
     std::from_chars(words.at(2).data(), words.at(2).data() + words.at(2).size(), keys);
-    Request request;
     request.byText = words[0] == "EVAL";
     request.script = known.script;
     const auto* about = dynamic_cast<const HoldCall*>(&call);
@@ -90,14 +110,17 @@ Request requestOf(const detail::Call& call)
     return request;
 }
 
-Situation situationOf(const detail::Call& call) noexcept
+Situation situationOf(const detail::Call& call, const Request& request) noexcept
 {
-    if (const auto* made = dynamic_cast<const RequestCall*>(&call)) {
-        return made->situation;
-    }
+    namespace scripts = detail::scripts;
     const auto* about = dynamic_cast<const HoldCall*>(&call);
     if (about == nullptr) {
-        return Situation::queryAsking;
+        const auto isOneOf = [&](auto... any) { return ((request.script == any) || ...); };
+        return isOneOf(&scripts::semaphoreAcquire, &scripts::permitExpirableSemaphoreAcquire) ? Situation::acquireAsking
+               : isOneOf(&scripts::semaphoreAdd, &scripts::semaphoreWithdraw, &scripts::permitExpirableSemaphoreRelease,
+                         &scripts::countDownLatchCountDown)
+                   ? Situation::releaseAsking
+                   : Situation::queryAsking;
     }
     switch (about->verb()) {
     case HoldCall::Verb::lock:

@@ -3,14 +3,12 @@
 #pragma once
 
 #include "logic/call/call.hpp"
-#include "logic/call/listened_call.hpp"
 #include "logic/lock/lock_kind.hpp"
 #include "redislock/detail/protocol/key_schema.hpp"
 #include "redislock/detail/protocol/script.hpp"
 #include "simulation/faults.hpp"
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,14 +17,14 @@ namespace redislock::simulation {
 
 /// A request, as the server takes it from its bytes.
 struct Request {
-    enum class Verb : std::uint8_t { script, subscribe, unsubscribe, ping };
+    enum class Verb : std::uint8_t { script, del, subscribe, unsubscribe, ping };
 
     Verb verb = Verb::script;
     bool byText = false;                      ///< EVAL instead of EVALSHA
     const detail::Script* script = nullptr;   ///< of a script
     const detail::KindTraits* kind = nullptr; ///< of a script of a lock
     std::string name;                         ///< of the first key, or the channel
-    std::vector<std::string> otherKeys;       ///< of a script
+    std::vector<std::string> otherKeys;       ///< of a script, or to be deleted too
     std::vector<std::string> arguments;       ///< of a script; the first one is the holder, where there is one
     std::uint64_t number = 0;                 ///< grows with each request that is made; copies keep it
 
@@ -51,20 +49,9 @@ struct Request {
     }
 };
 
-/// A call that is made of a request.
-class RequestCall final : public detail::ListenedCall {
-public:
-    RequestCall(Request what, Situation of) : request(std::move(what)), situation(of) { mode = Mode::detached; }
-
-    void encode(std::string& /*out*/, Form /*by*/) const override { throw std::logic_error("it has no bytes"); }
-
-    Request request;
-    const Situation situation; ///< of the machine that asks
-};
-
 /// What the bytes of a call ask for, as it is sent now.
 Request requestOf(const detail::Call& call);
 /// The state of the machine whose call that is, while it is under way.
-Situation situationOf(const detail::Call& call) noexcept;
+Situation situationOf(const detail::Call& call, const Request& request) noexcept;
 
 } // namespace redislock::simulation

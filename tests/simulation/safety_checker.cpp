@@ -169,8 +169,8 @@ bool SafetyChecker::hadIt(const Request& request) const
     return keyBefore_ && hasHolder(request) && keyBefore_->find(request.arguments[0]) != nullptr;
 }
 
-/// A request may change a key that its own holder has, lock.lua also one that nobody has, or that has readers, to whom another
-/// reader comes; nothing else. In a key that stays only the field of that holder changes.
+/// A request may change a key that its own holder has, lock.lua also one that nobody has, or that has readers, to whom
+/// another reader comes; nothing else. In a key that stays only the field of that holder changes.
 void SafetyChecker::checkChange(const Request& request, const Keyspace::Key* key) const
 {
     const std::string& holder = request.arguments.at(0);

@@ -29,9 +29,7 @@ SimClient::Owner SimClient::make(const World& world, std::shared_ptr<Host> host,
                                             [](SimClient* c) { delete c; });
     client->self_ = client;
     for (const View& view : views) {
-        auto named = std::make_shared<NamedLock>(client, client->core_, view.kind, view.name);
-        (void)client->core_.knownOrAdd(*named);
-        client->names_.push_back(std::move(named));
+        client->names_.push_back(NamedLock::of(client, client->core_, view.kind, view.name));
     }
     return Owner(client.get());
 }
@@ -44,8 +42,8 @@ SimClient::SimClient(const World& world, std::shared_ptr<Host> host, const Confi
       commands_(world.network, host_, Purpose::commands, config.commandTimeout, config.connectTimeout, random_,
                 lastRequest_, [this](detail::Call& call) { wake(call); }),
       background_(world.network, host_, Purpose::renewals,
-                  renewalTimeout(config.watchdogTimeout, config.commandTimeout),
-                  renewalTimeout(config.watchdogTimeout, config.commandTimeout), random_, lastRequest_),
+                  detail::renewalTimeout(config.watchdogTimeout, config.commandTimeout),
+                  detail::renewalTimeout(config.watchdogTimeout, config.commandTimeout), random_, lastRequest_),
       subscriber_(world.network, host_, config.commandTimeout, config.commandTimeout, random_),
       core_(*this, config_, host_->name(), random_.next())
 {
@@ -62,9 +60,35 @@ void SimClient::End::operator()(SimClient* client) const
     client->background_.clear();
     client->core_.close();
     client->names_.clear();
+    client->ended_.clear();
+    client->counters_.clear();
+    for (const auto& call : std::exchange(client->unawaited_, {})) {
+        call->whenFinished = nullptr; // nobody hears of its end
+    }
 }
 
-// --- What it believes --------------------------------------------------------------------------------------------------
+std::vector<std::string> SimClient::close()
+{
+    auto held = lost_;
+    for (const auto& [holder, belief] : beliefs_) {
+        held.push_back(holder);
+    }
+    ended_ = core_.close();
+    observe();
+    return held;
+}
+
+std::shared_ptr<detail::NamedCounter> SimClient::counter(detail::CounterKind kind, const std::string& name)
+{
+    auto counter = detail::NamedCounter::of(shared_from_this(), core_, kind, name);
+    if (std::ranges::find(counters_, counter) == counters_.end()) {
+        counters_.push_back(counter);
+    }
+    return counter;
+}
+
+// --- What it believes
+// --------------------------------------------------------------------------------------------------
 
 void SimClient::observe()
 {
@@ -89,15 +113,15 @@ void SimClient::observe()
             const auto known = before.extract(holder);
             if (known.empty() || known.mapped().until != until) {
                 const bool isShared = named->traits().asking == detail::Asking::each;
-                world_.checker.believes(
-                    {named->name, holder, fmt::format("{}/{}", host_->name(), hold->owner), isShared}, trueTime(),
-                    host_->trueTime(until));
+                const auto thread = hold->owner == 0 ? holder : fmt::format("{}/{}", host_->name(), hold->owner);
+                world_.checker.believes({named->name, holder, thread, isShared}, trueTime(), host_->trueTime(until));
             }
             beliefs_.insert({holder, {named->name, until}});
         }
     }
     for (const auto& [holder, belief] : before) {
         world_.checker.ends(belief.name, holder);
+        stops_.erase(holder);
     }
 }
 
@@ -109,9 +133,14 @@ void SimClient::expectGranted(const detail::Acquired& acquired)
     const auto first = tokens_.try_emplace(holder, acquired.token).first;
     world_.checker.expectToken(holder, first->second, acquired.token);
     world_.checker.expectCount(hold.lock->name, holder, hold.levels.count(), trueTime());
+    constexpr std::uint64_t some = 4;
+    if (static_cast<std::uint64_t>(hold.id) % some == 0) {
+        stops_.try_emplace(holder, core_.stopToken(*acquired.hold, StopAt::lost));
+    }
 }
 
-/// Told in the middle of what ends the hold, which is still among those of its name. It cannot throw: what follows is for observe().
+/// Told in the middle of what ends the hold, which is still among those of its name. It cannot throw: what follows is
+/// for observe().
 void SimClient::lost(const LockEvent& event) noexcept
 {
     for (const auto& named : names_) {
@@ -121,12 +150,14 @@ void SimClient::lost(const LockEvent& event) noexcept
             }
             const TimePoint deadline{TimePoint::duration(hold->deadline.load())};
             const auto lease = config_.watchdogTimeout;
+            const auto stop = stops_.find(holderOf(*hold));
             losses_.push_back(
                 {.end = {.holder = std::string(event.holder),
                          .lease = lease,
                          .commandTimeout = config_.commandTimeout,
                          .renewedAt = deadline - (detail::deadlineOf(TimePoint{}, lease) - TimePoint{}),
                          .deadline = deadline},
+                 .told = stop == stops_.end() ? std::stop_token() : stop->second,
                  .isEarly = now() < deadline,
                  .isRenewed = hold->levels.isRenewed() && hold->renewal.state() != detail::RenewMachine::State::idle});
         }
@@ -136,7 +167,18 @@ void SimClient::lost(const LockEvent& event) noexcept
 /// One that its time took from it was renewed as long as that was possible.
 void SimClient::judge(const Loss& loss)
 {
-    world_.trace(host_->name(), "lost {}{}", loss.end.holder, loss.isEarly ? ", as the server says" : "");
+    world_.trace(host_->name(), "lost {}{}", loss.end.holder, loss.isEarly ? ", before its time" : "");
+    if (loss.told.stop_possible()) {
+        host_->post([holder = loss.end.holder, told = loss.told] { // behind what stops it
+            if (!told.stop_requested()) {
+                throw Violation("T1 lost signal", holder + " was lost, and its stop token does not say so");
+            }
+        });
+    }
+    lost_.push_back(loss.end.holder);
+    if (core_.isClosing()) {
+        return;
+    }
     if (loss.isEarly) {
         world_.checker.toldGone(loss.end.holder, "the server");
     } else if (loss.isRenewed) { // otherwise it is not, or not yet: the level that asks for it is being acquired
@@ -144,18 +186,54 @@ void SimClient::judge(const Loss& loss)
     }
 }
 
-// --- detail::Port ------------------------------------------------------------------------------------------------------
+// --- detail::Port
+// ------------------------------------------------------------------------------------------------------
+
+/// What is found cannot be thrown in here.
+void SimClient::exit() noexcept
+{
+    if (self_ != nullptr && !std::exchange(observesSoon_, true)) {
+        world_.scheduler.at(trueTime(), [weak = weak_from_this()] {
+            if (const auto self = weak.lock()) {
+                self->observesSoon_ = false;
+                self->observe();
+            }
+        });
+    }
+}
 
 bool SimClient::submit(detail::Lane lane, std::shared_ptr<detail::Call> call, std::shared_ptr<detail::Call> behind)
 {
+    if (self_ == nullptr) {
+        return false;
+    }
     note(call);
     (lane == detail::Lane::commands ? commands_ : background_).enqueue(std::move(call), std::move(behind));
     return true;
 }
 
+void SimClient::submitIfConnected(std::vector<std::shared_ptr<detail::Call>> calls)
+{
+    for (SimConnection* const connection : {&commands_, &background_}) {
+        if (connection->isConnected()) {
+            for (auto& call : calls) {
+                connection->enqueue(std::move(call));
+            }
+            return;
+        }
+    }
+}
+
 /// What no thread waits for.
 void SimClient::note(const std::shared_ptr<detail::Call>& call)
 {
+    if (const auto asked = std::dynamic_pointer_cast<detail::ScriptCall>(call)) {
+        if (asked->mode == detail::Call::Mode::detached && std::ranges::find(unawaited_, asked) == unawaited_.end()) {
+            judgeUnawaited();
+            unawaited_.push_back(asked);
+        }
+        return;
+    }
     const auto about = std::dynamic_pointer_cast<HoldCall>(call);
     if (about == nullptr || about->mode != detail::Call::Mode::detached) {
         return;
@@ -166,6 +244,22 @@ void SimClient::note(const std::shared_ptr<detail::Call>& call)
         std::erase_if(releases_, [&](const Release& each) { return each.call.expired() || each.call.lock() == about; });
         releases_.push_back({about, about->hold().lock->name});
     }
+}
+
+/// Lets go of those that are over.
+void SimClient::judgeUnawaited()
+{
+    std::erase_if(unawaited_, [this](const auto& call) {
+        const bool isOver = call.use_count() == 1;
+        gaveUp_ = gaveUp_ || (isOver && (!call->outcome.replied || call->reply.isError()));
+        return isOver;
+    });
+}
+
+bool SimClient::gaveUp()
+{
+    judgeUnawaited();
+    return gaveUp_;
 }
 
 void SimClient::fail(const std::shared_ptr<detail::Call>& call, Errc why)
@@ -223,27 +317,8 @@ void SimClient::tell(std::function<void(Observer&)> what)
     what(*this);
 }
 
-void SimClient::finished(HoldCall& call) noexcept
-{
-    const auto end = core_.finished(call);
-    if (end.asking != nullptr) {
-        end.asking->answered(call);
-    }
-    // what is found cannot be thrown in here
-    world_.scheduler.at(trueTime(), [weak = weak_from_this()] {
-        if (const auto self = weak.lock()) {
-            self->observe();
-        }
-    });
-}
-
-void SimClient::heard(NamedLock& lock, HolderId of, detail::Notice notice)
-{
-    core_.waking.heard(lock, of, notice);
-    observe();
-}
-
-// --- For the world -----------------------------------------------------------------------------------------------------
+// --- For the world
+// -----------------------------------------------------------------------------------------------------
 
 void SimClient::forEachSituation(const std::function<void(Situation, const std::string& name)>& tell) const
 {
@@ -267,6 +342,11 @@ void SimClient::forEachSituation(const std::function<void(Situation, const std::
             tell(Situation::releaseBackingOff, name);
         }
     }
+    for (const auto& call : unawaited_) {
+        if (call.use_count() > 1) {
+            tell(call->pending ? Situation::releaseAsking : Situation::releaseBackingOff, {});
+        }
+    }
 }
 
 std::string SimClient::residue() const
@@ -278,6 +358,12 @@ std::string SimClient::residue() const
             left +=
                 fmt::format(" {}: {} holds, {} waiters, {} releases;", named->name, named->local.holds().size(),
                             named->waiters.size() + named->askers.size(), named->releases.underWay() ? "some" : "no");
+        }
+    }
+    for (const auto& counter : counters_) {
+        if (!counter->waiters().empty() || counter->isSubscribed() || counter->releases().underWay()) {
+            left += fmt::format(" {}: {} waiters, {} releases;", counter->name, counter->waiters().size(),
+                                counter->releases().underWay() ? "some" : "no");
         }
     }
     if (core_.renewing.watched() != 0 || core_.isAnythingUnderWay() || subscriber_.channels() != 0 ||

@@ -4,6 +4,8 @@
 
 #include "logic/call/call.hpp"
 #include "logic/call/port.hpp"
+#include "logic/call/script_call.hpp"
+#include "logic/counter/counter.hpp"
 #include "logic/lock/core.hpp"
 #include "redislock/config.hpp"
 #include "redislock/observer.hpp"
@@ -18,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -35,8 +38,8 @@ struct View {
     detail::LockKind kind;
 };
 
-/// What the threads of one simulated process share: what `detail::Engine` is around the logic, with one event here for one critical
-/// section there. After each event the checker is told what the client believes.
+/// What the threads of one simulated process share: what `detail::Engine` is around the logic, with one event here for
+/// one critical section there. After each event the checker is told what the client believes.
 class SimClient final : public detail::Port, private Observer, public std::enable_shared_from_this<SimClient> {
 public:
     struct World { ///< what it lives in
@@ -59,6 +62,7 @@ public:
     [[nodiscard]] const Config& config() const noexcept { return config_; }
     [[nodiscard]] SimConnection& commands() noexcept { return commands_; }
     [[nodiscard]] NamedLock& named(std::size_t index) noexcept { return *names_[index]; }
+    std::shared_ptr<detail::NamedCounter> counter(detail::CounterKind kind, const std::string& name);
     [[nodiscard]] SafetyChecker& checker() noexcept { return world_.checker; }
     [[nodiscard]] Trace& trace() noexcept { return world_.trace; }
     [[nodiscard]] VirtualTime trueTime() const noexcept { return world_.scheduler.now(); }
@@ -69,6 +73,10 @@ public:
     /// A thread sleeps on that call, until wakesNoMore().
     void sleeps(const detail::Call& call, Awaiting& thread) { sleepers_[&call] = &thread; }
     void wakesNoMore(const detail::Call& call) { sleepers_.erase(&call); }
+    /// It ends in order, as by `detail::Engine::shutdown()`, which waits until nothing is under way. @return its
+    /// holders for whom Redis may keep a lock: those that held one until then, or lost it.
+    std::vector<std::string> close();
+
     /// A level was granted: Redis has it.
     void expectGranted(const detail::Acquired& acquired);
 
@@ -76,14 +84,21 @@ public:
     void forEachSituation(const std::function<void(Situation, const std::string& name)>& tell) const;
     /// The moment of the last trouble with the server, as far as it can be known: what is noted by the world.
     VirtualTime lastTrouble{0};
+    /// Whether a request that no thread waits for was repeated in vain until its time was over.
+    [[nodiscard]] bool gaveUp();
     /// Whether anything is left that belongs to no hold and no thread.
     [[nodiscard]] std::string residue() const;
 
     // detail::Port
+    void enter() noexcept override {}
+    void exit() noexcept override;
     [[nodiscard]] TimePoint now() const noexcept override { return host_->now(); }
+    [[nodiscard]] bool isForked() const noexcept override { return false; }
     HolderId nextHolder() noexcept override { return HolderId{++lastHolder_}; }
+    std::uint64_t nextRequest() noexcept override { return ++lastRecord_; }
     bool submit(detail::Lane lane, std::shared_ptr<detail::Call> call,
                 std::shared_ptr<detail::Call> behind = nullptr) override;
+    void submitIfConnected(std::vector<std::shared_ptr<detail::Call>> calls) override;
     bool withdraw(detail::Call& call) override { return background_.withdraw(call); }
     void leave(detail::Call& call) noexcept override { (void)commands_.giveUp(call); }
     void fail(const std::shared_ptr<detail::Call>& call, Errc why) override;
@@ -95,9 +110,6 @@ public:
     void post(std::function<void()> what) override;
     void tell(std::function<void(Observer&)> what) override;
     void ended() noexcept override {}
-    void forget(NamedLock& lock) noexcept override { core_.forget(lock); }
-    void finished(detail::HoldCall& call) noexcept override;
-    void heard(NamedLock& lock, HolderId of, detail::Notice notice) override;
 
 private:
     /// What it believes of a hold.
@@ -112,8 +124,9 @@ private:
     /// How a hold was lost.
     struct Loss {
         RunOut end;
-        bool isEarly;   ///< before its time was over
-        bool isRenewed; ///< it was being renewed
+        std::stop_token told; ///< stopped soon
+        bool isEarly;         ///< before its time was over
+        bool isRenewed;       ///< it was being renewed
     };
 
     SimClient(const World& world, std::shared_ptr<Host> host, const Config& config, std::uint64_t seed);
@@ -122,6 +135,7 @@ private:
     void lost(const LockEvent& event) noexcept override;
     void judge(const Loss& loss);
     void note(const std::shared_ptr<detail::Call>& call);
+    void judgeUnawaited();
 
     World world_;
     std::shared_ptr<Host> host_;
@@ -129,18 +143,26 @@ private:
     Random random_; ///< of the connections
     std::uint64_t lastHolder_ = 0;
     std::uint64_t lastRequest_ = 0;
+    std::uint64_t lastRecord_ = 0;
     std::uint64_t alarms_ = 0;
+    bool observesSoon_ = false;
     SimConnection commands_;
     SimConnection background_;
     SimSubscriber subscriber_;
     detail::Core core_;
     std::unordered_map<const detail::Call*, Awaiting*> sleepers_;
-    std::map<std::string, Belief> beliefs_;       ///< by holder
-    std::map<std::string, std::uint64_t> tokens_; ///< by holder: the first that it got
-    std::vector<std::string> renewals_;           ///< begun, not judged yet
-    std::vector<Loss> losses_;                    ///< not judged yet
-    std::vector<Release> releases_;               ///< that no thread waits for
-    std::vector<std::shared_ptr<NamedLock>> names_;
+    std::map<std::string, Belief> beliefs_;        ///< by holder
+    std::map<std::string, std::uint64_t> tokens_;  ///< by holder: the first that it got
+    std::map<std::string, std::stop_token> stops_; ///< of some of the beliefs
+    std::vector<std::string> renewals_;            ///< begun, not judged yet
+    std::vector<Loss> losses_;                     ///< not judged yet
+    std::vector<std::string> lost_;                ///< all holders that lost what they had
+    std::vector<Release> releases_;                ///< that no thread waits for
+    std::vector<std::shared_ptr<detail::ScriptCall>>
+        unawaited_; ///< likewise; over when whoever asked has let go of them
+    bool gaveUp_ = false;
+    std::vector<std::shared_ptr<NamedLock>> names_, ended_;
+    std::vector<std::shared_ptr<detail::NamedCounter>> counters_;
     std::shared_ptr<SimClient> self_; ///< until its end
 };
 

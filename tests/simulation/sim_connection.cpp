@@ -1,5 +1,6 @@
 #include "simulation/sim_connection.hpp"
 
+#include "logic/lock/hold.hpp"
 #include "simulation/request.hpp"
 
 #include <utility>
@@ -28,6 +29,20 @@ void SimConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> be
     write();
 }
 
+namespace {
+
+/// Nothing is renewed after its end, however long the renewal waited for a connection.
+void expectHeld(const Call& call)
+{
+    const auto* about = dynamic_cast<const detail::HoldCall*>(&call);
+    if (about != nullptr && about->verb() == detail::HoldCall::Verb::renew &&
+        about->hold().phase != detail::Hold::Phase::held) {
+        throw Violation("T2 no renewal after the end", "a renewal is sent of a hold that has ended");
+    }
+}
+
+} // namespace
+
 void SimConnection::write()
 {
     if (state_ != State::connected || leaving_ || queue_.unwritten() == 0) {
@@ -37,9 +52,11 @@ void SimConnection::write()
     queue_.written(host_->now());
     for (std::size_t i = first; i < queue_.size(); ++i) {
         const Call& call = *queue_[i];
+        expectHeld(call);
         auto request = requestOf(call);
         request.number = numbers_.at(&call);
-        network_.send(link_, std::move(request), situationOf(call));
+        const Situation situation = situationOf(call, request);
+        network_.send(link_, std::move(request), situation);
     }
     armTimeout();
 }

@@ -47,6 +47,7 @@ public:
 
     [[nodiscard]] std::size_t unanswered() const override { return queue_.unanswered(); }
     [[nodiscard]] bool idle() const noexcept { return queue_.empty(); }
+    [[nodiscard]] bool isConnected() const noexcept { return state_ == State::connected && !leaving_; }
 
     void opened(LinkId link) override;
     void connectFailed() override;

@@ -15,8 +15,8 @@
 
 namespace redislock::simulation {
 
-/// What runs with other than one server or other than locks have in common: any number of servers, each with a network of
-/// its own, processes that crash and come back, and faults. Who derives from it says what lives in the processes.
+/// What runs with other than one server or other than locks have in common: any number of servers, each with a network
+/// of its own, processes that crash and come back, and faults. Who derives from it says what lives in the processes.
 class Stage : public Simulated {
 public:
     [[nodiscard]] const Statistics& statistics() const noexcept override { return statistics_; }

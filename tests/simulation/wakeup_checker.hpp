@@ -18,12 +18,12 @@ namespace redislock::simulation {
 inline constexpr VirtualTime longestPoll = std::chrono::seconds(60);
 inline constexpr VirtualTime promptly = std::chrono::milliseconds(200);
 
-/// Watches the requests that the server executes. When a lock becomes free and stays so, somebody who waits for it must try
-/// in time: soon after a release (T4); after an expiry (T5), of which nobody tells, when what he was told of the holder's
-/// time is over. When a writer goes on as a reader, so must one who waits for reading.
+/// Watches the requests that the server executes. When a lock becomes free and stays so, somebody who waits for it must
+/// try in time: soon after a release (T4); after an expiry (T5), of which nobody tells, when what he was told of the
+/// holder's time is over. When a writer goes on as a reader, so must one who waits for reading.
 ///
-/// A fair lock must be granted in that time to the first in the queue if he still waits; else it must be granted to somebody
-/// when the dead ahead have had their time (T6).
+/// A fair lock must be granted in that time to the first in the queue if he still waits; else it must be granted to
+/// somebody when the dead ahead have had their time (T6).
 class WakeUpChecker {
 public:
     enum class Who : std::uint8_t { anybody, readers };

@@ -73,6 +73,11 @@ private:
     // processes
     void start(std::size_t index);
     void crash(std::size_t index);
+    /// It ends in order, and waits for what is under way for so long. @param isCalm it must get to its end, and leave
+    /// nothing.
+    void endInOrder(std::size_t index, VirtualTime patience, bool isCalm);
+    void awaitEnd(std::size_t index, const std::vector<std::string>& held, VirtualTime until, bool isCalm);
+    void expectNothingLeft(const Process& process, const std::vector<std::string>& held);
     std::size_t anyProcess();
 
     // faults

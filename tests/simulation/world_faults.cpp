@@ -56,7 +56,7 @@ void World::happen(Fault fault)
     case Fault::clientCrashed: {
         const auto index = anyProcess();
         hitProcess(fault, processes_[index], scheduler_.now());
-        return crash(index);
+        return chance_.unit() < 0.3 ? endInOrder(index, duration(longestTrouble), false) : crash(index);
     }
     case Fault::serverPaused: {
         const auto end = scheduler_.now() + duration(longestTrouble);

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -112,6 +113,22 @@ TEST(Tree, NoFileIsTooLongToRead)
     for (const auto& file : librarySources()) {
         const std::string text = read(file);
         EXPECT_LE(std::count(text.begin(), text.end(), '\n'), maxLines) << file;
+    }
+}
+
+TEST(Tree, NoLineIsTooLongToRead)
+{
+    constexpr std::ptrdiff_t columns = 120;
+    for (const auto& file : librarySources()) {
+        std::istringstream lines(read(file));
+        for (std::string line; std::getline(lines, line);) {
+            const bool mayBeLong =
+                line.find("/// |") != std::string::npos || line.starts_with("#error"); // a table, or a text
+            const auto characters = // of UTF-8: each has one byte that does not go on with another
+                std::ranges::count_if(line,
+                                      [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; });
+            EXPECT_TRUE(mayBeLong || characters <= columns) << file << ": " << line;
+        }
     }
 }
 

@@ -37,8 +37,8 @@ private:
 ///
 /// The predicate is asked at least once and once more after the time-out, so that a test on a busy machine does not
 /// fail for having slept too long. An exception of the predicate ends the wait.
-/// The time-out only matters to a test that fails; that is why it is long. A waiter that polls would be saved by its poll after
-/// 20 s, which is why it is no longer.
+/// The time-out only matters to a test that fails; that is why it is long. A waiter that polls would be saved by its
+/// poll after 20 s, which is why it is no longer.
 /// @return whether the predicate was true in the end.
 template <class Predicate>
 [[nodiscard]] bool eventually(Predicate predicate, std::chrono::nanoseconds timeout = std::chrono::seconds(15))

@@ -58,8 +58,8 @@ public:
 
     /// Nothing; the rule only counts.
     static Action pass() { return Action(Kind::pass); }
-    /// The frame is lost, and so is all that comes behind it in its direction, as on a link: no later reply may look like that of
-    /// a lost request. The connection stays. Of pushes only the one is lost.
+    /// The frame is lost, and so is all that comes behind it in its direction, as on a link: no later reply may look
+    /// like that of a lost request. The connection stays. Of pushes only the one is lost.
     static Action drop() { return Action(Kind::drop); }
     /// The frame, and all behind it in its direction, come later.
     static Action delay(std::chrono::milliseconds time);
@@ -72,8 +72,8 @@ public:
     /// side is closed at once, the server's side when the server has answered. Behind a reply or push both sides are
     /// closed.
     static Action cutAfterForward() { return Action(Kind::cutAfterForward); }
-    /// A request is executed but its reply is lost, and all that comes behind that; the connection stays. The same as drop for a
-    /// reply or push.
+    /// A request is executed but its reply is lost, and all that comes behind that; the connection stays. The same as
+    /// drop for a reply or push.
     static Action swallow() { return Action(Kind::swallow); }
     /// Forwards the first @p count bytes of the frame, then closes both sides.
     static Action truncate(std::size_t count);

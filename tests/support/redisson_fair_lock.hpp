@@ -12,9 +12,11 @@
 
 namespace redislock::test {
 
-/// A fair lock as Redisson's threads use it. Each of its machines has a clock of its own, which it gives: ms since 1970.
+/// A fair lock as Redisson's threads use it. Each of its machines has a clock of its own, which it gives: ms since
+/// 1970.
 ///
-/// It takes the steps of the scripts one by one, on a real server or on a model of one; nobody else may come between them.
+/// It takes the steps of the scripts one by one, on a real server or on a model of one; nobody else may come between
+/// them.
 class RedissonFairLock {
 public:
     /// One command, whose answer is a number, a text or nil.
@@ -33,7 +35,8 @@ public:
     {
     }
 
-    /// Takes the lock, or a place in the queue. @return nothing when the thread has it; otherwise the ms after which it asks again.
+    /// Takes the lock, or a place in the queue. @return nothing when the thread has it; otherwise the ms after which it
+    /// asks again.
     std::optional<std::int64_t> acquire(const std::string& thread, std::int64_t allowanceMs, std::int64_t clock)
     {
         prune(clock);

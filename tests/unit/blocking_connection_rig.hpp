@@ -1,6 +1,6 @@
 /// @file
-/// What the tests of BlockingConnection share: calls, and the other end of every connection, which is the test itself: it
-/// plays Redis on a socketpair.
+/// What the tests of BlockingConnection share: calls, and the other end of every connection, which is the test itself:
+/// it plays Redis on a socketpair.
 #pragma once
 
 #include "transport/blocking_connection.hpp"

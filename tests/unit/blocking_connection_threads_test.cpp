@@ -221,8 +221,8 @@ TEST_F(BlockingConnectionTest, ALeaderOutlivesItsConnectionAndLeadsTheNext)
     leader.join();
 }
 
-/// A background thread, and a Redis that answers each request with its own name, forgets its scripts, and hangs up after so
-/// many requests with some of them unanswered.
+/// A background thread, and a Redis that answers each request with its own name, forgets its scripts, and hangs up
+/// after so many requests with some of them unanswered.
 class Rig {
 public:
     explicit Rig(int requestsPerConnection) : requestsPerConnection_(requestsPerConnection) {}

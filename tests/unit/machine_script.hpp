@@ -325,8 +325,8 @@ void forEachStepFail(const Player<Machine>& fresh, const Script<Machine>& script
     EXPECT_GE(played, static_cast<int>(script.size()));
 }
 
-/// Lets the same trouble meet a machine until it ends, each request costing 10 ms. @return the last action; a failed test
-/// when it goes on after 100 000 steps.
+/// Lets the same trouble meet a machine until it ends, each request costing 10 ms. @return the last action; a failed
+/// test when it goes on after 100 000 steps.
 template <class Machine>
 typename Machine::Action persist(Player<Machine>& player, typename Machine::Action action, Trouble trouble,
                                  FakeClock& clock)

@@ -69,8 +69,8 @@ struct RedisServerOptions {
 ///
 /// **Thread safety**: distinct objects: safe. Shared objects: host(), port(), url(), unixSocket(), unixUrl(),
 /// password(), folder() and log() may be called from any thread at any time; the others by one thread at a time.
-/// **Blocking**: the constructor and restart() until the server answers (about 20 ms; the first start of one older than Redis 7
-/// twice that), stop() until it has ended (about 100 ms, at most 2 s), the others briefly.
+/// **Blocking**: the constructor and restart() until the server answers (about 20 ms; the first start of one older than
+/// Redis 7 twice that), stop() until it has ended (about 100 ms, at most 2 s), the others briefly.
 /// **Lifetime**: the thread that constructs it or calls restart() must live at least as long as the server; the main
 /// function or a test body is the right place. An object that was moved from may only be destroyed.
 /// **Needs**: Linux and an installed redis-server (5 or later) or valkey-server.

@@ -25,7 +25,8 @@ struct Outcome {
     std::chrono::nanoseconds stood{0}; ///< how long this process stood still while a thread waited
 };
 
-/// A request on a connection. Shared between who waits for it and the connection, which keeps it until its reply was read.
+/// A request on a connection. Shared between who waits for it and the connection, which keeps it until its reply was
+/// read.
 ///
 /// All members but the signal are guarded by the connection until the call is finished.
 class Call {

@@ -10,7 +10,8 @@
 
 namespace redislock::detail {
 
-/// @tparam Event, Answer, Asked as of eventOfReply(). @param outcome the call's, as its awaiter got it: who left early got another.
+/// @tparam Event, Answer, Asked as of eventOfReply(). @param outcome the call's, as its awaiter got it: who left early
+/// got another.
 template <class Event, class Answer, class... Asked>
 Event eventOf(const Call& call, const Outcome& outcome, TimePoint now, Asked... asked)
 {

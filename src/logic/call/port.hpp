@@ -13,11 +13,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace redislock::detail {
-
-class HoldCall;
-struct NamedLock;
 
 /// Which connection carries a request.
 enum class Lane : std::uint8_t {
@@ -25,21 +23,32 @@ enum class Lane : std::uint8_t {
     background, ///< that of the client's own thread: asynchronous operations, and renewals
 };
 
-/// The outside of the logic: connections, time, threads. The logic's functions are called one at a time, under the mutex of who
-/// implements this; what they ask for here is only queued: nothing here waits, calls back or runs a user's code. What they have
-/// queued for a connection is written by who called them, when they have returned.
+/// The outside of the logic: connections, time, threads. The logic's functions are called one at a time, under the
+/// mutex of who implements this, but for those that take it themselves; what they ask for here is only queued: nothing
+/// here waits, calls back or runs a user's code. What they have queued for a connection is written when they have
+/// returned and the mutex is free.
 class Port {
 public:
     Port(const Port&) = delete;
     Port& operator=(const Port&) = delete;
 
+    /// The mutex under which the logic's functions are called; see Inside.
+    virtual void enter() noexcept = 0;
+    virtual void exit() noexcept = 0;
+
     [[nodiscard]] virtual TimePoint now() const noexcept = 0;
+    /// Whether this is a child of the process that made the client: nothing of it may be touched.
+    [[nodiscard]] virtual bool isForked() const noexcept = 0;
     /// Never the same twice in a process.
     virtual HolderId nextHolder() noexcept = 0;
+    /// Likewise, of a request whose answer is kept. Any thread.
+    virtual std::uint64_t nextRequest() noexcept = 0;
 
     // requests
     /// Queues a request, and perhaps another right behind it. @return false after the client's end.
     virtual bool submit(Lane lane, std::shared_ptr<Call> call, std::shared_ptr<Call> behind = nullptr) = 0;
+    /// Queues requests on whichever lane has a connection now; lets go of them if none has.
+    virtual void submitIfConnected(std::vector<std::shared_ptr<Call>> calls) = 0;
     /// Takes back a request of the background lane that was not sent yet. @return whether it could.
     virtual bool withdraw(Call& call) = 0;
     /// The thread that would have waited for a request of the other lane leaves.
@@ -65,14 +74,21 @@ public:
     /// What the client's end waits for may be over.
     virtual void ended() noexcept = 0;
 
-    // what the logic's objects are told without its mutex, to be passed on under it
-    virtual void forget(NamedLock& named) noexcept = 0;
-    virtual void finished(HoldCall& call) noexcept = 0;
-    virtual void heard(NamedLock& named, HolderId of, Notice notice) = 0;
-
 protected:
     Port() = default;
     ~Port() = default;
+};
+
+/// Has the mutex, for a function that is called without it. Its end writes what was queued meanwhile.
+class Inside {
+public:
+    explicit Inside(Port& port) noexcept : port_(port) { port_.enter(); }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+    ~Inside() { port_.exit(); }
+
+private:
+    Port& port_;
 };
 
 } // namespace redislock::detail

@@ -9,10 +9,12 @@
 
 namespace redislock::detail {
 
-/// A wake-up for one sleeping thread: a futex with two sticky reasons. Raising costs a system call only if the thread sleeps.
+/// A wake-up for one sleeping thread: a futex with two sticky reasons. Raising costs a system call only if the thread
+/// sleeps.
 ///
-/// Who raises it must do so while the owner cannot go away (under the lock that guards the owner's list), but may leave the
-/// system call for after that lock: wake() uses the address alone. What sleeps and wakes is in the transport's signal.cpp.
+/// Who raises it must do so while the owner cannot go away (under the lock that guards the owner's list), but may leave
+/// the system call for after that lock: wake() uses the address alone. What sleeps and wakes is in the transport's
+/// signal.cpp.
 class Signal {
 public:
     static constexpr std::uint32_t look = 1; ///< something changed: judge again; cleared by waiting
@@ -38,12 +40,12 @@ public:
 
     /// Lets other threads of this processor run for a moment.
     ///
-    /// Where other programs want the processors a yield gives a whole slice away, while who sleeps is run soon after it is
-    /// woken. So a yield that took long is the last for many calls. @return false when it was, or was left out.
+    /// Where other programs want the processors a yield gives a whole slice away, while who sleeps is run soon after it
+    /// is woken. So a yield that took long is the last for many calls. @return false when it was, or was left out.
     static bool letOthersRun() noexcept;
 
-    /// Lets others run several times, until a reason is raised: an answer that comes while its owner does so costs neither a
-    /// wake-up nor a sleep. With nobody else to run this takes some microseconds.
+    /// Lets others run several times, until a reason is raised: an answer that comes while its owner does so costs
+    /// neither a wake-up nor a sleep. With nobody else to run this takes some microseconds.
     void yieldAwhile() const noexcept;
 
     /// Sleeps until a reason is raised. @return the reasons, 0 when `until` came first. Clears `look`.

@@ -9,7 +9,7 @@ AcquireFlow::AcquireFlow(Core& c, NamedLock& n, HoldRef h, const AcquireOrder& o
     : named(n),
       hold(std::move(h)),
       order(o),
-      waiter(*hold, c.takeCall(*hold), c.leaseTime(o.lease), c.port.now()),
+      waiter(*hold, c.takeCall(*hold), leaseTime(c.config, o.lease), c.port.now()),
       asksForItself(o.wait.isOneAttempt() || o.retry != nullptr),
       core_(c),
       queue_(asksForItself ? n.askers : n.waiters),
@@ -48,7 +48,8 @@ AcquireFlow::~AcquireFlow()
     }
 }
 
-// --- Stages ------------------------------------------------------------------------------------------------------------
+// --- Stages
+// ------------------------------------------------------------------------------------------------------------
 
 WaitStep AcquireFlow::look()
 {
@@ -70,7 +71,8 @@ WaitStep AcquireFlow::look()
     return {};
 }
 
-/// Goes on when this waiter is the first and no hold of this client keeps it from asking, or when its request is under way.
+/// Goes on when this waiter is the first and no hold of this client keeps it from asking, or when its request is under
+/// way.
 WaitStep AcquireFlow::judgeTurn()
 {
     stage_ = Stage::awaitingTurn;
@@ -100,10 +102,9 @@ WaitStep AcquireFlow::judgeTurn()
     return sleepUntil(first ? std::min(deadline_, heldUntil) : deadline_);
 }
 
-/// The client's end does not wait for a connection.
 WaitStep AcquireFlow::judgeAsking()
 {
-    if (waiter.ended && waiter.operation != nullptr && waiter.call->pending && core_.port.withdraw(*waiter.call)) {
+    if (takesBack(waiter, core_.port)) {
         return step(Failed{core_.port.now(), {Failure::fatal, *waiter.ended}});
     }
     return {.kind = WaitStep::Kind::awaitAnswer, .until = until_};
@@ -297,7 +298,8 @@ std::error_code AcquireFlow::conclude(Acquired& acquired)
     return result_.kind == Kind::granted ? Errc::shutdown : result_.error;
 }
 
-// --- What is known of the others ---------------------------------------------------------------------------------------
+// --- What is known of the others
+// ---------------------------------------------------------------------------------------
 
 /// Of an attempt whose turn comes only now.
 AcquireMachine::Settings AcquireFlow::settings(TimePoint now) const noexcept
@@ -313,8 +315,8 @@ AcquireMachine::Settings AcquireFlow::settings(TimePoint now) const noexcept
     return settings;
 }
 
-/// Whether another is known to have had the lock since this waiter came: a hold of this client, or whoever Redis told another waiter
-/// of.
+/// Whether another is known to have had the lock since this waiter came: a hold of this client, or whoever Redis told
+/// another waiter of.
 bool AcquireFlow::wasContended(TimePoint now) const noexcept
 {
     const Waiter* first = named.waiters.head();
@@ -322,8 +324,8 @@ bool AcquireFlow::wasContended(TimePoint now) const noexcept
     return waiter.behindHold || isBehindRefused || named.answeredAt >= waiter.joined || now < named.local.validUntil();
 }
 
-/// The wait was over before the turn came: behind a hold of this client, or behind a waiter to whom Redis said that another holds
-/// it; or behind one that had no answer either.
+/// The wait was over before the turn came: behind a hold of this client, or behind a waiter to whom Redis said that
+/// another holds it; or behind one that had no answer either.
 AcquireResult AcquireFlow::withoutTurn(AcquireResult result) const noexcept
 {
     const bool contended = wasContended(core_.port.now());

@@ -20,8 +20,8 @@ inline AcquireMachine::Event lockEventOf(const HoldCall& call, const Outcome& ou
                                                       call.level());
 }
 
-/// An acquire under way: the waiter, its place in a queue, the machine; see WaitStep. The driver keeps the order, and has another
-/// reference to the hold.
+/// An acquire under way: the waiter, its place in a queue, the machine; see WaitStep. The driver keeps the order, and
+/// has another reference to the hold.
 class AcquireFlow {
 public:
     /// Joins the queue. @param operation null: a thread drives it

@@ -11,7 +11,7 @@ namespace {
 
 AcquireMachine machineFor(const Core& core, const Hold& hold, const AcquireOrder& order)
 {
-    auto settings = core.settingsFor(order.wait, core.leaseTime(order.lease));
+    auto settings = core.settingsFor(order.wait, leaseTime(core.config, order.lease));
     settings.holdDeadline = hold.validUntil();
     return AcquireMachine(settings);
 }
@@ -52,8 +52,8 @@ WaitStep NestedFlow::step(const AcquireMachine::Event& event)
     if (const auto* send = std::get_if<Send>(&action)) {
         // Redis keeps the longer of two leases, unless somebody took the key's time to live away
         const auto outer = hold_->levels.leaseToLeave(core_.port.now(), core_.config.watchdogTimeout);
-        call_->prepare(HoldCall::Verb::lock, std::max(core_.leaseTime(order_.lease), outer), hold_->levels.count(),
-                       Call::Mode::awaited);
+        call_->prepare(HoldCall::Verb::lock, std::max(leaseTime(core_.config, order_.lease), outer),
+                       hold_->levels.count(), Call::Mode::awaited);
         core_.port.submit(Lane::commands, call_); // refused, its outcome says so
         return {.kind = WaitStep::Kind::awaitAnswer, .until = send->until};
     }

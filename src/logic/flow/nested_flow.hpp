@@ -13,7 +13,8 @@
 
 namespace redislock::detail {
 
-/// An acquire of another level of a valid hold, step by step; see WaitStep. It waits for nobody, and finds out if the hold is gone.
+/// An acquire of another level of a valid hold, step by step; see WaitStep. It waits for nobody, and finds out if the
+/// hold is gone.
 class NestedFlow {
 public:
     NestedFlow(Core& core, Hold& hold, const AcquireOrder& order);

@@ -12,8 +12,8 @@
 
 namespace redislock::detail {
 
-/// The end of a level of a valid hold, step by step; see WaitStep. From the first step on the level does not count. The driver has
-/// another reference to the hold.
+/// The end of a level of a valid hold, step by step; see WaitStep. From the first step on the level does not count. The
+/// driver has another reference to the hold.
 class ReleaseFlow {
 public:
     ReleaseFlow(Core& core, Hold& hold, std::uint32_t level);

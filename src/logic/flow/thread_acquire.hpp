@@ -15,8 +15,8 @@
 
 namespace redislock::detail {
 
-/// An acquire by a thread: of a hold, of another level of the one that it has, or of what it can never get; see WaitStep. The driver
-/// keeps the order.
+/// An acquire by a thread: of a hold, of another level of the one that it has, or of what it can never get; see
+/// WaitStep. The driver keeps the order.
 class ThreadAcquire {
 public:
     ThreadAcquire(Core& core, NamedLock& named, const AcquireOrder& order, std::uint64_t caller);

@@ -3,21 +3,22 @@
 #pragma once
 
 #include "logic/call/call.hpp"
+#include "logic/call/port.hpp"
 #include "redislock/clock.hpp"
 
 #include <cstdint>
 
 namespace redislock::detail {
 
-/// What the driver of a flow does next. A flow is a wait under way, step by step: a thread drives it in a loop, an asynchronous
-/// operation by completions. Each function of a flow expects the logic's mutex and returns one of these:
+/// What the driver of a flow does next. A flow is a wait under way, step by step: a thread drives it in a loop, an
+/// asynchronous operation by completions. Each function of a flow expects the logic's mutex and returns one of these:
 ///
 ///     WaitStep look();                   // something changed, or its time has come; the first step too
 ///     WaitStep answered(const Outcome&); // the request ended
 ///     WaitStep cancel();                 // ends as soon as it can be ended; asynchronous operations only
 ///
-/// A thread sleeps on the signal of its request, `call()`. What a step has queued is written by the driver: it waits for the
-/// answer, or flushes the connection.
+/// A thread sleeps on the signal of its request, `call()`. What a step has queued is written by the driver: it waits
+/// for the answer, or flushes the connection.
 struct WaitStep {
     enum class Kind : std::uint8_t {
         awaitAnswer, ///< waits for the end of the request until then, then answered()
@@ -40,5 +41,13 @@ public:
     /// Its request was answered, or not. On the background thread, without the mutex.
     virtual void answered(Call& call) = 0;
 };
+
+/// Takes back the request of an asynchronous wait that is told to end, if it was not sent: the client's end does not
+/// wait for a connection. @return whether it did.
+template <class Waiting>
+bool takesBack(Waiting& waiter, Port& port)
+{
+    return waiter.ended && waiter.operation != nullptr && waiter.call->pending && port.withdraw(*waiter.call);
+}
 
 } // namespace redislock::detail

@@ -12,7 +12,8 @@ Core::Core(Port& outside, const Config& settings, std::string client, std::uint6
     idleCalls_.reserve(maxIdle);
 }
 
-// --- Names -------------------------------------------------------------------------------------------------------------
+// --- Names
+// -------------------------------------------------------------------------------------------------------------
 
 std::shared_ptr<NamedLock> Core::knownOrAdd(NamedLock& fresh)
 {
@@ -47,7 +48,8 @@ void Core::forget(NamedLock& named) noexcept
     }
 }
 
-// --- Holds, and requests about them ------------------------------------------------------------------------------------
+// --- Holds, and requests about them
+// ------------------------------------------------------------------------------------
 
 HoldRef Core::takeHold(NamedLock& named, std::uint64_t caller, Lane lane)
 {
@@ -107,7 +109,8 @@ void Core::putBack(std::shared_ptr<HoldCall> call) noexcept
     }
 }
 
-// --- Acquiring ---------------------------------------------------------------------------------------------------------
+// --- Acquiring
+// ---------------------------------------------------------------------------------------------------------
 
 AcquireMachine::Settings Core::settingsFor(Wait wait, std::chrono::milliseconds lease) const noexcept
 {
@@ -118,11 +121,6 @@ AcquireMachine::Settings Core::settingsFor(Wait wait, std::chrono::milliseconds 
     settings.commandTimeout = config.commandTimeout;
     settings.unreachableAfter = config.unreachableAfter;
     return settings;
-}
-
-std::chrono::milliseconds Core::leaseTime(Lease lease) const noexcept
-{
-    return lease.isRenewed() ? config.watchdogTimeout : lease.fixed();
 }
 
 Hold* Core::validHold(NamedLock& named, std::uint64_t caller)
@@ -168,7 +166,8 @@ void Core::grant(Hold& hold, std::uint32_t level, const AcquireResult& result)
     }
 }
 
-// --- Ending and losing -------------------------------------------------------------------------------------------------
+// --- Ending and losing
+// -------------------------------------------------------------------------------------------------
 
 Acquired Core::innermostOf(NamedLock& named, std::uint64_t caller, bool& owed)
 {
@@ -229,11 +228,12 @@ void Core::tellLoss(Hold& hold)
     });
 }
 
-void Core::loseForced(NamedLock& named, std::string_view holder)
+void Core::loseForced(NamedLock& named, std::string_view holder, const Call& call)
 {
+    const bool endsAll = named.kind == LockKind::readLock && call.reply.integer == 1;
     const auto& holds = named.local.holds();
     for (std::size_t i = holds.size(); i-- > 0;) {
-        if (named.kind == LockKind::readLock || holderText(*holds[i]) == holder) {
+        if ((endsAll && holds[i]->grantedAt < call.sentAt) || holderText(*holds[i]) == holder) {
             lose(*holds[i]);
         }
     }
@@ -262,9 +262,26 @@ std::stop_token Core::stopToken(Hold& hold, StopAt when)
     return source.get_token();
 }
 
-// --- What is told ------------------------------------------------------------------------------------------------------
+// --- What is told
+// ------------------------------------------------------------------------------------------------------
 
-Core::Finished Core::finished(HoldCall& call)
+void Core::finished(HoldCall& call) noexcept
+{
+    Finished end;
+    try {
+        {
+            const Inside inside(port);
+            end = endOf(call);
+        }
+        if (end.asking != nullptr) { // lives on this thread
+            end.asking->answered(call);
+        }
+    } catch (...) { // out of memory: the lock ends with its lease
+        return;
+    }
+}
+
+Core::Finished Core::endOf(HoldCall& call)
 {
     Finished end;
     end.hold = HoldRef(&call.hold());
@@ -290,7 +307,8 @@ void Core::tellObserverOf(const Hold& hold, std::function<void(Observer&, const 
     });
 }
 
-// --- The client's end --------------------------------------------------------------------------------------------------
+// --- The client's end
+// --------------------------------------------------------------------------------------------------
 
 void Core::ends() noexcept
 {
@@ -337,6 +355,7 @@ std::vector<std::shared_ptr<NamedLock>> Core::close()
         named->waiters.forEach(end);
         named->askers.forEach(end);
     }
+    counters.close();
     for (auto& named : lostNames_) {
         names.push_back(std::move(named));
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "logic/call/port.hpp"
+#include "logic/counter/counters.hpp"
 #include "logic/lock/hold.hpp"
 #include "logic/lock/order.hpp"
 #include "logic/lock/releasing.hpp"
@@ -31,8 +32,8 @@
 
 namespace redislock::detail {
 
-/// The locks of one client: names, holds, and what becomes of them. It knows no connection, thread or clock but through its port,
-/// whose rules are these: all functions are called under one mutex, one at a time.
+/// The locks of one client: names, holds, and what becomes of them. It knows no connection, thread or clock but through
+/// its port, whose rules are these: all functions are called under one mutex, one at a time.
 class Core {
 public:
     Core(Port& outside, const Config& settings, std::string client, std::uint64_t seed);
@@ -46,6 +47,7 @@ public:
     Waking waking{*this};
     Releasing releasing{*this};
     Renewing renewing{*this};
+    Counters counters{*this};
 
     // names
     /// @return the one that is known of that name and kind; null: none was, and this one is from now on.
@@ -62,7 +64,6 @@ public:
 
     // acquiring
     [[nodiscard]] AcquireMachine::Settings settingsFor(Wait wait, std::chrono::milliseconds lease) const noexcept;
-    [[nodiscard]] std::chrono::milliseconds leaseTime(Lease lease) const noexcept;
     /// A thread's hold, if it is valid; one whose time is over is lost here if the alarm did not come to it yet.
     Hold* validHold(NamedLock& named, std::uint64_t caller);
     /// A thread's valid hold of the other half of a read/write lock; null without one.
@@ -80,22 +81,17 @@ public:
     void lose(Hold& hold);
     /// The outer levels of a hold were over before the inner one ended.
     void loseRest(Hold& hold);
-    /// Holds of this client that were ended by force are lost now, not only at their next renewal: that of the holder, or those of
-    /// all who read.
-    void loseForced(NamedLock& named, std::string_view holder);
+    /// Holds of this client that were ended by force are lost now, not only at their next renewal: that of the holder,
+    /// and those of others who read. @param call its answer; where an earlier try did it, or a reader came later,
+    /// nobody knows of the others
+    void loseForced(NamedLock& named, std::string_view holder, const Call& call);
 
     /// A token that is stopped when the hold is lost, or at risk; one that is stopped already when it is.
     std::stop_token stopToken(Hold& hold, StopAt when);
     static std::stop_token stoppedToken();
 
-    /// What the end of a request left. Let go of without the mutex, and last: it may be what keeps the client.
-    struct Finished {
-        HoldRef hold;
-        std::shared_ptr<NamedLock> rest;
-        AsyncWaiter* asking = nullptr; ///< is to be told, without the mutex
-    };
-    /// The end of a request that no thread waits for.
-    Finished finished(HoldCall& call);
+    /// A request that no thread waits for has ended. Without the mutex; any thread.
+    void finished(HoldCall& call) noexcept;
 
     // the client's end
     /// Something is under way that it waits for.
@@ -122,6 +118,12 @@ private:
     static constexpr std::size_t maxLostNames = 1024;
     static constexpr std::size_t maxIdle = 128; ///< holds, and calls, kept for the next operations
 
+    /// What the end of a request left. Let go of without the mutex, and last: it may be what keeps the client.
+    struct Finished {
+        HoldRef hold;
+        std::shared_ptr<NamedLock> rest;
+        AsyncWaiter* asking = nullptr; ///< is to be told, without the mutex
+    };
     /// Names are kept in their locks alone; each kind has its own.
     struct NameKey {
         LockKind kind;
@@ -145,6 +147,7 @@ private:
     };
     static NameKey keyOf(const NamedLock& named) noexcept { return {named.kind, named.name}; }
 
+    Finished endOf(HoldCall& call);
     void joinOtherKinds(NamedLock& named);
     void tellObserverOf(const Hold& hold, std::function<void(Observer&, const LockEvent&)> what);
     void tellLoss(Hold& hold);

@@ -101,7 +101,7 @@ bool HoldCall::isWanted() const noexcept
 
 void HoldCall::finished() noexcept
 {
-    hold_->lock->port->finished(*this);
+    hold_->lock->core.finished(*this);
 }
 
 NamedLock::NamedLock(std::shared_ptr<Port> p, Core& c, LockKind k, std::string n)
@@ -121,7 +121,22 @@ std::string NamedLock::channel() const
 
 NamedLock::~NamedLock()
 {
-    port->forget(*this);
+    if (!port->isForked()) {
+        const Inside inside(*port);
+        core.forget(*this);
+    }
+}
+
+std::shared_ptr<NamedLock> NamedLock::of(const std::shared_ptr<Port>& port, Core& core, LockKind kind, std::string name)
+{
+    auto fresh = std::make_shared<NamedLock>(port, core, kind, std::move(name));
+    if (port->isForked()) {
+        return fresh; // good for nothing but errors; the mutex may be locked by a thread that is not here
+    }
+    std::shared_ptr<NamedLock> known; // let go of after the mutex
+    const Inside inside(*port);
+    known = core.knownOrAdd(*fresh);
+    return known ? known : fresh;
 }
 
 } // namespace redislock::detail

@@ -1,6 +1,6 @@
 /// @file
-/// What a client knows of its locks: names, holds, waiters. Everything here is guarded by the logic's mutex, except where it says
-/// otherwise.
+/// What a client knows of its locks: names, holds, waiters. Everything here is guarded by the logic's mutex, except
+/// where it says otherwise.
 #pragma once
 
 #include "logic/call/call.hpp"
@@ -34,8 +34,8 @@ namespace redislock::detail {
 
 class Core;
 
-/// A request about a hold: acquire, release or renew. Its bytes are made from the hold each time it is sent. An operation takes
-/// one from the core and puts it back when it is over, so that a hold that is only held needs none.
+/// A request about a hold: acquire, release or renew. Its bytes are made from the hold each time it is sent. An
+/// operation takes one from the core and puts it back when it is over, so that a hold that is only held needs none.
 class HoldCall final : public Call, public std::enable_shared_from_this<HoldCall> {
 public:
     enum class Verb : std::uint8_t { lock, unlock, renew };
@@ -80,8 +80,8 @@ private:
     Verb verb_ = Verb::lock;
 };
 
-/// An outermost hold with its nested levels, from before its acquire is sent until its last reply was read. A client may have
-/// hundreds of thousands: whatever only operations need is in their calls.
+/// An outermost hold with its nested levels, from before its acquire is sent until its last reply was read. A client
+/// may have hundreds of thousands: whatever only operations need is in their calls.
 struct Hold {
     enum class Phase : std::uint8_t {
         acquiring, ///< not granted yet, or not at all
@@ -157,9 +157,13 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     NamedLock& operator=(const NamedLock&) = delete;
     ~NamedLock();
 
+    /// The one of that name and kind. Without the mutex.
+    static std::shared_ptr<NamedLock> of(const std::shared_ptr<Port>& port, Core& core, LockKind kind,
+                                         std::string name);
+
     [[nodiscard]] const KindTraits& traits() const noexcept { return KindTraits::of(kind); }
-    /// On which Redis tells that it is free, or what the channels of a queue begin with; empty if it tells nobody. Made each
-    /// time: most names are never waited for.
+    /// On which Redis tells that it is free, or what the channels of a queue begin with; empty if it tells nobody. Made
+    /// each time: most names are never waited for.
     [[nodiscard]] std::string channel() const;
     /// Releases of one kind let acquires of all kinds in. @param act is called for each of them.
     template <class Act>

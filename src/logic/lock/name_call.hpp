@@ -30,7 +30,8 @@ inline std::shared_ptr<ScriptCall> nameCall(const NamedLock& named, const Script
     return std::make_shared<ScriptCall>(*use.script, std::move(keys), std::move(arguments));
 }
 
-/// Whether the lock was freed by the last of perhaps several tries: an earlier one, whose reply was lost, may have done it.
+/// Whether the lock was freed by the last of perhaps several tries: an earlier one, whose reply was lost, may have done
+/// it.
 inline bool freed(const Reply& reply, const QueryMachine& machine, std::error_code& ec) noexcept
 {
     if (reply.kind != Reply::Kind::integer || reply.integer < 0 || reply.integer > 1) {

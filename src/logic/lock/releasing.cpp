@@ -176,7 +176,8 @@ bool Releasing::answered(HoldCall& call)
     return step(call.shared_from_this(), unlockEventOf(call, core_.port.now()), nullptr);
 }
 
-/// An unawaited release of a nested level was answered, or not: then it is repeated, unless the count has changed since.
+/// An unawaited release of a nested level was answered, or not: then it is repeated, unless the count has changed
+/// since.
 void Releasing::nestedAnswered(HoldCall& call)
 {
     Hold& hold = call.hold();

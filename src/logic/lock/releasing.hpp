@@ -16,8 +16,8 @@ namespace redislock::detail {
 
 class Core;
 
-/// The releases of one client that no thread waits for, and what all releases have in common; see ReleaseFlow. The caller has
-/// another reference to each hold.
+/// The releases of one client that no thread waits for, and what all releases have in common; see ReleaseFlow. The
+/// caller has another reference to each hold.
 class Releasing {
 public:
     explicit Releasing(Core& core) noexcept : core_(core) {}

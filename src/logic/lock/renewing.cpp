@@ -8,6 +8,14 @@
 
 namespace redislock::detail {
 
+std::chrono::milliseconds renewalTimeout(std::chrono::nanoseconds lease,
+                                         std::chrono::nanoseconds commandTimeout) noexcept
+{
+    using std::chrono::milliseconds;
+    return std::clamp(std::chrono::duration_cast<milliseconds>(lease / 6), milliseconds(10),
+                      std::chrono::duration_cast<milliseconds>(commandTimeout));
+}
+
 void Renewing::watch(Hold& hold, TimePoint sentAt)
 {
     setDeadline(hold);

@@ -7,12 +7,17 @@
 #include "redislock/detail/logic/due_heap.hpp"
 #include "redislock/detail/logic/renew_machine.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 
 namespace redislock::detail {
 
 class Core;
+
+/// How long the answer to a renewal is waited for: there shall be several tries before the lease is over.
+std::chrono::milliseconds renewalTimeout(std::chrono::nanoseconds lease,
+                                         std::chrono::nanoseconds commandTimeout) noexcept;
 
 /// The renewal schedule and the schedule of deadlines of one client, with one alarm for both.
 class Renewing {
@@ -26,8 +31,8 @@ public:
     void forget(Hold& hold) noexcept;
     [[nodiscard]] std::size_t watched() const noexcept { return deadlines_.size(); }
 
-    /// The alarm goes off: judges the deadlines that have come, then sends the renewals that are due, a batch at a time: whatever
-    /// else is ready gets its turn in between.
+    /// The alarm goes off: judges the deadlines that have come, then sends the renewals that are due, a batch at a
+    /// time: whatever else is ready gets its turn in between.
     void ring();
     /// The end of a renewal's request.
     void answered(HoldCall& call);

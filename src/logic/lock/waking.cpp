@@ -15,7 +15,8 @@ ChannelListener listenerOf(NamedLock& named, HolderId of = {})
     return {named.weak_from_this(), static_cast<std::uint64_t>(of),
             [](void* whose, std::uint64_t part, Notice notice, std::string_view /*text*/) {
                 auto& heard = *static_cast<NamedLock*>(whose);
-                heard.port->heard(heard, HolderId{part}, notice);
+                const Inside inside(*heard.port);
+                heard.core.waking.heard(heard, HolderId{part}, notice);
             }};
 }
 
@@ -87,8 +88,8 @@ void Waking::heard(NamedLock& named, HolderId of, Notice notice)
     }
 }
 
-/// The lock may have become free: lets a waiter try, if there is one. If it sleeps, its request is made here, to be queued by
-/// the caller under the mutex, so that it need not be woken first.
+/// The lock may have become free: lets a waiter try, if there is one. If it sleeps, its request is made here, to be
+/// queued by the caller under the mutex, so that it need not be woken first.
 /// @param lane where the request of the caller goes
 std::shared_ptr<HoldCall> Waking::letTry(NamedLock& named, Waiter* waiter, Lane lane) noexcept
 {
@@ -155,8 +156,8 @@ void Waking::noteAudience(const HoldCall& call) noexcept
     }
 }
 
-/// Who is let in next at the end of a hold: the first of those that wait to be told, else the first of those that ask for
-/// themselves more than once.
+/// Who is let in next at the end of a hold: the first of those that wait to be told, else the first of those that ask
+/// for themselves more than once.
 Waiter* Waking::nextOf(const NamedLock& named) noexcept
 {
     Waiter* next = named.waiters.head();

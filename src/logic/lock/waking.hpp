@@ -22,8 +22,8 @@ public:
     void subscribe(NamedLock& named, Waiter& waiter);
     /// A waiter has left its queue.
     void unsubscribe(NamedLock& named, Waiter& waiter) noexcept;
-    /// A message, or a subscription that was confirmed or refused: in each case the first waiter tries once, or all of those that
-    /// listen.
+    /// A message, or a subscription that was confirmed or refused: in each case the first waiter tries once, or all of
+    /// those that listen.
     void heard(NamedLock& named, HolderId of, Notice notice);
 
     /// At the end of a hold. @param lane where its release goes @return what is to be queued right behind that

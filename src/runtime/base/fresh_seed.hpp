@@ -10,7 +10,8 @@
 
 namespace redislock::detail {
 
-/// A seed for the chance of pauses. Costs no system call but the first time; the clock tells a forked child from its parent.
+/// A seed for the chance of pauses. Costs no system call but the first time; the clock tells a forked child from its
+/// parent.
 inline std::uint64_t freshSeed()
 {
     static const std::uint64_t process = std::random_device()();

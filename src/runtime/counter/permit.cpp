@@ -1,7 +1,8 @@
 #include "redislock/permit.hpp"
 
-#include "runtime/counter/counter_async.hpp"
-#include "runtime/counter/permit_hold.hpp"
+#include "logic/counter/permit_hold.hpp"
+#include "logic/counter/permit_requests.hpp"
+#include "runtime/counter/counter_calls.hpp"
 
 #include <boost/asio/system_executor.hpp>
 
@@ -11,17 +12,6 @@
 namespace redislock {
 
 using namespace detail;
-
-namespace {
-
-CounterRequest<Unlocked> releaseOf(const PermitHold& hold)
-{
-    NamedCounter& counter = *hold.counter;
-    counter.remove(hold.id);
-    return permitRelease(counter, hold.id, hold.open > 0 ? counter.recordTime() : "0");
-}
-
-} // namespace
 
 Permit& Permit::operator=(Permit&& other) noexcept
 {
@@ -40,18 +30,18 @@ Permit::~Permit()
 void Permit::end() noexcept
 {
     const auto hold = std::move(hold_);
-    if (hold == nullptr || hold->counter->isForked()) {
+    if (hold == nullptr || hold->counter->port->isForked()) {
         return;
     }
     try {
-        hold->counter->askUnawaited(releaseOf(*hold).call);
+        hold->counter->askUnawaited(permitRelease(*hold).call);
     } catch (...) { // out of memory: it ends with its lease
     }
 }
 
 Permit::operator bool() const noexcept
 {
-    return hold_ && BootClock::now() < hold_->validUntil() && !hold_->counter->isForked();
+    return hold_ && BootClock::now() < hold_->validUntil() && !hold_->counter->port->isForked();
 }
 
 std::chrono::milliseconds Permit::validFor() const noexcept
@@ -91,12 +81,12 @@ Unlocked Permit::release(std::error_code& ec)
         ec = Errc::notHeld;
         return Unlocked::alreadyLost;
     }
-    if (hold->counter->isForked()) {
+    if (hold->counter->port->isForked()) {
         return Unlocked::alreadyLost;
     }
-    const auto request = releaseOf(*hold);
+    const auto request = permitRelease(*hold);
     std::error_code error;
-    const Unlocked how = hold->counter->ask(request, error);
+    const Unlocked how = CounterCalls::ask(*hold->counter, request, error);
     if (error == Errc::wouldDeadlock) { // on the client's own thread: it does not wait
         hold->counter->askUnawaited(request.call);
     }
@@ -111,7 +101,7 @@ void Permit::startRelease(Permit permit, UnlockHandler handler)
                                                                                  Unlocked::alreadyLost);
         return;
     }
-    hold->counter->asyncAsk(releaseOf(*hold), std::move(handler));
+    CounterCalls::asyncAsk(hold->counter, permitRelease(*hold), std::move(handler));
 }
 
 } // namespace redislock

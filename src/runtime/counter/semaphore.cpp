@@ -1,8 +1,9 @@
 #include "redislock/semaphore.hpp"
 
+#include "logic/counter/counter_requests.hpp"
+#include "logic/counter/semaphore_requests.hpp"
 #include "redislock/client.hpp"
-#include "runtime/counter/counter_async.hpp"
-#include "runtime/counter/counter_requests.hpp"
+#include "runtime/counter/counter_calls.hpp"
 #include "runtime/lock/throwing.hpp"
 
 #include <fmt/format.h>
@@ -12,57 +13,6 @@ namespace redislock {
 using namespace detail;
 
 namespace {
-
-std::shared_ptr<ScriptCall> withdrawal(const NamedCounter& counter, const std::string& record)
-{
-    return std::make_shared<ScriptCall>(scripts::semaphoreWithdraw, std::vector{counter.name, record},
-                                        std::vector{counter.channel(), counter.recordTime()});
-}
-
-/// Refused for a number that cannot be; for zero, see isNothing().
-CounterOrder acquireOrder(NamedCounter& counter, std::int64_t permits, Wait wait)
-{
-    if (!isCount(permits)) {
-        return {};
-    }
-    const auto record = counter.newRecord();
-    return {.script = &scripts::semaphoreAcquire,
-            .keys = {counter.name, record},
-            .arguments = {std::to_string(permits), counter.recordTime()},
-            .meaning = LockAnswer::ofSemaphore,
-            .permits = permits,
-            .lease = maxLease, // no permit ends by itself
-            .wait = wait,
-            .record = record,
-            .undo = [self = &counter, record](bool) { return withdrawal(*self, record); }};
-}
-
-CounterRequest<bool> releaseRequest(NamedCounter& counter, std::int64_t permits, AddTo where)
-{
-    if (!isCount(permits, 0)) {
-        return {.refused = Errc::invalidArgument};
-    }
-    auto request = addRequest(counter, permits, where);
-    request.afterwards = request.call != nullptr ? request.call->again() : nullptr;
-    return request;
-}
-
-CounterRequest<std::int64_t> drainRequest(NamedCounter& counter)
-{
-    auto recorded = counter.recorded(mostTaken);
-    return {.call = std::make_shared<ScriptCall>(scripts::semaphoreDrain, recorded.keysWith(counter.name),
-                                                 std::vector{counter.recordTime()}),
-            .recorded = recorded,
-            .meaning = numberIn(0, std::numeric_limits<std::int64_t>::max()),
-            .afterwards = withdrawal(counter, recorded.record)};
-}
-
-/// A time to live that was asked for.
-CounterRequest<bool> setRequest(NamedCounter& counter, std::int64_t permits, std::chrono::milliseconds live)
-{
-    return live <= live.zero() ? CounterRequest<bool>{.refused = Errc::invalidArgument}
-                               : trySetRequest(counter, permits, live, permits);
-}
 
 /// What trySetPermits() was asked for, for a message.
 struct PermitsForATime {
@@ -85,7 +35,7 @@ bool Semaphore::trySetPermits(std::int64_t permits) const
 
 bool Semaphore::trySetPermits(std::int64_t permits, std::error_code& ec) const
 {
-    return state_->ask(trySetRequest(*state_, permits, std::chrono::milliseconds::zero(), permits), ec);
+    return CounterCalls::ask(*state_, trySetRequest(*state_, permits, std::chrono::milliseconds::zero(), permits), ec);
 }
 
 bool Semaphore::trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive) const
@@ -96,7 +46,7 @@ bool Semaphore::trySetPermits(std::int64_t permits, std::chrono::milliseconds ti
 
 bool Semaphore::trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, std::error_code& ec) const
 {
-    return state_->ask(setRequest(*state_, permits, timeToLive), ec);
+    return CounterCalls::ask(*state_, trySetForRequest(*state_, permits, timeToLive), ec);
 }
 
 void Semaphore::acquire(std::int64_t permits) const
@@ -130,9 +80,10 @@ bool Semaphore::tryAcquire(std::int64_t permits, Wait wait, std::error_code& ec)
     if (permits == 0) {
         return true;
     }
-    const auto order = acquireOrder(*state_, permits, wait);
+    const auto order = permitsOrder(*state_, permits, wait);
     CounterOutcome outcome;
-    ec = order.script == nullptr ? std::error_code(Errc::invalidArgument) : state_->acquire(order, outcome);
+    ec = order.script == nullptr ? std::error_code(Errc::invalidArgument)
+                                 : CounterCalls::acquire(*state_, order, outcome);
     return outcome.granted;
 }
 
@@ -146,7 +97,7 @@ void Semaphore::release(std::int64_t permits) const
 
 void Semaphore::release(std::int64_t permits, std::error_code& ec) const
 {
-    state_->ask(releaseRequest(*state_, permits, AddTo::anyCounter), ec);
+    CounterCalls::ask(*state_, releaseRequest(*state_, permits, AddTo::anyCounter), ec);
 }
 
 bool Semaphore::releaseIfExists(std::int64_t permits) const
@@ -157,7 +108,7 @@ bool Semaphore::releaseIfExists(std::int64_t permits) const
 
 bool Semaphore::releaseIfExists(std::int64_t permits, std::error_code& ec) const
 {
-    return state_->ask(releaseRequest(*state_, permits, AddTo::existingCounter), ec);
+    return CounterCalls::ask(*state_, releaseRequest(*state_, permits, AddTo::existingCounter), ec);
 }
 
 std::int64_t Semaphore::availablePermits() const
@@ -167,7 +118,7 @@ std::int64_t Semaphore::availablePermits() const
 
 std::int64_t Semaphore::availablePermits(std::error_code& ec) const
 {
-    return state_->ask(getRequest(*state_), ec);
+    return CounterCalls::ask(*state_, getRequest(*state_), ec);
 }
 
 std::int64_t Semaphore::drainPermits() const
@@ -177,7 +128,7 @@ std::int64_t Semaphore::drainPermits() const
 
 std::int64_t Semaphore::drainPermits(std::error_code& ec) const
 {
-    return state_->ask(drainRequest(*state_), ec);
+    return CounterCalls::ask(*state_, drainRequest(*state_), ec);
 }
 
 void Semaphore::addPermits(std::int64_t difference) const
@@ -190,7 +141,7 @@ void Semaphore::addPermits(std::int64_t difference) const
 
 void Semaphore::addPermits(std::int64_t difference, std::error_code& ec) const
 {
-    state_->ask(addRequest(*state_, difference, AddTo::anyCounter), ec);
+    CounterCalls::ask(*state_, addRequest(*state_, difference, AddTo::anyCounter), ec);
 }
 
 bool Semaphore::forceDelete() const
@@ -200,7 +151,7 @@ bool Semaphore::forceDelete() const
 
 bool Semaphore::forceDelete(std::error_code& ec) const
 {
-    return state_->ask(deleteRequest(*state_), ec);
+    return CounterCalls::ask(*state_, deleteRequest(*state_), ec);
 }
 
 const std::string& Semaphore::name() const noexcept
@@ -211,46 +162,47 @@ const std::string& Semaphore::name() const noexcept
 void Semaphore::startSet(const State& state, std::int64_t permits, std::chrono::milliseconds timeToLive,
                          FlagHandler handler)
 {
-    state->asyncAsk(trySetRequest(*state, permits, timeToLive, permits), std::move(handler));
+    CounterCalls::asyncAsk(state, trySetRequest(*state, permits, timeToLive, permits), std::move(handler));
 }
 
 void Semaphore::startAcquire(const State& state, std::int64_t permits, Wait wait, FlagHandler handler)
 {
     if (permits == 0) {
-        return state->asyncAsk(CounterRequest<bool>{.known = true}, std::move(handler));
+        return CounterCalls::asyncAsk(state, CounterRequest<bool>{.known = true}, std::move(handler));
     }
-    auto order = acquireOrder(*state, permits, wait);
+    auto order = permitsOrder(*state, permits, wait);
     order.untold = [state, permits] { putBack(*state, permits); };
-    state->asyncAcquire<bool>(std::move(order), std::move(handler),
-                              [](const CounterOutcome& outcome) { return outcome.granted; });
+    CounterCalls::asyncAcquire<bool>(state, std::move(order), std::move(handler),
+                                     [](const CounterOutcome& outcome) { return outcome.granted; });
 }
 
 void Semaphore::startRelease(const State& state, std::int64_t permits, bool ifExists, FlagHandler handler)
 {
-    state->asyncAsk(releaseRequest(*state, permits, ifExists ? AddTo::existingCounter : AddTo::anyCounter),
-                    std::move(handler));
+    CounterCalls::asyncAsk(state,
+                           releaseRequest(*state, permits, ifExists ? AddTo::existingCounter : AddTo::anyCounter),
+                           std::move(handler));
 }
 
 void Semaphore::startGet(const State& state, NumberHandler handler)
 {
-    state->asyncAsk(getRequest(*state), std::move(handler));
+    CounterCalls::asyncAsk(state, getRequest(*state), std::move(handler));
 }
 
 void Semaphore::startDrain(const State& state, NumberHandler handler)
 {
     auto request = drainRequest(*state);
     request.untold = [state](std::int64_t taken) { putBack(*state, taken); };
-    state->asyncAsk(std::move(request), std::move(handler));
+    CounterCalls::asyncAsk(state, std::move(request), std::move(handler));
 }
 
 void Semaphore::startAdd(const State& state, std::int64_t difference, FlagHandler handler)
 {
-    state->asyncAsk(addRequest(*state, difference, AddTo::anyCounter), std::move(handler));
+    CounterCalls::asyncAsk(state, addRequest(*state, difference, AddTo::anyCounter), std::move(handler));
 }
 
 void Semaphore::startDelete(const State& state, FlagHandler handler)
 {
-    state->asyncAsk(deleteRequest(*state), std::move(handler));
+    CounterCalls::asyncAsk(state, deleteRequest(*state), std::move(handler));
 }
 
 } // namespace redislock

@@ -7,15 +7,15 @@
 
 namespace redislock::detail {
 
-Engine::AsyncAcquire::AsyncAcquire(Engine& engine, std::shared_ptr<NamedLock> named, AcquireOrder order,
-                                   Completion<LockGuard> completion)
+AsyncAcquire::AsyncAcquire(Engine& engine, std::shared_ptr<NamedLock> named, AcquireOrder order,
+                           Completion<LockGuard> completion)
     : AsyncWait(engine), named_(std::move(named)), order_(std::move(order)), completion_(std::move(completion))
 {
 }
 
-Engine::AsyncAcquire::~AsyncAcquire() = default;
+AsyncAcquire::~AsyncAcquire() = default;
 
-void Engine::AsyncAcquire::cancelWhenToldTo()
+void AsyncAcquire::cancelWhenToldTo()
 {
     completion_.onCancellation([weak = weak_from_this()] {
         if (const auto self = weak.lock()) {
@@ -24,33 +24,34 @@ void Engine::AsyncAcquire::cancelWhenToldTo()
     });
 }
 
-void Engine::AsyncAcquire::begin()
+void AsyncAcquire::begin()
 {
-    const Lock lock(engine_.mutex_);
-    hold_ = engine_.core_.takeHold(*named_, 0, Lane::background);
-    AsyncWait::begin(engine_.core_, *named_, hold_, order_);
+    const auto lock = engine_.lock();
+    Core& core = engine_.core(lock);
+    hold_ = core.takeHold(*named_, 0, Lane::background);
+    AsyncWait::begin(core, *named_, hold_, order_);
 }
 
 /// Asks the policy soon, without the mutex.
-void Engine::AsyncAcquire::askPolicy(std::uint32_t refusals)
+void AsyncAcquire::askPolicy(std::uint32_t refusals)
 {
     engine_.post([this, self = shared_from_this(), refusals] {
-        const auto answer = pauseOf(*order_.retry, refusals, engine_.background_->random);
-        const Lock lock(engine_.mutex_);
+        const auto answer = pauseOf(*order_.retry, refusals, engine_.background().random);
+        const auto lock = engine_.lock();
         if (flow_) { // not cancelled meanwhile
             act(flow_->paused(answer));
         }
     });
 }
 
-void Engine::AsyncAcquire::finish()
+void AsyncAcquire::finish()
 {
     Acquired acquired;
     const auto ec = told(flow_->conclude(acquired));
     flow_.reset();
     std::shared_ptr<NamedLock> rest;
     if (acquired.hold == nullptr) {
-        rest = engine_.core_.recycle(std::move(hold_));
+        rest = named_->core.recycle(std::move(hold_));
     }
     // told, and let go of, outside the mutex
     engine_.post([this, self = shared_from_this(), rest = std::move(rest), ec,

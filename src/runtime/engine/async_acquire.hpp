@@ -13,7 +13,7 @@
 namespace redislock::detail {
 
 /// Its flow, driven on the background thread.
-class Engine::AsyncAcquire final : public AsyncWait<AcquireFlow> {
+class AsyncAcquire final : public AsyncWait<AcquireFlow> {
 public:
     AsyncAcquire(Engine& engine, std::shared_ptr<NamedLock> named, AcquireOrder order,
                  Completion<LockGuard> completion);

@@ -20,24 +20,19 @@
 
 namespace redislock::detail {
 
-/// Drives a QueryMachine on the background thread, as Engine::query() does on a calling one. All its functions run there.
-class Engine::AsyncQuery final : public std::enable_shared_from_this<AsyncQuery> {
+/// Drives a QueryMachine on the background thread, as ThreadCalls::query() does on a calling one. All its functions run
+/// there.
+class AsyncQuery final : public std::enable_shared_from_this<AsyncQuery> {
 public:
     /// Called once; with what was found out, or the error.
     using End = std::function<void(std::error_code, const QueryMachine&, const Reply&)>;
 
     AsyncQuery(Engine& engine, std::shared_ptr<ListenedCall> call, End end)
-        : AsyncQuery(engine, std::move(call), std::move(end), engine.config_.unreachableAfter)
-    {
-    }
-    /// @param patience how long it goes on without an answer, until @p limit at most.
-    AsyncQuery(Engine& engine, std::shared_ptr<ListenedCall> call, End end, std::chrono::milliseconds patience,
-               TimePoint limit = TimePoint::max(), Asker asker = Asker::caller)
         : engine_(engine),
           call_(std::move(call)),
           end_(std::move(end)),
-          machine_(patience, limit, asker),
-          timer_(engine.background_->io)
+          machine_(engine.config().unreachableAfter),
+          timer_(engine.background().io)
     {
     }
 
@@ -57,14 +52,14 @@ public:
 private:
     void step(const QueryMachine::Event& event)
     {
-        const auto action = machine_.resume(event, engine_.background_->random);
+        const auto action = machine_.resume(event, engine_.background().random);
         if (const auto* done = std::get_if<Done<std::optional<Errc>>>(&action)) {
             return finish(done->result ? std::error_code(*done->result) : std::error_code());
         }
         if (const auto* send = std::get_if<Send>(&action)) {
             wakeAt(send->until);
-            engine_.background_->renewals.enqueue(call_);
-            return engine_.background_->renewals.flush();
+            engine_.background().renewals.enqueue(call_);
+            return engine_.background().renewals.flush();
         }
         wakeAt(std::get<SleepUntil>(action).until);
     }
@@ -82,9 +77,9 @@ private:
         if (machine_.state() != QueryMachine::State::asking) {
             return step(TimerFired{BootClock::now()});
         }
-        const bool sent = call_->pending && !engine_.background_->renewals.withdraw(*call_);
+        const bool sent = call_->pending && !engine_.background().renewals.withdraw(*call_);
         call_->whenFinished = nullptr;
-        step(Failed{BootClock::now(), engine_.background_->renewals.overdue(sent)});
+        step(Failed{BootClock::now(), engine_.background().renewals.overdue(sent)});
     }
 
     void wakeAt(TimePoint when)
@@ -101,7 +96,7 @@ private:
     {
         timer_.cancel();
         if (call_->pending) {
-            (void)engine_.background_->renewals.withdraw(*call_);
+            (void)engine_.background().renewals.withdraw(*call_);
         }
         if (const auto end = std::exchange(end_, nullptr)) {
             end(ec, machine_, call_->reply);
@@ -123,22 +118,16 @@ inline boost::system::error_code codeOf(std::error_code ec)
     return cancelled ? boost::system::error_code(boost::asio::error::operation_aborted) : boost::system::error_code(ec);
 }
 
-/// Why an asynchronous operation cannot begin; unlike a blocking one it may on any thread.
-inline std::optional<Errc> whyNot(bool forked, bool closing)
-{
-    return forked ? std::optional(Errc::forked) : closing ? std::optional(Errc::shutdown) : std::nullopt;
-}
-
 /// A completion on the handler's executor; without one, on the background thread, as long as there is one.
 template <class Result>
-Completion<Result> Engine::completionOf(Handler<Result> handler)
+Completion<Result> completionOf(Engine& engine, Handler<Result> handler)
 {
-    return {std::move(handler), handlerExecutor()};
+    return {std::move(handler), engine.handlerExecutor()};
 }
 
 /// A question under way, perhaps the second one of an operation.
 template <class Result>
-struct Engine::Asked {
+struct Asked {
     explicit Asked(Completion<Result> c) : completion(std::move(c)) {}
 
     Completion<Result> completion;
@@ -146,19 +135,22 @@ struct Engine::Asked {
 };
 
 /// Begins a question and has it end with the client. Any thread.
+/// @param meaning called with what was asked, the error, the machine and the reply: it completes it.
 template <class Result, class Meaning>
-void Engine::asyncQuery(std::shared_ptr<ListenedCall> call, Handler<Result> handler, Meaning meaning)
+void asyncQuery(Engine& engine, std::shared_ptr<ListenedCall> call, Handler<Result> handler, Meaning meaning)
 {
-    const auto asked = std::make_shared<Asked<Result>>(completionOf(std::move(handler)));
-    auto refused = whyNot(isForked(), closing_);
+    const auto asked = std::make_shared<Asked<Result>>(completionOf(engine, std::move(handler)));
+    auto refused = engine.asyncRefusal();
     if (!refused) {
-        const auto query = std::make_shared<AsyncQuery>(
-            *this, std::move(call),
-            [asked, meaning, keep = shared_from_this()](std::error_code ec, const QueryMachine& machine,
-                                                        const Reply& reply) { meaning(asked, ec, machine, reply); });
+        const auto query =
+            std::make_shared<AsyncQuery>(engine, std::move(call),
+                                         [asked, meaning, keep = engine.shared_from_this()](
+                                             std::error_code ec, const QueryMachine& machine, const Reply& reply) {
+                                             meaning(asked, ec, machine, reply);
+                                         });
         asked->query = query;
-        asked->completion.onCancellation([engine = weak_from_this(), weak = std::weak_ptr(asked)] {
-            if (const auto self = engine.lock()) { // the slot may outlive everything
+        asked->completion.onCancellation([client = engine.weak_from_this(), weak = std::weak_ptr(asked)] {
+            if (const auto self = client.lock()) { // the slot may outlive everything
                 self->post([weak] {
                     const auto current = weak.lock();
                     if (const auto under = current ? current->query.lock() : nullptr) {
@@ -167,9 +159,8 @@ void Engine::asyncQuery(std::shared_ptr<ListenedCall> call, Handler<Result> hand
                 });
             }
         });
-        const Lock lock(mutex_);
-        if (!closing_) {
-            return post([query] { query->begin(); });
+        if (engine.tryPost([query] { query->begin(); })) {
+            return;
         }
         refused = Errc::shutdown;
     }

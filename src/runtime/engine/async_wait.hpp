@@ -16,18 +16,18 @@
 
 namespace redislock::detail {
 
-/// Drives a flow on the background thread, as Engine::drive() does on a calling one: what is a sleep there is ended by a timer,
+/// Drives a flow on the background thread, as drive() does on a calling one: what is a sleep there is ended by a timer,
 /// look() or the answer here.
 ///
 /// Members are guarded by the engine's mutex.
 template <class Flow>
-class Engine::AsyncWait : public AsyncWaiter, public std::enable_shared_from_this<AsyncWait<Flow>> {
+class AsyncWait : public AsyncWaiter, public std::enable_shared_from_this<AsyncWait<Flow>> {
 public:
     /// Ends the operation as soon as it can be ended. Any thread.
     void cancel()
     {
         engine_.post([self = this->shared_from_this()] {
-            const Lock lock(self->engine_.mutex_);
+            const auto lock = self->engine_.lock();
             self->cancelled_ = true;
             if (self->flow_) {
                 self->act(self->flow_->cancel());
@@ -39,7 +39,7 @@ public:
     {
         if (!std::exchange(looking_, true)) {
             engine_.post([self = this->shared_from_this()] {
-                const Lock lock(self->engine_.mutex_);
+                const auto lock = self->engine_.lock();
                 self->looking_ = false;
                 if (self->flow_) {
                     self->act(self->flow_->look());
@@ -51,7 +51,7 @@ public:
     void answered(Call& call) override
     {
         const auto self = this->shared_from_this();
-        const Lock lock(engine_.mutex_);
+        const auto lock = engine_.lock();
         if (!flow_ || call.mode == Call::Mode::abandoned) {
             return;
         }
@@ -65,14 +65,14 @@ public:
     }
 
 protected:
-    explicit AsyncWait(Engine& engine) : engine_(engine), timer_(engine.background_->io) {}
+    explicit AsyncWait(Engine& engine) : engine_(engine), timer_(engine.background().io) {}
 
     /// Begins a flow, made of these. Background thread. Expects the mutex.
     template <class... Arguments>
     void begin(Arguments&&... arguments)
     {
         flow_.emplace(std::forward<Arguments>(arguments)..., this);
-        engine_.waiting_.insert(this->shared_from_this());
+        self_ = this->shared_from_this();
         act(cancelled_ ? flow_->cancel() : flow_->look());
     }
 
@@ -90,7 +90,7 @@ protected:
         case WaitStep::Kind::done:
             timer_.cancel();
             finish();
-            engine_.waiting_.erase(this->shared_from_this()); // its caller has another reference
+            self_.reset(); // its caller has another reference
         }
     }
 
@@ -118,7 +118,7 @@ private:
         if (BootClock::now() < until_) {
             return wakeAt(until_); // the timer of the stage before went off together with its end
         }
-        act(flow_->answered({.replied = false, .fault = engine_.background_->renewals.overdue(flow_->withdraw())}));
+        act(flow_->answered({.replied = false, .fault = engine_.background().renewals.overdue(flow_->withdraw())}));
     }
 
     void wakeAt(TimePoint when)
@@ -131,13 +131,14 @@ private:
             if (ec) {
                 return;
             }
-            const Lock lock(self->engine_.mutex_);
+            const auto lock = self->engine_.lock();
             if (self->flow_) {
                 self->timeOver();
             }
         });
     }
 
+    std::shared_ptr<AsyncWait> self_; ///< from begin() to the end
     boost::asio::steady_timer timer_;
     TimePoint until_{};   ///< when it goes on if nothing happens
     bool awaits_ = false; ///< an answer

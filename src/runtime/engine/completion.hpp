@@ -43,8 +43,8 @@ private:
     std::function<void()> undo_; ///< throws nothing
 };
 
-/// A handler that is to be called once, on its own executor, which is kept busy until then. If the executor's context ends
-/// before, it destroys the handler, the call is cancelled, and what it would have given is destroyed.
+/// A handler that is to be called once, on its own executor, which is kept busy until then. If the executor's context
+/// ends before, it destroys the handler, the call is cancelled, and what it would have given is destroyed.
 template <class Result>
 class Completion {
 public:

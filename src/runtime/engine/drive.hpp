@@ -3,14 +3,16 @@
 #pragma once
 
 #include "logic/flow/waiting.hpp"
+#include "logic/lock/order.hpp"
 #include "runtime/engine/engine.hpp"
 #include "runtime/engine/policy.hpp"
 
 namespace redislock::detail {
 
-/// Drives a flow on the calling thread, to its end. @param order of an acquire that may have a policy
+/// Drives a flow on the calling thread, to its end. @param lock the engine's, locked. @param order of an acquire that
+/// may have a policy
 template <class Flow>
-void Engine::drive(Lock& lock, Flow& flow, [[maybe_unused]] const AcquireOrder* order)
+void drive(Engine& engine, Engine::Lock& lock, Flow& flow, [[maybe_unused]] const AcquireOrder* order = nullptr)
 {
     for (auto next = flow.look(); next.kind != WaitStep::Kind::done;) {
         Call& call = flow.call();
@@ -18,7 +20,8 @@ void Engine::drive(Lock& lock, Flow& flow, [[maybe_unused]] const AcquireOrder* 
         case WaitStep::Kind::awaitAnswer: {
             lock.unlock();
             using First = BlockingConnection::First;
-            const Outcome outcome = commands_->await(call, next.until, next.follows ? First::follow : First::lead);
+            const Outcome outcome =
+                engine.commands().await(call, next.until, next.follows ? First::follow : First::lead);
             call.signal.clearDone();
             lock.lock();
             next = flow.answered(outcome);
@@ -26,7 +29,7 @@ void Engine::drive(Lock& lock, Flow& flow, [[maybe_unused]] const AcquireOrder* 
         }
         case WaitStep::Kind::askPolicy:
             if constexpr (requires { flow.paused(Pause{}); }) {
-                Random random(core_.random.next());
+                Random random(engine.core(lock).random.next());
                 lock.unlock();
                 const auto answer = pauseOf(*order->retry, next.refusals, random, order->thrown);
                 lock.lock();

@@ -1,63 +1,32 @@
+// The beginning and the end of a client.
 #include "runtime/engine/engine.hpp"
 
 #include "redislock/error.hpp"
 #include "runtime/base/fresh_seed.hpp"
 #include "runtime/base/process.hpp"
-#include "runtime/counter/counter.hpp"
 
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/prefer.hpp>
+#include <boost/asio/system_executor.hpp>
 #include <boost/uuid/random_generator.hpp>
 #include <boost/uuid/uuid_io.hpp>
 
-#include <algorithm>
-#include <csignal>
-#include <new>
 #include <utility>
 
 namespace redislock::detail {
 
+namespace asio = boost::asio;
+
 namespace {
 
 constexpr std::chrono::milliseconds sweepPause{2};
-constexpr std::chrono::milliseconds heartbeat{2000};
 
-/// Keeps all signals from the calling thread, and from those that it starts meanwhile.
-class BlockedSignals {
-public:
-    BlockedSignals() noexcept
-    {
-        sigset_t all;
-        ::sigfillset(&all);
-        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    BlockedSignals(const BlockedSignals&) = delete;
-    BlockedSignals& operator=(const BlockedSignals&) = delete;
-    ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-private:
-    sigset_t before_{};
-};
-
-Handshake handshakeOf(const Config& config)
+/// The background thread reads the replies that nobody waits for, a little later: then there are more of them.
+void sweepSoon(Background& background) noexcept
 {
-    return {config.username, config.password, config.database, config.clientName};
+    background.sweepTimer.set(BootClock::now() + sweepPause);
 }
 
 } // namespace
-
-Engine::Background::Background(Engine& engine)
-    : connector(io, engine.config_.endpoint, handshakeOf(engine.config_), engine.config_.connectTimeout),
-      renewals(io, connector, engine.renewalTimeout(), freshSeed(), engine.reporter("renewals")),
-      subscriber(
-          io, connector, engine.config_.commandTimeout, heartbeat, freshSeed(),
-          [](const ChannelListener& listener, Subscriber<ChannelListener>::Kind kind, std::string_view text) {
-              detail::tell(listener, kind, text);
-          },
-          engine.reporter("notifications")),
-      random(freshSeed())
-{
-}
 
 std::shared_ptr<Engine> Engine::make(Config config)
 {
@@ -68,10 +37,27 @@ std::shared_ptr<Engine> Engine::make(Config config)
 Engine::Engine(Config config)
     : config_(std::move(config)),
       generation_(forkGeneration()),
-      core_(*this, config_, to_string(boost::uuids::random_generator()()), freshSeed()),
-      background_(std::make_unique<Background>(*this))
+      core_(*this, config_, to_string(boost::uuids::random_generator()()), freshSeed())
 {
-    background_->renewalTimer.onRing([this] { ring(); });
+    const auto report = [this](const char* purpose, bool up, Errc error) {
+        tell([purpose, up, error](Observer& observer) {
+            up ? observer.connected(purpose) : observer.disconnected(purpose, error);
+        });
+    };
+    background_ = std::make_unique<Background>(config_, report);
+    background_->recovered = [this] { recover(); };
+    background_->renewalTimer.onRing([this] {
+        {
+            const Lock lock(mutex_);
+            core_.renewing.ring();
+        }
+        sendOutbox();
+    });
+    background_->sweepTimer.onRing([this] {
+        if (commands_->sweep()) {
+            sweepSoon(*background_);
+        }
+    });
     BlockingConnection::Background hooks;
     hooks.connect = [this](TimePoint notBefore) {
         background_->connector.connect(this, notBefore, config_.connectTimeout, [this](Connected result) {
@@ -85,13 +71,8 @@ Engine::Engine(Config config)
     };
     hooks.hurry = [this](TimePoint soonest) { background_->connector.hurry(this, soonest); };
     hooks.demoted = [this](std::string address) { background_->connector.demoted(std::move(address)); };
-    hooks.sweepSoon = [this] { sweepSoon(); };
-    background_->sweepTimer.onRing([this] {
-        if (commands_->sweep()) {
-            sweepSoon();
-        }
-    });
-    hooks.report = reporter("commands");
+    hooks.sweepSoon = [this] { sweepSoon(*background_); };
+    hooks.report = [report](bool up, Errc error) { report("commands", up, error); };
     commands_ = std::make_unique<BlockingConnection>(std::move(hooks), config_.commandTimeout, freshSeed());
 }
 
@@ -102,164 +83,108 @@ Engine::~Engine()
         (void)background_.release();
         (void)commands_.release();
     }
-    if (thread_.joinable()) {
-        thread_.detach(); // it has ended, or ends here
-    }
 }
 
-bool Engine::isForked() const noexcept
-{
-    return forkGeneration() != generation_;
-}
-
-bool Engine::onOwnThread() const noexcept
-{
-    return ownThread_.load(std::memory_order_relaxed) == currentThread();
-}
-
-std::optional<Errc> Engine::refusal() const noexcept
-{
-    if (isForked()) {
-        return Errc::forked;
-    }
-    if (closing_.load(std::memory_order_acquire)) {
-        return Errc::shutdown;
-    }
-    return onOwnThread() ? std::optional(Errc::wouldDeadlock) : std::nullopt;
-}
-
-void Engine::start()
-{
-    if (started_.load(std::memory_order_acquire)) {
-        return;
-    }
-    const std::lock_guard lock(threadMutex_);
-    if (started_.load(std::memory_order_relaxed) || closing_.load(std::memory_order_acquire)) {
-        return;
-    }
-    const BlockedSignals none; // as the thread inherits them: handlers are the program's, and its own threads'
-    thread_ = std::thread([self = shared_from_this()] { self->run(); });
-    threadRunning_ = true;
-    started_.store(true, std::memory_order_release);
-}
-
-void Engine::run() noexcept
-{
-    ownThread_.store(currentThread(), std::memory_order_relaxed);
-    for (bool failed = false;;) {
-        try {
-            if (failed) {
-                recover();
-                failed = false;
-            }
-            background_->io.run();
-            break;
-        } catch (const std::bad_alloc&) {
-            failed = true;
-            std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        } catch (...) { // a user's handler without an executor of its own: go on
-        }
-    }
-    const std::lock_guard lock(threadMutex_);
-    threadRunning_ = false;
-    threadEnded_.notify_all();
-}
-
-/// After an exception on the background thread: whoever threw may not have waited again for what comes next.
 void Engine::recover()
 {
     {
         const Lock lock(mutex_);
         core_.renewing.recover();
     }
-    background_->renewalTimer.wait();
-    background_->renewals.recover();
-    background_->subscriber.recover();
-    background_->sweepTimer.wait();
-    sweepSoon();
+    sweepSoon(*background_);
     sendOutbox();
-}
-
-/// The background thread reads the replies that nobody waits for, a little later: then there are more of them.
-void Engine::sweepSoon() noexcept
-{
-    background_->sweepTimer.set(BootClock::now() + sweepPause);
-}
-
-std::function<void(bool, Errc)> Engine::reporter(const char* purpose)
-{
-    if (!config_.observer) {
-        return [](bool, Errc) {};
-    }
-    return [this, purpose](bool up, Errc error) {
-        tell([purpose, up, error](Observer& observer) {
-            up ? observer.connected(purpose) : observer.disconnected(purpose, error);
-        });
-    };
-}
-
-/// Short enough that a renewal has several tries before the lease is over.
-std::chrono::milliseconds Engine::renewalTimeout() const noexcept
-{
-    return std::clamp<std::chrono::milliseconds>(config_.watchdogTimeout / 6, std::chrono::milliseconds(10),
-                                                 config_.commandTimeout);
 }
 
 std::shared_ptr<NamedLock> Engine::named(LockKind kind, std::string name)
 {
-    auto fresh = std::make_shared<NamedLock>(shared_from_this(), core_, kind, std::move(name));
-    if (isForked()) {
-        return fresh; // good for nothing but errors; the mutex may be locked by a thread that is not here
-    }
-    std::shared_ptr<NamedLock> known; // let go of after the mutex
-    const Lock lock(mutex_);
-    known = core_.knownOrAdd(*fresh);
-    return known ? known : fresh;
+    return NamedLock::of(shared_from_this(), core_, kind, std::move(name));
 }
 
-std::uint32_t Engine::holdCount(const NamedLock& named) noexcept
+std::shared_ptr<NamedCounter> Engine::counter(CounterKind kind, std::string name)
 {
-    if (isForked()) {
-        return 0;
-    }
-    const Lock lock(mutex_);
-    const Hold* hold = named.local.of(currentThread());
-    return hold != nullptr && BootClock::now() < hold->validUntil() ? hold->levels.count() : 0;
+    return NamedCounter::of(shared_from_this(), core_, kind, std::move(name));
 }
 
-std::chrono::milliseconds Engine::validFor(const NamedLock& named) noexcept
+bool Engine::shutdown(std::chrono::milliseconds timeout) noexcept
 {
     if (isForked()) {
-        return {};
+        return true;
     }
-    const Lock lock(mutex_);
-    const Hold* hold = named.local.of(currentThread());
-    const auto left = hold == nullptr ? BootClock::duration{} : hold->validUntil() - BootClock::now();
-    return std::max(std::chrono::milliseconds{}, std::chrono::floor<std::chrono::milliseconds>(left));
+    const TimePoint until = saturatingAdd(BootClock::now(), timeout);
+    std::vector<std::shared_ptr<NamedLock>> names; // let go of at the end
+    bool answered = true;
+    {
+        Lock lock(mutex_);
+        if (closing_.exchange(true)) {
+            return true;
+        }
+        names = core_.close(); // waiters are told, holds are lost
+        while (core_.isAnythingUnderWay() && !background_->isOwnThread() && BootClock::now() < until) {
+            changed_.wait_for(lock, until - BootClock::now());
+        }
+        answered = !core_.isAnythingUnderWay();
+    }
+    commands_->shutdown(Errc::shutdown);
+    background_->end(until, [this] {
+        {
+            const Lock lock(mutex_);
+            outboxClosed_ = true;
+        }
+        sendOutbox();
+    });
+    return answered;
 }
 
-std::stop_token Engine::stopToken(const NamedLock& named, StopAt when)
+// --- What calls are made of ------------------------------------------------------------------------------------------
+
+std::optional<Errc> Engine::asyncRefusal() const noexcept
 {
-    HoldRef hold;
+    return isForked() ? std::optional(Errc::forked) : closing_ ? std::optional(Errc::shutdown) : std::nullopt;
+}
+
+std::optional<Errc> Engine::refusal() const noexcept
+{
+    const auto refused = asyncRefusal();
+    return refused || !background_->isOwnThread() ? refused : std::optional(Errc::wouldDeadlock);
+}
+
+bool Engine::tryPost(std::function<void()> what)
+{
+    const Lock lock(mutex_); // under which `closing_` is set: what was begun before is still done
+    if (!closing_) {
+        post(std::move(what));
+    }
+    return !closing_;
+}
+
+std::function<void()> Engine::doAt(TimePoint when, std::function<void()> what)
+{
+    start();
+    const Lock lock(mutex_); // as in tryPost()
+    if (closing_) {
+        return nullptr;
+    }
+    return [this, weak = std::weak_ptr(background_->later(when, std::move(what)))] {
+        post([weak] {
+            if (const auto due = weak.lock()) {
+                due->what = nullptr;
+                due->timer.cancel();
+            }
+        });
+    };
+}
+
+asio::any_completion_executor Engine::handlerExecutor()
+{
     if (!isForked()) {
-        const Lock lock(mutex_);
-        hold = named.local.of(currentThread());
+        start();
+        const Lock lock(mutex_); // as in tryPost(): until the completion is over the thread goes on
+        if (!closing_) {
+            return asio::prefer(asio::any_completion_executor(background_->io.get_executor()),
+                                asio::execution::outstanding_work.tracked);
+        }
     }
-    return stopToken(hold.get(), when);
-}
-
-std::stop_token Engine::stoppedToken()
-{
-    return Core::stoppedToken();
-}
-
-std::stop_token Engine::stopToken(Hold* hold, StopAt when)
-{
-    if (hold == nullptr || isForked()) {
-        return stoppedToken();
-    }
-    const Lock lock(mutex_);
-    return core_.stopToken(*hold, when);
+    return asio::system_executor();
 }
 
 } // namespace redislock::detail

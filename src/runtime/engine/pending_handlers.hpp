@@ -14,8 +14,8 @@ namespace redislock::detail {
 
 class PendingHandlers;
 
-/// A handler that waits for the end of its call. Two may want it: the call, to have it run, and the context, which destroys it.
-/// The first one gets it.
+/// A handler that waits for the end of its call. Two may want it: the call, to have it run, and the context, which
+/// destroys it. The first one gets it.
 class PendingHandler {
 public:
     PendingHandler() = default;

@@ -1,8 +1,6 @@
-// What the logic asks for.
+// What the core asks for.
+#include "runtime/base/process.hpp"
 #include "runtime/engine/engine.hpp"
-
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include <utility>
 
@@ -11,19 +9,46 @@ namespace redislock::detail {
 namespace {
 
 std::atomic<std::uint64_t> lastHolder{0};
+std::atomic<std::uint64_t> lastRequest{0};
 
 } // namespace
+
+/// What was queued meanwhile is written.
+void Engine::exit() noexcept
+{
+    const bool queued = std::exchange(queued_, false);
+    mutex_.unlock();
+    if (queued) {
+        try {
+            commands_->flush();
+        } catch (...) { // out of memory: whoever comes next writes it
+            return;
+        }
+    }
+}
+
+bool Engine::isForked() const noexcept
+{
+    return forkGeneration() != generation_;
+}
 
 HolderId Engine::nextHolder() noexcept
 {
     return HolderId{lastHolder.fetch_add(1, std::memory_order_relaxed) + 1};
 }
 
-// --- Requests ----------------------------------------------------------------------------------------------------------
+std::uint64_t Engine::nextRequest() noexcept
+{
+    return lastRequest.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+// --- Requests
+// ----------------------------------------------------------------------------------------------------------
 
 bool Engine::submit(Lane lane, std::shared_ptr<Call> call, std::shared_ptr<Call> behind)
 {
     if (lane == Lane::commands) {
+        queued_ = true;
         return commands_->enqueue(std::move(call), std::move(behind));
     }
     if (outboxClosed_) {
@@ -59,6 +84,21 @@ void Engine::sendOutbox()
     background_->renewals.flush();
 }
 
+void Engine::submitIfConnected(std::vector<std::shared_ptr<Call>> calls)
+{
+    post([this, calls = std::move(calls)]() mutable {
+        auto& renewals = background_->renewals;
+        const bool byCommands = commands_->isConnected();
+        if (byCommands || renewals.isConnected()) {
+            for (auto& call : calls) {
+                byCommands ? (void)commands_->enqueue(std::move(call)) : renewals.enqueue(std::move(call));
+            }
+            byCommands ? commands_->flush() : renewals.flush();
+        }
+        calls.clear();
+    });
+}
+
 /// Background thread.
 bool Engine::withdraw(Call& call)
 {
@@ -70,17 +110,8 @@ bool Engine::withdraw(Call& call)
     return true;
 }
 
-void Engine::leave(Call& call) noexcept
-{
-    (void)commands_->leave(call);
-}
-
-void Engine::fail(const std::shared_ptr<Call>& call, Errc why)
-{
-    commands_->withdraw(call, why);
-}
-
-// --- What is published -------------------------------------------------------------------------------------------------
+// --- What is published
+// -------------------------------------------------------------------------------------------------
 
 void Engine::want(std::string channel, ChannelListener listener)
 {
@@ -96,54 +127,14 @@ void Engine::drop(std::string channel, ChannelListener listener)
     });
 }
 
-// --- Time, and the background thread -----------------------------------------------------------------------------------
-
-void Engine::alarm(TimePoint when) noexcept
-{
-    background_->renewalTimer.set(when);
-}
-
-void Engine::ring()
-{
-    {
-        const Lock lock(mutex_);
-        core_.renewing.ring();
-    }
-    sendOutbox();
-}
-
-void Engine::post(std::function<void()> what)
-{
-    boost::asio::post(background_->io, std::move(what));
-}
-
-/// Has something done on the background thread at that time; before, when the client ends. Any thread.
-std::shared_ptr<Engine::Later> Engine::later(TimePoint when, std::function<void()> what)
-{
-    auto later = std::make_shared<Later>(Later{boost::asio::steady_timer(background_->io), std::move(what)});
-    post([this, later, when] {
-        if (background_->work.owns_work()) {
-            background_->later.insert(later);
-            later->timer.expires_after(when - BootClock::now());
-        } // else the client has ended
-        later->timer.async_wait([this, later](boost::system::error_code) {
-            background_->later.erase(later);
-            if (const auto due = std::exchange(later->what, nullptr)) {
-                due();
-            }
-        });
-    });
-    return later;
-}
+// --- Time, and what others are told
+// ------------------------------------------------------------------------------------
 
 void Engine::after(TimePoint when, std::function<void()> what)
 {
-    later(when, [this, what = std::move(what)] {
-        {
-            const Lock lock(mutex_);
-            what();
-        }
-        commands_->flush();
+    background_->later(when, [this, what = std::move(what)] {
+        const Inside inside(*this);
+        what();
     });
 }
 
@@ -152,44 +143,6 @@ void Engine::tell(std::function<void(Observer&)> what)
     if (config_.observer) {
         post([this, what = std::move(what)] { what(*config_.observer); });
     }
-}
-
-// --- What is told ------------------------------------------------------------------------------------------------------
-
-void Engine::forget(NamedLock& named) noexcept
-{
-    if (!isForked()) {
-        const Lock lock(mutex_);
-        core_.forget(named);
-    }
-}
-
-/// Any thread.
-void Engine::finished(HoldCall& call) noexcept
-{
-    Core::Finished end; // let go of after the mutex, and last: it may be what keeps this alive
-    try {
-        {
-            const Lock lock(mutex_);
-            end = core_.finished(call);
-        }
-        if (end.asking != nullptr) { // lives on this thread
-            end.asking->answered(call);
-        }
-        commands_->flush();
-    } catch (...) { // out of memory: the lock ends with its lease
-        return;
-    }
-}
-
-/// Background thread.
-void Engine::heard(NamedLock& named, HolderId of, Notice notice)
-{
-    {
-        const Lock lock(mutex_);
-        core_.waking.heard(named, of, notice);
-    }
-    commands_->flush();
 }
 
 } // namespace redislock::detail

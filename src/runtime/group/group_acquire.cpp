@@ -30,29 +30,17 @@ bool haveOneServerTwice(const GroupMembers& members)
 }
 
 GroupAcquire::GroupAcquire(std::shared_ptr<const GroupMembers> members, Order order)
-    : members_(std::move(members)), order_(std::move(order)), machine_(settings()), random_(freshSeed())
+    : members_(std::move(members)),
+      order_(std::move(order)),
+      flow_({.members = members_->configs(),
+             .needed = members_->needed(),
+             .isMajority = members_->rule == GroupMembers::Rule::majority,
+             .wait = order_.wait,
+             .lease = order_.lease,
+             .began = BootClock::now()},
+            *this),
+      random_(freshSeed())
 {
-}
-
-GroupMachine::Settings GroupAcquire::settings() const
-{
-    GroupMachine::Settings settings;
-    settings.members = members_->locks.size();
-    settings.needed = members_->needed();
-    settings.wait = order_.wait;
-    settings.began = BootClock::now();
-    settings.memberTimeout = settings.unreachableAfter = std::chrono::milliseconds(0);
-    auto lease = maxLease;
-    for (const auto& lock : members_->locks) {
-        const Engine& engine = LockAccess::engine(lock);
-        lease = std::min(lease, engine.leaseTime(order_.lease));
-        settings.memberTimeout = std::max(settings.memberTimeout, engine.config().commandTimeout);
-        settings.unreachableAfter = std::max(settings.unreachableAfter, engine.config().unreachableAfter);
-    }
-    if (members_->rule == GroupMembers::Rule::majority) {
-        settings.memberTimeout = memberTimeoutOf(lease, settings.memberTimeout);
-    }
-    return settings;
 }
 
 std::error_code GroupAcquire::run(std::shared_ptr<GroupHold>& hold)
@@ -132,8 +120,8 @@ void GroupAcquire::begin()
     step(Start{BootClock::now()});
 }
 
-/// Whoever finds nobody at it handles what happened, and what happens meanwhile: calls out of here, some of which call back at
-/// once, are made under no lock.
+/// Whoever finds nobody at it handles what happened, and what happens meanwhile: calls out of here, some of which call
+/// back at once, are made under no lock.
 void GroupAcquire::step(const GroupMachine::Event& event)
 {
     const auto self = shared_from_this();
@@ -157,7 +145,7 @@ void GroupAcquire::step(const GroupMachine::Event& event)
 void GroupAcquire::handle(const GroupMachine::Event& event)
 {
     const bool isStart = std::holds_alternative<Start>(event);
-    if (isStart && machine_.state() != GroupMachine::State::idle) {
+    if (isStart && flow_.state() != GroupMachine::State::idle) {
         return;
     }
     if (std::holds_alternative<TimerFired>(event)) {
@@ -165,47 +153,64 @@ void GroupAcquire::handle(const GroupMachine::Event& event)
     }
     const auto* cancelled = std::get_if<Cancelled>(&event);
     cancelled_ = cancelled_ || (cancelled != nullptr && cancelled->reason == Errc::shutdown);
-    if (!isStart && !cancelled_ && machine_.state() == GroupMachine::State::idle) {
+    if (!isStart && !cancelled_ && flow_.state() == GroupMachine::State::idle) {
         return handle(Start{BootClock::now()}); // the servers were given their time to tell who they are
     }
-    follow(machine_.resume(event));
+    follow(flow_.step(event));
 }
 
-/// Does what the machine asks for.
-void GroupAcquire::follow(const GroupMachine::Action& action)
+/// Does what comes next.
+void GroupAcquire::follow(const WaitStep& next)
 {
-    if (const auto* done = std::get_if<Done<GroupResult>>(&action)) {
-        return finish(done->result);
+    switch (next.kind) {
+    case WaitStep::Kind::askPolicy:
+        return awaitPolicy(next.refusals);
+    case WaitStep::Kind::done:
+        return end();
+    default:
+        return wakeAt(next.until);
     }
-    if (const auto* ask = std::get_if<AskMembers>(&action)) {
-        if (haveOneServerTwice(*members_)) {
-            return end(Errc::badConfig);
-        }
-        wakeAt(ask->until);
-        hold_ = std::make_shared<GroupHold>(members_);
-        hold_->ask(order_.lease,
-                   [self = shared_from_this(), round = ask->round](std::size_t member, const MemberAnswer& answer) {
-                       self->step(MemberAnswered{BootClock::now(), round, member, answer});
-                   });
-    } else if (const auto* retreat = std::get_if<Retreat>(&action)) {
+}
+
+std::optional<Errc> GroupAcquire::ask(std::uint32_t round)
+{
+    if (haveOneServerTwice(*members_)) {
+        return Errc::badConfig;
+    }
+    hold_ = std::make_shared<GroupHold>(members_);
+    hold_->ask(order_.lease, [self = shared_from_this(), round](std::size_t member, const MemberAnswer& answer) {
+        self->step(MemberAnswered{BootClock::now(), round, member, answer});
+    });
+    return std::nullopt;
+}
+
+void GroupAcquire::giveUp()
+{
+    if (hold_) {
         hold_->end();
-        if (end_) { // nobody's thread but a client's: whoever made the call may be the one who is here
-            callOff();
-            if (!doAt(BootClock::now(),
-                      [self = shared_from_this(), round = retreat->attempt] { self->askPolicy(round); })) {
-                step(Cancelled{BootClock::now(), Errc::shutdown});
-            }
-            return;
-        }
-        const std::lock_guard lock(mutex_); // the thread that waits does it
-        toAsk_ = retreat->attempt;
-        until_ = TimePoint::max();
-        changed_.notify_all();
-    } else if (const auto* sleep = std::get_if<SleepUntil>(&action)) {
-        wakeAt(sleep->until);
-    } else {
-        wakeAt(std::get<AwaitMembers>(action).until);
     }
+}
+
+std::optional<Errc> GroupAcquire::keep()
+{
+    hold_->keep();
+    return haveOneServerTwice(*members_) ? std::optional(Errc::badConfig) : std::nullopt;
+}
+
+/// Has the policy asked where it may take its time.
+void GroupAcquire::awaitPolicy(std::uint32_t round)
+{
+    if (end_) { // nobody's thread but a client's: whoever made the call may be the one who is here
+        callOff();
+        if (!doAt(BootClock::now(), [self = shared_from_this(), round] { self->askPolicy(round); })) {
+            step(Cancelled{BootClock::now(), Errc::shutdown});
+        }
+        return;
+    }
+    const std::lock_guard lock(mutex_); // the thread that waits does it
+    toAsk_ = round;
+    until_ = TimePoint::max();
+    changed_.notify_all();
 }
 
 /// Asks the policy. Under no lock: nobody else does, or draws from the same numbers.
@@ -214,24 +219,12 @@ void GroupAcquire::askPolicy(std::uint32_t round)
     std::visit([this](const auto& event) { step(event); }, pauseOf(order_.retry, round, random_, order_.thrown));
 }
 
-void GroupAcquire::finish(const GroupResult& result)
+/// It is over.
+void GroupAcquire::end()
 {
-    if (result.kind == GroupResult::Kind::granted) {
-        hold_->keep();
-        return end(haveOneServerTwice(*members_) ? std::error_code(Errc::badConfig) : std::error_code());
-    }
-    if (hold_) {
-        hold_->end();
-    }
-    hold_.reset();
-    end(result.kind == GroupResult::Kind::failed ? std::error_code(result.error) : std::error_code());
-}
-
-/// It is over. @param error with which nothing is held.
-void GroupAcquire::end(std::error_code error)
-{
-    if (error && hold_) {
-        hold_->end();
+    const GroupResult& result = flow_.result();
+    const auto error = result.kind == GroupResult::Kind::failed ? std::error_code(result.error) : std::error_code();
+    if (result.kind != GroupResult::Kind::granted) {
         hold_.reset();
     }
     callOff();
@@ -273,7 +266,8 @@ void GroupAcquire::wakeAt(TimePoint when)
     }
 }
 
-/// Has something done on the background thread of one of the clients. @return what calls it off; null: all of them have ended.
+/// Has something done on the background thread of one of the clients. @return what calls it off; null: all of them have
+/// ended.
 std::function<void()> GroupAcquire::doAt(TimePoint when, const std::function<void()>& what)
 {
     for (const auto& lock : members_->locks) {

@@ -2,7 +2,7 @@
 /// An acquire of a group under way.
 #pragma once
 
-#include "redislock/detail/logic/group_machine.hpp"
+#include "logic/group/group_flow.hpp"
 #include "redislock/lease_time.hpp"
 #include "redislock/random.hpp"
 #include "redislock/retry_policy.hpp"
@@ -22,9 +22,9 @@
 
 namespace redislock::detail {
 
-/// Drives a GroupMachine: the answers come on the background threads of the members' clients; its time passes on the thread
-/// that waits for it, or with timers there.
-class GroupAcquire : public std::enable_shared_from_this<GroupAcquire> {
+/// Drives a GroupFlow: the answers come on the background threads of the members' clients; its time passes on the
+/// thread that waits for it, or with timers there.
+class GroupAcquire final : public std::enable_shared_from_this<GroupAcquire>, private GroupRounds {
 public:
     struct Order {
         Wait wait;
@@ -48,14 +48,16 @@ private:
     void begin();
     void step(const GroupMachine::Event& event);
     void handle(const GroupMachine::Event& event);
-    void follow(const GroupMachine::Action& action);
+    void follow(const WaitStep& next);
+    void awaitPolicy(std::uint32_t round);
     void askPolicy(std::uint32_t round);
-    void finish(const GroupResult& result);
-    void end(std::error_code error);
+    void end();
     void wakeAt(TimePoint when);
     std::function<void()> doAt(TimePoint when, const std::function<void()>& what);
     void callOff();
-    [[nodiscard]] GroupMachine::Settings settings() const;
+    std::optional<Errc> ask(std::uint32_t round) override;
+    void giveUp() override;
+    std::optional<Errc> keep() override;
     [[nodiscard]] bool anyState(ServerId::State state) const;
 
     const std::shared_ptr<const GroupMembers> members_;
@@ -71,7 +73,7 @@ private:
     TimePoint until_ = TimePoint::max(); ///< when TimerFired is due; of a call that nobody waits for: its timer's
 
     // of whoever handles events
-    GroupMachine machine_;
+    GroupFlow flow_;
     Random random_;                   ///< for the policy
     std::shared_ptr<GroupHold> hold_; ///< of the round
     bool cancelled_ = false;

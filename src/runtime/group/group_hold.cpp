@@ -27,43 +27,28 @@ MemberAnswer answerOf(const boost::system::error_code& ec, const LockGuard& guar
     return {.kind = MemberAnswer::Kind::busy};
 }
 
-/// Counts the releases of the members of one group. It is told as soon as it is certain.
+/// Told how the members' releases end, by any thread; tells how that of the group did.
 class ReleaseTally {
 public:
     ReleaseTally(std::size_t asked, std::size_t needed, std::function<void(Unlocked)> whenReleased)
-        : open_(asked), needed_(needed), whenReleased_(std::move(whenReleased))
+        : release_(asked, needed), whenReleased_(std::move(whenReleased))
     {
     }
 
     void count(Unlocked how)
     {
-        std::function<void(Unlocked)> tell;
-        Unlocked result{};
-        {
-            const std::lock_guard lock(mutex_);
-            --open_;
-            released_ += how == Unlocked::released ? 1U : 0U;
-            unconfirmed_ += how == Unlocked::unconfirmed ? 1U : 0U;
-            if (released_ < needed_ && open_ > 0) {
-                return;
-            }
-            result = released_ >= needed_                  ? Unlocked::released
-                     : released_ + unconfirmed_ >= needed_ ? Unlocked::unconfirmed
-                                                           : Unlocked::alreadyLost;
-            tell = std::exchange(whenReleased_, nullptr);
-        }
-        if (tell) {
-            tell(result);
+        std::unique_lock lock(mutex_);
+        const auto result = release_.count(how);
+        lock.unlock();
+        if (result) {
+            whenReleased_(*result);
         }
     }
 
 private:
     std::mutex mutex_;
-    std::size_t open_;
-    const std::size_t needed_;
-    std::size_t released_ = 0;
-    std::size_t unconfirmed_ = 0;
-    std::function<void(Unlocked)> whenReleased_;
+    GroupRelease release_;
+    const std::function<void(Unlocked)> whenReleased_;
 };
 
 } // namespace
@@ -73,6 +58,15 @@ bool GroupMembers::isForked() const noexcept
     return std::ranges::any_of(locks, [](const Lock& lock) { return LockAccess::engine(lock).isForked(); });
 }
 
+std::vector<const Config*> GroupMembers::configs() const
+{
+    std::vector<const Config*> configs;
+    for (const auto& lock : locks) {
+        configs.push_back(&LockAccess::engine(lock).config());
+    }
+    return configs;
+}
+
 boost::asio::any_completion_executor GroupMembers::handlerExecutor() const
 {
     return LockAccess::engine(locks.front()).handlerExecutor();
@@ -80,7 +74,8 @@ boost::asio::any_completion_executor GroupMembers::handlerExecutor() const
 
 bool GroupMembers::isOwnThread() const noexcept
 {
-    return std::ranges::any_of(locks, [](const Lock& lock) { return LockAccess::engine(lock).onOwnThread(); });
+    return std::ranges::any_of(locks,
+                               [](const Lock& lock) { return LockAccess::engine(lock).background().isOwnThread(); });
 }
 
 std::string GroupMembers::str() const
@@ -95,7 +90,7 @@ std::string GroupMembers::str() const
 }
 
 GroupHold::GroupHold(std::shared_ptr<const GroupMembers> members)
-    : members_(std::move(members)), held_(members_->locks.size())
+    : members_(std::move(members)), standing_(members_->locks.size(), members_->needed()), held_(members_->locks.size())
 {
 }
 
@@ -110,7 +105,7 @@ void GroupHold::ask(Lease lease, const Answer& answer)
         const auto attempt = std::make_shared<boost::asio::cancellation_signal>();
         {
             const std::lock_guard lock(mutex_);
-            if (held_.empty()) {
+            if (!standing_.isOpen()) {
                 return;
             }
             held_[i].attempt = attempt;
@@ -136,15 +131,13 @@ void GroupHold::arrived(std::size_t index, LockGuard guard)
     std::shared_ptr<boost::asio::cancellation_signal> over;
     {
         const std::lock_guard lock(mutex_);
-        if (held_.empty()) {
+        if (standing_.isOpen()) {
+            over = std::move(held_[index].attempt);
+        }
+        if (!granted || !standing_.granted(index)) {
             return; // too late: the guard gives it back
         }
-        over = std::move(held_[index].attempt);
-        if (!granted) {
-            return;
-        }
         held_[index].guard = std::move(guard);
-        held_[index].isGranted = true;
     }
     const auto tellOf = [this, index](StopAt how) {
         return [weak = weak_from_this(), index, how] {
@@ -165,64 +158,47 @@ void GroupHold::arrived(std::size_t index, LockGuard guard)
 
 void GroupHold::keep()
 {
-    {
-        const std::lock_guard lock(mutex_);
-        if (phase_ == Phase::trying) {
-            phase_ = Phase::held;
-        }
-    }
-    judge(0); // one may have been lost already
+    std::unique_lock lock(mutex_);
+    const auto verdict = standing_.keep();
+    lock.unlock();
+    follow(verdict, 0);
 }
 
 /// A member is lost, or at risk. On the background thread of its client.
 void GroupHold::hurt(std::size_t index, StopAt how)
 {
-    {
-        const std::lock_guard lock(mutex_);
-        if (held_.empty()) {
-            return;
-        }
-        (how == StopAt::lost ? held_[index].isLost : held_[index].isAtRisk) = true;
-    }
-    judge(index);
+    std::unique_lock lock(mutex_);
+    const auto verdict = standing_.hurt(index, how);
+    lock.unlock();
+    follow(verdict, index);
 }
 
-/// Ends what is no group any more. @param index whose client's thread calls the stop callbacks.
-void GroupHold::judge(std::size_t index)
+/// Tells of what has become of the group, and ends what is none any more. @param index whose client's thread calls the
+/// stop callbacks.
+void GroupHold::follow(GroupStanding::Verdict verdict, std::size_t index)
 {
-    std::vector<Member> taken;
-    {
-        const std::lock_guard lock(mutex_);
-        if (phase_ != Phase::held || isEnough(StopAt::atRisk)) {
-            return;
-        }
-        if (!isEnough(StopAt::lost)) {
-            phase_ = Phase::lost;
-            taken.swap(held_);
-        }
+    if (verdict == GroupStanding::Verdict::asBefore) {
+        return;
     }
     stop(index, atRisk_);
-    if (!taken.empty()) {
+    if (verdict == GroupStanding::Verdict::lost) {
+        std::vector<Member> taken;
+        {
+            const std::lock_guard lock(mutex_);
+            taken.swap(held_);
+        }
         stop(index, lost_);
         withdraw(taken);
     }
 }
 
-/// Whether enough members are left when those that are lost, or at risk, do not count. Expects the mutex.
-bool GroupHold::isEnough(StopAt without) const
-{
-    const auto left = std::ranges::count_if(held_, [without](const Member& member) {
-        return member.guard && !member.isLost && (without == StopAt::lost || !member.isAtRisk);
-    });
-    return static_cast<std::size_t>(left) >= members_->needed();
-}
-
-/// Not in here: who ends the hold meanwhile waits for the callbacks of its members, and must not wait for those of the user.
+/// Not in here: who ends the hold meanwhile waits for the callbacks of its members, and must not wait for those of the
+/// user.
 void GroupHold::stop(std::size_t index, const std::stop_source& source) const
 {
     Engine& engine = LockAccess::engine(members_->locks[index]);
     const auto request = [copy = source]() mutable { copy.request_stop(); };
-    if (engine.onOwnThread()) {
+    if (engine.background().isOwnThread()) {
         engine.post(request); // done even when the client ends
     } else if (!engine.doAt(BootClock::now(), request)) {
         std::stop_source(source).request_stop();
@@ -233,14 +209,14 @@ std::vector<GroupHold::Member> GroupHold::take() noexcept
 {
     std::vector<Member> taken;
     const std::lock_guard lock(mutex_);
-    if (!held_.empty()) {
-        phase_ = Phase::ended;
+    if (standing_.end()) {
         taken.swap(held_);
     }
     return taken;
 }
 
-/// Ends what does not wait: callbacks, and attempts under way. What is granted all the same is given back as it arrives.
+/// Ends what does not wait: callbacks, and attempts under way. What is granted all the same is given back as it
+/// arrives.
 void GroupHold::withdraw(std::vector<Member>& taken) noexcept
 {
     for (std::size_t i = 0; i < taken.size(); ++i) {
@@ -273,13 +249,18 @@ void GroupHold::release(const std::function<void(Unlocked)>& whenReleased)
     }
     auto taken = take();
     withdraw(taken);
-    std::erase_if(taken, [](const Member& member) { return !member.isGranted; });
-    if (taken.empty()) {
+    std::vector<LockGuard> guards;
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+        if (standing_.isGranted(i)) {
+            guards.push_back(std::move(taken[i].guard));
+        }
+    }
+    if (guards.empty()) {
         return whenReleased(Unlocked::alreadyLost);
     }
-    const auto tally = std::make_shared<ReleaseTally>(taken.size(), members_->needed(), whenReleased);
-    for (auto& member : taken) {
-        member.guard.asyncRelease(
+    const auto tally = std::make_shared<ReleaseTally>(guards.size(), members_->needed(), whenReleased);
+    for (auto& guard : guards) {
+        guard.asyncRelease(
             [tally](boost::system::error_code ec, Unlocked how) { tally->count(ec ? Unlocked::alreadyLost : how); });
     }
 }
@@ -315,8 +296,8 @@ std::vector<TimePoint> GroupHold::deadlines() const
 {
     std::vector<TimePoint> deadlines;
     const TimePoint now = BootClock::now();
-    for (const auto& member : held_) {
-        if (const auto left = member.guard.validFor(); left > left.zero() && !member.isLost) {
+    for (std::size_t i = 0; i < held_.size(); ++i) {
+        if (const auto left = held_[i].guard.validFor(); left > left.zero() && !standing_.isLost(i)) {
             deadlines.push_back(now + left);
         }
     }
@@ -329,7 +310,7 @@ TimePoint GroupHold::validUntil() const
         return {}; // the mutex may be locked by a thread that is not here
     }
     const std::lock_guard lock(mutex_);
-    return phase_ == Phase::held ? validityOf(deadlines(), members_->needed()) : TimePoint{};
+    return standing_.validUntil(deadlines());
 }
 
 std::size_t GroupHold::heldMembers() const
@@ -338,17 +319,17 @@ std::size_t GroupHold::heldMembers() const
         return 0;
     }
     const std::lock_guard lock(mutex_);
-    return phase_ == Phase::held ? deadlines().size() : 0;
+    return standing_.isHeld() ? deadlines().size() : 0;
 }
 
 std::stop_token GroupHold::stopToken(StopAt when) const
 {
     if (members_->isForked()) {
-        return Engine::stoppedToken();
+        return Core::stoppedToken();
     }
     const std::lock_guard lock(mutex_);
-    if (phase_ != Phase::held) {
-        return Engine::stoppedToken();
+    if (!standing_.isHeld()) {
+        return Core::stoppedToken();
     }
     return (when == StopAt::lost ? lost_ : atRisk_).get_token();
 }

@@ -2,6 +2,8 @@
 /// The members of a group that are held.
 #pragma once
 
+#include "logic/group/group_standing.hpp"
+#include "redislock/config.hpp"
 #include "redislock/detail/logic/group_machine.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/lock.hpp"
@@ -40,6 +42,8 @@ struct GroupMembers {
         return rule == Rule::all ? locks.size() : locks.size() / 2 + 1;
     }
     [[nodiscard]] bool isForked() const noexcept;
+    /// Of the members' clients.
+    [[nodiscard]] std::vector<const Config*> configs() const;
     /// For handlers without an executor of their own.
     [[nodiscard]] boost::asio::any_completion_executor handlerExecutor() const;
     /// Whether this is the own thread of a member's client, which must not wait.
@@ -48,9 +52,9 @@ struct GroupMembers {
     [[nodiscard]] std::string str() const;
 };
 
-/// One try at all members of a group, and the hold that may come of it. Members arrive, and are lost, on the background threads
-/// of their clients; when too few are left, or when it is ended, the others are given back, those too that arrive later.
-/// **Thread safety**: safe. No call waits for anybody, except release().
+/// One try at all members of a group, and the hold that may come of it. Members arrive, and are lost, on the background
+/// threads of their clients; when too few are left, or when it is ended, the others are given back, those too that
+/// arrive later. **Thread safety**: safe. No call waits for anybody, except release().
 class GroupHold : public std::enable_shared_from_this<GroupHold> {
 public:
     using Answer = std::function<void(std::size_t member, const MemberAnswer&)>;
@@ -78,23 +82,18 @@ public:
     [[nodiscard]] const GroupMembers& members() const noexcept { return *members_; }
 
 private:
-    enum class Phase : std::uint8_t { trying, held, ended, lost };
     using OnStop = std::stop_callback<std::function<void()>>;
 
     struct Member {
         LockGuard guard;
         std::shared_ptr<boost::asio::cancellation_signal> attempt; ///< while it is under way
-        bool isGranted = false;
-        bool isLost = false;
-        bool isAtRisk = false;
         std::unique_ptr<OnStop> onLoss;
         std::unique_ptr<OnStop> onRisk;
     };
 
     void arrived(std::size_t index, LockGuard guard);
     void hurt(std::size_t index, StopAt how);
-    void judge(std::size_t index);
-    [[nodiscard]] bool isEnough(StopAt without) const;
+    void follow(GroupStanding::Verdict verdict, std::size_t index);
     [[nodiscard]] std::vector<TimePoint> deadlines() const;
     std::vector<Member> take() noexcept;
     void withdraw(std::vector<Member>& taken) noexcept;
@@ -102,7 +101,7 @@ private:
 
     const std::shared_ptr<const GroupMembers> members_;
     mutable std::mutex mutex_; ///< never held over a call of somebody else's that may call back
-    Phase phase_ = Phase::trying;
+    GroupStanding standing_;
     std::vector<Member> held_; ///< empty when it is over
     std::stop_source lost_;
     std::stop_source atRisk_;

@@ -158,7 +158,8 @@ std::chrono::milliseconds timeUntil(TimePoint then) noexcept
 
 } // namespace detail
 
-// --- The locks -----------------------------------------------------------------------------------------------------------
+// --- The locks
+// -----------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -226,10 +227,11 @@ std::chrono::milliseconds GroupLock::validFor() const noexcept
 std::stop_token GroupLock::stopToken(StopAt when) const noexcept
 {
     const auto hold = state_->held();
-    return hold ? hold->stopToken(when) : detail::Engine::stoppedToken();
+    return hold ? hold->stopToken(when) : detail::Core::stoppedToken();
 }
 
-// --- The guard -----------------------------------------------------------------------------------------------------------
+// --- The guard
+// -----------------------------------------------------------------------------------------------------------
 
 GroupGuard::GroupGuard(std::shared_ptr<detail::GroupHold> hold) noexcept : hold_(std::move(hold)) {}
 
@@ -315,7 +317,7 @@ void GroupGuard::asyncRelease(GroupGuard guard, detail::UnlockHandler handler)
 
 std::stop_token GroupGuard::stopToken(StopAt when) const noexcept
 {
-    return hold_ ? hold_->stopToken(when) : detail::Engine::stoppedToken();
+    return hold_ ? hold_->stopToken(when) : detail::Core::stoppedToken();
 }
 
 std::chrono::milliseconds GroupGuard::validFor() const noexcept

@@ -16,6 +16,21 @@ public:
     void encode(std::string& out, Form /*by*/) const override { appendCommand(out, {"INFO", "server"}); }
 };
 
+/// Asks the server in its own words. @param answered called once, on the background thread, or in here after the
+/// client's end.
+void askRunId(Engine& engine, const std::function<void(std::error_code, std::string)>& answered)
+{
+    engine.start();
+    const auto query = std::make_shared<AsyncQuery>(
+        engine, std::make_shared<InfoCall>(),
+        [answered, keep = engine.shared_from_this()](std::error_code ec, const QueryMachine&, const Reply& reply) {
+            answered(ec, ec ? std::string() : ServerId::from(reply.text));
+        });
+    if (!engine.tryPost([query] { query->begin(); })) {
+        answered(Errc::shutdown, {});
+    }
+}
+
 } // namespace
 
 std::string ServerId::from(std::string_view info)
@@ -55,7 +70,7 @@ void ServerId::ask(const std::shared_ptr<Engine>& engine, std::function<void()> 
     if (then) {
         return then();
     }
-    engine->askRunId([this, engine](std::error_code ec, std::string id) {
+    askRunId(*engine, [this, engine](std::error_code ec, std::string id) {
         std::vector<std::function<void()>> waiting;
         {
             const std::lock_guard lock(mutex_);
@@ -68,23 +83,6 @@ void ServerId::ask(const std::shared_ptr<Engine>& engine, std::function<void()> 
             each();
         }
     });
-}
-
-void Engine::askRunId(std::function<void(std::error_code, std::string)> answered)
-{
-    start();
-    const auto query = std::make_shared<AsyncQuery>(
-        *this, std::make_shared<InfoCall>(),
-        [answered, keep = shared_from_this()](std::error_code ec, const QueryMachine&, const Reply& reply) {
-            answered(ec, ec ? std::string() : ServerId::from(reply.text));
-        });
-    {
-        const Lock lock(mutex_); // under which `closing_` is set
-        if (!closing_) {
-            return post([query] { query->begin(); });
-        }
-    }
-    answered(Errc::shutdown, {});
 }
 
 } // namespace redislock::detail

@@ -13,8 +13,8 @@ namespace redislock::detail {
 
 class Engine;
 
-/// The run id of a client's server, as far as it told: two clients with the same are on one server, by whatever address.
-/// **Thread safety**: safe.
+/// The run id of a client's server, as far as it told: two clients with the same are on one server, by whatever
+/// address. **Thread safety**: safe.
 class ServerId {
 public:
     enum class State {

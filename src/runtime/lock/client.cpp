@@ -1,8 +1,9 @@
 #include "redislock/client.hpp"
 
+#include "logic/counter/counter.hpp"
 #include "redislock/error.hpp"
-#include "runtime/counter/counter.hpp"
 #include "runtime/engine/engine.hpp"
+#include "runtime/engine/thread_calls.hpp"
 
 #include <string>
 #include <utility>
@@ -32,7 +33,7 @@ std::shared_ptr<detail::NamedLock> stateOf(const std::shared_ptr<detail::Engine>
 std::shared_ptr<detail::NamedCounter> stateOf(const std::shared_ptr<detail::Engine>& engine, detail::CounterKind kind,
                                               std::string name)
 {
-    return detail::NamedCounter::of(engine, kind, checked(std::move(name)));
+    return engine->counter(kind, checked(std::move(name)));
 }
 
 } // namespace
@@ -141,7 +142,7 @@ void Client::connect() const
 
 void Client::connect(std::error_code& ec) const
 {
-    engine_->connect(ec);
+    detail::ThreadCalls::connect(*engine_, ec);
 }
 
 bool Client::shutdown(std::chrono::milliseconds timeout) noexcept

@@ -1,7 +1,8 @@
 #include "redislock/lock.hpp"
 
 #include "redislock/lock_guard.hpp"
-#include "runtime/engine/engine.hpp"
+#include "runtime/engine/async_calls.hpp"
+#include "runtime/engine/thread_calls.hpp"
 #include "runtime/lock/throwing.hpp"
 
 #include <utility>
@@ -28,8 +29,8 @@ std::optional<std::uint64_t> Lock::acquireByThread(Wait wait, Lease lease, const
                                                    std::exception_ptr* thrown) const
 {
     detail::Acquired acquired;
-    ec = detail::engineOf(*state_).acquire(
-        *state_, {wait, lease, detail::EndedBy::thread, retry ? retry : retry_, thrown}, acquired);
+    ec = detail::ThreadCalls::acquire(*state_, {wait, lease, detail::EndedBy::thread, retry ? retry : retry_, thrown},
+                                      acquired);
     return acquired.hold != nullptr ? std::optional(acquired.token) : std::nullopt;
 }
 
@@ -40,7 +41,7 @@ Unlocked Lock::unlock() const
 
 Unlocked Lock::unlock(std::error_code& ec) const
 {
-    return detail::engineOf(*state_).unlock(*state_, ec);
+    return detail::ThreadCalls::unlock(*state_, ec);
 }
 
 bool Lock::forceUnlock() const
@@ -50,7 +51,7 @@ bool Lock::forceUnlock() const
 
 bool Lock::forceUnlock(std::error_code& ec) const
 {
-    return detail::engineOf(*state_).forceUnlock(*state_, ec);
+    return detail::ThreadCalls::forceUnlock(*state_, ec);
 }
 
 bool Lock::isLocked() const
@@ -70,7 +71,7 @@ std::optional<std::chrono::milliseconds> Lock::remainingTimeToLive() const
 
 std::optional<std::chrono::milliseconds> Lock::remainingTimeToLive(std::error_code& ec) const
 {
-    return detail::engineOf(*state_).timeToLive(*state_, ec);
+    return detail::ThreadCalls::timeToLive(*state_, ec);
 }
 
 bool Lock::isHeldByCurrentThread() const noexcept
@@ -80,17 +81,17 @@ bool Lock::isHeldByCurrentThread() const noexcept
 
 std::uint32_t Lock::holdCount() const noexcept
 {
-    return detail::engineOf(*state_).holdCount(*state_);
+    return detail::ThreadCalls::holdCount(*state_);
 }
 
 std::chrono::milliseconds Lock::validFor() const noexcept
 {
-    return detail::engineOf(*state_).validFor(*state_);
+    return detail::ThreadCalls::validFor(*state_);
 }
 
 std::stop_token Lock::stopToken(StopAt when) const noexcept
 {
-    return detail::engineOf(*state_).stopToken(*state_, when);
+    return detail::ThreadCalls::stopToken(*state_, when);
 }
 
 const std::string& Lock::name() const noexcept
@@ -100,23 +101,23 @@ const std::string& Lock::name() const noexcept
 
 void Lock::asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::LockHandler handler) const
 {
-    detail::engineOf(*state_).asyncAcquire(state_, {wait, lease, detail::EndedBy::guard, retry ? retry : retry_},
-                                           std::move(handler));
+    detail::AsyncCalls::acquire(state_, {wait, lease, detail::EndedBy::guard, retry ? retry : retry_},
+                                std::move(handler));
 }
 
 void Lock::asyncForceUnlock(const State& state, detail::FlagHandler handler)
 {
-    detail::engineOf(*state).asyncForceUnlock(state, std::move(handler));
+    detail::AsyncCalls::forceUnlock(state, std::move(handler));
 }
 
 void Lock::asyncIsLocked(const State& state, detail::FlagHandler handler)
 {
-    detail::engineOf(*state).asyncIsLocked(state, std::move(handler));
+    detail::AsyncCalls::isLocked(state, std::move(handler));
 }
 
 void Lock::asyncTimeToLive(const State& state, detail::TimeHandler handler)
 {
-    detail::engineOf(*state).asyncTimeToLive(state, std::move(handler));
+    detail::AsyncCalls::timeToLive(state, std::move(handler));
 }
 
 } // namespace redislock

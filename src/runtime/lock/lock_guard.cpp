@@ -1,7 +1,8 @@
 #include "redislock/lock_guard.hpp"
 
+#include "runtime/engine/async_calls.hpp"
 #include "runtime/engine/completion.hpp"
-#include "runtime/engine/engine.hpp"
+#include "runtime/engine/thread_calls.hpp"
 #include "runtime/lock/throwing.hpp"
 
 #include <boost/asio/system_executor.hpp>
@@ -37,8 +38,8 @@ LockGuard::LockGuard(const Lock& lock, Wait wait, Lease lease, std::error_code& 
 void LockGuard::acquire(const Lock& lock, Wait wait, Lease lease, std::error_code& ec, std::exception_ptr* thrown)
 {
     detail::Acquired acquired;
-    detail::NamedLock& named = *lock.state_;
-    ec = detail::engineOf(named).acquire(named, {wait, lease, detail::EndedBy::guard, lock.retry_, thrown}, acquired);
+    ec = detail::ThreadCalls::acquire(*lock.state_, {wait, lease, detail::EndedBy::guard, lock.retry_, thrown},
+                                      acquired);
     *this = LockGuard(std::move(acquired));
 }
 
@@ -72,7 +73,7 @@ void LockGuard::end() noexcept
 {
     token_ = 0;
     if (const auto hold = std::move(hold_)) {
-        detail::engineOf(*hold->lock).releaseUnawaited({hold, level_});
+        detail::ThreadCalls::releaseUnawaited({hold, level_});
     }
 }
 
@@ -100,8 +101,7 @@ Unlocked LockGuard::release(std::error_code& ec)
         ec = Errc::notHeld;
         return Unlocked::alreadyLost;
     }
-    detail::Engine& engine = detail::engineOf(*hold->lock);
-    return engine.release({std::move(hold), level_});
+    return detail::ThreadCalls::release({std::move(hold), level_});
 }
 
 void LockGuard::asyncRelease(LockGuard guard, detail::UnlockHandler handler)
@@ -112,12 +112,12 @@ void LockGuard::asyncRelease(LockGuard guard, detail::UnlockHandler handler)
                                                                                          Unlocked::alreadyLost);
         return;
     }
-    detail::engineOf(*hold->lock).asyncRelease({hold, guard.level_}, std::move(handler));
+    detail::AsyncCalls::release({hold, guard.level_}, std::move(handler));
 }
 
 std::stop_token LockGuard::stopToken(StopAt when) const noexcept
 {
-    return hold_ ? detail::engineOf(*hold_->lock).stopToken(hold_.get(), when) : detail::Engine::stoppedToken();
+    return detail::ThreadCalls::stopToken(hold_.get(), when);
 }
 
 std::chrono::milliseconds LockGuard::validFor() const noexcept

@@ -6,7 +6,8 @@ namespace redislock::detail {
 
 namespace {
 
-/// Which of several addresses' failures is told: one that may pass by itself, then one that will not, then that nobody answered.
+/// Which of several addresses' failures is told: one that may pass by itself, then one that will not, then that nobody
+/// answered.
 int weightOf(const Fault& fault) noexcept
 {
     if (fault.error == Errc::serverRefused) {

@@ -12,8 +12,9 @@
 
 namespace redislock::detail {
 
-/// The protocol of one attempt to connect: look the name up, try its addresses, each a little after the one before or as soon as
-/// that has failed (RFC 8305), and take the first that is usable, not the first that is open. Pure: no I/O, no clock.
+/// The protocol of one attempt to connect: look the name up, try its addresses, each a little after the one before or
+/// as soon as that has failed (RFC 8305), and take the first that is usable, not the first that is open. Pure: no I/O,
+/// no clock.
 class ConnectMachine {
 public:
     struct Resolved {

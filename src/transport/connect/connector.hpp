@@ -28,9 +28,9 @@ struct Connected {
 
 class Attempt;
 
-/// Opens connections to one endpoint, asynchronously, on the thread that runs the io_context. Host names are looked up anew each
-/// time; addresses and unix sockets never reach the resolver. All addresses of a name are tried within one attempt, and the first
-/// that is usable wins; those that were found demoted come last.
+/// Opens connections to one endpoint, asynchronously, on the thread that runs the io_context. Host names are looked up
+/// anew each time; addresses and unix sockets never reach the resolver. All addresses of a name are tried within one
+/// attempt, and the first that is usable wins; those that were found demoted come last.
 class Connector {
 public:
     Connector(boost::asio::io_context& io, Endpoint endpoint, Handshake handshake, std::chrono::milliseconds timeout)
@@ -38,8 +38,8 @@ public:
     {
     }
 
-    /// Starts one attempt at `notBefore`, or now, that takes at most `limit`, or the connector's time-out. May be called from any
-    /// thread; @p handler is called once on the io_context's thread, unless that is stopped first.
+    /// Starts one attempt at `notBefore`, or now, that takes at most `limit`, or the connector's time-out. May be
+    /// called from any thread; @p handler is called once on the io_context's thread, unless that is stopped first.
     /// @param whose for hurry()
     void connect(const void* whose, TimePoint notBefore, std::chrono::milliseconds limit,
                  std::function<void(Connected)> handler);

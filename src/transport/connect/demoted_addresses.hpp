@@ -29,7 +29,8 @@ public:
         return std::find(addresses_.begin(), addresses_.end(), address) != addresses_.end();
     }
 
-    /// Puts those of a name behind the others, the latest at the end: so each has its turn. @param textOf what note() was given
+    /// Puts those of a name behind the others, the latest at the end: so each has its turn. @param textOf what note()
+    /// was given
     template <class Address, class TextOf>
     void putLast(std::vector<Address>& all, TextOf textOf) const
     {

@@ -21,8 +21,8 @@ struct Handshake {
     std::string clientName;
 };
 
-/// The protocol of one connection until it is usable: open it, then AUTH, SELECT, CLIENT SETNAME and PING, one at a time, each
-/// answer judged by itself. Pure: no I/O, no clock.
+/// The protocol of one connection until it is usable: open it, then AUTH, SELECT, CLIENT SETNAME and PING, one at a
+/// time, each answer judged by itself. Pure: no I/O, no clock.
 class HandshakeMachine {
 public:
     struct Opened {};

@@ -32,8 +32,8 @@ public:
     ~Stream() { close(); }
 
     [[nodiscard]] Transferred readSome(std::span<char> buffer) noexcept;
-    /// As readSome(), but waits for the first bytes until then, though not much longer than 100 ms at a time. Comes back at
-    /// once when `orWritable` and more can be written. `patient`: one system call where poll and read are two.
+    /// As readSome(), but waits for the first bytes until then, though not much longer than 100 ms at a time. Comes
+    /// back at once when `orWritable` and more can be written. `patient`: one system call where poll and read are two.
     [[nodiscard]] Transferred readUntil(TimePoint until, std::span<char> buffer, bool orWritable,
                                         bool patient) noexcept;
     [[nodiscard]] Transferred writeSome(std::string_view bytes) noexcept;

@@ -14,8 +14,9 @@
 
 namespace redislock::test {
 
-/// `kind load name style`: the kind may also be `readWrite`, where every fourth turn writes; `end load` ends all of a process.
-/// Style: the objects of the process (`keep`), an `object` for each turn, or a whole `client` for each turn. Told while it runs:
+/// `kind load name style`: the kind may also be `readWrite`, where every fourth turn writes; `end load` ends all of a
+/// process. Style: the objects of the process (`keep`), an `object` for each turn, or a whole `client` for each turn.
+/// Told while it runs:
 ///
 ///     client <id>            who asks next, of a fresh client
 ///     in <waited us> <mode>  it has come in: `w` to write, or alone; `r` to read

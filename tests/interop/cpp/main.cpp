@@ -1,8 +1,9 @@
 // One process of the library that does what it reads on standard input, a command a line, until the input ends:
 //     thread kind operation object arguments...
 // and answers as the Java driver does (../java). A thread is any word; commands of one word run in one thread, in their
-// order, those of different words at the same time; see load.hpp for `load`. Arguments: the watchdog's timeout, how long a place in a fair queue is
-// kept and how long a server may take to answer (0: the default), in ms; the servers' URLs.
+// order, those of different words at the same time; see load.hpp for `load`. Arguments: the watchdog's timeout, how
+// long a place in a fair queue is kept and how long a server may take to answer (0: the default), in ms; the servers'
+// URLs.
 #include "behaviour/worker.hpp"
 #include "load.hpp"
 #include "objects.hpp"

@@ -54,7 +54,8 @@ Outcome ended(Unlocked how)
 
 } // namespace
 
-// --- Locks -------------------------------------------------------------------------------------------------------------
+// --- Locks
+// -------------------------------------------------------------------------------------------------------------
 
 struct Objects::Shared {
     std::mutex mutex;
@@ -221,7 +222,8 @@ Outcome Objects::onLock(const AnyOfThem& lock, const std::string& operation, con
     unknown(operation);
 }
 
-// --- Semaphores and the latch ------------------------------------------------------------------------------------------
+// --- Semaphores and the latch
+// ------------------------------------------------------------------------------------------
 
 Outcome Objects::onSemaphore(const Semaphore& semaphore, const std::string& operation, const Words& arguments)
 {

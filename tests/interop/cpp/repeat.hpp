@@ -16,7 +16,8 @@ inline bool repeats(std::string_view operation)
     return operation == "count" || operation == "look" || operation == "crowd";
 }
 
-/// As the Java driver does it, counting in `<key>:turns` how often one that counts came after one of the other language:
+/// As the Java driver does it, counting in `<key>:turns` how often one that counts came after one of the other
+/// language:
 ///  - `count`: counts a key up, and then its copy, by GET, then SET. @return how often.
 ///  - `look`: reads the key and its copy. @return how often. @throws std::runtime_error when they are not equal.
 ///  - `crowd`: counts those who are inside, by INCR and DECR. @return the most that it saw.

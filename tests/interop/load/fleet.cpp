@@ -66,7 +66,8 @@ void Fleet::start(Berth& berth)
 {
     PeerOptions options{.redisson = berth.redisson, .urls = {}, .watchdog = fleetLease, .place = fleetPlace};
     if (!berth.redisson.empty()) {
-        // A call of Redisson's that gives up may have a lock all the same, which its thread then enters again and never leaves.
+        // A call of Redisson's that gives up may have a lock all the same, which its thread then enters again and never
+        // leaves.
         options.patience = 30s;
     }
     for (const auto& server : servers_) {
@@ -92,7 +93,8 @@ void Fleet::start(Berth& berth)
     }
 }
 
-// --- What they tell ----------------------------------------------------------------------------------------------------
+// --- What they tell
+// ----------------------------------------------------------------------------------------------------
 
 void Fleet::watch()
 {
@@ -192,7 +194,8 @@ void Fleet::kill(std::size_t berth)
     start(at);
 }
 
-// --- Permits of the dead -----------------------------------------------------------------------------------------------
+// --- Permits of the dead
+// -----------------------------------------------------------------------------------------------
 
 // Nobody does that for them but this.
 void Fleet::giveBackPermits(std::size_t count, const std::string& why)
@@ -207,7 +210,8 @@ void Fleet::giveBackPermits(std::size_t count, const std::string& why)
     }
 }
 
-// Where nobody has come in for long, those are missing that were granted to threads which were killed before they could tell.
+// Where nobody has come in for long, those are missing that were granted to threads which were killed before they could
+// tell.
 void Fleet::settlePermits()
 {
     const auto isInside = [](const Berth& each) { return !each.inside.empty(); };
@@ -225,7 +229,8 @@ void Fleet::settlePermits()
     }
 }
 
-// --- What is in Redis --------------------------------------------------------------------------------------------------
+// --- What is in Redis
+// --------------------------------------------------------------------------------------------------
 
 void Fleet::lookAtKeys()
 {
@@ -272,7 +277,8 @@ bool Fleet::mayLast(const std::string& key)
     return true;
 }
 
-// --- The end -----------------------------------------------------------------------------------------------------------
+// --- The end
+// -----------------------------------------------------------------------------------------------------------
 
 std::size_t Fleet::working() const
 {
@@ -283,7 +289,8 @@ std::size_t Fleet::working() const
     return sum;
 }
 
-// The end of the hold, a place of ours, what Redisson gives each of its waiters, one of whom was first when it was seen.
+// The end of the hold, a place of ours, what Redisson gives each of its waiters, one of whom was first when it was
+// seen.
 Micros Fleet::mostAhead() const
 {
     const auto redissons = static_cast<long>(size_.threads * (berths_.size() - size_.processes));
@@ -389,7 +396,8 @@ std::string Fleet::nameOf(std::size_t berth) const
     return fmt::format("{} #{}", redisson.empty() ? "C++" : redisson, berth % size_.processes);
 }
 
-// --- The report --------------------------------------------------------------------------------------------------------
+// --- The report
+// --------------------------------------------------------------------------------------------------------
 
 // In a fair queue everybody is served in turn, but for what the dead cost.
 void Fleet::judgeWaits()

@@ -34,8 +34,8 @@ struct AcquireResult {
     std::uint32_t attempts = 0;
 };
 
-/// The protocol of one acquire: try; subscribe; try again; sleep until told, the holder's time is over or the poll is due.
-/// Pure: no I/O, no clock, no chance of its own.
+/// The protocol of one acquire: try; subscribe; try again; sleep until told, the holder's time is over or the poll is
+/// due. Pure: no I/O, no clock, no chance of its own.
 class AcquireMachine {
 public:
     struct Settings {
@@ -229,7 +229,8 @@ inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random
     if (demoted_ && event.fault.error == Errc::unreachable) {
         return fail(Errc::serverRefused); // nobody was found who would not
     }
-    // a wait that ends while another answer is under way ends as the last one told, if the server was there a moment ago
+    // a wait that ends while another answer is under way ends as the last one told, if the server was there a moment
+    // ago
     const bool wasThere = event.now < saturatingAdd(std::max(lastAnswer_, silentSince_), settings_.commandTimeout);
     if (wasThere && refusedSince_) {
         return fail(Errc::serverRefused);
@@ -299,8 +300,8 @@ inline AcquireMachine::Action AcquireMachine::done(AcquireResult result)
     return Done<AcquireResult>{result};
 }
 
-/// When the request under way is no longer waited for. A first request has a moment even if the wait is shorter, and a command's
-/// time where there is no wait, unless it is known that no server listens.
+/// When the request under way is no longer waited for. A first request has a moment even if the wait is shorter, and a
+/// command's time where there is no wait, unless it is known that no server listens.
 inline TimePoint AcquireMachine::answerDeadline() const noexcept
 {
     const auto least = settings_.wait.isOneAttempt() ? settings_.commandTimeout : shortestWait;

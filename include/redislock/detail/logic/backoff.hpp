@@ -11,7 +11,8 @@
 
 namespace redislock::detail {
 
-/// Pauses that double from 50 ms to 1 s, each with ± 20 % jitter so that clients that failed together do not return together.
+/// Pauses that double from 50 ms to 1 s, each with ± 20 % jitter so that clients that failed together do not return
+/// together.
 class Backoff {
 public:
     static constexpr std::chrono::milliseconds first{50};

@@ -20,8 +20,8 @@ struct DueSlot {
     [[nodiscard]] bool scheduled() const noexcept { return index != absent; }
 };
 
-/// A binary min-heap of due times over items that know their place, so that any item can be moved or removed in O(log n):
-/// the renewal schedule (and the schedule of deadlines) of one client.
+/// A binary min-heap of due times over items that know their place, so that any item can be moved or removed in O(log
+/// n): the renewal schedule (and the schedule of deadlines) of one client.
 ///
 /// @tparam Item scheduled by address; must outlive its stay. @tparam slot the member of Item that keeps its place.
 /// Only set() of a new item allocates. Not thread-safe; holds no clock.

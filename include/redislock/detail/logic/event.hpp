@@ -39,8 +39,8 @@ struct Failed {
 
 /// The event that a reply is to a machine: an error reply and one that its script cannot give are failures.
 ///
-/// @tparam Event the machine's events. @tparam Answer has `static std::optional<Answer> from(const Reply&, asked…)`, which is
-/// empty for what the script cannot have answered. @param asked what that depends on.
+/// @tparam Event the machine's events. @tparam Answer has `static std::optional<Answer> from(const Reply&, asked…)`,
+/// which is empty for what the script cannot have answered. @param asked what that depends on.
 template <class Event, class Answer, class... Asked>
 Event eventOfReply(TimePoint now, TimePoint sentAt, const Reply& reply, Asked... asked)
 {
@@ -59,7 +59,8 @@ enum class Asker : std::uint8_t {
     background, ///< nobody waits: rights that were taken away may come back, so only the end of its time ends it
 };
 
-/// Whether nothing but the end is left after that failure. An answer that cannot be may be another request's: no more of them.
+/// Whether nothing but the end is left after that failure. An answer that cannot be may be another request's: no more
+/// of them.
 constexpr bool isFinal(const Fault& fault, Asker asker) noexcept
 {
     const bool forGood =
@@ -99,8 +100,8 @@ struct Subscribe {
     TimePoint until;
 };
 
-/// Ask the policy how long the pause after this attempt is: between two steps of the machine, under no lock, since it may be a
-/// function of the user's.
+/// Ask the policy how long the pause after this attempt is: between two steps of the machine, under no lock, since it
+/// may be a function of the user's.
 struct AskPolicy {
     std::uint32_t attempt; ///< from 1 on
 };

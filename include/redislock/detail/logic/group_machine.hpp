@@ -19,8 +19,8 @@
 
 namespace redislock::detail {
 
-/// Until when at least @p needed of the members are valid: the needed-th of their deadlines, counted from the latest; long ago
-/// when there are not so many.
+/// Until when at least @p needed of the members are valid: the needed-th of their deadlines, counted from the latest;
+/// long ago when there are not so many.
 inline TimePoint validityOf(std::vector<TimePoint> deadlines, std::size_t needed)
 {
     if (needed == 0 || deadlines.size() < needed) {
@@ -31,7 +31,8 @@ inline TimePoint validityOf(std::vector<TimePoint> deadlines, std::size_t needed
     return *nth;
 }
 
-/// How long one of several servers may take to answer: far less than the lease, so that a slow one uses up little of it.
+/// How long one of several servers may take to answer: far less than the lease, so that a slow one uses up little of
+/// it.
 constexpr std::chrono::milliseconds memberTimeoutOf(std::chrono::milliseconds lease,
                                                     std::chrono::milliseconds commandTimeout) noexcept
 {
@@ -79,9 +80,10 @@ struct GroupResult {
     std::uint32_t rounds = 0;
 };
 
-/// The protocol of acquiring all, or enough, of several locks: try all at once, without waiting for any holder; with too few of
-/// them, or too late, give back everything and try again after a random pause, so that two who took each other's meet no more.
-/// Who waits holds nothing: there is no deadlock, whatever the order. Pure: no I/O, no clock, no chance of its own.
+/// The protocol of acquiring all, or enough, of several locks: try all at once, without waiting for any holder; with
+/// too few of them, or too late, give back everything and try again after a random pause, so that two who took each
+/// other's meet no more. Who waits holds nothing: there is no deadlock, whatever the order. Pure: no I/O, no clock, no
+/// chance of its own.
 class GroupMachine {
 public:
     struct Settings {
@@ -108,8 +110,8 @@ public:
     Action resume(const Event& event);
 
     [[nodiscard]] State state() const noexcept { return state_; }
-    /// The members of the last round that were granted, or may be in a moment. When it ends without a grant, or is retreated
-    /// from, they are to be given back.
+    /// The members of the last round that were granted, or may be in a moment. When it ends without a grant, or is
+    /// retreated from, they are to be given back.
     [[nodiscard]] std::vector<std::size_t> open() const;
 
     /// No pause is longer: who shuts down, or frees a lock, does not wait for it.

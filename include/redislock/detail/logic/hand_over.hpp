@@ -41,9 +41,9 @@ constexpr HandOn handOnTo(const FirstInLine* first) noexcept
     return first->sleeps ? HandOn::send : HandOn::look;
 }
 
-/// The fairness between this client and others, of one name. A client may hand the lock on from one of its waiters to the
-/// next, in one packet with the release, and nobody else would ever get it. So after some hand-overs in a row, if others
-/// listen, its next waiter tries only when the release was answered, about when they do. Not thread-safe.
+/// The fairness between this client and others, of one name. A client may hand the lock on from one of its waiters to
+/// the next, in one packet with the release, and nobody else would ever get it. So after some hand-overs in a row, if
+/// others listen, its next waiter tries only when the release was answered, about when they do. Not thread-safe.
 class HandOver {
 public:
     static constexpr std::uint32_t most = 16; ///< hand-overs in a row while others listen

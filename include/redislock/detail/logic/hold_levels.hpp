@@ -28,8 +28,8 @@ struct HoldLevel {
     EndedBy endedBy = EndedBy::thread;
 };
 
-/// The levels of one outermost hold and what follows from them: until when it is valid, whether it is renewed, what lease an
-/// inner unlock needs in Redis. Not thread-safe; holds no clock.
+/// The levels of one outermost hold and what follows from them: until when it is valid, whether it is renewed, what
+/// lease an inner unlock needs in Redis. Not thread-safe; holds no clock.
 class HoldLevels {
 public:
     /// Adds a level that is not granted yet. @return its id: not 0, and none of the last four thousand million.
@@ -101,8 +101,8 @@ public:
         return until;
     }
 
-    /// The lease that Redis must be left with so that the remaining levels get what they were granted; a renewed one a whole
-    /// lease. At least 1 ms.
+    /// The lease that Redis must be left with so that the remaining levels get what they were granted; a renewed one a
+    /// whole lease. At least 1 ms.
     [[nodiscard]] std::chrono::milliseconds leaseToLeave(TimePoint now, std::chrono::milliseconds renewedLease) const
     {
         std::chrono::milliseconds left{1};
@@ -115,16 +115,16 @@ public:
         return left;
     }
 
-    /// Whether the watchdog is to send anything: for a renewed lease, and, where others' requests may shorten what Redis was given
-    /// (@p othersSetIt: Redisson's readers give the key of all of them their own time), for a fixed one of which more is left
-    /// than of a renewed one, which is what others give; less cannot be cut.
+    /// Whether the watchdog is to send anything: for a renewed lease, and, where others' requests may shorten what
+    /// Redis was given (@p othersSetIt: Redisson's readers give the key of all of them their own time), for a fixed one
+    /// of which more is left than of a renewed one, which is what others give; less cannot be cut.
     [[nodiscard]] bool mustRenew(TimePoint now, std::chrono::milliseconds renewedLease, bool othersSetIt) const
     {
         return isRenewed() || (othersSetIt && validUntil() - now > renewedLease);
     }
 
-    /// What it then sends: a whole renewed lease, or where others' requests may shorten it the longest rest of all. It does not
-    /// prolong a fixed lease, also when the renewed one has ended since.
+    /// What it then sends: a whole renewed lease, or where others' requests may shorten it the longest rest of all. It
+    /// does not prolong a fixed lease, also when the renewed one has ended since.
     [[nodiscard]] std::chrono::milliseconds leaseToRenew(TimePoint now, std::chrono::milliseconds renewedLease,
                                                          bool othersSetIt) const
     {

@@ -15,12 +15,12 @@
 
 namespace redislock::detail {
 
-/// The holds of one name in one client, by thread: the local half of the lock. At most one of them is valid at a time, but one
-/// whose lease is over may stay beside it until its loss is noted. Not thread-safe; holds no clock.
+/// The holds of one name in one client, by thread: the local half of the lock. At most one of them is valid at a time,
+/// but one whose lease is over may stay beside it until its loss is noted. Not thread-safe; holds no clock.
 ///
-/// Threads that lost a hold owe its unlock() calls; they are remembered as a number, so that a late unlock() is told apart
-/// from a stranger's. Where there are too many of them, they are remembered together: then a stranger may be taken for one of
-/// them, but none of them for a stranger, whose unlock() throws.
+/// Threads that lost a hold owe its unlock() calls; they are remembered as a number, so that a late unlock() is told
+/// apart from a stranger's. Where there are too many of them, they are remembered together: then a stranger may be
+/// taken for one of them, but none of them for a stranger, whose unlock() throws.
 ///
 /// @tparam Hold has `std::uint64_t owner` and `TimePoint validUntil() const`. @tparam Pointer a shared reference to it.
 template <class Hold, class Pointer = std::shared_ptr<Hold>>

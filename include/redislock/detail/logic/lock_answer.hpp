@@ -27,8 +27,8 @@ struct LockAnswer {
     std::optional<std::chrono::milliseconds> timeToLive{};
     std::uint64_t token = 0; ///< of granted, by a fenced lock
 
-    /// Of a lock script: nil, or its token in an array; or, of an outermost hold, the holder's time in milliseconds (-1: none),
-    /// and of a nested one -3.
+    /// Of a lock script: nil, or its token in an array; or, of an outermost hold, the holder's time in milliseconds
+    /// (-1: none), and of a nested one -3.
     static std::optional<LockAnswer> from(const Reply& reply, Tokens tokens, Level level) noexcept
     {
         if (reply.kind != Reply::Kind::integer) {
@@ -55,7 +55,8 @@ struct LockAnswer {
         return none ? std::optional(busyFor(reply.integer)) : grantedByNil(reply);
     }
 
-    /// Of the script that reads a latch, a number: an open one counts as granted. Nothing tells when a closed one will be.
+    /// Of the script that reads a latch, a number: an open one counts as granted. Nothing tells when a closed one will
+    /// be.
     static std::optional<LockAnswer> ofLatch(const Reply& reply) noexcept
     {
         const bool open = reply.integer <= 0;

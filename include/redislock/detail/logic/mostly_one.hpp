@@ -10,9 +10,9 @@
 
 namespace redislock::detail {
 
-/// A list whose first element lies in it and whose others, which most lists never have, lie elsewhere: a client may have
-/// hundreds of thousands of these. (boost::container::small_vector is 24 bytes larger than its element, this one 16.) Keeps
-/// its memory when it is cleared. Not thread-safe.
+/// A list whose first element lies in it and whose others, which most lists never have, lie elsewhere: a client may
+/// have hundreds of thousands of these. (boost::container::small_vector is 24 bytes larger than its element, this one
+/// 16.) Keeps its memory when it is cleared. Not thread-safe.
 ///
 /// @tparam T default-constructible and movable; an element that was taken out is set to `T()`.
 template <class T>

@@ -22,10 +22,10 @@ private:
 
 /// What the refusals of one acquire mean beside the releases of its client.
 ///
-/// An acquire may overtake a release that was queued before it: on another connection, or because the server does not know
-/// the script of the release, which is then sent again. The answer to the release may all the same be there before anybody
-/// looks at the refusal. So it is not contention if a release was under way at any time since the request was queued; then the
-/// acquire asks again, when none is under way any more.
+/// An acquire may overtake a release that was queued before it: on another connection, or because the server does not
+/// know the script of the release, which is then sent again. The answer to the release may all the same be there before
+/// anybody looks at the refusal. So it is not contention if a release was under way at any time since the request was
+/// queued; then the acquire asks again, when none is under way any more.
 class Refusals {
 public:
     static constexpr std::uint32_t most = 2; ///< that are not taken for the answer: others may hold the lock each time
@@ -44,8 +44,8 @@ public:
         open_ = releases.begun_ != endedBefore_;
         return open_ && passedOver_++ < most;
     }
-    /// Whether the last refusal may be the work of a release. Who took it for the answer, and sleeps, asks again at the end of
-    /// the releases: nobody else may tell it.
+    /// Whether the last refusal may be the work of a release. Who took it for the answer, and sleeps, asks again at the
+    /// end of the releases: nobody else may tell it.
     [[nodiscard]] bool isOpen() const noexcept { return open_; }
 
 private:

@@ -9,9 +9,9 @@
 
 namespace redislock::detail {
 
-/// Decides when the next attempt to connect may start: at once after a connection that served at least one command, otherwise
-/// after a growing pause. A server that accepts and closes at once is thereby not stormed; nor is one that takes no writes
-/// for long, though it answers questions.
+/// Decides when the next attempt to connect may start: at once after a connection that served at least one command,
+/// otherwise after a growing pause. A server that accepts and closes at once is thereby not stormed; nor is one that
+/// takes no writes for long, though it answers questions.
 class ReconnectPolicy {
 public:
     /// A command was answered on the connection.
@@ -26,8 +26,8 @@ public:
     /// The connection ended or could not be made.
     void ended(TimePoint now, Random& random) noexcept { pauseUnless(served_, backoff_, now, random); }
 
-    /// The connection was left because its server takes no writes. The next server may: it is tried at once, unless this
-    /// happened a moment ago as well.
+    /// The connection was left because its server takes no writes. The next server may: it is tried at once, unless
+    /// this happened a moment ago as well.
     void demoted(TimePoint now, Random& random) noexcept
     {
         const bool isFirst = now >= saturatingAdd(lastDemoted_, 2 * Backoff::cap);

@@ -12,7 +12,8 @@
 
 namespace redislock::detail {
 
-/// The requests of one connection in the order of their replies: first those that were written, then those that were not yet.
+/// The requests of one connection in the order of their replies: first those that were written, then those that were
+/// not yet.
 ///
 /// Requests are shared: a slot stays, and its reply is read in order, even when nobody waits for it any more. A ring
 /// buffer; allocates only to grow. Not thread-safe, no I/O, no clock.
@@ -45,7 +46,8 @@ public:
         }
     }
 
-    /// Takes the request that the next reply belongs to; null when no written request is left: the reply is unsolicited.
+    /// Takes the request that the next reply belongs to; null when no written request is left: the reply is
+    /// unsolicited.
     std::shared_ptr<Request> answered() noexcept
     {
         if (written_ == 0) {

@@ -12,8 +12,9 @@
 
 namespace redislock::detail {
 
-/// Records to be deleted, by the name of the counter whose requests they answer: one of its next requests takes them along, whichever
-/// object makes it. Of a client, not of an object: many objects live for one call. Not thread-safe, no I/O.
+/// Records to be deleted, by the name of the counter whose requests they answer: one of its next requests takes them
+/// along, whichever object makes it. Of a client, not of an object: many objects live for one call. Not thread-safe, no
+/// I/O.
 class SettledRecords {
 public:
     static constexpr std::size_t most = 128; ///< as many may wait for a next request; then all are deleted at once

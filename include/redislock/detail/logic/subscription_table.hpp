@@ -18,9 +18,9 @@ namespace redislock::detail {
 
 /// The subscriptions of one subscriber connection. Pure: it says what to send and what a frame means.
 ///
-/// A channel is listened to while somebody wants it. Every confirmation of a SUBSCRIBE is told to its listeners, also after
-/// the channel was dropped and wanted again meanwhile: whoever hears it tries once, so no order of confirmations can
-/// lose a wake-up. Not thread-safe.
+/// A channel is listened to while somebody wants it. Every confirmation of a SUBSCRIBE is told to its listeners, also
+/// after the channel was dropped and wanted again meanwhile: whoever hears it tries once, so no order of confirmations
+/// can lose a wake-up. Not thread-safe.
 ///
 /// @tparam Listener copied and compared; what the owner uses to find the waiters.
 template <class Listener>

@@ -14,9 +14,9 @@ struct WaiterLink {
     bool queued = false;
 };
 
-/// First come, first served: a doubly linked list through the waiters themselves. Only its head asks Redis; whoever leaves,
-/// for whatever reason, leaves through leave(), which names the one who is head now. Allocates nothing, cannot fail.
-/// Not thread-safe.
+/// First come, first served: a doubly linked list through the waiters themselves. Only its head asks Redis; whoever
+/// leaves, for whatever reason, leaves through leave(), which names the one who is head now. Allocates nothing, cannot
+/// fail. Not thread-safe.
 template <class Waiter>
 class WaiterQueue {
 public:

@@ -37,8 +37,8 @@ inline Fault classify(std::string_view text) noexcept
     static constexpr Fault refused{Failure::refused, Errc::serverRefused};
     static constexpr Fault demoted{Failure::demoted, Errc::serverRefused};
     static constexpr Fault unsupported{Failure::fatal, Errc::unsupported};
-    // before version 7 an error inside a script comes as "ERR Error running script …: -WORD …", or, where the script hands
-    // it on, as "@user_script: 12: …": words are searched there
+    // before version 7 an error inside a script comes as "ERR Error running script …: -WORD …", or, where the script
+    // hands it on, as "@user_script: 12: …": words are searched there
     static constexpr std::array rules{
         Rule{"unknown command", unsupported}, // first: it repeats arguments, which may hold any of the other words
         Rule{"WRONGTYPE", {Failure::fatal, Errc::wrongType}},

@@ -11,7 +11,8 @@ namespace redislock::detail {
 /// No prefix: the name in braces, so that what is made of it lies where the name lies.
 inline constexpr std::string_view inBraces{};
 
-/// `prefix:{name}`, or `prefix:name` when the name contains a `{` anywhere: Redisson's rule, so that both libraries meet.
+/// `prefix:{name}`, or `prefix:name` when the name contains a `{` anywhere: Redisson's rule, so that both libraries
+/// meet.
 inline void appendPrefixed(std::string& out, std::string_view prefix, std::string_view name)
 {
     const bool tagged = name.find('{') != std::string_view::npos;

@@ -3,35 +3,33 @@
 #pragma once
 
 #include "logic/call/channel_listener.hpp"
+#include "logic/call/port.hpp"
 #include "logic/call/script_call.hpp"
-#include "logic/call/signal.hpp"
 #include "logic/flow/waiting.hpp"
+#include "logic/lock/core.hpp"
+#include "logic/lock/underway.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/acquire_machine.hpp"
 #include "redislock/detail/logic/own_releases.hpp"
+#include "redislock/detail/logic/query_machine.hpp"
 #include "redislock/detail/logic/waiter_queue.hpp"
 #include "redislock/detail/protocol/script.hpp"
 #include "redislock/error.hpp"
-#include "redislock/handler.hpp"
-#include "runtime/engine/underway.hpp"
-#include "transport/adaptive_mutex.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 namespace redislock::detail {
 
-class Engine;
 struct PermitHold;
 
 enum class CounterKind : std::uint8_t { semaphore, permitExpirableSemaphore, countDownLatch };
@@ -95,7 +93,7 @@ struct CounterOutcome {
     bool repeated = false; ///< there may be another copy of the request that won
 };
 
-/// A thread, or an asynchronous operation, that waits. Guarded by the engine's mutex.
+/// A thread, or an asynchronous operation, that waits.
 struct CounterWaiter : WaiterLink<CounterWaiter> {
     /// Has it try.
     void wake() noexcept
@@ -103,7 +101,7 @@ struct CounterWaiter : WaiterLink<CounterWaiter> {
         notified = hinted = true;
         look();
     }
-    void look() noexcept { operation != nullptr ? operation->look() : call->signal.notify(Signal::look); }
+    void look() noexcept { operation != nullptr ? operation->look() : port->wake(*call); }
 
     std::int64_t permits = 0;
     bool notified = false; ///< has not tried since it was woken
@@ -111,129 +109,134 @@ struct CounterWaiter : WaiterLink<CounterWaiter> {
     Refusals refusals{};
     std::optional<Errc> ended{}; ///< told to end
     AsyncWaiter* operation = nullptr;
+    Port* port = nullptr;
     std::shared_ptr<ScriptCall> call{}; ///< its last request; a thread sleeps on its signal
 };
 
-/// Everything about one semaphore or latch. Lives as long as an object of it, a permit or a waiter.
+/// What the end of a wait leaves to be done.
+struct CounterEnding {
+    CounterOrder order{};
+    AcquireResult result{};
+    CounterOutcome outcome{};
+
+    /// Whether Redis may have granted what nobody takes.
+    [[nodiscard]] bool isOpen() const noexcept
+    {
+        return order.undo && !outcome.granted && (result.mayBeHeld || result.kind == AcquireResult::Kind::granted);
+    }
+    /// What its caller is told.
+    [[nodiscard]] std::error_code error() const noexcept;
+};
+
+/// Everything about one semaphore or latch. Lives as long as an object of it, a permit or a waiter. Its functions are
+/// called without the mutex, where they say nothing else.
 class NamedCounter : public std::enable_shared_from_this<NamedCounter> {
 public:
-    NamedCounter(std::shared_ptr<Engine> e, CounterKind k, std::string n);
+    NamedCounter(std::shared_ptr<Port> p, Core& c, CounterKind k, std::string n);
     NamedCounter(const NamedCounter&) = delete;
     NamedCounter& operator=(const NamedCounter&) = delete;
     ~NamedCounter();
 
-    static std::shared_ptr<NamedCounter> of(const std::shared_ptr<Engine>& engine, CounterKind kind, std::string name);
-    /// The client ends. Expects the engine's mutex.
-    static void end(Engine& engine);
-
+    static std::shared_ptr<NamedCounter> of(const std::shared_ptr<Port>& port, Core& core, CounterKind kind,
+                                            std::string name);
     [[nodiscard]] std::string channel() const;
+
+    // requests
     /// Where the answer to a new request is kept: never used for another.
     [[nodiscard]] std::string newRecord() const;
     /// How long answers are kept, in ms: longer than anybody repeats a request.
     [[nodiscard]] std::string recordTime() const;
     /// That key, and up to so many of other requests. None at the client's end, when the request is refused.
     [[nodiscard]] Recorded recorded(std::size_t others);
-
-    /// Asks and waits for the answer.
+    /// What the end of a request means, and what follows from it. @param ec how it ended, in and out
     template <class Result>
-    Result ask(const CounterRequest<Result>& request, std::error_code& ec)
+    Result conclude(const CounterRequest<Result>& request, TimePoint begin, bool repeated, std::error_code& ec)
     {
-        bool repeated = false;
-        const TimePoint begin = BootClock::now();
-        ec = request.refused ? std::error_code(*request.refused) : drive(request.call, repeated);
         auto result = ec || request.call == nullptr ? request.known : request.meaning(*request.call, repeated, ec);
-        ec = conclude(request, begin, repeated, ec);
+        if (ec) {
+            settle(request.recorded.taken); // it may not have come as far as to delete them
+            ec = goOn(request.afterwards, request.denied, ec, repeated, begin);
+        } else if (!repeated) {
+            settle({request.recorded.record});
+        }
         return result;
     }
-    template <class Result>
-    void asyncAsk(CounterRequest<Result> request, Handler<Result> handler);
-    /// Asks in the background until answered, for a minute at most. @param record of no use any more when that has come.
+    /// Asks in the background until answered, for a minute at most. @param record of no use any more when that has
+    /// come.
     void askUnawaited(std::shared_ptr<ScriptCall> call, std::string record = {}) noexcept
     {
         askUnawaited(std::move(call), std::move(record), TimePoint::max());
     }
-    /// Goes on in the background with what was first asked at @p begin, and ends while its answer is still kept, also when this
-    /// process stood still in between: asked again after that, it would count again.
-    void repeatUnawaited(std::shared_ptr<ScriptCall> call, TimePoint begin) noexcept;
+    /// Does what the end of a wait leaves to be done.
+    void conclude(const CounterEnding& ending);
 
-    /// Waits until granted, on the calling thread.
-    std::error_code acquire(const CounterOrder& order, CounterOutcome& outcome);
-    /// Waits until granted, on none. @param make the result of the outcome.
-    template <class Result>
-    void asyncAcquire(CounterOrder order, Handler<Result> handler, std::function<Result(const CounterOutcome&)> make);
+    // waiting; these expect the mutex
+    void join(CounterWaiter& waiter) noexcept { waiters_.join(waiter); }
+    void leave(CounterWaiter& waiter) noexcept;
+    void subscribe(CounterWaiter& waiter);
+    /// What a waiter was woken for is not enough for it, but may be for one that wants less.
+    void refused(CounterWaiter& waiter) noexcept;
+    [[nodiscard]] const OwnReleases& releases() const noexcept { return releases_; }
+    [[nodiscard]] const WaiterQueue<CounterWaiter>& waiters() const noexcept { return waiters_; }
+    [[nodiscard]] bool isSubscribed() const noexcept { return subscribed_; }
+    /// Something is being given back while whoever had it goes on.
+    void beginsGiving() noexcept { releases_.begin(); }
+    void endsGiving() noexcept;
+    /// The client ends.
+    void end();
 
-    /// Permits of this client, for changes of their leases. Any thread.
+    /// Permits of this client, for changes of their leases.
     void add(const std::shared_ptr<PermitHold>& permit);
     void remove(const std::string& id) noexcept;
     std::shared_ptr<PermitHold> find(const std::string& id);
-    [[nodiscard]] bool isForked() const noexcept;
 
-    const std::shared_ptr<Engine> engine;
+    const std::shared_ptr<Port> port; ///< keeps the core
+    Core& core;
     const CounterKind kind;
     const std::string name;
 
 private:
-    class Flow;
-    class AsyncFlow;
-    class Giving;
-    class Forgetting;
-    /// What the end of a wait leaves to be done.
-    struct Ending {
-        CounterOrder order{};
-        AcquireResult result{};
-        CounterOutcome outcome{};
-
-        /// Whether Redis may have granted what nobody takes.
-        [[nodiscard]] bool isOpen() const noexcept
-        {
-            return order.undo && !outcome.granted && (result.mayBeHeld || result.kind == AcquireResult::Kind::granted);
-        }
-        /// What its caller is told.
-        [[nodiscard]] std::error_code error() const noexcept;
-    };
-    using Lock = std::unique_lock<AdaptiveMutex>;
-    using End = std::function<void(boost::system::error_code, const CounterOutcome&)>;
+    class Unawaited;
     /// How long answers are kept at least. A copy of a request that a network holds back for longer is executed again.
     static constexpr std::chrono::milliseconds leastRecordTime{60'000};
 
-    static std::string keyOf(CounterKind kind, const std::string& name);
-    std::error_code drive(const std::shared_ptr<ScriptCall>& call, bool& repeated);
-    /// What follows from the end of a request. @param ec also of an answer that the script cannot give. @return as goOn().
-    template <class Result>
-    std::error_code conclude(const CounterRequest<Result>& request, TimePoint begin, bool repeated, std::error_code ec)
-    {
-        if (ec) {
-            settle(request.recorded.taken); // it may not have come as far as to delete them
-            return goOn(request.afterwards, request.denied, ec, repeated, begin);
-        }
-        if (!repeated) {
-            settle({request.recorded.record});
-        }
-        return {};
-    }
     static bool isOpen(std::error_code ec) noexcept;
-    /// Goes on in the background with a request that may have been executed, or may be later. @param call null: with none.
+    /// Goes on in the background with a request that may have been executed, or may be later. @param call null: with
+    /// none.
     /// @return what its caller is told: not that it was denied, where an earlier try may have been executed.
     std::error_code goOn(const std::shared_ptr<ScriptCall>& call, Denied denied, std::error_code ec, bool repeated,
                          TimePoint begin);
     void settle(const std::vector<std::string>& records) noexcept;
-    static void forgetRecords(Engine& engine);
     void askUnawaited(std::shared_ptr<ScriptCall> call, std::string record, TimePoint limit) noexcept;
-    /// Does what the end of a wait leaves to be done. Expects the engine's mutex to be free.
-    void conclude(const Ending& ending);
-    void subscribe();
-    void refused(CounterWaiter& waiter) noexcept;
-    void leave(CounterWaiter& waiter) noexcept;
     void hear(Notice notice, std::string_view text);
     void wakeFor(std::int64_t permits) noexcept;
     [[nodiscard]] ChannelListener listener();
 
-    // guarded by the engine's mutex
     WaiterQueue<CounterWaiter> waiters_;
     OwnReleases releases_; ///< that nobody waits for, or who asked for them goes on meanwhile
     std::map<std::string, std::weak_ptr<PermitHold>> permits_;
     bool subscribed_ = false;
     bool confirmed_ = false;
+};
+
+/// Something is being given back while whoever had it goes on.
+class Giving {
+public:
+    explicit Giving(std::shared_ptr<NamedCounter> counter) : counter_(std::move(counter))
+    {
+        const Inside lock(*counter_->port);
+        counter_->beginsGiving();
+    }
+    Giving(const Giving&) = delete;
+    Giving& operator=(const Giving&) = delete;
+    ~Giving()
+    {
+        const Inside lock(*counter_->port);
+        counter_->endsGiving();
+    }
+
+private:
+    const std::shared_ptr<NamedCounter> counter_;
 };
 
 } // namespace redislock::detail

@@ -2,10 +2,9 @@
 /// A wait for a counter and its place among those of its client.
 #pragma once
 
+#include "logic/counter/counter.hpp"
 #include "logic/flow/waiting.hpp"
 #include "redislock/detail/logic/acquire_machine.hpp"
-#include "runtime/counter/counter.hpp"
-#include "runtime/engine/engine.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -14,40 +13,14 @@
 
 namespace redislock::detail {
 
-/// Something is being given back while whoever had it goes on.
-class NamedCounter::Giving {
-public:
-    /// Expects the engine's mutex to be free, as the destructor does.
-    explicit Giving(std::shared_ptr<NamedCounter> counter) : counter_(std::move(counter))
-    {
-        const Lock lock(counter_->engine->mutex_);
-        counter_->releases_.begin();
-    }
-    Giving(const Giving&) = delete;
-    Giving& operator=(const Giving&) = delete;
-    ~Giving()
-    {
-        const Lock lock(counter_->engine->mutex_);
-        counter_->releases_.end();
-        counter_->waiters_.forEach([](CounterWaiter& waiter) {
-            if (waiter.refusals.isOpen()) {
-                waiter.look();
-            }
-        });
-    }
-
-private:
-    const std::shared_ptr<NamedCounter> counter_;
-};
-
 /// A wait for a grant, step by step; see WaitStep.
-class NamedCounter::Flow {
+class CounterFlow {
 public:
     /// Joins the waiters.
-    Flow(NamedCounter& counter, CounterOrder order, AsyncWaiter* operation);
-    Flow(const Flow&) = delete;
-    Flow& operator=(const Flow&) = delete;
-    ~Flow();
+    CounterFlow(NamedCounter& counter, CounterOrder order, AsyncWaiter* operation);
+    CounterFlow(const CounterFlow&) = delete;
+    CounterFlow& operator=(const CounterFlow&) = delete;
+    ~CounterFlow();
 
     WaitStep look();
     WaitStep answered(const Outcome& outcome);
@@ -55,8 +28,9 @@ public:
     WaitStep cancel();
 
     [[nodiscard]] Call& call() const noexcept { return *waiter.call; }
+    [[nodiscard]] AcquireMachine::State state() const noexcept { return machine_.state(); }
     /// Of one that is done.
-    Ending takeEnding() noexcept;
+    CounterEnding takeEnding() noexcept;
     /// Nobody waits for the answer to the request under way any more. @return whether it may have been sent
     bool withdraw();
 
@@ -83,8 +57,8 @@ private:
     void ends() noexcept;
 
     NamedCounter& counter_;
-    Engine& engine_;
-    Ending ending_;
+    Core& core_;
+    CounterEnding ending_;
     AcquireMachine machine_;
     Stage stage_ = Stage::idle;
     TimePoint until_{};            ///< of the stage, as the machine said

@@ -2,7 +2,7 @@
 /// The requests that several kinds of counter share.
 #pragma once
 
-#include "runtime/counter/counter.hpp"
+#include "logic/counter/counter.hpp"
 
 #include <chrono>
 #include <cstddef>

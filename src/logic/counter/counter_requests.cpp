@@ -1,4 +1,4 @@
-#include "runtime/counter/counter_requests.hpp"
+#include "logic/counter/counter_requests.hpp"
 
 #include "redislock/detail/protocol/key_schema.hpp"
 #include "redislock/lease_time.hpp"

@@ -1,4 +1,4 @@
-#include "runtime/counter/counter_flow.hpp"
+#include "logic/counter/counter_flow.hpp"
 
 #include "logic/call/event_of.hpp"
 
@@ -6,38 +6,40 @@
 
 namespace redislock::detail {
 
-NamedCounter::Flow::Flow(NamedCounter& counter, CounterOrder order, AsyncWaiter* operation)
+CounterFlow::CounterFlow(NamedCounter& counter, CounterOrder order, AsyncWaiter* operation)
     : counter_(counter),
-      engine_(*counter.engine),
+      core_(counter.core),
       ending_{.order = std::move(order)},
-      machine_(engine_.core_.settingsFor(ending_.order.wait, ending_.order.lease))
+      machine_(core_.settingsFor(ending_.order.wait, ending_.order.lease))
 {
     waiter.permits = ending_.order.permits;
     waiter.operation = operation;
-    if (engine_.closing_) {
+    waiter.port = counter.port.get();
+    if (core_.isClosing()) {
         waiter.ended = Errc::shutdown; // too late to be told with the others
     }
-    counter_.waiters_.join(waiter);
+    counter_.join(waiter);
 }
 
-NamedCounter::Flow::~Flow()
+CounterFlow::~CounterFlow()
 {
     if (waiter.queued) { // out of memory half-way
         counter_.leave(waiter);
     }
     if (waiter.call && waiter.call->pending) {
-        waiter.operation == nullptr ? engine_.leave(*waiter.call) : (void)withdraw();
+        waiter.operation == nullptr ? core_.port.leave(*waiter.call) : (void)withdraw();
     }
     ends();
 }
 
-// --- Stages ------------------------------------------------------------------------------------------------------------
+// --- Stages
+// ------------------------------------------------------------------------------------------------------------
 
-WaitStep NamedCounter::Flow::look()
+WaitStep CounterFlow::look()
 {
     switch (stage_) {
     case Stage::idle:
-        return step(Start{BootClock::now()});
+        return step(Start{core_.port.now()});
     case Stage::asking:
         return judgeAsking();
     case Stage::behindReleases:
@@ -50,36 +52,35 @@ WaitStep NamedCounter::Flow::look()
     return {};
 }
 
-/// The client's end does not wait for a connection.
-WaitStep NamedCounter::Flow::judgeAsking()
+WaitStep CounterFlow::judgeAsking()
 {
-    if (waiter.ended && waiter.operation != nullptr && waiter.call->pending && engine_.withdraw(*waiter.call)) {
-        return step(Failed{BootClock::now(), {Failure::fatal, *waiter.ended}});
+    if (takesBack(waiter, core_.port)) {
+        return step(Failed{core_.port.now(), {Failure::fatal, *waiter.ended}});
     }
     return {.kind = WaitStep::Kind::awaitAnswer, .until = until_};
 }
 
 /// Asks again when nothing is being given back any more, if there is time to.
-WaitStep NamedCounter::Flow::judgeReleases()
+WaitStep CounterFlow::judgeReleases()
 {
     stage_ = Stage::behindReleases;
-    if (waiter.ended || BootClock::now() >= until_) {
+    if (waiter.ended || core_.port.now() >= until_) {
         return step(*refusal_);
     }
-    if (!counter_.releases_.underWay()) {
+    if (!counter_.releases().underWay()) {
         return send();
     }
     return {.kind = WaitStep::Kind::sleep, .until = until_};
 }
 
-WaitStep NamedCounter::Flow::judgeSleep()
+WaitStep CounterFlow::judgeSleep()
 {
     stage_ = Stage::sleeping;
-    const TimePoint now = BootClock::now();
+    const TimePoint now = core_.port.now();
     if (waiter.ended) {
         return step(Cancelled{now, *waiter.ended});
     }
-    const bool mayBeFree = waiter.refusals.isOpen() && !counter_.releases_.underWay();
+    const bool mayBeFree = waiter.refusals.isOpen() && !counter_.releases().underWay();
     if (std::exchange(waiter.notified, false) || mayBeFree) {
         return step(Notified{now});
     }
@@ -90,9 +91,9 @@ WaitStep NamedCounter::Flow::judgeSleep()
 }
 
 /// Does what the machine asks for.
-WaitStep NamedCounter::Flow::step(const Event& event)
+WaitStep CounterFlow::step(const Event& event)
 {
-    const auto action = machine_.resume(event, engine_.core_.random);
+    const auto action = machine_.resume(event, core_.random);
     if (const auto* done = std::get_if<Done<AcquireResult>>(&action)) {
         return finish(done->result);
     }
@@ -107,19 +108,18 @@ WaitStep NamedCounter::Flow::step(const Event& event)
     counter_.refused(waiter);
     if (const auto* subscription = std::get_if<Subscribe>(&action)) {
         until_ = subscription->until;
-        counter_.subscribe();
-        waiter.notified = waiter.notified || counter_.confirmed_;
+        counter_.subscribe(waiter);
     } else {
         until_ = std::get<SleepUntil>(action).until;
     }
     return judgeSleep();
 }
 
-WaitStep NamedCounter::Flow::send()
+WaitStep CounterFlow::send()
 {
     stage_ = Stage::asking;
     if (waiter.ended) {
-        return step(Failed{BootClock::now(), {Failure::fatal, *waiter.ended}});
+        return step(Failed{core_.port.now(), {Failure::fatal, *waiter.ended}});
     }
     begins();
     const CounterOrder& order = ending_.order;
@@ -130,36 +130,36 @@ WaitStep NamedCounter::Flow::send()
         call->whenFinished = [operation = waiter.operation, asked = call.get()] { operation->answered(*asked); };
     }
     waiter.call = call;
-    waiter.refusals.queued(counter_.releases_);
-    if (!engine_.submit(waiter.operation == nullptr ? Lane::commands : Lane::background, call)) {
-        return step(Failed{BootClock::now(), {Failure::fatal, Errc::shutdown}});
+    waiter.refusals.queued(counter_.releases());
+    if (!core_.port.submit(waiter.operation == nullptr ? Lane::commands : Lane::background, call)) {
+        return step(Failed{core_.port.now(), {Failure::fatal, Errc::shutdown}});
     }
     return {.kind = WaitStep::Kind::awaitAnswer, .until = until_};
 }
 
-WaitStep NamedCounter::Flow::answered(const Outcome& outcome)
+WaitStep CounterFlow::answered(const Outcome& outcome)
 {
     const auto event = eventOf(outcome);
-    if (busyAnswer(event) == nullptr || !waiter.refusals.passesOver(counter_.releases_)) {
+    if (busyAnswer(event) == nullptr || !waiter.refusals.passesOver(counter_.releases())) {
         return step(event);
     }
     refusal_ = event;
     return judgeReleases();
 }
 
-WaitStep NamedCounter::Flow::cancel()
+WaitStep CounterFlow::cancel()
 {
     if (stage_ == Stage::done) {
         return {};
     }
     (void)withdraw();
     return stage_ == Stage::idle ? finish({.kind = AcquireResult::Kind::failed, .error = Errc::shutdown})
-                                 : step(Cancelled{BootClock::now(), Errc::shutdown});
+                                 : step(Cancelled{core_.port.now(), Errc::shutdown});
 }
 
-bool NamedCounter::Flow::withdraw()
+bool CounterFlow::withdraw()
 {
-    if (waiter.call == nullptr || !waiter.call->pending || engine_.withdraw(*waiter.call)) {
+    if (waiter.call == nullptr || !waiter.call->pending || core_.port.withdraw(*waiter.call)) {
         return false;
     }
     waiter.call->mode = Call::Mode::abandoned;
@@ -167,27 +167,28 @@ bool NamedCounter::Flow::withdraw()
     return true;
 }
 
-WaitStep NamedCounter::Flow::finish(const AcquireResult& result) noexcept
+WaitStep CounterFlow::finish(const AcquireResult& result) noexcept
 {
     stage_ = Stage::done;
     ending_.result = result;
-    ending_.outcome.granted = result.kind == AcquireResult::Kind::granted && !engine_.closing_;
+    ending_.outcome.granted = result.kind == AcquireResult::Kind::granted && !core_.isClosing();
     ending_.outcome.validUntil = result.validUntil;
     waiter.hinted = waiter.hinted && !ending_.outcome.granted;
     counter_.leave(waiter);
     return {};
 }
 
-NamedCounter::Ending NamedCounter::Flow::takeEnding() noexcept
+CounterEnding CounterFlow::takeEnding() noexcept
 {
     return std::move(ending_);
 }
 
-// --- What an answer means ----------------------------------------------------------------------------------------------
+// --- What an answer means
+// ----------------------------------------------------------------------------------------------
 
-AcquireMachine::Event NamedCounter::Flow::eventOf(const Outcome& outcome)
+AcquireMachine::Event CounterFlow::eventOf(const Outcome& outcome)
 {
-    const TimePoint now = BootClock::now();
+    const TimePoint now = core_.port.now();
     const Reply& reply = waiter.call->reply;
     const auto answer = outcome.replied && !reply.isError() ? ending_.order.meaning(reply) : std::nullopt;
     if (answer) {
@@ -201,38 +202,17 @@ AcquireMachine::Event NamedCounter::Flow::eventOf(const Outcome& outcome)
                   outcome.stood};
 }
 
-void NamedCounter::Flow::begins() noexcept
+void CounterFlow::begins() noexcept
 {
     if (ending_.order.undo && !std::exchange(underWay_, true)) {
-        engine_.core_.begins();
+        core_.begins();
     }
 }
 
-void NamedCounter::Flow::ends() noexcept
+void CounterFlow::ends() noexcept
 {
     if (std::exchange(underWay_, false)) {
-        engine_.core_.ends();
-    }
-}
-
-std::error_code NamedCounter::Ending::error() const noexcept
-{
-    using Kind = AcquireResult::Kind;
-    if (outcome.granted || result.kind == Kind::contended) {
-        return {};
-    }
-    return result.kind == Kind::granted ? Errc::shutdown : result.error;
-}
-
-void NamedCounter::conclude(const Ending& ending)
-{
-    const auto& [order, result, outcome] = ending;
-    if (outcome.granted && !outcome.repeated) {
-        settle({order.record});
-    }
-    if (ending.isOpen()) {
-        const bool copies = result.kind != AcquireResult::Kind::granted || outcome.repeated;
-        askUnawaited(order.undo(copies), copies ? std::string() : order.record);
+        core_.ends();
     }
 }
 

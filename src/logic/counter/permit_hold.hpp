@@ -2,23 +2,18 @@
 /// A permit of an expirable semaphore, as its guard and its semaphore know it.
 #pragma once
 
+#include "logic/counter/counter.hpp"
 #include "redislock/clock.hpp"
-#include "redislock/permit.hpp"
-#include "runtime/counter/counter.hpp"
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 
 namespace redislock::detail {
 
 /// Shared by the guard and whoever changes the lease by the id.
 struct PermitHold {
-    /// The guard of a permit that was granted.
-    static Permit guard(std::shared_ptr<PermitHold> hold) { return Permit(std::move(hold)); }
-
     [[nodiscard]] TimePoint validUntil() const noexcept
     {
         return TimePoint(TimePoint::duration(deadline.load(std::memory_order_acquire)));
@@ -35,8 +30,5 @@ struct PermitHold {
     /// Requests for it, its acquire and changes of its lease, of which a copy may still arrive.
     std::atomic<std::uint32_t> open{0};
 };
-
-/// Gives a permit back by its id. @param keepMs how long copies of requests for it may still arrive; "0": none can.
-CounterRequest<Unlocked> permitRelease(NamedCounter& counter, const std::string& id, const std::string& keepMs);
 
 } // namespace redislock::detail

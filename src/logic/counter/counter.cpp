@@ -1,0 +1,286 @@
+// Semaphores and latches: what their kinds share.
+#include "logic/counter/counter.hpp"
+
+#include "logic/call/event_of.hpp"
+#include "logic/counter/permit_hold.hpp"
+#include "redislock/detail/protocol/key_schema.hpp"
+
+#include <charconv>
+#include <limits>
+#include <utility>
+
+namespace redislock::detail {
+
+NamedCounter::NamedCounter(std::shared_ptr<Port> p, Core& c, CounterKind k, std::string n)
+    : port(std::move(p)), core(c), kind(k), name(std::move(n))
+{
+}
+
+NamedCounter::~NamedCounter()
+{
+    if (!port->isForked()) {
+        const Inside lock(*port);
+        core.counters.forget(*this);
+    }
+}
+
+std::shared_ptr<NamedCounter> NamedCounter::of(const std::shared_ptr<Port>& port, Core& core, CounterKind kind,
+                                               std::string name)
+{
+    auto fresh = std::make_shared<NamedCounter>(port, core, kind, std::move(name));
+    if (port->isForked()) {
+        return fresh; // good for nothing but errors; the mutex may be locked by a thread that is not here
+    }
+    std::shared_ptr<NamedCounter> known; // let go of after the mutex
+    const Inside lock(*port);
+    known = core.counters.knownOrAdd(*fresh);
+    return known ? known : fresh;
+}
+
+std::string NamedCounter::channel() const
+{
+    return kind == CounterKind::countDownLatch ? latchChannel(name) : semaphoreChannel(name);
+}
+
+// --- Requests
+// ----------------------------------------------------------------------------------------------------------
+
+/// Whether a request that ended with it may have been executed, or may be executed later.
+bool NamedCounter::isOpen(std::error_code ec) noexcept
+{
+    return ec == Errc::unreachable || ec == Errc::serverRefused || ec == Errc::badReply ||
+           ec == std::make_error_code(std::errc::operation_canceled);
+}
+
+std::error_code NamedCounter::goOn(const std::shared_ptr<ScriptCall>& call, Denied denied, std::error_code ec,
+                                   bool repeated, TimePoint begin)
+{
+    const bool wasDenied = ec == Errc::authFailed || ec == Errc::permissionDenied || ec == Errc::noSuchDatabase ||
+                           ec == Errc::notRedis || ec == Errc::unsupported;
+    if (call != nullptr && (isOpen(ec) || (wasDenied && (repeated || denied == Denied::goesOn)))) {
+        // it ends while its answer is still kept, also when this process stood still in between: asked again after
+        // that, it would count again
+        askUnawaited(call, {}, saturatingAdd(begin, leastRecordTime));
+    }
+    return call != nullptr && wasDenied && repeated ? Errc::unreachable : ec;
+}
+
+/// A request in the background, until it is answered.
+class NamedCounter::Unawaited : public std::enable_shared_from_this<Unawaited> {
+public:
+    Unawaited(std::shared_ptr<NamedCounter> counter, std::shared_ptr<ScriptCall> call, std::string record,
+              TimePoint limit)
+        : counter_(std::move(counter)),
+          call_(std::move(call)),
+          record_(std::move(record)),
+          machine_(leastRecordTime, limit, Asker::background)
+    {
+        call_->mode = Call::Mode::detached;
+    }
+
+    /// Expects the mutex, as the rest.
+    void begin()
+    {
+        counter_->beginsGiving();
+        counter_->core.begins();
+        goOn(Start{counter_->port->now()});
+    }
+
+private:
+    void goOn(const QueryMachine::Event& event)
+    {
+        if (!step(event)) {
+            counter_->core.ends();
+        }
+    }
+
+    /// @return whether it goes on.
+    bool step(const QueryMachine::Event& event)
+    {
+        Port& outside = *counter_->port;
+        const auto action = machine_.resume(event, counter_->core.random);
+        if (std::holds_alternative<Send>(action)) {
+            call_->whenFinished = [self = shared_from_this()] { self->answered(); };
+            if (outside.submit(Lane::background, call_)) {
+                return true;
+            }
+            call_->whenFinished = nullptr; // the client has ended
+        } else if (const auto* pause = std::get_if<SleepUntil>(&action)) {
+            outside.after(pause->until,
+                          [self = shared_from_this()] { self->goOn(TimerFired{self->counter_->port->now()}); });
+            return true;
+        } else {
+            isSettled_ = !std::get<Done<std::optional<Errc>>>(action).result && !machine_.repeated();
+        }
+        counter_->endsGiving();
+        return false;
+    }
+
+    /// Without the mutex. The client's end waits until the record is settled, too.
+    void answered()
+    {
+        const auto told = std::exchange(call_->whenFinished, nullptr); // which runs just now, and keeps this
+        {
+            const Inside lock(*counter_->port);
+            if (step(eventOf<QueryMachine::Event, Answered>(*call_, call_->outcome, counter_->port->now()))) {
+                return;
+            }
+        }
+        if (isSettled_) {
+            counter_->settle({record_});
+        }
+        const Inside lock(*counter_->port);
+        counter_->core.ends();
+    }
+
+    const std::shared_ptr<NamedCounter> counter_;
+    const std::shared_ptr<ScriptCall> call_;
+    const std::string record_;
+    QueryMachine machine_;
+    bool isSettled_ = false; ///< the record is of no use any more
+};
+
+void NamedCounter::askUnawaited(std::shared_ptr<ScriptCall> call, std::string record, TimePoint limit) noexcept
+{
+    if (port->isForked()) {
+        return;
+    }
+    try {
+        const auto asking = std::make_shared<Unawaited>(shared_from_this(), std::move(call), std::move(record), limit);
+        const Inside lock(*port);
+        asking->begin();
+    } catch (...) { // out of memory: what has a lease ends with it
+        return;
+    }
+}
+
+std::error_code CounterEnding::error() const noexcept
+{
+    using Kind = AcquireResult::Kind;
+    if (outcome.granted || result.kind == Kind::contended) {
+        return {};
+    }
+    return result.kind == Kind::granted ? Errc::shutdown : result.error;
+}
+
+void NamedCounter::conclude(const CounterEnding& ending)
+{
+    const auto& [order, result, outcome] = ending;
+    if (outcome.granted && !outcome.repeated) {
+        settle({order.record});
+    }
+    if (ending.isOpen()) {
+        const bool copies = result.kind != AcquireResult::Kind::granted || outcome.repeated;
+        askUnawaited(order.undo(copies), copies ? std::string() : order.record);
+    }
+}
+
+// --- Waiting
+// -----------------------------------------------------------------------------------------------------------
+
+ChannelListener NamedCounter::listener()
+{
+    return {weak_from_this(), 0, [](void* whose, std::uint64_t /*part*/, Notice notice, std::string_view text) {
+                static_cast<NamedCounter*>(whose)->hear(notice, text);
+            }};
+}
+
+void NamedCounter::subscribe(CounterWaiter& waiter)
+{
+    if (!std::exchange(subscribed_, true)) {
+        port->want(channel(), listener());
+    }
+    waiter.notified = waiter.notified || confirmed_;
+}
+
+void NamedCounter::refused(CounterWaiter& waiter) noexcept
+{
+    if (!waiter.notified && std::exchange(waiter.hinted, false)) {
+        wakeFor(waiter.permits - 1);
+    }
+}
+
+void NamedCounter::leave(CounterWaiter& waiter) noexcept
+{
+    waiters_.leave(waiter);
+    if (waiter.permits > 0 && (waiter.notified || waiter.hinted)) {
+        wakeFor(waiter.permits); // what it was told of, it has not looked for
+    }
+    if (waiters_.empty() && std::exchange(subscribed_, false)) {
+        confirmed_ = false;
+        port->drop(channel(), listener());
+    }
+}
+
+void NamedCounter::endsGiving() noexcept
+{
+    releases_.end();
+    waiters_.forEach([](CounterWaiter& waiter) {
+        if (waiter.refusals.isOpen()) {
+            waiter.look();
+        }
+    });
+}
+
+void NamedCounter::end()
+{
+    waiters_.forEach([this](CounterWaiter& waiter) {
+        waiter.ended = Errc::shutdown;
+        if (waiter.operation == nullptr) {
+            port->fail(waiter.call, Errc::shutdown);
+        }
+        waiter.look();
+    });
+}
+
+/// A message, or a subscription that was confirmed or refused.
+void NamedCounter::hear(Notice notice, std::string_view text)
+{
+    constexpr auto everybody = std::numeric_limits<std::int64_t>::max();
+    if (notice == Notice::refused) {
+        port->tell([keep = shared_from_this()](Observer& observer) { observer.subscribeRefused({keep->name, {}}); });
+        return; // the poll goes on
+    }
+    std::int64_t permits = everybody;
+    if (notice == Notice::message) { // whatever is no number: a hint all the same
+        std::from_chars(text.data(), text.data() + text.size(), permits);
+    }
+    const Inside lock(*port);
+    confirmed_ = confirmed_ || (notice == Notice::confirmed && subscribed_);
+    wakeFor(kind == CounterKind::countDownLatch ? everybody : permits);
+}
+
+/// Wakes, first come first served, those who can have what they want out of so many permits.
+void NamedCounter::wakeFor(std::int64_t permits) noexcept
+{
+    waiters_.forEach([&permits](CounterWaiter& waiter) {
+        if (waiter.permits <= permits) {
+            permits -= waiter.permits;
+            waiter.wake();
+        }
+    });
+}
+
+// --- Permits
+// -----------------------------------------------------------------------------------------------------------
+
+void NamedCounter::add(const std::shared_ptr<PermitHold>& permit)
+{
+    const Inside lock(*port);
+    permits_[permit->id] = permit;
+}
+
+void NamedCounter::remove(const std::string& id) noexcept
+{
+    const Inside lock(*port);
+    permits_.erase(id);
+}
+
+std::shared_ptr<PermitHold> NamedCounter::find(const std::string& id)
+{
+    const Inside lock(*port);
+    const auto found = permits_.find(id);
+    return found == permits_.end() ? nullptr : found->second.lock();
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,51 @@
+// Answers that Redis keeps, so that a request that is sent twice counts once: their names, and their end.
+#include "logic/counter/counter.hpp"
+#include "redislock/detail/protocol/key_schema.hpp"
+
+#include <memory>
+
+namespace redislock::detail {
+
+std::string NamedCounter::newRecord() const
+{
+    return requestKey(name, core.id + ":" + std::to_string(port->nextRequest()));
+}
+
+std::string NamedCounter::recordTime() const
+{
+    return std::to_string((leastRecordTime + 2 * core.config.unreachableAfter).count());
+}
+
+Recorded NamedCounter::recorded(std::size_t others)
+{
+    Recorded made{.record = newRecord()};
+    if (!port->isForked()) {
+        const Inside lock(*port);
+        if (!core.isClosing()) {
+            made.underway = std::make_shared<Underway>(core);
+            core.counters.records.take(name, others, made.taken);
+        }
+    }
+    return made;
+}
+
+/// Nobody asks for these any more: their answers have arrived, and no other copies of the requests are under way. Empty
+/// ones are none.
+void NamedCounter::settle(const std::vector<std::string>& records) noexcept
+{
+    try {
+        const Inside lock(*port);
+        for (const auto& record : records) {
+            if (!record.empty()) {
+                core.counters.records.add(name, record);
+            }
+        }
+        if (core.counters.records.isFull() || core.isClosing()) { // at the end no other request takes them along
+            core.counters.forgetRecords();
+        }
+    } catch (...) { // out of memory: they end with their time to live
+        return;
+    }
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,35 @@
+/// @file
+/// The requests of semaphores whose permits are leased.
+#pragma once
+
+#include "logic/counter/counter.hpp"
+#include "logic/counter/permit_hold.hpp"
+#include "redislock/lease_time.hpp"
+#include "redislock/unlocked.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace redislock::detail {
+
+/// Waits for a permit. Refused for a lease that cannot be. @param id its own, never used for another: 32 hex digits
+CounterOrder permitOrder(NamedCounter& counter, const std::string& id, Wait wait, Lease lease);
+/// What was granted, as this client keeps it.
+std::shared_ptr<PermitHold> grantedPermit(NamedCounter& counter, const std::string& id, Lease lease,
+                                          const CounterOutcome& outcome);
+CounterRequest<bool> updateRequest(NamedCounter& counter, const std::string& id, Lease lease);
+CounterRequest<std::optional<std::chrono::milliseconds>> leaseTimeRequest(NamedCounter& counter, const std::string& id);
+/// How many there are: of the free ones and those taken, so many times each.
+CounterRequest<std::int64_t> countRequest(NamedCounter& counter, std::int64_t free, std::int64_t taken);
+CounterRequest<bool> setPermitsRequest(NamedCounter& counter, std::int64_t permits);
+
+/// Gives a permit back by its id. @param keepMs how long copies of requests for it may still arrive; "0": none can.
+CounterRequest<Unlocked> permitRelease(NamedCounter& counter, const std::string& id, const std::string& keepMs);
+/// Gives back one that this client has.
+CounterRequest<Unlocked> permitRelease(PermitHold& hold);
+CounterRequest<Unlocked> releaseById(NamedCounter& counter, const std::string& id);
+
+} // namespace redislock::detail

@@ -1,0 +1,22 @@
+/// @file
+/// The requests of semaphores.
+#pragma once
+
+#include "logic/counter/counter.hpp"
+#include "logic/counter/counter_requests.hpp"
+#include "redislock/lease_time.hpp"
+
+#include <chrono>
+#include <cstdint>
+
+namespace redislock::detail {
+
+/// Waits for so many permits. Refused for a number that cannot be, and for zero.
+CounterOrder permitsOrder(NamedCounter& counter, std::int64_t permits, Wait wait);
+CounterRequest<bool> releaseRequest(NamedCounter& counter, std::int64_t permits, AddTo where);
+/// Takes all that are free.
+CounterRequest<std::int64_t> drainRequest(NamedCounter& counter);
+/// Makes a semaphore that lives for that time.
+CounterRequest<bool> trySetForRequest(NamedCounter& counter, std::int64_t permits, std::chrono::milliseconds live);
+
+} // namespace redislock::detail

@@ -1,0 +1,121 @@
+/// @file
+/// What the members that are held make of a group.
+#pragma once
+
+#include "redislock/clock.hpp"
+#include "redislock/detail/logic/group_machine.hpp"
+#include "redislock/stop_at.hpp"
+#include "redislock/unlocked.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace redislock::detail {
+
+/// The members of one try at a group, and the hold that may come of it: pure. Who uses it has a mutex for it.
+class GroupStanding {
+public:
+    /// What has just become of the group.
+    enum class Verdict : std::uint8_t { asBefore, atRisk, lost };
+
+    /// @param needed of the members.
+    GroupStanding(std::size_t members, std::size_t needed) : members_(members), needed_(needed) {}
+
+    /// A member was granted. @return false: too late, it is to be given back.
+    bool granted(std::size_t member) noexcept { return isOpen() && (members_[member].isGranted = true); }
+    /// The try succeeded: from now on it counts when members are lost, and those count that have been.
+    Verdict keep() noexcept
+    {
+        if (phase_ == Phase::trying) {
+            phase_ = Phase::held;
+        }
+        return judge();
+    }
+    /// A member is lost, or at risk.
+    Verdict hurt(std::size_t member, StopAt how) noexcept
+    {
+        (how == StopAt::lost ? members_[member].isLost : members_[member].isAtRisk) = true;
+        return judge();
+    }
+    /// Everything is to be given back. @return false: it was, or is lost.
+    bool end() noexcept { return isOpen() && (phase_ = Phase::ended, true); }
+
+    /// Whether members are tried or held.
+    [[nodiscard]] bool isOpen() const noexcept { return phase_ == Phase::trying || phase_ == Phase::held; }
+    [[nodiscard]] bool isHeld() const noexcept { return phase_ == Phase::held; }
+    /// Whether it was before the end, after which that does not change any more.
+    [[nodiscard]] bool isGranted(std::size_t member) const noexcept { return members_[member].isGranted; }
+    [[nodiscard]] bool isLost(std::size_t member) const noexcept { return members_[member].isLost; }
+    /// @param deadlines of the members that are valid.
+    [[nodiscard]] TimePoint validUntil(std::vector<TimePoint> deadlines) const
+    {
+        return isHeld() ? validityOf(std::move(deadlines), needed_) : TimePoint{};
+    }
+
+private:
+    enum class Phase : std::uint8_t { trying, held, ended, lost };
+    struct Member {
+        bool isGranted = false;
+        bool isLost = false;
+        bool isAtRisk = false;
+    };
+
+    Verdict judge() noexcept
+    {
+        if (phase_ != Phase::held || isEnough(StopAt::atRisk)) {
+            return Verdict::asBefore;
+        }
+        if (isEnough(StopAt::lost)) {
+            return Verdict::atRisk;
+        }
+        phase_ = Phase::lost;
+        return Verdict::lost;
+    }
+    /// Whether enough members are left when those that are lost, or at risk, do not count.
+    [[nodiscard]] bool isEnough(StopAt without) const noexcept
+    {
+        const auto left = std::ranges::count_if(members_, [without](const Member& member) {
+            return member.isGranted && !member.isLost && (without == StopAt::lost || !member.isAtRisk);
+        });
+        return static_cast<std::size_t>(left) >= needed_;
+    }
+
+    std::vector<Member> members_;
+    const std::size_t needed_;
+    Phase phase_ = Phase::trying;
+};
+
+/// Counts the releases of the members of one group.
+class GroupRelease {
+public:
+    /// @param asked how many members are given back; there may be none. @param needed of them.
+    GroupRelease(std::size_t asked, std::size_t needed) noexcept : open_(asked), needed_(needed) {}
+
+    /// @return how the release of the group ended, once, as soon as that is certain.
+    std::optional<Unlocked> count(Unlocked how) noexcept
+    {
+        --open_;
+        released_ += how == Unlocked::released ? 1U : 0U;
+        unconfirmed_ += how == Unlocked::unconfirmed ? 1U : 0U;
+        const bool isCertain = released_ >= needed_ || open_ == 0;
+        if (!isCertain || std::exchange(isTold_, true)) {
+            return std::nullopt;
+        }
+        return released_ >= needed_                  ? Unlocked::released
+               : released_ + unconfirmed_ >= needed_ ? Unlocked::unconfirmed
+                                                     : Unlocked::alreadyLost;
+    }
+
+private:
+    std::size_t open_;
+    const std::size_t needed_;
+    std::size_t released_ = 0;
+    std::size_t unconfirmed_ = 0;
+    bool isTold_ = false;
+};
+
+} // namespace redislock::detail

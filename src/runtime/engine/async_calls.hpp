@@ -1,0 +1,23 @@
+/// @file
+/// Calls about locks that no thread waits for. Each is an object on the background thread.
+#pragma once
+
+#include "logic/lock/hold.hpp"
+#include "logic/lock/order.hpp"
+#include "redislock/handler.hpp"
+
+#include <memory>
+
+namespace redislock::detail {
+
+/// What locks and guards ask for without waiting. A handler is called once, whatever becomes of the call.
+struct AsyncCalls {
+    static void acquire(std::shared_ptr<NamedLock> named, AcquireOrder order, LockHandler handler);
+    /// Ends a level, which counts as ended from here on; its answer is waited for as long as a blocking call would.
+    static void release(const Acquired& acquired, UnlockHandler handler);
+    static void timeToLive(const std::shared_ptr<NamedLock>& named, TimeHandler handler);
+    static void isLocked(const std::shared_ptr<NamedLock>& named, FlagHandler handler);
+    static void forceUnlock(const std::shared_ptr<NamedLock>& named, FlagHandler handler);
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,184 @@
+#include "runtime/engine/background.hpp"
+
+#include "logic/lock/renewing.hpp"
+#include "runtime/base/fresh_seed.hpp"
+#include "runtime/base/process.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <new>
+#include <utility>
+
+namespace redislock::detail {
+
+namespace {
+
+constexpr std::chrono::milliseconds heartbeat{2000};
+
+/// Keeps all signals from the calling thread, and from those that it starts meanwhile.
+class BlockedSignals {
+public:
+    BlockedSignals() noexcept
+    {
+        sigset_t all;
+        ::sigfillset(&all);
+        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    BlockedSignals(const BlockedSignals&) = delete;
+    BlockedSignals& operator=(const BlockedSignals&) = delete;
+    ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+private:
+    sigset_t before_{};
+};
+
+Handshake handshakeOf(const Config& config)
+{
+    return {config.username, config.password, config.database, config.clientName};
+}
+
+std::function<void(bool, Errc)> reporter(const Background::Report& report, const char* purpose)
+{
+    return [report, purpose](bool up, Errc error) { report(purpose, up, error); };
+}
+
+} // namespace
+
+Background::Background(const Config& config, const Report& report)
+    : connector(io, config.endpoint, handshakeOf(config), config.connectTimeout),
+      renewals(io, connector, renewalTimeout(config.watchdogTimeout, config.commandTimeout), freshSeed(),
+               reporter(report, "renewals")),
+      subscriber(
+          io, connector, config.commandTimeout, heartbeat, freshSeed(),
+          [](const ChannelListener& listener, Subscriber<ChannelListener>::Kind kind, std::string_view text) {
+              detail::tell(listener, kind, text);
+          },
+          reporter(report, "notifications")),
+      random(freshSeed())
+{
+}
+
+Background::~Background()
+{
+    if (thread_.joinable()) {
+        thread_.detach(); // it has ended, or ends here
+    }
+}
+
+void Background::start(const std::shared_ptr<void>& owner)
+{
+    if (started_.load(std::memory_order_acquire)) {
+        return;
+    }
+    const std::lock_guard lock(mutex_);
+    if (started_.load(std::memory_order_relaxed) || isEnding_) {
+        return;
+    }
+    const BlockedSignals none; // as the thread inherits them: handlers are the program's, and its own threads'
+    thread_ = std::thread([this, owner] { run(); });
+    isRunning_ = true;
+    started_.store(true, std::memory_order_release);
+}
+
+bool Background::isOwnThread() const noexcept
+{
+    return ownThread_.load(std::memory_order_relaxed) == currentThread();
+}
+
+void Background::run() noexcept
+{
+    ownThread_.store(currentThread(), std::memory_order_relaxed);
+    for (bool failed = false;;) {
+        try {
+            if (failed) {
+                recover();
+                failed = false;
+            }
+            io.run();
+            break;
+        } catch (const std::bad_alloc&) {
+            failed = true;
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        } catch (...) { // a user's handler without an executor of its own: go on
+        }
+    }
+    const std::lock_guard lock(mutex_);
+    isRunning_ = false;
+    ended_.notify_all();
+}
+
+/// After an exception on the thread: whoever threw may not have waited again for what comes next.
+void Background::recover()
+{
+    renewalTimer.wait();
+    renewals.recover();
+    subscriber.recover();
+    sweepTimer.wait();
+    recovered();
+}
+
+void Background::post(std::function<void()> what)
+{
+    boost::asio::post(io, std::move(what));
+}
+
+std::shared_ptr<Background::Later> Background::later(TimePoint when, std::function<void()> what)
+{
+    auto later = std::make_shared<Later>(Later{boost::asio::steady_timer(io), std::move(what)});
+    post([this, later, when] {
+        if (work_.owns_work()) {
+            later_.insert(later);
+            later->timer.expires_after(when - BootClock::now());
+        } // else the client has ended
+        later->timer.async_wait([this, later](boost::system::error_code) {
+            later_.erase(later);
+            if (const auto due = std::exchange(later->what, nullptr)) {
+                due();
+            }
+        });
+    });
+    return later;
+}
+
+/// What waits is over, and what pauses is done now. On the thread.
+void Background::close()
+{
+    renewalTimer.close();
+    connector.close();
+    renewals.close();
+    subscriber.close();
+    sweepTimer.close();
+    work_.reset();
+    for (const auto& each : later_) {
+        each->timer.cancel();
+    }
+}
+
+void Background::end(TimePoint until, std::function<void()> last) noexcept
+{
+    post([this, last = std::move(last)] {
+        last();
+        close();
+    });
+    std::unique_lock lock(mutex_);
+    isEnding_ = true;
+    if (!thread_.joinable()) {
+        return;
+    }
+    if (isOwnThread()) {
+        thread_.detach();
+        return;
+    }
+    const TimePoint latest = std::max(until, BootClock::now() + std::chrono::milliseconds(100));
+    while (isRunning_ && BootClock::now() < latest) {
+        ended_.wait_for(lock, latest - BootClock::now());
+    }
+    auto thread = std::move(thread_);
+    const bool hasEnded = !isRunning_;
+    lock.unlock();
+    hasEnded ? thread.join() : thread.detach();
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,88 @@
+/// @file
+/// A client's own thread.
+#pragma once
+
+#include "logic/call/channel_listener.hpp"
+#include "redislock/clock.hpp"
+#include "redislock/config.hpp"
+#include "redislock/error.hpp"
+#include "redislock/random.hpp"
+#include "transport/alarm.hpp"
+#include "transport/call_connection.hpp"
+#include "transport/connect/connector.hpp"
+#include "transport/subscriber.hpp"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_set>
+
+namespace redislock::detail {
+
+/// The client's own thread, which starts with its first operation, and what lives on it: connecting, renewals and
+/// asynchronous calls, notifications, timers.
+class Background {
+public:
+    /// Something to be done, that a pause comes before.
+    struct Later {
+        boost::asio::steady_timer timer;
+        std::function<void()> what; ///< empty: it is done, or called off
+    };
+    /// Told that the connection for @p purpose is up, or why it is down.
+    using Report = std::function<void(const char* purpose, bool up, Errc error)>;
+
+    Background(const Config& config, const Report& report);
+    Background(const Background&) = delete;
+    Background& operator=(const Background&) = delete;
+    ~Background();
+
+    /// Begins the thread, if it was not begun, and end() was not called. Any thread. @param owner keeps this until the
+    /// thread ends.
+    void start(const std::shared_ptr<void>& owner);
+    [[nodiscard]] bool isOwnThread() const noexcept;
+    /// Has something done on the thread, soon. Any thread.
+    void post(std::function<void()> what);
+    /// Has something done on the thread at that time; before, when end() is called. Any thread.
+    std::shared_ptr<Later> later(TimePoint when, std::function<void()> what);
+    /// Lets the thread run out of work, after @p last. It is waited for a little; a look-up that hangs must not hang
+    /// the caller.
+    void end(TimePoint until, std::function<void()> last) noexcept;
+
+    /// Called after an exception on the thread, when what is here has recovered. Before start().
+    std::function<void()> recovered;
+
+    // of the thread, but for the setting of alarms
+    boost::asio::io_context io{1};
+    Connector connector;
+    CallConnection renewals;
+    Subscriber<ChannelListener> subscriber;
+    Alarm sweepTimer{io};
+    Alarm renewalTimer{io};
+    Random random; ///< for questions; what concerns holds draws from the core's, under its mutex
+
+private:
+    void run() noexcept;
+    void recover();
+    void close();
+
+    boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{io.get_executor()};
+    std::unordered_set<std::shared_ptr<Later>> later_; ///< all that pauses
+
+    std::atomic<std::uint64_t> ownThread_{0};
+    std::atomic<bool> started_{false};
+    std::mutex mutex_; ///< of the thread's start and end
+    std::condition_variable ended_;
+    std::thread thread_;
+    bool isRunning_ = false;
+    bool isEnding_ = false;
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,46 @@
+/// @file
+/// Calls about locks on the calling thread.
+#pragma once
+
+#include "logic/lock/hold.hpp"
+#include "logic/lock/order.hpp"
+#include "redislock/detail/logic/query_machine.hpp"
+#include "redislock/stop_at.hpp"
+#include "redislock/unlocked.hpp"
+#include "runtime/engine/engine.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <system_error>
+
+namespace redislock::detail {
+
+/// What locks and guards ask for on the thread of their caller.
+struct ThreadCalls {
+    /// Waits until it has it, or may not wait any longer. @param acquired without a hold: it has not.
+    static std::error_code acquire(NamedLock& named, const AcquireOrder& order, Acquired& acquired);
+    /// Ends the innermost level of the thread, and waits for the answer.
+    static Unlocked unlock(NamedLock& named, std::error_code& ec);
+    /// Likewise, a level that is known.
+    static Unlocked release(Acquired acquired);
+    /// Ends a level and waits for nothing.
+    static void releaseUnawaited(const Acquired& acquired) noexcept;
+
+    static bool forceUnlock(NamedLock& named, std::error_code& ec);
+    static std::optional<std::chrono::milliseconds> timeToLive(NamedLock& named, std::error_code& ec);
+    static void connect(Engine& engine, std::error_code& ec);
+    /// Drives a question to its end; its reply is then in the call.
+    static std::error_code query(Engine& engine, const std::shared_ptr<Call>& call, QueryMachine& machine);
+
+    // what is known here
+    static std::uint32_t holdCount(const NamedLock& named) noexcept;
+    static std::chrono::milliseconds validFor(const NamedLock& named) noexcept;
+    static std::stop_token stopToken(const NamedLock& named, StopAt when);
+    /// @param hold null: of none.
+    static std::stop_token stopToken(Hold* hold, StopAt when);
+};
+
+} // namespace redislock::detail
