@@ -7,6 +7,16 @@
 
 namespace redislock::detail {
 
+BlockingConnection::BlockingConnection(Background background, std::chrono::milliseconds timeout, std::uint64_t seed)
+    : background_(std::move(background)), timeout_(timeout), random_(seed)
+{
+    constexpr std::size_t mostSpares = 8;
+    spares_.reserve(mostSpares);
+    for (int i = 0; i < 2; ++i) { // a thread that leads, and the sweep
+        spares_.emplace_back().makeRoom();
+    }
+}
+
 /// Whether a call without an answer may be given up: who stood still looks first at what came meanwhile, or has it
 /// looked at.
 bool BlockingConnection::mayJudge(const Standstill& standstill, TimePoint now) const noexcept
@@ -180,7 +190,7 @@ BlockingConnection::Progress BlockingConnection::readOrBreak(Lock& lock, Finishe
 /// Others are told after leadership was given up, where it ends: the next leader's request need not wait for that.
 void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until, Standstill& standstill)
 {
-    FinishedCalls finished = std::move(spare_);
+    FinishedCalls finished = takeSpare();
     TimePoint began = standstill.note();
     led_ = true;
     for (bool leads = true; leads;) { // once though its time is over: what has come is read
@@ -204,7 +214,24 @@ void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until, Stan
             began = standstill.note();
         }
     }
-    spare_ = std::move(finished);
+    keepSpare(std::move(finished));
+}
+
+FinishedCalls BlockingConnection::takeSpare() noexcept
+{
+    if (spares_.empty()) {
+        return {};
+    }
+    auto spare = std::move(spares_.back());
+    spares_.pop_back();
+    return spare;
+}
+
+void BlockingConnection::keepSpare(FinishedCalls&& empty) noexcept
+{
+    if (spares_.size() < spares_.capacity()) {
+        spares_.push_back(std::move(empty));
+    }
 }
 
 /// Ends leadership: what is left goes to a waiting caller, or to the sweep. What is queued is written before.
@@ -443,7 +470,7 @@ void BlockingConnection::connectFailed(Fault fault)
 bool BlockingConnection::sweep()
 {
     Lock lock(mutex_);
-    FinishedCalls finished = std::move(spare_);
+    FinishedCalls finished = takeSpare();
     if (state_ == State::connected && !led_ && !queue_.empty()) {
         led_ = true;
         if (isOver(step(lock, finished, TimePoint{}), BootClock::now()) || write(lock) == Progress::broken) {
@@ -455,7 +482,7 @@ bool BlockingConnection::sweep()
     lock.unlock();
     finished.tell();
     lock.lock();
-    spare_ = std::move(finished);
+    keepSpare(std::move(finished));
     // what waits for a connection is taken up when that comes
     sweeping_ = state_ == State::connected && !queue_.empty();
     return sweeping_;

@@ -45,10 +45,7 @@ public:
         std::function<void(bool up, Errc)> report;        ///< for the observer
     };
 
-    BlockingConnection(Background background, std::chrono::milliseconds timeout, std::uint64_t seed)
-        : background_(std::move(background)), timeout_(timeout), random_(seed)
-    {
-    }
+    BlockingConnection(Background background, std::chrono::milliseconds timeout, std::uint64_t seed);
     BlockingConnection(const BlockingConnection&) = delete;
     BlockingConnection& operator=(const BlockingConnection&) = delete;
 
@@ -108,6 +105,8 @@ private:
     bool dispatch(std::vector<Reply>& replies, std::size_t count, FinishedCalls& finished);
     void finish(std::shared_ptr<Call> call, Outcome outcome, FinishedCalls& finished);
     void abandon(std::size_t count, Fault fault, FinishedCalls& finished);
+    [[nodiscard]] FinishedCalls takeSpare() noexcept;
+    void keepSpare(FinishedCalls&& empty) noexcept;
     void put(const Call& call);
     void wakeOneWaiter();
     [[nodiscard]] Call* successor() const noexcept;
@@ -142,7 +141,7 @@ private:
     TimePoint emptyAt_{};            ///< a leader that began to look then found nothing to read
     std::size_t crowd_ = 0;          ///< how many callers the last replies went to: so many may come back at once
 
-    FinishedCalls spare_; ///< empty lists with memory; another leader may have them just now
+    std::vector<FinishedCalls> spares_; ///< empty lists with memory, for those who lead or still tell what they read
     std::string writing_; ///< bytes of the written part of the queue, of which the socket may not have taken all
     std::size_t writtenBytes_ = 0;
 

@@ -129,17 +129,19 @@ TEST_F(Spinning, ReleaseByAnotherThreadOfTheClientLetsTheNextOneInWithoutAPause)
 TEST_F(Spinning, ReleaseWhoseScriptTheServerForgotLetsTheNextOneInWithoutAPause)
 {
     Client ending(config());
-    const auto lock = ending.getSpinLock(name, RetryPolicy::fixed(1h));
+    std::atomic<bool> refused{false};
+    const auto lock = ending.getSpinLock(name, RetryPolicy([&refused](std::uint32_t, Random&) {
+                                             refused = true;
+                                             return std::optional<RetryPolicy::Pause>(1h);
+                                         }));
     lock.lock(20s);
     const auto thread = other.run([] { return std::pair(::pthread_self(), ::gettid()); });
-    std::atomic<bool> begun{false};
     auto waiter = other.start([&] {
-        begun = true;
         std::error_code ec;
         lock.lock(ec);
         return ec ? Unlocked::alreadyLost : lock.unlock();
     });
-    ASSERT_TRUE(eventually([&] { return begun && FrozenThread::sleeps(thread.second); }));
+    ASSERT_TRUE(eventually([&] { return refused && FrozenThread::sleeps(thread.second); }));
     raw.command({"SCRIPT", "FLUSH"});
     raw.command({"SCRIPT", "LOAD", detail::scripts::redisLockLock.text});
     {

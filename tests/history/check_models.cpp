@@ -15,13 +15,14 @@
 namespace redislock::test::history {
 namespace {
 
-/// A number for each hold; that of its thread's write hold for one that reads while it writes.
+/// A number for each hold; that of its thread's write hold for one that reads while it writes, or asked to: the write
+/// hold may have been over when the answer came.
 class Owners {
 public:
     int of(const Hold& hold)
     {
         auto& writer = writers_[{hold.first().pid, hold.first().thread, hold.lock()}];
-        if (writer.hold != nullptr && hold.begin < writer.hold->end && readsWhileItWrites(*writer.hold, hold)) {
+        if (writer.hold != nullptr && hold.first().t < writer.hold->end && readsWhileItWrites(*writer.hold, hold)) {
             return writer.number;
         }
         ++last_;

@@ -5,6 +5,7 @@
 #include "behaviour/lock_test.hpp"
 #include "redislock/lock_guard.hpp"
 #include "redislock/redis_lock.hpp"
+#include "unit/blocking_connection_rig.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,6 +16,7 @@
 #include <functional>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,25 +69,36 @@ int posix_memalign(void** memory, std::size_t alignment, std::size_t size)
 namespace redislock::test {
 namespace {
 
+/// How many allocations this thread makes in a thousand calls, after a hundred that may.
+std::size_t countIn(const std::function<void()>& cycle)
+{
+    constexpr int warmUps = 100;
+    constexpr int cycles = 1000;
+    for (int i = 0; i < warmUps; ++i) {
+        cycle();
+    }
+    const auto before = allocations;
+    for (int i = 0; i < cycles; ++i) {
+        cycle();
+    }
+    return allocations - before;
+}
+
 class AllocationCount : public LockTest {
 protected:
     /// The default settings: what a program has that sets nothing.
     const Client client{server().url()};
     const RedisLock lock = client.getLock(uniqueName());
 
-    /// How many allocations this thread makes in a thousand calls, after a hundred that may.
-    static std::size_t countIn(const std::function<void()>& cycle)
+    /// What a hold is made of is used again. While its release is under way the next hold takes another, and a third if
+    /// the thread that read the answer does not run just then: they are made here.
+    void SetUp() override
     {
-        constexpr int warmUps = 100;
-        constexpr int cycles = 1000;
-        for (int i = 0; i < warmUps; ++i) {
-            cycle();
+        LockTest::SetUp();
+        std::array<std::optional<LockGuard>, 4> guards;
+        for (auto& guard : guards) {
+            guard.emplace(client.getLock(uniqueName()));
         }
-        const auto before = allocations;
-        for (int i = 0; i < cycles; ++i) {
-            cycle();
-        }
-        return allocations - before;
     }
 
     static void expectReleased(Unlocked how)
@@ -105,6 +118,35 @@ TEST_F(AllocationCount, SeesWhatTheStandardLibraryAndHiredisAllocate)
     EXPECT_EQ(allocations, before + 2) << "aligned operator new of the standard library";
     raw.command({"PING"});
     EXPECT_GT(allocations, before + 2) << "the reader of hiredis, which is a library of its own";
+}
+
+class LeaderAllocationCount : public detail::BlockingConnectionTest {};
+
+TEST_F(LeaderAllocationCount, LeadsWithoutAllocatingWhileTheSweepTellsWhatItRead)
+{
+    auto redis = connectFor(a);
+    const auto ask = [&] {
+        connection.enqueue(a);
+        connection.flush();
+        (void)redis.drain();
+        redis.reply(":1\r\n");
+        (void)connection.await(*a, detail::never);
+    };
+    redis.reply(":1\r\n");
+    (void)connection.await(*a, detail::never);
+    (void)countIn(ask); // buffers grow
+
+    std::size_t counted = 1;
+    x->atEnd = [&] {
+        const auto before = allocations;
+        ask();
+        counted = allocations - before;
+    };
+    connection.enqueue(x);
+    connection.flush();
+    redis.reply(":1\r\n");
+    connection.sweep();
+    EXPECT_EQ(counted, 0U);
 }
 
 TEST_F(AllocationCount, LockAndUnlockAllocateNothing)
