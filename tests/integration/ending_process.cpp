@@ -38,7 +38,7 @@ namespace {
 using Form = EndingProcess::Form;
 using Way = EndingProcess::Way;
 
-constexpr int waiters = 50;
+constexpr int waiterCount = 50;
 
 /// What a form consists of. The functions own what they use, but for the client and the context.
 struct Deeds {
@@ -255,7 +255,7 @@ int runEnding(const std::vector<std::string>& arguments)
     deeds.take();
     say("taken");
     std::vector<std::thread> threads;
-    for (int i = 0; i < waiters; ++i) {
+    for (int i = 0; i < waiterCount; ++i) {
         EndingProcess::hasContext(form) ? deeds.wait() : void(threads.emplace_back(deeds.wait));
     }
     if (way == Way::exit || way == Way::kill) {
@@ -264,9 +264,10 @@ int runEnding(const std::vector<std::string>& arguments)
     }
     say("waiting");
     await("end");
-    // between what one thread does last, and what the end waited for; many waiters of locks would take all the time it has
+    // Between what one thread does last, and what the end waits for; it needs time, which the destructor does not give.
+    // With so many waiters of locks it would need too much.
     std::optional<Yields> yields;
-    if (form >= Form::semaphore) {
+    if (form >= Form::semaphore && way == Way::shutdown) {
         yields.emplace(4U);
     }
     deeds.letGo();
