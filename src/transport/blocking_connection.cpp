@@ -179,14 +179,11 @@ BlockingConnection::Progress BlockingConnection::readOrBreak(Lock& lock, Finishe
     try {
         return read(lock, finished, until);
     } catch (const std::bad_alloc&) {
-        if (!lock.owns_lock()) {
-            lock.lock();
-        }
         return Progress::broken;
     }
 }
 
-/// Leads until the own call is finished, its time is over, or the connection ends. Expects and leaves the mutex locked.
+/// Leads until the own call is finished, its time is over, or the connection ends.
 /// Others are told after leadership was given up, where it ends: the next leader's request need not wait for that.
 void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until, Standstill& standstill)
 {
@@ -208,9 +205,10 @@ void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until, Stan
             resign();
         }
         if (!finished.empty()) {
-            lock.unlock();
-            finished.tell();
-            lock.lock();
+            {
+                const Gap gap(lock);
+                finished.tell();
+            }
             began = standstill.note();
         }
     }
@@ -281,9 +279,8 @@ void BlockingConnection::armSweep()
 BlockingConnection::Progress BlockingConnection::read(Lock& lock, FinishedCalls& finished, TimePoint until)
 {
     if (queue_.unanswered() == 0) { // another caller's write is about to end; what comes now would be unsolicited
-        lock.unlock();
+        const Gap gap(lock);
         ::sched_yield();
-        lock.lock();
         return Progress::stuck;
     }
     if (until > TimePoint{} && crowd_ > 1 && !leaving_ && letCrowdQueue(lock)) {
@@ -296,24 +293,26 @@ BlockingConnection::Progress BlockingConnection::read(Lock& lock, FinishedCalls&
     const bool writing = writtenBytes_ < writing_.size();
     const bool alone = crowd_ <= 1; // nobody's request will have to be written meanwhile
     reads_ = true;
-    lock.unlock();
-    const auto received = stream_->readUntil(limit, buffer_, writing, alone && !writing);
+    Transferred received;
     std::size_t count = 0;
     auto status = ReplyReader::Status::needMore;
-    if (received.status == Transferred::Status::ok) {
-        reader_->feed({buffer_.data(), received.bytes});
-        for (;;) {
-            if (count == replies_.size()) {
-                replies_.emplace_back();
+    {
+        const Gap gap(lock);
+        received = stream_->readUntil(limit, buffer_, writing, alone && !writing);
+        if (received.status == Transferred::Status::ok) {
+            reader_->feed({buffer_.data(), received.bytes});
+            for (;;) {
+                if (count == replies_.size()) {
+                    replies_.emplace_back();
+                }
+                status = reader_->next(replies_[count]);
+                if (status != ReplyReader::Status::complete) {
+                    break;
+                }
+                ++count;
             }
-            status = reader_->next(replies_[count]);
-            if (status != ReplyReader::Status::complete) {
-                break;
-            }
-            ++count;
         }
     }
-    lock.lock();
     reads_ = false;
     const bool solicited = dispatch(replies_, count, finished);
     if (received.status == Transferred::Status::closed || status == ReplyReader::Status::broken || !solicited) {

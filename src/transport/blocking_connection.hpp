@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -88,62 +87,71 @@ public:
 
 private:
     enum class State { disconnected, connecting, connected, closed };
-    using Lock = std::unique_lock<AdaptiveMutex>;
+    using Lock = AdaptiveLock;
 
-    [[nodiscard]] bool mayJudge(const Standstill& standstill, TimePoint now) const noexcept;
-    void lead(Lock& lock, const Call& own, TimePoint until, Standstill& standstill);
+    AdaptiveMutex mutex_;
+
+    [[nodiscard]] bool mayJudge(const Standstill& standstill, TimePoint now) const noexcept REDISLOCK_REQUIRES(mutex_);
+    void lead(Lock& lock, const Call& own, TimePoint until, Standstill& standstill) REDISLOCK_REQUIRES(mutex_);
     enum class Progress { moved, stuck, broken };
-    Progress step(Lock& lock, FinishedCalls& finished, TimePoint until);
-    Progress readOrBreak(Lock& lock, FinishedCalls& finished, TimePoint until);
-    void takeQueued();
-    bool send(Lock& lock, Transferred& sent);
-    Progress write(Lock& lock);
-    void writeForLeader(Lock& lock);
+    Progress step(Lock& lock, FinishedCalls& finished, TimePoint until) REDISLOCK_REQUIRES(mutex_);
+    Progress readOrBreak(Lock& lock, FinishedCalls& finished, TimePoint until) REDISLOCK_REQUIRES(mutex_);
+    void takeQueued() REDISLOCK_REQUIRES(mutex_);
+    bool send(Lock& lock, Transferred& sent) REDISLOCK_REQUIRES(mutex_);
+    Progress write(Lock& lock) REDISLOCK_REQUIRES(mutex_);
+    void writeForLeader(Lock& lock) REDISLOCK_REQUIRES(mutex_);
     [[nodiscard]] bool isSilent();
-    bool letCrowdQueue(Lock& lock);
-    Progress read(Lock& lock, FinishedCalls& finished, TimePoint until = TimePoint{});
-    bool dispatch(std::vector<Reply>& replies, std::size_t count, FinishedCalls& finished);
-    void finish(std::shared_ptr<Call> call, Outcome outcome, FinishedCalls& finished);
-    void abandon(std::size_t count, Fault fault, FinishedCalls& finished);
-    [[nodiscard]] FinishedCalls takeSpare() noexcept;
-    void keepSpare(FinishedCalls&& empty) noexcept;
-    void put(const Call& call);
-    void wakeOneWaiter();
-    [[nodiscard]] Call* successor() const noexcept;
-    void resign();
-    bool drop(Call& call);
-    void disconnect(Fault fault, FinishedCalls& finished);
-    void connectIfNeeded();
-    void armSweep();
-    void leave();
-    [[nodiscard]] bool takesRequests() const noexcept { return state_ == State::connected && !leaving_; }
-    [[nodiscard]] bool hasEnded(Progress progress) const noexcept;
-    [[nodiscard]] bool isOver(Progress progress, TimePoint now) const noexcept;
+    bool letCrowdQueue(Lock& lock) REDISLOCK_REQUIRES(mutex_);
+    Progress read(Lock& lock, FinishedCalls& finished, TimePoint until = TimePoint{}) REDISLOCK_REQUIRES(mutex_);
+    bool dispatch(std::vector<Reply>& replies, std::size_t count, FinishedCalls& finished) REDISLOCK_REQUIRES(mutex_);
+    void finish(std::shared_ptr<Call> call, Outcome outcome, FinishedCalls& finished) REDISLOCK_REQUIRES(mutex_);
+    void abandon(std::size_t count, Fault fault, FinishedCalls& finished) REDISLOCK_REQUIRES(mutex_);
+    [[nodiscard]] FinishedCalls takeSpare() noexcept REDISLOCK_REQUIRES(mutex_);
+    void keepSpare(FinishedCalls&& empty) noexcept REDISLOCK_REQUIRES(mutex_);
+    void put(const Call& call) REDISLOCK_REQUIRES(mutex_);
+    void wakeOneWaiter() REDISLOCK_REQUIRES(mutex_);
+    [[nodiscard]] Call* successor() const noexcept REDISLOCK_REQUIRES(mutex_);
+    void resign() REDISLOCK_REQUIRES(mutex_);
+    bool drop(Call& call) REDISLOCK_REQUIRES(mutex_);
+    void disconnect(Fault fault, FinishedCalls& finished) REDISLOCK_REQUIRES(mutex_);
+    void connectIfNeeded() REDISLOCK_REQUIRES(mutex_);
+    void armSweep() REDISLOCK_REQUIRES(mutex_);
+    void leave() REDISLOCK_REQUIRES(mutex_);
+    [[nodiscard]] bool takesRequests() const noexcept REDISLOCK_REQUIRES(mutex_)
+    {
+        return state_ == State::connected && !leaving_;
+    }
+    [[nodiscard]] bool hasEnded(Progress progress) const noexcept REDISLOCK_REQUIRES(mutex_);
+    [[nodiscard]] bool isOver(Progress progress, TimePoint now) const noexcept REDISLOCK_REQUIRES(mutex_);
 
     const Background background_;
     const std::chrono::milliseconds timeout_;
 
-    AdaptiveMutex mutex_;
-    Random random_;
-    ReconnectPolicy policy_;
-    State state_ = State::disconnected;
-    Errc closedFor_{};
-    Errc absence_ = Errc::unreachable; ///< why there is no connection, while there is none
-    ReplyQueue<Call> queue_;
-    std::string queued_; ///< bytes of the unwritten part of the queue, while connected
-    bool led_ = false;
-    bool leaving_ =
-        false; ///< the server is no master any more: nothing is written, and it is left when all was answered
-    bool writes_ = false; ///< somebody is writing `writing_`, and has it
-    bool reads_ = false;  ///< the leader may sleep until something comes
-    bool sweeping_ = false;
-    std::uint32_t withoutYield_ = 0; ///< reads before which the leader lets nobody run
-    TimePoint emptyAt_{};            ///< a leader that began to look then found nothing to read
-    std::size_t crowd_ = 0;          ///< how many callers the last replies went to: so many may come back at once
+    Random random_ REDISLOCK_GUARDED_BY(mutex_);
+    ReconnectPolicy policy_ REDISLOCK_GUARDED_BY(mutex_);
+    State state_ REDISLOCK_GUARDED_BY(mutex_) = State::disconnected;
+    Errc closedFor_ REDISLOCK_GUARDED_BY(mutex_){};
+    /// Why there is no connection, while there is none.
+    Errc absence_ REDISLOCK_GUARDED_BY(mutex_) = Errc::unreachable;
+    ReplyQueue<Call> queue_ REDISLOCK_GUARDED_BY(mutex_);
+    std::string queued_ REDISLOCK_GUARDED_BY(mutex_); ///< bytes of the unwritten part of the queue, while connected
+    bool led_ REDISLOCK_GUARDED_BY(mutex_) = false;
+    /// The server is no master any more: nothing is written, and it is left when all was answered.
+    bool leaving_ REDISLOCK_GUARDED_BY(mutex_) = false;
+    bool writes_ REDISLOCK_GUARDED_BY(mutex_) = false; ///< somebody is writing `writing_`, and has it
+    bool reads_ REDISLOCK_GUARDED_BY(mutex_) = false;  ///< the leader may sleep until something comes
+    bool sweeping_ REDISLOCK_GUARDED_BY(mutex_) = false;
+    std::uint32_t withoutYield_ REDISLOCK_GUARDED_BY(mutex_) = 0; ///< reads before which the leader lets nobody run
+    /// A leader that began to look then found nothing to read.
+    TimePoint emptyAt_ REDISLOCK_GUARDED_BY(mutex_){};
+    /// How many callers the last replies went to: so many may come back at once.
+    std::size_t crowd_ REDISLOCK_GUARDED_BY(mutex_) = 0;
 
-    std::vector<FinishedCalls> spares_; ///< empty lists with memory, for those who lead or still tell what they read
-    std::string writing_; ///< bytes of the written part of the queue, of which the socket may not have taken all
-    std::size_t writtenBytes_ = 0;
+    /// Empty lists with memory, for those who lead or still tell what they read.
+    std::vector<FinishedCalls> spares_ REDISLOCK_GUARDED_BY(mutex_);
+    /// Bytes of the written part of the queue, of which the socket may not have taken all.
+    std::string writing_ REDISLOCK_GUARDED_BY(mutex_);
+    std::size_t writtenBytes_ REDISLOCK_GUARDED_BY(mutex_) = 0;
 
     // the leader's alone
     std::shared_ptr<Stream> stream_; ///< null when not connected; shared with who writes

@@ -28,9 +28,10 @@ bool BlockingConnection::send(Lock& lock, Transferred& sent)
     auto bytes = std::move(writing_);
     const auto begin = writtenBytes_;
     writes_ = true;
-    lock.unlock();
-    sent = stream->writeSome(std::string_view(bytes).substr(begin));
-    lock.lock();
+    {
+        const Gap gap(lock);
+        sent = stream->writeSome(std::string_view(bytes).substr(begin));
+    }
     if (stream != stream_) {
         sent = {};
         return false;
@@ -90,11 +91,13 @@ bool BlockingConnection::letCrowdQueue(Lock& lock)
         --withoutYield_;
         return false;
     }
-    lock.unlock();
-    const auto before = BootClock::now();
-    ::sched_yield();
-    const bool tookLong = BootClock::now() - before > slice;
-    lock.lock();
+    bool tookLong = false;
+    {
+        const Gap gap(lock);
+        const auto before = BootClock::now();
+        ::sched_yield();
+        tookLong = BootClock::now() - before > slice;
+    }
     if (tookLong && queue_.unwritten() < crowd_) {
         withoutYield_ = readsWithout;
     }

@@ -64,7 +64,7 @@ void CallConnection::onConnected()
     std::vector<std::shared_ptr<Call>> unwanted;
     for (auto left = queue_.size(); left > 0; --left) { // each leaves the queue, and joins it again if it is to be sent
         auto call = queue_.abandon();
-        if (!call->isWanted()) {
+        if (!call->isWanted(BootClock::now())) {
             unwanted.push_back(std::move(call));
             continue;
         }
@@ -90,7 +90,7 @@ bool CallConnection::onReply(Reply& reply)
         connection_.served();
     }
     if (isNoScript(reply) && call->form == Call::Form::bySha && call->mode != Call::Mode::abandoned &&
-        call->isWanted()) {
+        call->isWanted(BootClock::now())) {
         call->form = Call::Form::byText;
         if (!leaving_) {
             call->encode(bytes_, call->form);

@@ -46,7 +46,7 @@ public:
     virtual void encode(std::string& out, Form by) const = 0;
 
     /// Whether it is still worth sending; asked where its bytes are made again. Any thread.
-    [[nodiscard]] virtual bool isWanted() const noexcept { return true; }
+    [[nodiscard]] virtual bool isWanted(TimePoint /*now*/) const noexcept { return true; }
 
     /// The end of a call that nobody waits for, on the thread that read the reply, under no lock.
     virtual void finished() noexcept {}

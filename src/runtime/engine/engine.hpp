@@ -74,8 +74,8 @@ public:
     boost::asio::any_completion_executor handlerExecutor();
 
     // Port
-    void enter() noexcept override { mutex_.lock(); }
-    void exit() noexcept override;
+    void enter() noexcept override REDISLOCK_ACQUIRES(mutex_) { mutex_.lock(); }
+    void exit() noexcept override REDISLOCK_RELEASES(mutex_);
     [[nodiscard]] TimePoint now() const noexcept override { return BootClock::now(); }
     [[nodiscard]] bool isForked() const noexcept override;
     HolderId nextHolder() noexcept override;
