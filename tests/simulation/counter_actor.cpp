@@ -91,6 +91,9 @@ void CounterActor::begin(std::unique_ptr<Awaiting> operation, std::function<void
 template <class Result>
 void CounterActor::ask(detail::CounterRequest<Result> request, std::function<void(const Result&)> then)
 {
+    if (request.refused) { // its client has ended
+        return pause(around(workload_.meanThink));
+    }
     auto operation = std::make_unique<CounterQuestion<Result>>(client_, counter_, std::move(request));
     begin(std::move(operation), [this, then = std::move(then)] {
         const auto& asked = static_cast<const CounterQuestion<Result>&>(*thread_.call());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "logic/call/listened_call.hpp"
+#include "redislock/clock.hpp"
 #include "redislock/detail/protocol/command.hpp"
 #include "redislock/detail/protocol/script.hpp"
 
@@ -38,6 +39,11 @@ public:
             }
         }
     }
+
+    [[nodiscard]] bool isWanted(TimePoint now) const noexcept override { return now < wantedUntil; }
+
+    /// It is not sent after that: the answer to an earlier copy of it may not be kept any more.
+    TimePoint wantedUntil = TimePoint::max();
 
 private:
     const Script& script_;

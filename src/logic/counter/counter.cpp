@@ -5,6 +5,7 @@
 #include "logic/counter/permit_hold.hpp"
 #include "redislock/detail/protocol/key_schema.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <utility>
@@ -78,7 +79,7 @@ public:
         call_->mode = Call::Mode::detached;
     }
 
-    /// Expects the mutex, as the rest.
+    /// With the mutex, as the rest.
     void begin()
     {
         counter_->beginsGiving();
@@ -99,7 +100,8 @@ private:
     {
         Port& outside = *counter_->port;
         const auto action = machine_.resume(event, counter_->core.random);
-        if (std::holds_alternative<Send>(action)) {
+        if (const auto* send = std::get_if<Send>(&action)) {
+            call_->wantedUntil = send->until;
             call_->whenFinished = [self = shared_from_this()] { self->answered(); };
             if (outside.submit(Lane::background, call_)) {
                 return true;
@@ -146,7 +148,9 @@ void NamedCounter::askUnawaited(std::shared_ptr<ScriptCall> call, std::string re
         return;
     }
     try {
-        const auto asking = std::make_shared<Unawaited>(shared_from_this(), std::move(call), std::move(record), limit);
+        // as long as its answer is kept at least: asked again after that, it would count again
+        const TimePoint end = std::min(limit, saturatingAdd(port->now(), leastRecordTime));
+        const auto asking = std::make_shared<Unawaited>(shared_from_this(), std::move(call), std::move(record), end);
         const Inside lock(*port);
         asking->begin();
     } catch (...) { // out of memory: what has a lease ends with it

@@ -45,6 +45,7 @@ struct Recorded {
     std::string record{};                 ///< the key; never used for another request
     std::vector<std::string> taken{};     ///< of other requests, of no use any more: the script deletes them
     std::shared_ptr<Underway> underway{}; ///< until all that is settled
+    std::optional<Errc> refused{};        ///< the client has ended, and would not wait for that
 
     /// The keys of the script that are not the semaphore's or latch's own.
     [[nodiscard]] std::vector<std::string> keysWith(std::string name) const

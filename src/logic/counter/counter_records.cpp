@@ -21,10 +21,12 @@ Recorded NamedCounter::recorded(std::size_t others)
     Recorded made{.record = newRecord()};
     if (!port->isForked()) {
         const Inside lock(*port);
-        if (!core.isClosing()) {
-            made.underway = std::make_shared<Underway>(core);
-            core.counters.records.take(name, others, made.taken);
+        if (core.isClosing()) {
+            made.refused = Errc::shutdown;
+            return made;
         }
+        made.underway = std::make_shared<Underway>(core);
+        core.counters.records.take(name, others, made.taken);
     }
     return made;
 }

@@ -40,6 +40,9 @@ CounterRequest<bool> trySetRequest(NamedCounter& counter, std::int64_t value, st
         return {.refused = Errc::invalidArgument};
     }
     auto recorded = counter.recorded(mostTaken);
+    if (recorded.refused) {
+        return {.refused = recorded.refused};
+    }
     return {.call = std::make_shared<ScriptCall>(scripts::counterTrySet, recorded.keysWith(counter.name),
                                                  std::vector{std::to_string(value), std::to_string(live.count()),
                                                              counter.channel(), std::to_string(message),
@@ -59,6 +62,9 @@ CounterRequest<std::int64_t> getRequest(NamedCounter& counter)
 CounterRequest<bool> deleteRequest(NamedCounter& counter)
 {
     auto recorded = counter.recorded(0);
+    if (recorded.refused) {
+        return {.refused = recorded.refused};
+    }
     const bool leases = counter.kind == CounterKind::permitExpirableSemaphore;
     const bool tells = counter.kind == CounterKind::countDownLatch;
     return {.call = std::make_shared<ScriptCall>(
@@ -69,6 +75,20 @@ CounterRequest<bool> deleteRequest(NamedCounter& counter)
             .meaning = flagOf};
 }
 
+namespace {
+
+CounterRequest<bool> addition(const NamedCounter& counter, std::int64_t difference, AddTo where, Recorded recorded)
+{
+    return {.call = std::make_shared<ScriptCall>(scripts::semaphoreAdd, recorded.keysWith(counter.name),
+                                                 std::vector<std::string>{std::to_string(difference),
+                                                                          where == AddTo::existingCounter ? "1" : "0",
+                                                                          counter.channel(), counter.recordTime()}),
+            .recorded = std::move(recorded),
+            .meaning = where == AddTo::existingCounter ? flagOf : doneOf};
+}
+
+} // namespace
+
 CounterRequest<bool> addRequest(NamedCounter& counter, std::int64_t difference, AddTo where)
 {
     if (difference < -maxCount || difference > maxCount) {
@@ -78,20 +98,16 @@ CounterRequest<bool> addRequest(NamedCounter& counter, std::int64_t difference, 
         return {.known = true};
     }
     auto recorded = counter.recorded(mostTaken);
-    return {.call = std::make_shared<ScriptCall>(scripts::semaphoreAdd, recorded.keysWith(counter.name),
-                                                 std::vector<std::string>{std::to_string(difference),
-                                                                          where == AddTo::existingCounter ? "1" : "0",
-                                                                          counter.channel(), counter.recordTime()}),
-            .recorded = std::move(recorded),
-            .meaning = where == AddTo::existingCounter ? flagOf : doneOf};
+    return recorded.refused ? CounterRequest<bool>{.refused = recorded.refused}
+                            : addition(counter, difference, where, std::move(recorded));
 }
 
 void putBack(NamedCounter& counter, std::int64_t permits) noexcept
 {
     try {
-        if (auto request = addRequest(counter, permits, AddTo::existingCounter); request.call) {
-            counter.askUnawaited(std::move(request.call), std::move(request.recorded.record));
-        }
+        // at the client's end too: whoever gives back is waited for
+        auto request = addition(counter, permits, AddTo::existingCounter, {.record = counter.newRecord()});
+        counter.askUnawaited(std::move(request.call), std::move(request.recorded.record));
     } catch (...) { // out of memory
     }
 }

@@ -28,6 +28,9 @@ CounterRequest<bool> newCountRequest(NamedCounter& latch, std::int64_t count)
 CounterRequest<std::int64_t> countDownRequest(NamedCounter& latch)
 {
     auto recorded = latch.recorded(mostTaken);
+    if (recorded.refused) {
+        return {.refused = recorded.refused};
+    }
     auto call = std::make_shared<ScriptCall>(scripts::countDownLatchCountDown, recorded.keysWith(latch.name),
                                              std::vector{latch.channel(), latch.recordTime()});
     return {.call = call,

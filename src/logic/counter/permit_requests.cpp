@@ -168,6 +168,9 @@ CounterRequest<bool> setPermitsRequest(NamedCounter& counter, std::int64_t permi
         return {.refused = Errc::invalidArgument};
     }
     auto recorded = counter.recorded(0);
+    if (recorded.refused) {
+        return {.refused = recorded.refused};
+    }
     auto keys = keysOf(counter);
     keys.push_back(recorded.record);
     return {.call = std::make_shared<ScriptCall>(

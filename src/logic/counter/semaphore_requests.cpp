@@ -49,6 +49,9 @@ CounterRequest<bool> releaseRequest(NamedCounter& counter, std::int64_t permits,
 CounterRequest<std::int64_t> drainRequest(NamedCounter& counter)
 {
     auto recorded = counter.recorded(mostTaken);
+    if (recorded.refused) {
+        return {.refused = recorded.refused};
+    }
     return {.call = std::make_shared<ScriptCall>(scripts::semaphoreDrain, recorded.keysWith(counter.name),
                                                  std::vector{counter.recordTime()}),
             .recorded = recorded,
