@@ -12,8 +12,9 @@
 --          otherwise the time in ms after which to ask again: held by a writer (-1: a key without time to live), or a
 --          writer waits, and the holder does not read yet
 -- Clock    Redis' own key expiry only
--- Effects  cuts the key of a writer that waits where the server's clock was set back; writes KEYS[1], the hold key of that level, and their times to live, which are never shortened (a foreign
---          PERSIST is undone); a key of another type is left alone (WRONGTYPE), and so is a lock of another kind
+-- Effects  cuts the key of a writer that waits where the server's clock was set back; writes KEYS[1], the hold key of
+--          that level, and their times to live, which are never shortened (a foreign PERSIST is undone); deletes hold
+--          keys of levels above; a key of another type is left alone (WRONGTYPE), and so is a lock of another kind
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local lease = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local count = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
@@ -26,11 +27,11 @@ local left = redis.call('PTTL', KEYS[1])
 if left ~= -2 and not mode then
     return redis.error_reply('WRONGTYPE redislock: the name is in use as a lock of another kind')
 end
-local holdKey = KEYS[2] .. ':' .. ARGV[1] .. ':rwlock_timeout:' .. ARGV[3]
+--include parts/read_holds.lua
 -- Makes or extends the hold key. Where that is not permitted the first level is undone: without its hold key it would not count
 -- for the other readers.
 local function keep(ttl)
-    local made = redis.pcall('SET', holdKey, '1', 'PX', ttl)
+    local made = redis.pcall('SET', holdKey(ARGV[1], count), '1', 'PX', ttl)
     if not made.err then
         return nil
     end
@@ -42,7 +43,7 @@ local function keep(ttl)
     end
     return made
 end
-local held = left ~= -2 and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
+local held = left ~= -2 and tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '')
 if count > 1 and not held then
     return -3
 end
@@ -74,5 +75,13 @@ end
 -- PEXPIRE first: it passes when Redis is out of memory, and then so does the rest. Above 2^53 a number is not exact.
 redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(lease, math.min(left, 9007199254740991))))
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-local kept = held and math.max(lease, math.min(redis.call('PTTL', holdKey), 9007199254740991)) or lease
-return keep(string.format('%.0f', kept))
+-- A copy that comes late makes the count lower: what was kept for the levels above is this one's then.
+local kept = lease
+for level = count, held or 0 do
+    kept = math.max(kept, math.min(redis.call('PTTL', holdKey(ARGV[1], level)), 9007199254740991))
+end
+local refused = keep(string.format('%.0f', kept))
+for level = count + 1, not refused and held or 0 do
+    redis.call('DEL', holdKey(ARGV[1], level))
+end
+return refused

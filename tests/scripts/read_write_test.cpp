@@ -56,6 +56,20 @@ TEST_F(ReadWriteScripts, EndOfAnInnerLevelThatComesLateDoesNotCutTheLeaseOfALate
     EXPECT_THAT(timeToLive(), JustSet(60'000)) << "until when the reader counts on it";
 }
 
+TEST_F(ReadWriteScripts, LevelThatComesOnceMoreLateDoesNotCutTheLeaseOfThoseAbove)
+{
+    read(javaThread, 300'000);
+    read(hold17, 20'000);
+    read(hold17, 10'000, 2);
+    read(hold17, 60'000, 3);
+    EXPECT_THAT(read(hold17, 10'000, 2), Nil()); // once more, on another connection
+    EXPECT_THAT(endReading(javaThread), Number(1));
+    EXPECT_THAT(timeToLive(), JustSet(60'000)) << "until when the reader counts on it";
+    EXPECT_THAT(endReading(hold17, 1, 20'000), Number(0));
+    EXPECT_THAT(endReading(hold17), Number(1));
+    EXPECT_EQ(redis.command({"DBSIZE"}).integer(), 0) << "no hold key is left";
+}
+
 TEST_F(ReadWriteScripts, ReadHoldOfAWriterThatIsOverKeepsNobodyOutAfterTheWriter)
 {
     write(writer17, 30'000);
