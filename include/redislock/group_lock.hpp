@@ -25,10 +25,11 @@ namespace redislock {
 /// Several locks that are held as one: the base of MultiLock and RedLock, which say how many members are enough. Not
 /// made by itself.
 ///
-/// All members are tried at the same time and none is waited for. When too few were granted, everything is given back
-/// (what was granted as well as what may be granted in a moment), and after a random pause all are tried again, until
-/// the wait is over: who waits holds nothing, so two that want the same locks in any order both get them in the end.
-/// Waiters are not told, they ask.
+/// All members are tried at the same time. When too few were granted, everything is given back (what was granted as
+/// well as what may be granted in a moment). Then the group waits for the first member that another held, as any waiter
+/// for that lock does, and tries the others when it has got that one; if it cannot have them, everything is given back
+/// and the next wait begins after a random pause of 1 to 16 ms. Who waits holds nothing, so two that want the same
+/// locks in any order both get them in the end. With a RetryPolicy all members are tried each time it says so.
 ///
 /// **Guarantees**, as far as the members do (see Lock):
 ///  - held means that enough members are held at the same time, as long as validFor() says;
@@ -61,8 +62,8 @@ namespace redislock {
 /// **If the group is lost**: stopToken() is stopped, validFor() is 0, unlock() returns `alreadyLost`; the members that
 /// are left are released at once.
 ///
-/// **Cost**: one request to each member to acquire, all at the same time, and one to release; while it waits, as many
-/// for each pause of the RetryPolicy.
+/// **Cost**: one request to each member to acquire, all at the same time, and one to release; while it waits, what a
+/// waiter for one member costs (see Lock), and a request to each of the others when it has got that one.
 ///
 /// **Asynchronous** functions take any completion token of Asio and block no thread; their holds belong to guards.
 ///

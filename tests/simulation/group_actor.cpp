@@ -82,6 +82,7 @@ void GroupActor::acquire(const Group& group, Wait wait, Lease lease)
     detail::GroupOrder order{.members = {},
                              .needed = group.needed(),
                              .isMajority = group.isMajority,
+                             .byPolicy = chance_.unit() < 0.3,
                              .wait = wait,
                              .lease = lease,
                              .began = host_->now()};
@@ -108,17 +109,22 @@ void GroupActor::step(const GroupMachine::Event& event)
     }
 }
 
-std::optional<Errc> GroupActor::ask(std::uint32_t round)
+std::optional<Errc> GroupActor::begin()
 {
     std::erase_if(past_, [](const auto& past) { return !past->isUnderWay(); });
     try_ = std::make_shared<GroupTry>(*group_, clients_);
     past_.push_back(try_);
-    try_->ask(lease_, [this, round, of = try_.get()](std::size_t member, const detail::MemberAnswer& answer) {
-        if (busy_ && try_.get() == of && flow_->state() != GroupMachine::State::done) {
-            step(detail::MemberAnswered{host_->now(), round, member, answer});
-        }
-    });
     return std::nullopt;
+}
+
+void GroupActor::ask(std::uint32_t round, std::size_t member, Wait wait)
+{
+    const auto answer = [this, round, of = try_.get()](std::size_t who, const detail::MemberAnswer& what) {
+        if (busy_ && try_.get() == of && flow_->state() != GroupMachine::State::done) {
+            step(detail::MemberAnswered{host_->now(), round, who, what});
+        }
+    };
+    try_->ask(member, wait, lease_, answer);
 }
 
 void GroupActor::giveUp()

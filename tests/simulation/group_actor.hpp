@@ -47,7 +47,7 @@ public:
     GroupTry(const GroupTry&) = delete;
     GroupTry& operator=(const GroupTry&) = delete;
 
-    void ask(Lease lease, const Answer& answer);
+    void ask(std::size_t member, Wait wait, Lease lease, const Answer& answer);
     void keep();
     void end();
     /// Ends it. @param released once, when it is certain how.
@@ -76,7 +76,8 @@ private:
         bool isReleasing = false;
     };
 
-    void arrived(std::size_t index, std::error_code error, const detail::Acquired& acquired);
+    std::optional<detail::MemberAnswer> arrived(std::size_t index, std::error_code error,
+                                                const detail::Acquired& acquired);
     void released(std::size_t index, Unlocked how, const std::string& holder);
     void follow(detail::GroupStanding::Verdict verdict);
     [[nodiscard]] std::vector<TimePoint> deadlines() const;
@@ -89,7 +90,6 @@ private:
     const Group& group_;
     std::vector<Member> members_;
     detail::GroupStanding standing_;
-    Answer answer_;
     std::optional<detail::GroupRelease> release_;
     std::function<void(Unlocked)> whenReleased_;
 };
@@ -132,7 +132,8 @@ private:
     void finish(const detail::GroupResult& result);
     void giveBack();
     void released(Unlocked how);
-    std::optional<Errc> ask(std::uint32_t round) override;
+    std::optional<Errc> begin() override;
+    void ask(std::uint32_t round, std::size_t member, Wait wait) override;
     void giveUp() override;
     std::optional<Errc> keep() override;
     void stopBelieving();

@@ -16,23 +16,23 @@ GroupTry::GroupTry(const Group& group, const std::vector<SimClient*>& clients)
     }
 }
 
-void GroupTry::ask(Lease lease, const Answer& answer)
+void GroupTry::ask(std::size_t member, Wait wait, Lease lease, const Answer& answer)
 {
-    answer_ = answer;
-    for (std::size_t i = 0; i < members_.size(); ++i) {
-        Member& member = members_[i];
-        member.attempt = std::make_shared<AsyncAcquire>(
-            *member.client, member.client->named(group_.members[i].view),
-            detail::AcquireOrder{Wait(std::chrono::milliseconds(0)), lease, detail::EndedBy::guard},
-            [self = shared_from_this(), i](std::error_code error, const detail::Acquired& acquired) {
-                self->arrived(i, error, acquired);
-            });
-        member.client->post([attempt = member.attempt] { attempt->begin(); });
-    }
+    SimClient& client = *members_[member].client;
+    const auto attempt = std::make_shared<AsyncAcquire>(
+        client, client.named(group_.members[member].view), detail::AcquireOrder{wait, lease, detail::EndedBy::guard},
+        [self = shared_from_this(), member, answer](std::error_code error, const detail::Acquired& acquired) {
+            if (const auto result = self->arrived(member, error, acquired)) {
+                answer(member, *result);
+            }
+        });
+    members_[member].attempt = attempt;
+    client.post([attempt] { attempt->begin(); });
 }
 
-/// An attempt is over.
-void GroupTry::arrived(std::size_t index, std::error_code error, const detail::Acquired& acquired)
+/// An attempt is over. @return nothing: too late.
+std::optional<MemberAnswer> GroupTry::arrived(std::size_t index, std::error_code error,
+                                              const detail::Acquired& acquired)
 {
     Member& member = members_[index];
     member.attempt.reset();
@@ -41,7 +41,8 @@ void GroupTry::arrived(std::size_t index, std::error_code error, const detail::A
         member.acquired = acquired;
         answer = {.kind = MemberAnswer::Kind::granted, .validUntil = acquired.hold->validUntil()};
         if (!standing_.granted(index)) {
-            return giveBack(member);
+            giveBack(member);
+            return std::nullopt;
         }
         member.onLoss = std::make_unique<OnStop>(member.client->core().stopToken(*acquired.hold, StopAt::lost),
                                                  [weak = weak_from_this(), index] {
@@ -52,9 +53,7 @@ void GroupTry::arrived(std::size_t index, std::error_code error, const detail::A
     } else if (error) {
         answer = {.kind = MemberAnswer::Kind::failed, .error = static_cast<Errc>(error.value())};
     }
-    if (standing_.isOpen()) {
-        answer_(index, answer);
-    }
+    return standing_.isOpen() ? std::optional(answer) : std::nullopt;
 }
 
 void GroupTry::keep()

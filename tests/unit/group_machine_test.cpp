@@ -18,6 +18,15 @@ inline std::string text(const AskMembers& ask)
 {
     return "round " + std::to_string(ask.round) + ", until " + test::text(ask.until);
 }
+inline std::string text(const AwaitMember& await)
+{
+    return "round " + std::to_string(await.round) + ": wait for " + std::to_string(await.member) + ", until " +
+           test::text(await.until);
+}
+inline std::string text(const AskOthers& others)
+{
+    return "all but " + std::to_string(others.member) + ", until " + test::text(others.until);
+}
 inline std::string text(const AwaitMembers& await)
 {
     return "await, until " + test::text(await.until);
@@ -41,15 +50,22 @@ using ::testing::IsEmpty;
 const RetryPolicy pauseOf64ms = RetryPolicy::fixed(64ms);
 
 Player<GroupMachine> playerOf(std::size_t members, std::size_t needed, Wait wait = 20s,
-                              const RetryPolicy& retry = pauseOf64ms)
+                              const RetryPolicy& retry = pauseOf64ms, bool byPolicy = true)
 {
     GroupMachine::Settings settings;
     settings.members = members;
     settings.needed = needed;
     settings.wait = wait;
+    settings.byPolicy = byPolicy;
     settings.memberTimeout = 500ms;
     settings.unreachableAfter = 5s;
     return {.machine = GroupMachine(settings), .policy = &retry};
+}
+
+/// Without a policy of the caller's: the pauses are those between waits.
+Player<GroupMachine> waiterFor(std::size_t members, std::size_t needed, Wait wait = 20s)
+{
+    return playerOf(members, needed, wait, pauseOf64ms, false);
 }
 
 MemberAnswered granted(milliseconds now, std::size_t member, milliseconds validUntil = 10s, std::uint32_t round = 1)
@@ -374,6 +390,75 @@ TEST(GroupMachine, EveryMixtureOfAnswersEndsAsItsCountsSay)
             EXPECT_EQ(resultOf<GroupResult>(action).kind, expected) << "mixture " << mixture << ", needed " << needed;
         }
     }
+}
+
+TEST(GroupMachine, WaitsForTheFirstMemberThatIsHeldAndThenTriesTheOthers)
+{
+    auto player = waiterFor(3, 3);
+    const auto result =
+        resultOf<GroupResult>(play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
+                                            {granted(2ms, 0), "await, until 500 ms"},
+                                            {busy(3ms, 2), "round 2: wait for 2, until 20000 ms"},
+                                            {busy(4ms, 1), "await, until 20000 ms"}, // of the round before
+                                            {granted(9000ms, 2, 19s, 2), "all but 2, until 9500 ms"},
+                                            {granted(9001ms, 0, 18s, 2), "await, until 9500 ms"},
+                                            {granted(9002ms, 1, 19s, 2), "done"}}));
+    EXPECT_EQ(result.kind, GroupResult::Kind::granted);
+    EXPECT_EQ(result.validUntil, at(18s));
+    EXPECT_EQ(result.rounds, 2U);
+}
+
+TEST(GroupMachine, PausesBeforeTheNextWaitWhereTheOthersCouldNotBeHad)
+{
+    auto player = waiterFor(2, 2);
+    play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
+                  {busy(1ms, 0), "round 2: wait for 0, until 20000 ms"},
+                  {granted(10ms, 0, 10s, 2), "all but 0, until 510 ms"},
+                  {busy(11ms, 1, 2), "sleep until 75 ms"},
+                  {TimerFired{at(75ms)}, "round 3: wait for 1, until 20000 ms"},
+                  {granted(80ms, 1, 10s, 3), "all but 1, until 580 ms"},
+                  {granted(81ms, 0, 10s, 3), "done"}});
+    EXPECT_THAT(player.machine.open(), ElementsAre(0, 1));
+}
+
+TEST(GroupMachine, TriesAllAgainWhereTheMemberItWaitsForCannotBeReached)
+{
+    auto player = waiterFor(3, 2);
+    const auto result =
+        resultOf<GroupResult>(play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
+                                            {busy(1ms, 0), "await, until 500 ms"},
+                                            {busy(1ms, 1), "round 2: wait for 0, until 20000 ms"},
+                                            {failed(900ms, 0, Errc::unreachable, 2), "sleep until 964 ms"},
+                                            {TimerFired{at(964ms)}, "round 3, until 1464 ms"},
+                                            {granted(965ms, 1, 10s, 3), "await, until 1464 ms"},
+                                            {granted(966ms, 2, 10s, 3), "done"}}));
+    EXPECT_EQ(result.kind, GroupResult::Kind::granted);
+}
+
+TEST(GroupMachine, WaitForAMemberEndsWithTheWaitAndIsContended)
+{
+    auto player = waiterFor(2, 2, 300ms);
+    const auto result = resultOf<GroupResult>(play(player, {{Start{at(0ms)}, "round 1, until 300 ms"},
+                                                            {busy(1ms, 1), "round 2: wait for 1, until 300 ms"},
+                                                            {TimerFired{at(300ms)}, "done"}}));
+    EXPECT_EQ(result.kind, GroupResult::Kind::contended);
+}
+
+TEST(GroupMachine, OfOneNeededMemberIsHeldWhenThatIsGranted)
+{
+    auto player = waiterFor(1, 1);
+    play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
+                  {busy(1ms, 0), "round 2: wait for 0, until 20000 ms"},
+                  {granted(5ms, 0, 10s, 2), "done"}});
+}
+
+TEST(GroupMachine, LongWaitForAHolderIsNoSilenceOfTheServers)
+{
+    auto player = waiterFor(2, 2, waitForever);
+    play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
+                  {busy(1ms, 0), "round 2: wait for 0, until never"},
+                  {granted(60'000ms, 0, 70s, 2), "all but 0, until 60500 ms"},
+                  {failed(60'001ms, 1, Errc::unreachable, 2), "sleep until 60065 ms"}});
 }
 
 } // namespace

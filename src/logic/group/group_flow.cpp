@@ -12,6 +12,7 @@ GroupMachine::Settings settingsFor(const GroupOrder& order)
     settings.members = order.members.size();
     settings.needed = order.needed;
     settings.wait = order.wait;
+    settings.byPolicy = order.byPolicy;
     settings.began = order.began;
     settings.memberTimeout = settings.unreachableAfter = std::chrono::milliseconds(0);
     auto shortest = maxLease;
@@ -39,8 +40,19 @@ WaitStep GroupFlow::step(const GroupMachine::Event& event)
         return {};
     }
     if (const auto* ask = std::get_if<AskMembers>(&action)) {
-        const auto refused = rounds_.ask(ask->round);
-        return refused ? fail(*refused) : WaitStep{.kind = WaitStep::Kind::sleep, .until = ask->until};
+        return begin(ask->round, std::nullopt, ask->until);
+    }
+    if (const auto* await = std::get_if<AwaitMember>(&action)) {
+        rounds_.giveUp();
+        return begin(await->round, await->member, await->until);
+    }
+    if (const auto* others = std::get_if<AskOthers>(&action)) {
+        for (std::size_t i = 0; i < members_; ++i) {
+            if (i != others->member) {
+                rounds_.ask(others->round, i, oneAttempt);
+            }
+        }
+        return {.kind = WaitStep::Kind::sleep, .until = others->until};
     }
     if (const auto* retreat = std::get_if<Retreat>(&action)) {
         rounds_.giveUp();
@@ -49,6 +61,20 @@ WaitStep GroupFlow::step(const GroupMachine::Event& event)
     const auto* sleep = std::get_if<SleepUntil>(&action);
     return {.kind = WaitStep::Kind::sleep,
             .until = sleep != nullptr ? sleep->until : std::get<AwaitMembers>(action).until};
+}
+
+/// @param awaited of a round that begins with the wait for that member.
+WaitStep GroupFlow::begin(std::uint32_t round, std::optional<std::size_t> awaited, TimePoint until)
+{
+    if (const auto refused = rounds_.begin()) {
+        return fail(*refused);
+    }
+    for (std::size_t i = 0; i < members_; ++i) {
+        if (i == awaited.value_or(i)) {
+            rounds_.ask(round, i, awaited ? waitForever : oneAttempt);
+        }
+    }
+    return {.kind = WaitStep::Kind::sleep, .until = until};
 }
 
 WaitStep GroupFlow::fail(Errc why)

@@ -14,11 +14,13 @@
 
 namespace redislock::detail {
 
-/// What an acquire of a group asks of whoever runs it: tries at all members, one in a round.
+/// What an acquire of a group asks of whoever runs it: rounds of tries at its members.
 class GroupRounds {
 public:
-    /// Tries all members at once. @return why it cannot.
-    virtual std::optional<Errc> ask(std::uint32_t round) = 0;
+    /// A round begins. @return why it cannot.
+    virtual std::optional<Errc> begin() = 0;
+    /// Tries a member. @param wait for its holder, until that is given up
+    virtual void ask(std::uint32_t round, std::size_t member, Wait wait) = 0;
     /// Gives back what the round was granted, and what it still will be. There may have been no round.
     virtual void giveUp() = 0;
     /// Keeps what the round was granted. @return why it cannot.
@@ -34,6 +36,7 @@ struct GroupOrder {
     std::vector<const Config*> members; ///< the configurations of their clients
     std::size_t needed;                 ///< of the members
     bool isMajority;                    ///< of servers, one of which may be slow
+    bool byPolicy;                      ///< of the caller's
     Wait wait;
     Lease lease;
     TimePoint began; ///< when the wait did
@@ -43,7 +46,10 @@ GroupMachine::Settings settingsFor(const GroupOrder& order);
 /// Carries out what a GroupMachine decides. Whoever drives it gives it the events, one at a time.
 class GroupFlow {
 public:
-    GroupFlow(const GroupOrder& order, GroupRounds& rounds) : machine_(settingsFor(order)), rounds_(rounds) {}
+    GroupFlow(const GroupOrder& order, GroupRounds& rounds)
+        : members_(order.members.size()), machine_(settingsFor(order)), rounds_(rounds)
+    {
+    }
     GroupFlow(const GroupFlow&) = delete;
     GroupFlow& operator=(const GroupFlow&) = delete;
 
@@ -56,8 +62,10 @@ public:
     [[nodiscard]] const GroupResult& result() const noexcept { return result_; }
 
 private:
+    WaitStep begin(std::uint32_t round, std::optional<std::size_t> awaited, TimePoint until);
     WaitStep fail(Errc why);
 
+    const std::size_t members_;
     GroupMachine machine_;
     GroupRounds& rounds_;
     GroupResult result_;

@@ -18,6 +18,13 @@ namespace {
 /// For how long a first acquire waits to be told which servers it talks to.
 constexpr std::chrono::milliseconds identifyFor{250};
 
+/// The pauses of who waited for a member and then could not have the others.
+const RetryPolicy& betweenWaits()
+{
+    static const auto policy = RetryPolicy::exponential(std::chrono::milliseconds(1), std::chrono::milliseconds(16));
+    return policy;
+}
+
 } // namespace
 
 bool haveOneServerTwice(const GroupMembers& members)
@@ -35,6 +42,7 @@ GroupAcquire::GroupAcquire(std::shared_ptr<const GroupMembers> members, Order or
       flow_({.members = members_->configs(),
              .needed = members_->needed(),
              .isMajority = members_->rule == GroupMembers::Rule::majority,
+             .byPolicy = order_.retry != nullptr,
              .wait = order_.wait,
              .lease = order_.lease,
              .began = BootClock::now()},
@@ -91,7 +99,7 @@ void GroupAcquire::identifyServers()
 {
     using State = ServerId::State;
     if (members_->rule == GroupMembers::Rule::all) {
-        return begin();
+        return startFlow();
     }
     const bool first = anyState(State::fresh);
     if (first) {
@@ -105,17 +113,17 @@ void GroupAcquire::identifyServers()
             engine.serverId().ask(engine.shared_from_this(), [weak = weak_from_this()] {
                 const auto self = weak.lock();
                 if (self && !self->anyState(State::asking) && !self->anyState(State::fresh)) {
-                    self->begin();
+                    self->startFlow();
                 }
             });
         }
     }
     if (!first || !anyState(State::asking)) {
-        begin();
+        startFlow();
     }
 }
 
-void GroupAcquire::begin()
+void GroupAcquire::startFlow()
 {
     step(Start{BootClock::now()});
 }
@@ -172,16 +180,20 @@ void GroupAcquire::follow(const WaitStep& next)
     }
 }
 
-std::optional<Errc> GroupAcquire::ask(std::uint32_t round)
+std::optional<Errc> GroupAcquire::begin()
 {
     if (haveOneServerTwice(*members_)) {
         return Errc::badConfig;
     }
     hold_ = std::make_shared<GroupHold>(members_);
-    hold_->ask(order_.lease, [self = shared_from_this(), round](std::size_t member, const MemberAnswer& answer) {
-        self->step(MemberAnswered{BootClock::now(), round, member, answer});
-    });
     return std::nullopt;
+}
+
+void GroupAcquire::ask(std::uint32_t round, std::size_t member, Wait wait)
+{
+    hold_->ask(member, wait, order_.lease, [self = shared_from_this(), round](std::size_t who, const auto& answer) {
+        self->step(MemberAnswered{BootClock::now(), round, who, answer});
+    });
 }
 
 void GroupAcquire::giveUp()
@@ -216,7 +228,8 @@ void GroupAcquire::awaitPolicy(std::uint32_t round)
 /// Asks the policy. Under no lock: nobody else does, or draws from the same numbers.
 void GroupAcquire::askPolicy(std::uint32_t round)
 {
-    std::visit([this](const auto& event) { step(event); }, pauseOf(order_.retry, round, random_, order_.thrown));
+    std::visit([this](const auto& event) { step(event); },
+               pauseOf(order_.retry ? *order_.retry : betweenWaits(), round, random_, order_.thrown));
 }
 
 /// It is over.

@@ -29,8 +29,8 @@ public:
     struct Order {
         Wait wait;
         Lease lease;
-        RetryPolicy retry;
-        std::exception_ptr* thrown = nullptr; ///< where what the policy throws is kept; null: it is not
+        std::shared_ptr<const RetryPolicy> retry; ///< when it tries again; null: when a member is free
+        std::exception_ptr* thrown = nullptr;     ///< where what the policy throws is kept; null: it is not
     };
     using End = std::function<void(boost::system::error_code, std::shared_ptr<GroupHold>)>;
 
@@ -45,7 +45,7 @@ public:
 
 private:
     void identifyServers();
-    void begin();
+    void startFlow();
     void step(const GroupMachine::Event& event);
     void handle(const GroupMachine::Event& event);
     void follow(const WaitStep& next);
@@ -55,7 +55,8 @@ private:
     void wakeAt(TimePoint when);
     std::function<void()> doAt(TimePoint when, const std::function<void()>& what);
     void callOff();
-    std::optional<Errc> ask(std::uint32_t round) override;
+    std::optional<Errc> begin() override;
+    void ask(std::uint32_t round, std::size_t member, Wait wait) override;
     void giveUp() override;
     std::optional<Errc> keep() override;
     [[nodiscard]] bool anyState(ServerId::State state) const;

@@ -99,27 +99,25 @@ GroupHold::~GroupHold()
     end();
 }
 
-void GroupHold::ask(Lease lease, const Answer& answer)
+void GroupHold::ask(std::size_t member, Wait wait, Lease lease, const Answer& answer)
 {
-    for (std::size_t i = 0; i < members_->locks.size(); ++i) {
-        const auto attempt = std::make_shared<boost::asio::cancellation_signal>();
-        {
-            const std::lock_guard lock(mutex_);
-            if (!standing_.isOpen()) {
-                return;
-            }
-            held_[i].attempt = attempt;
+    const auto attempt = std::make_shared<boost::asio::cancellation_signal>();
+    {
+        const std::lock_guard lock(mutex_);
+        if (!standing_.isOpen()) {
+            return;
         }
-        // its executor is the client's own: there the slot is cleared, and there abandon() uses it
-        members_->locks[i].asyncTryLock(
-            oneAttempt, lease,
-            boost::asio::bind_cancellation_slot(attempt->slot(), [self = shared_from_this(), attempt, answer,
-                                                                  i](boost::system::error_code ec, LockGuard guard) {
-                const MemberAnswer result = answerOf(ec, guard);
-                self->arrived(i, std::move(guard));
-                answer(i, result);
-            }));
+        held_[member].attempt = attempt;
     }
+    // its executor is the client's own: there the slot is cleared, and there abandon() uses it
+    members_->locks[member].asyncTryLock(
+        wait, lease,
+        boost::asio::bind_cancellation_slot(attempt->slot(), [self = shared_from_this(), attempt, answer,
+                                                              member](boost::system::error_code ec, LockGuard guard) {
+            const MemberAnswer result = answerOf(ec, guard);
+            self->arrived(member, std::move(guard));
+            answer(member, result);
+        }));
 }
 
 /// An attempt is over.

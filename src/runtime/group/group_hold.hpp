@@ -64,8 +64,8 @@ public:
     GroupHold(const GroupHold&) = delete;
     GroupHold& operator=(const GroupHold&) = delete;
 
-    /// Tries all members at once. @param answer called for each, later, on the background thread of its client.
-    void ask(Lease lease, const Answer& answer);
+    /// Tries a member. @param answer called later, on the background thread of its client.
+    void ask(std::size_t member, Wait wait, Lease lease, const Answer& answer);
     /// The try succeeded: from now on it counts when members are lost.
     void keep();
     /// Gives everything back and waits for nothing. A second call does nothing.

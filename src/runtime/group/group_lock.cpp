@@ -62,7 +62,7 @@ std::optional<Errc> GroupState::refusal(Lease lease) const
                                   : std::nullopt;
 }
 
-GroupGuard GroupState::acquire(Wait wait, Lease lease, RetryPolicy retry, std::error_code& ec,
+GroupGuard GroupState::acquire(Wait wait, Lease lease, std::shared_ptr<const RetryPolicy> retry, std::error_code& ec,
                                std::exception_ptr* thrown) const
 {
     ec.clear();
@@ -80,7 +80,8 @@ GroupGuard GroupState::acquire(Wait wait, Lease lease, RetryPolicy retry, std::e
     return guardOf(std::move(hold));
 }
 
-void GroupState::asyncAcquire(Wait wait, Lease lease, RetryPolicy retry, GroupHandler handler) const
+void GroupState::asyncAcquire(Wait wait, Lease lease, std::shared_ptr<const RetryPolicy> retry,
+                              GroupHandler handler) const
 {
     auto completion = std::make_shared<Completion<GroupGuard>>(std::move(handler), members_->handlerExecutor());
     if (const auto refused = refusal(lease)) {
@@ -97,7 +98,8 @@ void GroupState::asyncAcquire(Wait wait, Lease lease, RetryPolicy retry, GroupHa
     });
 }
 
-bool GroupState::lock(Wait wait, Lease lease, RetryPolicy retry, std::error_code& ec, std::exception_ptr* thrown)
+bool GroupState::lock(Wait wait, Lease lease, std::shared_ptr<const RetryPolicy> retry, std::error_code& ec,
+                      std::exception_ptr* thrown)
 {
     const auto own = held();
     if (own && BootClock::now() < own->validUntil()) {
@@ -163,11 +165,6 @@ std::chrono::milliseconds timeUntil(TimePoint then) noexcept
 
 namespace {
 
-RetryPolicy defaultRetry()
-{
-    return RetryPolicy::exponential(std::chrono::milliseconds(4), std::chrono::milliseconds(256));
-}
-
 template <class Operation>
 auto throwing(const detail::GroupState& state, const char* verb, Operation operation)
 {
@@ -189,12 +186,12 @@ RedLock::RedLock(std::vector<Lock> members)
 bool GroupLock::acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec,
                         std::exception_ptr* thrown) const
 {
-    return state_->lock(wait, lease, retry ? *retry : defaultRetry(), ec, thrown);
+    return state_->lock(wait, lease, retry, ec, thrown);
 }
 
 void GroupLock::asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::GroupHandler handler) const
 {
-    state_->asyncAcquire(wait, lease, retry ? *retry : defaultRetry(), std::move(handler));
+    state_->asyncAcquire(wait, lease, retry, std::move(handler));
 }
 
 void GroupLock::fail(const char* verb, Lease lease, const std::error_code& ec, const std::exception_ptr& thrown) const
@@ -252,7 +249,7 @@ GroupGuard::GroupGuard(const GroupLock& lock, Wait wait, Lease lease)
 }
 
 GroupGuard::GroupGuard(const GroupLock& lock, Wait wait, Lease lease, std::error_code& ec)
-    : GroupGuard(lock.state_->acquire(wait, lease, defaultRetry(), ec))
+    : GroupGuard(lock.state_->acquire(wait, lease, nullptr, ec))
 {
 }
 

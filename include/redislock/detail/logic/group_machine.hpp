@@ -61,6 +61,20 @@ struct AskMembers {
     TimePoint until;
 };
 
+/// Give back all open members, then try one member alone and wait for its holder.
+struct AwaitMember {
+    std::uint32_t round;
+    std::size_t member;
+    TimePoint until;
+};
+
+/// That member was granted: try all others at once; give the answers until then.
+struct AskOthers {
+    std::uint32_t round;
+    std::size_t member;
+    TimePoint until;
+};
+
 /// Go on waiting for answers.
 struct AwaitMembers {
     TimePoint until;
@@ -81,25 +95,33 @@ struct GroupResult {
 };
 
 /// The protocol of acquiring all, or enough, of several locks: try all at once, without waiting for any holder; with
-/// too few of them, or too late, give back everything and try again after a random pause, so that two who took each
-/// other's meet no more. Who waits holds nothing: there is no deadlock, whatever the order. Pure: no I/O, no clock, no
-/// chance of its own.
+/// too few of them, or too late, give back everything. Then wait for the first member that another held, as any waiter
+/// of that lock does, and try the others when it was granted. When that is not enough either, everything is given back
+/// again, and a random pause comes before the next wait, so that two who took each other's meet no more. With a policy
+/// of the caller's there are pauses alone, each followed by a try at all. Who waits holds nothing: there is no
+/// deadlock, whatever the order. Pure: no I/O, no clock, no chance of its own.
+///
+/// The wait for one member before the others are tried is what Howard E. Hinnant calls smart and polite in "Dining
+/// Philosophers Rebooted".
 class GroupMachine {
 public:
     struct Settings {
         std::size_t members = 0;
         std::size_t needed = 0; ///< 1 … members
         Wait wait = waitForever;
+        bool byPolicy = false;                         ///< it tries when a policy says so, and waits for no member
         std::chrono::milliseconds memberTimeout{3000}; ///< after which a member counts as unreachable in this round
         std::chrono::milliseconds unreachableAfter{10000};
         std::optional<TimePoint> began{}; ///< when the wait did, if not with the start
     };
     using Event = std::variant<Start, MemberAnswered, TimerFired, Pause, Cancelled>;
-    using Action = std::variant<AskMembers, AwaitMembers, Retreat, SleepUntil, Done<GroupResult>>;
+    using Action =
+        std::variant<AskMembers, AwaitMember, AskOthers, AwaitMembers, Retreat, SleepUntil, Done<GroupResult>>;
 
     enum class State : std::uint8_t {
         idle,     ///< not started
         asking,   ///< a round is under way
+        awaiting, ///< a round begins with the wait for one member, with nothing held
         choosing, ///< between rounds, with nothing held: the policy is asked for a pause
         pausing,  ///< asleep between rounds, with nothing held
         done,
@@ -123,7 +145,10 @@ private:
     Action answered(const MemberAnswered& event);
     Action timerFired(TimePoint now);
     Action paused(const Pause& event);
+    void beginRound(State state, TimePoint now);
     Action ask(TimePoint now);
+    Action awaitMember(TimePoint now);
+    Action memberCame(const MemberAnswered& event);
     Action judge(TimePoint now);
     Action failRound(TimePoint now);
     Action done(GroupResult result);
@@ -142,6 +167,8 @@ private:
     TimePoint roundBegan_{};
     TimePoint until_{}; ///< of the round, or of the pause
     std::uint32_t round_ = 0;
+    std::optional<std::size_t> held_;                  ///< the first member that another held in the last round
+    bool awaited_ = false;                             ///< the round began with the wait for a member
     std::vector<std::optional<MemberAnswer>> answers_; ///< of this round; nothing: none yet
     std::optional<Errc> obstacle_; ///< why too few members answered in the last round; nothing: others held them
 };
@@ -167,11 +194,28 @@ inline GroupMachine::Action GroupMachine::resume(const Event& event)
 
 inline GroupMachine::Action GroupMachine::answered(const MemberAnswered& event)
 {
-    if (state_ != State::asking || event.round != round_ || answers_[event.member]) {
+    const bool isUnderWay = state_ == State::asking || state_ == State::awaiting;
+    if (!isUnderWay || event.round != round_ || answers_[event.member]) {
         return AwaitMembers{until_}; // an attempt that was given up already
     }
     answers_[event.member] = event.answer;
-    return judge(event.now);
+    return state_ == State::awaiting ? memberCame(event) : judge(event.now);
+}
+
+/// The member that was waited for was granted, or cannot be had.
+inline GroupMachine::Action GroupMachine::memberCame(const MemberAnswered& event)
+{
+    state_ = State::asking;
+    roundBegan_ = event.now;
+    if (event.answer.kind != MemberAnswer::Kind::granted) {
+        return failRound(event.now);
+    }
+    enoughSeen_ = event.now; // the wait was for a holder
+    until_ = std::min(saturatingAdd(event.now, settings_.memberTimeout), deadline_);
+    if (event.now < validity()) {
+        return judge(event.now);
+    }
+    return AskOthers{round_, event.member, until_};
 }
 
 inline GroupMachine::Action GroupMachine::timerFired(TimePoint now)
@@ -182,15 +226,21 @@ inline GroupMachine::Action GroupMachine::timerFired(TimePoint now)
     if (state_ == State::asking) {
         return failRound(now);
     }
-    return now >= deadline_ ? giveUp() : ask(now);
+    return now >= deadline_ ? giveUp() : held_ && !settings_.byPolicy ? awaitMember(now) : ask(now);
+}
+
+inline void GroupMachine::beginRound(State state, TimePoint now)
+{
+    state_ = state;
+    awaited_ = state == State::awaiting;
+    ++round_;
+    roundBegan_ = now;
+    answers_.assign(settings_.members, std::nullopt);
 }
 
 inline GroupMachine::Action GroupMachine::ask(TimePoint now)
 {
-    state_ = State::asking;
-    ++round_;
-    roundBegan_ = now;
-    answers_.assign(settings_.members, std::nullopt);
+    beginRound(State::asking, now);
     until_ = saturatingAdd(now, settings_.memberTimeout);
     if (round_ > 1) {
         until_ = std::min(until_, deadline_);
@@ -198,6 +248,13 @@ inline GroupMachine::Action GroupMachine::ask(TimePoint now)
         until_ = std::min(until_, std::max(deadline_, saturatingAdd(now, shortestWait)));
     }
     return AskMembers{round_, until_};
+}
+
+inline GroupMachine::Action GroupMachine::awaitMember(TimePoint now)
+{
+    beginRound(State::awaiting, now);
+    until_ = deadline_;
+    return AwaitMember{round_, *held_, until_};
 }
 
 /// Ends the round as soon as its end is certain.
@@ -247,6 +304,12 @@ inline GroupMachine::Action GroupMachine::failRound(TimePoint now)
     }
     if (now >= deadline_ || now >= saturatingAdd(enoughSeen_, settings_.unreachableAfter)) {
         return giveUp();
+    }
+    const auto isBusy = [](const auto& answer) { return answer && answer->kind == MemberAnswer::Kind::busy; };
+    const auto busy = std::ranges::find_if(answers_, isBusy);
+    held_ = busy == answers_.end() ? std::nullopt : std::optional(static_cast<std::size_t>(busy - answers_.begin()));
+    if (held_ && !awaited_ && !settings_.byPolicy) {
+        return awaitMember(now);
     }
     state_ = State::choosing;
     until_ = TimePoint::max();
