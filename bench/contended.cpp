@@ -1,6 +1,7 @@
 /// @file
 /// Many threads, one lock, next to nothing done under it.
 #include "reference/raw_locks.hpp"
+#include "reference/server_facts.hpp"
 #include "rows.hpp"
 
 #include <redislock/redislock.hpp>
@@ -10,11 +11,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace redislock::bench {
@@ -98,29 +96,6 @@ private:
     Client client_;
     RedisLock lock_;
 };
-
-/// How many requests clients have sent so far. Redis counts what scripts call too, by the same names; those names are
-/// left out, which is right because the library sends none of them itself.
-double requestsSoFar(RawConnection& connection)
-{
-    static const std::set<std::string_view> calledByScripts{"hexists", "hset", "hget",    "exists", "pttl",
-                                                            "pexpire", "del",  "publish", "info"};
-    const auto reply = connection.command({"INFO", "commandstats"});
-    expect(reply->type == REDIS_REPLY_STRING, "the reply to INFO");
-    const std::string_view text(reply->str, static_cast<std::size_t>(reply->len));
-    constexpr std::string_view begin = "cmdstat_";
-    constexpr std::string_view calls = ":calls=";
-    double sum = 0;
-    for (auto at = text.find(begin); at != std::string_view::npos; at = text.find(begin, at + 1)) {
-        const auto nameBegin = at + begin.size();
-        const auto nameEnd = text.find(calls, nameBegin);
-        expect(nameEnd != std::string_view::npos, "the reply to INFO");
-        if (!calledByScripts.contains(text.substr(nameBegin, nameEnd - nameBegin))) {
-            sum += std::strtod(text.data() + nameEnd + calls.size(), nullptr);
-        }
-    }
-    return sum;
-}
 
 } // namespace
 

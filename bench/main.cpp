@@ -3,6 +3,7 @@
 #include "apart.hpp"
 #include "report.hpp"
 #include "rows.hpp"
+#include "shared.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -35,6 +36,7 @@ struct Settings {
     std::string tsvFile;
     bool list = false;
     std::vector<std::string> partner;
+    std::vector<std::string> sharer;
     std::string measure;
 };
 
@@ -116,6 +118,10 @@ int dispatch(const Settings& settings)
         runPartner(settings.partner[0], settings.partner[1]);
         return 0;
     }
+    if (!settings.sharer.empty()) {
+        runSharer(settings.sharer);
+        return 0;
+    }
     if (settings.list) {
         printList(allRows());
         return 0;
@@ -165,6 +171,7 @@ void declareOptions(CLI::App& app, Settings& settings)
     app.add_flag("--list", settings.list, "say what the rows are, and measure nothing");
     // how the program starts its other processes
     app.add_option("--partner", settings.partner)->expected(2)->group("");
+    app.add_option("--sharer", settings.sharer)->expected(sharerWords)->group("");
     app.add_option("--measure", settings.measure)->check(CLI::IsMember(names))->group("");
 }
 

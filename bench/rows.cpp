@@ -59,6 +59,60 @@ std::vector<Row> contended()
     };
 }
 
+std::vector<Row> shared()
+{
+    constexpr auto group = Group::shared;
+    static constexpr std::chrono::microseconds section{200};
+    static constexpr std::chrono::microseconds none{0};
+    const auto row = [](std::string_view name, std::string_view unit, Aim aim, double goal, std::string_view what,
+                        const Sharing& how, SharedFigure figure, double allowed) {
+        return Row{name, group, unit, aim,
+                   goal, 0,     what, [=](const Target& target) { return sharing(target, how, figure, allowed); }};
+    };
+    using Figure = SharedFigure;
+    constexpr Sharing twos{4, 2, section, "lock"};
+    constexpr Sharing ones{4, 1, section, "lock"};
+    constexpr Sharing guards{4, 1, section, "guard"};
+    constexpr Sharing bare{4, 2, none, "lock"};
+    return {
+        row("shared_4x2_longest_wait", " ms", Aim::atMost, 1,
+            "4 processes of 2 threads want one lock all the time, 0.2 ms under it: the longest wait; against 25 ms",
+            twos, Figure::longestWait, 25),
+        row("shared_4x2_least_served", "", Aim::atLeast, 0.9,
+            "the same: locks of the process that had the fewest; against the mean", twos, Figure::leastServed, 1),
+        row("shared_4x2_changes", "/s", Aim::atLeast, 1, "the same: changes of process; against 700", twos,
+            Figure::changes, 700),
+        row("shared_4x2_requests", "", Aim::atMost, 1, "the same: requests to the server a lock; against 4", twos,
+            Figure::requests, 4),
+        row("shared_4x2_locks", "/s", Aim::atLeast, 0,
+            "the same: locks; against 5 000, as many as go one after another", twos, Figure::locks, 5000),
+        row("shared_4x1_longest_wait", " ms", Aim::atMost, 1,
+            "4 processes of 1 thread: the longest wait; against 25 ms", ones, Figure::longestWait, 25),
+        row("shared_4x1_least_served", "", Aim::atLeast, 0.9,
+            "the same: locks of the process that had the fewest; against the mean", ones, Figure::leastServed, 1),
+        row("shared_4x1_changes", "/s", Aim::atLeast, 1, "the same: changes of process; against 700", ones,
+            Figure::changes, 700),
+        row("shared_4x1_requests", "", Aim::atMost, 1, "the same: requests to the server a lock; against 5", ones,
+            Figure::requests, 5),
+        row("shared_4x1_locks", "/s", Aim::atLeast, 0,
+            "the same: locks; against 5 000, as many as go one after another", ones, Figure::locks, 5000),
+        row("shared_guards_longest_wait", " ms", Aim::atMost, 1,
+            "4 processes of 1 thread, by LockGuard: the longest wait; against 25 ms", guards, Figure::longestWait, 25),
+        row("shared_guards_least_served", "", Aim::atLeast, 0.9,
+            "the same: locks of the process that had the fewest; against the mean", guards, Figure::leastServed, 1),
+        row("shared_guards_locks", "/s", Aim::atLeast, 0,
+            "the same: locks; against 5 000, as many as go one after another", guards, Figure::locks, 5000),
+        row("shared_bare_longest_wait", " ms", Aim::atMost, 1,
+            "4 processes of 2 threads, nothing under the lock: the longest wait; against 25 ms", bare,
+            Figure::longestWait, 25),
+        row("shared_bare_locks", "/s", Aim::atLeast, 0, "the same: locks; against 5 000", bare, Figure::locks, 5000),
+        row("shared_2x1_locks", "/s", Aim::atLeast, 0, "2 processes of 1 thread, 0.2 ms: locks; against 5 000",
+            {2, 1, section, "lock"}, Figure::locks, 5000),
+        row("shared_2x2_locks", "/s", Aim::atLeast, 0, "2 processes of 2 threads, 0.2 ms: locks; against 5 000",
+            {2, 2, section, "lock"}, Figure::locks, 5000),
+    };
+}
+
 std::vector<Row> segments()
 {
     constexpr auto group = Group::segmented;
@@ -153,7 +207,7 @@ const std::vector<Row>& allRows()
 {
     static const std::vector<Row> rows = [] {
         std::vector<Row> all;
-        for (const auto& part : {uncontended(), handOver(), contended(), segments(), scale(), compile()}) {
+        for (const auto& part : {uncontended(), handOver(), contended(), shared(), segments(), scale(), compile()}) {
             all.insert(all.end(), part.begin(), part.end());
         }
         return all;
@@ -170,6 +224,8 @@ std::string_view nameOf(Group group)
         return "hand_over";
     case Group::contended:
         return "contended";
+    case Group::shared:
+        return "shared";
     case Group::segmented:
         return "segmented";
     case Group::scale:

@@ -31,8 +31,8 @@ struct Target {
 };
 
 /// What belongs into one picture.
-enum class Group { uncontended, handOver, contended, segmented, scale, compile };
-inline constexpr Group allGroups[] = {Group::uncontended, Group::handOver, Group::contended,
+enum class Group { uncontended, handOver, contended, shared, segmented, scale, compile };
+inline constexpr Group allGroups[] = {Group::uncontended, Group::handOver, Group::contended, Group::shared,
                                       Group::segmented,   Group::scale,    Group::compile};
 std::string_view nameOf(Group group);
 
@@ -91,6 +91,23 @@ Measure changesOfHolder(const Target& target, unsigned threads);
 Measure commandsPerAcquisition(const Target& target, unsigned threads);
 /// The longest wait for one lock that all threads want, against the mean wait.
 Measure longestWait(const Target& target, unsigned threads);
+
+/// Processes that want one lock all the time.
+struct Sharing {
+    unsigned processes;
+    unsigned threads;                  ///< of each process
+    std::chrono::microseconds section; ///< asleep under the lock
+    std::string_view form;             ///< "lock" or "guard"
+};
+enum class SharedFigure {
+    locks,       ///< a second
+    changes,     ///< of process, a second
+    longestWait, ///< of any thread, in ms
+    leastServed, ///< locks of the process that had the fewest, against the mean
+    requests,    ///< to the server, a lock
+};
+/// How they share it, against what is allowed.
+Measure sharing(const Target& target, const Sharing& how, SharedFigure figure, double allowed);
 
 /// Locks a second of a SegmentedLock with so many segments that all threads want, each for another key each time,
 /// against one segment.

@@ -3,6 +3,7 @@
 #include "measurement.hpp"
 
 #include <cstdlib>
+#include <set>
 
 namespace redislock::bench {
 
@@ -13,6 +14,27 @@ double infoNumber(RawConnection& connection, std::string_view section, std::stri
     const std::string_view text(reply->str, static_cast<std::size_t>(reply->len));
     const auto at = text.find(field);
     return at == std::string_view::npos ? 0 : std::strtod(text.data() + at + field.size() + 1, nullptr);
+}
+
+double requestsSoFar(RawConnection& connection)
+{
+    static const std::set<std::string_view> calledByScripts{"hexists", "hset", "hget",    "exists", "pttl",
+                                                            "pexpire", "del",  "publish", "info"};
+    const auto reply = connection.command({"INFO", "commandstats"});
+    expect(reply->type == REDIS_REPLY_STRING, "the reply to INFO");
+    const std::string_view text(reply->str, static_cast<std::size_t>(reply->len));
+    constexpr std::string_view begin = "cmdstat_";
+    constexpr std::string_view calls = ":calls=";
+    double sum = 0;
+    for (auto at = text.find(begin); at != std::string_view::npos; at = text.find(begin, at + 1)) {
+        const auto nameBegin = at + begin.size();
+        const auto nameEnd = text.find(calls, nameBegin);
+        expect(nameEnd != std::string_view::npos, "the reply to INFO");
+        if (!calledByScripts.contains(text.substr(nameBegin, nameEnd - nameBegin))) {
+            sum += std::strtod(text.data() + nameEnd + calls.size(), nullptr);
+        }
+    }
+    return sum;
 }
 
 } // namespace redislock::bench

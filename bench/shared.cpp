@@ -1,0 +1,219 @@
+/// @file
+/// How several processes share a lock that all of them want at once again when they have given it back.
+#include "shared.hpp"
+
+#include "own_process.hpp"
+#include "reference/server_facts.hpp"
+#include "rows.hpp"
+
+#include <redislock/redislock.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <numeric>
+#include <system_error>
+#include <thread>
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace redislock::bench {
+
+namespace {
+
+constexpr char lockName[] = "bench:shared";
+constexpr std::size_t mostProcesses = 8;
+
+/// What the processes tell each other, in memory that all of them see.
+struct Board {
+    struct Part {
+        std::atomic<std::uint64_t> locks{0};
+        std::atomic<std::uint64_t> longestWait{0}; ///< ns
+    };
+
+    std::atomic<unsigned> ready{0};
+    std::atomic<bool> go{false};
+    std::atomic<bool> stop{false};
+    std::atomic<unsigned> inside{0};
+    std::atomic<unsigned> overlaps{0};
+    std::atomic<std::size_t> last{mostProcesses};
+    std::atomic<std::uint64_t> changes{0};
+    std::array<Part, mostProcesses> parts{};
+};
+
+Board& boardOf(int descriptor)
+{
+    void* const memory = ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (memory == MAP_FAILED) {
+        throw std::system_error(errno, std::generic_category(), "mmap");
+    }
+    return *static_cast<Board*>(memory);
+}
+
+void await(const std::atomic<bool>& flag)
+{
+    while (!flag) {
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+}
+
+/// A board, and the processes that share it, for one measurement.
+class Sharers {
+public:
+    Sharers(const Target& target, const Sharing& sharing) : descriptor_(::memfd_create("board", 0))
+    {
+        if (descriptor_ < 0 || ::ftruncate(descriptor_, sizeof(Board)) != 0) {
+            throw std::system_error(errno, std::generic_category(), "memfd_create");
+        }
+        board_ = new (&boardOf(descriptor_)) Board;
+        for (unsigned process = 0; process < sharing.processes; ++process) {
+            processes_.push_back(std::make_unique<OwnProcess>(std::vector<std::string>{
+                "--sharer", target.url, std::to_string(descriptor_), std::to_string(process),
+                std::to_string(sharing.threads), std::to_string(sharing.section.count()), std::string(sharing.form)}));
+        }
+        while (board_->ready < sharing.processes) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+    }
+    Sharers(const Sharers&) = delete;
+    Sharers& operator=(const Sharers&) = delete;
+    ~Sharers()
+    {
+        processes_.clear();
+        ::munmap(board_, sizeof(Board));
+        ::close(descriptor_);
+    }
+
+    /// @return for how long the lock was shared.
+    Seconds run(Seconds duration)
+    {
+        const auto begin = Clock::now();
+        board_->go = true;
+        std::this_thread::sleep_for(duration);
+        board_->stop = true;
+        for (const auto& process : processes_) {
+            expect(process->awaitEnd() == 0, "a process that shares the lock");
+        }
+        return Clock::now() - begin;
+    }
+
+    [[nodiscard]] const Board& board() const noexcept { return *board_; }
+
+private:
+    int descriptor_;
+    Board* board_;
+    std::vector<std::unique_ptr<OwnProcess>> processes_;
+};
+
+struct Shared {
+    double locks;   ///< a second
+    double changes; ///< of process, a second
+    double longest; ///< wait, ms
+    double least;   ///< locks of the process that had the fewest, against the mean
+    double requests;
+};
+
+Shared share(const Target& target, const Sharing& sharing, Seconds duration)
+{
+    RawConnection statistics(target.host, target.port);
+    Sharers sharers(target, sharing);
+    const auto before = requestsSoFar(statistics);
+    const auto taken = sharers.run(duration).count();
+    const auto requests = requestsSoFar(statistics) - before;
+    const Board& board = sharers.board();
+    expect(board.overlaps == 0, "the exclusion of a shared lock");
+    double locks = 0;
+    double fewest = -1;
+    std::uint64_t longest = 0;
+    for (unsigned process = 0; process < sharing.processes; ++process) {
+        const auto own = static_cast<double>(board.parts[process].locks);
+        locks += own;
+        fewest = fewest < 0 ? own : std::min(fewest, own);
+        longest = std::max<std::uint64_t>(longest, board.parts[process].longestWait);
+    }
+    return {locks / taken, static_cast<double>(board.changes) / taken, static_cast<double>(longest) / 1e6,
+            fewest * sharing.processes / locks, requests / locks};
+}
+
+void oneThread(Board& board, std::size_t process, const RedisLock& lock, std::chrono::microseconds section, bool guards)
+{
+    const auto under = [&](Clock::duration waited) {
+        board.overlaps += board.inside.fetch_add(1) == 0 ? 0U : 1U;
+        auto& longest = board.parts[process].longestWait;
+        const auto wait = static_cast<std::uint64_t>(std::chrono::nanoseconds(waited).count());
+        longest = std::max<std::uint64_t>(longest, wait); // by the holder alone
+        board.changes += board.last.exchange(process) == process ? 0U : 1U;
+        ++board.parts[process].locks;
+        if (section.count() > 0) {
+            std::this_thread::sleep_for(section);
+        }
+        --board.inside;
+    };
+    while (!board.stop) {
+        const auto begin = Clock::now();
+        if (guards) {
+            const LockGuard held(lock);
+            under(Clock::now() - begin);
+        } else {
+            lock.lock();
+            under(Clock::now() - begin);
+            lock.unlock();
+        }
+    }
+}
+
+} // namespace
+
+void runSharer(const std::vector<std::string>& words)
+{
+    endWithParent();
+    ::prctl(PR_SET_TIMERSLACK, 1UL); // what sleeps under the lock sleeps for that time, and not for 50 µs more
+    Board& board = boardOf(std::stoi(words[1]));
+    const auto process = static_cast<std::size_t>(std::stoul(words[2]));
+    const std::chrono::microseconds section(std::stol(words[4]));
+    const Client client(words[0]);
+    const auto lock = client.getLock(lockName);
+    { // its first request takes longer
+        const LockGuard held(lock);
+    }
+    ++board.ready;
+    await(board.go);
+    std::vector<std::jthread> threads;
+    for (unsigned thread = 0; thread < std::stoul(words[3]); ++thread) {
+        threads.emplace_back([&] { oneThread(board, process, lock, section, words[5] == "guard"); });
+    }
+}
+
+Measure sharing(const Target& target, const Sharing& how, SharedFigure figure, double allowed)
+{
+    return [=](Seconds duration, First) {
+        constexpr Seconds least{1.0};
+        const auto shared = share(target, how, target.tryOut ? duration : std::max(duration, least));
+        const auto note = fmt::format("{:.0f} locks/s, {:.0f} changes of process/s, longest wait {:.1f} ms, "
+                                      "least-served process {:.2f} of the mean, {:.1f} requests a lock",
+                                      shared.locks, shared.changes, shared.longest, shared.least, shared.requests);
+        switch (figure) {
+        case SharedFigure::locks:
+            return Pair{shared.locks, allowed, note};
+        case SharedFigure::changes:
+            return Pair{shared.changes, allowed, note};
+        case SharedFigure::longestWait:
+            return Pair{shared.longest, allowed, note};
+        case SharedFigure::leastServed:
+            return Pair{shared.least, allowed, note};
+        case SharedFigure::requests:
+            break;
+        }
+        return Pair{shared.requests, allowed, note};
+    };
+}
+
+} // namespace redislock::bench

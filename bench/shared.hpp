@@ -1,0 +1,16 @@
+/// @file
+/// Several processes that want one lock all the time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace redislock::bench {
+
+/// One of these processes, as sharing() starts it: its threads take and give back the lock until they are told to stop.
+/// @param words the server's URL, the descriptor of the board, this process' number, its threads, microseconds under
+/// the lock, and "lock" or "guard".
+void runSharer(const std::vector<std::string>& words);
+inline constexpr int sharerWords = 6;
+
+} // namespace redislock::bench
