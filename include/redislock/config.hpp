@@ -63,13 +63,21 @@ struct Config {
     /// costs less time and more requests.
     std::chrono::milliseconds pollInterval{1000};
 
+    /// How long this client keeps a lock for its own threads while other clients want it too: its turn; 0 … 100 ms.
+    /// Default 0.7 ms. Within a turn its threads hand the lock on among themselves, and lock again, before all others;
+    /// then the client stands aside, for about as long for each client that listens. A turn is at least one hold, and
+    /// at least two round trips to the server; zero means just that. High: less traffic and more locks a second in all,
+    /// and longer waits of other clients; low: the reverse. Of no effect where nobody else wants the lock, and on
+    /// FairLock, ReadLock and SpinLock.
+    std::chrono::microseconds turn{700};
+
     /// Told of everything that happens; may be empty (default).
     std::shared_ptr<Observer> observer;
 
     /// Reads `redis://[[user]:password@]host[:port][/database][?option=value&…]` and
     /// `unix://[[user]:password@]/path/to/socket[?database=n&…]`. User, password and path may be percent-encoded.
     /// Options: `database`, `client_name`, and in milliseconds `connect_timeout`, `command_timeout`,
-    /// `unreachable_after`, `watchdog_timeout`, `max_hold`, `poll_interval`.
+    /// `unreachable_after`, `watchdog_timeout`, `max_hold`, `poll_interval`; `turn_us` in microseconds.
     ///
     /// @throws LockError `badConfig` for anything else: unknown scheme or option, empty host, bad number, bad escape;
     /// and `unsupported` for `rediss://`, `redis-sentinel://` and `redis-cluster://`, which come with a later version.

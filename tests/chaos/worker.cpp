@@ -243,8 +243,8 @@ void work(const Options& options)
         for (const auto& url : options.members) {
             members.push_back(clientOf(url, *recorder));
         }
-        // A client: three connections, and of its thread two timers, a wake-up and what waits for events.
-        constexpr int filesOfAClient = 8;
+        // A client: three connections, and of its thread five timers, a wake-up and what waits for events.
+        constexpr int filesOfAClient = 10;
         const auto clients = static_cast<std::int64_t>(1 + members.size());
         recordResources(*recorder, history::Phase::invoke, files + clients * filesOfAClient, 1 + clients);
         Work(options, *client, members, recorder, *progress).run(io);

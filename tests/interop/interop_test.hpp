@@ -62,7 +62,8 @@ protected:
     /// Returns when so many processes listen to a channel.
     void awaitListeners(const std::string& channel, std::int64_t count);
     /// Returns when somebody, after a subscription where there is one, asked for @p name again: whatever comes next is
-    /// no answer to a question. @param monitor sent MONITOR before that began.
+    /// no answer to a question. @param monitor sent MONITOR before that began. @param subscribes whether to that name:
+    /// who waits for several locks may listen at another
     static void awaitQuestion(RawRedis& monitor, const std::string& name, bool subscribes);
     /// Has all that is kept with a name deleted after the test: of objects that stay.
     std::string lastingName();

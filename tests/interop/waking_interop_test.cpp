@@ -17,7 +17,7 @@ struct Passage {
     std::string_view had;
     std::string_view wantedAs;
     std::string_view wanted;
-    bool asked = false; ///< our waiter is not told: it asks
+    bool isGroup = false; ///< our waiter listens at one of several members, perhaps on another server
 };
 
 constexpr Passage passages[] = {
@@ -28,13 +28,13 @@ constexpr Passage passages[] = {
      .had = "{}:a,{}:b,{}:c",
      .wantedAs = "multiLock",
      .wanted = "{}:c,{}:b,{}:a",
-     .asked = true},
+     .isGroup = true},
     {.name = "MultiLockAfterItsMember",
      .hadAs = "lock",
      .had = "{}:b",
      .wantedAs = "multiLock",
      .wanted = "{}:a,{}:b,{}:c",
-     .asked = true},
+     .isGroup = true},
     {.name = "MemberAfterItsMultiLock",
      .hadAs = "multiLock",
      .had = "{}:a,{}:b,{}:c",
@@ -45,7 +45,7 @@ constexpr Passage passages[] = {
      .had = "{}@0,{}@1,{}@2",
      .wantedAs = "redLock",
      .wanted = "{}@0,{}@1,{}@2",
-     .asked = true},
+     .isGroup = true},
 };
 
 struct PassageCase {
@@ -85,7 +85,7 @@ TEST_P(Waking, WhoeverWaitsForTheOtherLanguageComesInSoonAfterIt)
     RawRedis monitor(server());
     monitor.command({"MONITOR"});
     waiter.start("lock", longLease);
-    awaitQuestion(monitor, name, !(passage.asked && sides.javaFirst));
+    awaitQuestion(monitor, name, !(passage.isGroup && sides.javaFirst));
     const Stopwatch sinceUnlock;
     ASSERT_EQ(holder.run("unlock"), "ok");
     EXPECT_EQ(waiter.answer(), "ok");

@@ -156,6 +156,11 @@ void SafetyChecker::after(const Request& request, const Reply& reply, VirtualTim
         checkToken(request, reply);
         checkReaders(request, reply, now);
     }
+    if (request.kind == &KindTraits::of(detail::LockKind::spinLock) && request.does(&KindTraits::unlock) &&
+        !request.arguments.at(3).empty()) {
+        throw Violation("valid requests",
+                        request.name + ": nobody listens for a spin lock, and its release names a channel");
+    }
     if (reply.isError() && reply.text.starts_with("ERR")) {
         throw Violation("valid requests", fmt::format("{} answered {}", request.script->name, reply.text));
     }

@@ -115,7 +115,7 @@ void SimConnection::received(Reply reply)
         policy_.served();
     }
     if (detail::isNoScript(reply) && call->form == Call::Form::bySha && call->mode != Call::Mode::abandoned &&
-        call->isWanted()) {
+        call->isWanted(host_->now())) {
         call->form = Call::Form::byText;
         queue_.push(call);
         write();
@@ -151,7 +151,7 @@ void SimConnection::opened(LinkId link)
     std::vector<std::shared_ptr<Call>> unwanted;
     for (auto left = queue_.size(); left > 0; --left) { // each leaves the queue, and joins it again if it is to be sent
         auto call = queue_.abandon();
-        if (!call->isWanted()) {
+        if (!call->isWanted(host_->now())) {
             unwanted.push_back(std::move(call));
             continue;
         }

@@ -26,6 +26,7 @@ Config drawConfig(Random& chance)
     config.maxHold = oneOf(chance, {0ms, std::chrono::milliseconds::max()});
     config.pollInterval =
         oneOf(chance, {100ms, 1000ms, 10'000ms, std::chrono::duration_cast<std::chrono::milliseconds>(longestPoll)});
+    config.turn = oneOf(chance, {0us, 700us, 5000us, 20'000us});
     return config;
 }
 

@@ -86,6 +86,8 @@ TEST(Config, NamesTheFieldThatBreaksItsRuleAndItsValue)
          "pollInterval is 9 ms, but must be 10 ms to 1 min"},
         {"pollInterval high", [](Config& c) { c.pollInterval = milliseconds::min(); },
          "pollInterval is -9223372036854775808 ms, but"},
+        {"turn negative", [](Config& c) { c.turn = -1us; }, "turn is -1 us, but must be 0 to 100 ms"},
+        {"turn high", [](Config& c) { c.turn = 100'001us; }, "turn is 100001 us, but"},
     };
     for (const Case& c : cases) {
         Config config;

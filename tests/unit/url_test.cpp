@@ -105,8 +105,9 @@ TEST(Url, NamesTheDatabaseInItsPathOrAsAnOption)
 
 TEST(Url, SetsEveryOption)
 {
-    const Config config = Config::fromUrl("redis://h?client_name=a%2Fb%7e&connect_timeout=11&command_timeout=12"
-                                          "&unreachable_after=13&watchdog_timeout=114&max_hold=115&poll_interval=16");
+    const Config config =
+        Config::fromUrl("redis://h?client_name=a%2Fb%7e&connect_timeout=11&command_timeout=12"
+                        "&unreachable_after=13&watchdog_timeout=114&max_hold=115&poll_interval=16&turn_us=17");
     EXPECT_EQ(config.clientName, "a/b~");
     EXPECT_EQ(config.connectTimeout, 11ms);
     EXPECT_EQ(config.commandTimeout, 12ms);
@@ -114,6 +115,7 @@ TEST(Url, SetsEveryOption)
     EXPECT_EQ(config.watchdogTimeout, 114ms);
     EXPECT_EQ(config.maxHold, 115ms);
     EXPECT_EQ(config.pollInterval, 16ms);
+    EXPECT_EQ(config.turn, 17us);
 }
 
 TEST(Url, SetsTimesExactly)
@@ -216,6 +218,7 @@ TEST(Url, IsRefusedForAnythingElse)
         {"exponent", "redis://h?max_hold=1e3", "max_hold must be a number, not \"1e3\""},
         {"time too long to count", "redis://h?max_hold=9223372036854775808", "max_hold must be a number"},
         {"time out of its range", "redis://h?poll_interval=9", "pollInterval is 9 ms, but must be"},
+        {"turn out of its range", "redis://h?turn_us=100001", "turn is 100001 us, but must be"},
         {"second = in an option", "redis://h?max_hold=1=2", "not \"1=2\""},
         {"@ in an option", "redis://h?client_name=a@b", "must be written as %40"},
         {"client name with a space", "redis://h?client_name=a%20b", "clientName is \"a b\""},

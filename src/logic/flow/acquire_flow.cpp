@@ -53,7 +53,7 @@ AcquireFlow::~AcquireFlow()
 
 WaitStep AcquireFlow::look()
 {
-    waiter.parked = false;
+    waiter.parked = waiter.aside = false;
     switch (stage_) {
     case Stage::awaitingTurn:
         return judgeTurn();
@@ -84,7 +84,8 @@ WaitStep AcquireFlow::judgeTurn()
     const bool first = named.waiters.head() == &waiter;
     const TimePoint heldUntil = named.local.validUntil();
     const bool alone = asksForItself || named.traits().asking != Asking::first;
-    if (alone || waiter.submitted || (first && now >= heldUntil)) {
+    const TimePoint aside = asideUntil(first && !alone);
+    if (alone || waiter.submitted || (first && now >= std::max(heldUntil, aside))) {
         if (machine_) {
             return send();
         }
@@ -99,7 +100,19 @@ WaitStep AcquireFlow::judgeTurn()
         }
         return finish(withoutTurn(over));
     }
-    return sleepUntil(first ? std::min(deadline_, heldUntil) : deadline_);
+    if (first && now < aside) {
+        waiter.aside = true;
+        named.turn->standsAside();
+        core_.waking.subscribe(named, waiter); // others count it, and it hears whether they use the time
+    }
+    return sleepUntil(first ? std::min(deadline_, std::max(heldUntil, aside)) : deadline_);
+}
+
+/// Until when it leaves the lock to other clients; whose wait would be over before that asks at once.
+TimePoint AcquireFlow::asideUntil(bool isFirst) const noexcept
+{
+    const TimePoint until = isFirst && named.turn != nullptr ? named.turn->asideUntil() : TimePoint{};
+    return until < deadline_ ? until : TimePoint{};
 }
 
 WaitStep AcquireFlow::judgeAsking()
@@ -204,6 +217,9 @@ WaitStep AcquireFlow::answered(const Outcome& outcome)
         core_.tellOf(*hold, [](Observer& observer, const LockEvent& e) { observer.keyWithoutTtl(e); });
     }
     if (busy == nullptr || !waiter.refusals.passesOver(named.releases)) {
+        if (Turn* const turn = busy != nullptr ? named.takeTurns() : nullptr) {
+            turn->refused(core_.port.now());
+        }
         return step(event);
     }
     refusal_ = event;
@@ -287,7 +303,7 @@ std::error_code AcquireFlow::conclude(Acquired& acquired)
         });
         return {};
     }
-    if (result_.mayBeHeld || result_.kind == Kind::granted || (attempts > 0 && hasPlace())) {
+    if (result_.mayBeHeld || result_.kind == Kind::granted || waiter.owesTelling || (attempts > 0 && hasPlace())) {
         core_.releasing.giveBack(*hold, saturatingAdd(now, waiter.lease));
     }
     if (result_.kind == Kind::contended) {
@@ -339,6 +355,9 @@ void AcquireFlow::noteAnswer(const Event& event) noexcept
     waiter.refused = busyAnswer(event) != nullptr;
     if (const auto* replied = std::get_if<Replied<LockAnswer>>(&event)) {
         named.answeredAt = replied->now;
+        if (named.turn != nullptr) {
+            named.turn->answered(replied->now - replied->sentAt);
+        }
     }
 }
 

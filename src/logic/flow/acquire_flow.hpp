@@ -83,6 +83,7 @@ private:
     [[nodiscard]] bool wasContended(TimePoint now) const noexcept;
     [[nodiscard]] AcquireResult withoutTurn(AcquireResult result) const noexcept;
     void noteAnswer(const Event& event) noexcept;
+    [[nodiscard]] TimePoint asideUntil(bool isFirst) const noexcept;
     /// Whether a waiter that asked gives up a place if it is not granted.
     [[nodiscard]] bool hasPlace() const noexcept { return waiter.call->place.count() > 0; }
 

@@ -40,7 +40,7 @@ void ReleaseFlow::beginOutermost()
     if (call_ != nullptr) {
         call_->prepare(HoldCall::Verb::unlock, std::chrono::milliseconds(1), 0, Call::Mode::awaited);
         machine_ = ReleaseMachine(settings());
-        behind_ = core_.waking.handOnFairly(*hold_.lock, Lane::commands);
+        behind_ = core_.waking.handOn(hold_, Lane::commands);
     }
 }
 
@@ -69,9 +69,11 @@ WaitStep ReleaseFlow::step(const ReleaseMachine::Event& event)
         return finish(done->result);
     }
     if (const auto* send = std::get_if<Send>(&action)) {
-        const bool follows = behind_ != nullptr;
+        auto next = std::exchange(behind_, {});
+        const bool follows = next.call != nullptr;
         call_->mode = Call::Mode::awaited;
-        core_.port.submit(Lane::commands, call_, std::exchange(behind_, nullptr)); // refused, its outcome says so
+        call_->quiet = next.quiet;
+        core_.port.submit(Lane::commands, call_, std::move(next.call)); // refused, its outcome says so
         return {.kind = WaitStep::Kind::awaitAnswer, .until = send->until, .follows = follows};
     }
     until_ = std::get<SleepUntil>(action).until;
@@ -100,7 +102,7 @@ void ReleaseFlow::endNested()
 
 void ReleaseFlow::endOutermost()
 {
-    Waking::noteAudience(*call_);
+    core_.waking.noteAudience(*call_);
     core_.putBack(std::move(call_));
     if (result_ == Unlocked::unconfirmed && core_.port.now() < validUntil_ && !core_.isClosing()) {
         core_.releasing.goOn(hold_, machine_);

@@ -40,8 +40,8 @@ private:
     Hold& hold_;
     const TimePoint validUntil_;
     bool nested_ = false;
-    std::shared_ptr<HoldCall> call_;   ///< null: there is no memory for it
-    std::shared_ptr<HoldCall> behind_; ///< is queued right behind the first try
+    std::shared_ptr<HoldCall> call_; ///< null: there is no memory for it
+    Waking::Next behind_;            ///< of the first try
     ReleaseMachine machine_;
     TimePoint until_{}; ///< of the pause, as the machine said
     bool begun_ = false;

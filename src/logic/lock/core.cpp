@@ -1,6 +1,7 @@
 #include "logic/lock/core.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace redislock::detail {
@@ -45,6 +46,22 @@ void Core::forget(NamedLock& named) noexcept
     const auto found = names_.find(keyOf(named));
     if (found != names_.end() && *found == &named) {
         names_.erase(found);
+    }
+}
+
+void Core::remember(NamedLock& named) noexcept
+{
+    if (closing_) {
+        return;
+    }
+    try {
+        sharedNames_.push_back(named.shared_from_this());
+        if (sharedNames_.size() > maxSharedNames) {
+            port.post([forgotten = std::move(sharedNames_.front())]() mutable { forgotten.reset(); });
+            sharedNames_.pop_front();
+        }
+    } catch (...) { // out of memory: it is known as long as an object lives
+        return;
     }
 }
 
@@ -95,6 +112,7 @@ std::shared_ptr<HoldCall> Core::takeCall(Hold& hold)
     call->attach(&hold);
     call->outcome = {};
     call->hurried = false;
+    call->quiet = call->echoes = false;
     call->place = {};
     call->writer = {};
     return call;
@@ -153,6 +171,9 @@ void Core::grant(Hold& hold, std::uint32_t level, const AcquireResult& result)
         if (hold.phase.load(std::memory_order_relaxed) == Hold::Phase::acquiring) {
             hold.grantedAt = port.now();
             hold.lock->local.add(&hold);
+            if (hold.lock->turn != nullptr) {
+                hold.lock->turn->granted(hold.grantedAt);
+            }
         }
         hold.phase.store(Hold::Phase::held, std::memory_order_release);
         hold.updateDeadline();
@@ -356,10 +377,10 @@ std::vector<std::shared_ptr<NamedLock>> Core::close()
         named->askers.forEach(end);
     }
     counters.close();
-    for (auto& named : lostNames_) {
-        names.push_back(std::move(named));
+    for (auto* kept : {&lostNames_, &sharedNames_}) {
+        std::ranges::move(*kept, std::back_inserter(names));
+        kept->clear();
     }
-    lostNames_.clear();
     return names;
 }
 

@@ -53,6 +53,8 @@ public:
     /// @return the one that is known of that name and kind; null: none was, and this one is from now on.
     std::shared_ptr<NamedLock> knownOrAdd(NamedLock& fresh);
     void forget(NamedLock& named) noexcept;
+    /// Others want it too: how it is shared with them stays known though no object of it lives; of the last 64 names.
+    void remember(NamedLock& named) noexcept;
 
     // holds, and requests about them
     HoldRef takeHold(NamedLock& named, std::uint64_t caller, Lane lane);
@@ -116,6 +118,7 @@ public:
 
 private:
     static constexpr std::size_t maxLostNames = 1024;
+    static constexpr std::size_t maxSharedNames = 64;
     static constexpr std::size_t maxIdle = 128; ///< holds, and calls, kept for the next operations
 
     /// What the end of a request left. Let go of without the mutex, and last: it may be what keeps the client.
@@ -155,8 +158,9 @@ private:
     boost::unordered_flat_set<NamedLock*, NameHash, NameEqual> names_; ///< each until its destructor took it out
     std::vector<HoldRef> idleHolds_;
     std::vector<std::shared_ptr<HoldCall>> idleCalls_;
-    std::deque<std::shared_ptr<NamedLock>> lostNames_; ///< kept for late unlock() calls
-    std::size_t underWay_ = 0;                         ///< releases, and acquires that would have to be released
+    std::deque<std::shared_ptr<NamedLock>> lostNames_;   ///< kept for late unlock() calls
+    std::deque<std::shared_ptr<NamedLock>> sharedNames_; ///< kept for their turns
+    std::size_t underWay_ = 0;                           ///< releases, and acquires that would have to be released
     bool closing_ = false;
 };
 

@@ -6,6 +6,7 @@
 #include "redislock/detail/protocol/script.hpp"
 
 #include <charconv>
+#include <new>
 #include <string_view>
 
 namespace redislock::detail {
@@ -35,9 +36,9 @@ void appendHolder(std::string& out, const std::string& client, HolderId id, cons
 }
 
 /// Appends the name's channel, or what its waiters' channels begin with, as an argument, without an allocation.
-void appendChannel(std::string& out, const KindTraits& kind, std::string_view name)
+void appendChannel(std::string& out, const KindTraits& kind, std::string_view name, bool quiet)
 {
-    if (kind.channelPrefix.empty()) {
+    if (quiet || kind.channelPrefix.empty()) {
         return appendArgument(out, std::string_view());
     }
     const bool isBeginning = kind.asking == Asking::queue;
@@ -76,7 +77,7 @@ void HoldCall::encode(std::string& out, Form by) const
     if (verb_ == Verb::unlock) {
         appendArgument(out, std::int64_t{count_});
         appendArgument(out, leaseMs_);
-        return appendChannel(out, kind, named.name);
+        return appendChannel(out, kind, named.name, quiet);
     }
     appendArgument(out, leaseMs_);
     if (verb_ == Verb::lock) {
@@ -85,7 +86,7 @@ void HoldCall::encode(std::string& out, Form by) const
             appendArgument(out, std::int64_t{place.count()});
         }
         if (kind.asking == Asking::queue) {
-            appendChannel(out, kind, named.name);
+            appendChannel(out, kind, named.name, false);
         } else if (kind.asking == Asking::each) {
             writer == HolderId{} ? appendArgument(out, std::string_view())
                                  : appendHolder(out, client, writer, KindTraits::of(LockKind::writeLock));
@@ -94,7 +95,7 @@ void HoldCall::encode(std::string& out, Form by) const
 }
 
 /// What has ended is not renewed.
-bool HoldCall::isWanted() const noexcept
+bool HoldCall::isWanted(TimePoint /*now*/) const noexcept
 {
     return verb_ != Verb::renew || hold_->phase.load(std::memory_order_acquire) == Hold::Phase::held;
 }
@@ -117,6 +118,17 @@ std::string NamedLock::channel() const
     }
     auto channel = prefixed(own.channelPrefix, name);
     return own.asking == Asking::queue ? channel + ":" : channel;
+}
+
+Turn* NamedLock::takeTurns() noexcept
+{
+    if (turn == nullptr && traits().asking == Asking::first && !traits().channelPrefix.empty()) {
+        turn.reset(new (std::nothrow) Turn(core.config.turn));
+        if (turn != nullptr) {
+            core.remember(*this);
+        }
+    }
+    return turn.get();
 }
 
 NamedLock::~NamedLock()

@@ -9,12 +9,12 @@
 #include "logic/lock/lock_kind.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/due_heap.hpp"
-#include "redislock/detail/logic/hand_over.hpp"
 #include "redislock/detail/logic/hold_levels.hpp"
 #include "redislock/detail/logic/local_lock.hpp"
 #include "redislock/detail/logic/own_releases.hpp"
 #include "redislock/detail/logic/release_machine.hpp"
 #include "redislock/detail/logic/renew_machine.hpp"
+#include "redislock/detail/logic/turn.hpp"
 #include "redislock/detail/logic/waiter_queue.hpp"
 #include "redislock/hold_ref.hpp"
 #include "redislock/identity.hpp"
@@ -54,7 +54,7 @@ public:
     }
 
     void encode(std::string& out, Form by) const override;
-    [[nodiscard]] bool isWanted() const noexcept override;
+    [[nodiscard]] bool isWanted(TimePoint now) const noexcept override;
     void finished() noexcept override;
 
     [[nodiscard]] Hold& hold() const noexcept { return *hold_; }
@@ -67,6 +67,8 @@ public:
         return count_ > (verb_ == Verb::lock ? 1U : 0U) ? Level::nested : Level::outermost;
     }
 
+    bool quiet = false;                         ///< of a release: nobody is told
+    bool echoes = false;                        ///< of a release: its own client listens, and is told too
     std::chrono::milliseconds place{0};         ///< of a kind that keeps one: how long a waiter's place is kept
     HolderId writer{};                          ///< of a reader that writes: its write hold; 0: none
     AsyncWaiter* asker = nullptr;               ///< the asynchronous operation whose acquire it is
@@ -141,10 +143,12 @@ struct Waiter : WaiterLink<Waiter> {
     bool submitted = false; ///< somebody else queued its acquire: it goes on as if it had itself
     bool underWay = false;  ///< Redis may have granted it something, or may soon: counted by Core::begins()
     bool notified = false;
-    bool behindHold = false; ///< when it came, a hold of this client was valid, or the first waiter had been refused
-    bool refused = false;    ///< the last answer to it was that another holds the lock
-    bool comesBack = true;   ///< asks more than once
-    bool subscribed = false; ///< to a channel of its own
+    bool behindHold = false;  ///< when it came, a hold of this client was valid, or the first waiter had been refused
+    bool refused = false;     ///< the last answer to it was that another holds the lock
+    bool comesBack = true;    ///< asks more than once
+    bool aside = false;       ///< asleep so that others get the lock: no message is for it
+    bool owesTelling = false; ///< was to follow a release that told nobody: if it gets nothing, it tells
+    bool subscribed = false;  ///< to a channel of its own
     Refusals refusals{};
     std::optional<Errc> ended; ///< told to end
     AsyncWaiter* operation = nullptr;
@@ -165,6 +169,9 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     /// On which Redis tells that it is free, or what the channels of a queue begin with; empty if it tells nobody. Made
     /// each time: most names are never waited for.
     [[nodiscard]] std::string channel() const;
+    /// Turns count from now on; never of a kind whose waiters ask each for itself, or are told nothing. @return null:
+    /// they do not, or there is no memory for that
+    Turn* takeTurns() noexcept;
     /// Releases of one kind let acquires of all kinds in. @param act is called for each of them.
     template <class Act>
     void forEachKind(Act act)
@@ -195,16 +202,17 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     const std::string name;
 
     LocalLock<Hold, HoldRef> local;
-    WaiterQueue<Waiter> waiters;             ///< the head asks Redis
-    WaiterQueue<Waiter> askers;              ///< who asks for itself, in no order: once, or when its policy says so
-    NamedLock* sameName = this;              ///< a ring of all kinds of this name
-    OwnReleases releases;                    ///< of all kinds of this name
-    std::uint32_t releaseWatchers = 0;       ///< waiters that sleep until releases are answered
-    [[no_unique_address]] HandOver handOver; // the next members lie in its padding
+    WaiterQueue<Waiter> waiters;       ///< the head asks Redis
+    WaiterQueue<Waiter> askers;        ///< who asks for itself, in no order: once, or when its policy says so
+    NamedLock* sameName = this;        ///< a ring of all kinds of this name
+    OwnReleases releases;              ///< of all kinds of this name
+    std::uint32_t releaseWatchers = 0; ///< waiters that sleep until releases are answered
+    bool race = false;                 ///< the first waiter is to try when the release under way is answered
     bool subscribed = false;
     const LockKind kind;
-    TimePoint answeredAt{};  ///< when Redis last answered an acquire, whatever it said
-    TimePoint silentSince{}; ///< a waiter ended because no server answered since then; 0: it did
+    std::unique_ptr<Turn> turn; ///< where others were seen to want the name, or threads of this client to wait for it
+    TimePoint answeredAt{};     ///< when Redis last answered an acquire, whatever it said
+    TimePoint silentSince{};    ///< a waiter ended because no server answered since then; 0: it did
 };
 
 inline void Waiter::look() noexcept

@@ -125,21 +125,22 @@ void Releasing::start(Hold& hold, const ReleaseMachine& machine, Behind behind,
     call->whenReleased = std::move(whenReleased);
     call->prepare(HoldCall::Verb::unlock, std::chrono::milliseconds(1), 0, Call::Mode::detached);
     step(call, Start{core_.port.now()},
-         behind == Behind::nextWaiter ? core_.waking.handOnFairly(*hold.lock, hold.lane) : nullptr);
+         behind == Behind::nextWaiter ? core_.waking.handOn(hold, hold.lane) : Waking::Next{});
 }
 
 std::shared_ptr<HoldCall> Releasing::takeCall(Hold& hold) noexcept
 {
     try {
-        return core_.takeCall(hold);
+        auto call = core_.takeCall(hold);
+        call->echoes = hold.lock->subscribed;
+        return call;
     } catch (const std::bad_alloc&) {
         return nullptr;
     }
 }
 
 /// One step of an unawaited release. @return whether it is over.
-bool Releasing::step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event,
-                     std::shared_ptr<HoldCall> behind)
+bool Releasing::step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event, Waking::Next behind)
 {
     Hold& hold = call->hold();
     const auto action = call->release.resume(event, core_.random);
@@ -148,15 +149,18 @@ bool Releasing::step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine
             std::exchange(call->whenReleased, nullptr)(Unlocked::unconfirmed); // as a thread that waits is told
         }
         core_.port.after(pause->until,
-                         [this, call, keep = HoldRef(&hold)] { step(call, TimerFired{core_.port.now()}, nullptr); });
+                         [this, call, keep = HoldRef(&hold)] { step(call, TimerFired{core_.port.now()}, {}); });
         return false;
     }
     auto how = Unlocked::unconfirmed;
     if (const auto* done = std::get_if<Done<Unlocked>>(&action)) {
-        Waking::noteAudience(*call);
+        core_.waking.noteAudience(*call);
         how = done->result;
-    } else if (core_.port.submit(hold.lane, call, std::move(behind))) {
-        return false;
+    } else {
+        call->quiet = behind.quiet;
+        if (core_.port.submit(hold.lane, call, std::move(behind.call))) {
+            return false;
+        }
     } // else shut down: its lease ends it
     const auto tell = std::exchange(call->whenReleased, nullptr);
     core_.putBack(call);
@@ -173,7 +177,7 @@ bool Releasing::answered(HoldCall& call)
         nestedAnswered(call);
         return false;
     }
-    return step(call.shared_from_this(), unlockEventOf(call, core_.port.now()), nullptr);
+    return step(call.shared_from_this(), unlockEventOf(call, core_.port.now()), {});
 }
 
 /// An unawaited release of a nested level was answered, or not: then it is repeated, unless the count has changed
@@ -201,7 +205,7 @@ void Releasing::over(Hold& hold, Unlocked how)
 {
     NamedLock& named = *hold.lock;
     core_.ends();
-    if (named.handOver.takeRace()) {
+    if (std::exchange(named.race, false)) {
         Waking::wakeNext(named);
     }
     named.forEachKind([](NamedLock& each) {

@@ -4,6 +4,7 @@
 
 #include "logic/call/call.hpp"
 #include "logic/lock/hold.hpp"
+#include "logic/lock/waking.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/release_machine.hpp"
 #include "redislock/unlocked.hpp"
@@ -49,8 +50,7 @@ private:
     static ReleaseMachine unawaited(TimePoint validUntil) noexcept;
     void start(Hold& hold, const ReleaseMachine& machine, Behind behind,
                std::function<void(Unlocked)> whenReleased = nullptr);
-    bool step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event,
-              std::shared_ptr<HoldCall> behind);
+    bool step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event, Waking::Next behind);
     void nestedAnswered(HoldCall& call);
     void tellCount(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event);
 

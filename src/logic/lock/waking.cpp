@@ -1,6 +1,7 @@
 #include "logic/lock/waking.hpp"
 
 #include "logic/lock/core.hpp"
+#include "redislock/detail/logic/hand_on.hpp"
 
 #include <string_view>
 #include <utility>
@@ -79,9 +80,16 @@ void Waking::heard(NamedLock& named, HolderId of, Notice notice)
     if (named.traits().asking != Asking::first) {
         return wakeWaiters(named, of);
     }
+    if (named.turn != nullptr) {
+        notice == Notice::message ? named.turn->heard() : named.turn->listens();
+    }
     Waiter* head = named.waiters.head();
-    if (head == nullptr || core_.port.now() < named.local.validUntil()) { // the end of that hold wakes the waiter
+    const TimePoint now = core_.port.now();
+    if (head == nullptr || now < named.local.validUntil()) { // the end of that hold wakes the waiter
         return;
+    }
+    if (head->aside && (notice != Notice::message || !named.turn->endsWithMessage(now))) {
+        return; // that is for others
     }
     if (auto call = letTry(named, head, head->hold.lane)) {
         core_.port.submit(head->hold.lane, std::move(call));
@@ -104,7 +112,7 @@ std::shared_ptr<HoldCall> Waking::letTry(NamedLock& named, Waiter* waiter, Lane 
     case HandOn::nobody:
         break;
     case HandOn::race:
-        named.handOver.race();
+        named.race = true;
         break;
     case HandOn::remember:
         waiter->notified = true;
@@ -133,26 +141,48 @@ std::shared_ptr<HoldCall> Waking::submitFor(Waiter& waiter) noexcept
     return waiter.call;
 }
 
-/// At the end of a hold.
-std::shared_ptr<HoldCall> Waking::handOnFairly(NamedLock& named, Lane lane) noexcept
+Waking::Next Waking::handOn(const Hold& ended, Lane lane) noexcept
 {
+    NamedLock& named = *ended.lock;
     const KindTraits& kind = named.traits();
-    Waiter* next = nextOf(named);
-    if (next == nullptr || kind.asking != Asking::first) {
-        return nullptr;
+    if (kind.asking != Asking::first) {
+        return {};
     }
-    if (!kind.handsOn) {
-        named.handOver.race();
-        return nullptr;
+    Next next;
+    const TimePoint now = core_.port.now();
+    Waiter* waiter = nextOf(named);
+    if (waiter != nullptr && named.turn == nullptr && named.takeTurns() != nullptr) {
+        named.turn->granted(ended.grantedAt);
     }
-    return named.handOver.mayFollow() ? letTry(named, next, lane) : nullptr;
+    Turn* const turn = named.turn.get();
+    if (waiter != nullptr && !kind.handsOn) {
+        named.race = true;
+    } else if (waiter != nullptr && (turn == nullptr || turn->mayFollow(now))) {
+        next.call = letTry(named, waiter, lane);
+        next.quiet = next.call != nullptr && turn != nullptr && turn->isQuiet(now);
+        waiter->owesTelling = waiter->owesTelling || next.quiet;
+    }
+    if (turn != nullptr && !next.quiet) {
+        turn->told(now, next.call != nullptr, named.subscribed);
+        if (now < turn->asideUntil() && !named.waiters.empty()) {
+            wakeNext(named); // the first one sleeps until then
+        }
+    }
+    return next;
 }
 
+/// A release that told others says how many.
 void Waking::noteAudience(const HoldCall& call) noexcept
 {
     NamedLock& named = *call.hold().lock;
-    if (call.outcome.replied) {
-        named.handOver.answered(call.reply, named.subscribed);
+    const Reply& reply = call.reply;
+    if (call.quiet || !call.outcome.replied || reply.kind != Reply::Kind::integer || reply.integer < 1) {
+        return;
+    }
+    const auto others = reply.integer - 1 - (call.echoes ? 1 : 0);
+    Turn* const turn = others > 0 ? named.takeTurns() : named.turn.get();
+    if (turn != nullptr && turn->othersListen(others, core_.port.now()) && !named.waiters.empty()) {
+        wakeNext(named); // the first one need not sleep as long
     }
 }
 

@@ -26,10 +26,15 @@ public:
     /// those that listen.
     void heard(NamedLock& named, HolderId of, Notice notice);
 
-    /// At the end of a hold. @param lane where its release goes @return what is to be queued right behind that
-    std::shared_ptr<HoldCall> handOnFairly(NamedLock& named, Lane lane) noexcept;
+    /// What follows the release of a hold.
+    struct Next {
+        std::shared_ptr<HoldCall> call; ///< is to be queued right behind it; null: nothing
+        bool quiet = false;             ///< and nobody need be told
+    };
+    /// At the end of a hold. @param lane where its release goes
+    Next handOn(const Hold& ended, Lane lane) noexcept;
     /// A release was answered.
-    static void noteAudience(const HoldCall& call) noexcept;
+    void noteAudience(const HoldCall& call) noexcept;
     /// Lets the next waiter look for itself.
     static void wakeNext(NamedLock& named) noexcept;
 

@@ -86,6 +86,8 @@ constexpr Rule rules[] = {
         "must be zero or at least watchdogTimeout"),
     timeRule<&Config::pollInterval>(
         "pollInterval", [](const Config& c) { return isWithin(c.pollInterval, 10ms, 1min); }, "must be 10 ms to 1 min"),
+    {"turn", [](const Config& c) { return c.turn >= 0us && c.turn <= 100ms; },
+     [](const Config& c) { return std::to_string(c.turn.count()) + " us"; }, "must be 0 to 100 ms"},
 };
 
 } // namespace

@@ -159,6 +159,8 @@ void setOption(std::string_view name, std::string_view value, Config& config)
         config.clientName = decoded(value);
     } else if (name == "database") {
         config.database = optionNumber<std::uint32_t>(name, value);
+    } else if (name == "turn_us") {
+        config.turn = std::chrono::microseconds(optionNumber<std::chrono::microseconds::rep>(name, value));
     } else {
         const auto* option = std::find_if(std::begin(timeOptions), std::end(timeOptions),
                                           [name](const TimeOption& candidate) { return candidate.name == name; });

@@ -1,0 +1,41 @@
+/// @file
+/// Who tries next when a lock may have become free.
+#pragma once
+
+#include <cstdint>
+
+namespace redislock::detail {
+
+/// What to do with the first waiter of this client.
+enum class HandOn : std::uint8_t {
+    nobody,   ///< there is none, or it is leaving
+    remember, ///< its try is under way, and may have been answered before this: it is to try once more
+    race,     ///< its request would overtake the release, on another connection: it tries when that is answered
+    look,     ///< it does not sleep, or its last request is still on a connection: it looks for itself
+    send,     ///< it sleeps: its request is sent for it, so that it need not be woken first
+};
+
+/// The first waiter, as far as that matters here.
+struct FirstInLine {
+    bool leaves = false;
+    bool submitted = false; ///< a try was sent for it
+    bool sameLane = true;   ///< its requests go over the connection of the release
+    bool sleeps = false;    ///< and nothing of it is on a connection
+};
+
+/// @param first null: nobody waits.
+constexpr HandOn handOnTo(const FirstInLine* first) noexcept
+{
+    if (first == nullptr || first->leaves) {
+        return HandOn::nobody;
+    }
+    if (first->submitted) {
+        return HandOn::remember;
+    }
+    if (!first->sameLane) {
+        return HandOn::race;
+    }
+    return first->sleeps ? HandOn::send : HandOn::look;
+}
+
+} // namespace redislock::detail

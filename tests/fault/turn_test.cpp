@@ -1,0 +1,155 @@
+// How a client shares a lock with others: what its releases say, and that nobody sleeps beside a free lock because one
+// of them was silent.
+#include "fault/fault_test.hpp"
+
+namespace redislock::test {
+namespace {
+
+class Turns : public FaultTest {
+protected:
+    Turns() { config.turn = 100ms; }
+
+    void SetUp() override { listener.command({"SUBSCRIBE", detail::lockChannel(name)}); }
+
+    /// Whether each release so far named a channel, in their order.
+    std::vector<bool> told() const
+    {
+        std::vector<bool> result;
+        for (const auto& release : requestsFor(redisLockUnlock)) {
+            result.push_back(!release.arguments.at(7).empty());
+        }
+        return result;
+    }
+
+    /// What the client asked for, in its order.
+    std::vector<std::string> asked() const
+    {
+        std::vector<std::string> result;
+        for (const auto& request : proxy.requestLog()) {
+            const auto& words = request.arguments;
+            if (words.at(0) == "SUBSCRIBE") {
+                result.emplace_back("subscribe");
+            } else if (words.size() > 1 && words[1] == redisLockLock.sha1) {
+                result.emplace_back("lock");
+            } else if (words.size() > 1 && words[1] == redisLockUnlock.sha1) {
+                result.emplace_back("unlock");
+            }
+        }
+        return result;
+    }
+
+    /// The client has the lock for longer than a turn, and gives it back; so many others listen, and never ask.
+    void endATurnBeside(std::size_t others)
+    {
+        while (silent_.size() + 1 < others) {
+            silent_.emplace_back(server).command({"SUBSCRIBE", detail::lockChannel(name)});
+        }
+        const auto held = lock();
+        ASSERT_TRUE(held.tryLock()); // its release is told how many listen
+        ASSERT_EQ(held.unlock(), Unlocked::released);
+        ASSERT_TRUE(held.tryLock());
+        std::this_thread::sleep_for(config.turn);
+        ASSERT_EQ(held.unlock(), Unlocked::released);
+        proxy.clearRequestLog();
+        expectFault(true, "listeners that never ask");
+    }
+
+    RawRedis listener{server};
+
+private:
+    std::vector<RawRedis> silent_;
+};
+
+TEST_F(Turns, ReleaseThatHandsOnTellsNobodyAndTheLastTellsAll)
+{
+    for (int i = 0; i < 20; ++i) { // a waiter that does not sleep yet asks for itself
+        lock().lock();
+        auto waiter = waitInBackground(10s, keepRenewing);
+        std::this_thread::sleep_for(20ms);
+        EXPECT_EQ(lock().unlock(), Unlocked::released);
+        expectGranted(waiter.get());
+        const auto releases = told();
+        ASSERT_GE(releases.size(), 2U);
+        EXPECT_TRUE(releases.back());
+        if (!releases[releases.size() - 2]) {
+            return expectFault(true, "a silent release");
+        }
+    }
+    expectFault(false, "a silent release");
+}
+
+TEST_F(Turns, SuccessorThatGetsNothingTellsThatTheLockIsFree)
+{
+    for (int i = 0; i < 20; ++i) {
+        listener.disconnect();
+        listener.command({"SUBSCRIBE", detail::lockChannel(name)});
+        proxy.clearRequestLog();
+        lock().lock();
+        const auto lost = proxy.add(request(redisLockLock), Action::drop(), 1);
+        auto waiter = waitInBackground(150ms, keepRenewing);
+        std::this_thread::sleep_for(20ms);
+        EXPECT_EQ(lock().unlock(), Unlocked::released);
+        EXPECT_FALSE(waiter.get().granted);
+        const auto message = listener.receive(15s);
+        EXPECT_TRUE(message) << "nobody was told";
+        proxy.remove(lost);
+        const bool wasSilent = !told().front();
+        EXPECT_TRUE(eventually([&] { return !redis.exists(name); }));
+        if (wasSilent) {
+            return expectFault(proxy.hits(lost) == 1, "the successor's request was lost");
+        }
+    }
+    expectFault(false, "a silent release");
+}
+
+TEST_F(Turns, SuccessorWhoseRequestIsCutOffAsksAgain)
+{
+    for (int i = 0; i < 20; ++i) {
+        proxy.clearRequestLog();
+        lock().lock();
+        auto waiter = waitInBackground(10s, keepRenewing);
+        std::this_thread::sleep_for(20ms);
+        const auto cut = proxy.add(request(redisLockLock), Action::cut(), 1);
+        EXPECT_EQ(lock().unlock(), Unlocked::released);
+        expectGranted(waiter.get());
+        proxy.remove(cut);
+        if (!told().front()) {
+            return expectFault(proxy.hits(cut) == 1, "the successor's request was cut off");
+        }
+    }
+    expectFault(false, "a silent release");
+}
+
+TEST_F(Turns, ClientStandsAsideAfterATurnAndListensMeanwhile)
+{
+    const auto held = lock();
+    endATurnBeside(10);
+    held.lock();
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+    EXPECT_THAT(asked(), ::testing::ElementsAre("subscribe", "lock", "unlock"));
+}
+
+TEST_F(Turns, WaitThatWouldBeOverBeforeAsksAtOnce)
+{
+    const auto held = lock();
+    endATurnBeside(32);
+    EXPECT_TRUE(held.tryLock(50ms));
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+    EXPECT_TRUE(held.tryLock());
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+    EXPECT_THAT(asked(), ::testing::ElementsAre("lock", "unlock", "lock", "unlock"));
+}
+
+TEST_F(Turns, WaiterThatStandsAsideEndsWithItsClient)
+{
+    endATurnBeside(32);
+    auto waiter = waitInBackground(60s);
+    ASSERT_TRUE(proxy.awaitRequests(subscription));
+    client().shutdown(1s);
+    EXPECT_EQ(waiter.get().error, Errc::shutdown);
+    EXPECT_THAT(asked(), ::testing::ElementsAre("subscribe"));
+    forgetClient();
+}
+
+} // namespace
+} // namespace redislock::test

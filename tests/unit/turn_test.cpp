@@ -1,0 +1,224 @@
+#include "redislock/detail/logic/turn.hpp"
+
+#include "unit/machine_script.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace redislock::test {
+namespace {
+
+using detail::Turn;
+
+constexpr auto span = 700us;
+
+/// A client that was granted the lock at 0, and has seen so many others listen.
+Turn turnBeside(std::int64_t others)
+{
+    Turn turn(span);
+    turn.granted(at(-2ms));
+    turn.told(at(-1ms), true, false);
+    turn.othersListen(others, at(-1ms));
+    turn.granted(at(0us));
+    return turn;
+}
+
+TEST(Turn, IsQuietUntilItIsOver)
+{
+    const Turn turn = turnBeside(1);
+    EXPECT_TRUE(turn.mayFollow(at(699us)));
+    EXPECT_TRUE(turn.isQuiet(at(699us)));
+    EXPECT_FALSE(turn.mayFollow(at(700us)));
+    EXPECT_FALSE(turn.isQuiet(at(700us)));
+}
+
+TEST(Turn, GoesOnWhereNobodyElseListensButIsToldNowAndThen)
+{
+    Turn turn = turnBeside(0);
+    EXPECT_TRUE(turn.mayFollow(at(1s)));
+    EXPECT_FALSE(turn.isQuiet(at(1s)));
+    turn.told(at(1s), true, false);
+    EXPECT_EQ(turn.asideUntil(), TimePoint{});
+    turn.granted(at(1s));
+    EXPECT_TRUE(turn.isQuiet(at(1s)));
+}
+
+TEST(Turn, IsFollowedByTheTurnsOfThoseWhoListen)
+{
+    for (const auto others : {1, 3, 32, 1000}) {
+        Turn turn = turnBeside(others);
+        turn.told(at(span), false, false);
+        EXPECT_EQ(turn.asideUntil(), at(span + std::min(others, 32) * span + Turn::wakeUp)) << others;
+    }
+}
+
+TEST(Turn, IsFollowedByAsManyTurnsAsTheServerSays)
+{
+    Turn turn = turnBeside(1);
+    turn.told(at(span), false, false);
+    EXPECT_FALSE(turn.othersListen(2, at(800us)));
+    EXPECT_EQ(turn.asideUntil(), at(3 * span + Turn::wakeUp));
+    EXPECT_TRUE(turn.othersListen(0, at(900us)));
+    EXPECT_EQ(turn.asideUntil(), TimePoint{});
+}
+
+TEST(Turn, LeavesTheLockToWhomTheFirstToldReleaseFinds)
+{
+    Turn turn = turnBeside(0);
+    turn.told(at(span), false, false);
+    EXPECT_EQ(turn.asideUntil(), TimePoint{});
+    turn.othersListen(1, at(800us));
+    EXPECT_EQ(turn.asideUntil(), at(2 * span + Turn::wakeUp));
+}
+
+TEST(Turn, LearnsOfListenersWithoutStandingAsideWhereItHasGoneOn)
+{
+    Turn turn = turnBeside(0);
+    turn.told(at(1ms), false, false);
+    turn.granted(at(1050us));
+    turn.othersListen(1, at(1100us));
+    EXPECT_EQ(turn.asideUntil(), TimePoint{});
+    EXPECT_FALSE(turn.mayFollow(at(1750us)));
+}
+
+TEST(Turn, CountsWhatAThreadLocksAgainAtOnceAndNotWhatItLocksLater)
+{
+    const struct {
+        const char* name;
+        std::chrono::microseconds pause;
+        bool isOver;
+    } cases[] = {{"at once", 100us, true}, {"after a whole turn", 701us, false}};
+    for (const auto& each : cases) {
+        Turn turn = turnBeside(1);
+        turn.told(at(500us), false, false);
+        EXPECT_EQ(turn.asideUntil(), TimePoint{}) << each.name;
+        turn.granted(at(500us + each.pause));
+        EXPECT_EQ(turn.mayFollow(at(500us + each.pause + 300us)), !each.isOver) << each.name;
+    }
+}
+
+TEST(Turn, EndsWhereAnotherHasTheLock)
+{
+    Turn turn = turnBeside(1);
+    turn.refused(at(100us));
+    turn.granted(at(600us));
+    EXPECT_TRUE(turn.mayFollow(at(1299us)));
+    EXPECT_FALSE(turn.mayFollow(at(1300us)));
+}
+
+TEST(Turn, AssumesAListenerAfterARefusalThoughTheServerKnowsOfNone)
+{
+    Turn turn = turnBeside(0);
+    turn.refused(at(0us));
+    turn.granted(at(1ms));
+    turn.told(at(1ms + span), false, false);
+    turn.othersListen(0, at(2ms));
+    EXPECT_EQ(turn.asideUntil(), at(1ms + 2 * span + Turn::wakeUp));
+
+    turn.granted(at(2s));
+    turn.told(at(3s), false, false);
+    EXPECT_EQ(turn.asideUntil(), TimePoint{}) << "that was long ago";
+}
+
+TEST(Turn, LastsForTwoRoundTripsAtLeast)
+{
+    Turn turn = turnBeside(1);
+    turn.answered(5ms);
+    EXPECT_EQ(turn.span(), 10ms);
+    turn.answered(200us);
+    EXPECT_EQ(turn.span(), span);
+    turn.answered(5ms); // once is chance
+    EXPECT_LT(turn.span(), 1200us);
+    for (int i = 0; i < 100; ++i) {
+        turn.answered(5ms);
+    }
+    EXPECT_GT(turn.span(), 9ms);
+}
+
+/// An aside in which a waiter stands, ended by a grant. @param use what happens meanwhile @return its end
+template <class Use>
+TimePoint standAsideOnce(Turn& turn, TimePoint begin, const Use& use)
+{
+    turn.told(begin, false, true);
+    const TimePoint end = turn.asideUntil();
+    EXPECT_GT(end, begin);
+    turn.standsAside();
+    turn.heard(); // itself
+    use();
+    turn.granted(end);
+    return end;
+}
+
+TEST(Turn, IsNotFollowedByAnotherAsideForAWhileWhereNobodyUsedTheLast)
+{
+    Turn turn = turnBeside(1);
+    TimePoint begin = at(span);
+    for (const int rest : {4, 20, 60, 60}) {
+        const TimePoint end = standAsideOnce(turn, begin, [] {});
+        begin = end + rest * (end - begin);
+        EXPECT_TRUE(turn.mayFollow(begin - 1us));
+        EXPECT_FALSE(turn.mayFollow(begin));
+    }
+}
+
+TEST(Turn, IsFollowedByTheNextAsideWhereOthersUsedTheLast)
+{
+    Turn turn = turnBeside(1);
+    standAsideOnce(turn, at(1ms), [&] { turn.heard(); });
+    EXPECT_FALSE(turn.mayFollow(at(4ms)));
+    standAsideOnce(turn, at(4ms), [&] { turn.refused(at(4500us)); });
+    EXPECT_FALSE(turn.mayFollow(at(8ms)));
+}
+
+TEST(Turn, DoesNotTakeMessagesOfReleasesBeforeItListenedForItsOwn)
+{
+    Turn turn = turnBeside(1);
+    turn.told(at(500us), false, true); // as it seems: the subscription is under way
+    turn.listens();
+    turn.granted(at(600us));
+    standAsideOnce(turn, at(1ms), [&] { turn.heard(); });
+    EXPECT_FALSE(turn.mayFollow(at(4ms)));
+}
+
+TEST(Turn, SaysNothingOfAnAsideInWhichNobodyOfItsOwnWanted)
+{
+    Turn turn = turnBeside(1);
+    turn.told(at(1ms), false, false);
+    turn.granted(at(50ms));
+    EXPECT_FALSE(turn.mayFollow(at(51ms)));
+}
+
+TEST(Turn, IsFollowedByTurnsAsLongAsItWasWhereHoldsAreLong)
+{
+    Turn turn = turnBeside(3);
+    turn.told(at(5ms), false, false);
+    EXPECT_EQ(turn.asideUntil(), at(5ms + 15ms + Turn::wakeUp));
+    Turn longest = turnBeside(3);
+    longest.told(at(1h), false, false);
+    EXPECT_EQ(longest.asideUntil(), at(1h + Turn::longest + Turn::wakeUp));
+}
+
+TEST(Turn, AsideEndsWithAMessageWhenTheOthersHadTheirTurns)
+{
+    Turn turn = turnBeside(2);
+    turn.told(at(5ms), false, false);
+    for (int i = 0; i < 2; ++i) {
+        turn.heard();
+    }
+    EXPECT_FALSE(turn.endsWithMessage(at(5ms + 2 * span - 1us))) << "those may have been of one turn";
+    EXPECT_TRUE(turn.endsWithMessage(at(5ms + 2 * span)));
+}
+
+TEST(Turn, AsideEndsWithAMessageWhenItIsOverButForTheWakeUp)
+{
+    Turn turn = turnBeside(2);
+    turn.told(at(5ms), false, false);
+    turn.heard();
+    EXPECT_FALSE(turn.endsWithMessage(at(15ms - 1us))) << "the other is still to come";
+    EXPECT_TRUE(turn.endsWithMessage(at(15ms)));
+}
+
+} // namespace
+} // namespace redislock::test
