@@ -169,6 +169,13 @@ protected:
         return faults_.back();
     }
 
+    /// Has @p wrong in place of the next answer of a script, which Redis knows, and so executes.
+    RuleId spoil(const Script& script, const char* wrong)
+    {
+        redis.command({"SCRIPT", "LOAD", script.text});
+        return inject(reply(script), Action::replace(wrong));
+    }
+
     /// For faults that do not come from the proxy: checks that one took place.
     void expectFault(bool happened, const char* what)
     {

@@ -14,10 +14,10 @@ namespace {
 
 using EndlessReply = FaultTest;
 using MisframedReply = FaultTest;
-using WrongReply = FaultTest;
 using Redirection = FaultTest;
 using CutReply = FaultTest;
 using LostReply = FaultTest;
+using WrongReply = FaultTest;
 
 std::chrono::microseconds cpuTime()
 {
@@ -71,28 +71,24 @@ TEST_F(EndlessReply, CostsLittleAndTheRequestIsRepeated)
 
 TEST_F(MisframedReply, IsNobodysAnswerWhateverWasAsked)
 {
-    const std::string misframed = "$3\r\nabcXY";
-    const auto spoil = [&](const char* command, const Script& script) {
-        inject({.command = command, .script = std::string(script.sha1), .direction = Direction::reply},
-               Action::replace(misframed));
-    };
+    const auto* misframed = "$3\r\nabcXY";
     std::error_code ec;
-    spoil("EVALSHA", redisLockLock);
+    spoil(redisLockLock, misframed);
     EXPECT_FALSE(lock().tryLock(5s, 20s, ec));
     EXPECT_EQ(ec, Errc::badReply);
     EXPECT_TRUE(eventually([&] { return !redis.exists(name); })) << "granted in Redis, to nobody";
 
     const RedisLock held = lock();
     held.lock(20s);
-    spoil("EVALSHA", redisLockLock);
+    spoil(redisLockLock, misframed);
     held.lock(20s, ec);
     EXPECT_EQ(ec, Errc::badReply);
     EXPECT_EQ(held.holdCount(), 1U);
     EXPECT_TRUE(eventually([&] { return countInRedis() == "1"; }));
-    spoil("EVALSHA", redisLockPttl);
+    spoil(redisLockPttl, misframed);
     EXPECT_FALSE(held.remainingTimeToLive(ec));
     EXPECT_EQ(ec, Errc::badReply);
-    spoil("EVALSHA", redisLockUnlock);
+    spoil(redisLockUnlock, misframed);
     EXPECT_EQ(held.unlock(), Unlocked::unconfirmed);
     EXPECT_FALSE(held.isHeldByCurrentThread());
     EXPECT_FALSE(redis.exists(name)) << "it was executed";
@@ -122,7 +118,7 @@ TEST_F(WrongReply, OfAnUnlockIsUnconfirmed)
     for (const auto* wrong : {"+OK\r\n", ":-1\r\n", ":0\r\n", "*0\r\n", "-ODD something else\r\n"}) {
         SCOPED_TRACE(wrong);
         lock().lock(20s);
-        inject(reply(redisLockUnlock), Action::replace(wrong));
+        spoil(redisLockUnlock, wrong);
         EXPECT_EQ(lock().unlock(), Unlocked::unconfirmed);
         EXPECT_FALSE(lock().isHeldByCurrentThread());
         EXPECT_FALSE(redis.exists(name)) << "it was executed";
@@ -137,13 +133,12 @@ TEST_F(WrongReply, OfAnotherKindOfLockIsNoGrantAndWhatWasGrantedIsGivenBack)
     const auto isNotBelieved = [this](const auto& lock, const Script& script, const std::vector<const char*>& wrong) {
         for (const char* answer : wrong) {
             SCOPED_TRACE(std::string(script.name) + ": " + answer);
-            const auto spoil = [&] { return inject(reply(script), Action::replace(answer)); };
             std::error_code ec;
-            spoil();
+            spoil(script, answer);
             EXPECT_FALSE(lock.tryLock(5s, 20s, ec));
             EXPECT_EQ(ec, Errc::badReply);
             EXPECT_TRUE(eventually([&] { return !redis.exists(name); })) << "granted in Redis, to nobody";
-            spoil();
+            spoil(script, answer);
             boost::system::error_code code;
             const auto guard =
                 lock.asyncTryLock(Wait(5s), Lease(20s), boost::asio::redirect_error(boost::asio::use_future, code))
@@ -159,6 +154,7 @@ TEST_F(WrongReply, OfAnotherKindOfLockIsNoGrantAndWhatWasGrantedIsGivenBack)
     isNotBelieved(client().getFairLock(name), scripts::fairLockLock, {tokenReply, ":-3\r\n"});
     isNotBelieved(client().getFencedLock(name), scripts::fencedLockLock,
                   {nilReply, ":-3\r\n", "*1\r\n:1234\r\n", "*0\r\n"});
+    redis.command({"DEL", detail::prefixed(detail::tokenPrefix, name)}); // it is for good
     isNotBelieved(client().getReadWriteLock(name).readLock(), scripts::readLockLock, {tokenReply, ":-3\r\n"});
     isNotBelieved(client().getReadWriteLock(name).writeLock(), scripts::writeLockLock, {tokenReply, ":-3\r\n"});
 }
@@ -169,7 +165,7 @@ TEST_F(WrongReply, OfANestedLockIsAnErrorAndTheCountIsMadeRight)
     held.lock(20s);
     for (const auto* wrong : {tokenReply, ":5000\r\n", ":-1\r\n"}) {
         SCOPED_TRACE(wrong);
-        inject(reply(redisLockLock), Action::replace(wrong));
+        spoil(redisLockLock, wrong);
         std::error_code ec;
         held.lock(20s, ec);
         EXPECT_EQ(ec, Errc::badReply);
@@ -183,7 +179,7 @@ TEST_F(WrongReply, OfAForcedUnlockIsAnError)
 {
     for (const auto* wrong : {":5\r\n", "*0\r\n", "$0\r\n\r\n"}) {
         SCOPED_TRACE(wrong);
-        inject(reply(detail::scripts::redisLockHolder), Action::replace(wrong));
+        spoil(detail::scripts::redisLockHolder, wrong);
         std::error_code ec;
         EXPECT_FALSE(lock().forceUnlock(ec));
         EXPECT_EQ(ec, Errc::badReply);
@@ -194,9 +190,6 @@ TEST_F(WrongReply, OfASemaphoreIsNoGrantAndWhatWasTakenIsGivenBack)
 {
     const auto semaphore = client().getSemaphore(name);
     ASSERT_TRUE(semaphore.trySetPermits(3));
-    const auto spoil = [this](const Script& script, const char* wrong) {
-        inject(reply(script), Action::replace(wrong));
-    };
     const auto isWhole = [this] { return eventually([&] { return redis.get(name) == "3"; }); };
     std::error_code ec;
     for (const auto* wrong : {tokenReply, ":0\r\n", ":1\r\n", ":-3\r\n"}) {
@@ -230,7 +223,7 @@ TEST_F(WrongReply, OfLeasedPermitsIsNoGrantAndNoTime)
     std::error_code ec;
     for (const auto* wrong : {tokenReply, ":-2\r\n", ":-3\r\n"}) {
         SCOPED_TRACE(wrong);
-        inject(reply(detail::scripts::permitExpirableSemaphoreAcquire), Action::replace(wrong));
+        spoil(detail::scripts::permitExpirableSemaphoreAcquire, wrong);
         EXPECT_FALSE(semaphore.tryAcquire(5s, 20s, ec));
         EXPECT_EQ(ec, Errc::badReply);
         EXPECT_TRUE(eventually([&] { return redis.get(name) == "1"; }));
@@ -238,11 +231,11 @@ TEST_F(WrongReply, OfLeasedPermitsIsNoGrantAndNoTime)
     Permit permit = semaphore.tryAcquire(oneAttempt, 20s);
     for (const auto* wrong : {":0\r\n", ":-2\r\n", "*0\r\n"}) {
         SCOPED_TRACE(wrong);
-        inject(reply(detail::scripts::permitExpirableSemaphoreLease), Action::replace(wrong));
+        spoil(detail::scripts::permitExpirableSemaphoreLease, wrong);
         EXPECT_FALSE(semaphore.getLeaseTime(permit.id(), ec));
         EXPECT_EQ(ec, Errc::badReply);
     }
-    inject(reply(detail::scripts::permitExpirableSemaphoreSet), Action::replace(":0\r\n"));
+    spoil(detail::scripts::permitExpirableSemaphoreSet, ":0\r\n");
     semaphore.setPermits(1, ec);
     EXPECT_EQ(ec, Errc::badReply);
     EXPECT_EQ(permit.release(), Unlocked::released);
