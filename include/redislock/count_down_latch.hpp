@@ -83,7 +83,7 @@ public:
     void wait() const;
     /// As wait(), without exceptions.
     void wait(std::error_code& ec) const;
-    /// Waits until the latch is open or @p limit is over. Blocks for at most @p limit, or 20 ms if that is less;
+    /// Waits until the latch is open or @p limit is over. Blocks for at most @p limit, whatever happens;
     /// `unreachable` if nothing was answered till then. @param limit zero or negative: looks once; `waitForever`: as
     /// wait().
     /// @return whether it is open. @throws LockError as wait().

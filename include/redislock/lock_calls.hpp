@@ -47,10 +47,11 @@ public:
     /// As tryLock(), without exceptions; false with a code on errors.
     [[nodiscard]] bool tryLock(std::error_code& ec) const { return tryLock(oneAttempt, ec); }
 
-    /// Tries until @p wait is over. Blocks for at most @p wait, whatever happens, but for 20 ms if that is less: a
-    /// first request has to come to the server and back. When the wait ends while a request is under way, the result is
-    /// false if another was known to hold the lock since the call began, and `unreachable` if nobody has answered yet,
-    /// or for `Config::commandTimeout`; what Redis grants after that is given back in the background.
+    /// Tries until @p wait is over. Blocks for at most @p wait, whatever happens. When the wait ends while a request
+    /// is under way, the result is false if another was known to hold the lock since the call began, and `unreachable`
+    /// if nobody has answered yet, or for `Config::commandTimeout`; what Redis grants after that is given back in the
+    /// background. A wait shorter than the way to the server and back, or than connecting where that is to be done
+    /// first, is `unreachable` therefore; tryLock() has `Config::commandTimeout` for its one attempt.
     /// @param wait zero or negative: as tryLock(); `waitForever`: as lock(lease).
     /// @param lease 10 ms … 30 days, or `keepRenewing`. Counted from the attempt that won, not from the start of the
     /// wait.

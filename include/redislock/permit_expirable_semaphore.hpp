@@ -74,7 +74,7 @@ public:
     /// As acquire(), without exceptions: empty with a code on errors; @p ec is cleared on success.
     Permit acquire(Lease lease, std::error_code& ec) const;
 
-    /// Takes a permit, waiting until @p wait is over. Blocks for at most @p wait, or 20 ms if that is less;
+    /// Takes a permit, waiting until @p wait is over. Blocks for at most @p wait, whatever happens;
     /// `unreachable` if nothing was answered till then, and what is given later is given back. @param wait zero or
     /// negative: one attempt; `waitForever`: as acquire(). @param lease as there.
     /// @return the permit; empty when the wait is over. @throws LockError as acquire().

@@ -87,7 +87,7 @@ public:
     [[nodiscard]] bool tryAcquire(std::int64_t permits = 1) const;
     /// As tryAcquire(), without exceptions.
     [[nodiscard]] bool tryAcquire(std::int64_t permits, std::error_code& ec) const;
-    /// Takes permits, waiting until @p wait is over. Blocks for at most @p wait, or 20 ms if that is less;
+    /// Takes permits, waiting until @p wait is over. Blocks for at most @p wait, whatever happens;
     /// `unreachable` if nothing was answered till then, and what is given later is given back. @param wait zero or
     /// negative: as tryAcquire(permits); `waitForever`: as acquire(permits).
     [[nodiscard]] bool tryAcquire(std::int64_t permits, Wait wait) const;

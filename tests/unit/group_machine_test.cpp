@@ -276,10 +276,10 @@ TEST(GroupMachine, AFirstRoundThatTheWaitCutsShortIsUnreachableWhereTooFewHaveAn
     EXPECT_EQ(resultOf<GroupResult>(answered.resume(TimerFired{at(100ms)})).kind, GroupResult::Kind::contended);
 }
 
-TEST(GroupMachine, AFirstRoundHasAMomentThoughTheWaitIsShorterAndItsTimeWhereThereIsNone)
+TEST(GroupMachine, AFirstRoundEndsWithTheWaitAndHasItsTimeWhereThereIsNone)
 {
     auto brief = playerOf(2, 2, 1ms);
-    EXPECT_EQ(test::text(brief.resume(Start{at(0ms)})), "round 1, until 20 ms");
+    EXPECT_EQ(test::text(brief.resume(Start{at(0ms)})), "round 1, until 1 ms");
     auto once = playerOf(2, 2, oneAttempt);
     EXPECT_EQ(test::text(once.resume(Start{at(0ms)})), "round 1, until 500 ms");
 }

@@ -94,7 +94,8 @@ bool GroupAcquire::anyState(ServerId::State state) const
         members_->locks, [state](const Lock& lock) { return LockAccess::engine(lock).serverId().state() == state; });
 }
 
-/// The first time, the attempts wait a moment for the servers to tell who they are.
+/// The first time, the attempts wait a moment for the servers to tell who they are, and no longer than half of the wait:
+/// the other half is for them.
 void GroupAcquire::identifyServers()
 {
     using State = ServerId::State;
@@ -104,7 +105,7 @@ void GroupAcquire::identifyServers()
     const bool first = anyState(State::fresh);
     if (first) {
         wakeAt(BootClock::now() +
-               (order_.wait.isOneAttempt() ? identifyFor : std::min(identifyFor, order_.wait.span())));
+               (order_.wait.isOneAttempt() ? identifyFor : std::min(identifyFor, order_.wait.span() / 2)));
     }
     for (const auto& lock : members_->locks) {
         Engine& engine = LockAccess::engine(lock);

@@ -90,8 +90,6 @@ private:
     [[nodiscard]] TimePoint patienceEnd() const noexcept;
     [[nodiscard]] TimePoint refusalEnd() const noexcept;
 
-    static constexpr std::chrono::milliseconds shortestWait{
-        20};                                            ///< for a first answer: the way there and back takes time
     static constexpr std::uint32_t mostLateGrants = 10; ///< a lease shorter than the way to the server cannot be held
 
     Settings settings_;
@@ -300,14 +298,13 @@ inline AcquireMachine::Action AcquireMachine::done(AcquireResult result)
     return Done<AcquireResult>{result};
 }
 
-/// When the request under way is no longer waited for. A first request has a moment even if the wait is shorter, and a
-/// command's time where there is no wait, unless it is known that no server listens.
+/// When the request under way is no longer waited for. Where there is no wait it has a command's time, unless it is
+/// known that no server listens.
 inline TimePoint AcquireMachine::answerDeadline() const noexcept
 {
-    const auto least = settings_.wait.isOneAttempt() ? settings_.commandTimeout : shortestWait;
-    const TimePoint first = saturatingAdd(start_, least);
-    const TimePoint waited = contended_ || refusedToConnect_ ? deadline_ : std::max(deadline_, first);
-    return std::min({waited, saturatingAdd(lastAnswer_, settings_.unreachableAfter), settings_.holdDeadline});
+    const bool once = settings_.wait.isOneAttempt() && !contended_ && !refusedToConnect_;
+    const TimePoint end = once ? saturatingAdd(start_, settings_.commandTimeout) : deadline_;
+    return std::min({end, saturatingAdd(lastAnswer_, settings_.unreachableAfter), settings_.holdDeadline});
 }
 
 /// Until when refusals are sat out.

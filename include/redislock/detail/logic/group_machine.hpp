@@ -138,8 +138,6 @@ public:
 
     /// No pause is longer: who shuts down, or frees a lock, does not wait for it.
     static constexpr std::chrono::milliseconds longestPause{1000};
-    /// For the answers of the first round: the way there and back takes time.
-    static constexpr std::chrono::milliseconds shortestWait{20};
 
 private:
     Action answered(const MemberAnswered& event);
@@ -242,10 +240,8 @@ inline GroupMachine::Action GroupMachine::ask(TimePoint now)
 {
     beginRound(State::asking, now);
     until_ = saturatingAdd(now, settings_.memberTimeout);
-    if (round_ > 1) {
+    if (round_ > 1 || !settings_.wait.isOneAttempt()) {
         until_ = std::min(until_, deadline_);
-    } else if (!settings_.wait.isOneAttempt()) {
-        until_ = std::min(until_, std::max(deadline_, saturatingAdd(now, shortestWait)));
     }
     return AskMembers{round_, until_};
 }
