@@ -61,7 +61,7 @@ bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Cal
 }
 
 /// Bytes are made when there is a connection for them; until then the queue alone remembers the calls.
-void BlockingConnection::put(const Call& call)
+void BlockingConnection::put(Call& call)
 {
     const auto before = queued_.size();
     try {

@@ -108,7 +108,7 @@ private:
     void abandon(std::size_t count, Fault fault, FinishedCalls& finished) REDISLOCK_REQUIRES(mutex_);
     [[nodiscard]] FinishedCalls takeSpare() noexcept REDISLOCK_REQUIRES(mutex_);
     void keepSpare(FinishedCalls&& empty) noexcept REDISLOCK_REQUIRES(mutex_);
-    void put(const Call& call) REDISLOCK_REQUIRES(mutex_);
+    void put(Call& call) REDISLOCK_REQUIRES(mutex_);
     void wakeOneWaiter() REDISLOCK_REQUIRES(mutex_);
     [[nodiscard]] Call* successor() const noexcept REDISLOCK_REQUIRES(mutex_);
     void resign() REDISLOCK_REQUIRES(mutex_);

@@ -1,5 +1,6 @@
 // Renewals that fail, and what the holder believes meanwhile.
 #include "fault/deadline.hpp"
+#include "fault/denied_user.hpp"
 #include "fault/fault_test.hpp"
 
 #include <algorithm>
@@ -12,6 +13,7 @@ using LostReply = FaultTest;
 using LateReply = FaultTest;
 using SwallowedReplies = FaultTest;
 using FrozenServer = FaultTest;
+using ManyRenewals = FaultTest;
 
 TEST_F(LostRequest, RenewalIsRepeatedOnAFreshConnection)
 {
@@ -41,8 +43,52 @@ TEST_F(LostRequest, RenewalThatWaitsForAConnectionIsNotSentAfterTheEndOfItsHold)
     const auto renewals = requestsFor(redisLockRenew).size();
     proxy.remove(cut);
     EXPECT_TRUE(seen->await(Event::renewed));
-    EXPECT_EQ(requestsFor(redisLockRenew).size(), renewals + 1) << "the other's, and no more";
+    const auto requests = requestsFor(redisLockRenew);
+    ASSERT_EQ(requests.size(), renewals + 1);
+    EXPECT_EQ(requests.back().arguments.at(2), "1") << "the other's, and no more";
+    EXPECT_EQ(requests.back().arguments.at(3), other.name());
     EXPECT_EQ(other.unlock(), Unlocked::released);
+}
+
+TEST_F(ManyRenewals, ShareARequestAndEachHasItsOwnAnswer)
+{
+    config.watchdogTimeout = 3s;
+    constexpr std::size_t count = 150;
+    std::vector<LockGuard> held;
+    for (std::size_t i = 0; i < count; ++i) {
+        held.emplace_back(lockOf(name + ":" + std::to_string(i)));
+    }
+    const auto isGood = [](const LockGuard& guard) { return static_cast<bool>(guard); };
+    inject(request(redisLockRenew), Action::cutAfterForward()); // all are sent again
+    redis.command({"DEL", name + ":7"});
+    redis.command({"SET", name + ":11", "something else"});
+    EXPECT_TRUE(seen->await(Event::renewed, 2 * (count - 2)));
+    EXPECT_EQ(std::ranges::count_if(held, isGood), static_cast<std::ptrdiff_t>(count - 2));
+    EXPECT_FALSE(held[7]);
+    EXPECT_FALSE(held[11]);
+    EXPECT_EQ(seen->count(Event::lost), 2U);
+    EXPECT_LE(requestsFor(redisLockRenew).size(), 15U);
+    held.clear();
+    redis.command({"DEL", name + ":11"});
+}
+
+TEST_F(ManyRenewals, ThatAreDeniedOfOneLockAreNotDeniedOfOthers)
+{
+    config.watchdogTimeout = 1500ms;
+    DeniedUser user(redis, config);
+    const LockGuard first(lockOf(name + ":1"));
+    const LockGuard denied(lockOf("another"));
+    const LockGuard second(lockOf(name + ":2"));
+    user.deny({"may not touch one of its names", "NOPERM", {"resetkeys", "~" + name + "*"}, false});
+    EXPECT_TRUE(seen->await(Event::lost));
+    EXPECT_FALSE(denied);
+    const auto renewed = seen->count(Event::renewed);
+    EXPECT_TRUE(seen->await(Event::renewed, renewed + 4));
+    EXPECT_TRUE(first);
+    EXPECT_TRUE(second);
+    EXPECT_EQ(seen->count(Event::lost), 1U);
+    expectFault(errorsSent("NOPERM") > 0, "no renewal was denied");
+    EXPECT_TRUE(eventually([&] { return !redis.exists("another"); }));
 }
 
 TEST_F(LostReply, RenewalDoesNotMoveTheDeadlineAndIsRepeatedOnAFreshConnection)

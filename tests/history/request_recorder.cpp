@@ -68,20 +68,28 @@ std::vector<std::string> wordsOfMonitorLine(std::string_view line)
     return words;
 }
 
-std::optional<Record> requestOf(const std::vector<std::string>& words)
+std::vector<Record> requestsOf(const std::vector<std::string>& words)
 {
     constexpr std::size_t lock = 3; // EVALSHA <sha1> <number of keys> <lock> ... <holder> ...
     if (words.size() <= lock) {
-        return std::nullopt;
+        return {};
     }
     const auto keys = std::strtoul(words[2].c_str(), nullptr, 10);
     const auto verb =
         std::find_if(verbs.begin(), verbs.end(), [&](const Verb& each) { return asksFor(each.script, words); });
     if (keys == 0 || words.size() <= lock + keys || verb == verbs.end()) {
-        return std::nullopt;
+        return {};
     }
-    return Record{
-        .holder = words[lock + keys], .lock = words[lock], .op = Op::request, .error = std::string(verb->name)};
+    // a renewal is about several locks: a holder and a lease for each
+    const std::size_t locks = verb->name == "renew" ? (words.size() - lock - keys) / 2 : 1;
+    std::vector<Record> requests;
+    for (std::size_t i = 0; i < locks; ++i) {
+        requests.push_back({.holder = words[lock + keys + 2 * i],
+                            .lock = words[lock + i * (keys / locks)],
+                            .op = Op::request,
+                            .error = std::string(verb->name)});
+    }
+    return requests;
 }
 
 RequestRecorder::RequestRecorder(const testing::RedisServer& server, std::shared_ptr<Recorder> recorder)
@@ -116,8 +124,8 @@ void RequestRecorder::run() noexcept
             if (!line || !line->isStatus()) {
                 continue;
             }
-            if (auto record = requestOf(wordsOfMonitorLine(line->text()))) {
-                recorder_->write(std::move(*record));
+            for (auto& record : requestsOf(wordsOfMonitorLine(line->text()))) {
+                recorder_->write(std::move(record));
             }
         }
     } catch (const std::exception&) {

@@ -20,8 +20,9 @@ namespace redislock::test::history {
 /// for a command that a script ran, and for what is no such line.
 std::vector<std::string> wordsOfMonitorLine(std::string_view line);
 
-/// What the words ask for: the script, the lock and the holder; nothing for other commands. See doc/keys.md.
-std::optional<Record> requestOf(const std::vector<std::string>& words);
+/// What the words ask for: the script, the lock and the holder, of each lock that a renewal is about; nothing for other
+/// commands. See doc/keys.md.
+std::vector<Record> requestsOf(const std::vector<std::string>& words);
 
 /// A connection that listens with MONITOR. The truth is told by the TruthRecorder: what comes here may end a moment too
 /// early. Thread safety: one thread at a time.

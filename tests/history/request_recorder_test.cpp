@@ -33,8 +33,11 @@ TEST(Request, IsToldByItsScript)
 {
     namespace scripts = redislock::detail::scripts;
     const auto verbOf = [](const Words& words) {
-        const auto request = requestOf(words);
-        return request ? request->error + " " + request->lock + " " + request->holder : "none";
+        std::string told;
+        for (const auto& request : requestsOf(words)) {
+            told += (told.empty() ? "" : ", ") + request.error + " " + request.lock + " " + request.holder;
+        }
+        return told.empty() ? "none" : told;
     };
     const std::string renew(scripts::redisLockRenew.sha1);
     EXPECT_EQ(verbOf({"EVALSHA", renew, "1", "a", "c:1", "1000"}), "renew a c:1");
@@ -43,6 +46,10 @@ TEST(Request, IsToldByItsScript)
               "unlock a c:1");
     EXPECT_EQ(verbOf({"EVALSHA", std::string(scripts::fencedLockLock.sha1), "2", "a", "t", "c:1", "1000", "1"}),
               "lock a c:1");
+    EXPECT_EQ(verbOf({"EVALSHA", renew, "2", "a", "b", "c:1", "1000", "c:2", "1000"}), "renew a c:1, renew b c:2");
+    EXPECT_EQ(verbOf({"EVALSHA", std::string(scripts::readLockRenew.sha1), "4", "a", "{a}", "b", "{b}", "c:1", "1000",
+                      "c:2", "1000"}),
+              "renew a c:1, renew b c:2");
     EXPECT_EQ(verbOf({"EVALSHA", renew, "1", "a"}), "none");
     EXPECT_EQ(verbOf({"PING"}), "none");
     EXPECT_EQ(verbOf({}), "none");

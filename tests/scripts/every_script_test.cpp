@@ -89,7 +89,12 @@ TEST_F(EveryScript, LeavesAKeyOfAnotherTypeAlone)
         foreign.insert(name);
         const Value before = redis.command({"DUMP", name});
         for (const NamedScript& s : everyScript()) {
-            EXPECT_THAT(run(s.script, s.keys(name), s.arguments), ErrorLike("WRONGTYPE")) << s.name << " at a " << type;
+            const Value answer = run(s.script, s.keys(name), s.arguments);
+            if (std::string_view(s.name).ends_with("/renew")) { // of one of several locks
+                EXPECT_EQ(answer.text(), "w") << s.name << " at a " << type;
+            } else {
+                EXPECT_THAT(answer, ErrorLike("WRONGTYPE")) << s.name << " at a " << type;
+            }
         }
         EXPECT_THAT(run(scripts::redisLockLock, {name}, {hold17, "30000", "2"}), ErrorLike("WRONGTYPE")) << type;
         EXPECT_EQ(redis.command({"DUMP", name}), before) << type;
@@ -226,7 +231,7 @@ TEST_F(EveryScript, TakesAnyBytesInANameAndKeepsNamesApart)
     for (const std::string& each : names) {
         name = each;
         EXPECT_THAT(lock(hold17, 30'000, 2), Nil());
-        EXPECT_THAT(renew(hold17, 40'000), Number(1));
+        EXPECT_EQ(renew(hold17, 40'000).text(), "1");
         EXPECT_THAT(pttl().integer(), JustSet(40'000));
         EXPECT_THAT(unlock(hold17, 1), Number(0));
         EXPECT_EQ(hash(), (Hash{{hold17, "1"}})) << ::testing::PrintToString(each);

@@ -1,6 +1,7 @@
 #include "simulation/request.hpp"
 
 #include "logic/lock/hold.hpp"
+#include "logic/lock/renewal_call.hpp"
 
 #include <charconv>
 #include <string_view>
@@ -85,7 +86,7 @@ std::vector<std::string_view> wordsOf(std::string_view bytes)
 
 } // namespace
 
-Request requestOf(const detail::Call& call)
+Request requestOf(detail::Call& call)
 {
     std::string bytes;
     call.encode(bytes, call.form);
@@ -110,10 +111,31 @@ Request requestOf(const detail::Call& call)
     return request;
 }
 
+std::vector<Request> partsOf(const Request& request)
+{
+    if (!request.does(&KindTraits::renew)) {
+        return {request};
+    }
+    std::vector<Request> parts;
+    const std::size_t keys = 1 + (request.kind->renew.withCompanions ? request.kind->companionCount : 0);
+    for (std::size_t i = 0; 2 * i < request.arguments.size(); ++i) {
+        Request part = request;
+        part.name = i == 0 ? request.name : request.otherKeys.at(i * keys - 1);
+        const auto others = request.otherKeys.begin() + static_cast<std::ptrdiff_t>(i * keys);
+        part.otherKeys.assign(others, others + static_cast<std::ptrdiff_t>(keys - 1));
+        part.arguments = {request.arguments[2 * i], request.arguments[2 * i + 1]};
+        parts.push_back(std::move(part));
+    }
+    return parts;
+}
+
 Situation situationOf(const detail::Call& call, const Request& request) noexcept
 {
     namespace scripts = detail::scripts;
     const auto* about = dynamic_cast<const HoldCall*>(&call);
+    if (dynamic_cast<const detail::RenewalCall*>(&call) != nullptr) {
+        return Situation::renewalAsking;
+    }
     if (about == nullptr) {
         const auto isOneOf = [&](auto... any) { return ((request.script == any) || ...); };
         return isOneOf(&scripts::semaphoreAcquire, &scripts::permitExpirableSemaphoreAcquire) ? Situation::acquireAsking
@@ -122,14 +144,10 @@ Situation situationOf(const detail::Call& call, const Request& request) noexcept
                    ? Situation::releaseAsking
                    : Situation::queryAsking;
     }
-    switch (about->verb()) {
-    case HoldCall::Verb::lock:
-        return about->level() == detail::Level::nested ? Situation::nestedAsking : Situation::acquireAsking;
-    case HoldCall::Verb::unlock:
+    if (about->verb() == HoldCall::Verb::unlock) {
         return Situation::releaseAsking;
-    default:
-        return Situation::renewalAsking;
     }
+    return about->level() == detail::Level::nested ? Situation::nestedAsking : Situation::acquireAsking;
 }
 
 } // namespace redislock::simulation

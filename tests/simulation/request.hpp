@@ -50,7 +50,9 @@ struct Request {
 };
 
 /// What the bytes of a call ask for, as it is sent now.
-Request requestOf(const detail::Call& call);
+Request requestOf(detail::Call& call);
+/// A request for each lock that it is about: several of one that renews.
+std::vector<Request> partsOf(const Request& request);
 /// The state of the machine whose call that is, while it is under way.
 Situation situationOf(const detail::Call& call, const Request& request) noexcept;
 

@@ -120,7 +120,30 @@ void SafetyChecker::copied(const Request& request)
 
 void SafetyChecker::before(const Request& request, VirtualTime now)
 {
-    keyBefore_.reset();
+    keysBefore_.clear();
+    for (const auto& part : partsOf(request)) {
+        keyBefore_.reset();
+        beforeOne(part, now);
+        keysBefore_.push_back(std::move(keyBefore_));
+    }
+}
+
+void SafetyChecker::after(const Request& request, const Reply& reply, VirtualTime now)
+{
+    const auto parts = partsOf(request);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        keyBefore_ = keysBefore_.at(i);
+        const bool isOthers = std::ranges::any_of(parts, [&](const Request& other) {
+            return &other != &parts[i] && other.name == parts[i].name && keyBefore_ && hadIt(other);
+        });
+        if (hadIt(parts[i]) || !isOthers) { // a client may take one of its holds for valid that was taken from it
+            afterOne(parts[i], reply, now);
+        }
+    }
+}
+
+void SafetyChecker::beforeOne(const Request& request, VirtualTime now)
+{
     if (request.verb != Request::Verb::script) {
         return;
     }
@@ -139,7 +162,7 @@ void SafetyChecker::before(const Request& request, VirtualTime now)
     }
 }
 
-void SafetyChecker::after(const Request& request, const Reply& reply, VirtualTime now)
+void SafetyChecker::afterOne(const Request& request, const Reply& reply, VirtualTime now)
 {
     if (request.verb != Request::Verb::script) {
         return;

@@ -83,6 +83,8 @@ private:
         VirtualTime until;
     };
 
+    void beforeOne(const Request& request, VirtualTime now);
+    void afterOne(const Request& request, const Reply& reply, VirtualTime now);
     void checkTruth(const Belief& belief, VirtualTime now) const;
     void checkChange(const Request& request, const Keyspace::Key* key) const;
     void checkTimesToLive(const Request& request) const;
@@ -100,7 +102,8 @@ private:
         releasedByCopy_;                         ///< holders; their release finds nothing, for no fault of the library
     std::unordered_set<std::string> disordered_; ///< holders of which an older request was executed after a younger one
     std::unordered_map<std::string, std::uint64_t> tokens_; ///< by name: the last
-    std::optional<Keyspace::Key> keyBefore_;
+    std::vector<std::optional<Keyspace::Key>> keysBefore_;  ///< of each lock that the request is about
+    std::optional<Keyspace::Key> keyBefore_;                ///< of the one that is looked at
 };
 
 /// The millisecond that the server's clock shows.

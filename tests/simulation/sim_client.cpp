@@ -1,5 +1,6 @@
 #include "simulation/sim_client.hpp"
 
+#include "logic/lock/renewal_call.hpp"
 #include "redislock/detail/logic/lease.hpp"
 #include "simulation/loss_checker.hpp"
 
@@ -234,13 +235,17 @@ void SimClient::note(const std::shared_ptr<detail::Call>& call)
         }
         return;
     }
+    if (const auto* renewals = dynamic_cast<const detail::RenewalCall*>(call.get())) {
+        for (const auto& item : renewals->items()) {
+            renewals_.push_back(holderOf(*item.hold));
+        }
+        return;
+    }
     const auto about = std::dynamic_pointer_cast<HoldCall>(call);
     if (about == nullptr || about->mode != detail::Call::Mode::detached) {
         return;
     }
-    if (about->verb() == HoldCall::Verb::renew) {
-        renewals_.push_back(holderOf(about->hold()));
-    } else if (about->verb() == HoldCall::Verb::unlock) {
+    if (about->verb() == HoldCall::Verb::unlock) {
         std::erase_if(releases_, [&](const Release& each) { return each.call.expired() || each.call.lock() == about; });
         releases_.push_back({about, about->hold().lock->name});
     }

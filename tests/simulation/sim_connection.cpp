@@ -1,6 +1,6 @@
 #include "simulation/sim_connection.hpp"
 
-#include "logic/lock/hold.hpp"
+#include "logic/lock/renewal_call.hpp"
 #include "simulation/request.hpp"
 
 #include <utility>
@@ -34,10 +34,11 @@ namespace {
 /// Nothing is renewed after its end, however long the renewal waited for a connection.
 void expectHeld(const Call& call)
 {
-    const auto* about = dynamic_cast<const detail::HoldCall*>(&call);
-    if (about != nullptr && about->verb() == detail::HoldCall::Verb::renew &&
-        about->hold().phase != detail::Hold::Phase::held) {
-        throw Violation("T2 no renewal after the end", "a renewal is sent of a hold that has ended");
+    const auto* renewals = dynamic_cast<const detail::RenewalCall*>(&call);
+    for (const auto& item : renewals ? renewals->items() : std::vector<detail::RenewalCall::Item>()) {
+        if (item.asked && item.hold->phase != detail::Hold::Phase::held) {
+            throw Violation("T2 no renewal after the end", "a renewal is sent of a hold that has ended");
+        }
     }
 }
 
@@ -51,9 +52,9 @@ void SimConnection::write()
     const std::size_t first = queue_.size() - queue_.unwritten();
     queue_.written(host_->now());
     for (std::size_t i = first; i < queue_.size(); ++i) {
-        const Call& call = *queue_[i];
-        expectHeld(call);
+        Call& call = *queue_[i];
         auto request = requestOf(call);
+        expectHeld(call);
         request.number = numbers_.at(&call);
         const Situation situation = situationOf(call, request);
         network_.send(link_, std::move(request), situation);

@@ -146,16 +146,23 @@ TEST(Answer, OfAnUnlockScriptIsFreedOrOfANestedLevelStillHeldOrAbsent)
     refuses(nested, {tokenReply, integer(1), integer(77), integer(-1), integer(leastNumber)});
 }
 
-TEST(Answer, OfTheRenewScriptIsRenewedOrGone)
+TEST(Answer, OfTheRenewScriptIsRenewedOrGoneForEachLock)
 {
-    EXPECT_EQ(RenewAnswer::from(integer(1))->kind, RenewAnswer::Kind::renewed);
-    EXPECT_EQ(RenewAnswer::from(integer(0))->kind, RenewAnswer::Kind::gone);
-    refuses(RenewAnswer::from, {tokenReply, nilReply, integer(2), integer(-1), integer(leastNumber)});
+    const auto answers = text(Reply::Kind::text, "10wx");
+    EXPECT_EQ(RenewAnswer::from(answers, 4, 0)->kind, RenewAnswer::Kind::renewed);
+    EXPECT_EQ(RenewAnswer::from(answers, 4, 1)->kind, RenewAnswer::Kind::gone);
+    EXPECT_EQ(RenewAnswer::from(answers, 4, 2)->kind, RenewAnswer::Kind::wrongType);
+    EXPECT_FALSE(RenewAnswer::from(answers, 4, 3));
+    EXPECT_FALSE(RenewAnswer::from(answers, 3, 0)) << "of another request";
+    for (const auto& other : {tokenReply, nilReply, integer(1), text(Reply::Kind::status, "1")}) {
+        EXPECT_FALSE(RenewAnswer::from(other, 1, 0));
+    }
 }
 
 TEST(Answer, ThatTheScriptCannotGiveIsAFailureOfUnknownEffect)
 {
-    const auto event = eventOfReply<RenewMachine::Event, RenewAnswer>(eventAt, askedAt, integer(9));
+    const auto event =
+        eventOfReply<RenewMachine::Event, RenewAnswer>(eventAt, askedAt, integer(9), std::size_t{1}, std::size_t{0});
     const auto* failed = std::get_if<Failed>(&event);
     ASSERT_NE(failed, nullptr);
     EXPECT_EQ(failed->fault, (Fault{Failure::fatal, Errc::badReply}));

@@ -46,7 +46,7 @@ class TestCall final : public Call {
 public:
     explicit TestCall(std::string name, Mode how = Call::Mode::awaited) : name_(std::move(name)) { mode = how; }
 
-    void encode(std::string& out, Form by) const override
+    void encode(std::string& out, Form by) override
     {
         appendCommand(out, {by == Form::bySha ? "EVALSHA" : "EVAL", name_});
     }

@@ -82,7 +82,8 @@ TEST(RenewMachine, AHoldThatIsGoneIsLost)
     EXPECT_EQ(resultOf<RenewalEnd>(player.resume(Replied<RenewAnswer>{now, now, {RenewAnswer::Kind::gone}})),
               RenewalEnd::lost);
     EXPECT_EQ(player.machine.state(), RenewMachine::State::done);
-    EXPECT_EQ(resultOf<RenewalEnd>(wrongType.resume(failedAt(now, Failure::fatal, Errc::wrongType))), RenewalEnd::lost);
+    EXPECT_EQ(resultOf<RenewalEnd>(wrongType.resume(Replied<RenewAnswer>{now, now, {RenewAnswer::Kind::wrongType}})),
+              RenewalEnd::lost);
 }
 
 TEST(RenewMachine, ARenewalWithoutAnswerIsSentAgainAtOnce)

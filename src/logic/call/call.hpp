@@ -43,7 +43,7 @@ public:
     virtual ~Call() = default;
 
     /// Appends the request's bytes. Called each time it is (again) put on a connection.
-    virtual void encode(std::string& out, Form by) const = 0;
+    virtual void encode(std::string& out, Form by) = 0;
 
     /// Whether it is still worth sending; asked where its bytes are made again. Any thread.
     [[nodiscard]] virtual bool isWanted(TimePoint /*now*/) const noexcept { return true; }

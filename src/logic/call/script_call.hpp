@@ -30,7 +30,7 @@ public:
         return std::make_shared<ScriptCall>(script_, keys_, arguments_);
     }
 
-    void encode(std::string& out, Form by) const override
+    void encode(std::string& out, Form by) override
     {
         appendScript(out, script_, by, keys_.size(), arguments_.size());
         for (const auto* words : {&keys_, &arguments_}) {

@@ -55,7 +55,7 @@ public:
         mode = Mode::detached;
     }
 
-    void encode(std::string& out, Form /*by*/) const override
+    void encode(std::string& out, Form /*by*/) override
     {
         appendHeader(out, '*', 1 + records_.size());
         appendArgument(out, std::string_view("DEL"));

@@ -306,9 +306,7 @@ Core::Finished Core::endOf(HoldCall& call)
 {
     Finished end;
     end.hold = HoldRef(&call.hold());
-    if (call.verb() == HoldCall::Verb::renew) {
-        renewing.answered(call);
-    } else if (call.verb() == HoldCall::Verb::lock) {
+    if (call.verb() == HoldCall::Verb::lock) {
         end.asking = call.asker;
     } else if (releasing.answered(call)) {
         end.rest = recycle(std::move(end.hold));

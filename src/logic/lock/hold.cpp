@@ -15,12 +15,12 @@ namespace {
 
 const ScriptUse& scriptOf(const KindTraits& kind, HoldCall::Verb verb)
 {
-    return verb == HoldCall::Verb::lock ? kind.lock : verb == HoldCall::Verb::unlock ? kind.unlock : kind.renew;
+    return verb == HoldCall::Verb::lock ? kind.lock : kind.unlock;
 }
 
 std::size_t argumentsOf(const KindTraits& kind, HoldCall::Verb verb)
 {
-    return verb == HoldCall::Verb::lock ? kind.lockArguments : verb == HoldCall::Verb::unlock ? 4 : 2;
+    return verb == HoldCall::Verb::lock ? kind.lockArguments : 4;
 }
 
 /// Appends "<client>:<holder>" as an argument, as holders of that kind are called, without an allocation.
@@ -61,7 +61,12 @@ void intrusive_ptr_release(Hold* hold) noexcept
     }
 }
 
-void HoldCall::encode(std::string& out, Form by) const
+void appendHolder(std::string& out, const Hold& hold)
+{
+    appendHolder(out, hold.lock->core.id, hold.id, hold.lock->traits());
+}
+
+void HoldCall::encode(std::string& out, Form by)
 {
     const NamedLock& named = *hold_->lock;
     const KindTraits& kind = named.traits();
@@ -80,24 +85,16 @@ void HoldCall::encode(std::string& out, Form by) const
         return appendChannel(out, kind, named.name, quiet);
     }
     appendArgument(out, leaseMs_);
-    if (verb_ == Verb::lock) {
-        appendArgument(out, std::int64_t{count_});
-        if (kind.keepsPlace) {
-            appendArgument(out, std::int64_t{place.count()});
-        }
-        if (kind.asking == Asking::queue) {
-            appendChannel(out, kind, named.name, false);
-        } else if (kind.asking == Asking::each) {
-            writer == HolderId{} ? appendArgument(out, std::string_view())
-                                 : appendHolder(out, client, writer, KindTraits::of(LockKind::writeLock));
-        }
+    appendArgument(out, std::int64_t{count_});
+    if (kind.keepsPlace) {
+        appendArgument(out, std::int64_t{place.count()});
     }
-}
-
-/// What has ended is not renewed.
-bool HoldCall::isWanted(TimePoint /*now*/) const noexcept
-{
-    return verb_ != Verb::renew || hold_->phase.load(std::memory_order_acquire) == Hold::Phase::held;
+    if (kind.asking == Asking::queue) {
+        appendChannel(out, kind, named.name, false);
+    } else if (kind.asking == Asking::each) {
+        writer == HolderId{} ? appendArgument(out, std::string_view())
+                             : appendHolder(out, client, writer, KindTraits::of(LockKind::writeLock));
+    }
 }
 
 void HoldCall::finished() noexcept

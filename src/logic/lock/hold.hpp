@@ -34,11 +34,11 @@ namespace redislock::detail {
 
 class Core;
 
-/// A request about a hold: acquire, release or renew. Its bytes are made from the hold each time it is sent. An
+/// A request about a hold: acquire or release. Its bytes are made from the hold each time it is sent. An
 /// operation takes one from the core and puts it back when it is over, so that a hold that is only held needs none.
 class HoldCall final : public Call, public std::enable_shared_from_this<HoldCall> {
 public:
-    enum class Verb : std::uint8_t { lock, unlock, renew };
+    enum class Verb : std::uint8_t { lock, unlock };
 
     /// Is about that hold from now on, and keeps it.
     void attach(HoldRef hold) noexcept { hold_ = std::move(hold); }
@@ -53,8 +53,7 @@ public:
         mode = how;
     }
 
-    void encode(std::string& out, Form by) const override;
-    [[nodiscard]] bool isWanted(TimePoint now) const noexcept override;
+    void encode(std::string& out, Form by) override;
     void finished() noexcept override;
 
     [[nodiscard]] Hold& hold() const noexcept { return *hold_; }
@@ -214,6 +213,9 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     TimePoint answeredAt{};     ///< when Redis last answered an acquire, whatever it said
     TimePoint silentSince{};    ///< a waiter ended because no server answered since then; 0: it did
 };
+
+/// Appends the hold's name in Redis, "<client>:<number>", as an argument, without an allocation.
+void appendHolder(std::string& out, const Hold& hold);
 
 inline void Waiter::look() noexcept
 {

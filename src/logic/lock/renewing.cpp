@@ -4,9 +4,17 @@
 #include "logic/lock/core.hpp"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 namespace redislock::detail {
+
+namespace {
+
+constexpr std::chrono::milliseconds whileOutOfMemory{10}; ///< between two tries
+
+} // namespace
 
 std::chrono::milliseconds renewalTimeout(std::chrono::nanoseconds lease,
                                          std::chrono::nanoseconds commandTimeout) noexcept
@@ -23,7 +31,7 @@ void Renewing::watch(Hold& hold, TimePoint sentAt)
         renewals_.remove(hold);
         hold.renewal = RenewMachine();
     } else if (hold.renewal.state() == RenewMachine::State::idle) {
-        apply(hold, hold.renewal.resume(Start{sentAt}, core_.config.watchdogTimeout, core_.random), nullptr);
+        apply(hold, hold.renewal.resume(Start{sentAt}, core_.config.watchdogTimeout, core_.random));
     }
 }
 
@@ -50,34 +58,41 @@ void Renewing::setDeadline(Hold& hold)
     arm();
 }
 
-/// Does what the renewal machine asks for. @param call of the renewal that was answered; null: none was
-void Renewing::apply(Hold& hold, const RenewMachine::Action& action, std::shared_ptr<HoldCall> call)
+/// Does what the renewal machine asks for.
+void Renewing::apply(Hold& hold, const RenewMachine::Action& action)
 {
-    if (std::holds_alternative<Send>(action)) {
-        if (call == nullptr) {
-            call = core_.takeCall(hold);
-        }
-        const auto lease =
-            hold.levels.leaseToRenew(core_.port.now(), core_.config.watchdogTimeout, hold.lock->traits().sharesTime);
-        call->prepare(HoldCall::Verb::renew, lease, 0, Call::Mode::detached);
-        core_.port.submit(Lane::background, std::move(call));
-        return;
-    }
     if (const auto* sleep = std::get_if<SleepUntil>(&action)) {
-        renewals_.set(hold, sleep->until);
-        arm();
+        schedule(hold, sleep->until);
+    } else if (std::holds_alternative<Send>(action)) {
+        schedule(hold, core_.port.now()); // with others
     } else if (std::get<Done<RenewalEnd>>(action).result == RenewalEnd::lost) {
         core_.lose(hold);
     }
-    if (call != nullptr) {
-        core_.putBack(std::move(call));
-    }
+}
+
+void Renewing::schedule(Hold& hold, TimePoint due)
+{
+    renewals_.set(hold, due);
+    arm();
+}
+
+/// There was no memory to go on with a renewal: its place in the heap is free, so this takes none.
+void Renewing::retrySoon(Hold& hold)
+{
+    schedule(hold, core_.port.now() + whileOutOfMemory);
+}
+
+/// When the next request is sent: a second one before the first was answered only when its renewals are late.
+TimePoint Renewing::nextRequest() const noexcept
+{
+    const TimePoint due = renewals_.earliest();
+    return underWay_ == 0 || due == TimePoint::max() ? due : due + core_.config.watchdogTimeout / 100;
 }
 
 /// An alarm that stays though its hold is gone is cheaper than one for each lock.
 void Renewing::arm() noexcept
 {
-    const TimePoint earliest = std::min(renewals_.earliest(), deadlines_.earliest());
+    const TimePoint earliest = std::min(nextRequest(), deadlines_.earliest());
     if (earliest >= armed_) {
         return; // it goes off earlier, and then looks again
     }
@@ -90,31 +105,61 @@ void Renewing::ring()
     const TimePoint now = core_.port.now();
     armed_ = TimePoint::max();
     judge(now);
-    for (std::size_t count = 0; count < batch; ++count) {
-        Hold* hold = renewals_.popDue(now);
-        if (hold == nullptr) {
-            break;
-        }
-        if (!mustRenew(*hold, now)) {
-            hold->renewal = RenewMachine();
-        } else if (!overstays(*hold, now)) {
-            try {
-                apply(*hold, hold->renewal.resume(TimerFired{now}, core_.config.watchdogTimeout, core_.random),
-                      nullptr);
-            } catch (...) { // out of memory
-                retrySoon(*hold);
-                throw;
-            }
-        }
+    if (now >= nextRequest()) {
+        send(now);
     }
     arm();
 }
 
-/// There was no memory to go on with a renewal: its place in the heap is free, so this takes none.
-void Renewing::retrySoon(Hold& hold)
+/// Sends a request for what is due, and what will be soon: one for each script that is needed.
+void Renewing::send(TimePoint now)
 {
-    renewals_.set(hold, core_.port.now() + std::chrono::milliseconds(10));
-    arm();
+    const auto lease = core_.config.watchdogTimeout;
+    const std::size_t most = now < oneByOneUntil_ ? 1 : std::min(mostAtOnce, renewals_.size());
+    std::array<std::shared_ptr<RenewalCall>, 2> calls;
+    try {
+        for (std::size_t count = 0; count < most; ++count) {
+            Hold* hold = renewals_.firstDue(count == 0 ? now : now + lease / 10);
+            if (hold == nullptr) {
+                break;
+            }
+            const KindTraits& kind = hold->lock->traits();
+            auto& call = calls[kind.renew.withCompanions ? 1 : 0];
+            if (call == nullptr) {
+                call = std::make_shared<RenewalCall>(kind.renew, most);
+            }
+            const bool isSent = sends(*hold, now);
+            renewals_.remove(*hold);
+            if (isSent) {
+                call->add(*hold, hold->levels.leaseToRenew(now, lease, kind.sharesTime));
+            }
+        }
+        for (const auto& call : calls) {
+            if (call != nullptr && !call->items().empty() && core_.port.submit(Lane::background, call)) {
+                ++underWay_;
+            }
+        }
+    } catch (...) { // out of memory
+        for (const auto& call : calls) {
+            std::ranges::for_each(call ? std::span(call->items()) : std::span<const RenewalCall::Item>(),
+                                  [this](const auto& item) { retrySoon(*item.hold); });
+        }
+        throw;
+    }
+}
+
+/// Whether a renewal that is due is to be sent.
+bool Renewing::sends(Hold& hold, TimePoint now)
+{
+    if (!mustRenew(hold, now)) {
+        hold.renewal = RenewMachine();
+        return false;
+    }
+    if (overstays(hold, now)) {
+        return false;
+    }
+    const auto action = hold.renewal.resume(TimerFired{now}, core_.config.watchdogTimeout, core_.random);
+    return std::holds_alternative<Send>(action);
 }
 
 /// A hold that reached its maximum is no longer renewed.
@@ -131,30 +176,48 @@ bool Renewing::overstays(Hold& hold, TimePoint now)
     return true;
 }
 
-void Renewing::answered(HoldCall& call)
+void Renewing::finished(RenewalCall& call) noexcept
+{
+    const auto items = call.takeItems(); // let go of without the mutex, and last: they may be what keeps the client
+    const Inside lock(core_.port);
+    --underWay_;
+    const TimePoint now = core_.port.now();
+    const auto asked = static_cast<std::size_t>(std::ranges::count_if(items, &RenewalCall::Item::asked));
+    std::size_t which = 0;
+    for (const auto& item : items) {
+        if (item.asked) {
+            answered(*item.hold, call, asked, which++, now);
+        }
+    }
+    const bool denied = call.outcome.replied && call.reply.isError() &&
+                        classify(call.reply.text).failure == Failure::fatal && asked > 1;
+    if (denied) {
+        oneByOneUntil_ = now + core_.config.watchdogTimeout;
+    }
+    arm();
+}
+
+/// The answer for one of several.
+void Renewing::answered(Hold& hold, const RenewalCall& call, std::size_t count, std::size_t which,
+                        TimePoint now) noexcept
 {
     try {
-        judgeRenewal(call.shared_from_this());
+        judge(now);
+        if (hold.phase == Hold::Phase::held) { // otherwise nothing revives it, and Redis ends it soon
+            apply(hold, eventOf<RenewMachine::Event, RenewAnswer>(call, call.outcome, now, count, which));
+        }
     } catch (...) { // out of memory
-        Hold& hold = call.hold();
         if (hold.phase == Hold::Phase::held && !hold.renewalSlot.scheduled()) {
             retrySoon(hold);
         }
     }
 }
 
-void Renewing::judgeRenewal(const std::shared_ptr<HoldCall>& call)
+void Renewing::apply(Hold& hold, const RenewMachine::Event& event)
 {
-    Hold& hold = call->hold();
-    const TimePoint now = core_.port.now();
-    judge(now);
-    const auto event = eventOf<RenewMachine::Event, RenewAnswer>(*call, call->outcome, now);
-    if (hold.phase != Hold::Phase::held) { // over meanwhile: nothing revives it, and Redis ends it soon
-        return core_.putBack(call);
-    }
     const auto lease = core_.config.watchdogTimeout;
-    if (const auto* replied = std::get_if<Replied<RenewAnswer>>(&event);
-        replied != nullptr && replied->answer.kind == RenewAnswer::Kind::renewed) {
+    const auto* replied = std::get_if<Replied<RenewAnswer>>(&event);
+    if (replied != nullptr && replied->answer.kind == RenewAnswer::Kind::renewed) {
         hold.levels.renewed(deadlineOf(replied->sentAt, lease));
         hold.updateDeadline();
         setDeadline(hold);
@@ -163,18 +226,20 @@ void Renewing::judgeRenewal(const std::shared_ptr<HoldCall>& call)
                 observer.renewed(told, took);
             });
         }
-    } else if (const auto* failed = std::get_if<Failed>(&event)) {
-        core_.tellOf(hold, [error = failed->fault.error](Observer& observer, const LockEvent& told) {
-            observer.renewalFailed(told, error);
-        });
     }
-    apply(hold, hold.renewal.resume(event, lease, core_.random), call);
+    const auto* failed = std::get_if<Failed>(&event);
+    const bool isOther = replied != nullptr && replied->answer.kind == RenewAnswer::Kind::wrongType;
+    if (failed != nullptr || isOther) {
+        const Errc error = isOther ? Errc::wrongType : failed->fault.error;
+        core_.tellOf(hold, [error](Observer& observer, const LockEvent& told) { observer.renewalFailed(told, error); });
+    }
+    apply(hold, hold.renewal.resume(event, lease, core_.random));
 }
 
 void Renewing::recover() noexcept
 {
-    armed_ = TimePoint::max();
-    arm();
+    armed_ = core_.port.now() + whileOutOfMemory;
+    core_.port.alarm(armed_);
 }
 
 /// Tells of holds at risk and ends those that are over.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "logic/lock/hold.hpp"
+#include "logic/lock/renewal_call.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/due_heap.hpp"
 #include "redislock/detail/logic/renew_machine.hpp"
@@ -20,9 +21,12 @@ std::chrono::milliseconds renewalTimeout(std::chrono::nanoseconds lease,
                                          std::chrono::nanoseconds commandTimeout) noexcept;
 
 /// The renewal schedule and the schedule of deadlines of one client, with one alarm for both.
+///
+/// What is due within a tenth of the lease is renewed together with what is due now, and one request follows the answer
+/// to the one before, so that neither the server nor this client is kept by them from anything else for long.
 class Renewing {
 public:
-    static constexpr std::size_t batch = 128; ///< renewals sent in one go
+    static constexpr std::size_t mostAtOnce = 100; ///< renewals in one request
 
     explicit Renewing(Core& core) noexcept : core_(core) {}
 
@@ -31,19 +35,23 @@ public:
     void forget(Hold& hold) noexcept;
     [[nodiscard]] std::size_t watched() const noexcept { return deadlines_.size(); }
 
-    /// The alarm goes off: judges the deadlines that have come, then sends the renewals that are due, a batch at a
-    /// time: whatever else is ready gets its turn in between.
+    /// The alarm goes off: judges the deadlines that have come, then sends the renewals that are due.
     void ring();
-    /// The end of a renewal's request.
-    void answered(HoldCall& call);
+    /// A request has ended. Without the mutex.
+    void finished(RenewalCall& call) noexcept;
     /// Asks for the alarm again, after an exception.
     void recover() noexcept;
 
 private:
-    void judgeRenewal(const std::shared_ptr<HoldCall>& call);
+    void send(TimePoint now);
+    bool sends(Hold& hold, TimePoint now);
+    void answered(Hold& hold, const RenewalCall& call, std::size_t count, std::size_t which, TimePoint now) noexcept;
     void setDeadline(Hold& hold);
-    void apply(Hold& hold, const RenewMachine::Action& action, std::shared_ptr<HoldCall> call);
+    void apply(Hold& hold, const RenewMachine::Event& event);
+    void apply(Hold& hold, const RenewMachine::Action& action);
+    void schedule(Hold& hold, TimePoint due);
     void retrySoon(Hold& hold);
+    [[nodiscard]] TimePoint nextRequest() const noexcept;
     void arm() noexcept;
     void judge(TimePoint now);
     bool overstays(Hold& hold, TimePoint now);
@@ -53,6 +61,8 @@ private:
     DueHeap<Hold, &Hold::renewalSlot> renewals_;
     DueHeap<Hold, &Hold::deadlineSlot> deadlines_;
     TimePoint armed_ = TimePoint::max();
+    std::size_t underWay_ = 0;  ///< requests
+    TimePoint oneByOneUntil_{}; ///< what the server denies of one lock shall not be denied of others
 };
 
 } // namespace redislock::detail

@@ -18,7 +18,7 @@ namespace {
 
 class PingCall final : public Call {
 public:
-    void encode(std::string& out, Form /*by*/) const override { appendCommand(out, {"PING"}); }
+    void encode(std::string& out, Form /*by*/) override { appendCommand(out, {"PING"}); }
 };
 
 /// Ends a level of a valid hold and waits for the answer.

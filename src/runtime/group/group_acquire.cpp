@@ -94,8 +94,8 @@ bool GroupAcquire::anyState(ServerId::State state) const
         members_->locks, [state](const Lock& lock) { return LockAccess::engine(lock).serverId().state() == state; });
 }
 
-/// The first time, the attempts wait a moment for the servers to tell who they are, and no longer than half of the wait:
-/// the other half is for them.
+/// The first time, the attempts wait a moment for the servers to tell who they are, and no longer than half of the
+/// wait: the other half is for them.
 void GroupAcquire::identifyServers()
 {
     using State = ServerId::State;

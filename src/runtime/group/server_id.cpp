@@ -13,7 +13,7 @@ namespace {
 
 class InfoCall final : public ListenedCall {
 public:
-    void encode(std::string& out, Form /*by*/) const override { appendCommand(out, {"INFO", "server"}); }
+    void encode(std::string& out, Form /*by*/) override { appendCommand(out, {"INFO", "server"}); }
 };
 
 /// Asks the server in its own words. @param answered called once, on the background thread, or in here after the

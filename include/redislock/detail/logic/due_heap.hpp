@@ -57,14 +57,19 @@ public:
         }
     }
 
-    /// Takes out and returns an item that is due, the most overdue first; null when none is.
+    /// An item that is due, the most overdue first; null when none is.
+    [[nodiscard]] Item* firstDue(TimePoint now) const noexcept
+    {
+        return heap_.empty() || heap_.front().due > now ? nullptr : heap_.front().item;
+    }
+
+    /// Takes out and returns that one.
     Item* popDue(TimePoint now) noexcept
     {
-        if (heap_.empty() || heap_.front().due > now) {
-            return nullptr;
+        Item* item = firstDue(now);
+        if (item != nullptr) {
+            remove(*item);
         }
-        Item* item = heap_.front().item;
-        remove(*item);
         return item;
     }
 

@@ -8,6 +8,7 @@
 #include "redislock/random.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <variant>
@@ -16,16 +17,30 @@ namespace redislock::detail {
 
 /// What Redis answered to a renewal.
 struct RenewAnswer {
-    enum class Kind : std::uint8_t { renewed, gone };
+    enum class Kind : std::uint8_t {
+        renewed,
+        gone,
+        wrongType, ///< another key took the name: ours is gone
+    };
     Kind kind = Kind::gone;
 
-    /// Of the renew script: 1 or 0.
-    static std::optional<RenewAnswer> from(const Reply& reply) noexcept
+    /// Of the renew scripts: a character for each of several renewals. @param count how many were asked for. @param
+    /// which the one that is meant, from 0 on
+    static std::optional<RenewAnswer> from(const Reply& reply, std::size_t count, std::size_t which) noexcept
     {
-        if (reply.kind != Reply::Kind::integer || reply.integer < 0 || reply.integer > 1) {
+        if (reply.kind != Reply::Kind::text || reply.text.size() != count) {
             return std::nullopt;
         }
-        return RenewAnswer{reply.integer == 1 ? Kind::renewed : Kind::gone};
+        switch (reply.text[which]) {
+        case '1':
+            return RenewAnswer{Kind::renewed};
+        case '0':
+            return RenewAnswer{Kind::gone};
+        case 'w':
+            return RenewAnswer{Kind::wrongType};
+        default:
+            return std::nullopt;
+        }
     }
 };
 
@@ -90,9 +105,6 @@ inline RenewMachine::Action RenewMachine::sleepFrom(TimePoint from, std::chrono:
 
 inline RenewMachine::Action RenewMachine::failed(const Failed& event, std::chrono::milliseconds lease, Random& random)
 {
-    if (event.fault.error == Errc::wrongType) {
-        return done(RenewalEnd::lost); // another key took the name: ours is gone
-    }
     if (event.fault.failure == Failure::lostReply || event.fault.failure == Failure::demoted) {
         return ask(); // on the next connection, as soon as there is one
     }

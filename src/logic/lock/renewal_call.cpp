@@ -1,0 +1,59 @@
+#include "logic/lock/renewal_call.hpp"
+
+#include "logic/lock/core.hpp"
+#include "redislock/detail/protocol/command.hpp"
+
+#include <algorithm>
+
+namespace redislock::detail {
+
+namespace {
+
+bool isHeld(const RenewalCall::Item& item) noexcept
+{
+    return item.hold->phase.load(std::memory_order_acquire) == Hold::Phase::held;
+}
+
+} // namespace
+
+void RenewalCall::encode(std::string& out, Form by)
+{
+    std::size_t count = 0;
+    for (auto& item : items_) {
+        item.asked = isHeld(item);
+        count += item.asked ? 1 : 0;
+    }
+    if (count == 0) { // they ended a moment ago: a request there must be, and it changes nothing
+        items_.front().asked = true;
+        count = 1;
+    }
+    const std::size_t keys = 1 + (use_.withCompanions ? items_.front().hold->lock->traits().companionCount : 0);
+    appendScript(out, *use_.script, by, count * keys, count * 2);
+    for (const auto& item : items_) {
+        if (item.asked) {
+            const NamedLock& named = *item.hold->lock;
+            appendArgument(out, std::string_view(named.name));
+            if (use_.withCompanions) {
+                appendCompanions(out, named.traits(), named.name);
+            }
+        }
+    }
+    for (const auto& item : items_) {
+        if (item.asked) {
+            appendHolder(out, *item.hold);
+            appendArgument(out, std::int64_t{item.lease.count()});
+        }
+    }
+}
+
+bool RenewalCall::isWanted(TimePoint /*now*/) const noexcept
+{
+    return std::ranges::any_of(items_, isHeld);
+}
+
+void RenewalCall::finished() noexcept
+{
+    items_.front().hold->lock->core.renewing.finished(*this);
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,49 @@
+/// @file
+/// The request that renews holds.
+#pragma once
+
+#include "logic/call/call.hpp"
+#include "logic/lock/hold.hpp"
+#include "redislock/clock.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace redislock::detail {
+
+/// Renewals of several holds, by one script. Nobody waits for it.
+class RenewalCall final : public Call {
+public:
+    struct Item {
+        HoldRef hold;
+        std::chrono::milliseconds lease;
+        bool asked; ///< not left out of the request as it was last sent
+    };
+
+    /// @param count how many are to be added at most: add() allocates nothing. @param use what renews them
+    RenewalCall(const ScriptUse& use, std::size_t count) : use_(use)
+    {
+        items_.reserve(count);
+        mode = Mode::detached;
+    }
+    void add(Hold& hold, std::chrono::milliseconds lease) noexcept { items_.push_back({&hold, lease, true}); }
+
+    /// Leaves out what has ended meanwhile: it is not renewed.
+    void encode(std::string& out, Form by) override;
+    [[nodiscard]] bool isWanted(TimePoint now) const noexcept override;
+    void finished() noexcept override;
+
+    [[nodiscard]] const ScriptUse& use() const noexcept { return use_; }
+    [[nodiscard]] const std::vector<Item>& items() const noexcept { return items_; }
+    /// When it is over: what must be let go of without the mutex.
+    std::vector<Item> takeItems() noexcept { return std::move(items_); }
+
+private:
+    const ScriptUse& use_;
+    std::vector<Item> items_;
+};
+
+} // namespace redislock::detail
