@@ -177,6 +177,32 @@ Measure bytesOfHeldLocks(const Target& target, std::size_t locks)
     };
 }
 
+Measure costOfHeldLocks(const Target& target, std::size_t locks, std::chrono::milliseconds lease, CostOf what)
+{
+    return [=](Seconds, First) {
+        const HeldLocks held(configOf(target, lease), locks, keepRenewing);
+        RawConnection statistics(target.host, target.port);
+        const auto requests = [&] { return infoNumber(statistics, "commandstats", "cmdstat_evalsha:calls"); };
+        const auto server = [&] {
+            return infoNumber(statistics, "cpu", "used_cpu_user") + infoNumber(statistics, "cpu", "used_cpu_sys");
+        };
+        std::this_thread::sleep_for(lease / 2);
+        const auto begin = Clock::now();
+        const auto requestsBefore = requests();
+        const auto serverBefore = server();
+        const auto clientBefore = processorTime();
+        std::this_thread::sleep_for(2 * lease);
+        const double clients = (processorTime() - clientBefore).count();
+        const double servers = server() - serverBefore;
+        const double sent = requests() - requestsBefore;
+        const double took = Seconds(Clock::now() - begin).count();
+        const auto note = fmt::format("client {:.3f} cores, server {:.3f}, {:.0f} requests a second", clients / took,
+                                      servers / took, sent / took);
+        expect(held.valid() == locks, "locks that stay held");
+        return what == CostOf::cores ? Pair{(clients + servers) / took * 1000, 80, note} : Pair{sent / took, 200, note};
+    };
+}
+
 Measure renewedInTime(const Target& target, std::size_t locks, std::chrono::milliseconds lease)
 {
     return [=](Seconds, First) {

@@ -147,6 +147,15 @@ std::vector<Row> scale()
          [](const Target& target) {
              return latenessOfRenewals(target, target.many(tenThousand), target.lease(seconds(3)));
          }},
+        {"held_10000_cores", group, " ms", Aim::atMost, 1, 0,
+         "the same: processor time of client and server in a second; against 80 ms allowed",
+         [](const Target& target) {
+             return costOfHeldLocks(target, target.many(tenThousand), target.lease(seconds(3)), CostOf::cores);
+         }},
+        {"held_10000_requests", group, "", Aim::atMost, 1, 0, "the same: requests a second; against 200 allowed",
+         [](const Target& target) {
+             return costOfHeldLocks(target, target.many(tenThousand), target.lease(seconds(3)), CostOf::requests);
+         }},
         {"held_10000_threads", group, "", Aim::atMost, 1, 0,
          "10 000 held locks: threads of the client; against 2 allowed",
          [](const Target& target) { return threadsOfHeldLocks(target, target.many(tenThousand)); }},

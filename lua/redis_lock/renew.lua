@@ -9,22 +9,33 @@
 if #KEYS == 0 or #KEYS > 1000 or #ARGV ~= 2 * #KEYS then
     return redis.error_reply('ERR redislock: bad arguments to renew')
 end
-local leases = {}
+local leases = {} -- most are the same
 for i = 1, #KEYS do
-    -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
-    local lease = tonumber(string.match(ARGV[2 * i], '^[1-9]%d*$'))
-    if ARGV[2 * i - 1] == '' or not lease or lease < 10 or lease > 2592000000 then
+    local text = ARGV[2 * i]
+    if not leases[text] then
+        -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
+        local lease = tonumber(string.match(text, '^[1-9]%d*$'))
+        if not lease or lease < 10 or lease > 2592000000 then
+            return redis.error_reply('ERR redislock: bad arguments to renew')
+        end
+        leases[text] = lease
+    end
+    if ARGV[2 * i - 1] == '' then
         return redis.error_reply('ERR redislock: bad arguments to renew')
     end
-    leases[i] = lease
 end
+local call, pcall = redis.call, redis.pcall
 local answers = {}
 for i = 1, #KEYS do
-    local has = redis.pcall('HEXISTS', KEYS[i], ARGV[2 * i - 1])
+    local key, lease = KEYS[i], ARGV[2 * i]
+    local has = pcall('HEXISTS', key, ARGV[2 * i - 1])
     if has == 1 then
         -- Always a write: a server that may no longer write cannot answer "renewed". Above 2^53 a number is not exact.
-        local left = math.min(redis.call('PTTL', KEYS[i]), 9007199254740991)
-        redis.call('PEXPIRE', KEYS[i], string.format('%.0f', math.max(leases[i], left)))
+        local left = call('PTTL', key)
+        if left > leases[lease] then
+            lease = string.format('%.0f', math.min(left, 9007199254740991))
+        end
+        call('PEXPIRE', key, lease)
         answers[i] = '1'
     elseif has == 0 then
         answers[i] = '0'

@@ -166,7 +166,7 @@ WaitStep AcquireFlow::step(const Event& event)
     const auto action = machine_->resume(event, core_.random);
     if (const auto* done = std::get_if<Done<AcquireResult>>(&action)) {
         if (done->result.kind == AcquireResult::Kind::failed && done->result.error == Errc::unreachable) {
-            named.silentSince = machine_->lastAnswer(); // what one waiter found out of the server, for the next
+            core_.silentSince = machine_->lastAnswer(); // what one waiter found out of the server, for the next
         }
         return finish(done->result);
     }
@@ -292,7 +292,6 @@ std::error_code AcquireFlow::conclude(Acquired& acquired)
     const auto attempts = result_.attempts;
     const bool granted = result_.kind == Kind::granted && !core_.isClosing();
     if (granted) {
-        named.silentSince = TimePoint{};
         core_.grant(*hold, level, result_);
         acquired = {hold, level, result_.token};
         core_.tellOf(*hold, [=, missed = result_.pushMissed](Observer& observer, const LockEvent& event) {
@@ -325,8 +324,8 @@ AcquireMachine::Settings AcquireFlow::settings(TimePoint now) const noexcept
     auto settings = core_.settingsFor(bounded ? Wait(left) : order.wait, waiter.lease);
     settings.byPolicy = order.retry != nullptr;
     settings.contended = !asksForItself && wasContended(now);
-    if (named.silentSince != TimePoint{}) {
-        settings.silentSince = std::max(named.silentSince, waiter.joined);
+    if (core_.silentSince != TimePoint{}) {
+        settings.silentSince = std::max(core_.silentSince, waiter.joined);
     }
     return settings;
 }
@@ -355,6 +354,7 @@ void AcquireFlow::noteAnswer(const Event& event) noexcept
     waiter.refused = busyAnswer(event) != nullptr;
     if (const auto* replied = std::get_if<Replied<LockAnswer>>(&event)) {
         named.answeredAt = replied->now;
+        core_.silentSince = TimePoint{};
         if (named.turn != nullptr) {
             named.turn->answered(replied->now - replied->sentAt);
         }

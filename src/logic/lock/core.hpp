@@ -48,6 +48,7 @@ public:
     Releasing releasing{*this};
     Renewing renewing{*this};
     Counters counters{*this};
+    TimePoint silentSince{}; ///< a waiter ended because the server had not answered since then; 0: it did again
 
     // names
     /// @return the one that is known of that name and kind; null: none was, and this one is from now on.

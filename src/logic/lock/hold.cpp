@@ -63,7 +63,7 @@ void intrusive_ptr_release(Hold* hold) noexcept
 
 void appendHolder(std::string& out, const Hold& hold)
 {
-    appendHolder(out, hold.lock->core.id, hold.id, hold.lock->traits());
+    appendHolder(out, hold.lock->core->id, hold.id, hold.lock->traits());
 }
 
 void HoldCall::encode(std::string& out, Form by)
@@ -77,7 +77,7 @@ void HoldCall::encode(std::string& out, Form by)
     if (use.withCompanions) {
         appendCompanions(out, kind, named.name);
     }
-    const auto& client = named.core.id;
+    const auto& client = named.core->id;
     appendHolder(out, client, hold_->id, kind);
     if (verb_ == Verb::unlock) {
         appendArgument(out, std::int64_t{count_});
@@ -99,11 +99,16 @@ void HoldCall::encode(std::string& out, Form by)
 
 void HoldCall::finished() noexcept
 {
-    hold_->lock->core.finished(*this);
+    hold_->lock->core->finished(*this);
+}
+
+void Waiter::look() noexcept
+{
+    operation != nullptr ? operation->look() : hold.lock->core->port.wake(*call);
 }
 
 NamedLock::NamedLock(std::shared_ptr<Port> p, Core& c, LockKind k, std::string n)
-    : port(std::move(p)), core(c), name(std::move(n)), kind(k)
+    : core(std::move(p), &c), name(std::move(n)), kind(k)
 {
 }
 
@@ -120,9 +125,9 @@ std::string NamedLock::channel() const
 Turn* NamedLock::takeTurns() noexcept
 {
     if (turn == nullptr && traits().asking == Asking::first && !traits().channelPrefix.empty()) {
-        turn.reset(new (std::nothrow) Turn(core.config.turn));
+        turn.reset(new (std::nothrow) Turn(core->config.turn));
         if (turn != nullptr) {
-            core.remember(*this);
+            core->remember(*this);
         }
     }
     return turn.get();
@@ -130,9 +135,9 @@ Turn* NamedLock::takeTurns() noexcept
 
 NamedLock::~NamedLock()
 {
-    if (!port->isForked()) {
-        const Inside inside(*port);
-        core.forget(*this);
+    if (!core->port.isForked()) {
+        const Inside inside(core->port);
+        core->forget(*this);
     }
 }
 

@@ -196,8 +196,7 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
         before->sameName = std::exchange(sameName, this);
     }
 
-    const std::shared_ptr<Port> port; ///< keeps the core
-    Core& core;
+    const std::shared_ptr<Core> core; ///< kept by who keeps its port
     const std::string name;
 
     LocalLock<Hold, HoldRef> local;
@@ -211,15 +210,9 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     const LockKind kind;
     std::unique_ptr<Turn> turn; ///< where others were seen to want the name, or threads of this client to wait for it
     TimePoint answeredAt{};     ///< when Redis last answered an acquire, whatever it said
-    TimePoint silentSince{};    ///< a waiter ended because no server answered since then; 0: it did
 };
 
 /// Appends the hold's name in Redis, "<client>:<number>", as an argument, without an allocation.
 void appendHolder(std::string& out, const Hold& hold);
-
-inline void Waiter::look() noexcept
-{
-    operation != nullptr ? operation->look() : hold.lock->port->wake(*call);
-}
 
 } // namespace redislock::detail

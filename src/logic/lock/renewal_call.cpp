@@ -53,7 +53,7 @@ bool RenewalCall::isWanted(TimePoint /*now*/) const noexcept
 
 void RenewalCall::finished() noexcept
 {
-    items_.front().hold->lock->core.renewing.finished(*this);
+    items_.front().hold->lock->core->renewing.finished(*this);
 }
 
 } // namespace redislock::detail

@@ -16,8 +16,8 @@ ChannelListener listenerOf(NamedLock& named, HolderId of = {})
     return {named.weak_from_this(), static_cast<std::uint64_t>(of),
             [](void* whose, std::uint64_t part, Notice notice, std::string_view /*text*/) {
                 auto& heard = *static_cast<NamedLock*>(whose);
-                const Inside inside(*heard.port);
-                heard.core.waking.heard(heard, HolderId{part}, notice);
+                const Inside inside(heard.core->port);
+                heard.core->waking.heard(heard, HolderId{part}, notice);
             }};
 }
 

@@ -51,7 +51,7 @@ void AsyncAcquire::finish()
     flow_.reset();
     std::shared_ptr<NamedLock> rest;
     if (acquired.hold == nullptr) {
-        rest = named_->core.recycle(std::move(hold_));
+        rest = named_->core->recycle(std::move(hold_));
     }
     // told, and let go of, outside the mutex
     engine_.post([this, self = shared_from_this(), rest = std::move(rest), ec,

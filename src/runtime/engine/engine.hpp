@@ -120,7 +120,7 @@ private:
 /// The engine of a lock that the library made.
 inline Engine& engineOf(const NamedLock& named) noexcept
 {
-    return static_cast<Engine&>(*named.port);
+    return static_cast<Engine&>(named.core->port);
 }
 
 /// That of a semaphore or latch.

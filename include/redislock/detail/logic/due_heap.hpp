@@ -33,6 +33,9 @@ public:
     {
         auto& place = item.*slot;
         if (!place.scheduled()) {
+            if (heap_.size() == heap_.capacity()) { // by an eighth: there may be hundreds of thousands
+                heap_.reserve(heap_.size() + heap_.size() / 8 + 16);
+            }
             heap_.push_back({due, &item});
             place.index = static_cast<std::uint32_t>(heap_.size() - 1);
         } else {

@@ -77,12 +77,12 @@ public:
                 }
             }
             if (debts_->size() == maxDebtors) {
-                owedBySomebody_ += debts_->front().unlocks;
+                oweTogether(debts_->front().unlocks);
                 debts_->erase(debts_->begin());
             }
             debts_->push_back({owner, unlocks});
         } catch (const std::bad_alloc&) {
-            owedBySomebody_ += unlocks;
+            oweTogether(unlocks);
         }
     }
 
@@ -115,9 +115,14 @@ private:
         std::uint32_t unlocks;
     };
 
-    MostlyOne<Pointer> holds_;
-    std::unique_ptr<std::vector<Debt>> debts_; ///< most names never have any
-    std::uint64_t owedBySomebody_ = 0;         ///< by those beyond maxDebtors
+    void oweTogether(std::uint32_t unlocks) noexcept
+    {
+        owedBySomebody_ += std::min(unlocks, UINT32_MAX - owedBySomebody_);
+    }
+
+    [[no_unique_address]] MostlyOne<Pointer> holds_; // the next member lies in its padding
+    std::uint32_t owedBySomebody_ = 0;               ///< by those beyond maxDebtors
+    std::unique_ptr<std::vector<Debt>> debts_;       ///< most names never have any
 };
 
 } // namespace redislock::detail
