@@ -267,7 +267,7 @@ void MixedQueueWorld::granted(Thread& thread)
 void MixedQueueWorld::renew(Thread& thread)
 {
     if (thread.isOurs) {
-        runScript(&KindTraits::renew, {thread.holder, std::to_string(leaseMs)});
+        runScript(&KindTraits::renew, {std::to_string(leaseMs), thread.holder});
     } else {
         redissons_.renew();
     }

@@ -28,7 +28,7 @@ void RenewalCall::encode(std::string& out, Form by)
         count = 1;
     }
     const std::size_t keys = 1 + (use_.withCompanions ? items_.front().hold->lock->traits().companionCount : 0);
-    appendScript(out, *use_.script, by, count * keys, count * 2);
+    appendScript(out, *use_.script, by, count * keys, 1 + count);
     for (const auto& item : items_) {
         if (item.asked) {
             const NamedLock& named = *item.hold->lock;
@@ -38,10 +38,10 @@ void RenewalCall::encode(std::string& out, Form by)
             }
         }
     }
+    appendArgument(out, std::int64_t{lease_.count()});
     for (const auto& item : items_) {
         if (item.asked) {
             appendHolder(out, *item.hold);
-            appendArgument(out, std::int64_t{item.lease.count()});
         }
     }
 }

@@ -14,35 +14,35 @@
 
 namespace redislock::detail {
 
-/// Renewals of several holds, by one script. Nobody waits for it.
+/// Renewals of several holds, by one script, for one lease. Nobody waits for it.
 class RenewalCall final : public Call {
 public:
     struct Item {
         HoldRef hold;
-        std::chrono::milliseconds lease;
         bool asked; ///< not left out of the request as it was last sent
     };
 
     /// @param count how many are to be added at most: add() allocates nothing. @param use what renews them
-    RenewalCall(const ScriptUse& use, std::size_t count) : use_(use)
+    RenewalCall(const ScriptUse& use, std::chrono::milliseconds lease, std::size_t count) : use_(use), lease_(lease)
     {
         items_.reserve(count);
         mode = Mode::detached;
     }
-    void add(Hold& hold, std::chrono::milliseconds lease) noexcept { items_.push_back({&hold, lease, true}); }
+    void add(Hold& hold) noexcept { items_.push_back({&hold, true}); }
 
     /// Leaves out what has ended meanwhile: it is not renewed.
     void encode(std::string& out, Form by) override;
     [[nodiscard]] bool isWanted(TimePoint now) const noexcept override;
     void finished() noexcept override;
 
-    [[nodiscard]] const ScriptUse& use() const noexcept { return use_; }
+    [[nodiscard]] std::chrono::milliseconds lease() const noexcept { return lease_; }
     [[nodiscard]] const std::vector<Item>& items() const noexcept { return items_; }
     /// When it is over: what must be let go of without the mutex.
     std::vector<Item> takeItems() noexcept { return std::move(items_); }
 
 private:
     const ScriptUse& use_;
+    std::chrono::milliseconds lease_;
     std::vector<Item> items_;
 };
 

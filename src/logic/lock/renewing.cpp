@@ -124,14 +124,17 @@ void Renewing::send(TimePoint now)
                 break;
             }
             const KindTraits& kind = hold->lock->traits();
+            const auto left = hold->levels.leaseToRenew(now, lease, kind.sharesTime);
             auto& call = calls[kind.renew.withCompanions ? 1 : 0];
             if (call == nullptr) {
-                call = std::make_shared<RenewalCall>(kind.renew, most);
+                call = std::make_shared<RenewalCall>(kind.renew, left, most);
+            } else if (call->lease() != left) {
+                break; // with the next request
             }
             const bool isSent = sends(*hold, now);
             renewals_.remove(*hold);
             if (isSent) {
-                call->add(*hold, hold->levels.leaseToRenew(now, lease, kind.sharesTime));
+                call->add(*hold);
             }
         }
         for (const auto& call : calls) {
