@@ -83,14 +83,19 @@ public:
     }
 
 private:
-    void step(const std::shared_ptr<void>& keep, const HandshakeMachine::Event& event)
+    /// @return whether the next answer is to be read.
+    bool step(const std::shared_ptr<void>& keep, const HandshakeMachine::Event& event)
     {
         if (!end_) {
-            return;
+            return false;
         }
         const auto action = machine_.resume(event);
-        if (const auto* command = std::get_if<HandshakeMachine::Command>(&action)) {
-            return send(keep, *command);
+        if (std::holds_alternative<HandshakeMachine::Listen>(action)) {
+            return true;
+        }
+        if (const auto* say = std::get_if<HandshakeMachine::Say>(&action)) {
+            send(keep, say->commands);
+            return false;
         }
         const auto* failed = std::get_if<Done<Fault>>(&action);
         const auto end = std::exchange(end_, nullptr);
@@ -99,43 +104,47 @@ private:
             socket_.close(ignored);
         }
         end(failed != nullptr ? std::optional(failed->result) : std::nullopt);
+        return false;
     }
 
-    void send(const std::shared_ptr<void>& keep, const HandshakeMachine::Command& command)
+    void send(const std::shared_ptr<void>& keep, const std::vector<HandshakeMachine::Command>& commands)
     {
-        request_.clear();
-        appendHeader(request_, '*', command.arguments.size());
-        for (const auto& argument : command.arguments) {
-            appendArgument(request_, argument);
+        for (const auto& command : commands) {
+            appendHeader(request_, '*', command.size());
+            for (const auto& argument : command) {
+                appendArgument(request_, argument);
+            }
         }
         asio::async_write(socket_, asio::buffer(request_), [this, keep](boost::system::error_code failed, std::size_t) {
-            failed ? step(keep, HandshakeMachine::Closed{}) : read(keep);
+            failed ? (void)step(keep, HandshakeMachine::Closed{}) : read(keep);
         });
     }
 
     void read(const std::shared_ptr<void>& keep)
     {
         socket_.async_read_some(asio::buffer(buffer_), [this, keep](boost::system::error_code failed, std::size_t n) {
-            failed ? step(keep, HandshakeMachine::Closed{}) : received(keep, n);
+            failed ? (void)step(keep, HandshakeMachine::Closed{}) : received(keep, n);
         });
     }
 
     void received(const std::shared_ptr<void>& keep, std::size_t bytes)
     {
         reader_.feed({buffer_.data(), bytes});
-        Reply reply;
-        switch (reader_.next(reply)) {
-        case ReplyReader::Status::needMore:
-            return read(keep);
-        case ReplyReader::Status::broken:
-            return step(keep, HandshakeMachine::Garbled{});
-        case ReplyReader::Status::complete:
-            break;
+        for (;;) {
+            Reply reply;
+            const auto status = reader_.next(reply);
+            if (status == ReplyReader::Status::needMore) {
+                return read(keep);
+            }
+            // one request, one reply: more than that is not Redis
+            Reply surplus;
+            const bool isGood =
+                status == ReplyReader::Status::complete && (machine_.state() != HandshakeMachine::State::ping ||
+                                                            reader_.next(surplus) == ReplyReader::Status::needMore);
+            if (!step(keep, isGood ? HandshakeMachine::Event(std::move(reply)) : HandshakeMachine::Garbled{})) {
+                return;
+            }
         }
-        // one request, one reply: more than that is not Redis
-        Reply surplus;
-        step(keep, reader_.next(surplus) == ReplyReader::Status::needMore ? HandshakeMachine::Event(std::move(reply))
-                                                                          : HandshakeMachine::Garbled{});
     }
 
     Protocol::socket socket_;

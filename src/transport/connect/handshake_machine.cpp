@@ -7,7 +7,7 @@ namespace redislock::detail {
 HandshakeMachine::Action HandshakeMachine::resume(const Event& event)
 {
     if (std::holds_alternative<Opened>(event)) {
-        return nextCommand();
+        return say();
     }
     if (std::holds_alternative<Garbled>(event)) {
         return fail({Failure::fatal, Errc::notRedis});
@@ -18,28 +18,49 @@ HandshakeMachine::Action HandshakeMachine::resume(const Event& event)
     return answered(std::get<Reply>(event));
 }
 
-/// The step after the present one that has something to say.
-HandshakeMachine::Action HandshakeMachine::nextCommand()
+HandshakeMachine::Action HandshakeMachine::say()
 {
-    if (state_ < State::auth && !handshake_.password.empty()) {
-        state_ = State::auth;
-        return handshake_.username.empty() ? Command{{"AUTH", handshake_.password}}
-                                           : Command{{"AUTH", handshake_.username, handshake_.password}};
+    Say all;
+    for (State step = after(State::opening); step != State::done; step = after(step)) {
+        switch (step) {
+        case State::auth:
+            all.commands.push_back(handshake_.username.empty()
+                                       ? Command{"AUTH", handshake_.password}
+                                       : Command{"AUTH", handshake_.username, handshake_.password});
+            break;
+        case State::select:
+            all.commands.push_back({"SELECT", std::to_string(handshake_.database)});
+            break;
+        case State::setName:
+            all.commands.push_back({"CLIENT", "SETNAME", handshake_.clientName});
+            break;
+        default:
+            all.commands.push_back({"PING"});
+        }
     }
-    if (state_ < State::select && handshake_.database != 0) {
-        state_ = State::select;
-        return Command{{"SELECT", std::to_string(handshake_.database)}};
+    state_ = after(State::opening);
+    return all;
+}
+
+/// The step after that one that has something to say.
+HandshakeMachine::State HandshakeMachine::after(State step) const noexcept
+{
+    if (step < State::auth && !handshake_.password.empty()) {
+        return State::auth;
     }
-    if (state_ < State::setName && !handshake_.clientName.empty()) {
-        state_ = State::setName;
-        return Command{{"CLIENT", "SETNAME", handshake_.clientName}};
+    if (step < State::select && handshake_.database != 0) {
+        return State::select;
     }
-    if (state_ < State::ping) {
-        state_ = State::ping;
-        return Command{{"PING"}};
+    if (step < State::setName && !handshake_.clientName.empty()) {
+        return State::setName;
     }
-    state_ = State::done;
-    return Done<std::monostate>{};
+    return step < State::ping ? State::ping : State::done;
+}
+
+HandshakeMachine::Action HandshakeMachine::next()
+{
+    state_ = after(state_);
+    return state_ == State::done ? Action(Done<std::monostate>{}) : Action(Listen{});
 }
 
 HandshakeMachine::Action HandshakeMachine::answered(const Reply& reply)
@@ -59,7 +80,7 @@ HandshakeMachine::Action HandshakeMachine::answered(const Reply& reply)
     case State::select:
         return selectAnswered(reply);
     case State::setName:
-        return nextCommand(); // a server that refuses names is still a server
+        return next(); // a server that refuses names is still a server
     default:
         return pingAnswered(reply);
     }
@@ -70,7 +91,7 @@ HandshakeMachine::Action HandshakeMachine::authAnswered(const Reply& reply)
     if (reply.isError()) {
         return fail({Failure::fatal, Errc::authFailed});
     }
-    return reply.kind == Reply::Kind::status ? nextCommand() : fail({Failure::fatal, Errc::notRedis});
+    return reply.kind == Reply::Kind::status ? next() : fail({Failure::fatal, Errc::notRedis});
 }
 
 HandshakeMachine::Action HandshakeMachine::selectAnswered(const Reply& reply)
@@ -79,7 +100,7 @@ HandshakeMachine::Action HandshakeMachine::selectAnswered(const Reply& reply)
         const bool forbidden = classify(reply.text).error == Errc::permissionDenied;
         return fail({Failure::fatal, forbidden ? Errc::permissionDenied : Errc::noSuchDatabase});
     }
-    return reply.kind == Reply::Kind::status ? nextCommand() : fail({Failure::fatal, Errc::notRedis});
+    return reply.kind == Reply::Kind::status ? next() : fail({Failure::fatal, Errc::notRedis});
 }
 
 HandshakeMachine::Action HandshakeMachine::pingAnswered(const Reply& reply)
@@ -88,7 +109,7 @@ HandshakeMachine::Action HandshakeMachine::pingAnswered(const Reply& reply)
     const Errc error = reply.isError() ? classify(reply.text).error : Errc{};
     const bool alive = error == Errc::permissionDenied || error == Errc::unsupported ||
                        (reply.kind == Reply::Kind::status && reply.text == "PONG");
-    return alive ? nextCommand() : fail({Failure::fatal, Errc::notRedis});
+    return alive ? next() : fail({Failure::fatal, Errc::notRedis});
 }
 
 HandshakeMachine::Action HandshakeMachine::fail(Fault fault)

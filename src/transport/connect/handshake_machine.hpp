@@ -21,8 +21,9 @@ struct Handshake {
     std::string clientName;
 };
 
-/// The protocol of one connection until it is usable: open it, then AUTH, SELECT, CLIENT SETNAME and PING, one at a
-/// time, each answer judged by itself. Pure: no I/O, no clock.
+/// The protocol of one connection until it is usable: open it, then AUTH, SELECT, CLIENT SETNAME and PING, all in one
+/// packet, each answer judged by itself: one way to the server and back, whatever there is to say. Pure: no I/O, no
+/// clock.
 class HandshakeMachine {
 public:
     struct Opened {};
@@ -32,17 +33,20 @@ public:
     struct Garbled {};
     using Event = std::variant<Opened, Closed, Garbled, Reply>;
 
-    struct Command {
-        std::vector<std::string> arguments;
+    using Command = std::vector<std::string>;
+    struct Say {
+        std::vector<Command> commands;
     };
-    using Action = std::variant<Command, Done<Fault>, Done<std::monostate>>;
+    /// Read the next answer.
+    struct Listen {};
+    using Action = std::variant<Say, Listen, Done<Fault>, Done<std::monostate>>;
 
     enum class State : std::uint8_t {
         opening, ///< the address is being tried
-        auth,    ///< AUTH was sent
-        select,  ///< SELECT was sent
-        setName, ///< CLIENT SETNAME was sent
-        ping,    ///< PING was sent
+        auth,    ///< the answer to AUTH is the next
+        select,  ///< that to SELECT
+        setName, ///< that to CLIENT SETNAME
+        ping,    ///< that to PING, the last one
         done,
     };
 
@@ -53,7 +57,9 @@ public:
     [[nodiscard]] State state() const noexcept { return state_; }
 
 private:
-    Action nextCommand();
+    Action say();
+    [[nodiscard]] State after(State step) const noexcept;
+    Action next();
     Action answered(const Reply& reply);
     Action authAnswered(const Reply& reply);
     Action selectAnswered(const Reply& reply);
