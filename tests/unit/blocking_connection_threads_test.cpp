@@ -60,8 +60,11 @@ TEST_F(BlockingConnectionTest, WhoFollowsFirstLeadsAllTheSameWhenTheOtherDoesNot
     auto redis = connectFor(a);
     connection.enqueue(b);
     EXPECT_EQ(a->signal.waitUntil(past), Signal::look) << "told of the connection, and forgotten here";
+    std::thread first(
+        [&] { EXPECT_EQ(inWords(*a, connection.await(*a, never, BlockingConnection::First::follow)), "1"); });
+    EXPECT_EQ(b->signal.waitUntil(never), Signal::look) << "it is to lead now, and nobody does";
     redis.reply(":1\r\n");
-    EXPECT_EQ(inWords(*a, connection.await(*a, never, BlockingConnection::First::follow)), "1");
+    first.join();
 }
 
 TEST_F(BlockingConnectionTest, WhoFollowsFirstWaitsForTheConnectionLikeOthers)
