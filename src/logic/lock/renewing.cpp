@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <utility>
 
 namespace redislock::detail {
@@ -144,8 +143,9 @@ void Renewing::send(TimePoint now)
         }
     } catch (...) { // out of memory
         for (const auto& call : calls) {
-            std::ranges::for_each(call ? std::span(call->items()) : std::span<const RenewalCall::Item>(),
-                                  [this](const auto& item) { retrySoon(*item.hold); });
+            if (call != nullptr) {
+                std::ranges::for_each(call->items(), [this](const auto& item) { retrySoon(*item.hold); });
+            }
         }
         throw;
     }
