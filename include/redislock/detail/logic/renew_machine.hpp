@@ -50,9 +50,9 @@ enum class RenewalEnd : std::uint8_t {
     cancelled, ///< the hold ended, or was lost by the clock
 };
 
-/// The watchdog's protocol for one hold: sleep a third of the lease (± 5 %; less, if it is renewed together with others),
-/// renew, again; repeat failed renewals until told that the hold is over. It never gives up by itself: the hold's deadline is judged elsewhere, by the clock
-/// alone. Pure: no I/O, no clock, no chance of its own.
+/// The watchdog's protocol for one hold: sleep a third of the lease (± 5 %; less, if it is renewed together with
+/// others), renew, again; repeat failed renewals until told that the hold is over. It never gives up by itself: the
+/// hold's deadline is judged elsewhere, by the clock alone. Pure: no I/O, no clock, no chance of its own.
 class RenewMachine {
 public:
     using Event = std::variant<Start, Replied<RenewAnswer>, Failed, TimerFired, Cancelled>;
