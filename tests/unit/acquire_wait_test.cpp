@@ -162,6 +162,19 @@ TEST(AcquireMachine, TheFirstRequestIsWaitedForNoLongerThanTheWait)
     EXPECT_EQ(resultOf<AcquireResult>(late.resume(busy(100ms, 1s))).kind, Kind::contended);
 }
 
+TEST(AcquireMachine, PatienceThatEndsBeforeTheWaitIsUnreachableThoughAnotherHeldTheLockAMomentAgo)
+{
+    auto settings = waiting(10s);
+    settings.unreachableAfter = 300ms; // less than a command's time
+    auto player = playerOf(settings);
+    player.resume(Start{at(0ms)});
+    player.resume(busy(1ms, 60s));
+    EXPECT_EQ(text(player.resume(Notified{at(2ms)})), "send, until 301 ms");
+    const auto result = resultOf<AcquireResult>(player.resume(failed(302ms, Failure::lostReply)));
+    EXPECT_EQ(result.kind, Kind::failed) << "or lock() would return without a lock";
+    EXPECT_EQ(result.error, Errc::unreachable);
+}
+
 TEST(AcquireMachine, TheFirstRequestEndsWithTheWaitHoweverShort)
 {
     auto player = playerOf(waiting(1ms));

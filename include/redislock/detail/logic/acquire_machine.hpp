@@ -233,7 +233,7 @@ inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random
     if (wasThere && refusedSince_) {
         return fail(Errc::serverRefused);
     }
-    if (wasThere && contended_) {
+    if (wasThere && contended_ && event.now >= deadline_) {
         return done({.kind = AcquireResult::Kind::contended});
     }
     return fail(event.fault.error);
