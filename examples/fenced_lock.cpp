@@ -51,8 +51,8 @@ bool refuseTheOlder(const std::string& url)
               << ", then " << static_cast<std::uint64_t>(first) << (older ? " was written" : " was refused")
               << "; the store has the value " << store.value() << '\n';
     held.release();
-    // The last token outlasts every holder, or tokens would not grow. Here nobody comes any more: the counter is deleted
-    // by what deletes a semaphore, which is a number at its name as well.
+    // The last token stays in Redis, or tokens would not grow. Nobody needs this one any more. It is a number, as a
+    // semaphore is, and is deleted like one.
     quick.getSemaphore("redisson_lock_token:{example:ledger}").forceDelete();
     return newer && !older;
 }
