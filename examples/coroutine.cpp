@@ -1,4 +1,6 @@
 // Coroutines that share a lock, and a piece of work that is cancelled when the lock is lost under it.
+#include "shared/command_line.hpp"
+
 #include <redislock/redislock.hpp>
 
 #include <boost/asio/awaitable.hpp>
@@ -11,6 +13,7 @@
 #include <chrono>
 #include <exception>
 #include <iostream>
+#include <string>
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
@@ -48,32 +51,35 @@ asio::awaitable<bool> loseIt(redislock::RedisLock lock)
     co_return false;
 }
 
+bool useCoroutines(const std::string& url)
+{
+    const redislock::Client client(url);
+    client.connect(); // a wrong address shows here, not after the first wait
+    const redislock::RedisLock lock = client.getLock("example:turn");
+    asio::io_context io;
+    int turns = 0;
+    bool cancelled = false;
+    const auto ended = [](std::exception_ptr error) {
+        if (error) {
+            std::rethrow_exception(error); // out of run()
+        }
+    };
+    asio::co_spawn(io, takeTurns(lock, turns), ended);
+    asio::co_spawn(io, takeTurns(lock, turns), ended);
+    asio::co_spawn(io, loseIt(client.getLock("example:slow")), [&](std::exception_ptr error, bool was) {
+        cancelled = was;
+        ended(error);
+    });
+    io.run();
+    std::cout << turns << " turns were taken\n";
+    return turns == 6 && cancelled;
+}
+
 } // namespace
 
 int main(int argc, char** argv)
 {
-    try {
-        redislock::Client client(argc > 1 ? argv[1] : "redis://127.0.0.1:6379");
-        const redislock::RedisLock lock = client.getLock("example:turn");
-        asio::io_context io;
-        int turns = 0;
-        bool cancelled = false;
-        const auto ended = [](std::exception_ptr error) {
-            if (error) {
-                std::rethrow_exception(error); // out of run()
-            }
-        };
-        asio::co_spawn(io, takeTurns(lock, turns), ended);
-        asio::co_spawn(io, takeTurns(lock, turns), ended);
-        asio::co_spawn(io, loseIt(client.getLock("example:slow")), [&](std::exception_ptr error, bool was) {
-            cancelled = was;
-            ended(error);
-        });
-        io.run();
-        std::cout << turns << " turns\n";
-        return turns == 6 && cancelled ? 0 : 1;
-    } catch (const std::exception& error) { // a LockError, or of Asio with the same code
-        std::cerr << error.what() << '\n';
-        return 1;
-    }
+    return example::run(
+        argc, argv, "Lets two coroutines take turns under a lock, and a third lose its lock in the middle of its work.",
+        useCoroutines);
 }

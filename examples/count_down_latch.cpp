@@ -1,7 +1,10 @@
 // A start that waits until three workers are ready, wherever they run.
+#include "shared/command_line.hpp"
+
 #include <redislock/redislock.hpp>
 
 #include <chrono>
+#include <future>
 #include <iostream>
 #include <string>
 #include <thread>
@@ -9,33 +12,40 @@
 
 using namespace std::chrono_literals;
 
+namespace {
+
+bool startTogether(const std::string& url)
+{
+    const redislock::Client client(url);
+    client.connect(); // a wrong address shows here, not after the first wait
+    const redislock::CountDownLatch ready = client.getCountDownLatch("example:ready");
+    ready.trySetCount(3); // before anybody counts or waits: a latch without a count is open
+
+    std::vector<std::future<void>> workers;
+    for (int worker = 1; worker <= 3; ++worker) {
+        workers.push_back(std::async(std::launch::async, [&url, worker] {
+            const redislock::Client own(url); // another process
+            std::this_thread::sleep_for(worker * 10ms);
+            own.getCountDownLatch("example:ready").countDown(); // the last one deletes the key
+        }));
+    }
+    const bool all = ready.wait(10s);
+    if (all) {
+        std::cout << "all three workers are ready\n";
+    } else {
+        std::cout << ready.getCount() << " of 3 workers are not ready\n";
+        ready.forceDelete();
+    }
+    for (auto& worker : workers) {
+        worker.get(); // throws what the worker threw
+    }
+    return all;
+}
+
+} // namespace
+
 int main(int argc, char** argv)
 {
-    try {
-        const std::string url = argc > 1 ? argv[1] : "redis://127.0.0.1:6379";
-        redislock::Client client(url);
-        const redislock::CountDownLatch ready = client.getCountDownLatch("example:ready");
-        ready.trySetCount(3); // before anybody counts or waits: a latch without a count is open
-
-        std::vector<std::jthread> workers;
-        for (int worker = 1; worker <= 3; ++worker) {
-            workers.emplace_back([url, worker] {
-                try {
-                    redislock::Client own(url); // another process
-                    std::this_thread::sleep_for(worker * 10ms);
-                    own.getCountDownLatch("example:ready").countDown();
-                } catch (const redislock::LockError& error) {
-                    std::cerr << error.what() << '\n'; // the others wait in vain, but not for ever
-                }
-            });
-        }
-        if (!ready.wait(10s)) {
-            std::cout << ready.getCount() << " of 3 workers are not ready\n";
-            return 1;
-        }
-        std::cout << "all workers are ready\n";
-    } catch (const redislock::LockError& error) {
-        std::cerr << error.what() << '\n';
-        return 1;
-    }
+    return example::run(argc, argv, "Starts three workers, and waits at a latch until all of them are ready.",
+                        startTogether);
 }

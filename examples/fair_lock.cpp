@@ -1,5 +1,7 @@
 // First come, first served: five customers queue while the counter is busy, and are served in that order, in whatever
 // processes they wait.
+#include "shared/command_line.hpp"
+
 #include <redislock/redislock.hpp>
 
 #include <boost/asio/use_future.hpp>
@@ -7,39 +9,46 @@
 #include <chrono>
 #include <future>
 #include <iostream>
-#include <optional>
+#include <string>
 #include <vector>
 
 using namespace std::chrono_literals;
 
+namespace {
+
+bool serveInOrder(const std::string& url)
+{
+    std::vector<int> served; // by whoever has the lock; outlives the client, whose thread fills it
+    const redislock::Client client(url);
+    client.connect(); // a wrong address shows here, not after the first wait
+    const redislock::FairLock counter = client.getFairLock("example:counter");
+
+    std::vector<std::future<bool>> customers;
+    redislock::LockGuard busy(counter, 30s);
+    for (int customer = 1; customer <= 5; ++customer) {
+        // each waits at most 10 s for its turn; its place is that of its first request
+        customers.push_back(redislock::asyncExecuteWithLock(
+            counter, 10s, 30s, [&served, customer] { served.push_back(customer); }, boost::asio::use_future));
+    }
+    busy.release();
+    for (auto& customer : customers) {
+        if (!customer.get()) {
+            std::cout << "one gave up\n";
+        }
+    }
+    std::cout << "served:";
+    for (const int customer : served) {
+        std::cout << ' ' << customer;
+    }
+    std::cout << '\n';
+    return served == std::vector{1, 2, 3, 4, 5};
+}
+
+} // namespace
+
 int main(int argc, char** argv)
 {
-    try {
-        redislock::Client client(argc > 1 ? argv[1] : "redis://127.0.0.1:6379");
-        const redislock::FairLock counter = client.getFairLock("example:counter");
-
-        std::vector<int> served; // by whoever has the lock
-        std::vector<std::future<bool>> customers;
-        redislock::LockGuard busy(counter, 30s);
-        for (int customer = 1; customer <= 5; ++customer) {
-            // each waits at most 10 s for its turn; its place is that of its first request
-            customers.push_back(redislock::asyncExecuteWithLock(
-                counter, 10s, 30s, [&served, customer] { served.push_back(customer); }, boost::asio::use_future));
-        }
-        busy.release();
-        for (auto& customer : customers) {
-            if (!customer.get()) {
-                std::cout << "one gave up\n";
-            }
-        }
-        std::cout << "served:";
-        for (const int customer : served) {
-            std::cout << ' ' << customer;
-        }
-        std::cout << '\n';
-        return served == std::vector{1, 2, 3, 4, 5} ? 0 : 1;
-    } catch (const redislock::LockError& error) {
-        std::cerr << error.what() << '\n';
-        return 1;
-    }
+    return example::run(argc, argv,
+                        "Lets five customers queue at a busy counter, and serves them in the order in which they came.",
+                        serveInOrder);
 }

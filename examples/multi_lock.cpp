@@ -1,11 +1,13 @@
 // Transfers between accounts need two locks at once, and take them in opposite orders: nobody waits for ever.
+#include "shared/command_line.hpp"
+
 #include <redislock/redislock.hpp>
 
 #include <array>
+#include <future>
 #include <iostream>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace {
@@ -23,31 +25,36 @@ void transfer(const redislock::Client& client, Accounts& accounts, std::size_t f
     accounts.at(to) += 10;
 }
 
+bool transferInARing(const std::string& url)
+{
+    const redislock::Client client(url);
+    client.connect(); // a wrong address shows here, not after the first wait
+    Accounts accounts{100, 100, 100};
+    {
+        std::vector<std::future<void>> threads;
+        for (std::size_t i = 0; i < accounts.size(); ++i) {
+            threads.push_back(std::async(std::launch::async, [&, i] {
+                for (int n = 0; n < 5; ++n) {
+                    transfer(client, accounts, i, (i + 1) % accounts.size());
+                    transfer(client, accounts, (i + 2) % accounts.size(), i);
+                }
+            }));
+        }
+        for (auto& thread : threads) {
+            thread.get(); // throws what the thread threw
+        }
+    }
+    for (const int balance : accounts) {
+        std::cout << balance << ' ';
+    }
+    std::cout << "after 30 transfers in a ring\n";
+    return accounts == Accounts{100, 100, 100};
+}
+
 } // namespace
 
 int main(int argc, char** argv)
 {
-    try {
-        redislock::Client client(argc > 1 ? argv[1] : "redis://127.0.0.1:6379");
-        Accounts accounts{100, 100, 100};
-        {
-            std::vector<std::jthread> threads;
-            for (std::size_t i = 0; i < accounts.size(); ++i) {
-                threads.emplace_back([&, i] {
-                    for (int n = 0; n < 5; ++n) {
-                        transfer(client, accounts, i, (i + 1) % accounts.size());
-                        transfer(client, accounts, (i + 2) % accounts.size(), i);
-                    }
-                });
-            }
-        }
-        for (const int balance : accounts) {
-            std::cout << balance << ' ';
-        }
-        std::cout << "after 30 transfers in a ring\n";
-        return accounts == Accounts{100, 100, 100} ? 0 : 1;
-    } catch (const redislock::LockError& error) {
-        std::cerr << error.what() << '\n';
-        return 1;
-    }
+    return example::run(argc, argv, "Transfers money around a ring of three accounts, both accounts locked each time.",
+                        transferInARing);
 }

@@ -167,8 +167,21 @@ int report(const std::vector<Outcome>& outcomes, const Settings& settings)
     return 0;
 }
 
+void announce(const Settings& settings)
+{
+    fmt::print("Sells {} units to {} processes of {} buyers:", settings.stock, settings.processes, settings.threads);
+    const char* then = "";
+    for (const auto& lockKind : settings.locks) {
+        fmt::print("{} {}", then, lockKind == "none" ? "without a lock" : "with a RedisLock");
+        then = ", then";
+    }
+    fmt::print(".\n\n");
+    std::fflush(stdout);
+}
+
 int run(const Settings& settings)
 {
+    announce(settings);
     oversell::holdSignals();
     std::random_device random;
     const auto prefix = fmt::format("oversell:{:08x}{:08x}:", random(), random()); // runs at one server do not meet

@@ -1,11 +1,15 @@
 // A price list that many read at once and one changes: nobody ever sees half a change.
+#include "shared/command_line.hpp"
+
 #include <redislock/redislock.hpp>
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <iostream>
 #include <mutex>
 #include <shared_mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -21,38 +25,45 @@ struct PriceList {
     [[nodiscard]] bool isWhole() const { return gross * 100 == net * 119; }
 };
 
+bool changePrices(const std::string& url)
+{
+    const redislock::Client client(url);
+    client.connect(); // a wrong address shows here, not after the first wait
+    const redislock::ReadWriteLock lock = client.getReadWriteLock("example:prices");
+    PriceList prices;
+    std::atomic<int> torn{0};
+    {
+        std::vector<std::future<void>> threads;
+        for (int reader = 0; reader < 3; ++reader) {
+            threads.push_back(std::async(std::launch::async, [&] {
+                for (int i = 0; i < 20; ++i) {
+                    const std::shared_lock reading(lock); // with other readers
+                    torn += prices.isWhole() ? 0 : 1;
+                }
+            }));
+        }
+        threads.push_back(std::async(std::launch::async, [&] {
+            for (int i = 0; i < 5; ++i) {
+                const std::unique_lock writing(lock); // alone; it waits for a moment without readers
+                prices.net += 100;
+                std::this_thread::sleep_for(1ms);
+                prices.gross += 119;
+            }
+        }));
+        for (auto& thread : threads) {
+            thread.get(); // throws what the thread threw
+        }
+    }
+    std::cout << "net " << prices.net << ", gross " << prices.gross << "; seen half changed: " << torn << '\n';
+    return torn == 0 && prices.net == 600;
+}
+
 } // namespace
 
 int main(int argc, char** argv)
 {
-    try {
-        redislock::Client client(argc > 1 ? argv[1] : "redis://127.0.0.1:6379");
-        const redislock::ReadWriteLock lock = client.getReadWriteLock("example:prices");
-        PriceList prices;
-        std::atomic<int> torn{0};
-        {
-            std::vector<std::jthread> threads;
-            for (int reader = 0; reader < 3; ++reader) {
-                threads.emplace_back([&] {
-                    for (int i = 0; i < 20; ++i) {
-                        const std::shared_lock reading(lock); // with other readers
-                        torn += prices.isWhole() ? 0 : 1;
-                    }
-                });
-            }
-            threads.emplace_back([&] {
-                for (int i = 0; i < 5; ++i) {
-                    const std::unique_lock writing(lock); // alone; it waits for a moment without readers
-                    prices.net += 100;
-                    std::this_thread::sleep_for(1ms);
-                    prices.gross += 119;
-                }
-            });
-        }
-        std::cout << "net " << prices.net << ", gross " << prices.gross << "; seen half changed: " << torn << '\n';
-        return torn == 0 && prices.net == 600 ? 0 : 1;
-    } catch (const redislock::LockError& error) {
-        std::cerr << error.what() << '\n';
-        return 1;
-    }
+    return example::run(argc, argv,
+                        "Reads a price list in three threads while a fourth changes it, and counts how often a change "
+                        "was seen half done.",
+                        changePrices);
 }

@@ -1,33 +1,42 @@
+// One lock on several independent servers: it is held on a majority of them, and outlives the loss of the others.
+#include "shared/command_line.hpp"
+
 #include <redislock/redislock.hpp>
 
 #include <chrono>
 #include <deque>
 #include <iostream>
+#include <string>
 #include <vector>
 
 using namespace std::chrono_literals;
 
-// One lock on several independent servers: red_lock redis://a:6379 redis://b:6379 redis://c:6379
+namespace {
+
+bool lockMajority(const std::vector<std::string>& urls)
+{
+    std::deque<redislock::Client> clients;
+    std::vector<redislock::RedisLock> members;
+    for (const std::string& url : urls) {
+        members.push_back(clients.emplace_back(url).getLock("example:stock"));
+    }
+    const redislock::RedLock lock(members);
+
+    redislock::GroupGuard held(lock, 2s, 10s); // waits at most 2 s, also for servers; the lease is 10 s
+    if (!held) {
+        std::cout << "others hold example:stock on a majority of the servers\n";
+        return false;
+    }
+    std::cout << "example:stock is ours on " << held.heldMembers() << " of " << members.size()
+              << " servers, for another " << held.validFor().count() << " ms\n";
+    held.release();
+    return true;
+}
+
+} // namespace
+
 int main(int argc, char** argv)
 {
-    try {
-        std::deque<redislock::Client> clients;
-        std::vector<redislock::RedisLock> members;
-        for (int i = 1; i < argc; ++i) {
-            members.push_back(clients.emplace_back(argv[i]).getLock("stock:42"));
-        }
-        const redislock::RedLock lock(members);
-
-        redislock::GroupGuard held(lock, 2s, 10s); // waits at most 2 s; the lease is 10 s
-        if (!held) {
-            std::cout << "others hold stock:42 on a majority of the servers\n";
-            return 1;
-        }
-        std::cout << "stock:42 is ours on " << held.heldMembers() << " of " << members.size()
-                  << " servers, for another " << held.validFor().count() << " ms\n";
-        held.release();
-    } catch (const redislock::LockError& error) {
-        std::cerr << error.what() << '\n';
-        return 1;
-    }
+    return example::runWithServers(argc, argv, "Takes one lock on a majority of several independent servers.",
+                                   lockMajority);
 }

@@ -1,10 +1,14 @@
-// Three printers for all: at most three jobs print at a time, in whatever processes they run. The last one opens a
-// latch.
+// A partner allows three downloads at a time, from all of our processes together. The permits belong to nobody: a
+// process that crashes takes its permit along, which PermitExpirableSemaphore avoids.
+#include "shared/command_line.hpp"
+
 #include <redislock/redislock.hpp>
 
+#include <atomic>
 #include <chrono>
+#include <future>
 #include <iostream>
-#include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -12,40 +16,56 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr int jobs = 6;
-
-void print(const redislock::Client& client, int job)
-{
-    const auto printers = client.getPermitExpirableSemaphore("example:printers");
-    if (redislock::Permit permit = printers.tryAcquire(10s, 30s)) { // free again after 30 s at the latest
-        std::ostringstream line;
-        line << "job " << job << " prints with permit " << permit.id() << '\n';
-        std::cout << line.str();
+/// Stands for the partner, and counts.
+class Partner {
+public:
+    void download()
+    {
+        const int now = ++running_;
+        for (int most = most_; now > most && !most_.compare_exchange_weak(most, now);) {
+        }
         std::this_thread::sleep_for(20ms);
-    } // given back here
-    client.getCountDownLatch("example:printed").countDown();
+        --running_;
+    }
+    [[nodiscard]] int mostAtATime() const noexcept { return most_; }
+
+private:
+    std::atomic<int> running_{0};
+    std::atomic<int> most_{0};
+};
+
+bool downloadAll(const std::string& url)
+{
+    const redislock::Client client(url);
+    client.connect(); // a wrong address shows here, not after the first wait
+    const redislock::Semaphore downloads = client.getSemaphore("example:downloads");
+    downloads.trySetPermits(3, 1min); // whoever comes later changes nothing; without a time it would stay for ever
+
+    Partner partner;
+    std::vector<std::future<bool>> files;
+    for (int file = 1; file <= 8; ++file) {
+        files.push_back(std::async(std::launch::async, [&] {
+            if (!downloads.tryAcquire(1, 10s)) {
+                return false; // others were downloading all the time
+            }
+            partner.download();
+            downloads.release();
+            return true;
+        }));
+    }
+    int complete = 0;
+    for (auto& file : files) {
+        complete += file.get() ? 1 : 0;
+    }
+    downloads.forceDelete();
+    std::cout << complete << " files were downloaded, at most " << partner.mostAtATime() << " at a time\n";
+    return complete == 8 && partner.mostAtATime() <= 3;
 }
 
 } // namespace
 
 int main(int argc, char** argv)
 {
-    try {
-        redislock::Client client(argc > 1 ? argv[1] : "redis://127.0.0.1:6379");
-        const auto printers = client.getPermitExpirableSemaphore("example:printers");
-        printers.trySetPermits(3); // once: whoever comes later changes nothing
-        const auto printed = client.getCountDownLatch("example:printed");
-        printed.trySetCount(jobs);
-
-        std::vector<std::jthread> threads;
-        for (int job = 1; job <= jobs; ++job) {
-            threads.emplace_back([&client, job] { print(client, job); });
-        }
-        const bool all = printed.wait(30s);
-        std::cout << (all ? "all jobs were printed\n" : "some jobs still wait\n");
-        return all ? 0 : 1;
-    } catch (const redislock::LockError& error) {
-        std::cerr << error.what() << '\n';
-        return 1;
-    }
+    return example::run(argc, argv, "Downloads eight files from a partner that allows three downloads at a time.",
+                        downloadAll);
 }

@@ -1,42 +1,51 @@
 // A lock that is held for microseconds: its waiters ask again by a policy, and cost no subscription and no message.
+#include "shared/command_line.hpp"
+
 #include <redislock/redislock.hpp>
 
 #include <chrono>
+#include <future>
 #include <iostream>
 #include <string>
-#include <thread>
 #include <vector>
 
 using namespace std::chrono_literals;
 
+namespace {
+
+bool giveOutNumbers(const std::string& url)
+{
+    // three times at once, then every millisecond; exponential(), fixed(), or a function of your own do as well
+    const auto retry = redislock::RetryPolicy::spinThenSleep(3, 1ms);
+    int next = 0; // stands for something outside of Redis; what is in Redis has INCR
+    {
+        std::vector<std::future<void>> threads;
+        for (int thread = 0; thread < 2; ++thread) {
+            threads.push_back(std::async(std::launch::async, [&] {
+                // a client of its own, as another process would have; a wrong address shows at connect()
+                const redislock::Client client(url);
+                client.connect();
+                const redislock::SpinLock lock = client.getSpinLock("example:next", retry);
+                for (int i = 0; i < 100; ++i) {
+                    if (const redislock::LockGuard held(lock, 10s, 1s); held) {
+                        ++next;
+                    }
+                }
+            }));
+        }
+        for (auto& thread : threads) {
+            thread.get(); // throws what the thread threw
+        }
+    }
+    std::cout << next << " numbers were given out\n";
+    return next == 200;
+}
+
+} // namespace
+
 int main(int argc, char** argv)
 {
-    try {
-        const std::string url = argc > 1 ? argv[1] : "redis://127.0.0.1:6379";
-        // three times at once, then every millisecond; exponential(), fixed(), or a function of your own do as well
-        const auto retry = redislock::RetryPolicy::spinThenSleep(3, 1ms);
-        int next = 0; // stands for something outside of Redis; what is in Redis has INCR
-        {
-            std::vector<std::jthread> threads;
-            for (int thread = 0; thread < 2; ++thread) {
-                threads.emplace_back([&] {
-                    std::error_code ec;
-                    redislock::Client client(url); // a process of its own
-                    const redislock::SpinLock lock = client.getSpinLock("example:next", retry);
-                    for (int i = 0; i < 100; ++i) {
-                        if (redislock::LockGuard held(lock, 10s, 1s, ec); held) {
-                            ++next;
-                        } else {
-                            std::cerr << ec.message() << '\n';
-                        }
-                    }
-                });
-            }
-        }
-        std::cout << next << " numbers were given out\n";
-        return next == 200 ? 0 : 1;
-    } catch (const redislock::LockError& error) {
-        std::cerr << error.what() << '\n';
-        return 1;
-    }
+    return example::run(argc, argv,
+                        "Gives out 200 numbers from two clients, under a lock that is held for microseconds.",
+                        giveOutNumbers);
 }

@@ -2,6 +2,8 @@
 /// The one clock of the library.
 #pragma once
 
+#include "redislock/requirements.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <concepts>

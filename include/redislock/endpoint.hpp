@@ -2,6 +2,8 @@
 /// Where a server listens.
 #pragma once
 
+#include "redislock/requirements.hpp"
+
 #include <cstdint>
 #include <string>
 

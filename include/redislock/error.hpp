@@ -2,6 +2,8 @@
 /// What can go wrong, as values.
 #pragma once
 
+#include "redislock/requirements.hpp"
+
 #include <string>
 #include <system_error>
 

@@ -2,6 +2,8 @@
 /// Forward declarations of the public types.
 #pragma once
 
+#include "redislock/requirements.hpp"
+
 namespace redislock {
 
 class Client;

@@ -2,6 +2,8 @@
 /// Who holds a lock.
 #pragma once
 
+#include "redislock/requirements.hpp"
+
 #include <cstdint>
 
 namespace redislock {

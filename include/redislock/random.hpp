@@ -2,6 +2,8 @@
 /// Chance, as a value that can be given from outside.
 #pragma once
 
+#include "redislock/requirements.hpp"
+
 #include <cstdint>
 
 namespace redislock {

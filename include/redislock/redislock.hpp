@@ -2,6 +2,10 @@
 /// Everything: the one header that programs include.
 #pragma once
 
+#include "redislock/requirements.hpp"
+
+#ifdef REDISLOCK_REQUIREMENTS_MET // otherwise its error is the only one
+
 #include "redislock/async_execute_with_lock.hpp"
 #include "redislock/cancel_on_loss.hpp"
 #include "redislock/client.hpp"
@@ -39,3 +43,5 @@
 #include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
 #include "redislock/version.hpp"
+
+#endif

@@ -2,6 +2,8 @@
 /// When a stop token is stopped.
 #pragma once
 
+#include "redislock/requirements.hpp"
+
 namespace redislock {
 
 /// What stops work under a lock.

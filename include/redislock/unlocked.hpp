@@ -2,6 +2,8 @@
 /// How a hold ended.
 #pragma once
 
+#include "redislock/requirements.hpp"
+
 namespace redislock {
 
 /// The result of `unlock()` and `LockGuard::release()`. None of them is an error of the caller.

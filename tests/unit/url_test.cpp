@@ -9,6 +9,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace redislock {
@@ -194,7 +195,7 @@ TEST(Url, IsRefusedForAnythingElse)
         {"nothing before the @", "redis://@h", "must be user:password"},
         {"user without a password", "redis://user:@h", "needs a password"},
         {"@ in the password", "redis://:p@ss@h", "must be written as %40"},
-        {"/ and @ in the password", "redis://:p/@ss@h", "host is empty"},
+        {"/ and @ in the password", "redis://:p/@ss@h", "must be percent-encoded"},
         {"bad escape", "redis://:%zz@h", "two hexadecimal digits"},
         {"cut escape", "redis://:%4@h", "two hexadecimal digits"},
         {"lonely percent", "redis://:%@h", "two hexadecimal digits"},
@@ -237,6 +238,34 @@ TEST(Url, IsRefusedForAnythingElse)
         const Refusal refused = refusal(c.url);
         EXPECT_EQ(refused.code, Errc::badConfig) << c.name;
         EXPECT_THAT(refused.message, HasSubstr(c.reason)) << c.name;
+    }
+}
+
+TEST(Url, SaysHowToWriteAPasswordWithBytesThatMeanSomethingInAUrl)
+{
+    struct Case {
+        char byte;
+        const char* encoded;
+    };
+    for (const Case& c : {Case{'/', "%2F"}, Case{'@', "%40"}, Case{'?', "%3F"}, Case{'#', "%23"}}) {
+        for (const std::string before : {"redis://:", "redis://user:", "unix://:", "unix://user:"}) {
+            // Words, a port, a database: what they are taken for must not hide what is wrong.
+            for (const auto& [one, two] :
+                 {std::pair("Xq7Zk"s, "Wv9Jp"s), std::pair("63"s, "7"s), std::pair(""s, ""s)}) {
+                for (const std::string after : {"@h", "@h:6379", "@h/3", "@h?client_name=x", "@/tmp/r.sock"}) {
+                    const std::string url = before + one + c.byte + two + after;
+                    const Refusal refused = refusal(url);
+                    EXPECT_EQ(refused.code, Errc::badConfig) << url;
+                    EXPECT_THAT(refused.message, HasSubstr("percent-encoded")) << url;
+                    EXPECT_THAT(refused.message, HasSubstr(c.encoded)) << url;
+                    EXPECT_THAT(refused.message, Not(HasSubstr("Xq7Zk"))) << url;
+                    EXPECT_THAT(refused.message, Not(HasSubstr("Wv9Jp"))) << url;
+
+                    const auto good = Config::fromUrl("redis://user:" + one + c.encoded + two + "@h");
+                    EXPECT_EQ(good.password, one + c.byte + two) << url;
+                }
+            }
+        }
     }
 }
 

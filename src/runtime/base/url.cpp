@@ -18,8 +18,8 @@ namespace redislock {
 namespace {
 
 // Messages show nothing of the URL but what stands behind its '?': a password whose '/', '?' or '@' was not encoded
-// moves into what looks like the host, the port or the path. For the same reason options are refused when they hold
-// an '@'.
+// moves into what looks like the host, the port, the path or the options. For the same reason all of these are refused
+// when they hold an '@'.
 
 [[noreturn]] void refuse(const std::string& why)
 {
@@ -71,6 +71,21 @@ std::optional<std::uint64_t> number(std::string_view text, std::uint64_t most)
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     const bool whole = error == std::errc{} && end == text.data() + text.size();
     return whole && value <= most ? std::optional(value) : std::nullopt;
+}
+
+/// What stands before the only '@', where there is one, and the rest. Refuses what a password that is not encoded looks
+/// like; whatever else is wrong with the text follows from that.
+std::pair<std::optional<std::string_view>, std::string_view> splitUserInfo(std::string_view text)
+{
+    const auto [userInfo, rest] = split(text, '@');
+    if (!rest) {
+        return {std::nullopt, text};
+    }
+    if (userInfo.find_first_of("/?") != std::string_view::npos || rest->find('@') != std::string_view::npos) {
+        refuse("'/', '?', '#' and '@' in a user name or password must be percent-encoded, as %2F, %3F, %23 and %40; "
+               "a '@' elsewhere must be written as %40");
+    }
+    return {userInfo, *rest};
 }
 
 /// `user:password`, both encoded.
@@ -174,9 +189,6 @@ void setOption(std::string_view name, std::string_view value, Config& config)
 /// `name=value&…`. @param given options that the URL has said already.
 void readOptions(std::optional<std::string_view> text, std::set<std::string_view> given, Config& config)
 {
-    if (text && text->find('@') != std::string_view::npos) {
-        refuse("a '@' in the password or in an option must be written as %40");
-    }
     while (text) {
         std::string_view option;
         std::tie(option, text) = split(*text, '&');
@@ -194,15 +206,11 @@ void readOptions(std::optional<std::string_view> text, std::set<std::string_view
 /// `[[user]:password@]host[:port][/database][?options]`
 void readTcp(std::string_view text, Config& config)
 {
-    const auto [location, options] = split(text, '?');
-    const auto [authority, path] = split(location, '/');
-    const std::size_t at = authority.find('@');
-    if (at != std::string_view::npos) {
-        readUserInfo(authority.substr(0, at), config);
-    }
-    const std::string_view address = at == std::string_view::npos ? authority : authority.substr(at + 1);
-    if (address.find('@') != std::string_view::npos) {
-        refuse("a '@' in the user name or password must be written as %40");
+    const auto [userInfo, place] = splitUserInfo(text);
+    const auto [location, options] = split(place, '?');
+    const auto [address, path] = split(location, '/');
+    if (userInfo) {
+        readUserInfo(*userInfo, config);
     }
     readAddress(address, config);
     std::set<std::string_view> given;
@@ -220,23 +228,18 @@ void readTcp(std::string_view text, Config& config)
 /// `[[user]:password@]/path[?options]`
 void readUnix(std::string_view text, Config& config)
 {
-    const auto [location, options] = split(text, '?');
-    const std::size_t slash = location.find('/');
-    if (slash == std::string_view::npos) {
+    const auto [userInfo, place] = splitUserInfo(text);
+    const auto [location, options] = split(place, '?');
+    if (location.find('/') == std::string_view::npos) {
         refuse("the path of a unix socket must begin with '/'");
     }
-    const std::string_view userInfo = location.substr(0, slash);
-    const std::size_t at = location.find('@');
-    const bool another = at != std::string_view::npos && location.find('@', at + 1) != std::string_view::npos;
-    if (another || (at != std::string_view::npos && at + 1 != slash)) {
-        refuse("a '@' in the user name, password or path must be written as %40, and a '/' before the path as %2F");
-    }
-    if (at != std::string_view::npos) {
-        readUserInfo(userInfo.substr(0, at), config);
-    } else if (!userInfo.empty()) {
+    if (!location.starts_with('/')) {
         refuse("before the path of a unix socket nothing but user:password@ may stand");
     }
-    config.endpoint.unixSocket = decoded(location.substr(slash));
+    if (userInfo) {
+        readUserInfo(*userInfo, config);
+    }
+    config.endpoint.unixSocket = decoded(location);
     readOptions(options, {}, config);
 }
 
@@ -269,7 +272,7 @@ void refuseWhatComesLater(std::string_view scheme)
 Config Config::fromUrl(std::string_view url)
 {
     if (!std::all_of(url.begin(), url.end(), [](char c) { return c > ' ' && c <= '~' && c != '#'; })) {
-        refuse("spaces, '#' and bytes that are not printable ASCII must be percent-encoded");
+        refuse("spaces, '#' and bytes that are not printable ASCII must be percent-encoded (' ' as %20, '#' as %23)");
     }
     const std::string scheme = schemeOf(url);
     const std::string_view rest = url.substr(std::min(scheme.size() + 3, url.size()));

@@ -1,0 +1,64 @@
+// A rebuild that must not begin again in its own middle. A RedisLock would let its holder in a second time; this one
+// tells it so.
+#include "shared/command_line.hpp"
+
+#include <redislock/redislock.hpp>
+
+#include <functional>
+#include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+/// A search index that many processes use and one at a time rebuilds.
+class Index {
+public:
+    explicit Index(redislock::NonReentrantLock lock) : lock_(std::move(lock)) {}
+
+    /// @param added is told of each word. @throws redislock::LockError `wouldDeadlock` if it rebuilds the same index.
+    void rebuild(const std::function<void()>& added)
+    {
+        const redislock::LockGuard held(lock_); // waits for other threads and processes, but not for this thread
+        words_.clear();
+        for (const char* word : {"lock", "lease", "token"}) {
+            words_.emplace_back(word);
+            added();
+        }
+    }
+    [[nodiscard]] std::size_t words() const noexcept { return words_.size(); }
+
+private:
+    redislock::NonReentrantLock lock_;
+    std::vector<std::string> words_;
+};
+
+bool rebuildOnce(const std::string& url)
+{
+    const redislock::Client client(url);
+    client.connect(); // a wrong address shows here, not after the first wait
+    Index index(client.getNonReentrantLock("example:index"));
+    int refused = 0;
+    index.rebuild([&] {
+        try {
+            index.rebuild([] {}); // a mistake: it would empty the index under the feet of the outer one
+        } catch (const redislock::LockError& error) {
+            if (error.code() != redislock::Errc::wouldDeadlock) {
+                throw;
+            }
+            ++refused; // at once, and nothing was sent
+        }
+    });
+    std::cout << "the index has " << index.words() << " words; " << refused << " rebuilds within it were refused\n";
+    return index.words() == 3 && refused == 3;
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    return example::run(argc, argv,
+                        "Rebuilds an index under a lock, and tries to rebuild it again within that, by mistake.",
+                        rebuildOnce);
+}
