@@ -38,7 +38,7 @@ class Round:
             overlaps += granted < until.get(name, granted)
             until[name] = max(until.get(name, released), released)
         if overlaps:
-            raise Overlap(f"{overlaps} overlaps")
+            raise Overlap(f"two had the lock at once, {overlaps} times")
 
     def within(self):
         """The locks that ended in the time that was given, without what came when others had stopped."""
@@ -150,7 +150,7 @@ def markdown(results, peers):
         better = "more is better" if figure.more_is_better else "less is better"
         print(f"| `{name}` | {figure.name}, {figure.unit}; {better} |", " | ".join(shown), "|")
     print()
-    print("Bold: the best. ▲: better than redislock. Medians of the rounds.")
+    print("Bold: the best. ▲: better than redislock. –: not measured. Medians of the rounds.")
     for name, row in ROWS.items():
         out = [f"{peer} {why}" for peer, why in row.left_out.items() if peer in peers]
         if out and any((name, peer) in results for peer in peers):
