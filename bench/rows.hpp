@@ -118,8 +118,8 @@ Measure threadsOfHeldLocks(const Target& target, std::size_t locks);
 /// Bytes of memory a held lock beyond its name, against those allowed.
 Measure bytesOfHeldLocks(const Target& target, std::size_t locks);
 enum class CostOf : std::uint8_t { cores, requests };
-/// What the renewals of so many locks cost: milliseconds of processor time of client and server, or requests, in a second, against
-/// what is allowed for 10 000.
+/// What the renewals of so many locks cost: milliseconds of processor time of client and server, or requests, in a
+/// second, against what is allowed for 10 000.
 Measure costOfHeldLocks(const Target& target, std::size_t locks, std::chrono::milliseconds lease, CostOf what);
 /// Locks that were renewed each time before they were at risk, against all.
 Measure renewedInTime(const Target& target, std::size_t locks, std::chrono::milliseconds lease);

@@ -1,9 +1,11 @@
 -- Extend the leases of several readers, each of a lock of its own, if it still reads. May be sent again.
 -- KEYS[2i-1]  a lock's name: hash 'mode' -> 'read' or 'write', reader -> count, "<writer>:write" -> count; at most 1000
--- KEYS[2i]    what its hold keys begin with: <KEYS[2i]>:<reader>:rwlock_timeout:<level> is '1' as long as that level's lease
+-- KEYS[2i]    what its hold keys begin with: <KEYS[2i]>:<reader>:rwlock_timeout:<level> is '1' as long as that
+--             level's lease
 -- ARGV[1]     lease in ms, 10 .. 2592000000
 -- ARGV[i+1]   the lock's reader, "<client uuid>:<number>"
--- Returns  a character for each lock. 1: renewed; 0: the reader no longer has the lock; w: a key of another type has its name
+-- Returns  a character for each lock. 1: renewed; 0: the reader no longer has the lock; w: a key of another type
+--          has its name
 -- Clock    Redis' own key expiry only
 -- Effects  sets the times to live of the keys and of these readers' hold keys, never shorter than they were (a foreign
 --          PERSIST is undone); a key of another type is left alone

@@ -2,7 +2,8 @@
 -- KEYS[i]    a lock's name: hash holder -> hold count; at most 1000
 -- ARGV[1]    lease in ms, 10 .. 2592000000
 -- ARGV[i+1]  the lock's holder, "<client uuid>:<number>"
--- Returns  a character for each lock. 1: renewed; 0: the holder no longer has the lock; w: a key of another type has its name
+-- Returns  a character for each lock. 1: renewed; 0: the holder no longer has the lock; w: a key of another type
+--          has its name
 -- Clock    Redis' own key expiry only
 -- Effects  sets the times to live of the keys, never shorter than they were (a foreign PERSIST is undone); a key of
 --          another type is left alone
