@@ -129,12 +129,23 @@ TEST(Turn, LastsForTwoRoundTripsAtLeast)
     EXPECT_EQ(turn.span(), 10ms);
     turn.answered(200us);
     EXPECT_EQ(turn.span(), span);
-    turn.answered(5ms); // once is chance
+    turn.answered(3s); // once is chance, however slow
     EXPECT_LT(turn.span(), 1200us);
     for (int i = 0; i < 100; ++i) {
         turn.answered(5ms);
     }
     EXPECT_GT(turn.span(), 9ms);
+}
+
+TEST(Turn, AsideOfAClientThatFoundTheServerSlowIsCutByTheAnswerToItsRelease)
+{
+    Turn turn = turnBeside(3);
+    turn.answered(40ms);
+    turn.told(at(1s), false, false);
+    EXPECT_EQ(turn.asideUntil(), at(1s + 3 * 80ms + Turn::wakeUp));
+    turn.answered(300us);
+    EXPECT_TRUE(turn.othersListen(3, at(1s + 300us))) << "its waiter is to look again";
+    EXPECT_EQ(turn.asideUntil(), at(1s + Turn::longest + Turn::wakeUp));
 }
 
 /// An aside in which a waiter stands, ended by a grant. @param use what happens meanwhile @return its end

@@ -171,11 +171,15 @@ Waking::Next Waking::handOn(const Hold& ended, Lane lane) noexcept
     return next;
 }
 
-/// A release that told others says how many.
+/// A release that told others says how many. And it says how long the way to the server is: what the last acquire found
+/// may be old, and of a slow moment.
 void Waking::noteAudience(const HoldCall& call) noexcept
 {
     NamedLock& named = *call.hold().lock;
     const Reply& reply = call.reply;
+    if (call.outcome.replied && named.turn != nullptr) {
+        named.turn->answered(core_.port.now() - call.sentAt);
+    }
     if (call.quiet || !call.outcome.replied || reply.kind != Reply::Kind::integer || reply.integer < 1) {
         return;
     }

@@ -36,11 +36,11 @@ public:
 
     explicit Turn(std::chrono::nanoseconds turn) noexcept : turn_(turn) {}
 
-    /// A request was answered: how long that took.
+    /// A request was answered: how long that took. A single slow answer says little.
     void answered(std::chrono::nanoseconds roundTrip) noexcept
     {
         const auto known = roundTrip_ == roundTrip_.zero() ? roundTrip : roundTrip_;
-        roundTrip_ = roundTrip < known ? roundTrip : known + (roundTrip - known) / 16;
+        roundTrip_ = roundTrip < known ? roundTrip : known + std::min(roundTrip - known, known) / 16;
     }
 
     /// A hold of this client begins.
