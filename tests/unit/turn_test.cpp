@@ -148,6 +148,20 @@ TEST(Turn, AsideOfAClientThatFoundTheServerSlowIsCutByTheAnswerToItsRelease)
     EXPECT_EQ(turn.asideUntil(), at(1s + Turn::longest + Turn::wakeUp));
 }
 
+TEST(Turn, IsFollowedByNobodysWhereTheReleaseFoundNothingToEnd)
+{
+    Turn turn = turnBeside(3);
+    turn.told(at(1s), false, true);
+    EXPECT_TRUE(turn.toldNobody(true)) << "its waiter is to look again";
+    EXPECT_EQ(turn.asideUntil(), TimePoint{});
+    EXPECT_FALSE(turn.toldNobody(false));
+    turn.told(at(1s), false, false);
+    turn.heard(); // another's: there is none of its own to come
+    turn.heard();
+    turn.heard();
+    EXPECT_TRUE(turn.endsWithMessage(at(1s + 3 * span)));
+}
+
 /// An aside in which a waiter stands, ended by a grant. @param use what happens meanwhile @return its end
 template <class Use>
 TimePoint standAsideOnce(Turn& turn, TimePoint begin, const Use& use)

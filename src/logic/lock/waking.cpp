@@ -177,16 +177,23 @@ void Waking::noteAudience(const HoldCall& call) noexcept
 {
     NamedLock& named = *call.hold().lock;
     const Reply& reply = call.reply;
+    const TimePoint now = core_.port.now();
     if (call.outcome.replied && named.turn != nullptr) {
-        named.turn->answered(core_.port.now() - call.sentAt);
+        named.turn->answered(now - call.sentAt);
     }
-    if (call.quiet || !call.outcome.replied || reply.kind != Reply::Kind::integer || reply.integer < 1) {
+    if (call.quiet || !call.outcome.replied) {
         return;
     }
-    const auto others = reply.integer - 1 - (call.echoes ? 1 : 0);
-    Turn* const turn = others > 0 ? named.takeTurns() : named.turn.get();
-    if (turn != nullptr && turn->othersListen(others, core_.port.now()) && !named.waiters.empty()) {
-        wakeNext(named); // the first one need not sleep as long
+    bool isShorter = false; // the first one need not sleep as long
+    if (reply.kind == Reply::Kind::nil) {
+        isShorter = named.turn != nullptr && named.turn->toldNobody(call.echoes);
+    } else if (reply.kind == Reply::Kind::integer && reply.integer >= 1) {
+        const auto others = reply.integer - 1 - (call.echoes ? 1 : 0);
+        Turn* const turn = others > 0 ? named.takeTurns() : named.turn.get();
+        isShorter = turn != nullptr && turn->othersListen(others, now);
+    }
+    if (isShorter && !named.waiters.empty()) {
+        wakeNext(named);
     }
 }
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <utility>
 
 namespace redislock::detail {
 
@@ -110,6 +111,14 @@ public:
         const TimePoint before = asideUntil_;
         standAside(now);
         return asideUntil_ < before;
+    }
+
+    /// That release found nothing to end: it was told to nobody, and nobody uses the time. @param listens as in told()
+    /// @return whether the client stands aside no more.
+    bool toldNobody(bool listens) noexcept
+    {
+        ownMessages_ -= listens && ownMessages_ > 0 ? 1 : 0;
+        return std::exchange(asideUntil_, TimePoint{}) != TimePoint{};
     }
 
     /// Until when none of this client's waiters asks; in the past, or 0: they may.
