@@ -79,8 +79,8 @@ public:
             place->second = sent;
         }
     }
-    void atRisk(const LockEvent&, std::chrono::nanoseconds) noexcept override { ++troubled; }
-    void lost(const LockEvent&) noexcept override { ++troubled; }
+    void atRisk(const LockEvent&, std::chrono::nanoseconds, LossReason) noexcept override { ++troubled; }
+    void lost(const LockEvent&, LossReason) noexcept override { ++troubled; }
 
     /// Times from one renewal of a lock to its next.
     [[nodiscard]] std::vector<Clock::duration> intervals() const

@@ -110,6 +110,7 @@ private:
     void end() noexcept;
 
     friend class detail::AsyncAcquire;
+    friend struct detail::LockAccess;
     explicit LockGuard(detail::Acquired&& acquired) noexcept;
     static void asyncRelease(LockGuard guard, detail::UnlockHandler handler);
 

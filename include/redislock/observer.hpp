@@ -6,21 +6,59 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
 namespace redislock {
 
-/// What an event is about. The views are valid during the call only.
-struct LockEvent {
-    /// The lock's name, as given.
-    std::string_view name;
-    /// The holder in Redis, `<client id>:<holder id>`; empty where no hold is meant.
-    std::string_view holder;
+/// What kind of object an event is about.
+enum class ObjectKind : std::uint8_t {
+    redisLock,
+    nonReentrantLock,
+    spinLock,
+    fencedLock,
+    fairLock,
+    readLock,
+    writeLock,
+    semaphore,
+    permitExpirableSemaphore,
+    countDownLatch,
+    multiLock,
+    redLock,
 };
 
-/// Receives what happens to the locks of one client: for logs, metrics, alarms. Derive and override what is needed; the
-/// default does nothing. Install with `Config::observer`.
+/// Why a hold is lost, or will be.
+enum class LossReason : std::uint8_t {
+    leaseEnded,  ///< its fixed lease is over: nothing failed
+    unrenewed,   ///< no renewal was answered before the lease was over
+    refused,     ///< the server refused the renewals until the lease was over
+    heldTooLong, ///< it had reached `Config::maxHold`, and was no longer renewed
+    paused,      ///< this process, or its machine, stood still until the lease was over
+    gone,        ///< Redis no longer has it: deleted, evicted, ended by force from elsewhere, lost in a fail-over
+    forced,      ///< forceUnlock() by this client
+    shutDown,    ///< the client was shut down
+};
+
+/// What an event is about. The views are valid during the call only.
+struct LockEvent {
+    /// The object's name, as given; of a group the names of its members, with ", " between them.
+    std::string_view name;
+    /// The hold's name in Redis: `<client id>:<holder id>`, of a permit its id; empty where no hold is meant, and of
+    /// semaphores, latches and groups, which have none. Of `contended` and `keyWithoutTtl`: who has the lock instead,
+    /// printable; empty where that is not known, or not just one.
+    std::string_view holder;
+    ObjectKind kind{};
+};
+
+/// Receives what happens to the locks, semaphores and latches of one client: for logs, metrics, alarms. Derive and
+/// override what is needed; the default does nothing. Install with `Config::observer`.
+///
+/// A group (MultiLock, RedLock) is told of as one, to each different observer of its members' clients once: its members
+/// are neither acquired, contended, released, at risk nor lost by themselves. What happens on the way (renewals, missed
+/// messages) is told of the member.
+///
+/// A permit of a PermitExpirableSemaphore is not watched: that its lease is over is told when it is released.
 ///
 /// **Thread safety**: all functions are called on the client's background thread, one at a time, in the order in which
 /// things happened, never under a lock of the library. **Blocking**: they must not block: renewals wait behind them.
@@ -33,21 +71,26 @@ public:
     Observer& operator=(const Observer&) = delete;
     virtual ~Observer() = default;
 
-    /// A lock was acquired. @param waited from the call to the grant. @param attempts requests sent to Redis for it.
+    /// A lock or permits were acquired, or a latch was found open. @param waited from the call to the grant.
+    /// @param attempts requests sent to Redis for it; of a group: tries at its members.
     virtual void acquired(const LockEvent&, std::chrono::nanoseconds /*waited*/, std::uint32_t /*attempts*/) noexcept {}
-    /// A call ended without the lock because others held it.
-    virtual void contended(const LockEvent&, std::chrono::nanoseconds /*waited*/, std::uint32_t /*attempts*/) noexcept
+    /// A call ended without the lock or permits because others held them, or with the latch closed.
+    /// @param left how long whoever is named as the holder has it at least; nothing where the last answer did not say.
+    virtual void contended(const LockEvent&, std::optional<std::chrono::milliseconds> /*left*/,
+                           std::chrono::nanoseconds /*waited*/, std::uint32_t /*attempts*/) noexcept
     {
     }
     /// The watchdog renewed the lease. @param took from sending the renewal to its answer.
     virtual void renewed(const LockEvent&, std::chrono::nanoseconds /*took*/) noexcept {}
     /// A renewal failed and is tried again while the lease lasts.
     virtual void renewalFailed(const LockEvent&, std::error_code) noexcept {}
-    /// The hold ends soon unless a renewal succeeds. @param validFor the time left.
-    virtual void atRisk(const LockEvent&, std::chrono::nanoseconds /*validFor*/) noexcept {}
+    /// The hold ends soon unless a renewal succeeds. @param validFor the time left. @param reason why it would be lost
+    /// then: `leaseEnded` is the regular end of a fixed lease.
+    virtual void atRisk(const LockEvent&, std::chrono::nanoseconds /*validFor*/, LossReason /*reason*/) noexcept {}
     /// The hold is lost; its stop token is stopped.
-    virtual void lost(const LockEvent&) noexcept {}
-    /// An outermost hold was ended. @param held from the grant to its end.
+    virtual void lost(const LockEvent&, LossReason) noexcept {}
+    /// An outermost hold was ended, or permits were given back. @param held from the grant to its end; zero where that
+    /// is not known: of a semaphore, and of a permit that is released by its id.
     virtual void released(const LockEvent&, Unlocked, std::chrono::nanoseconds /*held*/) noexcept {}
     /// A release got no answer while its lease lasted.
     virtual void unconfirmed(const LockEvent&) noexcept {}

@@ -11,8 +11,8 @@
 -- ARGV[5]  what the channels of waiters begin with; the rest is the holder
 -- Returns  nil: the holder has the lock with that count
 --          -3: nested (count > 1), but the holder's field is gone: lost
---          otherwise the time in ms after which to ask again: held by another (-1: a key without time to live), or
---          another's turn
+--          otherwise {the time in ms after which to ask again (-1: a key without time to live), the holder}: held by
+--          another, or another's turn; nil for a holder then, and where the hash has several
 -- Clock    the server's TIME; Redis' own key expiry
 -- Effects  writes KEYS[1] and its time to live, which is never shortened (a foreign PERSIST is undone); takes who has it
 --          and who stopped asking out of KEYS[2], KEYS[3] and KEYS[4], puts in who waits, and into KEYS[4] also who waits of
@@ -37,8 +37,9 @@ end
 if count > 1 then
     return -3
 end
-if left ~= -2 and redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
-    return redis.error_reply('WRONGTYPE redislock: the name is in use as a read/write lock')
+local holder = false
+if left ~= -2 then
+    --include parts/only_holder.lua
 end
 local isMixed = noteRedissons(place > 0)
 local head, headUntil = liveHead()
@@ -84,6 +85,6 @@ if left == -2 then
     -- It is about to be taken, and then the holder's time will be known; or the first in the queue has died; or it sleeps: one of
     -- Redisson's that was not the first when the lock became free is told by nobody else, and would lose its place.
     redis.pcall('PUBLISH', ARGV[5] .. head, '0')
-    return math.max(1, math.min(250, math.floor(headUntil - now)))
+    return { math.max(1, math.min(250, math.floor(headUntil - now))), false }
 end
-return left
+return { left, holder }

@@ -9,8 +9,8 @@
 -- ARGV[4]  the thread's own write hold, "<client uuid>:<number>:write", beside which it may read; '' for none
 -- Returns  nil: the holder has the lock with that count
 --          -3: nested (count > 1), but the holder's field is gone: lost
---          otherwise the time in ms after which to ask again: held by a writer (-1: a key without time to live), or a
---          writer waits, and the holder does not read yet
+--          otherwise {the time in ms after which to ask again (-1: a key without time to live), the writer}: held by a
+--          writer, or one waits, and the holder does not read yet; nil for a writer then
 -- Clock    Redis' own key expiry only
 -- Effects  cuts the key of a writer that waits where the server's clock was set back; writes KEYS[1], the hold key of
 --          that level, and their times to live, which are never shortened (a foreign PERSIST is undone); deletes hold
@@ -56,7 +56,7 @@ if mode ~= 'write' and not held then
         rest = waits
     end
     if rest > 0 then
-        return rest
+        return { rest, false }
     end
 end
 if left == -2 then
@@ -70,7 +70,12 @@ if left == -2 then
     return keep(ARGV[2])
 end
 if mode == 'write' and not held and (ARGV[4] == '' or redis.call('HEXISTS', KEYS[1], ARGV[4]) == 0) then
-    return left
+    local writer = false
+    local size = redis.pcall('HLEN', KEYS[1])
+    for _, field in ipairs((size == 2 or size == 3) and redis.pcall('HKEYS', KEYS[1]) or {}) do
+        writer = string.sub(field, -6) == ':write' and field or writer
+    end
+    return { left, writer }
 end
 -- PEXPIRE first: it passes when Redis is out of memory, and then so does the rest. Above 2^53 a number is not exact.
 redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(lease, math.min(left, 9007199254740991))))

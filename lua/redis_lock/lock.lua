@@ -6,7 +6,8 @@
 -- ARGV[3]  hold count to set, 1 (outermost) .. 2147483647
 -- Returns  nil: the holder has the lock with that count
 --          -3: nested (count > 1), but the holder's field is gone: lost
---          otherwise the key's remaining time in ms, held by another (-1: a key without time to live)
+--          otherwise {the key's remaining time in ms (-1: a key without time to live), the holder}: held by another; nil
+--          for a holder where the hash has several
 -- Clock    Redis' own key expiry only
 -- Effects  writes KEYS[1] and its time to live, which is never shortened (a foreign PERSIST is undone); a key of
 --          another type is left alone (WRONGTYPE), and so is one of a read/write lock
@@ -23,13 +24,12 @@ if left == -2 and count == 1 then
     return nil
 end
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
-    if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
-        return redis.error_reply('WRONGTYPE redislock: the name is in use as a read/write lock')
-    end
+    local holder
+    --include parts/only_holder.lua
     if count > 1 then
         return -3
     end
-    return left
+    return { left, holder }
 end
 --include parts/raise_count.lua
 return nil

@@ -8,7 +8,8 @@
 -- ARGV[4]  where readers keep it out: for how long no other reader is to come in, in ms, 0 (does not wait) .. 2592000000
 -- Returns  nil: the holder has the lock with that count
 --          -3: nested (count > 1), but the holder's field is gone: lost
---          otherwise the key's remaining time in ms, held by others (-1: a key without time to live)
+--          otherwise {the key's remaining time in ms (-1: a key without time to live), the holder}: held by others; nil for
+--          a holder where there are several
 -- Clock    Redis' own key expiry only
 -- Effects  writes KEYS[1] and its time to live, which is never shortened (a foreign PERSIST is undone); puts down that a
 --          writer waits where nobody did, with a time to live, and takes that away when it is granted; a key of another
@@ -46,7 +47,8 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
         -- pcall: where memory is full it waits without
         redis.pcall('SET', waitingWriter, ARGV[4] .. ' ' .. ARGV[1], 'PX', string.format('%.0f', 2 * place))
     end
-    return left
+    local fields = redis.pcall('HLEN', KEYS[1]) == 2 and redis.pcall('HKEYS', KEYS[1]) or { false }
+    return { left, fields[1] ~= 'mode' and fields[1] or fields[2] or false }
 end
 --include parts/raise_count.lua
 return nil

@@ -40,6 +40,7 @@ TEST_P(LostSignal, AtRiskComesBeforeLostAndLostWhenTheLeaseIsOver)
     const auto risk = observer()->of("atRisk").front();
     EXPECT_LE(risk.time, 500ms) << "a quarter of the lease";
     EXPECT_GT(risk.time, 0ms);
+    EXPECT_EQ(risk.reason, LossReason::leaseEnded) << "nothing failed";
     const auto lost = observer()->of("lost").front();
     EXPECT_GE(lost.at, validUntil);
     EXPECT_LT(lost.at, validUntil + soon);
@@ -58,6 +59,7 @@ TEST_P(LostSignal, LossThatTheRenewalFindsIsToldLongBeforeTheLeaseIsOver)
     raw.command({"DEL", lock.name()});
     ASSERT_TRUE(observer()->await("lost", lock.name())); // a third of the lease later
     EXPECT_THAT(observer()->story(lock.name()), ElementsAre("acquired", "lost"));
+    EXPECT_EQ(observer()->of("lost").front().reason, LossReason::gone);
     EXPECT_TRUE(eventually([&] { return token.stop_requested(); }));
     EXPECT_EQ(lock.validFor(), 0ms);
     EXPECT_EQ(lock.holdCount(), 0U);
@@ -157,6 +159,8 @@ TEST_P(LostSignal, ForgottenLockIsReportedAndEndsByItself)
     const auto reports = observer()->of("heldTooLong");
     ASSERT_EQ(reports.size(), 1U);
     EXPECT_GE(reports.front().time, 900ms);
+    EXPECT_EQ(observer()->of("atRisk").back().reason, LossReason::heldTooLong);
+    EXPECT_EQ(observer()->of("lost").back().reason, LossReason::heldTooLong);
     EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
     // the next hold has a time of its own
     EXPECT_EQ(lock.lock(), true);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -25,7 +26,10 @@ struct Told {
     std::string name{};
     std::string holder{};
     std::chrono::nanoseconds time{}; ///< the duration that came with it
+    std::optional<std::chrono::milliseconds> left{};
     std::uint32_t attempts = 0;
+    LossReason reason{};
+    ObjectKind kind{};
     Unlocked how{};
     std::error_code error{};
     std::chrono::nanoseconds at = bootTime();
@@ -85,9 +89,10 @@ public:
     {
         note(e, {.what = "acquired", .time = waited, .attempts = attempts});
     }
-    void contended(const LockEvent& e, std::chrono::nanoseconds waited, std::uint32_t attempts) noexcept override
+    void contended(const LockEvent& e, std::optional<std::chrono::milliseconds> left, std::chrono::nanoseconds waited,
+                   std::uint32_t attempts) noexcept override
     {
-        note(e, {.what = "contended", .time = waited, .attempts = attempts});
+        note(e, {.what = "contended", .time = waited, .left = left, .attempts = attempts});
     }
     void renewed(const LockEvent& e, std::chrono::nanoseconds late) noexcept override
     {
@@ -97,11 +102,11 @@ public:
     {
         note(e, {.what = "renewalFailed", .error = error});
     }
-    void atRisk(const LockEvent& e, std::chrono::nanoseconds validFor) noexcept override
+    void atRisk(const LockEvent& e, std::chrono::nanoseconds validFor, LossReason reason) noexcept override
     {
-        note(e, {.what = "atRisk", .time = validFor});
+        note(e, {.what = "atRisk", .time = validFor, .reason = reason});
     }
-    void lost(const LockEvent& e) noexcept override { note(e, {.what = "lost"}); }
+    void lost(const LockEvent& e, LossReason reason) noexcept override { note(e, {.what = "lost", .reason = reason}); }
     void released(const LockEvent& e, Unlocked how, std::chrono::nanoseconds held) noexcept override
     {
         note(e, {.what = "released", .time = held, .how = how});
@@ -128,6 +133,7 @@ private:
     {
         told.name = event.name;
         told.holder = event.holder;
+        told.kind = event.kind;
         Reaction reaction;
         {
             const std::lock_guard lock(mutex_);

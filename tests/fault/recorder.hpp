@@ -43,6 +43,7 @@ public:
         std::chrono::nanoseconds time{0}; ///< since boot
         std::string holder{};             ///< or the purpose of a connection
         std::uint32_t attempts = 0;       ///< of acquired and contended
+        LossReason reason{};              ///< of lost
         Unlocked how{};                   ///< of released
         std::error_code error{};          ///< of renewalFailed and disconnected
     };
@@ -81,7 +82,8 @@ private:
     {
         tell({.event = Event::acquired, .holder = std::string(e.holder), .attempts = attempts});
     }
-    void contended(const LockEvent& e, Nanoseconds, std::uint32_t attempts) noexcept override
+    void contended(const LockEvent& e, std::optional<std::chrono::milliseconds>, Nanoseconds,
+                   std::uint32_t attempts) noexcept override
     {
         tell({.event = Event::contended, .holder = std::string(e.holder), .attempts = attempts});
     }
@@ -90,8 +92,11 @@ private:
     {
         tell({.event = Event::renewalFailed, .holder = std::string(e.holder), .error = error});
     }
-    void atRisk(const LockEvent& e, Nanoseconds) noexcept override { tell(Event::atRisk, e); }
-    void lost(const LockEvent& e) noexcept override { tell(Event::lost, e); }
+    void atRisk(const LockEvent& e, Nanoseconds, LossReason) noexcept override { tell(Event::atRisk, e); }
+    void lost(const LockEvent& e, LossReason reason) noexcept override
+    {
+        tell({.event = Event::lost, .holder = std::string(e.holder), .reason = reason});
+    }
     void released(const LockEvent& e, Unlocked how, Nanoseconds) noexcept override
     {
         tell({.event = Event::released, .holder = std::string(e.holder), .how = how});

@@ -233,7 +233,7 @@ TEST_F(KeyWithoutTtl, IsPolledAndTheWaiterGetsTheLockWhenItGoes)
 TEST_F(VanishedKey, IsTriedAgainAtOnce)
 {
     foreignLock(60s);
-    const auto vanished = inject(reply(redisLockLock), Action::replace(":-2\r\n"));
+    const auto vanished = inject(reply(redisLockLock), Action::replace("*2\r\n:-2\r\n$-1\r\n"));
     auto waiter = waitInBackground(20s);
     ASSERT_TRUE(proxy.awaitHits(vanished));
     ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), 2));

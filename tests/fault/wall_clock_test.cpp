@@ -230,6 +230,8 @@ TEST_F(SuspendedMachine, KnowsAtOnceThatAHoldIsLostWhenItWakes)
     EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
     EXPECT_EQ(held().unlock(), Unlocked::alreadyLost);
     EXPECT_EQ(seen->count(Event::renewed), 0U);
+    ASSERT_TRUE(seen->await(Event::lost));
+    EXPECT_EQ(seen->all(Event::lost).front().reason, LossReason::paused);
     redis.command({"DEL", name}); // its server did not sleep
 }
 

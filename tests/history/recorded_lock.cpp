@@ -62,12 +62,12 @@ void HistoryObserver::renewalFailed(const LockEvent& event, std::error_code erro
     note(event, Op::renewalFailed, error.message());
 }
 
-void HistoryObserver::atRisk(const LockEvent& event, std::chrono::nanoseconds) noexcept
+void HistoryObserver::atRisk(const LockEvent& event, std::chrono::nanoseconds, LossReason) noexcept
 {
     note(event, Op::atRisk);
 }
 
-void HistoryObserver::lost(const LockEvent& event) noexcept
+void HistoryObserver::lost(const LockEvent& event, LossReason) noexcept
 {
     note(event, Op::lost);
 }

@@ -25,8 +25,8 @@ public:
     void acquired(const LockEvent& event, std::chrono::nanoseconds waited, std::uint32_t attempts) noexcept override;
     void renewed(const LockEvent& event, std::chrono::nanoseconds took) noexcept override;
     void renewalFailed(const LockEvent& event, std::error_code error) noexcept override;
-    void atRisk(const LockEvent& event, std::chrono::nanoseconds validFor) noexcept override;
-    void lost(const LockEvent& event) noexcept override;
+    void atRisk(const LockEvent& event, std::chrono::nanoseconds validFor, LossReason reason) noexcept override;
+    void lost(const LockEvent& event, LossReason reason) noexcept override;
     void released(const LockEvent& event, Unlocked how, std::chrono::nanoseconds held) noexcept override;
     void unconfirmed(const LockEvent& event) noexcept override;
 

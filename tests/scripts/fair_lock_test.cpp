@@ -103,7 +103,9 @@ TEST_F(FairScripts, PlaceIsAsFarAheadAsFivePollsTheClocksAndTheAllowancesOfRedis
     javaWaits(java(3));
     fair(hold19);
     expectAhead(hold19, place + clocks + usual + 60'000);
+    EXPECT_THAT(fair(hold19), Refusal(JustSet(30'000), hold17));
     EXPECT_THAT(end(hold17), Number(1));
+    EXPECT_THAT(fair(hold19), Refusal(250, "")) << "it is another's turn";
     EXPECT_THAT(fair(hold18), Nil());
     EXPECT_THAT(end(hold18), Number(1));
     javaIsLetIn(java(1));

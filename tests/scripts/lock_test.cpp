@@ -23,9 +23,9 @@ TEST_F(LockScript, TellsAnotherHolderTheRemainingTimeAndChangesNothing)
 {
     lock(hold17, 30'000);
     const Value answer = lock(hold18, 60'000);
-    EXPECT_THAT(answer.integer(), JustSet(30'000));
+    EXPECT_THAT(answer, Refusal(JustSet(30'000), hold17));
     EXPECT_EQ(hash(), (Hash{{hold17, "1"}}));
-    EXPECT_LE(timeToLive(), answer.integer());
+    EXPECT_LE(timeToLive(), answer.elements[0].integer());
 }
 
 TEST_F(LockScript, MayBeSentTwice)
@@ -95,7 +95,7 @@ TEST_F(LockScript, GrantsALockAgainThatRanOut)
 TEST_F(LockScript, TellsThatAForeignKeyHasNoTimeToLive)
 {
     writeForeignHash({{javaThread, "1"}});
-    EXPECT_THAT(lock(hold17, 30'000), Number(-1));
+    EXPECT_THAT(lock(hold17, 30'000), Refusal(-1, javaThread));
     EXPECT_EQ(hash(), (Hash{{javaThread, "1"}}));
     EXPECT_EQ(timeToLive(), -1);
 }
@@ -112,7 +112,7 @@ TEST_F(LockScript, RespectsALockThatRedissonTook)
 {
     redis.command({"HINCRBY", name, javaThread, "1"});
     redis.command({"PEXPIRE", name, "12345"});
-    EXPECT_THAT(lock(hold17, 30'000).integer(), JustSet(12'345));
+    EXPECT_THAT(lock(hold17, 30'000), Refusal(JustSet(12'345), javaThread));
     EXPECT_EQ(hash(), (Hash{{javaThread, "1"}}));
     EXPECT_THAT(timeToLive(), JustSet(12'345));
 }
@@ -149,7 +149,7 @@ TEST_F(LockScript, NestsWhenMemoryIsOut)
     EXPECT_THAT(lock(hold17, 60'000, 2), Nil());
     EXPECT_EQ(hash(), (Hash{{hold17, "2"}}));
     EXPECT_THAT(timeToLive(), JustSet(60'000));
-    EXPECT_THAT(lock(hold18, 30'000).integer(), JustSet(60'000));
+    EXPECT_THAT(lock(hold18, 30'000), Refusal(JustSet(60'000), hold17));
 }
 
 TEST_F(LockScript, TakesItsRangesWhole)

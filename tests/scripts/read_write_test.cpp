@@ -37,11 +37,24 @@ protected:
 TEST_F(ReadWriteScripts, ReaderIsLetInBesideItsOwnWriterAndNobodyElses)
 {
     EXPECT_THAT(write(writer17, 30'000), Nil());
-    EXPECT_THAT(read(hold18, 30'000).integer(), JustSet(30'000));
-    EXPECT_THAT(read(hold18, 30'000, 1, hold18 + ":write").integer(), JustSet(30'000));
+    EXPECT_THAT(read(hold18, 30'000), Refusal(JustSet(30'000), writer17));
+    EXPECT_THAT(read(hold18, 30'000, 1, hold18 + ":write"), Refusal(JustSet(30'000), writer17));
     EXPECT_THAT(read(hold18, 30'000, 1, writer17), Nil());
     EXPECT_THAT(read(hold18, 30'000), Nil()) << "sent again, or by a level: it has it";
     EXPECT_EQ(hash(), (Hash{{"mode", "write"}, {writer17, "1"}, {hold18, "1"}}));
+}
+
+TEST_F(ReadWriteScripts, WriterIsToldOfTheReaderWhereThatIsOne)
+{
+    read(hold17, 30'000);
+    EXPECT_THAT(write(writer18, 30'000), Refusal(JustSet(30'000), hold17));
+    read(hold18, 30'000);
+    EXPECT_THAT(write(writer18, 30'000), Refusal(JustSet(30'000), ""));
+    endReading(hold17);
+    endReading(hold18);
+    write(writer17, 30'000);
+    read(hold18, 30'000, 1, writer17);
+    EXPECT_THAT(read(javaThread, 30'000), Refusal(JustSet(30'000), writer17));
 }
 
 TEST_F(ReadWriteScripts, EndOfAnInnerLevelThatComesLateDoesNotCutTheLeaseOfALaterOne)
@@ -93,20 +106,20 @@ TEST_F(ReadWriteScripts, ClockThatIsSetBackDoesNotMakeAWaitingWriterKeepReadersO
     read(hold17, 300'000);
     write(writer18, 30'000, "5000");
     redis.command({"PEXPIRE", waiting, "40000"}); // as if the clock were 30 s earlier
-    EXPECT_THAT(read(javaThread, 60'000).integer(), JustSet(5000));
+    EXPECT_THAT(read(javaThread, 60'000), Refusal(JustSet(5000), ""));
     EXPECT_THAT(redis.command({"PTTL", waiting}).integer(), JustSet(10'000));
 }
 
 TEST_F(ReadWriteScripts, WriterThatWaitsKeepsNewReadersOutForTheTimeThatItGaveAndThenLetsThemInForAsLong)
 {
     read(hold17, 300'000);
-    EXPECT_THAT(write(writer18, 30'000, "60000").integer(), JustSet(300'000));
+    EXPECT_THAT(write(writer18, 30'000, "60000"), Refusal(JustSet(300'000), hold17));
     EXPECT_THAT(redis.command({"PTTL", waiting}).integer(), JustSet(120'000));
-    EXPECT_THAT(read(javaThread, 60'000).integer(), JustSet(60'000));
+    EXPECT_THAT(read(javaThread, 60'000), Refusal(JustSet(60'000), ""));
     EXPECT_EQ(hash(), (Hash{{"mode", "read"}, {hold17, "1"}}));
     redis.command({"PEXPIRE", waiting, "60000"});
     EXPECT_THAT(read(javaThread, 60'000), Nil());
-    EXPECT_THAT(write(writer18, 30'000, "60000").integer(), JustSet(300'000));
+    EXPECT_THAT(write(writer18, 30'000, "60000"), Refusal(JustSet(300'000), ""));
     EXPECT_THAT(redis.command({"PTTL", waiting}).integer(), JustSet(60'000))
         << "it does not begin anew before it is over";
 }
@@ -125,7 +138,7 @@ TEST_F(ReadWriteScripts, LockThatIsFreeIsKeptForTheWriterThatWaits)
     read(hold17, 60'000);
     write(writer18, 30'000, "60000");
     endReading(hold17);
-    EXPECT_THAT(read(hold17, 60'000).integer(), JustSet(60'000));
+    EXPECT_THAT(read(hold17, 60'000), Refusal(JustSet(60'000), ""));
     EXPECT_THAT(redis.command({"EXISTS", name}), Number(0));
     EXPECT_THAT(write(writer18, 30'000, "60000"), Nil());
     EXPECT_THAT(redis.command({"EXISTS", waiting}), Number(0));
@@ -164,7 +177,7 @@ TEST_F(ReadWriteScripts, WriterWaitsWithoutAWordWhereMemoryIsFull)
 {
     read(hold17, 60'000);
     runOutOfMemory();
-    EXPECT_THAT(write(writer18, 30'000, "60000").integer(), JustSet(60'000));
+    EXPECT_THAT(write(writer18, 30'000, "60000"), Refusal(JustSet(60'000), hold17));
     EXPECT_THAT(redis.command({"EXISTS", waiting}), Number(0));
 }
 

@@ -191,7 +191,8 @@ void MixedQueueWorld::askOurs(Thread& thread)
     if (reply.kind == Reply::Kind::nil) {
         return granted(thread);
     }
-    if (reply.kind != Reply::Kind::integer) {
+    const auto refused = detail::LockAnswer::refusal(reply);
+    if (!refused) {
         throw Violation("S8 honest answers", thread.holder + " was answered " + reply.text);
     }
     if (std::find(arrived_.begin(), arrived_.end(), &thread) == arrived_.end()) {
@@ -203,8 +204,8 @@ void MixedQueueWorld::askOurs(Thread& thread)
         freeSinceMs_.reset();
         return plan(thread, drawn(20'000), &MixedQueueWorld::ask);
     }
-    plan(thread, reply.integer < 0 ? pollMs : std::clamp<std::int64_t>(reply.integer, 1, pollMs),
-         &MixedQueueWorld::ask);
+    const auto told = refused->timeToLive ? refused->timeToLive->count() : pollMs;
+    plan(thread, std::clamp<std::int64_t>(told, 1, pollMs), &MixedQueueWorld::ask);
 }
 
 void MixedQueueWorld::askRedissons(Thread& thread)
@@ -345,7 +346,7 @@ Reply MixedQueueWorld::runScript(detail::ScriptUse KindTraits::*use, std::vector
         }
     }
     if (use != &KindTraits::renew) { // that knows nothing of the queue
-        checkTimesToLive(hadTimes || (use == &KindTraits::lock && reply.kind == Reply::Kind::integer));
+        checkTimesToLive(hadTimes || (use == &KindTraits::lock && detail::LockAnswer::refusal(reply)));
     }
     wasMixed_ = lacksTime(0);
     return reply;

@@ -124,8 +124,9 @@ protected:
             ASSERT_TRUE(real.isArray() && real.elements.size() == modelled.elements.size()) << real;
             for (std::size_t i = 0; i < modelled.elements.size(); ++i) {
                 const Reply& element = modelled.elements[i];
-                EXPECT_TRUE(element.kind == Reply::Kind::text ? isSameText(real.elements[i], element)
-                                                              : isSameNumber(real.elements[i], element))
+                EXPECT_TRUE(element.kind == Reply::Kind::nil    ? real.elements[i].isNil()
+                            : element.kind == Reply::Kind::text ? isSameText(real.elements[i], element)
+                                                                : isSameNumber(real.elements[i], element))
                     << real << ", element " << i;
             }
             break;

@@ -40,7 +40,7 @@ std::string describe(const Reply& reply)
     case Reply::Kind::integer:
         return std::to_string(reply.integer);
     case Reply::Kind::array:
-        return reply.elements.empty() ? "()" : reply.elements[0].text;
+        return reply.elements.empty() ? "()" : describe(reply.elements[0]);
     default:
         return reply.text;
     }

@@ -31,7 +31,7 @@ void QueueChecker::executed(const Request& request, const Reply& reply, bool had
         granted(request, queue);
         return leave();
     }
-    if (reply.integer >= -1) {
+    if (detail::LockAnswer::refusal(reply)) {
         asked(request, queue, nowMs);
     }
 }

@@ -24,7 +24,8 @@ protected:
     /// Asks, keeps its place for a second, and is told that another has the lock.
     void ask(const std::string& holder, const std::string& place = "1000")
     {
-        request(&KindTraits::lock, {holder, "1000", "1", place}, {Reply::Kind::integer, 500, {}, {}});
+        request(&KindTraits::lock, {holder, "1000", "1", place},
+                {Reply::Kind::array, 0, {}, {{Reply::Kind::integer, 500, {}, {}}, {}}});
     }
     void get(const std::string& holder, bool hadIt = false)
     {

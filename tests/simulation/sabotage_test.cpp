@@ -149,7 +149,7 @@ TEST(Sabotage, AnUnlockAfterALossThatIsNotExpectedAnyMoreBreaksS6)
                   auto& named = *hold.lock;
                   const auto owner = hold.owner;
                   hands.checker.excuseHolder(hands.client.holderOf(hold));
-                  hands.client.core().lose(hold);
+                  hands.client.core().lose(hold, LossReason::gone);
                   while (named.local.settle(owner)) {
                   }
               }),

@@ -265,7 +265,7 @@ void SafetyChecker::checkReaders(const Request& request, const Reply& reply, Vir
 /// A new hold gets a greater token than all before it, and keeps it.
 void SafetyChecker::checkToken(const Request& request, const Reply& reply)
 {
-    if (!request.does(&KindTraits::lock) || reply.kind != Reply::Kind::array) {
+    if (!request.does(&KindTraits::lock) || reply.kind != Reply::Kind::array || detail::LockAnswer::refusal(reply)) {
         return;
     }
     const auto answer = detail::LockAnswer::from(reply, detail::Tokens::given, detail::Level::outermost);

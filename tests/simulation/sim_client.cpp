@@ -142,7 +142,7 @@ void SimClient::expectGranted(const detail::Acquired& acquired)
 
 /// Told in the middle of what ends the hold, which is still among those of its name. It cannot throw: what follows is
 /// for observe().
-void SimClient::lost(const LockEvent& event) noexcept
+void SimClient::lost(const LockEvent& event, LossReason /*reason*/) noexcept
 {
     for (const auto& named : names_) {
         for (const auto& hold : named->local.holds()) {

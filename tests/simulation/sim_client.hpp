@@ -132,7 +132,7 @@ private:
     SimClient(const World& world, std::shared_ptr<Host> host, const Config& config, std::uint64_t seed);
     ~SimClient() = default;
 
-    void lost(const LockEvent& event) noexcept override;
+    void lost(const LockEvent& event, LossReason reason) noexcept override;
     void judge(const Loss& loss);
     void note(const std::shared_ptr<detail::Call>& call);
     void judgeUnawaited();

@@ -38,8 +38,8 @@ void WakeUpChecker::executed(const Request& request, const Reply& reply)
     if (locks && request.kind->asking == detail::Asking::each) {
         lastAttempt_[{request.name, Who::readers}] = now;
     }
-    if (locks && reply.kind == Reply::Kind::integer) {
-        const auto told = reply.integer < 0 ? longestPoll : VirtualTime(reply.integer * 1'000'000);
+    if (const auto refused = locks ? detail::LockAnswer::refusal(reply) : std::nullopt) {
+        const VirtualTime told = refused->timeToLive ? VirtualTime(*refused->timeToLive) : longestPoll;
         auto& seen = seenUntil_[request.name];
         seen = std::max(seen, now + told + told / 50); // by a clock that may be slow
     }

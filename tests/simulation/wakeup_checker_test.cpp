@@ -33,7 +33,13 @@ protected:
     void lock() { execute(&KindTraits::lock, {{"HSET", "stock", "a:1", "1"}, {"PEXPIRE", "stock", "1000"}}, {}); }
     void unlock() { execute(&KindTraits::unlock, {{"DEL", "stock"}}, number(1)); }
     /// Somebody asks and is told how long the holder has the lock.
-    void tryInVain(std::int64_t told) { execute(&KindTraits::lock, {}, number(told)); }
+    void tryInVain(std::int64_t told)
+    {
+        Reply refusal;
+        refusal.kind = Reply::Kind::array;
+        refusal.elements = {number(told), Reply()};
+        execute(&KindTraits::lock, {}, refusal);
+    }
 
     static Reply number(std::int64_t value)
     {

@@ -46,6 +46,13 @@ Reply array(std::vector<Reply> elements)
 }
 
 const Reply nilReply{};
+
+/// That another holds the lock.
+Reply refusal(std::int64_t left, Reply holder = nilReply)
+{
+    return array({integer(left), std::move(holder)});
+}
+
 const Reply tokenReply = array({text(Reply::Kind::text, "1234")});
 
 /// Replies that no script of ours gives, besides numbers.
@@ -91,16 +98,24 @@ TEST(Answer, OfALockScriptIsAGrantOfTheKindTheHoldersTimeOrTheLossOfANestedHold)
         EXPECT_EQ(nested(grant)->kind, LockAnswer::Kind::granted);
         EXPECT_EQ(outermost(grant)->token, tokens == Tokens::none ? 0U : 1234U);
         EXPECT_EQ(nested(integer(-3))->kind, LockAnswer::Kind::gone);
-        const auto endless = outermost(integer(-1));
+        const auto endless = outermost(refusal(-1));
         EXPECT_EQ(endless->kind, LockAnswer::Kind::busy);
         EXPECT_FALSE(endless->timeToLive);
-        EXPECT_EQ(outermost(integer(0))->timeToLive, 0ms);
-        EXPECT_EQ(outermost(integer(-2))->timeToLive, 0ms) << "gone already";
-        EXPECT_EQ(outermost(integer(1234))->timeToLive, 1234ms);
-        EXPECT_EQ(outermost(integer(mostNumber))->timeToLive, maxLease) << "of a key that others gave more time";
-        refuses(outermost, {other, integer(-3), integer(-4), integer(leastNumber)});
-        refuses(nested,
-                {other, integer(-1), integer(-2), integer(-4), integer(0), integer(1234), integer(leastNumber)});
+        EXPECT_EQ(outermost(refusal(0))->timeToLive, 0ms);
+        EXPECT_EQ(outermost(refusal(-2))->timeToLive, 0ms) << "gone already";
+        EXPECT_EQ(outermost(refusal(1234))->timeToLive, 1234ms);
+        EXPECT_EQ(outermost(refusal(mostNumber))->timeToLive, maxLease) << "of a key that others gave more time";
+        refuses(outermost, {other, refusal(-3), refusal(leastNumber), array({nilReply, nilReply}),
+                            array({integer(1), integer(2)}), integer(-3), integer(0), integer(1234)});
+        refuses(nested, {other, refusal(0), integer(-1), integer(-4), integer(0), integer(1234), integer(leastNumber)});
+    }
+}
+
+TEST(Answer, ThatAnotherHoldsTheLockNamesTheHolderWhereThereIsOne)
+{
+    EXPECT_EQ(LockAnswer::holderIn(refusal(1234, text(Reply::Kind::text, "somebody:1"))), "somebody:1");
+    for (const auto& other : {refusal(1234), nilReply, tokenReply, array({text(Reply::Kind::text, "1"), nilReply})}) {
+        EXPECT_EQ(LockAnswer::holderIn(other), "");
     }
 }
 

@@ -61,7 +61,7 @@ std::error_code NamedCounter::goOn(const std::shared_ptr<ScriptCall>& call, Deni
     if (call != nullptr && (isOpen(ec) || (wasDenied && (repeated || denied == Denied::goesOn)))) {
         // it ends while its answer is still kept, also when this process stood still in between: asked again after
         // that, it would count again
-        askUnawaited(call, {}, saturatingAdd(begin, leastRecordTime));
+        askUnawaited(call, {}, saturatingAdd(begin, leastRecordTime), nullptr);
     }
     return call != nullptr && wasDenied && repeated ? Errc::unreachable : ec;
 }
@@ -70,11 +70,12 @@ std::error_code NamedCounter::goOn(const std::shared_ptr<ScriptCall>& call, Deni
 class NamedCounter::Unawaited : public std::enable_shared_from_this<Unawaited> {
 public:
     Unawaited(std::shared_ptr<NamedCounter> counter, std::shared_ptr<ScriptCall> call, std::string record,
-              TimePoint limit)
+              TimePoint limit, WhenOver whenOver)
         : counter_(std::move(counter)),
           call_(std::move(call)),
           record_(std::move(record)),
-          machine_(leastRecordTime, limit, Asker::background)
+          machine_(leastRecordTime, limit, Asker::background),
+          whenOver_(std::move(whenOver))
     {
         call_->mode = Call::Mode::detached;
     }
@@ -112,9 +113,13 @@ private:
                           [self = shared_from_this()] { self->goOn(TimerFired{self->counter_->port->now()}); });
             return true;
         } else {
-            isSettled_ = !std::get<Done<std::optional<Errc>>>(action).result && !machine_.repeated();
+            failed_ = std::get<Done<std::optional<Errc>>>(action).result;
+            isSettled_ = !failed_ && !machine_.repeated();
         }
         counter_->endsGiving();
+        if (whenOver_) {
+            whenOver_(failed_, machine_.repeated());
+        }
         return false;
     }
 
@@ -139,10 +144,26 @@ private:
     const std::shared_ptr<ScriptCall> call_;
     const std::string record_;
     QueryMachine machine_;
-    bool isSettled_ = false; ///< the record is of no use any more
+    const WhenOver whenOver_;
+    std::optional<Errc> failed_ = Errc::shutdown; ///< until it was answered
+    bool isSettled_ = false;                      ///< the record is of no use any more
 };
 
-void NamedCounter::askUnawaited(std::shared_ptr<ScriptCall> call, std::string record, TimePoint limit) noexcept
+void NamedCounter::askUnawaited(const CounterRequest<Unlocked>& request)
+{
+    WhenOver tell;
+    if (request.tells) {
+        tell = [request](std::optional<Errc> failed, bool repeated) {
+            std::error_code ec;
+            const Unlocked how = failed ? request.known : request.meaning(*request.call, repeated, ec);
+            request.tells(how, ec);
+        };
+    }
+    askUnawaited(request.call, {}, TimePoint::max(), std::move(tell));
+}
+
+void NamedCounter::askUnawaited(std::shared_ptr<ScriptCall> call, std::string record, TimePoint limit,
+                                WhenOver whenOver) noexcept
 {
     if (port->isForked()) {
         return;
@@ -150,7 +171,8 @@ void NamedCounter::askUnawaited(std::shared_ptr<ScriptCall> call, std::string re
     try {
         // as long as its answer is kept at least: asked again after that, it would count again
         const TimePoint end = std::min(limit, saturatingAdd(port->now(), leastRecordTime));
-        const auto asking = std::make_shared<Unawaited>(shared_from_this(), std::move(call), std::move(record), end);
+        const auto asking = std::make_shared<Unawaited>(shared_from_this(), std::move(call), std::move(record), end,
+                                                        std::move(whenOver));
         const Inside lock(*port);
         asking->begin();
     } catch (...) { // out of memory: what has a lease ends with it
@@ -167,9 +189,38 @@ std::error_code CounterEnding::error() const noexcept
     return result.kind == Kind::granted ? Errc::shutdown : result.error;
 }
 
+void NamedCounter::tellReleased(const std::string& holder, Unlocked how, std::chrono::nanoseconds held)
+{
+    tellOf(holder, [how, held](Observer& observer, const LockEvent& event) {
+        observer.released(event, how, held);
+        if (how == Unlocked::unconfirmed) {
+            observer.unconfirmed(event);
+        }
+    });
+}
+
+void NamedCounter::tellOf(const CounterEnding& ending)
+{
+    const TimePoint now = port->now();
+    const auto waited = now - ending.began;
+    const auto attempts = ending.result.attempts;
+    if (ending.outcome.granted) {
+        tellOf(ending.order.holder, [waited, attempts](Observer& observer, const LockEvent& event) {
+            observer.acquired(event, waited, attempts);
+        });
+    } else if (ending.result.kind == AcquireResult::Kind::contended) {
+        tellOf({},
+               [left = leftUntil(ending.blockedUntil, now), waited, attempts](
+                   Observer& observer, const LockEvent& event) { observer.contended(event, left, waited, attempts); });
+    }
+}
+
 void NamedCounter::conclude(const CounterEnding& ending)
 {
-    const auto& [order, result, outcome] = ending;
+    tellOf(ending);
+    const auto& order = ending.order;
+    const auto& result = ending.result;
+    const auto& outcome = ending.outcome;
     if (outcome.granted && !outcome.repeated) {
         settle({order.record});
     }
@@ -242,7 +293,7 @@ void NamedCounter::hear(Notice notice, std::string_view text)
 {
     constexpr auto everybody = std::numeric_limits<std::int64_t>::max();
     if (notice == Notice::refused) {
-        port->tell([keep = shared_from_this()](Observer& observer) { observer.subscribeRefused({keep->name, {}}); });
+        tellOf({}, [](Observer& observer, const LockEvent& event) { observer.subscribeRefused(event); });
         return; // the poll goes on
     }
     std::int64_t permits = everybody;

@@ -15,6 +15,8 @@
 #include "redislock/detail/logic/waiter_queue.hpp"
 #include "redislock/detail/protocol/script.hpp"
 #include "redislock/error.hpp"
+#include "redislock/observer.hpp"
+#include "redislock/unlocked.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -33,6 +35,14 @@ namespace redislock::detail {
 struct PermitHold;
 
 enum class CounterKind : std::uint8_t { semaphore, permitExpirableSemaphore, countDownLatch };
+
+/// As the user calls it.
+constexpr ObjectKind objectKind(CounterKind kind) noexcept
+{
+    return kind == CounterKind::semaphore                  ? ObjectKind::semaphore
+           : kind == CounterKind::permitExpirableSemaphore ? ObjectKind::permitExpirableSemaphore
+                                                           : ObjectKind::countDownLatch;
+}
 
 /// What becomes of a request that the server denies.
 enum class Denied : std::uint8_t {
@@ -68,8 +78,10 @@ struct CounterRequest {
     std::shared_ptr<ScriptCall> afterwards{}; ///< asked in the background where the call stays unanswered
     Denied denied = Denied::ends;
     std::function<void(const Result&)> untold{}; ///< gives back what nobody was told of; null: that needs nothing
-    std::optional<Errc> refused{};               ///< instead of a call
-    Result known{};                              ///< instead of a call, and with an error
+    /// Tells the observer what came of it; null: nothing.
+    std::function<void(const Result&, std::error_code)> tells{};
+    std::optional<Errc> refused{}; ///< instead of a call
+    Result known{};                ///< instead of a call, and with an error
 };
 
 /// What somebody waits for: a script that is asked until it grants.
@@ -82,6 +94,7 @@ struct CounterOrder {
     std::chrono::milliseconds lease{}; ///< how long a grant is good
     Wait wait = waitForever;
     std::string record{}; ///< the key where a grant is kept, if it is
+    std::string holder{}; ///< for the observer: what a grant is called
     /// Takes back what may have been granted; null: nothing is. @param copies of the request may still arrive.
     std::function<std::shared_ptr<ScriptCall>(bool copies)> undo{};
     std::function<void()> untold{}; ///< gives back a grant that nobody was told of; null: its result does
@@ -119,6 +132,8 @@ struct CounterEnding {
     CounterOrder order{};
     AcquireResult result{};
     CounterOutcome outcome{};
+    TimePoint began{};
+    TimePoint blockedUntil{}; ///< at least, as the last answer said; 0: not known
 
     /// Whether Redis may have granted what nobody takes.
     [[nodiscard]] bool isOpen() const noexcept
@@ -141,6 +156,20 @@ public:
     static std::shared_ptr<NamedCounter> of(const std::shared_ptr<Port>& port, Core& core, CounterKind kind,
                                             std::string name);
     [[nodiscard]] std::string channel() const;
+    /// Nobody but who has an observer pays for what is told. With the mutex or without.
+    template <class What>
+    void tellOf(std::string holder, What what)
+    {
+        if (core.config.observer) {
+            port->tell(
+                [keep = shared_from_this(), holder = std::move(holder), what = std::move(what)](Observer& observer) {
+                    what(observer, LockEvent{keep->name, holder, objectKind(keep->kind)});
+                });
+        }
+    }
+
+    /// @param held zero: not known
+    void tellReleased(const std::string& holder, Unlocked how, std::chrono::nanoseconds held);
 
     // requests
     /// Where the answer to a new request is kept: never used for another.
@@ -160,14 +189,19 @@ public:
         } else if (!repeated) {
             settle({request.recorded.record});
         }
+        if (request.tells && (!ec || isOpen(ec))) {
+            request.tells(result, ec);
+        }
         return result;
     }
     /// Asks in the background until answered, for a minute at most. @param record of no use any more when that has
     /// come.
     void askUnawaited(std::shared_ptr<ScriptCall> call, std::string record = {}) noexcept
     {
-        askUnawaited(std::move(call), std::move(record), TimePoint::max());
+        askUnawaited(std::move(call), std::move(record), TimePoint::max(), nullptr);
     }
+    /// As much, of a request that observers are told of.
+    void askUnawaited(const CounterRequest<Unlocked>& request);
     /// Does what the end of a wait leaves to be done.
     void conclude(const CounterEnding& ending);
 
@@ -208,7 +242,11 @@ private:
     std::error_code goOn(const std::shared_ptr<ScriptCall>& call, Denied denied, std::error_code ec, bool repeated,
                          TimePoint begin);
     void settle(const std::vector<std::string>& records) noexcept;
-    void askUnawaited(std::shared_ptr<ScriptCall> call, std::string record, TimePoint limit) noexcept;
+    /// Called once, under the mutex: must only post. @param failed nothing: it was answered. @param repeated as above
+    using WhenOver = std::function<void(std::optional<Errc> failed, bool repeated)>;
+    void askUnawaited(std::shared_ptr<ScriptCall> call, std::string record, TimePoint limit,
+                      WhenOver whenOver) noexcept;
+    void tellOf(const CounterEnding& ending);
     void hear(Notice notice, std::string_view text);
     void wakeFor(std::int64_t permits) noexcept;
     [[nodiscard]] ChannelListener listener();

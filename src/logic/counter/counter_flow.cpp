@@ -12,6 +12,7 @@ CounterFlow::CounterFlow(NamedCounter& counter, CounterOrder order, AsyncWaiter*
       ending_{.order = std::move(order)},
       machine_(core_.settingsFor(ending_.order.wait, ending_.order.lease))
 {
+    ending_.began = core_.port.now();
     waiter.permits = ending_.order.permits;
     waiter.operation = operation;
     waiter.port = counter.port.get();
@@ -140,7 +141,11 @@ WaitStep CounterFlow::send()
 WaitStep CounterFlow::answered(const Outcome& outcome)
 {
     const auto event = eventOf(outcome);
-    if (busyAnswer(event) == nullptr || !waiter.refusals.passesOver(counter_.releases())) {
+    const LockAnswer* busy = busyAnswer(event);
+    if (busy != nullptr) {
+        ending_.blockedUntil = busy->timeToLive ? saturatingAdd(core_.port.now(), *busy->timeToLive) : TimePoint{};
+    }
+    if (busy == nullptr || !waiter.refusals.passesOver(counter_.releases())) {
         return step(event);
     }
     refusal_ = event;

@@ -25,6 +25,7 @@ struct PermitHold {
 
     std::shared_ptr<NamedCounter> counter;
     std::string id; ///< 32 hex digits
+    TimePoint grantedAt{};
     std::atomic<TimePoint::rep> deadline{0};
     std::atomic<std::uint64_t> changes{0}; ///< of its lease, so far
     /// Requests for it, its acquire and changes of its lease, of which a copy may still arrive.

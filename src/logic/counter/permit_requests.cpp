@@ -86,6 +86,7 @@ CounterOrder permitOrder(NamedCounter& counter, const std::string& id, Wait wait
             .permits = 1,
             .lease = lease == nonExpiring ? maxLease : lease.fixed(),
             .wait = wait,
+            .holder = id,
             .undo = [self = &counter, id](bool copies) {
                 return permitRelease(*self, id, copies ? self->recordTime() : "0").call;
             }};
@@ -97,6 +98,7 @@ std::shared_ptr<PermitHold> grantedPermit(NamedCounter& counter, const std::stri
     auto hold = std::make_shared<PermitHold>();
     hold->counter = counter.shared_from_this();
     hold->id = id;
+    hold->grantedAt = counter.port->now();
     hold->open = outcome.repeated ? 1 : 0;
     hold->setValidUntil(lease == nonExpiring ? TimePoint::max() : outcome.validUntil);
     counter.add(hold);
@@ -180,7 +182,8 @@ CounterRequest<bool> setPermitsRequest(NamedCounter& counter, std::int64_t permi
             .meaning = doneOf};
 }
 
-CounterRequest<Unlocked> permitRelease(NamedCounter& counter, const std::string& id, const std::string& keepMs)
+CounterRequest<Unlocked> permitRelease(NamedCounter& counter, const std::string& id, const std::string& keepMs,
+                                       std::chrono::nanoseconds held)
 {
     const auto raw = rawId(id);
     if (raw.empty()) {
@@ -200,6 +203,8 @@ CounterRequest<Unlocked> permitRelease(NamedCounter& counter, const std::string&
                 },
             .afterwards = call->again(),
             .denied = Denied::goesOn,
+            .tells = [self = counter.shared_from_this(), id,
+                      held](Unlocked how, std::error_code /*ec*/) { self->tellReleased(id, how, held); },
             .known = Unlocked::unconfirmed};
 }
 
@@ -207,7 +212,8 @@ CounterRequest<Unlocked> permitRelease(PermitHold& hold)
 {
     NamedCounter& counter = *hold.counter;
     counter.remove(hold.id);
-    return permitRelease(counter, hold.id, hold.open > 0 ? counter.recordTime() : "0");
+    return permitRelease(counter, hold.id, hold.open > 0 ? counter.recordTime() : "0",
+                         counter.port->now() - hold.grantedAt);
 }
 
 /// Whether copies of requests for a permit that somebody else took may still arrive, nobody knows here.

@@ -27,7 +27,8 @@ CounterRequest<std::int64_t> countRequest(NamedCounter& counter, std::int64_t fr
 CounterRequest<bool> setPermitsRequest(NamedCounter& counter, std::int64_t permits);
 
 /// Gives a permit back by its id. @param keepMs how long copies of requests for it may still arrive; "0": none can.
-CounterRequest<Unlocked> permitRelease(NamedCounter& counter, const std::string& id, const std::string& keepMs);
+CounterRequest<Unlocked> permitRelease(NamedCounter& counter, const std::string& id, const std::string& keepMs,
+                                       std::chrono::nanoseconds held = {});
 /// Gives back one that this client has.
 CounterRequest<Unlocked> permitRelease(PermitHold& hold);
 CounterRequest<Unlocked> releaseById(NamedCounter& counter, const std::string& id);

@@ -43,6 +43,11 @@ CounterRequest<bool> releaseRequest(NamedCounter& counter, std::int64_t permits,
     }
     auto request = addRequest(counter, permits, where);
     request.afterwards = request.call != nullptr ? request.call->again() : nullptr;
+    request.tells = [self = counter.shared_from_this()](bool done, std::error_code ec) {
+        if (done || ec) {
+            self->tellReleased({}, ec ? Unlocked::unconfirmed : Unlocked::released, {});
+        }
+    };
     return request;
 }
 

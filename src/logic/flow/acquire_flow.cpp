@@ -1,5 +1,7 @@
 #include "logic/flow/acquire_flow.hpp"
 
+#include "redislock/detail/protocol/printable.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -27,6 +29,7 @@ AcquireFlow::AcquireFlow(Core& c, NamedLock& n, HoldRef h, const AcquireOrder& o
     if (c.isClosing()) {
         waiter.ended = Errc::shutdown; // too late to be told with the others
     }
+    hold->isMember = order.endedBy == EndedBy::group;
     level = hold->levels.add(order.lease, order.endedBy);
     queue_.join(waiter);
 }
@@ -213,8 +216,8 @@ WaitStep AcquireFlow::answered(const Outcome& outcome)
     const auto event = lockEventOf(*waiter.call, outcome, core_.port.now());
     noteAnswer(event);
     const LockAnswer* busy = busyAnswer(event);
-    if (busy != nullptr && !busy->timeToLive) {
-        core_.tellOf(*hold, [](Observer& observer, const LockEvent& e) { observer.keyWithoutTtl(e); });
+    if (busy != nullptr && core_.config.observer) {
+        noteBlocker(*busy);
     }
     if (busy == nullptr || !waiter.refusals.passesOver(named.releases)) {
         if (Turn* const turn = busy != nullptr ? named.takeTurns() : nullptr) {
@@ -294,20 +297,21 @@ std::error_code AcquireFlow::conclude(Acquired& acquired)
     if (granted) {
         core_.grant(*hold, level, result_);
         acquired = {hold, level, result_.token};
-        core_.tellOf(*hold, [=, missed = result_.pushMissed](Observer& observer, const LockEvent& event) {
+        core_.tellOfWhole(*hold, [waited, attempts](Observer& observer, const LockEvent& event) {
             observer.acquired(event, waited, attempts);
-            if (missed) {
-                observer.pushMissed(event);
-            }
         });
+        if (result_.pushMissed) {
+            core_.tellOf(*hold, [](Observer& observer, const LockEvent& event) { observer.pushMissed(event); });
+        }
         return {};
     }
     if (result_.mayBeHeld || result_.kind == Kind::granted || waiter.owesTelling || (attempts > 0 && hasPlace())) {
         core_.releasing.giveBack(*hold, saturatingAdd(now, waiter.lease));
     }
     if (result_.kind == Kind::contended) {
-        core_.tellOf(*hold,
-                     [=](Observer& observer, const LockEvent& event) { observer.contended(event, waited, attempts); });
+        if (core_.config.observer && !hold->isMember) {
+            tellContended();
+        }
         return {};
     }
     return result_.kind == Kind::granted ? Errc::shutdown : result_.error;
@@ -315,6 +319,38 @@ std::error_code AcquireFlow::conclude(Acquired& acquired)
 
 // --- What is known of the others
 // ---------------------------------------------------------------------------------------
+
+/// Who has the lock, and until when at least.
+void AcquireFlow::noteBlocker(const LockAnswer& busy)
+{
+    waiter.blocker = printable(LockAnswer::holderIn(waiter.call->reply));
+    waiter.blockedUntil = busy.timeToLive ? saturatingAdd(core_.port.now(), *busy.timeToLive) : TimePoint{};
+    if (!busy.timeToLive) {
+        core_.tellOf(*hold, waiter.blocker,
+                     [](Observer& observer, const LockEvent& event) { observer.keyWithoutTtl(event); });
+    }
+}
+
+/// Who never asked knows of a hold of its own client, or what the first in the queue was told.
+void AcquireFlow::tellContended() const
+{
+    const TimePoint now = core_.port.now();
+    const Waiter* first = named.waiters.head();
+    const Waiter& asked = waiter.blockedUntil == TimePoint{} && first != nullptr ? *first : waiter;
+    std::string blocker = asked.blocker;
+    TimePoint until = asked.blockedUntil;
+    for (const auto& own : named.local.holds()) {
+        if (now < own->validUntil()) {
+            blocker = core_.holderText(*own);
+            until = own->validUntil();
+        }
+    }
+    core_.tellOf(*hold, std::move(blocker),
+                 [left = leftUntil(until, now), waited = now - waiter.joined,
+                  attempts = result_.attempts](Observer& observer, const LockEvent& event) {
+                     observer.contended(event, left, waited, attempts);
+                 });
+}
 
 /// Of an attempt whose turn comes only now.
 AcquireMachine::Settings AcquireFlow::settings(TimePoint now) const noexcept

@@ -83,6 +83,8 @@ private:
     [[nodiscard]] bool wasContended(TimePoint now) const noexcept;
     [[nodiscard]] AcquireResult withoutTurn(AcquireResult result) const noexcept;
     void noteAnswer(const Event& event) noexcept;
+    void noteBlocker(const LockAnswer& busy);
+    void tellContended() const;
     [[nodiscard]] TimePoint asideUntil(bool isFirst) const noexcept;
     /// Whether a waiter that asked gives up a place if it is not granted.
     [[nodiscard]] bool hasPlace() const noexcept { return waiter.call->place.count() > 0; }

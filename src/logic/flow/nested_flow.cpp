@@ -71,7 +71,7 @@ std::error_code NestedFlow::conclude(Acquired& acquired)
     if (hold.phase == Hold::Phase::held &&
         (result_.kind == AcquireResult::Kind::lost || core_.port.now() >= hold.validUntil())) {
         hold.levels.remove(level_);
-        core_.lose(hold);
+        core_.lose(hold, result_.kind == AcquireResult::Kind::lost ? LossReason::gone : core_.reasonOfEnd(hold));
     }
     if (hold.phase != Hold::Phase::held) {
         if (order_.endedBy == EndedBy::thread && hold.levels.remove(level_)) {

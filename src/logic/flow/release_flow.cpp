@@ -94,7 +94,7 @@ void ReleaseFlow::endNested()
         return;
     }
     if (result_ == Unlocked::alreadyLost) {
-        core_.lose(hold_);
+        core_.lose(hold_, LossReason::gone);
     } else if (result_ == Unlocked::unconfirmed) {
         core_.releasing.correctCount(hold_, true);
     }

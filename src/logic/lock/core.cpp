@@ -93,7 +93,7 @@ std::shared_ptr<NamedLock> Core::recycle(HoldRef&& hold) noexcept
     auto named = std::move(hold->lock);
     hold->levels.clear();
     hold->stopAtRisk = hold->stopLost = std::stop_source(std::nostopstate);
-    hold->atRiskTold = hold->heldTooLong = false;
+    hold->atRiskTold = hold->heldTooLong = hold->refused = hold->isMember = false;
     hold->renewal = RenewMachine();
     hold->grantedAt = TimePoint{};
     idleHolds_.push_back(std::move(hold)); // there is room
@@ -145,7 +145,7 @@ Hold* Core::validHold(NamedLock& named, std::uint64_t caller)
 {
     Hold* own = named.local.of(caller);
     if (own != nullptr && port.now() >= own->validUntil()) {
-        lose(*own);
+        expire(*own);
         own = nullptr;
     }
     return own;
@@ -205,18 +205,19 @@ bool Core::isHeld(const Acquired& acquired)
 {
     Hold& hold = *acquired.hold;
     if (hold.phase == Hold::Phase::held && port.now() >= hold.validUntil()) {
-        lose(hold);
+        expire(hold);
     }
     return hold.phase == Hold::Phase::held;
 }
 
 /// The final state of a hold that was not given up.
-void Core::lose(Hold& hold)
+void Core::lose(Hold& hold, LossReason reason)
 {
+    hold.reason = reason;
     hold.phase.store(Hold::Phase::lost, std::memory_order_release);
     NamedLock& named = *hold.lock;
     renewing.forget(hold);
-    tellLoss(hold);
+    tellLoss(hold, reason);
     auto removed = named.local.remove(hold); // perhaps the last reference: let go of outside the mutex
     port.post([removed = std::move(removed)]() mutable { removed.reset(); });
     Waking::wakeNext(named);
@@ -225,12 +226,24 @@ void Core::lose(Hold& hold)
 void Core::loseRest(Hold& hold)
 {
     if (hold.levels.count() > 0) {
-        tellLoss(hold);
+        tellLoss(hold, reasonOfEnd(hold));
     }
 }
 
+/// Who was not even told of the risk stood still: nothing else keeps the alarm for that.
+LossReason Core::reasonOfEnd(const Hold& hold) const noexcept
+{
+    if (!hold.levels.isRenewed()) {
+        return LossReason::leaseEnded;
+    }
+    return hold.heldTooLong                                             ? LossReason::heldTooLong
+           : !hold.atRiskTold && port.now() >= hold.levels.validUntil() ? LossReason::paused
+           : hold.refused                                               ? LossReason::refused
+                                                                        : LossReason::unrenewed;
+}
+
 /// Remembers the unlock() calls to come and stops the stop tokens, whose callbacks run on the background thread.
-void Core::tellLoss(Hold& hold)
+void Core::tellLoss(Hold& hold, LossReason reason)
 {
     const auto unlocks = hold.levels.countOfThread();
     hold.lock->local.owe(hold.owner, unlocks);
@@ -242,7 +255,7 @@ void Core::tellLoss(Hold& hold)
             lostNames_.pop_front();
         }
     }
-    tellOf(hold, [](Observer& observer, const LockEvent& event) { observer.lost(event); });
+    tellOfWhole(hold, [reason](Observer& observer, const LockEvent& event) { observer.lost(event, reason); });
     port.post([atRisk = hold.stopAtRisk, lost = hold.stopLost, forgotten = std::move(forgotten)]() mutable {
         atRisk.request_stop();
         lost.request_stop();
@@ -255,7 +268,7 @@ void Core::loseForced(NamedLock& named, std::string_view holder, const Call& cal
     const auto& holds = named.local.holds();
     for (std::size_t i = holds.size(); i-- > 0;) {
         if ((endsAll && holds[i]->grantedAt < call.sentAt) || holderText(*holds[i]) == holder) {
-            lose(*holds[i]);
+            lose(*holds[i], LossReason::forced);
         }
     }
 }
@@ -319,10 +332,11 @@ std::string Core::holderText(const Hold& hold) const
     return (id + ":" + std::to_string(static_cast<std::uint64_t>(hold.id))).append(hold.lock->traits().holderSuffix);
 }
 
-void Core::tellObserverOf(const Hold& hold, std::function<void(Observer&, const LockEvent&)> what)
+void Core::tellObserverOf(const Hold& hold, std::string holder, std::function<void(Observer&, const LockEvent&)> what)
 {
-    port.tell([what = std::move(what), name = hold.lock->name, holder = holderText(hold)](Observer& observer) {
-        what(observer, LockEvent{name, holder});
+    port.tell([what = std::move(what), name = hold.lock->name, holder = std::move(holder),
+               kind = objectKind(hold.lock->kind)](Observer& observer) {
+        what(observer, LockEvent{name, holder, kind});
     });
 }
 
@@ -362,7 +376,7 @@ std::vector<std::shared_ptr<NamedLock>> Core::close()
     }
     for (const auto& named : names) {
         while (!named->local.holds().empty()) {
-            lose(*named->local.holds()[0]);
+            lose(*named->local.holds()[0], LossReason::shutDown);
         }
         const auto end = [this](Waiter& waiter) {
             waiter.ended = Errc::shutdown;

@@ -81,7 +81,11 @@ public:
 
     // losing
     /// A held hold is over: its final state.
-    void lose(Hold& hold);
+    void lose(Hold& hold, LossReason reason);
+    /// As much, of one whose time is over.
+    void expire(Hold& hold) { lose(hold, reasonOfEnd(hold)); }
+    /// Why a hold ends when it is not renewed any more.
+    [[nodiscard]] LossReason reasonOfEnd(const Hold& hold) const noexcept;
     /// The outer levels of a hold were over before the inner one ended.
     void loseRest(Hold& hold);
     /// Holds of this client that were ended by force are lost now, not only at their next renewal: that of the holder,
@@ -109,11 +113,27 @@ public:
 
     /// The hold's name in Redis.
     [[nodiscard]] std::string holderText(const Hold& hold) const;
+    /// Of a hold, or (@p holder) of who has the lock instead. Nobody but who has an observer pays for what is told.
     template <class What>
     void tellOf(const Hold& hold, What what)
     {
-        if (config.observer) { // nobody else pays for what is to be told
-            tellObserverOf(hold, std::move(what));
+        if (config.observer) {
+            tellObserverOf(hold, holderText(hold), std::move(what));
+        }
+    }
+    template <class What>
+    void tellOf(const Hold& hold, std::string holder, What what)
+    {
+        if (config.observer) {
+            tellObserverOf(hold, std::move(holder), std::move(what));
+        }
+    }
+    /// As tellOf(); of a member the group is told of instead.
+    template <class What>
+    void tellOfWhole(const Hold& hold, What what)
+    {
+        if (!hold.isMember) {
+            tellOf(hold, std::move(what));
         }
     }
 
@@ -153,8 +173,8 @@ private:
 
     Finished endOf(HoldCall& call);
     void joinOtherKinds(NamedLock& named);
-    void tellObserverOf(const Hold& hold, std::function<void(Observer&, const LockEvent&)> what);
-    void tellLoss(Hold& hold);
+    void tellObserverOf(const Hold& hold, std::string holder, std::function<void(Observer&, const LockEvent&)> what);
+    void tellLoss(Hold& hold, LossReason reason);
 
     boost::unordered_flat_set<NamedLock*, NameHash, NameEqual> names_; ///< each until its destructor took it out
     std::vector<HoldRef> idleHolds_;

@@ -18,6 +18,7 @@
 #include "redislock/detail/logic/waiter_queue.hpp"
 #include "redislock/hold_ref.hpp"
 #include "redislock/identity.hpp"
+#include "redislock/observer.hpp"
 #include "redislock/unlocked.hpp"
 
 #include <atomic>
@@ -110,6 +111,9 @@ struct Hold {
     Lane lane = Lane::commands;
     bool atRiskTold = false;
     bool heldTooLong = false;
+    bool refused = false;  ///< the last answer to a renewal: for now, the server refuses it
+    bool isMember = false; ///< of a group, which is told of instead
+    LossReason reason{};   ///< of one that is lost
     std::shared_ptr<NamedLock> lock;
     HolderId id{};
     std::uint64_t owner = 0; ///< currentThread() of who took it; 0: nobody's, taken asynchronously
@@ -149,6 +153,8 @@ struct Waiter : WaiterLink<Waiter> {
     bool owesTelling = false; ///< was to follow a release that told nobody: if it gets nothing, it tells
     bool subscribed = false;  ///< to a channel of its own
     Refusals refusals{};
+    std::string blocker;       ///< who has the lock, as the last answer said; for an observer alone
+    TimePoint blockedUntil{};  ///< at least; 0: not known
     std::optional<Errc> ended; ///< told to end
     AsyncWaiter* operation = nullptr;
 };

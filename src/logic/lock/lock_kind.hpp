@@ -4,6 +4,7 @@
 
 #include "redislock/detail/logic/lock_answer.hpp"
 #include "redislock/detail/protocol/script.hpp"
+#include "redislock/observer.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,12 @@ namespace redislock::detail {
 
 enum class LockKind : std::uint8_t { redisLock, nonReentrantLock, spinLock, fencedLock, fairLock, readLock, writeLock };
 inline constexpr std::size_t lockKinds = 7;
+/// As the user calls it.
+constexpr ObjectKind objectKind(LockKind kind) noexcept
+{
+    return static_cast<ObjectKind>(kind); // the first ones are the locks
+}
+static_assert(objectKind(LockKind::writeLock) == ObjectKind::writeLock);
 
 /// How the waiters of one client ask Redis.
 enum class Asking : std::uint8_t {

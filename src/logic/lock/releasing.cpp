@@ -194,7 +194,7 @@ void Releasing::nestedAnswered(HoldCall& call)
         case CountAnswer::again:
             return tellCount(call.shared_from_this(), event);
         case CountAnswer::lost:
-            core_.lose(hold);
+            core_.lose(hold, LossReason::gone);
             break;
         }
     }
@@ -220,7 +220,7 @@ void Releasing::over(Hold& hold, Unlocked how)
         return; // never held: what an acquire without an answer may have left
     }
     const auto held = core_.port.now() - std::exchange(hold.grantedAt, TimePoint{});
-    core_.tellOf(hold, [how, held](Observer& observer, const LockEvent& event) {
+    core_.tellOfWhole(hold, [how, held](Observer& observer, const LockEvent& event) {
         observer.released(event, how, held);
         if (how == Unlocked::unconfirmed) {
             observer.unconfirmed(event);

@@ -13,6 +13,12 @@ namespace {
 
 constexpr std::chrono::milliseconds whileOutOfMemory{10}; ///< between two tries
 
+/// Whether the server was there, and did not renew.
+bool isAnswer(const Fault& fault) noexcept
+{
+    return fault.failure != Failure::notConnected && fault.failure != Failure::lostReply;
+}
+
 } // namespace
 
 std::chrono::milliseconds renewalTimeout(std::chrono::nanoseconds lease,
@@ -65,7 +71,7 @@ void Renewing::apply(Hold& hold, const RenewMachine::Action& action)
     } else if (std::holds_alternative<Send>(action)) {
         schedule(hold, core_.port.now()); // with others
     } else if (std::get<Done<RenewalEnd>>(action).result == RenewalEnd::lost) {
-        core_.lose(hold);
+        core_.lose(hold, LossReason::gone);
     }
 }
 
@@ -221,6 +227,7 @@ void Renewing::apply(Hold& hold, const RenewMachine::Event& event)
     const auto lease = core_.config.watchdogTimeout;
     const auto* replied = std::get_if<Replied<RenewAnswer>>(&event);
     if (replied != nullptr && replied->answer.kind == RenewAnswer::Kind::renewed) {
+        hold.refused = false;
         hold.levels.renewed(deadlineOf(replied->sentAt, lease));
         hold.updateDeadline();
         setDeadline(hold);
@@ -234,6 +241,7 @@ void Renewing::apply(Hold& hold, const RenewMachine::Event& event)
     const bool isOther = replied != nullptr && replied->answer.kind == RenewAnswer::Kind::wrongType;
     if (failed != nullptr || isOther) {
         const Errc error = isOther ? Errc::wrongType : failed->fault.error;
+        hold.refused = hold.refused || (failed != nullptr && isAnswer(failed->fault));
         core_.tellOf(hold, [error](Observer& observer, const LockEvent& told) { observer.renewalFailed(told, error); });
     }
     apply(hold, hold.renewal.resume(event, lease, core_.random));
@@ -251,7 +259,7 @@ void Renewing::judge(TimePoint now)
     while (Hold* hold = deadlines_.popDue(now)) {
         const TimePoint validUntil = hold->validUntil();
         if (now >= validUntil) {
-            core_.lose(*hold);
+            core_.expire(*hold);
             continue;
         }
         hold->atRiskTold = true;
@@ -259,8 +267,9 @@ void Renewing::judge(TimePoint now)
         if (hold->stopAtRisk.stop_possible()) {
             core_.port.post([stop = hold->stopAtRisk]() mutable { stop.request_stop(); });
         }
-        core_.tellOf(*hold, [left = validUntil - now](Observer& observer, const LockEvent& event) {
-            observer.atRisk(event, left);
+        const auto reason = core_.reasonOfEnd(*hold);
+        core_.tellOfWhole(*hold, [left = validUntil - now, reason](Observer& observer, const LockEvent& event) {
+            observer.atRisk(event, left, reason);
         });
     }
 }

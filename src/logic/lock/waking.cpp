@@ -73,7 +73,7 @@ void Waking::heard(NamedLock& named, HolderId of, Notice notice)
 {
     if (notice == Notice::refused) {
         core_.port.tell([keep = named.shared_from_this()](Observer& observer) {
-            observer.subscribeRefused({keep->name, {}});
+            observer.subscribeRefused({keep->name, {}, objectKind(keep->kind)});
         });
         return; // the poll goes on
     }

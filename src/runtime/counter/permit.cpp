@@ -34,7 +34,7 @@ void Permit::end() noexcept
         return;
     }
     try {
-        hold->counter->askUnawaited(permitRelease(*hold).call);
+        hold->counter->askUnawaited(permitRelease(*hold));
     } catch (...) { // out of memory: it ends with its lease
     }
 }

@@ -45,7 +45,7 @@ GroupAcquire::GroupAcquire(std::shared_ptr<const GroupMembers> members, Order or
              .byPolicy = order_.retry != nullptr,
              .wait = order_.wait,
              .lease = order_.lease,
-             .began = BootClock::now()},
+             .began = began_},
             *this),
       random_(freshSeed())
 {
@@ -206,8 +206,13 @@ void GroupAcquire::giveUp()
 
 std::optional<Errc> GroupAcquire::keep()
 {
+    if (haveOneServerTwice(*members_)) {
+        return Errc::badConfig;
+    }
+    members_->tell([waited = BootClock::now() - began_, rounds = flow_.result().rounds](
+                       Observer& observer, const LockEvent& event) { observer.acquired(event, waited, rounds); });
     hold_->keep();
-    return haveOneServerTwice(*members_) ? std::optional(Errc::badConfig) : std::nullopt;
+    return std::nullopt;
 }
 
 /// Has the policy asked where it may take its time.
@@ -240,6 +245,12 @@ void GroupAcquire::end()
     const auto error = result.kind == GroupResult::Kind::failed ? std::error_code(result.error) : std::error_code();
     if (result.kind != GroupResult::Kind::granted) {
         hold_.reset();
+    }
+    if (result.kind == GroupResult::Kind::contended) {
+        members_->tell(
+            [waited = BootClock::now() - began_, rounds = result.rounds](Observer& observer, const LockEvent& event) {
+                observer.contended(event, std::nullopt, waited, rounds);
+            });
     }
     callOff();
     {

@@ -63,6 +63,7 @@ private:
 
     const std::shared_ptr<const GroupMembers> members_;
     const Order order_;
+    const TimePoint began_ = BootClock::now();
 
     std::mutex mutex_;
     std::condition_variable changed_;

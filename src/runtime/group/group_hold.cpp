@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <set>
 #include <utility>
 
 namespace redislock::detail {
@@ -89,6 +90,29 @@ std::string GroupMembers::str() const
     return locks.size() > shown ? names + ", …" : names;
 }
 
+bool GroupMembers::isObserved() const noexcept
+{
+    return std::ranges::any_of(locks,
+                               [](const Lock& lock) { return LockAccess::engine(lock).config().observer != nullptr; });
+}
+
+void GroupMembers::tell(const std::function<void(Observer&, const LockEvent&)>& what) const
+{
+    std::string names;
+    for (const auto& lock : locks) {
+        names += (names.empty() ? "" : ", ") + lock.name();
+    }
+    const auto kind = rule == Rule::all ? ObjectKind::multiLock : ObjectKind::redLock;
+    std::set<const Observer*> told;
+    for (const auto& lock : locks) {
+        Engine& engine = LockAccess::engine(lock);
+        const auto& observer = engine.config().observer;
+        if (observer && told.insert(observer.get()).second) {
+            engine.tell([what, names, kind](Observer& each) { what(each, LockEvent{names, {}, kind}); });
+        }
+    }
+}
+
 GroupHold::GroupHold(std::shared_ptr<const GroupMembers> members)
     : members_(std::move(members)), standing_(members_->locks.size(), members_->needed()), held_(members_->locks.size())
 {
@@ -110,14 +134,13 @@ void GroupHold::ask(std::size_t member, Wait wait, Lease lease, const Answer& an
         held_[member].attempt = attempt;
     }
     // its executor is the client's own: there the slot is cleared, and there abandon() uses it
-    members_->locks[member].asyncTryLock(
-        wait, lease,
-        boost::asio::bind_cancellation_slot(attempt->slot(), [self = shared_from_this(), attempt, answer,
-                                                              member](boost::system::error_code ec, LockGuard guard) {
-            const MemberAnswer result = answerOf(ec, guard);
-            self->arrived(member, std::move(guard));
-            answer(member, result);
-        }));
+    auto arrival = [self = shared_from_this(), attempt, answer, member](boost::system::error_code ec, LockGuard guard) {
+        const MemberAnswer result = answerOf(ec, guard);
+        self->arrived(member, std::move(guard));
+        answer(member, result);
+    };
+    LockAccess::acquireForGroup(members_->locks[member], wait, lease,
+                                LockHandler(boost::asio::bind_cancellation_slot(attempt->slot(), std::move(arrival))));
 }
 
 /// An attempt is over.
@@ -157,6 +180,7 @@ void GroupHold::arrived(std::size_t index, LockGuard guard)
 void GroupHold::keep()
 {
     std::unique_lock lock(mutex_);
+    keptAt_ = BootClock::now();
     const auto verdict = standing_.keep();
     lock.unlock();
     follow(verdict, 0);
@@ -178,6 +202,9 @@ void GroupHold::follow(GroupStanding::Verdict verdict, std::size_t index)
     if (verdict == GroupStanding::Verdict::asBefore) {
         return;
     }
+    if (members_->isObserved()) {
+        tellOf(verdict, index);
+    }
     stop(index, atRisk_);
     if (verdict == GroupStanding::Verdict::lost) {
         std::vector<Member> taken;
@@ -188,6 +215,29 @@ void GroupHold::follow(GroupStanding::Verdict verdict, std::size_t index)
         stop(index, lost_);
         withdraw(taken);
     }
+}
+
+void GroupHold::tellOf(GroupStanding::Verdict verdict, std::size_t index)
+{
+    std::unique_lock lock(mutex_);
+    const bool isRisk = verdict == GroupStanding::Verdict::atRisk;
+    if (isRisk && std::exchange(isRiskTold_, true)) {
+        return;
+    }
+    const auto left = standing_.validUntil(deadlines()) - BootClock::now();
+    const HoldRef hold = held_.empty() ? nullptr : LockAccess::hold(held_[index].guard);
+    lock.unlock();
+    if (hold == nullptr) {
+        return; // it was ended meanwhile
+    }
+    Engine& engine = LockAccess::engine(members_->locks[index]);
+    const auto reason = [&] {
+        const auto inside = engine.lock();
+        return isRisk ? engine.core(inside).reasonOfEnd(*hold) : hold->reason;
+    }();
+    members_->tell([isRisk, left, reason](Observer& observer, const LockEvent& event) {
+        isRisk ? observer.atRisk(event, left, reason) : observer.lost(event, reason);
+    });
 }
 
 /// Not in here: who ends the hold meanwhile waits for the callbacks of its members, and must not wait for those of the
@@ -238,6 +288,12 @@ void GroupHold::end() noexcept
     }
     auto taken = take();
     withdraw(taken);
+    if (!taken.empty() && members_->isObserved()) {
+        try {
+            giveBack(taken, nullptr); // to tell how it ended
+        } catch (...) {               // out of memory: what is left in the guards is given back by them
+        }
+    }
 }
 
 void GroupHold::release(const std::function<void(Unlocked)>& whenReleased)
@@ -247,6 +303,12 @@ void GroupHold::release(const std::function<void(Unlocked)>& whenReleased)
     }
     auto taken = take();
     withdraw(taken);
+    giveBack(taken, whenReleased);
+}
+
+/// Releases what was granted. @param whenReleased told how that ended; null: nobody is, but observers
+void GroupHold::giveBack(std::vector<Member>& taken, const std::function<void(Unlocked)>& whenReleased)
+{
     std::vector<LockGuard> guards;
     for (std::size_t i = 0; i < taken.size(); ++i) {
         if (standing_.isGranted(i)) {
@@ -254,9 +316,22 @@ void GroupHold::release(const std::function<void(Unlocked)>& whenReleased)
         }
     }
     if (guards.empty()) {
-        return whenReleased(Unlocked::alreadyLost);
+        return whenReleased ? whenReleased(Unlocked::alreadyLost) : void();
     }
-    const auto tally = std::make_shared<ReleaseTally>(guards.size(), members_->needed(), whenReleased);
+    auto over = [whenReleased, members = members_, keptAt = keptAt_, ended = BootClock::now()](Unlocked how) {
+        if (keptAt != TimePoint{}) {
+            members->tell([how, held = ended - keptAt](Observer& observer, const LockEvent& event) {
+                observer.released(event, how, held);
+                if (how == Unlocked::unconfirmed) {
+                    observer.unconfirmed(event);
+                }
+            });
+        }
+        if (whenReleased) {
+            whenReleased(how);
+        }
+    };
+    const auto tally = std::make_shared<ReleaseTally>(guards.size(), members_->needed(), std::move(over));
     for (auto& guard : guards) {
         guard.asyncRelease(
             [tally](boost::system::error_code ec, Unlocked how) { tally->count(ec ? Unlocked::alreadyLost : how); });

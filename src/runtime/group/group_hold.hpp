@@ -8,6 +8,7 @@
 #include "redislock/handler.hpp"
 #include "redislock/lock.hpp"
 #include "redislock/lock_guard.hpp"
+#include "redislock/observer.hpp"
 #include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
 
@@ -50,6 +51,9 @@ struct GroupMembers {
     [[nodiscard]] bool isOwnThread() const noexcept;
     /// For messages.
     [[nodiscard]] std::string str() const;
+    [[nodiscard]] bool isObserved() const noexcept;
+    /// Tells each different observer of the members' clients of the group.
+    void tell(const std::function<void(Observer&, const LockEvent&)>& what) const;
 };
 
 /// One try at all members of a group, and the hold that may come of it. Members arrive, and are lost, on the background
@@ -94,15 +98,19 @@ private:
     void arrived(std::size_t index, LockGuard guard);
     void hurt(std::size_t index, StopAt how);
     void follow(GroupStanding::Verdict verdict, std::size_t index);
+    void tellOf(GroupStanding::Verdict verdict, std::size_t index);
     [[nodiscard]] std::vector<TimePoint> deadlines() const;
     std::vector<Member> take() noexcept;
     void withdraw(std::vector<Member>& taken) noexcept;
+    void giveBack(std::vector<Member>& taken, const std::function<void(Unlocked)>& whenReleased);
     void stop(std::size_t index, const std::stop_source& source) const;
 
     const std::shared_ptr<const GroupMembers> members_;
     mutable std::mutex mutex_; ///< never held over a call of somebody else's that may call back
     GroupStanding standing_;
     std::vector<Member> held_; ///< empty when it is over
+    TimePoint keptAt_{};       ///< 0: it is not, or not yet
+    bool isRiskTold_ = false;
     std::stop_source lost_;
     std::stop_source atRisk_;
 };

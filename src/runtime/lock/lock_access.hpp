@@ -3,13 +3,23 @@
 #pragma once
 
 #include "redislock/lock.hpp"
+#include "redislock/lock_guard.hpp"
+#include "runtime/engine/async_calls.hpp"
 #include "runtime/engine/engine.hpp"
+
+#include <utility>
 
 namespace redislock::detail {
 
 struct LockAccess {
+    static const HoldRef& hold(const LockGuard& guard) noexcept { return guard.hold_; }
     static NamedLock& named(const Lock& lock) noexcept { return *lock.state_; }
     static Engine& engine(const Lock& lock) noexcept { return engineOf(*lock.state_); }
+    /// Acquires a member, as the lock itself would.
+    static void acquireForGroup(const Lock& lock, Wait wait, Lease lease, LockHandler handler)
+    {
+        AsyncCalls::acquire(lock.state_, {wait, lease, EndedBy::group, lock.retry_}, std::move(handler));
+    }
 };
 
 } // namespace redislock::detail

@@ -16,8 +16,8 @@ class Witness : public Observer {
 public:
     explicit Witness(Load::Tell tell) : tell_(std::move(tell)) {}
 
-    void lost(const LockEvent& event) noexcept override { tell("lost", event, ""); }
-    void atRisk(const LockEvent& event, std::chrono::nanoseconds validFor) noexcept override
+    void lost(const LockEvent& event, LossReason) noexcept override { tell("lost", event, ""); }
+    void atRisk(const LockEvent& event, std::chrono::nanoseconds validFor, LossReason) noexcept override
     {
         tell("risk", event, " valid for " + std::to_string(validFor / 1ms) + " ms");
     }

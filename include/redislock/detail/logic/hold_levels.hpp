@@ -18,6 +18,7 @@ namespace redislock::detail {
 enum class EndedBy : std::uint8_t {
     thread, ///< unlock() of the thread that took it
     guard,  ///< its LockGuard
+    group,  ///< the group that it is a member of
 };
 
 /// One lock() of a hold that has not been ended.

@@ -28,17 +28,28 @@ struct LockAnswer {
     std::uint64_t token = 0; ///< of granted, by a fenced lock
 
     /// Of a lock script: nil, or its token in an array; or, of an outermost hold, the holder's time in milliseconds
-    /// (-1: none), and of a nested one -3.
+    /// (-1: none) with the holder, and of a nested one -3.
     static std::optional<LockAnswer> from(const Reply& reply, Tokens tokens, Level level) noexcept
     {
-        if (reply.kind != Reply::Kind::integer) {
-            return tokens == Tokens::none ? grantedByNil(reply) : grantedWithToken(reply);
+        if (reply.kind == Reply::Kind::integer) {
+            const bool isGone = level == Level::nested && reply.integer == -3;
+            return isGone ? std::optional(LockAnswer{Kind::gone}) : std::nullopt;
         }
-        if (level == Level::nested) {
-            return reply.integer == -3 ? std::optional(LockAnswer{Kind::gone}) : std::nullopt;
+        if (const auto refused = level == Level::outermost ? refusal(reply) : std::nullopt) {
+            return refused;
         }
-        // PTTL of a key that is gone already would be -2
-        return reply.integer >= -2 ? std::optional(busyFor(reply.integer)) : std::nullopt;
+        return tokens == Tokens::none ? grantedByNil(reply) : grantedWithToken(reply);
+    }
+
+    /// Of a lock script, that others have the lock; nothing for any other reply.
+    static std::optional<LockAnswer> refusal(const Reply& reply) noexcept
+    {
+        return isRefusal(reply) ? std::optional(busyFor(reply.elements.front().integer)) : std::nullopt;
+    }
+    /// Who has it then; empty where nobody is named.
+    static std::string_view holderIn(const Reply& reply) noexcept
+    {
+        return isRefusal(reply) ? std::string_view(reply.elements.back().text) : std::string_view();
     }
 
     /// Of the semaphore's script: nil, or -1.
@@ -65,6 +76,15 @@ struct LockAnswer {
     }
 
 private:
+    /// Two elements: a time (PTTL of a key that is gone already would be -2), and a holder or nil.
+    static bool isRefusal(const Reply& reply) noexcept
+    {
+        using Is = Reply::Kind;
+        return reply.kind == Is::array && reply.elements.size() == 2 && reply.elements.front().kind == Is::integer &&
+               reply.elements.front().integer >= -2 &&
+               (reply.elements.back().kind == Is::text || reply.elements.back().kind == Is::nil);
+    }
+
     static LockAnswer busyFor(std::int64_t ms) noexcept
     {
         return ms == -1 ? LockAnswer{Kind::busy}
@@ -90,5 +110,14 @@ private:
         return read.ec == std::errc() && read.ptr == end && answer.token > 0 ? std::optional(answer) : std::nullopt;
     }
 };
+
+/// What is left until then, as observers are told; nothing where that is not known: 0.
+inline std::optional<std::chrono::milliseconds> leftUntil(TimePoint until, TimePoint now) noexcept
+{
+    using std::chrono::milliseconds;
+    return until == TimePoint{}
+               ? std::nullopt
+               : std::optional(std::max(milliseconds{}, std::chrono::floor<milliseconds>(until - now)));
+}
 
 } // namespace redislock::detail
