@@ -150,7 +150,8 @@ protected:
 
     /// tryLock(), for this thread. @return the hold's token, 0 where the kind has none; nothing when it was not
     /// acquired.
-    std::optional<std::uint64_t> acquireByThread(Wait wait, Lease lease, const Retry& retry, std::error_code& ec,
+    std::optional<std::uint64_t> acquireByThread(Wait wait, Lease lease, const Retry& retry,
+                                                 const std::stop_token& stop, std::error_code& ec,
                                                  std::exception_ptr* thrown = nullptr) const;
 
 private:
@@ -159,7 +160,7 @@ private:
     friend struct detail::LockAccess;
 
     /// @param thrown where what a policy throws is kept; null: it is not.
-    bool acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec,
+    bool acquire(Wait wait, Lease lease, const Retry& retry, const std::stop_token& stop, std::error_code& ec,
                  std::exception_ptr* thrown = nullptr) const;
     void asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::LockHandler handler) const;
     [[noreturn]] void fail(const char* verb, Lease lease, const std::error_code& ec,

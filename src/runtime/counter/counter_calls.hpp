@@ -36,7 +36,7 @@ struct CounterCalls {
     static void asyncAsk(const std::shared_ptr<NamedCounter>& counter, CounterRequest<Result> request,
                          Handler<Result> handler);
 
-    /// Waits until granted, on the calling thread.
+    /// Waits until granted, or called off, on the calling thread.
     static std::error_code acquire(NamedCounter& counter, const CounterOrder& order, CounterOutcome& outcome);
     /// Waits until granted, on none. @param make the result of the outcome.
     template <class Result>

@@ -49,6 +49,9 @@ std::error_code ThreadCalls::acquire(NamedLock& named, const AcquireOrder& order
     if (!order.lease.isValid()) {
         return Errc::invalidArgument;
     }
+    if (order.stop.stop_requested()) {
+        return {};
+    }
     if (const auto refused = engine.refusal()) {
         return *refused;
     }
@@ -58,8 +61,9 @@ std::error_code ThreadCalls::acquire(NamedLock& named, const AcquireOrder& order
     {
         auto lock = engine.lock();
         ThreadAcquire flow(engine.core(lock), named, order, currentThread());
-        drive(engine, lock, flow, &order);
+        const bool calledOff = drive(engine, lock, flow, order.stop, &order);
         error = flow.conclude(acquired, rest);
+        error = calledOff ? std::error_code() : error;
     }
     if (acquired.hold == nullptr) {
         engine.commands().flush(); // what it gives back

@@ -20,7 +20,7 @@ namespace redislock::detail {
 
 /// What locks and guards ask for on the thread of their caller.
 struct ThreadCalls {
-    /// Waits until it has it, or may not wait any longer. @param acquired without a hold: it has not.
+    /// Waits until it has it, or may not wait any longer, or is called off. @param acquired without a hold: it has not.
     static std::error_code acquire(NamedLock& named, const AcquireOrder& order, Acquired& acquired);
     /// Ends the innermost level of the thread, and waits for the answer.
     static Unlocked unlock(NamedLock& named, std::error_code& ec);
