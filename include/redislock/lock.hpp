@@ -60,6 +60,11 @@ namespace redislock {
 ///
 /// **Errors** of lock(), tryLock() and their like: `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`,
 /// `noSuchDatabase`, `notRedis`, `wrongType`, `lost`, `wouldDeadlock`, `shutdown`, `forked`.
+///
+/// A thread that holds the name by a lock of another kind of the same client would wait for itself, and is told
+/// `wouldDeadlock` at once, in every form: by a RedisLock, then by a FairLock, for instance, or by the reading half of
+/// a ReadWriteLock, then by the writing one; the other way round it reads. A ReadWriteLock and a lock that is none are
+/// `wrongType` for each other.
 class Lock : public LockCalls<Lock, LockGuard> {
 public:
     /// Ends the innermost level of this thread's hold. Blocks until Redis confirmed it, at most until the lease is over

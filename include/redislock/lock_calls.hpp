@@ -23,12 +23,12 @@ namespace redislock {
 /// asynchronous ones. The base of Lock and of GroupLock, which say what acquiring means, and which errors there are.
 /// Not made by itself.
 ///
-/// **Calling off**: those that take a `std::stop_token` return false, without an error, soon after it was stopped (a few
-/// milliseconds, whatever the server does), and at once, without any I/O, if it was stopped before. Nothing is held
+/// **Calling off**: those that take a `std::stop_token` return false, without an error, soon after it was stopped (a
+/// few milliseconds, whatever the server does), and at once, without any I/O, if it was stopped before. Nothing is held
 /// then, and nothing of the call stays behind: what Redis may have granted is given back in the background, for which
-/// Client::shutdown() waits within its time. A call that is granted the lock at the same moment may return true. Who
-/// stops the token only wakes the thread that waits: request_stop() does not wait for it, and may be called anywhere,
-/// also in an Observer or a stop callback. Bad arguments are errors all the same.
+/// Client::shutdown() waits within its time. A call that is granted the lock at the same moment may return true.
+/// Whoever stops the token only wakes the thread that waits: request_stop() does not wait for it, and may be called
+/// anywhere, also in an Observer or a stop callback. Bad arguments are errors all the same.
 /// @tparam Self the lock. @tparam Guard what holds it for an asynchronous caller.
 template <class Self, class Guard>
 class LockCalls {

@@ -23,7 +23,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -86,7 +85,6 @@ struct CounterOrder {
     /// Takes back what may have been granted; null: nothing is. @param copies of the request may still arrive.
     std::function<std::shared_ptr<ScriptCall>(bool copies)> undo{};
     std::function<void()> untold{}; ///< gives back a grant that nobody was told of; null: its result does
-    std::stop_token stop{};         ///< calls off a thread's
 };
 
 /// How a wait ended.

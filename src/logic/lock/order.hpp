@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <stop_token>
 
 namespace redislock::detail {
 
@@ -23,7 +22,6 @@ struct AcquireOrder {
     EndedBy endedBy;
     std::shared_ptr<const RetryPolicy> retry{}; ///< when it asks again; null: when it is told
     std::exception_ptr* thrown = nullptr;       ///< where what the policy throws is kept; null: it is not
-    std::stop_token stop{};                     ///< calls off a thread's
 };
 
 /// How long Redis is to keep a lock of that lease.

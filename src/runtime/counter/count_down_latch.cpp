@@ -74,10 +74,9 @@ bool CountDownLatch::wait(Wait limit, std::error_code& ec) const
 
 bool CountDownLatch::wait(Wait limit, std::stop_token stop, std::error_code& ec) const
 {
-    auto order = waitOrder(*state_, limit);
-    order.stop = std::move(stop);
+    const auto order = waitOrder(*state_, limit);
     CounterOutcome outcome;
-    ec = CounterCalls::acquire(*state_, order, outcome);
+    ec = CounterCalls::acquire(*state_, order, stop, outcome);
     return outcome.granted;
 }
 

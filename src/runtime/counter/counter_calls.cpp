@@ -7,13 +7,14 @@
 
 namespace redislock::detail {
 
-std::error_code CounterCalls::acquire(NamedCounter& counter, const CounterOrder& order, CounterOutcome& outcome)
+std::error_code CounterCalls::acquire(NamedCounter& counter, const CounterOrder& order, const std::stop_token& stop,
+                                      CounterOutcome& outcome)
 {
     Engine& engine = engineOf(counter);
     if (order.script == nullptr) {
         return Errc::invalidArgument;
     }
-    if (order.stop.stop_requested()) {
+    if (stop.stop_requested()) {
         return {};
     }
     if (const auto refused = engine.refusal()) {
@@ -26,7 +27,7 @@ std::error_code CounterCalls::acquire(NamedCounter& counter, const CounterOrder&
     {
         auto lock = engine.lock();
         CounterFlow flow(counter, order, nullptr);
-        calledOff = drive(engine, lock, flow, order.stop);
+        calledOff = drive(engine, lock, flow, stop);
         ending = flow.takeEnding();
         if (ending.isOpen() || !ending.order.record.empty()) {
             underway.emplace(counter.core); // until what it leaves is under way in its turn

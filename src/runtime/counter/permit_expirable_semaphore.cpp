@@ -66,10 +66,9 @@ Permit PermitExpirableSemaphore::tryAcquire(Wait wait, Lease lease, std::error_c
 Permit PermitExpirableSemaphore::tryAcquire(Wait wait, Lease lease, std::stop_token stop, std::error_code& ec) const
 {
     const auto id = newId();
-    auto order = permitOrder(*state_, id, wait, lease);
-    order.stop = std::move(stop);
+    const auto order = permitOrder(*state_, id, wait, lease);
     CounterOutcome outcome;
-    ec = CounterCalls::acquire(*state_, order, outcome);
+    ec = CounterCalls::acquire(*state_, order, stop, outcome);
     return permitOf(*state_, id, lease, outcome);
 }
 

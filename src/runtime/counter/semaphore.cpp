@@ -98,10 +98,9 @@ bool Semaphore::tryAcquire(std::int64_t permits, Wait wait, std::stop_token stop
     if (permits == 0) {
         return true;
     }
-    auto order = permitsOrder(*state_, permits, wait);
-    order.stop = std::move(stop);
+    const auto order = permitsOrder(*state_, permits, wait);
     CounterOutcome outcome;
-    ec = CounterCalls::acquire(*state_, order, outcome);
+    ec = CounterCalls::acquire(*state_, order, stop, outcome);
     return outcome.granted;
 }
 

@@ -23,7 +23,8 @@ bool Lock::acquire(Wait wait, Lease lease, const Retry& retry, const std::stop_t
 
 void Lock::fail(const char* verb, Lease lease, const std::error_code& ec, const std::exception_ptr& thrown) const
 {
-    detail::failNesting(thrown, ec, detail::callOn(name(), verb), lease);
+    const char* const inTheWay = ec == Errc::wouldDeadlock ? detail::ThreadCalls::inTheWay(*state_) : "";
+    detail::failNesting(thrown, ec, detail::callOn(name(), verb) + inTheWay, lease);
 }
 
 std::optional<std::uint64_t> Lock::acquireByThread(Wait wait, Lease lease, const Retry& retry,
@@ -31,8 +32,8 @@ std::optional<std::uint64_t> Lock::acquireByThread(Wait wait, Lease lease, const
                                                    std::exception_ptr* thrown) const
 {
     detail::Acquired acquired;
-    ec = detail::ThreadCalls::acquire(
-        *state_, {wait, lease, detail::EndedBy::thread, retry ? retry : retry_, thrown, stop}, acquired);
+    ec = detail::ThreadCalls::acquire(*state_, {wait, lease, detail::EndedBy::thread, retry ? retry : retry_, thrown},
+                                      stop, acquired);
     return acquired.hold != nullptr ? std::optional(acquired.token) : std::nullopt;
 }
 

@@ -53,7 +53,7 @@ void LockGuard::acquire(const Lock& lock, Wait wait, Lease lease, const std::sto
                         std::exception_ptr* thrown)
 {
     detail::Acquired acquired;
-    ec = detail::ThreadCalls::acquire(*lock.state_, {wait, lease, detail::EndedBy::guard, lock.retry_, thrown, stop},
+    ec = detail::ThreadCalls::acquire(*lock.state_, {wait, lease, detail::EndedBy::guard, lock.retry_, thrown}, stop,
                                       acquired);
     *this = LockGuard(std::move(acquired));
 }
