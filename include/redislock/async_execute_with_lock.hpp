@@ -45,10 +45,6 @@ struct Produced<boost::asio::awaitable<T, E>> {
     static constexpr bool isLater = true;
 };
 
-/// Empty, or false, for a function that did not run.
-template <class T>
-using IfRun = std::conditional_t<std::is_void_v<T>, bool, std::optional<T>>;
-
 /// Whether who uses the token gets errors as exceptions: then the function's come out as they are.
 template <class Token>
 constexpr bool throwsErrors = false;
@@ -61,10 +57,10 @@ constexpr bool throwsErrors<boost::asio::use_future_t<A>> = true;
 boost::system::error_code codeOf(const std::exception_ptr& thrown);
 
 /// Runs a function; the hold has ended when this returns or throws.
-template <class Function>
-IfRun<typename Produced<Returned<Function>>::Type> runUnder(LockGuard guard, Function& function)
+template <class Guard, class Function>
+IfRun<typename Produced<Returned<Function>>::Type> runUnder(Guard guard, Function& function)
 {
-    const LockGuard held = std::move(guard); // not a parameter, whose end the caller decides
+    const Guard held = std::move(guard); // not a parameter, whose end the caller decides
     if constexpr (std::is_void_v<Returned<Function>>) {
         invokeUnder(held, function);
         return true;
@@ -74,10 +70,10 @@ IfRun<typename Produced<Returned<Function>>::Type> runUnder(LockGuard guard, Fun
 }
 
 /// As runUnder(), for a function that returns a coroutine.
-template <class Result, class Executor, class Function>
-boost::asio::awaitable<Result, Executor> awaitUnder(LockGuard guard, Function function)
+template <class Result, class Executor, class Guard, class Function>
+boost::asio::awaitable<Result, Executor> awaitUnder(Guard guard, Function function)
 {
-    const LockGuard held = std::move(guard);
+    const Guard held = std::move(guard);
     if constexpr (std::is_void_v<typename Produced<Returned<Function>>::Type>) {
         co_await invokeUnder(held, function);
         co_return true;
@@ -92,8 +88,8 @@ class RunWhenHeld {
 public:
     explicit RunWhenHeld(Function function) : function_(std::move(function)) {}
 
-    template <class Next>
-    void operator()(Next handler, boost::system::error_code ec, LockGuard held)
+    template <class Next, class Guard>
+    void operator()(Next handler, boost::system::error_code ec, Guard held)
     {
         using What = Produced<Returned<Function>>;
         if (ec || !held) {
@@ -141,6 +137,7 @@ private:
 
 /// executeWithLock() without blocking a thread: acquires @p lock, runs @p function, ends the hold whatever happens.
 ///
+/// @param lock of any kind, also a MultiLock or RedLock.
 /// @param wait how long to wait for the lock; zero: one attempt.
 /// @param lease 10 ms … 30 days, or `keepRenewing`.
 /// @param function called with no argument, or with the hold's `std::stop_token` where it takes one, on the handler's
@@ -160,8 +157,8 @@ private:
 /// @code
 /// auto sold = co_await redislock::asyncExecuteWithLock(lock, 100ms, 10s, [&] { return sell(); }, asio::use_awaitable);
 /// @endcode
-template <class Function, class Token>
-auto asyncExecuteWithLock(const Lock& lock, Wait wait, Lease lease, Function&& function, Token&& token)
+template <detail::AnyLock SomeLock, class Function, class Token>
+auto asyncExecuteWithLock(const SomeLock& lock, Wait wait, Lease lease, Function&& function, Token&& token)
 {
     using Run = std::decay_t<Function>;
     using Result = detail::IfRun<typename detail::Produced<detail::Returned<Run>>::Type>;

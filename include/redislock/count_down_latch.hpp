@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -83,13 +84,20 @@ public:
     void wait() const;
     /// As wait(), without exceptions.
     void wait(std::error_code& ec) const;
+    /// As wait(), until @p stop is stopped: then it ends soon, as the calls of a Lock that are called off (see
+    /// LockCalls). @return whether the latch is open; false: called off.
+    [[nodiscard]] bool wait(std::stop_token stop) const;
+    /// As wait(stop), without exceptions.
+    [[nodiscard]] bool wait(std::stop_token stop, std::error_code& ec) const;
     /// Waits until the latch is open or @p limit is over. Blocks for at most @p limit, whatever happens;
     /// `unreachable` if nothing was answered till then. @param limit zero or negative: looks once; `waitForever`: as
-    /// wait().
+    /// wait(). @param stop calls it off when it is stopped.
     /// @return whether it is open. @throws LockError as wait().
-    [[nodiscard]] bool wait(Wait limit) const;
+    [[nodiscard]] bool wait(Wait limit, std::stop_token stop = {}) const;
     /// As wait(limit), without exceptions.
     [[nodiscard]] bool wait(Wait limit, std::error_code& ec) const;
+    /// As wait(limit, stop), without exceptions.
+    [[nodiscard]] bool wait(Wait limit, std::stop_token stop, std::error_code& ec) const;
 
     /// Deletes the latch, which opens it. Blocks for one round trip. @return whether there was a count.
     /// @throws LockError as trySetCount().

@@ -7,6 +7,7 @@
 #include "redislock/lock.hpp"
 
 #include <optional>
+#include <stop_token>
 #include <system_error>
 
 namespace redislock {
@@ -49,10 +50,15 @@ public:
     [[nodiscard]] std::optional<FencingToken> tryLockAndGetToken() const;
     /// As tryLock(ec).
     [[nodiscard]] std::optional<FencingToken> tryLockAndGetToken(std::error_code& ec) const;
-    /// As tryLock(Wait, Lease): nothing when the wait is over. @throws LockError as tryLock(Wait, Lease).
-    [[nodiscard]] std::optional<FencingToken> tryLockAndGetToken(Wait wait, Lease lease = keepRenewing) const;
+    /// As tryLock(Wait, Lease, stop): nothing when the wait is over, or called off. @throws LockError as
+    /// tryLock(Wait, Lease).
+    [[nodiscard]] std::optional<FencingToken> tryLockAndGetToken(Wait wait, Lease lease = keepRenewing,
+                                                                 std::stop_token stop = {}) const;
     /// As tryLock(Wait, Lease, ec).
     [[nodiscard]] std::optional<FencingToken> tryLockAndGetToken(Wait wait, Lease lease, std::error_code& ec) const;
+    /// As tryLock(Wait, Lease, stop, ec).
+    [[nodiscard]] std::optional<FencingToken> tryLockAndGetToken(Wait wait, Lease lease, std::stop_token stop,
+                                                                 std::error_code& ec) const;
 
 private:
     friend class Client;

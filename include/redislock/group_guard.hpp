@@ -57,10 +57,17 @@ public:
     GroupGuard(const GroupLock& lock, Lease lease);
     /// As GroupGuard(lock, lease), without exceptions.
     GroupGuard(const GroupLock& lock, Lease lease, std::error_code& ec);
-    /// Acquires as lock.tryLock(wait, lease); empty when the wait is over. @throws LockError as there.
-    GroupGuard(const GroupLock& lock, Wait wait, Lease lease);
+    /// Acquires as lock.lock(stop); empty when it was called off. @throws LockError as there.
+    GroupGuard(const GroupLock& lock, std::stop_token stop);
+    /// As GroupGuard(lock, stop), without exceptions.
+    GroupGuard(const GroupLock& lock, std::stop_token stop, std::error_code& ec);
+    /// Acquires as lock.tryLock(wait, lease, stop); empty when the wait is over, or called off. @throws LockError as
+    /// there.
+    GroupGuard(const GroupLock& lock, Wait wait, Lease lease, std::stop_token stop = {});
     /// As GroupGuard(lock, wait, lease), without exceptions.
     GroupGuard(const GroupLock& lock, Wait wait, Lease lease, std::error_code& ec);
+    /// As GroupGuard(lock, wait, lease, stop), without exceptions.
+    GroupGuard(const GroupLock& lock, Wait wait, Lease lease, std::stop_token stop, std::error_code& ec);
 
     /// Takes over the hold; @p other becomes empty.
     GroupGuard(GroupGuard&& other) noexcept = default;

@@ -98,7 +98,7 @@ private:
     friend class GroupGuard;
 
     /// @param thrown where what a policy throws is kept; null: it is not.
-    bool acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec,
+    bool acquire(Wait wait, Lease lease, const Retry& retry, const std::stop_token& stop, std::error_code& ec,
                  std::exception_ptr* thrown = nullptr) const;
     void asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::GroupHandler handler) const;
     [[noreturn]] void fail(const char* verb, Lease lease, const std::error_code& ec,

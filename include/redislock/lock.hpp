@@ -60,6 +60,11 @@ namespace redislock {
 ///
 /// **Errors** of lock(), tryLock() and their like: `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`,
 /// `noSuchDatabase`, `notRedis`, `wrongType`, `lost`, `wouldDeadlock`, `shutdown`, `forked`.
+///
+/// A thread that holds the name by a lock of another kind of the same client would wait for itself, and is told
+/// `wouldDeadlock` at once, in every form: by a RedisLock, then by a FairLock, for instance, or by the reading half of
+/// a ReadWriteLock, then by the writing one; the other way round it reads. A ReadWriteLock and a lock that is none are
+/// `wrongType` for each other.
 class Lock : public LockCalls<Lock, LockGuard> {
 public:
     /// Ends the innermost level of this thread's hold. Blocks until Redis confirmed it, at most until the lease is over
@@ -150,7 +155,8 @@ protected:
 
     /// tryLock(), for this thread. @return the hold's token, 0 where the kind has none; nothing when it was not
     /// acquired.
-    std::optional<std::uint64_t> acquireByThread(Wait wait, Lease lease, const Retry& retry, std::error_code& ec,
+    std::optional<std::uint64_t> acquireByThread(Wait wait, Lease lease, const Retry& retry,
+                                                 const std::stop_token& stop, std::error_code& ec,
                                                  std::exception_ptr* thrown = nullptr) const;
 
 private:
@@ -159,7 +165,7 @@ private:
     friend struct detail::LockAccess;
 
     /// @param thrown where what a policy throws is kept; null: it is not.
-    bool acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec,
+    bool acquire(Wait wait, Lease lease, const Retry& retry, const std::stop_token& stop, std::error_code& ec,
                  std::exception_ptr* thrown = nullptr) const;
     void asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::LockHandler handler) const;
     [[noreturn]] void fail(const char* verb, Lease lease, const std::error_code& ec,

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <stop_token>
 #include <system_error>
 #include <utility>
 
@@ -21,6 +22,13 @@ namespace redislock {
 /// The calls that acquire: those that throw, those with codes, those under the names of the standard, and the
 /// asynchronous ones. The base of Lock and of GroupLock, which say what acquiring means, and which errors there are.
 /// Not made by itself.
+///
+/// **Calling off**: those that take a `std::stop_token` return false, without an error, soon after it was stopped (a
+/// few milliseconds, whatever the server does), and at once, without any I/O, if it was stopped before. Nothing is held
+/// then, and nothing of the call stays behind: what Redis may have granted is given back in the background, for which
+/// Client::shutdown() waits within its time. A call that is granted the lock at the same moment may return true.
+/// Whoever stops the token only wakes the thread that waits: request_stop() does not wait for it, and may be called
+/// anywhere, also in an Observer or a stop callback. Bad arguments are errors all the same.
 /// @tparam Self the lock. @tparam Guard what holds it for an asynchronous caller.
 template <class Self, class Guard>
 class LockCalls {
@@ -36,7 +44,25 @@ public:
     /// @throws LockError `invalidArgument` for any other lease, before any I/O; otherwise as lock().
     void lock(Lease lease) const { acquire("lock", waitForever, lease, nullptr); }
     /// As lock(Lease), without exceptions.
-    void lock(Lease lease, std::error_code& ec) const { self().acquire(waitForever, lease, nullptr, ec); }
+    void lock(Lease lease, std::error_code& ec) const { self().acquire(waitForever, lease, nullptr, {}, ec); }
+
+    /// As lock(), until @p stop is stopped. @return whether the lock is now held; false: called off.
+    [[nodiscard]] bool lock(std::stop_token stop) const { return lock(keepRenewing, std::move(stop)); }
+    /// As lock(std::stop_token), without exceptions; false with a code on errors.
+    [[nodiscard]] bool lock(std::stop_token stop, std::error_code& ec) const
+    {
+        return lock(keepRenewing, std::move(stop), ec);
+    }
+    /// As lock(Lease), until @p stop is stopped. @return whether the lock is now held; false: called off.
+    [[nodiscard]] bool lock(Lease lease, std::stop_token stop) const
+    {
+        return acquire("lock", waitForever, lease, nullptr, stop);
+    }
+    /// As lock(Lease, std::stop_token), without exceptions; false with a code on errors.
+    [[nodiscard]] bool lock(Lease lease, std::stop_token stop, std::error_code& ec) const
+    {
+        return self().acquire(waitForever, lease, nullptr, stop, ec);
+    }
 
     /// One attempt: asks Redis once and does not wait for the holder. Blocks for the round trip.
     /// @return whether the lock is now held. @throws LockError as lock(); a server is `unreachable` as soon as all its
@@ -55,17 +81,28 @@ public:
     /// @param wait zero or negative: as tryLock(); `waitForever`: as lock(lease).
     /// @param lease 10 ms … 30 days, or `keepRenewing`. Counted from the attempt that won, not from the start of the
     /// wait.
+    /// @param stop calls it off when it is stopped.
     /// @return whether the lock is now held. @throws LockError as lock(Lease).
-    [[nodiscard]] bool tryLock(Wait wait, Lease lease = keepRenewing) const
+    [[nodiscard]] bool tryLock(Wait wait, Lease lease = keepRenewing, std::stop_token stop = {}) const
     {
-        return acquire("tryLock", wait, lease, nullptr);
+        return acquire("tryLock", wait, lease, nullptr, stop);
+    }
+    /// As tryLock(Wait, Lease, std::stop_token), with `keepRenewing`.
+    [[nodiscard]] bool tryLock(Wait wait, std::stop_token stop) const
+    {
+        return tryLock(wait, keepRenewing, std::move(stop));
     }
     /// As tryLock(Wait, Lease), without exceptions.
     [[nodiscard]] bool tryLock(Wait wait, std::error_code& ec) const { return tryLock(wait, keepRenewing, ec); }
     /// As tryLock(Wait, Lease), without exceptions.
     [[nodiscard]] bool tryLock(Wait wait, Lease lease, std::error_code& ec) const
     {
-        return self().acquire(wait, lease, nullptr, ec);
+        return self().acquire(wait, lease, nullptr, {}, ec);
+    }
+    /// As tryLock(Wait, Lease, std::stop_token), without exceptions.
+    [[nodiscard]] bool tryLock(Wait wait, Lease lease, std::stop_token stop, std::error_code& ec) const
+    {
+        return self().acquire(wait, lease, nullptr, stop, ec);
     }
 
     /// Tries until @p wait is over, with pauses of the caller's choice between the attempts, instead of waiting to be
@@ -74,16 +111,23 @@ public:
     /// tryLock(Wait, Lease).
     /// @param retry the pauses; when it gives up, the lock counts as not to be had. Its function is called on this
     /// thread.
+    /// @param stop calls it off when it is stopped; while the policy's function runs, when that has returned.
     /// @throws LockError `invalidArgument`, with the exception nested (`std::rethrow_if_nested`), when that function
     /// throws.
-    [[nodiscard]] bool tryLock(Wait wait, Lease lease, RetryPolicy retry) const
+    [[nodiscard]] bool tryLock(Wait wait, Lease lease, RetryPolicy retry, std::stop_token stop = {}) const
     {
-        return acquire("tryLock", wait, lease, shared(std::move(retry)));
+        return acquire("tryLock", wait, lease, shared(std::move(retry)), stop);
     }
     /// As tryLock(Wait, Lease, RetryPolicy), without exceptions.
     [[nodiscard]] bool tryLock(Wait wait, Lease lease, RetryPolicy retry, std::error_code& ec) const
     {
-        return self().acquire(wait, lease, shared(std::move(retry)), ec);
+        return tryLock(wait, lease, std::move(retry), std::stop_token(), ec);
+    }
+    /// As tryLock(Wait, Lease, RetryPolicy, std::stop_token), without exceptions.
+    [[nodiscard]] bool tryLock(Wait wait, Lease lease, RetryPolicy retry, std::stop_token stop,
+                               std::error_code& ec) const
+    {
+        return self().acquire(wait, lease, shared(std::move(retry)), stop, ec);
     }
 
     /// tryLock() under the name that the standard looks for (*Lockable*).
@@ -171,11 +215,11 @@ private:
     [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
     static Retry shared(RetryPolicy retry) { return std::make_shared<const RetryPolicy>(std::move(retry)); }
 
-    bool acquire(const char* verb, Wait wait, Lease lease, const Retry& retry) const
+    bool acquire(const char* verb, Wait wait, Lease lease, const Retry& retry, const std::stop_token& stop = {}) const
     {
         std::error_code ec;
         std::exception_ptr thrown; // by the policy
-        const bool acquired = self().acquire(wait, lease, retry, ec, &thrown);
+        const bool acquired = self().acquire(wait, lease, retry, stop, ec, &thrown);
         if (ec) {
             self().fail(verb, lease, ec, thrown);
         }

@@ -57,10 +57,17 @@ public:
     LockGuard(const Lock& lock, Lease lease);
     /// As LockGuard(lock, lease), without exceptions.
     LockGuard(const Lock& lock, Lease lease, std::error_code& ec);
-    /// Acquires as lock.tryLock(wait, lease); empty when the wait is over. @throws LockError as there.
-    LockGuard(const Lock& lock, Wait wait, Lease lease);
+    /// Acquires as lock.lock(stop); empty when it was called off. @throws LockError as there.
+    LockGuard(const Lock& lock, std::stop_token stop);
+    /// As LockGuard(lock, stop), without exceptions.
+    LockGuard(const Lock& lock, std::stop_token stop, std::error_code& ec);
+    /// Acquires as lock.tryLock(wait, lease, stop); empty when the wait is over, or called off. @throws LockError as
+    /// there.
+    LockGuard(const Lock& lock, Wait wait, Lease lease, std::stop_token stop = {});
     /// As LockGuard(lock, wait, lease), without exceptions.
     LockGuard(const Lock& lock, Wait wait, Lease lease, std::error_code& ec);
+    /// As LockGuard(lock, wait, lease, stop), without exceptions.
+    LockGuard(const Lock& lock, Wait wait, Lease lease, std::stop_token stop, std::error_code& ec);
 
     /// Takes over the hold; @p other becomes empty.
     LockGuard(LockGuard&& other) noexcept;
@@ -106,7 +113,8 @@ public:
     }
 
 private:
-    void acquire(const Lock& lock, Wait wait, Lease lease, std::error_code& ec, std::exception_ptr* thrown = nullptr);
+    void acquire(const Lock& lock, Wait wait, Lease lease, const std::stop_token& stop, std::error_code& ec,
+                 std::exception_ptr* thrown = nullptr);
     void end() noexcept;
 
     friend class detail::AsyncAcquire;

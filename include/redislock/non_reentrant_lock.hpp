@@ -18,6 +18,8 @@ namespace redislock {
 /// |-----------------------------|--------------------------------------------------------|
 /// | held                        | `wouldDeadlock` at once, in every form; nothing is sent |
 ///
+/// A call that is called off before it begins returns false all the same.
+///
 /// **Does not guarantee** that an asynchronous operation notices that its own program holds the lock: a guard belongs
 /// to no thread, and the operation waits.
 ///

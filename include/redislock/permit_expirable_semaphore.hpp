@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -70,17 +71,23 @@ public:
     /// `authFailed`,
     ///   `permissionDenied`, `wrongType`, `wouldDeadlock`, `shutdown`, `forked`. After an exception this call has taken
     ///   nothing: what Redis may have given is given back in the background.
-    Permit acquire(Lease lease) const;
+    /// @param stop when it is stopped, the call ends soon and leaves nothing taken, as the calls of a Lock that are
+    /// called off (see LockCalls); the permit is then empty.
+    Permit acquire(Lease lease, std::stop_token stop = {}) const;
     /// As acquire(), without exceptions: empty with a code on errors; @p ec is cleared on success.
     Permit acquire(Lease lease, std::error_code& ec) const;
+    /// As acquire(lease, stop), without exceptions.
+    Permit acquire(Lease lease, std::stop_token stop, std::error_code& ec) const;
 
     /// Takes a permit, waiting until @p wait is over. Blocks for at most @p wait, whatever happens;
     /// `unreachable` if nothing was answered till then, and what is given later is given back. @param wait zero or
-    /// negative: one attempt; `waitForever`: as acquire(). @param lease as there.
+    /// negative: one attempt; `waitForever`: as acquire(). @param lease as there. @param stop as there.
     /// @return the permit; empty when the wait is over. @throws LockError as acquire().
-    Permit tryAcquire(Wait wait, Lease lease) const;
+    Permit tryAcquire(Wait wait, Lease lease, std::stop_token stop = {}) const;
     /// As tryAcquire(), without exceptions.
     Permit tryAcquire(Wait wait, Lease lease, std::error_code& ec) const;
+    /// As tryAcquire(wait, lease, stop), without exceptions.
+    Permit tryAcquire(Wait wait, Lease lease, std::stop_token stop, std::error_code& ec) const;
 
     /// Gives a permit back by its id, whoever took it. Blocks for one round trip, without a server for
     /// `Config::unreachableAfter`; then it returns `unconfirmed`, and goes on in the background.

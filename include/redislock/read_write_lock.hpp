@@ -25,7 +25,8 @@ private:
 /// The writing half of a ReadWriteLock: one holder, and nobody reads but itself.
 ///
 /// As Lock. Re-entrant. A thread that holds the reading half and asks for this one is told `Errc::wouldDeadlock` at
-/// once: two that did so would wait for each other for ever.
+/// once, with a message that says so: two that did so would wait for each other for ever. There is no upgrade: it ends
+/// the reading first.
 class WriteLock : public Lock {
 private:
     friend class Client;

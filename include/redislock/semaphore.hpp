@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -81,6 +82,11 @@ public:
     void acquire(std::int64_t permits = 1) const;
     /// As acquire(), without exceptions.
     void acquire(std::int64_t permits, std::error_code& ec) const;
+    /// As acquire(), until @p stop is stopped: then it ends soon and leaves nothing taken, as the calls of a Lock that
+    /// are called off (see LockCalls). @return whether the permits were taken; false: called off.
+    [[nodiscard]] bool acquire(std::int64_t permits, std::stop_token stop) const;
+    /// As acquire(permits, stop), without exceptions.
+    [[nodiscard]] bool acquire(std::int64_t permits, std::stop_token stop, std::error_code& ec) const;
 
     /// Takes permits if they are free now. Blocks for the round trip. @return whether they were taken.
     /// @throws LockError as acquire(); a server that cannot be reached at the first try is `unreachable` at once.
@@ -89,10 +95,13 @@ public:
     [[nodiscard]] bool tryAcquire(std::int64_t permits, std::error_code& ec) const;
     /// Takes permits, waiting until @p wait is over. Blocks for at most @p wait, whatever happens;
     /// `unreachable` if nothing was answered till then, and what is given later is given back. @param wait zero or
-    /// negative: as tryAcquire(permits); `waitForever`: as acquire(permits).
-    [[nodiscard]] bool tryAcquire(std::int64_t permits, Wait wait) const;
+    /// negative: as tryAcquire(permits); `waitForever`: as acquire(permits). @param stop calls it off when it is
+    /// stopped.
+    [[nodiscard]] bool tryAcquire(std::int64_t permits, Wait wait, std::stop_token stop = {}) const;
     /// As tryAcquire(permits, wait), without exceptions.
     [[nodiscard]] bool tryAcquire(std::int64_t permits, Wait wait, std::error_code& ec) const;
+    /// As tryAcquire(permits, wait, stop), without exceptions.
+    [[nodiscard]] bool tryAcquire(std::int64_t permits, Wait wait, std::stop_token stop, std::error_code& ec) const;
 
     /// Gives permits back, or adds new ones: nobody counts who took them. Blocks for one round trip, without a server
     /// for `Config::unreachableAfter`.

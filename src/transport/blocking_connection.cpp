@@ -74,7 +74,7 @@ void BlockingConnection::put(Call& call)
     }
 }
 
-Outcome BlockingConnection::await(Call& call, TimePoint until, First first)
+Outcome BlockingConnection::await(Call& call, TimePoint until, First first, const std::stop_token& stop)
 {
     constexpr std::chrono::milliseconds patience(2); // who is to lead may have left
     Lock lock(mutex_);
@@ -93,8 +93,11 @@ Outcome BlockingConnection::await(Call& call, TimePoint until, First first)
         lock.lock();
     }
     while (call.pending) {
+        if (stop.stop_requested()) {
+            return result({.fault = {}, .calledOff = true});
+        }
         if (state_ == State::connected && !led_) {
-            lead(lock, call, until, standstill);
+            lead(lock, call, until, standstill, stop);
         } else {
             writeForLeader(lock);
             if (!call.pending) {
@@ -183,21 +186,24 @@ BlockingConnection::Progress BlockingConnection::readOrBreak(Lock& lock, Finishe
     }
 }
 
-/// Leads until the own call is finished, its time is over, or the connection ends.
+/// Leads until the own call is finished, its time is over, it is called off, or the connection ends.
 /// Others are told after leadership was given up, where it ends: the next leader's request need not wait for that.
-void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until, Standstill& standstill)
+void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until, Standstill& standstill,
+                              const std::stop_token& stop)
 {
+    constexpr std::chrono::milliseconds nap(10); // a signal does not wake who waits for the socket: it looks itself
     FinishedCalls finished = takeSpare();
     TimePoint began = standstill.note();
     led_ = true;
     for (bool leads = true; leads;) { // once though its time is over: what has come is read
-        const auto progress = step(lock, finished, until);
+        const auto progress = step(lock, finished, stop.stop_possible() ? std::min(until, began + nap) : until);
         emptyAt_ = progress == Progress::stuck ? began : emptyAt_;
         began = standstill.note();
         if (isOver(progress, began)) {
             disconnect({Failure::lostReply, Errc::unreachable}, finished);
         }
-        leads = own.pending && state_ == State::connected && (began < until || !mayJudge(standstill, began));
+        leads = own.pending && state_ == State::connected && !stop.stop_requested() &&
+                (began < until || !mayJudge(standstill, began));
         if (!leads) {
             if (state_ == State::connected && hasEnded(write(lock))) {
                 disconnect({Failure::lostReply, Errc::unreachable}, finished);

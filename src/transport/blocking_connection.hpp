@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -60,9 +61,12 @@ public:
 
     /// Waits for a queued call of mode `awaited`, leading if nobody does. When `until` comes first the call is
     /// abandoned; but if this process stood still meanwhile, only when all was read that had come.
-    Outcome await(Call& call, TimePoint until, First first = First::lead);
+    /// @param stop when that is stopped first, and the caller woken by the call's signal, the call is left as it is:
+    /// leave() it then.
+    Outcome await(Call& call, TimePoint until, First first = First::lead, const std::stop_token& stop = {});
 
-    /// Instead of await(): nobody waits for the call any more. @return whether it may have been sent.
+    /// Instead of await(), or after one that was called off: nobody waits for the call any more. @return whether it is
+    /// taken back: it was still queued, and not sent.
     bool leave(Call& call);
 
     /// Ends an awaited call that waits for a connection, if it does. @param why what its caller is told
@@ -92,7 +96,8 @@ private:
     AdaptiveMutex mutex_;
 
     [[nodiscard]] bool mayJudge(const Standstill& standstill, TimePoint now) const noexcept REDISLOCK_REQUIRES(mutex_);
-    void lead(Lock& lock, const Call& own, TimePoint until, Standstill& standstill) REDISLOCK_REQUIRES(mutex_);
+    void lead(Lock& lock, const Call& own, TimePoint until, Standstill& standstill, const std::stop_token& stop)
+        REDISLOCK_REQUIRES(mutex_);
     enum class Progress { moved, stuck, broken };
     Progress step(Lock& lock, FinishedCalls& finished, TimePoint until) REDISLOCK_REQUIRES(mutex_);
     Progress readOrBreak(Lock& lock, FinishedCalls& finished, TimePoint until) REDISLOCK_REQUIRES(mutex_);

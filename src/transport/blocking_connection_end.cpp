@@ -8,7 +8,7 @@ namespace redislock::detail {
 bool BlockingConnection::leave(Call& call)
 {
     const Lock lock(mutex_);
-    return call.pending && drop(call);
+    return call.pending && !drop(call);
 }
 
 /// Its caller leaves. @return whether it may have been sent.

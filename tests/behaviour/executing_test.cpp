@@ -1,9 +1,14 @@
 // Functions that run under a lock: executeWithLock and locked.
 #include "behaviour/behaviour_test.hpp"
+#include "behaviour/group_test.hpp"
 #include "behaviour/worker.hpp"
+#include "redislock/async_execute_with_lock.hpp"
 #include "redislock/execute_with_lock.hpp"
 
+#include <boost/asio/use_future.hpp>
+
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -199,6 +204,109 @@ TEST_P(Executing, DecoratedFunctionOutlivesItsClientAndThenRefuses)
         EXPECT_EQ(sell(), 1);
     }
     EXPECT_EQ(codeOf([&] { sell(); }), Errc::shutdown);
+}
+
+/// What runs under a lock of whatever kind, and a group.
+class ExecutingAnything : public GroupTest {
+protected:
+    /// Does the same under a lock of each kind. @param test called with its name, itself, and its guard's type
+    template <class Test>
+    void forEachLock(Test test)
+    {
+        const std::vector<RedisLock> members = locksOn(3);
+        const Client& client = clients[0];
+        test("RedisLock", client.getLock(name));
+        test("FairLock", client.getFairLock(name));
+        test("WriteLock", client.getReadWriteLock(name).writeLock());
+        test("MultiLock", MultiLock(members));
+        test("RedLock", RedLock(members));
+    }
+
+    bool becomesFree()
+    {
+        return eventually([&] { return lockedOn(3) == 0; });
+    }
+};
+
+TEST_F(ExecutingAnything, RunsUnderTheLockAndGivesTheResult)
+{
+    forEachLock([this](const char* kind, const auto& lock) {
+        SCOPED_TRACE(kind);
+        const auto sold = executeWithLock(lock, 5s, 10s, [&](const std::stop_token& lost) {
+            EXPECT_FALSE(lost.stop_requested());
+            EXPECT_GE(lockedOn(3), 1U);
+            return 42;
+        });
+        EXPECT_EQ(sold, 42);
+        EXPECT_TRUE(becomesFree());
+        std::error_code ec = make_error_code(Errc::lost);
+        EXPECT_TRUE(executeWithLock(
+            lock, 5s, 10s, [] {}, ec));
+        EXPECT_FALSE(ec);
+        EXPECT_TRUE(becomesFree());
+        EXPECT_EQ(asyncExecuteWithLock(
+                      lock, 5s, 10s, [] { return 43; }, boost::asio::use_future)
+                      .get(),
+                  43);
+        EXPECT_TRUE(becomesFree());
+    });
+}
+
+TEST_F(ExecutingAnything, RunsNothingWhereTheLockIsNotToBeHad)
+{
+    const Client far(configOf(0));
+    const Client beside(configOf(1));
+    forEachLock([&](const char* kind, const auto& lock) {
+        SCOPED_TRACE(kind);
+        const bool isHalf = std::string(kind) == "WriteLock";
+        const Lock held = isHalf ? Lock(far.getReadWriteLock(name).writeLock()) : Lock(far.getLock(name));
+        held.lock();
+        beside.getLock(name).lock();
+        int runs = 0;
+        const auto run = [&] { return ++runs; };
+        EXPECT_FALSE(executeWithLock(lock, oneAttempt, 10s, run));
+        std::error_code ec = make_error_code(Errc::lost);
+        EXPECT_FALSE(executeWithLock(lock, 20ms, 10s, run, ec));
+        EXPECT_FALSE(ec) << "contention is none";
+        EXPECT_FALSE(executeWithLock(lock, 20ms, 1ms, run, ec));
+        EXPECT_EQ(ec, Errc::invalidArgument);
+        EXPECT_THROW((void)executeWithLock(lock, 20ms, 1ms, run), LockError);
+        std::stop_source source;
+        auto calledOff = other.start([&] { return executeWithLock(lock, 1h, 10s, source.get_token(), run); });
+        EXPECT_EQ(calledOff.wait_for(20ms), std::future_status::timeout);
+        source.request_stop();
+        EXPECT_FALSE(calledOff.get());
+        EXPECT_FALSE(executeWithLock(lock, 1h, 10s, source.get_token(), run, ec));
+        EXPECT_FALSE(ec);
+        EXPECT_FALSE(locked(lock, 20ms, 10s, run)());
+        EXPECT_EQ(runs, 0);
+        EXPECT_EQ(held.unlock(), Unlocked::released);
+        EXPECT_EQ(beside.getLock(name).unlock(), Unlocked::released);
+    });
+}
+
+TEST_F(ExecutingAnything, DecoratedFunctionTakesTheLockThatItIsGivenOrFinds)
+{
+    forEachLock([this](const char* kind, const auto& lock) {
+        SCOPED_TRACE(kind);
+        const auto sell = [this](int id, std::unique_ptr<int> amount) {
+            EXPECT_GE(lockedOn(3), 1U);
+            return id + *amount;
+        };
+        const auto lockOf = [&](int id, const std::unique_ptr<int>& amount) {
+            EXPECT_EQ(id + *amount, 42);
+            return lock;
+        };
+        EXPECT_EQ(locked(lock, sell)(40, std::make_unique<int>(2)), 42);
+        EXPECT_EQ(locked(lockOf, sell)(40, std::make_unique<int>(2)), 42);
+        EXPECT_EQ(locked(lock, 5s, 10s, sell)(40, std::make_unique<int>(2)), std::optional(42));
+        EXPECT_EQ(locked(lockOf, 5s, 10s, sell)(40, std::make_unique<int>(2)), std::optional(42));
+        EXPECT_TRUE(becomesFree());
+    });
+    bool ran = false;
+    EXPECT_TRUE(locked(
+        clients[0], [this] { return name; }, 5s, 10s, [&] { ran = true; })());
+    EXPECT_TRUE(ran);
 }
 
 } // namespace

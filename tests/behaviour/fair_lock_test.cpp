@@ -226,12 +226,13 @@ TEST_F(Fair, HolderMayLockAgainAndExcludesOtherKinds)
     EXPECT_TRUE(lock.tryLock());
     EXPECT_EQ(lock.holdCount(), 2U);
     EXPECT_EQ(countOf(name), "2");
-    EXPECT_FALSE(client.getLock(name).tryLock());
+    const auto plain = far.getLock(name);
+    EXPECT_FALSE(plain.tryLock());
     EXPECT_EQ(lock.unlock(), Unlocked::stillHeld);
     EXPECT_EQ(lock.unlock(), Unlocked::released);
-    client.getLock(name).lock();
+    plain.lock();
     EXPECT_FALSE(lock.tryLock());
-    EXPECT_EQ(client.getLock(name).unlock(), Unlocked::released);
+    EXPECT_EQ(plain.unlock(), Unlocked::released);
 }
 
 } // namespace

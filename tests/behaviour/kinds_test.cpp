@@ -20,6 +20,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace redislock::test {
 namespace {
@@ -63,6 +64,53 @@ TEST_F(NonReentrant, LostHoldMayBeTakenAnew)
     EXPECT_TRUE(eventually([&] { return lock.holdCount() == 0; }));
     EXPECT_TRUE(lock.tryLock(5s));
     EXPECT_EQ(lock.unlock(), Unlocked::released);
+}
+
+/// A thread that holds a name by one kind of lock, and asks for it by another, would wait for itself.
+TEST_F(Kinds, ThreadThatHoldsTheNameByAnotherKindIsToldAtOnce)
+{
+    const std::vector<std::pair<const char*, Lock>> kinds{
+        {"RedisLock", client.getLock(name)},    {"NonReentrantLock", client.getNonReentrantLock(name)},
+        {"SpinLock", client.getSpinLock(name)}, {"FencedLock", client.getFencedLock(name)},
+        {"FairLock", client.getFairLock(name)},
+    };
+    for (const auto& [heldAs, held] : kinds) {
+        held.lock();
+        const auto before = scriptCalls();
+        for (const auto& [askedAs, asked] : kinds) {
+            if (heldAs == askedAs) {
+                continue;
+            }
+            SCOPED_TRACE(std::string(heldAs) + ", then " + askedAs);
+            std::error_code ec;
+            asked.lock(ec);
+            EXPECT_EQ(ec, Errc::wouldDeadlock);
+            EXPECT_FALSE(asked.tryLock(ec));
+            EXPECT_EQ(ec, Errc::wouldDeadlock);
+            EXPECT_FALSE(LockGuard(asked, 10s, 10s, ec));
+            EXPECT_EQ(ec, Errc::wouldDeadlock);
+            EXPECT_EQ(asked.holdCount(), 0U);
+        }
+        EXPECT_EQ(scriptCalls(), before) << "nothing is sent";
+        EXPECT_FALSE(other.run([&] { return kinds.back().second.tryLock(); })) << "other threads may ask";
+        EXPECT_EQ(held.holdCount(), 1U);
+        EXPECT_EQ(held.unlock(), Unlocked::released);
+    }
+    for (const auto& [kind, lock] : kinds) {
+        EXPECT_TRUE(lock.tryLock(5s)) << kind;
+        EXPECT_EQ(lock.unlock(), Unlocked::released);
+    }
+}
+
+TEST_F(Kinds, ThreadThatLostTheNameMayAskForItByAnotherKind)
+{
+    const auto lost = client.getLock(name);
+    lost.lock(20ms);
+    EXPECT_TRUE(eventually([&] { return lost.holdCount() == 0; }));
+    const auto fair = client.getFairLock(name);
+    EXPECT_TRUE(fair.tryLock(5s));
+    EXPECT_EQ(lost.unlock(), Unlocked::alreadyLost);
+    EXPECT_EQ(fair.unlock(), Unlocked::released);
 }
 
 using Spinning = Kinds;
@@ -296,10 +344,10 @@ TEST_F(Kinds, OfOneNameExcludeEachOther)
     const auto plain = client.getLock(name);
     const auto nonReentrant = client.getNonReentrantLock(name);
     const auto spinning = client.getSpinLock(name);
-    const auto expectExcluded = [](const Lock& held, const Lock& a, const Lock& b) {
+    const auto expectExcluded = [this](const Lock& held, const Lock& a, const Lock& b) {
         held.lock();
         for (const Lock* lock : {&a, &b}) {
-            EXPECT_FALSE(lock->tryLock());
+            EXPECT_FALSE(other.run([lock] { return lock->tryLock(); }));
             EXPECT_FALSE(lock->isHeldByCurrentThread());
             EXPECT_TRUE(lock->isLocked());
             std::error_code ec;

@@ -69,7 +69,8 @@ TEST_F(Messages, SayWhatIsInTheWay)
     const auto readWrite = client.getReadWriteLock(name);
     readWrite.lock_shared();
     const Mistake mistakes[] = {
-        {"upgrade", [&] { readWrite.lock(); }, Errc::wouldDeadlock, "its own thread's hold"},
+        {"upgrade", [&] { readWrite.lock(); }, Errc::wouldDeadlock, "must stop reading before it can write"},
+        {"upgrade of a guard", [&] { const LockGuard held(readWrite.writeLock()); }, Errc::wouldDeadlock, "no upgrade"},
         {"kind", [&] { client.getLock(name).lock(); }, Errc::wrongType, "a lock of another kind"},
         {"no hold", [&] { readWrite.unlock(); }, Errc::notHeld, "no hold to end"},
     };
@@ -77,6 +78,21 @@ TEST_F(Messages, SayWhatIsInTheWay)
         expectTold(mistake);
     }
     readWrite.unlock_shared();
+}
+
+TEST_F(Messages, SayWhichHoldOfTheThreadIsInTheWay)
+{
+    const auto held = client.getNonReentrantLock(name);
+    held.lock();
+    const Mistake mistakes[] = {
+        {"again", [&] { held.lock(); }, Errc::wouldDeadlock, "which this thread holds already"},
+        {"otherwise", [&] { client.getFairLock(name).lock(); }, Errc::wouldDeadlock,
+         "which this thread holds by a lock of another kind"},
+    };
+    for (const auto& mistake : mistakes) {
+        expectTold(mistake);
+    }
+    EXPECT_EQ(held.unlock(), Unlocked::released);
 }
 
 TEST_F(Messages, SayThatAReadOnlyServerRefusesWhateverIsAsked)

@@ -144,6 +144,145 @@ TEST_F(CancelledAcquire, ByItsDeadlineAtEveryAwaitPointReturnsInTimeAndLeavesNot
     reset();
 }
 
+/// Acquires that are called off, by a stop token.
+class CalledOffAcquire : public CancelledAcquire {
+protected:
+    CalledOffAcquire()
+    {
+        config.commandTimeout = 20s;
+        config.connectTimeout = 20s;
+        config.unreachableAfter = 40s;
+    }
+
+    std::vector<AwaitPoint> points()
+    {
+        auto all = CancelledAcquire::points();
+        all.push_back({"behind a release that is not answered",
+                       [this] {
+                           const LockGuard held(lock(), longLease);
+                           release_ = inject(request(redisLockUnlock), Action::stallDirection());
+                       },
+                       [this] { return proxy.hits(release_) == 1; }});
+        return all;
+    }
+
+    struct Ended {
+        bool granted = false;
+        std::error_code error;
+    };
+    std::future<Ended> start()
+    {
+        return std::async(std::launch::async, [waited = lock(), stop = source.get_token()] {
+            Ended end;
+            end.granted = waited.lock(longLease, stop, end.error);
+            return end;
+        });
+    }
+
+    /// With the faults gone nothing of the client is left in Redis, and it takes the lock at once.
+    void expectLockIsFree()
+    {
+        endFaults();
+        redis.command({"CONFIG", "SET", "maxmemory", "0"});
+        redis.command({"HDEL", name, foreigner});
+        EXPECT_TRUE(eventually([&] { return !redis.exists(name); }));
+        EXPECT_TRUE(lock().tryLock(10s, 10s));
+        EXPECT_EQ(countInRedis(), "1");
+        EXPECT_EQ(lock().unlock(), Unlocked::released);
+        EXPECT_TRUE(eventually([&] { return redis.command({"PUBSUB", "CHANNELS"}).elements.empty(); }));
+    }
+
+    static constexpr auto longLease = 60s; // what is left behind is there for longer than any test
+    std::stop_source source;
+
+private:
+    RuleId release_{};
+};
+
+TEST_F(CalledOffAcquire, AtEveryAwaitPointReturnsAtOnceAndLeavesNothing)
+{
+    for (const auto& [point, prepare, reached] : points()) {
+        SCOPED_TRACE(point);
+        reset();
+        source = std::stop_source();
+        prepare();
+        auto first = start();
+        auto behindIt = start(); // waits for its turn
+        expectFault(eventually(reached), point);
+        const Stopwatch watch;
+        source.request_stop();
+        for (auto* waiter : {&first, &behindIt}) {
+            const auto end = waiter->get();
+            EXPECT_FALSE(end.granted);
+            EXPECT_EQ(end.error, std::error_code());
+        }
+        EXPECT_LT(watch.elapsed(), slack);
+        expectLockIsFree();
+    }
+    reset();
+}
+
+TEST_F(CalledOffAcquire, LetsTheThreadBehindItGoOn)
+{
+    foreignLock(60s);
+    auto first = start();
+    EXPECT_TRUE(eventually([&] { return proxy.requests(request(redisLockLock)) >= 2; }));
+    auto behindIt = waitInBackground(50s);
+    const auto fault = inject(request(redisLockLock), Action::stallDirection());
+    redis.command({"HDEL", name, foreigner});
+    redis.command({"PUBLISH", detail::lockChannel(name), "0"});
+    expectFault(eventually([&] { return proxy.hits(fault) == 1; }), "its request is under way");
+    source.request_stop();
+    EXPECT_FALSE(first.get().granted);
+    endFaults();
+    expectGranted(behindIt.get());
+}
+
+TEST_F(CalledOffAcquire, OfANestedLevelLeavesTheCountOfTheHold)
+{
+    lock().lock(longLease);
+    const auto stops = [this](const Match& match) {
+        const auto fault = inject(match, Action::stallDirection());
+        source = std::stop_source();
+        auto stopped = std::async(std::launch::async, [&] {
+            EXPECT_TRUE(eventually([&] { return proxy.hits(fault) == 1; }));
+            source.request_stop();
+        });
+        std::error_code ec;
+        EXPECT_FALSE(lock().lock(longLease, source.get_token(), ec));
+        EXPECT_EQ(ec, std::error_code());
+        stopped.get();
+        expectFault(proxy.hits(fault) == 1, "the nested level is asked for");
+        EXPECT_EQ(lock().holdCount(), 1U);
+        endFaults();
+        EXPECT_TRUE(eventually([&] { return proxy.requests(request(redisLockUnlock)) > 0; })) << "corrects the count";
+        EXPECT_TRUE(eventually([&] { return countInRedis() == "1"; }));
+        EXPECT_TRUE(lock().tryLock());
+        EXPECT_EQ(lock().unlock(), Unlocked::stillHeld);
+        EXPECT_EQ(countInRedis(), "1");
+    };
+    stops(request(redisLockLock));
+    stops(reply(redisLockLock));
+    EXPECT_EQ(lock().unlock(), Unlocked::released);
+}
+
+TEST_F(CalledOffAcquire, WhatItMayHaveBeenGrantedIsGivenBackBeforeTheClientEnds)
+{
+    const auto fault = inject(reply(redisLockLock), Action::stallDirection());
+    auto waiter = start();
+    expectFault(eventually([&] { return proxy.hits(fault) == 1 && redis.exists(name); }), "granted, and not told");
+    source.request_stop();
+    EXPECT_FALSE(waiter.get().granted);
+    auto thaw = std::async(std::launch::async, [this] {
+        EXPECT_TRUE(eventually([&] { return proxy.requests(request(redisLockUnlock)) > 0; }));
+        endFaults();
+    });
+    EXPECT_TRUE(client().shutdown(20s));
+    EXPECT_FALSE(redis.exists(name));
+    thaw.get();
+    forgetClient();
+}
+
 class CancelledUnlock : public FaultTest {};
 
 TEST_F(CancelledUnlock, ByShutdownAtEveryAwaitPointReturnsUnconfirmedAtOnce)

@@ -326,6 +326,67 @@ TEST_F(PermitFault, AcquireThatIsGivenUpLeavesNothingTakenThoughItComesLate)
     EXPECT_EQ(redis.command({"ZCARD", timeouts}).integer(), 0);
 }
 
+TEST_F(PermitFault, AcquireThatIsCalledOffLeavesNothingTakenWhereverItIs)
+{
+    config.unreachableAfter = 20s;
+    struct Kind {
+        const char* name;
+        const Script& script;
+        std::function<bool(std::stop_token, std::error_code&)> acquire;
+        std::function<std::int64_t()> ask;
+    };
+    const Kind kinds[] = {
+        {"semaphore", semaphoreAcquire,
+         [this](std::stop_token stop, std::error_code& ec) {
+             return client().getSemaphore(counter).acquire(2, std::move(stop), ec);
+         },
+         [this] { return client().getSemaphore(counter).availablePermits(); }},
+        {"leased permits", permitExpirableSemaphoreAcquire,
+         [this](std::stop_token stop, std::error_code& ec) {
+             const Permit taken = client().getPermitExpirableSemaphore(counter).acquire(600s, std::move(stop), ec);
+             return static_cast<bool>(taken);
+         },
+         [this] { return client().getPermitExpirableSemaphore(counter).availablePermits(); }},
+    };
+    for (const Kind& kind : kinds) {
+        for (const char* const point : {"connecting", "asking, not arrived", "asking, executed"}) {
+            SCOPED_TRACE(std::string(kind.name) + ", " + point);
+            const bool connecting = point == std::string_view("connecting");
+            const bool executed = point == std::string_view("asking, executed");
+            forgetClient();
+            redis.command({"DEL", counter, timeouts});
+            set(5);
+            const auto disconnected = seen->count(Event::disconnected);
+            std::optional<RuleId> stalled;
+            if (connecting) {
+                proxy.refuse();
+            } else {
+                stalled = inject(executed ? reply(kind.script) : request(kind.script), Action::stallDirection());
+            }
+            std::stop_source source;
+            auto call = std::async(std::launch::async, [&] {
+                std::error_code ec;
+                const bool taken = kind.acquire(source.get_token(), ec);
+                EXPECT_FALSE(ec) << ec.message();
+                return taken;
+            });
+            expectFault(eventually([&] {
+                            return stalled ? proxy.hits(*stalled) == 1
+                                           : seen->count(Event::disconnected) > disconnected;
+                        }),
+                        "it is there");
+            const Stopwatch watch;
+            source.request_stop();
+            EXPECT_FALSE(call.get());
+            EXPECT_LT(watch.elapsed(), slack);
+            endFaults();
+            kind.ask(); // behind whatever it has sent
+            EXPECT_TRUE(isLeft("5"));
+            EXPECT_EQ(redis.command({"ZCARD", timeouts}).integer(), 0);
+        }
+    }
+}
+
 TEST_F(PermitFault, LateCopyOfItsAcquireLeavesALeaseAsItIs)
 {
     set(1);

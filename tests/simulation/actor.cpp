@@ -64,7 +64,8 @@ Workload::Workload(Random& chance)
       question(oneOf(chance, {0.0, 0.05, 0.2})),
       forceUnlock(oneOf(chance, {0.0, 0.0, 0.2})),
       started(oneOf(chance, {0.0, 0.2, 0.6})),
-      policy(oneOf(chance, {0.0, 0.0, 0.1}))
+      policy(oneOf(chance, {0.0, 0.0, 0.1})),
+      calledOff(oneOf(chance, {0.0, 0.1, 0.4}))
 {
 }
 
@@ -177,6 +178,21 @@ void Actor::acquire(std::size_t view)
         return beginAcquire<StartedAcquire>(&Actor::acquired, order);
     }
     beginAcquire<Acquire>(&Actor::acquired, number_, order);
+    if (acquiring_ != nullptr && chance_.unit() < workload_.calledOff) {
+        callOffSoon();
+    }
+}
+
+/// While it connects, asks or sleeps; or when it has ended.
+void Actor::callOffSoon()
+{
+    const auto after = chance_.unit() < 0.5 ? around(2ms) : around(workload_.meanHold * 4);
+    thread_.sleep(after, [this, number = acquires_] {
+        if (number == acquires_ && acquiring_ != nullptr) {
+            client_.trace()(client_.host().name(), "thread {} calls off", number_);
+            thread_.call()->callOff();
+        }
+    });
 }
 
 /// @param next is called when it has ended.
@@ -185,6 +201,7 @@ void Actor::beginAcquire(Next next, Arguments&&... arguments)
 {
     auto operation = std::make_unique<Operation>(client_, named(), std::forward<Arguments>(arguments)...);
     acquiring_ = operation.get();
+    ++acquires_;
     begin(std::move(operation), next);
 }
 
@@ -215,7 +232,7 @@ void Actor::acquired()
 /// The end of an acquire. @return whether it was granted
 bool Actor::note()
 {
-    const auto& end = *acquiring_;
+    const auto& end = *std::exchange(acquiring_, nullptr);
     const auto& [hold, level, token] = end.acquired();
     client_.trace()(client_.host().name(), "thread {} acquire of {}: {}{}", number_, named().name,
                     hold          ? "granted to "

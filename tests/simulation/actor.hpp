@@ -26,6 +26,7 @@ struct Workload {
     double forceUnlock; ///< how many calls are releases by force
     double started;     ///< how many outermost acquires are asynchronous
     double policy;      ///< how many acquires of a lock that tells of its release ask when a policy says so
+    double calledOff;   ///< how many acquires that a thread waits for are called off
     double pace = 1;    ///< how many times as long as that threads think
 
     /// The names of the locks, each once.
@@ -66,6 +67,7 @@ private:
     void acquire(std::size_t view);
     template <class Operation, class... Arguments>
     void beginAcquire(Next next, Arguments&&... arguments);
+    void callOffSoon();
     void ask();
     void endLevel();
     void unlock(NamedLock& named);
@@ -96,7 +98,8 @@ private:
     std::size_t view_ = 0;                 ///< of the call under way, or the last one
     std::vector<Level> levels_;            ///< not ended, innermost last; some of them may be lost
     detail::EndedBy endedBy_{};            ///< of the acquire under way
-    const Acquiring* acquiring_ = nullptr; ///< likewise
+    const Acquiring* acquiring_ = nullptr; ///< likewise; null: none is
+    std::uint64_t acquires_ = 0;           ///< that were begun
     bool isStarted_ = false;               ///< likewise
     std::string forced_;                   ///< the holder whose lock is ended by force
     SimThread thread_;

@@ -23,6 +23,8 @@ public:
     virtual ~Awaiting() = default;
 
     virtual void advance() = 0;
+    /// As a stop token does: the thread is woken, and ends the call where it is.
+    virtual void callOff() {}
     /// The state of its machine; nothing while it waits for its turn.
     [[nodiscard]] virtual std::optional<Situation> situation() const = 0;
     [[nodiscard]] bool isDone() const noexcept { return done_; }

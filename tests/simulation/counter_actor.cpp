@@ -29,7 +29,8 @@ CounterWorkload::CounterWorkload(Random& chance)
       meanHold(oneOf(chance, {1, 5, 20, 80})),
       question(oneOf(chance, {0.02, 0.05, 0.2})),
       nonExpiring(oneOf(chance, {0.0, 0.1, 0.5})),
-      longHold(oneOf(chance, {0.02, 0.05, 0.15}))
+      longHold(oneOf(chance, {0.02, 0.05, 0.15})),
+      calledOff(oneOf(chance, {0.0, 0.1, 0.4}))
 {
     using enum CounterKind;
     const auto semaphores = oneOf(chance, {0U, 1U, 1U, 2U});
@@ -108,9 +109,25 @@ void CounterActor::await(detail::CounterOrder order, std::function<void(const Co
     auto operation = std::make_unique<CounterWait>(client_, counter_, std::move(order));
     waiting_ = operation.get();
     ++waits_;
+    if (chance_.unit() < workload_.calledOff) {
+        callOffSoon();
+    }
     begin(std::move(operation), [this, granted = std::move(granted)] {
         if (const auto& wait = static_cast<const CounterWait&>(*thread_.call()); wait.end().granted) {
             granted(wait);
+        }
+    });
+}
+
+/// While it connects, asks or sleeps; or when it has ended.
+void CounterActor::callOffSoon()
+{
+    const auto after =
+        chance_.unit() < 0.5 ? around(std::chrono::milliseconds(2)) : around(workload_.meanHold * 4);
+    thread_.sleep(after, [this, number = waits_] {
+        if (number == waits_ && waiting_ != nullptr) {
+            world_.trace(client_.host().name(), "thread {} calls off", number_);
+            waiting_->callOff();
         }
     });
 }

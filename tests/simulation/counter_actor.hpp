@@ -40,6 +40,7 @@ struct CounterWorkload {
     double question;
     double nonExpiring; ///< how many leases do not expire
     double longHold;    ///< how many permits are held for about as long as the longest lease
+    double calledOff;   ///< how many waits are called off
 };
 
 /// Acquires permits, several at a time, gives them back, changes leases, counts down, waits, asks; checks what it is
@@ -83,6 +84,7 @@ private:
     template <class Result>
     void ask(detail::CounterRequest<Result> request, std::function<void(const Result&)> then);
     void await(detail::CounterOrder order, std::function<void(const CounterWait&)> granted);
+    void callOffSoon();
 
     // what it does
     void decide();

@@ -90,7 +90,23 @@ void GroupActor::acquire(const Group& group, Wait wait, Lease lease)
         order.members.push_back(&clients_[member.server]->config());
     }
     flow_ = std::make_unique<detail::GroupFlow>(order, *this);
+    ++acquires_;
+    if (!probing_ && chance_.unit() < workload_.calledOff) {
+        callOffSoon();
+    }
     step(detail::Start{host_->now()});
+}
+
+/// As `detail::GroupAcquire::cancel()`, while it asks, waits or pauses; or when it has ended.
+void GroupActor::callOffSoon()
+{
+    const auto after = chance_.unit() < 0.5 ? around(std::chrono::milliseconds(2)) : around(workload_.meanHold * 4);
+    host_->at(host_->now() + after, [this, number = acquires_] {
+        if (number == acquires_ && busy_ && flow_->state() != GroupMachine::State::done) {
+            world_.trace(host_->name(), "thread {} calls off", number_);
+            step(detail::Cancelled{host_->now(), Errc::shutdown});
+        }
+    });
 }
 
 void GroupActor::step(const GroupMachine::Event& event)

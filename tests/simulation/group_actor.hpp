@@ -103,6 +103,7 @@ public:
         std::chrono::milliseconds meanHold;
         double longHold;
         double fixedLease;
+        double calledOff; ///< how many acquires are called off
     };
     struct World { ///< what it lives in
         Scheduler& scheduler;
@@ -127,6 +128,7 @@ private:
     void pause(std::chrono::nanoseconds span);
     void decide();
     void acquire(const Group& group, Wait wait, Lease lease);
+    void callOffSoon();
     void step(const detail::GroupMachine::Event& event);
     void wakeAt(TimePoint when);
     void finish(const detail::GroupResult& result);
@@ -153,6 +155,7 @@ private:
     std::shared_ptr<GroupTry> try_;               ///< of the round, or held
     std::vector<std::shared_ptr<GroupTry>> past_; ///< with attempts under way
     std::uint64_t alarms_ = 0;
+    std::uint64_t acquires_ = 0; ///< that were begun
     std::uint64_t believer_ = 0; ///< not zero: it holds a group
     bool busy_ = false;          ///< acquires, or waits for a release
     bool stopping_ = false;

@@ -65,6 +65,7 @@ void GroupWorld::drawGroups()
     workload_.meanThink = oneOf({1ms, 5ms, 30ms, 200ms});
     workload_.meanHold = oneOf({1ms, 5ms, 20ms, 80ms});
     workload_.longHold = oneOf({0.02, 0.05, 0.15});
+    workload_.calledOff = oneOf({0.0, 0.1, 0.4});
     workload_.fixedLease = oneOf({0.0, 0.3, 0.8});
     if (chance_.unit() < 0.6) {
         Group red{.name = "red", .members = {}, .isMajority = true};

@@ -45,6 +45,7 @@ void Acquire::conclude()
 {
     detail::ThreadAcquire::Rest rest;
     error_ = flow_.conclude(acquired_, rest);
+    error_ = isCalledOff() ? std::error_code() : error_;
     if (acquired_.hold != nullptr) {
         client_.expectGranted(acquired_);
     }

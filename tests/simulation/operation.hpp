@@ -28,17 +28,28 @@ public:
     void advance() override
     {
         if (next_.kind == detail::WaitStep::Kind::sleep) {
-            take(flow_.look());
+            take(calledOff_ ? cancel() : flow_.look());
         }
         while (!isDone() && next_.kind != detail::WaitStep::Kind::sleep) {
             if (next_.kind == detail::WaitStep::Kind::askPolicy) {
                 take(askPolicy(next_.refusals));
+            } else if (calledOff_ && flow_.call().pending) {
+                take(cancel());
             } else if (const auto answer = outcome()) {
                 take(flow_.answered(*answer));
             } else {
                 return;
             }
         }
+        if (calledOff_ && !isDone()) {
+            take(cancel());
+        }
+    }
+
+    void callOff() override
+    {
+        calledOff_ = true;
+        wake();
     }
 
 protected:
@@ -53,11 +64,21 @@ protected:
     /// The flow is done.
     virtual void conclude() = 0;
     [[nodiscard]] bool isAsking() const noexcept { return next_.kind == detail::WaitStep::Kind::awaitAnswer; }
+    [[nodiscard]] bool isCalledOff() const noexcept { return calledOff_; }
 
     SimClient& client_;
     Flow flow_;
 
 private:
+    detail::WaitStep cancel()
+    {
+        if constexpr (requires { flow_.cancel(); }) {
+            return flow_.cancel();
+        } else {
+            return {};
+        }
+    }
+
     void take(const detail::WaitStep& next)
     {
         next_ = next;
@@ -94,6 +115,7 @@ private:
 
     detail::WaitStep next_{.kind = detail::WaitStep::Kind::sleep};
     const detail::Call* sleeper_ = nullptr;
+    bool calledOff_ = false;
 };
 
 /// How an acquire has ended.

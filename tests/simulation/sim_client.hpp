@@ -100,7 +100,10 @@ public:
                 std::shared_ptr<detail::Call> behind = nullptr) override;
     void submitIfConnected(std::vector<std::shared_ptr<detail::Call>> calls) override;
     bool withdraw(detail::Call& call) override { return background_.withdraw(call); }
-    void leave(detail::Call& call) noexcept override { (void)commands_.giveUp(call); }
+    bool leave(detail::Call& call) noexcept override
+    {
+        return call.pending && commands_.giveUp(call).failure == detail::Failure::notConnected;
+    }
     void fail(const std::shared_ptr<detail::Call>& call, Errc why) override;
     void want(std::string channel, detail::ChannelListener listener) override;
     void drop(std::string channel, detail::ChannelListener listener) override;

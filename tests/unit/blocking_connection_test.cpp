@@ -1,5 +1,8 @@
 #include "unit/blocking_connection_rig.hpp"
 
+#include <future>
+#include <stop_token>
+
 namespace redislock::detail {
 namespace {
 
@@ -289,7 +292,7 @@ TEST_F(BlockingConnectionTest, ACallerThatNeverCameLeavesTheLeadToTheSweep)
     connection.flush();
     EXPECT_EQ(a->signal.waitUntil(past), Signal::look) << "chosen to lead";
     EXPECT_EQ(sweepsWanted, 1) << "from before";
-    EXPECT_TRUE(connection.leave(*a)) << "it may have been sent";
+    EXPECT_FALSE(connection.leave(*a)) << "it may have been sent";
     EXPECT_TRUE(connection.sweep());
     redis.reply(":1\r\n:2\r\n");
     EXPECT_FALSE(connection.sweep());
@@ -303,7 +306,7 @@ TEST_F(BlockingConnectionTest, ACallerThatNeverCameWakesTheNext)
     connectFor(a);
     connection.enqueue(b);
     EXPECT_EQ(a->signal.waitUntil(past), Signal::look);
-    EXPECT_TRUE(connection.leave(*b));
+    EXPECT_FALSE(connection.leave(*b));
     EXPECT_EQ(a->signal.waitUntil(past), Signal::look) << "again";
     EXPECT_EQ(sweepsWanted, 0);
 }
@@ -533,6 +536,46 @@ TEST_F(BlockingConnectionTest, AServerThatStaysAReplicaIsAskedAgainAfterPauses)
     EXPECT_EQ(outcome.fault.error, Errc::serverRefused) << "nobody but a replica was found";
 }
 
+TEST_F(BlockingConnectionTest, ACallThatIsCalledOffIsLeftAsItIs)
+{
+    std::stop_source source;
+    source.request_stop();
+    connection.enqueue(a);
+    EXPECT_TRUE(connection.await(*a, never, BlockingConnection::First::lead, source.get_token()).calledOff);
+    EXPECT_TRUE(a->pending);
+    EXPECT_TRUE(connection.leave(*a)) << "it was not sent";
+    EXPECT_FALSE(a->pending);
+    EXPECT_TRUE(connection.idle());
+}
+
+// Whoever leads waits for the socket, others for their signals.
+TEST_F(BlockingConnectionTest, CallersThatAreCalledOffReturnThoughTheServerIsSilent)
+{
+    auto redis = connectFor(x);
+    std::stop_source source;
+    const auto wait = [&](const std::shared_ptr<TestCall>& call) {
+        return std::async(std::launch::async, [&, call] {
+            connection.enqueue(call);
+            const std::stop_callback wakes(source.get_token(), [&] { call->signal.notify(Signal::look); });
+            return connection.await(*call, never, BlockingConnection::First::lead, source.get_token());
+        });
+    };
+    auto first = wait(a);
+    EXPECT_THAT(redis.nextRequests(), ElementsAre("x", "a"));
+    auto second = wait(b);
+    EXPECT_THAT(redis.nextRequests(), ElementsAre("b")) << "the leader wrote it, or its caller";
+    source.request_stop();
+    EXPECT_TRUE(first.get().calledOff);
+    EXPECT_TRUE(second.get().calledOff);
+    EXPECT_FALSE(connection.leave(*a)) << "it was sent";
+    EXPECT_FALSE(connection.leave(*b)) << "it was sent";
+    redis.reply(":1\r\n:2\r\n:3\r\n");
+    while (connection.sweep()) {
+    }
+    EXPECT_EQ(inWords(*x), "1");
+    EXPECT_TRUE(connection.idle()) << "their answers were read";
+}
+
 TEST_F(BlockingConnectionTest, WhatWaitsToLeaveADemotedServerMayBeWithdrawnOrLeft)
 {
     auto old = connectFor(a);
@@ -544,7 +587,7 @@ TEST_F(BlockingConnectionTest, WhatWaitsToLeaveADemotedServerMayBeWithdrawnOrLef
     connection.enqueue(c);
     connection.withdraw(b, Errc::shutdown);
     EXPECT_EQ(inWords(*b), afterShutdown);
-    EXPECT_FALSE(connection.leave(*c)) << "it was not sent";
+    EXPECT_TRUE(connection.leave(*c)) << "it was not sent";
     connection.withdraw(x, Errc::shutdown);
     EXPECT_TRUE(x->pending) << "its answer is due";
     EXPECT_EQ(x->ends, 0);

@@ -52,7 +52,7 @@ public:
     }
     void submitIfConnected(std::vector<std::shared_ptr<Call>> /*calls*/) override {}
     bool withdraw(Call& /*call*/) override { return false; }
-    void leave(Call& /*call*/) noexcept override {}
+    bool leave(Call& /*call*/) noexcept override { return false; }
     void fail(const std::shared_ptr<Call>& /*call*/, Errc /*why*/) override {}
     void want(std::string /*channel*/, ChannelListener /*listener*/) override {}
     void drop(std::string /*channel*/, ChannelListener /*listener*/) override {}

@@ -23,6 +23,7 @@ struct Outcome {
     bool replied = false;
     Fault fault;                       ///< when not replied
     std::chrono::nanoseconds stood{0}; ///< how long this process stood still while a thread waited
+    bool calledOff = false;            ///< whoever waited was told to stop: the call is still queued, or under way
 };
 
 /// A request on a connection. Shared between who waits for it and the connection, which keeps it until its reply was

@@ -51,8 +51,9 @@ public:
     virtual void submitIfConnected(std::vector<std::shared_ptr<Call>> calls) = 0;
     /// Takes back a request of the background lane that was not sent yet. @return whether it could.
     virtual bool withdraw(Call& call) = 0;
-    /// The thread that would have waited for a request of the other lane leaves.
-    virtual void leave(Call& call) noexcept = 0;
+    /// The thread that would have waited for a request of the other lane leaves. @return whether that takes the request
+    /// back: it is still queued, and was not sent.
+    virtual bool leave(Call& call) noexcept = 0;
     /// Ends such a request if it still waits for a connection: its thread is told.
     virtual void fail(const std::shared_ptr<Call>& call, Errc why) = 0;
 

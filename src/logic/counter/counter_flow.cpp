@@ -27,9 +27,7 @@ CounterFlow::~CounterFlow()
     if (waiter.queued) { // out of memory half-way
         counter_.leave(waiter);
     }
-    if (waiter.call && waiter.call->pending) {
-        waiter.operation == nullptr ? core_.port.leave(*waiter.call) : (void)withdraw();
-    }
+    (void)takeBack();
     ends();
 }
 
@@ -157,9 +155,19 @@ WaitStep CounterFlow::cancel()
     if (stage_ == Stage::done) {
         return {};
     }
-    (void)withdraw();
-    return stage_ == Stage::idle ? finish({.kind = AcquireResult::Kind::failed, .error = Errc::shutdown})
-                                 : step(Cancelled{core_.port.now(), Errc::shutdown});
+    const bool unsent = takeBack();
+    if (stage_ == Stage::idle) {
+        return finish({.kind = AcquireResult::Kind::failed, .error = Errc::shutdown});
+    }
+    const TimePoint now = core_.port.now();
+    return unsent ? step(Failed{now, {Failure::fatal, Errc::shutdown}}) : step(Cancelled{now, Errc::shutdown});
+}
+
+/// Nobody waits for the answer to the request under way any more. @return whether that was not sent
+bool CounterFlow::takeBack()
+{
+    Call* const call = waiter.call.get();
+    return call != nullptr && call->pending && (waiter.operation == nullptr ? core_.port.leave(*call) : !withdraw());
 }
 
 bool CounterFlow::withdraw()

@@ -51,6 +51,7 @@ private:
     WaitStep judgeSleep();
     WaitStep step(const Event& event);
     WaitStep send();
+    [[nodiscard]] bool takeBack();
     WaitStep finish(const AcquireResult& result) noexcept;
     [[nodiscard]] Event eventOf(const Outcome& outcome);
     void begins() noexcept;

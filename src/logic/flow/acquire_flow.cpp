@@ -250,9 +250,19 @@ WaitStep AcquireFlow::cancel()
     if (stage_ == Stage::done) {
         return {};
     }
-    (void)withdraw();
-    return machine_ ? step(Cancelled{core_.port.now(), Errc::shutdown})
-                    : finish({.kind = AcquireResult::Kind::failed, .error = Errc::shutdown});
+    const bool unsent = takeBack();
+    if (!machine_) {
+        return finish({.kind = AcquireResult::Kind::failed, .error = Errc::shutdown});
+    }
+    const TimePoint now = core_.port.now();
+    return unsent ? step(Failed{now, {Failure::fatal, Errc::shutdown}}) : step(Cancelled{now, Errc::shutdown});
+}
+
+/// Nobody waits for the answer to the request under way any more. @return whether that was not sent
+bool AcquireFlow::takeBack()
+{
+    HoldCall& call = *waiter.call;
+    return call.pending && (waiter.operation == nullptr ? core_.port.leave(call) : !withdraw());
 }
 
 bool AcquireFlow::withdraw()

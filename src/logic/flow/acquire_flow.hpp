@@ -76,6 +76,7 @@ private:
     WaitStep judgeSleep();
     WaitStep step(const Event& event);
     WaitStep send();
+    [[nodiscard]] bool takeBack();
     WaitStep sleepUntil(TimePoint until) noexcept;
     WaitStep finish(const AcquireResult& result) noexcept;
     void watchReleases(bool watches) noexcept;

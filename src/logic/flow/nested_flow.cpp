@@ -42,6 +42,13 @@ WaitStep NestedFlow::answered(const Outcome& outcome)
     return step(lockEventOf(*call_, outcome, core_.port.now()));
 }
 
+WaitStep NestedFlow::cancel()
+{
+    const bool unsent = call_->pending && core_.port.leave(*call_);
+    const TimePoint now = core_.port.now();
+    return unsent ? step(Failed{now, {Failure::fatal, Errc::shutdown}}) : step(Cancelled{now, Errc::shutdown});
+}
+
 WaitStep NestedFlow::step(const AcquireMachine::Event& event)
 {
     const auto action = machine_.resume(event, core_.random);

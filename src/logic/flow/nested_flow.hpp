@@ -23,6 +23,8 @@ public:
 
     WaitStep look();
     WaitStep answered(const Outcome& outcome);
+    /// The count in Redis is made right again.
+    WaitStep cancel();
 
     [[nodiscard]] HoldCall& call() const noexcept { return *call_; }
     /// Of one that is done: what that means.

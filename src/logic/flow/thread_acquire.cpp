@@ -13,9 +13,9 @@ ThreadAcquire::ThreadAcquire(Core& core, NamedLock& named, const AcquireOrder& o
         }
         return;
     }
-    const Hold* other = core.otherHalf(named, caller);
-    if (other != nullptr && named.kind == LockKind::writeLock) {
-        return; // it would wait for its own end of reading, and so would everybody who tries that
+    const Hold* other = core.holdOfOtherKind(named, caller);
+    if (other != nullptr && named.kind != LockKind::readLock) {
+        return; // it would wait for the end of its own hold; of reading so would everybody who tries that
     }
     outermost_.emplace(core, named, core.takeHold(named, caller, Lane::commands), order, nullptr);
     outermost_->call().writer = other != nullptr ? other->id : HolderId{};

@@ -27,6 +27,7 @@ public:
         return nested_ ? nested_->answered(outcome) : outermost_->answered(outcome);
     }
     WaitStep paused(const std::variant<Pause, Cancelled>& answer) { return outermost_->paused(answer); }
+    WaitStep cancel() { return nested_ ? nested_->cancel() : outermost_->cancel(); }
     [[nodiscard]] HoldCall& call() const noexcept { return nested_ ? nested_->call() : outermost_->call(); }
 
     [[nodiscard]] bool isNested() const noexcept { return nested_.has_value(); }

@@ -15,7 +15,7 @@ namespace redislock::detail {
 ///
 ///     WaitStep look();                   // something changed, or its time has come; the first step too
 ///     WaitStep answered(const Outcome&); // the request ended
-///     WaitStep cancel();                 // ends as soon as it can be ended; asynchronous operations only
+///     WaitStep cancel();                 // ends at once; of a wait that may be called off
 ///
 /// A thread sleeps on the signal of its request, `call()`. What a step has queued is written by the driver: it waits
 /// for the answer, or flushes the connection.

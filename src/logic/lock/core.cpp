@@ -151,17 +151,16 @@ Hold* Core::validHold(NamedLock& named, std::uint64_t caller)
     return own;
 }
 
-Hold* Core::otherHalf(const NamedLock& named, std::uint64_t caller)
+Hold* Core::holdOfOtherKind(NamedLock& named, std::uint64_t caller)
 {
-    if (named.kind != LockKind::readLock && named.kind != LockKind::writeLock) {
-        return nullptr;
-    }
-    const LockKind other = named.kind == LockKind::readLock ? LockKind::writeLock : LockKind::readLock;
-    const auto found = names_.find(NameKey{other, named.name});
-    if (found == names_.end() || (*found)->local.of(caller) == nullptr) {
-        return nullptr;
-    }
-    return validHold(**found, caller); // its holds keep the name
+    const auto isHalf = [](LockKind kind) { return kind == LockKind::readLock || kind == LockKind::writeLock; };
+    Hold* own = nullptr;
+    named.forEachKind([&](NamedLock& other) {
+        if (own == nullptr && &other != &named && isHalf(other.kind) == isHalf(named.kind)) {
+            own = validHold(other, caller); // its holds keep the name
+        }
+    });
+    return own;
 }
 
 void Core::grant(Hold& hold, std::uint32_t level, const AcquireResult& result)

@@ -69,8 +69,9 @@ public:
     [[nodiscard]] AcquireMachine::Settings settingsFor(Wait wait, std::chrono::milliseconds lease) const noexcept;
     /// A thread's hold, if it is valid; one whose time is over is lost here if the alarm did not come to it yet.
     Hold* validHold(NamedLock& named, std::uint64_t caller);
-    /// A thread's valid hold of the other half of a read/write lock; null without one.
-    Hold* otherHalf(const NamedLock& named, std::uint64_t caller);
+    /// A thread's valid hold of the name by another kind, that a hold of this kind would wait for instead of being
+    /// refused: of a read/write lock the other half. Null without one.
+    Hold* holdOfOtherKind(NamedLock& named, std::uint64_t caller);
     void grant(Hold& hold, std::uint32_t level, const AcquireResult& result);
 
     // ending

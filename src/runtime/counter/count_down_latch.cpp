@@ -6,6 +6,8 @@
 #include "runtime/counter/counter_calls.hpp"
 #include "runtime/lock/throwing.hpp"
 
+#include <utility>
+
 namespace redislock {
 
 using namespace detail;
@@ -50,15 +52,31 @@ void CountDownLatch::wait(std::error_code& ec) const
     (void)wait(waitForever, ec);
 }
 
-bool CountDownLatch::wait(Wait limit) const
+bool CountDownLatch::wait(std::stop_token stop) const
 {
-    return throwing(name(), "wait", [&](std::error_code& ec) { return wait(limit, ec); });
+    return wait(waitForever, std::move(stop));
+}
+
+bool CountDownLatch::wait(std::stop_token stop, std::error_code& ec) const
+{
+    return wait(waitForever, std::move(stop), ec);
+}
+
+bool CountDownLatch::wait(Wait limit, std::stop_token stop) const
+{
+    return throwing(name(), "wait", [&](std::error_code& ec) { return wait(limit, stop, ec); });
 }
 
 bool CountDownLatch::wait(Wait limit, std::error_code& ec) const
 {
+    return wait(limit, {}, ec);
+}
+
+bool CountDownLatch::wait(Wait limit, std::stop_token stop, std::error_code& ec) const
+{
+    const auto order = waitOrder(*state_, limit);
     CounterOutcome outcome;
-    ec = CounterCalls::acquire(*state_, waitOrder(*state_, limit), outcome);
+    ec = CounterCalls::acquire(*state_, order, stop, outcome);
     return outcome.granted;
 }
 

@@ -7,19 +7,27 @@
 
 namespace redislock::detail {
 
-std::error_code CounterCalls::acquire(NamedCounter& counter, const CounterOrder& order, CounterOutcome& outcome)
+std::error_code CounterCalls::acquire(NamedCounter& counter, const CounterOrder& order, const std::stop_token& stop,
+                                      CounterOutcome& outcome)
 {
     Engine& engine = engineOf(counter);
+    if (order.script == nullptr) {
+        return Errc::invalidArgument;
+    }
+    if (stop.stop_requested()) {
+        return {};
+    }
     if (const auto refused = engine.refusal()) {
         return *refused;
     }
     engine.start();
+    bool calledOff = false;
     CounterEnding ending;
     std::optional<Underway> underway;
     {
         auto lock = engine.lock();
         CounterFlow flow(counter, order, nullptr);
-        drive(engine, lock, flow);
+        calledOff = drive(engine, lock, flow, stop);
         ending = flow.takeEnding();
         if (ending.isOpen() || !ending.order.record.empty()) {
             underway.emplace(counter.core); // until what it leaves is under way in its turn
@@ -27,7 +35,7 @@ std::error_code CounterCalls::acquire(NamedCounter& counter, const CounterOrder&
     }
     counter.conclude(ending);
     outcome = ending.outcome;
-    return ending.error();
+    return calledOff ? std::error_code() : ending.error();
 }
 
 CounterCalls::AsyncFlow::AsyncFlow(std::shared_ptr<NamedCounter> counter, CounterOrder order, End end)

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <system_error>
 #include <utility>
 
@@ -36,8 +37,9 @@ struct CounterCalls {
     static void asyncAsk(const std::shared_ptr<NamedCounter>& counter, CounterRequest<Result> request,
                          Handler<Result> handler);
 
-    /// Waits until granted, on the calling thread.
-    static std::error_code acquire(NamedCounter& counter, const CounterOrder& order, CounterOutcome& outcome);
+    /// Waits until granted, or called off, on the calling thread.
+    static std::error_code acquire(NamedCounter& counter, const CounterOrder& order, const std::stop_token& stop,
+                                   CounterOutcome& outcome);
     /// Waits until granted, on none. @param make the result of the outcome.
     template <class Result>
     static void asyncAcquire(const std::shared_ptr<NamedCounter>& counter, CounterOrder order, Handler<Result> handler,

@@ -9,6 +9,7 @@
 #include <boost/uuid/random_generator.hpp>
 
 #include <string_view>
+#include <utility>
 
 namespace redislock {
 
@@ -37,9 +38,9 @@ Permit permitOf(NamedCounter& counter, const std::string& id, Lease lease, const
 
 } // namespace
 
-Permit PermitExpirableSemaphore::acquire(Lease lease) const
+Permit PermitExpirableSemaphore::acquire(Lease lease, std::stop_token stop) const
 {
-    return tryAcquire(waitForever, lease);
+    return tryAcquire(waitForever, lease, std::move(stop));
 }
 
 Permit PermitExpirableSemaphore::acquire(Lease lease, std::error_code& ec) const
@@ -47,18 +48,27 @@ Permit PermitExpirableSemaphore::acquire(Lease lease, std::error_code& ec) const
     return tryAcquire(waitForever, lease, ec);
 }
 
-Permit PermitExpirableSemaphore::tryAcquire(Wait wait, Lease lease) const
+Permit PermitExpirableSemaphore::acquire(Lease lease, std::stop_token stop, std::error_code& ec) const
 {
-    return throwing(name(), "acquire", lease, [&](std::error_code& ec) { return tryAcquire(wait, lease, ec); });
+    return tryAcquire(waitForever, lease, std::move(stop), ec);
+}
+
+Permit PermitExpirableSemaphore::tryAcquire(Wait wait, Lease lease, std::stop_token stop) const
+{
+    return throwing(name(), "acquire", lease, [&](std::error_code& ec) { return tryAcquire(wait, lease, stop, ec); });
 }
 
 Permit PermitExpirableSemaphore::tryAcquire(Wait wait, Lease lease, std::error_code& ec) const
 {
+    return tryAcquire(wait, lease, {}, ec);
+}
+
+Permit PermitExpirableSemaphore::tryAcquire(Wait wait, Lease lease, std::stop_token stop, std::error_code& ec) const
+{
     const auto id = newId();
     const auto order = permitOrder(*state_, id, wait, lease);
     CounterOutcome outcome;
-    ec = order.script == nullptr ? std::error_code(Errc::invalidArgument)
-                                 : CounterCalls::acquire(*state_, order, outcome);
+    ec = CounterCalls::acquire(*state_, order, stop, outcome);
     return permitOf(*state_, id, lease, outcome);
 }
 

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace redislock {
 
 using namespace detail;
@@ -59,6 +61,16 @@ void Semaphore::acquire(std::int64_t permits, std::error_code& ec) const
     (void)tryAcquire(permits, waitForever, ec);
 }
 
+bool Semaphore::acquire(std::int64_t permits, std::stop_token stop) const
+{
+    return throwing(name(), "acquire", permits, [&](std::error_code& ec) { return acquire(permits, stop, ec); });
+}
+
+bool Semaphore::acquire(std::int64_t permits, std::stop_token stop, std::error_code& ec) const
+{
+    return tryAcquire(permits, waitForever, std::move(stop), ec);
+}
+
 bool Semaphore::tryAcquire(std::int64_t permits) const
 {
     return tryAcquire(permits, oneAttempt);
@@ -69,12 +81,18 @@ bool Semaphore::tryAcquire(std::int64_t permits, std::error_code& ec) const
     return tryAcquire(permits, oneAttempt, ec);
 }
 
-bool Semaphore::tryAcquire(std::int64_t permits, Wait wait) const
+bool Semaphore::tryAcquire(std::int64_t permits, Wait wait, std::stop_token stop) const
 {
-    return throwing(name(), "tryAcquire", permits, [&](std::error_code& ec) { return tryAcquire(permits, wait, ec); });
+    return throwing(name(), "tryAcquire", permits,
+                    [&](std::error_code& ec) { return tryAcquire(permits, wait, stop, ec); });
 }
 
 bool Semaphore::tryAcquire(std::int64_t permits, Wait wait, std::error_code& ec) const
+{
+    return tryAcquire(permits, wait, {}, ec);
+}
+
+bool Semaphore::tryAcquire(std::int64_t permits, Wait wait, std::stop_token stop, std::error_code& ec) const
 {
     ec.clear();
     if (permits == 0) {
@@ -82,8 +100,7 @@ bool Semaphore::tryAcquire(std::int64_t permits, Wait wait, std::error_code& ec)
     }
     const auto order = permitsOrder(*state_, permits, wait);
     CounterOutcome outcome;
-    ec = order.script == nullptr ? std::error_code(Errc::invalidArgument)
-                                 : CounterCalls::acquire(*state_, order, outcome);
+    ec = CounterCalls::acquire(*state_, order, stop, outcome);
     return outcome.granted;
 }
 

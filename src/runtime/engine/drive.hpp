@@ -7,23 +7,43 @@
 #include "runtime/engine/engine.hpp"
 #include "runtime/engine/policy.hpp"
 
+#include <stop_token>
+
 namespace redislock::detail {
 
-/// Drives a flow on the calling thread, to its end. @param lock the engine's, locked. @param order of an acquire that
-/// may have a policy
+/// Ends a flow that was called off, if that is possible.
 template <class Flow>
-void drive(Engine& engine, Engine::Lock& lock, Flow& flow, [[maybe_unused]] const AcquireOrder* order = nullptr)
+void callOff(Flow& flow)
+{
+    if constexpr (requires { flow.cancel(); }) {
+        (void)flow.cancel();
+    }
+}
+
+/// Drives a flow on the calling thread, to its end. @param lock the engine's, locked.
+/// @param stop calls it off: whoever stops it does no more than wake this thread. @param order of an acquire that may
+/// have a policy. @return whether it was called off
+template <class Flow>
+bool drive(Engine& engine, Engine::Lock& lock, Flow& flow, const std::stop_token& stop = {},
+           [[maybe_unused]] const AcquireOrder* order = nullptr)
 {
     for (auto next = flow.look(); next.kind != WaitStep::Kind::done;) {
         Call& call = flow.call();
+        const auto wake = [&call] { call.signal.notify(Signal::look); };
         switch (next.kind) {
         case WaitStep::Kind::awaitAnswer: {
             lock.unlock();
-            using First = BlockingConnection::First;
-            const Outcome outcome =
-                engine.commands().await(call, next.until, next.follows ? First::follow : First::lead);
+            const Outcome outcome = [&] {
+                using First = BlockingConnection::First;
+                const std::stop_callback wakes(stop, wake);
+                return engine.commands().await(call, next.until, next.follows ? First::follow : First::lead, stop);
+            }();
             call.signal.clearDone();
             lock.lock();
+            if (outcome.calledOff) {
+                callOff(flow);
+                return true;
+            }
             next = flow.answered(outcome);
             break;
         }
@@ -38,11 +58,19 @@ void drive(Engine& engine, Engine::Lock& lock, Flow& flow, [[maybe_unused]] cons
             break;
         default:
             lock.unlock();
-            call.signal.waitUntil(next.until);
+            {
+                const std::stop_callback wakes(stop, wake);
+                call.signal.waitUntil(next.until);
+            }
             lock.lock();
+            if (stop.stop_requested()) {
+                callOff(flow);
+                return true;
+            }
             next = flow.look();
         }
     }
+    return false;
 }
 
 } // namespace redislock::detail

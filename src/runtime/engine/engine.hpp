@@ -83,7 +83,7 @@ public:
     bool submit(Lane lane, std::shared_ptr<Call> call, std::shared_ptr<Call> behind = nullptr) override;
     void submitIfConnected(std::vector<std::shared_ptr<Call>> calls) override;
     bool withdraw(Call& call) override;
-    void leave(Call& call) noexcept override { (void)commands_->leave(call); }
+    bool leave(Call& call) noexcept override { return commands_->leave(call); }
     void fail(const std::shared_ptr<Call>& call, Errc why) override { commands_->withdraw(call, why); }
     void want(std::string channel, ChannelListener listener) override;
     void drop(std::string channel, ChannelListener listener) override;

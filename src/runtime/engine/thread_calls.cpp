@@ -43,11 +43,15 @@ Unlocked endLevel(Engine& engine, Engine::Lock& lock, Acquired acquired)
 
 } // namespace
 
-std::error_code ThreadCalls::acquire(NamedLock& named, const AcquireOrder& order, Acquired& acquired)
+std::error_code ThreadCalls::acquire(NamedLock& named, const AcquireOrder& order, const std::stop_token& stop,
+                                     Acquired& acquired)
 {
     Engine& engine = engineOf(named);
     if (!order.lease.isValid()) {
         return Errc::invalidArgument;
+    }
+    if (stop.stop_requested()) {
+        return {};
     }
     if (const auto refused = engine.refusal()) {
         return *refused;
@@ -58,8 +62,9 @@ std::error_code ThreadCalls::acquire(NamedLock& named, const AcquireOrder& order
     {
         auto lock = engine.lock();
         ThreadAcquire flow(engine.core(lock), named, order, currentThread());
-        drive(engine, lock, flow, &order);
+        const bool calledOff = drive(engine, lock, flow, stop, &order);
         error = flow.conclude(acquired, rest);
+        error = calledOff ? std::error_code() : error;
     }
     if (acquired.hold == nullptr) {
         engine.commands().flush(); // what it gives back
@@ -192,6 +197,25 @@ std::uint32_t ThreadCalls::holdCount(const NamedLock& named) noexcept
     const auto lock = engine.lock();
     const Hold* hold = named.local.of(currentThread());
     return hold != nullptr && BootClock::now() < hold->validUntil() ? hold->levels.count() : 0;
+}
+
+const char* ThreadCalls::inTheWay(NamedLock& named)
+{
+    Engine& engine = engineOf(named);
+    if (engine.isForked()) {
+        return "";
+    }
+    const auto lock = engine.lock();
+    Core& core = engine.core(lock);
+    if (core.validHold(named, currentThread()) != nullptr) {
+        return ", which this thread holds already";
+    }
+    if (core.holdOfOtherKind(named, currentThread()) == nullptr) {
+        return "";
+    }
+    return named.kind == LockKind::writeLock
+               ? ", which this thread reads, and must stop reading before it can write: no upgrade"
+               : ", which this thread holds by a lock of another kind";
 }
 
 std::chrono::milliseconds ThreadCalls::validFor(const NamedLock& named) noexcept

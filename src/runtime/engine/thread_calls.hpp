@@ -20,8 +20,9 @@ namespace redislock::detail {
 
 /// What locks and guards ask for on the thread of their caller.
 struct ThreadCalls {
-    /// Waits until it has it, or may not wait any longer. @param acquired without a hold: it has not.
-    static std::error_code acquire(NamedLock& named, const AcquireOrder& order, Acquired& acquired);
+    /// Waits until it has it, or may not wait any longer, or is called off. @param acquired without a hold: it has not.
+    static std::error_code acquire(NamedLock& named, const AcquireOrder& order, const std::stop_token& stop,
+                                   Acquired& acquired);
     /// Ends the innermost level of the thread, and waits for the answer.
     static Unlocked unlock(NamedLock& named, std::error_code& ec);
     /// Likewise, a level that is known.
@@ -37,6 +38,8 @@ struct ThreadCalls {
 
     // what is known here
     static std::uint32_t holdCount(const NamedLock& named) noexcept;
+    /// For the message of an acquire that would deadlock: this thread's hold that is in its way; empty: none is.
+    static const char* inTheWay(NamedLock& named);
     static std::chrono::milliseconds validFor(const NamedLock& named) noexcept;
     static std::stop_token stopToken(const NamedLock& named, StopAt when);
     /// @param hold null: of none.

@@ -53,11 +53,18 @@ GroupAcquire::GroupAcquire(std::shared_ptr<const GroupMembers> members, Order or
 
 std::error_code GroupAcquire::run(std::shared_ptr<GroupHold>& hold)
 {
+    const std::stop_callback wakes(order_.stop, [this] { changed_.notify(Signal::look); });
+    bool calledOff = false;
     identifyServers();
     std::unique_lock lock(mutex_);
     while (!over_) {
         const TimePoint now = BootClock::now();
-        if (const auto round = std::exchange(toAsk_, 0); round > 0) {
+        if (!calledOff && order_.stop.stop_requested()) {
+            calledOff = true;
+            lock.unlock();
+            cancel();
+            lock.lock();
+        } else if (const auto round = std::exchange(toAsk_, 0); round > 0) {
             lock.unlock();
             askPolicy(round);
             lock.lock();
@@ -66,14 +73,15 @@ std::error_code GroupAcquire::run(std::shared_ptr<GroupHold>& hold)
             lock.unlock();
             step(TimerFired{now});
             lock.lock();
-        } else if (until_ == TimePoint::max()) {
-            changed_.wait(lock);
         } else {
-            changed_.wait_for(lock, until_ - now);
+            const TimePoint until = until_;
+            lock.unlock();
+            changed_.waitUntil(until);
+            lock.lock();
         }
     }
     hold = hold_;
-    return error_;
+    return calledOff ? std::error_code() : error_;
 }
 
 void GroupAcquire::start(End end)
@@ -228,7 +236,7 @@ void GroupAcquire::awaitPolicy(std::uint32_t round)
     const std::lock_guard lock(mutex_); // the thread that waits does it
     toAsk_ = round;
     until_ = TimePoint::max();
-    changed_.notify_all();
+    changed_.notify(Signal::look);
 }
 
 /// Asks the policy. Under no lock: nobody else does, or draws from the same numbers.
@@ -257,7 +265,7 @@ void GroupAcquire::end()
         const std::lock_guard lock(mutex_);
         error_ = error;
         over_ = true;
-        changed_.notify_all();
+        changed_.notify(Signal::look);
     }
     if (const auto tell = std::exchange(end_, nullptr)) {
         tell(cancelled_ && error ? boost::asio::error::operation_aborted : boost::system::error_code(error),
@@ -272,7 +280,7 @@ void GroupAcquire::wakeAt(TimePoint when)
     if (!end_) {
         const std::lock_guard lock(mutex_);
         if (std::exchange(until_, when) != when) {
-            changed_.notify_all(); // the thread that waits sees to it
+            changed_.notify(Signal::look); // the thread that waits sees to it
         }
         return;
     }

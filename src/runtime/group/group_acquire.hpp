@@ -2,6 +2,7 @@
 /// An acquire of a group under way.
 #pragma once
 
+#include "logic/call/signal.hpp"
 #include "logic/group/group_flow.hpp"
 #include "redislock/lease_time.hpp"
 #include "redislock/random.hpp"
@@ -11,13 +12,13 @@
 
 #include <boost/system/error_code.hpp>
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <system_error>
 
 namespace redislock::detail {
@@ -31,12 +32,13 @@ public:
         Lease lease;
         std::shared_ptr<const RetryPolicy> retry; ///< when it tries again; null: when a member is free
         std::exception_ptr* thrown = nullptr;     ///< where what the policy throws is kept; null: it is not
+        std::stop_token stop{};                   ///< calls off run()
     };
     using End = std::function<void(boost::system::error_code, std::shared_ptr<GroupHold>)>;
 
     GroupAcquire(std::shared_ptr<const GroupMembers> members, Order order);
 
-    /// Blocks until it is over. @param hold null: not acquired.
+    /// Blocks until it is over, or called off. @param hold null: not acquired.
     std::error_code run(std::shared_ptr<GroupHold>& hold);
     /// Waits for nothing. @param end called once, by any thread, in here too.
     void start(End end);
@@ -66,7 +68,7 @@ private:
     const TimePoint began_ = BootClock::now();
 
     std::mutex mutex_;
-    std::condition_variable changed_;
+    Signal changed_; ///< wakes the thread that waits
     std::deque<GroupMachine::Event> events_;
     bool busy_ = false; ///< somebody handles events
     bool over_ = false;

@@ -62,12 +62,15 @@ std::optional<Errc> GroupState::refusal(Lease lease) const
                                   : std::nullopt;
 }
 
-GroupGuard GroupState::acquire(Wait wait, Lease lease, std::shared_ptr<const RetryPolicy> retry, std::error_code& ec,
-                               std::exception_ptr* thrown) const
+GroupGuard GroupState::acquire(Wait wait, Lease lease, std::shared_ptr<const RetryPolicy> retry,
+                               const std::stop_token& stop, std::error_code& ec, std::exception_ptr* thrown) const
 {
     ec.clear();
     if (const auto refused = refusal(lease)) {
         ec = *refused;
+        return {};
+    }
+    if (stop.stop_requested()) {
         return {};
     }
     if (members_->isOwnThread()) {
@@ -75,8 +78,8 @@ GroupGuard GroupState::acquire(Wait wait, Lease lease, std::shared_ptr<const Ret
         return {};
     }
     std::shared_ptr<GroupHold> hold;
-    ec =
-        std::make_shared<GroupAcquire>(members_, GroupAcquire::Order{wait, lease, std::move(retry), thrown})->run(hold);
+    ec = std::make_shared<GroupAcquire>(members_, GroupAcquire::Order{wait, lease, std::move(retry), thrown, stop})
+             ->run(hold);
     return guardOf(std::move(hold));
 }
 
@@ -98,15 +101,15 @@ void GroupState::asyncAcquire(Wait wait, Lease lease, std::shared_ptr<const Retr
     });
 }
 
-bool GroupState::lock(Wait wait, Lease lease, std::shared_ptr<const RetryPolicy> retry, std::error_code& ec,
-                      std::exception_ptr* thrown)
+bool GroupState::lock(Wait wait, Lease lease, std::shared_ptr<const RetryPolicy> retry, const std::stop_token& stop,
+                      std::error_code& ec, std::exception_ptr* thrown)
 {
     const auto own = held();
-    if (own && BootClock::now() < own->validUntil()) {
+    if (!stop.stop_requested() && own && BootClock::now() < own->validUntil()) {
         ec = Errc::wouldDeadlock;
         return false;
     }
-    auto hold = holdOf(acquire(wait, lease, std::move(retry), ec, thrown));
+    auto hold = holdOf(acquire(wait, lease, std::move(retry), stop, ec, thrown));
     if (hold == nullptr) {
         return false;
     }
@@ -183,10 +186,10 @@ RedLock::RedLock(std::vector<Lock> members)
 {
 }
 
-bool GroupLock::acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec,
+bool GroupLock::acquire(Wait wait, Lease lease, const Retry& retry, const std::stop_token& stop, std::error_code& ec,
                         std::exception_ptr* thrown) const
 {
-    return state_->lock(wait, lease, retry, ec, thrown);
+    return state_->lock(wait, lease, retry, stop, ec, thrown);
 }
 
 void GroupLock::asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::GroupHandler handler) const
@@ -243,13 +246,32 @@ GroupGuard::GroupGuard(const GroupLock& lock, Lease lease, std::error_code& ec)
 {
 }
 
-GroupGuard::GroupGuard(const GroupLock& lock, Wait wait, Lease lease)
-    : GroupGuard(throwing(*lock.state_, "lock", [&](std::error_code& ec) { return GroupGuard(lock, wait, lease, ec); }))
+GroupGuard::GroupGuard(const GroupLock& lock, std::stop_token stop)
+    : GroupGuard(lock, waitForever, keepRenewing, std::move(stop))
 {
 }
 
+GroupGuard::GroupGuard(const GroupLock& lock, std::stop_token stop, std::error_code& ec)
+    : GroupGuard(lock, waitForever, keepRenewing, std::move(stop), ec)
+{
+}
+
+GroupGuard::GroupGuard(const GroupLock& lock, Wait wait, Lease lease, std::stop_token stop)
+{
+    std::error_code ec;
+    *this = GroupGuard(lock, wait, lease, std::move(stop), ec);
+    if (ec) {
+        lock.fail("lock", lease, ec, nullptr);
+    }
+}
+
 GroupGuard::GroupGuard(const GroupLock& lock, Wait wait, Lease lease, std::error_code& ec)
-    : GroupGuard(lock.state_->acquire(wait, lease, nullptr, ec))
+    : GroupGuard(lock, wait, lease, std::stop_token(), ec)
+{
+}
+
+GroupGuard::GroupGuard(const GroupLock& lock, Wait wait, Lease lease, std::stop_token stop, std::error_code& ec)
+    : GroupGuard(lock.state_->acquire(wait, lease, nullptr, stop, ec))
 {
 }
 

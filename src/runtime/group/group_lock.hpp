@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -26,13 +27,13 @@ public:
 
     /// Acquires for whoever has the guard.
     /// @param thrown where what the policy throws is kept; null: it is not.
-    GroupGuard acquire(Wait wait, Lease lease, std::shared_ptr<const RetryPolicy> retry, std::error_code& ec,
-                       std::exception_ptr* thrown = nullptr) const;
+    GroupGuard acquire(Wait wait, Lease lease, std::shared_ptr<const RetryPolicy> retry, const std::stop_token& stop,
+                       std::error_code& ec, std::exception_ptr* thrown = nullptr) const;
     void asyncAcquire(Wait wait, Lease lease, std::shared_ptr<const RetryPolicy> retry, GroupHandler handler) const;
 
     /// Acquires for the calling thread.
-    bool lock(Wait wait, Lease lease, std::shared_ptr<const RetryPolicy> retry, std::error_code& ec,
-              std::exception_ptr* thrown);
+    bool lock(Wait wait, Lease lease, std::shared_ptr<const RetryPolicy> retry, const std::stop_token& stop,
+              std::error_code& ec, std::exception_ptr* thrown);
     Unlocked unlock(std::error_code& ec);
     /// The calling thread's hold; null if it has none.
     [[nodiscard]] std::shared_ptr<GroupHold> held() const;

@@ -35,15 +35,21 @@ std::optional<FencingToken> FencedLock::tryLockAndGetToken(std::error_code& ec) 
     return tryLockAndGetToken(oneAttempt, keepRenewing, ec);
 }
 
-std::optional<FencingToken> FencedLock::tryLockAndGetToken(Wait wait, Lease lease) const
+std::optional<FencingToken> FencedLock::tryLockAndGetToken(Wait wait, Lease lease, std::stop_token stop) const
 {
     return detail::throwing(name(), "tryLockAndGetToken", lease,
-                            [&](std::error_code& ec) { return tryLockAndGetToken(wait, lease, ec); });
+                            [&](std::error_code& ec) { return tryLockAndGetToken(wait, lease, stop, ec); });
 }
 
 std::optional<FencingToken> FencedLock::tryLockAndGetToken(Wait wait, Lease lease, std::error_code& ec) const
 {
-    const auto token = acquireByThread(wait, lease, nullptr, ec);
+    return tryLockAndGetToken(wait, lease, {}, ec);
+}
+
+std::optional<FencingToken> FencedLock::tryLockAndGetToken(Wait wait, Lease lease, std::stop_token stop,
+                                                           std::error_code& ec) const
+{
+    const auto token = acquireByThread(wait, lease, nullptr, stop, ec);
     return token ? std::optional(FencingToken{*token}) : std::nullopt;
 }
 

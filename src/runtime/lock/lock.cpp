@@ -15,22 +15,25 @@ using detail::throwing;
 
 } // namespace
 
-bool Lock::acquire(Wait wait, Lease lease, const Retry& retry, std::error_code& ec, std::exception_ptr* thrown) const
+bool Lock::acquire(Wait wait, Lease lease, const Retry& retry, const std::stop_token& stop, std::error_code& ec,
+                   std::exception_ptr* thrown) const
 {
-    return acquireByThread(wait, lease, retry, ec, thrown).has_value();
+    return acquireByThread(wait, lease, retry, stop, ec, thrown).has_value();
 }
 
 void Lock::fail(const char* verb, Lease lease, const std::error_code& ec, const std::exception_ptr& thrown) const
 {
-    detail::failNesting(thrown, ec, detail::callOn(name(), verb), lease);
+    const char* const inTheWay = ec == Errc::wouldDeadlock ? detail::ThreadCalls::inTheWay(*state_) : "";
+    detail::failNesting(thrown, ec, detail::callOn(name(), verb) + inTheWay, lease);
 }
 
-std::optional<std::uint64_t> Lock::acquireByThread(Wait wait, Lease lease, const Retry& retry, std::error_code& ec,
+std::optional<std::uint64_t> Lock::acquireByThread(Wait wait, Lease lease, const Retry& retry,
+                                                   const std::stop_token& stop, std::error_code& ec,
                                                    std::exception_ptr* thrown) const
 {
     detail::Acquired acquired;
     ec = detail::ThreadCalls::acquire(*state_, {wait, lease, detail::EndedBy::thread, retry ? retry : retry_, thrown},
-                                      acquired);
+                                      stop, acquired);
     return acquired.hold != nullptr ? std::optional(acquired.token) : std::nullopt;
 }
 

@@ -3,7 +3,6 @@
 #include "runtime/engine/async_calls.hpp"
 #include "runtime/engine/completion.hpp"
 #include "runtime/engine/thread_calls.hpp"
-#include "runtime/lock/throwing.hpp"
 
 #include <boost/asio/system_executor.hpp>
 
@@ -20,25 +19,41 @@ LockGuard::LockGuard(const Lock& lock, Lease lease) : LockGuard(lock, waitForeve
 
 LockGuard::LockGuard(const Lock& lock, Lease lease, std::error_code& ec) : LockGuard(lock, waitForever, lease, ec) {}
 
-LockGuard::LockGuard(const Lock& lock, Wait wait, Lease lease)
+LockGuard::LockGuard(const Lock& lock, std::stop_token stop)
+    : LockGuard(lock, waitForever, keepRenewing, std::move(stop))
+{
+}
+
+LockGuard::LockGuard(const Lock& lock, std::stop_token stop, std::error_code& ec)
+    : LockGuard(lock, waitForever, keepRenewing, std::move(stop), ec)
+{
+}
+
+LockGuard::LockGuard(const Lock& lock, Wait wait, Lease lease, std::stop_token stop)
 {
     std::error_code ec;
     std::exception_ptr thrown;
-    acquire(lock, wait, lease, ec, &thrown);
+    acquire(lock, wait, lease, stop, ec, &thrown);
     if (ec) {
-        detail::failNesting(thrown, ec, detail::callOn(lock.name(), "lock"), lease);
+        lock.fail("lock", lease, ec, thrown);
     }
 }
 
 LockGuard::LockGuard(const Lock& lock, Wait wait, Lease lease, std::error_code& ec)
 {
-    acquire(lock, wait, lease, ec);
+    acquire(lock, wait, lease, {}, ec);
 }
 
-void LockGuard::acquire(const Lock& lock, Wait wait, Lease lease, std::error_code& ec, std::exception_ptr* thrown)
+LockGuard::LockGuard(const Lock& lock, Wait wait, Lease lease, std::stop_token stop, std::error_code& ec)
+{
+    acquire(lock, wait, lease, stop, ec);
+}
+
+void LockGuard::acquire(const Lock& lock, Wait wait, Lease lease, const std::stop_token& stop, std::error_code& ec,
+                        std::exception_ptr* thrown)
 {
     detail::Acquired acquired;
-    ec = detail::ThreadCalls::acquire(*lock.state_, {wait, lease, detail::EndedBy::guard, lock.retry_, thrown},
+    ec = detail::ThreadCalls::acquire(*lock.state_, {wait, lease, detail::EndedBy::guard, lock.retry_, thrown}, stop,
                                       acquired);
     *this = LockGuard(std::move(acquired));
 }
