@@ -40,6 +40,9 @@ Lock lockOf(const Client& client, const std::string& kind, const std::string& na
 void HistoryObserver::note(const LockEvent& event, Op op, std::string error) noexcept
 {
     const std::string holder(event.holder);
+    if (holder.empty()) {
+        return; // of a group, whose holds are its members'
+    }
     recorder_->write({.client = clientOf(holder),
                       .holder = holder,
                       .lock = std::string(event.name),

@@ -195,6 +195,9 @@ void Stage::happenTo(std::size_t server, Fault fault)
     case Fault::connectionCut:
         return site.network.cutOne();
     case Fault::serverPaused: {
+        if (site.network.isServerPaused()) {
+            return; // all in all for longer than answers are kept, it would do requests twice
+        }
         const auto end = scheduler_.now() + duration(longestTrouble);
         hitServer(fault, server, end);
         return site.network.pauseServerUntil(end);

@@ -161,10 +161,11 @@ public:
     void tellOf(std::string holder, What what)
     {
         if (core.config.observer) {
-            port->tell(
-                [keep = shared_from_this(), holder = std::move(holder), what = std::move(what)](Observer& observer) {
-                    what(observer, LockEvent{keep->name, holder, objectKind(keep->kind)});
-                });
+            // without the counter: the queue of a client that has ended would keep it
+            port->tell([of = name, as = objectKind(kind), holder = std::move(holder),
+                        what = std::move(what)](Observer& observer) {
+                what(observer, LockEvent{of, holder, as});
+            });
         }
     }
 
