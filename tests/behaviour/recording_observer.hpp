@@ -118,7 +118,7 @@ public:
     {
         note({}, {.what = "connected:" + std::string(purpose)});
     }
-    void disconnected(std::string_view purpose, std::error_code error) noexcept override
+    void disconnected(std::string_view purpose, std::error_code error, std::string_view /*why*/) noexcept override
     {
         note({}, {.what = "disconnected:" + std::string(purpose), .error = error});
     }

@@ -112,7 +112,7 @@ private:
                           [self = shared_from_this()] { self->goOn(TimerFired{self->counter_->port->now()}); });
             return true;
         } else {
-            isSettled_ = !std::get<Done<std::optional<Errc>>>(action).result && !machine_.repeated();
+            isSettled_ = !std::get<Done<std::optional<Reason>>>(action).result && !machine_.repeated();
         }
         counter_->endsGiving();
         return false;

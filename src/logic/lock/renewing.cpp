@@ -233,7 +233,7 @@ void Renewing::apply(Hold& hold, const RenewMachine::Event& event)
     const auto* failed = std::get_if<Failed>(&event);
     const bool isOther = replied != nullptr && replied->answer.kind == RenewAnswer::Kind::wrongType;
     if (failed != nullptr || isOther) {
-        const Errc error = isOther ? Errc::wrongType : failed->fault.error;
+        const Reason error = isOther ? Errc::wrongType : failed->fault.error;
         core_.tellOf(hold, [error](Observer& observer, const LockEvent& told) { observer.renewalFailed(told, error); });
     }
     apply(hold, hold.renewal.resume(event, lease, core_.random));

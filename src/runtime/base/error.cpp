@@ -1,5 +1,8 @@
 #include "redislock/error.hpp"
 
+#include <boost/system/error_code.hpp>
+
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -56,6 +59,49 @@ constexpr bool describesEachInOrder() noexcept
 }
 static_assert(describesEachInOrder());
 
+struct CauseText {
+    Cause cause;
+    const char* message;
+};
+
+constexpr std::array causeTexts{
+    CauseText{Cause::connectionRefused, "nothing listens at the address"},
+    CauseText{Cause::hostNotFound, "the host name is not known"},
+    CauseText{Cause::lookupFailed, "the host name could not be looked up"},
+    CauseText{Cause::socketNotFound, "there is no socket of that path"},
+    CauseText{Cause::accessDenied, "the operating system does not allow the connection"},
+    CauseText{Cause::noRoute, "the network has no way to the address"},
+    CauseText{Cause::connectFailed, "the connection could not be made"},
+    CauseText{Cause::connectTimedOut, "no connection was made in time: nobody took it"},
+    CauseText{Cause::hungUp,
+              "the connection was taken, and ended without an answer; a server does so that expects TLS"},
+    CauseText{Cause::silent, "the connection was made, but no answer came in time"},
+    CauseText{Cause::connectionLost, "the connection ended before the answer came"},
+    CauseText{Cause::answeredTooLate, "the answers came when the lease that they granted was over"},
+    CauseText{Cause::tlsSpoken, "what answered speaks TLS, which this version of the library does not"},
+    CauseText{Cause::wrongPassword, "the server does not accept the user name and password"},
+    CauseText{Cause::passwordWanted, "the server wants a password"},
+    CauseText{Cause::noPasswordSet, "a password was given to a server that has none"},
+    CauseText{Cause::protectedMode,
+              "the server is in protected mode: without a password it takes no connections from other machines"},
+    CauseText{Cause::commandDenied, "the user has no right to a command that locks need"},
+    CauseText{Cause::keyDenied, "the user has no right to the key"},
+    CauseText{Cause::channelDenied, "the user has no right to the channel"},
+    CauseText{Cause::unknownCommand, "the server does not know a command that locks need"},
+    CauseText{Cause::clusterNode,
+              "the server is part of a cluster, which this version of the library does not support"},
+    CauseText{Cause::readOnly, "the server is a read-only replica"},
+    CauseText{Cause::outOfMemory, "the server is out of memory"},
+    CauseText{Cause::tooManyClients, "the server has as many clients as it takes"},
+    CauseText{Cause::loading, "the server is still loading its data"},
+    CauseText{Cause::noReplicas, "the server takes no writes: too few replicas follow it"},
+    CauseText{Cause::masterDown, "the server is a replica that has lost its master"},
+    CauseText{Cause::notPersisted, "the server takes no writes: it cannot save its data"},
+    CauseText{Cause::scriptBusy, "the server is busy with a script that does not end"},
+    CauseText{Cause::scriptKilled, "the script was ended by somebody else"},
+    CauseText{Cause::clusterDown, "the server's cluster is not whole, or is being rearranged"},
+};
+
 class Category final : public std::error_category {
 public:
     [[nodiscard]] const char* name() const noexcept override { return "redislock"; }
@@ -74,16 +120,43 @@ public:
     }
 };
 
+/// Its codes are equivalent to the conditions of their Errc: to that itself, and to what that is for the standard.
+class CauseCategory final : public std::error_category {
+public:
+    [[nodiscard]] const char* name() const noexcept override { return "redislock.cause"; }
+
+    [[nodiscard]] std::string message(int value) const override
+    {
+        const auto* text = std::find_if(causeTexts.begin(), causeTexts.end(), [value](const CauseText& each) {
+            return static_cast<int>(each.cause) == value;
+        });
+        return text != causeTexts.end() ? text->message : "unknown cause";
+    }
+
+    [[nodiscard]] std::error_condition default_error_condition(int value) const noexcept override
+    {
+        return {static_cast<int>(errcOf(static_cast<Cause>(value))), errorCategory()};
+    }
+
+    [[nodiscard]] bool equivalent(int value, const std::error_condition& condition) const noexcept override
+    {
+        const std::error_condition own = default_error_condition(value);
+        return own == condition || errorCategory().default_error_condition(own.value()) == condition;
+    }
+};
+
 /// Never destroyed: codes are compared and printed by destructors of static objects too.
+template <class Kept>
 union Immortal {
-    Category category;
+    Kept category;
 
     constexpr Immortal() : category{} {}
     ~Immortal() {} // NOLINT: leaves the category alone
     Immortal(const Immortal&) = delete;
     Immortal& operator=(const Immortal&) = delete;
 };
-constinit Immortal immortal;
+constinit Immortal<Category> immortal;
+constinit Immortal<CauseCategory> immortalCauses;
 
 } // namespace
 
@@ -92,9 +165,37 @@ const std::error_category& errorCategory() noexcept
     return immortal.category;
 }
 
+const std::error_category& causeCategory() noexcept
+{
+    return immortalCauses.category;
+}
+
 std::error_code make_error_code(Errc e) noexcept
 {
     return {static_cast<int>(e), errorCategory()};
+}
+
+std::error_code make_error_code(Cause cause) noexcept
+{
+    return {static_cast<int>(cause), causeCategory()};
+}
+
+std::optional<Errc> errcOf(const std::error_code& code) noexcept
+{
+    if (code.category() == causeCategory()) {
+        return errcOf(static_cast<Cause>(code.value()));
+    }
+    return code.category() == errorCategory() ? std::optional(static_cast<Errc>(code.value())) : std::nullopt;
+}
+
+bool operator==(const std::error_code& code, Errc e) noexcept
+{
+    return code == std::error_condition(static_cast<int>(e), errorCategory());
+}
+
+bool operator==(const boost::system::error_code& code, Errc e) noexcept
+{
+    return static_cast<std::error_code>(code) == e;
 }
 
 } // namespace redislock

@@ -4,6 +4,7 @@
 #include "redislock/error.hpp"
 #include "runtime/engine/engine.hpp"
 #include "runtime/engine/thread_calls.hpp"
+#include "runtime/lock/throwing.hpp"
 
 #include <string>
 #include <utility>
@@ -136,7 +137,7 @@ void Client::connect() const
     std::error_code ec;
     connect(ec);
     if (ec) {
-        throw LockError(ec, "connect to " + config().endpoint.str());
+        throw detail::accountAt(*engine_, "connect", ec).error(ec);
     }
 }
 

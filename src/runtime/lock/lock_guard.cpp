@@ -26,7 +26,7 @@ LockGuard::LockGuard(const Lock& lock, Wait wait, Lease lease)
     std::exception_ptr thrown;
     acquire(lock, wait, lease, ec, &thrown);
     if (ec) {
-        detail::failNesting(thrown, ec, detail::callOn(lock.name(), "lock"), lease);
+        detail::failNesting(thrown, ec, detail::accountOf(*lock.state_, "lock", ec), lease);
     }
 }
 
