@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace boost::system {
@@ -120,6 +121,12 @@ const std::error_category& causeCategory() noexcept;
 std::error_code make_error_code(Errc e) noexcept;
 /// The same for `Cause`.
 std::error_code make_error_code(Cause cause) noexcept;
+
+/// The enumerator's name, `unreachable` for instance; for other values "unknown". For a sentence, see the code's
+/// message().
+std::string_view toString(Errc e) noexcept;
+/// The same for `Cause`.
+std::string_view toString(Cause cause) noexcept;
 
 /// Whether the code is that error, or one of its causes.
 ///

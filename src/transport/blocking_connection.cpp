@@ -402,12 +402,6 @@ bool BlockingConnection::isOver(Progress progress, TimePoint now) const noexcept
     return hasEnded(progress) || (progress == Progress::stuck && timedOut);
 }
 
-/// Why a connection that is over is: nothing came in time, or its end did.
-Reason BlockingConnection::whyOver(Progress progress) noexcept
-{
-    return progress == Progress::stuck ? Cause::silent : Cause::connectionLost;
-}
-
 /// Closes the socket and ends what was written. What was not is kept for the next connection. Leader only.
 void BlockingConnection::disconnect(Fault fault, FinishedCalls& finished)
 {

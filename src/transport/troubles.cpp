@@ -74,6 +74,9 @@ bool Troubles::repeatsPassword(std::string_view line) const noexcept
 
 Troubles::Words Troubles::about(const std::error_code& code) const
 {
+    if (!isOfServer(code)) {
+        return {}; // a forked child must not wait for the mutex
+    }
     const std::lock_guard lock(mutex_);
     const auto entry = std::find_if(entries_.begin(), entries_.end(),
                                     [&](const Entry& each) { return code == std::error_code(each.reason); });

@@ -51,7 +51,7 @@ std::optional<MemberAnswer> GroupTry::arrived(std::size_t index, std::error_code
                                                      }
                                                  });
     } else if (error) {
-        answer = {.kind = MemberAnswer::Kind::failed, .error = Reason::of(error, Errc::unreachable)};
+        answer = {.kind = MemberAnswer::Kind::failed, .error = detail::Reason::of(error, Errc::unreachable)};
     }
     return standing_.isOpen() ? std::optional(answer) : std::nullopt;
 }

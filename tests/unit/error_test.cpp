@@ -6,6 +6,7 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace redislock {
@@ -198,6 +199,23 @@ TEST(Cause, ComparesWithWhatTheStandardCallsItsError)
     EXPECT_EQ(make_error_code(Cause::keyDenied), std::errc::permission_denied);
     EXPECT_EQ(make_error_code(Cause::readOnly), std::errc::resource_unavailable_try_again);
     EXPECT_NE(make_error_code(Cause::readOnly), std::errc::permission_denied);
+}
+
+TEST(Cause, HasAName)
+{
+    std::set<std::string_view> names;
+    for (const Errc e : allErrors) {
+        names.insert(toString(e));
+    }
+    for (const Cause cause : allCauses) {
+        names.insert(toString(cause));
+    }
+    EXPECT_EQ(names.size(), std::size(allErrors) + std::size(allCauses));
+    EXPECT_FALSE(names.contains("unknown"));
+    EXPECT_EQ(toString(Errc::wouldDeadlock), "wouldDeadlock");
+    EXPECT_EQ(toString(Cause::outOfMemory), "outOfMemory");
+    EXPECT_EQ(toString(Errc{}), "unknown");
+    EXPECT_EQ(toString(Cause{}), "unknown");
 }
 
 TEST(Cause, ACodeOfAnotherCategoryHasNoError)

@@ -150,7 +150,7 @@ Account GroupState::accountOf(const char* verb, const std::error_code& ec) const
     TimePoint last{};
     for (const auto& lock : members_->locks) {
         const Troubles& troubles = LockAccess::engine(lock).troubles();
-        const auto words = Troubles::isOfServer(ec) ? troubles.about(ec) : Troubles::Words();
+        const auto words = troubles.about(ec);
         if (last < words.saidAt) {
             last = words.saidAt;
             account.words = troubles.server() + (words.text.empty() ? words.text : ": " + words.text);

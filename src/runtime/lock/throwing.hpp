@@ -26,13 +26,10 @@ struct Account {
 };
 
 /// Adds what a client knows of an error.
-inline Account accountAt(const Engine& engine, std::string call, const std::error_code& ec)
+inline Account accountAt(const Engine& engine, const std::string& call, const std::error_code& ec)
 {
-    if (!Troubles::isOfServer(ec)) {
-        return {std::move(call), {}};
-    }
     const Troubles& troubles = engine.troubles();
-    return {std::move(call) + " at " + troubles.server(), troubles.about(ec).text};
+    return {Troubles::isOfServer(ec) ? call + " at " + troubles.server() : call, troubles.about(ec).text};
 }
 
 /// What a message says of a call about a name.
