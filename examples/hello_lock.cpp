@@ -1,5 +1,4 @@
 #include <iostream>
-#include <mutex>
 #include <redislock/redislock.hpp>
 
 int main(int argc, char** argv)
@@ -10,11 +9,11 @@ try {
         return 0;
     }
     redislock::Client client(url);
-    client.connect(); // optional: shows a wrong address at once
-    redislock::RedisLock lock = client.getLock("stock:42");
-    std::scoped_lock held(lock); // waits for its turn, in whatever process the others run
+    std::cout << "waits for the server at " << client.config().endpoint.str() << std::endl;
+    client.connect(); // optional: says at once what is wrong with a server, which lock() waits for
+    redislock::LockGuard held(client.getLock("stock:42")); // waits for its turn, in whatever process the others run
     std::cout << "stock:42 is ours until the end of this scope\n";
 } catch (const redislock::LockError& error) {
-    std::cerr << error.what() << '\n';
+    std::cerr << error.what() << '\n'; // connect to 127.0.0.1:6379: nothing listens at the address: Connection refused
     return 1;
 }

@@ -4,7 +4,11 @@
 
 #include "redislock/error.hpp"
 #include "redislock/execute_with_lock.hpp"
+#include "redislock/group_guard.hpp"
+#include "redislock/group_lock.hpp"
 #include "redislock/handler.hpp"
+#include "redislock/initiate.hpp"
+#include "redislock/lock.hpp"
 #include "redislock/lock_guard.hpp"
 #include "redislock/redis_lock.hpp"
 
@@ -13,17 +17,12 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/system/system_error.hpp>
+#include <boost/system/error_code.hpp>
 
 #include <exception>
 #include <optional>
 #include <type_traits>
 #include <utility>
-
-namespace boost::asio {
-template <class Allocator>
-class use_future_t;
-} // namespace boost::asio
 
 namespace redislock {
 
@@ -45,13 +44,9 @@ struct Produced<boost::asio::awaitable<T, E>> {
     static constexpr bool isLater = true;
 };
 
-/// Whether who uses the token gets errors as exceptions: then the function's come out as they are.
-template <class Token>
-constexpr bool throwsErrors = false;
-template <class E>
-constexpr bool throwsErrors<boost::asio::use_awaitable_t<E>> = true;
-template <class A>
-constexpr bool throwsErrors<boost::asio::use_future_t<A>> = true;
+/// As of the lock's state.
+std::exception_ptr failureOf(const Lock& lock, const char* verb, const boost::system::error_code& ec);
+std::exception_ptr failureOf(const GroupLock& lock, const char* verb, const boost::system::error_code& ec);
 
 /// The code of an exception that has one; otherwise `Errc::functionThrew`.
 boost::system::error_code codeOf(const std::exception_ptr& thrown);
@@ -83,17 +78,17 @@ boost::asio::awaitable<Result, Executor> awaitUnder(Guard guard, Function functi
 }
 
 /// Runs the function when the lock is held, then calls the handler: the step between asyncTryLock() and that.
-template <class Function, class Result, bool asExceptions>
+template <class Base, class Function, class Result, bool asExceptions>
 class RunWhenHeld {
 public:
-    explicit RunWhenHeld(Function function) : function_(std::move(function)) {}
+    RunWhenHeld(Base lock, Function function) : lock_(std::move(lock)), function_(std::move(function)) {}
 
     template <class Next, class Guard>
     void operator()(Next handler, boost::system::error_code ec, Guard held)
     {
         using What = Produced<Returned<Function>>;
         if (ec || !held) {
-            complete(std::move(handler), ec, nullptr, Result());
+            complete(std::move(handler), ec, failure(ec), Result());
         } else if constexpr (What::isLater) {
             using Executor = typename What::Executor;
             const Executor executor = boost::asio::get_associated_executor(handler);
@@ -117,19 +112,23 @@ public:
     }
 
 private:
+    /// Only where it is told.
+    std::exception_ptr failure(const boost::system::error_code& ec) const
+    {
+        return asExceptions ? failureOf(lock_, "asyncExecuteWithLock", ec) : nullptr;
+    }
+
     template <class Next>
-    static void complete(Next handler, boost::system::error_code ec, std::exception_ptr thrown, Result result)
+    static void complete(Next handler, boost::system::error_code ec, const std::exception_ptr& thrown, Result result)
     {
         if constexpr (asExceptions) {
-            if (ec) {
-                thrown = std::make_exception_ptr(boost::system::system_error(ec));
-            }
             std::move(handler)(thrown, std::move(result));
         } else {
             std::move(handler)(thrown ? codeOf(thrown) : ec, std::move(result));
         }
     }
 
+    Base lock_;
     Function function_;
 };
 
@@ -166,8 +165,9 @@ auto asyncExecuteWithLock(const SomeLock& lock, Wait wait, Lease lease, Function
     using Failure = std::conditional_t<asExceptions, std::exception_ptr, boost::system::error_code>;
     return boost::asio::async_initiate<Token, void(Failure, Result)>(
         [lock](auto handler, Run run, Wait w, Lease l) {
-            using Step = detail::RunWhenHeld<Run, Result, asExceptions>;
-            lock.asyncTryLock(w, l, detail::StepBefore{std::move(handler), Step(std::move(run))});
+            using Base = std::conditional_t<std::is_base_of_v<Lock, SomeLock>, Lock, GroupLock>;
+            using Step = detail::RunWhenHeld<Base, Run, Result, asExceptions>;
+            lock.asyncTryLock(w, l, detail::StepBefore{std::move(handler), Step(lock, std::move(run))});
         },
         token, std::forward<Function>(function), wait, lease);
 }

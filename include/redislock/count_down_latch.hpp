@@ -5,9 +5,8 @@
 #include "redislock/error.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
+#include "redislock/initiate.hpp"
 #include "redislock/lease_time.hpp"
-
-#include <boost/asio/async_result.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -116,7 +115,8 @@ public:
     template <class Token>
     auto asyncTrySetCount(std::int64_t count, Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+        return detail::initiate<Token, bool>(
+            "asyncTrySetCount", state_,
             [state = state_](auto handler, std::int64_t n) {
                 startSet(state, n, detail::FlagHandler(std::move(handler)));
             },
@@ -127,7 +127,8 @@ public:
     template <class Token>
     auto asyncCountDown(Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, std::int64_t)>(
+        return detail::initiate<Token, std::int64_t>(
+            "asyncCountDown", state_,
             [state = state_](auto handler) { startCountDown(state, detail::NumberHandler(std::move(handler))); },
             token);
     }
@@ -135,14 +136,16 @@ public:
     template <class Token>
     auto asyncGetCount(Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, std::int64_t)>(
+        return detail::initiate<Token, std::int64_t>(
+            "asyncGetCount", state_,
             [state = state_](auto handler) { startGet(state, detail::NumberHandler(std::move(handler))); }, token);
     }
     /// wait() without blocking a thread. @param token for `void(boost::system::error_code)`; can be cancelled.
     template <class Token>
     auto asyncWait(Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
+        return detail::initiate<Token, void>(
+            "asyncWait", state_,
             [state = state_](auto handler) {
                 startWait(state, waitForever, detail::withoutResult(std::move(handler)));
             },
@@ -153,7 +156,8 @@ public:
     template <class Token>
     auto asyncWait(Wait limit, Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+        return detail::initiate<Token, bool>(
+            "asyncWait", state_,
             [state = state_](auto handler, Wait w) { startWait(state, w, detail::FlagHandler(std::move(handler))); },
             token, limit);
     }
@@ -161,7 +165,8 @@ public:
     template <class Token>
     auto asyncForceDelete(Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+        return detail::initiate<Token, bool>(
+            "asyncForceDelete", state_,
             [state = state_](auto handler) { startDelete(state, detail::FlagHandler(std::move(handler))); }, token);
     }
 

@@ -4,8 +4,15 @@
 
 #include "redislock/requirements.hpp"
 
+#include <optional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
+
+namespace boost::system {
+class error_code;
+} // namespace boost::system
 
 namespace redislock {
 
@@ -51,26 +58,115 @@ enum class Errc {
     functionThrew,
 };
 
+/// What an Errc came of, where that is known: the last that was met. Calls give these codes for `unreachable`,
+/// `notRedis`, `authFailed`, `permissionDenied`, `unsupported` and `serverRefused`; each compares equal to its Errc.
+///
+/// The hundreds of a value are those of the Errc.
+enum class Cause {
+    // unreachable
+    connectionRefused = static_cast<int>(Errc::unreachable) * 100, ///< nothing listens at the address
+    hostNotFound,                                                  ///< the host name is known to nobody
+    lookupFailed,    ///< the host name could not be looked up: nobody answered, or not in time
+    socketNotFound,  ///< there is no unix socket of that path
+    accessDenied,    ///< the operating system forbids the connection, for instance by the rights of the unix socket
+    noRoute,         ///< the network has no way to the address
+    connectFailed,   ///< the operating system gives another reason
+    connectTimedOut, ///< nobody took the connection in time: a machine that is off, a firewall that drops
+    hungUp,          ///< the connection was taken and ended without an answer, as by a port that expects TLS
+    silent,          ///< the connection was taken, and no answer came in time
+    connectionLost,  ///< a connection that had worked ended before the answer came
+    answeredTooLate, ///< each answer came when the lease that it granted was over
+    // notRedis
+    tlsSpoken = static_cast<int>(Errc::notRedis) * 100, ///< TLS is spoken at the address
+    // authFailed
+    wrongPassword = static_cast<int>(Errc::authFailed) * 100, ///< `WRONGPASS`, also for a user who does not exist
+    passwordWanted,                                           ///< `NOAUTH`: none was given
+    noPasswordSet,                                            ///< one was given to a server that has none
+    protectedMode, ///< `DENIED`: a server without a password that takes connections of its own machine alone
+    // permissionDenied
+    commandDenied = static_cast<int>(Errc::permissionDenied) * 100, ///< `NOPERM` for a command; the message names it
+    keyDenied,                                                      ///< `NOPERM` for a key
+    channelDenied,                                                  ///< `NOPERM` for a channel
+    // unsupported
+    unknownCommand = static_cast<int>(Errc::unsupported) * 100, ///< the server does not know a command of the library
+    clusterNode, ///< the server is part of a cluster, and another one has the key
+    // serverRefused
+    readOnly = static_cast<int>(Errc::serverRefused) * 100, ///< `READONLY`: a replica
+    outOfMemory,    ///< `OOM`: the server holds as much as its `maxmemory` allows
+    tooManyClients, ///< the server has as many clients as its `maxclients` allows
+    loading,        ///< `LOADING`: the server has just been started
+    noReplicas,     ///< `NOREPLICAS`: fewer replicas follow than `min-replicas-to-write`
+    masterDown,     ///< `MASTERDOWN`: a replica that has lost its master
+    notPersisted,   ///< `MISCONF`: the server cannot save its data, and takes no writes
+    scriptBusy,     ///< `BUSY`: somebody's script does not end
+    scriptKilled,   ///< somebody ended the script
+    clusterDown,    ///< `CLUSTERDOWN`, `TRYAGAIN`: the cluster is not whole, or moves the key just now
+};
+
+/// The Errc that a cause belongs to.
+constexpr Errc errcOf(Cause cause) noexcept
+{
+    return static_cast<Errc>(static_cast<int>(cause) / 100);
+}
+
+/// The Errc of a code of either category; nothing for a code of another. For a `switch`: @p code itself may be a Cause.
+std::optional<Errc> errcOf(const std::error_code& code) noexcept;
+
 /// The category `"redislock"` of the codes made from Errc. **Thread safety**: safe. Never fails.
 const std::error_category& errorCategory() noexcept;
+/// The category `"redislock.cause"` of the codes made from Cause. **Thread safety**: safe. Never fails.
+const std::error_category& causeCategory() noexcept;
 
 /// Makes `Errc` convertible to `std::error_code` (and so to `boost::system::error_code`).
 std::error_code make_error_code(Errc e) noexcept;
+/// The same for `Cause`.
+std::error_code make_error_code(Cause cause) noexcept;
 
-/// What the blocking calls throw. `code()` is in `errorCategory()`; `what()` says what happened to which lock. No
-/// message holds a password or raw bytes from the server.
+/// The enumerator's name, `unreachable` for instance; for other values "unknown". For a sentence, see the code's
+/// message().
+std::string_view toString(Errc e) noexcept;
+/// The same for `Cause`.
+std::string_view toString(Cause cause) noexcept;
+
+/// Whether the code is that error, or one of its causes.
+///
+/// @code
+/// if (ec == redislock::Errc::unreachable) …        // whatever the reason
+/// if (ec == redislock::Cause::hostNotFound) …      // this one
+/// @endcode
+bool operator==(const std::error_code& code, Errc e) noexcept;
+/// The same for the codes of asynchronous calls.
+bool operator==(const boost::system::error_code& code, Errc e) noexcept;
+
+/// What the blocking calls throw. `code()` is in `errorCategory()` or, where the cause is known, in `causeCategory()`;
+/// `what()` says what happened to which lock, at which server, and what the server or the system said of it. No message
+/// holds a password or raw bytes from the server.
 ///
 /// @code
 /// try { lock.lock(); } catch (const redislock::LockError& e) { if (e.code() == redislock::Errc::unreachable) … }
 /// @endcode
 class LockError : public std::system_error {
 public:
-    /// @param code one of Errc. @param context what was attempted, printable.
-    LockError(std::error_code code, const std::string& context) : std::system_error(code, context) {}
+    /// @param code one of Errc or Cause. @param context what was attempted, printable. @param words what the system,
+    /// the resolver or the server said, printable; may be empty.
+    LockError(std::error_code code, const std::string& context, const std::string& words = {})
+        : std::system_error(code),
+          text_(context + ": " + code.message() + (words.empty() ? std::string() : ": " + words))
+    {
+    }
+
+    /// One line: what was attempted, the code's message, and the words.
+    [[nodiscard]] const char* what() const noexcept override { return text_.what(); }
+
+private:
+    std::runtime_error text_; ///< a string that is copied without failing
 };
 
 } // namespace redislock
 
 template <>
 struct std::is_error_code_enum<redislock::Errc> : std::true_type {
+};
+template <>
+struct std::is_error_code_enum<redislock::Cause> : std::true_type {
 };

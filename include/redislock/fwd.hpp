@@ -36,6 +36,7 @@ struct Config;
 struct Endpoint;
 struct LockEvent;
 enum class Errc;
+enum class Cause;
 enum class Unlocked;
 
 namespace detail {

@@ -96,6 +96,7 @@ protected:
 private:
     friend class LockCalls<GroupLock, GroupGuard>;
     friend class GroupGuard;
+    friend struct detail::LockAccess;
 
     /// @param thrown where what a policy throws is kept; null: it is not.
     bool acquire(Wait wait, Lease lease, const Retry& retry, const std::stop_token& stop, std::error_code& ec,

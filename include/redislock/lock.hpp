@@ -5,11 +5,10 @@
 #include "redislock/error.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
+#include "redislock/initiate.hpp"
 #include "redislock/lock_calls.hpp"
 #include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
-
-#include <boost/asio/async_result.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -126,7 +125,8 @@ public:
     template <class Token>
     auto asyncForceUnlock(Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+        return detail::initiate<Token, bool>(
+            "asyncForceUnlock", state_,
             [state = state_](auto handler) { asyncForceUnlock(state, detail::FlagHandler(std::move(handler))); },
             token);
     }
@@ -134,7 +134,8 @@ public:
     template <class Token>
     auto asyncIsLocked(Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+        return detail::initiate<Token, bool>(
+            "asyncIsLocked", state_,
             [state = state_](auto handler) { asyncIsLocked(state, detail::FlagHandler(std::move(handler))); }, token);
     }
     /// remainingTimeToLive() without blocking a thread.
@@ -142,8 +143,8 @@ public:
     template <class Token>
     auto asyncRemainingTimeToLive(Token&& token) const
     {
-        return boost::asio::async_initiate<Token,
-                                           void(boost::system::error_code, std::optional<std::chrono::milliseconds>)>(
+        return detail::initiate<Token, std::optional<std::chrono::milliseconds>>(
+            "asyncRemainingTimeToLive", state_,
             [state = state_](auto handler) { asyncTimeToLive(state, detail::TimeHandler(std::move(handler))); }, token);
     }
 

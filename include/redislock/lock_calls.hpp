@@ -4,10 +4,10 @@
 
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
+#include "redislock/initiate.hpp"
 #include "redislock/lease_time.hpp"
 #include "redislock/retry_policy.hpp"
 
-#include <boost/asio/async_result.hpp>
 #include <boost/system/error_code.hpp>
 
 #include <chrono>
@@ -229,7 +229,8 @@ private:
     template <class Token>
     auto asyncAcquire(Wait wait, Lease lease, Retry retry, Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, Guard)>(
+        return detail::initiate<Token, Guard>(
+            wait == waitForever ? "asyncLock" : "asyncTryLock", self().state_,
             [lock = self()](auto handler, Wait w, Lease l, const Retry& r) {
                 lock.asyncAcquire(w, l, r, detail::Handler<Guard>(std::move(handler)));
             },

@@ -104,8 +104,10 @@ public:
     virtual void subscribeRefused(const LockEvent&) noexcept {}
     /// A connection to the server is usable. @param purpose "commands", "renewals" or "notifications".
     virtual void connected(std::string_view /*purpose*/) noexcept {}
-    /// A connection ended or could not be made.
-    virtual void disconnected(std::string_view /*purpose*/, std::error_code) noexcept {}
+    /// A connection ended or could not be made; as long as it is needed, this comes again with each attempt.
+    /// @param why one line for a log: the address, what happened, and what the system or the server said. Never a
+    /// password. Valid during the call only.
+    virtual void disconnected(std::string_view /*purpose*/, std::error_code, std::string_view /*why*/) noexcept {}
 };
 
 } // namespace redislock

@@ -5,11 +5,10 @@
 #include "redislock/error.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
+#include "redislock/initiate.hpp"
 #include "redislock/lease_time.hpp"
 #include "redislock/permit.hpp"
 #include "redislock/unlocked.hpp"
-
-#include <boost/asio/async_result.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -178,7 +177,8 @@ public:
     template <class Token>
     auto asyncTryAcquire(Wait wait, Lease lease, Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, Permit)>(
+        return detail::initiate<Token, Permit>(
+            "asyncTryAcquire", state_,
             [state = state_](auto handler, Wait w, Lease l) {
                 startAcquire(state, w, l, detail::PermitHandler(std::move(handler)));
             },
@@ -188,7 +188,8 @@ public:
     template <class Token>
     auto asyncRelease(const std::string& id, Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, Unlocked)>(
+        return detail::initiate<Token, Unlocked>(
+            "asyncRelease", state_,
             [state = state_](auto handler, const std::string& which) {
                 startRelease(state, which, detail::UnlockHandler(std::move(handler)));
             },
@@ -198,7 +199,8 @@ public:
     template <class Token>
     auto asyncUpdateLeaseTime(const std::string& id, Lease lease, Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+        return detail::initiate<Token, bool>(
+            "asyncUpdateLeaseTime", state_,
             [state = state_](auto handler, const std::string& which, Lease l) {
                 startUpdate(state, which, l, detail::FlagHandler(std::move(handler)));
             },
@@ -209,8 +211,8 @@ public:
     template <class Token>
     auto asyncGetLeaseTime(const std::string& id, Token&& token) const
     {
-        return boost::asio::async_initiate<Token,
-                                           void(boost::system::error_code, std::optional<std::chrono::milliseconds>)>(
+        return detail::initiate<Token, std::optional<std::chrono::milliseconds>>(
+            "asyncGetLeaseTime", state_,
             [state = state_](auto handler, const std::string& which) {
                 startLeaseTime(state, which, detail::TimeHandler(std::move(handler)));
             },
@@ -244,7 +246,8 @@ public:
     template <class Token>
     auto asyncTrySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+        return detail::initiate<Token, bool>(
+            "asyncTrySetPermits", state_,
             [state = state_](auto handler, std::int64_t n, std::chrono::milliseconds live) {
                 startTrySet(state, n, live, detail::FlagHandler(std::move(handler)));
             },
@@ -254,7 +257,8 @@ public:
     template <class Token>
     auto asyncSetPermits(std::int64_t permits, Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
+        return detail::initiate<Token, void>(
+            "asyncSetPermits", state_,
             [state = state_](auto handler, std::int64_t n) {
                 startSet(state, n, detail::withoutResult(std::move(handler)));
             },
@@ -264,7 +268,8 @@ public:
     template <class Token>
     auto asyncAddPermits(std::int64_t difference, Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
+        return detail::initiate<Token, void>(
+            "asyncAddPermits", state_,
             [state = state_](auto handler, std::int64_t n) {
                 startAdd(state, n, detail::withoutResult(std::move(handler)));
             },
@@ -274,7 +279,8 @@ public:
     template <class Token>
     auto asyncForceDelete(Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+        return detail::initiate<Token, bool>(
+            "asyncForceDelete", state_,
             [state = state_](auto handler) { startDelete(state, detail::FlagHandler(std::move(handler))); }, token);
     }
 
@@ -288,7 +294,8 @@ private:
     template <class Token>
     auto asyncCount(Count which, Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, std::int64_t)>(
+        return detail::initiate<Token, std::int64_t>(
+            "asyncCount", state_,
             [state = state_](auto handler, Count w) {
                 startCount(state, w, detail::NumberHandler(std::move(handler)));
             },

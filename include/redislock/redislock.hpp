@@ -23,6 +23,7 @@
 #include "redislock/handler.hpp"
 #include "redislock/hold_ref.hpp"
 #include "redislock/identity.hpp"
+#include "redislock/initiate.hpp"
 #include "redislock/lease_time.hpp"
 #include "redislock/lock.hpp"
 #include "redislock/lock_calls.hpp"

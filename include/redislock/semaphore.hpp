@@ -5,9 +5,8 @@
 #include "redislock/error.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
+#include "redislock/initiate.hpp"
 #include "redislock/lease_time.hpp"
-
-#include <boost/asio/async_result.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -160,7 +159,8 @@ public:
     template <class Token>
     auto asyncTrySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+        return detail::initiate<Token, bool>(
+            "asyncTrySetPermits", state_,
             [state = state_](auto handler, std::int64_t n, std::chrono::milliseconds live) {
                 startSet(state, n, live, detail::FlagHandler(std::move(handler)));
             },
@@ -172,7 +172,8 @@ public:
     template <class Token>
     auto asyncAcquire(std::int64_t permits, Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
+        return detail::initiate<Token, void>(
+            "asyncAcquire", state_,
             [state = state_](auto handler, std::int64_t n) {
                 startAcquire(state, n, waitForever, detail::withoutResult(std::move(handler)));
             },
@@ -188,7 +189,8 @@ public:
     template <class Token>
     auto asyncTryAcquire(std::int64_t permits, Wait wait, Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+        return detail::initiate<Token, bool>(
+            "asyncTryAcquire", state_,
             [state = state_](auto handler, std::int64_t n, Wait w) {
                 startAcquire(state, n, w, detail::FlagHandler(std::move(handler)));
             },
@@ -199,7 +201,8 @@ public:
     template <class Token>
     auto asyncRelease(std::int64_t permits, Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
+        return detail::initiate<Token, void>(
+            "asyncRelease", state_,
             [state = state_](auto handler, std::int64_t n) {
                 startRelease(state, n, false, detail::withoutResult(std::move(handler)));
             },
@@ -209,7 +212,8 @@ public:
     template <class Token>
     auto asyncReleaseIfExists(std::int64_t permits, Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+        return detail::initiate<Token, bool>(
+            "asyncReleaseIfExists", state_,
             [state = state_](auto handler, std::int64_t n) {
                 startRelease(state, n, true, detail::FlagHandler(std::move(handler)));
             },
@@ -219,21 +223,24 @@ public:
     template <class Token>
     auto asyncAvailablePermits(Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, std::int64_t)>(
+        return detail::initiate<Token, std::int64_t>(
+            "asyncAvailablePermits", state_,
             [state = state_](auto handler) { startGet(state, detail::NumberHandler(std::move(handler))); }, token);
     }
     /// drainPermits() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`.
     template <class Token>
     auto asyncDrainPermits(Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, std::int64_t)>(
+        return detail::initiate<Token, std::int64_t>(
+            "asyncDrainPermits", state_,
             [state = state_](auto handler) { startDrain(state, detail::NumberHandler(std::move(handler))); }, token);
     }
     /// addPermits() without blocking a thread. @param token for `void(boost::system::error_code)`.
     template <class Token>
     auto asyncAddPermits(std::int64_t difference, Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
+        return detail::initiate<Token, void>(
+            "asyncAddPermits", state_,
             [state = state_](auto handler, std::int64_t n) {
                 startAdd(state, n, detail::withoutResult(std::move(handler)));
             },
@@ -243,7 +250,8 @@ public:
     template <class Token>
     auto asyncForceDelete(Token&& token) const
     {
-        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+        return detail::initiate<Token, bool>(
+            "asyncForceDelete", state_,
             [state = state_](auto handler) { startDelete(state, detail::FlagHandler(std::move(handler))); }, token);
     }
 

@@ -4,6 +4,8 @@
 
 #include "redislock/requirements.hpp"
 
+#include <string_view>
+
 namespace redislock {
 
 /// The result of `unlock()` and `LockGuard::release()`. None of them is an error of the caller.
@@ -21,5 +23,21 @@ enum class Unlocked {
     /// when the lease is over.
     unconfirmed,
 };
+
+/// The enumerator's name; for other values "unknown".
+constexpr std::string_view toString(Unlocked how) noexcept
+{
+    switch (how) {
+    case Unlocked::released:
+        return "released";
+    case Unlocked::stillHeld:
+        return "stillHeld";
+    case Unlocked::alreadyLost:
+        return "alreadyLost";
+    case Unlocked::unconfirmed:
+        return "unconfirmed";
+    }
+    return "unknown";
+}
 
 } // namespace redislock

@@ -117,7 +117,7 @@ AsyncConnection::Taken AsyncConnection::take()
     const auto generation = generation_;
     const auto received = stream_.readSome(buffer_);
     if (received.status == Transferred::Status::closed) {
-        close({Failure::lostReply, Errc::unreachable});
+        close({Failure::lostReply, Cause::connectionLost});
         return Taken::end;
     }
     reader_->feed({buffer_.data(), received.bytes});
@@ -154,7 +154,7 @@ void AsyncConnection::timeOver()
         case Taken::something:
             break;
         case Taken::nothing:
-            return close({Failure::lostReply, Errc::unreachable});
+            return close({Failure::lostReply, Cause::silent});
         case Taken::end:
             return;
         }
@@ -186,7 +186,7 @@ void AsyncConnection::close(Fault fault)
     timerArmed_ = false; // when it rings, it is looked at
     const bool demoted = fault.failure == Failure::demoted;
     demoted ? policy_.demoted(BootClock::now(), random_) : policy_.ended(BootClock::now(), random_);
-    absence_ = demoted ? Errc::serverRefused : Errc::unreachable;
+    absence_ = fault.error == Errc::badReply ? Reason(Cause::connectionLost) : fault.error;
     owner_.onDisconnected(fault);
     if (owner_.needed()) {
         open();
@@ -197,7 +197,7 @@ void AsyncConnection::follow(const std::string& found)
 {
     const auto own = isConnected() ? stream_.peer() : found;
     if (own != found && connector_.isDemoted(own)) {
-        close({Failure::demoted, Errc::serverRefused});
+        close({Failure::demoted, Cause::readOnly});
     }
 }
 
@@ -210,7 +210,7 @@ void AsyncConnection::end(Fault fault)
 void AsyncConnection::recover()
 {
     timer_.wait(); // it may have rung in vain
-    close({Failure::lostReply, Errc::unreachable});
+    close({Failure::lostReply, Cause::connectionLost});
     if (owner_.needed()) {
         open(); // it may have been what threw
     }

@@ -64,9 +64,11 @@ public:
 
     [[nodiscard]] bool isConnected() const noexcept { return state_ == State::connected; }
     /// Why there is no connection, while there is none.
-    [[nodiscard]] Errc absence() const noexcept { return absence_; }
+    [[nodiscard]] Reason absence() const noexcept { return absence_; }
     /// A command was answered: the connection works.
     void served() noexcept { policy_.served(); }
+    /// Notes what an answer says, if it is an error.
+    void noteReply(const Reply& reply) noexcept { connector_.noteReply(reply); }
     /// Its server takes no writes: other addresses of the name are tried before it.
     void demoted() { connector_.demoted(stream_.peer()); }
     /// The client has found another server: leaves one that was found demoted. @param found where
@@ -92,7 +94,7 @@ private:
     Random random_;
     ReconnectPolicy policy_;
     State state_ = State::disconnected;
-    Errc absence_ = Errc::unreachable;
+    Reason absence_ = Cause::connectTimedOut;
     Stream stream_;
     std::optional<boost::asio::posix::stream_descriptor> descriptor_; ///< waits on the stream's handle; does not own it
     std::optional<ReplyReader> reader_;

@@ -116,7 +116,7 @@ Outcome BlockingConnection::await(Call& call, TimePoint until, First first, cons
         if (const TimePoint now = BootClock::now(); call.pending && now >= until && mayJudge(standstill, now)) {
             if (drop(call)) {
                 // It stays on the connection and cannot be asked again: its caller is not told of a standstill.
-                return {false, {Failure::lostReply, Errc::unreachable}};
+                return {false, {Failure::lostReply, Cause::silent}};
             }
             return result({false, {Failure::notConnected, absence_}});
         }
@@ -162,7 +162,7 @@ void BlockingConnection::flush()
         progress = write(lock);
     }
     if (hasEnded(progress)) {
-        disconnect({Failure::lostReply, Errc::unreachable}, finished);
+        disconnect({Failure::lostReply, Cause::connectionLost}, finished);
     }
     resign();
     lock.unlock();
@@ -200,13 +200,13 @@ void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until, Stan
         emptyAt_ = progress == Progress::stuck ? began : emptyAt_;
         began = standstill.note();
         if (isOver(progress, began)) {
-            disconnect({Failure::lostReply, Errc::unreachable}, finished);
+            disconnect({Failure::lostReply, whyOver(progress)}, finished);
         }
         leads = own.pending && state_ == State::connected && !stop.stop_requested() &&
                 (began < until || !mayJudge(standstill, began));
         if (!leads) {
             if (state_ == State::connected && hasEnded(write(lock))) {
-                disconnect({Failure::lostReply, Errc::unreachable}, finished);
+                disconnect({Failure::lostReply, Cause::connectionLost}, finished);
             }
             resign();
         }
@@ -350,9 +350,12 @@ bool BlockingConnection::dispatch(std::vector<Reply>& replies, std::size_t count
                 put(*call);
                 queue_.push(std::move(call));
             } catch (const std::bad_alloc&) { // as if its answer were lost
-                finish(std::move(call), {false, {Failure::lostReply, Errc::unreachable}}, finished);
+                finish(std::move(call), {false, {Failure::lostReply, Cause::connectionLost}}, finished);
             }
             continue;
+        }
+        if (replies[i].isError()) {
+            background_.refused(replies[i]);
         }
         std::swap(call->reply, replies[i]);
         finish(std::move(call), {true, {}}, finished);
@@ -417,14 +420,14 @@ void BlockingConnection::disconnect(Fault fault, FinishedCalls& finished)
     queued_.clear();
     const bool demoted = std::exchange(leaving_, false);
     if (demoted) {
-        fault = queue_.unanswered() == 0 ? Fault{Failure::demoted, Errc::serverRefused} : fault;
+        fault = queue_.unanswered() == 0 ? Fault{Failure::demoted, Cause::readOnly} : fault;
     }
     if (state_ == State::closed) {
         return;
     }
     state_ = State::disconnected;
     demoted ? policy_.demoted(BootClock::now(), random_) : policy_.ended(BootClock::now(), random_);
-    absence_ = demoted ? Errc::serverRefused : Errc::unreachable;
+    absence_ = demoted ? Reason(Cause::readOnly) : fault.error;
     background_.report(false, fault.error);
     abandon(queue_.unanswered(), fault, finished);
     connectIfNeeded();
@@ -478,8 +481,11 @@ bool BlockingConnection::sweep()
     FinishedCalls finished = takeSpare();
     if (state_ == State::connected && !led_ && !queue_.empty()) {
         led_ = true;
-        if (isOver(step(lock, finished, TimePoint{}), BootClock::now()) || write(lock) == Progress::broken) {
-            disconnect({Failure::lostReply, Errc::unreachable}, finished);
+        auto progress = step(lock, finished, TimePoint{});
+        const bool over = isOver(progress, BootClock::now());
+        progress = over ? progress : write(lock);
+        if (over || progress == Progress::broken) {
+            disconnect({Failure::lostReply, whyOver(progress)}, finished);
         }
         sweeping_ = true; // it is being done: resign() must not ask for another
         resign();

@@ -42,7 +42,8 @@ public:
         std::function<void(TimePoint soonest)> hurry;     ///< has the attempt that was asked for last begin then
         std::function<void(std::string address)> demoted; ///< the server there takes no writes
         std::function<void()> sweepSoon;                  ///< leads to sweep(), about 2 ms later
-        std::function<void(bool up, Errc)> report;        ///< for the observer
+        std::function<void(const Reply&)> refused;        ///< an error that the server answered, for messages
+        std::function<void(bool up, Reason)> report;      ///< for the observer
     };
 
     BlockingConnection(Background background, std::chrono::milliseconds timeout, std::uint64_t seed);
@@ -119,6 +120,7 @@ private:
     void resign() REDISLOCK_REQUIRES(mutex_);
     bool drop(Call& call) REDISLOCK_REQUIRES(mutex_);
     void disconnect(Fault fault, FinishedCalls& finished) REDISLOCK_REQUIRES(mutex_);
+    static Reason whyOver(Progress progress) noexcept;
     void connectIfNeeded() REDISLOCK_REQUIRES(mutex_);
     void armSweep() REDISLOCK_REQUIRES(mutex_);
     void leave() REDISLOCK_REQUIRES(mutex_);
@@ -137,7 +139,7 @@ private:
     State state_ REDISLOCK_GUARDED_BY(mutex_) = State::disconnected;
     Errc closedFor_ REDISLOCK_GUARDED_BY(mutex_){};
     /// Why there is no connection, while there is none.
-    Errc absence_ REDISLOCK_GUARDED_BY(mutex_) = Errc::unreachable;
+    Reason absence_ REDISLOCK_GUARDED_BY(mutex_) = Cause::connectTimedOut;
     ReplyQueue<Call> queue_ REDISLOCK_GUARDED_BY(mutex_);
     std::string queued_ REDISLOCK_GUARDED_BY(mutex_); ///< bytes of the unwritten part of the queue, while connected
     bool led_ REDISLOCK_GUARDED_BY(mutex_) = false;

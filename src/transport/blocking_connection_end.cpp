@@ -33,6 +33,12 @@ void BlockingConnection::leave()
     }
 }
 
+/// Why a connection that is over is: nothing came in time, or its end did.
+Reason BlockingConnection::whyOver(Progress progress) noexcept
+{
+    return progress == Progress::stuck ? Cause::silent : Cause::connectionLost;
+}
+
 void BlockingConnection::withdraw(const std::shared_ptr<Call>& call, Errc why)
 {
     FinishedCalls finished;

@@ -6,7 +6,7 @@
 namespace redislock::detail {
 
 CallConnection::CallConnection(boost::asio::io_context& io, Connector& connector, std::chrono::milliseconds timeout,
-                               std::uint64_t seed, std::function<void(bool, Errc)> report)
+                               std::uint64_t seed, std::function<void(bool, Reason)> report)
     : connection_(io, connector, *this, timeout, seed), report_(std::move(report))
 {
 }
@@ -74,7 +74,7 @@ void CallConnection::onConnected()
     }
     flush();
     for (const auto& call : unwanted) {
-        end(call, {false, {Failure::notConnected, Errc::unreachable}});
+        end(call, {false, {Failure::notConnected, Cause::connectTimedOut}});
     }
 }
 
@@ -98,11 +98,12 @@ bool CallConnection::onReply(Reply& reply)
         queue_.push(std::move(call));
         flush();
     } else {
+        connection_.noteReply(reply);
         std::swap(call->reply, reply);
         end(call, {true, {}});
     }
     if (leaving_ && queue_.unanswered() == 0) {
-        connection_.close({Failure::demoted, Errc::serverRefused});
+        connection_.close({Failure::demoted, Cause::readOnly});
     }
     return true;
 }

@@ -18,7 +18,7 @@ namespace redislock::detail {
 class CallConnection final : private AsyncConnection::Owner {
 public:
     CallConnection(boost::asio::io_context& io, Connector& connector, std::chrono::milliseconds timeout,
-                   std::uint64_t seed, std::function<void(bool up, Errc)> report);
+                   std::uint64_t seed, std::function<void(bool up, Reason)> report);
 
     /// Queues a call. Follow with flush().
     void enqueue(std::shared_ptr<Call> call);
@@ -30,8 +30,7 @@ public:
     /// How a call ends whose time is over. @param sent whether the call may have been
     [[nodiscard]] Fault overdue(bool sent) const noexcept
     {
-        return sent ? Fault{Failure::lostReply, Errc::unreachable}
-                    : Fault{Failure::notConnected, connection_.absence()};
+        return sent ? Fault{Failure::lostReply, Cause::silent} : Fault{Failure::notConnected, connection_.absence()};
     }
     /// After an exception: ends the connection and what is under way on it; makes another if that is needed.
     void recover() { connection_.recover(); }
@@ -52,7 +51,7 @@ private:
     AsyncConnection connection_;
     ReplyQueue<Call> queue_;
     std::string bytes_;
-    std::function<void(bool, Errc)> report_;
+    std::function<void(bool, Reason)> report_;
     bool closed_ = false;
     bool hurried_ = false; ///< somebody who queued since the last flush is
     bool leaving_ = false; ///< the server is no master any more: what is not written waits for another one

@@ -33,7 +33,7 @@ public:
 
     Subscriber(boost::asio::io_context& io, Connector& connector, std::chrono::milliseconds timeout,
                std::chrono::milliseconds heartbeat, std::uint64_t seed, Handler handler,
-               std::function<void(bool up, Errc)> report)
+               std::function<void(bool up, Reason)> report)
         : connection_(io, connector, *this, timeout, seed),
           heartbeat_(heartbeat),
           pulse_(io),
@@ -148,7 +148,7 @@ private:
     std::chrono::milliseconds heartbeat_;
     boost::asio::steady_timer pulse_;
     Handler handler_;
-    std::function<void(bool, Errc)> report_;
+    std::function<void(bool, Reason)> report_;
     std::string bytes_;
     bool closed_ = false;
 };

@@ -3,15 +3,25 @@
 
 #include <redislock/redislock.hpp>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+#include <boost/system/system_error.hpp>
 #include <gmock/gmock.h>
 
+#include <exception>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace redislock::test {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class Messages : public LockTest {
 protected:
@@ -104,7 +114,7 @@ TEST_F(Messages, SayThatAReadOnlyServerRefusesWhateverIsAsked)
     config.unreachableAfter = 300ms;
     const Client refused(config);
     const Mistake mistakes[] = {
-        {"lock", [&] { refused.getLock(name).lock(); }, Errc::serverRefused, "read-only"},
+        {"lock", [&] { refused.getLock(name).lock(); }, Errc::serverRefused, "read-only replica: \"READONLY You"},
         {"set", [&] { refused.getSemaphore(name).trySetPermits(1); }, Errc::serverRefused, "read-only"},
         {"permits", [&] { refused.getPermitExpirableSemaphore(name).setPermits(1); }, Errc::serverRefused, "read-only"},
         {"count", [&] { refused.getCountDownLatch(name).countDown(); }, Errc::serverRefused, "read-only"},
@@ -112,6 +122,168 @@ TEST_F(Messages, SayThatAReadOnlyServerRefusesWhateverIsAsked)
     for (const auto& mistake : mistakes) {
         expectTold(mistake);
     }
+}
+
+/// @return what came out of a coroutine that awaits this.
+template <class Awaitable>
+std::string thrownBy(Awaitable awaitable)
+{
+    boost::asio::io_context io;
+    std::string what = "nothing was thrown";
+    boost::asio::co_spawn(io, std::move(awaitable), [&](const std::exception_ptr& thrown, auto&&...) {
+        try {
+            if (thrown) {
+                std::rethrow_exception(thrown);
+            }
+        } catch (const boost::system::system_error& error) {
+            EXPECT_TRUE(error.code() == Cause::socketNotFound && error.code() == Errc::unreachable) << error.what();
+            what = error.what();
+        }
+    });
+    io.run();
+    return what;
+}
+
+TEST_F(Messages, OfCoroutinesAndFuturesNameTheCallAndTheServerToo)
+{
+    using boost::asio::use_awaitable;
+    Config nowhere = config();
+    nowhere.endpoint.unixSocket = server().folder() / "nobody.sock";
+    nowhere.unreachableAfter = 100ms;
+    const Client client(nowhere);
+    const auto lock = client.getLock(name);
+    const auto failed = [&](const std::string& verb) {
+        return verb + " \"" + name + "\" at " + nowhere.endpoint.str() +
+               ": there is no socket of that path: No such file or directory";
+    };
+    EXPECT_EQ(thrownBy(lock.asyncLock(use_awaitable)), failed("asyncLock"));
+    EXPECT_EQ(thrownBy(lock.asyncTryLock(use_awaitable)), failed("asyncTryLock"));
+    EXPECT_EQ(thrownBy(lock.asyncIsLocked(use_awaitable)), failed("asyncIsLocked"));
+    EXPECT_EQ(thrownBy(asyncExecuteWithLock(
+                  lock, 0ms, 10s, [] {}, use_awaitable)),
+              failed("asyncExecuteWithLock"));
+    EXPECT_EQ(thrownBy(client.getSemaphore(name).asyncAcquire(1, use_awaitable)), failed("asyncAcquire"));
+    EXPECT_EQ(thrownBy(client.getPermitExpirableSemaphore(name).asyncAvailablePermits(use_awaitable)),
+              failed("asyncAvailablePermits"));
+    EXPECT_EQ(thrownBy(client.getCountDownLatch(name).asyncWait(waitForever, use_awaitable)), failed("asyncWait"));
+    try {
+        (void)lock.asyncTryLock(boost::asio::use_future).get();
+        ADD_FAILURE() << "nothing was thrown";
+    } catch (const boost::system::system_error& error) {
+        EXPECT_EQ(error.what(), failed("asyncTryLock"));
+    }
+}
+
+TEST_F(Messages, OfGroupsQuoteTheMemberThatFailed)
+{
+    Config nowhere = config();
+    nowhere.endpoint.unixSocket = server().folder() / "nobody.sock";
+    nowhere.unreachableAfter = 300ms;
+    const Client lost(nowhere);
+    const MultiLock both({client.getLock(name), lost.getLock(name)});
+    try {
+        both.lock();
+        ADD_FAILURE() << "nothing was thrown";
+    } catch (const LockError& error) {
+        EXPECT_EQ(error.code(), Cause::socketNotFound) << error.what();
+        EXPECT_THAT(error.what(), StartsWith("lock MultiLock of \"" + name));
+        EXPECT_THAT(error.what(), EndsWith("there is no socket of that path: " + nowhere.endpoint.str() +
+                                           ": No such file or directory"));
+    }
+}
+
+/// A server of its own, in a state in which it refuses locks.
+class RefusalMessages : public Messages {
+protected:
+    /// Expects a lock, and a wait for it, to be refused for this cause, in these words of the server.
+    void expectRefused(Cause cause, const std::string& said, Config config)
+    {
+        config.unreachableAfter = 300ms;
+        const Client refused(config);
+        const std::string start = " \"" + name + "\" at " + config.endpoint.str() + ": ";
+        const std::string end = make_error_code(cause).message() + ": \"" + said;
+        const std::pair<const char*, std::function<void(const RedisLock&)>> calls[] = {
+            {"tryLock", [](const RedisLock& lock) { (void)lock.tryLock(); }},
+            {"lock", [](const RedisLock& lock) { lock.lock(); }},
+            {"isLocked", [](const RedisLock& lock) { (void)lock.isLocked(); }},
+        };
+        for (const auto& [verb, call] : calls) {
+            if (cause != Cause::loading && std::string_view(verb) == "isLocked") {
+                continue; // such a server may answer questions all the same
+            }
+            try {
+                call(refused.getLock(name));
+                ADD_FAILURE() << "nothing was thrown by " << verb;
+            } catch (const LockError& error) {
+                EXPECT_EQ(error.code(), cause) << error.what();
+                EXPECT_EQ(error.code(), errcOf(cause)) << error.what();
+                EXPECT_THAT(error.what(), StartsWith(verb + start + end));
+            }
+        }
+    }
+    void expectRefused(Cause cause, const std::string& said) { expectRefused(cause, said, Config::fromUrl(own.url())); }
+
+    testing::RedisServer own;
+    RawRedis admin{own};
+};
+
+TEST_F(RefusalMessages, NameTheRightThatIsMissing)
+{
+    admin.command({"ACL", "SETUSER", "orders", "on", ">secret", "~stock:*", "&*", "+@all", "-evalsha", "-eval"});
+    admin.command({"ACL", "SETUSER", "stocks", "on", ">secret", "~stock:*", "&*", "+@all"});
+    admin.command({"ACL", "SETUSER", "clerks", "on", ">secret", "~*", "&*", "+@all", "-hset", "-hincrby"});
+    Config config = Config::fromUrl(own.url());
+    config.username = "orders";
+    config.password = "secret";
+    expectRefused(Cause::commandDenied, "NOPERM this user has no permissions to run the 'evalsha' command", config);
+    config.username = "stocks";
+    expectRefused(Cause::keyDenied, "NOPERM this user has no permissions to access one of the keys used as arguments",
+                  config);
+    config.username = "clerks";
+    expectRefused(Cause::commandDenied, "ERR The user executing the script can't run this command or subcommand",
+                  config);
+}
+
+TEST_F(RefusalMessages, NameAServerThatIsOutOfMemory)
+{
+    admin.command({"CONFIG", "SET", "maxmemory", "1"});
+    expectRefused(Cause::outOfMemory, "OOM command not allowed when used memory > 'maxmemory'.");
+}
+
+TEST_F(RefusalMessages, NameAServerWithTooFewReplicas)
+{
+    admin.command({"CONFIG", "SET", "min-replicas-to-write", "1"});
+    expectRefused(Cause::noReplicas, "NOREPLICAS Not enough good replicas to write.");
+}
+
+TEST_F(RefusalMessages, NameAReplicaThatHasLostItsMaster)
+{
+    admin.command({"CONFIG", "SET", "replica-serve-stale-data", "no"});
+    admin.command({"REPLICAOF", "127.0.0.1", "1"});
+    expectRefused(Cause::masterDown,
+                  "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
+}
+
+TEST_F(RefusalMessages, NameAServerThatIsLoading)
+{
+    admin.command({"DEBUG", "POPULATE", "20000"});
+    admin.command({"CONFIG", "SET", "loading-process-events-interval-bytes", "1024"});
+    admin.command({"CONFIG", "SET", "key-load-delay", "1000"}); // microseconds: 20 s
+    RawRedis reloading(own);
+    reloading.send({"DEBUG", "RELOAD"});
+    EXPECT_TRUE(eventually([&] { return admin.command({"GET", "key:1"}).isError(); }));
+    expectRefused(Cause::loading, "LOADING Redis is loading the dataset in memory");
+}
+
+TEST_F(RefusalMessages, NameAServerThatIsBusyWithAScript)
+{
+    admin.command({"CONFIG", "SET", "lua-time-limit", "1"});
+    RawRedis runaway(own);
+    runaway.send({"EVAL", "while true do end", "0"});
+    EXPECT_TRUE(eventually([&] { return admin.command({"PING"}).isError(); }));
+    expectRefused(Cause::scriptBusy, "BUSY Redis is busy running a script.");
+    EXPECT_EQ(admin.command({"SCRIPT", "KILL"}).text(), "OK");
+    runaway.disconnect();
 }
 
 } // namespace

@@ -32,6 +32,7 @@ struct Told {
     ObjectKind kind{};
     Unlocked how{};
     std::error_code error{};
+    std::string why{}; ///< of disconnected
     std::chrono::nanoseconds at = bootTime();
 };
 
@@ -123,9 +124,9 @@ public:
     {
         note({}, {.what = "connected:" + std::string(purpose)});
     }
-    void disconnected(std::string_view purpose, std::error_code error) noexcept override
+    void disconnected(std::string_view purpose, std::error_code error, std::string_view why) noexcept override
     {
-        note({}, {.what = "disconnected:" + std::string(purpose), .error = error});
+        note({}, {.what = "disconnected:" + std::string(purpose), .error = error, .why = std::string(why)});
     }
 
 private:

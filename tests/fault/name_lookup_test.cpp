@@ -277,6 +277,36 @@ TEST_F(DemotedMaster, LosesNoLockThatTheNewMasterHas)
     EXPECT_FALSE(truth.exists(name));
 }
 
+TEST_F(NameLookup, OfAHostThatDoesNotExistIsToldInTheResolversWords)
+{
+    set({});
+    config.unreachableAfter = 300ms;
+    const std::string where = std::string(hostName) + ":" + std::to_string(config.endpoint.port);
+    try {
+        lock().lock();
+        ADD_FAILURE() << "nothing was thrown";
+    } catch (const LockError& error) {
+        EXPECT_EQ(error.code(), Cause::hostNotFound);
+        EXPECT_EQ(error.code(), Errc::unreachable);
+        EXPECT_STREQ(error.what(), ("lock \"" + name + "\" at " + where +
+                                    ": the host name is not known: Host not found (authoritative)")
+                                       .c_str());
+    }
+    expectFault(asked() > 0, "a name that is not found");
+}
+
+TEST_F(NameLookup, ThatDoesNotEndIsTold)
+{
+    set({"127.0.0.1"}, true);
+    config.connectTimeout = 200ms;
+    config.unreachableAfter = 300ms;
+    std::error_code ec;
+    lock().lock(ec);
+    EXPECT_EQ(ec, Cause::lookupFailed);
+    EXPECT_EQ(ec, Errc::unreachable);
+    expectFault(isHanging(), "a look-up that hangs");
+}
+
 TEST_F(NameLookup, OfAHostThatDoesNotExistYetIsRepeated)
 {
     set({});

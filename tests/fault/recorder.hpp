@@ -109,7 +109,7 @@ private:
     {
         tell({.event = Event::connected, .holder = std::string(purpose)});
     }
-    void disconnected(std::string_view purpose, std::error_code error) noexcept override
+    void disconnected(std::string_view purpose, std::error_code error, std::string_view /*why*/) noexcept override
     {
         tell({.event = Event::disconnected, .holder = std::string(purpose), .error = error});
     }

@@ -5,6 +5,9 @@
 #include "integration/fake_server.hpp"
 #include "support/fault_proxy.hpp"
 
+#include <boost/asio/use_future.hpp>
+#include <boost/system/system_error.hpp>
+
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -45,6 +48,47 @@ protected:
         EXPECT_EQ(D::isLocked(lock), true);
         EXPECT_EQ(D::unlock(lock), Unlocked::released);
     }
+
+    /// Expects all who meet what is at an address to be told of the cause in the same words: who throws, who waits
+    /// without a thread, and the observer. @param words what comes after the address
+    static void expectTold(Config config, Cause cause, const std::string& words)
+    {
+        const auto seen = std::make_shared<RecordingObserver>();
+        config.observer = seen;
+        config.connectTimeout = std::min(config.connectTimeout, 500ms);
+        config.unreachableAfter = 700ms;
+        const std::string server = config.endpoint.str();
+        const Client client(config);
+        const auto lock = client.getLock("stock:42");
+        const auto messageOf = [&](auto call) -> std::string {
+            try {
+                call();
+            } catch (const LockError& error) {
+                EXPECT_EQ(error.code(), cause) << error.what();
+                EXPECT_EQ(error.code(), errcOf(cause)) << error.what();
+                return error.what();
+            }
+            return "nothing was thrown";
+        };
+        EXPECT_EQ(messageOf([&] { client.connect(); }), "connect to " + server + ": " + words);
+        EXPECT_EQ(messageOf([&] { (void)lock.tryLock(); }), "tryLock \"stock:42\" at " + server + ": " + words);
+        EXPECT_EQ(messageOf([&] { lock.lock(); }), "lock \"stock:42\" at " + server + ": " + words);
+        EXPECT_EQ(messageOf([&] { (void)client.getSemaphore("room").tryAcquire(); }),
+                  "tryAcquire \"room\" at " + server + ": " + words);
+        try {
+            (void)lock.asyncTryLock(boost::asio::use_future).get();
+            ADD_FAILURE() << "nothing was thrown";
+        } catch (const boost::system::system_error& error) {
+            EXPECT_TRUE(error.code() == cause) << error.what();
+            EXPECT_TRUE(error.code() == errcOf(cause)) << error.what();
+            EXPECT_EQ(std::string(error.what()), "asyncTryLock \"stock:42\" at " + server + ": " + words);
+        }
+        ASSERT_TRUE(seen->await("disconnected:commands"));
+        const auto told = seen->of("disconnected:commands").front();
+        EXPECT_EQ(told.error, cause) << told.why;
+        EXPECT_EQ(told.why, server + ": " + words);
+    }
+    static std::string textOf(Cause cause) { return make_error_code(cause).message(); }
 
     /// Expects every call that asks Redis to give this error at once, whatever it would be ready to wait.
     static void expectAtOnce(const Config& config, Errc error)
@@ -243,6 +287,100 @@ TEST_F(Connecting, RefusedConnectionIsUnreachableAtOnceOrWhenTheWaitOrThePatienc
     expectUnreachable([&] { return D::isLocked(lock); }, 400ms);
     EXPECT_EQ(lock.holdCount(), 0U);
     EXPECT_EQ(D::unlock(lock), Errc::notHeld);
+}
+
+TEST_F(Connecting, RefusedConnectionIsTold)
+{
+    const RefusingPort port;
+    expectTold(configFor(port.port()), Cause::connectionRefused, "nothing listens at the address: Connection refused");
+}
+
+TEST_F(Connecting, AddressOfANameThatRefusesIsTold)
+{
+    const RefusingPort port;
+    const Client client(configFor(port.port(), "localhost"));
+    std::error_code ec;
+    EXPECT_FALSE(client.getLock("stock").tryLock(ec));
+    EXPECT_EQ(ec, Cause::connectionRefused);
+    try {
+        (void)client.getLock("stock").tryLock();
+        ADD_FAILURE() << "nothing was thrown";
+    } catch (const LockError& error) {
+        const std::string what = error.what();
+        const auto address = ":" + std::to_string(port.port());
+        EXPECT_NE(what.find("at localhost" + address + ": nothing listens at the address: "), std::string::npos)
+            << what;
+        EXPECT_TRUE(what.ends_with(address + ": Connection refused")) << what;
+    }
+}
+
+TEST_F(Connecting, SocketThatDoesNotExistIsTold)
+{
+    Config config;
+    config.endpoint.unixSocket = server().folder() / "nobody.sock";
+    expectTold(config, Cause::socketNotFound, "there is no socket of that path: No such file or directory");
+}
+
+TEST_F(Connecting, PortThatLosesPacketsIsTold)
+{
+    const SwallowingPort port;
+    expectTold(configFor(port.port()), Cause::connectTimedOut, textOf(Cause::connectTimedOut));
+}
+
+TEST_F(Connecting, SilentServerIsTold)
+{
+    const FakeServer silent("");
+    expectTold(configFor(silent.port()), Cause::silent, textOf(Cause::silent));
+}
+
+TEST_F(Connecting, ServerThatHangsUpAsOneThatExpectsTlsIsTold)
+{
+    const auto fake = FakeServer::thatHangsUp();
+    expectTold(configFor(fake->port()), Cause::hungUp, textOf(Cause::hungUp));
+}
+
+TEST_F(Connecting, ServerThatSpeaksTlsIsTold)
+{
+    const FakeServer fake(std::string("\x15\x03\x01\0\x02\x02\x46", 7)); // a fatal alert: protocol_version
+    expectTold(configFor(fake.port()), Cause::tlsSpoken, textOf(Cause::tlsSpoken));
+}
+
+TEST_F(Connecting, PasswordThatIsWrongMissingOrNotSetIsToldInTheServersWords)
+{
+    testing::RedisServer locked({.password = "right"});
+    Config config = configFor(locked.port());
+    expectTold(config, Cause::passwordWanted, "the server wants a password: \"NOAUTH Authentication required.\"");
+    config.password = "secret";
+    const std::string refused = "the server does not accept the user name and password: \"WRONGPASS invalid "
+                                "username-password pair or user is disabled.\"";
+    expectTold(config, Cause::wrongPassword, refused);
+    config.username = "nobody";
+    expectTold(config, Cause::wrongPassword, refused);
+    config.username.clear();
+    config.endpoint = Config::fromUrl(server().url()).endpoint;
+    expectTold(config, Cause::noPasswordSet,
+               "a password was given to a server that has none: \"ERR AUTH <password> called without any password "
+               "configured for the default user. Are you sure your configuration is correct?\"");
+}
+
+TEST_F(Connecting, ServerThatRepeatsThePasswordIsNotQuoted)
+{
+    const FakeServer echo("-ERR unknown command `AUTH`, with args beginning with: `secret`\r\n");
+    Config config = configFor(echo.port());
+    config.password = "secret";
+    expectAtOnce(config, Errc::authFailed);
+    const FakeServer bare("secret is what you said\r\n");
+    config.endpoint.port = bare.port();
+    expectAtOnce(config, Errc::notRedis);
+}
+
+TEST_F(Connecting, FullServerIsTold)
+{
+    testing::RedisServer full;
+    RawRedis admin(full);
+    admin.command({"CONFIG", "SET", "maxclients", "1"});
+    expectTold(configFor(full.port()), Cause::tooManyClients,
+               "the server has as many clients as it takes: \"ERR max number of clients reached\"");
 }
 
 TEST_F(Connecting, SocketThatDoesNotExistIsUnreachable)

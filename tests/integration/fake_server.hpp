@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -51,19 +52,43 @@ private:
     std::uint16_t port_ = 0;
 };
 
-/// A server that accepts everybody and gives one answer to whatever comes first, or never any.
+/// A TCP port of 127.0.0.1 whose listener never takes a connection, and can queue no more: packets are lost.
+class SwallowingPort : RefusingPort {
+public:
+    using RefusingPort::port;
+
+    SwallowingPort()
+    {
+        ::listen(handle(), 0);
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_port = htons(port());
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        for (int& socket : queued_) {
+            socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+            ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+        }
+    }
+    ~SwallowingPort()
+    {
+        for (const int socket : queued_) {
+            ::close(socket);
+        }
+    }
+
+private:
+    std::array<int, 4> queued_{};
+};
+
+/// A server that accepts everybody and gives one answer to whatever comes first, or never any, or hangs up instead.
 class FakeServer : RefusingPort {
 public:
     using RefusingPort::port;
 
     /// @param answer what it says; empty: it says nothing and keeps the connection open.
-    explicit FakeServer(std::string answer) : answer_(std::move(answer)), stop_(::eventfd(0, EFD_CLOEXEC))
-    {
-        if (::listen(handle(), 16) != 0) {
-            throw std::system_error(errno, std::generic_category(), "listen");
-        }
-        thread_ = std::thread([this] { serve(); });
-    }
+    explicit FakeServer(std::string answer) : FakeServer(std::move(answer), false) {}
+    /// One that ends the connection when something comes.
+    static std::unique_ptr<FakeServer> thatHangsUp() { return std::unique_ptr<FakeServer>(new FakeServer({}, true)); }
     ~FakeServer()
     {
         const std::uint64_t one = 1;
@@ -76,6 +101,15 @@ public:
     [[nodiscard]] int accepted() const noexcept { return accepted_; }
 
 private:
+    FakeServer(std::string answer, bool hangsUp)
+        : answer_(std::move(answer)), hangsUp_(hangsUp), stop_(::eventfd(0, EFD_CLOEXEC))
+    {
+        if (::listen(handle(), 16) != 0) {
+            throw std::system_error(errno, std::generic_category(), "listen");
+        }
+        thread_ = std::thread([this] { serve(); });
+    }
+
     void serve()
     {
         std::vector<pollfd> sockets{{stop_, POLLIN, 0}, {handle(), POLLIN, 0}};
@@ -105,10 +139,14 @@ private:
         if (::recv(socket, bytes.data(), bytes.size(), 0) <= 0) {
             return false;
         }
-        return answer_.empty() || (::send(socket, answer_.data(), answer_.size(), MSG_NOSIGNAL), false);
+        if (answer_.empty()) {
+            return !hangsUp_;
+        }
+        return (::send(socket, answer_.data(), answer_.size(), MSG_NOSIGNAL), false);
     }
 
     const std::string answer_;
+    const bool hangsUp_; ///< without an answer
     int stop_;
     std::atomic<int> accepted_{0};
     std::thread thread_;

@@ -51,7 +51,7 @@ std::optional<MemberAnswer> GroupTry::arrived(std::size_t index, std::error_code
                                                      }
                                                  });
     } else if (error) {
-        answer = {.kind = MemberAnswer::Kind::failed, .error = static_cast<Errc>(error.value())};
+        answer = {.kind = MemberAnswer::Kind::failed, .error = detail::Reason::of(error, Errc::unreachable)};
     }
     return standing_.isOpen() ? std::optional(answer) : std::nullopt;
 }

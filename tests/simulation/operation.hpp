@@ -181,7 +181,7 @@ public:
              std::vector<std::string> arguments = {});
 
     [[nodiscard]] std::optional<Situation> situation() const override;
-    [[nodiscard]] std::optional<Errc> error() const noexcept { return flow_.error(); }
+    [[nodiscard]] std::optional<detail::Reason> error() const noexcept { return flow_.error(); }
     [[nodiscard]] const detail::Reply& reply() const noexcept { return asked_->call->reply; }
     [[nodiscard]] const detail::Call& call() const noexcept { return *asked_->call; }
     /// Of a release by force: whether it ended what it was about.

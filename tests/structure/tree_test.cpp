@@ -78,7 +78,7 @@ TEST(Tree, TheUmbrellaHasEveryPublicHeader)
         if (name.ends_with(".in")) {
             name.resize(name.size() - 3);
         }
-        if (name.ends_with(".hpp") && name != "redislock.hpp") {
+        if (name.ends_with(".hpp") && name != "redislock.hpp" && name != "format.hpp") { // which needs fmt
             EXPECT_NE(umbrella.find("#include \"redislock/" + name + "\""), std::string::npos) << name;
         }
     }

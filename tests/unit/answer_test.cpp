@@ -190,7 +190,7 @@ TEST(Answer, ThatIsAnErrorIsAFailureOfItsKind)
         eventOfReply<AcquireMachine::Event, LockAnswer>(eventAt, askedAt, error, Tokens::none, Level::outermost);
     const auto* failed = std::get_if<Failed>(&event);
     ASSERT_NE(failed, nullptr);
-    EXPECT_EQ(failed->fault, (Fault{Failure::refused, Errc::serverRefused}));
+    EXPECT_EQ(failed->fault, (Fault{Failure::refused, Cause::outOfMemory}));
     EXPECT_EQ(failed->now, eventAt);
     const auto query = eventOfReply<QueryMachine::Event, Answered>(eventAt, askedAt, error);
     EXPECT_TRUE(std::holds_alternative<Failed>(query));

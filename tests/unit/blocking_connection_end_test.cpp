@@ -155,7 +155,8 @@ protected:
                               .hurry = [](TimePoint) {},
                               .demoted = [](const std::string&) {},
                               .sweepSoon = [this] { ++sweepsWanted; },
-                              .report = [this](bool up, Errc error) { reports.emplace_back(up, error); }},
+                              .refused = [](const Reply&) {},
+                              .report = [this](bool up, Reason error) { reports.emplace_back(up, error.errc()); }},
                              1ms,
                              1};
     FakeRedis hastyConnect()

@@ -95,7 +95,7 @@ inline std::string inWords(const Call& call, const Outcome& outcome)
     case Failure::fatal:
         break;
     }
-    return make_error_code(outcome.fault.error).message();
+    return std::error_code(outcome.fault.error).message();
 }
 
 inline std::string inWords(const Call& call)
@@ -284,7 +284,8 @@ protected:
                                    .hurry = [this](TimePoint soonest) { hurries.push_back(soonest); },
                                    .demoted = [this](const std::string&) { ++demotions; },
                                    .sweepSoon = [this] { ++sweepsWanted; },
-                                   .report = [this](bool up, Errc error) { reports.emplace_back(up, error); }},
+                                   .refused = [](const Reply&) {},
+                                   .report = [this](bool up, Reason error) { reports.emplace_back(up, error.errc()); }},
                                   1h,
                                   1};
     const std::shared_ptr<TestCall> a = awaited("a");

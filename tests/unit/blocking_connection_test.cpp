@@ -220,7 +220,7 @@ TEST_F(BlockingConnectionTest, ACallerThatLeavesIsToldThatItsRequestMayBeSent)
     const auto redis = connectFor(a);
     const Outcome outcome = connection.await(*a, past);
     EXPECT_FALSE(outcome.replied);
-    EXPECT_EQ(outcome.fault, (Fault{Failure::lostReply, Errc::unreachable}));
+    EXPECT_EQ(outcome.fault, (Fault{Failure::lostReply, Cause::silent}));
 }
 
 TEST_F(BlockingConnectionTest, AnAnswerThatHasComeIsReadThoughTheTimeOfItsCallerIsOver)
@@ -261,7 +261,7 @@ TEST_F(BlockingConnectionTest, ACallWhoseCallerLeftBeforeTheConnectionIsNeverSen
     connection.enqueue(b);
     connection.enqueue(c);
     const Outcome outcome = connection.await(*b, past);
-    EXPECT_EQ(outcome.fault, (Fault{Failure::notConnected, Errc::unreachable}));
+    EXPECT_EQ(outcome.fault, (Fault{Failure::notConnected, Cause::connectTimedOut}));
     EXPECT_FALSE(b->pending);
     auto redis = connect();
     redis.reply(":1\r\n:3\r\n");

@@ -260,7 +260,8 @@ public:
                                    .hurry = [](TimePoint) {},
                                    .demoted = [](const std::string&) {},
                                    .sweepSoon = [this] { want(sweepWanted_); },
-                                   .report = [](bool, Errc) {}},
+                                   .refused = [](const Reply&) {},
+                                   .report = [](bool, Reason) {}},
                                   1h,
                                   1};
 

@@ -32,17 +32,18 @@ std::string inWords(const Machine::Action& action)
     }
     if (const auto* failed = std::get_if<Done<Fault>>(&action)) {
         return std::string(failed->result.failure == Failure::fatal ? "fatal: " : "transient: ") +
-               make_error_code(failed->result.error).message();
+               std::error_code(failed->result.error).message();
     }
     return "wait";
 }
 
-std::string failed(Failure failure, Errc error)
+std::string failed(Failure failure, Reason error)
 {
     return inWords(Done<Fault>{{failure, error}});
 }
 
 const std::string unreachable = failed(Failure::notConnected, Errc::unreachable);
+const std::string timedOut = failed(Failure::notConnected, Cause::connectTimedOut);
 
 const Machine::Ended refused{};
 const Machine::Ended loading{{Failure::notConnected, Errc::serverRefused}};
@@ -105,7 +106,7 @@ TEST(ConnectMachine, WaitsForThoseUnderWayWhenTheLastAddressHasFailed)
           {Machine::Resolved{2, 3s}, "open 0, the next after 250"},
           {Machine::PauseOver{}, "open 1"},
           {refused, "wait"},
-          {Machine::TimeOver{}, unreachable}});
+          {Machine::TimeOver{}, timedOut}});
 }
 
 TEST(ConnectMachine, BeginsWithAllAddressesInTheTimeThereIs)
@@ -117,9 +118,25 @@ TEST(ConnectMachine, BeginsWithAllAddressesInTheTimeThereIs)
 
 TEST(ConnectMachine, AHostThatIsNotFoundOrHasNoAddressIsUnreachable)
 {
-    play({{start(), "resolve"}, {Machine::NotFound{}, unreachable}});
+    const auto unreachableFor = [](Cause cause) { return failed(Failure::notConnected, cause); };
+    play({{start(), "resolve"}, {Machine::NotFound{}, unreachableFor(Cause::hostNotFound)}});
+    play({{start(), "resolve"}, {Machine::NotFound{Cause::lookupFailed}, unreachableFor(Cause::lookupFailed)}});
     play({{start(), "resolve"}, {Machine::Resolved{0, 3s}, unreachable}});
-    play({{start(), "resolve"}, {Machine::TimeOver{}, unreachable}});
+    play({{start(), "resolve"}, {Machine::TimeOver{}, timedOut}});
+}
+
+TEST(ConnectMachine, TellsTheLastCauseThatWasMet)
+{
+    const Machine::Ended nobody{{Failure::notConnected, Cause::connectionRefused}};
+    const Machine::Ended hungUp{{Failure::notConnected, Cause::hungUp}};
+    play({{start(), "resolve"},
+          {Machine::Resolved{2, 3s}, "open 0, the next after 250"},
+          {nobody, "open 1"},
+          {hungUp, failed(Failure::notConnected, Cause::hungUp)}});
+    play({{start(), "resolve"},
+          {Machine::Resolved{2, 3s}, "open 0, the next after 250"},
+          {nobody, "open 1"},
+          {Machine::TimeOver{Cause::silent}, failed(Failure::notConnected, Cause::silent)}});
 }
 
 TEST(ConnectMachine, TellsTheFailureThatSaysMost)
@@ -143,7 +160,7 @@ TEST(ConnectMachine, TellsTheFailureThatSaysMost)
         play({{start(), "resolve"},
               {Machine::Resolved{2, 3s}, "open 0, the next after 250"},
               {c.first, "open 1"},
-              {Machine::TimeOver{}, c.first.fault.error == Errc::unreachable  ? unreachable
+              {Machine::TimeOver{}, c.first.fault.error == Errc::unreachable  ? timedOut
                                     : c.first.fault.failure == Failure::fatal ? authFailed
                                                                               : refusedByServer}});
     }

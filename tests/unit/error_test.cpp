@@ -6,6 +6,7 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace redislock {
@@ -16,6 +17,41 @@ constexpr Errc allErrors[] = {
     Errc::notRedis,        Errc::unsupported,   Errc::wrongType,     Errc::notHeld,          Errc::lost,
     Errc::wouldDeadlock,   Errc::unreachable,   Errc::serverRefused, Errc::badReply,         Errc::shutdown,
     Errc::forked,          Errc::functionThrew,
+};
+
+constexpr Cause allCauses[] = {
+    Cause::connectionRefused,
+    Cause::hostNotFound,
+    Cause::lookupFailed,
+    Cause::socketNotFound,
+    Cause::accessDenied,
+    Cause::noRoute,
+    Cause::connectFailed,
+    Cause::connectTimedOut,
+    Cause::hungUp,
+    Cause::silent,
+    Cause::connectionLost,
+    Cause::answeredTooLate,
+    Cause::tlsSpoken,
+    Cause::wrongPassword,
+    Cause::passwordWanted,
+    Cause::noPasswordSet,
+    Cause::protectedMode,
+    Cause::commandDenied,
+    Cause::keyDenied,
+    Cause::channelDenied,
+    Cause::unknownCommand,
+    Cause::clusterNode,
+    Cause::readOnly,
+    Cause::outOfMemory,
+    Cause::tooManyClients,
+    Cause::loading,
+    Cause::noReplicas,
+    Cause::masterDown,
+    Cause::notPersisted,
+    Cause::scriptBusy,
+    Cause::scriptKilled,
+    Cause::clusterDown,
 };
 
 TEST(ErrorCategory, HasTheLibrarysName)
@@ -117,6 +153,85 @@ TEST(Errc, IsNotMixedUpWithAnotherCategorysCodeOfTheSameValue)
     EXPECT_NE(system, Errc::lost);
     const boost::system::error_code boosts(static_cast<int>(Errc::lost), boost::system::system_category());
     EXPECT_NE(std::error_code(boosts), Errc::lost);
+}
+
+TEST(Cause, SaysSomethingElseForEachAndThanItsError)
+{
+    std::set<std::string> messages;
+    for (const Cause cause : allCauses) {
+        const std::string message = make_error_code(cause).message();
+        EXPECT_NE(message, "unknown cause");
+        EXPECT_NE(message, make_error_code(errcOf(cause)).message());
+        EXPECT_NE(message.back(), '.') << message;
+        messages.insert(message);
+    }
+    EXPECT_EQ(messages.size(), std::size(allCauses));
+    for (const int value : {0, -1, 1, static_cast<int>(Cause::answeredTooLate) + 1, 1 << 30}) {
+        EXPECT_EQ(std::error_code(value, causeCategory()).message(), "unknown cause") << value;
+    }
+}
+
+TEST(Cause, ComparesAsItsErrorAndAsNoOther)
+{
+    for (const Cause cause : allCauses) {
+        const std::error_code code = cause;
+        const boost::system::error_code boosts = code;
+        for (const Errc e : allErrors) {
+            const bool isOf = e == errcOf(cause);
+            EXPECT_EQ(code == e, isOf) << code.message();
+            EXPECT_EQ(e == code, isOf) << code.message();
+            EXPECT_EQ(code != e, !isOf) << code.message();
+            EXPECT_EQ(boosts == e, isOf) << code.message();
+            EXPECT_EQ(e == boosts, isOf) << code.message();
+            EXPECT_EQ(boosts != e, !isOf) << code.message();
+        }
+        EXPECT_TRUE(boosts == cause);
+        EXPECT_EQ(std::error_code(boosts), cause);
+        EXPECT_EQ(errcOf(code), errcOf(cause));
+    }
+    EXPECT_NE(make_error_code(Cause::hostNotFound), Cause::silent);
+}
+
+TEST(Cause, ComparesWithWhatTheStandardCallsItsError)
+{
+    EXPECT_EQ(make_error_code(Cause::connectionRefused), std::errc::host_unreachable);
+    EXPECT_EQ(make_error_code(Cause::wrongPassword), std::errc::permission_denied);
+    EXPECT_EQ(make_error_code(Cause::keyDenied), std::errc::permission_denied);
+    EXPECT_EQ(make_error_code(Cause::readOnly), std::errc::resource_unavailable_try_again);
+    EXPECT_NE(make_error_code(Cause::readOnly), std::errc::permission_denied);
+}
+
+TEST(Cause, HasAName)
+{
+    std::set<std::string_view> names;
+    for (const Errc e : allErrors) {
+        names.insert(toString(e));
+    }
+    for (const Cause cause : allCauses) {
+        names.insert(toString(cause));
+    }
+    EXPECT_EQ(names.size(), std::size(allErrors) + std::size(allCauses));
+    EXPECT_FALSE(names.contains("unknown"));
+    EXPECT_EQ(toString(Errc::wouldDeadlock), "wouldDeadlock");
+    EXPECT_EQ(toString(Cause::outOfMemory), "outOfMemory");
+    EXPECT_EQ(toString(Errc{}), "unknown");
+    EXPECT_EQ(toString(Cause{}), "unknown");
+}
+
+TEST(Cause, ACodeOfAnotherCategoryHasNoError)
+{
+    EXPECT_EQ(errcOf(make_error_code(Errc::lost)), Errc::lost);
+    EXPECT_EQ(errcOf(std::error_code(static_cast<int>(Errc::lost), std::system_category())), std::nullopt);
+    EXPECT_EQ(errcOf(std::error_code()), std::nullopt);
+}
+
+TEST(LockError, EndsWithWhatTheServerOrTheSystemSaid)
+{
+    const LockError error(Cause::connectionRefused, "lock \"stock:42\" at 127.0.0.1:1", "Connection refused");
+    EXPECT_EQ(error.code(), Errc::unreachable);
+    EXPECT_STREQ(error.what(), "lock \"stock:42\" at 127.0.0.1:1: nothing listens at the address: Connection refused");
+    const LockError copy = error;
+    EXPECT_STREQ(copy.what(), error.what());
 }
 
 TEST(LockError, SaysWhatWasAttemptedAndWhatWentWrong)

@@ -10,12 +10,10 @@ namespace {
 /// Error replies as servers give them, versions 5 to 8, and what they mean.
 TEST(Fault, ErrorRepliesMeanWhatTheyLeaveOpen)
 {
-    constexpr Fault refused{Failure::refused, Errc::serverRefused};
-    constexpr Fault demoted{Failure::demoted, Errc::serverRefused};
-    constexpr Fault auth{Failure::fatal, Errc::authFailed};
-    constexpr Fault permission{Failure::fatal, Errc::permissionDenied};
+    constexpr auto refused = [](Cause cause) { return Fault{Failure::refused, cause}; };
+    constexpr auto demoted = [](Cause cause) { return Fault{Failure::demoted, cause}; };
+    constexpr auto fatal = [](Cause cause) { return Fault{Failure::fatal, cause}; };
     constexpr Fault type{Failure::fatal, Errc::wrongType};
-    constexpr Fault unsupported{Failure::fatal, Errc::unsupported};
     constexpr Fault bad{Failure::fatal, Errc::badReply};
     struct Case {
         std::string_view text;
@@ -28,47 +26,63 @@ TEST(Fault, ErrorRepliesMeanWhatTheyLeaveOpen)
          "wrong "
          "kind of value",
          type},
-        {"NOAUTH Authentication required.", auth},
-        {"WRONGPASS invalid username-password pair or user is disabled.", auth},
-        {"DENIED Redis is running in protected mode because protected mode is enabled", auth},
-        {"NOPERM this user has no permissions to run the 'evalsha' command", permission},
-        {"NOPERM this user has no permissions to access one of the keys used as arguments", permission},
+        {"NOAUTH Authentication required.", fatal(Cause::passwordWanted)},
+        {"WRONGPASS invalid username-password pair or user is disabled.", fatal(Cause::wrongPassword)},
+        {"DENIED Redis is running in protected mode because protected mode is enabled", fatal(Cause::protectedMode)},
+        {"NOPERM this user has no permissions to run the 'evalsha' command", fatal(Cause::commandDenied)},
+        {"NOPERM No permissions to access a key", fatal(Cause::keyDenied)},
+        {"NOPERM No permissions to access a channel", fatal(Cause::channelDenied)},
+        {"NOPERM this user has no permissions to access one of the channels used as arguments",
+         fatal(Cause::channelDenied)},
+        {"NOPERM The user executing the script can't access at least one of the keys mentioned in the command",
+         fatal(Cause::keyDenied)},
+        {"ERR ACL failure in script: User access has no permissions to run the 'channel' command",
+         fatal(Cause::commandDenied)},
+        {"NOPERM this user has no permissions to access one of the keys used as arguments", fatal(Cause::keyDenied)},
         {"ERR The user executing the script can't run this command or subcommand script: 5a1b, on @user_script:1.",
-         permission},
+         fatal(Cause::commandDenied)},
         {"ERR Error running script (call to f_5a1b): @user_script:1: The user executing the script can't run this "
          "command or subcommand",
-         permission},
-        {"@user_script: 33: The user executing the script can't run this command or subcommand", permission},
-        {"ERR ACL failure in script: User x has no permissions to run the 'pexpire' command", permission},
-        {"OOM command not allowed when used memory > 'maxmemory'.", refused},
+         fatal(Cause::commandDenied)},
+        {"@user_script: 33: The user executing the script can't run this command or subcommand",
+         fatal(Cause::commandDenied)},
+        {"ERR ACL failure in script: User x has no permissions to run the 'pexpire' command",
+         fatal(Cause::commandDenied)},
+        {"OOM command not allowed when used memory > 'maxmemory'.", refused(Cause::outOfMemory)},
         {"ERR Error running script (call to f_5a1b): @user_script:9: @user_script: 9: -OOM command not allowed when "
          "used "
          "memory > 'maxmemory'.",
-         refused},
-        {"READONLY You can't write against a read only replica.", demoted},
+         refused(Cause::outOfMemory)},
+        {"READONLY You can't write against a read only replica.", demoted(Cause::readOnly)},
         {"ERR Error running script (call to f_5a1b): @user_script:9: @user_script: 9: -READONLY You can't write "
          "against a "
          "read only slave.",
-         demoted},
-        {"NOREPLICAS Not enough good replicas to write.", refused},
+         demoted(Cause::readOnly)},
+        {"NOREPLICAS Not enough good replicas to write.", refused(Cause::noReplicas)},
         {"MISCONF Redis is configured to save RDB snapshots, but it is currently not able to persist on disk.",
-         refused},
-        {"LOADING Redis is loading the dataset in memory", refused},
-        {"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", refused},
-        {"UNKILLABLE Sorry the script already executed write commands against the dataset.", refused},
+         refused(Cause::notPersisted)},
+        {"LOADING Redis is loading the dataset in memory", refused(Cause::loading)},
+        {"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+         refused(Cause::scriptBusy)},
+        {"UNKILLABLE Sorry the script already executed write commands against the dataset.",
+         refused(Cause::scriptBusy)},
         {"ERR Error running script (call to f_5a1b): @user_script:1: Script killed by user with SCRIPT KILL...",
-         refused},
-        {"ERR Error running script: Script killed by user with SCRIPT KILL. script: 5a1b, on @user_script:1.", refused},
-        {"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", demoted},
-        {"TRYAGAIN Multiple keys request during rehashing of slot", refused},
-        {"CLUSTERDOWN The cluster is down", refused},
-        {"ERR max number of clients reached", refused},
-        {"ERR max number of clients + cluster connections reached", refused},
-        {"MOVED 866 127.0.0.1:7001", unsupported},
-        {"ASK 866 127.0.0.1:7001", unsupported},
-        {"CROSSSLOT Keys in request don't hash to the same slot", unsupported},
-        {"ERR unknown command 'EVALSHA', with args beginning with: '5a1b' '1' 'stock:42' ", unsupported},
-        {"ERR unknown command `EVALSHA`, with args beginning with: `5a1b`, `1`, `stock:42`, ", unsupported},
+         refused(Cause::scriptKilled)},
+        {"ERR Error running script: Script killed by user with SCRIPT KILL. script: 5a1b, on @user_script:1.",
+         refused(Cause::scriptKilled)},
+        {"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+         demoted(Cause::masterDown)},
+        {"TRYAGAIN Multiple keys request during rehashing of slot", refused(Cause::clusterDown)},
+        {"CLUSTERDOWN The cluster is down", refused(Cause::clusterDown)},
+        {"ERR max number of clients reached", refused(Cause::tooManyClients)},
+        {"ERR max number of clients + cluster connections reached", refused(Cause::tooManyClients)},
+        {"MOVED 866 127.0.0.1:7001", fatal(Cause::clusterNode)},
+        {"ASK 866 127.0.0.1:7001", fatal(Cause::clusterNode)},
+        {"CROSSSLOT Keys in request don't hash to the same slot", fatal(Cause::clusterNode)},
+        {"ERR unknown command 'EVALSHA', with args beginning with: '5a1b' '1' 'stock:42' ",
+         fatal(Cause::unknownCommand)},
+        {"ERR unknown command `EVALSHA`, with args beginning with: `5a1b`, `1`, `stock:42`, ",
+         fatal(Cause::unknownCommand)},
         {"NOSCRIPT No matching script. Please use EVAL.", bad},
         {"ERR redislock: bad arguments to lock", bad},
         {"ERR wrong number of arguments for 'evalsha' command", bad},
@@ -94,7 +108,7 @@ TEST(Fault, WordsAmongTheArgumentsThatAnErrorRepeatsAreNotErrors)
              "ERR unknown command 'EVALSHA', with args beginning with: '5a1b' '1' 'READONLY' ",
              "ERR unknown command 'EVALSHA', with args beginning with: '5a1b' '1' 'WRONGTYPE' ",
          }) {
-        EXPECT_EQ(classify(text), (Fault{Failure::fatal, Errc::unsupported})) << text;
+        EXPECT_EQ(classify(text), (Fault{Failure::fatal, Cause::unknownCommand})) << text;
     }
 }
 

@@ -19,7 +19,7 @@ using test::resultOf;
 using test::sleepsBetween;
 using test::text;
 using test::Trouble;
-using Result = std::optional<Errc>;
+using Result = std::optional<Reason>;
 
 Player<QueryMachine> playerOf(milliseconds patience)
 {

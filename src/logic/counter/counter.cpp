@@ -113,7 +113,7 @@ private:
                           [self = shared_from_this()] { self->goOn(TimerFired{self->counter_->port->now()}); });
             return true;
         } else {
-            failed_ = std::get<Done<std::optional<Errc>>>(action).result;
+            failed_ = std::get<Done<std::optional<Reason>>>(action).result;
             isSettled_ = !failed_ && !machine_.repeated();
         }
         counter_->endsGiving();
@@ -145,7 +145,7 @@ private:
     const std::string record_;
     QueryMachine machine_;
     const WhenOver whenOver_;
-    std::optional<Errc> failed_ = Errc::shutdown; ///< until it was answered
+    std::optional<Reason> failed_ = Reason(Errc::shutdown); ///< until it was answered
     bool isSettled_ = false;                      ///< the record is of no use any more
 };
 
@@ -153,7 +153,7 @@ void NamedCounter::askUnawaited(const CounterRequest<Unlocked>& request)
 {
     WhenOver tell;
     if (request.tells) {
-        tell = [request](std::optional<Errc> failed, bool repeated) {
+        tell = [request](std::optional<Reason> failed, bool repeated) {
             std::error_code ec;
             const Unlocked how = failed ? request.known : request.meaning(*request.call, repeated, ec);
             request.tells(how, ec);

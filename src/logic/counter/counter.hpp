@@ -244,7 +244,7 @@ private:
                          TimePoint begin);
     void settle(const std::vector<std::string>& records) noexcept;
     /// Called once, under the mutex: must only post. @param failed nothing: it was answered. @param repeated as above
-    using WhenOver = std::function<void(std::optional<Errc> failed, bool repeated)>;
+    using WhenOver = std::function<void(std::optional<Reason> failed, bool repeated)>;
     void askUnawaited(std::shared_ptr<ScriptCall> call, std::string record, TimePoint limit,
                       WhenOver whenOver) noexcept;
     void tellOf(const CounterEnding& ending);

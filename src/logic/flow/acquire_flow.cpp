@@ -391,7 +391,7 @@ AcquireResult AcquireFlow::withoutTurn(AcquireResult result) const noexcept
 {
     const bool contended = wasContended(core_.port.now());
     result.kind = contended ? AcquireResult::Kind::contended : AcquireResult::Kind::failed;
-    result.error = Errc::unreachable;
+    result.error = core_.silence;
     return result;
 }
 
@@ -404,6 +404,8 @@ void AcquireFlow::noteAnswer(const Event& event) noexcept
         if (named.turn != nullptr) {
             named.turn->answered(replied->now - replied->sentAt);
         }
+    } else if (const auto* failed = std::get_if<Failed>(&event); failed && failed->fault.error == Errc::unreachable) {
+        core_.silence = failed->fault.error;
     }
 }
 

@@ -42,13 +42,13 @@ public:
 
     [[nodiscard]] Call& call() const noexcept { return *call_; }
     /// Of one that is done.
-    [[nodiscard]] std::optional<Errc> error() const noexcept { return error_; }
+    [[nodiscard]] std::optional<Reason> error() const noexcept { return error_; }
 
 private:
     WaitStep step(const QueryMachine::Event& event)
     {
         const auto action = machine_.resume(event, random_);
-        if (const auto* done = std::get_if<Done<std::optional<Errc>>>(&action)) {
+        if (const auto* done = std::get_if<Done<std::optional<Reason>>>(&action)) {
             error_ = done->result;
             return {};
         }
@@ -65,7 +65,7 @@ private:
     const std::shared_ptr<Call> call_;
     QueryMachine& machine_;
     TimePoint until_{}; ///< of the pause, as the machine said
-    std::optional<Errc> error_;
+    std::optional<Reason> error_;
 };
 
 } // namespace redislock::detail

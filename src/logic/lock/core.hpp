@@ -49,6 +49,7 @@ public:
     Renewing renewing{*this};
     Counters counters{*this};
     TimePoint silentSince{}; ///< a waiter ended because the server had not answered since then; 0: it did again
+    Reason silence = Errc::unreachable; ///< why the last acquire that got no answer got none
 
     // names
     /// @return the one that is known of that name and kind; null: none was, and this one is from now on.

@@ -240,7 +240,7 @@ void Renewing::apply(Hold& hold, const RenewMachine::Event& event)
     const auto* failed = std::get_if<Failed>(&event);
     const bool isOther = replied != nullptr && replied->answer.kind == RenewAnswer::Kind::wrongType;
     if (failed != nullptr || isOther) {
-        const Errc error = isOther ? Errc::wrongType : failed->fault.error;
+        const Reason error = isOther ? Errc::wrongType : failed->fault.error;
         hold.refused = hold.refused || (failed != nullptr && isAnswer(failed->fault));
         core_.tellOf(hold, [error](Observer& observer, const LockEvent& told) { observer.renewalFailed(told, error); });
     }

@@ -14,7 +14,7 @@ using namespace detail;
 
 bool CountDownLatch::trySetCount(std::int64_t count) const
 {
-    return throwing(name(), "trySetCount", count, [&](std::error_code& ec) { return trySetCount(count, ec); });
+    return throwing(*state_, "trySetCount", count, [&](std::error_code& ec) { return trySetCount(count, ec); });
 }
 
 bool CountDownLatch::trySetCount(std::int64_t count, std::error_code& ec) const
@@ -24,7 +24,7 @@ bool CountDownLatch::trySetCount(std::int64_t count, std::error_code& ec) const
 
 std::int64_t CountDownLatch::countDown() const
 {
-    return throwing(name(), "countDown", [&](std::error_code& ec) { return countDown(ec); });
+    return throwing(*state_, "countDown", [&](std::error_code& ec) { return countDown(ec); });
 }
 
 std::int64_t CountDownLatch::countDown(std::error_code& ec) const
@@ -34,7 +34,7 @@ std::int64_t CountDownLatch::countDown(std::error_code& ec) const
 
 std::int64_t CountDownLatch::getCount() const
 {
-    return throwing(name(), "getCount", [&](std::error_code& ec) { return getCount(ec); });
+    return throwing(*state_, "getCount", [&](std::error_code& ec) { return getCount(ec); });
 }
 
 std::int64_t CountDownLatch::getCount(std::error_code& ec) const
@@ -64,7 +64,7 @@ bool CountDownLatch::wait(std::stop_token stop, std::error_code& ec) const
 
 bool CountDownLatch::wait(Wait limit, std::stop_token stop) const
 {
-    return throwing(name(), "wait", [&](std::error_code& ec) { return wait(limit, stop, ec); });
+    return throwing(*state_, "wait", [&](std::error_code& ec) { return wait(limit, stop, ec); });
 }
 
 bool CountDownLatch::wait(Wait limit, std::error_code& ec) const
@@ -82,7 +82,7 @@ bool CountDownLatch::wait(Wait limit, std::stop_token stop, std::error_code& ec)
 
 bool CountDownLatch::forceDelete() const
 {
-    return throwing(name(), "forceDelete", [&](std::error_code& ec) { return forceDelete(ec); });
+    return throwing(*state_, "forceDelete", [&](std::error_code& ec) { return forceDelete(ec); });
 }
 
 bool CountDownLatch::forceDelete(std::error_code& ec) const

@@ -55,7 +55,7 @@ Permit PermitExpirableSemaphore::acquire(Lease lease, std::stop_token stop, std:
 
 Permit PermitExpirableSemaphore::tryAcquire(Wait wait, Lease lease, std::stop_token stop) const
 {
-    return throwing(name(), "acquire", lease, [&](std::error_code& ec) { return tryAcquire(wait, lease, stop, ec); });
+    return throwing(*state_, "acquire", lease, [&](std::error_code& ec) { return tryAcquire(wait, lease, stop, ec); });
 }
 
 Permit PermitExpirableSemaphore::tryAcquire(Wait wait, Lease lease, std::error_code& ec) const
@@ -74,7 +74,7 @@ Permit PermitExpirableSemaphore::tryAcquire(Wait wait, Lease lease, std::stop_to
 
 Unlocked PermitExpirableSemaphore::release(const std::string& id) const
 {
-    return throwing(name(), "release", [&](std::error_code& ec) { return release(id, ec); });
+    return throwing(*state_, "release", [&](std::error_code& ec) { return release(id, ec); });
 }
 
 Unlocked PermitExpirableSemaphore::release(const std::string& id, std::error_code& ec) const
@@ -88,7 +88,7 @@ Unlocked PermitExpirableSemaphore::release(const std::string& id, std::error_cod
 
 bool PermitExpirableSemaphore::updateLeaseTime(const std::string& id, Lease lease) const
 {
-    return throwing(name(), "updateLeaseTime", lease,
+    return throwing(*state_, "updateLeaseTime", lease,
                     [&](std::error_code& ec) { return updateLeaseTime(id, lease, ec); });
 }
 
@@ -99,7 +99,7 @@ bool PermitExpirableSemaphore::updateLeaseTime(const std::string& id, Lease leas
 
 std::optional<std::chrono::milliseconds> PermitExpirableSemaphore::getLeaseTime(const std::string& id) const
 {
-    return throwing(name(), "getLeaseTime", [&](std::error_code& ec) { return getLeaseTime(id, ec); });
+    return throwing(*state_, "getLeaseTime", [&](std::error_code& ec) { return getLeaseTime(id, ec); });
 }
 
 std::optional<std::chrono::milliseconds> PermitExpirableSemaphore::getLeaseTime(const std::string& id,
@@ -115,7 +115,7 @@ std::int64_t PermitExpirableSemaphore::count(Count which, std::error_code& ec) c
 
 std::int64_t PermitExpirableSemaphore::availablePermits() const
 {
-    return throwing(name(), "availablePermits", [&](std::error_code& ec) { return availablePermits(ec); });
+    return throwing(*state_, "availablePermits", [&](std::error_code& ec) { return availablePermits(ec); });
 }
 
 std::int64_t PermitExpirableSemaphore::availablePermits(std::error_code& ec) const
@@ -125,7 +125,7 @@ std::int64_t PermitExpirableSemaphore::availablePermits(std::error_code& ec) con
 
 std::int64_t PermitExpirableSemaphore::acquiredPermits() const
 {
-    return throwing(name(), "acquiredPermits", [&](std::error_code& ec) { return acquiredPermits(ec); });
+    return throwing(*state_, "acquiredPermits", [&](std::error_code& ec) { return acquiredPermits(ec); });
 }
 
 std::int64_t PermitExpirableSemaphore::acquiredPermits(std::error_code& ec) const
@@ -135,7 +135,7 @@ std::int64_t PermitExpirableSemaphore::acquiredPermits(std::error_code& ec) cons
 
 std::int64_t PermitExpirableSemaphore::getPermits() const
 {
-    return throwing(name(), "getPermits", [&](std::error_code& ec) { return getPermits(ec); });
+    return throwing(*state_, "getPermits", [&](std::error_code& ec) { return getPermits(ec); });
 }
 
 std::int64_t PermitExpirableSemaphore::getPermits(std::error_code& ec) const
@@ -145,7 +145,7 @@ std::int64_t PermitExpirableSemaphore::getPermits(std::error_code& ec) const
 
 bool PermitExpirableSemaphore::trySetPermits(std::int64_t permits) const
 {
-    return throwing(name(), "trySetPermits", permits, [&](std::error_code& ec) { return trySetPermits(permits, ec); });
+    return throwing(*state_, "trySetPermits", permits, [&](std::error_code& ec) { return trySetPermits(permits, ec); });
 }
 
 bool PermitExpirableSemaphore::trySetPermits(std::int64_t permits, std::error_code& ec) const
@@ -155,7 +155,7 @@ bool PermitExpirableSemaphore::trySetPermits(std::int64_t permits, std::error_co
 
 bool PermitExpirableSemaphore::trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive) const
 {
-    return throwing(name(), "trySetPermits", permits,
+    return throwing(*state_, "trySetPermits", permits,
                     [&](std::error_code& ec) { return trySetPermits(permits, timeToLive, ec); });
 }
 
@@ -167,7 +167,7 @@ bool PermitExpirableSemaphore::trySetPermits(std::int64_t permits, std::chrono::
 
 void PermitExpirableSemaphore::setPermits(std::int64_t permits) const
 {
-    throwing(name(), "setPermits", permits, [&](std::error_code& ec) {
+    throwing(*state_, "setPermits", permits, [&](std::error_code& ec) {
         setPermits(permits, ec);
         return true;
     });
@@ -180,7 +180,7 @@ void PermitExpirableSemaphore::setPermits(std::int64_t permits, std::error_code&
 
 void PermitExpirableSemaphore::addPermits(std::int64_t difference) const
 {
-    throwing(name(), "addPermits", difference, [&](std::error_code& ec) {
+    throwing(*state_, "addPermits", difference, [&](std::error_code& ec) {
         addPermits(difference, ec);
         return true;
     });
@@ -193,7 +193,7 @@ void PermitExpirableSemaphore::addPermits(std::int64_t difference, std::error_co
 
 bool PermitExpirableSemaphore::forceDelete() const
 {
-    return throwing(name(), "forceDelete", [&](std::error_code& ec) { return forceDelete(ec); });
+    return throwing(*state_, "forceDelete", [&](std::error_code& ec) { return forceDelete(ec); });
 }
 
 bool PermitExpirableSemaphore::forceDelete(std::error_code& ec) const

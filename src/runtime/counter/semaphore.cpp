@@ -32,7 +32,7 @@ std::string inWords(const PermitsForATime& asked)
 
 bool Semaphore::trySetPermits(std::int64_t permits) const
 {
-    return throwing(name(), "trySetPermits", permits, [&](std::error_code& ec) { return trySetPermits(permits, ec); });
+    return throwing(*state_, "trySetPermits", permits, [&](std::error_code& ec) { return trySetPermits(permits, ec); });
 }
 
 bool Semaphore::trySetPermits(std::int64_t permits, std::error_code& ec) const
@@ -42,7 +42,7 @@ bool Semaphore::trySetPermits(std::int64_t permits, std::error_code& ec) const
 
 bool Semaphore::trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive) const
 {
-    return throwing(name(), "trySetPermits", PermitsForATime{permits, timeToLive},
+    return throwing(*state_, "trySetPermits", PermitsForATime{permits, timeToLive},
                     [&](std::error_code& ec) { return trySetPermits(permits, timeToLive, ec); });
 }
 
@@ -53,7 +53,7 @@ bool Semaphore::trySetPermits(std::int64_t permits, std::chrono::milliseconds ti
 
 void Semaphore::acquire(std::int64_t permits) const
 {
-    throwing(name(), "acquire", permits, [&](std::error_code& ec) { return tryAcquire(permits, waitForever, ec); });
+    throwing(*state_, "acquire", permits, [&](std::error_code& ec) { return tryAcquire(permits, waitForever, ec); });
 }
 
 void Semaphore::acquire(std::int64_t permits, std::error_code& ec) const
@@ -83,7 +83,7 @@ bool Semaphore::tryAcquire(std::int64_t permits, std::error_code& ec) const
 
 bool Semaphore::tryAcquire(std::int64_t permits, Wait wait, std::stop_token stop) const
 {
-    return throwing(name(), "tryAcquire", permits,
+    return throwing(*state_, "tryAcquire", permits,
                     [&](std::error_code& ec) { return tryAcquire(permits, wait, stop, ec); });
 }
 
@@ -106,7 +106,7 @@ bool Semaphore::tryAcquire(std::int64_t permits, Wait wait, std::stop_token stop
 
 void Semaphore::release(std::int64_t permits) const
 {
-    throwing(name(), "release", permits, [&](std::error_code& ec) {
+    throwing(*state_, "release", permits, [&](std::error_code& ec) {
         release(permits, ec);
         return true;
     });
@@ -119,7 +119,7 @@ void Semaphore::release(std::int64_t permits, std::error_code& ec) const
 
 bool Semaphore::releaseIfExists(std::int64_t permits) const
 {
-    return throwing(name(), "releaseIfExists", permits,
+    return throwing(*state_, "releaseIfExists", permits,
                     [&](std::error_code& ec) { return releaseIfExists(permits, ec); });
 }
 
@@ -130,7 +130,7 @@ bool Semaphore::releaseIfExists(std::int64_t permits, std::error_code& ec) const
 
 std::int64_t Semaphore::availablePermits() const
 {
-    return throwing(name(), "availablePermits", [&](std::error_code& ec) { return availablePermits(ec); });
+    return throwing(*state_, "availablePermits", [&](std::error_code& ec) { return availablePermits(ec); });
 }
 
 std::int64_t Semaphore::availablePermits(std::error_code& ec) const
@@ -140,7 +140,7 @@ std::int64_t Semaphore::availablePermits(std::error_code& ec) const
 
 std::int64_t Semaphore::drainPermits() const
 {
-    return throwing(name(), "drainPermits", [&](std::error_code& ec) { return drainPermits(ec); });
+    return throwing(*state_, "drainPermits", [&](std::error_code& ec) { return drainPermits(ec); });
 }
 
 std::int64_t Semaphore::drainPermits(std::error_code& ec) const
@@ -150,7 +150,7 @@ std::int64_t Semaphore::drainPermits(std::error_code& ec) const
 
 void Semaphore::addPermits(std::int64_t difference) const
 {
-    throwing(name(), "addPermits", [&](std::error_code& ec) {
+    throwing(*state_, "addPermits", [&](std::error_code& ec) {
         addPermits(difference, ec);
         return true;
     });
@@ -163,7 +163,7 @@ void Semaphore::addPermits(std::int64_t difference, std::error_code& ec) const
 
 bool Semaphore::forceDelete() const
 {
-    return throwing(name(), "forceDelete", [&](std::error_code& ec) { return forceDelete(ec); });
+    return throwing(*state_, "forceDelete", [&](std::error_code& ec) { return forceDelete(ec); });
 }
 
 bool Semaphore::forceDelete(std::error_code& ec) const

@@ -53,7 +53,7 @@ private:
     void step(const QueryMachine::Event& event)
     {
         const auto action = machine_.resume(event, engine_.background().random);
-        if (const auto* done = std::get_if<Done<std::optional<Errc>>>(&action)) {
+        if (const auto* done = std::get_if<Done<std::optional<Reason>>>(&action)) {
             return finish(done->result ? std::error_code(*done->result) : std::error_code());
         }
         if (const auto* send = std::get_if<Send>(&action)) {

@@ -39,15 +39,16 @@ Handshake handshakeOf(const Config& config)
     return {config.username, config.password, config.database, config.clientName};
 }
 
-std::function<void(bool, Errc)> reporter(const Background::Report& report, const char* purpose)
+std::function<void(bool, Reason)> reporter(const Background::Report& report, const char* purpose)
 {
-    return [report, purpose](bool up, Errc error) { report(purpose, up, error); };
+    return [report, purpose](bool up, Reason error) { report(purpose, up, error); };
 }
 
 } // namespace
 
 Background::Background(const Config& config, const Report& report)
-    : connector(io, config.endpoint, handshakeOf(config), config.connectTimeout),
+    : troubles(config.endpoint.str(), config.password),
+      connector(io, config.endpoint, handshakeOf(config), config.connectTimeout, troubles),
       renewals(io, connector, renewalTimeout(config.watchdogTimeout, config.commandTimeout), freshSeed(),
                reporter(report, "renewals")),
       subscriber(

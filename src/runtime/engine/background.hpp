@@ -37,7 +37,7 @@ public:
         std::function<void()> what; ///< empty: it is done, or called off
     };
     /// Told that the connection for @p purpose is up, or why it is down.
-    using Report = std::function<void(const char* purpose, bool up, Errc error)>;
+    using Report = std::function<void(const char* purpose, bool up, Reason error)>;
 
     Background(const Config& config, const Report& report);
     Background(const Background&) = delete;
@@ -61,6 +61,7 @@ public:
 
     // of the thread, but for the setting of alarms
     boost::asio::io_context io{1};
+    Troubles troubles; ///< any thread
     Connector connector;
     CallConnection renewals;
     Subscriber<ChannelListener> subscriber;

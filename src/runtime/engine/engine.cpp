@@ -39,9 +39,12 @@ Engine::Engine(Config config)
       generation_(forkGeneration()),
       core_(*this, config_, to_string(boost::uuids::random_generator()()), freshSeed())
 {
-    const auto report = [this](const char* purpose, bool up, Errc error) {
-        tell([purpose, up, error](Observer& observer) {
-            up ? observer.connected(purpose) : observer.disconnected(purpose, error);
+    const auto report = [this](const char* purpose, bool up, Reason error) {
+        if (!config_.observer) {
+            return;
+        }
+        tell([purpose, up, error, why = up ? std::string() : troubles().sentence(error)](Observer& observer) {
+            up ? observer.connected(purpose) : observer.disconnected(purpose, error, why);
         });
     };
     background_ = std::make_unique<Background>(config_, report);
@@ -72,7 +75,8 @@ Engine::Engine(Config config)
     hooks.hurry = [this](TimePoint soonest) { background_->connector.hurry(this, soonest); };
     hooks.demoted = [this](std::string address) { background_->connector.demoted(std::move(address)); };
     hooks.sweepSoon = [this] { sweepSoon(*background_); };
-    hooks.report = [report](bool up, Errc error) { report("commands", up, error); };
+    hooks.refused = [this](const Reply& reply) { background_->troubles.noteReply(reply); };
+    hooks.report = [report](bool up, Reason error) { report("commands", up, error); };
     commands_ = std::make_unique<BlockingConnection>(std::move(hooks), config_.commandTimeout, freshSeed());
 }
 

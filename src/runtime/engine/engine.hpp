@@ -58,6 +58,8 @@ public:
     }
     [[nodiscard]] BlockingConnection& commands() noexcept { return *commands_; }
     [[nodiscard]] Background& background() noexcept { return *background_; }
+    /// What was said of errors that calls have met.
+    [[nodiscard]] const Troubles& troubles() const noexcept { return background_->troubles; }
     [[nodiscard]] ServerId& serverId() noexcept { return serverId_; }
     /// Why an operation that may have to wait cannot begin.
     [[nodiscard]] std::optional<Errc> refusal() const noexcept;

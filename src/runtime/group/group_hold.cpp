@@ -17,10 +17,7 @@ namespace {
 MemberAnswer answerOf(const boost::system::error_code& ec, const LockGuard& guard)
 {
     if (ec) {
-        const std::error_code code = ec;
-        const bool ours = code.category() == errorCategory();
-        return {.kind = MemberAnswer::Kind::failed,
-                .error = ours ? static_cast<Errc>(code.value()) : Errc::unreachable};
+        return {.kind = MemberAnswer::Kind::failed, .error = Reason::of(ec, Errc::unreachable)};
     }
     if (guard) {
         return {.kind = MemberAnswer::Kind::granted, .validUntil = BootClock::now() + guard.validFor()};

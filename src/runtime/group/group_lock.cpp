@@ -145,10 +145,21 @@ std::shared_ptr<GroupHold> GroupState::held() const
     return own == holds_.end() ? nullptr : own->second;
 }
 
-std::string GroupState::describe(const char* verb, const std::error_code& ec) const
+/// With the words of the member that met the error last.
+Account GroupState::accountOf(const char* verb, const std::error_code& ec) const
 {
     const char* why = ec == Errc::badConfig ? ": two of these addresses are one server" : "";
-    return std::string(verb) + " " + members_->str() + why;
+    Account account{std::string(verb) + " " + members_->str() + why, {}};
+    TimePoint last{};
+    for (const auto& lock : members_->locks) {
+        const Troubles& troubles = LockAccess::engine(lock).troubles();
+        const auto words = troubles.about(ec);
+        if (last < words.saidAt) {
+            last = words.saidAt;
+            account.words = troubles.server() + (words.text.empty() ? words.text : ": " + words.text);
+        }
+    }
+    return account;
 }
 
 namespace {
@@ -171,7 +182,7 @@ namespace {
 template <class Operation>
 auto throwing(const detail::GroupState& state, const char* verb, Operation operation)
 {
-    return detail::throwing([&](const std::error_code& ec) { return state.describe(verb, ec); }, std::move(operation));
+    return detail::throwing(std::move(operation), [&](const std::error_code& ec) { return state.accountOf(verb, ec); });
 }
 
 } // namespace
@@ -199,7 +210,7 @@ void GroupLock::asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail:
 
 void GroupLock::fail(const char* verb, Lease lease, const std::error_code& ec, const std::exception_ptr& thrown) const
 {
-    detail::failNesting(thrown, ec, state_->describe(verb, ec), lease);
+    detail::failNesting(thrown, ec, state_->accountOf(verb, ec), lease);
 }
 
 Unlocked GroupLock::unlock() const

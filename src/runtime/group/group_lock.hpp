@@ -19,6 +19,8 @@
 
 namespace redislock::detail {
 
+struct Account;
+
 /// A MultiLock or RedLock: its members, and the holds of threads.
 class GroupState {
 public:
@@ -39,7 +41,7 @@ public:
     [[nodiscard]] std::shared_ptr<GroupHold> held() const;
 
     /// What is wrong, for messages.
-    [[nodiscard]] std::string describe(const char* verb, const std::error_code& ec) const;
+    [[nodiscard]] Account accountOf(const char* verb, const std::error_code& ec) const;
 
     static GroupGuard guardOf(std::shared_ptr<GroupHold> hold) noexcept { return GroupGuard(std::move(hold)); }
     static std::shared_ptr<GroupHold> holdOf(GroupGuard&& guard) noexcept { return std::move(guard.hold_); }

@@ -1,6 +1,7 @@
 #include "redislock/client.hpp"
 
 #include "logic/counter/counter.hpp"
+#include "redislock/detail/protocol/printable.hpp"
 #include "redislock/error.hpp"
 #include "runtime/engine/engine.hpp"
 #include "runtime/engine/thread_calls.hpp"
@@ -18,8 +19,9 @@ constexpr std::size_t maxNameBytes = 1024;
 std::string checked(std::string name)
 {
     if (name.empty() || name.size() > maxNameBytes) {
-        throw LockError(Errc::invalidArgument, "lock name of " + std::to_string(name.size()) +
-                                                   " bytes: a name has 1 to " + std::to_string(maxNameBytes));
+        throw LockError(Errc::invalidArgument, "name \"" + detail::printable(name) + "\" of " +
+                                                   std::to_string(name.size()) + " bytes: a name has 1 to " +
+                                                   std::to_string(maxNameBytes));
     }
     return name;
 }
@@ -110,7 +112,8 @@ CountDownLatch Client::getCountDownLatch(std::string name) const
 SegmentedLock Client::getSegmentedLock(std::string name, std::size_t segments) const
 {
     if (segments == 0 || segments > SegmentedLock::maxSegments) {
-        throw LockError(Errc::invalidArgument, std::to_string(segments) + " segments: a lock has 1 to " +
+        throw LockError(Errc::invalidArgument, "segmented lock \"" + detail::printable(name) + "\" with " +
+                                                   std::to_string(segments) + " segments: it has 1 to " +
                                                    std::to_string(SegmentedLock::maxSegments));
     }
     if (name.empty()) {
@@ -136,7 +139,8 @@ void Client::connect() const
     std::error_code ec;
     connect(ec);
     if (ec) {
-        throw LockError(ec, "connect to " + config().endpoint.str());
+        const detail::Troubles& troubles = engine_->troubles();
+        throw LockError(ec, "connect to " + troubles.server(), troubles.about(ec).text);
     }
 }
 

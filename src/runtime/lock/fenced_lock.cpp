@@ -1,5 +1,6 @@
 #include "redislock/fenced_lock.hpp"
 
+#include "runtime/lock/lock_access.hpp"
 #include "runtime/lock/throwing.hpp"
 
 namespace redislock {
@@ -16,7 +17,7 @@ FencingToken FencedLock::lockAndGetToken(std::error_code& ec) const
 
 FencingToken FencedLock::lockAndGetToken(Lease lease) const
 {
-    return detail::throwing(name(), "lockAndGetToken", lease,
+    return detail::throwing(detail::LockAccess::named(*this), "lockAndGetToken", lease,
                             [&](std::error_code& ec) { return lockAndGetToken(lease, ec); });
 }
 
@@ -37,7 +38,7 @@ std::optional<FencingToken> FencedLock::tryLockAndGetToken(std::error_code& ec) 
 
 std::optional<FencingToken> FencedLock::tryLockAndGetToken(Wait wait, Lease lease, std::stop_token stop) const
 {
-    return detail::throwing(name(), "tryLockAndGetToken", lease,
+    return detail::throwing(detail::LockAccess::named(*this), "tryLockAndGetToken", lease,
                             [&](std::error_code& ec) { return tryLockAndGetToken(wait, lease, stop, ec); });
 }
 

@@ -24,7 +24,9 @@ bool Lock::acquire(Wait wait, Lease lease, const Retry& retry, const std::stop_t
 void Lock::fail(const char* verb, Lease lease, const std::error_code& ec, const std::exception_ptr& thrown) const
 {
     const char* const inTheWay = ec == Errc::wouldDeadlock ? detail::ThreadCalls::inTheWay(*state_) : "";
-    detail::failNesting(thrown, ec, detail::callOn(name(), verb) + inTheWay, lease);
+    auto account = detail::accountOf(*state_, verb, ec);
+    account.call += inTheWay;
+    detail::failNesting(thrown, ec, std::move(account), lease);
 }
 
 std::optional<std::uint64_t> Lock::acquireByThread(Wait wait, Lease lease, const Retry& retry,
@@ -39,7 +41,7 @@ std::optional<std::uint64_t> Lock::acquireByThread(Wait wait, Lease lease, const
 
 Unlocked Lock::unlock() const
 {
-    return throwing(name(), "unlock", [&](std::error_code& ec) { return unlock(ec); });
+    return throwing(*state_, "unlock", [&](std::error_code& ec) { return unlock(ec); });
 }
 
 Unlocked Lock::unlock(std::error_code& ec) const
@@ -49,7 +51,7 @@ Unlocked Lock::unlock(std::error_code& ec) const
 
 bool Lock::forceUnlock() const
 {
-    return throwing(name(), "forceUnlock", [&](std::error_code& ec) { return forceUnlock(ec); });
+    return throwing(*state_, "forceUnlock", [&](std::error_code& ec) { return forceUnlock(ec); });
 }
 
 bool Lock::forceUnlock(std::error_code& ec) const
@@ -59,7 +61,7 @@ bool Lock::forceUnlock(std::error_code& ec) const
 
 bool Lock::isLocked() const
 {
-    return throwing(name(), "isLocked", [&](std::error_code& ec) { return isLocked(ec); });
+    return throwing(*state_, "isLocked", [&](std::error_code& ec) { return isLocked(ec); });
 }
 
 bool Lock::isLocked(std::error_code& ec) const
@@ -69,7 +71,7 @@ bool Lock::isLocked(std::error_code& ec) const
 
 std::optional<std::chrono::milliseconds> Lock::remainingTimeToLive() const
 {
-    return throwing(name(), "remainingTimeToLive", [&](std::error_code& ec) { return remainingTimeToLive(ec); });
+    return throwing(*state_, "remainingTimeToLive", [&](std::error_code& ec) { return remainingTimeToLive(ec); });
 }
 
 std::optional<std::chrono::milliseconds> Lock::remainingTimeToLive(std::error_code& ec) const

@@ -2,6 +2,7 @@
 /// The inside of a lock, for those who are made of locks.
 #pragma once
 
+#include "redislock/group_lock.hpp"
 #include "redislock/lock.hpp"
 #include "redislock/lock_guard.hpp"
 #include "runtime/engine/async_calls.hpp"
@@ -14,6 +15,7 @@ namespace redislock::detail {
 struct LockAccess {
     static const HoldRef& hold(const LockGuard& guard) noexcept { return guard.hold_; }
     static NamedLock& named(const Lock& lock) noexcept { return *lock.state_; }
+    static const GroupState& group(const GroupLock& lock) noexcept { return *lock.state_; }
     static Engine& engine(const Lock& lock) noexcept { return engineOf(*lock.state_); }
     /// Acquires a member, as the lock itself would.
     static void acquireForGroup(const Lock& lock, Wait wait, Lease lease, LockHandler handler)

@@ -5,6 +5,8 @@
 #include "redislock/detail/protocol/printable.hpp"
 #include "redislock/error.hpp"
 #include "redislock/lease_time.hpp"
+#include "runtime/engine/engine.hpp"
+#include "transport/troubles.hpp"
 
 #include <cstdint>
 #include <exception>
@@ -14,22 +16,45 @@
 
 namespace redislock::detail {
 
-/// Runs the form that reports codes, and throws what it reports. @param context called with the code, for the message.
-template <class Context, class Operation>
-auto throwing(Context context, Operation operation)
+/// A call that failed, for a message.
+struct Account {
+    std::string call;  ///< what was attempted, on what, at which server
+    std::string words; ///< what the server or the system said of it; may be empty
+
+    /// As it is thrown.
+    [[nodiscard]] LockError error(const std::error_code& ec) const { return {ec, call, words}; }
+};
+
+/// Adds what a client knows of an error.
+inline Account accountAt(const Engine& engine, const std::string& call, const std::error_code& ec)
 {
-    std::error_code ec;
-    auto result = operation(ec);
-    if (ec) {
-        throw LockError(ec, context(ec));
-    }
-    return result;
+    const Troubles& troubles = engine.troubles();
+    return {Troubles::isOfServer(ec) ? call + " at " + troubles.server() : call, troubles.about(ec).text};
 }
 
 /// What a message says of a call about a name.
 inline std::string callOn(const std::string& name, const char* verb)
 {
     return std::string(verb) + " \"" + printable(name) + "\"";
+}
+
+/// A call about a lock, a semaphore or a latch. @tparam Named its state
+template <class Named>
+Account accountOf(const Named& named, const char* verb, const std::error_code& ec)
+{
+    return accountAt(engineOf(named), callOn(named.name, verb), ec);
+}
+
+/// Runs the form that reports codes, and throws what it reports. @param account called with the code.
+template <class Operation, class AccountFor>
+auto throwing(Operation operation, AccountFor account)
+{
+    std::error_code ec;
+    auto result = operation(ec);
+    if (ec) {
+        throw account(ec).error(ec);
+    }
+    return result;
 }
 
 inline std::string inWords(Lease lease)
@@ -43,45 +68,43 @@ inline std::string inWords(std::int64_t number)
     return std::to_string(number);
 }
 
-/// What a message says of a call, and the argument where that is what is wrong.
+/// Adds the argument where that is what is wrong.
 template <class Argument>
-std::string withArgument(const std::string& call, const std::error_code& ec, Argument argument)
+Account withArgument(Account account, const std::error_code& ec, Argument argument)
 {
-    return ec == Errc::invalidArgument ? call + " with " + inWords(argument) : call;
-}
-
-template <class Argument>
-std::string callOn(const std::string& name, const char* verb, const std::error_code& ec, Argument argument)
-{
-    return withArgument(callOn(name, verb), ec, argument);
+    if (ec == Errc::invalidArgument) {
+        account.call += " with " + inWords(argument);
+    }
+    return account;
 }
 
 /// Throws what a call that acquires failed with; around what a policy threw, if it did.
 [[noreturn]] inline void failNesting(const std::exception_ptr& thrown, const std::error_code& ec,
-                                     const std::string& call, Lease lease)
+                                     const Account& account, Lease lease)
 {
     if (!thrown) {
-        throw LockError(ec, withArgument(call, ec, lease));
+        throw withArgument(account, ec, lease).error(ec);
     }
     try {
         std::rethrow_exception(thrown);
     } catch (...) {
-        std::throw_with_nested(LockError(ec, call + ", whose retry policy threw an exception"));
+        std::throw_with_nested(LockError(ec, account.call + ", whose retry policy threw an exception"));
     }
 }
 
-/// The same for a call about a name.
-template <class Operation>
-auto throwing(const std::string& name, const char* verb, Operation operation)
+/// throwing() for a call about a lock, a semaphore or a latch.
+template <class Named, class Operation>
+auto throwing(const Named& named, const char* verb, Operation operation)
 {
-    return throwing([&](const std::error_code&) { return callOn(name, verb); }, std::move(operation));
+    return throwing(std::move(operation), [&](const std::error_code& ec) { return accountOf(named, verb, ec); });
 }
 
 /// The same for a call with an argument that may be outside its range.
-template <class Argument, class Operation>
-auto throwing(const std::string& name, const char* verb, Argument argument, Operation operation)
+template <class Named, class Argument, class Operation>
+auto throwing(const Named& named, const char* verb, Argument argument, Operation operation)
 {
-    return throwing([&](const std::error_code& ec) { return callOn(name, verb, ec, argument); }, std::move(operation));
+    return throwing(std::move(operation),
+                    [&](const std::error_code& ec) { return withArgument(accountOf(named, verb, ec), ec, argument); });
 }
 
 } // namespace redislock::detail

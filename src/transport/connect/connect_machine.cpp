@@ -44,7 +44,10 @@ ConnectMachine::Action ConnectMachine::resume(const Event& event)
     if (std::holds_alternative<PauseOver>(event)) {
         return next_ < addresses_ ? openNext() : Wait{};
     }
-    return fail(); // not found, or its time is over
+    if (const auto* e = std::get_if<NotFound>(&event)) {
+        return failFor(e->why);
+    }
+    return failFor(std::get<TimeOver>(event).why);
 }
 
 ConnectMachine::Action ConnectMachine::openNext()
@@ -60,10 +63,17 @@ ConnectMachine::Action ConnectMachine::openNext()
 ConnectMachine::Action ConnectMachine::ended(Fault fault)
 {
     --underWay_;
-    if (weightOf(fault) > weightOf(fault_)) {
+    if (weightOf(fault) > weightOf(fault_) || weightOf(fault_) == 0) {
         fault_ = fault;
     }
     return openNext();
+}
+
+/// Without an answer of any address that says more.
+ConnectMachine::Action ConnectMachine::failFor(Reason why)
+{
+    fault_.error = weightOf(fault_) == 0 ? why : fault_.error;
+    return fail();
 }
 
 ConnectMachine::Action ConnectMachine::fail()

@@ -22,7 +22,9 @@ public:
         std::chrono::nanoseconds left; ///< of the time for all of them
     };
     /// The name could not be looked up.
-    struct NotFound {};
+    struct NotFound {
+        Reason why = Cause::hostNotFound;
+    };
     /// An address answered all that it was asked.
     struct Ready {
         std::size_t address;
@@ -32,7 +34,9 @@ public:
     };
     /// The pause after the last Open is over.
     struct PauseOver {};
-    struct TimeOver {};
+    struct TimeOver {
+        Reason why = Cause::connectTimedOut; ///< unless an address said more
+    };
     using Event = std::variant<Start, Resolved, NotFound, Ready, Ended, PauseOver, TimeOver>;
 
     struct Resolve {};
@@ -62,6 +66,7 @@ private:
     Action openNext();
     Action ended(Fault fault);
     Action fail();
+    Action failFor(Reason why);
 
     State state_ = State::idle;
     std::size_t addresses_ = 0;

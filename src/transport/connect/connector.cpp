@@ -3,6 +3,7 @@
 #include "protocol/codec.hpp"
 #include "redislock/detail/protocol/command.hpp"
 
+#include <boost/asio/error.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
@@ -16,8 +17,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace redislock::detail {
@@ -41,6 +44,50 @@ void openUninherited(Socket& socket, const typename Socket::protocol_type& proto
     }
 }
 
+/// Why the system made no connection.
+Reason reasonOf(const boost::system::error_code& ec) noexcept
+{
+    switch (ec.value()) {
+    case ECONNREFUSED:
+        return Cause::connectionRefused;
+    case ENOENT:
+    case ENOTDIR:
+        return Cause::socketNotFound;
+    case EACCES:
+    case EPERM:
+        return Cause::accessDenied;
+    case ENETUNREACH:
+    case EHOSTUNREACH:
+        return Cause::noRoute;
+    case ETIMEDOUT:
+        return Cause::connectTimedOut;
+    default:
+        return Cause::connectFailed;
+    }
+}
+
+/// Why the resolver found no address.
+Cause causeOf(const boost::system::error_code& ec) noexcept
+{
+    const bool isUnknown = ec == asio::error::host_not_found || ec == asio::error::no_data;
+    return isUnknown ? Cause::hostNotFound : Cause::lookupFailed;
+}
+
+/// A TCP address as Endpoint::str() writes it.
+std::string textOf(const asio::generic::stream_protocol::endpoint& address)
+{
+    asio::ip::tcp::endpoint tcp;
+    tcp.resize(address.size());
+    std::memcpy(tcp.data(), address.data(), address.size());
+    return Endpoint{tcp.address().to_string(), tcp.port(), {}}.str();
+}
+
+/// Whether these are the first bytes of TLS: of an alert, or of a handshake.
+bool isTls(std::string_view bytes) noexcept
+{
+    return bytes.size() > 1 && (bytes[0] == 0x15 || bytes[0] == 0x16) && bytes[1] == 0x03;
+}
+
 } // namespace
 
 /// Tries one address: drives a HandshakeMachine over Asio.
@@ -51,8 +98,8 @@ public:
     using Protocol = asio::generic::stream_protocol;
     using End = std::function<void(const std::optional<Fault>&)>;
 
-    Try(asio::io_context& io, const Handshake& handshake, End end)
-        : socket_(io), machine_(handshake), end_(std::move(end))
+    Try(asio::io_context& io, const Handshake& handshake, Troubles& troubles, std::string where, End end)
+        : socket_(io), machine_(handshake), troubles_(troubles), where_(std::move(where)), end_(std::move(end))
     {
     }
 
@@ -61,12 +108,15 @@ public:
         boost::system::error_code ec;
         openUninherited(socket_, address.protocol(), ec);
         if (ec) {
-            return asio::post(socket_.get_executor(), [this, keep] { step(keep, HandshakeMachine::Closed{}); });
+            return asio::post(socket_.get_executor(), [this, keep, ec] { notOpened(keep, ec); });
         }
         socket_.async_connect(address, [this, keep](boost::system::error_code failed) {
-            failed ? step(keep, HandshakeMachine::Closed{}) : step(keep, HandshakeMachine::Opened{});
+            failed ? notOpened(keep, failed) : (void)step(keep, HandshakeMachine::Opened{});
         });
     }
+
+    /// Whether the connection was made; then it is the server that has not answered yet.
+    [[nodiscard]] bool isOpen() const noexcept { return machine_.state() != HandshakeMachine::State::opening; }
 
     /// The connection, when it is usable.
     Stream take()
@@ -83,6 +133,15 @@ public:
     }
 
 private:
+    void notOpened(const std::shared_ptr<void>& keep, const boost::system::error_code& ec)
+    {
+        if (end_) {
+            const Reason why = reasonOf(ec);
+            troubles_.note(why, where_ + ec.message());
+            step(keep, HandshakeMachine::Closed{why});
+        }
+    }
+
     /// @return whether the next answer is to be read.
     bool step(const std::shared_ptr<void>& keep, const HandshakeMachine::Event& event)
     {
@@ -100,6 +159,9 @@ private:
         const auto* failed = std::get_if<Done<Fault>>(&action);
         const auto end = std::exchange(end_, nullptr);
         if (failed != nullptr) {
+            if (const auto* reply = std::get_if<Reply>(&event)) {
+                troubles_.noteReply(failed->result.error, reply->text);
+            }
             boost::system::error_code ignored;
             socket_.close(ignored);
         }
@@ -141,14 +203,28 @@ private:
             const bool isGood =
                 status == ReplyReader::Status::complete && (machine_.state() != HandshakeMachine::State::ping ||
                                                             reader_.next(surplus) == ReplyReader::Status::needMore);
-            if (!step(keep, isGood ? HandshakeMachine::Event(std::move(reply)) : HandshakeMachine::Garbled{})) {
+            if (!isGood) {
+                return garbled(keep, {buffer_.data(), bytes});
+            }
+            if (!step(keep, std::move(reply))) {
                 return;
             }
         }
     }
 
+    void garbled(const std::shared_ptr<void>& keep, std::string_view bytes)
+    {
+        const Reason why = isTls(bytes) ? Reason(Cause::tlsSpoken) : Reason(Errc::notRedis);
+        if (why == Reason(Errc::notRedis)) {
+            troubles_.noteReply(why, bytes);
+        }
+        step(keep, HandshakeMachine::Garbled{why});
+    }
+
     Protocol::socket socket_;
     HandshakeMachine machine_;
+    Troubles& troubles_;
+    const std::string where_; ///< the address, if the endpoint's is another
     End end_;
     std::string request_;
     std::array<char, 4096> buffer_{};
@@ -161,12 +237,13 @@ public:
     using Handler = std::function<void(Connected)>;
 
     Attempt(const void* whose, asio::io_context& io, const Endpoint& endpoint, const Handshake& handshake,
-            const DemotedAddresses& demoted, Handler handler)
+            const DemotedAddresses& demoted, Troubles& troubles, Handler handler)
         : whose_(whose),
           io_(io),
           endpoint_(endpoint),
           handshake_(handshake),
           demoted_(demoted),
+          troubles_(troubles),
           handler_(std::move(handler)),
           resolver_(io),
           timer_(io),
@@ -226,10 +303,33 @@ private:
         timer_.expires_after(timeout);
         timer_.async_wait([self = shared_from_this()](boost::system::error_code ec) {
             if (!ec) {
-                self->step(ConnectMachine::TimeOver{});
+                self->timeOver();
             }
         });
         step(Start{BootClock::now()});
+    }
+
+    /// Says in what it was waited for.
+    void timeOver()
+    {
+        if (machine_.state() == ConnectMachine::State::resolving) {
+            return notFound(Cause::lookupFailed, "no answer in " + std::to_string(timeout_.count()) + " ms");
+        }
+        const bool isOpen =
+            std::any_of(tries_.begin(), tries_.end(), [](const auto& each) { return each && each->isOpen(); });
+        const Cause why = isOpen ? Cause::silent : Cause::connectTimedOut;
+        if (handler_) {
+            troubles_.note(why, {});
+        }
+        step(ConnectMachine::TimeOver{why});
+    }
+
+    void notFound(Cause why, const std::string& words)
+    {
+        if (handler_) {
+            troubles_.note(why, words);
+            step(ConnectMachine::NotFound{why});
+        }
     }
 
     void step(const ConnectMachine::Event& event)
@@ -254,7 +354,7 @@ private:
         resolver_.async_resolve(endpoint_.host, std::to_string(endpoint_.port),
                                 [self = shared_from_this()](boost::system::error_code failed, const auto& results) {
                                     if (failed) {
-                                        return self->step(ConnectMachine::NotFound{});
+                                        return self->notFound(causeOf(failed), failed.message());
                                     }
                                     for (const auto& result : results) {
                                         self->addresses_.emplace_back(result.endpoint());
@@ -286,11 +386,19 @@ private:
             pause_.cancel();
         }
         auto& one = tries_[action.address];
-        one =
-            std::make_unique<Try>(io_, handshake_, [this, address = action.address](const std::optional<Fault>& fault) {
-                fault ? step(ConnectMachine::Ended{*fault}) : step(ConnectMachine::Ready{address});
-            });
+        one = std::make_unique<Try>(io_, handshake_, troubles_, whereIs(addresses_[action.address]),
+                                    [this, address = action.address](const std::optional<Fault>& fault) {
+                                        fault ? step(ConnectMachine::Ended{*fault})
+                                              : step(ConnectMachine::Ready{address});
+                                    });
         one->open(self, addresses_[action.address]);
+    }
+
+    /// Before the words about one of several addresses.
+    [[nodiscard]] std::string whereIs(const Try::Protocol::endpoint& address) const
+    {
+        const bool isKnown = !endpoint_.unixSocket.empty() || textOf(address) == endpoint_.str();
+        return isKnown ? std::string() : textOf(address) + ": ";
     }
 
     void perform(const ConnectMachine::Wait& /*action*/) {}
@@ -324,6 +432,7 @@ private:
     const Endpoint& endpoint_;
     const Handshake& handshake_;
     const DemotedAddresses& demoted_;
+    Troubles& troubles_;
     ConnectMachine machine_;
     Handler handler_;
     asio::ip::tcp::resolver resolver_;
@@ -345,7 +454,7 @@ void Connector::connect(const void* whose, TimePoint notBefore, std::chrono::mil
         }
         std::shared_ptr<Attempt> attempt;
         try {
-            attempt = std::make_shared<Attempt>(whose, io_, endpoint_, handshake_, demoted_, handler);
+            attempt = std::make_shared<Attempt>(whose, io_, endpoint_, handshake_, demoted_, troubles_, handler);
             std::erase_if(attempts_, [](const auto& past) { return past.expired(); });
             attempts_.push_back(attempt);
             attempt->start(notBefore, std::min(limit, timeout_));

@@ -8,6 +8,7 @@
 #include "transport/connect/demoted_addresses.hpp"
 #include "transport/connect/handshake_machine.hpp"
 #include "transport/connect/stream.hpp"
+#include "transport/troubles.hpp"
 
 #include <boost/asio/io_context.hpp>
 
@@ -33,8 +34,14 @@ class Attempt;
 /// attempt, and the first that is usable wins; those that were found demoted come last.
 class Connector {
 public:
-    Connector(boost::asio::io_context& io, Endpoint endpoint, Handshake handshake, std::chrono::milliseconds timeout)
-        : io_(io), endpoint_(std::move(endpoint)), handshake_(std::move(handshake)), timeout_(timeout)
+    /// @param troubles is told what the system, the resolver and the server say of what fails
+    Connector(boost::asio::io_context& io, Endpoint endpoint, Handshake handshake, std::chrono::milliseconds timeout,
+              Troubles& troubles)
+        : io_(io),
+          endpoint_(std::move(endpoint)),
+          handshake_(std::move(handshake)),
+          timeout_(timeout),
+          troubles_(troubles)
     {
     }
 
@@ -53,6 +60,9 @@ public:
     /// Whether it was. On the io_context's thread.
     [[nodiscard]] bool isDemoted(const std::string& address) const { return demoted_.contains(address); }
 
+    /// Notes what an answer on one of the connections says, if it is an error. Any thread.
+    void noteReply(const Reply& reply) noexcept { troubles_.noteReply(reply); }
+
     /// Ends attempts under way without calling their handlers, and starts no more. On the io_context's thread.
     void close();
 
@@ -61,6 +71,7 @@ private:
     Endpoint endpoint_;
     Handshake handshake_;
     std::chrono::milliseconds timeout_;
+    Troubles& troubles_;
     DemotedAddresses demoted_;
     std::vector<std::weak_ptr<Attempt>> attempts_;
     bool closed_ = false;

@@ -1,19 +1,34 @@
 #include "transport/connect/handshake_machine.hpp"
 
+#include <string_view>
 #include <utility>
 
 namespace redislock::detail {
+
+namespace {
+
+/// Of an answer to AUTH that has no word of its own.
+Reason refusalOfAuth(std::string_view text) noexcept
+{
+    const auto says = [text](std::string_view phrase) { return text.find(phrase) != std::string_view::npos; };
+    if (says("without any password configured") || says("no password is set")) {
+        return Cause::noPasswordSet;
+    }
+    return says("invalid password") ? Reason(Cause::wrongPassword) : Reason(Errc::authFailed);
+}
+
+} // namespace
 
 HandshakeMachine::Action HandshakeMachine::resume(const Event& event)
 {
     if (std::holds_alternative<Opened>(event)) {
         return say();
     }
-    if (std::holds_alternative<Garbled>(event)) {
-        return fail({Failure::fatal, Errc::notRedis});
+    if (const auto* e = std::get_if<Garbled>(&event)) {
+        return fail({Failure::fatal, e->why});
     }
-    if (std::holds_alternative<Closed>(event)) {
-        return fail({});
+    if (const auto* e = std::get_if<Closed>(&event)) {
+        return fail({Failure::notConnected, e->why});
     }
     return answered(std::get<Reply>(event));
 }
@@ -68,10 +83,10 @@ HandshakeMachine::Action HandshakeMachine::answered(const Reply& reply)
     if (reply.isError()) {
         const Fault fault = classify(reply.text);
         if (fault.failure == Failure::refused || fault.failure == Failure::demoted) {
-            return fail({Failure::notConnected, Errc::serverRefused});
+            return fail({Failure::notConnected, fault.error});
         }
         if (fault.error == Errc::authFailed) {
-            return fail({Failure::fatal, Errc::authFailed});
+            return fail(fault);
         }
     }
     switch (state_) {
@@ -89,7 +104,7 @@ HandshakeMachine::Action HandshakeMachine::answered(const Reply& reply)
 HandshakeMachine::Action HandshakeMachine::authAnswered(const Reply& reply)
 {
     if (reply.isError()) {
-        return fail({Failure::fatal, Errc::authFailed});
+        return fail({Failure::fatal, refusalOfAuth(reply.text)});
     }
     return reply.kind == Reply::Kind::status ? next() : fail({Failure::fatal, Errc::notRedis});
 }
@@ -97,8 +112,8 @@ HandshakeMachine::Action HandshakeMachine::authAnswered(const Reply& reply)
 HandshakeMachine::Action HandshakeMachine::selectAnswered(const Reply& reply)
 {
     if (reply.isError()) {
-        const bool forbidden = classify(reply.text).error == Errc::permissionDenied;
-        return fail({Failure::fatal, forbidden ? Errc::permissionDenied : Errc::noSuchDatabase});
+        const Reason error = classify(reply.text).error;
+        return fail({Failure::fatal, error == Errc::permissionDenied ? error : Errc::noSuchDatabase});
     }
     return reply.kind == Reply::Kind::status ? next() : fail({Failure::fatal, Errc::notRedis});
 }
@@ -106,7 +121,7 @@ HandshakeMachine::Action HandshakeMachine::selectAnswered(const Reply& reply)
 HandshakeMachine::Action HandshakeMachine::pingAnswered(const Reply& reply)
 {
     // where PING is forbidden or renamed, locks may work all the same
-    const Errc error = reply.isError() ? classify(reply.text).error : Errc{};
+    const Reason error = reply.isError() ? classify(reply.text).error : Reason();
     const bool alive = error == Errc::permissionDenied || error == Errc::unsupported ||
                        (reply.kind == Reply::Kind::status && reply.text == "PONG");
     return alive ? next() : fail({Failure::fatal, Errc::notRedis});

@@ -27,10 +27,14 @@ struct Handshake {
 class HandshakeMachine {
 public:
     struct Opened {};
-    /// Refused, ended or timed out.
-    struct Closed {};
+    /// Refused, or ended.
+    struct Closed {
+        Reason why = Cause::hungUp;
+    };
     /// Bytes that are not Redis' protocol.
-    struct Garbled {};
+    struct Garbled {
+        Reason why = Errc::notRedis;
+    };
     using Event = std::variant<Opened, Closed, Garbled, Reply>;
 
     using Command = std::vector<std::string>;

@@ -25,7 +25,7 @@ namespace redislock::detail {
 struct AcquireResult {
     enum class Kind : std::uint8_t { granted, contended, lost, failed };
     Kind kind = Kind::failed;
-    Errc error{};            ///< of failed
+    Reason error{};          ///< of failed
     TimePoint sentAt{};      ///< of granted: when the request that won was sent
     TimePoint validUntil{};  ///< of granted
     std::uint64_t token = 0; ///< of granted, by a fenced lock
@@ -84,7 +84,7 @@ private:
     Action woken(TimePoint now, bool byTimer);
     Action ask();
     Action done(AcquireResult result);
-    Action fail(Errc error) { return done({.kind = AcquireResult::Kind::failed, .error = error}); }
+    Action fail(Reason error) { return done({.kind = AcquireResult::Kind::failed, .error = error}); }
 
     [[nodiscard]] TimePoint answerDeadline() const noexcept;
     [[nodiscard]] TimePoint patienceEnd() const noexcept;
@@ -99,6 +99,7 @@ private:
     TimePoint lastAnswer_{};  ///< or the start; likewise
     TimePoint silentSince_{}; ///< since then it has been asked, without an answer; likewise
     std::optional<TimePoint> refusedSince_;
+    Reason refusal_ = Errc::serverRefused; ///< the last one
     Backoff backoff_;
     std::uint32_t attempts_ = 0;
     std::uint32_t refusals_ = 0;    ///< for the policy
@@ -166,7 +167,7 @@ inline AcquireMachine::Action AcquireMachine::replied(const Replied<LockAnswer>&
                      .pushMissed = polled_});
     }
     unknown_ = true; // the grant came when it was over already
-    return event.now < deadline_ && ++lateGrants_ < mostLateGrants ? ask() : fail(Errc::unreachable);
+    return event.now < deadline_ && ++lateGrants_ < mostLateGrants ? ask() : fail(Cause::answeredTooLate);
 }
 
 inline AcquireMachine::Action AcquireMachine::busy(TimePoint now, const LockAnswer& answer)
@@ -225,13 +226,13 @@ inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random
         return ask();
     }
     if (demoted_ && event.fault.error == Errc::unreachable) {
-        return fail(Errc::serverRefused); // nobody was found who would not
+        return fail(refusal_); // nobody was found who would not
     }
     // a wait that ends while another answer is under way ends as the last one told, if the server was there a moment
     // ago
     const bool wasThere = event.now < saturatingAdd(std::max(lastAnswer_, silentSince_), settings_.commandTimeout);
     if (wasThere && refusedSince_) {
-        return fail(Errc::serverRefused);
+        return fail(refusal_);
     }
     if (wasThere && contended_ && event.now >= deadline_) {
         return done({.kind = AcquireResult::Kind::contended});
@@ -243,6 +244,7 @@ inline AcquireMachine::Action AcquireMachine::refused(const Failed& event, Rando
 {
     lastAnswer_ = event.now;
     refusedSince_ = refusedSince_.value_or(event.now);
+    refusal_ = event.fault.error;
     unknown_ = true; // a script that was killed half-way is refused too
     return sitOut(event.now, random);
 }
@@ -252,6 +254,7 @@ inline AcquireMachine::Action AcquireMachine::demoted(const Failed& event, Rando
 {
     lastAnswer_ = event.now;
     refusedSince_ = refusedSince_.value_or(event.now);
+    refusal_ = event.fault.error;
     if (!std::exchange(demoted_, true) && event.now < patienceEnd()) {
         return ask();
     }
@@ -261,7 +264,7 @@ inline AcquireMachine::Action AcquireMachine::demoted(const Failed& event, Rando
 inline AcquireMachine::Action AcquireMachine::sitOut(TimePoint now, Random& random)
 {
     if (now >= refusalEnd()) {
-        return fail(Errc::serverRefused);
+        return fail(refusal_);
     }
     state_ = State::backingOff;
     return SleepUntil{std::min(refusalEnd(), now + backoff_.next(random))};
@@ -273,7 +276,7 @@ inline AcquireMachine::Action AcquireMachine::woken(TimePoint now, bool byTimer)
         return done({.kind = AcquireResult::Kind::contended});
     }
     if (state_ == State::backingOff && now >= refusalEnd()) {
-        return fail(Errc::serverRefused);
+        return fail(refusal_);
     }
     if (now - lastAnswer_ > settings_.unreachableAfter / 2) {
         lastAnswer_ = now; // a long time in which nothing was asked is no silence of the server

@@ -44,7 +44,7 @@ struct MemberAnswer {
     enum class Kind : std::uint8_t { granted, busy, failed };
     Kind kind = Kind::busy;
     TimePoint validUntil{}; ///< of granted: drift is taken off already
-    Errc error{};           ///< of failed; what may have been granted all the same the member gives back itself
+    Reason error{};         ///< of failed; what may have been granted all the same the member gives back itself
 };
 
 /// An answer to the attempt of a round.
@@ -89,7 +89,7 @@ struct Retreat {
 struct GroupResult {
     enum class Kind : std::uint8_t { granted, contended, failed };
     Kind kind = Kind::failed;
-    Errc error{};           ///< of failed
+    Reason error{};         ///< of failed
     TimePoint validUntil{}; ///< of granted
     std::uint32_t rounds = 0;
 };
@@ -168,7 +168,7 @@ private:
     std::optional<std::size_t> held_;                  ///< the first member that another held in the last round
     bool awaited_ = false;                             ///< the round began with the wait for a member
     std::vector<std::optional<MemberAnswer>> answers_; ///< of this round; nothing: none yet
-    std::optional<Errc> obstacle_; ///< why too few members answered in the last round; nothing: others held them
+    std::optional<Reason> obstacle_; ///< why too few members answered in the last round; nothing: others held them
 };
 
 inline GroupMachine::Action GroupMachine::resume(const Event& event)
@@ -272,8 +272,8 @@ inline GroupMachine::Action GroupMachine::failRound(TimePoint now)
     const bool firstCutShort = round_ == 1 && now >= until_;
     std::size_t lost = timedOut || firstCutShort ? pending() : 0; // not to be had in this round
     std::size_t hopeless = 0;                                     // nor in any other
-    std::optional<Errc> error = lost > 0 ? std::optional(Errc::unreachable) : std::nullopt;
-    std::optional<Errc> worst;
+    std::optional<Reason> error = lost > 0 ? std::optional<Reason>(Cause::silent) : std::nullopt;
+    std::optional<Reason> worst;
     for (const auto& answer : answers_) {
         if (answer && answer->kind == MemberAnswer::Kind::failed) {
             ++lost;
@@ -291,7 +291,7 @@ inline GroupMachine::Action GroupMachine::failRound(TimePoint now)
     const bool cutShort =
         now >= until_ && !timedOut && !firstCutShort; // by the end of the wait: the round before knew more
     if (late) {
-        obstacle_ = Errc::unreachable;
+        obstacle_ = Cause::answeredTooLate;
     } else if (!enoughWithout(lost)) {
         obstacle_ = error;
     } else if (!cutShort) {

@@ -26,7 +26,7 @@ struct Answered {
 class QueryMachine {
 public:
     using Event = std::variant<Start, Replied<Answered>, Failed, TimerFired, Cancelled>;
-    using Action = std::variant<Send, SleepUntil, Done<std::optional<Errc>>>;
+    using Action = std::variant<Send, SleepUntil, Done<std::optional<Reason>>>;
 
     enum class State : std::uint8_t {
         idle,       ///< not started
@@ -92,10 +92,10 @@ private:
         return Send{end_};
     }
 
-    Action done(std::optional<Errc> error)
+    Action done(std::optional<Reason> error)
     {
         state_ = State::done;
-        return Done<std::optional<Errc>>{error};
+        return Done<std::optional<Reason>>{error};
     }
 
     std::chrono::milliseconds patience_;
@@ -104,7 +104,7 @@ private:
     TimePoint end_{};
     Backoff backoff_;
     State state_ = State::idle;
-    Errc refusal_{};       ///< the last one
+    Reason refusal_;       ///< the last one
     bool demoted_ = false; ///< a replica answered
     bool unknown_ = false;
 };

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <system_error>
 
 namespace redislock::detail {
 
@@ -19,13 +20,59 @@ enum class Failure : std::uint8_t {
     fatal,        ///< trying again would not help
 };
 
+/// An error, as exactly as it is known: one of Errc, or the Cause of one.
+class Reason {
+public:
+    constexpr Reason() noexcept = default; ///< none
+    constexpr Reason(Errc e) noexcept : value_(static_cast<int>(e)) {}
+    constexpr Reason(Cause cause) noexcept : value_(static_cast<int>(cause)) {}
+
+    /// Of a code that the library made; `otherwise` for another's.
+    static Reason of(const std::error_code& code, Reason otherwise) noexcept
+    {
+        Reason reason = otherwise;
+        if (errcOf(code)) {
+            reason.value_ = code.value();
+        }
+        return reason;
+    }
+
+    [[nodiscard]] constexpr Errc errc() const noexcept
+    {
+        return isCause() ? errcOf(static_cast<Cause>(value_)) : static_cast<Errc>(value_);
+    }
+    operator std::error_code() const noexcept
+    {
+        return isCause() ? make_error_code(static_cast<Cause>(value_)) : make_error_code(static_cast<Errc>(value_));
+    }
+
+    friend constexpr bool operator==(Reason, Reason) noexcept = default;
+    /// As of codes: a cause is its Errc too.
+    friend constexpr bool operator==(Reason reason, Errc e) noexcept { return reason.errc() == e; }
+
+private:
+    [[nodiscard]] constexpr bool isCause() const noexcept { return value_ >= 100; }
+
+    int value_ = 0;
+};
+
 /// A failure and the error that it becomes for the user if it stays.
 struct Fault {
     Failure failure = Failure::notConnected;
-    Errc error = Errc::unreachable;
+    Reason error = Errc::unreachable;
 
     friend bool operator==(const Fault&, const Fault&) = default;
 };
+
+/// Which right a user lacks, by the server's words.
+inline Reason deniedBy(std::string_view text) noexcept
+{
+    const auto says = [text](std::string_view phrase) { return text.find(phrase) != std::string_view::npos; };
+    if (!says("to access ") && !says("can't access ")) {
+        return Cause::commandDenied;
+    }
+    return says("channel") ? Cause::channelDenied : Cause::keyDenied;
+}
 
 /// The meaning of an error reply, judged by its first word, and by phrases where Redis gives no word of its own.
 inline Fault classify(std::string_view text) noexcept
@@ -34,41 +81,42 @@ inline Fault classify(std::string_view text) noexcept
         std::string_view word;
         Fault fault;
     };
-    static constexpr Fault refused{Failure::refused, Errc::serverRefused};
-    static constexpr Fault demoted{Failure::demoted, Errc::serverRefused};
-    static constexpr Fault unsupported{Failure::fatal, Errc::unsupported};
+    constexpr auto fatal = [](Reason error) { return Fault{Failure::fatal, error}; };
+    constexpr auto refused = [](Cause cause) { return Fault{Failure::refused, cause}; };
+    constexpr auto demoted = [](Cause cause) { return Fault{Failure::demoted, cause}; };
     // before version 7 an error inside a script comes as "ERR Error running script …: -WORD …", or, where the script
     // hands it on, as "@user_script: 12: …": words are searched there
     static constexpr std::array rules{
-        Rule{"unknown command", unsupported}, // first: it repeats arguments, which may hold any of the other words
-        Rule{"WRONGTYPE", {Failure::fatal, Errc::wrongType}},
-        Rule{"NOAUTH", {Failure::fatal, Errc::authFailed}},
-        Rule{"WRONGPASS", {Failure::fatal, Errc::authFailed}},
-        Rule{"DENIED", {Failure::fatal, Errc::authFailed}},
-        Rule{"NOPERM", {Failure::fatal, Errc::permissionDenied}},
-        Rule{"The user executing the script", {Failure::fatal, Errc::permissionDenied}},
-        Rule{"ACL failure in script", {Failure::fatal, Errc::permissionDenied}}, // from 7.2 on, and Valkey
-        Rule{"OOM", refused},
-        Rule{"READONLY", demoted},
-        Rule{"NOREPLICAS", refused},
-        Rule{"MISCONF", refused},
-        Rule{"LOADING", refused},
-        Rule{"BUSY", refused},
-        Rule{"UNKILLABLE", refused},
-        Rule{"Script killed", refused},
-        Rule{"MASTERDOWN", demoted},
-        Rule{"TRYAGAIN", refused},
-        Rule{"CLUSTERDOWN", refused},
-        Rule{"max number of clients", refused},
-        Rule{"MOVED", unsupported},
-        Rule{"ASK", unsupported},
-        Rule{"CROSSSLOT", unsupported},
+        // first: it repeats arguments, which may hold any of the other words
+        Rule{"unknown command", fatal(Cause::unknownCommand)},
+        Rule{"WRONGTYPE", fatal(Errc::wrongType)},
+        Rule{"NOAUTH", fatal(Cause::passwordWanted)},
+        Rule{"WRONGPASS", fatal(Cause::wrongPassword)},
+        Rule{"DENIED", fatal(Cause::protectedMode)},
+        Rule{"NOPERM", fatal(Errc::permissionDenied)},
+        Rule{"The user executing the script", fatal(Errc::permissionDenied)},
+        Rule{"ACL failure in script", fatal(Errc::permissionDenied)}, // from 7.2 on, and Valkey
+        Rule{"OOM", refused(Cause::outOfMemory)},
+        Rule{"READONLY", demoted(Cause::readOnly)},
+        Rule{"NOREPLICAS", refused(Cause::noReplicas)},
+        Rule{"MISCONF", refused(Cause::notPersisted)},
+        Rule{"LOADING", refused(Cause::loading)},
+        Rule{"BUSY", refused(Cause::scriptBusy)},
+        Rule{"UNKILLABLE", refused(Cause::scriptBusy)},
+        Rule{"Script killed", refused(Cause::scriptKilled)},
+        Rule{"MASTERDOWN", demoted(Cause::masterDown)},
+        Rule{"TRYAGAIN", refused(Cause::clusterDown)},
+        Rule{"CLUSTERDOWN", refused(Cause::clusterDown)},
+        Rule{"max number of clients", refused(Cause::tooManyClients)},
+        Rule{"MOVED", fatal(Cause::clusterNode)},
+        Rule{"ASK", fatal(Cause::clusterNode)},
+        Rule{"CROSSSLOT", fatal(Cause::clusterNode)},
     };
     const std::string_view word = text.substr(0, text.find(' '));
     const bool wrapped = word == "ERR" || word == "@user_script:";
     for (const auto& rule : rules) {
         if (word == rule.word || (wrapped && text.find(rule.word) != std::string_view::npos)) {
-            return rule.fault;
+            return rule.fault.error == Errc::permissionDenied ? fatal(deniedBy(text)) : rule.fault;
         }
     }
     return {Failure::fatal, Errc::badReply};

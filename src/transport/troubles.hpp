@@ -1,0 +1,62 @@
+/// @file
+/// What others said of errors.
+#pragma once
+
+#include "redislock/clock.hpp"
+#include "redislock/detail/protocol/fault.hpp"
+#include "redislock/detail/protocol/reply.hpp"
+
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace redislock::detail {
+
+/// The last words that one client met about each error: the operating system's, the resolver's or the server's own.
+/// Messages are made with them; nothing is decided by them.
+///
+/// **Thread safety**: safe; its mutex is a leaf. Costs nothing where nothing fails.
+class Troubles {
+public:
+    struct Words {
+        std::string text; ///< printable, without the password; empty: nothing was said
+        TimePoint saidAt{};
+    };
+
+    /// @param server the address, for messages. @param password no words that repeat any of it are kept
+    Troubles(std::string server, std::string password);
+
+    /// Notes the words of the system or the resolver, or an address.
+    void note(Reason reason, std::string_view words) noexcept;
+    /// Notes an error reply, if it is one.
+    void noteReply(const Reply& reply) noexcept;
+    /// The same, when what it means is known better.
+    void noteReply(Reason reason, std::string_view line) noexcept;
+
+    [[nodiscard]] const std::string& server() const noexcept { return server_; }
+    /// What was last said of that error.
+    [[nodiscard]] Words about(const std::error_code& code) const;
+    /// One line: where, what and the words. @param code about the server; see isOfServer()
+    [[nodiscard]] std::string sentence(const std::error_code& code) const;
+
+    /// Whether an error is about the server, which a message then names.
+    [[nodiscard]] static bool isOfServer(const std::error_code& code) noexcept;
+
+private:
+    struct Entry {
+        Reason reason;
+        Words words;
+    };
+
+    void keep(Reason reason, std::string words);
+    [[nodiscard]] bool repeatsPassword(std::string_view line) const noexcept;
+
+    const std::string server_;
+    const std::string password_;
+    mutable std::mutex mutex_;
+    std::vector<Entry> entries_; ///< one for each error that was met
+};
+
+} // namespace redislock::detail

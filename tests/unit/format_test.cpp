@@ -1,0 +1,30 @@
+#include "redislock/format.hpp"
+
+#include <gtest/gtest.h>
+
+namespace redislock {
+namespace {
+
+TEST(Format, GivesEnumerationsTheirNames)
+{
+    EXPECT_EQ(fmt::format("{}", Errc::unreachable), "unreachable");
+    EXPECT_EQ(fmt::format("{}", Errc::functionThrew), "functionThrew");
+    EXPECT_EQ(fmt::format("{}", Cause::hostNotFound), "hostNotFound");
+    EXPECT_EQ(fmt::format("{:>10}|", Unlocked::stillHeld), " stillHeld|");
+    EXPECT_EQ(fmt::format("{}", StopAt::atRisk), "atRisk");
+}
+
+TEST(Format, SurvivesValuesThatHaveNoName)
+{
+    EXPECT_EQ(fmt::format("{} {} {} {}", Errc{}, Cause{}, Unlocked(100), StopAt(100)),
+              "unknown unknown unknown unknown");
+}
+
+TEST(Format, GivesIdentitiesAsNumbersAndAnEndpointAsItsAddress)
+{
+    EXPECT_EQ(fmt::format("{} {:>3}", HolderId{17}, FencingToken{4}), "17   4");
+    EXPECT_EQ(fmt::format("{}", Endpoint{"::1", 6379, {}}), "[::1]:6379");
+}
+
+} // namespace
+} // namespace redislock
