@@ -4,6 +4,7 @@
 
 #include "redislock/error.hpp"
 #include "redislock/execute_with_lock.hpp"
+#include "redislock/export.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/lock_guard.hpp"
 #include "redislock/redis_lock.hpp"
@@ -58,7 +59,7 @@ template <class A>
 constexpr bool throwsErrors<boost::asio::use_future_t<A>> = true;
 
 /// The code of an exception that has one; otherwise `Errc::functionThrew`.
-boost::system::error_code codeOf(const std::exception_ptr& thrown);
+REDISLOCK_EXPORT boost::system::error_code codeOf(const std::exception_ptr& thrown);
 
 /// Runs a function; the hold has ended when this returns or throws.
 template <class Function>

@@ -4,6 +4,7 @@
 
 #include "redislock/config.hpp"
 #include "redislock/count_down_latch.hpp"
+#include "redislock/export.hpp"
 #include "redislock/fair_lock.hpp"
 #include "redislock/fenced_lock.hpp"
 #include "redislock/fwd.hpp"
@@ -41,7 +42,7 @@ namespace redislock {
 /// redislock::Client client("redis://127.0.0.1:6379");
 /// redislock::RedisLock lock = client.getLock("stock:42");
 /// @endcode
-class Client {
+class REDISLOCK_EXPORT Client {
 public:
     /// @param url see Config::fromUrl(). @throws LockError `badConfig`, `unsupported`. No I/O.
     explicit Client(std::string_view url);

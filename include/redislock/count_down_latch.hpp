@@ -3,6 +3,7 @@
 #pragma once
 
 #include "redislock/error.hpp"
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/lease_time.hpp"
@@ -53,7 +54,7 @@ namespace redislock {
 /// ready.trySetCount(3);
 /// ready.wait();      // until three processes have called ready.countDown()
 /// @endcode
-class CountDownLatch {
+class REDISLOCK_EXPORT CountDownLatch {
 public:
     /// Closes the latch, unless it is closed. Blocks for one round trip, without a server for
     /// `Config::unreachableAfter`.

@@ -2,6 +2,7 @@
 /// What can go wrong, as values.
 #pragma once
 
+#include "redislock/export.hpp"
 #include "redislock/requirements.hpp"
 
 #include <string>
@@ -52,10 +53,10 @@ enum class Errc {
 };
 
 /// The category `"redislock"` of the codes made from Errc. **Thread safety**: safe. Never fails.
-const std::error_category& errorCategory() noexcept;
+REDISLOCK_EXPORT const std::error_category& errorCategory() noexcept;
 
 /// Makes `Errc` convertible to `std::error_code` (and so to `boost::system::error_code`).
-std::error_code make_error_code(Errc e) noexcept;
+REDISLOCK_EXPORT std::error_code make_error_code(Errc e) noexcept;
 
 /// What the blocking calls throw. `code()` is in `errorCategory()`; `what()` says what happened to which lock. No
 /// message holds a password or raw bytes from the server.
@@ -63,7 +64,7 @@ std::error_code make_error_code(Errc e) noexcept;
 /// @code
 /// try { lock.lock(); } catch (const redislock::LockError& e) { if (e.code() == redislock::Errc::unreachable) … }
 /// @endcode
-class LockError : public std::system_error {
+class REDISLOCK_EXPORT LockError : public std::system_error {
 public:
     /// @param code one of Errc. @param context what was attempted, printable.
     LockError(std::error_code code, const std::string& context) : std::system_error(code, context) {}

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "redislock/error.hpp"
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/stop_at.hpp"
@@ -45,7 +46,7 @@ namespace redislock {
 /// redislock::GroupGuard held(both, 100ms, 10s);
 /// if (held) { transfer(held.stopToken()); }
 /// @endcode
-class [[nodiscard]] GroupGuard {
+class [[nodiscard]] REDISLOCK_EXPORT GroupGuard {
 public:
     /// An empty guard.
     GroupGuard() noexcept = default;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "redislock/error.hpp"
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/lock_calls.hpp"
@@ -60,7 +61,7 @@ namespace redislock {
 ///
 /// **Errors** of lock(), tryLock() and their like: `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`,
 /// `noSuchDatabase`, `notRedis`, `wrongType`, `lost`, `wouldDeadlock`, `shutdown`, `forked`.
-class Lock : public LockCalls<Lock, LockGuard> {
+class REDISLOCK_EXPORT Lock : public LockCalls<Lock, LockGuard> {
 public:
     /// Ends the innermost level of this thread's hold. Blocks until Redis confirmed it, at most until the lease is over
     /// or `Config::unreachableAfter`; the lock counts as given up from the moment of the call.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "redislock/error.hpp"
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/hold_ref.hpp"
 #include "redislock/identity.hpp"
@@ -45,7 +46,7 @@ namespace redislock {
 /// @code
 /// if (redislock::LockGuard held(lock, 100ms, 10s); held) { sell(held.stopToken()); }
 /// @endcode
-class [[nodiscard]] LockGuard {
+class [[nodiscard]] REDISLOCK_EXPORT LockGuard {
 public:
     /// An empty guard.
     LockGuard() noexcept = default;

@@ -2,6 +2,7 @@
 /// What the library does, told to the program.
 #pragma once
 
+#include "redislock/export.hpp"
 #include "redislock/unlocked.hpp"
 
 #include <chrono>
@@ -26,7 +27,7 @@ struct LockEvent {
 /// things happened, never under a lock of the library. **Blocking**: they must not block: renewals wait behind them.
 /// A library call in them that would have to wait fails with `Errc::wouldDeadlock`; `unlock()` and a guard's end are
 /// allowed and do not wait. They must not throw (`noexcept`). **Lifetime**: the client keeps the observer alive.
-class Observer {
+class REDISLOCK_EXPORT Observer {
 public:
     Observer() = default;
     Observer(const Observer&) = delete;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "redislock/error.hpp"
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/unlocked.hpp"
@@ -37,7 +38,7 @@ namespace redislock {
 /// @code
 /// if (redislock::Permit permit = printers.tryAcquire(100ms, 10s)) { print(permit.validFor()); }
 /// @endcode
-class [[nodiscard]] Permit {
+class [[nodiscard]] REDISLOCK_EXPORT Permit {
 public:
     /// An empty permit.
     Permit() noexcept = default;

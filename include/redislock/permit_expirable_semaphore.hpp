@@ -3,6 +3,7 @@
 #pragma once
 
 #include "redislock/error.hpp"
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/lease_time.hpp"
@@ -62,7 +63,7 @@ namespace redislock {
 /// redislock::Permit permit = printers.acquire(30s);
 /// print(permit.validFor());
 /// @endcode
-class PermitExpirableSemaphore {
+class REDISLOCK_EXPORT PermitExpirableSemaphore {
 public:
     /// Takes a permit, waiting as long as it takes. Blocks.
     /// @param lease 10 ms … 30 days, or `nonExpiring`; not `keepRenewing`.

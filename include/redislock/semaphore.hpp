@@ -3,6 +3,7 @@
 #pragma once
 
 #include "redislock/error.hpp"
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/lease_time.hpp"
@@ -57,7 +58,7 @@ namespace redislock {
 /// print();
 /// printers.release();
 /// @endcode
-class Semaphore {
+class REDISLOCK_EXPORT Semaphore {
 public:
     /// Makes the semaphore, unless it exists: its number is then left alone. Blocks for one round trip, without a
     /// server for `Config::unreachableAfter`.
