@@ -58,6 +58,14 @@ constexpr bool throwsErrors<boost::asio::use_awaitable_t<E>> = true;
 template <class A>
 constexpr bool throwsErrors<boost::asio::use_future_t<A>> = true;
 
+/// How who uses the token gets errors.
+template <class Token>
+using FailureFor = std::conditional_t<throwsErrors<std::decay_t<Token>>, std::exception_ptr, boost::system::error_code>;
+
+/// What a call that runs the function ends with.
+template <class Function>
+using ResultOf = IfRun<typename Produced<Returned<std::decay_t<Function>>>::Type>;
+
 /// The code of an exception that has one; otherwise `Errc::functionThrew`.
 REDISLOCK_EXPORT boost::system::error_code codeOf(const std::exception_ptr& thrown);
 
@@ -153,24 +161,23 @@ private:
 ///   empty when the lock was not to be had; for a function that gives nothing, `bool`: whether it ran. Give the handler
 ///   an executor; without one a function runs on the client's own thread, where it must not block, and a coroutine on
 ///   the system's.
-/// Errors as of Lock::asyncTryLock(). What the function throws comes out of `use_awaitable` and `use_future` as it is;
-/// all other tokens get its code when it is a system_error, else `Errc::functionThrew`.
+/// Errors as of Lock::asyncTryLock(). What the function throws comes out of `use_awaitable`, the default, and
+/// `use_future` as it is; all other tokens get its code when it is a system_error, else `Errc::functionThrew`.
 /// **Cancellation**: while waiting for the lock as asyncTryLock(), nothing has run then; afterwards it is the
 /// coroutine's.
 ///
 /// @code
-/// auto sold = co_await redislock::asyncExecuteWithLock(lock, 100ms, 10s, [&] { return sell(); }, asio::use_awaitable);
+/// auto sold = co_await redislock::asyncExecuteWithLock(lock, 100ms, 10s, [&] { return sell(); });
 /// @endcode
-template <class Function, class Token>
-auto asyncExecuteWithLock(const Lock& lock, Wait wait, Lease lease, Function&& function, Token&& token)
+template <class Function, class Token = boost::asio::use_awaitable_t<>>
+requires boost::asio::completion_token_for<Token, void(detail::FailureFor<Token>, detail::ResultOf<Function>)>
+auto asyncExecuteWithLock(const Lock& lock, Wait wait, Lease lease, Function&& function, Token&& token = Token())
 {
     using Run = std::decay_t<Function>;
-    using Result = detail::IfRun<typename detail::Produced<detail::Returned<Run>>::Type>;
-    constexpr bool asExceptions = detail::throwsErrors<std::decay_t<Token>>;
-    using Failure = std::conditional_t<asExceptions, std::exception_ptr, boost::system::error_code>;
-    return boost::asio::async_initiate<Token, void(Failure, Result)>(
+    using Result = detail::ResultOf<Function>;
+    return boost::asio::async_initiate<Token, void(detail::FailureFor<Token>, Result)>(
         [lock](auto handler, Run run, Wait w, Lease l) {
-            using Step = detail::RunWhenHeld<Run, Result, asExceptions>;
+            using Step = detail::RunWhenHeld<Run, Result, detail::throwsErrors<std::decay_t<Token>>>;
             lock.asyncTryLock(w, l, detail::StepBefore{std::move(handler), Step(std::move(run))});
         },
         token, std::forward<Function>(function), wait, lease);

@@ -9,6 +9,7 @@
 #include "redislock/lease_time.hpp"
 
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -106,8 +107,8 @@ public:
     /// the client's own thread, where it must not block. Errors as codes. **Cancellation** (terminal, partial and
     /// total) ends the call with `boost::asio::error::operation_aborted`; whether the latch was closed is then not
     /// known. **Lifetime** as of Lock::asyncLock(): the executor's context may end first.
-    template <class Token>
-    auto asyncTrySetCount(std::int64_t count, Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncTrySetCount(std::int64_t count, Token&& token = Token()) const
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
             [state = state_](auto handler, std::int64_t n) {
@@ -117,23 +118,23 @@ public:
     }
     /// countDown() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`. A
     /// cancelled count-down is repeated in the background as well.
-    template <class Token>
-    auto asyncCountDown(Token&& token) const
+    template <CompletionTokenFor<std::int64_t> Token = boost::asio::deferred_t>
+    auto asyncCountDown(Token&& token = Token()) const
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code, std::int64_t)>(
             [state = state_](auto handler) { startCountDown(state, detail::NumberHandler(std::move(handler))); },
             token);
     }
     /// getCount() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`.
-    template <class Token>
-    auto asyncGetCount(Token&& token) const
+    template <CompletionTokenFor<std::int64_t> Token = boost::asio::deferred_t>
+    auto asyncGetCount(Token&& token = Token()) const
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code, std::int64_t)>(
             [state = state_](auto handler) { startGet(state, detail::NumberHandler(std::move(handler))); }, token);
     }
     /// wait() without blocking a thread. @param token for `void(boost::system::error_code)`; can be cancelled.
-    template <class Token>
-    auto asyncWait(Token&& token) const
+    template <CompletionTokenFor<> Token = boost::asio::deferred_t>
+    auto asyncWait(Token&& token = Token()) const
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
             [state = state_](auto handler) {
@@ -143,16 +144,16 @@ public:
     }
     /// wait(limit) without blocking a thread. @param token for `void(boost::system::error_code, bool)`; can be
     /// cancelled.
-    template <class Token>
-    auto asyncWait(Wait limit, Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncWait(Wait limit, Token&& token = Token()) const
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
             [state = state_](auto handler, Wait w) { startWait(state, w, detail::FlagHandler(std::move(handler))); },
             token, limit);
     }
     /// forceDelete() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
-    template <class Token>
-    auto asyncForceDelete(Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncForceDelete(Token&& token = Token()) const
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
             [state = state_](auto handler) { startDelete(state, detail::FlagHandler(std::move(handler))); }, token);

@@ -10,6 +10,7 @@
 #include "redislock/unlocked.hpp"
 
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -89,8 +90,8 @@ public:
     /// on its
     ///   associated executor; without one on the own thread of a member's client, where it must not block.
     ///   `Errc::notHeld` when the guard is empty or was released before. Cannot be cancelled: it is bounded by itself.
-    template <class Token>
-    auto asyncRelease(Token&& token)
+    template <CompletionTokenFor<Unlocked> Token = boost::asio::deferred_t>
+    auto asyncRelease(Token&& token = Token())
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code, Unlocked)>(
             [](auto handler, GroupGuard guard) {

@@ -11,6 +11,7 @@
 #include "redislock/unlocked.hpp"
 
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -57,7 +58,8 @@ namespace redislock {
 ///
 /// **Cost**: uncontended, one round trip to acquire and one to release; one key.
 ///
-/// **Asynchronous** functions take any completion token of Asio and block no thread; their holds belong to guards.
+/// **Asynchronous** functions take any completion token of Asio, in coroutines none, and block no thread; their holds
+/// belong to guards.
 ///
 /// **Errors** of lock(), tryLock() and their like: `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`,
 /// `noSuchDatabase`, `notRedis`, `wrongType`, `lost`, `wouldDeadlock`, `shutdown`, `forked`.
@@ -119,24 +121,24 @@ public:
 
     /// forceUnlock() without blocking a thread. @param token for `void(boost::system::error_code, bool)`; handler,
     /// errors and cancellation as of asyncLock(); a cancelled call may have freed the lock.
-    template <class Token>
-    auto asyncForceUnlock(Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncForceUnlock(Token&& token = Token()) const
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
             [state = state_](auto handler) { asyncForceUnlock(state, detail::FlagHandler(std::move(handler))); },
             token);
     }
     /// isLocked() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
-    template <class Token>
-    auto asyncIsLocked(Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncIsLocked(Token&& token = Token()) const
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
             [state = state_](auto handler) { asyncIsLocked(state, detail::FlagHandler(std::move(handler))); }, token);
     }
     /// remainingTimeToLive() without blocking a thread.
     /// @param token for `void(boost::system::error_code, std::optional<std::chrono::milliseconds>)`.
-    template <class Token>
-    auto asyncRemainingTimeToLive(Token&& token) const
+    template <CompletionTokenFor<std::optional<std::chrono::milliseconds>> Token = boost::asio::deferred_t>
+    auto asyncRemainingTimeToLive(Token&& token = Token()) const
     {
         return boost::asio::async_initiate<Token,
                                            void(boost::system::error_code, std::optional<std::chrono::milliseconds>)>(

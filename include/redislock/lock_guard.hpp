@@ -12,6 +12,9 @@
 #include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
 
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -86,8 +89,8 @@ public:
     ///   associated executor; without one on the client's own thread, where it must not block. `Errc::notHeld` when the
     ///   guard is empty or was released before. Cannot be cancelled: it is bounded by itself, and goes on when the
     ///   executor's context ends before it. The end of a nested level is told at once, as `stillHeld`.
-    template <class Token>
-    auto asyncRelease(Token&& token)
+    template <CompletionTokenFor<Unlocked> Token = boost::asio::deferred_t>
+    auto asyncRelease(Token&& token = Token())
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code, Unlocked)>(
             [](auto handler, LockGuard guard) {

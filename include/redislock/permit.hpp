@@ -9,6 +9,7 @@
 #include "redislock/unlocked.hpp"
 
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
 
 #include <chrono>
 #include <memory>
@@ -70,8 +71,8 @@ public:
     /// @param token any completion token for `void(boost::system::error_code, Unlocked)`. The handler is called once,
     /// on its
     ///   associated executor; without one on the client's own thread, where it must not block.
-    template <class Token>
-    auto asyncRelease(Token&& token)
+    template <CompletionTokenFor<Unlocked> Token = boost::asio::deferred_t>
+    auto asyncRelease(Token&& token = Token())
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code, Unlocked)>(
             [](auto handler, Permit permit) {

@@ -11,6 +11,7 @@
 #include "redislock/unlocked.hpp"
 
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -163,14 +164,14 @@ public:
     /// on the client's own thread, where it must not block. Errors as codes. **Cancellation** (terminal, partial and
     /// total) ends the call with `boost::asio::error::operation_aborted` and nothing taken. **Lifetime** as of
     /// Lock::asyncLock(): the executor's context may end first.
-    template <class Token>
-    auto asyncAcquire(Lease lease, Token&& token) const
+    template <CompletionTokenFor<Permit> Token = boost::asio::deferred_t>
+    auto asyncAcquire(Lease lease, Token&& token = Token()) const
     {
         return asyncTryAcquire(waitForever, lease, std::forward<Token>(token));
     }
     /// tryAcquire() without blocking a thread; otherwise as asyncAcquire().
-    template <class Token>
-    auto asyncTryAcquire(Wait wait, Lease lease, Token&& token) const
+    template <CompletionTokenFor<Permit> Token = boost::asio::deferred_t>
+    auto asyncTryAcquire(Wait wait, Lease lease, Token&& token = Token()) const
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code, Permit)>(
             [state = state_](auto handler, Wait w, Lease l) {
@@ -179,8 +180,8 @@ public:
             token, wait, lease);
     }
     /// release() without blocking a thread. @param token for `void(boost::system::error_code, Unlocked)`.
-    template <class Token>
-    auto asyncRelease(const std::string& id, Token&& token) const
+    template <CompletionTokenFor<Unlocked> Token = boost::asio::deferred_t>
+    auto asyncRelease(const std::string& id, Token&& token = Token()) const
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code, Unlocked)>(
             [state = state_](auto handler, const std::string& which) {
@@ -189,8 +190,8 @@ public:
             token, id);
     }
     /// updateLeaseTime() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
-    template <class Token>
-    auto asyncUpdateLeaseTime(const std::string& id, Lease lease, Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncUpdateLeaseTime(const std::string& id, Lease lease, Token&& token = Token()) const
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
             [state = state_](auto handler, const std::string& which, Lease l) {
@@ -200,8 +201,8 @@ public:
     }
     /// getLeaseTime() without blocking a thread.
     /// @param token for `void(boost::system::error_code, std::optional<std::chrono::milliseconds>)`.
-    template <class Token>
-    auto asyncGetLeaseTime(const std::string& id, Token&& token) const
+    template <CompletionTokenFor<std::optional<std::chrono::milliseconds>> Token = boost::asio::deferred_t>
+    auto asyncGetLeaseTime(const std::string& id, Token&& token = Token()) const
     {
         return boost::asio::async_initiate<Token,
                                            void(boost::system::error_code, std::optional<std::chrono::milliseconds>)>(
@@ -211,32 +212,32 @@ public:
             token, id);
     }
     /// availablePermits() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`.
-    template <class Token>
-    auto asyncAvailablePermits(Token&& token) const
+    template <CompletionTokenFor<std::int64_t> Token = boost::asio::deferred_t>
+    auto asyncAvailablePermits(Token&& token = Token()) const
     {
         return asyncCount(Count::available, std::forward<Token>(token));
     }
     /// acquiredPermits() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`.
-    template <class Token>
-    auto asyncAcquiredPermits(Token&& token) const
+    template <CompletionTokenFor<std::int64_t> Token = boost::asio::deferred_t>
+    auto asyncAcquiredPermits(Token&& token = Token()) const
     {
         return asyncCount(Count::acquired, std::forward<Token>(token));
     }
     /// getPermits() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`.
-    template <class Token>
-    auto asyncGetPermits(Token&& token) const
+    template <CompletionTokenFor<std::int64_t> Token = boost::asio::deferred_t>
+    auto asyncGetPermits(Token&& token = Token()) const
     {
         return asyncCount(Count::all, std::forward<Token>(token));
     }
     /// trySetPermits() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
-    template <class Token>
-    auto asyncTrySetPermits(std::int64_t permits, Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncTrySetPermits(std::int64_t permits, Token&& token = Token()) const
     {
         return asyncTrySetPermits(permits, std::chrono::milliseconds::zero(), std::forward<Token>(token));
     }
     /// trySetPermits(permits, timeToLive) without blocking a thread; zero: without time to live.
-    template <class Token>
-    auto asyncTrySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncTrySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, Token&& token = Token()) const
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
             [state = state_](auto handler, std::int64_t n, std::chrono::milliseconds live) {
@@ -245,8 +246,8 @@ public:
             token, permits, timeToLive);
     }
     /// setPermits() without blocking a thread. @param token for `void(boost::system::error_code)`.
-    template <class Token>
-    auto asyncSetPermits(std::int64_t permits, Token&& token) const
+    template <CompletionTokenFor<> Token = boost::asio::deferred_t>
+    auto asyncSetPermits(std::int64_t permits, Token&& token = Token()) const
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
             [state = state_](auto handler, std::int64_t n) {
@@ -255,8 +256,8 @@ public:
             token, permits);
     }
     /// addPermits() without blocking a thread. @param token for `void(boost::system::error_code)`.
-    template <class Token>
-    auto asyncAddPermits(std::int64_t difference, Token&& token) const
+    template <CompletionTokenFor<> Token = boost::asio::deferred_t>
+    auto asyncAddPermits(std::int64_t difference, Token&& token = Token()) const
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
             [state = state_](auto handler, std::int64_t n) {
@@ -265,8 +266,8 @@ public:
             token, difference);
     }
     /// forceDelete() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
-    template <class Token>
-    auto asyncForceDelete(Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncForceDelete(Token&& token = Token()) const
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
             [state = state_](auto handler) { startDelete(state, detail::FlagHandler(std::move(handler))); }, token);
