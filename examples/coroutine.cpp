@@ -30,20 +30,20 @@ asio::awaitable<void> work(std::chrono::milliseconds time)
 asio::awaitable<void> takeTurns(redislock::RedisLock lock, int& turns)
 {
     for (int i = 0; i < 3; ++i) {
-        redislock::LockGuard held = co_await lock.asyncLock(asio::use_awaitable); // no thread waits
+        redislock::LockGuard held = co_await lock.asyncLock(); // no thread waits
         ++turns;
         co_await work(1ms);
-        co_await held.asyncRelease(asio::use_awaitable);
+        co_await held.asyncRelease();
     }
 }
 
 /// @return whether the work was cancelled.
 asio::awaitable<bool> loseIt(redislock::RedisLock lock)
 {
-    redislock::LockGuard held = co_await lock.asyncLock(100ms, asio::use_awaitable); // a fixed lease, too short
+    redislock::LockGuard held = co_await lock.asyncLock(100ms); // a fixed lease, too short
     try {
         co_await asio::co_spawn(co_await asio::this_coro::executor, work(1min),
-                                redislock::cancelOnLoss(held, redislock::StopAt::lost, asio::use_awaitable));
+                                redislock::cancelOnLoss(held, redislock::StopAt::lost));
     } catch (const boost::system::system_error& error) {
         std::cout << "the work ended with the lock: " << error.what() << '\n';
         co_return true;

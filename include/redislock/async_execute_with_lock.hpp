@@ -4,6 +4,7 @@
 
 #include "redislock/error.hpp"
 #include "redislock/execute_with_lock.hpp"
+#include "redislock/export.hpp"
 #include "redislock/group_guard.hpp"
 #include "redislock/group_lock.hpp"
 #include "redislock/handler.hpp"
@@ -45,11 +46,20 @@ struct Produced<boost::asio::awaitable<T, E>> {
 };
 
 /// As of the lock's state.
-std::exception_ptr failureOf(const Lock& lock, const char* verb, const boost::system::error_code& ec);
-std::exception_ptr failureOf(const GroupLock& lock, const char* verb, const boost::system::error_code& ec);
+REDISLOCK_EXPORT std::exception_ptr failureOf(const Lock& lock, const char* verb, const boost::system::error_code& ec);
+REDISLOCK_EXPORT std::exception_ptr failureOf(const GroupLock& lock, const char* verb,
+                                              const boost::system::error_code& ec);
+
+/// How who uses the token gets errors.
+template <class Token>
+using FailureFor = std::conditional_t<throwsErrors<std::decay_t<Token>>, std::exception_ptr, boost::system::error_code>;
+
+/// What a call that runs the function ends with.
+template <class Function>
+using ResultOf = IfRun<typename Produced<Returned<std::decay_t<Function>>>::Type>;
 
 /// The code of an exception that has one; otherwise `Errc::functionThrew`.
-boost::system::error_code codeOf(const std::exception_ptr& thrown);
+REDISLOCK_EXPORT boost::system::error_code codeOf(const std::exception_ptr& thrown);
 
 /// Runs a function; the hold has ended when this returns or throws.
 template <class Guard, class Function>
@@ -148,25 +158,24 @@ private:
 ///   empty when the lock was not to be had; for a function that gives nothing, `bool`: whether it ran. Give the handler
 ///   an executor; without one a function runs on the client's own thread, where it must not block, and a coroutine on
 ///   the system's.
-/// Errors as of Lock::asyncTryLock(). What the function throws comes out of `use_awaitable` and `use_future` as it is;
-/// all other tokens get its code when it is a system_error, else `Errc::functionThrew`.
+/// Errors as of Lock::asyncTryLock(). What the function throws comes out of `use_awaitable`, the default, and
+/// `use_future` as it is; all other tokens get its code when it is a system_error, else `Errc::functionThrew`.
 /// **Cancellation**: while waiting for the lock as asyncTryLock(), nothing has run then; afterwards it is the
 /// coroutine's.
 ///
 /// @code
-/// auto sold = co_await redislock::asyncExecuteWithLock(lock, 100ms, 10s, [&] { return sell(); }, asio::use_awaitable);
+/// auto sold = co_await redislock::asyncExecuteWithLock(lock, 100ms, 10s, [&] { return sell(); });
 /// @endcode
-template <detail::AnyLock SomeLock, class Function, class Token>
-auto asyncExecuteWithLock(const SomeLock& lock, Wait wait, Lease lease, Function&& function, Token&& token)
+template <detail::AnyLock SomeLock, class Function, class Token = boost::asio::use_awaitable_t<>>
+requires boost::asio::completion_token_for<Token, void(detail::FailureFor<Token>, detail::ResultOf<Function>)>
+auto asyncExecuteWithLock(const SomeLock& lock, Wait wait, Lease lease, Function&& function, Token&& token = Token())
 {
     using Run = std::decay_t<Function>;
-    using Result = detail::IfRun<typename detail::Produced<detail::Returned<Run>>::Type>;
-    constexpr bool asExceptions = detail::throwsErrors<std::decay_t<Token>>;
-    using Failure = std::conditional_t<asExceptions, std::exception_ptr, boost::system::error_code>;
-    return boost::asio::async_initiate<Token, void(Failure, Result)>(
+    using Result = detail::ResultOf<Function>;
+    return boost::asio::async_initiate<Token, void(detail::FailureFor<Token>, Result)>(
         [lock](auto handler, Run run, Wait w, Lease l) {
             using Base = std::conditional_t<std::is_base_of_v<Lock, SomeLock>, Lock, GroupLock>;
-            using Step = detail::RunWhenHeld<Base, Run, Result, asExceptions>;
+            using Step = detail::RunWhenHeld<Base, Run, Result, detail::throwsErrors<std::decay_t<Token>>>;
             lock.asyncTryLock(w, l, detail::StepBefore{std::move(handler), Step(lock, std::move(run))});
         },
         token, std::forward<Function>(function), wait, lease);

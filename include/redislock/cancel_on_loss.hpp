@@ -11,6 +11,7 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/deferred.hpp>
 #include <boost/asio/execution/blocking.hpp>
 #include <boost/asio/prefer.hpp>
 
@@ -96,11 +97,12 @@ struct CancelOnLoss {
 ///   strand). When its context is destroyed with the operation under way, nothing is left to be cancelled.
 ///
 /// @code
-/// auto held = co_await lock.asyncLock(asio::use_awaitable);
-/// co_await asio::co_spawn(executor, sell(), redislock::cancelOnLoss(held, StopAt::atRisk, asio::use_awaitable));
+/// auto held = co_await lock.asyncLock();
+/// co_await asio::co_spawn(executor, sell(), redislock::cancelOnLoss(held, StopAt::atRisk));
 /// @endcode
-template <class Token>
-[[nodiscard]] CancelOnLoss<std::decay_t<Token>> cancelOnLoss(const LockGuard& held, StopAt when, Token&& token)
+template <class Token = boost::asio::deferred_t>
+[[nodiscard]] CancelOnLoss<std::decay_t<Token>> cancelOnLoss(const LockGuard& held, StopAt when,
+                                                             Token&& token = Token())
 {
     return {held.stopToken(when), std::forward<Token>(token)};
 }

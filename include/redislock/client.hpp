@@ -4,9 +4,11 @@
 
 #include "redislock/config.hpp"
 #include "redislock/count_down_latch.hpp"
+#include "redislock/export.hpp"
 #include "redislock/fair_lock.hpp"
 #include "redislock/fenced_lock.hpp"
 #include "redislock/fwd.hpp"
+#include "redislock/handler.hpp"
 #include "redislock/non_reentrant_lock.hpp"
 #include "redislock/permit_expirable_semaphore.hpp"
 #include "redislock/read_write_lock.hpp"
@@ -16,6 +18,10 @@
 #include "redislock/semaphore.hpp"
 #include "redislock/spin_lock.hpp"
 
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/system/error_code.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -23,6 +29,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace redislock {
 
@@ -32,7 +39,8 @@ namespace redislock {
 /// **Guarantees**: construction checks its arguments, does no I/O and starts no thread; connections are made when first
 /// needed and made again (50 ms → 1 s, with jitter) for as long as someone needs them.
 /// **Thread safety**: distinct objects: safe. Shared objects: safe, except moving, assigning and destroying.
-/// **Blocking**: connect() and shutdown() block; nothing else here does.
+/// **Blocking**: connect(), shutdown() and the destructor block, but not asyncConnect() and asyncShutdown(), nor the
+/// destructor after the latter; nothing else here does.
 /// **Lifetime**: locks and guards share the client's state and may outlive it; see shutdown(). After `fork()` the child
 /// holds nothing, sends nothing, and its calls give `Errc::forked`.
 /// **Cost**: a few kilobytes; one is enough for a process, since its threads share one connection better than several.
@@ -41,7 +49,7 @@ namespace redislock {
 /// redislock::Client client("redis://127.0.0.1:6379");
 /// redislock::RedisLock lock = client.getLock("stock:42");
 /// @endcode
-class Client {
+class REDISLOCK_EXPORT Client {
 public:
     /// @param url see Config::fromUrl(). @throws LockError `badConfig`, `unsupported`. No I/O.
     explicit Client(std::string_view url);
@@ -52,7 +60,10 @@ public:
     Client(Client&&) noexcept = default;
     /// Shuts the own state down as the destructor does, then takes over the other's.
     Client& operator=(Client&& other) noexcept;
-    /// `shutdown(1s)`. Never joins its own thread: safe in an Observer function too.
+    /// `shutdown(1s)`: blocks for up to 1 s when the server does not answer what is under way (releases, and requests
+    /// of waiters), or a look-up of its name hangs (then up to 1.1 s). Where that would keep a thread from other work,
+    /// await asyncShutdown() before: nothing is sent or waited for then. Never joins its own thread: safe in an
+    /// Observer function too.
     ~Client();
 
     /// The lock of this name. Does no I/O.
@@ -116,13 +127,55 @@ public:
     /// @return whether everything was answered: then nothing is left in Redis but the locks that were still held.
     bool shutdown(std::chrono::milliseconds timeout = std::chrono::seconds(1)) noexcept;
 
+    /// connect() without blocking a thread. It is the connection of the asynchronous calls that is made.
+    /// @param token for `void(boost::system::error_code)`; handler and errors as of Lock::asyncLock(), and those of
+    /// connect(). **Cancellation** (terminal, partial and total) ends the call with
+    /// `boost::asio::error::operation_aborted`; the connection may still be made.
+    template <CompletionTokenFor<> Token = boost::asio::deferred_t>
+    auto asyncConnect(Token&& token = Token()) const
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
+            [engine = engine_](auto handler) { startConnect(engine, detail::withoutResult(std::move(handler))); },
+            token);
+    }
+
+    /// shutdown() without blocking a thread. Other calls get `Errc::shutdown` as soon as this one has begun; the
+    /// handler is told when what was under way is answered, or @p timeout is over. Destroying the client after that
+    /// only waits for its own thread, which has nothing more to do: no time worth naming, or 100 ms if a look-up of the
+    /// server's name hangs. Destroying it earlier does not wait for this call, which goes on.
+    /// @param timeout zero or negative: nothing is waited for; `milliseconds::max()`: without limit.
+    /// @param token for `void(boost::system::error_code, bool)`: whether everything was answered, as of shutdown(); a
+    /// second call does nothing, and its handler is told true at once. Handler and executor as of Lock::asyncLock().
+    /// **Cancellation** (terminal, partial and total) ends the wait as if @p timeout were over, and is told as
+    /// `boost::asio::error::operation_aborted`; the client has ended all the same. There are no other errors.
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncShutdown(std::chrono::milliseconds timeout, Token&& token = Token())
+    {
+        return boost::asio::async_initiate<Token, void(boost::system::error_code, bool)>(
+            [engine = engine_](auto handler, std::chrono::milliseconds limit) {
+                startShutdown(engine, limit, detail::FlagHandler(std::move(handler)));
+            },
+            token, timeout);
+    }
+    /// asyncShutdown(1s).
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncShutdown(Token&& token = Token())
+    {
+        return asyncShutdown(std::chrono::seconds(1), std::forward<Token>(token));
+    }
+
     /// The client's random UUID, the first part of its holders in Redis.
     [[nodiscard]] const std::string& id() const noexcept;
     /// The settings it was made with.
     [[nodiscard]] const Config& config() const noexcept;
 
 private:
-    std::shared_ptr<detail::Engine> engine_;
+    using State = std::shared_ptr<detail::Engine>;
+
+    static void startConnect(const State& engine, detail::FlagHandler handler);
+    static void startShutdown(const State& engine, std::chrono::milliseconds timeout, detail::FlagHandler handler);
+
+    State engine_;
 };
 
 } // namespace redislock

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "redislock/endpoint.hpp"
+#include "redislock/export.hpp"
 #include "redislock/observer.hpp"
 
 #include <chrono>
@@ -24,7 +25,7 @@ namespace redislock {
 /// config.watchdogTimeout = 10s;
 /// redislock::Client client(config);
 /// @endcode
-struct Config {
+struct REDISLOCK_EXPORT Config {
     /// The server. Default: 127.0.0.1:6379.
     Endpoint endpoint;
 

@@ -3,10 +3,13 @@
 #pragma once
 
 #include "redislock/error.hpp"
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/initiate.hpp"
 #include "redislock/lease_time.hpp"
+
+#include <boost/asio/deferred.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -53,7 +56,7 @@ namespace redislock {
 /// ready.trySetCount(3);
 /// ready.wait();      // until three processes have called ready.countDown()
 /// @endcode
-class CountDownLatch {
+class REDISLOCK_EXPORT CountDownLatch {
 public:
     /// Closes the latch, unless it is closed. Blocks for one round trip, without a server for
     /// `Config::unreachableAfter`.
@@ -112,8 +115,8 @@ public:
     /// the client's own thread, where it must not block. Errors as codes. **Cancellation** (terminal, partial and
     /// total) ends the call with `boost::asio::error::operation_aborted`; whether the latch was closed is then not
     /// known. **Lifetime** as of Lock::asyncLock(): the executor's context may end first.
-    template <class Token>
-    auto asyncTrySetCount(std::int64_t count, Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncTrySetCount(std::int64_t count, Token&& token = Token()) const
     {
         return detail::initiate<Token, bool>(
             "asyncTrySetCount", state_,
@@ -124,8 +127,8 @@ public:
     }
     /// countDown() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`. A
     /// cancelled count-down is repeated in the background as well.
-    template <class Token>
-    auto asyncCountDown(Token&& token) const
+    template <CompletionTokenFor<std::int64_t> Token = boost::asio::deferred_t>
+    auto asyncCountDown(Token&& token = Token()) const
     {
         return detail::initiate<Token, std::int64_t>(
             "asyncCountDown", state_,
@@ -133,16 +136,16 @@ public:
             token);
     }
     /// getCount() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`.
-    template <class Token>
-    auto asyncGetCount(Token&& token) const
+    template <CompletionTokenFor<std::int64_t> Token = boost::asio::deferred_t>
+    auto asyncGetCount(Token&& token = Token()) const
     {
         return detail::initiate<Token, std::int64_t>(
             "asyncGetCount", state_,
             [state = state_](auto handler) { startGet(state, detail::NumberHandler(std::move(handler))); }, token);
     }
     /// wait() without blocking a thread. @param token for `void(boost::system::error_code)`; can be cancelled.
-    template <class Token>
-    auto asyncWait(Token&& token) const
+    template <CompletionTokenFor<> Token = boost::asio::deferred_t>
+    auto asyncWait(Token&& token = Token()) const
     {
         return detail::initiate<Token, void>(
             "asyncWait", state_,
@@ -153,8 +156,8 @@ public:
     }
     /// wait(limit) without blocking a thread. @param token for `void(boost::system::error_code, bool)`; can be
     /// cancelled.
-    template <class Token>
-    auto asyncWait(Wait limit, Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncWait(Wait limit, Token&& token = Token()) const
     {
         return detail::initiate<Token, bool>(
             "asyncWait", state_,
@@ -162,8 +165,8 @@ public:
             token, limit);
     }
     /// forceDelete() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
-    template <class Token>
-    auto asyncForceDelete(Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncForceDelete(Token&& token = Token()) const
     {
         return detail::initiate<Token, bool>(
             "asyncForceDelete", state_,

@@ -2,6 +2,7 @@
 /// Where a server listens.
 #pragma once
 
+#include "redislock/export.hpp"
 #include "redislock/requirements.hpp"
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 namespace redislock {
 
 /// The address of one Redis server: a host and port, or the path of a unix socket.
-struct Endpoint {
+struct REDISLOCK_EXPORT Endpoint {
     /// Host name, IPv4 or IPv6 address (without brackets). Names are looked up again at each connect. Ignored when
     /// `unixSocket` is set. Default: 127.0.0.1.
     std::string host = "127.0.0.1";

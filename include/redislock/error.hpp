@@ -2,6 +2,7 @@
 /// What can go wrong, as values.
 #pragma once
 
+#include "redislock/export.hpp"
 #include "redislock/requirements.hpp"
 
 #include <optional>
@@ -110,23 +111,23 @@ constexpr Errc errcOf(Cause cause) noexcept
 }
 
 /// The Errc of a code of either category; nothing for a code of another. For a `switch`: @p code itself may be a Cause.
-std::optional<Errc> errcOf(const std::error_code& code) noexcept;
+REDISLOCK_EXPORT std::optional<Errc> errcOf(const std::error_code& code) noexcept;
 
 /// The category `"redislock"` of the codes made from Errc. **Thread safety**: safe. Never fails.
-const std::error_category& errorCategory() noexcept;
+REDISLOCK_EXPORT const std::error_category& errorCategory() noexcept;
 /// The category `"redislock.cause"` of the codes made from Cause. **Thread safety**: safe. Never fails.
-const std::error_category& causeCategory() noexcept;
+REDISLOCK_EXPORT const std::error_category& causeCategory() noexcept;
 
 /// Makes `Errc` convertible to `std::error_code` (and so to `boost::system::error_code`).
-std::error_code make_error_code(Errc e) noexcept;
+REDISLOCK_EXPORT std::error_code make_error_code(Errc e) noexcept;
 /// The same for `Cause`.
-std::error_code make_error_code(Cause cause) noexcept;
+REDISLOCK_EXPORT std::error_code make_error_code(Cause cause) noexcept;
 
 /// The enumerator's name, `unreachable` for instance; for other values "unknown". For a sentence, see the code's
 /// message().
-std::string_view toString(Errc e) noexcept;
+REDISLOCK_EXPORT std::string_view toString(Errc e) noexcept;
 /// The same for `Cause`.
-std::string_view toString(Cause cause) noexcept;
+REDISLOCK_EXPORT std::string_view toString(Cause cause) noexcept;
 
 /// Whether the code is that error, or one of its causes.
 ///
@@ -134,9 +135,9 @@ std::string_view toString(Cause cause) noexcept;
 /// if (ec == redislock::Errc::unreachable) …        // whatever the reason
 /// if (ec == redislock::Cause::hostNotFound) …      // this one
 /// @endcode
-bool operator==(const std::error_code& code, Errc e) noexcept;
+REDISLOCK_EXPORT bool operator==(const std::error_code& code, Errc e) noexcept;
 /// The same for the codes of asynchronous calls.
-bool operator==(const boost::system::error_code& code, Errc e) noexcept;
+REDISLOCK_EXPORT bool operator==(const boost::system::error_code& code, Errc e) noexcept;
 
 /// What the blocking calls throw. `code()` is in `errorCategory()` or, where the cause is known, in `causeCategory()`;
 /// `what()` says what happened to which lock, at which server, and what the server or the system said of it. No message
@@ -145,7 +146,7 @@ bool operator==(const boost::system::error_code& code, Errc e) noexcept;
 /// @code
 /// try { lock.lock(); } catch (const redislock::LockError& e) { if (e.code() == redislock::Errc::unreachable) … }
 /// @endcode
-class LockError : public std::system_error {
+class REDISLOCK_EXPORT LockError : public std::system_error {
 public:
     /// @param code one of Errc or Cause. @param context what was attempted, printable. @param words what the system,
     /// the resolver or the server said, printable; may be empty.

@@ -2,6 +2,7 @@
 /// The lock whose holds have ever greater numbers.
 #pragma once
 
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/identity.hpp"
 #include "redislock/lock.hpp"
@@ -35,7 +36,7 @@ namespace redislock {
 /// redislock::LockGuard held(lock);
 /// write(entry, *held.token());
 /// @endcode
-class FencedLock : public Lock {
+class REDISLOCK_EXPORT FencedLock : public Lock {
 public:
     /// As lock(), and tells the token of this thread's hold. @throws LockError as lock().
     FencingToken lockAndGetToken() const;

@@ -9,6 +9,7 @@
 #include "redislock/endpoint.hpp"
 #include "redislock/error.hpp"
 #include "redislock/identity.hpp"
+#include "redislock/observer.hpp"
 #include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
 
@@ -52,6 +53,12 @@ struct fmt::formatter<redislock::Unlocked> : redislock::detail::NameFormatter<re
 };
 template <>
 struct fmt::formatter<redislock::StopAt> : redislock::detail::NameFormatter<redislock::StopAt> {
+};
+template <>
+struct fmt::formatter<redislock::ObjectKind> : redislock::detail::NameFormatter<redislock::ObjectKind> {
+};
+template <>
+struct fmt::formatter<redislock::LossReason> : redislock::detail::NameFormatter<redislock::LossReason> {
 };
 template <>
 struct fmt::formatter<redislock::HolderId> : redislock::detail::NumberFormatter<redislock::HolderId> {

@@ -3,12 +3,14 @@
 #pragma once
 
 #include "redislock/error.hpp"
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
 
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -45,7 +47,7 @@ namespace redislock {
 /// redislock::GroupGuard held(both, 100ms, 10s);
 /// if (held) { transfer(held.stopToken()); }
 /// @endcode
-class [[nodiscard]] GroupGuard {
+class [[nodiscard]] REDISLOCK_EXPORT GroupGuard {
 public:
     /// An empty guard.
     GroupGuard() noexcept = default;
@@ -95,8 +97,8 @@ public:
     /// on its
     ///   associated executor; without one on the own thread of a member's client, where it must not block.
     ///   `Errc::notHeld` when the guard is empty or was released before. Cannot be cancelled: it is bounded by itself.
-    template <class Token>
-    auto asyncRelease(Token&& token)
+    template <CompletionTokenFor<Unlocked> Token = boost::asio::deferred_t>
+    auto asyncRelease(Token&& token = Token())
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code, Unlocked)>(
             [](auto handler, GroupGuard guard) {

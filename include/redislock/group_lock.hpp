@@ -3,6 +3,7 @@
 #pragma once
 
 #include "redislock/error.hpp"
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/group_guard.hpp"
 #include "redislock/handler.hpp"
@@ -72,7 +73,7 @@ namespace redislock {
 /// `wouldDeadlock` when this thread holds it already, or is the own thread of a member's client; `badConfig` of a
 /// RedLock one of whose servers comes twice; `forked`. The pauses of a RetryPolicy are 1 s at most, and should be
 /// random: two that always try at the same moment can keep each other out for long.
-class GroupLock : public LockCalls<GroupLock, GroupGuard> {
+class REDISLOCK_EXPORT GroupLock : public LockCalls<GroupLock, GroupGuard> {
 public:
     /// Ends this thread's hold. Blocking and results as GroupGuard::release(). Losing the group, or servers, is not an
     /// exception: the standard's guards call this in destructors.

@@ -7,6 +7,7 @@
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/associator.hpp>
+#include <boost/asio/async_result.hpp>
 #include <boost/asio/execution/context.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/query.hpp>
@@ -25,6 +26,15 @@ template <typename T, typename Blocking>
 class promise_executor;
 } // namespace detail
 } // namespace boost::asio
+
+namespace redislock {
+
+/// What asynchronous calls take: a completion token of Asio for a call that ends with a code and these results, a
+/// function object that can be called with them among others.
+template <class Token, class... Results>
+concept CompletionTokenFor = boost::asio::completion_token_for<Token, void(boost::system::error_code, Results...)>;
+
+} // namespace redislock
 
 namespace redislock::detail {
 

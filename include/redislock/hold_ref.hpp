@@ -2,6 +2,7 @@
 /// What a guard keeps.
 #pragma once
 
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 
 #include <boost/smart_ptr/intrusive_ptr.hpp>
@@ -10,7 +11,7 @@ namespace redislock::detail {
 
 /// A shared reference to a hold, which counts them itself.
 using HoldRef = boost::intrusive_ptr<Hold>;
-void intrusive_ptr_add_ref(Hold* hold) noexcept;
-void intrusive_ptr_release(Hold* hold) noexcept;
+REDISLOCK_EXPORT void intrusive_ptr_add_ref(Hold* hold) noexcept;
+REDISLOCK_EXPORT void intrusive_ptr_release(Hold* hold) noexcept;
 
 } // namespace redislock::detail

@@ -2,6 +2,7 @@
 /// How asynchronous calls begin.
 #pragma once
 
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
 
@@ -32,9 +33,12 @@ constexpr bool throwsErrors<boost::asio::use_future_t<A>> = true;
 
 /// The exception of a call that ended with an error: a `boost::system::system_error` whose message names the call, the
 /// lock and the server, as that of a LockError does. Null without an error.
-std::exception_ptr failureOf(const NamedLock& lock, const char* verb, const boost::system::error_code& ec);
-std::exception_ptr failureOf(const NamedCounter& counter, const char* verb, const boost::system::error_code& ec);
-std::exception_ptr failureOf(const GroupState& group, const char* verb, const boost::system::error_code& ec);
+REDISLOCK_EXPORT std::exception_ptr failureOf(const NamedLock& lock, const char* verb,
+                                              const boost::system::error_code& ec);
+REDISLOCK_EXPORT std::exception_ptr failureOf(const NamedCounter& counter, const char* verb,
+                                              const boost::system::error_code& ec);
+REDISLOCK_EXPORT std::exception_ptr failureOf(const GroupState& group, const char* verb,
+                                              const boost::system::error_code& ec);
 
 /// The signature of a handler that gets a result, or none. @tparam Failure a code or an exception
 template <class Failure, class Result>

@@ -3,12 +3,15 @@
 #pragma once
 
 #include "redislock/error.hpp"
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/initiate.hpp"
 #include "redislock/lock_calls.hpp"
 #include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
+
+#include <boost/asio/deferred.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -55,7 +58,8 @@ namespace redislock {
 ///
 /// **Cost**: uncontended, one round trip to acquire and one to release; one key.
 ///
-/// **Asynchronous** functions take any completion token of Asio and block no thread; their holds belong to guards.
+/// **Asynchronous** functions take any completion token of Asio, in coroutines none, and block no thread; their holds
+/// belong to guards.
 ///
 /// **Errors** of lock(), tryLock() and their like: `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`,
 /// `noSuchDatabase`, `notRedis`, `wrongType`, `lost`, `wouldDeadlock`, `shutdown`, `forked`.
@@ -64,7 +68,7 @@ namespace redislock {
 /// `wouldDeadlock` at once, in every form: by a RedisLock, then by a FairLock, for instance, or by the reading half of
 /// a ReadWriteLock, then by the writing one; the other way round it reads. A ReadWriteLock and a lock that is none are
 /// `wrongType` for each other.
-class Lock : public LockCalls<Lock, LockGuard> {
+class REDISLOCK_EXPORT Lock : public LockCalls<Lock, LockGuard> {
 public:
     /// Ends the innermost level of this thread's hold. Blocks until Redis confirmed it, at most until the lease is over
     /// or `Config::unreachableAfter`; the lock counts as given up from the moment of the call.
@@ -122,8 +126,8 @@ public:
 
     /// forceUnlock() without blocking a thread. @param token for `void(boost::system::error_code, bool)`; handler,
     /// errors and cancellation as of asyncLock(); a cancelled call may have freed the lock.
-    template <class Token>
-    auto asyncForceUnlock(Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncForceUnlock(Token&& token = Token()) const
     {
         return detail::initiate<Token, bool>(
             "asyncForceUnlock", state_,
@@ -131,8 +135,8 @@ public:
             token);
     }
     /// isLocked() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
-    template <class Token>
-    auto asyncIsLocked(Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncIsLocked(Token&& token = Token()) const
     {
         return detail::initiate<Token, bool>(
             "asyncIsLocked", state_,
@@ -140,8 +144,8 @@ public:
     }
     /// remainingTimeToLive() without blocking a thread.
     /// @param token for `void(boost::system::error_code, std::optional<std::chrono::milliseconds>)`.
-    template <class Token>
-    auto asyncRemainingTimeToLive(Token&& token) const
+    template <CompletionTokenFor<std::optional<std::chrono::milliseconds>> Token = boost::asio::deferred_t>
+    auto asyncRemainingTimeToLive(Token&& token = Token()) const
     {
         return detail::initiate<Token, std::optional<std::chrono::milliseconds>>(
             "asyncRemainingTimeToLive", state_,

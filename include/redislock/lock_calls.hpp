@@ -8,6 +8,7 @@
 #include "redislock/lease_time.hpp"
 #include "redislock/retry_policy.hpp"
 
+#include <boost/asio/deferred.hpp>
 #include <boost/system/error_code.hpp>
 
 #include <chrono>
@@ -152,7 +153,10 @@ public:
     /// @param token any completion token for `void(boost::system::error_code, Guard)`. The handler is called once, on
     /// its
     ///   associated executor; without one on the client's own thread (of one of its members, if the lock has some),
-    ///   where it must not block, and never in a forked child.
+    ///   where it must not block, and never in a forked child. What it throws comes out of `run()` of its context; on
+    ///   the client's own thread it ends the process (`std::terminate`). The default is `boost::asio::deferred`: the
+    ///   call begins when it is awaited, `co_await lock.asyncLock()`. (To combine calls by Asio's `||` and `&&`, give
+    ///   them `use_awaitable`.)
     /// Errors as lock(), as codes: `Errc`, which compares with `std::error_code` and `boost::system::error_code`.
     /// **Cancellation** (terminal, partial and total): ends the call with `boost::asio::error::operation_aborted` and
     /// nothing held; what Redis may have granted meanwhile is released in the background. After the client's end:
@@ -162,39 +166,39 @@ public:
     /// sockets; the call is cancelled and a guard that was on its way gives its hold back.
     /// `boost::asio::any_completion_executor`, which an `any_completion_handler` has, and an executor of your own
     /// without `boost::asio::execution::context` do not tell their context: it must outlive the call.
-    template <class Token>
-    auto asyncLock(Token&& token) const
+    template <CompletionTokenFor<Guard> Token = boost::asio::deferred_t>
+    auto asyncLock(Token&& token = Token()) const
     {
         return asyncTryLock(waitForever, keepRenewing, std::forward<Token>(token));
     }
     /// asyncLock() with a fixed lease; as lock(Lease).
-    template <class Token>
-    auto asyncLock(Lease lease, Token&& token) const
+    template <CompletionTokenFor<Guard> Token = boost::asio::deferred_t>
+    auto asyncLock(Lease lease, Token&& token = Token()) const
     {
         return asyncTryLock(waitForever, lease, std::forward<Token>(token));
     }
     /// One attempt, as tryLock(): an empty guard when others hold the lock. Otherwise as asyncLock().
-    template <class Token>
-    auto asyncTryLock(Token&& token) const
+    template <CompletionTokenFor<Guard> Token = boost::asio::deferred_t>
+    auto asyncTryLock(Token&& token = Token()) const
     {
         return asyncTryLock(oneAttempt, keepRenewing, std::forward<Token>(token));
     }
     /// Tries until @p wait is over, as tryLock(Wait): an empty guard then. Otherwise as asyncLock().
-    template <class Token>
-    auto asyncTryLock(Wait wait, Token&& token) const
+    template <CompletionTokenFor<Guard> Token = boost::asio::deferred_t>
+    auto asyncTryLock(Wait wait, Token&& token = Token()) const
     {
         return asyncTryLock(wait, keepRenewing, std::forward<Token>(token));
     }
     /// As tryLock(Wait, Lease): an empty guard when the wait is over. Otherwise as asyncLock().
-    template <class Token>
-    auto asyncTryLock(Wait wait, Lease lease, Token&& token) const
+    template <CompletionTokenFor<Guard> Token = boost::asio::deferred_t>
+    auto asyncTryLock(Wait wait, Lease lease, Token&& token = Token()) const
     {
         return asyncAcquire(wait, lease, nullptr, std::forward<Token>(token));
     }
     /// As tryLock(Wait, Lease, RetryPolicy), but the policy's function is called on the client's own thread, where it
     /// must not block; `invalidArgument` when it throws. Otherwise as asyncLock().
-    template <class Token>
-    auto asyncTryLock(Wait wait, Lease lease, RetryPolicy retry, Token&& token) const
+    template <CompletionTokenFor<Guard> Token = boost::asio::deferred_t>
+    auto asyncTryLock(Wait wait, Lease lease, RetryPolicy retry, Token&& token = Token()) const
     {
         return asyncAcquire(wait, lease, shared(std::move(retry)), std::forward<Token>(token));
     }

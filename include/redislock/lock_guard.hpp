@@ -3,6 +3,7 @@
 #pragma once
 
 #include "redislock/error.hpp"
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/hold_ref.hpp"
 #include "redislock/identity.hpp"
@@ -10,6 +11,9 @@
 #include "redislock/lock.hpp"
 #include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
+
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -45,7 +49,7 @@ namespace redislock {
 /// @code
 /// if (redislock::LockGuard held(lock, 100ms, 10s); held) { sell(held.stopToken()); }
 /// @endcode
-class [[nodiscard]] LockGuard {
+class [[nodiscard]] REDISLOCK_EXPORT LockGuard {
 public:
     /// An empty guard.
     LockGuard() noexcept = default;
@@ -92,8 +96,8 @@ public:
     ///   associated executor; without one on the client's own thread, where it must not block. `Errc::notHeld` when the
     ///   guard is empty or was released before. Cannot be cancelled: it is bounded by itself, and goes on when the
     ///   executor's context ends before it. The end of a nested level is told at once, as `stillHeld`.
-    template <class Token>
-    auto asyncRelease(Token&& token)
+    template <CompletionTokenFor<Unlocked> Token = boost::asio::deferred_t>
+    auto asyncRelease(Token&& token = Token())
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code, Unlocked)>(
             [](auto handler, LockGuard guard) {

@@ -2,6 +2,7 @@
 /// All of several locks, or none.
 #pragma once
 
+#include "redislock/export.hpp"
 #include "redislock/group_lock.hpp"
 #include "redislock/lock.hpp"
 
@@ -29,7 +30,7 @@ namespace redislock {
 /// std::scoped_lock held(both);
 /// transfer();
 /// @endcode
-class MultiLock : public GroupLock {
+class REDISLOCK_EXPORT MultiLock : public GroupLock {
 public:
     /// Does no I/O. @param members at least one, each of another name; any kinds.
     /// @throws LockError `invalidArgument` for none, or for the same name of the same server and database twice: the

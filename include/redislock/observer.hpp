@@ -2,10 +2,13 @@
 /// What the library does, told to the program.
 #pragma once
 
+#include "redislock/export.hpp"
 #include "redislock/unlocked.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -28,17 +31,36 @@ enum class ObjectKind : std::uint8_t {
     redLock,
 };
 
+/// The enumerator's name; for other values "unknown".
+constexpr std::string_view toString(ObjectKind kind) noexcept
+{
+    constexpr std::string_view names[] = {
+        "redisLock", "nonReentrantLock",         "spinLock",       "fencedLock", "fairLock", "readLock", "writeLock",
+        "semaphore", "permitExpirableSemaphore", "countDownLatch", "multiLock",  "redLock"};
+    const auto index = static_cast<std::size_t>(kind);
+    return index < std::size(names) ? names[index] : "unknown";
+}
+
 /// Why a hold is lost, or will be.
 enum class LossReason : std::uint8_t {
     leaseEnded,  ///< its fixed lease is over: nothing failed
     unrenewed,   ///< no renewal was answered before the lease was over
     refused,     ///< the server refused the renewals until the lease was over
     heldTooLong, ///< it had reached `Config::maxHold`, and was no longer renewed
-    paused,      ///< this process, or its machine, stood still until the lease was over
+    paused,      ///< this process, its machine or the client's thread stood still until the lease was over
     gone,        ///< Redis no longer has it: deleted, evicted, ended by force from elsewhere, lost in a fail-over
     forced,      ///< forceUnlock() by this client
     shutDown,    ///< the client was shut down
 };
+
+/// The enumerator's name; for other values "unknown".
+constexpr std::string_view toString(LossReason reason) noexcept
+{
+    constexpr std::string_view names[] = {"leaseEnded", "unrenewed", "refused", "heldTooLong",
+                                          "paused",     "gone",      "forced",  "shutDown"};
+    const auto index = static_cast<std::size_t>(reason);
+    return index < std::size(names) ? names[index] : "unknown";
+}
 
 /// What an event is about. The views are valid during the call only.
 struct LockEvent {
@@ -64,7 +86,7 @@ struct LockEvent {
 /// things happened, never under a lock of the library. **Blocking**: they must not block: renewals wait behind them.
 /// A library call in them that would have to wait fails with `Errc::wouldDeadlock`; `unlock()` and a guard's end are
 /// allowed and do not wait. They must not throw (`noexcept`). **Lifetime**: the client keeps the observer alive.
-class Observer {
+class REDISLOCK_EXPORT Observer {
 public:
     Observer() = default;
     Observer(const Observer&) = delete;

@@ -3,11 +3,13 @@
 #pragma once
 
 #include "redislock/error.hpp"
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/unlocked.hpp"
 
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
 
 #include <chrono>
 #include <memory>
@@ -37,7 +39,7 @@ namespace redislock {
 /// @code
 /// if (redislock::Permit permit = printers.tryAcquire(100ms, 10s)) { print(permit.validFor()); }
 /// @endcode
-class [[nodiscard]] Permit {
+class [[nodiscard]] REDISLOCK_EXPORT Permit {
 public:
     /// An empty permit.
     Permit() noexcept = default;
@@ -69,8 +71,8 @@ public:
     /// @param token any completion token for `void(boost::system::error_code, Unlocked)`. The handler is called once,
     /// on its
     ///   associated executor; without one on the client's own thread, where it must not block.
-    template <class Token>
-    auto asyncRelease(Token&& token)
+    template <CompletionTokenFor<Unlocked> Token = boost::asio::deferred_t>
+    auto asyncRelease(Token&& token = Token())
     {
         return boost::asio::async_initiate<Token, void(boost::system::error_code, Unlocked)>(
             [](auto handler, Permit permit) {

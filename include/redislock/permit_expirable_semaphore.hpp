@@ -3,12 +3,15 @@
 #pragma once
 
 #include "redislock/error.hpp"
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/initiate.hpp"
 #include "redislock/lease_time.hpp"
 #include "redislock/permit.hpp"
 #include "redislock/unlocked.hpp"
+
+#include <boost/asio/deferred.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -62,7 +65,7 @@ namespace redislock {
 /// redislock::Permit permit = printers.acquire(30s);
 /// print(permit.validFor());
 /// @endcode
-class PermitExpirableSemaphore {
+class REDISLOCK_EXPORT PermitExpirableSemaphore {
 public:
     /// Takes a permit, waiting as long as it takes. Blocks.
     /// @param lease 10 ms … 30 days, or `nonExpiring`; not `keepRenewing`.
@@ -168,14 +171,14 @@ public:
     /// on the client's own thread, where it must not block. Errors as codes. **Cancellation** (terminal, partial and
     /// total) ends the call with `boost::asio::error::operation_aborted` and nothing taken. **Lifetime** as of
     /// Lock::asyncLock(): the executor's context may end first.
-    template <class Token>
-    auto asyncAcquire(Lease lease, Token&& token) const
+    template <CompletionTokenFor<Permit> Token = boost::asio::deferred_t>
+    auto asyncAcquire(Lease lease, Token&& token = Token()) const
     {
         return asyncTryAcquire(waitForever, lease, std::forward<Token>(token));
     }
     /// tryAcquire() without blocking a thread; otherwise as asyncAcquire().
-    template <class Token>
-    auto asyncTryAcquire(Wait wait, Lease lease, Token&& token) const
+    template <CompletionTokenFor<Permit> Token = boost::asio::deferred_t>
+    auto asyncTryAcquire(Wait wait, Lease lease, Token&& token = Token()) const
     {
         return detail::initiate<Token, Permit>(
             "asyncTryAcquire", state_,
@@ -185,8 +188,8 @@ public:
             token, wait, lease);
     }
     /// release() without blocking a thread. @param token for `void(boost::system::error_code, Unlocked)`.
-    template <class Token>
-    auto asyncRelease(const std::string& id, Token&& token) const
+    template <CompletionTokenFor<Unlocked> Token = boost::asio::deferred_t>
+    auto asyncRelease(const std::string& id, Token&& token = Token()) const
     {
         return detail::initiate<Token, Unlocked>(
             "asyncRelease", state_,
@@ -196,8 +199,8 @@ public:
             token, id);
     }
     /// updateLeaseTime() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
-    template <class Token>
-    auto asyncUpdateLeaseTime(const std::string& id, Lease lease, Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncUpdateLeaseTime(const std::string& id, Lease lease, Token&& token = Token()) const
     {
         return detail::initiate<Token, bool>(
             "asyncUpdateLeaseTime", state_,
@@ -208,8 +211,8 @@ public:
     }
     /// getLeaseTime() without blocking a thread.
     /// @param token for `void(boost::system::error_code, std::optional<std::chrono::milliseconds>)`.
-    template <class Token>
-    auto asyncGetLeaseTime(const std::string& id, Token&& token) const
+    template <CompletionTokenFor<std::optional<std::chrono::milliseconds>> Token = boost::asio::deferred_t>
+    auto asyncGetLeaseTime(const std::string& id, Token&& token = Token()) const
     {
         return detail::initiate<Token, std::optional<std::chrono::milliseconds>>(
             "asyncGetLeaseTime", state_,
@@ -219,32 +222,32 @@ public:
             token, id);
     }
     /// availablePermits() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`.
-    template <class Token>
-    auto asyncAvailablePermits(Token&& token) const
+    template <CompletionTokenFor<std::int64_t> Token = boost::asio::deferred_t>
+    auto asyncAvailablePermits(Token&& token = Token()) const
     {
         return asyncCount(Count::available, std::forward<Token>(token));
     }
     /// acquiredPermits() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`.
-    template <class Token>
-    auto asyncAcquiredPermits(Token&& token) const
+    template <CompletionTokenFor<std::int64_t> Token = boost::asio::deferred_t>
+    auto asyncAcquiredPermits(Token&& token = Token()) const
     {
         return asyncCount(Count::acquired, std::forward<Token>(token));
     }
     /// getPermits() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`.
-    template <class Token>
-    auto asyncGetPermits(Token&& token) const
+    template <CompletionTokenFor<std::int64_t> Token = boost::asio::deferred_t>
+    auto asyncGetPermits(Token&& token = Token()) const
     {
         return asyncCount(Count::all, std::forward<Token>(token));
     }
     /// trySetPermits() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
-    template <class Token>
-    auto asyncTrySetPermits(std::int64_t permits, Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncTrySetPermits(std::int64_t permits, Token&& token = Token()) const
     {
         return asyncTrySetPermits(permits, std::chrono::milliseconds::zero(), std::forward<Token>(token));
     }
     /// trySetPermits(permits, timeToLive) without blocking a thread; zero: without time to live.
-    template <class Token>
-    auto asyncTrySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncTrySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, Token&& token = Token()) const
     {
         return detail::initiate<Token, bool>(
             "asyncTrySetPermits", state_,
@@ -254,8 +257,8 @@ public:
             token, permits, timeToLive);
     }
     /// setPermits() without blocking a thread. @param token for `void(boost::system::error_code)`.
-    template <class Token>
-    auto asyncSetPermits(std::int64_t permits, Token&& token) const
+    template <CompletionTokenFor<> Token = boost::asio::deferred_t>
+    auto asyncSetPermits(std::int64_t permits, Token&& token = Token()) const
     {
         return detail::initiate<Token, void>(
             "asyncSetPermits", state_,
@@ -265,8 +268,8 @@ public:
             token, permits);
     }
     /// addPermits() without blocking a thread. @param token for `void(boost::system::error_code)`.
-    template <class Token>
-    auto asyncAddPermits(std::int64_t difference, Token&& token) const
+    template <CompletionTokenFor<> Token = boost::asio::deferred_t>
+    auto asyncAddPermits(std::int64_t difference, Token&& token = Token()) const
     {
         return detail::initiate<Token, void>(
             "asyncAddPermits", state_,
@@ -276,8 +279,8 @@ public:
             token, difference);
     }
     /// forceDelete() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
-    template <class Token>
-    auto asyncForceDelete(Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncForceDelete(Token&& token = Token()) const
     {
         return detail::initiate<Token, bool>(
             "asyncForceDelete", state_,

@@ -2,6 +2,7 @@
 /// One lock on several independent servers.
 #pragma once
 
+#include "redislock/export.hpp"
 #include "redislock/group_lock.hpp"
 #include "redislock/lock.hpp"
 
@@ -36,7 +37,7 @@ namespace redislock {
 /// redislock::RedLock lock({a.getLock("stock:42"), b.getLock("stock:42"), c.getLock("stock:42")});
 /// if (redislock::GroupGuard held(lock, 1s, 10s); held) { sell(held.stopToken()); }
 /// @endcode
-class RedLock : public GroupLock {
+class REDISLOCK_EXPORT RedLock : public GroupLock {
 public:
     /// Does no I/O. @param members at least one, each of another server.
     /// @throws LockError `invalidArgument` for none, or for two members on one address.

@@ -15,6 +15,7 @@
 #include "redislock/endpoint.hpp"
 #include "redislock/error.hpp"
 #include "redislock/execute_with_lock.hpp"
+#include "redislock/export.hpp"
 #include "redislock/fair_lock.hpp"
 #include "redislock/fenced_lock.hpp"
 #include "redislock/fwd.hpp"

@@ -3,10 +3,13 @@
 #pragma once
 
 #include "redislock/error.hpp"
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
 #include "redislock/initiate.hpp"
 #include "redislock/lease_time.hpp"
+
+#include <boost/asio/deferred.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -57,7 +60,7 @@ namespace redislock {
 /// print();
 /// printers.release();
 /// @endcode
-class Semaphore {
+class REDISLOCK_EXPORT Semaphore {
 public:
     /// Makes the semaphore, unless it exists: its number is then left alone. Blocks for one round trip, without a
     /// server for `Config::unreachableAfter`.
@@ -150,14 +153,14 @@ public:
     /// the client's own thread, where it must not block. Errors as codes. **Cancellation** (terminal, partial and
     /// total) ends the call with `boost::asio::error::operation_aborted`; whether the semaphore was made is then not
     /// known. **Lifetime** as of Lock::asyncLock(): the executor's context may end first.
-    template <class Token>
-    auto asyncTrySetPermits(std::int64_t permits, Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncTrySetPermits(std::int64_t permits, Token&& token = Token()) const
     {
         return asyncTrySetPermits(permits, std::chrono::milliseconds::zero(), std::forward<Token>(token));
     }
     /// trySetPermits(permits, timeToLive) without blocking a thread; zero: without time to live.
-    template <class Token>
-    auto asyncTrySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncTrySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, Token&& token = Token()) const
     {
         return detail::initiate<Token, bool>(
             "asyncTrySetPermits", state_,
@@ -169,8 +172,8 @@ public:
     /// acquire() without blocking a thread. @param token for `void(boost::system::error_code)`; handler and errors as
     /// of asyncTrySetPermits(). **Cancellation** ends it with nothing taken; so does the end of the executor's context,
     /// which gives back what the handler was not told of.
-    template <class Token>
-    auto asyncAcquire(std::int64_t permits, Token&& token) const
+    template <CompletionTokenFor<> Token = boost::asio::deferred_t>
+    auto asyncAcquire(std::int64_t permits, Token&& token = Token()) const
     {
         return detail::initiate<Token, void>(
             "asyncAcquire", state_,
@@ -180,14 +183,14 @@ public:
             token, permits);
     }
     /// tryAcquire() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
-    template <class Token>
-    auto asyncTryAcquire(std::int64_t permits, Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncTryAcquire(std::int64_t permits, Token&& token = Token()) const
     {
         return asyncTryAcquire(permits, oneAttempt, std::forward<Token>(token));
     }
     /// tryAcquire(permits, wait) without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
-    template <class Token>
-    auto asyncTryAcquire(std::int64_t permits, Wait wait, Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncTryAcquire(std::int64_t permits, Wait wait, Token&& token = Token()) const
     {
         return detail::initiate<Token, bool>(
             "asyncTryAcquire", state_,
@@ -198,8 +201,8 @@ public:
     }
     /// release() without blocking a thread. @param token for `void(boost::system::error_code)`. A cancelled release is
     /// repeated in the background as well.
-    template <class Token>
-    auto asyncRelease(std::int64_t permits, Token&& token) const
+    template <CompletionTokenFor<> Token = boost::asio::deferred_t>
+    auto asyncRelease(std::int64_t permits, Token&& token = Token()) const
     {
         return detail::initiate<Token, void>(
             "asyncRelease", state_,
@@ -209,8 +212,8 @@ public:
             token, permits);
     }
     /// releaseIfExists() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
-    template <class Token>
-    auto asyncReleaseIfExists(std::int64_t permits, Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncReleaseIfExists(std::int64_t permits, Token&& token = Token()) const
     {
         return detail::initiate<Token, bool>(
             "asyncReleaseIfExists", state_,
@@ -220,24 +223,24 @@ public:
             token, permits);
     }
     /// availablePermits() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`.
-    template <class Token>
-    auto asyncAvailablePermits(Token&& token) const
+    template <CompletionTokenFor<std::int64_t> Token = boost::asio::deferred_t>
+    auto asyncAvailablePermits(Token&& token = Token()) const
     {
         return detail::initiate<Token, std::int64_t>(
             "asyncAvailablePermits", state_,
             [state = state_](auto handler) { startGet(state, detail::NumberHandler(std::move(handler))); }, token);
     }
     /// drainPermits() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`.
-    template <class Token>
-    auto asyncDrainPermits(Token&& token) const
+    template <CompletionTokenFor<std::int64_t> Token = boost::asio::deferred_t>
+    auto asyncDrainPermits(Token&& token = Token()) const
     {
         return detail::initiate<Token, std::int64_t>(
             "asyncDrainPermits", state_,
             [state = state_](auto handler) { startDrain(state, detail::NumberHandler(std::move(handler))); }, token);
     }
     /// addPermits() without blocking a thread. @param token for `void(boost::system::error_code)`.
-    template <class Token>
-    auto asyncAddPermits(std::int64_t difference, Token&& token) const
+    template <CompletionTokenFor<> Token = boost::asio::deferred_t>
+    auto asyncAddPermits(std::int64_t difference, Token&& token = Token()) const
     {
         return detail::initiate<Token, void>(
             "asyncAddPermits", state_,
@@ -247,8 +250,8 @@ public:
             token, difference);
     }
     /// forceDelete() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
-    template <class Token>
-    auto asyncForceDelete(Token&& token) const
+    template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
+    auto asyncForceDelete(Token&& token = Token()) const
     {
         return detail::initiate<Token, bool>(
             "asyncForceDelete", state_,

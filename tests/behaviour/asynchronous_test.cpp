@@ -114,6 +114,43 @@ TEST_F(AsynchronousCalls, EveryTokenGivesTheGuard)
     });
 }
 
+TEST_F(AsynchronousCalls, CoroutineNeedsNoToken)
+{
+    auto semaphore = client.getSemaphore(uniqueName());
+    auto latch = client.getCountDownLatch(uniqueName());
+    run([&]() -> asio::awaitable<void> {
+        co_await client.asyncConnect();
+        auto held = co_await lock.asyncLock();
+        EXPECT_TRUE(held);
+        EXPECT_TRUE(co_await lock.asyncIsLocked());
+        EXPECT_FALSE(co_await elsewhere.asyncTryLock(1ms, 10s));
+        EXPECT_EQ(co_await held.asyncRelease(), Unlocked::released);
+        held = co_await lock.asyncLock(10s);
+        EXPECT_GT(held.validFor(), 5s);
+        held = LockGuard();
+
+        EXPECT_EQ(co_await asyncExecuteWithLock(lock, 1h, 10s, [] { return 42; }), 42);
+        EXPECT_TRUE(co_await semaphore.asyncTrySetPermits(2));
+        co_await semaphore.asyncAcquire(1);
+        EXPECT_EQ(co_await semaphore.asyncAvailablePermits(), 1);
+        EXPECT_TRUE(co_await semaphore.asyncForceDelete());
+        co_await latch.asyncWait();
+        EXPECT_TRUE(co_await client.asyncShutdown());
+    });
+}
+
+TEST_F(AsynchronousCalls, NothingBeginsBeforeItIsAwaited)
+{
+    {
+        auto later = lock.asyncLock();
+    }
+    EXPECT_TRUE(lock.asyncTryLock(use_future).get());
+    auto shutdown = client.asyncShutdown();
+    EXPECT_TRUE(lock.asyncTryLock(1h, use_future).get());
+    EXPECT_TRUE(std::move(shutdown)(use_future).get());
+    EXPECT_EQ(errorOf(lock.asyncTryLock(use_future)), Errc::shutdown);
+}
+
 TEST_F(AsynchronousCalls, HandlerRunsOnItsExecutor)
 {
     asio::io_context io;

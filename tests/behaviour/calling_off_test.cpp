@@ -302,7 +302,7 @@ TEST_F(CallingOff, OfAServerThatIsFrozenEndsAndIsMadeUpForLater)
 
 /// Stops what it is told to on the client's own thread.
 struct Stopper : Observer {
-    void lost(const LockEvent& /*event*/) noexcept override { source.request_stop(); }
+    void lost(const LockEvent& /*event*/, LossReason /*reason*/) noexcept override { source.request_stop(); }
     std::stop_source source;
 };
 

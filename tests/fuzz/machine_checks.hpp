@@ -204,7 +204,7 @@ inline void checkQuery(Exchange& exchange)
 {
     using Machine = detail::QueryMachine;
     Machine machine(10s);
-    const auto error = drive<Machine, std::optional<Reason>>(
+    const auto error = drive<Machine, std::optional<detail::Reason>>(
         exchange, [&](const Machine::Event& event) { return machine.resume(event, exchange.random); },
         [&] { return exchange.request<Machine::Event, detail::Answered>(); });
     require(error || (exchange.last && !exchange.last->isError()), "an answer that is none of an error");

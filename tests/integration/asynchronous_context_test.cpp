@@ -111,6 +111,7 @@ protected:
         explicit Objects(AsyncContext& test)
             : client(patient()),
               other(patient()),
+              ending(patient()),
               lock(client.getLock(test.uniqueName())),
               group({client.getLock(test.uniqueName()), other.getLock(test.uniqueName())}),
               semaphore(client.getSemaphore(test.objectName("semaphore"))),
@@ -122,6 +123,8 @@ protected:
             latch.trySetCount(5);
             held = client.getLock(test.uniqueName()).asyncLock(60s, use_future).get();
             watched = client.getLock(test.uniqueName()).asyncLock(60s, use_future).get();
+            ending.getLock(test.uniqueName()).asyncLock(60s, use_future).get().release(); // a script that it knows then
+            heldAtTheEnd = ending.getLock(test.uniqueName()).asyncLock(60s, use_future).get();
             heldGroup = MultiLock({client.getLock(test.uniqueName()), other.getLock(test.uniqueName())})
                             .asyncLock(60s, use_future)
                             .get();
@@ -180,10 +183,14 @@ protected:
             latch.asyncWait(calls.token("latch wait"));
             latch.asyncWait(60s, calls.token("latch wait with limit"));
             latch.asyncForceDelete(calls.token("latch delete"));
+            client.asyncConnect(calls.token("connect"));
+            heldAtTheEnd = LockGuard();
+            ending.asyncShutdown(60s, calls.token("shutdown"));
         }
 
         Client client;
         Client other; // of a group's second member
+        Client ending;
         RedisLock lock;
         MultiLock group;
         Semaphore semaphore;
@@ -191,6 +198,7 @@ protected:
         CountDownLatch latch;
         LockGuard held;
         LockGuard watched;
+        LockGuard heldAtTheEnd;
         GroupGuard heldGroup;
         Permit permit;
         Permit otherPermit;
@@ -202,6 +210,7 @@ protected:
         Config config = LockTest::config();
         config.watchdogTimeout = 180s;
         config.commandTimeout = 30s;
+        config.connectTimeout = 30s;
         config.unreachableAfter = 60s;
         return config;
     }

@@ -36,7 +36,7 @@ protected:
     }
 
     /// What every call says in a child. @return the number of the first that says something else, or 0.
-    static int callsInAChild(const RedisLock& lock, LockGuard& held)
+    static int callsInAChild(Client& client, const RedisLock& lock, LockGuard& held)
     {
         const error_code forked = make_error_code(Errc::forked);
         if (errorOf<LockGuard>([&](auto token) { lock.asyncLock(token); }) != forked) {
@@ -55,13 +55,24 @@ protected:
             return 5;
         }
         // nothing to release, here
-        return errorOf<Unlocked>([&](auto token) { held.asyncRelease(token); }) == error_code() ? 0 : 6;
+        if (errorOf<Unlocked>([&](auto token) { held.asyncRelease(token); }) != error_code()) {
+            return 6;
+        }
+        asio::io_context io;
+        std::optional<error_code> connected;
+        client.asyncConnect(asio::bind_executor(io, [&](error_code ec) { connected = ec; }));
+        io.run_for(2s);
+        if (connected != forked) {
+            return 7;
+        }
+        // nothing to wait for either
+        return errorOf<bool>([&](auto token) { client.asyncShutdown(token); }) == error_code() ? 0 : 8;
     }
 };
 
 TEST_F(AsyncFork, ChildIsToldByEveryCallAndItsGuardsSendNothing)
 {
-    const Client client(observed());
+    Client client(observed());
     const auto lock = client.getLock(uniqueName());
     auto held = lock.asyncLock(60s, asio::use_future).get();
     auto waiting = lock.asyncLock(60s, asio::use_future);
@@ -69,7 +80,7 @@ TEST_F(AsyncFork, ChildIsToldByEveryCallAndItsGuardsSendNothing)
     const pid_t child = ::fork();
     if (child == 0) {
         ::alarm(10); // if it hangs
-        ::_exit(callsInAChild(lock, held));
+        ::_exit(callsInAChild(client, lock, held));
     }
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);

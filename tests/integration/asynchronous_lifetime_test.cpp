@@ -17,6 +17,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <functional>
 #include <future>
 #include <memory>
@@ -25,6 +26,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace redislock::test {
 namespace {
@@ -201,17 +203,94 @@ TEST_F(AsyncLifetime, HandlersMayBeginTheNextCall)
     EXPECT_TRUE(eventually([&] { return !raw.exists(lock.name()); })) << "the last guard ends behind its handler";
 }
 
-TEST_F(AsyncLifetime, HandlerThatThrowsOnTheClientsThreadEndsNothingElse)
+TEST_F(AsyncLifetime, WhatAHandlerThrowsComesOutOfItsOwnExecutorsContext)
 {
     const Client client(config());
     const auto lock = client.getLock(uniqueName());
-    auto waiting = lock.asyncLock(60s, use_future);
-    lock.asyncLock(60s, [](error_code, const LockGuard&) { throw std::runtime_error("the user's own"); });
-    lock.asyncIsLocked([](error_code, bool) { throw std::runtime_error("the user's own"); });
-    waiting.get().asyncRelease([](error_code, Unlocked) { throw std::runtime_error("the user's own"); });
+    asio::io_context io;
+    lock.asyncLock(
+        60s, asio::bind_executor(io, [](error_code, const LockGuard&) { throw std::runtime_error("the user's own"); }));
+    EXPECT_THROW(io.run(), std::runtime_error);
     EXPECT_TRUE(lock.asyncTryLock(soon, 60s, use_future).get()) << "the guard of the handler that threw has ended";
-    EXPECT_TRUE(lock.tryLock(soon, 60s));
-    EXPECT_EQ(lock.unlock(), Unlocked::released);
+}
+
+/// As out of any thread: nobody is there to catch it.
+TEST(AsyncLifetimeDeathTest, WhatAHandlerThrowsOnTheClientsThreadEndsTheProcess)
+{
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto runHandler = [] {
+        const Client client("redis://127.0.0.1");
+        client.getLock("any").asyncLock(0ms, [](error_code ec, const LockGuard&) { // an error that needs no server
+            throw std::runtime_error("the user's own: " + ec.message());
+        });
+        std::promise<void>().get_future().wait_for(10s);
+    };
+    EXPECT_EXIT(runHandler(), ::testing::KilledBySignal(SIGABRT), "the user's own: ");
+}
+
+// --- The end of a client that nobody waits for
+// --------------------------------------------------------------------------
+
+TEST_F(AsyncLifetime, ShutdownTellsWaitersAndDrainsReleases)
+{
+    Client client(config());
+    std::vector<std::string> names;
+    std::vector<LockGuard> guards;
+    for (int i = 0; i < 100; ++i) {
+        names.push_back(uniqueName());
+        guards.push_back(client.getLock(names.back()).asyncLock(60s, use_future).get());
+    }
+    const auto taken = takenName(60s);
+    auto waiting = client.getLock(taken).asyncLock(use_future);
+    guards.clear();
+    EXPECT_TRUE(client.asyncShutdown(use_future).get());
+    EXPECT_THROW(waiting.get(), boost::system::system_error);
+    for (const auto& name : names) {
+        EXPECT_FALSE(raw.exists(name));
+    }
+    std::error_code ec;
+    client.getLock("any").lock(ec);
+    EXPECT_EQ(ec, Errc::shutdown);
+    EXPECT_TRUE(client.asyncShutdown(use_future).get()) << "again: nothing to do";
+    EXPECT_TRUE(client.shutdown()) << "nor for this one";
+    raw.command({"DEL", taken});
+}
+
+TEST_F(AsyncLifetime, ShutdownIsToldOnTheHandlersExecutorAlsoOfAnUnusedClient)
+{
+    std::optional<Client> client(config());
+    asio::io_context io;
+    std::thread::id toldOn;
+    client->asyncShutdown(asio::bind_executor(io, [&](error_code ec, bool answered) {
+        EXPECT_FALSE(ec);
+        EXPECT_TRUE(answered);
+        client.reset();
+        toldOn = std::this_thread::get_id();
+    }));
+    io.run();
+    EXPECT_EQ(toldOn, std::this_thread::get_id());
+}
+
+TEST_F(AsyncLifetime, ClientMayEndBeforeItsShutdownAndInItsHandler)
+{
+    for (const bool before : {true, false}) {
+        std::optional<Client> client(config());
+        auto guard = client->getLock(uniqueName()).asyncLock(60s, use_future).get();
+        guard = LockGuard();
+        std::promise<void> told;
+        client->asyncShutdown([&](error_code ec, bool answered) { // on the client's own thread
+            EXPECT_FALSE(ec);
+            EXPECT_TRUE(answered);
+            if (!before) {
+                client.reset();
+            }
+            told.set_value();
+        });
+        if (before) {
+            client.reset();
+        }
+        told.get_future().wait();
+    }
 }
 
 // --- Executors that end before they ran a handler

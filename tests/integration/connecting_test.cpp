@@ -5,6 +5,9 @@
 #include "integration/fake_server.hpp"
 #include "support/fault_proxy.hpp"
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/use_future.hpp>
 #include <boost/system/system_error.hpp>
 
@@ -13,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,11 +42,22 @@ protected:
         return ec;
     }
 
+    static std::error_code asyncConnect(const Client& client)
+    {
+        try {
+            client.asyncConnect(boost::asio::use_future).get();
+            return {};
+        } catch (const boost::system::system_error& e) {
+            return e.code();
+        }
+    }
+
     /// Expects a client of these settings to lock, unlock and answer.
     static void expectUsable(const Config& config)
     {
         const Client client(config);
         EXPECT_EQ(connect(client), std::error_code());
+        EXPECT_EQ(asyncConnect(client), std::error_code());
         const auto lock = client.getLock("usable");
         EXPECT_EQ(D::lock(lock), true);
         EXPECT_EQ(D::isLocked(lock), true);
@@ -108,6 +123,7 @@ protected:
             EXPECT_EQ(call(lock), error);
             EXPECT_EQ(lock.holdCount(), 0U);
         }
+        EXPECT_EQ(asyncConnect(Client(config)), error);
         const Client client(config);
         EXPECT_EQ(connect(client), error);
         try {
@@ -279,6 +295,7 @@ TEST_F(Connecting, RefusedConnectionIsUnreachableAtOnceOrWhenTheWaitOrThePatienc
         EXPECT_LT(watch.elapsed(), after + soon);
     };
     EXPECT_EQ(connect(client), Errc::unreachable);
+    EXPECT_EQ(asyncConnect(client), Errc::unreachable);
     expectUnreachable([&] { return D::tryLock(lock); }, 0ms);
     expectUnreachable([&] { return D::tryLock(lock, 0ms); }, 0ms);
     expectUnreachable([&] { return D::tryLock(lock, 200ms); }, 200ms);
@@ -435,6 +452,9 @@ TEST_F(Connecting, SilentServerIsUnreachableWhenTheTimeToConnectIsOver)
     EXPECT_EQ(connect(client), Errc::unreachable);
     EXPECT_GE(watch.elapsed(), 200ms);
     watch.restart();
+    EXPECT_EQ(asyncConnect(client), Errc::unreachable);
+    EXPECT_GE(watch.elapsed(), 200ms);
+    watch.restart();
     EXPECT_EQ(D::tryLock(lock), Errc::unreachable);
     EXPECT_GE(watch.elapsed(), 200ms);
     EXPECT_LT(watch.elapsed(), 200ms + soon);
@@ -443,6 +463,31 @@ TEST_F(Connecting, SilentServerIsUnreachableWhenTheTimeToConnectIsOver)
     EXPECT_GE(watch.elapsed(), 500ms);
     EXPECT_LT(watch.elapsed(), 500ms + soon);
     EXPECT_GE(silent.accepted(), 3);
+}
+
+TEST_F(Connecting, AsynchronouslyIsCancelledAndEndsWithTheClient)
+{
+    const FakeServer silent("");
+    Config config = configFor(silent.port());
+    config.watchdogTimeout = 30s; // or its connection gives up sooner
+    config.connectTimeout = config.commandTimeout = 1min;
+    std::optional<Client> client(config);
+    boost::asio::cancellation_signal cancel;
+    auto cancelled = client->asyncConnect(boost::asio::bind_cancellation_slot(cancel.slot(), boost::asio::use_future));
+    cancel.emit(boost::asio::cancellation_type::partial);
+    const auto errorOf = [](auto& future) {
+        try {
+            future.get();
+            return boost::system::error_code();
+        } catch (const boost::system::system_error& e) {
+            return e.code();
+        }
+    };
+    EXPECT_EQ(errorOf(cancelled), boost::asio::error::operation_aborted);
+    auto ended = client->asyncConnect(boost::asio::use_future);
+    ASSERT_TRUE(eventually([&] { return silent.accepted() > 0; }));
+    client.reset();
+    EXPECT_EQ(errorOf(ended), Errc::shutdown);
 }
 
 TEST_F(Connecting, ServerThatFallsSilentLaterIsUnreachableAfterTheTimeForACommand)

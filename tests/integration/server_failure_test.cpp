@@ -3,6 +3,14 @@
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_future.hpp>
+
 #include <mutex>
 #include <optional>
 #include <string>
@@ -245,6 +253,47 @@ TEST_F(ServerFailure, ShutdownOnAPausedServerComesBackInTime)
     EXPECT_LT(watch.elapsed(), 200ms + soon);
     client.reset();
     EXPECT_LT(watch.elapsed(), 400ms + soon);
+    own.thaw();
+}
+
+TEST_F(ServerFailure, AsynchronousShutdownOnAPausedServerKeepsNoThread)
+{
+    std::optional<Client> client(observed(configFor(own)));
+    std::optional<LockGuard> held(std::in_place, client->getLock("stock"), 60s);
+    own.freeze();
+    held.reset();
+    boost::asio::io_context io;
+    boost::asio::cancellation_signal cancel;
+    std::optional<boost::system::error_code> told;
+    bool answered = true;
+    client->asyncShutdown(
+        1h, boost::asio::bind_cancellation_slot(cancel.slot(), boost::asio::bind_executor(io, [&](auto ec, bool all) {
+                                                    told = ec;
+                                                    answered = all;
+                                                })));
+    bool ranMeanwhile = false;
+    boost::asio::post(io, [&] { ranMeanwhile = true; });
+    io.run_one();
+    EXPECT_TRUE(ranMeanwhile);
+    EXPECT_TRUE(client->shutdown(1h)) << "a second one waits for nothing";
+    client.reset();
+    EXPECT_FALSE(told) << "neither does the destructor";
+    cancel.emit(boost::asio::cancellation_type::terminal);
+    io.run();
+    EXPECT_EQ(told, boost::asio::error::operation_aborted);
+    EXPECT_FALSE(answered);
+    own.thaw();
+}
+
+TEST_F(ServerFailure, AsynchronousShutdownOnAPausedServerEndsWithItsTime)
+{
+    std::optional<Client> client(observed(configFor(own)));
+    std::optional<LockGuard> held(std::in_place, client->getLock("stock"), 60s);
+    own.freeze();
+    held.reset();
+    EXPECT_FALSE(client->asyncShutdown(50ms, boost::asio::use_future).get()) << "a release is not answered";
+    EXPECT_TRUE(client->shutdown(1h)) << "there is nothing to wait for any more";
+    client.reset();
     own.thaw();
 }
 

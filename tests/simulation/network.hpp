@@ -70,6 +70,7 @@ public:
     /// A process is gone, and with it, after a moment, its connections.
     void drop(const Host& host);
     void pauseServerUntil(VirtualTime end) noexcept { serverProcess_.pauseUntil(end); }
+    [[nodiscard]] bool isServerPaused() const noexcept { return serverProcess_.isPaused(); }
     void setDownUntil(VirtualTime end) noexcept { downUntil_ = std::max(downUntil_, end); }
     [[nodiscard]] bool isDown() const noexcept { return scheduler_.now() < downUntil_; }
 

@@ -20,8 +20,8 @@ constexpr std::string_view publicFolder = "include/redislock/";
 constexpr std::string_view protocolFolder = "include/redislock/detail/protocol/";
 
 // Public, and below everything else.
-constexpr std::array baseHeaders{"error",    "unlocked",     "identity", "lease_time", "clock",       "random",
-                                 "observer", "retry_policy", "endpoint", "config",     "requirements"};
+constexpr std::array baseHeaders{"error",    "unlocked",     "identity", "lease_time", "clock",        "random",
+                                 "observer", "retry_policy", "endpoint", "config",     "requirements", "export"};
 
 // Transport and logic are siblings. These parts of the logic are what a connection is made of; no others.
 constexpr std::array logicForTransport{"event.hpp", "reply_queue.hpp", "reconnect_policy.hpp",
@@ -37,6 +37,7 @@ constexpr std::array asioForApi{"boost/asio/any_io_executor.hpp",
                                 "boost/asio/bind_cancellation_slot.hpp",
                                 "boost/asio/cancellation_signal.hpp",
                                 "boost/asio/co_spawn.hpp",
+                                "boost/asio/deferred.hpp",
                                 "boost/asio/execution/blocking.hpp",
                                 "boost/asio/execution/context.hpp",
                                 "boost/asio/execution_context.hpp",

@@ -63,7 +63,7 @@ void Semaphore::acquire(std::int64_t permits, std::error_code& ec) const
 
 bool Semaphore::acquire(std::int64_t permits, std::stop_token stop) const
 {
-    return throwing(name(), "acquire", permits, [&](std::error_code& ec) { return acquire(permits, stop, ec); });
+    return throwing(*state_, "acquire", permits, [&](std::error_code& ec) { return acquire(permits, stop, ec); });
 }
 
 bool Semaphore::acquire(std::int64_t permits, std::stop_token stop, std::error_code& ec) const

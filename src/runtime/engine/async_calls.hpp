@@ -1,16 +1,17 @@
 /// @file
-/// Calls about locks that no thread waits for. Each is an object on the background thread.
+/// Calls about locks, and clients, that no thread waits for. Each is an object on the background thread.
 #pragma once
 
 #include "logic/lock/hold.hpp"
 #include "logic/lock/order.hpp"
 #include "redislock/handler.hpp"
 
+#include <chrono>
 #include <memory>
 
 namespace redislock::detail {
 
-/// What locks and guards ask for without waiting. A handler is called once, whatever becomes of the call.
+/// What locks, guards and clients ask for without waiting. A handler is called once, whatever becomes of the call.
 struct AsyncCalls {
     static void acquire(std::shared_ptr<NamedLock> named, AcquireOrder order, LockHandler handler);
     /// Ends a level, which counts as ended from here on; its answer is waited for as long as a blocking call would.
@@ -18,6 +19,8 @@ struct AsyncCalls {
     static void timeToLive(const std::shared_ptr<NamedLock>& named, TimeHandler handler);
     static void isLocked(const std::shared_ptr<NamedLock>& named, FlagHandler handler);
     static void forceUnlock(const std::shared_ptr<NamedLock>& named, FlagHandler handler);
+    static void connect(Engine& engine, FlagHandler handler);
+    static void shutdown(Engine& engine, std::chrono::milliseconds timeout, FlagHandler handler);
 };
 
 } // namespace redislock::detail

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <new>
 #include <utility>
 
 namespace redislock::detail {
@@ -99,10 +98,9 @@ void Background::run() noexcept
             }
             io.run();
             break;
-        } catch (const std::bad_alloc&) {
+        } catch (...) { // out of memory, or of what a timer needs; nothing of a user's lets an exception out here
             failed = true;
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        } catch (...) { // a user's handler without an executor of its own: go on
         }
     }
     const std::lock_guard lock(mutex_);
@@ -157,15 +155,20 @@ void Background::close()
     }
 }
 
-void Background::end(TimePoint until, std::function<void()> last) noexcept
+void Background::end(std::function<void()> last) noexcept
 {
     post([this, last = std::move(last)] {
         last();
         close();
     });
-    std::unique_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     isEnding_ = true;
-    if (!thread_.joinable()) {
+}
+
+void Background::join(TimePoint until) noexcept
+{
+    std::unique_lock lock(mutex_);
+    if (!isEnding_ || !thread_.joinable()) {
         return;
     }
     if (isOwnThread()) {
@@ -179,7 +182,9 @@ void Background::end(TimePoint until, std::function<void()> last) noexcept
     auto thread = std::move(thread_);
     const bool hasEnded = !isRunning_;
     lock.unlock();
-    hasEnded ? thread.join() : thread.detach();
+    if (thread.joinable()) { // else another one waited too, and was first
+        hasEnded ? thread.join() : thread.detach();
+    }
 }
 
 } // namespace redislock::detail

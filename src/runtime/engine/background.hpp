@@ -52,9 +52,10 @@ public:
     void post(std::function<void()> what);
     /// Has something done on the thread at that time; before, when end() is called. Any thread.
     std::shared_ptr<Later> later(TimePoint when, std::function<void()> what);
-    /// Lets the thread run out of work, after @p last. It is waited for a little; a look-up that hangs must not hang
-    /// the caller.
-    void end(TimePoint until, std::function<void()> last) noexcept;
+    /// Lets the thread run out of work, after @p last.
+    void end(std::function<void()> last) noexcept;
+    /// After end(): waits for the thread, until then or a little; a look-up that hangs must not hang the caller.
+    void join(TimePoint until) noexcept;
 
     /// Called after an exception on the thread, when what is here has recovered. Before start().
     std::function<void()> recovered;

@@ -13,6 +13,7 @@
 #include <boost/asio/execution/outstanding_work.hpp>
 #include <boost/asio/prefer.hpp>
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -43,12 +44,24 @@ private:
     std::function<void()> undo_; ///< throws nothing
 };
 
+/// Calls what nobody is there to catch exceptions of: they end the process, as out of any thread.
+template <class Function>
+void callUncaught(Function function) noexcept
+{
+    try {
+        function();
+    } catch (...) {
+        std::terminate(); // whose handler is told the exception here, by all compilers
+    }
+}
+
 /// A handler that is to be called once, on its own executor, which is kept busy until then. If the executor's context
 /// ends before, it destroys the handler, the call is cancelled, and what it would have given is destroyed.
 template <class Result>
 class Completion {
 public:
-    /// @param fallback for handlers without an executor of their own; its context outlives the call.
+    /// @param fallback for handlers without an executor of their own; its context outlives the call, and what they
+    /// throw there ends the process.
     template <class Executor>
     Completion(Handler<Result> handler, const Executor& fallback)
         : pending_(std::make_shared<Pending>(std::move(handler.function), fallback))
@@ -99,24 +112,23 @@ public:
         const auto later =
             boost::asio::prefer(std::exchange(pending->executor, nullptr), boost::asio::execution::blocking.never);
         later.execute([handler = std::move(pending->handler), slot = pending->slot, ec, result = std::move(result),
-                       undo = std::move(undo)]() mutable {
+                       undo = std::move(undo), isOnFallback = pending->isOnFallback]() mutable {
             undo.dismiss();
             if (slot.is_connected()) {
                 slot.clear();
             }
-            std::move(handler)(ec, std::move(result));
+            const auto call = [&] { std::move(handler)(ec, std::move(result)); };
+            isOnFallback ? callUncaught(call) : call();
         });
     }
 
 private:
     struct Pending final : PendingHandler {
-        template <class Executor>
-        Pending(decltype(Handler<Result>::function) function, const Executor& fallback)
-            : handler(std::move(function)),
-              executor(boost::asio::prefer(
-                  boost::asio::get_associated_executor(handler, boost::asio::any_completion_executor(fallback)),
-                  boost::asio::execution::outstanding_work.tracked))
+        Pending(decltype(Handler<Result>::function) function, const boost::asio::any_completion_executor& fallback)
+            : handler(std::move(function)), executor(boost::asio::get_associated_executor(handler, fallback))
         {
+            isOnFallback = executor == fallback;
+            executor = boost::asio::prefer(executor, boost::asio::execution::outstanding_work.tracked);
         }
         void destroy() noexcept override
         {
@@ -126,6 +138,7 @@ private:
 
         decltype(Handler<Result>::function) handler;
         boost::asio::any_completion_executor executor;
+        bool isOnFallback = false;
         boost::asio::cancellation_slot slot; ///< ends with the handler, or later
     };
 

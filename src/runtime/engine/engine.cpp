@@ -115,28 +115,47 @@ bool Engine::shutdown(std::chrono::milliseconds timeout) noexcept
         return true;
     }
     const TimePoint until = saturatingAdd(BootClock::now(), timeout);
-    std::vector<std::shared_ptr<NamedLock>> names; // let go of at the end
+    if (!beginEnd(nullptr)) {
+        background_->join(BootClock::now()); // where nobody did: there is nothing else to wait for
+        return true;
+    }
     bool answered = true;
     {
         Lock lock(mutex_);
-        if (closing_.exchange(true)) {
-            return true;
-        }
-        names = core_.close(); // waiters are told, holds are lost
         while (core_.isAnythingUnderWay() && !background_->isOwnThread() && BootClock::now() < until) {
             changed_.wait_for(lock, until - BootClock::now());
         }
         answered = !core_.isAnythingUnderWay();
     }
+    endConnections();
+    background_->join(until);
+    return answered;
+}
+
+bool Engine::beginEnd(std::function<void()> whenDone)
+{
+    std::vector<std::shared_ptr<NamedLock>> names; // let go of after the mutex
+    const Lock lock(mutex_);
+    if (closing_.exchange(true)) {
+        return false;
+    }
+    names = core_.close();
+    whenDone_ = std::move(whenDone);
+    return true;
+}
+
+void Engine::endConnections() noexcept
+{
     commands_->shutdown(Errc::shutdown);
-    background_->end(until, [this] {
+    background_->end([this] {
+        std::function<void()> done; // let go of after the mutex
         {
             const Lock lock(mutex_);
             outboxClosed_ = true;
+            done.swap(whenDone_);
         }
         sendOutbox();
     });
-    return answered;
 }
 
 // --- What calls are made of ------------------------------------------------------------------------------------------

@@ -45,6 +45,11 @@ public:
     std::shared_ptr<NamedLock> named(LockKind kind, std::string name);
     std::shared_ptr<NamedCounter> counter(CounterKind kind, std::string name);
     bool shutdown(std::chrono::milliseconds timeout) noexcept;
+    /// Its first step: waiters are told, holds are lost. @param whenDone called on the background thread when nothing
+    /// is under way any more, unless nothing is now. @return false when that was done before.
+    bool beginEnd(std::function<void()> whenDone);
+    /// Its last: the connections and the background thread.
+    void endConnections() noexcept;
 
     // what calls are made of
     [[nodiscard]] const Config& config() const noexcept { return config_; }
@@ -94,7 +99,7 @@ public:
     void after(TimePoint when, std::function<void()> what) override;
     void post(std::function<void()> what) override { background_->post(std::move(what)); }
     void tell(std::function<void(Observer&)> what) override;
-    void ended() noexcept override { changed_.notify_all(); }
+    void ended() noexcept override;
 
 private:
     explicit Engine(Config config);
@@ -107,7 +112,8 @@ private:
     std::atomic<bool> closing_{false}; ///< set under the mutex
 
     AdaptiveMutex mutex_;
-    std::condition_variable_any changed_; ///< for shutdown
+    std::condition_variable_any changed_; ///< for shutdown()
+    std::function<void()> whenDone_;      ///< from beginEnd()
     Core core_;
     bool queued_ = false;                       ///< something for the command connection, since exit() last looked
     std::vector<std::shared_ptr<Call>> outbox_; ///< for the background thread to send

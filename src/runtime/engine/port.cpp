@@ -138,6 +138,18 @@ void Engine::after(TimePoint when, std::function<void()> what)
     });
 }
 
+void Engine::ended() noexcept
+{
+    changed_.notify_all();
+    if (whenDone_ && !core_.isAnythingUnderWay()) {
+        try {
+            post(std::exchange(whenDone_, nullptr));
+        } catch (...) { // out of memory: it ends with its time
+            return;
+        }
+    }
+}
+
 void Engine::tell(std::function<void(Observer&)> what)
 {
     if (config_.observer) {

@@ -1,25 +1,19 @@
 #include "runtime/engine/thread_calls.hpp"
 
+#include "logic/call/ping_call.hpp"
 #include "logic/flow/query_flow.hpp"
 #include "logic/flow/release_flow.hpp"
 #include "logic/flow/thread_acquire.hpp"
 #include "logic/lock/name_call.hpp"
-#include "redislock/detail/protocol/command.hpp"
 #include "runtime/base/process.hpp"
 #include "runtime/engine/drive.hpp"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 namespace redislock::detail {
 
 namespace {
-
-class PingCall final : public Call {
-public:
-    void encode(std::string& out, Form /*by*/) override { appendCommand(out, {"PING"}); }
-};
 
 /// Ends a level of a valid hold and waits for the answer.
 Unlocked endLevel(Engine& engine, Engine::Lock& lock, Acquired acquired)

@@ -3,6 +3,7 @@
 #include "logic/counter/counter.hpp"
 #include "redislock/detail/protocol/printable.hpp"
 #include "redislock/error.hpp"
+#include "runtime/engine/async_calls.hpp"
 #include "runtime/engine/engine.hpp"
 #include "runtime/engine/thread_calls.hpp"
 
@@ -152,6 +153,16 @@ void Client::connect(std::error_code& ec) const
 bool Client::shutdown(std::chrono::milliseconds timeout) noexcept
 {
     return engine_->shutdown(timeout);
+}
+
+void Client::startConnect(const State& engine, detail::FlagHandler handler)
+{
+    detail::AsyncCalls::connect(*engine, std::move(handler));
+}
+
+void Client::startShutdown(const State& engine, std::chrono::milliseconds timeout, detail::FlagHandler handler)
+{
+    detail::AsyncCalls::shutdown(*engine, timeout, std::move(handler));
 }
 
 const std::string& Client::id() const noexcept
