@@ -225,19 +225,19 @@ public:
     template <CompletionTokenFor<std::int64_t> Token = boost::asio::deferred_t>
     auto asyncAvailablePermits(Token&& token = Token()) const
     {
-        return asyncCount(Count::available, std::forward<Token>(token));
+        return asyncCount("asyncAvailablePermits", Count::available, std::forward<Token>(token));
     }
     /// acquiredPermits() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`.
     template <CompletionTokenFor<std::int64_t> Token = boost::asio::deferred_t>
     auto asyncAcquiredPermits(Token&& token = Token()) const
     {
-        return asyncCount(Count::acquired, std::forward<Token>(token));
+        return asyncCount("asyncAcquiredPermits", Count::acquired, std::forward<Token>(token));
     }
     /// getPermits() without blocking a thread. @param token for `void(boost::system::error_code, std::int64_t)`.
     template <CompletionTokenFor<std::int64_t> Token = boost::asio::deferred_t>
     auto asyncGetPermits(Token&& token = Token()) const
     {
-        return asyncCount(Count::all, std::forward<Token>(token));
+        return asyncCount("asyncGetPermits", Count::all, std::forward<Token>(token));
     }
     /// trySetPermits() without blocking a thread. @param token for `void(boost::system::error_code, bool)`.
     template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
@@ -295,10 +295,10 @@ private:
     explicit PermitExpirableSemaphore(State state) noexcept : state_(std::move(state)) {}
 
     template <class Token>
-    auto asyncCount(Count which, Token&& token) const
+    auto asyncCount(const char* verb, Count which, Token&& token) const
     {
         return detail::initiate<Token, std::int64_t>(
-            "asyncCount", state_,
+            verb, state_,
             [state = state_](auto handler, Count w) {
                 startCount(state, w, detail::NumberHandler(std::move(handler)));
             },

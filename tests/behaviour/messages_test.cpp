@@ -150,8 +150,8 @@ TEST_F(Messages, OfCoroutinesAndFuturesNameTheCallAndTheServerToo)
     Config nowhere = config();
     nowhere.endpoint.unixSocket = server().folder() / "nobody.sock";
     nowhere.unreachableAfter = 100ms;
-    const Client unreached(nowhere);
-    const auto lock = unreached.getLock(name);
+    const Client lost(nowhere);
+    const auto lock = lost.getLock(name);
     const auto failed = [&](const std::string& verb) {
         return verb + " \"" + name + "\" at " + nowhere.endpoint.str() +
                ": there is no socket of that path: No such file or directory";
@@ -162,10 +162,10 @@ TEST_F(Messages, OfCoroutinesAndFuturesNameTheCallAndTheServerToo)
     EXPECT_EQ(thrownBy(asyncExecuteWithLock(
                   lock, 0ms, 10s, [] {}, use_awaitable)),
               failed("asyncExecuteWithLock"));
-    EXPECT_EQ(thrownBy(unreached.getSemaphore(name).asyncAcquire(1, use_awaitable)), failed("asyncAcquire"));
-    EXPECT_EQ(thrownBy(unreached.getPermitExpirableSemaphore(name).asyncAvailablePermits(use_awaitable)),
+    EXPECT_EQ(thrownBy(lost.getSemaphore(name).asyncAcquire(1, use_awaitable)), failed("asyncAcquire"));
+    EXPECT_EQ(thrownBy(lost.getPermitExpirableSemaphore(name).asyncAvailablePermits(use_awaitable)),
               failed("asyncAvailablePermits"));
-    EXPECT_EQ(thrownBy(unreached.getCountDownLatch(name).asyncWait(waitForever, use_awaitable)), failed("asyncWait"));
+    EXPECT_EQ(thrownBy(lost.getCountDownLatch(name).asyncWait(waitForever, use_awaitable)), failed("asyncWait"));
     try {
         (void)lock.asyncTryLock(boost::asio::use_future).get();
         ADD_FAILURE() << "nothing was thrown";

@@ -292,6 +292,7 @@ TEST_F(NameLookup, OfAHostThatDoesNotExistIsToldInTheResolversWords)
                                     ": the host name is not known: Host not found (authoritative)")
                                        .c_str());
     }
+    set({"127.0.0.1"});
     expectFault(asked() > 0, "a name that is not found");
 }
 
@@ -304,7 +305,9 @@ TEST_F(NameLookup, ThatDoesNotEndIsTold)
     lock().lock(ec);
     EXPECT_EQ(ec, Cause::lookupFailed);
     EXPECT_EQ(ec, Errc::unreachable);
-    expectFault(isHanging(), "a look-up that hangs");
+    const bool hung = isHanging();
+    set({"127.0.0.1"});
+    expectFault(hung, "a look-up that hangs");
 }
 
 TEST_F(NameLookup, OfAHostThatDoesNotExistYetIsRepeated)

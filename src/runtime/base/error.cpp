@@ -82,7 +82,7 @@ constexpr std::array causeTexts{
     CauseText{Cause::connectFailed, "connectFailed", "the connection could not be made"},
     CauseText{Cause::connectTimedOut, "connectTimedOut", "no connection was made in time: nobody took it"},
     CauseText{Cause::hungUp, "hungUp",
-              "the connection was taken, and ended without an answer; a server does so that expects TLS"},
+              "the connection was taken, and ended without an answer, as by a server that expects TLS"},
     CauseText{Cause::silent, "silent", "the connection was made, but no answer came in time"},
     CauseText{Cause::connectionLost, "connectionLost", "the connection ended before the answer came"},
     CauseText{Cause::answeredTooLate, "answeredTooLate", "the answers came when the lease that they granted was over"},
