@@ -41,11 +41,11 @@ TEST_F(AsyncDeadServer, FromTheStartIsUnreachableInTimeAndAHoldGoesOnUntilItsDea
     Locking waiting([&](auto token) { late.getLock("late").asyncLock(std::move(token)); });
     ASSERT_TRUE(attempt.finish());
     EXPECT_LT(watch.elapsed(), slack);
-    EXPECT_EQ(attempt.error, make_error_code(Errc::unreachable));
+    EXPECT_EQ(attempt.error, Errc::unreachable);
     ASSERT_TRUE(waiting.finish());
     EXPECT_GE(watch.elapsed(), 600ms);
     EXPECT_LT(watch.elapsed(), 600ms + slack);
-    EXPECT_EQ(waiting.error, make_error_code(Errc::unreachable));
+    EXPECT_EQ(waiting.error, Errc::unreachable);
     EXPECT_TRUE(seen->await(Event::lost));
     EXPECT_FALSE(held);
     EXPECT_GE(sinceGrant.elapsed(), 1900ms) << "before its lease was over";
@@ -97,8 +97,8 @@ TEST_F(AsyncGuardedServer, RefusesAWrongPasswordAtOnce)
     WatchedCall<bool> asking([&](auto token) { locked.asyncIsLocked(std::move(token)); });
     ASSERT_TRUE(locking.finish());
     ASSERT_TRUE(asking.finish());
-    EXPECT_EQ(locking.error, make_error_code(Errc::authFailed));
-    EXPECT_EQ(asking.error, make_error_code(Errc::authFailed));
+    EXPECT_EQ(locking.error, Errc::authFailed);
+    EXPECT_EQ(asking.error, Errc::authFailed);
     EXPECT_LT(watch.elapsed(), slack);
     expectFault(errorsSent("WRONGPASS") > 0, "a wrong password");
     expectNothingLeft();
@@ -128,7 +128,7 @@ TEST_F(AsyncRefusingServer, RefusesLocksInTimeAndAReleaseIsRepeatedUntilItPasses
         const RedisLock wanted = lockOf("wanted");
         Locking attempt([&](auto token) { wanted.asyncTryLock(std::move(token)); });
         ASSERT_TRUE(attempt.finish());
-        EXPECT_EQ(attempt.error, make_error_code(Errc::serverRefused));
+        EXPECT_EQ(attempt.error, Errc::serverRefused);
         const Stopwatch watch;
         Locking waiting([&](auto token) { wanted.asyncTryLock(250ms, 10s, std::move(token)); });
         Locking patient([&](auto token) { wanted.asyncLock(std::move(token)); });
@@ -136,8 +136,8 @@ TEST_F(AsyncRefusingServer, RefusesLocksInTimeAndAReleaseIsRepeatedUntilItPasses
         EXPECT_GE(watch.elapsed(), 250ms);
         ASSERT_TRUE(patient.finish());
         EXPECT_LT(watch.elapsed(), 250ms + config.unreachableAfter + slack);
-        EXPECT_EQ(waiting.error, make_error_code(Errc::serverRefused));
-        EXPECT_EQ(patient.error, make_error_code(Errc::serverRefused));
+        EXPECT_EQ(waiting.error, Errc::serverRefused);
+        EXPECT_EQ(patient.error, Errc::serverRefused);
         expectFault(errorsSent(word) > 0, word);
         Releasing releasing([&](auto token) { held.asyncRelease(std::move(token)); });
         EXPECT_EQ(releasing.finish(100ms), releases);

@@ -219,7 +219,7 @@ TEST_F(AsyncQuestion, WithoutAServerIsUnreachableInTime)
         ASSERT_TRUE(question->finish());
         EXPECT_GE(watch.elapsed(), 500ms);
         EXPECT_LT(watch.elapsed(), 500ms + slack);
-        EXPECT_EQ(question->error(), make_error_code(Errc::unreachable));
+        EXPECT_EQ(question->error(), Errc::unreachable);
         expectFault(proxy.connections() == 0, "no server");
         endFaults();
         awaitServer();

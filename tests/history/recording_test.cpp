@@ -61,7 +61,7 @@ protected:
         std::ptrdiff_t holds = 0;
         for (const auto& record : records) {
             const bool isHold = record.op == Op::lock && record.phase == Phase::ok && record.count == 1;
-            holds += !isHold ? 0 : record.kind == "multi" ? 2 : 1; // of a group each member is told
+            holds += isHold && record.kind != "multi" ? 1 : 0; // groups are told of without their holders
         }
         return told(Op::acquired) == holds;
     }

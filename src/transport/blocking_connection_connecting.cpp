@@ -1,0 +1,76 @@
+// How the calling threads' connection comes and goes.
+#include "transport/blocking_connection.hpp"
+
+#include <optional>
+#include <utility>
+
+namespace redislock::detail {
+
+/// Closes the socket and ends what was written. What was not is kept for the next connection. Leader only.
+void BlockingConnection::disconnect(Fault fault, FinishedCalls& finished)
+{
+    stream_.reset();
+    writes_ = false;
+    reads_ = false;
+    reader_.reset();
+    writing_.clear();
+    writtenBytes_ = 0;
+    queued_.clear();
+    const bool demoted = std::exchange(leaving_, false);
+    if (demoted) {
+        fault = queue_.unanswered() == 0 ? Fault{Failure::demoted, Cause::readOnly} : fault;
+    }
+    if (state_ == State::closed) {
+        return;
+    }
+    state_ = State::disconnected;
+    demoted ? policy_.demoted(BootClock::now(), random_) : policy_.ended(BootClock::now(), random_);
+    absence_ = demoted ? Reason(Cause::readOnly) : fault.error;
+    background_.report(false, fault.error);
+    abandon(queue_.unanswered(), fault, finished);
+    connectIfNeeded();
+}
+
+void BlockingConnection::connectIfNeeded()
+{
+    if (state_ == State::disconnected && !queue_.empty()) {
+        state_ = State::connecting;
+        background_.connect(policy_.notBefore());
+    }
+}
+
+void BlockingConnection::connected(Stream stream)
+{
+    const Lock lock(mutex_);
+    if (state_ != State::connecting) {
+        return;
+    }
+    state_ = State::connected;
+    stream_ = std::make_shared<Stream>(std::move(stream));
+    reader_.emplace();
+    background_.report(true, {});
+    for (std::size_t i = 0; i < queue_.size(); ++i) {
+        queue_[i]->form = Call::Form::bySha;
+        put(*queue_[i]);
+    }
+    wakeOneWaiter();
+}
+
+void BlockingConnection::connectFailed(Fault fault)
+{
+    FinishedCalls finished;
+    {
+        const Lock lock(mutex_);
+        if (state_ != State::connecting) {
+            return;
+        }
+        state_ = State::disconnected;
+        policy_.ended(BootClock::now(), random_);
+        absence_ = fault.error;
+        background_.report(false, fault.error);
+        abandon(queue_.size(), fault, finished);
+    }
+    finished.tell();
+}
+
+} // namespace redislock::detail
