@@ -155,8 +155,9 @@ public:
     ///   associated executor; without one on the client's own thread (of one of its members, if the lock has some),
     ///   where it must not block, and never in a forked child. What it throws comes out of `run()` of its context; on
     ///   the client's own thread it ends the process (`std::terminate`). The default is `boost::asio::deferred`: the
-    ///   call begins when it is awaited, `co_await lock.asyncLock()`. (To combine calls by Asio's `||` and `&&`, give
-    ///   them `use_awaitable`.)
+    ///   call begins when it is awaited, `co_await lock.asyncLock()`. With `use_awaitable` an exception also names the
+    ///   call, the lock and the server, and calls can be combined by Asio's `||` and `&&`; what Asio throws for a
+    ///   deferred call has the code alone.
     /// Errors as lock(), as codes: `Errc`, which compares with `std::error_code` and `boost::system::error_code`.
     /// **Cancellation** (terminal, partial and total): ends the call with `boost::asio::error::operation_aborted` and
     /// nothing held; what Redis may have granted meanwhile is released in the background. After the client's end:

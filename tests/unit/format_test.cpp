@@ -12,12 +12,17 @@ TEST(Format, GivesEnumerationsTheirNames)
     EXPECT_EQ(fmt::format("{}", Cause::hostNotFound), "hostNotFound");
     EXPECT_EQ(fmt::format("{:>10}|", Unlocked::stillHeld), " stillHeld|");
     EXPECT_EQ(fmt::format("{}", StopAt::atRisk), "atRisk");
+    EXPECT_EQ(fmt::format("{} {}", ObjectKind::redisLock, ObjectKind::redLock), "redisLock redLock");
+    EXPECT_EQ(fmt::format("{} {}", ObjectKind::semaphore, ObjectKind::countDownLatch), "semaphore countDownLatch");
+    EXPECT_EQ(fmt::format("{} {}", LossReason::leaseEnded, LossReason::shutDown), "leaseEnded shutDown");
+    EXPECT_EQ(fmt::format("{} {}", LossReason::heldTooLong, LossReason::gone), "heldTooLong gone");
 }
 
 TEST(Format, SurvivesValuesThatHaveNoName)
 {
     EXPECT_EQ(fmt::format("{} {} {} {}", Errc{}, Cause{}, Unlocked(100), StopAt(100)),
               "unknown unknown unknown unknown");
+    EXPECT_EQ(fmt::format("{} {}", ObjectKind(100), LossReason(100)), "unknown unknown");
 }
 
 TEST(Format, GivesIdentitiesAsNumbersAndAnEndpointAsItsAddress)
