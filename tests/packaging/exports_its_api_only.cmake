@@ -9,7 +9,7 @@ execute_process(COMMAND "${NM}" -D --defined-only --portability "${LIBRARY}"
 string(REGEX MATCHALL "[^\n]+" lines "${output}") # name@@version type value size
 set(api "^(_ZN|_ZNK|_ZTIN|_ZTSN|_ZTVN)9redislock")
 # What templates of the headers call.
-set(inside "^_ZN9redislock6detail(6codeOf|21intrusive_ptr_add_ref|21intrusive_ptr_release)")
+set(inside "^_ZN9redislock6detail(6codeOf|9failureOf|21intrusive_ptr_add_ref|21intrusive_ptr_release)")
 set(others "")
 foreach(line IN LISTS lines)
     string(REGEX REPLACE "[@ ].*" "" name "${line}")
