@@ -44,20 +44,20 @@ struct Fate {
     [[nodiscard]] bool handlerLives() const { return handler.use_count() > 1; }
 };
 
-using Result = std::shared_ptr<int>;
+using Shared = std::shared_ptr<int>;
 
 template <class Executor>
-Completion<Result> completionOn(const Executor& executor, Fate& fate)
+Completion<Shared> completionOn(const Executor& executor, Fate& fate)
 {
-    Completion<Result> completion(
-        Handler<Result>(
-            asio::bind_executor(executor, [&fate, alive = fate.handler](error_code, const Result&) { ++fate.called; })),
+    Completion<Shared> completion(
+        Handler<Shared>(
+            asio::bind_executor(executor, [&fate, alive = fate.handler](error_code, const Shared&) { ++fate.called; })),
         asio::system_executor());
     completion.onCancellation([&fate] { ++fate.cancelled; });
     return completion;
 }
 
-void complete(Completion<Result>& completion, Fate& fate)
+void complete(Completion<Shared>& completion, Fate& fate)
 {
     completion({}, fate.result, Undo([&fate] { ++fate.undone; }));
 }
@@ -138,16 +138,16 @@ TYPED_TEST(PendingHandlerIn, WhoseCallHasEndedIsDestroyedWithItAllTheSame)
 
 TYPED_TEST(PendingHandlerIn, IsDestroyedAtOnceWhenItWasBegunInADestructorThatTheContextCalled)
 {
-    std::optional<Completion<Result>> late;
+    std::optional<Completion<Shared>> late;
     const auto begin = [&, executor = this->context->get_executor()] {
         late.emplace(completionOn(executor, this->fate));
         EXPECT_FALSE(this->fate.handlerLives());
     };
     {
-        Completion<Result> first(
-            Handler<Result>(asio::bind_executor(
+        Completion<Shared> first(
+            Handler<Shared>(asio::bind_executor(
                 this->context->get_executor(),
-                [undo = std::make_unique<Undo>(begin)](error_code, const Result&) { undo->dismiss(); })),
+                [undo = std::make_unique<Undo>(begin)](error_code, const Shared&) { undo->dismiss(); })),
             asio::system_executor());
         this->context->halt();
         this->context.reset();
@@ -246,7 +246,7 @@ TEST(PendingHandler, IsHadByTheCallOrByTheContextHoweverTheyMeet)
         Fate fate;
         std::atomic<int> posted{0};
         std::optional<asio::io_context> io{std::in_place};
-        std::optional<Completion<Result>> completion{completionOn(CountingExecutor{io->get_executor(), &posted}, fate)};
+        std::optional<Completion<Shared>> completion{completionOn(CountingExecutor{io->get_executor(), &posted}, fate)};
     };
     constexpr std::size_t rounds = 10'000;
     constexpr std::size_t together = 100;
