@@ -122,8 +122,7 @@ void CounterActor::await(detail::CounterOrder order, std::function<void(const Co
 /// While it connects, asks or sleeps; or when it has ended.
 void CounterActor::callOffSoon()
 {
-    const auto after =
-        chance_.unit() < 0.5 ? around(std::chrono::milliseconds(2)) : around(workload_.meanHold * 4);
+    const auto after = chance_.unit() < 0.5 ? around(std::chrono::milliseconds(2)) : around(workload_.meanHold * 4);
     thread_.sleep(after, [this, number = waits_] {
         if (number == waits_ && waiting_ != nullptr) {
             world_.trace(client_.host().name(), "thread {} calls off", number_);

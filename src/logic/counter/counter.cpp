@@ -146,7 +146,7 @@ private:
     QueryMachine machine_;
     const WhenOver whenOver_;
     std::optional<Reason> failed_ = Reason(Errc::shutdown); ///< until it was answered
-    bool isSettled_ = false;                      ///< the record is of no use any more
+    bool isSettled_ = false;                                ///< the record is of no use any more
 };
 
 void NamedCounter::askUnawaited(const CounterRequest<Unlocked>& request)
