@@ -43,8 +43,9 @@ enum class Errc {
     notHeld,
     /// The hold in which a nested lock() was attempted turned out to be lost; nothing was acquired.
     lost,
-    /// The call would have to wait on the library's own thread (observer or stop callback), which must never wait; or for
-    /// a hold of the same thread: of the same group or NonReentrantLock, or of another kind of lock of the same name.
+    /// The call would have to wait on the library's own thread (observer or stop callback), which must never wait, or
+    /// for a hold of the same thread: of the same group or NonReentrantLock, or of the same name by another kind of
+    /// lock.
     wouldDeadlock,
     /// No server answered in time. For an acquire the library releases whatever the server may have granted.
     unreachable,

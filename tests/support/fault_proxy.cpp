@@ -109,7 +109,7 @@ public:
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
-    std::uint16_t port() const noexcept { return port_; }
+    std::uint16_t port() const noexcept { return port_.number(); }
 
     /// Runs @p function under the mutex, then lets the thread see what it changed.
     template <class Function>
@@ -195,14 +195,9 @@ private:
         check(wake_ >= 0 && listener_ >= 0, "socket");
         const int on = 1; // for accept(), while connections of the same port go on
         ::setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-        for (int attempt = 0; attempt < 20 && port_ == 0; ++attempt) {
-            // Not port 0: a socket keeps its port over refuse() and accept() only if it was asked for by number.
-            const auto port = testing::detail::freePort();
-            const auto address = ipv4("127.0.0.1", port);
-            const bool ours = ::bind(listener_, asSockaddr(address), sizeof(address)) == 0;
-            port_ = ours ? port : port_;
-        }
-        check(port_ != 0, "bind");
+        // Not port 0: a socket keeps its port over refuse() and accept() only if it was asked for by number.
+        const auto address = ipv4("127.0.0.1", port());
+        check(::bind(listener_, asSockaddr(address), sizeof(address)) == 0, "bind");
         check(::listen(listener_, SOMAXCONN) == 0, "listen");
     }
 
@@ -295,7 +290,7 @@ private:
     std::optional<Close> closeAll_;
     int listener_ = -1;
     int wake_ = -1;
-    std::uint16_t port_ = 0;
+    const testing::detail::ReservedPort port_ = testing::detail::ReservedPort::any();
     std::thread thread_;
 };
 

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -95,6 +97,24 @@ TEST(RedisServer, KilledAndRestartedServesOnTheSamePortWithoutItsData)
     EXPECT_EQ(server.port(), port);
     EXPECT_NE(server.pid(), first);
     EXPECT_FALSE(redis.exists("a"));
+}
+
+TEST(RedisServer, KilledKeepsItsPortFromAllWhoLookForAFreeOne)
+{
+    RedisServer server;
+    server.kill();
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(server.port());
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const auto* const whole = reinterpret_cast<const sockaddr*>(&address);
+    EXPECT_EQ(::connect(fd, whole, sizeof(address)), -1);
+    EXPECT_EQ(errno, ECONNREFUSED);
+    EXPECT_EQ(::bind(fd, whole, sizeof(address)), -1) << "another server would have it now";
+    ::close(fd);
+    server.restart();
+    EXPECT_EQ(RawRedis(server).command({"PING"}).text(), "PONG");
 }
 
 TEST(RedisServer, KeepsDataOverARestartWhenAskedTo)

@@ -49,6 +49,45 @@ struct RedisServerOptions {
     std::chrono::milliseconds startTimeout{30'000};
 };
 
+namespace detail {
+
+/// A port of 127.0.0.1 that nobody else is given, whether its server runs or not: a socket that is bound and does not
+/// listen. It lies below the ports that Linux gives to outgoing connections, and low enough for a cluster bus 10 000
+/// above it.
+class ReservedPort {
+public:
+    ReservedPort() = default;
+    /// One that is free now. @throws std::runtime_error when there is none.
+    static ReservedPort any();
+    ReservedPort(ReservedPort&& other) noexcept
+        : port_(std::exchange(other.port_, std::uint16_t(0))), fd_(std::exchange(other.fd_, -1))
+    {
+    }
+    ReservedPort& operator=(ReservedPort&& other) noexcept
+    {
+        std::swap(port_, other.port_);
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~ReservedPort()
+    {
+        if (fd_ >= 0) {
+            ::close(fd_);
+        }
+    }
+
+    /// 0: none.
+    [[nodiscard]] std::uint16_t number() const noexcept { return port_; }
+
+private:
+    explicit ReservedPort(std::uint16_t port);
+
+    std::uint16_t port_ = 0;
+    int fd_ = -1; ///< of one that is not free: -1
+};
+
+} // namespace detail
+
 /// A Redis server process of one's own, for the length of a test or an example.
 ///
 /// The constructor starts `redis-server` on a free port of 127.0.0.1 and on a unix socket in a temporary folder, and
@@ -58,8 +97,8 @@ struct RedisServerOptions {
 /// it. port(), url() and folder() stay the same over restarts. It is ended by its pid only, and ends, whatever happens,
 /// when the thread that started it ends: by SIGKILL, through `PR_SET_PDEATHSIG`. It inherits no file descriptors, so it
 /// keeps no socket of the program open.
-/// **Does not guarantee** that the port stays reserved while the server is not running, nor that the folder is removed
-/// when the program is killed.
+/// While the server is not running its port is refused, and given to no other server that is started like this.
+/// **Does not guarantee** that the folder is removed when the program is killed.
 ///
 /// | state   | isRunning() | kill(), stop() | restart()       | freeze()           | thaw()  |
 /// |---------|-------------|----------------|-----------------|--------------------|---------|
@@ -97,7 +136,7 @@ public:
     /// Always 127.0.0.1.
     [[nodiscard]] std::string host() const { return "127.0.0.1"; }
     /// The TCP port, the same over restarts; 0 with `unixSocketOnly`.
-    [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+    [[nodiscard]] std::uint16_t port() const noexcept { return port_.number(); }
     /// `redis://127.0.0.1:PORT`, with `:password@` (percent-encoded) when there is one; unixUrl() with
     /// `unixSocketOnly`.
     [[nodiscard]] std::string url() const;
@@ -151,7 +190,7 @@ private:
     detail::TemporaryFolder folder_;
     std::string executable_;
     bool asksForDebug_ = true; ///< Redis before 7 does not know the option, and allows the command anyway
-    std::uint16_t port_ = 0;
+    detail::ReservedPort port_;
     detail::ChildProcess process_; // ends before its folder goes
 };
 
@@ -159,30 +198,28 @@ private:
 
 namespace detail {
 
-/// Whether the bind() of a listening socket would succeed now.
-inline bool isFree(std::uint16_t port) noexcept
+inline ReservedPort::ReservedPort(std::uint16_t port)
+    : port_(port), fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))
 {
-    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const int on = 1;
-    ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const bool free = ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
-    ::close(fd);
-    return free;
+    if (::bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+        ::close(std::exchange(fd_, -1));
+        return;
+    }
+    const int on = 1; // only now: who asks for it too may bind beside this, and nobody else
+    ::setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 }
 
-/// A port that is free now. It lies below the ports that Linux gives to outgoing connections, so that it is still free
-/// when the server is restarted, and low enough for a cluster bus 10 000 above it.
-inline std::uint16_t freePort()
+inline ReservedPort ReservedPort::any()
 {
     std::random_device random;
     std::uniform_int_distribution<int> ports(10'000, 22'767);
     for (int attempt = 0; attempt < 1000; ++attempt) {
-        const auto port = static_cast<std::uint16_t>(ports(random));
-        if (isFree(port)) {
+        ReservedPort port(static_cast<std::uint16_t>(ports(random)));
+        if (port.fd_ >= 0) {
             return port;
         }
     }
@@ -242,7 +279,7 @@ inline RedisServer::RedisServer(RedisServerOptions options)
 
 inline std::string RedisServer::url() const
 {
-    return port_ == 0 ? unixUrl() : "redis://" + credentials() + host() + ":" + std::to_string(port_);
+    return port() == 0 ? unixUrl() : "redis://" + credentials() + host() + ":" + std::to_string(port());
 }
 
 inline std::string RedisServer::unixUrl() const
@@ -264,7 +301,7 @@ inline void RedisServer::startOnFreePort()
 {
     constexpr int attempts = 20; // each can fail only because another process was faster
     for (int attempt = 0; attempt < attempts; ++attempt) {
-        port_ = options_.unixSocketOnly ? std::uint16_t(0) : detail::freePort();
+        port_ = options_.unixSocketOnly ? detail::ReservedPort() : detail::ReservedPort::any();
         const auto result = start();
         if (result == Start::answers) {
             return;
@@ -326,7 +363,7 @@ inline std::vector<std::string> RedisServer::command() const
     if (extra != options_.arguments.end() && !extra->starts_with('-')) {
         words.push_back(*extra++);
     }
-    words.insert(words.end(), {"--bind", host(), "--port", std::to_string(port_), "--unixsocket", unixSocket()});
+    words.insert(words.end(), {"--bind", host(), "--port", std::to_string(port()), "--unixsocket", unixSocket()});
     words.insert(words.end(), {"--dir", folder().string(), "--daemonize", "no", "--save", "", "--appendonly", "no"});
     if (asksForDebug_) {
         words.insert(words.end(), {std::string("--") + debugOption, "yes"});
