@@ -1,4 +1,5 @@
-# A shared library exports its API and nothing else: what is marked with REDISLOCK_EXPORT, under the library's version. A
+# A shared library exports its API and nothing else: what is marked with REDISLOCK_EXPORT, under the library's
+# version. A
 # static one has hidden symbols only, so that a shared library of which it becomes part exports none of it.
 function(redislock_export_api_only target)
     set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)

@@ -97,7 +97,8 @@ public:
     /// @param attempts requests sent to Redis for it; of a group: tries at its members.
     virtual void acquired(const LockEvent&, std::chrono::nanoseconds /*waited*/, std::uint32_t /*attempts*/) noexcept {}
     /// A call ended without the lock or permits because others held them, or with the latch closed.
-    /// @param left how long whoever is named as the holder has it at least; nothing where the last answer did not say.
+    /// @param left how long others keep it at least, as the last answer said (of a fair lock that is free and another's
+    /// turn: when to ask again); nothing where it did not say.
     virtual void contended(const LockEvent&, std::optional<std::chrono::milliseconds> /*left*/,
                            std::chrono::nanoseconds /*waited*/, std::uint32_t /*attempts*/) noexcept
     {

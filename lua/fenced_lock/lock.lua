@@ -7,8 +7,8 @@
 -- ARGV[3]  hold count to set, 1 (outermost) .. 2147483647
 -- Returns  {token}: the holder has the lock with that count; the token is a decimal string
 --          -3: nested (count > 1), but the holder's field is gone: lost
---          otherwise {the key's remaining time in ms (-1: a key without time to live), the holder}: held by another; nil
---          for a holder where the hash has several
+--          otherwise {the key's remaining time in ms (-1: a key without time to live), the holder}: held by another;
+--          nil for a holder where the hash has several
 -- Clock    the server's TIME in microseconds, so that tokens still grow after a fail-over that lost the last one
 -- Effects  writes KEYS[2] first, then KEYS[1] and its time to live, which is never shortened (a foreign PERSIST is
 --          undone); a key of another type is left alone (WRONGTYPE), and so is one of a read/write lock

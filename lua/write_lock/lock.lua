@@ -8,8 +8,8 @@
 -- ARGV[4]  where readers keep it out: for how long no other reader is to come in, in ms, 0 (does not wait) .. 2592000000
 -- Returns  nil: the holder has the lock with that count
 --          -3: nested (count > 1), but the holder's field is gone: lost
---          otherwise {the key's remaining time in ms (-1: a key without time to live), the holder}: held by others; nil for
---          a holder where there are several
+--          otherwise {the key's remaining time in ms (-1: a key without time to live), the holder}: held by others;
+--          nil for a holder where there are several
 -- Clock    Redis' own key expiry only
 -- Effects  writes KEYS[1] and its time to live, which is never shortened (a foreign PERSIST is undone); puts down that a
 --          writer waits where nobody did, with a time to live, and takes that away when it is granted; a key of another
