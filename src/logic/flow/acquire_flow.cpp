@@ -154,13 +154,20 @@ WaitStep AcquireFlow::judgeSleep()
     if (waiter.ended) {
         return step(Cancelled{now, *waiter.ended});
     }
-    if (std::exchange(waiter.notified, false) || (watches && !named.releases.underWay())) {
+    if (watches && !named.releases.underWay()) {
+        waiter.notified = false;
+        return step(Notified{now});
+    }
+    // who asks for itself is let in as well, but not in the time of others
+    const TimePoint aside = waiter.notified && asksForItself ? asideUntil(true) : TimePoint{};
+    if (waiter.notified && now >= aside) {
+        waiter.notified = false;
         return step(Notified{now});
     }
     if (now >= until_) {
         return step(TimerFired{now});
     }
-    return sleepUntil(until_);
+    return sleepUntil(waiter.notified ? std::min(until_, aside) : until_);
 }
 
 /// Does what the machine asks for.

@@ -164,8 +164,8 @@ Waking::Next Waking::handOn(const Hold& ended, Lane lane) noexcept
     }
     if (turn != nullptr && !next.quiet) {
         turn->told(now, next.call != nullptr, named.subscribed);
-        if (now < turn->asideUntil() && !named.waiters.empty()) {
-            wakeNext(named); // the first one sleeps until then
+        if (now < turn->asideUntil()) {
+            wakeNext(named); // who sleeps until then
         }
     }
     return next;
@@ -192,7 +192,7 @@ void Waking::noteAudience(const HoldCall& call) noexcept
         Turn* const turn = others > 0 ? named.takeTurns() : named.turn.get();
         isShorter = turn != nullptr && turn->othersListen(others, now);
     }
-    if (isShorter && !named.waiters.empty()) {
+    if (isShorter) {
         wakeNext(named);
     }
 }
