@@ -11,10 +11,12 @@
 #include <gmock/gmock.h>
 
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace redislock::test {
 namespace {
@@ -254,6 +256,38 @@ TEST_F(RefusalMessages, NameAServerWithTooFewReplicas)
 {
     admin.command({"CONFIG", "SET", "min-replicas-to-write", "1"});
     expectRefused(Cause::noReplicas, "NOREPLICAS Not enough good replicas to write.");
+}
+
+TEST_F(RefusalMessages, NameAServerThatCannotSave)
+{
+    std::filesystem::create_directory(own.folder() / "dump.rdb"); // in the way of the file
+    admin.command({"CONFIG", "SET", "save", "900 1"});
+    admin.command({"BGSAVE"});
+    EXPECT_TRUE(eventually([&] {
+        return admin.command({"INFO", "persistence"}).text().find("last_bgsave_status:err") != std::string::npos;
+    }));
+    expectRefused(Cause::notPersisted, "MISCONF Redis is configured to save RDB snapshots, but");
+}
+
+TEST_F(RefusalMessages, NameACluster)
+{
+    const testing::RedisServerOptions node{.arguments = {"--cluster-enabled", "yes"}};
+    testing::RedisServer one(node);
+    RawRedis adminOfOne(one);
+    expectRefused(Cause::clusterDown, "CLUSTERDOWN Hash slot not served", Config::fromUrl(one.url()));
+
+    testing::RedisServer another(node);
+    RawRedis adminOfAnother(another);
+    for (int slot = 0; slot < 16384; slot += 1024) {
+        std::vector<std::string> add{"CLUSTER", "ADDSLOTS"};
+        for (int each = slot; each < slot + 1024; ++each) {
+            add.push_back(std::to_string(each));
+        }
+        adminOfAnother.command(add);
+    }
+    adminOfOne.command({"CLUSTER", "MEET", "127.0.0.1", std::to_string(another.port())});
+    EXPECT_TRUE(eventually([&] { return adminOfOne.command({"GET", name}).text().starts_with("MOVED"); }, 20s));
+    expectRefused(Cause::clusterNode, "MOVED ", Config::fromUrl(one.url()));
 }
 
 TEST_F(RefusalMessages, NameAReplicaThatHasLostItsMaster)

@@ -11,11 +11,17 @@
 #include <boost/asio/use_future.hpp>
 #include <boost/system/system_error.hpp>
 
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -104,6 +110,27 @@ protected:
         EXPECT_EQ(told.why, server + ": " + words);
     }
     static std::string textOf(Cause cause) { return make_error_code(cause).message(); }
+
+    /// An IPv4 address that others reach this machine by; empty: it has none.
+    static std::string addressOfThisMachine()
+    {
+        ifaddrs* first = nullptr;
+        if (::getifaddrs(&first) != 0) {
+            return {};
+        }
+        const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> all(first, ::freeifaddrs);
+        for (const auto* each = first; each != nullptr; each = each->ifa_next) {
+            if (each->ifa_addr != nullptr && each->ifa_addr->sa_family == AF_INET &&
+                (each->ifa_flags & IFF_LOOPBACK) == 0) {
+                std::array<char, NI_MAXHOST> host{};
+                if (::getnameinfo(each->ifa_addr, sizeof(sockaddr_in), host.data(), host.size(), nullptr, 0,
+                                  NI_NUMERICHOST) == 0) {
+                    return host.data();
+                }
+            }
+        }
+        return {};
+    }
 
     /// Expects every call that asks Redis to give this error at once, whatever it would be ready to wait.
     static void expectAtOnce(const Config& config, Errc error)
@@ -336,6 +363,56 @@ TEST_F(Connecting, SocketThatDoesNotExistIsTold)
     Config config;
     config.endpoint.unixSocket = server().folder() / "nobody.sock";
     expectTold(config, Cause::socketNotFound, "there is no socket of that path: No such file or directory");
+}
+
+TEST_F(Connecting, SocketThatTheUserMayNotOpenIsTold)
+{
+    /// Runs as a user without rights: root may open everything.
+    class AsNobody {
+    public:
+        AsNobody() { EXPECT_TRUE(owner_ != 0 || ::seteuid(65534) == 0); }
+        AsNobody(const AsNobody&) = delete;
+        AsNobody& operator=(const AsNobody&) = delete;
+        ~AsNobody() { EXPECT_EQ(::seteuid(owner_), 0); }
+
+    private:
+        const uid_t owner_ = ::geteuid();
+    };
+    const testing::RedisServer own;
+    Config config = Config::fromUrl(own.unixUrl());
+    std::filesystem::permissions(config.endpoint.unixSocket, std::filesystem::perms::none);
+    {
+        const AsNobody nobody;
+        expectTold(config, Cause::accessDenied, textOf(Cause::accessDenied) + ": Permission denied");
+    }
+    std::filesystem::permissions(config.endpoint.unixSocket, std::filesystem::perms::owner_all);
+    expectUsable(config);
+}
+
+TEST_F(Connecting, AddressWithoutARouteIsTold)
+{
+    const std::string broadcast = "255.255.255.255"; // which no TCP connection can go to
+    expectTold(configFor(6379, broadcast), Cause::noRoute, textOf(Cause::noRoute) + ": Network is unreachable");
+}
+
+TEST_F(Connecting, ServerInProtectedModeIsTold)
+{
+    const auto address = addressOfThisMachine();
+    if (address.empty()) {
+        GTEST_SKIP() << "this machine has no address but that of the loopback";
+    }
+    const testing::RedisServer open({.arguments = {"--bind", "*", "--protected-mode", "yes"}});
+    const auto config = configFor(open.port(), address);
+    try {
+        Client(config).connect();
+        FAIL() << "connected";
+    } catch (const LockError& error) {
+        EXPECT_EQ(error.code(), Cause::protectedMode);
+        EXPECT_TRUE(std::string(error.what())
+                        .starts_with("connect to " + config.endpoint.str() + ": " + textOf(Cause::protectedMode) +
+                                     ": \"DENIED Redis is running"))
+            << error.what();
+    }
 }
 
 TEST_F(Connecting, PortThatLosesPacketsIsTold)
