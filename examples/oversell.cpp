@@ -3,9 +3,9 @@
 ///
 /// Each buyer reads the stock, thinks for a moment and writes the stock less one. Two buyers who read the same number
 /// sell one unit twice; a lock around the three steps lets one buyer at a time do them, in whatever process it runs.
-#include "oversell/progress.hpp"
-#include "oversell/shop.hpp"
-#include "oversell/workers.hpp"
+#include "shared/progress.hpp"
+#include "shared/shop.hpp"
+#include "shared/workers.hpp"
 
 #include <redislock/redislock.hpp>
 
@@ -26,10 +26,10 @@
 
 namespace {
 
-using oversell::OpenShop;
-using oversell::Progress;
-using oversell::Shop;
-using oversell::Workers;
+using example::OpenShop;
+using example::Progress;
+using example::Shop;
+using example::Workers;
 using namespace std::chrono_literals;
 
 constexpr int exitOversold = 1;
@@ -182,7 +182,7 @@ void announce(const Settings& settings)
 int run(const Settings& settings)
 {
     announce(settings);
-    oversell::holdSignals();
+    example::holdSignals();
     std::random_device random;
     const auto prefix = fmt::format("oversell:{:08x}{:08x}:", random(), random()); // runs at one server do not meet
     Shop shop(redislock::Config::fromUrl(settings.url), prefix);

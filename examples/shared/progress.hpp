@@ -12,7 +12,7 @@
 
 #include <unistd.h>
 
-namespace oversell {
+namespace example {
 
 /// A bar on the terminal that standard error is; a line now and then where it is none.
 class Progress {
@@ -50,4 +50,4 @@ private:
     Clock::time_point nextLine_ = Clock::now() + std::chrono::seconds(1);
 };
 
-} // namespace oversell
+} // namespace example

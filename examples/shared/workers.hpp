@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace oversell {
+namespace example {
 
 /// What Workers::wait() waits for. Blocked from holdSignals() on, so that nothing ends the program at a wrong moment.
 inline sigset_t awaitedSignals()
@@ -62,7 +62,7 @@ public:
                 end();
                 throw std::system_error(errno, std::generic_category(), "cannot start a process");
             }
-            running_.push_back(pid);
+            pids_.push_back(pid);
         }
     }
     Workers(const Workers&) = delete;
@@ -79,8 +79,39 @@ public:
         if (signal > 0 && signal != SIGCHLD) {
             return Event::interrupted;
         }
-        std::erase_if(running_, [this](pid_t pid) { return hasEnded(pid, WNOHANG); });
-        return running_.empty() ? Event::allEnded : Event::timeOut;
+        for (pid_t& pid : pids_) {
+            reap(pid, WNOHANG);
+        }
+        const bool allEnded = std::ranges::all_of(pids_, [](pid_t pid) { return pid == 0; });
+        return allEnded ? Event::allEnded : Event::timeOut;
+    }
+
+    /// Whether the process has stopped itself.
+    [[nodiscard]] bool hasStopped(int number) const
+    {
+        siginfo_t info{};
+        const pid_t pid = pids_.at(static_cast<std::size_t>(number));
+        return pid != 0 && ::waitid(P_PID, static_cast<id_t>(pid), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+               info.si_pid == pid;
+    }
+    /// Stops a process, and waits until it stands still. It must not have ended.
+    void stop(int number) const
+    {
+        siginfo_t info{};
+        const pid_t pid = pids_.at(static_cast<std::size_t>(number));
+        ::kill(pid, SIGSTOP);
+        ::waitid(P_PID, static_cast<id_t>(pid), &info, WSTOPPED | WEXITED | WNOWAIT);
+    }
+    /// Lets a stopped one go on.
+    void resume(int number) const { ::kill(pids_.at(static_cast<std::size_t>(number)), SIGCONT); }
+    /// Ends it as a crash does; that is no failure.
+    void kill(int number)
+    {
+        const bool failed = anyFailed_;
+        pid_t& pid = pids_.at(static_cast<std::size_t>(number));
+        ::kill(pid, SIGKILL);
+        reap(pid, 0);
+        anyFailed_ = failed;
     }
 
     /// Whether one ended in another way than by finishing its work.
@@ -99,35 +130,36 @@ private:
         try {
             work(number);
         } catch (const std::exception& error) {
-            fmt::print(stderr, "\noversell: process {}: {}\n", number + 1, error.what());
+            fmt::print(stderr, "\nprocess {}: {}\n", number + 1, error.what());
             ::_exit(2);
         }
         ::_exit(0); // not exit(): what the parent has open is not the child's to close
     }
 
-    bool hasEnded(pid_t pid, int options)
+    /// @param pid 0 from now on, if the process has ended.
+    void reap(pid_t& pid, int options)
     {
         int status = 0;
-        if (::waitpid(pid, &status, options) != pid) {
-            return false;
+        if (pid != 0 && ::waitpid(pid, &status, options) == pid) {
+            anyFailed_ = anyFailed_ || status != 0;
+            pid = 0;
         }
-        anyFailed_ = anyFailed_ || status != 0;
-        return true;
     }
 
     void end()
     {
-        for (const pid_t pid : running_) {
-            ::kill(pid, SIGKILL);
+        for (const pid_t pid : pids_) {
+            if (pid != 0) {
+                ::kill(pid, SIGKILL);
+            }
         }
-        for (const pid_t pid : running_) {
-            hasEnded(pid, 0);
+        for (pid_t& pid : pids_) {
+            reap(pid, 0);
         }
-        running_.clear();
     }
 
-    std::vector<pid_t> running_;
+    std::vector<pid_t> pids_; ///< by their numbers; 0 for one that has ended
     bool anyFailed_ = false;
 };
 
-} // namespace oversell
+} // namespace example

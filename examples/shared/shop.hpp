@@ -9,13 +9,14 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
-namespace oversell {
+namespace example {
 
 /// One plain hiredis connection to a stock of one article and the list of its sales. Every thread has its own.
 class Shop {
@@ -24,6 +25,7 @@ public:
     Shop(const redislock::Config& server, const std::string& prefix)
         : stockKey_(prefix + "stock"),
           salesKey_(prefix + "sales"),
+          tokenKey_(prefix + "token"),
           lockName_(prefix + "lock"),
           connection_(connect(server))
     {
@@ -50,7 +52,11 @@ public:
         command({"RPUSH", salesKey_, "opened"});
         command({"EXPIRE", salesKey_, lifetime});
     }
-    void close() { command({"DEL", stockKey_, salesKey_, lockName_}); }
+    void close()
+    {
+        // the last: what a FencedLock keeps for ever, so that its tokens grow
+        command({"DEL", stockKey_, salesKey_, tokenKey_, lockName_, "redisson_lock_token:{" + lockName_ + "}"});
+    }
 
     [[nodiscard]] long long stock()
     {
@@ -63,6 +69,20 @@ public:
     // XX and RPUSHX write only where the key exists: what a killed buyer sent last cannot bring removed keys back.
     void setStock(long long units) { command({"SET", stockKey_, std::to_string(units), "EX", lifetime, "XX"}); }
     void recordSale(const std::string& buyer) { command({"RPUSHX", salesKey_, buyer}); }
+    /// Both at once, unless somebody with a greater token was here before. @return whether they were written
+    [[nodiscard]] bool sellWith(redislock::FencingToken token, long long left, const std::string& buyer)
+    {
+        constexpr std::string_view script = R"(
+            if tonumber(ARGV[1]) < tonumber(redis.call('get', KEYS[3]) or 0) then return 0 end
+            redis.call('set', KEYS[3], ARGV[1], 'ex', ARGV[4])
+            redis.call('set', KEYS[1], ARGV[2], 'ex', ARGV[4], 'xx')
+            redis.call('rpushx', KEYS[2], ARGV[3])
+            return 1)";
+        const auto number = std::to_string(static_cast<std::uint64_t>(token));
+        return command({"EVAL", script, "3", stockKey_, salesKey_, tokenKey_, number, std::to_string(left), buyer,
+                        lifetime})
+                   ->integer == 1;
+    }
     /// How many units were sold; the list begins with an entry that is none.
     [[nodiscard]] long long sold() { return command({"LLEN", salesKey_})->integer - 1; }
 
@@ -71,28 +91,15 @@ private:
         void operator()(redisContext* context) const noexcept { redisFree(context); }
         void operator()(redisReply* reply) const noexcept { freeReplyObject(reply); }
     };
-    using Connection = std::unique_ptr<redisContext, Free>;
+
+public:
     using Reply = std::unique_ptr<redisReply, Free>;
 
-    static constexpr std::string_view lifetime = "3600"; // seconds
-
-    static Connection connect(const redislock::Config& server)
-    {
-        constexpr timeval patience{3, 0};
-        const auto& at = server.endpoint;
-        Connection connection(at.unixSocket.empty() ? redisConnectWithTimeout(at.host.c_str(), at.port, patience)
-                                                    : redisConnectUnixWithTimeout(at.unixSocket.c_str(), patience));
-        if (!connection || connection->err != 0) {
-            throw std::runtime_error(fmt::format("no Redis server can be reached at {}: {}", at.str(),
-                                                 connection ? connection->errstr : "out of memory"));
-        }
-        return connection;
-    }
-
+    /// Any other command. @throws std::runtime_error, in a sentence, where Redis refuses it or does not answer.
     Reply command(std::initializer_list<std::string_view> words)
     {
-        std::array<const char*, 8> begins{};
-        std::array<std::size_t, 8> sizes{};
+        std::array<const char*, 12> begins{};
+        std::array<std::size_t, 12> sizes{};
         int count = 0;
         for (const auto word : words) {
             begins.at(static_cast<std::size_t>(count)) = word.data();
@@ -109,8 +116,27 @@ private:
         return reply;
     }
 
+private:
+    using Connection = std::unique_ptr<redisContext, Free>;
+
+    static constexpr std::string_view lifetime = "3600"; // seconds
+
+    static Connection connect(const redislock::Config& server)
+    {
+        constexpr timeval patience{3, 0};
+        const auto& at = server.endpoint;
+        Connection connection(at.unixSocket.empty() ? redisConnectWithTimeout(at.host.c_str(), at.port, patience)
+                                                    : redisConnectUnixWithTimeout(at.unixSocket.c_str(), patience));
+        if (!connection || connection->err != 0) {
+            throw std::runtime_error(fmt::format("no Redis server can be reached at {}: {}", at.str(),
+                                                 connection ? connection->errstr : "out of memory"));
+        }
+        return connection;
+    }
+
     std::string stockKey_;
     std::string salesKey_;
+    std::string tokenKey_; ///< the greatest of those that sold
     std::string lockName_;
     Connection connection_;
 };
@@ -134,4 +160,4 @@ private:
     Shop& shop_;
 };
 
-} // namespace oversell
+} // namespace example
