@@ -7,49 +7,29 @@
 #include <cstdint>
 #include <iostream>
 #include <string>
-#include <utility>
 
 using namespace std::chrono_literals;
 
 namespace {
-
-/// Stands for a database: `UPDATE … SET value = ?, token = ? WHERE id = ? AND token <= ?`.
-class Store {
-public:
-    /// @return whether it was written: not after one with a greater token.
-    bool write(std::string value, redislock::FencingToken token)
-    {
-        if (token < greatest_) {
-            return false;
-        }
-        greatest_ = token;
-        value_ = std::move(value);
-        return true;
-    }
-    [[nodiscard]] const std::string& value() const noexcept { return value_; }
-
-private:
-    redislock::FencingToken greatest_{};
-    std::string value_;
-};
 
 bool refuseTheOlder(const std::string& url)
 {
     const redislock::Client slow(url);
     const redislock::Client quick(url); // another process
 
-    slow.connect(); // a wrong address shows here, not after the first wait
-    Store store;
+    slow.connect();            // a wrong address shows here, not after the first wait
+    redislock::TokenGate gate; // a database: UPDATE … SET value = ?, token = ? WHERE id = ? AND token <= ?
+    std::string value;
 
     const auto first = slow.getFencedLock("example:ledger").lockAndGetToken(100ms);
     // here the slow one is paused for longer than its lease: swap, a debugger, a virtual machine that is moved
     redislock::LockGuard held(quick.getFencedLock("example:ledger"), 10s); // granted when the lease is over
-    const bool newer = store.write("of the quick one", *held.token());
-    const bool older = store.write("of the slow one", first); // it goes on, and has not looked yet
+    const bool newer = gate.admit(*held.token(), [&] { value = "of the quick one"; });
+    const bool older = gate.admit(first, [&] { value = "of the slow one"; }); // it goes on, and has not looked yet
 
     std::cout << "token " << static_cast<std::uint64_t>(*held.token()) << (newer ? " was written" : " was refused")
               << ", then " << static_cast<std::uint64_t>(first) << (older ? " was written" : " was refused")
-              << "; the store has the value " << store.value() << '\n';
+              << "; the store has the value " << value << '\n';
     held.release();
     // The last token stays in Redis, or tokens would not grow. Nobody needs this one any more. It is a number, as a
     // semaphore is, and is deleted like one.

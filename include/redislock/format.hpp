@@ -8,6 +8,7 @@
 
 #include "redislock/endpoint.hpp"
 #include "redislock/error.hpp"
+#include "redislock/fencing.hpp"
 #include "redislock/identity.hpp"
 #include "redislock/observer.hpp"
 #include "redislock/stop_at.hpp"
@@ -59,6 +60,9 @@ struct fmt::formatter<redislock::ObjectKind> : redislock::detail::NameFormatter<
 };
 template <>
 struct fmt::formatter<redislock::LossReason> : redislock::detail::NameFormatter<redislock::LossReason> {
+};
+template <>
+struct fmt::formatter<redislock::TokenUse> : redislock::detail::NameFormatter<redislock::TokenUse> {
 };
 template <>
 struct fmt::formatter<redislock::HolderId> : redislock::detail::NumberFormatter<redislock::HolderId> {

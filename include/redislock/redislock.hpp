@@ -18,6 +18,7 @@
 #include "redislock/export.hpp"
 #include "redislock/fair_lock.hpp"
 #include "redislock/fenced_lock.hpp"
+#include "redislock/fencing.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/group_guard.hpp"
 #include "redislock/group_lock.hpp"

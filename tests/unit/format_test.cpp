@@ -22,7 +22,8 @@ TEST(Format, SurvivesValuesThatHaveNoName)
 {
     EXPECT_EQ(fmt::format("{} {} {} {}", Errc{}, Cause{}, Unlocked(100), StopAt(100)),
               "unknown unknown unknown unknown");
-    EXPECT_EQ(fmt::format("{} {}", ObjectKind(100), LossReason(100)), "unknown unknown");
+    EXPECT_EQ(fmt::format("{} {}", TokenUse::manyTimes, TokenUse::once), "manyTimes once");
+    EXPECT_EQ(fmt::format("{} {} {}", ObjectKind(100), LossReason(100), TokenUse(100)), "unknown unknown unknown");
 }
 
 TEST(Format, GivesIdentitiesAsNumbersAndAnEndpointAsItsAddress)
