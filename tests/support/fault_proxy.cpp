@@ -178,6 +178,7 @@ public:
     // Guarded by the mutex: use change(), look() and await().
     proxy::Shared shared_;
     sockaddr_in upstream_;
+    sockaddr_in source_ = ipv4("0.0.0.0", 0); ///< any
     std::list<Connection> connections_;
     std::size_t accepted_ = 0;
 
@@ -256,6 +257,7 @@ private:
             sendAtOnce(client);
             sendAtOnce(server);
             // A failure shows at the first read.
+            static_cast<void>(::bind(server, asSockaddr(source_), sizeof(source_)));
             static_cast<void>(::connect(server, asSockaddr(upstream_), sizeof(upstream_)));
             connections_.emplace_back(shared_, ++accepted_, client, server);
         }
@@ -320,6 +322,11 @@ std::string FaultProxy::url() const
 void FaultProxy::setUpstream(const std::string& host, std::uint16_t port)
 {
     engine_->change([&, address = ipv4(host, port)] { engine_->upstream_ = address; });
+}
+
+void FaultProxy::connectFrom(const std::string& host)
+{
+    engine_->change([&, address = ipv4(host, 0)] { engine_->source_ = address; });
 }
 
 void FaultProxy::setUpstream(const testing::RedisServer& server)

@@ -157,6 +157,8 @@ public:
     /// Where connections accepted from now on go.
     void setUpstream(const std::string& host, std::uint16_t port);
     void setUpstream(const testing::RedisServer& server);
+    /// From now on connects to the server from this address of the machine.
+    void connectFrom(const std::string& host);
 
     RuleId add(Rule rule);
     /// The same as add(Rule{match, action, limit}).
