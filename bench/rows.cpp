@@ -113,6 +113,30 @@ std::vector<Row> shared()
     };
 }
 
+std::vector<Row> policies()
+{
+    static constexpr std::chrono::milliseconds section{1};
+    const auto row = [](std::string_view name, std::string_view form, SharedFigure figure, std::string_view unit,
+                        std::string_view what) {
+        const Sharing how{4, 4, section, form};
+        const Sharing told{4, 4, section, "lock"};
+        const auto prepare = [=](const Target& target) { return sharingOtherwise(target, how, figure, told); };
+        return Row{name, Group::policies, unit, Aim::atLeast, 0, 0, what, prepare};
+    };
+    using Figure = SharedFigure;
+    return {
+        row("policy_sleep_locks", "sleep", Figure::locks, "/s",
+            "4 processes of 4 threads want one lock all the time, 1 ms under it; who is refused sleeps 10 ms: locks; "
+            "against waiters that are told"),
+        row("policy_sleep_requests", "sleep", Figure::requests, "", "the same: requests to the server a lock"),
+        row("policy_spin_locks", "spin", Figure::locks, "/s", "who is refused asks again at once: locks"),
+        row("policy_spin_requests", "spin", Figure::requests, "", "the same: requests to the server a lock"),
+        row("policy_both_locks", "both", Figure::locks, "/s",
+            "who is refused asks again at once 10 times, then sleeps 10 ms: locks"),
+        row("policy_both_requests", "both", Figure::requests, "", "the same: requests to the server a lock"),
+    };
+}
+
 std::vector<Row> segments()
 {
     constexpr auto group = Group::segmented;
@@ -216,7 +240,8 @@ const std::vector<Row>& allRows()
 {
     static const std::vector<Row> rows = [] {
         std::vector<Row> all;
-        for (const auto& part : {uncontended(), handOver(), contended(), shared(), segments(), scale(), compile()}) {
+        for (const auto& part :
+             {uncontended(), handOver(), contended(), shared(), policies(), segments(), scale(), compile()}) {
             all.insert(all.end(), part.begin(), part.end());
         }
         return all;
@@ -235,6 +260,8 @@ std::string_view nameOf(Group group)
         return "contended";
     case Group::shared:
         return "shared";
+    case Group::policies:
+        return "policies";
     case Group::segmented:
         return "segmented";
     case Group::scale:

@@ -31,9 +31,9 @@ struct Target {
 };
 
 /// What belongs into one picture.
-enum class Group { uncontended, handOver, contended, shared, segmented, scale, compile };
-inline constexpr Group allGroups[] = {Group::uncontended, Group::handOver, Group::contended, Group::shared,
-                                      Group::segmented,   Group::scale,    Group::compile};
+enum class Group { uncontended, handOver, contended, shared, policies, segmented, scale, compile };
+inline constexpr Group allGroups[] = {Group::uncontended, Group::handOver,  Group::contended, Group::shared,
+                                      Group::policies,    Group::segmented, Group::scale,     Group::compile};
 std::string_view nameOf(Group group);
 
 /// Which ratios are good ones.
@@ -97,7 +97,7 @@ struct Sharing {
     unsigned processes;
     unsigned threads;                  ///< of each process
     std::chrono::microseconds section; ///< asleep under the lock
-    std::string_view form;             ///< "lock" or "guard"
+    std::string_view form;             ///< how they take the lock: see runSharer()
 };
 enum class SharedFigure {
     locks,       ///< a second
@@ -108,6 +108,8 @@ enum class SharedFigure {
 };
 /// How they share it, against what is allowed.
 Measure sharing(const Target& target, const Sharing& how, SharedFigure figure, double allowed);
+/// How they share it, against how they would in another way.
+Measure sharingOtherwise(const Target& target, const Sharing& how, SharedFigure figure, const Sharing& otherwise);
 
 /// Locks a second of a SegmentedLock with so many segments that all threads want, each for another key each time,
 /// against one segment.

@@ -18,8 +18,11 @@
 #include <memory>
 #include <new>
 #include <numeric>
+#include <optional>
+#include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -143,30 +146,60 @@ Shared share(const Target& target, const Sharing& sharing, Seconds duration)
             fewest * sharing.processes / locks, requests / locks};
 }
 
-void oneThread(Board& board, std::size_t process, const RedisLock& lock, std::chrono::microseconds section, bool guards)
-{
-    const auto under = [&](Clock::duration waited) {
-        board.overlaps += board.inside.fetch_add(1) == 0 ? 0U : 1U;
-        auto& longest = board.parts[process].longestWait;
-        const auto wait = static_cast<std::uint64_t>(std::chrono::nanoseconds(waited).count());
-        longest = std::max<std::uint64_t>(longest, wait); // by the holder alone
-        board.changes += board.last.exchange(process) == process ? 0U : 1U;
-        ++board.parts[process].locks;
-        if (section.count() > 0) {
-            std::this_thread::sleep_for(section);
+/// Takes the lock in one of the ways that runSharer() knows. Guards give it back at their end.
+class Taker {
+public:
+    Taker(RedisLock lock, std::string_view form) : lock_(std::move(lock)), guards_(form == "guard")
+    {
+        constexpr std::chrono::milliseconds pause{10};
+        if (form == "sleep") {
+            policy_ = RetryPolicy::fixed(pause);
+        } else if (form == "spin") {
+            policy_ = RetryPolicy::spin();
+        } else if (form == "both") {
+            policy_ = RetryPolicy::spinThenSleep(10, pause);
         }
-        --board.inside;
-    };
+    }
+
+    template <class Act>
+    void with(const Act& act) const
+    {
+        if (guards_) {
+            const LockGuard held(lock_);
+            return act();
+        }
+        if (policy_) {
+            expect(lock_.tryLock(waitForever, keepRenewing, *policy_), "a lock taken by a policy");
+        } else {
+            lock_.lock();
+        }
+        act();
+        lock_.unlock();
+    }
+
+private:
+    RedisLock lock_;
+    bool guards_;
+    std::optional<RetryPolicy> policy_;
+};
+
+void oneThread(Board& board, std::size_t process, const Taker& taker, std::chrono::microseconds section)
+{
     while (!board.stop) {
         const auto begin = Clock::now();
-        if (guards) {
-            const LockGuard held(lock);
-            under(Clock::now() - begin);
-        } else {
-            lock.lock();
-            under(Clock::now() - begin);
-            lock.unlock();
-        }
+        taker.with([&] {
+            const auto waited = Clock::now() - begin;
+            board.overlaps += board.inside.fetch_add(1) == 0 ? 0U : 1U;
+            auto& longest = board.parts[process].longestWait;
+            const auto wait = static_cast<std::uint64_t>(std::chrono::nanoseconds(waited).count());
+            longest = std::max<std::uint64_t>(longest, wait); // by the holder alone
+            board.changes += board.last.exchange(process) == process ? 0U : 1U;
+            ++board.parts[process].locks;
+            if (section.count() > 0) {
+                std::this_thread::sleep_for(section);
+            }
+            --board.inside;
+        });
     }
 }
 
@@ -186,33 +219,62 @@ void runSharer(const std::vector<std::string>& words)
     }
     ++board.ready;
     await(board.go);
+    const Taker taker(lock, words[5]);
     std::vector<std::jthread> threads;
     for (unsigned thread = 0; thread < std::stoul(words[3]); ++thread) {
-        threads.emplace_back([&] { oneThread(board, process, lock, section, words[5] == "guard"); });
+        threads.emplace_back([&] { oneThread(board, process, taker, section); });
     }
 }
+
+namespace {
+
+std::string noteOf(const Shared& shared)
+{
+    return fmt::format("{:.0f} locks/s, {:.0f} changes of process/s, longest wait {:.1f} ms, "
+                       "least-served process {:.2f} of the mean, {:.1f} requests a lock",
+                       shared.locks, shared.changes, shared.longest, shared.least, shared.requests);
+}
+
+double valueOf(const Shared& shared, SharedFigure figure)
+{
+    switch (figure) {
+    case SharedFigure::locks:
+        return shared.locks;
+    case SharedFigure::changes:
+        return shared.changes;
+    case SharedFigure::longestWait:
+        return shared.longest;
+    case SharedFigure::leastServed:
+        return shared.least;
+    case SharedFigure::requests:
+        break;
+    }
+    return shared.requests;
+}
+
+/// Shares it for long enough to be judged.
+Shared shareLongEnough(const Target& target, const Sharing& how, Seconds duration)
+{
+    constexpr Seconds least{1.0};
+    return share(target, how, target.tryOut ? duration : std::max(duration, least));
+}
+
+} // namespace
 
 Measure sharing(const Target& target, const Sharing& how, SharedFigure figure, double allowed)
 {
     return [=](Seconds duration, First) {
-        constexpr Seconds least{1.0};
-        const auto shared = share(target, how, target.tryOut ? duration : std::max(duration, least));
-        const auto note = fmt::format("{:.0f} locks/s, {:.0f} changes of process/s, longest wait {:.1f} ms, "
-                                      "least-served process {:.2f} of the mean, {:.1f} requests a lock",
-                                      shared.locks, shared.changes, shared.longest, shared.least, shared.requests);
-        switch (figure) {
-        case SharedFigure::locks:
-            return Pair{shared.locks, allowed, note};
-        case SharedFigure::changes:
-            return Pair{shared.changes, allowed, note};
-        case SharedFigure::longestWait:
-            return Pair{shared.longest, allowed, note};
-        case SharedFigure::leastServed:
-            return Pair{shared.least, allowed, note};
-        case SharedFigure::requests:
-            break;
-        }
-        return Pair{shared.requests, allowed, note};
+        const auto shared = shareLongEnough(target, how, duration);
+        return Pair{valueOf(shared, figure), allowed, noteOf(shared)};
+    };
+}
+
+Measure sharingOtherwise(const Target& target, const Sharing& how, SharedFigure figure, const Sharing& otherwise)
+{
+    return [=](Seconds duration, First) {
+        const auto shared = shareLongEnough(target, how, duration);
+        const auto other = shareLongEnough(target, otherwise, duration);
+        return Pair{valueOf(shared, figure), valueOf(other, figure), noteOf(shared) + "; otherwise " + noteOf(other)};
     };
 }
 
