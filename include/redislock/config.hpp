@@ -90,8 +90,8 @@ struct REDISLOCK_EXPORT Config {
 
     /// Reads `redis://[[user]:password@]host[:port][/database][?option=value&…]` and
     /// `unix://[[user]:password@]/path/to/socket[?database=n&…]`. User, password and path may be percent-encoded.
-    /// Options: `database`, `client_name`, `naming` (`identified` or `as_given`), and in milliseconds `connect_timeout`,
-    /// `command_timeout`, `unreachable_after`, `watchdog_timeout`, `max_hold`, `poll_interval`; `turn_us` in
+    /// Options: `database`, `client_name`, `naming` (`identified` or `as_given`), and in milliseconds
+    /// `connect_timeout`, `command_timeout`, `unreachable_after`, `watchdog_timeout`, `max_hold`, `poll_interval`; `turn_us` in
     /// microseconds.
     ///
     /// @throws LockError `badConfig` for anything else: unknown scheme or option, empty host, bad number, bad escape;
