@@ -91,8 +91,8 @@ struct REDISLOCK_EXPORT Config {
     /// Reads `redis://[[user]:password@]host[:port][/database][?option=value&…]` and
     /// `unix://[[user]:password@]/path/to/socket[?database=n&…]`. User, password and path may be percent-encoded.
     /// Options: `database`, `client_name`, `naming` (`identified` or `as_given`), and in milliseconds
-    /// `connect_timeout`, `command_timeout`, `unreachable_after`, `watchdog_timeout`, `max_hold`, `poll_interval`; `turn_us` in
-    /// microseconds.
+    /// `connect_timeout`, `command_timeout`, `unreachable_after`, `watchdog_timeout`, `max_hold`, `poll_interval`;
+    /// `turn_us` in microseconds.
     ///
     /// @throws LockError `badConfig` for anything else: unknown scheme or option, empty host, bad number, bad escape;
     /// and `unsupported` for `rediss://`, `redis-sentinel://` and `redis-cluster://`, which come with a later version.
