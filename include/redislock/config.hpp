@@ -14,6 +14,16 @@
 
 namespace redislock {
 
+/// How a client names its connections.
+enum class Naming : std::uint8_t {
+    /// `<clientName>:<client id>:<host>:<process id>`, with `redislock` for an empty clientName; at most 128 bytes, for
+    /// which the host is shortened. LockMonitor, and whoever sees `CLIENT LIST`, knows by it where a holder runs.
+    identified,
+    /// `Config::clientName` and nothing more; where that is empty connections have no name. For those who do not want
+    /// the server to know host names.
+    asGiven,
+};
+
 /// Everything a Client can be told. Plain data: copy, change, hand to the Client, which checks all of it before any I/O
 /// and throws LockError(`Errc::badConfig`) with the first bad field, its value and the rule; secrets are shown as
 /// `***`.
@@ -36,8 +46,11 @@ struct REDISLOCK_EXPORT Config {
     /// Database number, 0 … 65535. Default 0, for which nothing is sent. Every connection selects it before anything
     /// else.
     std::uint32_t database = 0;
-    /// Name of the connections in `CLIENT LIST`; printable ASCII without spaces, at most 64 bytes. Empty: none is set.
+    /// What this program is called in the names of its connections (`CLIENT LIST`); printable ASCII without spaces, at
+    /// most 64 bytes. Default: empty.
     std::string clientName;
+    /// What the names of connections are. By default they lead from a holder in Redis to its process: see Naming.
+    Naming naming = Naming::identified;
 
     /// How long one attempt to connect (look-up, connect and handshake together) may take; 10 ms … 1 min. Default 3 s.
     /// All addresses of a name are tried in this time: one that is silent delays the next by 250 ms at most, and the
@@ -77,8 +90,9 @@ struct REDISLOCK_EXPORT Config {
 
     /// Reads `redis://[[user]:password@]host[:port][/database][?option=value&…]` and
     /// `unix://[[user]:password@]/path/to/socket[?database=n&…]`. User, password and path may be percent-encoded.
-    /// Options: `database`, `client_name`, and in milliseconds `connect_timeout`, `command_timeout`,
-    /// `unreachable_after`, `watchdog_timeout`, `max_hold`, `poll_interval`; `turn_us` in microseconds.
+    /// Options: `database`, `client_name`, `naming` (`identified` or `as_given`), and in milliseconds
+    /// `connect_timeout`, `command_timeout`, `unreachable_after`, `watchdog_timeout`, `max_hold`, `poll_interval`;
+    /// `turn_us` in microseconds.
     ///
     /// @throws LockError `badConfig` for anything else: unknown scheme or option, empty host, bad number, bad escape;
     /// and `unsupported` for `rediss://`, `redis-sentinel://` and `redis-cluster://`, which come with a later version.

@@ -8,6 +8,7 @@
 #include "redislock/handler.hpp"
 #include "redislock/initiate.hpp"
 #include "redislock/lock_calls.hpp"
+#include "redislock/lock_report.hpp"
 #include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
 
@@ -108,6 +109,16 @@ public:
     [[nodiscard]] std::optional<std::chrono::milliseconds> remainingTimeToLive() const;
     /// As remainingTimeToLive(), without exceptions.
     [[nodiscard]] std::optional<std::chrono::milliseconds> remainingTimeToLive(std::error_code& ec) const;
+
+    /// Asks Redis who holds the lock, for how long, and how many wait: what to say after a failed tryLock(). Blocks for
+    /// two round trips, without a server for `Config::unreachableAfter`. Of the holder the client is told, and host and
+    /// process where it is this client's; LockMonitor::find() tells those of others, and the queue. Of many readers
+    /// none is named (`hasMoreHolders`). What the user may not ask (`+llen`, `+exists`, `+pubsub|numsub`) is left out.
+    /// @return nothing when the lock is free, or when the key is none of a lock. @throws LockError as lock();
+    /// `permissionDenied` without `+hscan`, `+hlen`, `+hget` or `+pttl`.
+    [[nodiscard]] std::optional<LockReport> explain() const;
+    /// As explain(), without exceptions.
+    [[nodiscard]] std::optional<LockReport> explain(std::error_code& ec) const;
 
     /// Whether this thread holds the lock now, judged by this process' clock alone. Does not block, asks nobody.
     [[nodiscard]] bool isHeldByCurrentThread() const noexcept;

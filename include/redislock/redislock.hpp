@@ -30,6 +30,8 @@
 #include "redislock/lock.hpp"
 #include "redislock/lock_calls.hpp"
 #include "redislock/lock_guard.hpp"
+#include "redislock/lock_monitor.hpp"
+#include "redislock/lock_report.hpp"
 #include "redislock/multi_lock.hpp"
 #include "redislock/non_reentrant_lock.hpp"
 #include "redislock/observer.hpp"

@@ -14,6 +14,7 @@ namespace {
 struct Building {
     Reply root;
     std::size_t elements = 0;
+    ReplyLimits limits;
 };
 
 // hiredis 1.x counts elements in size_t, 0.14 in int
@@ -66,9 +67,9 @@ void* createArray(const redisReadTask* task, ElementCount count)
 {
     Reply* place = placeOf(task);
     auto& total = buildingOf(task).elements;
+    const std::size_t most = buildingOf(task).limits.elements;
     const auto wanted = static_cast<std::size_t>(count);
-    if (place == nullptr || wanted > ReplyReader::maxElements || total + wanted > ReplyReader::maxElements ||
-        task->type != REDIS_REPLY_ARRAY) {
+    if (place == nullptr || wanted > most || total + wanted > most || task->type != REDIS_REPLY_ARRAY) {
         return nullptr;
     }
     total += wanted;
@@ -136,8 +137,9 @@ struct ReplyReader::Impl {
     std::size_t fed = 0; ///< bytes since the last complete reply
     bool broken = false;
 
-    Impl()
+    explicit Impl(ReplyLimits limits)
     {
+        building.limits = limits;
         if (reader == nullptr) {
             throw std::bad_alloc();
         }
@@ -148,7 +150,7 @@ struct ReplyReader::Impl {
     Impl& operator=(const Impl&) = delete;
 };
 
-ReplyReader::ReplyReader() : impl_(std::make_unique<Impl>()) {}
+ReplyReader::ReplyReader(ReplyLimits limits) : impl_(std::make_unique<Impl>(limits)) {}
 
 ReplyReader::ReplyReader(ReplyReader&&) noexcept = default;
 ReplyReader& ReplyReader::operator=(ReplyReader&&) noexcept = default;
@@ -173,7 +175,7 @@ ReplyReader::Status ReplyReader::next(Reply& reply)
         return Status::broken;
     }
     if (made == nullptr) {
-        impl_->broken = impl_->fed > maxBytes;
+        impl_->broken = impl_->fed > impl_->building.limits.bytes;
         return impl_->broken ? Status::broken : Status::needMore;
     }
     impl_->fed = impl_->reader->len - impl_->reader->pos;

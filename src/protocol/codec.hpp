@@ -10,16 +10,22 @@
 
 namespace redislock::detail {
 
+/// How large a reply may be.
+struct ReplyLimits {
+    std::size_t elements = 1024;       ///< all levels together
+    std::size_t bytes = 1024UL * 1024; ///< all of it
+};
+
 /// An incremental RESP2 decoder with limits: no bytes of a server make it allocate more than a fixed multiple of what
 /// it was fed, nor abort. After an error it must be thrown away with its connection. Not thread-safe.
 class ReplyReader {
 public:
-    static constexpr std::size_t maxElements = 1024;       ///< of one reply, all levels together
-    static constexpr std::size_t maxBytes = 1024UL * 1024; ///< of one reply
+    static constexpr std::size_t maxElements = ReplyLimits{}.elements; ///< unless other limits are given
+    static constexpr std::size_t maxBytes = ReplyLimits{}.bytes;       ///< likewise
 
     enum class Status { complete, needMore, broken };
 
-    ReplyReader();
+    explicit ReplyReader(ReplyLimits limits = {});
     ReplyReader(ReplyReader&&) noexcept;
     ReplyReader& operator=(ReplyReader&&) noexcept;
     ~ReplyReader();

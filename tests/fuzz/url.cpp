@@ -52,6 +52,7 @@ std::string written(const Config& config)
             ? "redis://" + user + (isV6 ? "[" + encoded(host) + "]" : host) + ":" + std::to_string(config.endpoint.port)
             : "unix://" + user + "/" + encoded(std::string_view(config.endpoint.unixSocket).substr(1));
     return place + "?database=" + std::to_string(config.database) + "&client_name=" + encoded(config.clientName) +
+           "&naming=" + (config.naming == Naming::identified ? "identified" : "as_given") +
            ms("connect_timeout", config.connectTimeout) + ms("command_timeout", config.commandTimeout) +
            ms("unreachable_after", config.unreachableAfter) + ms("watchdog_timeout", config.watchdogTimeout) +
            ms("max_hold", config.maxHold) + ms("poll_interval", config.pollInterval);
@@ -61,9 +62,10 @@ bool isSame(const Config& a, const Config& b)
 {
     return a.endpoint.host == b.endpoint.host && a.endpoint.port == b.endpoint.port &&
            a.endpoint.unixSocket == b.endpoint.unixSocket && a.username == b.username && a.password == b.password &&
-           a.database == b.database && a.clientName == b.clientName && a.connectTimeout == b.connectTimeout &&
-           a.commandTimeout == b.commandTimeout && a.unreachableAfter == b.unreachableAfter &&
-           a.watchdogTimeout == b.watchdogTimeout && a.maxHold == b.maxHold && a.pollInterval == b.pollInterval;
+           a.database == b.database && a.clientName == b.clientName && a.naming == b.naming &&
+           a.connectTimeout == b.connectTimeout && a.commandTimeout == b.commandTimeout &&
+           a.unreachableAfter == b.unreachableAfter && a.watchdogTimeout == b.watchdogTimeout &&
+           a.maxHold == b.maxHold && a.pollInterval == b.pollInterval;
 }
 
 /// The URL with other letters where a user name and a password stand or may be meant: before the last '@'. The letters

@@ -235,14 +235,44 @@ TEST_F(Connecting, DatabaseIsSelectedOnEveryConnection)
     EXPECT_FALSE(raw.exists(lock.name()));
     const auto clients = raw.command({"CLIENT", "LIST"}).text();
     std::size_t count = 0;
-    for (auto at = clients.find("name=in-three "); at != std::string::npos;
-         at = clients.find("name=in-three ", at + 1)) {
+    for (auto at = clients.find("name=in-three:"); at != std::string::npos;
+         at = clients.find("name=in-three:", at + 1)) {
         const auto line = clients.substr(at, clients.find('\n', at) - at);
         EXPECT_NE(line.find(" db=3 "), std::string::npos) << line;
         ++count;
     }
     EXPECT_EQ(count, 3U);
     EXPECT_EQ(D::unlock(lock), Unlocked::released);
+}
+
+TEST_F(Connecting, ConnectionsLeadFromAHolderToItsHostAndProcess)
+{
+    const Client client(configFor(server().port()));
+    const auto lock = client.getLock(uniqueName());
+    const LockGuard held(lock);
+    std::array<char, 256> host{};
+    ASSERT_EQ(::gethostname(host.data(), host.size() - 1), 0);
+    const auto holder = raw.hash(lock.name()).begin()->first;
+    const auto name = " name=redislock:" + holder.substr(0, holder.find(':')) + ":" + host.data() + ":" +
+                      std::to_string(::getpid()) + " ";
+    const auto clients = raw.command({"CLIENT", "LIST"}).text();
+    EXPECT_NE(clients.find(name), std::string::npos) << name << '\n' << clients;
+}
+
+TEST_F(Connecting, ConnectionsHaveTheGivenNameAloneWhereThatIsWanted)
+{
+    testing::RedisServer own;
+    RawRedis admin(own);
+    Config config = configFor(own.port());
+    config.naming = Naming::asGiven;
+    for (const std::string name : {"", "orders"}) {
+        config.clientName = name;
+        const Client client(config);
+        client.connect();
+        const auto clients = admin.command({"CLIENT", "LIST"}).text();
+        EXPECT_EQ(clients.find("redislock"), std::string::npos) << clients;
+        EXPECT_NE(clients.find(" name=" + name + " "), std::string::npos) << clients;
+    }
 }
 
 TEST_F(Connecting, MissingDatabaseIsToldAtOnce)
@@ -478,8 +508,12 @@ TEST_F(Connecting, ServerOfAnotherProtocolIsToldAtOnce)
     for (const auto& answer : answers) {
         SCOPED_TRACE(answer);
         const FakeServer fake(answer);
-        expectAtOnce(configFor(fake.port()), Errc::notRedis);
+        Config config = configFor(fake.port());
+        config.naming = Naming::asGiven; // the first answer is the one to PING
+        expectAtOnce(config, Errc::notRedis);
     }
+    const FakeServer fake("$3\r\nabc\r\n");
+    expectAtOnce(configFor(fake.port()), Errc::notRedis);
 }
 
 TEST_F(Connecting, PasswordOfAServerOfAnotherProtocolIsNotShownEither)

@@ -37,6 +37,7 @@ protected:
     {
         Config config = observed();
         config.clientName = clientName;
+        config.naming = Naming::asGiven;
         return config;
     }
 };

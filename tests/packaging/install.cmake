@@ -1,8 +1,23 @@
-# cmake -DBUILD=<build folder> -DPREFIX=<folder> -P install.cmake: installs into the emptied folder.
+# cmake -DBUILD=<build folder> -DPREFIX=<folder> -DTOOL=<whether it is built> -P install.cmake: installs into the
+# emptied folder.
 file(REMOVE_RECURSE "${PREFIX}")
 execute_process(COMMAND ${CMAKE_COMMAND} --install "${BUILD}" --prefix "${PREFIX}" COMMAND_ERROR_IS_FATAL ANY)
-foreach(file share/doc/redislock/LICENSE include/redislock/redislock.hpp include/redislock/version.hpp)
+set(tool_files)
+if(TOOL)
+    set(tool_files bin/redislock share/man/man1/redislock.1 share/bash-completion/completions/redislock)
+    execute_process(COMMAND "${PREFIX}/bin/redislock" --version OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+endif()
+foreach(file ${tool_files} share/doc/redislock/LICENSE include/redislock/redislock.hpp include/redislock/version.hpp)
     if(NOT EXISTS "${PREFIX}/${file}")
         message(FATAL_ERROR "not installed: ${file}")
+    endif()
+endforeach()
+
+# Who only links the library needs nothing of what the tool is made with.
+file(GLOB_RECURSE package "${PREFIX}/lib*/cmake/redislock/*.cmake" "${PREFIX}/lib*/pkgconfig/redislock.pc")
+foreach(file IN LISTS package)
+    file(READ "${file}" text)
+    if(text MATCHES "CLI11|nlohmann|redislock_tool")
+        message(FATAL_ERROR "${file} names what belongs to the tool")
     endif()
 endforeach()

@@ -20,8 +20,9 @@ constexpr std::string_view publicFolder = "include/redislock/";
 constexpr std::string_view protocolFolder = "include/redislock/detail/protocol/";
 
 // Public, and below everything else.
-constexpr std::array baseHeaders{"error",    "unlocked",     "identity", "lease_time", "clock",        "random",
-                                 "observer", "retry_policy", "endpoint", "config",     "requirements", "export"};
+constexpr std::array baseHeaders{"error",        "unlocked", "identity",     "lease_time", "clock",
+                                 "random",       "observer", "retry_policy", "endpoint",   "config",
+                                 "requirements", "export",   "lock_report"};
 
 // Transport and logic are siblings. These parts of the logic are what a connection is made of; no others.
 constexpr std::array logicForTransport{"event.hpp", "reply_queue.hpp", "reconnect_policy.hpp",

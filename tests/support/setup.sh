@@ -16,7 +16,7 @@ die() {
 # True when what the Debian package gives is here, wherever it came from. Asks only this machine.
 have() {
     case $1 in
-        cmake | g++ | pkg-config | redis-server | clang | clang-format | git) command -v "$1" ;;
+        cmake | g++ | pkg-config | redis-server | tmux | clang | clang-format | git) command -v "$1" ;;
         ninja-build) command -v ninja ;;
         libboost-dev) [ "$(boost_version)" -ge 108100 ] ;;
         libhiredis-dev) have_file include/hiredis/hiredis.h ;;
@@ -144,7 +144,7 @@ keep_services_down() {
 configure() {
     local part options=()
     if [ ! -e "$build/CMakeCache.txt" ]; then
-        for part in TESTS EXAMPLES BENCH; do
+        for part in TESTS EXAMPLES BENCH TOOL; do
             options+=("-DREDISLOCK_BUILD_$part=OFF")
         done
     fi

@@ -251,6 +251,20 @@ TEST(ReplyReader, AReplyHasAtMostAMebibyte)
     EXPECT_EQ(decode("*" + std::string(ReplyReader::maxBytes + read, '1'), read), Words{"broken"});
 }
 
+TEST(ReplyReader, OtherLimitsMayBeGiven)
+{
+    ReplyReader reader({.elements = 2000, .bytes = 2'000'000});
+    Reply reply;
+    reader.feed("*2000\r\n");
+    for (int i = 0; i < 2000; ++i) {
+        reader.feed("$900\r\n" + std::string(900, 'x') + "\r\n");
+    }
+    EXPECT_EQ(reader.next(reply), Status::complete);
+    EXPECT_EQ(reply.elements.size(), 2000U);
+    reader.feed("*2001\r\n");
+    EXPECT_EQ(reader.next(reply), Status::broken);
+}
+
 TEST(ReplyReader, ALengthAloneMakesItReserveNothing)
 {
     ReplyReader reader;

@@ -107,9 +107,10 @@ TEST(Url, NamesTheDatabaseInItsPathOrAsAnOption)
 TEST(Url, SetsEveryOption)
 {
     const Config config =
-        Config::fromUrl("redis://h?client_name=a%2Fb%7e&connect_timeout=11&command_timeout=12"
+        Config::fromUrl("redis://h?client_name=a%2Fb%7e&naming=as_given&connect_timeout=11&command_timeout=12"
                         "&unreachable_after=13&watchdog_timeout=114&max_hold=115&poll_interval=16&turn_us=17");
     EXPECT_EQ(config.clientName, "a/b~");
+    EXPECT_EQ(config.naming, Naming::asGiven);
     EXPECT_EQ(config.connectTimeout, 11ms);
     EXPECT_EQ(config.commandTimeout, 12ms);
     EXPECT_EQ(config.unreachableAfter, 13ms);
@@ -134,6 +135,8 @@ TEST(Url, LeavesTheDefaultsWhereItSaysNothing)
     const Config defaults;
     EXPECT_EQ(config.endpoint, defaults.endpoint);
     EXPECT_EQ(config.clientName, "");
+    EXPECT_EQ(config.naming, Naming::identified);
+    EXPECT_EQ(Config::fromUrl("redis://h?naming=identified").naming, Naming::identified);
     EXPECT_EQ(config.commandTimeout, defaults.commandTimeout);
     EXPECT_EQ(config.watchdogTimeout, defaults.watchdogTimeout);
     EXPECT_EQ(config.maxHold, defaults.maxHold);
@@ -222,6 +225,7 @@ TEST(Url, IsRefusedForAnythingElse)
         {"turn out of its range", "redis://h?turn_us=100001", "turn is 100001 us, but must be"},
         {"second = in an option", "redis://h?max_hold=1=2", "not \"1=2\""},
         {"@ in an option", "redis://h?client_name=a@b", "must be written as %40"},
+        {"naming of another kind", "redis://h?naming=1", "naming must be identified or as_given, not \"1\""},
         {"client name with a space", "redis://h?client_name=a%20b", "clientName is \"a b\""},
         {"client name with a line break", "redis://h?client_name=%0a", R"(clientName is "\x0a")"},
         {"unix without a path", "unix://", "must begin with '/'"},

@@ -1,6 +1,10 @@
 #include "runtime/base/process.hpp"
 
+#include "redislock/detail/protocol/connection_name.hpp"
+
+#include <climits>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <atomic>
 
@@ -29,6 +33,19 @@ std::uint32_t forkGeneration() noexcept
     static const int registered = ::pthread_atfork(nullptr, nullptr, &redislockChildAfterFork);
     (void)registered;
     return forks.load(std::memory_order_relaxed);
+}
+
+std::string hostName()
+{
+    char name[HOST_NAME_MAX + 1] = {};
+    return ::gethostname(name, sizeof name - 1) == 0 ? std::string(name) : std::string();
+}
+
+std::string connectionNameOf(const Config& config, std::string_view clientId)
+{
+    return config.naming == Naming::asGiven
+               ? config.clientName
+               : connectionName(config.clientName, clientId, hostName(), static_cast<std::uint64_t>(::getpid()));
 }
 
 } // namespace redislock::detail

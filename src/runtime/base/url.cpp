@@ -168,10 +168,20 @@ Integer optionNumber(std::string_view name, std::string_view value)
     return static_cast<Integer>(*parsed);
 }
 
+Naming namingOf(std::string_view value)
+{
+    if (value != "identified" && value != "as_given") {
+        refuse("the option naming must be identified or as_given, not \"" + detail::printable(value) + '"');
+    }
+    return value == "identified" ? Naming::identified : Naming::asGiven;
+}
+
 void setOption(std::string_view name, std::string_view value, Config& config)
 {
     if (name == "client_name") {
         config.clientName = decoded(value);
+    } else if (name == "naming") {
+        config.naming = namingOf(value);
     } else if (name == "database") {
         config.database = optionNumber<std::uint32_t>(name, value);
     } else if (name == "turn_us") {

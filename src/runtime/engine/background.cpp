@@ -33,9 +33,9 @@ private:
     sigset_t before_{};
 };
 
-Handshake handshakeOf(const Config& config)
+Handshake handshakeOf(const Config& config, const std::string& connectionName)
 {
-    return {config.username, config.password, config.database, config.clientName};
+    return {config.username, config.password, config.database, connectionName};
 }
 
 std::function<void(bool, Reason)> reporter(const Background::Report& report, const char* purpose)
@@ -45,9 +45,9 @@ std::function<void(bool, Reason)> reporter(const Background::Report& report, con
 
 } // namespace
 
-Background::Background(const Config& config, const Report& report)
+Background::Background(const Config& config, const std::string& connectionName, const Report& report)
     : troubles(config.endpoint.str(), config.password),
-      connector(io, config.endpoint, handshakeOf(config), config.connectTimeout, troubles),
+      connector(io, config.endpoint, handshakeOf(config, connectionName), config.connectTimeout, troubles),
       renewals(io, connector, renewalTimeout(config.watchdogTimeout, config.commandTimeout), freshSeed(),
                reporter(report, "renewals")),
       subscriber(

@@ -22,6 +22,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <unordered_set>
 
@@ -39,7 +40,7 @@ public:
     /// Told that the connection for @p purpose is up, or why it is down.
     using Report = std::function<void(const char* purpose, bool up, Reason error)>;
 
-    Background(const Config& config, const Report& report);
+    Background(const Config& config, const std::string& connectionName, const Report& report);
     Background(const Background&) = delete;
     Background& operator=(const Background&) = delete;
     ~Background();

@@ -47,7 +47,7 @@ Engine::Engine(Config config)
             up ? observer.connected(purpose) : observer.disconnected(purpose, error, why);
         });
     };
-    background_ = std::make_unique<Background>(config_, report);
+    background_ = std::make_unique<Background>(config_, connectionNameOf(config_, core_.id), report);
     background_->recovered = [this] { recover(); };
     background_->renewalTimer.onRing([this] {
         {

@@ -5,6 +5,7 @@
 #include "logic/lock/hold.hpp"
 #include "logic/lock/order.hpp"
 #include "redislock/detail/logic/query_machine.hpp"
+#include "redislock/lock_report.hpp"
 #include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
 #include "runtime/engine/engine.hpp"
@@ -32,6 +33,8 @@ struct ThreadCalls {
 
     static bool forceUnlock(NamedLock& named, std::error_code& ec);
     static std::optional<std::chrono::milliseconds> timeToLive(NamedLock& named, std::error_code& ec);
+    /// Who has the lock; see Lock::explain().
+    static std::optional<LockReport> explain(NamedLock& named, std::error_code& ec);
     static void connect(Engine& engine, std::error_code& ec);
     /// Drives a question to its end; its reply is then in the call.
     static std::error_code query(Engine& engine, const std::shared_ptr<Call>& call, QueryMachine& machine);

@@ -2,6 +2,7 @@
 
 #include "logic/call/listened_call.hpp"
 #include "redislock/detail/protocol/command.hpp"
+#include "redislock/detail/protocol/info.hpp"
 #include "runtime/engine/async_query.hpp"
 #include "runtime/engine/engine.hpp"
 
@@ -35,13 +36,7 @@ void askRunId(Engine& engine, const std::function<void(std::error_code, std::str
 
 std::string ServerId::from(std::string_view info)
 {
-    constexpr std::string_view field = "run_id:";
-    const auto begin = info.find(field);
-    if (begin == std::string_view::npos) {
-        return {};
-    }
-    const auto value = info.substr(begin + field.size());
-    return std::string(value.substr(0, value.find_first_of("\r\n")));
+    return std::string(infoField(info, "run_id"));
 }
 
 ServerId::State ServerId::state() const

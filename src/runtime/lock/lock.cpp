@@ -79,6 +79,16 @@ std::optional<std::chrono::milliseconds> Lock::remainingTimeToLive(std::error_co
     return detail::ThreadCalls::timeToLive(*state_, ec);
 }
 
+std::optional<LockReport> Lock::explain() const
+{
+    return throwing(*state_, "explain", [&](std::error_code& ec) { return explain(ec); });
+}
+
+std::optional<LockReport> Lock::explain(std::error_code& ec) const
+{
+    return detail::ThreadCalls::explain(*state_, ec);
+}
+
 bool Lock::isHeldByCurrentThread() const noexcept
 {
     return holdCount() > 0;

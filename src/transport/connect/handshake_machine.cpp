@@ -95,7 +95,8 @@ HandshakeMachine::Action HandshakeMachine::answered(const Reply& reply)
     case State::select:
         return selectAnswered(reply);
     case State::setName:
-        return next(); // a server that refuses names is still a server
+        // a server that refuses names is still a server
+        return reply.isError() || reply.kind == Reply::Kind::status ? next() : fail({Failure::fatal, Errc::notRedis});
     default:
         return pingAnswered(reply);
     }

@@ -1,0 +1,168 @@
+/// @file
+/// From what Redis keeps of a lock to what is told of it.
+#pragma once
+
+#include "redislock/detail/protocol/connection_name.hpp"
+#include "redislock/detail/protocol/key_schema.hpp"
+#include "redislock/detail/protocol/reply.hpp"
+#include "redislock/lock_report.hpp"
+
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace redislock::detail {
+
+/// A whole number of at least 1, as a hold count is written.
+inline std::optional<std::uint32_t> holdCountOf(std::string_view text) noexcept
+{
+    std::uint32_t count = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), count);
+    const bool isWhole = failure == std::errc() && end == text.data() + text.size();
+    return isWhole && count > 0 ? std::optional(count) : std::nullopt;
+}
+
+/// A holder by its name in Redis: `<client id>:<number>`, also `<client id>:<number>:write`. Nothing for other words.
+inline std::optional<LockHolder> holderNamed(std::string_view name)
+{
+    constexpr std::size_t idSize = 36;
+    constexpr std::string_view writing = ":write";
+    const bool writes = name.ends_with(writing);
+    name.remove_suffix(writes ? writing.size() : 0);
+    const bool isHolder = name.size() > idSize + 1 && name[idSize] == ':' && isClientId(name.substr(0, idSize)) &&
+                          name.find_first_not_of("0123456789", idSize + 1) == std::string_view::npos;
+    if (!isHolder) {
+        return std::nullopt;
+    }
+    LockHolder holder;
+    holder.name = name;
+    holder.clientId = name.substr(0, idSize);
+    holder.writes = writes;
+    return holder;
+}
+
+/// What is asked about a key that may be a lock.
+struct LockFields {
+    Reply mode;       ///< HGET name mode
+    Reply page;       ///< HSCAN name 0: the cursor, and fields with their values
+    Reply timeToLive; ///< PTTL name
+};
+
+/// The fields of a page of HSCAN as holders. @return false when one of them is no holder's: the hash is no lock.
+inline bool appendHolders(LockReport& report, const Reply& page)
+{
+    if (page.elements.size() != 2) {
+        return false;
+    }
+    const auto& words = page.elements[1].elements;
+    for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
+        if (words[i].text == "mode") {
+            continue;
+        }
+        auto holder = holderNamed(words[i].text);
+        const auto count = holdCountOf(words[i + 1].text);
+        if (!holder || !count) {
+            return false;
+        }
+        holder->count = *count;
+        report.holders.push_back(*std::move(holder));
+    }
+    report.hasMoreHolders = page.elements[0].text != "0";
+    return true;
+}
+
+/// How long a key lasts. @return false when it is gone.
+inline bool readTimeLeft(LockReport& report, const Reply& timeToLive)
+{
+    if (timeToLive.kind != Reply::Kind::integer || timeToLive.integer == -2) {
+        return false;
+    }
+    if (timeToLive.integer >= 0) {
+        report.timeLeft = std::chrono::milliseconds(timeToLive.integer);
+    }
+    return true;
+}
+
+/// The lock that the answers show, of so many fields that they were not asked for: only readers are so many.
+inline std::optional<LockReport> reportOfCrowd(std::string name, const LockFields& fields)
+{
+    LockReport report;
+    report.name = std::move(name);
+    report.kind = ObjectKind::readLock;
+    report.hasMoreHolders = true;
+    const bool isRead = fields.mode.kind == Reply::Kind::text && fields.mode.text == "read";
+    return isRead && readTimeLeft(report, fields.timeToLive) ? std::optional(std::move(report)) : std::nullopt;
+}
+
+/// The lock that the answers show. Nothing for a key that is none, or is gone: a hash of others, and any that is not
+/// clearly a lock, is no lock.
+inline std::optional<LockReport> reportOf(std::string name, const LockFields& fields)
+{
+    LockReport report;
+    report.name = std::move(name);
+    const bool isReadWrite = fields.mode.kind == Reply::Kind::text;
+    if (fields.mode.isError() || !readTimeLeft(report, fields.timeToLive) ||
+        (isReadWrite && fields.mode.text != "read" && fields.mode.text != "write") ||
+        !appendHolders(report, fields.page) || report.holders.empty()) {
+        return std::nullopt;
+    }
+    if (isReadWrite) {
+        report.kind = fields.mode.text == "read" ? ObjectKind::readLock : ObjectKind::writeLock;
+    } else if (report.holders.size() > 1 || report.hasMoreHolders || report.holders.front().writes) {
+        return std::nullopt;
+    }
+    return report;
+}
+
+/// What else is asked about a lock.
+struct LockSurroundings {
+    std::optional<bool> hasToken;           ///< EXISTS of the token
+    std::optional<std::uint64_t> queued;    ///< LLEN of the queue
+    std::optional<std::uint64_t> listeners; ///< PUBSUB NUMSUB of its channel
+};
+
+/// A number in an answer; nothing for an error, or anything else.
+inline std::optional<std::uint64_t> numberIn(const Reply& reply) noexcept
+{
+    const bool isNumber = reply.kind == Reply::Kind::integer && reply.integer >= 0;
+    return isNumber ? std::optional(static_cast<std::uint64_t>(reply.integer)) : std::nullopt;
+}
+
+/// Adds to a report which kind it is, and who waits.
+inline void addSurroundings(LockReport& report, const LockSurroundings& around) noexcept
+{
+    report.waiters = around.listeners;
+    if (report.kind != ObjectKind::redisLock) {
+        return;
+    }
+    if (around.queued.value_or(0) > 0) {
+        report.kind = ObjectKind::fairLock;
+        report.waiters = around.queued;
+    } else if (around.hasToken.value_or(false)) {
+        report.kind = ObjectKind::fencedLock;
+    }
+}
+
+/// The channel on which the end of a lock is told to all who wait for it.
+inline std::string channelOf(const LockReport& report)
+{
+    const bool isReadWrite = report.kind == ObjectKind::readLock || report.kind == ObjectKind::writeLock;
+    return prefixed(isReadWrite ? readWriteChannelPrefix : lockChannelPrefix, report.name);
+}
+
+/// Fills in where a holder is.
+inline void place(LockHolder& holder, const ConnectionIdentity& identity, std::string_view address)
+{
+    holder.program = identity.label;
+    holder.host = identity.host;
+    holder.process = identity.process;
+    holder.address = address;
+}
+
+} // namespace redislock::detail

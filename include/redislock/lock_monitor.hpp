@@ -1,0 +1,143 @@
+/// @file
+/// Looking at the locks of a server.
+#pragma once
+
+#include "redislock/config.hpp"
+#include "redislock/export.hpp"
+#include "redislock/lock_report.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace redislock {
+
+/// How far a LockMonitor has come.
+struct REDISLOCK_EXPORT MonitorProgress {
+    std::uint64_t locks = 0;    ///< that were found
+    std::uint64_t examined = 0; ///< about how many keys of the database were looked at
+    std::uint64_t keys = 0;     ///< how many it had when the round began; 0: not known (`+dbsize`)
+};
+
+/// What LockMonitor::check() raises an alarm for. Functions that are empty are not called; they are called on the
+/// thread of the check, and may throw: the check ends with that.
+struct REDISLOCK_EXPORT MonitorAlarms {
+    /// Holds that one LockMonitor has seen for longer than this. Redis does not know since when a lock is held, so that
+    /// the time counts from the check that saw the hold first. Not negative.
+    std::chrono::milliseconds heldFor{0};
+    /// Called in each check for each such hold. @param seen for how long
+    std::function<void(const LockReport&, const LockHolder&, std::chrono::milliseconds seen)> heldTooLong;
+
+    /// Called in each check for each lock whose key has no time to live: nothing but its owner, or an operator, can
+    /// free it.
+    std::function<void(const LockReport&)> withoutTimeToLive;
+
+    /// Client::id() of the client whose holds are watched for their deadline.
+    std::string clientId;
+    /// How much time a hold has left at most to be near it. A client that renews lets its locks come down to two thirds
+    /// of its `Config::watchdogTimeout`: take less than that.
+    std::chrono::milliseconds deadlineWithin{0};
+    /// Called in each check for each hold of that client that ends so soon unless it is renewed.
+    std::function<void(const LockReport&, const LockHolder&)> nearDeadline;
+};
+
+/// What a server tells of itself. Empty, and 0, where it did not tell, or may not be asked (`+info`).
+struct REDISLOCK_EXPORT ServerReport {
+    std::string version;
+    std::string role; ///< `master` or `slave`
+    std::uint64_t replicas = 0;
+    std::string masterLink;      ///< of a replica: `up` or `down`
+    std::string evictionPolicy;  ///< `noeviction`; with any other one Redis may drop locks when memory runs out
+    std::uint64_t maxMemory = 0; ///< bytes; 0: no limit
+    std::uint64_t usedMemory = 0;
+    bool isLoading = false;
+    bool appendsToFile = false;            ///< append-only file
+    std::optional<bool> savesSnapshots;    ///< `save` is set; nothing: not known (`+config|get`)
+    std::optional<std::string> appendSync; ///< `appendfsync`; nothing: not known (`+config|get`)
+    /// Rights that locks need and the user lacks, as rules of `ACL SETUSER`; nothing: not known (`+multi +discard`).
+    std::optional<std::vector<std::string>> lackingRights;
+};
+
+/// Looks at the locks of one server, from outside: who holds them, on which host and in which process, for how long,
+/// and who waits. Locks of Redisson are seen as well. Only reads; for operators, dashboards and alarms.
+///
+/// **Guarantees**: what it asks is bounded: keys are listed in pages (SCAN, 500 at a time), queues too (LRANGE, 500),
+/// CLIENT LIST once a round, decoded as it comes. It takes nothing of a Client: its connection is its own.
+/// **Does not guarantee** one moment: locks that come and go during a round may be missed; each report is of its own
+/// moment. A hash whose fields look like holders' counts as a lock.
+///
+/// **Rights**: see *Rights of a user* in doc/keys.md. Each is optional but `+scan`, `+hscan`, `+hget` and `+pttl`;
+/// missingRights() says which were missing. Keys that the user may not read are left out.
+///
+/// **Thread safety**: distinct objects: safe. Shared objects: unsafe. **Blocking**: every function but the constructors
+/// blocks, with `Config::commandTimeout` a step; use a thread of your own. Nothing is repeated: after an error the next
+/// call connects anew. The destructor waits for a look-up of the server's name that hangs.
+/// **Errors**, as LockError or as codes: `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`,
+/// `noSuchDatabase`, `notRedis`, `badReply`. **Cost**: one connection, no thread; memory for the identities of the
+/// clients and the names of the locks of a round.
+///
+/// @code
+/// redislock::LockMonitor monitor("redis://127.0.0.1:6379");
+/// for (const redislock::LockReport& lock : monitor.list("stock:*")) {
+///     std::cout << lock.name << ' ' << lock.holders.front().host << ' ' << lock.holders.front().process << '\n';
+/// }
+/// @endcode
+class REDISLOCK_EXPORT LockMonitor {
+public:
+    /// Called with each page of locks. @return whether to go on.
+    using Page = std::function<bool(const std::vector<LockReport>&, const MonitorProgress&)>;
+
+    /// @param url see Config::fromUrl(). @throws LockError `badConfig`, `unsupported`. No I/O.
+    explicit LockMonitor(std::string_view url);
+    /// @param config as of a Client; only what concerns the connection is used. @throws LockError `badConfig`. No I/O.
+    explicit LockMonitor(const Config& config);
+    LockMonitor(LockMonitor&&) noexcept;
+    LockMonitor& operator=(LockMonitor&&) noexcept;
+    ~LockMonitor();
+
+    /// A round: all locks whose names match, in no order, each once. @param pattern as of Redis' KEYS: `*`, `?`,
+    /// `[ab]`, `\` before what is meant literally; `*` is all. @param page called after each page of keys, also of
+    /// those without locks, on this thread. What it throws ends the round. @return how far it came. @throws LockError
+    MonitorProgress forEachPage(std::string_view pattern, const Page& page);
+    /// As forEachPage(), without exceptions of its own.
+    MonitorProgress forEachPage(std::string_view pattern, const Page& page, std::error_code& ec);
+
+    /// All of them at once. @throws LockError
+    [[nodiscard]] std::vector<LockReport> list(std::string_view pattern = "*");
+    /// As list(), without exceptions: what was found until an error.
+    [[nodiscard]] std::vector<LockReport> list(std::string_view pattern, std::error_code& ec);
+
+    /// One lock, with all of its holders and its queue, in its order. Nothing when nobody has it, or when the key is
+    /// none of a lock. @throws LockError
+    [[nodiscard]] std::optional<LockReport> find(std::string_view name);
+    /// As find(), without exceptions.
+    [[nodiscard]] std::optional<LockReport> find(std::string_view name, std::error_code& ec);
+
+    /// A round that raises alarms; call it again and again, at the pace that alarms should have. @param page also told
+    /// of each page, if it is not empty. @throws LockError
+    MonitorProgress check(std::string_view pattern, const MonitorAlarms& alarms, const Page& page = {});
+    /// As check(), without exceptions of its own.
+    MonitorProgress check(std::string_view pattern, const MonitorAlarms& alarms, const Page& page, std::error_code& ec);
+
+    /// What the server tells of itself, and whether the user may use locks. @param name of a lock, whose keys and
+    /// channels the rights are judged for; nothing is done to it. @throws LockError
+    [[nodiscard]] ServerReport server(std::string_view name);
+    /// As server(), without exceptions.
+    [[nodiscard]] ServerReport server(std::string_view name, std::error_code& ec);
+
+    /// Rights that were missing in the calls of this object, as rules of `ACL SETUSER`: `+client|list` for instance.
+    /// For each of them the reports say less.
+    [[nodiscard]] const std::vector<std::string>& missingRights() const noexcept;
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace redislock

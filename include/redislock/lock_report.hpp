@@ -1,0 +1,55 @@
+/// @file
+/// What is known of a lock in Redis.
+#pragma once
+
+#include "redislock/export.hpp"
+#include "redislock/observer.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace redislock {
+
+/// One that holds a lock, or waits for it in a queue.
+struct REDISLOCK_EXPORT LockHolder {
+    std::string name; ///< as in Redis: `<client id>:<number>`
+    /// The UUID of its client, as Client::id(); of Redisson, that of its connection manager.
+    std::string clientId;
+    std::uint32_t count = 0; ///< how often it holds the lock; 0 of one that waits
+    bool writes = false;     ///< of a read/write lock: this is a hold to write
+
+    // Where it is. Empty, and 0, where that is not known: of Redisson's, of clients whose Config::naming is
+    // Naming::asGiven or whose connections are gone, and where CLIENT LIST may not be asked.
+    std::string program;       ///< `Config::clientName`, or `redislock`
+    std::string host;          ///< where it runs, as its system or container calls itself; shortened if that is long
+    std::uint64_t process = 0; ///< its process id there
+    std::string address;       ///< from where one of its connections comes to the server
+
+    friend bool operator==(const LockHolder&, const LockHolder&) = default;
+};
+
+/// A lock that is held, as Redis shows it at one moment. See LockMonitor and Lock::explain().
+struct REDISLOCK_EXPORT LockReport {
+    std::string name;
+    /// `fairLock` where somebody waits in its queue, `fencedLock` where there is a token, `readLock` and `writeLock` by
+    /// what is held; `redisLock` for all others: Redis shows the same for each of them.
+    ObjectKind kind = ObjectKind::redisLock;
+    /// Who has it: one, or some of many readers.
+    std::vector<LockHolder> holders;
+    bool hasMoreHolders = false; ///< there are more readers than `holders` names
+    /// How long Redis keeps the lock without further renewal; nothing: a key without time to live, which is none of
+    /// ours.
+    std::optional<std::chrono::milliseconds> timeLeft;
+    /// How many wait: of a fair lock the length of its queue; of the others how many clients listen for its end, be it
+    /// for one waiter or many. Who asks without listening (SpinLock, a RetryPolicy) is not seen. Nothing: not known.
+    std::optional<std::uint64_t> waiters;
+    /// Who waits in the queue of a fair lock, the next one first; only from LockMonitor::find().
+    std::vector<LockHolder> queue;
+
+    friend bool operator==(const LockReport&, const LockReport&) = default;
+};
+
+} // namespace redislock

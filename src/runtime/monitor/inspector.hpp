@@ -1,0 +1,72 @@
+/// @file
+/// Questions about the locks of a server.
+#pragma once
+
+#include "redislock/detail/logic/lock_fields.hpp"
+#include "redislock/detail/protocol/connection_name.hpp"
+#include "redislock/lock_monitor.hpp"
+#include "transport/request_connection.hpp"
+#include "transport/troubles.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace redislock::detail {
+
+/// Thrown inside: why there is no answer.
+struct InspectionFailed {
+    Reason reason;
+};
+
+/// Asks, and puts together what was answered. Its functions block, and throw InspectionFailed.
+///
+/// **Thread safety**: none.
+class Inspector {
+public:
+    explicit Inspector(const Config& config);
+
+    MonitorProgress round(std::string_view pattern, const LockMonitor::Page& page);
+    std::optional<LockReport> find(std::string_view name);
+    ServerReport server(std::string_view name);
+
+    [[nodiscard]] const std::vector<std::string>& missingRights() const noexcept { return missing_; }
+    [[nodiscard]] const Troubles& troubles() const noexcept { return troubles_; }
+
+private:
+    struct Whereabouts {
+        ConnectionIdentity identity;
+        std::string address;
+    };
+
+    void open();
+    std::vector<Reply> ask(const Pipeline& requests);
+    Reply askOne(const std::vector<std::string>& words);
+    /// @return whether the answer is one; false, and noted, where the right is missing.
+    bool isGiven(const Reply& reply, const std::string& right, std::string_view key = {});
+
+    void readClients();
+    void locate(std::vector<LockHolder>& holders) const;
+    std::uint64_t countKeys();
+    std::vector<std::string> nextKeys(std::string_view pattern, std::string& cursor);
+    std::vector<LockReport> inspect(const std::vector<std::string>& names);
+    bool maySee(const LockFields& fields);
+    void lookAround(std::vector<LockReport>& locks);
+    void countListeners(std::vector<LockReport>& locks, std::vector<LockSurroundings>& around);
+    void readOtherHolders(LockReport& lock);
+    void readQueue(LockReport& lock);
+    std::optional<std::vector<std::string>> lackingRights(std::string_view name);
+    std::optional<std::string> setting(const std::string& name);
+
+    Troubles troubles_;
+    RequestConnection connection_;
+    std::unordered_map<std::string, Whereabouts> clients_; ///< by their id, as CLIENT LIST last said
+    std::vector<std::string> missing_;
+    bool filtersTypes_ = true; ///< the server knows SCAN … TYPE
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,211 @@
+#include "redislock/lock_monitor.hpp"
+
+#include "redislock/clock.hpp"
+#include "redislock/detail/protocol/printable.hpp"
+#include "redislock/error.hpp"
+#include "runtime/monitor/inspector.hpp"
+
+#include <unordered_map>
+#include <utility>
+
+namespace redislock {
+
+struct LockMonitor::Impl {
+    /// A hold that was seen.
+    struct Seen {
+        TimePoint first;
+        std::uint64_t check = 0; ///< the last one
+    };
+
+    explicit Impl(const Config& config) : inspector(config) {}
+
+    /// Runs what asks, as a form that reports codes.
+    template <class Question>
+    auto answer(std::error_code& ec, Question question) -> decltype(question())
+    {
+        ec.clear();
+        try {
+            return question();
+        } catch (const detail::InspectionFailed& failed) {
+            ec = failed.reason;
+        }
+        return {};
+    }
+
+    [[noreturn]] void fail(const std::string& call, const std::error_code& ec) const
+    {
+        const auto& troubles = inspector.troubles();
+        throw LockError(ec, detail::Troubles::isOfServer(ec) ? call + " at " + troubles.server() : call,
+                        troubles.about(ec).text);
+    }
+
+    void raise(const LockReport& lock, const MonitorAlarms& alarms, TimePoint now);
+
+    detail::Inspector inspector;
+    std::unordered_map<std::string, Seen> seen; ///< by lock and holder
+    std::uint64_t checks = 0;
+};
+
+namespace {
+
+constexpr std::size_t maxNameSize = 1024;
+
+void requireName(std::string_view name)
+{
+    if (name.empty() || name.size() > maxNameSize) {
+        throw detail::InspectionFailed{Errc::invalidArgument};
+    }
+}
+
+Config validated(const Config& config)
+{
+    config.validate();
+    return config;
+}
+
+std::string quoted(std::string_view words)
+{
+    return '"' + detail::printable(words) + '"';
+}
+
+} // namespace
+
+LockMonitor::LockMonitor(std::string_view url) : LockMonitor(Config::fromUrl(url)) {}
+
+LockMonitor::LockMonitor(const Config& config) : impl_(std::make_unique<Impl>(validated(config))) {}
+
+LockMonitor::LockMonitor(LockMonitor&&) noexcept = default;
+LockMonitor& LockMonitor::operator=(LockMonitor&&) noexcept = default;
+LockMonitor::~LockMonitor() = default;
+
+MonitorProgress LockMonitor::forEachPage(std::string_view pattern, const Page& page)
+{
+    std::error_code ec;
+    const auto progress = forEachPage(pattern, page, ec);
+    if (ec) {
+        impl_->fail("list locks " + quoted(pattern), ec);
+    }
+    return progress;
+}
+
+MonitorProgress LockMonitor::forEachPage(std::string_view pattern, const Page& page, std::error_code& ec)
+{
+    return impl_->answer(ec, [&] { return impl_->inspector.round(pattern, page); });
+}
+
+std::vector<LockReport> LockMonitor::list(std::string_view pattern)
+{
+    std::error_code ec;
+    auto locks = list(pattern, ec);
+    if (ec) {
+        impl_->fail("list locks " + quoted(pattern), ec);
+    }
+    return locks;
+}
+
+std::vector<LockReport> LockMonitor::list(std::string_view pattern, std::error_code& ec)
+{
+    std::vector<LockReport> all;
+    forEachPage(
+        pattern,
+        [&all](const std::vector<LockReport>& page, const MonitorProgress&) {
+            all.insert(all.end(), page.begin(), page.end());
+            return true;
+        },
+        ec);
+    return all;
+}
+
+std::optional<LockReport> LockMonitor::find(std::string_view name)
+{
+    std::error_code ec;
+    auto lock = find(name, ec);
+    if (ec) {
+        impl_->fail("find lock " + quoted(name), ec);
+    }
+    return lock;
+}
+
+std::optional<LockReport> LockMonitor::find(std::string_view name, std::error_code& ec)
+{
+    return impl_->answer(ec, [&] {
+        requireName(name);
+        return impl_->inspector.find(name);
+    });
+}
+
+void LockMonitor::Impl::raise(const LockReport& lock, const MonitorAlarms& alarms, TimePoint now)
+{
+    if (!lock.timeLeft && alarms.withoutTimeToLive) {
+        alarms.withoutTimeToLive(lock);
+    }
+    const bool isNear = lock.timeLeft && *lock.timeLeft <= alarms.deadlineWithin;
+    for (const auto& holder : lock.holders) {
+        if (isNear && holder.clientId == alarms.clientId && alarms.nearDeadline) {
+            alarms.nearDeadline(lock, holder);
+        }
+        Seen& hold = seen.try_emplace(lock.name + '\0' + holder.name, Seen{now, 0}).first->second;
+        hold.check = checks;
+        const auto time = std::chrono::floor<std::chrono::milliseconds>(now - hold.first);
+        if (time > alarms.heldFor && alarms.heldTooLong) {
+            alarms.heldTooLong(lock, holder, time);
+        }
+    }
+}
+
+MonitorProgress LockMonitor::check(std::string_view pattern, const MonitorAlarms& alarms, const Page& page)
+{
+    std::error_code ec;
+    const auto progress = check(pattern, alarms, page, ec);
+    if (ec) {
+        impl_->fail("check locks " + quoted(pattern), ec);
+    }
+    return progress;
+}
+
+MonitorProgress LockMonitor::check(std::string_view pattern, const MonitorAlarms& alarms, const Page& page,
+                                   std::error_code& ec)
+{
+    ++impl_->checks;
+    bool isWhole = true;
+    const auto progress = forEachPage(
+        pattern,
+        [&](const std::vector<LockReport>& locks, const MonitorProgress& so) {
+            const auto now = BootClock::now();
+            for (const auto& lock : locks) {
+                impl_->raise(lock, alarms, now);
+            }
+            isWhole = !page || page(locks, so);
+            return isWhole;
+        },
+        ec);
+    if (isWhole && !ec) {
+        std::erase_if(impl_->seen, [&](const auto& each) { return each.second.check != impl_->checks; });
+    }
+    return progress;
+}
+
+ServerReport LockMonitor::server(std::string_view name)
+{
+    std::error_code ec;
+    auto report = server(name, ec);
+    if (ec) {
+        impl_->fail("ask the server", ec);
+    }
+    return report;
+}
+
+ServerReport LockMonitor::server(std::string_view name, std::error_code& ec)
+{
+    return impl_->answer(ec, [&] {
+        requireName(name);
+        return impl_->inspector.server(name);
+    });
+}
+
+const std::vector<std::string>& LockMonitor::missingRights() const noexcept
+{
+    return impl_->inspector.missingRights();
+}
+
+} // namespace redislock

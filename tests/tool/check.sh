@@ -1,0 +1,318 @@
+#!/usr/bin/env bash
+# The tool as scripts and people use it: check.sh CASE TOOL. Each case has a redis-server of its own, on a unix socket.
+set -uo pipefail
+case_name=$1
+tool=$2
+
+folder=$(mktemp -d)
+redis-server --port 0 --unixsocket "$folder/redis" --dir "$folder" --save '' --appendonly yes \
+    --loglevel warning >"$folder/log" 2>&1 &
+server=$!
+cleanup() {
+    local status=$?
+    [ ! -e "$folder/tmux" ] || tmux -S "$folder/tmux" kill-server
+    kill -CONT $server 2>/dev/null
+    kill $server 2>/dev/null
+    wait $server 2>/dev/null
+    rm -rf "$folder"
+    exit $status
+}
+trap cleanup EXIT
+
+fail() {
+    printf '%s: %s\n' "$case_name" "$*" >&2
+    [ ! -e "$folder/err" ] || sed 's/^/  stderr: /' "$folder/err" >&2
+    exit 1
+}
+redis() { redis-cli -s "$folder/redis" "$@"; }
+eventually() { # eventually <command>...: it succeeds within 20 s
+    local tries
+    for tries in $(seq 400); do
+        ! "$@" >/dev/null 2>&1 || return 0
+        sleep 0.05
+    done
+    [ -z "${on_screen:-}" ] || $on_screen >&2
+    fail "never: $*"
+}
+is() { [ "$1" = "$2" ] || fail "${3:-is} $1, not $2"; }
+has() { grep -q -- "$1" "$2" || fail "no $1 in: $(cat "$2")"; }
+gone() { ! kill -0 "$1" 2>/dev/null || [ "$(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null)" = Z ]; }
+free() { [ "$(redis exists "$1")" = 0 ]; }
+listened() { [ -n "$(redis pubsub channels)" ]; }
+held() { [ "$(redis exists "$1")" = 1 ]; }
+url() { printf 'unix://%s?watchdog_timeout=%s' "$folder/redis" "${1:-30000}"; }
+run() { "$tool" run "$@"; }
+
+eventually redis ping
+export REDISLOCK_URL
+REDISLOCK_URL=$(url)
+
+# --- run -------------------------------------------------------------------------------------------------------------
+
+statuses() {
+    run job -- sh -c 'exit 7'
+    is $? 7
+    run job -- true
+    is $? 0
+    run job -- sh -c 'kill -KILL $$'
+    is $? 137
+    run job -- "$folder/nothing" 2>"$folder/err"
+    is $? 127
+    has 'No such file' "$folder/err"
+    run job -- "$folder" 2>"$folder/err"
+    is $? 126
+    run job 2>"$folder/err"
+    is $? 125
+    run --lease 1 -- true 2>"$folder/err"
+    is $? 125
+    run --lease 1x job -- true 2>"$folder/err"
+    is $? 125
+    has 'a time is written as' "$folder/err"
+    run --lease 1ms job -- true 2>"$folder/err"
+    is $? 125
+    has '10 ms to 30 days' "$folder/err"
+    run --url redis://127.0.0.1:0 job -- true 2>"$folder/err"
+    is $? 125
+    ! held job || fail 'the lock was left'
+}
+
+exports() {
+    run 'my job' -- sh -c 'echo "$REDISLOCK_NAME,$REDISLOCK_TOKEN"' >"$folder/one"
+    run 'my job' -- sh -c 'echo "$REDISLOCK_NAME,$REDISLOCK_TOKEN"' >"$folder/two"
+    has '^my job,[0-9]*$' "$folder/one"
+    [ "$(cut -d, -f2 "$folder/two")" -gt "$(cut -d, -f2 "$folder/one")" ] || fail 'tokens do not grow'
+    is "$(run job -- printf '%s|' -- --lease 'a b')" '--|--lease|a b|' arguments
+    is "$(echo input | run job -- cat)" input
+}
+
+excludes() {
+    "$tool" run job -- sleep 30 &
+    local holder=$!
+    eventually held job
+    run --wait 0 job -- true 2>"$folder/err"
+    is $? 75
+    has 'was not to be had' "$folder/err"
+    run --wait 100ms -E 9 job -- true 2>"$folder/err"
+    is $? 9
+    "$tool" run job -- true 2>"$folder/err" &
+    local waiter=$!
+    eventually listened
+    kill -INT $waiter # nobody waits any more
+    wait $waiter
+    is $? 130
+    "$tool" run job -- true &
+    waiter=$!
+    kill -TERM $holder # passed on
+    wait $holder
+    is $? 143
+    wait $waiter
+    is $? 0
+}
+
+inherits() {
+    local look='ls -l /proc/self/fd | sed "s/.* \([0-9]* ->\)/\1/; s/\/proc\/[0-9]*/proc/"; grep Sig /proc/self/status'
+    look+='; ulimit -n; umask; tr "\0" "\n" </proc/self/environ | grep -v "^REDISLOCK_\|^_=" | sort'
+    exec 7<"$folder/log" 9>"$folder/nine"
+    (trap '' HUP USR1 && sh -c "$look") >"$folder/direct"
+    (trap '' HUP USR1 && run job -- sh -c "$look") >"$folder/through"
+    exec 7<&- 9>&-
+    sed -i '/\/direct\|\/through/d; /pipe:/d' "$folder/direct" "$folder/through"
+    diff "$folder/direct" "$folder/through" || fail 'it does not inherit the same'
+    has '7 ->' "$folder/through"
+    ! grep -q socket "$folder/through" || fail 'it inherits a socket'
+}
+
+# A command whose processes notice a TERM, and go on.
+stubborn='trap "echo term >>$0.term" TERM; (trap "" TERM; exec sleep 60) & echo $! >>$0.pids
+setsid sleep 61 & echo $! >>$0.pids; echo $$ >>$0.pids; while :; do wait; done'
+all_are_gone() {
+    local process
+    while read -r process; do
+        eventually gone "$process"
+    done <"$folder/x.pids"
+}
+
+lease_is_a_limit() {
+    run --lease 2s job -- sh -c "$stubborn" "$folder/x" 2>"$folder/err"
+    is $? 76
+    has 'is at risk' "$folder/err"
+    has 'is killed' "$folder/err"
+    has term "$folder/x.term"
+    all_are_gone
+    ! held job || fail 'the lock was left'
+}
+
+no_term_only_warns() {
+    run --lease 1s --no-term --lost-status 5 job -- sh -c "$stubborn" "$folder/x" 2>"$folder/err"
+    is $? 5
+    has 'goes on until' "$folder/err"
+    [ ! -e "$folder/x.term" ] || fail 'TERM was sent'
+    all_are_gone
+}
+
+server_is_silent() {
+    REDISLOCK_URL=$(url 2000)
+    "$tool" run job -- sh -c 'trap "exit 3" TERM; touch $0; while :; do sleep 0.05; done' "$folder/on" 2>"$folder/err" &
+    local holder=$!
+    eventually test -e "$folder/on"
+    kill -STOP $server
+    wait $holder
+    is $? 76
+    has 'gets TERM' "$folder/err"
+    ! grep -q 'is killed' "$folder/err" || fail 'killed, though it ended by itself'
+    kill -CONT $server
+}
+
+kicked() {
+    REDISLOCK_URL=$(url 600)
+    "$tool" run job -- sh -c "$stubborn" "$folder/x" 2>"$folder/err" &
+    local holder=$!
+    eventually test -s "$folder/x.pids"
+    eventually held job
+    "$tool" kick job </dev/null >"$folder/out" 2>&1
+    is $? 1
+    has "process $holder" "$folder/out"
+    has 'nobody can be asked' "$folder/out"
+    "$tool" kick --yes job >"$folder/out"
+    is $? 0
+    has 'is free' "$folder/out"
+    wait $holder
+    is $? 76
+    has 'is lost' "$folder/err"
+    all_are_gone
+    "$tool" kick --yes job >"$folder/out"
+    is $? 1
+}
+
+dies_with_the_tool() {
+    "$tool" run --lease 10s job -- sh -c 'echo $$ >$0; exec sleep 60' "$folder/pid" &
+    local holder=$!
+    eventually test -s "$folder/pid"
+    kill -KILL $holder
+    wait $holder 2>/dev/null
+    eventually gone "$(cat "$folder/pid")"
+    held job || fail 'the lock is free before its lease is over'
+}
+
+stands_still() {
+    "$tool" run --lease 1s --no-term job -- sh -c 'echo $$ >$0; exec sleep 60' "$folder/pid" 2>"$folder/err" &
+    local holder=$!
+    eventually test -s "$folder/pid"
+    kill -STOP $holder
+    eventually free job
+    kill -CONT $holder
+    wait $holder
+    is $? 76
+    eventually gone "$(cat "$folder/pid")"
+}
+
+# --- In a terminal ---------------------------------------------------------------------------------------------------
+
+terminal() {
+    local socket=$folder/tmux
+    local mux=(tmux -S "$socket" -f /dev/null)
+    "${mux[@]}" new-session -d -x 150 -y 30 "REDISLOCK_URL='$REDISLOCK_URL' PS1='> ' bash --norc --noprofile"
+    on_screen="${mux[*]} capture-pane -p"
+    shows() { "${mux[@]}" capture-pane -p | grep -q -- "$1"; }
+    type_in() { "${mux[@]}" send-keys "$@"; }
+    type_in "$tool run job -- sh -c 'echo went; exec cat'; echo st=\$?" Enter
+    eventually shows '^went'
+    type_in 'a line' Enter
+    eventually shows 'a line'
+    type_in C-c
+    eventually shows 'st=130'
+    ! held job || fail 'the lock was left'
+    type_in "clear; $tool run job -- sh -c 'read line; echo got \$line'" Enter
+    eventually held job
+    type_in C-z
+    eventually shows Stopped
+    type_in "clear; fg; echo st=\$?" Enter
+    sleep 0.2
+    type_in 'words' Enter
+    eventually shows '^got words'
+    eventually shows '^st=0'
+    type_in "clear; $tool run other -- sleep 60 &" Enter
+    eventually held other
+    type_in "clear; $tool watch -n 100ms; echo st=\$?" Enter
+    eventually shows '^other  *fencedLock'
+    type_in C-c
+    eventually shows '^st=0'
+    type_in "clear; $tool kick other" Enter
+    eventually shows 'y/N'
+    type_in n Enter
+    type_in "clear; $tool kick other; echo st=\$?" Enter
+    eventually shows 'y/N'
+    held other || fail 'no was no answer'
+    type_in y Enter
+    eventually shows '^st=0'
+    ! held other || fail 'yes was no answer'
+}
+
+# --- Looking ---------------------------------------------------------------------------------------------------------
+
+looks() {
+    is "$("$tool" ls)" ''
+    "$tool" who job >"$folder/out"
+    is $? 1
+    "$tool" run --lease 1m job -- sleep 60 &
+    local holder=$!
+    eventually held job
+    redis hset java 1b1f96fc-15c1-4297-a056-e1c973a409fe:52 1 >/dev/null
+    "$tool" ls >"$folder/out"
+    is $? 0
+    has "^job  *fencedLock  *$(hostname | cut -c1-20).* $holder " "$folder/out"
+    has '^java .*never ends' "$folder/out"
+    ! grep -q "$(printf '\033')" "$folder/out" || fail 'colours outside a terminal'
+    is "$("$tool" ls 'jo*' | wc -l)" 2
+    "$tool" ls --json >"$folder/out"
+    is "$(wc -l <"$folder/out")" 2
+    has "\"name\":\"job\",\"kind\":\"fencedLock\".*\"process\":$holder" "$folder/out"
+    has '"name":"java".*"milliseconds_left":null' "$folder/out"
+    "$tool" who job >"$folder/out"
+    is $? 0
+    has "process $holder" "$folder/out"
+    "$tool" watch --json -n 50ms job >"$folder/watched" &
+    local watcher=$!
+    eventually grep -q '"name":"job"' "$folder/watched"
+    kill -TERM $watcher
+    wait $watcher
+    is $? 0
+    "$tool" doctor >"$folder/out"
+    is $? 0
+    has 'append-only file on' "$folder/out"
+    redis config set maxmemory-policy allkeys-lru >/dev/null
+    "$tool" doctor --json >"$folder/out"
+    is $? 1
+    has '"problems":\["it drops keys' "$folder/out"
+    "$tool" ls --url redis://127.0.0.1:1 2>"$folder/err"
+    is $? 2
+    has 'redislock: list locks' "$folder/err"
+    "$tool" who 2>"$folder/err"
+    is $? 2
+    "$tool" run --help | grep -q REDISLOCK_TOKEN || fail 'run --help'
+    "$tool" --version | grep -q '^redislock [0-9]' || fail '--version'
+    kill $holder
+    wait $holder
+    is $? 143
+}
+
+completes() {
+    . "$(dirname "${BASH_SOURCE[0]}")/../../tool/completion.bash"
+    COMP_WORDS=(redislock k) COMP_CWORD=1 COMPREPLY=()
+    _redislock redislock k redislock
+    is "${COMPREPLY[*]}" kick
+    "$tool" run 'stock:1' -- sleep 60 &
+    local holder=$!
+    eventually held stock:1
+    COMP_WORDS=("$tool" who sto) COMP_CWORD=2 COMPREPLY=()
+    _redislock "$tool" sto who
+    is "${COMPREPLY[*]}" 'stock:1'
+    COMP_WORDS=(redislock run --le) COMP_CWORD=2 COMPREPLY=()
+    _redislock redislock --le run
+    is "${COMPREPLY[*]}" --lease
+    kill $holder
+    wait $holder
+    is $? 143
+}
+
+"$case_name"

@@ -1,0 +1,143 @@
+#include "redislock/detail/logic/lock_fields.hpp"
+#include "redislock/detail/protocol/info.hpp"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace redislock::detail {
+namespace {
+
+const std::string holderClient = "0a1f96fc-15c1-4297-a056-e1c973a409fe";
+const std::string stranger = "1b1f96fc-15c1-4297-a056-e1c973a409fe";
+
+Reply textReply(std::string text)
+{
+    Reply reply;
+    reply.kind = Reply::Kind::text;
+    reply.text = std::move(text);
+    return reply;
+}
+
+Reply numberReply(std::int64_t number)
+{
+    Reply reply;
+    reply.kind = Reply::Kind::integer;
+    reply.integer = number;
+    return reply;
+}
+
+Reply pageReply(std::initializer_list<std::pair<std::string, std::string>> fields, const std::string& cursor = "0")
+{
+    Reply words;
+    words.kind = Reply::Kind::array;
+    for (const auto& [field, value] : fields) {
+        words.elements.push_back(textReply(field));
+        words.elements.push_back(textReply(value));
+    }
+    Reply page;
+    page.kind = Reply::Kind::array;
+    page.elements = {textReply(cursor), words};
+    return page;
+}
+
+TEST(LockFields, OneHolderIsAPlainLock)
+{
+    const auto report = reportOf("stock", {{}, pageReply({{holderClient + ":17", "2"}}), numberReply(9986)});
+    ASSERT_TRUE(report);
+    EXPECT_EQ(report->name, "stock");
+    EXPECT_EQ(report->kind, ObjectKind::redisLock);
+    ASSERT_EQ(report->holders.size(), 1U);
+    EXPECT_EQ(report->holders[0].name, holderClient + ":17");
+    EXPECT_EQ(report->holders[0].clientId, holderClient);
+    EXPECT_EQ(report->holders[0].count, 2U);
+    EXPECT_EQ(report->timeLeft, std::chrono::milliseconds(9986));
+    EXPECT_FALSE(reportOf("stock", {{}, pageReply({{holderClient + ":17", "2"}}), numberReply(-2)})) << "gone";
+    EXPECT_FALSE(reportOf("stock", {{}, pageReply({{holderClient + ":17", "2"}}), numberReply(-1)})->timeLeft);
+}
+
+TEST(LockFields, ReadersAndWritersAreTold)
+{
+    const auto reading = reportOf(
+        "r", {textReply("read"), pageReply({{"mode", "read"}, {holderClient + ":1", "1"}, {stranger + ":2", "3"}}, "7"),
+              numberReply(5)});
+    ASSERT_TRUE(reading);
+    EXPECT_EQ(reading->kind, ObjectKind::readLock);
+    EXPECT_EQ(reading->holders.size(), 2U);
+    EXPECT_TRUE(reading->hasMoreHolders);
+    const auto writing =
+        reportOf("r", {textReply("write"), pageReply({{holderClient + ":1:write", "1"}, {holderClient + ":1", "1"}}),
+                       numberReply(5)});
+    ASSERT_TRUE(writing);
+    EXPECT_EQ(writing->kind, ObjectKind::writeLock);
+    EXPECT_EQ(writing->holders[0].name, holderClient + ":1");
+    EXPECT_TRUE(writing->holders[0].writes);
+    EXPECT_FALSE(writing->holders[1].writes);
+}
+
+TEST(LockFields, OtherHashesAreNoLocks)
+{
+    const Reply time = numberReply(1000);
+    const Reply none;
+    EXPECT_FALSE(reportOf("n", {none, pageReply({}), time}));
+    EXPECT_FALSE(reportOf("n", {none, pageReply({{"visits", "3"}}), time}));
+    EXPECT_FALSE(reportOf("n", {none, pageReply({{holderClient + ":1", "x"}}), time}));
+    EXPECT_FALSE(reportOf("n", {none, pageReply({{holderClient + ":1", "0"}}), time}));
+    EXPECT_FALSE(reportOf("n", {none, pageReply({{holderClient + ":", "1"}}), time}));
+    EXPECT_FALSE(reportOf("n", {none, pageReply({{holderClient + ":1:write", "1"}}), time}));
+    EXPECT_FALSE(reportOf("n", {none, pageReply({{holderClient + ":1", "1"}, {stranger + ":1", "1"}}), time}));
+    EXPECT_FALSE(reportOf("n", {none, pageReply({{holderClient + ":1", "1"}}, "8"), time}));
+    EXPECT_FALSE(reportOf("n", {textReply("dark"), pageReply({{"mode", "dark"}, {holderClient + ":1", "1"}}), time}));
+    EXPECT_FALSE(reportOf("n", {textReply("read"), pageReply({{"mode", "read"}}), time}));
+    EXPECT_FALSE(reportOf("n", {textReply("read"), pageReply({{"mode", "read"}, {"visits", "1"}}), time}));
+    EXPECT_FALSE(reportOf("n", {none, textReply("no page"), time}));
+}
+
+TEST(LockFields, ACrowdIsOfReaders)
+{
+    EXPECT_TRUE(reportOfCrowd("r", {textReply("read"), {}, numberReply(5)})->hasMoreHolders);
+    EXPECT_FALSE(reportOfCrowd("r", {{}, {}, numberReply(5)}));
+    EXPECT_FALSE(reportOfCrowd("r", {textReply("write"), {}, numberReply(5)}));
+    EXPECT_FALSE(reportOfCrowd("r", {textReply("read"), {}, numberReply(-2)}));
+}
+
+TEST(LockFields, SurroundingsTellTheKindAndWhoWaits)
+{
+    LockReport plain;
+    addSurroundings(plain, {.hasToken = false, .queued = 0, .listeners = 3});
+    EXPECT_EQ(plain.kind, ObjectKind::redisLock);
+    EXPECT_EQ(plain.waiters, 3U);
+    LockReport fenced;
+    addSurroundings(fenced, {.hasToken = true, .queued = std::nullopt, .listeners = std::nullopt});
+    EXPECT_EQ(fenced.kind, ObjectKind::fencedLock);
+    EXPECT_FALSE(fenced.waiters);
+    LockReport fair;
+    addSurroundings(fair, {.hasToken = true, .queued = 4, .listeners = 0});
+    EXPECT_EQ(fair.kind, ObjectKind::fairLock);
+    EXPECT_EQ(fair.waiters, 4U);
+    LockReport read;
+    read.kind = ObjectKind::readLock;
+    read.name = "r";
+    addSurroundings(read, {.hasToken = true, .queued = 4, .listeners = 2});
+    EXPECT_EQ(read.kind, ObjectKind::readLock);
+    EXPECT_EQ(read.waiters, 2U);
+    EXPECT_EQ(channelOf(read), "redisson_rwlock:{r}");
+    fair.name = "a{b";
+    EXPECT_EQ(channelOf(fair), "redisson_lock__channel:a{b");
+}
+
+TEST(Info, HasFields)
+{
+    constexpr std::string_view info = "# Server\r\nredis_version:7.0.15\r\nrun_id:ab\r\n\r\nmaxmemory:12\r\nx:\r\n";
+    EXPECT_EQ(infoField(info, "redis_version"), "7.0.15");
+    EXPECT_EQ(infoField(info, "version"), "");
+    EXPECT_EQ(infoField(info, "x"), "");
+    EXPECT_EQ(infoNumber(info, "maxmemory"), 12U);
+    EXPECT_EQ(infoNumber(info, "run_id"), 0U);
+}
+
+} // namespace
+} // namespace redislock::detail

@@ -1,0 +1,199 @@
+#include "command.hpp"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace redislock::tool {
+
+namespace {
+
+constexpr int watched[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2};
+
+constexpr int commandNotFound = 127;
+constexpr int commandNotRun = 126;
+
+/// The parent of each process that runs; not of those that ended and were not waited for.
+std::map<pid_t, pid_t> parents()
+{
+    std::map<pid_t, pid_t> all;
+    std::error_code gone;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
+        const auto name = entry.path().filename().string();
+        if (!std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; })) {
+            continue;
+        }
+        std::ifstream file(entry.path() / "stat");
+        const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+        const auto end = text.rfind(") "); // of the program's name, which may hold anything
+        if (end != std::string::npos && end + 4 < text.size() && text[end + 2] != 'Z') {
+            all[static_cast<pid_t>(std::stol(name))] =
+                static_cast<pid_t>(std::strtol(text.c_str() + end + 4, nullptr, 10));
+        }
+    }
+    return all;
+}
+
+std::vector<char*> pointersTo(const std::vector<std::string>& words)
+{
+    std::vector<char*> pointers;
+    for (const auto& word : words) {
+        pointers.push_back(const_cast<char*>(word.c_str()));
+    }
+    pointers.push_back(nullptr);
+    return pointers;
+}
+
+} // namespace
+
+Signals::Signals()
+{
+    sigset_t mine;
+    ::sigemptyset(&mine);
+    for (const int signal : watched) {
+        ::sigaddset(&mine, signal);
+    }
+    handle_ = ::signalfd(-1, &mine, SFD_CLOEXEC | SFD_NONBLOCK);
+    ::sigaddset(&mine, SIGTTOU); // a message may be written from the background
+    ::pthread_sigmask(SIG_BLOCK, &mine, &before_);
+    struct sigaction byDefault {};
+    byDefault.sa_handler = SIG_DFL; // whoever ignores it is told of no child
+    ::sigaction(SIGCHLD, &byDefault, &childAction_);
+}
+
+Signals::~Signals()
+{
+    ::close(handle_);
+    restore();
+}
+
+void Signals::restore() const noexcept
+{
+    ::sigaction(SIGCHLD, &childAction_, nullptr);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+Signals::Come Signals::next() const noexcept
+{
+    signalfd_siginfo info{};
+    if (::read(handle_, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) {
+        return {};
+    }
+    return {static_cast<int>(info.ssi_signo), info.ssi_code > 0};
+}
+
+Command::Command(const std::vector<std::string>& words, const std::vector<std::string>& environment,
+                 const Signals& signals)
+{
+    const pid_t self = ::getpid();
+    for (const auto& [process, parent] : parents()) {
+        if (parent == self) {
+            others_.insert(process);
+        }
+    }
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1); // what its children leave behind comes to this process
+    std::array<int, 2> failure{};
+    if (::pipe2(failure.data(), O_CLOEXEC) != 0) {
+        throw std::system_error(errno, std::generic_category(), "pipe");
+    }
+    const auto arguments = pointersTo(words);
+    const auto variables = pointersTo(environment);
+    process_ = ::fork();
+    if (process_ == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (::getppid() != self) {
+            ::_exit(commandNotRun); // it was too late to be told of that
+        }
+        signals.restore();
+        ::execvpe(arguments.front(), arguments.data(), variables.data());
+        const int error = errno;
+        (void)!::write(failure[1], &error, sizeof error);
+        ::_exit(error == ENOENT ? commandNotFound : commandNotRun);
+    }
+    const int error = errno;
+    ::close(failure[1]);
+    if (process_ < 0) {
+        ::close(failure[0]);
+        throw std::system_error(error, std::generic_category(), "fork");
+    }
+    while (::read(failure[0], &error_, sizeof error_) < 0 && errno == EINTR) {
+    }
+    ::close(failure[0]);
+}
+
+Command::Event Command::look()
+{
+    int how = 0;
+    for (pid_t process = 0; (process = ::waitpid(-1, &how, WNOHANG | WUNTRACED)) > 0;) {
+        if (process != process_) {
+            continue; // it was left behind by the command
+        }
+        if (WIFSTOPPED(how)) {
+            stopSignal_ = WSTOPSIG(how);
+            return Event::stopped;
+        }
+        status_ = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+        process_ = -1;
+        return Event::ended;
+    }
+    return Event::none;
+}
+
+void Command::forward(int signal) const noexcept
+{
+    if (process_ > 0) {
+        ::kill(process_, signal);
+    }
+}
+
+/// All that descends from this process by way of the command.
+std::set<pid_t> Command::processes() const
+{
+    const auto all = parents();
+    std::set<pid_t> found{::getpid()};
+    for (std::size_t before = 0; before != found.size();) {
+        before = found.size();
+        for (const auto& [process, parent] : all) {
+            if (found.contains(parent) && !others_.contains(process)) {
+                found.insert(process);
+            }
+        }
+    }
+    found.erase(::getpid());
+    return found;
+}
+
+void Command::signalAll(int signal) const
+{
+    for (const pid_t process : processes()) {
+        ::kill(process, signal);
+    }
+}
+
+void Command::killAll() const
+{
+    // one that was just being started may have been missed
+    constexpr int most = 100;
+    for (int i = 0; i < most && !processes().empty(); ++i) {
+        signalAll(SIGKILL);
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+}
+
+} // namespace redislock::tool

@@ -1,0 +1,156 @@
+// The command line.
+#include "settings.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <exception>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace redislock::tool {
+
+std::optional<std::chrono::milliseconds> durationOf(const std::string& text)
+{
+    constexpr std::pair<std::string_view, double> units[] = {{"ms", 1.0},   {"s", 1e3},    {"m", 60e3},
+                                                             {"min", 60e3}, {"h", 3600e3}, {"", 1e3}};
+    double number = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    const auto* found =
+        std::find_if(std::begin(units), std::end(units), [&](const auto& each) { return each.first == unit; });
+    constexpr double most = 365.0 * 24 * 3600e3;
+    if (failure != std::errc() || found == std::end(units) || !(number >= 0) || number * found->second > most) {
+        return std::nullopt;
+    }
+    return std::chrono::milliseconds(static_cast<std::chrono::milliseconds::rep>(number * found->second));
+}
+
+namespace {
+
+constexpr int runFailed = 125;
+
+/// An option that is a time. @param set is told of it.
+void addDuration(CLI::App& command, const std::string& names, const std::string& help,
+                 std::function<void(std::chrono::milliseconds)> set)
+{
+    command
+        .add_option_function<std::string>(
+            names, [set = std::move(set)](const std::string& text) { set(*durationOf(text)); }, help)
+        ->type_name("TIME")
+        ->check([](const std::string& text) {
+            return durationOf(text) ? std::string() : "a time is written as 500ms, 30s, 5m or 2h, not " + text;
+        });
+}
+
+void addStatus(CLI::App& command, const std::string& names, const std::string& help, int& status)
+{
+    command.add_option(names, status, help)->type_name("STATUS")->check(CLI::Range(0, 255))->capture_default_str();
+}
+
+void addRun(CLI::App& app, Settings& settings)
+{
+    auto* run = app.add_subcommand("run", "Runs a command while it holds a lock: redislock run [OPTIONS] NAME -- COMMAND [ARGUMENT...]");
+    run->add_option("NAME", settings.name, "The lock")->required();
+    addDuration(*run, "-w,--wait", "How long to wait for the lock, 0 for one attempt; without this: for ever",
+                [&settings](auto time) { settings.wait = time; });
+    addDuration(*run, "-l,--lease", "Not renewed: the command is ended before this time is over",
+                [&settings](auto time) { settings.lease = time; });
+    run->add_flag("--no-term", settings.noTerm, "When the lock is at risk only warn, before it comes to KILL");
+    addStatus(*run, "-E,--not-obtained-status", "Exit status when the lock was not to be had",
+              settings.notObtainedStatus);
+    addStatus(*run, "--lost-status", "Exit status when the lock was lost, or the command ended for it",
+              settings.lostStatus);
+    run->footer(
+        "The lock is a fenced one. The command finds its name in REDISLOCK_NAME and its token in REDISLOCK_TOKEN.\n"
+        "When the lock is at risk the command's processes get TERM, and KILL a second before it can be another's\n"
+        "(with a lease below 10 s: a tenth of it before).\n"
+        "Exit status: the command's; 128 + signal; 75 the lock was not to be had; 76 it was lost;\n"
+        "125 redislock failed; 126 the command cannot be run; 127 there is no such command.");
+}
+
+void addOthers(CLI::App& app, Settings& settings)
+{
+    auto* ls = app.add_subcommand("ls", "Lists the locks that are held");
+    ls->add_option("PATTERN", settings.pattern, "Which: *, ?, [ab] as of Redis")->capture_default_str();
+    auto* who = app.add_subcommand("who", "Says who holds a lock and who waits; status 1: nobody holds it");
+    who->add_option("NAME", settings.name, "The lock")->required();
+    auto* watch = app.add_subcommand("watch", "Shows the locks that are held, again and again, until Ctrl-C");
+    watch->add_option("PATTERN", settings.pattern, "Which: *, ?, [ab] as of Redis")->capture_default_str();
+    addDuration(*watch, "-n,--interval", "How often; 1 s", [&settings](auto time) { settings.interval = time; });
+    auto* kick = app.add_subcommand("kick", "Frees a lock, whoever holds it; says whom and asks first");
+    kick->add_option("NAME", settings.name, "The lock")->required();
+    kick->add_flag("-y,--yes", settings.yes, "Does not ask");
+    auto* doctor = app.add_subcommand("doctor", "Looks whether the server is fit for locks; status 1: it is not");
+    doctor->add_option("NAME", settings.name, "A lock for whose keys the rights are judged");
+    for (auto* command : {ls, who, watch, doctor}) {
+        command->add_flag("--json", settings.json, "One JSON object a line");
+    }
+}
+
+int perform(const std::string& command, const Settings& settings)
+{
+    constexpr std::pair<std::string_view, int (*)(const Settings&)> commands[] = {
+        {"run", run}, {"ls", ls}, {"who", who}, {"watch", watch}, {"kick", kick}, {"doctor", doctor}};
+    const auto* found =
+        std::find_if(std::begin(commands), std::end(commands), [&](const auto& each) { return each.first == command; });
+    return found->second(settings);
+}
+
+int main(std::vector<std::string> arguments)
+{
+    Settings settings;
+    // what follows the first -- is another program's
+    const auto mark = std::find(arguments.begin(), arguments.end(), "--");
+    const bool hasMark = mark != arguments.end();
+    if (hasMark) {
+        settings.command.assign(mark + 1, arguments.end());
+        arguments.erase(mark, arguments.end());
+    }
+    const int failed = !arguments.empty() && std::find(arguments.begin(), arguments.end(), "run") != arguments.end()
+                           ? runFailed
+                           : exitError;
+    CLI::App app("Locks in Redis: holds them for commands, and shows who holds them.", "redislock");
+    app.set_version_flag("--version", fmt::format("redislock {}.{}.{}", REDISLOCK_VERSION_MAJOR,
+                                                  REDISLOCK_VERSION_MINOR, REDISLOCK_VERSION_PATCH));
+    app.add_option("-u,--url", settings.url, "The server")->envname("REDISLOCK_URL")->capture_default_str();
+    app.require_subcommand(1);
+    app.fallthrough();
+    addRun(app, settings);
+    addOthers(app, settings);
+    try {
+        std::reverse(arguments.begin(), arguments.end()); // as CLI11 wants them
+        app.parse(std::move(arguments));
+        const auto command = app.get_subcommands().front()->get_name();
+        if ((command == "run") != !settings.command.empty()) {
+            throw CLI::ValidationError(command == "run" ? "run needs a command behind --: redislock run NAME -- COMMAND"
+                                                        : command + " takes no command behind --");
+        }
+        return perform(command, settings);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? exitFine : failed;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "redislock: {}\n", error.what());
+        return failed;
+    }
+}
+
+} // namespace
+
+int start(int argc, char** argv)
+{
+    return main({argv + 1, argv + std::max(argc, 1)});
+}
+
+} // namespace redislock::tool
+
+int main(int argc, char** argv)
+{
+    return redislock::tool::start(argc, argv);
+}

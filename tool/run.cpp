@@ -1,0 +1,307 @@
+// Runs a command while the lock is held.
+#include "command.hpp"
+#include "settings.hpp"
+
+#include "redislock/detail/protocol/printable.hpp"
+
+#include <fmt/format.h>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <stop_token>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+extern char** environ;
+
+namespace redislock::tool {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Something that other threads say, to be polled.
+class Flag {
+public:
+    Flag() : handle_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+    Flag(const Flag&) = delete;
+    Flag& operator=(const Flag&) = delete;
+    ~Flag() { ::close(handle_); }
+
+    [[nodiscard]] int handle() const noexcept { return handle_; }
+    void raise() const noexcept
+    {
+        const std::uint64_t one = 1;
+        (void)!::write(handle_, &one, sizeof one);
+    }
+    void lower() const noexcept
+    {
+        std::uint64_t times = 0;
+        (void)!::read(handle_, &times, sizeof times);
+    }
+
+private:
+    int handle_;
+};
+
+/// A moment of the boot clock, which goes on while the machine is suspended, to be polled.
+class Deadline {
+public:
+    Deadline() : handle_(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) {}
+    Deadline(const Deadline&) = delete;
+    Deadline& operator=(const Deadline&) = delete;
+    ~Deadline() { ::close(handle_); }
+
+    [[nodiscard]] int handle() const noexcept { return handle_; }
+    void set(milliseconds fromNow) const noexcept
+    {
+        itimerspec time{};
+        time.it_value.tv_sec = static_cast<std::time_t>(fromNow.count() / 1000);
+        time.it_value.tv_nsec = static_cast<long>(fromNow.count() % 1000) * 1'000'000 + 1; // zero would disarm it
+        ::timerfd_settime(handle_, 0, &time, nullptr);
+    }
+
+private:
+    int handle_;
+};
+
+void say(const Settings& settings, const std::string& words)
+{
+    fmt::print(stderr, "redislock: lock \"{}\" {}\n", detail::printable(settings.name, 200), words);
+}
+
+std::string seconds(milliseconds time)
+{
+    return fmt::format("{:.1f} s", static_cast<double>(time.count()) / 1000);
+}
+
+/// Stops as the terminal's user wants it; goes on with SIGCONT.
+void stopSelf()
+{
+    ::raise(SIGSTOP);
+}
+
+/// The lock, or why there is none.
+class Obtaining {
+public:
+    explicit Obtaining(const FencedLock& lock, const Settings& settings)
+    {
+        const Wait wait = settings.wait ? Wait(*settings.wait) : waitForever;
+        const Lease lease = settings.lease ? Lease(*settings.lease) : keepRenewing;
+        thread_ = std::thread([this, lock, wait, lease] {
+            try {
+                guard_ = LockGuard(lock, wait, lease, stop_.get_token());
+            } catch (...) {
+                thrown_ = std::current_exception();
+            }
+            over_.raise();
+        });
+    }
+    Obtaining(const Obtaining&) = delete;
+    Obtaining& operator=(const Obtaining&) = delete;
+    ~Obtaining()
+    {
+        if (thread_.joinable()) {
+            stop_.request_stop();
+            thread_.join();
+        }
+    }
+
+    /// Waits for it. @return the signal that ended the wait; 0: none did. @throws what acquiring threw
+    int await(const Signals& signals, LockGuard& guard)
+    {
+        int endedBy = 0;
+        std::array<pollfd, 2> events{{{over_.handle(), POLLIN, 0}, {signals.handle(), POLLIN, 0}}};
+        while (events[0].revents == 0 && endedBy == 0) {
+            ::poll(events.data(), events.size(), -1);
+            for (auto come = signals.next(); come.signal != 0; come = signals.next()) {
+                if (come.signal == SIGTSTP) {
+                    stopSelf();
+                } else if (come.signal != SIGCONT && come.signal != SIGCHLD) {
+                    endedBy = come.signal;
+                }
+            }
+        }
+        stop_.request_stop();
+        thread_.join();
+        if (thrown_ && endedBy == 0) {
+            std::rethrow_exception(thrown_);
+        }
+        guard = std::move(guard_);
+        return endedBy;
+    }
+
+private:
+    std::stop_source stop_;
+    Flag over_;
+    LockGuard guard_;
+    std::exception_ptr thrown_;
+    std::thread thread_;
+};
+
+std::vector<std::string> environmentWith(const std::vector<std::pair<std::string, std::string>>& more)
+{
+    std::vector<std::string> all;
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+        const std::string_view text(*variable);
+        const bool isReplaced =
+            std::any_of(more.begin(), more.end(), [&](const auto& each) { return text.starts_with(each.first + "="); });
+        if (!isReplaced) {
+            all.emplace_back(text);
+        }
+    }
+    for (const auto& [name, value] : more) {
+        all.push_back(name + "=" + value);
+    }
+    return all;
+}
+
+/// Watches over a command until it has ended.
+class Watching {
+public:
+    Watching(const Settings& settings, const Config& config, const LockGuard& guard, const Signals& signals,
+             Command& command)
+        : settings_(settings),
+          guard_(guard),
+          signals_(signals),
+          command_(command),
+          reserve_(
+              std::min<milliseconds>(std::chrono::seconds(1), settings.lease.value_or(config.watchdogTimeout) / 10))
+    {
+    }
+
+    /// @return whether it was ended for the lock's sake.
+    bool untilEnd()
+    {
+        const std::stop_callback atRisk(guard_.stopToken(StopAt::atRisk), [this] { risk_.raise(); });
+        const std::stop_callback lost(guard_.stopToken(), [this] { risk_.raise(); });
+        std::array<pollfd, 3> events{
+            {{signals_.handle(), POLLIN, 0}, {risk_.handle(), POLLIN, 0}, {deadline_.handle(), POLLIN, 0}}};
+        while (!hasEnded()) {
+            judge();
+            ::poll(events.data(), events.size(), -1);
+            risk_.lower();
+            passSignalsOn();
+        }
+        return isEnding_;
+    }
+
+private:
+    bool hasEnded()
+    {
+        for (;;) {
+            const auto event = command_.look();
+            if (event != Command::Event::stopped) {
+                return event == Command::Event::ended;
+            }
+            // the terminal's user stopped the job: the shell waits for this process to stop too
+            if (command_.stopSignal() != SIGSTOP && !isEnding_) {
+                stopSelf();
+                judge();
+                command_.forward(SIGCONT);
+            }
+        }
+    }
+
+    /// What the lock's time demands.
+    void judge()
+    {
+        const auto left = guard_.validFor();
+        if (left <= reserve_) {
+            if (!std::exchange(isKilled_, true)) {
+                say(settings_, left.count() == 0 ? std::string("is lost: the command is killed")
+                                                 : "ends in " + seconds(left) + ": the command is killed");
+            }
+            isEnding_ = true;
+            command_.killAll();
+            return;
+        }
+        if (guard_.stopToken(StopAt::atRisk).stop_requested() && !std::exchange(isWarned_, true)) {
+            const auto* const how =
+                settings_.noTerm ? "the command goes on until it is killed" : "the command gets TERM";
+            say(settings_, fmt::format("is at risk, and ends in {}: {}", seconds(left), how));
+            if (!settings_.noTerm) {
+                isEnding_ = true;
+                command_.signalAll(SIGTERM);
+                command_.signalAll(SIGCONT); // who is stopped would not notice
+            }
+        }
+        deadline_.set(left - reserve_);
+    }
+
+    void passSignalsOn()
+    {
+        for (auto come = signals_.next(); come.signal != 0; come = signals_.next()) {
+            const bool isOwn = come.signal == SIGCHLD || come.signal == SIGTSTP;
+            if (!isOwn && !come.byKernel) {
+                command_.forward(come.signal);
+            }
+        }
+    }
+
+    const Settings& settings_;
+    const LockGuard& guard_;
+    const Signals& signals_;
+    Command& command_;
+    const milliseconds reserve_;
+    Flag risk_;
+    Deadline deadline_;
+    bool isWarned_ = false;
+    bool isEnding_ = false;
+    bool isKilled_ = false;
+};
+
+int supervise(const Settings& settings, const Config& config, const Signals& signals, LockGuard& held)
+{
+    const auto token = std::to_string(static_cast<std::uint64_t>(held.token().value_or(FencingToken{})));
+    Command command(settings.command, environmentWith({{"REDISLOCK_NAME", settings.name}, {"REDISLOCK_TOKEN", token}}),
+                    signals);
+    if (command.error() != 0) {
+        fmt::print(stderr, "redislock: {}: {}\n", detail::printable(settings.command.front()),
+                   std::generic_category().message(command.error()));
+    }
+    const bool wasEnded = Watching(settings, config, held, signals, command).untilEnd();
+    std::error_code ec;
+    const auto how = held.release(ec);
+    if (how == Unlocked::unconfirmed) {
+        say(settings, "was given back, but the server did not answer: it is free when its lease is over");
+    }
+    if (how == Unlocked::alreadyLost && !wasEnded) {
+        say(settings, "was lost before the command had ended");
+    }
+    return wasEnded || how == Unlocked::alreadyLost ? settings.lostStatus : command.status();
+}
+
+} // namespace
+
+int run(const Settings& settings)
+{
+    const Signals signals;
+    const Client client(settings.url);
+    const auto lock = client.getFencedLock(settings.name);
+    LockGuard held;
+    const int endedBy = Obtaining(lock, settings).await(signals, held);
+    if (endedBy != 0) {
+        return 128 + endedBy;
+    }
+    if (!held) {
+        say(settings, "was not to be had");
+        return settings.notObtainedStatus;
+    }
+    return supervise(settings, client.config(), signals, held);
+}
+
+} // namespace redislock::tool

@@ -1,0 +1,37 @@
+/// @file
+/// Locks as people and machines read them.
+#pragma once
+
+#include <redislock/redislock.hpp>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redislock::tool {
+
+/// Whether standard output shows colours: a terminal, and no NO_COLOR.
+bool showsColours();
+/// The text in bold, or as it is.
+std::string bold(std::string_view text);
+/// The text in red, or as it is.
+std::string red(std::string_view text);
+
+/// `1.5 s`, `2 min`.
+std::string inWords(std::chrono::milliseconds time);
+/// How long the lock stays, `never ends` for a key without time to live.
+std::string timeLeft(const LockReport& lock);
+/// `host, process 4711 (orders)`, or what is known instead.
+std::string whereabouts(const LockHolder& holder);
+
+/// A line for the head of the table, then one for each lock, without line ends. @param width of the terminal; 0: lines
+/// may have any.
+std::vector<std::string> tableOf(const std::vector<LockReport>& locks, std::size_t width = 0);
+
+/// One JSON object on one line.
+std::string jsonOf(const LockReport& lock);
+std::string jsonOf(const ServerReport& server, const std::vector<std::string>& problems);
+
+} // namespace redislock::tool
