@@ -9,6 +9,7 @@
 #include "redislock/endpoint.hpp"
 #include "redislock/error.hpp"
 #include "redislock/identity.hpp"
+#include "redislock/logging_observer.hpp"
 #include "redislock/observer.hpp"
 #include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
@@ -59,6 +60,9 @@ struct fmt::formatter<redislock::ObjectKind> : redislock::detail::NameFormatter<
 };
 template <>
 struct fmt::formatter<redislock::LossReason> : redislock::detail::NameFormatter<redislock::LossReason> {
+};
+template <>
+struct fmt::formatter<redislock::LogLevel> : redislock::detail::NameFormatter<redislock::LogLevel> {
 };
 template <>
 struct fmt::formatter<redislock::HolderId> : redislock::detail::NumberFormatter<redislock::HolderId> {

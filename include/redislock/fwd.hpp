@@ -16,6 +16,7 @@ class Lease;
 class Lock;
 class LockError;
 class LockGuard;
+class LoggingObserver;
 class MultiLock;
 class NonReentrantLock;
 class Observer;

@@ -29,6 +29,7 @@
 #include "redislock/lock.hpp"
 #include "redislock/lock_calls.hpp"
 #include "redislock/lock_guard.hpp"
+#include "redislock/logging_observer.hpp"
 #include "redislock/multi_lock.hpp"
 #include "redislock/non_reentrant_lock.hpp"
 #include "redislock/observer.hpp"
