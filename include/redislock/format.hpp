@@ -10,6 +10,7 @@
 #include "redislock/error.hpp"
 #include "redislock/fencing.hpp"
 #include "redislock/identity.hpp"
+#include "redislock/logging_observer.hpp"
 #include "redislock/observer.hpp"
 #include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
@@ -63,6 +64,9 @@ struct fmt::formatter<redislock::LossReason> : redislock::detail::NameFormatter<
 };
 template <>
 struct fmt::formatter<redislock::TokenUse> : redislock::detail::NameFormatter<redislock::TokenUse> {
+};
+template <>
+struct fmt::formatter<redislock::LogLevel> : redislock::detail::NameFormatter<redislock::LogLevel> {
 };
 template <>
 struct fmt::formatter<redislock::HolderId> : redislock::detail::NumberFormatter<redislock::HolderId> {

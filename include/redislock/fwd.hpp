@@ -17,6 +17,7 @@ class Lock;
 class LockError;
 class LockGuard;
 class LockMonitor;
+class LoggingObserver;
 class MultiLock;
 class NonReentrantLock;
 class Observer;

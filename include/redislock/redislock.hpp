@@ -32,6 +32,7 @@
 #include "redislock/lock_guard.hpp"
 #include "redislock/lock_monitor.hpp"
 #include "redislock/lock_report.hpp"
+#include "redislock/logging_observer.hpp"
 #include "redislock/multi_lock.hpp"
 #include "redislock/non_reentrant_lock.hpp"
 #include "redislock/observer.hpp"

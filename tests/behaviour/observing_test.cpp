@@ -3,13 +3,17 @@
 #include "behaviour/counter_test.hpp"
 #include "behaviour/group_test.hpp"
 #include "behaviour/worker.hpp"
+#include "redislock/logging_observer.hpp"
 
 #include <gmock/gmock.h>
 
 #include <cstddef>
 #include <future>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace redislock::test {
@@ -341,6 +345,75 @@ TEST_F(ObservingCounters, OpenLatchIsAcquiredAndAClosedOneContended)
     ASSERT_TRUE(observer()->await("acquired", latch.name()));
     EXPECT_THAT(observer()->story(latch.name()), ElementsAre("contended", "acquired"));
     EXPECT_EQ(observer()->of("acquired").front().kind, ObjectKind::countDownLatch);
+}
+
+// --- Lines of a log
+// -----------------------------------------------------------------------------------------------------
+
+class ObservingLines : public LockTest {
+protected:
+    /// The settings with an observer that keeps its lines.
+    Config logged()
+    {
+        Config config = LockTest::config();
+        config.observer = std::make_shared<LoggingObserver>([this](LogLevel level, std::string_view line) {
+            const std::lock_guard lock(mutex_);
+            lines_.push_back(std::string(toString(level)) + ": " + std::string(line));
+        });
+        return config;
+    }
+    [[nodiscard]] std::vector<std::string> linesWith(std::string_view part)
+    {
+        const std::lock_guard lock(mutex_);
+        auto found = lines_;
+        std::erase_if(found, [part](const std::string& line) { return line.find(part) == std::string::npos; });
+        return found;
+    }
+    [[nodiscard]] bool await(std::string_view part)
+    {
+        return eventually([&] { return !linesWith(part).empty(); }, 15s);
+    }
+
+private:
+    std::mutex mutex_;
+    std::vector<std::string> lines_;
+};
+
+TEST_F(ObservingLines, EachEventOfALockIsALine)
+{
+    using ::testing::StartsWith;
+    const Client client(logged());
+    const auto lock = client.getLock(uniqueName("\n"));
+    const auto object = "redisLock \"" + lock.name().substr(0, lock.name().size() - 1) + "\\x0a\"";
+    lock.lock();
+    const auto holder = holderOf(lock.name());
+    EXPECT_EQ(lock.unlock(), Unlocked::released);
+    ASSERT_TRUE(await("released"));
+    EXPECT_THAT(linesWith(object), ElementsAre(StartsWith("debug: " + object + ": acquired by " + holder + " after "),
+                                               StartsWith("debug: " + object + " held by " + holder + ": released ")));
+    EXPECT_THAT(linesWith("connection for commands"), ElementsAre("info: connection for commands: connected"));
+}
+
+TEST_F(ObservingLines, LossIsAnErrorWithItsReason)
+{
+    const Client client(logged());
+    const auto lock = client.getLock(uniqueName());
+    lock.lock();
+    raw.command({"DEL", lock.name()});
+    ASSERT_TRUE(await("lost"));
+    EXPECT_THAT(linesWith("lost"),
+                ElementsAre(::testing::AllOf(::testing::StartsWith("error: "), ::testing::EndsWith(": lost: gone"))));
+    EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
+}
+
+TEST_F(ObservingLines, NoLineHasThePassword)
+{
+    auto config = logged();
+    config.password = "pass-that-nobody-set";
+    const Client client(config);
+    EXPECT_THROW(client.connect(), LockError);
+    ASSERT_TRUE(await("warning: connection for commands: "));
+    EXPECT_THAT(linesWith(config.password), ElementsAre());
 }
 
 } // namespace

@@ -16,14 +16,16 @@ TEST(Format, GivesEnumerationsTheirNames)
     EXPECT_EQ(fmt::format("{} {}", ObjectKind::semaphore, ObjectKind::countDownLatch), "semaphore countDownLatch");
     EXPECT_EQ(fmt::format("{} {}", LossReason::leaseEnded, LossReason::shutDown), "leaseEnded shutDown");
     EXPECT_EQ(fmt::format("{} {}", LossReason::heldTooLong, LossReason::gone), "heldTooLong gone");
+    EXPECT_EQ(fmt::format("{} {}", TokenUse::manyTimes, TokenUse::once), "manyTimes once");
+    EXPECT_EQ(fmt::format("{} {}", LogLevel::debug, LogLevel::error), "debug error");
 }
 
 TEST(Format, SurvivesValuesThatHaveNoName)
 {
     EXPECT_EQ(fmt::format("{} {} {} {}", Errc{}, Cause{}, Unlocked(100), StopAt(100)),
               "unknown unknown unknown unknown");
-    EXPECT_EQ(fmt::format("{} {}", TokenUse::manyTimes, TokenUse::once), "manyTimes once");
     EXPECT_EQ(fmt::format("{} {} {}", ObjectKind(100), LossReason(100), TokenUse(100)), "unknown unknown unknown");
+    EXPECT_EQ(fmt::format("{}", LogLevel(100)), "unknown");
 }
 
 TEST(Format, GivesIdentitiesAsNumbersAndAnEndpointAsItsAddress)
