@@ -315,4 +315,16 @@ completes() {
     is $? 143
 }
 
+# The commands that the guide shows do what it says.
+guide() {
+    local commands=$folder/guide.sh
+    awk '/^```sh$/ { inside = 1; next } /^```$/ { inside = 0 } inside' \
+        "$(dirname "${BASH_SOURCE[0]}")/../../doc/guide.md" >"$commands"
+    ln -s "$(realpath "$tool")" "$folder/redislock"
+    PATH=$folder:$PATH REDISLOCK_URL=unix://$folder/redis bash -euo pipefail "$commands" >"$folder/out" 2>"$folder/err"
+    is $? 0
+    has 'guide:job' "$folder/out"
+    has 'append-only file on' "$folder/out"
+}
+
 "$case_name"
