@@ -50,7 +50,7 @@ REDISLOCK_EXPORT std::exception_ptr failureOf(const Lock& lock, const char* verb
 REDISLOCK_EXPORT std::exception_ptr failureOf(const GroupLock& lock, const char* verb,
                                               const boost::system::error_code& ec);
 
-/// How who uses the token gets errors.
+/// The type in which a caller with this token receives errors.
 template <class Token>
 using FailureFor = std::conditional_t<throwsErrors<std::decay_t<Token>>, std::exception_ptr, boost::system::error_code>;
 
@@ -122,7 +122,7 @@ public:
     }
 
 private:
-    /// Only where it is told.
+    /// Made only where the caller receives it.
     std::exception_ptr failure(const boost::system::error_code& ec) const
     {
         return asExceptions ? failureOf(lock_, "asyncExecuteWithLock", ec) : nullptr;

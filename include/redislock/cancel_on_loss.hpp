@@ -26,7 +26,7 @@ namespace redislock {
 
 namespace detail {
 
-/// The signal of one operation: emitted when a stop token is stopped, or with the cancellation of who started it. Used
+/// The signal of one operation: emitted when a stop token is stopped, or when its starter is cancelled. Used
 /// on the handler's executor, except for the stop callback, which only posts.
 class LossSignal : public std::enable_shared_from_this<LossSignal> {
 public:

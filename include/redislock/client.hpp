@@ -77,8 +77,8 @@ public:
     /// excludes.
     [[nodiscard]] NonReentrantLock getNonReentrantLock(std::string name) const;
 
-    /// The lock of this name whose waiters ask instead of being told. Names, errors and cost as getLock(), with which
-    /// it excludes. @param retry when they ask.
+    /// The lock of this name whose waiters poll instead of being notified. Names, errors and cost as getLock(), with
+    /// which it excludes. @param retry when they ask.
     [[nodiscard]] SpinLock
     getSpinLock(std::string name, RetryPolicy retry = RetryPolicy::exponential(std::chrono::milliseconds(1),
                                                                                std::chrono::milliseconds(128))) const;
@@ -140,13 +140,13 @@ public:
     }
 
     /// shutdown() without blocking a thread. Other calls get `Errc::shutdown` as soon as this one has begun; the
-    /// handler is told when what was under way is answered, or @p timeout is over. Destroying the client after that
+    /// handler runs when everything under way is answered, or @p timeout is over. Destroying the client after that
     /// only waits for its own thread, which has nothing more to do: no time worth naming, or 100 ms if a look-up of the
     /// server's name hangs. Destroying it earlier does not wait for this call, which goes on.
     /// @param timeout zero or negative: nothing is waited for; `milliseconds::max()`: without limit.
     /// @param token for `void(boost::system::error_code, bool)`: whether everything was answered, as of shutdown(); a
-    /// second call does nothing, and its handler is told true at once. Handler and executor as of Lock::asyncLock().
-    /// **Cancellation** (terminal, partial and total) ends the wait as if @p timeout were over, and is told as
+    /// second call does nothing, and its handler gets true at once. Handler and executor as of Lock::asyncLock().
+    /// **Cancellation** (terminal, partial and total) ends the wait as if @p timeout were over, with
     /// `boost::asio::error::operation_aborted`; the client has ended all the same. There are no other errors.
     template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
     auto asyncShutdown(std::chrono::milliseconds timeout, Token&& token = Token())

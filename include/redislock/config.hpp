@@ -24,7 +24,7 @@ enum class Naming : std::uint8_t {
     asGiven,
 };
 
-/// Everything a Client can be told. Plain data: copy, change, hand to the Client, which checks all of it before any I/O
+/// All settings of a Client. Plain data: copy, change, hand to the Client, which checks all of it before any I/O
 /// and throws LockError(`Errc::badConfig`) with the first bad field, its value and the rule; secrets are shown as
 /// `***`.
 ///
@@ -70,7 +70,7 @@ struct REDISLOCK_EXPORT Config {
     /// lock.
     std::chrono::milliseconds watchdogTimeout{30000};
     /// How long a lock is renewed at most, counted from its first grant: a forgotten unlock then ends by itself one
-    /// lease later and `Observer::heldTooLong` is told. Zero (default): without limit. Otherwise at least
+    /// lease later and `Observer::heldTooLong` is called. Zero (default): without limit. Otherwise at least
     /// `watchdogTimeout`.
     std::chrono::milliseconds maxHold{0};
     /// How often a waiter asks Redis when no notification comes; 10 ms … 1 min. Default 1 s. Low: a lost notification

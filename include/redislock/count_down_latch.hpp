@@ -41,7 +41,7 @@ namespace redislock {
 /// | count 1              | false            | opens it, tells all waiters  | 1          | waits                  |
 /// | count 2 or more      | false            | count − 1                    | the count  | waits                  |
 ///
-/// An open latch may be set again; who still waits then waits for the new count.
+/// An open latch may be set again; whoever still waits then waits for the new count.
 ///
 /// **Thread safety**: distinct objects: safe. Shared objects: safe; one object may be used by many threads. Objects of
 /// one name and one client are the same latch.

@@ -19,8 +19,8 @@ namespace redislock {
 
 /// Operating errors of the library. Contention is none of them: it is the result `false`, or an empty guard.
 ///
-/// Every error is told at once, except `unreachable` and `serverRefused` in calls that may wait: there they come when
-/// `Config::unreachableAfter` (10 s) or the caller's wait is over.
+/// Every error is reported at once, except `unreachable` and `serverRefused` in calls that may wait: there they come
+/// when `Config::unreachableAfter` (10 s) or the caller's wait is over.
 enum class Errc {
     /// A name, lease or other argument outside its documented range: nothing was sent. Or the function of a RetryPolicy
     /// threw.

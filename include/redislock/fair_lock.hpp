@@ -13,10 +13,11 @@ namespace redislock {
 /// In Redis it is Redisson's `RFairLock`: the hash of a RedisLock, a list of those who wait, and a sorted set of the
 /// moments until which each keeps its place. Processes with both libraries wait in one queue.
 ///
-/// **Guarantees**, besides those of Lock: the order among waiters that go on asking; who gives up, or is cancelled,
-/// leaves the queue by a request that is sent at once and not waited for. A waiter that died, or cannot reach Redis,
-/// keeps its place for five times `Config::pollInterval` after it last asked: however many of them are ahead, together
-/// they cost no more than that. A waiter that loses its connection and comes back in that time has its old place.
+/// **Guarantees**, besides those of Lock: the order among waiters that go on asking; a waiter that gives up, or is
+/// cancelled, leaves the queue by a request that is sent at once and not waited for. A waiter that died, or cannot
+/// reach Redis, keeps its place for five times `Config::pollInterval` after it last asked: however many of them are
+/// ahead, together they cost no more than that. A waiter that loses its connection and comes back in that time has its
+/// old place.
 /// **Does not guarantee** the order when Redis loses acknowledged writes, nor towards other kinds of lock of that name,
 /// which exclude it but do not stand in the queue; tryLock() without wait never stands in it either. Waiters of
 /// Redisson that died keep their places for as long as that library gives them, by default five minutes.
@@ -24,7 +25,7 @@ namespace redislock {
 /// Thread safety, blocking and the rest: see Lock; nested levels: see RedisLock.
 ///
 /// **Cost**: two keys more while somebody waits, and a subscription a waiter. A request when it joins, one when it is
-/// subscribed, one when it is told that it is its turn, and one each `Config::pollInterval`. What a request costs Redis
+/// subscribed, one when it is notified of its turn, and one each `Config::pollInterval`. What a request costs Redis
 /// does not grow with the queue.
 ///
 /// @code

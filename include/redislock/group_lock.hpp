@@ -48,9 +48,9 @@ namespace redislock {
 /// | held                        | throws `wouldDeadlock` | free          | true                  | > 0      | running   |
 /// | lost                        | a new hold, as `none` | `alreadyLost`, once | false            | 0        | stopped   |
 ///
-/// It is not re-entrant: a thread that holds the group and locks it again is told so at once. Levels that a thread has
-/// of a member itself are somebody else's: the group waits for them. There is no isLocked() and no forceUnlock(): what
-/// others see of a group are its members, which have both.
+/// It is not re-entrant: a thread that holds the group and locks it again gets `wouldDeadlock` at once. Levels that a
+/// thread has of a member itself are somebody else's: the group waits for them. There is no isLocked() and no
+/// forceUnlock(): what others see of a group are its members, which have both.
 ///
 /// **Thread safety**: distinct objects: safe. Shared objects: safe. Copies are the same group; two that are made of the
 /// same members are not, and exclude each other like two processes. Holds belong to the thread that took them.

@@ -23,7 +23,7 @@ class use_future_t;
 
 namespace redislock::detail {
 
-/// Whether who uses the token gets errors as exceptions: then they come out as the library makes them.
+/// Whether a caller with this token receives errors as exceptions: then they come out as the library makes them.
 template <class Token>
 constexpr bool throwsErrors = false;
 template <class E>

@@ -36,14 +36,14 @@ namespace redislock {
 ///  - lost, late and doubled replies change no hold count and leak no lock.
 ///
 /// **Does not guarantee** exclusion when Redis loses acknowledged writes (fail-over to a replica that had not got them,
-/// restart without persistence, eviction, `FLUSHALL`): the loss is then told, not prevented. Nor order among waiters,
-/// nor that what was sent to a third party before the loss arrives before it.
+/// restart without persistence, eviction, `FLUSHALL`): the loss is then reported, not prevented. Nor order among
+/// waiters, nor that what was sent to a third party before the loss arrives before it.
 ///
 /// | state of this thread's hold | lock / tryLock         | unlock                  | holdCount | validFor | stopToken |
 /// |-----------------------------|------------------------|-------------------------|-----------|----------|-----------|
 /// | none                        | waits, becomes held    | throws `notHeld`        | 0         | 0        | stopped   |
 /// | held                        | see the kind           | count − 1, or free      | ≥ 1       | > 0      | running   |
-/// | lost (told or lease over)   | a new hold, as `none`  | `alreadyLost`, once a level | 0     | 0        | stopped   |
+/// | lost (reported or expired)  | a new hold, as `none`  | `alreadyLost`, once a level | 0     | 0        | stopped   |
 ///
 /// **Thread safety**: distinct objects: safe. Shared objects: safe; one object may be used by many threads. Objects of
 /// one kind, one name and one client are the same lock. Holds belong to the thread that took them.
@@ -55,7 +55,7 @@ namespace redislock {
 /// into `Errc::shutdown`; unlock() then returns `alreadyLost`.
 ///
 /// **If the lock is lost** (no renewal reached Redis in time, or Redis no longer has it): stopToken() is stopped,
-/// validFor() is 0, `Observer::lost` is told, unlock() returns `alreadyLost`. Nothing else happens by itself.
+/// validFor() is 0, `Observer::lost` is called, unlock() returns `alreadyLost`. Nothing else happens by itself.
 ///
 /// **Cost**: uncontended, one round trip to acquire and one to release; one key.
 ///
@@ -65,7 +65,7 @@ namespace redislock {
 /// **Errors** of lock(), tryLock() and their like: `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`,
 /// `noSuchDatabase`, `notRedis`, `wrongType`, `lost`, `wouldDeadlock`, `shutdown`, `forked`.
 ///
-/// A thread that holds the name by a lock of another kind of the same client would wait for itself, and is told
+/// A thread that holds the name by a lock of another kind of the same client would wait for itself, and gets
 /// `wouldDeadlock` at once, in every form: by a RedisLock, then by a FairLock, for instance, or by the reading half of
 /// a ReadWriteLock, then by the writing one; the other way round it reads. A ReadWriteLock and a lock that is none are
 /// `wrongType` for each other.
@@ -166,7 +166,7 @@ public:
 protected:
     using State = std::shared_ptr<detail::NamedLock>;
 
-    /// @param retry how it waits; null: until it is told.
+    /// @param retry how it waits; null: until it is notified.
     explicit Lock(State state, Retry retry = nullptr) noexcept : state_(std::move(state)), retry_(std::move(retry)) {}
 
     /// tryLock(), for this thread. @return the hold's token, 0 where the kind has none; nothing when it was not

@@ -106,9 +106,9 @@ public:
         return self().acquire(wait, lease, nullptr, stop, ec);
     }
 
-    /// Tries until @p wait is over, with pauses of the caller's choice between the attempts, instead of waiting to be
-    /// told: for names that are held for microseconds, or servers without messages. It asks for itself and stands in no
-    /// queue, not in a fair lock's either, so that it holds up nobody however long it pauses. Otherwise as
+    /// Tries until @p wait is over, with pauses of the caller's choice between the attempts, instead of waiting for a
+    /// notification: for names that are held for microseconds, or servers without messages. It asks for itself and
+    /// stands in no queue, not in a fair lock's either, so that it holds up nobody however long it pauses. Otherwise as
     /// tryLock(Wait, Lease).
     /// @param retry the pauses; when it gives up, the lock counts as not to be had. Its function is called on this
     /// thread.

@@ -95,7 +95,7 @@ public:
     /// on its
     ///   associated executor; without one on the client's own thread, where it must not block. `Errc::notHeld` when the
     ///   guard is empty or was released before. Cannot be cancelled: it is bounded by itself, and goes on when the
-    ///   executor's context ends before it. The end of a nested level is told at once, as `stillHeld`.
+    ///   executor's context ends before it. The end of a nested level is `stillHeld`, at once.
     template <CompletionTokenFor<Unlocked> Token = boost::asio::deferred_t>
     auto asyncRelease(Token&& token = Token())
     {

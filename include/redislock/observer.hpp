@@ -76,11 +76,11 @@ struct LockEvent {
 /// Receives what happens to the locks, semaphores and latches of one client: for logs, metrics, alarms. Derive and
 /// override what is needed; the default does nothing. Install with `Config::observer`.
 ///
-/// A group (MultiLock, RedLock) is told of as one, to each different observer of its members' clients once: its members
-/// are neither acquired, contended, released, at risk nor lost by themselves. What happens on the way (renewals, missed
-/// messages) is told of the member.
+/// A group (MultiLock, RedLock) is reported as one, once to each different observer of its members' clients: its
+/// members are neither acquired, contended, released, at risk nor lost by themselves. What happens on the way
+/// (renewals, missed messages) is reported of the member.
 ///
-/// A permit of a PermitExpirableSemaphore is not watched: that its lease is over is told when it is released.
+/// A permit of a PermitExpirableSemaphore is not watched: that its lease is over is reported when it is released.
 ///
 /// **Thread safety**: all functions are called on the client's background thread, one at a time, in the order in which
 /// things happened, never under a lock of the library. **Blocking**: they must not block: renewals wait behind them.

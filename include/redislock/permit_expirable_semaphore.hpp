@@ -157,7 +157,8 @@ public:
     /// As addPermits(), without exceptions.
     void addPermits(std::int64_t difference, std::error_code& ec) const;
 
-    /// Deletes the semaphore; its permits are lost, and their holders are not told. Blocks for one round trip.
+    /// Deletes the semaphore; its permits are lost, and nothing reports that to their holders. Blocks for one round
+    /// trip.
     /// @return whether it existed. @throws LockError as trySetPermits().
     bool forceDelete() const;
     /// As forceDelete(), without exceptions.

@@ -14,8 +14,8 @@ namespace redislock {
 ///
 /// As Lock, with *many* in place of *at most one*: all threads and processes may hold it together. Re-entrant; a thread
 /// that holds the writing half may take it too, and keeps it when it gives the writing up. While a writer waits (see
-/// ReadWriteLock) who does not read yet waits too, and `try_lock()` and a `tryLock()` whose wait ends before are
-/// refused.
+/// ReadWriteLock) a thread that does not read yet waits too, and `try_lock()` and a `tryLock()` whose wait ends before
+/// are refused.
 class ReadLock : public Lock {
 private:
     friend class Client;
@@ -24,7 +24,7 @@ private:
 
 /// The writing half of a ReadWriteLock: one holder, and nobody reads but itself.
 ///
-/// As Lock. Re-entrant. A thread that holds the reading half and asks for this one is told `Errc::wouldDeadlock` at
+/// As Lock. Re-entrant. A thread that holds the reading half and asks for this one gets `Errc::wouldDeadlock` at
 /// once, with a message that says so: two that did so would wait for each other for ever. There is no upgrade: it ends
 /// the reading first.
 class WriteLock : public Lock {
@@ -43,9 +43,9 @@ private:
 /// may begin to read and end the writing: others read from then on, and nobody writes in between.
 /// **Writers do not starve**: while one waits for readers (`lock()`, or a wait longer than 0), no new reader of this
 /// library comes in, for five times the writer's `Config::pollInterval` (5 s by default), or until it has been let in
-/// or has given up; so it waits for those only who read when it came. Where they read for longer than that, others read
-/// for as long again, then they are held back once more, and so on: readers of whom one waits for another to read as
-/// well get on. A writer that died holds readers back for those 5 s at most.
+/// or has given up; so it waits only for readers that were there when it came. Where they read for longer than that,
+/// others read for as long again, then they are held back once more, and so on: readers of whom one waits for another
+/// to read as well get on. A writer that died holds readers back for those 5 s at most.
 /// **Does not guarantee** an order of writers; nor anything of the above to writers beside Redisson's readers, which
 /// know nothing of it; nor that asynchronous holds of one caller know each other: their guards are holders of their
 /// own. A lock of another kind with that name is refused as `Errc::wrongType`, where it is met.

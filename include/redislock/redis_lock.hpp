@@ -16,7 +16,7 @@ namespace redislock {
 ///
 /// | state of this thread's hold | lock / tryLock                                                            |
 /// |-----------------------------|---------------------------------------------------------------------------|
-/// | held                        | count + 1 at once, for one round trip; each level is ended once           |
+/// | held                        | count + 1 at once, for one round trip; each `lock()` needs one `unlock()` |
 /// | held, but gone in Redis     | throws `lost`: a nested level never takes the lock anew                   |
 ///
 /// Levels that are ended by a LockGuard belong to that guard: unlock() does not end them.

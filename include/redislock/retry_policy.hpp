@@ -1,5 +1,5 @@
 /// @file
-/// When a waiter that is not told asks again.
+/// When a waiter that polls asks again.
 #pragma once
 
 #include "redislock/clock.hpp"
@@ -14,7 +14,7 @@
 
 namespace redislock {
 
-/// The pauses between the attempts of a waiter that asks for itself instead of waiting to be told.
+/// The pauses between the attempts of a waiter that polls instead of waiting for a notification.
 ///
 /// A wait that is over ends the attempts whatever the policy says, and a pause is cut to what is left of it.
 /// **Thread safety**: safe, if a function of the user's own is.

@@ -33,8 +33,8 @@ namespace redislock {
 ///
 /// **Does not guarantee** that permits come back: they have no owner and no lease, so **the permits of a process that
 /// crashes are lost** until somebody releases or adds them. PermitExpirableSemaphore gives them back. Nor that
-/// release() is called by who acquired, nor any order among waiters: one that wants many permits may wait long while
-/// others take single ones.
+/// release() is called by the one that acquired, nor any order among waiters: one that wants many permits may wait long
+/// while others take single ones.
 ///
 /// | free permits        | tryAcquire(n)  | acquire(n)                | release(n)        | drainPermits | addPermits(d) |
 /// |---------------------|----------------|---------------------------|-------------------|--------------|---------------|
@@ -49,7 +49,7 @@ namespace redislock {
 /// one name and one client are the same semaphore.
 /// **Blocking**: calls that ask Redis block their thread; none may be made on the client's own thread
 /// (`wouldDeadlock`). **Lifetime**: cheap to make and to copy; may outlive its Client, whose end turns every call into
-/// `Errc::shutdown`. **If the key is lost**, nobody is told: the semaphore does not exist any more, and its permits
+/// `Errc::shutdown`. **If the key is lost**, nothing reports it: the semaphore does not exist any more, and its permits
 /// neither. **Cost**: a round trip for each call that need not wait; a waiting process holds one subscription for each
 /// name, and asks once for each waiter that a message, or a poll (`Config::pollInterval`), lets hope.
 ///
@@ -171,7 +171,7 @@ public:
     }
     /// acquire() without blocking a thread. @param token for `void(boost::system::error_code)`; handler and errors as
     /// of asyncTrySetPermits(). **Cancellation** ends it with nothing taken; so does the end of the executor's context,
-    /// which gives back what the handler was not told of.
+    /// which gives back what the handler did not get.
     template <CompletionTokenFor<> Token = boost::asio::deferred_t>
     auto asyncAcquire(std::int64_t permits, Token&& token = Token()) const
     {

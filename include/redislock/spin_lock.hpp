@@ -1,5 +1,5 @@
 /// @file
-/// The lock whose waiters ask instead of being told.
+/// The lock whose waiters poll instead of being notified.
 #pragma once
 
 #include "redislock/fwd.hpp"
@@ -7,11 +7,11 @@
 
 namespace redislock {
 
-/// A re-entrant lock whose waiters ask again and again instead of being told, and whose release tells nobody: for names
+/// A re-entrant lock whose waiters poll instead of being notified, and whose release notifies nobody: for names
 /// that are held for so short a time that messages would cost more than the lock.
 ///
 /// In Redis it is Redisson's `RSpinLock`: the hash of a RedisLock, without the message. A RedisLock and a SpinLock of
-/// one name exclude each other, but who waits for the RedisLock is not told when a SpinLock frees it, and polls
+/// one name exclude each other, but a waiter for the RedisLock is not notified when a SpinLock frees it, and polls
 /// (`Config::pollInterval`).
 ///
 /// Guarantees, thread safety, blocking and the rest: see Lock; nested levels: see RedisLock.
