@@ -11,6 +11,7 @@ target_sources(redislock_prometheus
 target_link_libraries(redislock_prometheus PUBLIC redislock prometheus-cpp::core)
 set_target_properties(redislock_prometheus PROPERTIES
     EXPORT_NAME prometheus
+    UNITY_BUILD OFF # the preset `alone` is without it
     VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 redislock_set_warnings(redislock_prometheus)
