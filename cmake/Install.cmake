@@ -9,6 +9,12 @@ install(TARGETS redislock
     FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
     FILE_SET generated_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT redislock-targets NAMESPACE redislock:: DESTINATION "${package_dir}")
+if(REDISLOCK_PROMETHEUS) # find_package(redislock COMPONENTS prometheus)
+    install(TARGETS redislock_prometheus
+        EXPORT redislock-prometheus-targets
+        FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+    install(EXPORT redislock-prometheus-targets NAMESPACE redislock:: DESTINATION "${package_dir}")
+endif()
 
 # A static library leaves its own dependencies to whoever links it; a shared one brings them along.
 get_target_property(library_type redislock TYPE)

@@ -10,10 +10,10 @@ namespace redislock::test {
 
 namespace {
 
-enum class Layer { base, logic, protocol, core, transport, runtime, api, testing, none };
+enum class Layer { base, logic, protocol, core, transport, runtime, prometheus, api, testing, none };
 
-constexpr std::array layerNames{"base",    "logic", "protocol", "core",    "transport",
-                                "runtime", "api",   "testing",  "no layer"};
+constexpr std::array layerNames{"base",    "logic",      "protocol", "core",    "transport",
+                                "runtime", "prometheus", "api",      "testing", "no layer"};
 
 constexpr std::string_view logicFolder = "include/redislock/detail/logic/";
 constexpr std::string_view publicFolder = "include/redislock/";
@@ -92,6 +92,9 @@ Layer layerOf(std::string_view path)
     if (below("src/runtime/")) {
         return Layer::runtime;
     }
+    if (below("src/prometheus/")) {
+        return Layer::prometheus;
+    }
     if (below("include/redislock/testing/")) {
         return Layer::testing;
     }
@@ -128,6 +131,9 @@ std::string ownViolation(Layer from, std::string_view path)
 {
     const Layer to = layerOf(path);
     const std::string refusal = nameOf(from) + " may not include " + nameOf(to);
+    if (path == "include/redislock/prometheus_observer.hpp" && from != Layer::prometheus) {
+        return "it is of a library that may not be there";
+    }
     switch (from) {
     case Layer::base:
         return to == Layer::base ? "" : refusal;
@@ -155,7 +161,12 @@ std::string ownViolation(Layer from, std::string_view path)
         }
         return isIn(to, {Layer::base, Layer::protocol, Layer::transport}) ? "" : refusal;
     case Layer::runtime:
-        return isIn(to, {Layer::testing, Layer::none}) ? refusal : "";
+        return isIn(to, {Layer::prometheus, Layer::testing, Layer::none}) ? refusal : "";
+    case Layer::prometheus: // as a program with an observer of its own
+        if (path == "include/redislock/detail/protocol/printable.hpp") {
+            return "";
+        }
+        return isIn(to, {Layer::base, Layer::prometheus, Layer::api}) ? "" : refusal;
     case Layer::api:
         if (path.starts_with("include/redislock/detail/") && path.ends_with("fwd.hpp")) {
             return "";
@@ -178,6 +189,9 @@ std::string foreignViolation(Layer from, std::string_view file, std::string_view
     if (target.starts_with("fmt/")) {
         const bool compiled = isIn(from, {Layer::protocol, Layer::transport, Layer::runtime}) && file.ends_with(".cpp");
         return compiled || file == "include/redislock/format.hpp" ? "" : "only compiled sources may include fmt";
+    }
+    if (target.starts_with("prometheus/")) {
+        return from == Layer::prometheus ? "" : "only src/prometheus may include prometheus-cpp";
     }
     if (target.starts_with("boost/")) {
         const bool sockets = isIn(from, {Layer::transport, Layer::runtime});

@@ -44,6 +44,9 @@ TEST(Layers, ArrowsThatGoDownAreAllowed)
         {"api on a forward declaration", "include/redislock/client.hpp", "redislock/detail/fwd.hpp"},
         {"api on an erased handler", "include/redislock/redis_lock.hpp", "boost/asio/any_completion_handler.hpp"},
         {"the Boost check", "include/redislock/version.hpp.in", "boost/version.hpp"},
+        {"prometheus on prometheus-cpp", "src/prometheus/series.hpp", "prometheus/counter.h"},
+        {"prometheus on its observer", "src/prometheus/options.hpp", "redislock/prometheus_observer.hpp"},
+        {"prometheus on how bytes are printed", "src/prometheus/a.cpp", "redislock/detail/protocol/printable.hpp"},
         {"testing on POSIX", "include/redislock/testing/redis_server.hpp", "sys/wait.h"},
     };
     for (const Case& each : cases) {
@@ -92,6 +95,11 @@ TEST(Layers, ArrowsThatGoUpOrSidewaysAreRefused)
         {"transport on runtime", "src/transport/call.hpp", "runtime/engine/engine.hpp"},
         {"transport on api", "src/transport/call.hpp", "redislock/client.hpp"},
         {"runtime on hiredis", "src/runtime/engine/engine.cpp", "hiredis/hiredis.h"},
+        {"runtime on prometheus-cpp", "src/runtime/engine/engine.cpp", "prometheus/counter.h"},
+        {"prometheus on runtime", "src/prometheus/series.cpp", "runtime/engine/engine.hpp"},
+        {"prometheus on the protocol", "src/prometheus/series.cpp", "redislock/detail/protocol/reply.hpp"},
+        {"prometheus on fmt", "src/prometheus/series.cpp", "fmt/format.h"},
+        {"api on what is not always there", "include/redislock/client.hpp", "redislock/prometheus_observer.hpp"},
         {"runtime on testing", "src/runtime/engine/engine.cpp", "redislock/testing/redis_server.hpp"},
         {"api on logic", "include/redislock/redis_lock.hpp", "redislock/detail/logic/lease.hpp"},
         {"api on the inside", "include/redislock/client.hpp", "runtime/engine/engine.hpp"},

@@ -24,6 +24,7 @@ have() {
         libcli11-dev) have_file include/CLI/CLI.hpp ;;
         libgtest-dev) have_file include/gtest/gtest.h && have_library gtest ;;
         libgmock-dev) have_file include/gmock/gmock.h && have_library gmock ;;
+        prometheus-cpp-dev) have_file include/prometheus/registry.h ;;
         nlohmann-json3-dev) have_file include/nlohmann/json.hpp ;;
         libclang-rt-dev) compgen -G "/usr/lib*/llvm-*/lib/clang/*/lib/*/libclang_rt.fuzzer-*.a" ;;
         openjdk-17-jdk-headless) command -v javac ;;

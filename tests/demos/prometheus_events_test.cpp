@@ -1,0 +1,172 @@
+// What is counted and measured of the events of a client.
+#include "demos/registered.hpp"
+#include "redislock/redislock.hpp"
+#include "redislock/testing/redis_server.hpp"
+#include "support/eventually.hpp"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+namespace redislock::test {
+namespace {
+
+const Labels redisLock{{"kind", "redisLock"}};
+
+Labels with(Labels labels, const char* name, const char* value)
+{
+    labels.emplace(name, value);
+    return labels;
+}
+
+TEST(PrometheusEvents, EachIsCountedByAMetricOfItsOwnAsPrometheusReadsIt)
+{
+    const Registered registered;
+    tellEverything(*registered.observer(), {"stock:42", "a:17", ObjectKind::fairLock});
+    for (const auto* line : {
+             R"(redislock_acquired_total{kind="fairLock"} 1)",
+             R"(redislock_contended_total{kind="fairLock"} 1)",
+             R"(redislock_wait_seconds_count{kind="fairLock",outcome="acquired"} 1)",
+             R"(redislock_wait_seconds_bucket{kind="fairLock",outcome="acquired",le="0.025"} 0)",
+             R"(redislock_wait_seconds_bucket{kind="fairLock",outcome="acquired",le="0.05"} 1)",
+             R"(redislock_wait_seconds_sum{kind="fairLock",outcome="contended"} 0.04)",
+             R"(redislock_attempts_sum{kind="fairLock",outcome="acquired"} 2)",
+             R"(redislock_attempts_sum{kind="fairLock",outcome="contended"} 3)",
+             R"(redislock_renewed_total{kind="fairLock"} 1)",
+             R"(redislock_renewal_seconds_sum{kind="fairLock"} 0.002)",
+             R"(redislock_renewal_failures_total{cause="outOfMemory",kind="fairLock"} 1)",
+             R"(redislock_at_risk_total{kind="fairLock",reason="unrenewed"} 1)",
+             R"(redislock_lost_total{kind="fairLock",reason="gone"} 1)",
+             R"(redislock_lost_total{kind="fairLock",reason="unrenewed"} 0)",
+             R"(redislock_released_total{kind="fairLock",result="released"} 1)",
+             R"(redislock_released_total{kind="fairLock",result="unconfirmed"} 0)",
+             R"(redislock_hold_seconds_sum{kind="fairLock"} 0.06)",
+             R"(redislock_unconfirmed_total{kind="fairLock"} 1)",
+             R"(redislock_held_too_long_total{kind="fairLock"} 1)",
+             R"(redislock_keys_without_ttl_total{kind="fairLock"} 1)",
+             R"(redislock_pushes_missed_total{kind="fairLock"} 1)",
+             R"(redislock_subscribes_refused_total{kind="fairLock"} 1)",
+             R"(redislock_connected_total{purpose="commands"} 1)",
+             R"(redislock_disconnected_total{cause="outOfMemory",purpose="renewals"} 1)",
+         }) {
+        EXPECT_TRUE(registered.has(line)) << line;
+    }
+    for (const auto& line : registered.lines()) {
+        EXPECT_EQ(line.find("stock:42"), std::string::npos) << "names are without number: " << line;
+        EXPECT_EQ(line.find("a:17"), std::string::npos) << line;
+    }
+}
+
+TEST(PrometheusEvents, WhatIsNotKnownOrHasNoNameIsCountedWithoutHarm)
+{
+    const Registered registered;
+    const auto observer = registered.observer();
+    observer->released({"room", {}, ObjectKind::semaphore}, Unlocked::released, 0ns);
+    EXPECT_EQ(registered.count("redislock_hold_seconds", {{"kind", "semaphore"}}), 0) << "zero: it is not known";
+    observer->lost({"x", {}, ObjectKind(77)}, LossReason(77));
+    EXPECT_EQ(registered.count("redislock_lost_total", {{"kind", "unknown"}, {"reason", "unknown"}}), 1);
+    observer->disconnected("commands", std::make_error_code(std::errc::io_error), "");
+    EXPECT_EQ(registered.count("redislock_disconnected_total", {{"purpose", "commands"}, {"cause", "other"}}), 1);
+    observer->disconnected("commands", Errc::badReply, "");
+    EXPECT_EQ(registered.count("redislock_disconnected_total", {{"purpose", "commands"}, {"cause", "badReply"}}), 1);
+}
+
+// --- Of a client
+// -------------------------------------------------------------------------------------------------------
+
+class PrometheusClient : public ::testing::Test {
+protected:
+    Config observed()
+    {
+        auto config = Config::fromUrl(server.url());
+        config.watchdogTimeout = 600ms;
+        config.observer = registered.observer();
+        return config;
+    }
+    [[nodiscard]] bool await(std::string_view name, const Labels& labels, double least)
+    {
+        return eventually([&] { return registered.count(name, labels).value_or(-1) >= least; });
+    }
+
+    testing::RedisServer server;
+    Registered registered;
+};
+
+TEST_F(PrometheusClient, CountsAreThoseOfWhatWasDone)
+{
+    const Client elsewhere(Config::fromUrl(server.url()));
+    const Client client(observed());
+    const auto lock = client.getLock("stock:42");
+    for (int i = 0; i < 3; ++i) {
+        lock.lock();
+        EXPECT_EQ(lock.unlock(), Unlocked::released);
+    }
+    const auto theirs = elsewhere.getLock("stock:42");
+    theirs.lock();
+    EXPECT_FALSE(lock.tryLock());
+    EXPECT_FALSE(lock.tryLock(50ms));
+    theirs.unlock();
+    lock.lock();
+    ASSERT_TRUE(await("redislock_renewed_total", redisLock, 1));
+    EXPECT_TRUE(lock.forceUnlock());
+    ASSERT_TRUE(await("redislock_lost_total", with(redisLock, "reason", "forced"), 1));
+    EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
+    const auto semaphore = client.getSemaphore("room");
+    semaphore.trySetPermits(1);
+    semaphore.acquire();
+    semaphore.release();
+    ASSERT_TRUE(await("redislock_released_total", {{"kind", "semaphore"}, {"result", "released"}}, 1));
+
+    EXPECT_TRUE(registered.has(R"(redislock_acquired_total{kind="redisLock"} 4)"));
+    EXPECT_TRUE(registered.has(R"(redislock_contended_total{kind="redisLock"} 2)"));
+    EXPECT_TRUE(registered.has(R"(redislock_released_total{kind="redisLock",result="released"} 3)"));
+    EXPECT_TRUE(registered.has(R"(redislock_lost_total{kind="redisLock",reason="forced"} 1)"));
+    EXPECT_TRUE(registered.has(R"(redislock_lost_total{kind="redisLock",reason="gone"} 0)"));
+    EXPECT_TRUE(registered.has(R"(redislock_acquired_total{kind="semaphore"} 1)"));
+    EXPECT_TRUE(registered.has(R"(redislock_connected_total{purpose="commands"} 1)"));
+    EXPECT_EQ(registered.count("redislock_wait_seconds", with(redisLock, "outcome", "acquired")), 4);
+    EXPECT_EQ(registered.count("redislock_wait_seconds", with(redisLock, "outcome", "contended")), 2);
+    EXPECT_EQ(registered.count("redislock_attempts", with(redisLock, "outcome", "acquired")), 4);
+    EXPECT_EQ(registered.count("redislock_hold_seconds", redisLock), 3) << "how long the lost one was held is not told";
+}
+
+TEST_F(PrometheusClient, ServerThatGoesAndComesBackIsSeenInTheConnectionsAndTheRenewals)
+{
+    auto config = observed();
+    config.watchdogTimeout = 3s;
+    const Client client(config);
+    const auto lock = client.getLock("stock:42");
+    lock.lock();
+    server.kill();
+    EXPECT_TRUE(eventually([&] { return registered.sum("redislock_renewal_failures_total") >= 1; }));
+    EXPECT_THROW((void)client.getLock("another").tryLock(), LockError);
+    const Labels refused{{"purpose", "commands"}, {"cause", "connectionRefused"}};
+    EXPECT_TRUE(await("redislock_disconnected_total", refused, 1));
+    server.restart();
+    lock.unlock(); // whose hold may have been lost
+    EXPECT_TRUE(await("redislock_connected_total", {{"purpose", "commands"}}, 2));
+}
+
+TEST_F(PrometheusClient, ClientsWithEqualLabelsAddUpInARegistry)
+{
+    const Client first(observed());
+    const Client second(observed());
+    const auto mine = first.getLock("a");
+    const auto yours = second.getLock("b");
+    const auto other = std::async(std::launch::async, [&] {
+        for (int i = 0; i < 50; ++i) {
+            yours.lock();
+            yours.unlock();
+        }
+    });
+    for (int i = 0; i < 50; ++i) {
+        mine.lock();
+        mine.unlock();
+    }
+    other.wait();
+    ASSERT_TRUE(await("redislock_acquired_total", redisLock, 100));
+    EXPECT_EQ(registered.count("redislock_acquired_total", redisLock), 100);
+}
+
+} // namespace
+} // namespace redislock::test
