@@ -147,7 +147,7 @@ namespace redislock {
 
 inline std::ostream& operator<<(std::ostream& out, Unlocked how)
 {
-    static constexpr std::array names{"released", "stillHeld", "alreadyLost", "unconfirmed"};
+    static constexpr std::array names{"released", "stillHeld", "alreadyLost", "unconfirmed", "passedOn"};
     return out << names.at(static_cast<std::size_t>(how));
 }
 
