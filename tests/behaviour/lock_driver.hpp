@@ -62,6 +62,16 @@ T must(Result<T> result)
     return std::move(result.value);
 }
 
+/// Whether the end of an outermost hold was in order: the lock is free, or the next caller of the client has it.
+inline bool isEnded(Unlocked how)
+{
+    return how == Unlocked::released || how == Unlocked::passedOn;
+}
+inline bool isEnded(const Result<Unlocked>& how)
+{
+    return !how.error && isEnded(how.value);
+}
+
 // --- What a driver is
 // --------------------------------------------------------------------------------------------------
 

@@ -195,8 +195,7 @@ void printSummary(const Campaign& campaign)
                "{} hand-overs, {} passings, {} events\n",
                campaign.options.first, campaign.next - 1, seeds, secondsSince(campaign.begin),
                campaign.total.operations, median(campaign.operations), campaign.total.faults, median(campaign.faults),
-               campaign.total.grants, campaign.total.handOvers, campaign.total.passings,
-               campaign.total.events);
+               campaign.total.grants, campaign.total.handOvers, campaign.total.passings, campaign.total.events);
 }
 
 /// Runs the seed that failed again, for the end of its trace.

@@ -93,7 +93,8 @@ void SafetyChecker::believes(const Claim& claim, VirtualTime now, VirtualTime un
 void SafetyChecker::passes(const std::string& name, const std::string& holder, std::uint64_t requests, VirtualTime now)
 {
     if (over_.contains(holder)) {
-        throw Violation("S9 lost is final", fmt::format("{} was passed on after its hold of {} was over", holder, name));
+        throw Violation("S9 lost is final",
+                        fmt::format("{} was passed on after its hold of {} was over", holder, name));
     }
     expectCount(name, holder, 1, now);
     passedAt_[holder] = requests;

@@ -117,9 +117,9 @@ struct Hold {
     Lane lane = Lane::commands;
     bool atRiskTold = false;
     bool heldTooLong = false;
-    bool refused = false;  ///< the last answer to a renewal: for now, the server refuses it
-    bool isMember = false; ///< of a group, which is told of instead
-    LossReason reason{};   ///< of one that is lost
+    bool refused = false;    ///< the last answer to a renewal: for now, the server refuses it
+    bool isMember = false;   ///< of a group, which is told of instead
+    LossReason reason{};     ///< of one that is lost
     bool unanswered = false; ///< a request that names the holder never was answered, or may yet undo what others did
     std::uint16_t countsUnderWay = 0; ///< requests that are to set its count
     std::shared_ptr<NamedLock> lock;
@@ -155,14 +155,14 @@ struct Waiter : WaiterLink<Waiter> {
     bool submitted = false; ///< somebody else queued its acquire: it goes on as if it had itself
     bool underWay = false;  ///< Redis may have granted it something, or may soon: counted by Core::begins()
     bool notified = false;
-    bool behindHold = false;  ///< when it came, a hold of this client was valid, or the first waiter had been refused
-    bool refused = false;     ///< the last answer to it was that another holds the lock
-    bool comesBack = true;    ///< asks more than once
-    bool aside = false;       ///< asleep so that others get the lock: no message is for it
-    bool owesTelling = false; ///< was to follow a release that told nobody: if it gets nothing, it tells
-    bool subscribed = false;  ///< to a channel of its own
-    std::uint32_t attempts = 0;    ///< requests that were sent
-    HoldRef passed{};              ///< was passed on to it, and it does not know yet
+    bool behindHold = false;    ///< when it came, a hold of this client was valid, or the first waiter had been refused
+    bool refused = false;       ///< the last answer to it was that another holds the lock
+    bool comesBack = true;      ///< asks more than once
+    bool aside = false;         ///< asleep so that others get the lock: no message is for it
+    bool owesTelling = false;   ///< was to follow a release that told nobody: if it gets nothing, it tells
+    bool subscribed = false;    ///< to a channel of its own
+    std::uint32_t attempts = 0; ///< requests that were sent
+    HoldRef passed{};           ///< was passed on to it, and it does not know yet
     std::uint32_t passedLevel = 0; ///< of that
     Refusals refusals{};
     std::string blocker;       ///< who has the lock, as the last answer said; for an observer alone

@@ -45,10 +45,8 @@ void Passing::give(Hold& hold, Waiter& next)
     hold.grantedAt = now;
     hold.stopAtRisk = hold.stopLost = std::stop_source(std::nostopstate);
     next.passed = &hold;
-    core_.tellOf(hold, [waited = now - next.joined, attempts = next.attempts](Observer& observer,
-                                                                              const LockEvent& event) {
-        observer.acquired(event, waited, attempts);
-    });
+    core_.tellOf(hold, [waited = now - next.joined, attempts = next.attempts](
+                           Observer& observer, const LockEvent& event) { observer.acquired(event, waited, attempts); });
     next.look();
 }
 
