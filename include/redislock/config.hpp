@@ -56,7 +56,7 @@ struct REDISLOCK_EXPORT Config {
     /// the lock of a crashed process stays longer; low: more renewals, and a shorter outage of the server loses the
     /// lock.
     std::chrono::milliseconds watchdogTimeout{30000};
-    /// How long a lock is renewed at most, counted from its first grant: a forgotten unlock then ends by itself one
+    /// How long a lock is renewed at most, counted from its first grant, or from when it was passed on: a forgotten unlock then ends by itself one
     /// lease later and `Observer::heldTooLong` is told. Zero (default): without limit. Otherwise at least
     /// `watchdogTimeout`.
     std::chrono::milliseconds maxHold{0};
