@@ -2,6 +2,7 @@
 /// Many threads, one lock, next to nothing done under it.
 #include "reference/raw_locks.hpp"
 #include "reference/server_facts.hpp"
+#include "reference/thread_queue.hpp"
 #include "rows.hpp"
 
 #include <redislock/redislock.hpp>
@@ -113,6 +114,24 @@ Measure changesOfHolder(const Target& target, unsigned threads)
         return contend(threads, duration, lockOf).changesPerSecond;
     };
     return inTurn(std::move(ours), std::move(reference));
+}
+
+Measure handOversInside(const Target& target, unsigned threads)
+{
+    auto ours = [side = std::make_shared<Ours>(target, threads)](Seconds duration) {
+        return side->contest(duration).changesPerSecond;
+    };
+    auto reference = [threads, queue = std::make_shared<ThreadQueue>()](Seconds duration) {
+        return contend(threads, duration, [&](unsigned) -> ThreadQueue& { return *queue; }).changesPerSecond;
+    };
+    return inTurn(std::move(ours), std::move(reference));
+}
+
+Measure changesPerSecond(const Target& target, unsigned threads, double asked)
+{
+    return [side = std::make_shared<Ours>(target, threads), asked](Seconds duration, First) {
+        return Pair{side->contest(duration).changesPerSecond, asked};
+    };
 }
 
 Measure commandsPerAcquisition(const Target& target, unsigned threads)

@@ -36,7 +36,7 @@ std::vector<Row> handOver()
 {
     constexpr auto group = Group::handOver;
     return {
-        {"hand_over_threads", group, " µs", Aim::atMost, 2.5, 0,
+        {"hand_over_threads", group, " µs", Aim::atMost, 0.3, 0,
          "unlock() called until lock() returns on a waiting thread of the same process, median; against PING",
          handOverBetweenThreads},
         {"hand_over_processes", group, " µs", Aim::atMost, 2.7, 1.5,
@@ -51,6 +51,14 @@ std::vector<Row> contended()
         {"contended_changes", group, "/s", Aim::atLeast, 6, 50,
          "changes of holder, 32 threads, one lock, tiny section; against SET NX PX and a sleep of 20 ms",
          [](const Target& target) { return changesOfHolder(target, 32); }},
+        {"passing_8", group, "/s", Aim::atLeast, 0.5, 0,
+         "changes of holder, 8 threads of one client, one lock, nothing under it; against a mutex, a queue and futexes",
+         [](const Target& target) { return handOversInside(target, 8); }},
+        {"passing_8_changes", group, "/s", Aim::atLeast, 1, 0, "the same; against 40 000",
+         [](const Target& target) { return changesPerSecond(target, 8, 40'000); }},
+        {"passing_8_commands", group, "/s", Aim::atMost, 0.1, 0,
+         "the same: requests to the server; against acquisitions",
+         [](const Target& target) { return commandsPerAcquisition(target, 8); }},
         {"contended_commands", group, "/s", Aim::atMost, 2.2, 0,
          "the same: requests to the server; against acquisitions",
          [](const Target& target) { return commandsPerAcquisition(target, 32); }},

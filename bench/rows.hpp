@@ -87,6 +87,10 @@ void runPartner(const std::string& url, const std::string& lockName);
 
 /// How often one lock that all threads want changes its holder, against SET NX PX and a sleep of 20 ms.
 Measure changesOfHolder(const Target& target, unsigned threads);
+/// The same against what the threads of a process can do without a server.
+Measure handOversInside(const Target& target, unsigned threads);
+/// The same against a number.
+Measure changesPerSecond(const Target& target, unsigned threads, double asked);
 /// Requests to the server while all threads want one lock, against acquisitions.
 Measure commandsPerAcquisition(const Target& target, unsigned threads);
 /// The longest wait for one lock that all threads want, against the mean wait.

@@ -72,7 +72,8 @@ namespace redislock {
 class REDISLOCK_EXPORT Lock : public LockCalls<Lock, LockGuard> {
 public:
     /// Ends the innermost level of this thread's hold. Blocks until Redis confirmed it, at most until the lease is over
-    /// or `Config::unreachableAfter`; the lock counts as given up from the moment of the call.
+    /// or `Config::unreachableAfter`; the lock counts as given up from the moment of the call. Where another caller of
+    /// this client waits, a renewed lease may be passed on to it: then nothing is asked, and it is `passedOn`.
     /// On the client's own thread it does not wait and returns `unconfirmed`.
     /// In a forked child it asks nobody and returns `alreadyLost`, whoever calls it: the lock is the parent's.
     /// @return how it ended; see Unlocked. Losing the lock, or the server, is not an exception: the standard's guards

@@ -22,6 +22,9 @@ enum class Unlocked {
     /// instance). The library goes on trying in the background while the lease lasts; at the latest the lock is free
     /// when the lease is over.
     unconfirmed,
+    /// Another caller of the same client has the lock now: the lease was passed on to it, without a request, since it
+    /// waited. As final for the hold that ended as `released`.
+    passedOn,
 };
 
 /// The enumerator's name; for other values "unknown".
@@ -36,6 +39,8 @@ constexpr std::string_view toString(Unlocked how) noexcept
         return "alreadyLost";
     case Unlocked::unconfirmed:
         return "unconfirmed";
+    case Unlocked::passedOn:
+        return "passedOn";
     }
     return "unknown";
 }

@@ -62,6 +62,16 @@ T must(Result<T> result)
     return std::move(result.value);
 }
 
+/// Whether the end of an outermost hold was in order: the lock is free, or the next caller of the client has it.
+inline bool isEnded(Unlocked how)
+{
+    return how == Unlocked::released || how == Unlocked::passedOn;
+}
+inline bool isEnded(const Result<Unlocked>& how)
+{
+    return !how.error && isEnded(how.value);
+}
+
 // --- What a driver is
 // --------------------------------------------------------------------------------------------------
 
@@ -147,7 +157,7 @@ namespace redislock {
 
 inline std::ostream& operator<<(std::ostream& out, Unlocked how)
 {
-    static constexpr std::array names{"released", "stillHeld", "alreadyLost", "unconfirmed"};
+    static constexpr std::array names{"released", "stillHeld", "alreadyLost", "unconfirmed", "passedOn"};
     return out << names.at(static_cast<std::size_t>(how));
 }
 

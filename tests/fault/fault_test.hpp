@@ -41,7 +41,7 @@ namespace redislock {
 /// For messages of failed tests.
 inline void PrintTo(Unlocked how, std::ostream* out)
 {
-    constexpr const char* names[] = {"released", "stillHeld", "alreadyLost", "unconfirmed"};
+    constexpr const char* names[] = {"released", "stillHeld", "alreadyLost", "unconfirmed", "passedOn"};
     *out << names[static_cast<std::size_t>(how)];
 }
 

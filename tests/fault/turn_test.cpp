@@ -64,7 +64,7 @@ TEST_F(Turns, ReleaseThatHandsOnTellsNobodyAndTheLastTellsAll)
 {
     for (int i = 0; i < 20; ++i) { // a waiter that does not sleep yet asks for itself
         lock().lock();
-        auto waiter = waitInBackground(10s, keepRenewing);
+        auto waiter = waitInBackground(10s, 1500ms);
         std::this_thread::sleep_for(20ms);
         EXPECT_EQ(lock().unlock(), Unlocked::released);
         expectGranted(waiter.get());
@@ -86,7 +86,7 @@ TEST_F(Turns, SuccessorThatGetsNothingTellsThatTheLockIsFree)
         proxy.clearRequestLog();
         lock().lock();
         const auto lost = proxy.add(request(redisLockLock), Action::drop(), 1);
-        auto waiter = waitInBackground(150ms, keepRenewing);
+        auto waiter = waitInBackground(150ms, 1500ms);
         std::this_thread::sleep_for(20ms);
         EXPECT_EQ(lock().unlock(), Unlocked::released);
         EXPECT_FALSE(waiter.get().granted);
@@ -107,7 +107,7 @@ TEST_F(Turns, SuccessorWhoseRequestIsCutOffAsksAgain)
     for (int i = 0; i < 20; ++i) {
         proxy.clearRequestLog();
         lock().lock();
-        auto waiter = waitInBackground(10s, keepRenewing);
+        auto waiter = waitInBackground(10s, 1500ms);
         std::this_thread::sleep_for(20ms);
         const auto cut = proxy.add(request(redisLockLock), Action::cut(), 1);
         EXPECT_EQ(lock().unlock(), Unlocked::released);
@@ -127,6 +127,24 @@ TEST_F(Turns, ClientStandsAsideAfterATurnAndListensMeanwhile)
     held.lock();
     EXPECT_EQ(held.unlock(), Unlocked::released);
     EXPECT_THAT(asked(), ::testing::ElementsAre("subscribe", "lock", "unlock"));
+}
+
+TEST_F(Turns, HoldOfWhichARequestWasNotAnsweredIsNotPassedOn)
+{
+    for (int i = 0; i < 6; ++i) { // the first goes to Redis anyway
+        lock().lock();
+        const auto cut = proxy.add(request(redisLockLock), Action::cutAfterForward(), 1);
+        lock().lock();
+        EXPECT_EQ(proxy.hits(cut), 1U);
+        EXPECT_EQ(lock().unlock(), Unlocked::stillHeld);
+        EXPECT_EQ(countInRedis(), "1");
+        auto waiter = waitInBackground(10s, keepRenewing);
+        std::this_thread::sleep_for(10ms);
+        EXPECT_EQ(lock().unlock(), Unlocked::released) << "a copy of the request may still come";
+        expectGranted(waiter.get());
+        proxy.remove(cut);
+    }
+    expectFault(true, "the answer to a nested acquire was lost");
 }
 
 TEST_F(Turns, WaitThatWouldBeOverBeforeAsksAtOnce)

@@ -12,7 +12,7 @@ namespace redislock::test::history {
 
 inline std::string nameOf(Unlocked how)
 {
-    constexpr std::array names{"released", "stillHeld", "alreadyLost", "unconfirmed"};
+    constexpr std::array names{"released", "stillHeld", "alreadyLost", "unconfirmed", "passedOn"};
     return names.at(static_cast<std::size_t>(how));
 }
 

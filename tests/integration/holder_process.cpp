@@ -23,7 +23,7 @@ namespace {
 
 const char* nameOf(Unlocked how)
 {
-    static constexpr std::array names{"released", "stillHeld", "alreadyLost", "unconfirmed"};
+    static constexpr std::array names{"released", "stillHeld", "alreadyLost", "unconfirmed", "passedOn"};
     return names.at(static_cast<std::size_t>(how));
 }
 

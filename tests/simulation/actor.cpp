@@ -297,7 +297,8 @@ void Actor::endGuard(std::size_t index)
         return begin(std::make_unique<AwaitedRelease>(client_, acquired), &Actor::released);
     }
     client_.trace()(client_.host().name(), "thread {} guard of {} ends", number_, client_.holderOf(*level.hold));
-    client_.core().releasing.endLevel(*level.hold, level.id);
+    const auto how = client_.core().releasing.endLevel(*level.hold, level.id);
+    statistics_.passings += how == Unlocked::passedOn ? 1U : 0U;
     client_.observe();
     ++statistics_.operations;
     pause(levels_.empty() ? thinkTime() : holdTime());
@@ -305,9 +306,10 @@ void Actor::endGuard(std::size_t index)
 
 void Actor::released()
 {
-    static constexpr const char* results[] = {"released", "still held", "lost before", "unconfirmed"};
+    static constexpr const char* results[] = {"released", "still held", "lost before", "unconfirmed", "passed on"};
     const Unlocked how = static_cast<AwaitedRelease&>(*thread_.call()).how();
     client_.trace()(client_.host().name(), "thread {} unlock: {}", number_, results[static_cast<std::size_t>(how)]);
+    statistics_.passings += how == Unlocked::passedOn ? 1U : 0U;
     thread_.forget();
     if (std::exchange(probing_, false) && how != Unlocked::released) {
         throw Violation("T9 recovery", "a lock that was taken after all faults could not be released");
@@ -329,6 +331,7 @@ void Actor::foundHolder()
         return asked();
     }
     forced_ = question.reply().text;
+    client_.core().forces(named(), forced_);
     thread_.forget();
     begin(
         std::make_unique<Question>(client_, named(), &KindTraits::forceUnlock, std::vector{forced_, named().channel()}),
@@ -383,6 +386,10 @@ void Actor::check()
         const Hold& hold = *level.hold;
         if (hold.phase != Hold::Phase::held) {
             continue;
+        }
+        if (hold.owner != (level.isStarted ? 0 : number_)) {
+            throw Violation("S1 mutual exclusion",
+                            fmt::format("thread {} has {}, which was passed on", number_, client_.holderOf(hold)));
         }
         expectLossTold(client_.holderOf(hold), hold.validUntil(), client_.host(), client_.trueTime());
         const auto count =

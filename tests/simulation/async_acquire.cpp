@@ -109,7 +109,7 @@ void AsyncAcquire::finish()
     detail::Acquired acquired;
     const auto error = flow_->conclude(acquired);
     flow_.reset();
-    if (acquired.hold == nullptr) {
+    if (acquired.hold != hold_) {
         (void)client_.core().recycle(std::move(hold_));
     }
     hold_ = nullptr;

@@ -146,6 +146,7 @@ struct Statistics {
     std::uint64_t operations = 0; ///< calls of clients that ended
     std::uint64_t grants = 0;
     std::uint64_t handOvers = 0; ///< grants to another client than the one before
+    std::uint64_t passings = 0;  ///< holds that were passed on inside a client
     std::uint64_t events = 0;
 
     void add(const Statistics& other) noexcept
@@ -162,6 +163,7 @@ struct Statistics {
         operations += other.operations;
         grants += other.grants;
         handOvers += other.handOvers;
+        passings += other.passings;
         events += other.events;
     }
 };

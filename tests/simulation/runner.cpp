@@ -192,10 +192,10 @@ void printSummary(const Campaign& campaign)
         return fmt::print("no seed was run to its end\n");
     }
     fmt::print("seeds {} to {}: {} in {:.1f} s: {} operations (median {}), {} faults hit (median {}), {} grants, "
-               "{} hand-overs, {} events\n",
+               "{} hand-overs, {} passings, {} events\n",
                campaign.options.first, campaign.next - 1, seeds, secondsSince(campaign.begin),
                campaign.total.operations, median(campaign.operations), campaign.total.faults, median(campaign.faults),
-               campaign.total.grants, campaign.total.handOvers, campaign.total.events);
+               campaign.total.grants, campaign.total.handOvers, campaign.total.passings, campaign.total.events);
 }
 
 /// Runs the seed that failed again, for the end of its trace.
@@ -259,6 +259,10 @@ int runMany(const Options& options)
     const bool isAll = !options.only; // of others, some cannot be
     if (isAll && idle > 0 && campaign.operations.size() >= enoughForKinds) {
         fmt::print("{} kinds of lock were never held\n", idle);
+        return 1;
+    }
+    if (isAll && campaign.total.passings == 0 && campaign.operations.size() >= enoughForKinds) {
+        fmt::print("no hold was ever passed on\n");
         return 1;
     }
     if (isAll && missing > 0 && campaign.operations.size() >= enoughForAll) {

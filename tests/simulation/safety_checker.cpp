@@ -85,8 +85,31 @@ void SafetyChecker::believes(const Claim& claim, VirtualTime now, VirtualTime un
     if (own == nullptr) {
         own = &beliefs.emplace_back(Belief{claim, until});
     }
+    own->claim = claim;
     own->until = until;
     checkTruth(*own, now);
+}
+
+void SafetyChecker::passes(const std::string& name, const std::string& holder, std::uint64_t requests, VirtualTime now)
+{
+    if (over_.contains(holder)) {
+        throw Violation("S9 lost is final",
+                        fmt::format("{} was passed on after its hold of {} was over", holder, name));
+    }
+    expectCount(name, holder, 1, now);
+    passedAt_[holder] = requests;
+}
+
+/// What was asked for the hold before is over and done when that is passed on. Renewals are the holder's.
+void SafetyChecker::checkLate(const Request& request) const
+{
+    const bool sets = request.does(&KindTraits::lock) || request.does(&KindTraits::unlock);
+    const auto passed = sets && !isCopy_ ? passedAt_.find(request.arguments.at(0)) : passedAt_.end();
+    if (passed != passedAt_.end() && request.number <= passed->second) {
+        throw Violation("S5 no foreign release or renewal",
+                        fmt::format("{} of {} was executed after it was passed on, and was asked for before",
+                                    request.script->name, passed->first));
+    }
 }
 
 void SafetyChecker::ends(const std::string& name, const std::string& holder)
@@ -113,6 +136,7 @@ void SafetyChecker::excuseAll()
 
 void SafetyChecker::copied(const Request& request)
 {
+    isCopy_ = true;
     if (request.does(&KindTraits::unlock)) {
         releasedByCopy_.insert(request.arguments.at(0));
     }
@@ -126,6 +150,7 @@ void SafetyChecker::before(const Request& request, VirtualTime now)
         beforeOne(part, now);
         keysBefore_.push_back(std::move(keyBefore_));
     }
+    isCopy_ = false;
 }
 
 void SafetyChecker::after(const Request& request, const Reply& reply, VirtualTime now)
@@ -153,6 +178,7 @@ void SafetyChecker::beforeOne(const Request& request, VirtualTime now)
     if (request.does(&KindTraits::forceUnlock) && hadIt(request)) {
         excuse(request.name);
     }
+    checkLate(request);
     if (hasHolder(request)) {
         auto& latest = latest_[request.arguments[0]];
         if (request.number < latest) {

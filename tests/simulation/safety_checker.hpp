@@ -43,6 +43,9 @@ public:
     /// A client believes from now on to hold a lock until then (S1, S2, S3, S9, S10). Again with a later time when it
     /// was renewed.
     void believes(const Claim& claim, VirtualTime now, VirtualTime until);
+    /// Its owner passed it on inside the client, which had asked for no more than so many requests until then: the holder
+    /// goes on, and its hold is another's (S5, S6, S9).
+    void passes(const std::string& name, const std::string& holder, std::uint64_t requests, VirtualTime now);
     /// It believes so no longer, for good: released, lost, or its process is gone.
     void ends(const std::string& name, const std::string& holder);
     /// Whether it was taken away from outside.
@@ -85,6 +88,7 @@ private:
 
     void beforeOne(const Request& request, VirtualTime now);
     void afterOne(const Request& request, const Reply& reply, VirtualTime now);
+    void checkLate(const Request& request) const;
     void checkTruth(const Belief& belief, VirtualTime now) const;
     void checkChange(const Request& request, const Keyspace::Key* key) const;
     void checkTimesToLive(const Request& request) const;
@@ -94,6 +98,8 @@ private:
     const Keyspace& keyspace_;
     std::map<std::string, std::vector<Belief>> beliefs_;
     std::unordered_set<std::string> over_;
+    std::unordered_map<std::string, std::uint64_t> passedAt_; ///< by holder: the last request before it was passed on
+    bool isCopy_ = false;                                     ///< what is executed next
     std::unordered_set<std::string> excused_;
     std::unordered_set<std::string> persisted_; ///< names
     std::unordered_map<std::string, std::uint64_t>

@@ -99,6 +99,11 @@ void SimClient::observe()
     for (const auto& holder : std::exchange(renewals_, {})) {
         world_.checker.renews(holder);
     }
+    for (const auto& [name, holder, requests] : std::exchange(passed_, {})) {
+        world_.trace(host_->name(), "passes {} on", holder);
+        world_.checker.passes(name, holder, requests, trueTime());
+        stops_.erase(holder); // of the hold that ended
+    }
     for (const Loss& loss : std::exchange(losses_, {})) {
         judge(loss);
     }
@@ -162,6 +167,13 @@ void SimClient::lost(const LockEvent& event, LossReason /*reason*/) noexcept
                  .isEarly = now() < deadline,
                  .isRenewed = hold->levels.isRenewed() && hold->renewal.state() != detail::RenewMachine::State::idle});
         }
+    }
+}
+
+void SimClient::released(const LockEvent& event, Unlocked how, std::chrono::nanoseconds /*held*/) noexcept
+{
+    if (how == Unlocked::passedOn) {
+        passed_.push_back({std::string(event.name), std::string(event.holder), lastRequest_});
     }
 }
 

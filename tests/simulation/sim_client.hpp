@@ -124,6 +124,12 @@ private:
         std::weak_ptr<detail::HoldCall> call; ///< perhaps of another operation by now
         std::string name;
     };
+    /// A hold was passed on, when so many requests had been made.
+    struct LockPassed {
+        std::string name;
+        std::string holder;
+        std::uint64_t requests;
+    };
     /// How a hold was lost.
     struct Loss {
         RunOut end;
@@ -136,6 +142,7 @@ private:
     ~SimClient() = default;
 
     void lost(const LockEvent& event, LossReason reason) noexcept override;
+    void released(const LockEvent& event, Unlocked how, std::chrono::nanoseconds held) noexcept override;
     void judge(const Loss& loss);
     void note(const std::shared_ptr<detail::Call>& call);
     void judgeUnawaited();
@@ -159,6 +166,7 @@ private:
     std::map<std::string, std::stop_token> stops_; ///< of some of the beliefs
     std::vector<std::string> renewals_;            ///< begun, not judged yet
     std::vector<Loss> losses_;                     ///< not judged yet
+    std::vector<LockPassed> passed_;               ///< likewise
     std::vector<std::string> lost_;                ///< all holders that lost what they had
     std::vector<Release> releases_;                ///< that no thread waits for
     std::vector<std::shared_ptr<detail::ScriptCall>>

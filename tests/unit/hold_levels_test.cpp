@@ -50,6 +50,23 @@ TEST(HoldLevels, EveryLevelHasItsOwnId)
     EXPECT_NE(levels.add(keepRenewing, EndedBy::guard), second);
 }
 
+TEST(HoldLevels, PassedOnTheHoldHasTheLevelOfTheNextCallerAndItsOwnDeadline)
+{
+    HoldLevels levels;
+    HoldLevels next;
+    const auto ended = levels.add(keepRenewing, EndedBy::thread);
+    levels.granted(ended, at(9s));
+    EXPECT_TRUE(levels.isOnly(ended));
+    next.add(keepRenewing, EndedBy::guard);
+    const auto level = levels.passTo(next);
+    EXPECT_NE(level, ended);
+    EXPECT_TRUE(levels.isOnly(level));
+    EXPECT_EQ(levels.validUntil(), at(9s));
+    EXPECT_EQ(levels.countOfThread(), 0U) << "a guard ends it";
+    EXPECT_TRUE(levels.remove(level));
+    EXPECT_FALSE(levels.isOnly(level));
+}
+
 TEST(HoldLevels, TheHoldIsValidAsLongAsItsLongestLevel)
 {
     HoldLevels levels;

@@ -38,6 +38,7 @@ AcquireFlow::~AcquireFlow()
 {
     watchReleases(false);
     queue_.leave(waiter);
+    endPassed();
     if (waiter.call->pending && waiter.operation == nullptr) {
         core_.port.leave(*waiter.call);
     }
@@ -57,6 +58,9 @@ AcquireFlow::~AcquireFlow()
 WaitStep AcquireFlow::look()
 {
     waiter.parked = waiter.aside = false;
+    if (takesPassed()) {
+        return finish({.kind = AcquireResult::Kind::granted});
+    }
     switch (stage_) {
     case Stage::awaitingTurn:
         return judgeTurn();
@@ -72,6 +76,35 @@ WaitStep AcquireFlow::look()
         break;
     }
     return {};
+}
+
+/// Whether a hold was passed on to it, and was not lost before it knew.
+bool AcquireFlow::takesPassed()
+{
+    if (waiter.passed == nullptr || core_.isHeld({waiter.passed, waiter.passedLevel})) {
+        return waiter.passed != nullptr;
+    }
+    endPassed();
+    return false;
+}
+
+/// A hold was passed on to a caller that leaves: it goes on to the next, or back to Redis. Or it was lost before its
+/// caller knew, who then owes no unlock().
+void AcquireFlow::endPassed() noexcept
+{
+    const HoldRef passed = std::move(waiter.passed);
+    if (passed == nullptr) {
+        return;
+    }
+    try {
+        if (core_.isHeld({passed, waiter.passedLevel})) {
+            core_.releasing.endLevel(*passed, waiter.passedLevel);
+        } else if (order.endedBy == EndedBy::thread) {
+            named.local.settle(hold->owner);
+        }
+    } catch (...) { // out of memory: it ends with its lease
+        return;
+    }
 }
 
 /// Goes on when this waiter is the first and no hold of this client keeps it from asking, or when its request is under
@@ -207,6 +240,7 @@ WaitStep AcquireFlow::send()
     stage_ = Stage::asking;
     watchReleases(false);
     core_.begins(waiter);
+    ++waiter.attempts;
     if (!std::exchange(waiter.submitted, false)) {
         const auto mode = waiter.operation == nullptr ? Call::Mode::awaited : Call::Mode::detached;
         waiter.call->prepare(HoldCall::Verb::lock, waiter.lease, 1, mode);
@@ -251,6 +285,10 @@ WaitStep AcquireFlow::paused(const std::variant<Pause, Cancelled>& answer)
 
 WaitStep AcquireFlow::cancel()
 {
+    if (waiter.passed != nullptr && stage_ != Stage::done) {
+        queue_.leave(waiter); // it is not the next
+        endPassed();
+    }
     if (stage_ != Stage::done && waiter.submitted) {
         (void)look(); // its request is under way, though it did not send it itself
     }
@@ -310,8 +348,13 @@ std::error_code AcquireFlow::conclude(Acquired& acquired)
     const TimePoint now = core_.port.now();
     const auto waited = now - waiter.joined;
     const auto attempts = result_.attempts;
+    if (waiter.passed != nullptr) { // which was told when it was passed on
+        acquired = {std::move(waiter.passed), waiter.passedLevel, 0};
+        return {};
+    }
     const bool granted = result_.kind == Kind::granted && !core_.isClosing();
     if (granted) {
+        hold->unanswered = machine_->mayBeHeld();
         core_.grant(*hold, level, result_);
         acquired = {hold, level, result_.token};
         core_.tellOfWhole(*hold, [waited, attempts](Observer& observer, const LockEvent& event) {

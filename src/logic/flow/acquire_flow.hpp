@@ -77,6 +77,8 @@ private:
     WaitStep step(const Event& event);
     WaitStep send();
     [[nodiscard]] bool takeBack();
+    bool takesPassed();
+    void endPassed() noexcept;
     WaitStep sleepUntil(TimePoint until) noexcept;
     WaitStep finish(const AcquireResult& result) noexcept;
     void watchReleases(bool watches) noexcept;

@@ -26,6 +26,7 @@ NestedFlow::NestedFlow(Core& core, Hold& hold, const AcquireOrder& order)
       level_(hold.levels.add(order.lease, order.endedBy)),
       machine_(machineFor(core, hold, order))
 {
+    ++hold.countsUnderWay;
 }
 
 WaitStep NestedFlow::look()
@@ -74,6 +75,8 @@ WaitStep NestedFlow::step(const AcquireMachine::Event& event)
 std::error_code NestedFlow::conclude(Acquired& acquired)
 {
     Hold& hold = *hold_;
+    --hold.countsUnderWay;
+    hold.unanswered = hold.unanswered || machine_.mayBeHeld();
     core_.putBack(std::move(call_));
     if (hold.phase == Hold::Phase::held &&
         (result_.kind == AcquireResult::Kind::lost || core_.port.now() >= hold.validUntil())) {

@@ -9,6 +9,10 @@ namespace redislock::detail {
 ReleaseFlow::ReleaseFlow(Core& core, Hold& hold, std::uint32_t level)
     : core_(core), hold_(hold), validUntil_(hold.validUntil())
 {
+    if (core.passing.passOn(hold, level)) {
+        result_ = Unlocked::passedOn;
+        return;
+    }
     hold.levels.remove(level);
     nested_ = hold.levels.count() > 0 && core.port.now() < hold.levels.validUntil();
     nested_ ? beginNested() : beginOutermost();
@@ -25,6 +29,7 @@ ReleaseMachine::Settings ReleaseFlow::settings() const noexcept
 void ReleaseFlow::beginNested()
 {
     core_.releasing.levelEnded(hold_);
+    ++hold_.countsUnderWay;
     call_ = core_.takeCall(hold_);
     const auto lease = hold_.levels.leaseToLeave(core_.port.now(), core_.config.watchdogTimeout);
     call_->prepare(HoldCall::Verb::unlock, lease, hold_.levels.count(), Call::Mode::awaited);
@@ -47,6 +52,9 @@ void ReleaseFlow::beginOutermost()
 WaitStep ReleaseFlow::look()
 {
     const TimePoint now = core_.port.now();
+    if (result_ == Unlocked::passedOn) {
+        return {};
+    }
     if (call_ == nullptr) {
         core_.releasing.over(hold_, Unlocked::unconfirmed);
         return {};
@@ -59,6 +67,7 @@ WaitStep ReleaseFlow::look()
 
 WaitStep ReleaseFlow::answered(const Outcome& outcome)
 {
+    hold_.note(outcome);
     return step(eventOf<ReleaseMachine::Event, UnlockAnswer>(*call_, outcome, core_.port.now(), call_->level()));
 }
 
@@ -90,6 +99,8 @@ WaitStep ReleaseFlow::finish(Unlocked how)
 void ReleaseFlow::endNested()
 {
     core_.putBack(std::move(call_));
+    --hold_.countsUnderWay;
+    hold_.unanswered = hold_.unanswered || result_ != Unlocked::stillHeld;
     if (hold_.phase != Hold::Phase::held) {
         return;
     }

@@ -32,7 +32,7 @@ std::error_code ThreadAcquire::conclude(Acquired& acquired, Rest& rest)
     const auto error = outermost_->conclude(acquired);
     auto hold = outermost_->hold;
     outermost_.reset();
-    if (acquired.hold == nullptr) {
+    if (acquired.hold != hold) { // none, or that of a holder that was passed on
         rest.named = core_.recycle(std::move(hold));
         rest.hold = std::move(hold);
     }

@@ -95,7 +95,9 @@ std::shared_ptr<NamedLock> Core::recycle(HoldRef&& hold) noexcept
     hold->stopAtRisk = hold->stopLost = std::stop_source(std::nostopstate);
     hold->atRiskTold = hold->heldTooLong = hold->refused = hold->isMember = false;
     hold->renewal = RenewMachine();
-    hold->grantedAt = TimePoint{};
+    hold->unanswered = false;
+    hold->countsUnderWay = 0;
+    hold->grantedAt = hold->holderSince = TimePoint{};
     idleHolds_.push_back(std::move(hold)); // there is room
     return named;
 }
@@ -168,7 +170,7 @@ void Core::grant(Hold& hold, std::uint32_t level, const AcquireResult& result)
     try {
         hold.levels.granted(level, result.validUntil);
         if (hold.phase.load(std::memory_order_relaxed) == Hold::Phase::acquiring) {
-            hold.grantedAt = port.now();
+            hold.grantedAt = hold.holderSince = port.now();
             hold.lock->local.add(&hold);
             if (hold.lock->turn != nullptr) {
                 hold.lock->turn->granted(hold.grantedAt);
@@ -258,6 +260,15 @@ void Core::tellLoss(Hold& hold, LossReason reason)
     port.post([atRisk = hold.stopAtRisk, lost = hold.stopLost, forgotten = std::move(forgotten)]() mutable {
         atRisk.request_stop();
         lost.request_stop();
+    });
+}
+
+void Core::forces(NamedLock& named, std::string_view holder)
+{
+    named.forEachKind([&](NamedLock& each) {
+        for (const auto& hold : each.local.holds()) {
+            hold->unanswered = hold->unanswered || holderText(*hold) == holder;
+        }
     });
 }
 

@@ -6,6 +6,7 @@
 #include "logic/counter/counters.hpp"
 #include "logic/lock/hold.hpp"
 #include "logic/lock/order.hpp"
+#include "logic/lock/passing.hpp"
 #include "logic/lock/releasing.hpp"
 #include "logic/lock/renewing.hpp"
 #include "logic/lock/waking.hpp"
@@ -45,6 +46,7 @@ public:
     const std::string id; ///< of the client, with which its holders' names begin
     Random random;
     Waking waking{*this};
+    Passing passing{*this};
     Releasing releasing{*this};
     Renewing renewing{*this};
     Counters counters{*this};
@@ -90,6 +92,8 @@ public:
     [[nodiscard]] LossReason reasonOfEnd(const Hold& hold) const noexcept;
     /// The outer levels of a hold were over before the inner one ended.
     void loseRest(Hold& hold);
+    /// A holder of this client is to be ended by force, and by nothing but that request, however late it comes.
+    void forces(NamedLock& named, std::string_view holder);
     /// Holds of this client that were ended by force are lost now, not only at their next renewal: that of the holder,
     /// and those of others who read. @param call its answer; where an earlier try did it, or a reader came later,
     /// nobody knows of the others

@@ -100,6 +100,12 @@ struct Hold {
                    : TimePoint{};
     }
 
+    /// A request that names the holder has ended.
+    void note(const Outcome& outcome) noexcept
+    {
+        unanswered = unanswered || (!outcome.replied && outcome.fault.failure != Failure::notConnected);
+    }
+
     /// Sets the deadline from the levels.
     void updateDeadline() noexcept
     {
@@ -111,15 +117,18 @@ struct Hold {
     Lane lane = Lane::commands;
     bool atRiskTold = false;
     bool heldTooLong = false;
-    bool refused = false;  ///< the last answer to a renewal: for now, the server refuses it
-    bool isMember = false; ///< of a group, which is told of instead
-    LossReason reason{};   ///< of one that is lost
+    bool refused = false;    ///< the last answer to a renewal: for now, the server refuses it
+    bool isMember = false;   ///< of a group, which is told of instead
+    LossReason reason{};     ///< of one that is lost
+    bool unanswered = false; ///< a request that names the holder never was answered, or may yet undo what others did
+    std::uint16_t countsUnderWay = 0; ///< requests that are to set its count
     std::shared_ptr<NamedLock> lock;
     HolderId id{};
     std::uint64_t owner = 0; ///< currentThread() of who took it; 0: nobody's, taken asynchronously
     std::atomic<TimePoint::rep> deadline{0};
     HoldLevels levels;
     TimePoint grantedAt{};
+    TimePoint holderSince{};                       ///< when Redis granted it; the hold may have been passed on since
     std::stop_source stopAtRisk{std::nostopstate}; ///< made when first asked for
     std::stop_source stopLost{std::nostopstate};   ///< made when first asked for
 
@@ -146,12 +155,15 @@ struct Waiter : WaiterLink<Waiter> {
     bool submitted = false; ///< somebody else queued its acquire: it goes on as if it had itself
     bool underWay = false;  ///< Redis may have granted it something, or may soon: counted by Core::begins()
     bool notified = false;
-    bool behindHold = false;  ///< when it came, a hold of this client was valid, or the first waiter had been refused
-    bool refused = false;     ///< the last answer to it was that another holds the lock
-    bool comesBack = true;    ///< asks more than once
-    bool aside = false;       ///< asleep so that others get the lock: no message is for it
-    bool owesTelling = false; ///< was to follow a release that told nobody: if it gets nothing, it tells
-    bool subscribed = false;  ///< to a channel of its own
+    bool behindHold = false;    ///< when it came, a hold of this client was valid, or the first waiter had been refused
+    bool refused = false;       ///< the last answer to it was that another holds the lock
+    bool comesBack = true;      ///< asks more than once
+    bool aside = false;         ///< asleep so that others get the lock: no message is for it
+    bool owesTelling = false;   ///< was to follow a release that told nobody: if it gets nothing, it tells
+    bool subscribed = false;    ///< to a channel of its own
+    std::uint32_t attempts = 0; ///< requests that were sent
+    HoldRef passed{};           ///< was passed on to it, and it does not know yet
+    std::uint32_t passedLevel = 0; ///< of that
     Refusals refusals{};
     std::string blocker;       ///< who has the lock, as the last answer said; for an observer alone
     TimePoint blockedUntil{};  ///< at least; 0: not known

@@ -20,6 +20,7 @@ constexpr KindTraits plain()
     kind.holder = {&redisLockHolder};
     kind.forceUnlock = {&redisLockForceUnlock};
     kind.channelPrefix = lockChannelPrefix;
+    kind.passesOn = true;
     return kind;
 }
 
@@ -34,6 +35,7 @@ constexpr KindTraits spin()
 {
     KindTraits kind = plain();
     kind.channelPrefix = {};
+    kind.passesOn = false; // nobody here would know of others
     return kind;
 }
 
@@ -42,6 +44,7 @@ constexpr KindTraits fenced()
     KindTraits kind = plain();
     kind.lock = {&fencedLockLock, true};
     kind.tokens = Tokens::given;
+    kind.passesOn = false; // a hold has a token of its own
     kind.companions[0] = tokenPrefix;
     kind.companionCount = 1;
     return kind;
@@ -61,6 +64,7 @@ constexpr KindTraits fair()
     kind.asking = Asking::queue;
     kind.keepsPlace = true;
     kind.handsOn = false;
+    kind.passesOn = false;
     return kind;
 }
 

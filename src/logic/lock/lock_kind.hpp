@@ -54,6 +54,7 @@ struct KindTraits {
     bool keepsPlace = false; ///< a waiter has its lock script keep a place for it, and its unlock script give that up
     bool sharesTime = false; ///< other holders' renewals set the time to live of its key, and may set it shorter
     bool handsOn = true;     ///< a release may let the next waiter of this client in before all others
+    bool passesOn = false;   ///< a lease may go to the next waiter of this client without a request
 
     static const KindTraits& of(LockKind kind) noexcept;
 };

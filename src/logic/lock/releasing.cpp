@@ -18,19 +18,22 @@ ReleaseMachine::Event unlockEventOf(const HoldCall& call, TimePoint now)
 
 } // namespace
 
-bool Releasing::endLevel(Hold& hold, std::uint32_t level, std::function<void(Unlocked)> whenReleased)
+Unlocked Releasing::endLevel(Hold& hold, std::uint32_t level, std::function<void(Unlocked)> whenReleased)
 {
+    if (core_.passing.passOn(hold, level)) {
+        return Unlocked::passedOn;
+    }
     const TimePoint validUntil = hold.validUntil();
     hold.levels.remove(level);
     if (hold.levels.count() > 0 && core_.port.now() < hold.levels.validUntil()) {
         levelEnded(hold);
         correctCount(hold, true);
-        return true;
+        return Unlocked::stillHeld;
     }
     core_.loseRest(hold);
     giveUp(hold);
     start(hold, unawaited(validUntil), Behind::nextWaiter, std::move(whenReleased));
-    return false;
+    return Unlocked::unconfirmed;
 }
 
 void Releasing::levelEnded(Hold& hold)
@@ -76,6 +79,7 @@ void Releasing::tellCount(const std::shared_ptr<HoldCall>& call, const ReleaseMa
         call->prepare(HoldCall::Verb::unlock, hold.levels.leaseToLeave(core_.port.now(), core_.config.watchdogTimeout),
                       hold.levels.count(), Call::Mode::detached);
         if (core_.port.submit(hold.lane, call)) {
+            ++hold.countsUnderWay;
             return;
         }
     }
@@ -187,6 +191,8 @@ void Releasing::nestedAnswered(HoldCall& call)
     Hold& hold = call.hold();
     const TimePoint now = core_.port.now();
     const auto event = unlockEventOf(call, now);
+    --hold.countsUnderWay;
+    hold.unanswered = hold.unanswered || !std::holds_alternative<Replied<UnlockAnswer>>(event);
     if (hold.phase == Hold::Phase::held) {
         switch (countAnswer(event, call.count(), hold.levels.count(), now < hold.validUntil())) {
         case CountAnswer::done:

@@ -23,8 +23,9 @@ class Releasing {
 public:
     explicit Releasing(Core& core) noexcept : core_(core) {}
 
-    /// Ends a level of a valid hold. @return whether other levels are left: then `whenReleased` is not called.
-    bool endLevel(Hold& hold, std::uint32_t level, std::function<void(Unlocked)> whenReleased = nullptr);
+    /// Ends a level of a valid hold. @return `unconfirmed` where a release is under way now, at the end of which
+    /// `whenReleased` is called; otherwise that other levels are left, or that the hold was passed on
+    Unlocked endLevel(Hold& hold, std::uint32_t level, std::function<void(Unlocked)> whenReleased = nullptr);
     /// A level ended, or may have been granted to nobody: tells Redis the true count. The last level ends the hold.
     void correctCount(Hold& hold, bool unknown);
     /// Ends what is not, or no longer, held, but may be in Redis.

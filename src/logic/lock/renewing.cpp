@@ -212,6 +212,7 @@ void Renewing::answered(Hold& hold, const RenewalCall& call, std::size_t count, 
 {
     try {
         judge(now);
+        hold.note(call.outcome);
         if (hold.phase == Hold::Phase::held) { // otherwise nothing revives it, and Redis ends it soon
             apply(hold, eventOf<RenewMachine::Event, RenewAnswer>(call, call.outcome, now, count, which));
         }

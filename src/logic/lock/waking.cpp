@@ -103,7 +103,7 @@ std::shared_ptr<HoldCall> Waking::letTry(NamedLock& named, Waiter* waiter, Lane 
 {
     FirstInLine first;
     if (waiter != nullptr) {
-        first = {.leaves = waiter->ended.has_value(),
+        first = {.leaves = waiter->ended.has_value() || waiter->passed != nullptr,
                  .submitted = waiter->submitted,
                  .sameLane = waiter->hold.lane == lane,
                  .sleeps = waiter->parked && !waiter->call->pending};

@@ -37,6 +37,8 @@ public:
     void noteAudience(const HoldCall& call) noexcept;
     /// Lets the next waiter look for itself.
     static void wakeNext(NamedLock& named) noexcept;
+    /// Who is let in next at the end of a hold; null: nobody waits.
+    static Waiter* nextOf(const NamedLock& named) noexcept;
 
 private:
     void subscribe(NamedLock& named);
@@ -44,7 +46,6 @@ private:
     void wakeWaiters(NamedLock& named, HolderId of);
     std::shared_ptr<HoldCall> letTry(NamedLock& named, Waiter* waiter, Lane lane) noexcept;
     std::shared_ptr<HoldCall> submitFor(Waiter& waiter) noexcept;
-    static Waiter* nextOf(const NamedLock& named) noexcept;
 
     Core& core_;
 };

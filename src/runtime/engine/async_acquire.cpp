@@ -50,7 +50,7 @@ void AsyncAcquire::finish()
     const auto ec = told(flow_->conclude(acquired));
     flow_.reset();
     std::shared_ptr<NamedLock> rest;
-    if (acquired.hold == nullptr) {
+    if (acquired.hold != hold_) { // none, or that of a holder that was passed on
         rest = named_->core->recycle(std::move(hold_));
     }
     // told, and let go of, outside the mutex

@@ -102,8 +102,9 @@ void AsyncCalls::release(const Acquired& acquired, UnlockHandler handler)
         const auto tell = [&engine, answer](Unlocked result) {
             engine.post([answer, result] { answer->end(result); });
         };
-        if (core.releasing.endLevel(hold, acquired.level, tell)) {
-            tell(Unlocked::stillHeld);
+        const auto ended = core.releasing.endLevel(hold, acquired.level, tell);
+        if (ended != Unlocked::unconfirmed) {
+            tell(ended);
         } else {
             engine.post([answer, end] { answer->endAt(end); });
         }
@@ -142,6 +143,11 @@ void AsyncCalls::forceUnlock(const std::shared_ptr<NamedLock>& named, FlagHandle
                          const auto holder = ec ? std::nullopt : holderOf(reply, ec);
                          if (!holder) {
                              return asked->completion(codeOf(ec), false);
+                         }
+                         {
+                             Engine& engine = engineOf(*named);
+                             const auto lock = engine.lock();
+                             engine.core(lock).forces(*named, *holder);
                          }
                          const auto call = nameCall(*named, named->traits().forceUnlock, {*holder, named->channel()});
                          const auto end = std::make_shared<AsyncQuery>(

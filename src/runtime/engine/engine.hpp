@@ -7,8 +7,8 @@
 #include "logic/lock/core.hpp"
 #include "redislock/config.hpp"
 #include "runtime/engine/background.hpp"
+#include "runtime/engine/waking_mutex.hpp"
 #include "runtime/group/server_id.hpp"
-#include "transport/adaptive_mutex.hpp"
 #include "transport/blocking_connection.hpp"
 
 #include <boost/asio/any_completion_executor.hpp>
@@ -35,7 +35,7 @@ namespace redislock::detail {
 /// held over I/O or callbacks; the blocking connection's mutex may be taken under it, never the other way round.
 class Engine final : public Port, public std::enable_shared_from_this<Engine> {
 public:
-    using Lock = std::unique_lock<AdaptiveMutex>;
+    using Lock = std::unique_lock<WakingMutex>;
 
     static std::shared_ptr<Engine> make(Config config);
     ~Engine();
@@ -94,7 +94,7 @@ public:
     void fail(const std::shared_ptr<Call>& call, Errc why) override { commands_->withdraw(call, why); }
     void want(std::string channel, ChannelListener listener) override;
     void drop(std::string channel, ChannelListener listener) override;
-    void wake(Call& call) noexcept override { call.signal.notify(Signal::look); }
+    void wake(Call& call) noexcept override { mutex_.notify(call.signal, Signal::look); }
     void alarm(TimePoint when) noexcept override { background_->renewalTimer.set(when); }
     void after(TimePoint when, std::function<void()> what) override;
     void post(std::function<void()> what) override { background_->post(std::move(what)); }
@@ -111,7 +111,7 @@ private:
     const std::uint32_t generation_;
     std::atomic<bool> closing_{false}; ///< set under the mutex
 
-    AdaptiveMutex mutex_;
+    WakingMutex mutex_;
     std::condition_variable_any changed_; ///< for shutdown()
     std::function<void()> whenDone_;      ///< from beginEnd()
     Core core_;

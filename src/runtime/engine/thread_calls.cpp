@@ -21,7 +21,7 @@ Unlocked endLevel(Engine& engine, Engine::Lock& lock, Acquired acquired)
     Core& core = engine.core(lock);
     auto how = Unlocked::unconfirmed;
     if (engine.background().isOwnThread()) {
-        how = core.releasing.endLevel(*acquired.hold, acquired.level) ? Unlocked::stillHeld : how;
+        how = core.releasing.endLevel(*acquired.hold, acquired.level);
     } else {
         ReleaseFlow flow(core, *acquired.hold, acquired.level);
         drive(engine, lock, flow);
@@ -105,9 +105,11 @@ void ThreadCalls::releaseUnawaited(const Acquired& acquired) noexcept
         auto lock = engine.lock();
         Core& core = engine.core(lock);
         if (core.isHeld(acquired)) {
-            core.releasing.endLevel(*acquired.hold, acquired.level);
+            const auto how = core.releasing.endLevel(*acquired.hold, acquired.level);
             lock.unlock();
-            engine.commands().flush();
+            if (how != Unlocked::passedOn) {
+                engine.commands().flush();
+            }
         }
     } catch (...) { // out of memory: the hold is no longer renewed and ends with its lease
         return;
@@ -138,6 +140,10 @@ bool ThreadCalls::forceUnlock(NamedLock& named, std::error_code& ec)
     const auto forced = ec ? std::nullopt : holderOf(holder->reply, ec);
     if (!forced) {
         return false;
+    }
+    {
+        const auto lock = engine.lock();
+        engine.core(lock).forces(named, *forced);
     }
     QueryMachine ending(engine.config().unreachableAfter);
     const auto end = nameCall(named, named.traits().forceUnlock, {*forced, named.channel()});
@@ -227,12 +233,12 @@ std::chrono::milliseconds ThreadCalls::validFor(const NamedLock& named) noexcept
 std::stop_token ThreadCalls::stopToken(const NamedLock& named, StopAt when)
 {
     Engine& engine = engineOf(named);
-    HoldRef hold;
-    if (!engine.isForked()) {
-        const auto lock = engine.lock();
-        hold = named.local.of(currentThread());
+    if (engine.isForked()) {
+        return Core::stoppedToken();
     }
-    return stopToken(hold.get(), when);
+    const auto lock = engine.lock();
+    Hold* const hold = named.local.of(currentThread());
+    return hold == nullptr ? Core::stoppedToken() : engine.core(lock).stopToken(*hold, when);
 }
 
 std::stop_token ThreadCalls::stopToken(Hold* hold, StopAt when)

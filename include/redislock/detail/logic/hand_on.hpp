@@ -17,7 +17,7 @@ enum class HandOn : std::uint8_t {
 
 /// The first waiter, as far as that matters here.
 struct FirstInLine {
-    bool leaves = false;
+    bool leaves = false;    ///< or has a hold already, that was passed on to it
     bool submitted = false; ///< a try was sent for it
     bool sameLane = true;   ///< its requests go over the connection of the release
     bool sleeps = false;    ///< and nothing of it is on a connection

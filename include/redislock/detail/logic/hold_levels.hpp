@@ -56,6 +56,17 @@ public:
     }
     void renewed(TimePoint validUntil) noexcept { renewedUntil_ = std::max(renewedUntil_, validUntil); }
 
+    /// The hold is passed on: the level that the next caller asks for, a renewed one as the last of these was, takes
+    /// the place of all, and is valid as long. @return its id
+    std::uint32_t passTo(const HoldLevels& next)
+    {
+        const TimePoint until = renewedUntil_;
+        clear();
+        const auto id = add(next.levels_[0].lease, next.levels_[0].endedBy);
+        renewed(until);
+        return id;
+    }
+
     /// Ends a level. @return whether it was there.
     bool remove(std::uint32_t id) noexcept
     {
@@ -83,6 +94,9 @@ public:
     {
         return static_cast<std::uint32_t>(std::ranges::count(levels_, EndedBy::thread, &HoldLevel::endedBy));
     }
+
+    /// Whether nothing is left without that level.
+    [[nodiscard]] bool isOnly(std::uint32_t id) const noexcept { return count() == 1 && levels_[0].id == id; }
 
     [[nodiscard]] std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(levels_.size()); }
 

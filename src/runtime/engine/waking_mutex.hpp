@@ -1,0 +1,43 @@
+/// @file
+/// A mutex whose owner wakes others.
+#pragma once
+
+#include "logic/call/signal.hpp"
+#include "transport/adaptive_mutex.hpp"
+
+#include <cstdint>
+#include <utility>
+
+namespace redislock::detail {
+
+/// An AdaptiveMutex whose owner can have a thread woken when it is free: whoever is woken wants it first of all, and the
+/// system call takes longer than what is guarded.
+class REDISLOCK_THREAD_SAFETY(capability("mutex")) WakingMutex {
+public:
+    void lock() noexcept REDISLOCK_ACQUIRES() REDISLOCK_THREAD_SAFETY(no_thread_safety_analysis) { mutex_.lock(); }
+    void unlock() noexcept REDISLOCK_RELEASES() REDISLOCK_THREAD_SAFETY(no_thread_safety_analysis)
+    {
+        const void* const sleeper = std::exchange(sleeper_, nullptr);
+        mutex_.unlock();
+        if (sleeper != nullptr) {
+            Signal::wake(sleeper);
+        }
+    }
+
+    /// Raises a reason; if the thread sleeps on the signal, it is woken when the mutex is unlocked. Expects it locked.
+    void notify(Signal& signal, std::uint32_t reason) noexcept
+    {
+        if (!signal.raise(reason)) {
+            return;
+        }
+        if (const void* const before = std::exchange(sleeper_, signal.address())) {
+            Signal::wake(before);
+        }
+    }
+
+private:
+    AdaptiveMutex mutex_;
+    const void* sleeper_ = nullptr; ///< what it sleeps on; nothing else is known to be there any more
+};
+
+} // namespace redislock::detail
