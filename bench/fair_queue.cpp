@@ -62,7 +62,7 @@ private:
         const auto place = std::string_view("600000"); // nobody asks again while this is measured
         return connection_
                    .command({"EVALSHA", lockSha_, "4", name_, queue_, times_, places_, holder(number), "600000", "1",
-                             place, channels_})
+                             place, channels_, "1"})
                    ->type == REDIS_REPLY_NIL;
     }
 

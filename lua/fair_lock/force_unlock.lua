@@ -1,5 +1,5 @@
--- End a given hold, whoever asks, and tell the next in the queue. May be sent again: it cannot touch whoever takes the
--- lock next.
+-- End a given hold, whoever asks, and grant the lock to the next in the queue or tell it. May be sent again: it cannot
+-- touch whoever has the lock next.
 -- KEYS[1]  the lock's name: hash holder -> hold count
 -- KEYS[2]  the queue: list of holders, the next one first
 -- KEYS[3]  until when Redisson lets each of them have its place: sorted set holder -> ms since 1970
@@ -8,8 +8,8 @@
 -- ARGV[2]  what the channels of waiters begin with; the rest is the holder
 -- Returns  1: freed; 0: that holder does not have the lock
 -- Clock    the server's TIME
--- Effects  deletes KEYS[1], takes those who stopped asking out of KEYS[2], KEYS[3] and KEYS[4], publishes '0' for
---          the first in the queue; puts into KEYS[4] who waits of Redisson's, and takes the times to live of KEYS[2] and KEYS[3] away
+-- Effects  deletes KEYS[1], takes those who stopped asking out of KEYS[2], KEYS[3] and KEYS[4], passes the lock on as passOn() in
+--          parts/fair_queue.lua; puts into KEYS[4] who waits of Redisson's, and takes the times to live of KEYS[2] and KEYS[3] away
 --          while one is; what is no lock of one holder is left alone (WRONGTYPE)
 if #KEYS ~= 4 or #ARGV ~= 2 or ARGV[1] == '' then
     return redis.error_reply('ERR redislock: bad arguments to force_unlock')
@@ -24,9 +24,5 @@ redis.call('DEL', KEYS[1])
 if noteRedissons() then
     keepForRedisson()
 end
-local head = liveHead()
--- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
-if head then
-    redis.pcall('PUBLISH', ARGV[2] .. head, '0')
-end
+passOn(ARGV[2])
 return 1

@@ -9,22 +9,27 @@
 -- ARGV[3]  hold count to set, 1 (outermost) .. 2147483647
 -- ARGV[4]  how long the place is kept without being asked for again, in ms, 0 (takes no place) .. 2592000000
 -- ARGV[5]  what the channels of waiters begin with; the rest is the holder
+-- ARGV[6]  the number of this request among those of the holder, 1 .. 4294967295, if its client listens on a channel of its own:
+--          then a release may grant the lock to the place; 0: the place is told on the holder's channel
 -- Returns  nil: the holder has the lock with that count
 --          -3: nested (count > 1), but the holder's field is gone: lost
---          otherwise {the time in ms after which to ask again (-1: a key without time to live), the holder}: held by
---          another, or another's turn; nil for a holder then, and where the hash has several
+--          otherwise {the time in ms after which to ask again (-1: a key without time to live), the holder, 1 or 0}: held by
+--          another, or another's turn; nil for a holder then, and where the hash has several; 1: those in the way may tell the
+--          next on the holder's channel alone: Redisson's, or holders by another kind of lock
 -- Clock    the server's TIME; Redis' own key expiry
 -- Effects  writes KEYS[1] and its time to live, which is never shortened (a foreign PERSIST is undone); takes who has it
 --          and who stopped asking out of KEYS[2], KEYS[3] and KEYS[4], puts in who waits, and into KEYS[4] also who waits of
 --          Redisson's, whose places are not moved. These three live 10 minutes longer than the places in them, KEYS[2] and
---          KEYS[3] without an end while one of Redisson's is queued. Where the lock is free and it is another's turn, publishes
---          '0' for that one. A key of another type is left alone (WRONGTYPE), and so is one of a read/write lock
+--          KEYS[3] without an end while one of Redisson's is queued. Where the lock is free and it is another's turn,
+--          passes it on as passOn() in parts/fair_queue.lua. A key of another type is left alone (WRONGTYPE), and so is
+--          one of a read/write lock
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local lease = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local count = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
 local place = ARGV[4] == '0' and 0 or tonumber(string.match(ARGV[4] or '', '^[1-9]%d*$'))
-if #KEYS ~= 4 or #ARGV ~= 5 or ARGV[1] == '' or not lease or lease < 10 or lease > 2592000000
-    or not count or count > 2147483647 or not place or place > 2592000000 then
+local request = ARGV[6] == '0' and 0 or tonumber(string.match(ARGV[6] or '', '^[1-9]%d*$'))
+if #KEYS ~= 4 or #ARGV ~= 6 or ARGV[1] == '' or not lease or lease < 10 or lease > 2592000000
+    or not count or count > 2147483647 or not place or place > 2592000000 or not request or request > 4294967295 then
     return redis.error_reply('ERR redislock: bad arguments to lock')
 end
 --include parts/server_time.lua
@@ -46,9 +51,7 @@ local head, headUntil = liveHead()
 if left == -2 and (not head or head == ARGV[1]) then
     --include parts/first_hold.lua
     if head then
-        redis.call('LPOP', KEYS[2])
-        redis.call('ZREM', KEYS[3], ARGV[1])
-        redis.call('HDEL', KEYS[4], ARGV[1])
+        leave(head)
     end
     if isMixed then
         keepForRedisson()
@@ -62,7 +65,7 @@ if place > 0 then
             noteLast(ARGV[1])
         end
     end
-    redis.call('HSET', KEYS[4], ARGV[1], string.format('%.0f %.0f', now + place, place))
+    redis.call('HSET', KEYS[4], ARGV[1], recordOf(now + place, place, request > 0 and lease, ARGV[6]))
     if isMixed then
         -- Redisson takes an allowance off all times behind whoever of its own it lets in, and then compares what is left with the
         -- clock of that machine.
@@ -84,7 +87,10 @@ end
 if left == -2 then
     -- It is about to be taken, and then the holder's time will be known; or the first in the queue has died; or it sleeps: one of
     -- Redisson's that was not the first when the lock became free is told by nobody else, and would lose its place.
-    redis.pcall('PUBLISH', ARGV[5] .. head, '0')
-    return { math.max(1, math.min(250, math.floor(headUntil - now))), false }
+    local first, firstUntil, lasts = passOn(ARGV[5])
+    holder = lasts > 0 and first
+    left = holder and lasts or math.max(1, math.min(250, math.floor(firstUntil - now)))
+else
+    isMixed = isMixed or not holder or not isNameOfOurs(holder)
 end
-return { left, holder }
+return { left, holder, isMixed and 1 or 0 }

@@ -1,5 +1,5 @@
--- Move a holder's count down to a value; zero frees the lock, or gives up the place in the queue, and tells the next one.
--- May be sent again.
+-- Move a holder's count down to a value; zero frees the lock, or gives up the place in the queue, and grants the lock to the next
+-- one or tells it. May be sent again.
 -- KEYS[1]  the lock's name: hash holder -> hold count
 -- KEYS[2]  the queue: list of holders, the next one first
 -- KEYS[3]  until when Redisson lets each of them have its place: sorted set holder -> ms since 1970
@@ -13,8 +13,8 @@
 --          n >= 1: freed; n - 1 subscribers were told
 -- Clock    the server's TIME
 -- Effects  count 0: deletes KEYS[1], or takes the holder out of KEYS[2], KEYS[3] and KEYS[4], and where the lock is
---          free then publishes '0' for the first in the queue, without those who stopped asking; puts into KEYS[4] who waits of
---          Redisson's, and takes the times to live of KEYS[2] and KEYS[3] away while one is; otherwise, and only where the count was higher, writes KEYS[1] and its time to live, which is never shortened; a key of another type is
+--          free then, without those who stopped asking, passes it on as passOn() in parts/fair_queue.lua: to the first in
+--          the queue, which that tells; puts into KEYS[4] who waits of Redisson's, and takes the times to live of KEYS[2] and KEYS[3] away while one is; otherwise, and only where the count was higher, writes KEYS[1] and its time to live, which is never shortened; a key of another type is
 --          left alone (WRONGTYPE)
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local count = ARGV[2] == '0' and 0 or tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
@@ -32,9 +32,8 @@ if not held then
     end
     if count == 0 and redis.call('ZREM', KEYS[3], ARGV[1]) + redis.call('HDEL', KEYS[4], ARGV[1]) > 0 then
         redis.call('LREM', KEYS[2], 0, ARGV[1])
-        local head = liveHead()
-        if head and redis.call('EXISTS', KEYS[1]) == 0 then -- who gave up may have been told
-            redis.pcall('PUBLISH', ARGV[4] .. head, '0')
+        if redis.call('EXISTS', KEYS[1]) == 0 then -- who gave up may have been told
+            passOn(ARGV[4])
         end
     end
     return nil
@@ -47,9 +46,7 @@ redis.call('DEL', KEYS[1])
 if noteRedissons() then
     keepForRedisson()
 end
-local head = liveHead()
--- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
-local told = head and redis.pcall('PUBLISH', ARGV[4] .. head, '0')
+local _, _, _, told = passOn(ARGV[4])
 if type(told) == 'number' then
     return told + 1
 end

@@ -3,19 +3,32 @@
 -- KEYS[2]  the queue: list of holders, the next one first
 -- KEYS[3]  until when Redisson lets each of them have its place: sorted set holder -> ms since 1970
 -- KEYS[4]  what we know of them: hash holder -> "<until> <place>" of ours: until when its place is kept, and for how long it is
---          kept each time that it asks; "redisson <time> <allowance>" of Redisson's: its time when it was seen first, and what
---          Redisson takes off all times behind it when it lets it in; 'redisson' -> "<time> <last>" while one of Redisson's may
---          be queued: when the last of our scripts looked, and who was last then
+--          kept each time that it asks; with " <lease> <request>" of one whose client listens on a channel of its own: the lease
+--          that it wants, and which of its requests that was; "redisson <time> <allowance>" of Redisson's: its time when it was
+--          seen first, and what Redisson takes off all times behind it when it lets it in; 'redisson' -> "<time> <last>" while one
+--          of Redisson's may be queued: when the last of our scripts looked, and who was last then
 local clocks = 30000 -- by how much the clocks of Redisson's machines may be off, in ms
 local usual = 300000 -- the allowance of one of Redisson's of whom nothing better is known, in ms
 local longest = 2592000000 -- the most that a time may be ahead for those before it, in ms
 local most = 500 -- so many waiters are looked at
 local lately = 1000 -- within that time one of Redisson's is not taken to have left and come again, in ms
 
--- Of one of ours: until when its place is kept, and for how long each time; nil of another.
+-- Of one of ours: until when its place is kept, and for how long each time; where its client listens also the lease that it
+-- wants, and the number of its request. nil of another.
 local function ours(record)
-    local untilThen, place = string.match(record or '', '^(%d+) (%d+)$')
-    return tonumber(untilThen), tonumber(place)
+    local untilThen, place, lease, request = string.match(record or '', '^(%d+) (%d+) ?(%d*) ?(%d*)$')
+    return tonumber(untilThen), tonumber(place), tonumber(lease or ''), request
+end
+
+-- The record of one of ours.
+local function recordOf(untilThen, place, lease, request)
+    local record = string.format('%.0f %.0f', untilThen, place)
+    return lease and string.format('%s %.0f %s', record, lease, request) or record
+end
+
+-- Whether a holder's name is one of ours: the random UUIDs of our clients are of version 8, those of Redisson's of version 4.
+local function isNameOfOurs(holder)
+    return string.sub(holder, 15, 15) == '8'
 end
 
 -- Of one of Redisson's that was seen: its time then, and its allowance; nil of another.
@@ -147,9 +160,9 @@ end
 local function capPlaces()
     local all = redis.call('HGETALL', KEYS[4])
     for i = 1, #all, 2 do
-        local untilThen, place = ours(all[i + 1])
+        local untilThen, place, lease, request = ours(all[i + 1])
         if untilThen and untilThen > now + place then
-            redis.call('HSET', KEYS[4], all[i], string.format('%.0f %.0f', now + place, place))
+            redis.call('HSET', KEYS[4], all[i], recordOf(now + place, place, lease, request))
             local score = scoreOf(all[i])
             if score then
                 redis.call('ZADD', KEYS[3], string.format('%.0f', score - (untilThen - now - place)), all[i])
@@ -158,24 +171,58 @@ local function capPlaces()
     end
 end
 
--- Whose turn it is, and until when that place is kept; those ahead who stopped asking lose theirs.
+-- Takes the first out of the queue.
+local function leave(head)
+    redis.call('LPOP', KEYS[2])
+    redis.call('ZREM', KEYS[3], head)
+    redis.call('HDEL', KEYS[4], head)
+end
+
+-- Whose turn it is, until when that place is kept, and the rest of what is known of one of ours; those ahead who stopped asking
+-- lose theirs.
 local function liveHead()
     while true do
         local head = redis.call('LINDEX', KEYS[2], 0)
         if not head then
             return nil
         end
-        local untilThen, place = ours(redis.call('HGET', KEYS[4], head))
+        local untilThen, place, lease, request = ours(redis.call('HGET', KEYS[4], head))
         if untilThen and untilThen > now + place then
             capPlaces()
             untilThen = now + place
         end
         untilThen = untilThen or scoreOf(head) or 0
         if untilThen > now then
-            return head, untilThen
+            return head, untilThen, place, lease, request
         end
-        redis.call('LPOP', KEYS[2])
-        redis.call('ZREM', KEYS[3], head)
-        redis.call('HDEL', KEYS[4], head)
+        leave(head)
     end
+end
+
+-- The lock is free: grants it to the first in the queue, and tells it. Only one of ours whose client listens can be granted it,
+-- where both its place and the lease that it wants last for two more of its polls (of the five for which a place is kept): from
+-- that time its client takes off all that went by since it asked. It has the lock for as long as it would have had the place,
+-- or for its lease if that is shorter. All others are told only, and ask. `channels`: what their channels begin with.
+-- Returns the first, until when its place was kept, for how long it has the lock (0: it does not), and how many were told.
+-- pcall: neither a refused grant nor a refused message must look like a failed unlock; the waiters then find out by polling.
+local function passOn(channels)
+    local head, headUntil, place, lease, request = liveHead()
+    if not head then
+        return nil
+    end
+    local client, number = string.match(head, '^(.*):(%d+)$')
+    if not lease or not client then
+        return head, headUntil, 0, redis.pcall('PUBLISH', channels .. head, '0')
+    end
+    local lasts = math.floor(math.min(headUntil - now, lease))
+    if lasts < place * 2 / 5 or redis.pcall('HSET', KEYS[1], head, '1') ~= 1 then
+        lasts = 0
+    elseif redis.pcall('PEXPIRE', KEYS[1], string.format('%.0f', lasts)) == 1 then
+        leave(head)
+    else
+        redis.call('DEL', KEYS[1])
+        lasts = 0
+    end
+    local message = string.format('%s %s %.0f ', number, request, lasts) .. KEYS[1]
+    return head, headUntil, lasts, redis.pcall('PUBLISH', 'redisson_lock__channel:' .. client, message)
 end

@@ -7,6 +7,7 @@
 #include "behaviour/lock_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -36,9 +37,14 @@ protected:
         }
         return supports(Feature::oneChannel) ? channel : channel + ':';
     }
-    /// How many listen to the channel, or the channels, of a lock.
+    /// How many listen to the channel of a lock; of one that grants it to who waits, how many of those can be granted it.
     std::int64_t listeners(const std::string& name)
     {
+        if (!supports(Feature::oneChannel)) {
+            const auto records = raw.command({"HVALS", "redislock_places" + braced(name)}).elements;
+            return std::ranges::count_if(
+                records, [](const Value& record) { return std::ranges::count(record.text(), ' ') == 3; });
+        }
         std::int64_t all = 0;
         for (const auto& channel : channelsOf(name)) {
             all += raw.command({"PUBSUB", "NUMSUB", channel}).elements.at(1).integer();
@@ -48,6 +54,14 @@ protected:
     /// Tells all who wait for a lock that it is free, whether it is or not.
     void tellWaiters(const std::string& name)
     {
+        if (!supports(Feature::oneChannel)) {
+            for (const auto& waiter :
+                 raw.command({"LRANGE", "redisson_lock_queue" + braced(name), "0", "-1"}).elements) {
+                const auto colon = waiter.text().rfind(':');
+                raw.command({"PUBLISH", "redisson_lock__channel:" + waiter.text().substr(0, colon),
+                             waiter.text().substr(colon + 1) + " 0 0 " + name});
+            }
+        }
         for (const auto& channel : channelsOf(name)) {
             raw.command({"PUBLISH", channel, "0"});
         }
@@ -65,6 +79,10 @@ protected:
     Client client{observed()};
 
 private:
+    static std::string braced(const std::string& name)
+    {
+        return name.find('{') == std::string::npos ? ":{" + name + "}" : ":" + name;
+    }
     std::vector<std::string> channelsOf(const std::string& name)
     {
         std::vector<std::string> of;

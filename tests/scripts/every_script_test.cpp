@@ -32,7 +32,7 @@ std::vector<NamedScript> everyScript()
         {"redis_lock/holder", scripts::redisLockHolder, {}},
         {"redis_lock/force_unlock", scripts::redisLockForceUnlock, {hold17, "channel"}},
         {"fenced_lock/lock", scripts::fencedLockLock, {hold17, "30000", "1"}, 1},
-        {"fair_lock/lock", scripts::fairLockLock, {hold17, "30000", "1", "5000", "channel:"}, 3},
+        {"fair_lock/lock", scripts::fairLockLock, {hold17, "30000", "1", "5000", "channel:", "1"}, 3},
         {"fair_lock/unlock", scripts::fairLockUnlock, {hold17, "0", "30000", "channel:"}, 3},
         {"fair_lock/force_unlock", scripts::fairLockForceUnlock, {hold17, "channel:"}, 3},
         {"read_lock/lock", scripts::readLockLock, {hold17, "30000", "1", ""}, 1},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <sstream>
 
 namespace redislock::test {
 namespace {
@@ -29,7 +30,13 @@ protected:
 
     Value fair(const std::string& holder, std::int64_t placeMs = place)
     {
-        return run(detail::scripts::fairLockLock, keys, {holder, "30000", "1", std::to_string(placeMs), channels});
+        return run(detail::scripts::fairLockLock, keys, {holder, "30000", "1", std::to_string(placeMs), channels, "0"});
+    }
+    /// One whose client listens to grants.
+    Value listening(const std::string& holder, int request = 1, std::int64_t leaseMs = 30'000)
+    {
+        return run(detail::scripts::fairLockLock, keys,
+                   {holder, std::to_string(leaseMs), "1", std::to_string(place), channels, std::to_string(request)});
     }
     Value end(const std::string& holder)
     {
@@ -74,6 +81,25 @@ protected:
             redis.command({"HSET", places, holder, record.substr(0, begin) + moment + record.substr(end)});
         }
     }
+    /// A second connection that listens as a client of ours with waiters, and as two of its waiters.
+    RawRedis listener()
+    {
+        RawRedis connection(server());
+        for (const auto& channel : {grants, channels + hold18, channels + hold19}) {
+            EXPECT_FALSE(connection.command({"SUBSCRIBE", channel}).isError());
+        }
+        return connection;
+    }
+    /// What such a client is told of a grant. @param lasts the least and the most ms
+    static void expectGrant(const Words& messages, const std::string& begin, std::int64_t least, std::int64_t most)
+    {
+        ASSERT_THAT(messages, ::testing::ElementsAre(::testing::StartsWith(grants + " " + begin)));
+        std::int64_t lasts = -1;
+        std::string lock;
+        std::istringstream(messages[0].substr(grants.size() + begin.size() + 1)) >> lasts >> lock;
+        EXPECT_THAT(lasts, AllOf(Ge(least), Le(most)));
+        EXPECT_EQ(lock, "stock:42");
+    }
     static std::string java(int number) { return "0d7c1be2-33aa-4f5e-8c1d-b0a3d6a2e9f4:" + std::to_string(number); }
 
     const std::string queue = "redisson_lock_queue:{" + name + "}";
@@ -81,6 +107,7 @@ protected:
     const std::string places = "redislock_places:{" + name + "}";
     const std::string channels = "redisson_lock__channel:{" + name + "}:";
     const Words keys{name, queue, times, places};
+    static inline const std::string grants = "redisson_lock__channel:" + client;
     const std::string hold19 = client + ":19";
     RedissonFairLock redissons{name, [this](const Words& words) -> std::optional<std::string> {
                                    const Value value = redis.command(words);
@@ -293,6 +320,173 @@ TEST_F(FairScripts, PlacesAreKeptWhereRedissonsClockIsThirtySecondsAheadAndItRel
     EXPECT_THAT(waiting(), ::testing::ElementsAre(hold18, hold19));
 }
 
+TEST_F(FairScripts, EndGrantsTheLockToTheFirstWhoseClientListensForAsLongAsItWouldHaveHadThePlace)
+{
+    auto heard = listener();
+    fair(hold17);
+    listening(hold18, 7);
+    fair(hold19);
+    setClock(1000);
+    EXPECT_THAT(end(hold17), Number(2)) << "one was told";
+    EXPECT_EQ(hash(), (Hash{{hold18, "1"}}));
+    EXPECT_THAT(timeToLive(), AllOf(Le(place - 1000), Ge(place - 3000)));
+    expectGrant(messages(heard), "18 7 ", place - 3000, place - 1000);
+    EXPECT_THAT(waiting(), ::testing::ElementsAre(hold19));
+    EXPECT_THAT(redis.hash(places), ::testing::Not(::testing::Contains(::testing::Key(hold18))));
+    EXPECT_EQ(score(hold18), 0);
+    EXPECT_THAT(listening(hold18, 8), Nil()) << "who asks finds itself the holder";
+    EXPECT_THAT(timeToLive(), JustSet(30'000));
+}
+
+TEST_F(FairScripts, GrantLastsNoLongerThanTheLeaseThatTheWaiterWants)
+{
+    auto heard = listener();
+    fair(hold17);
+    listening(hold18, 1, 3000);
+    end(hold17);
+    EXPECT_THAT(timeToLive(), AllOf(Le(3000), Ge(1000)));
+    expectGrant(messages(heard), "18 1 ", 3000, 3000);
+}
+
+TEST_F(FairScripts, WaiterIsToldToAskWhereFewerThanTwoPollsAreLeftOfItsPlaceOrOfItsLease)
+{
+    const std::function<void()> ways[] = {
+        [&] {
+            listening(hold18);
+            setClock(place * 3 / 5 + 1);
+        },
+        [&] { listening(hold18, 1, place * 2 / 5 - 1); },
+    };
+    for (const auto& waits : ways) {
+        SetUp();
+        auto heard = listener();
+        fair(hold17);
+        waits();
+        redis.command({"PEXPIRE", name, "30000"});
+        EXPECT_THAT(end(hold17), Number(2));
+        EXPECT_TRUE(hash().empty());
+        expectGrant(messages(heard), "18 1 ", 0, 0);
+        EXPECT_THAT(waiting(), ::testing::ElementsAre(hold18)) << "it still has its place";
+        EXPECT_THAT(listening(hold18), Nil());
+    }
+}
+
+TEST_F(FairScripts, WaiterWhoseClientDoesNotListenAndOneOfRedissonsAreToldAsEver)
+{
+    auto heard = listener();
+    fair(hold17);
+    fair(hold18);
+    javaWaits(java(1));
+    EXPECT_THAT(end(hold17), Number(2));
+    EXPECT_TRUE(hash().empty());
+    EXPECT_EQ(messages(heard), Words{channels + hold18 + " 0"});
+    EXPECT_THAT(end(hold18), Nil());
+    EXPECT_TRUE(hash().empty()) << "it is the turn of Redisson's";
+    EXPECT_THAT(messages(heard), IsEmpty());
+    javaIsLetIn(java(1));
+}
+
+TEST_F(FairScripts, LockIsGrantedWhoeverFreesItOrFindsItFree)
+{
+    const std::function<void()> ways[] = {
+        [&] { end(hold19); }, // which has a place, and gives it up
+        [&] { EXPECT_THAT(fair(client + ":20", 0), Refusal(JustSet(place), hold18)); },
+        [&] {
+            redis.command({"HSET", name, javaThread, "1"});
+            run(detail::scripts::fairLockForceUnlock, keys, {javaThread, channels});
+        },
+    };
+    for (const auto& passes : ways) {
+        SetUp();
+        auto heard = listener();
+        fair(hold17);
+        listening(hold18);
+        fair(hold19);
+        redis.command({"DEL", name});
+        passes();
+        EXPECT_EQ(hash(), (Hash{{hold18, "1"}}));
+        EXPECT_THAT(timeToLive(), JustSet(place));
+        expectGrant(messages(heard), "18 1 ", place - 3000, place);
+    }
+}
+
+TEST_F(FairScripts, WaiterThatIsGrantedTheLockAndGivesUpGivesItToTheNext)
+{
+    fair(hold17);
+    listening(hold18);
+    listening(hold19);
+    end(hold17);
+    EXPECT_THAT(end(hold18), Number(1)) << "its place was the lock by then";
+    EXPECT_EQ(hash(), (Hash{{hold19, "1"}}));
+    EXPECT_THAT(end(hold18), Nil()) << "a second time";
+    EXPECT_EQ(hash(), (Hash{{hold19, "1"}}));
+    EXPECT_THAT(end(hold19), Number(1));
+    EXPECT_THAT(redis.command({"KEYS", "*"}).elements, IsEmpty());
+}
+
+TEST_F(FairScripts, DeadAreGrantedTheLockForNoLongerThanTheirPlacesAllTogether)
+{
+    fair(hold17);
+    for (int i = 100; i < 110; ++i) {
+        listening(client + ":" + std::to_string(i));
+    }
+    end(hold17);
+    EXPECT_THAT(timeToLive(), JustSet(place));
+    redis.command({"DEL", name}); // its time is over
+    setClock(place);
+    EXPECT_THAT(fair(hold18), Nil());
+}
+
+TEST_F(FairScripts, LockIsGrantedThoughTheMessageIsRefused)
+{
+    fair(hold17);
+    listening(hold18);
+    auto mute = userWithoutChannels();
+    EXPECT_THAT(run(mute, detail::scripts::fairLockUnlock, keys, {hold17, "0", "1", channels}), Number(1));
+    EXPECT_EQ(hash(), (Hash{{hold18, "1"}}));
+    EXPECT_THAT(listening(hold18, 2), Nil()) << "it finds out by polling";
+}
+
+TEST_F(FairScripts, WaiterIsToldToAskWhereTheGrantIsRefused)
+{
+    auto heard = listener();
+    fair(hold17);
+    listening(hold18);
+    redis.command({"ACL", "SETUSER", "lame", "reset", "on", ">pw", "~*", "&*", "+@all", "-hset"});
+    RawRedis lame(server());
+    lame.command({"AUTH", "lame", "pw"});
+    EXPECT_THAT(run(lame, detail::scripts::fairLockUnlock, keys, {hold17, "0", "1", channels}), Number(2));
+    EXPECT_TRUE(hash().empty());
+    expectGrant(messages(heard), "18 1 ", 0, 0);
+    EXPECT_THAT(waiting(), ::testing::ElementsAre(hold18));
+}
+
+TEST_F(FairScripts, LockIsGrantedThoughMemoryIsOut)
+{
+    fair(hold17);
+    listening(hold18);
+    runOutOfMemory();
+    EXPECT_THAT(end(hold17), Number(1));
+    EXPECT_EQ(hash(), (Hash{{hold18, "1"}})) << "it takes no more than what was freed";
+    EXPECT_THAT(timeToLive(), JustSet(place));
+}
+
+TEST_F(FairScripts, RefusalSaysWhetherSomebodyInTheWayTellsTheHolderAlone)
+{
+    const auto tells = [&](const std::string& asks) { return fair(asks).elements.at(2).integer(); };
+    const std::string ofOurs = "6f1c0f9e-8f1f-8f7e-9d5d-2f1f3b8a7c11:17"; // of a client: version 8
+    fair(ofOurs);
+    EXPECT_EQ(tells(hold18), 0);
+    javaWaits(java(1));
+    EXPECT_EQ(tells(hold18), 1) << "one of Redisson's is queued";
+    redissons.giveUp(java(1), usual);
+    EXPECT_EQ(tells(hold18), 0);
+    redis.command({"DEL", name});
+    redis.command({"HSET", name, javaThread, "1"});
+    redis.command({"PEXPIRE", name, "30000"});
+    EXPECT_EQ(tells(hold18), 1) << "one of Redisson's has the lock";
+}
+
 TEST_F(FairScripts, DeadOfOursCostFivePollsTogetherWhoeverElseWaits)
 {
     for (const bool isMixed : {false, true}) {
@@ -406,13 +600,14 @@ TEST_F(FairScripts, ClockThatIsSetBackKeepsNobodyOutForLongerThanFivePolls)
 {
     fair(hold17);
     fair(hold18);
-    fair(hold19);
+    listening(hold19);
     end(hold17);
     setClock(-30'000);
     EXPECT_FALSE(fair(client + ":20", 0).isNil());
     for (const auto& dead : {hold18, hold19}) {
         expectAhead(dead, place + clocks);
     }
+    EXPECT_THAT(redis.hash(places)[hold19], ::testing::EndsWith(" 5000 30000 1")) << "with what else is known of it";
     setClock(place + 1);
     EXPECT_THAT(fair(client + ":20", 0), Nil()) << "all together";
 }

@@ -171,7 +171,8 @@ MATCHER_P(Number, expected, "")
 /// That another holds the lock. @param left the time. @param holder empty: none is named
 MATCHER_P2(Refusal, left, holder, "")
 {
-    return arg.isArray() && arg.elements.size() == 2 && ::testing::Matches(left)(arg.elements[0].integer()) &&
+    return arg.isArray() && (arg.elements.size() == 2 || arg.elements.size() == 3) &&
+           ::testing::Matches(left)(arg.elements[0].integer()) &&
            (std::string_view(holder).empty() ? arg.elements[1].isNil() : arg.elements[1].text() == holder);
 }
 

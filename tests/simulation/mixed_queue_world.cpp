@@ -1,5 +1,6 @@
 #include "simulation/mixed_queue_world.hpp"
 
+#include "redislock/detail/logic/grant_message.hpp"
 #include "redislock/detail/protocol/key_schema.hpp"
 #include "simulation/one_of.hpp"
 #include "simulation/safety_checker.hpp"
@@ -34,6 +35,8 @@ const KindTraits& fair = KindTraits::of(LockKind::fairLock);
 
 /// What the channels of waiters begin with.
 const std::string channels = detail::prefixed(fair.channelPrefix, lockName) + ":";
+const std::string ourClient = "6f1c0f9e";
+const std::string grants = std::string(detail::lockChannelPrefix) + ":" + ourClient;
 
 std::string companion(std::size_t which)
 {
@@ -67,10 +70,13 @@ MixedQueueWorld::MixedQueueWorld(LuaRuntime& lua, std::uint64_t seed, bool trace
       dies_(oneOf(chance_, {0.0, 0.0, 0.01, 0.03})),
       givesUp_(oneOf(chance_, {0.0, 0.1, 0.5})),
       waitsDiffer_(chance_.unit() < 0.3),
+      listens_(chance_.unit() < 0.8),
       messageLost_(oneOf(chance_, {0.0, 0.0, 0.05})),
       standsStill_(oneOf(chance_, {0.0, 0.0, 0.001}))
 {
-    keyspace_.publish = [this](const std::string& channel, const std::string&) { return told(channel); };
+    keyspace_.publish = [this](const std::string& channel, const std::string& message) {
+        return told(channel, message);
+    };
     const bool clockIsSetBack = chance_.unit() < 0.25;
     const auto ours = oneOf(chance_, {1, 2, 3, 4});
     const auto redissons = oneOf(chance_, {1, 2, 4, 6});
@@ -145,7 +151,8 @@ std::int64_t MixedQueueWorld::drawn(std::int64_t meanMs)
 /// A thread, or another in the place of one that died: no holder comes twice.
 void MixedQueueWorld::born(Thread& thread)
 {
-    thread.holder = fmt::format("{}:{}", thread.isOurs ? "6f1c0f9e" : "0d7c1be2", ++born_);
+    thread.holder = fmt::format("{}:{}", thread.isOurs ? ourClient : "0d7c1be2", ++born_);
+    thread.requests = 0;
     thread.state = State::idle;
     plan(thread, drawn(meanThinkMs_), &MixedQueueWorld::begin);
 }
@@ -181,7 +188,8 @@ void MixedQueueWorld::askOurs(Thread& thread)
     thread.lastAskedMs = trueMs();
     const auto before = timesOfRedissons();
     const Reply reply =
-        runScript(&KindTraits::lock, {thread.holder, std::to_string(leaseMs), "1", std::to_string(placeMs), channels});
+        runScript(&KindTraits::lock, {thread.holder, std::to_string(leaseMs), "1", std::to_string(placeMs), channels,
+                                      std::to_string(listens_ ? ++thread.requests : 0)});
     for (const auto& [holder, until] : timesOfRedissons()) {
         if (before.at(holder) != until) {
             throw Violation("S5 no foreign release or renewal",
@@ -310,21 +318,43 @@ void MixedQueueWorld::rest(Thread& thread)
     plan(thread, drawn(meanThinkMs_), &MixedQueueWorld::begin);
 }
 
-/// A message came for a waiter, if it lives and nothing is lost. It may also die of it.
-std::int64_t MixedQueueWorld::told(const std::string& channel)
+/// A message came for a waiter, or for the client of ours: that one of its waiters has the lock, or may ask.
+std::int64_t MixedQueueWorld::told(const std::string& channel, const std::string& message)
 {
+    const auto grant = channel == grants ? detail::GrantMessage::from(message) : std::nullopt;
+    const auto holder =
+        grant ? fmt::format("{}:{}", ourClient, static_cast<std::uint64_t>(grant->holder)) : std::string();
     for (const auto& thread : threads_) {
-        if (thread->state == State::waiting && channel == channels + thread->holder) {
-            if (chance_.unit() < messageLost_) {
-                ++statistics_.faults;
-            } else {
-                plan(*thread, 1 + static_cast<std::int64_t>(chance_.unit() * latestMessageMs),
-                     chance_.unit() < dies_ ? &MixedQueueWorld::die : &MixedQueueWorld::ask);
-            }
-            return 1;
+        const bool isMeant = grant ? thread->holder == holder : channel == channels + thread->holder;
+        if (thread->state == State::waiting && isMeant) {
+            const bool isLast = grant && grant->request == thread->requests && grant->lasts.count() > 0;
+            return tell(*thread, isLast ? &MixedQueueWorld::take : &MixedQueueWorld::ask);
         }
     }
     return 0;
+}
+
+/// Unless the message is lost. Who is told may also die of it.
+std::int64_t MixedQueueWorld::tell(Thread& thread, Plan what)
+{
+    if (chance_.unit() < messageLost_) {
+        ++statistics_.faults;
+    } else {
+        plan(thread, 1 + static_cast<std::int64_t>(chance_.unit() * latestMessageMs),
+             chance_.unit() < dies_ ? &MixedQueueWorld::die : what);
+    }
+    return 1;
+}
+
+/// It was granted the lock by a release, and has not asked since: nobody else can have it.
+void MixedQueueWorld::take(Thread& thread)
+{
+    const auto* key = keyspace_.find(lockName, serverMs());
+    if (key == nullptr || key->find(thread.holder) == nullptr) {
+        throw Violation("S2 belief is true", thread.holder + " was granted the lock, and does not have it");
+    }
+    granted(thread);
+    runScript(&KindTraits::renew, {std::to_string(leaseMs), thread.holder});
 }
 
 Reply MixedQueueWorld::runScript(detail::ScriptUse KindTraits::*use, std::vector<std::string> arguments)

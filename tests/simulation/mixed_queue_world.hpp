@@ -45,6 +45,7 @@ private:
         std::int64_t lastAskedMs = 0; ///< of ours that waits,
         std::uint64_t step = 0;       ///< what was planned before it changed is void
         std::uint64_t asking = 0;     ///< the same, of what it asks
+        std::uint32_t requests = 0;   ///< of ours, and so many were sent
     };
     using Plan = void (MixedQueueWorld::*)(Thread&);
 
@@ -68,7 +69,9 @@ private:
     void release(Thread& thread);
     void die(Thread& thread);
     void rest(Thread& thread);
-    std::int64_t told(const std::string& channel);
+    std::int64_t told(const std::string& channel, const std::string& message);
+    std::int64_t tell(Thread& thread, Plan what);
+    void take(Thread& thread);
     Reply runScript(detail::ScriptUse detail::KindTraits::*use, std::vector<std::string> arguments);
 
     // what is judged
@@ -98,6 +101,7 @@ private:
     /// A thread does not always wait for as long. One of Redisson's that comes again at once may then be taken for its
     /// earlier wait, and cost one of ours its place (doc/keys.md).
     bool waitsDiffer_;
+    bool listens_; ///< the client of ours, to grants
     double messageLost_, standsStill_;
     bool wasMixed_ = false; ///< at the last script of ours: Redisson's keys then had no times to live
     bool isOver_ = false;

@@ -89,6 +89,7 @@ private:
         }
         if (use.script == &KindTraits::lock && kind.asking == detail::Asking::queue) {
             use.arguments.push_back(channel);
+            use.arguments.push_back(oneOf(std::array<std::string, 3>{"0", "1", "4294967295"}));
         } else if (use.script == &KindTraits::lock && kind.asking == detail::Asking::each) {
             const std::string writer = oneOf(holders) + ":write";
             use.arguments.push_back(oneOf(std::array<std::string, 3>{"", "", writer}));
@@ -214,6 +215,7 @@ private:
         for (const auto& holder : holders) {
             channels.push_back(channels[0] + ":" + holder);
         }
+        channels.push_back(std::string(detail::lockChannelPrefix) + ":6f1c0f9e"); // of grants
         for (const auto& channel : channels) {
             subscriber_.send({listens_ ? "SUBSCRIBE" : "UNSUBSCRIBE", channel});
             hearUntil(listens_ ? "subscribe" : "unsubscribe");

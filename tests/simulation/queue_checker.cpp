@@ -10,7 +10,8 @@ namespace redislock::simulation {
 
 using detail::KindTraits;
 
-void QueueChecker::executed(const Request& request, const Reply& reply, bool hadIt, std::int64_t nowMs)
+void QueueChecker::executed(const Request& request, const Reply& reply, bool hadIt, const std::string& passedTo,
+                            std::int64_t nowMs)
 {
     if (request.kind == nullptr || request.kind->asking != detail::Asking::queue || reply.isError()) {
         return;
@@ -19,32 +20,36 @@ void QueueChecker::executed(const Request& request, const Reply& reply, bool had
     for (Place& place : queue) {
         place.isOver = place.isOver || nowMs >= place.keptUntilMs;
     }
-    const std::string& holder = request.arguments.empty() ? request.name : request.arguments[0];
-    const auto leave = [&] { std::erase_if(queue, [&](const Place& place) { return place.holder == holder; }); };
+    note(request, reply, hadIt, queue, nowMs);
+    if (!passedTo.empty()) {
+        granted(request.name, passedTo, queue);
+    }
+}
+
+/// What it means for its own holder.
+void QueueChecker::note(const Request& request, const Reply& reply, bool hadIt, Queue& queue, std::int64_t nowMs)
+{
     if (request.does(&KindTraits::unlock) && request.arguments.at(1) == "0") {
-        return leave();
-    }
-    if (!request.does(&KindTraits::lock) || hadIt) {
+        std::erase_if(queue, [&](const Place& place) { return place.holder == request.arguments[0]; });
+    } else if (!request.does(&KindTraits::lock) || hadIt) {
         return;
-    }
-    if (reply.kind == Reply::Kind::nil) {
-        granted(request, queue);
-        return leave();
-    }
-    if (detail::LockAnswer::refusal(reply)) {
+    } else if (reply.kind == Reply::Kind::nil) {
+        granted(request.name, request.arguments[0], queue);
+    } else if (detail::LockAnswer::refusal(reply)) {
         asked(request, queue, nowMs);
     }
 }
 
-void QueueChecker::granted(const Request& request, const Queue& queue)
+/// It leaves the queue.
+void QueueChecker::granted(const std::string& name, const std::string& holder, Queue& queue)
 {
-    const std::string& holder = request.arguments[0];
     const auto first = std::find_if(queue.begin(), queue.end(),
                                     [&](const Place& place) { return !place.isOver || place.holder == holder; });
     if (first != queue.end() && first->holder != holder) {
         throw Violation("T6 order of asking",
-                        fmt::format("{} got {} before {}, who asked first", holder, request.name, first->holder));
+                        fmt::format("{} got {} before {}, who asked first", holder, name, first->holder));
     }
+    std::erase_if(queue, [&](const Place& place) { return place.holder == holder; });
 }
 
 void QueueChecker::asked(const Request& request, Queue& queue, std::int64_t nowMs)

@@ -16,8 +16,10 @@ namespace redislock::simulation {
 /// Who once did not ask again in time may lose its place, and keeps nobody waiting here.
 class QueueChecker {
 public:
-    /// After each request that the server executed. @param hadIt whether its holder had the lock before.
-    void executed(const Request& request, const Reply& reply, bool hadIt, std::int64_t nowMs);
+    /// After each request that the server executed. @param hadIt whether its holder had the lock before. @param passedTo
+    /// the waiter to whom it left the lock; empty: to nobody.
+    void executed(const Request& request, const Reply& reply, bool hadIt, const std::string& passedTo,
+                  std::int64_t nowMs);
 
     /// The server lost all that it knew.
     void forgetAll() noexcept { queues_.clear(); }
@@ -30,7 +32,8 @@ private:
     };
     using Queue = std::vector<Place>;
 
-    static void granted(const Request& request, const Queue& queue);
+    static void note(const Request& request, const Reply& reply, bool hadIt, Queue& queue, std::int64_t nowMs);
+    static void granted(const std::string& name, const std::string& holder, Queue& queue);
     static void asked(const Request& request, Queue& queue, std::int64_t nowMs);
 
     std::map<std::string, Queue> queues_; ///< by name

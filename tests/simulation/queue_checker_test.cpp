@@ -15,11 +15,11 @@ using detail::KindTraits;
 class QueueCheckerTest : public ::testing::Test {
 protected:
     void request(detail::ScriptUse KindTraits::*use, std::vector<std::string> arguments, const Reply& reply,
-                 bool hadIt = false)
+                 bool hadIt = false, const std::string& passedTo = {})
     {
         Request request;
         request.run(KindTraits::of(detail::LockKind::fairLock), use, "stock", std::move(arguments));
-        checker.executed(request, reply, hadIt, nowMs);
+        checker.executed(request, reply, hadIt, passedTo, nowMs);
     }
     /// Asks, keeps its place for a second, and is told that another has the lock.
     void ask(const std::string& holder, const std::string& place = "1000")
@@ -33,6 +33,11 @@ protected:
     }
     /// Gives up its place, or the lock.
     void leave(const std::string& holder) { request(&KindTraits::unlock, {holder, "0", "1", "channel:"}, {}); }
+    /// Ends its hold, and passes the lock on.
+    void pass(const std::string& holder, const std::string& next)
+    {
+        request(&KindTraits::unlock, {holder, "0", "1", "channel:"}, {Reply::Kind::integer, 2, {}, {}}, true, next);
+    }
 
     QueueChecker checker;
     std::int64_t nowMs = 0;
@@ -57,6 +62,21 @@ TEST_F(QueueCheckerTest, WhoGetsItBeforeOneWhoAskedFirstBreaksT6)
     ask("b:1");
     ask("c:1");
     EXPECT_EQ(ruleBrokenBy([&] { get("c:1"); }), "T6");
+}
+
+TEST_F(QueueCheckerTest, WhoIsPassedTheLockBeforeOneWhoAskedFirstBreaksT6)
+{
+    get("a:1");
+    ask("b:1");
+    ask("c:1");
+    auto inTurn = checker;
+    EXPECT_EQ(ruleBrokenBy([&] { pass("a:1", "c:1"); }), "T6");
+    checker = inTurn;
+    EXPECT_EQ(ruleBrokenBy([&] {
+                  pass("a:1", "b:1");
+                  pass("b:1", "c:1");
+              }),
+              "none");
 }
 
 TEST_F(QueueCheckerTest, WhoDoesNotWaitMayNotPassTheQueueEither)

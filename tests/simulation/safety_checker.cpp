@@ -179,6 +179,12 @@ void SafetyChecker::beforeOne(const Request& request, VirtualTime now)
         excuse(request.name);
     }
     checkLate(request);
+    queueBefore_.clear();
+    if (request.kind != nullptr && request.kind->asking == detail::Asking::queue && !request.otherKeys.empty()) {
+        if (const auto* queue = keyspace_.find(request.otherKeys[0], millisecondOf(now))) {
+            queueBefore_ = queue->fields;
+        }
+    }
     if (hasHolder(request)) {
         auto& latest = latest_[request.arguments[0]];
         if (request.number < latest) {
@@ -194,6 +200,7 @@ void SafetyChecker::afterOne(const Request& request, const Reply& reply, Virtual
         return;
     }
     const Keyspace::Key* key = keyspace_.find(request.name, millisecondOf(now));
+    passedTo_ = key != nullptr && passesOn(request, *key) ? key->fields.front().first : std::string();
     if (request.kind != nullptr && (key == nullptr ? keyBefore_.has_value() : keyBefore_ != *key)) {
         checkChange(request, key);
         if (key != nullptr && key->expiresAtMs) {
@@ -223,12 +230,24 @@ bool SafetyChecker::hadIt(const Request& request) const
     return keyBefore_ && hasHolder(request) && keyBefore_->find(request.arguments[0]) != nullptr;
 }
 
+/// Whether it left a lock that nobody has, or its own holder's, to another who stood in the queue of that.
+bool SafetyChecker::passesOn(const Request& request, const Keyspace::Key& key) const
+{
+    const bool mayPass = (hadIt(request) && !request.does(&KindTraits::lock)) || !keyBefore_;
+    const auto& [holder, count] = key.fields.front();
+    return mayPass && hasHolder(request) && holder != request.arguments[0] && key.fields.size() == 1 && count == "1" &&
+           std::ranges::any_of(queueBefore_, [&](const Field& waiter) { return waiter.first == holder; });
+}
+
 /// A request may change a key that its own holder has, lock.lua also one that nobody has, or that has readers, to whom
 /// another reader comes; nothing else. In a key that stays only the field of that holder changes.
 void SafetyChecker::checkChange(const Request& request, const Keyspace::Key* key) const
 {
     const std::string& holder = request.arguments.at(0);
     const bool locks = request.does(&KindTraits::lock);
+    if (!passedTo_.empty()) {
+        return;
+    }
     if (!hadIt(request) && !(locks && (!keyBefore_ || admits(*keyBefore_, request)))) {
         throw Violation("S5 no foreign release or renewal", fmt::format("{} of {} changed {}, which it does not have",
                                                                         request.script->name, holder, request.name));

@@ -78,6 +78,8 @@ public:
 
     /// Whether the holder of the request that was executed last had the lock before it.
     [[nodiscard]] bool hadIt(const Request& request) const;
+    /// To whom the request that was executed last passed the lock: a waiter of a fair lock. Empty: to nobody.
+    [[nodiscard]] const std::string& passedTo() const noexcept { return passedTo_; }
     [[nodiscard]] std::size_t believers(const std::string& name, VirtualTime now) const;
 
 private:
@@ -91,6 +93,7 @@ private:
     void checkLate(const Request& request) const;
     void checkTruth(const Belief& belief, VirtualTime now) const;
     void checkChange(const Request& request, const Keyspace::Key* key) const;
+    [[nodiscard]] bool passesOn(const Request& request, const Keyspace::Key& key) const;
     void checkTimesToLive(const Request& request) const;
     void checkReaders(const Request& request, const Reply& reply, VirtualTime now) const;
     void checkToken(const Request& request, const Reply& reply);
@@ -107,9 +110,11 @@ private:
     std::unordered_set<std::string>
         releasedByCopy_;                         ///< holders; their release finds nothing, for no fault of the library
     std::unordered_set<std::string> disordered_; ///< holders of which an older request was executed after a younger one
-    std::unordered_map<std::string, std::uint64_t> tokens_; ///< by name: the last
-    std::vector<std::optional<Keyspace::Key>> keysBefore_;  ///< of each lock that the request is about
-    std::optional<Keyspace::Key> keyBefore_;                ///< of the one that is looked at
+    std::unordered_map<std::string, std::uint64_t> tokens_;        ///< by name: the last
+    std::vector<std::optional<Keyspace::Key>> keysBefore_;         ///< of each lock that the request is about
+    std::optional<Keyspace::Key> keyBefore_;                       ///< of the one that is looked at
+    std::vector<std::pair<std::string, std::string>> queueBefore_; ///< of a fair lock: who waited, each with nothing
+    std::string passedTo_;
 };
 
 /// The millisecond that the server's clock shows.

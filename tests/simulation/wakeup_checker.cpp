@@ -25,7 +25,7 @@ bool modeIsRead(const Keyspace::Key& key)
 
 } // namespace
 
-void WakeUpChecker::executed(const Request& request, const Reply& reply)
+void WakeUpChecker::executed(const Request& request, const Reply& reply, const std::string& passedTo)
 {
     if (request.kind == nullptr) {
         return;
@@ -43,11 +43,14 @@ void WakeUpChecker::executed(const Request& request, const Reply& reply)
         auto& seen = seenUntil_[request.name];
         seen = std::max(seen, now + told + told / 50); // by a clock that may be slow
     }
-    if (locks && reply.kind == Reply::Kind::nil) {
+    if ((locks && reply.kind == Reply::Kind::nil) || !passedTo.empty()) {
         lastGrant_[request.name] = now;
     }
     if (!isOn_) {
         return;
+    }
+    if (!passedTo.empty()) {
+        expectTaken(request.name, passedTo, now);
     }
     const auto* key = keyspace_.find(request.name, millisecondOf(now));
     const bool isQueue = request.kind->asking == detail::Asking::queue;
@@ -115,6 +118,17 @@ void WakeUpChecker::expectGrant(const std::string& name, VirtualTime freedAt, Vi
             fail("T6 the dead do not keep others waiting", name, freedAt, who);
         }
     });
+}
+
+void WakeUpChecker::expectTaken(const std::string& name, const std::string& holder, VirtualTime passedAt)
+{
+    if (isWaiting_(name, holder)) {
+        scheduler_.at(passedAt + promptly, [this, name, holder, passedAt] {
+            if (isWaiting_(name, holder)) {
+                fail(ruleOf(true), name, passedAt, holder);
+            }
+        });
+    }
 }
 
 void WakeUpChecker::fail(const std::string& rule, const std::string& name, VirtualTime freedAt, const std::string& who)

@@ -22,6 +22,8 @@ inline constexpr VirtualTime promptly = std::chrono::milliseconds(200);
 /// try in time: soon after a release (T4); after an expiry (T5), of which nobody tells, when what he was told of the
 /// holder's time is over. When a writer goes on as a reader, so must one who waits for reading.
 ///
+/// Who is passed a fair lock must know it in that time, unless he died.
+///
 /// A fair lock must be granted in that time to the first in the queue if he still waits; else it must be granted to
 /// somebody when the dead ahead have had their time (T6).
 class WakeUpChecker {
@@ -50,7 +52,8 @@ public:
         deadKeep_ = deadKeep;
     }
     /// After each request that the server executed. What it makes of it, it throws later, out of the scheduler.
-    void executed(const Request& request, const Reply& reply);
+    /// @param passedTo the waiter to whom it left the lock; empty: to nobody.
+    void executed(const Request& request, const Reply& reply, const std::string& passedTo = {});
 
 private:
     enum class Freed { released, expired };
@@ -58,6 +61,7 @@ private:
     void expectFree(const std::string& name, VirtualTime freedAt, VirtualTime within, Freed how, bool isQueue);
     void expectAttempt(const std::string& name, VirtualTime freedAt, VirtualTime within, Freed how, Who who);
 
+    void expectTaken(const std::string& name, const std::string& holder, VirtualTime passedAt);
     void expectGrant(const std::string& name, VirtualTime freedAt, VirtualTime within, Freed how);
     [[nodiscard]] std::string headOf(const std::string& name, VirtualTime now) const;
     [[noreturn]] static void fail(const std::string& rule, const std::string& name, VirtualTime freedAt,

@@ -19,7 +19,8 @@ class WakeUpCheckerTest : public ::testing::Test {
 protected:
     void SetUp() override { checker.begin(deadKeep); }
 
-    void execute(detail::ScriptUse KindTraits::*use, const std::vector<Keyspace::Words>& commands, const Reply& reply)
+    void execute(detail::ScriptUse KindTraits::*use, const std::vector<Keyspace::Words>& commands, const Reply& reply,
+                 const std::string& passedTo = {})
     {
         keyspace.beginScript(millisecondOf(scheduler.now()));
         for (const auto& command : commands) {
@@ -27,7 +28,7 @@ protected:
         }
         Request request;
         request.run(KindTraits::of(kind), use, "stock", {"a:1"});
-        checker.executed(request, reply);
+        checker.executed(request, reply, passedTo);
     }
 
     void lock() { execute(&KindTraits::lock, {{"HSET", "stock", "a:1", "1"}, {"PEXPIRE", "stock", "1000"}}, {}); }
@@ -213,6 +214,17 @@ TEST_F(WakeUpCheckerTest, TheFirstInTheQueueThatSleepsOnAfterADeadHolderBreaksT5
     lock();
     execute(&KindTraits::lock, {{"RPUSH", "redisson_lock_queue:{stock}", "b:1"}}, number(1));
     EXPECT_EQ(ruleBrokenUntil(leaseEnd + promptly), "T5");
+}
+
+TEST_F(WakeUpCheckerTest, WhoIsPassedAFairLockAndSleepsOnBreaksT4UnlessHeDied)
+{
+    kind = LockKind::fairLock;
+    for (const std::string holder : {"b:1", "dead:1"}) {
+        lock();
+        execute(&KindTraits::unlock, {{"DEL", "stock"}, {"HSET", "stock", holder, "1"}, {"PEXPIRE", "stock", "5000"}},
+                number(2), holder);
+        EXPECT_EQ(ruleBrokenUntil(scheduler.now() + promptly), holder == "b:1" ? "T4" : "none");
+    }
 }
 
 TEST_F(WakeUpCheckerTest, ARenewedLockIsNotFree)

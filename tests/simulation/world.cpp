@@ -305,8 +305,12 @@ void World::executed(const Request& request, const Reply& reply)
         std::exchange(lastHolder_[request.name], request.arguments[0]) != request.arguments[0]) {
         ++statistics_.handOvers;
     }
-    wakeUps_.executed(request, reply);
-    queues_.executed(request, reply, checker_.hadIt(request), millisecondOf(scheduler_.now()));
+    const std::string& passedTo = checker_.passedTo();
+    if (!passedTo.empty() && std::exchange(lastHolder_[request.name], passedTo) != passedTo) {
+        ++statistics_.handOvers;
+    }
+    wakeUps_.executed(request, reply, passedTo);
+    queues_.executed(request, reply, checker_.hadIt(request), passedTo, millisecondOf(scheduler_.now()));
 }
 
 /// Whether a thread waits for the name under that of that holder.

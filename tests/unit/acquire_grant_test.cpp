@@ -54,6 +54,54 @@ TEST(AcquireMachine, AGrantThatCameTooLateIsAskedForAgainAndMayBeHeld)
     EXPECT_FALSE(good.mayBeHeld);
 }
 
+// ------------------------------------------------------------------------------------- Grants by releases
+
+/// One that was refused by a request of 0 ms, and sleeps.
+Player<AcquireMachine> refusedAtBegin(milliseconds lease, Wait wait = waitForever)
+{
+    auto settings = waiting(wait);
+    settings.lease = lease;
+    auto player = playerOf(settings);
+    player.resume(Start{at(0ms)});
+    player.resume(Replied<LockAnswer>{at(1ms), at(0ms), {LockAnswer::Kind::busy, 20s}});
+    return player;
+}
+
+TEST(AcquireMachine, AGrantByAReleaseCountsFromTheLastRequestThatWasRefused)
+{
+    auto player = refusedAtBegin(30s);
+    const auto result = resultOf<AcquireResult>(player.resume(Given{at(700ms), at(0ms), 4000ms}));
+    EXPECT_EQ(result.kind, Kind::granted);
+    EXPECT_TRUE(result.isGiven);
+    EXPECT_FALSE(result.mayBeHeld);
+    EXPECT_EQ(text(result.sentAt), "0 ms");
+    EXPECT_EQ(text(result.validUntil), "3958 ms") << "less the drift of what it lasts";
+    EXPECT_EQ(result.attempts, 1U);
+}
+
+TEST(AcquireMachine, AGrantByAReleaseIsAskedForWhereLessThanHalfOfItMayBeLeft)
+{
+    const auto atLast = refusedAtBegin(30s);
+    auto inTime = atLast;
+    auto justOver = atLast;
+    EXPECT_EQ(text(inTime.resume(Given{at(1958ms), at(0ms), 4000ms})), "done");
+    EXPECT_EQ(text(justOver.resume(Given{at(1959ms), at(0ms), 4000ms})), "send, until 10001 ms");
+    const auto result = resultOf<AcquireResult>(justOver.resume(granted(1961ms)));
+    EXPECT_FALSE(result.isGiven) << "it has the whole lease";
+    EXPECT_EQ(text(result.validUntil), text(deadlineOf(at(1960ms), 30s)));
+    auto shortLease = refusedAtBegin(300ms);
+    EXPECT_EQ(text(shortLease.resume(Given{at(200ms), at(0ms), 300ms})), "send, until 10001 ms");
+}
+
+TEST(AcquireMachine, AGrantByAReleaseIsAskedForWhereTheLastRequestWasNotAnsweredWithARefusal)
+{
+    auto player = refusedAtBegin(30s);
+    player.resume(TimerFired{at(1001ms)});
+    player.resume(refused(1002ms)); // by the server
+    EXPECT_EQ(player.machine.state(), AcquireMachine::State::backingOff);
+    EXPECT_EQ(text(player.resume(Given{at(1003ms), at(1001ms), 4000ms})), "send, until 11002 ms");
+}
+
 // ---------------------------------------------------------------------------------------------- Refusals
 
 } // namespace

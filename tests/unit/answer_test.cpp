@@ -119,6 +119,23 @@ TEST(Answer, ThatAnotherHoldsTheLockNamesTheHolderWhereThereIsOne)
     }
 }
 
+TEST(Answer, ThatAnotherHoldsAFairLockSaysWhetherOthersMayTell)
+{
+    const auto ofFair = [](Reply others) {
+        return LockAnswer::refusal(array({integer(1234), nilReply, std::move(others)}));
+    };
+    EXPECT_TRUE(ofFair(integer(1))->others);
+    EXPECT_FALSE(ofFair(integer(0))->others);
+    EXPECT_EQ(ofFair(integer(1))->timeToLive, 1234ms);
+    EXPECT_FALSE(LockAnswer::refusal(refusal(1234))->others);
+    for (const auto& other : {integer(2), integer(-1), nilReply, text(Reply::Kind::text, "1")}) {
+        EXPECT_FALSE(ofFair(other));
+    }
+    const auto holder = text(Reply::Kind::text, "somebody:1");
+    EXPECT_EQ(LockAnswer::holderIn(array({integer(1234), holder, integer(1)})), "somebody:1");
+    EXPECT_FALSE(LockAnswer::refusal(array({integer(1234), holder, integer(1), integer(1)})));
+}
+
 TEST(Answer, OfTheSemaphoresScriptIsAGrantOrNone)
 {
     EXPECT_EQ(LockAnswer::ofSemaphore(nilReply)->kind, LockAnswer::Kind::granted);

@@ -187,6 +187,9 @@ WaitStep AcquireFlow::judgeSleep()
     if (waiter.ended) {
         return step(Cancelled{now, *waiter.ended});
     }
+    if (const auto grant = std::exchange(waiter.grant, std::nullopt)) {
+        return step(eventOfGrant(*grant, now));
+    }
     if (watches && !named.releases.underWay()) {
         waiter.notified = false;
         return step(Notified{now});
@@ -201,6 +204,17 @@ WaitStep AcquireFlow::judgeSleep()
         return step(TimerFired{now});
     }
     return sleepUntil(waiter.notified ? std::min(until_, aside) : until_);
+}
+
+/// What a message means. Only for its last request, which was refused, does it count from when that was sent: an earlier
+/// one may speak of a hold that was over before.
+AcquireFlow::Event AcquireFlow::eventOfGrant(const Grant& grant, TimePoint now) const noexcept
+{
+    const HoldCall& call = *waiter.call;
+    if (!isQueued() || grant.request != call.sends || grant.lasts == grant.lasts.zero()) {
+        return Notified{now};
+    }
+    return Given{now, call.sentAt, std::min({grant.lasts, waiter.lease, call.place})};
 }
 
 /// Does what the machine asks for.
@@ -244,6 +258,7 @@ WaitStep AcquireFlow::send()
     if (!std::exchange(waiter.submitted, false)) {
         const auto mode = waiter.operation == nullptr ? Call::Mode::awaited : Call::Mode::detached;
         waiter.call->prepare(HoldCall::Verb::lock, waiter.lease, 1, mode);
+        waiter.call->isHeard = core_.waking.hearsOfGrants(named, waiter);
         waiter.refusals.queued(named.releases);
         if (!core_.port.submit(hold->lane, waiter.call)) {
             return step(Failed{core_.port.now(), {Failure::fatal, Errc::shutdown}});
@@ -260,7 +275,10 @@ WaitStep AcquireFlow::answered(const Outcome& outcome)
     if (busy != nullptr && core_.config.observer) {
         noteBlocker(*busy);
     }
-    if (busy == nullptr || !waiter.refusals.passesOver(named.releases)) {
+    if (busy != nullptr && busy->others && hasPlace()) {
+        core_.waking.subscribeOwn(named, waiter);
+    }
+    if (busy == nullptr || isQueued() || !waiter.refusals.passesOver(named.releases)) {
         if (Turn* const turn = busy != nullptr ? named.takeTurns() : nullptr) {
             turn->refused(core_.port.now());
         }

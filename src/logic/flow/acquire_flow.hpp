@@ -91,6 +91,9 @@ private:
     [[nodiscard]] TimePoint asideUntil(bool isFirst) const noexcept;
     /// Whether a waiter that asked gives up a place if it is not granted.
     [[nodiscard]] bool hasPlace() const noexcept { return waiter.call->place.count() > 0; }
+    /// Whether its last request took a place to which a release may grant the lock: it is told of each.
+    [[nodiscard]] bool isQueued() const noexcept { return waiter.call->isHeard; }
+    [[nodiscard]] Event eventOfGrant(const Grant& grant, TimePoint now) const noexcept;
 
     Core& core_;
     WaiterQueue<Waiter>& queue_;

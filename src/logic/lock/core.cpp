@@ -94,6 +94,7 @@ std::shared_ptr<NamedLock> Core::recycle(HoldRef&& hold) noexcept
     hold->levels.clear();
     hold->stopAtRisk = hold->stopLost = std::stop_source(std::nostopstate);
     hold->atRiskTold = hold->heldTooLong = hold->refused = hold->isMember = false;
+    hold->givenLevel = 0;
     hold->renewal = RenewMachine();
     hold->unanswered = false;
     hold->countsUnderWay = 0;
@@ -117,6 +118,8 @@ std::shared_ptr<HoldCall> Core::takeCall(Hold& hold)
     call->quiet = call->echoes = false;
     call->place = {};
     call->writer = {};
+    call->isHeard = false;
+    call->sends = 0;
     return call;
 }
 
@@ -178,6 +181,7 @@ void Core::grant(Hold& hold, std::uint32_t level, const AcquireResult& result)
         }
         hold.phase.store(Hold::Phase::held, std::memory_order_release);
         hold.updateDeadline();
+        hold.givenLevel = result.isGiven ? level : hold.givenLevel;
         renewing.watch(hold, result.sentAt);
     } catch (...) { // out of memory: what cannot be watched must not be held
         hold.phase.store(Hold::Phase::ended, std::memory_order_release);

@@ -91,6 +91,7 @@ void HoldCall::encode(std::string& out, Form by)
     }
     if (kind.asking == Asking::queue) {
         appendChannel(out, kind, named.name, false);
+        appendArgument(out, isHeard ? std::int64_t{++sends} : 0);
     } else if (kind.asking == Asking::each) {
         writer == HolderId{} ? appendArgument(out, std::string_view())
                              : appendHolder(out, client, writer, KindTraits::of(LockKind::writeLock));

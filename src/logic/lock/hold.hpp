@@ -67,12 +67,14 @@ public:
         return count_ > (verb_ == Verb::lock ? 1U : 0U) ? Level::nested : Level::outermost;
     }
 
-    bool quiet = false;                         ///< of a release: nobody is told
-    bool echoes = false;                        ///< of a release: its own client listens, and is told too
-    std::chrono::milliseconds place{0};         ///< of a kind that keeps one: how long a waiter's place is kept
-    HolderId writer{};                          ///< of a reader that writes: its write hold; 0: none
-    AsyncWaiter* asker = nullptr;               ///< the asynchronous operation whose acquire it is
-    ReleaseMachine release;                     ///< of an unawaited release
+    bool quiet = false;                 ///< of a release: nobody is told
+    bool echoes = false;                ///< of a release: its own client listens, and is told too
+    std::chrono::milliseconds place{0}; ///< of a kind that keeps one: how long a waiter's place is kept
+    HolderId writer{};                  ///< of a reader that writes: its write hold; 0: none
+    bool isHeard = false;               ///< of a waiter with a place of its own: its client hears of grants to it
+    std::uint32_t sends = 0;            ///< of such a waiter: how often it was sent; guarded as the members of Call
+    AsyncWaiter* asker = nullptr;       ///< the asynchronous operation whose acquire it is
+    ReleaseMachine release;             ///< of an unawaited release
     std::function<void(Unlocked)> whenReleased; ///< called once when that is over, under the mutex: must only post
 
 private:
@@ -122,6 +124,7 @@ struct Hold {
     LossReason reason{};     ///< of one that is lost
     bool unanswered = false; ///< a request that names the holder never was answered, or may yet undo what others did
     std::uint16_t countsUnderWay = 0; ///< requests that are to set its count
+    std::uint32_t givenLevel = 0; ///< granted by another's release for less than its lease, which is still to be sent
     std::shared_ptr<NamedLock> lock;
     HolderId id{};
     std::uint64_t owner = 0; ///< currentThread() of who took it; 0: nobody's, taken asynchronously
@@ -135,6 +138,12 @@ struct Hold {
     RenewMachine renewal;
     DueSlot renewalSlot;
     DueSlot deadlineSlot;
+};
+
+/// What a message said of a waiter: the release of another granted it the lock.
+struct Grant {
+    std::uint32_t request = 0;         ///< which of its requests had taken, or kept, the place
+    std::chrono::milliseconds lasts{}; ///< 0: it only has to ask
 };
 
 /// A thread, or an asynchronous operation, that waits for a lock. Lives on its stack, or in it.
@@ -164,6 +173,7 @@ struct Waiter : WaiterLink<Waiter> {
     std::uint32_t attempts = 0; ///< requests that were sent
     HoldRef passed{};           ///< was passed on to it, and it does not know yet
     std::uint32_t passedLevel = 0; ///< of that
+    std::optional<Grant> grant{};  ///< that it has not looked at yet
     Refusals refusals{};
     std::string blocker;       ///< who has the lock, as the last answer said; for an observer alone
     TimePoint blockedUntil{};  ///< at least; 0: not known

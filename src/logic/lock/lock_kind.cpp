@@ -60,7 +60,7 @@ constexpr KindTraits fair()
     kind.companions[1] = queueTimesPrefix;
     kind.companions[2] = queuePlacesPrefix;
     kind.companionCount = 3;
-    kind.lockArguments = 5;
+    kind.lockArguments = 6;
     kind.asking = Asking::queue;
     kind.keepsPlace = true;
     kind.handsOn = false;

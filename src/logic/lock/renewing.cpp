@@ -36,13 +36,30 @@ void Renewing::watch(Hold& hold, TimePoint sentAt)
         renewals_.remove(hold);
         hold.renewal = RenewMachine();
     } else if (hold.renewal.state() == RenewMachine::State::idle) {
-        apply(hold, hold.renewal.resume(Start{sentAt}, core_.config.watchdogTimeout, core_.random));
+        owedLease(hold) > std::chrono::milliseconds(0)
+            ? schedule(hold, core_.port.now())
+            : apply(hold, hold.renewal.resume(Start{sentAt}, core_.config.watchdogTimeout, core_.random));
     }
 }
 
 bool Renewing::mustRenew(const Hold& hold, TimePoint now) const
 {
-    return hold.levels.mustRenew(now, core_.config.watchdogTimeout, hold.lock->traits().sharesTime);
+    return hold.levels.mustRenew(now, core_.config.watchdogTimeout, hold.lock->traits().sharesTime) ||
+           owedLease(hold) > std::chrono::milliseconds(0);
+}
+
+/// Of a hold that another's release granted for less: the lease that it is to have, until that was sent and answered.
+std::chrono::milliseconds Renewing::owedLease(const Hold& hold) const
+{
+    return hold.givenLevel == 0 ? std::chrono::milliseconds(0)
+                                : hold.levels.leaseOf(hold.givenLevel, core_.config.watchdogTimeout);
+}
+
+/// What a renewal sends.
+std::chrono::milliseconds Renewing::leaseFor(const Hold& hold, TimePoint now) const
+{
+    const auto usual = hold.levels.leaseToRenew(now, core_.config.watchdogTimeout, hold.lock->traits().sharesTime);
+    return std::max(usual, owedLease(hold));
 }
 
 void Renewing::forget(Hold& hold) noexcept
@@ -55,8 +72,8 @@ void Renewing::forget(Hold& hold) noexcept
 void Renewing::setDeadline(Hold& hold)
 {
     const TimePoint validUntil = hold.validUntil();
-    const auto lease =
-        hold.levels.isRenewed() ? std::chrono::nanoseconds(core_.config.watchdogTimeout) : validUntil - hold.grantedAt;
+    const bool isWhole = hold.levels.isRenewed() && owedLease(hold) == std::chrono::milliseconds(0);
+    const auto lease = isWhole ? std::chrono::nanoseconds(core_.config.watchdogTimeout) : validUntil - hold.grantedAt;
     const TimePoint risk = validUntil - riskMarginOf(lease, core_.config.commandTimeout);
     hold.atRiskTold = hold.atRiskTold && core_.port.now() >= risk;
     deadlines_.set(hold, hold.atRiskTold ? validUntil : risk);
@@ -129,7 +146,7 @@ void Renewing::send(TimePoint now)
                 break;
             }
             const KindTraits& kind = hold->lock->traits();
-            const auto left = hold->levels.leaseToRenew(now, lease, kind.sharesTime);
+            const auto left = leaseFor(*hold, now);
             auto& call = calls[kind.renew.withCompanions ? 1 : 0];
             if (call == nullptr) {
                 call = std::make_shared<RenewalCall>(kind.renew, left, most);
@@ -214,7 +231,7 @@ void Renewing::answered(Hold& hold, const RenewalCall& call, std::size_t count, 
         judge(now);
         hold.note(call.outcome);
         if (hold.phase == Hold::Phase::held) { // otherwise nothing revives it, and Redis ends it soon
-            apply(hold, eventOf<RenewMachine::Event, RenewAnswer>(call, call.outcome, now, count, which));
+            apply(hold, eventOf<RenewMachine::Event, RenewAnswer>(call, call.outcome, now, count, which), call.lease());
         }
     } catch (...) { // out of memory
         if (hold.phase == Hold::Phase::held && !hold.renewalSlot.scheduled()) {
@@ -223,13 +240,16 @@ void Renewing::answered(Hold& hold, const RenewalCall& call, std::size_t count, 
     }
 }
 
-void Renewing::apply(Hold& hold, const RenewMachine::Event& event)
+/// @param sent the lease of the request.
+void Renewing::apply(Hold& hold, const RenewMachine::Event& event, std::chrono::milliseconds sent)
 {
     const auto lease = core_.config.watchdogTimeout;
     const auto* replied = std::get_if<Replied<RenewAnswer>>(&event);
     if (replied != nullptr && replied->answer.kind == RenewAnswer::Kind::renewed) {
         hold.refused = false;
-        hold.levels.renewed(deadlineOf(replied->sentAt, lease));
+        hold.levels.granted(hold.givenLevel, deadlineOf(replied->sentAt, std::min(owedLease(hold), sent)));
+        hold.givenLevel = 0;
+        hold.levels.renewed(deadlineOf(replied->sentAt, std::min(lease, sent))); // a level may have joined since
         hold.updateDeadline();
         setDeadline(hold);
         if (hold.levels.isRenewed()) {

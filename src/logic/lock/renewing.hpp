@@ -47,7 +47,7 @@ private:
     bool sends(Hold& hold, TimePoint now);
     void answered(Hold& hold, const RenewalCall& call, std::size_t count, std::size_t which, TimePoint now) noexcept;
     void setDeadline(Hold& hold);
-    void apply(Hold& hold, const RenewMachine::Event& event);
+    void apply(Hold& hold, const RenewMachine::Event& event, std::chrono::milliseconds sent);
     void apply(Hold& hold, const RenewMachine::Action& action);
     void schedule(Hold& hold, TimePoint due);
     void retrySoon(Hold& hold);
@@ -56,6 +56,8 @@ private:
     void judge(TimePoint now);
     bool overstays(Hold& hold, TimePoint now);
     [[nodiscard]] bool mustRenew(const Hold& hold, TimePoint now) const;
+    [[nodiscard]] std::chrono::milliseconds owedLease(const Hold& hold) const;
+    [[nodiscard]] std::chrono::milliseconds leaseFor(const Hold& hold, TimePoint now) const;
 
     Core& core_;
     DueHeap<Hold, &Hold::renewalSlot> renewals_;

@@ -1,8 +1,12 @@
 #include "logic/lock/waking.hpp"
 
 #include "logic/lock/core.hpp"
+#include "redislock/detail/logic/grant_message.hpp"
 #include "redislock/detail/logic/hand_on.hpp"
+#include "redislock/detail/protocol/key_schema.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -21,6 +25,19 @@ ChannelListener listenerOf(NamedLock& named, HolderId of = {})
             }};
 }
 
+/// What hears of grants to waiters of any name.
+ChannelListener listenerOf(const std::shared_ptr<Core>& core)
+{
+    return {core, 0, [](void* whose, std::uint64_t /*part*/, Notice notice, std::string_view text) {
+                auto& heard = *static_cast<Core*>(whose);
+                const Inside inside(heard.port);
+                heard.waking.heardOfGrant(notice, text);
+            }};
+}
+
+/// For how long the channel of grants is listened to after the last waiter: the next one then need not subscribe.
+constexpr std::chrono::seconds keepsListening{1};
+
 } // namespace
 
 void Waking::subscribe(NamedLock& named)
@@ -35,15 +52,77 @@ void Waking::subscribe(NamedLock& named, Waiter& waiter)
     if (named.traits().asking != Asking::queue) {
         return subscribe(named);
     }
+    joinQueued(named);
+    if (grants_ == Listening::no) {
+        grants_ = Listening::asked;
+        grantListener_ = listenerOf(named.core);
+        core_.port.want(channelOfGrants(), grantListener_);
+    } else if (grants_ == Listening::refused) {
+        subscribeOwn(named, waiter);
+    } else if (grants_ == Listening::confirmed && !waiter.call->isHeard) {
+        waiter.notified = true; // confirmed while it was being refused: it asks once more
+    }
+}
+
+bool Waking::hearsOfGrants(NamedLock& named, const Waiter& waiter)
+{
+    const bool hears =
+        grants_ == Listening::confirmed && waiter.call->place.count() > 0 && named.traits().asking == Asking::queue;
+    if (hears) {
+        joinQueued(named); // the message may come before the answer to the request
+    }
+    return hears;
+}
+
+void Waking::subscribeOwn(NamedLock& named, Waiter& waiter)
+{
     if (!std::exchange(waiter.subscribed, true)) {
         core_.port.want(named.channel() + core_.holderText(waiter.hold), listenerOf(named, waiter.hold.id));
     }
 }
 
+/// No lock has it for its own: what stands in its place in the channel of a lock is in braces, or contains one.
+std::string Waking::channelOfGrants() const
+{
+    return std::string(lockChannelPrefix) + ":" + core_.id;
+}
+
+void Waking::joinQueued(NamedLock& named)
+{
+    if (!std::exchange(named.subscribed, true)) {
+        queued_.emplace(named.name, &named);
+    }
+}
+
+/// Some time after the last waiter has left, if no other has come.
+void Waking::listenNoLonger()
+{
+    looksLater_ = false;
+    if (!queued_.empty() || grants_ == Listening::no) {
+        return;
+    }
+    const TimePoint end = saturatingAdd(queuedUntil_, keepsListening);
+    if (core_.port.now() < end && !core_.isClosing()) {
+        looksLater_ = true;
+        core_.port.after(end, [this] { listenNoLonger(); });
+        return;
+    }
+    grants_ = Listening::no;
+    core_.port.drop(channelOfGrants(), grantListener_);
+}
+
 void Waking::unsubscribe(NamedLock& named) noexcept
 {
-    if (std::exchange(named.subscribed, false)) {
-        core_.port.drop(named.channel(), listenerOf(named));
+    if (!std::exchange(named.subscribed, false)) {
+        return;
+    }
+    if (named.traits().asking != Asking::queue) {
+        return core_.port.drop(named.channel(), listenerOf(named));
+    }
+    queued_.erase(named.name);
+    queuedUntil_ = core_.port.now();
+    if (queued_.empty() && !looksLater_) {
+        listenNoLonger();
     }
 }
 
@@ -96,6 +175,32 @@ void Waking::heard(NamedLock& named, HolderId of, Notice notice)
     }
 }
 
+void Waking::heardOfGrant(Notice notice, std::string_view text)
+{
+    if (notice == Notice::message) {
+        const auto grant = GrantMessage::from(text);
+        const auto found = grant ? queued_.find(grant->name) : queued_.end();
+        if (found != queued_.end()) {
+            found->second->waiters.forEach([&](Waiter& waiter) {
+                if (waiter.hold.id == grant->holder) {
+                    waiter.grant = {grant->request, grant->lasts};
+                    waiter.look();
+                }
+            });
+        }
+        return;
+    }
+    grants_ = notice == Notice::confirmed ? Listening::confirmed : Listening::refused;
+    for (const auto& [name, named] : queued_) {
+        if (grants_ == Listening::refused) { // as before: each on a channel of its own
+            heard(*named, {}, notice);
+            named->waiters.forEach([&](Waiter& waiter) { subscribeOwn(*named, waiter); });
+        } else {
+            wakeWaiters(*named, {});
+        }
+    }
+}
+
 /// The lock may have become free: lets a waiter try, if there is one. If it sleeps, its request is made here, to be
 /// queued by the caller under the mutex, so that it need not be woken first.
 /// @param lane where the request of the caller goes
@@ -131,6 +236,7 @@ std::shared_ptr<HoldCall> Waking::letTry(NamedLock& named, Waiter* waiter, Lane 
 std::shared_ptr<HoldCall> Waking::submitFor(Waiter& waiter) noexcept
 {
     waiter.submitted = true;
+    waiter.call->isHeard = hearsOfGrants(*waiter.hold.lock, waiter);
     core_.begins(waiter);
     waiter.refusals.queued(waiter.hold.lock->releases);
     const bool isThread = waiter.operation == nullptr;

@@ -7,7 +7,11 @@
 #include "logic/lock/hold.hpp"
 #include "redislock/identity.hpp"
 
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 
 namespace redislock::detail {
 
@@ -22,6 +26,13 @@ public:
     void subscribe(NamedLock& named, Waiter& waiter);
     /// A waiter has left its queue.
     void unsubscribe(NamedLock& named, Waiter& waiter) noexcept;
+    /// A waiter with a place of its own in Redis hears also of releases by those who do not know this client's channel.
+    void subscribeOwn(NamedLock& named, Waiter& waiter);
+    /// A waiter is about to ask. @return whether it hears when a release grants the lock to its place: on one channel for
+    /// all of this client, from now on
+    bool hearsOfGrants(NamedLock& named, const Waiter& waiter);
+    /// On that channel.
+    void heardOfGrant(Notice notice, std::string_view text);
     /// A message, or a subscription that was confirmed or refused: in each case the first waiter tries once, or all of
     /// those that listen.
     void heard(NamedLock& named, HolderId of, Notice notice);
@@ -41,6 +52,11 @@ public:
     static Waiter* nextOf(const NamedLock& named) noexcept;
 
 private:
+    enum class Listening : std::uint8_t { no, asked, confirmed, refused };
+
+    void joinQueued(NamedLock& named);
+    void listenNoLonger();
+    [[nodiscard]] std::string channelOfGrants() const;
     void subscribe(NamedLock& named);
     void unsubscribe(NamedLock& named) noexcept;
     void wakeWaiters(NamedLock& named, HolderId of);
@@ -48,6 +64,11 @@ private:
     std::shared_ptr<HoldCall> submitFor(Waiter& waiter) noexcept;
 
     Core& core_;
+    std::unordered_map<std::string_view, NamedLock*> queued_; ///< by name: those whose waiters have places of their own
+    Listening grants_ = Listening::no;
+    ChannelListener grantListener_;
+    TimePoint queuedUntil_{}; ///< when the last of them left
+    bool looksLater_ = false; ///< whether the channel is still needed
 };
 
 } // namespace redislock::detail

@@ -10,6 +10,8 @@
 #include <boost/uuid/random_generator.hpp>
 #include <boost/uuid/uuid_io.hpp>
 
+#include <cstdint>
+#include <string>
 #include <utility>
 
 namespace redislock::detail {
@@ -26,6 +28,15 @@ void sweepSoon(Background& background) noexcept
     background.sweepTimer.set(BootClock::now() + sweepPause);
 }
 
+/// A random UUID of version 8. Those of Redisson's clients are of version 4: the scripts of fair locks tell them apart.
+std::string freshId()
+{
+    auto id = boost::uuids::random_generator()();
+    auto& version = *(id.begin() + 6);
+    version = static_cast<std::uint8_t>((version & 0x0fU) | 0x80U);
+    return to_string(id);
+}
+
 } // namespace
 
 std::shared_ptr<Engine> Engine::make(Config config)
@@ -35,9 +46,7 @@ std::shared_ptr<Engine> Engine::make(Config config)
 }
 
 Engine::Engine(Config config)
-    : config_(std::move(config)),
-      generation_(forkGeneration()),
-      core_(*this, config_, to_string(boost::uuids::random_generator()()), freshSeed())
+    : config_(std::move(config)), generation_(forkGeneration()), core_(*this, config_, freshId(), freshSeed())
 {
     const auto report = [this](const char* purpose, bool up, Reason error) {
         if (!config_.observer) {

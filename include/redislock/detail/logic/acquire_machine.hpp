@@ -29,6 +29,7 @@ struct AcquireResult {
     TimePoint sentAt{};      ///< of granted: when the request that won was sent
     TimePoint validUntil{};  ///< of granted
     std::uint64_t token = 0; ///< of granted, by a fenced lock
+    bool isGiven = false; ///< of granted: by the release of another, for less than the lease, which is to be asked for
     bool mayBeHeld = false;  ///< not granted, but Redis may have granted it: must be released
     bool pushMissed = false; ///< granted by the periodic check
     std::uint32_t attempts = 0;
@@ -50,7 +51,7 @@ public:
         std::chrono::milliseconds commandTimeout{3000};
         std::chrono::milliseconds unreachableAfter{10000};
     };
-    using Event = std::variant<Start, Replied<LockAnswer>, Failed, Notified, TimerFired, Pause, Cancelled>;
+    using Event = std::variant<Start, Replied<LockAnswer>, Failed, Notified, Given, TimerFired, Pause, Cancelled>;
     using Action = std::variant<Send, Subscribe, AskPolicy, SleepUntil, Done<AcquireResult>>;
 
     enum class State : std::uint8_t {
@@ -77,6 +78,7 @@ private:
     Action replied(const Replied<LockAnswer>& event);
     Action busy(TimePoint now, const LockAnswer& answer);
     Action paused(const Pause& event);
+    Action given(const Given& event);
     Action failed(const Failed& event, Random& random);
     Action refused(const Failed& event, Random& random);
     Action demoted(const Failed& event, Random& random);
@@ -129,6 +131,9 @@ inline AcquireMachine::Action AcquireMachine::resume(const Event& event, Random&
     }
     if (const auto* e = std::get_if<Notified>(&event)) {
         return woken(e->now, false);
+    }
+    if (const auto* e = std::get_if<Given>(&event)) {
+        return given(*e);
     }
     if (const auto* e = std::get_if<TimerFired>(&event)) {
         return woken(e->now, true);
@@ -202,6 +207,18 @@ inline AcquireMachine::Action AcquireMachine::paused(const Pause& event)
     }
     state_ = State::waiting;
     return SleepUntil{std::min(saturatingAdd(event.now, *event.span), deadline_)};
+}
+
+/// Believes the grant if half of it is left at least, counted from before the grant was made. Otherwise it asks: the
+/// answer says whether it has the lock, and then for the whole lease.
+inline AcquireMachine::Action AcquireMachine::given(const Given& event)
+{
+    const TimePoint validUntil = deadlineOf(event.sentAt, event.lasts);
+    if (state_ != State::waiting || saturatingAdd(event.now, event.lasts / 2) > validUntil) {
+        return woken(event.now, false);
+    }
+    return done(
+        {.kind = AcquireResult::Kind::granted, .sentAt = event.sentAt, .validUntil = validUntil, .isGiven = true});
 }
 
 inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random& random)

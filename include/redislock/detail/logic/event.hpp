@@ -73,6 +73,14 @@ struct Notified {
     TimePoint now;
 };
 
+/// The release of another granted the lock to this waiter: some time after its last request, which was refused, was
+/// sent, and for so long.
+struct Given {
+    TimePoint now;
+    TimePoint sentAt; ///< of that request
+    std::chrono::milliseconds lasts;
+};
+
 /// The moment asked for with SleepUntil or Subscribe has come.
 struct TimerFired {
     TimePoint now;

@@ -116,6 +116,17 @@ public:
         return until;
     }
 
+    /// The lease that a level was asked for with; 0 when it has ended.
+    [[nodiscard]] std::chrono::milliseconds leaseOf(std::uint32_t id, std::chrono::milliseconds renewedLease) const
+    {
+        for (const auto& level : levels_) {
+            if (level.id == id) {
+                return level.lease.isRenewed() ? renewedLease : level.lease.fixed();
+            }
+        }
+        return {};
+    }
+
     /// The lease that Redis must be left with so that the remaining levels get what they were granted; a renewed one a
     /// whole lease. At least 1 ms.
     [[nodiscard]] std::chrono::milliseconds leaseToLeave(TimePoint now, std::chrono::milliseconds renewedLease) const

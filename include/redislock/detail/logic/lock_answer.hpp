@@ -26,9 +26,10 @@ struct LockAnswer {
     /// Of busy: how long the holder has it at least; nothing for a key without time to live.
     std::optional<std::chrono::milliseconds> timeToLive{};
     std::uint64_t token = 0; ///< of granted, by a fenced lock
+    bool others = false;     ///< of busy, by a fair lock: those in the way may tell on the waiter's own channel alone
 
     /// Of a lock script: nil, or its token in an array; or, of an outermost hold, the holder's time in milliseconds
-    /// (-1: none) with the holder, and of a nested one -3.
+    /// (-1: none) with the holder, of a fair lock also 1 or 0 for `others`, and of a nested one -3.
     static std::optional<LockAnswer> from(const Reply& reply, Tokens tokens, Level level) noexcept
     {
         if (reply.kind == Reply::Kind::integer) {
@@ -44,12 +45,17 @@ struct LockAnswer {
     /// Of a lock script, that others have the lock; nothing for any other reply.
     static std::optional<LockAnswer> refusal(const Reply& reply) noexcept
     {
-        return isRefusal(reply) ? std::optional(busyFor(reply.elements.front().integer)) : std::nullopt;
+        if (!isRefusal(reply)) {
+            return std::nullopt;
+        }
+        LockAnswer answer = busyFor(reply.elements.front().integer);
+        answer.others = reply.elements.size() > 2 && reply.elements.back().integer == 1;
+        return answer;
     }
     /// Who has it then; empty where nobody is named.
     static std::string_view holderIn(const Reply& reply) noexcept
     {
-        return isRefusal(reply) ? std::string_view(reply.elements.back().text) : std::string_view();
+        return isRefusal(reply) ? std::string_view(reply.elements[1].text) : std::string_view();
     }
 
     /// Of the semaphore's script: nil, or -1.
@@ -76,13 +82,15 @@ struct LockAnswer {
     }
 
 private:
-    /// Two elements: a time (PTTL of a key that is gone already would be -2), and a holder or nil.
+    /// A time (PTTL of a key that is gone already would be -2), a holder or nil, and perhaps 0 or 1.
     static bool isRefusal(const Reply& reply) noexcept
     {
         using Is = Reply::Kind;
-        return reply.kind == Is::array && reply.elements.size() == 2 && reply.elements.front().kind == Is::integer &&
-               reply.elements.front().integer >= -2 &&
-               (reply.elements.back().kind == Is::text || reply.elements.back().kind == Is::nil);
+        const auto& parts = reply.elements;
+        const bool isOne = reply.kind == Is::array && (parts.size() == 2 || parts.size() == 3) &&
+                           parts[0].kind == Is::integer && parts[0].integer >= -2 &&
+                           (parts[1].kind == Is::text || parts[1].kind == Is::nil);
+        return isOne && (parts.size() == 2 || (parts[2].kind == Is::integer && (parts[2].integer | 1) == 1));
     }
 
     static LockAnswer busyFor(std::int64_t ms) noexcept
