@@ -56,9 +56,9 @@ struct REDISLOCK_EXPORT Config {
     /// the lock of a crashed process stays longer; low: more renewals, and a shorter outage of the server loses the
     /// lock.
     std::chrono::milliseconds watchdogTimeout{30000};
-    /// How long a lock is renewed at most, counted from its first grant, or from when it was passed on: a forgotten unlock then ends by itself one
-    /// lease later and `Observer::heldTooLong` is told. Zero (default): without limit. Otherwise at least
-    /// `watchdogTimeout`.
+    /// How long a lock is renewed at most, counted from its first grant, or from when it was passed on: a forgotten
+    /// unlock then ends by itself one lease later and `Observer::heldTooLong` is told. Zero (default): without limit.
+    /// Otherwise at least `watchdogTimeout`.
     std::chrono::milliseconds maxHold{0};
     /// How often a waiter asks Redis when no notification comes; 10 ms … 1 min. Default 1 s. Low: a lost notification
     /// costs less time and more requests.

@@ -8,8 +8,8 @@
 
 namespace redislock::detail {
 
-/// So long after Redis granted the lock to a holder its hand-overs go through Redis again: a lock that Redis has lost is
-/// found then, and not only by the next renewal.
+/// So long after Redis granted the lock to a holder its hand-overs go through Redis again: a lock that Redis has lost
+/// is found then, and not only by the next renewal.
 inline constexpr std::chrono::milliseconds longestPassing{100};
 
 /// A hold whose last level ends, as far as passing matters.
