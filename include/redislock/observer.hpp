@@ -94,8 +94,8 @@ public:
     virtual ~Observer() = default;
 
     /// A lock or permits were acquired, or a latch was found open. @param waited from the call to the grant.
-    /// @param attempts requests sent to Redis for it, none where it was passed on inside the client; of a group: tries
-    /// at its members.
+    /// @param attempts requests sent to Redis for it, perhaps none where it was passed on inside the client; of a group:
+    /// tries at its members.
     virtual void acquired(const LockEvent&, std::chrono::nanoseconds /*waited*/, std::uint32_t /*attempts*/) noexcept {}
     /// A call ended without the lock or permits because others held them, or with the latch closed.
     /// @param left how long others keep it at least, as the last answer said (of a fair lock that is free and another's
@@ -114,8 +114,8 @@ public:
     /// The hold is lost; its stop token is stopped.
     virtual void lost(const LockEvent&, LossReason) noexcept {}
     /// An outermost hold was ended, or permits were given back. After `passedOn` comes `acquired` of the next hold, of
-    /// the same holder in Redis; if its caller left at that moment, the end of that. @param held from the grant to its
-    /// end; zero where that is not known: of a semaphore, and of a permit that is released by its id.
+    /// the same holder in Redis; if its caller left at that moment, also the end of that. @param held from the grant to
+    /// its end; zero where that is not known: of a semaphore, and of a permit that is released by its id.
     virtual void released(const LockEvent&, Unlocked, std::chrono::nanoseconds /*held*/) noexcept {}
     /// A release got no answer while its lease lasted.
     virtual void unconfirmed(const LockEvent&) noexcept {}

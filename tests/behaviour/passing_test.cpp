@@ -5,11 +5,17 @@
 
 #include <boost/asio/use_future.hpp>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <future>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -42,9 +48,9 @@ protected:
         std::vector<std::jthread> threads_; ///< last: they go first
     };
 
-    /// Ends a hold of this thread while another caller waits, until it was passed on: the first one is not, and a machine
-    /// may be so busy that a hold lasts too long for that. @param wait has the caller wait @param leave ends what it got
-    /// otherwise
+    /// Ends a hold of this thread while another caller waits, until it was passed on: the first one is not, and a
+    /// machine may be so busy that a hold lasts too long for that. @param wait has the caller wait @param leave ends
+    /// what it got otherwise
     template <class Waiting>
     bool passOn(const RedisLock& lock, const std::function<Waiting()>& wait, const std::function<void(Waiting&)>& leave,
                 std::optional<Waiting>& passed)
@@ -200,6 +206,39 @@ TEST_F(Passing, ALockThatRedisLostIsFoundLongBeforeItsNextRenewal)
         raw.command({"DEL", lock.name()}); // where it hits between a grant and the release through Redis
         return crowd.lost() > 0;
     }));
+}
+
+TEST_F(Passing, AHolderIsPassedOnForATenthOfASecondAtMost)
+{
+    const auto lock = client.getLock(uniqueName());
+    std::mutex mutex;
+    std::map<std::string, std::chrono::nanoseconds> seen; // the holders, since when
+    int passed = 0;
+    std::chrono::nanoseconds longest{};
+    const auto play = [&](const std::stop_token& stop) {
+        RawRedis own{server()};
+        while (!stop.stop_requested()) {
+            lock.lock();
+            const auto in = own.hash(lock.name()).begin()->first;
+            std::this_thread::sleep_for(5ms); // the other waits meanwhile
+            const std::lock_guard guard(mutex);
+            const auto since = seen.try_emplace(in, bootTime()).first->second;
+            const auto before = bootTime();
+            if (lock.unlock() == Unlocked::passedOn) {
+                ++passed;
+                longest = std::max(longest, before - since);
+            }
+        }
+    };
+    {
+        std::jthread one(play);
+        std::jthread other(play);
+        EXPECT_TRUE(eventually([&] {
+            const std::lock_guard guard(mutex);
+            return passed > 20 && seen.size() > 4;
+        }));
+    }
+    EXPECT_LT(longest, 100ms);
 }
 
 TEST_F(Passing, WhoLeavesAtTheSameMomentLeavesNothing)

@@ -43,7 +43,7 @@ public:
     /// A client believes from now on to hold a lock until then (S1, S2, S3, S9, S10). Again with a later time when it
     /// was renewed.
     void believes(const Claim& claim, VirtualTime now, VirtualTime until);
-    /// Its owner passed it on inside the client, which had asked for no more than so many requests until then: the holder
+    /// Its owner passed it on inside the client, which had made no more than so many requests until then: the holder
     /// goes on, and its hold is another's (S5, S6, S9).
     void passes(const std::string& name, const std::string& holder, std::uint64_t requests, VirtualTime now);
     /// It believes so no longer, for good: released, lost, or its process is gone.

@@ -10,8 +10,8 @@
 
 namespace redislock::detail {
 
-/// An AdaptiveMutex whose owner can have a thread woken when it is free: whoever is woken wants it first of all, and the
-/// system call takes longer than what is guarded.
+/// An AdaptiveMutex whose owner can have a thread woken when it is free: whoever is woken wants it first of all, and
+/// the system call takes longer than what is guarded.
 class REDISLOCK_THREAD_SAFETY(capability("mutex")) WakingMutex {
 public:
     void lock() noexcept REDISLOCK_ACQUIRES() REDISLOCK_THREAD_SAFETY(no_thread_safety_analysis) { mutex_.lock(); }
