@@ -56,7 +56,8 @@ void addStatus(CLI::App& command, const std::string& names, const std::string& h
 
 void addRun(CLI::App& app, Settings& settings)
 {
-    auto* run = app.add_subcommand("run", "Runs a command while it holds a lock: redislock run [OPTIONS] NAME -- COMMAND [ARGUMENT...]");
+    auto* run = app.add_subcommand(
+        "run", "Runs a command while it holds a lock: redislock run [OPTIONS] NAME -- COMMAND [ARGUMENT...]");
     run->add_option("NAME", settings.name, "The lock")->required();
     addDuration(*run, "-w,--wait", "How long to wait for the lock, 0 for one attempt; without this: for ever",
                 [&settings](auto time) { settings.wait = time; });
@@ -113,9 +114,6 @@ int main(std::vector<std::string> arguments)
         settings.command.assign(mark + 1, arguments.end());
         arguments.erase(mark, arguments.end());
     }
-    const int failed = !arguments.empty() && std::find(arguments.begin(), arguments.end(), "run") != arguments.end()
-                           ? runFailed
-                           : exitError;
     CLI::App app("Locks in Redis: holds them for commands, and shows who holds them.", "redislock");
     app.set_version_flag("--version", fmt::format("redislock {}.{}.{}", REDISLOCK_VERSION_MAJOR,
                                                   REDISLOCK_VERSION_MINOR, REDISLOCK_VERSION_PATCH));
@@ -124,6 +122,7 @@ int main(std::vector<std::string> arguments)
     app.fallthrough();
     addRun(app, settings);
     addOthers(app, settings);
+    const auto failed = [&app] { return app.got_subcommand("run") ? runFailed : exitError; };
     try {
         std::reverse(arguments.begin(), arguments.end()); // as CLI11 wants them
         app.parse(std::move(arguments));
@@ -134,10 +133,10 @@ int main(std::vector<std::string> arguments)
         }
         return perform(command, settings);
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? exitFine : failed;
+        return app.exit(error) == 0 ? exitFine : failed();
     } catch (const std::exception& error) {
         fmt::print(stderr, "redislock: {}\n", error.what());
-        return failed;
+        return failed();
     }
 }
 

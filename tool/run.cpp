@@ -78,9 +78,14 @@ private:
     int handle_;
 };
 
+/// Writes a line to standard error; leaves it out where nobody takes it: the command's end must not wait for that.
 void say(const Settings& settings, const std::string& words)
 {
-    fmt::print(stderr, "redislock: lock \"{}\" {}\n", detail::printable(settings.name, 200), words);
+    const auto line = fmt::format("redislock: lock \"{}\" {}\n", detail::printable(settings.name, 200), words);
+    pollfd error{STDERR_FILENO, POLLOUT, 0};
+    if (::poll(&error, 1, 0) == 1 && (error.revents & POLLOUT) != 0) {
+        (void)!::write(STDERR_FILENO, line.data(), line.size());
+    }
 }
 
 std::string seconds(milliseconds time)
@@ -221,23 +226,23 @@ private:
     {
         const auto left = guard_.validFor();
         if (left <= reserve_) {
+            isEnding_ = true;
+            command_.killAll();
             if (!std::exchange(isKilled_, true)) {
                 say(settings_, left.count() == 0 ? std::string("is lost: the command is killed")
                                                  : "ends in " + seconds(left) + ": the command is killed");
             }
-            isEnding_ = true;
-            command_.killAll();
             return;
         }
         if (guard_.stopToken(StopAt::atRisk).stop_requested() && !std::exchange(isWarned_, true)) {
-            const auto* const how =
-                settings_.noTerm ? "the command goes on until it is killed" : "the command gets TERM";
-            say(settings_, fmt::format("is at risk, and ends in {}: {}", seconds(left), how));
             if (!settings_.noTerm) {
                 isEnding_ = true;
                 command_.signalAll(SIGTERM);
                 command_.signalAll(SIGCONT); // who is stopped would not notice
             }
+            const auto* const how =
+                settings_.noTerm ? "the command goes on until it is killed" : "the command gets TERM";
+            say(settings_, fmt::format("is at risk, and ends in {}: {}", seconds(left), how));
         }
         deadline_.set(left - reserve_);
     }

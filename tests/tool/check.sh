@@ -65,6 +65,8 @@ statuses() {
     is $? 125
     run --lease 1 -- true 2>"$folder/err"
     is $? 125
+    "$tool" who run --lease 2>"$folder/err"
+    is $? 2
     run --lease 1x job -- true 2>"$folder/err"
     is $? 125
     has 'a time is written as' "$folder/err"
@@ -110,7 +112,7 @@ excludes() {
 }
 
 inherits() {
-    local look='ls -l /proc/self/fd | sed "s/.* \([0-9]* ->\)/\1/; s/\/proc\/[0-9]*/proc/"; grep Sig /proc/self/status'
+    local look='ls -l /proc/self/fd | sed "s/.* \([0-9]* ->\)/\1/; s/\/proc\/[0-9]*/proc/"; grep "Sig[BCI]" /proc/self/status'
     look+='; ulimit -n; umask; tr "\0" "\n" </proc/self/environ | grep -v "^REDISLOCK_\|^_=" | sort'
     exec 7<"$folder/log" 9>"$folder/nine"
     (trap '' HUP USR1 && sh -c "$look") >"$folder/direct"
@@ -140,6 +142,16 @@ lease_is_a_limit() {
     has term "$folder/x.term"
     all_are_gone
     ! held job || fail 'the lock was left'
+}
+
+nobody_reads_what_it_says() {
+    mkfifo "$folder/full"
+    exec 8<>"$folder/full"
+    dd if=/dev/zero of="$folder/full" bs=4096 count=16 oflag=nonblock 2>/dev/null # as much as a pipe holds
+    run --lease 1s job -- sh -c "$stubborn" "$folder/x" 2>"$folder/full"
+    is $? 76
+    has term "$folder/x.term"
+    all_are_gone
 }
 
 no_term_only_warns() {

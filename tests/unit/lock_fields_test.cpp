@@ -12,7 +12,7 @@ namespace redislock::detail {
 namespace {
 
 const std::string holderClient = "0a1f96fc-15c1-4297-a056-e1c973a409fe";
-const std::string stranger = "1b1f96fc-15c1-4297-a056-e1c973a409fe";
+const std::string secondClient = "1b1f96fc-15c1-4297-a056-e1c973a409fe";
 
 Reply textReply(std::string text)
 {
@@ -62,7 +62,7 @@ TEST(LockFields, OneHolderIsAPlainLock)
 TEST(LockFields, ReadersAndWritersAreTold)
 {
     const auto reading = reportOf(
-        "r", {textReply("read"), pageReply({{"mode", "read"}, {holderClient + ":1", "1"}, {stranger + ":2", "3"}}, "7"),
+        "r", {textReply("read"), pageReply({{"mode", "read"}, {holderClient + ":1", "1"}, {secondClient + ":2", "3"}}, "7"),
               numberReply(5)});
     ASSERT_TRUE(reading);
     EXPECT_EQ(reading->kind, ObjectKind::readLock);
@@ -88,7 +88,7 @@ TEST(LockFields, OtherHashesAreNoLocks)
     EXPECT_FALSE(reportOf("n", {none, pageReply({{holderClient + ":1", "0"}}), time}));
     EXPECT_FALSE(reportOf("n", {none, pageReply({{holderClient + ":", "1"}}), time}));
     EXPECT_FALSE(reportOf("n", {none, pageReply({{holderClient + ":1:write", "1"}}), time}));
-    EXPECT_FALSE(reportOf("n", {none, pageReply({{holderClient + ":1", "1"}, {stranger + ":1", "1"}}), time}));
+    EXPECT_FALSE(reportOf("n", {none, pageReply({{holderClient + ":1", "1"}, {secondClient + ":1", "1"}}), time}));
     EXPECT_FALSE(reportOf("n", {none, pageReply({{holderClient + ":1", "1"}}, "8"), time}));
     EXPECT_FALSE(reportOf("n", {textReply("dark"), pageReply({{"mode", "dark"}, {holderClient + ":1", "1"}}), time}));
     EXPECT_FALSE(reportOf("n", {textReply("read"), pageReply({{"mode", "read"}}), time}));

@@ -24,45 +24,53 @@ constexpr std::uint64_t maxFields = 256;
 
 using Words = std::vector<std::string>;
 
-/// A question that others go along with, in one packet: what they are answered is of use, but they may fail.
+/// A question that others go along with, in one packet. An error is an answer to those.
 class Explaining {
 public:
-    Explaining(Engine& engine, std::vector<Words> alongside) : engine_(engine)
+    Explaining(Engine& engine, std::vector<Words> alongside) : engine_(engine), alongside_(std::move(alongside)) {}
+
+    /// Again, if a connection ended before all had their answers.
+    std::error_code ask(const Words& words, Reply& reply)
     {
-        for (auto& words : alongside) {
-            alongside_.push_back(std::make_shared<CommandCall>(std::move(words)));
+        constexpr int most = 3;
+        std::error_code ec;
+        for (int tries = 0; tries < most; ++tries) {
+            ec = askOnce(words, reply);
+            if (ec || answers_.size() == alongside_.size()) {
+                return ec;
+            }
         }
+        return Cause::connectionLost;
     }
 
-    std::error_code ask(Words words, Reply& reply)
+    /// In their order.
+    [[nodiscard]] const std::vector<Reply>& answers() const noexcept { return answers_; }
+
+private:
+    std::error_code askOnce(const Words& words, Reply& reply)
     {
-        for (const auto& call : alongside_) {
-            engine_.commands().enqueue(call);
+        std::vector<std::shared_ptr<CommandCall>> others;
+        for (const auto& each : alongside_) {
+            others.push_back(std::make_shared<CommandCall>(each));
+            engine_.commands().enqueue(others.back());
         }
-        const auto call = std::make_shared<CommandCall>(std::move(words));
+        const auto call = std::make_shared<CommandCall>(words);
         QueryMachine machine(engine_.config().unreachableAfter);
         const auto ec = ThreadCalls::query(engine_, call, machine);
-        const TimePoint until = ec ? BootClock::now() : BootClock::now() + engine_.config().commandTimeout;
-        for (const auto& other : alongside_) {
-            const Outcome outcome = engine_.commands().await(*other, until);
-            answers_.push_back(outcome.replied ? other->reply : unanswered());
-        }
         reply = call->reply;
+        answers_.clear();
+        // they were answered before, if they were; after an error nobody waits for them
+        const TimePoint until = ec ? BootClock::now() : BootClock::now() + engine_.config().commandTimeout;
+        for (const auto& other : others) {
+            if (engine_.commands().await(*other, until).replied) {
+                answers_.push_back(other->reply);
+            }
+        }
         return ec;
     }
 
-    [[nodiscard]] const Reply& answer(std::size_t i) const { return answers_.at(i); }
-
-private:
-    static Reply unanswered()
-    {
-        Reply reply;
-        reply.kind = Reply::Kind::error;
-        return reply;
-    }
-
     Engine& engine_;
-    std::vector<std::shared_ptr<CommandCall>> alongside_;
+    const std::vector<Words> alongside_;
     std::vector<Reply> answers_;
 };
 
@@ -108,20 +116,20 @@ std::optional<LockReport> ThreadCalls::explain(NamedLock& named, std::error_code
     if (ec) {
         return std::nullopt;
     }
-    found.mode = second.answer(0);
-    found.timeToLive = second.answer(1);
+    found.mode = second.answers()[0];
+    found.timeToLive = second.answers()[1];
     for (const Reply* needed : {&found.mode, &found.timeToLive}) {
         if (needed->isError()) {
-            ec = needed->text.empty() ? Reason(Errc::unreachable) : classify(needed->text).error;
+            ec = classify(needed->text).error;
             return std::nullopt;
         }
     }
     auto report = isCrowd ? reportOfCrowd(name, found) : reportOf(name, found);
     if (report) {
         LockSurroundings around;
-        around.hasToken = numberIn(first.answer(0)).value_or(0) > 0;
-        around.queued = numberIn(first.answer(1));
-        const auto& listeners = first.answer(2).elements;
+        around.hasToken = numberIn(first.answers()[0]).value_or(0) > 0;
+        around.queued = numberIn(first.answers()[1]);
+        const auto& listeners = first.answers()[2].elements;
         around.listeners = listeners.size() == 2 ? numberIn(listeners[1]) : std::nullopt;
         addSurroundings(*report, around);
         placeOwn(*report, engine);

@@ -44,9 +44,12 @@ std::vector<Need> needsOf(const std::string& name)
     };
 }
 
-/// The rule that would allow it.
+/// The rule that would allow it; empty where it is not a right that is missing.
 std::string lackedBy(const Need& need, Reason why)
 {
+    if (why != Errc::permissionDenied && why != Reason(Cause::unknownCommand)) {
+        return {};
+    }
     if (why == Reason(Cause::channelDenied)) {
         return "&" + need.request[1];
     }
@@ -112,7 +115,7 @@ std::optional<std::vector<std::string>> Inspector::lackingRights(std::string_vie
     for (std::size_t i = 0; i < needs.size(); ++i) {
         if (replies[i].isError()) {
             const auto rule = lackedBy(needs[i], classify(replies[i].text).error);
-            if (std::find(lacking.begin(), lacking.end(), rule) == lacking.end()) {
+            if (!rule.empty() && std::find(lacking.begin(), lacking.end(), rule) == lacking.end()) {
                 lacking.push_back(rule);
             }
         }
