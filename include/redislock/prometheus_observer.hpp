@@ -57,7 +57,7 @@ struct PrometheusOptions {
     }
 };
 
-/// Counts and measures the events of clients in a registry of prometheus-cpp, of which Prometheus reads them.
+/// Counts and measures the events of clients in a registry of prometheus-cpp, from which Prometheus reads.
 ///
 /// **Guarantees**: every event of Observer is counted by a metric of its own; doc/metrics.md lists them. The counters
 /// of a kind of object exist, with zero, from its first event on. Names, holders and messages of the server get into no
@@ -66,7 +66,7 @@ struct PrometheusOptions {
 ///
 /// **Thread safety**: safe; several clients may have one observer, and several observers one registry, in which equal
 /// metrics with equal labels are added up. **Blocking**: briefly, on mutexes of its own and of prometheus-cpp.
-/// **Lifetime**: keeps the registry alive. **Cost**: some hundred nanoseconds an event on the client's thread, without
+/// **Lifetime**: keeps the registry alive. **Cost**: about 100 ns an event on the client's thread, without
 /// allocations but for new labels, failures and connections, and for what lockLabel allocates.
 ///
 /// @code

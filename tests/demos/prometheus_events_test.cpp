@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <vector>
 
 namespace redislock::test {
 namespace {
@@ -147,25 +148,32 @@ TEST_F(PrometheusClient, ServerThatGoesAndComesBackIsSeenInTheConnectionsAndTheR
     EXPECT_TRUE(await("redislock_connected_total", {{"purpose", "commands"}}, 2));
 }
 
-TEST_F(PrometheusClient, ClientsWithEqualLabelsAddUpInARegistry)
+TEST_F(PrometheusClient, ClientsWithOneObserverOrOneRegistryAddUpWhateverIsReadMeanwhile)
 {
-    const Client first(observed());
-    const Client second(observed());
-    const auto mine = first.getLock("a");
-    const auto yours = second.getLock("b");
-    const auto other = std::async(std::launch::async, [&] {
-        for (int i = 0; i < 50; ++i) {
-            yours.lock();
-            yours.unlock();
-        }
-    });
-    for (int i = 0; i < 50; ++i) {
-        mine.lock();
-        mine.unlock();
+    const auto shared = observed();
+    const Client clients[] = {Client(shared), Client(shared), Client(observed())};
+    constexpr int rounds = 50;
+    std::vector<std::future<void>> workers;
+    for (const Client& client : clients) {
+        workers.push_back(std::async(std::launch::async, [&client] {
+            for (int i = 0; i < rounds; ++i) {
+                // Each kind's metrics are made at its first event.
+                const LockGuard lock(client.getLock("lock:" + client.id()));
+                const LockGuard fair(client.getFairLock("fair:" + client.id()));
+            }
+        }));
     }
-    other.wait();
-    ASSERT_TRUE(await("redislock_acquired_total", redisLock, 100));
-    EXPECT_EQ(registered.count("redislock_acquired_total", redisLock), 100);
+    do {
+        EXPECT_LE(registered.sum("redislock_acquired_total"), 6 * rounds);
+    } while (workers.back().wait_for(0s) != std::future_status::ready);
+    for (auto& worker : workers) {
+        worker.get();
+    }
+    for (const auto* kind : {"redisLock", "fairLock"}) {
+        EXPECT_TRUE(await("redislock_released_total", {{"kind", kind}, {"result", "released"}}, 3 * rounds)) << kind;
+        EXPECT_EQ(registered.count("redislock_acquired_total", {{"kind", kind}}), 3 * rounds);
+        EXPECT_EQ(registered.count("redislock_hold_seconds", {{"kind", kind}}), 3 * rounds);
+    }
 }
 
 } // namespace
