@@ -94,8 +94,8 @@ public:
     virtual ~Observer() = default;
 
     /// A lock or permits were acquired, or a latch was found open. @param waited from the call to the grant.
-    /// @param attempts requests sent to Redis for it, perhaps none where it was passed on inside the client; of a group:
-    /// tries at its members.
+    /// @param attempts requests sent to Redis for it, perhaps none where it was passed on inside the client; of a
+    /// group: tries at its members.
     virtual void acquired(const LockEvent&, std::chrono::nanoseconds /*waited*/, std::uint32_t /*attempts*/) noexcept {}
     /// A call ended without the lock or permits because others held them, or with the latch closed.
     /// @param left how long others keep it at least, as the last answer said (of a fair lock that is free and another's

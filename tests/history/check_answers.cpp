@@ -32,7 +32,7 @@ public:
             }
             expect(call, end.count.value_or(0), count - 1, "wrong count after the end of a nested level");
             count = end.count.value_or(0);
-        } else if (end.error == "released") {
+        } else if (end.error == "released" || end.error == "passedOn") {
             // levels that were lost before are owed, and answered as alreadyLost
             if (!outerLevelsAreOver(call, count)) {
                 expect(call, count, 1, "released with another count than 1");
@@ -183,14 +183,22 @@ void checkFinality(const History& history, Report& report)
 {
     for (const auto& [holder, records] : history.told) {
         const Record* over = nullptr;
+        const Record* passed = nullptr; // then the next hold of the holder begins at once
         for (const auto& record : records) {
             report.judge("S9", over != nullptr ? 1 : 0);
+            if (passed != nullptr && record.op != Op::acquired) {
+                report.add("S9", record.lock, record.t, "passed on, and nobody has it", {*passed, record});
+                break;
+            }
+            passed = nullptr;
             if (over != nullptr && (record.op == Op::renewed || record.op == Op::acquired)) {
                 report.add("S9", record.lock, record.t, std::string(nameOf(record.op)) + " after its end",
                            {*over, record});
                 break;
             }
-            if (record.op == Op::lost || record.op == Op::released) {
+            if (record.op == Op::released && record.error == "passedOn") {
+                passed = &record;
+            } else if (record.op == Op::lost || record.op == Op::released) {
                 over = &record;
             }
         }
@@ -201,7 +209,7 @@ void checkFinality(const History& history, Report& report)
 void checkLateRenewals(const History& history, const Hold& hold, Report& report)
 {
     const auto pid = hold.first().pid;
-    if (!hold.grant || !hold.isRenewed() || hold.ending == Hold::Ending::open) {
+    if (!hold.grant || !hold.isRenewed() || hold.wasPassedOn || hold.ending == Hold::Ending::open) {
         return;
     }
     const auto patience = history.setting(pid, "commandTimeout", 0) + report.limits.slack;
@@ -218,7 +226,7 @@ void checkLateRenewals(const History& history, const Hold& hold, Report& report)
 void checkRequests(const History& history, const Hold& hold, Report& report)
 {
     const auto found = history.requests.find(hold.holder);
-    if (found == history.requests.end() || hold.ending == Hold::Ending::open) {
+    if (found == history.requests.end() || hold.wasPassedOn || hold.ending == Hold::Ending::open) {
         return;
     }
     const auto patience = history.setting(hold.first().pid, "commandTimeout", 0) + report.limits.slack;

@@ -79,7 +79,7 @@ public:
             const bool outermost = &call == &hold.locks.front();
             auto begin = call.invoke.t;
             auto end = call.returned();
-            if (outermost && grant != nullptr) {
+            if (outermost && grant != nullptr && !hold.wasPassedToIt) {
                 begin = std::min(end, std::max(begin, executed(*grant, call.lease())));
                 end = std::max(begin, std::min(end, grant->made.t));
             }

@@ -70,6 +70,8 @@ struct Hold {
     Nanoseconds deadline = 0;   ///< the latest that was seen
     Nanoseconds lostAt = never; ///< when its loss was told
     enum class Ending { open, released, unconfirmed, lost } ending = Ending::open;
+    bool wasPassedToIt = false; ///< inside its client: its grant is that of the hold before
+    bool wasPassedOn = false;   ///< the same: its holder goes on as another hold
 
     [[nodiscard]] const Record& first() const { return locks.front().invoke; }
     /// How much of the lock it takes.

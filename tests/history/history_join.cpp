@@ -7,6 +7,8 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -42,6 +44,21 @@ std::optional<std::size_t> fittingGrant(const History& history, const GrantsOf& 
     return fitting;
 }
 
+/// That of a hold that was passed on inside the client: the holder had it before, and has it now.
+std::optional<std::size_t> passedGrant(const History& history, const GrantsOf& grantsOf, const Hold& hold,
+                                       const std::string& holder)
+{
+    std::optional<std::size_t> fitting;
+    if (const auto found = grantsOf.find(holder); found != grantsOf.end()) {
+        for (const auto grant : found->second) {
+            const auto& each = history.grants[grant];
+            const bool lasts = !each.freed || each.freed->t >= hold.begin;
+            fitting = each.made.t <= hold.begin + millisecond && lasts ? grant : fitting;
+        }
+    }
+    return fitting;
+}
+
 /// Until when the hold was believed at least, by what its thread did.
 Nanoseconds believedUntil(const History& history, const Hold& hold)
 {
@@ -61,9 +78,13 @@ class Names {
 public:
     Names(const History& history, const GrantsOf& grantsOf) : history_(history), grantsOf_(grantsOf)
     {
+        std::set<std::string> passed; // holders, until the next hold of theirs
         for (const auto& record : history.records) {
             if (record.op == Op::acquired) {
-                told_[{record.client, record.lock, isWriter(record.holder)}].push_back(record.holder);
+                told_[{record.client, record.lock, isWriter(record.holder)}].push_back(
+                    {record.holder, passed.erase(record.holder) > 0});
+            } else if (record.op == Op::released && record.error == "passedOn") {
+                passed.insert(record.holder);
             }
         }
     }
@@ -73,20 +94,30 @@ public:
         auto& told = told_[{hold.first().client, hold.lock(), hold.kind().name == "write"}];
         const auto own = hold.kind().takesAll ? firstOf(told, hold) : bestOf(told, hold);
         if (own != told.end()) {
-            hold.holder = *own;
-            hold.grant = fittingGrant(history_, grantsOf_, hold, *own);
+            hold.holder = own->holder;
+            hold.wasPassedToIt = own->isPassed;
+            hold.grant = grantOf(hold, *own);
             told.erase(hold.kind().takesAll ? told.begin() : own, std::next(own));
         }
     }
 
 private:
-    using Told = std::deque<std::string>;
+    struct Name {
+        std::string holder;
+        bool isPassed; ///< the holder had it before
+    };
+    using Told = std::deque<Name>;
+
+    [[nodiscard]] std::optional<std::size_t> grantOf(const Hold& hold, const Name& name) const
+    {
+        return name.isPassed ? passedGrant(history_, grantsOf_, hold, name.holder)
+                             : fittingGrant(history_, grantsOf_, hold, name.holder);
+    }
 
     [[nodiscard]] Told::iterator firstOf(Told& told, const Hold& hold) const
     {
-        return std::find_if(told.begin(), told.end(), [&](const std::string& name) {
-            return fittingGrant(history_, grantsOf_, hold, name).has_value();
-        });
+        return std::find_if(told.begin(), told.end(),
+                            [&](const Name& name) { return grantOf(hold, name).has_value(); });
     }
 
     /// Of readers, whose calls return in any order: that of those grants that may be its own which fits best. What is
@@ -96,7 +127,7 @@ private:
         auto best = told.end();
         Rank bestRank;
         for (auto name = told.begin(); name != told.end(); ++name) {
-            if (const auto grant = fittingGrant(history_, grantsOf_, hold, *name)) {
+            if (const auto grant = grantOf(hold, *name)) {
                 const auto rank = rankOf(history_.grants[*grant], hold);
                 if (best == told.end() || rank < bestRank) {
                     best = name;
@@ -222,7 +253,11 @@ void joinTruth(History& history)
             hold.grant = fittingGrant(history, grantsOf, hold, hold.holder);
         }
         if (hold.grant) {
-            history.grants[*hold.grant].hold = i;
+            auto& last = history.grants[*hold.grant].hold;
+            if (last && hold.wasPassedToIt) {
+                history.holds[*last].wasPassedOn = true;
+            }
+            last = i;
         }
     }
 }

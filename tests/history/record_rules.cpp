@@ -47,7 +47,7 @@ const std::vector<Rule>& rules()
         {Op::lock, Phase::fail, call},
         {Op::lock, Phase::unknown, call},
         {Op::unlock, Phase::invoke, call},
-        {Op::unlock, Phase::ok, call | word, {"released", "stillHeld", "alreadyLost"}},
+        {Op::unlock, Phase::ok, call | word, {"released", "passedOn", "stillHeld", "alreadyLost"}},
         {Op::unlock, Phase::fail, call},
         {Op::unlock, Phase::unknown, call},
         {Op::countDown, Phase::invoke, call},

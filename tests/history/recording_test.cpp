@@ -96,7 +96,8 @@ TEST_F(Recording, OfTwoClientsIsWithoutViolationAndHasItsTruth)
                     EXPECT_EQ(lock.unlock(), Unlocked::stillHeld);
                 }
                 EXPECT_TRUE(lock.sample());
-                EXPECT_EQ(lock.unlock(), Unlocked::released);
+                const auto how = lock.unlock();
+                EXPECT_TRUE(how == Unlocked::released || how == Unlocked::passedOn);
             }
         });
     }
@@ -107,7 +108,8 @@ TEST_F(Recording, OfTwoClientsIsWithoutViolationAndHasItsTruth)
     const auto report = check(history, {.leastHandOvers = 10});
     EXPECT_TRUE(report.violations.empty()) << textOf(history, report.violations.front());
     EXPECT_EQ(history.holds.size(), 200U);
-    EXPECT_EQ(history.grants.size(), 200U);
+    const auto passed = std::ranges::count_if(history.holds, &Hold::wasPassedToIt);
+    EXPECT_EQ(history.grants.size() + static_cast<std::size_t>(passed), 200U) << "each hold is granted, or passed on";
     EXPECT_EQ(report.holdsCompared, 200U);
     EXPECT_GE(report.deadlinesCompared, 400U);
 }

@@ -59,12 +59,17 @@ void giveBack(const Semaphore& semaphore, std::error_code acquired)
     }
 }
 
+bool isEnded(Unlocked how)
+{
+    return how == Unlocked::released || how == Unlocked::passedOn;
+}
+
 /// A guard, or a permit. @param acquired whether it is one.
 template <class Guard>
 void giveBack(Guard guard, std::error_code acquired)
 {
     if (!acquired) {
-        kept += guard.release(acquired) == Unlocked::released ? 0 : 1;
+        kept += isEnded(guard.release(acquired)) ? 0 : 1;
     }
 }
 
@@ -104,7 +109,7 @@ Deeds threaded(const RedisLock& lock)
                     std::error_code ec;
                     lock.lock(ec);
                     if (!ec) {
-                        kept += lock.unlock(ec) == Unlocked::released ? 0 : 1;
+                        kept += isEnded(lock.unlock(ec)) ? 0 : 1;
                     }
                 },
             .letGo = [=] { lock.unlock(); }};
