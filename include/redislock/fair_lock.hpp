@@ -24,8 +24,9 @@ namespace redislock {
 ///
 /// Thread safety, blocking and the rest: see Lock; nested levels: see RedisLock.
 ///
-/// A release grants the lock to the next waiter by itself, and notifies it: see doc/safety.md for what that relies on. Such
-/// a hold is valid for less than its lease at first (for two polls at least), and for all of it one round trip later.
+/// A release grants the lock to the next waiter by itself, and notifies it; doc/safety.md says what that relies on.
+/// Such a hold is valid for less than its lease at first (for two polls at least), and for all of it one round trip
+/// later.
 ///
 /// **Cost**: three keys more while somebody waits, and one subscription a client. A request when it joins (two for the
 /// first of a client, which subscribes in between), one for its lease when it has the lock, and one each

@@ -7,9 +7,9 @@
 #include "behaviour/lock_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 
-#include <algorithm>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -37,7 +37,7 @@ protected:
         }
         return supports(Feature::oneChannel) ? channel : channel + ':';
     }
-    /// How many listen to the channel of a lock; of one that grants it to who waits, how many of those can be granted it.
+    /// How many listen to the channel of a lock; of one that grants it to who waits, how many can be granted it.
     std::int64_t listeners(const std::string& name)
     {
         if (!supports(Feature::oneChannel)) {

@@ -364,6 +364,8 @@ Reply MixedQueueWorld::runScript(detail::ScriptUse KindTraits::*use, std::vector
     std::vector<std::string> keys{lockName};
     keys.insert(keys.end(), request.otherKeys.begin(), request.otherKeys.end());
     const bool hadTimes = !lacksTime(0) && !lacksTime(1);
+    const auto* held = keyspace_.find(lockName, serverMs());
+    const bool hadIt = held != nullptr && held->find(request.arguments[0]) != nullptr;
     const Reply reply = lua_.run(*request.script, keyspace_, keys, request.arguments);
     trace_(request.arguments[0], "{}: {} {}", request.script->name, reply.kind == Reply::Kind::nil ? "nil" : reply.text,
            reply.integer);
@@ -375,7 +377,7 @@ Reply MixedQueueWorld::runScript(detail::ScriptUse KindTraits::*use, std::vector
                    record == nullptr ? "unknown" : *record);
         }
     }
-    if (use != &KindTraits::renew) { // that knows nothing of the queue
+    if (use != &KindTraits::renew && !(use == &KindTraits::lock && hadIt)) { // these look at no queue
         checkTimesToLive(hadTimes || (use == &KindTraits::lock && detail::LockAnswer::refusal(reply)));
     }
     wasMixed_ = lacksTime(0);

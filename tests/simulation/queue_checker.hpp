@@ -16,7 +16,7 @@ namespace redislock::simulation {
 /// Who once did not ask again in time may lose its place, and keeps nobody waiting here.
 class QueueChecker {
 public:
-    /// After each request that the server executed. @param hadIt whether its holder had the lock before. @param passedTo
+    /// After each request that the server executed. @param hadIt whether its holder had it before. @param passedTo
     /// the waiter to whom it left the lock; empty: to nobody.
     void executed(const Request& request, const Reply& reply, bool hadIt, const std::string& passedTo,
                   std::int64_t nowMs);

@@ -206,7 +206,7 @@ WaitStep AcquireFlow::judgeSleep()
     return sleepUntil(waiter.notified ? std::min(until_, aside) : until_);
 }
 
-/// What a message means. Only for its last request, which was refused, does it count from when that was sent: an earlier
+/// What a message means. Only for its last request, which was refused, does it count from its sending: an earlier
 /// one may speak of a hold that was over before.
 AcquireFlow::Event AcquireFlow::eventOfGrant(const Grant& grant, TimePoint now) const noexcept
 {

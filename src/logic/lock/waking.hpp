@@ -28,7 +28,7 @@ public:
     void unsubscribe(NamedLock& named, Waiter& waiter) noexcept;
     /// A waiter with a place of its own in Redis hears also of releases by those who do not know this client's channel.
     void subscribeOwn(NamedLock& named, Waiter& waiter);
-    /// A waiter is about to ask. @return whether it hears when a release grants the lock to its place: on one channel for
+    /// A waiter is about to ask. @return whether it hears of a grant to its place by a release: on one channel for
     /// all of this client, from now on
     bool hearsOfGrants(NamedLock& named, const Waiter& waiter);
     /// On that channel.
