@@ -61,9 +61,10 @@ TEST(LockFields, OneHolderIsAPlainLock)
 
 TEST(LockFields, ReadersAndWritersAreTold)
 {
-    const auto reading = reportOf(
-        "r", {textReply("read"), pageReply({{"mode", "read"}, {holderClient + ":1", "1"}, {secondClient + ":2", "3"}}, "7"),
-              numberReply(5)});
+    const auto reading =
+        reportOf("r", {textReply("read"),
+                       pageReply({{"mode", "read"}, {holderClient + ":1", "1"}, {secondClient + ":2", "3"}}, "7"),
+                       numberReply(5)});
     ASSERT_TRUE(reading);
     EXPECT_EQ(reading->kind, ObjectKind::readLock);
     EXPECT_EQ(reading->holders.size(), 2U);
