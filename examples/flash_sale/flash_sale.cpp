@@ -1,0 +1,140 @@
+/// @file
+/// A flash sale: many users want few pieces, and nothing that fails on the way may sell one twice or lose one.
+///
+/// A service admits orders, with one script in Redis for each (stock, one a user), and appends them to a stream.
+/// Workers in other processes take them from it, and create them in PostgreSQL under the lock of the user. Service and
+/// workers are killed and stopped meanwhile. Buyers without an answer ask again. In the end everything has to agree.
+#include "flash_sale/conductor.hpp"
+#include "flash_sale/orders.hpp"
+#include "flash_sale/proof.hpp"
+#include "flash_sale/sale.hpp"
+#include "flash_sale/settings.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <random>
+
+namespace {
+
+using namespace flash;
+
+constexpr int exitWrong = 1;
+constexpr int exitFailed = 2;
+constexpr int exitInterrupted = 130;
+
+/// The tables of the sale, gone with this object.
+class Tables {
+public:
+    explicit Tables(Orders& orders) : orders_(orders)
+    {
+        orders_.dropTables();
+        orders_.makeTables();
+    }
+    Tables(const Tables&) = delete;
+    Tables& operator=(const Tables&) = delete;
+    ~Tables()
+    {
+        try {
+            orders_.dropTables();
+        } catch (const std::exception& error) {
+            fmt::print(stderr, "flash_sale: the tables stay: {}\n", error.what());
+        }
+    }
+
+private:
+    Orders& orders_;
+};
+
+/// Makes one figure wrong, so that one can see that the proof notices.
+void falsify(const Settings& settings, Sale& sale, Orders& orders)
+{
+    if (settings.falsify == "stock") {
+        sale.setStock(sale.stock() + 1);
+    } else if (settings.falsify == "order") {
+        orders.execute("DELETE FROM flash_order WHERE id = (SELECT min(id) FROM flash_order)");
+    } else if (settings.falsify == "buyer") {
+        orders.execute("UPDATE flash_order SET buyer = (SELECT max(buyer) FROM flash_order) "
+                       "WHERE buyer = (SELECT min(buyer) FROM flash_order)");
+    } else if (settings.falsify == "answer") {
+        orders.execute("DELETE FROM flash_told WHERE id = (SELECT min(id) FROM flash_told WHERE answer = 'sold out')");
+    }
+}
+
+int run(Settings settings)
+{
+    example::holdSignals();
+    std::random_device random;
+    settings.sale = fmt::format("flash_sale:{:08x}:", random());
+    Orders orders(settings.database);
+    const Tables tables(orders);
+    Sale sale(settings);
+    sale.open(settings.stock);
+    Conductor conductor(settings, sale);
+    fmt::print("Sells {} pieces to {} users in {} processes; {} workers create the orders. See {}\n\n", settings.stock,
+               settings.users, settings.buyerProcesses, settings.workers, conductor.page());
+    std::fflush(stdout);
+    const auto start = Clock::now();
+    const auto done = conductor.run();
+    const std::chrono::duration<double> seconds = Clock::now() - start;
+    falsify(settings, sale, orders);
+    Proof proof(settings, sale, orders);
+    const bool holds = proof.holds();
+    const bool saw = proof.sawTroubles(done);
+    fmt::print("\nAfter {:.0f} s: {}\n", seconds.count(),
+               !holds ? "stock, orders and answers DO NOT AGREE."
+               : !saw ? "all agrees, but no kill met anybody at work: this proves little."
+                      : "stock, orders and answers agree; nobody has two, nothing is lost.");
+    return !holds ? exitWrong : !saw ? exitFailed : 0;
+}
+
+void declareOptions(CLI::App& app, Settings& settings)
+{
+    app.add_option("--stock", settings.stock, "pieces to sell")->check(CLI::Range(1, 1'000'000));
+    app.add_option("--users", settings.users, "users who want one")->check(CLI::Range(1, 1'000'000));
+    app.add_option("--seconds", settings.seconds, "until the last user has come")->check(CLI::Range(1, 600));
+    app.add_option("--workers", settings.workers, "processes that create orders")->check(CLI::Range(2, 16));
+    app.add_option("--worker-kills", settings.workerKills, "how many to kill")->check(CLI::Range(0, 1000));
+    app.add_option("--service-kills", settings.serviceKills, "how often to kill the service")
+        ->check(CLI::Range(0, 1000));
+    app.add_option("--pauses", settings.pauses, "how often to stop a worker for twice its leases")
+        ->check(CLI::Range(0, 100));
+    app.add_option("--seed", settings.seed, "of the moments of all this, and of the orders' numbers");
+    app.add_option("--look-with", settings.lookWith,
+                   "a command of the shell, run when a quarter is sold, with the address of the page added; the sale "
+                   "fails if it does");
+    app.add_option("--falsify", settings.falsify, "make one of these wrong before the proof, which has to notice")
+        ->check(CLI::IsMember({"nothing", "stock", "order", "buyer", "answer"}));
+    app.add_option("--url", settings.url,
+                   "the Redis server, as redis://[[user]:password@]host[:port][/database] or unix://path");
+    app.add_option("--database", settings.database,
+                   "the database, as postgresql://user@host/database or as host=… dbname=…");
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    Settings settings;
+    CLI::App app("flash_sale: sells few pieces to many users while its processes are killed, and proves that the stock "
+                 "in Redis, the orders in PostgreSQL and the answers of the buyers agree.\n"
+                 "Exit status: 0 if so; 1 if not; 2 if that could not be found out.");
+    app.option_defaults()->always_capture_default();
+    declareOptions(app, settings);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : exitFailed;
+    }
+    try {
+        return run(settings);
+    } catch (const Interrupted&) {
+        fmt::print(stderr, "flash_sale: interrupted; all processes were ended\n");
+        return exitInterrupted;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "flash_sale: {}\n", error.what());
+        return exitFailed;
+    }
+}

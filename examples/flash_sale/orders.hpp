@@ -1,0 +1,110 @@
+/// @file
+/// The orders in PostgreSQL.
+#pragma once
+
+#include "flash_sale/sale.hpp"
+
+#include <redislock/redislock.hpp>
+
+#include <pqxx/pqxx>
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace flash {
+
+/// What a buyer was told of an order, and how.
+struct Told {
+    std::string order;
+    int user;
+    std::string answer;
+    int requests;    ///< until there was an answer
+    bool isRegained; ///< the first answer was lost: the service had given it already
+    bool isSame;     ///< asked again, the service said the same
+};
+
+/// One connection to the database. Every thread has its own.
+class Orders {
+public:
+    enum class Created { now, before, refused };
+
+    explicit Orders(const std::string& database) : connection_(database) {}
+
+    /// No constraint but the orders' own numbers: that nobody gets two is for the proof to find out.
+    void makeTables()
+    {
+        pqxx::work work(connection_);
+        work.exec("CREATE TABLE flash_order (id text PRIMARY KEY, buyer integer NOT NULL, token bigint NOT NULL, "
+                  "worker text NOT NULL, created timestamptz NOT NULL DEFAULT now())");
+        work.exec("CREATE TABLE flash_fence (buyer integer PRIMARY KEY, token bigint NOT NULL)");
+        work.exec("CREATE TABLE flash_told (id text, buyer integer, answer text, requests integer, "
+                  "regained boolean, same boolean)");
+        work.commit();
+    }
+    void dropTables() { execute("DROP TABLE IF EXISTS flash_order, flash_fence, flash_told"); }
+
+    /// Creates an order, unless it is there, or somebody with a greater token has written for this user.
+    Created create(const Order& order, redislock::FencingToken token, const std::string& worker)
+    {
+        pqxx::work work(connection_); // rolled back unless it is committed
+        const auto number = static_cast<std::int64_t>(token);
+        const auto fence = work.exec_params("INSERT INTO flash_fence VALUES ($1, $2) ON CONFLICT (buyer) DO UPDATE "
+                                            "SET token = $2 WHERE flash_fence.token <= $2",
+                                            order.user, number);
+        if (fence.affected_rows() != 1) {
+            return Created::refused;
+        }
+        const auto row = work.exec_params("INSERT INTO flash_order (id, buyer, token, worker) VALUES ($1, $2, $3, $4) "
+                                          "ON CONFLICT (id) DO NOTHING",
+                                          order.id, order.user, number, worker);
+        work.commit();
+        return row.affected_rows() == 1 ? Created::now : Created::before;
+    }
+
+    /// Writes down what a process of buyers was told.
+    void keep(const std::vector<Told>& all)
+    {
+        pqxx::work work(connection_);
+        pqxx::stream_to table(work, "flash_told",
+                              std::vector<std::string>{"id", "buyer", "answer", "requests", "regained", "same"});
+        for (const auto& told : all) {
+            table << std::make_tuple(told.order, told.user, told.answer, told.requests, told.isRegained, told.isSame);
+        }
+        table.complete();
+        work.commit();
+    }
+
+    /// How many orders were created in each second, from that of the first order to this one.
+    [[nodiscard]] std::vector<int> bySecond()
+    {
+        pqxx::nontransaction work(connection_);
+        const auto rows =
+            work.exec("SELECT count(id) FROM generate_series((SELECT date_trunc('second', min(created)) FROM "
+                      "flash_order), now(), "
+                      "'1 second') AS second LEFT JOIN flash_order ON date_trunc('second', created) = second "
+                      "GROUP BY second ORDER BY second");
+        std::vector<int> counts;
+        for (const auto& row : rows) {
+            counts.push_back(row[0].as<int>());
+        }
+        return counts;
+    }
+    [[nodiscard]] long long number(const std::string& query)
+    {
+        pqxx::nontransaction work(connection_);
+        return work.exec1(query)[0].as<long long>();
+    }
+    void execute(const std::string& statement)
+    {
+        pqxx::work work(connection_);
+        work.exec(statement);
+        work.commit();
+    }
+
+private:
+    pqxx::connection connection_;
+};
+
+} // namespace flash

@@ -1,0 +1,178 @@
+#include "flash_sale/service.hpp"
+
+#include "flash_sale/orders.hpp"
+#include "flash_sale/page.hpp"
+#include "flash_sale/sale.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+namespace flash {
+
+namespace {
+
+namespace http = boost::beast::http;
+using boost::asio::ip::tcp;
+using Request = http::request<http::string_body>;
+using Response = http::response<http::string_body>;
+
+/// The figures of the page, collected four times a second, whoever asks.
+class Status {
+public:
+    explicit Status(const Settings& settings) : settings_(settings) {}
+
+    [[noreturn]] void collectForEver()
+    try {
+        Sale sale(settings_);
+        Orders orders(settings_.database);
+        for (;; std::this_thread::sleep_for(std::chrono::milliseconds(250))) {
+            auto json = collect(sale, orders);
+            const std::lock_guard lock(mutex_);
+            json_ = std::move(json);
+        }
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "service: {}\n", error.what());
+        std::_Exit(2);
+    }
+    /// Empty before the first were collected.
+    [[nodiscard]] std::string json()
+    {
+        const std::lock_guard lock(mutex_);
+        return json_;
+    }
+
+private:
+    [[nodiscard]] std::string collect(Sale& sale, Orders& orders) const
+    {
+        Activity all;
+        for (int worker = 0; worker < settings_.workers; ++worker) {
+            const auto one = sale.activity(worker);
+            all.holds += one.holds;
+            all.waiters += one.waiters;
+        }
+        const auto seconds = orders.bySecond();
+        const auto created = std::accumulate(seconds.begin(), seconds.end(), 0);
+        return fmt::format(R"({{"stock":{},"left":{},"created":{},"unfinished":{},"holds":{},"waiters":{},)"
+                           R"("claimed":{},"refused":{},"seconds":[{}]}})",
+                           settings_.stock, sale.stock(), created, sale.unfinished(), all.holds, all.waiters,
+                           sale.counted("claimed"), sale.counted("refused"), fmt::join(seconds, ","));
+    }
+
+    Settings settings_;
+    std::mutex mutex_;
+    std::string json_;
+};
+
+bool isOrder(std::string_view id)
+{
+    return !id.empty() && id.size() <= 64 && id.find_first_not_of("0123456789abcdef-") == std::string_view::npos;
+}
+bool isUser(std::string_view user)
+{
+    return !user.empty() && user.size() <= 9 && user.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+Response respond(http::status status, std::string_view type, std::string body)
+{
+    Response response(status, 11);
+    response.set(http::field::content_type, type);
+    response.set(http::field::cache_control, "no-store");
+    response.body() = std::move(body);
+    return response;
+}
+Response say(http::status status, std::string words)
+{
+    return respond(status, "text/plain; charset=utf-8", std::move(words));
+}
+
+Response order(Sale& sale, std::string_view id, std::string_view user)
+{
+    if (!isOrder(id)) {
+        return say(http::status::bad_request, "the order's number has to be 1 to 64 of 0-9, a-f and -");
+    }
+    if (!isUser(user)) {
+        return say(http::status::bad_request, "the body has to be the user's number, of 1 to 9 digits");
+    }
+    auto answer = sale.admit(id, user);
+    if (answer.text == "closed") {
+        return say(http::status::service_unavailable, "the sale is not open");
+    }
+    if (answer.text == "not yours") {
+        return say(http::status::conflict, "another user has an order with this number");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5)); // a way to the buyer: a kill here loses the answer
+    auto response = say(http::status::ok, std::move(answer.text));
+    response.set("Repeated", answer.isRepeated ? "yes" : "no");
+    return response;
+}
+
+Response handle(const Request& request, Sale& sale, Status& status)
+{
+    constexpr std::string_view orders = "/orders/";
+    const std::string_view target(request.target().data(), request.target().size());
+    if (request.method() == http::verb::put && target.starts_with(orders)) {
+        return order(sale, target.substr(orders.size()), request.body());
+    }
+    if (request.method() == http::verb::get && target == "/status") {
+        auto json = status.json();
+        return json.empty() ? say(http::status::service_unavailable, "the service has just started")
+                            : respond(http::status::ok, "application/json", std::move(json));
+    }
+    if (request.method() == http::verb::get && target == "/") {
+        return respond(http::status::ok, "text/html; charset=utf-8", std::string(page));
+    }
+    return say(http::status::not_found, "there is PUT /orders/<order>, GET /status and GET /");
+}
+
+/// All requests of one connection.
+void talk(tcp::socket socket, const Settings& settings, Status& status)
+try {
+    socket.set_option(tcp::no_delay(true));
+    Sale sale(settings);
+    boost::beast::flat_buffer buffer;
+    for (bool goesOn = true; goesOn;) {
+        http::request_parser<http::string_body> parser;
+        parser.body_limit(1024);
+        http::read(socket, buffer, parser);
+        auto response = handle(parser.get(), sale, status);
+        goesOn = parser.get().keep_alive();
+        response.keep_alive(goesOn);
+        response.prepare_payload();
+        http::write(socket, response);
+    }
+} catch (const boost::system::system_error&) {
+    // The other side has gone, or does not speak HTTP.
+} catch (const std::exception& error) {
+    fmt::print(stderr, "service: {}\n", error.what()); // Redis; the buyer gets no answer, and asks again
+}
+
+} // namespace
+
+void serve(const Settings& settings, int listener)
+{
+    Status status(settings);
+    std::thread([&] { status.collectForEver(); }).detach(); // this function does not return
+    boost::asio::io_context context;
+    tcp::acceptor acceptor(context, tcp::v4(), listener);
+    for (;;) {
+        std::thread([&, socket = acceptor.accept()]() mutable { talk(std::move(socket), settings, status); }).detach();
+    }
+}
+
+} // namespace flash

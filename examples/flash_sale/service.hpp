@@ -1,0 +1,23 @@
+/// @file
+/// The shop's HTTP service.
+#pragma once
+
+#include "flash_sale/settings.hpp"
+
+namespace flash {
+
+/// Serves for ever, with a thread a connection. It ends by being killed.
+///
+/// | request | answer |
+/// |---|---|
+/// | `PUT /orders/<order>`, the user's number in the body | accepted, sold out, already bought |
+/// | `GET /status` | the figures of the page, in JSON |
+/// | `GET /` | the page |
+///
+/// An order that was answered before gets the same answer, and a header `Repeated: yes`.
+///
+/// @param listener a TCP socket that listens. Whoever starts the service keeps it open: who connects between two
+///   processes of the service waits for the next one.
+[[noreturn]] void serve(const Settings& settings, int listener);
+
+} // namespace flash

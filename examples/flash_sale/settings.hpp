@@ -1,0 +1,31 @@
+/// @file
+/// How large the sale is, and what happens to it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace flash {
+
+using Clock = std::chrono::steady_clock; ///< the same in all processes of a machine
+
+struct Settings {
+    std::string url = "redis://127.0.0.1:6379";
+    std::string database; ///< of PostgreSQL
+    std::string sale;     ///< what its keys begin with: sales at one server do not meet
+    int stock = 2'000;
+    int users = 20'000;
+    int seconds = 20; ///< until the last user has come
+    int buyerProcesses = 4;
+    int workers = 3;
+    int threads = 4; ///< of each worker
+    int workerKills = 6;
+    int serviceKills = 3;
+    int pauses = 2; ///< of a worker, for longer than its leases
+    std::uint32_t seed = 1;
+    std::string lookWith;            ///< a command that looks at the page
+    std::string falsify = "nothing"; ///< before the proof, which has to notice
+};
+
+} // namespace flash
