@@ -403,9 +403,8 @@ TEST_P(Waiting, OneConnectionListensForAllNames)
             return result;
         }));
     }
-    EXPECT_TRUE(eventually([&] {
-        return std::ranges::all_of(names, [&](const std::string& name) { return listeners(name) == 1; });
-    }));
+    EXPECT_TRUE(eventually(
+        [&] { return std::ranges::all_of(names, [&](const std::string& name) { return listeners(name) == 1; }); }));
     const auto clients = raw.command({"CLIENT", "LIST", "TYPE", "pubsub"}).text();
     EXPECT_NE(clients.find(supports(Feature::oneChannel) ? " sub=5 " : " sub=1 "), std::string::npos) << clients;
     for (const auto& name : names) {
