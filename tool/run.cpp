@@ -195,6 +195,7 @@ public:
         const std::stop_callback lost(guard_.stopToken(), [this] { risk_.raise(); });
         std::array<pollfd, 3> events{
             {{signals_.handle(), POLLIN, 0}, {risk_.handle(), POLLIN, 0}, {deadline_.handle(), POLLIN, 0}}};
+        passEarlySignalsOn();
         while (!hasEnded()) {
             judge();
             ::poll(events.data(), events.size(), -1);
@@ -245,6 +246,16 @@ private:
             say(settings_, fmt::format("is at risk, and ends in {}: {}", seconds(left), how));
         }
         deadline_.set(left - reserve_);
+    }
+
+    /// What the terminal sent before the command was there for it.
+    void passEarlySignalsOn()
+    {
+        for (auto come = signals_.next(); come.signal != 0; come = signals_.next()) {
+            if (come.signal != SIGCHLD) {
+                command_.forward(come.signal);
+            }
+        }
     }
 
     void passSignalsOn()
