@@ -35,10 +35,9 @@ struct Interrupted {};
 
 /// What was done to the processes.
 struct Done {
-    int workersKilled = 0;
-    int withOrders = 0; ///< of them: while they had orders under way
+    int workersKilled = 0;  ///< while they had orders under way
+    int workersStopped = 0; ///< the same, for longer than their leases
     int servicesKilled = 0;
-    int workersStopped = 0; ///< for longer than their leases, while they had orders under way
 };
 
 /// A port of this machine that stays open from one service to the next.
@@ -93,14 +92,14 @@ public:
         const auto start = Clock::now();
         Processes buyers(settings_.buyerProcesses,
                          [&](int number) { buy(settings_, number, listener_.port(), start); });
-        while (!haveEnded(buyers)) {
+        while (!haveEnded(buyers, pace)) {
             cause(start);
             watch();
         }
         if (!looker_ && !settings_.lookWith.empty()) {
             throw std::runtime_error("too little was sold for a look at the page");
         }
-        while (looker_ && !haveEnded(*looker_)) {
+        while (looker_ && !haveEnded(*looker_, pace)) {
             watch();
         }
         const auto end = Clock::now() + std::chrono::seconds(30);
@@ -147,10 +146,10 @@ private:
         at.process = std::make_unique<Processes>(1, [&](int) { Worker(settings_, place, at.name).run(); });
     }
 
-    /// Waits a little. @return whether they all did what they are there for
-    static bool haveEnded(Processes& processes)
+    /// @return whether they all did what they are there for
+    static bool haveEnded(Processes& processes, std::chrono::milliseconds wait = {})
     {
-        const auto event = processes.wait(pace);
+        const auto event = processes.wait(wait);
         if (event == Processes::Event::interrupted) {
             throw Interrupted();
         }
@@ -163,7 +162,7 @@ private:
     /// The service and the workers never end by themselves.
     void watch()
     {
-        bool ended = haveEnded(*service_);
+        bool ended = haveEnded(*service_, pace / 4);
         for (auto& worker : workers_) {
             ended = haveEnded(*worker.process) || ended;
         }
@@ -211,36 +210,40 @@ private:
         std::ranges::sort(events_, {}, &Event::at);
     }
 
-    /// One that is not stopped.
-    int anyWorker()
+    /// Stops a worker that has at least so many orders under way: it stands still before that is looked up.
+    /// @return its place; -1 when there is none now
+    int catchWorker(std::size_t orders)
     {
-        int place = std::uniform_int_distribution(0, settings_.workers - 1)(random_);
-        return place == stopped_ ? (place + 1) % settings_.workers : place;
+        const int first = std::uniform_int_distribution(0, settings_.workers - 1)(random_);
+        for (int step = 0; step < settings_.workers; ++step) {
+            const int place = (first + step) % settings_.workers;
+            auto& worker = workers_.at(static_cast<std::size_t>(place));
+            if (place == stopped_) {
+                continue;
+            }
+            worker.process->stop(0);
+            if (sale_.underWay(worker.name) >= orders) {
+                return place;
+            }
+            worker.process->resume(0);
+        }
+        return -1;
     }
     void killWorker(Clock::duration now)
     {
-        const int place = anyWorker();
-        auto& worker = workers_.at(static_cast<std::size_t>(place));
-        worker.process->kill(0);
-        ++done_.workersKilled;
-        if (sale_.underWay(worker.name) > 0) {
-            ++done_.withOrders;
-        } else if (sale_.stock() > 0) {
-            again(now + 10 * pace, Trouble::killWorker); // it had nothing to do: this does not count
+        const int place = catchWorker(1);
+        if (place < 0) {
+            return again(now + pace, Trouble::killWorker);
         }
+        workers_.at(static_cast<std::size_t>(place)).process->kill(0);
+        ++done_.workersKilled;
         startWorker(place);
     }
     void stopWorker(Clock::duration now)
     {
-        if (stopped_ >= 0) {
-            return again(now + 10 * pace, Trouble::stopWorker); // one at a time
-        }
-        const int place = anyWorker();
-        auto& worker = workers_.at(static_cast<std::size_t>(place));
-        worker.process->stop(0);
-        if (sale_.underWay(worker.name) < 2 && sale_.stock() > 0) { // likely to have a lock
-            worker.process->resume(0);
-            return again(now + 2 * pace, Trouble::stopWorker);
+        const int place = stopped_ >= 0 ? -1 : catchWorker(2); // one at a time; that with two is likely to have a lock
+        if (place < 0) {
+            return again(now + pace, Trouble::stopWorker);
         }
         stopped_ = place;
         ++done_.workersStopped;

@@ -58,13 +58,14 @@ public:
         const auto unanswered = orders_.number("SELECT sum(requests) - count(*) FROM flash_told");
         const auto regained = orders_.number("SELECT count(*) FROM flash_told WHERE regained");
         fmt::print("\non the way\n");
-        fmt::print("  workers killed: {}, {} of them with orders under way; claimed from dead or slow ones: {}\n",
-                   done.workersKilled, done.withOrders, sale_.counted("claimed"));
+        fmt::print("  workers killed with orders under way: {}; orders claimed from dead or slow ones: {}\n",
+                   done.workersKilled, sale_.counted("claimed"));
         fmt::print("  workers stopped for twice their leases: {}; late writers refused by the row's token: {}\n",
                    done.workersStopped, sale_.counted("refused"));
         fmt::print("  services killed: {}; requests without an answer, sent again: {}; lost answers given again: {}\n",
                    done.servicesKilled, unanswered, regained);
-        return (settings_.workerKills == 0 || done.withOrders > 0) && (settings_.serviceKills == 0 || unanswered > 0);
+        return (settings_.workerKills == 0 || done.workersKilled > 0) &&
+               (settings_.serviceKills == 0 || unanswered > 0);
     }
 
 private:

@@ -149,7 +149,16 @@ try {
     for (bool goesOn = true; goesOn;) {
         http::request_parser<http::string_body> parser;
         parser.body_limit(1024);
-        http::read(socket, buffer, parser);
+        boost::system::error_code error;
+        http::read(socket, buffer, parser, error);
+        if (error == http::error::body_limit) {
+            auto refusal = say(http::status::payload_too_large, "a user's number is shorter than that");
+            refusal.prepare_payload();
+            http::write(socket, refusal);
+        }
+        if (error) {
+            return; // the other side has gone, or does not speak HTTP
+        }
         auto response = handle(parser.get(), sale, status);
         goesOn = parser.get().keep_alive();
         response.keep_alive(goesOn);
@@ -157,7 +166,7 @@ try {
         http::write(socket, response);
     }
 } catch (const boost::system::system_error&) {
-    // The other side has gone, or does not speak HTTP.
+    // The other side has gone, and asks again.
 } catch (const std::exception& error) {
     fmt::print(stderr, "service: {}\n", error.what()); // Redis; the buyer gets no answer, and asks again
 }
