@@ -11,6 +11,7 @@ namespace redislock::test {
 namespace {
 
 using detail::Turn;
+using namespace std::chrono_literals;
 
 constexpr auto span = 700us;
 
