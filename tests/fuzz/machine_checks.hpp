@@ -185,6 +185,8 @@ inline void checkRelease(Exchange& exchange, const detail::ReleaseMachine::Setti
     case Unlocked::unconfirmed:
         require(!exchange.lastIsInteger(0, INT64_MAX) && !exchange.lastIsNil(), "an answer is believed");
         return;
+    case Unlocked::passedOn:
+        require(false, "a request is not passed on");
     }
 }
 

@@ -17,15 +17,20 @@ namespace {
 
 using Half = std::tuple<std::string, std::string, bool>; // client, lock, and whether it writes
 
+/// When Redis made the grant, by its clock, to a call with that lease: the truth is read some time later.
+Nanoseconds executedAt(const History& history, const Hold& hold, const Grant& grant)
+{
+    return history.bootOf(*grant.expiries.front().expiresMs) - hold.locks.front().lease();
+}
+
 /// Whether the grant can be the one that the outermost call of the hold returned with.
 bool fits(const History& history, const Hold& hold, const Grant& grant)
 {
     if (grant.expiries.empty()) {
         return false;
     }
-    const auto& call = hold.locks.front();
-    const auto executed = history.bootOf(*grant.expiries.front().expiresMs) - call.lease();
-    return executed >= call.invoke.t - 2 * millisecond && executed <= hold.begin + millisecond;
+    const auto executed = executedAt(history, hold, grant);
+    return executed >= hold.locks.front().invoke.t - 2 * millisecond && executed <= hold.begin + millisecond;
 }
 
 /// The grants of each holder, in order. An acquire that is sent again after its first grant has run out has two.
@@ -53,7 +58,8 @@ std::optional<std::size_t> passedGrant(const History& history, const GrantsOf& g
         for (const auto grant : found->second) {
             const auto& each = history.grants[grant];
             const bool lasts = !each.freed || each.freed->t >= hold.begin;
-            fitting = each.made.t <= hold.begin + millisecond && lasts ? grant : fitting;
+            const bool wasMade = !each.expiries.empty() && executedAt(history, hold, each) <= hold.begin + millisecond;
+            fitting = wasMade && lasts ? grant : fitting; // only renewed leases are passed on, all of one length
         }
     }
     return fitting;
