@@ -138,8 +138,7 @@ private:
         bool isRenewed;       ///< it was being renewed
     };
 
-    SimClient(const World& world, std::shared_ptr<Host> host, const Config& config, std::string id,
-              std::uint64_t seed);
+    SimClient(const World& world, std::shared_ptr<Host> host, const Config& config, std::string id, std::uint64_t seed);
     ~SimClient() = default;
 
     void lost(const LockEvent& event, LossReason reason) noexcept override;
