@@ -42,11 +42,11 @@ namespace redislock {
 /// **Does not guarantee** order among waiters, and offers no fencing token: the tokens of several servers have no
 /// common order.
 ///
-/// | state of this thread's hold | lock / tryLock        | unlock         | isHeldByCurrentThread | validFor | stopToken |
-/// |-----------------------------|-----------------------|----------------|-----------------------|----------|-----------|
-/// | none                        | tries, becomes held   | throws `notHeld` | false               | 0        | stopped   |
-/// | held                        | throws `wouldDeadlock` | free          | true                  | > 0      | running   |
-/// | lost                        | a new hold, as `none` | `alreadyLost`, once | false            | 0        | stopped   |
+/// | this thread's hold | lock / tryLock         | unlock              | isHeldByCurrentThread | validFor | stopToken |
+/// |--------------------|------------------------|---------------------|-----------------------|----------|-----------|
+/// | none               | tries, becomes held    | throws `notHeld`    | false                 | 0        | stopped   |
+/// | held               | throws `wouldDeadlock` | free                | true                  | > 0      | running   |
+/// | lost               | a new hold, as `none`  | `alreadyLost`, once | false                 | 0        | stopped   |
 ///
 /// It is not re-entrant: a thread that holds the group and locks it again gets `wouldDeadlock` at once. Levels that a
 /// thread has of a member itself are somebody else's: the group waits for them. There is no isLocked() and no

@@ -39,11 +39,11 @@ namespace redislock {
 /// restart without persistence, eviction, `FLUSHALL`): the loss is then reported, not prevented. Nor order among
 /// waiters, nor that what was sent to a third party before the loss arrives before it.
 ///
-/// | state of this thread's hold | lock / tryLock         | unlock                  | holdCount | validFor | stopToken |
-/// |-----------------------------|------------------------|-------------------------|-----------|----------|-----------|
-/// | none                        | waits, becomes held    | throws `notHeld`        | 0         | 0        | stopped   |
-/// | held                        | see the kind           | count − 1, or free      | ≥ 1       | > 0      | running   |
-/// | lost (reported or expired)  | a new hold, as `none`  | `alreadyLost`, once a level | 0     | 0        | stopped   |
+/// | this thread's hold         | lock / tryLock        | unlock                   | holdCount | validFor | stopToken |
+/// |----------------------------|-----------------------|--------------------------|-----------|----------|-----------|
+/// | none                       | waits, becomes held   | throws `notHeld`         | 0         | 0        | stopped   |
+/// | held                       | see the kind          | count − 1, or free       | ≥ 1       | > 0      | running   |
+/// | lost (reported or expired) | a new hold, as `none` | `alreadyLost`, per level | 0         | 0        | stopped   |
 ///
 /// **Thread safety**: distinct objects: safe. Shared objects: safe; one object may be used by many threads. Objects of
 /// one kind, one name and one client are the same lock. Holds belong to the thread that took them.

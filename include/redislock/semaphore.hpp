@@ -36,11 +36,11 @@ namespace redislock {
 /// release() is called by the one that acquired, nor any order among waiters: one that wants many permits may wait long
 /// while others take single ones.
 ///
-/// | free permits        | tryAcquire(n)  | acquire(n)                | release(n)        | drainPermits | addPermits(d) |
-/// |---------------------|----------------|---------------------------|-------------------|--------------|---------------|
-/// | no such semaphore   | false          | waits                     | makes it, with n  | 0            | makes it      |
-/// | fewer than n        | false          | waits                     | + n, tells waiters| takes all    | + d           |
-/// | n or more           | true, − n      | at once, − n              | + n, tells waiters| takes all    | + d           |
+/// | free permits      | tryAcquire(n) | acquire(n)   | release(n)         | drainPermits | addPermits(d) |
+/// |-------------------|---------------|--------------|--------------------|--------------|---------------|
+/// | no such semaphore | false         | waits        | makes it, with n   | 0            | makes it      |
+/// | fewer than n      | false         | waits        | + n, tells waiters | takes all    | + d           |
+/// | n or more         | true, − n     | at once, − n | + n, tells waiters | takes all    | + d           |
 ///
 /// A number of permits is 1 … 2 147 483 647; zero is taken, and released, without asking anybody; anything else is
 /// `invalidArgument` before any I/O.
