@@ -12,7 +12,7 @@ namespace redislock::detail {
 /// Ends of calls, collected under a connection's mutex and told after it.
 struct FinishedCalls {
     std::vector<std::shared_ptr<Call>> detached;
-    std::vector<std::shared_ptr<Call>> others; ///< let go of outside the mutex: the last reference may have much to end
+    std::vector<std::shared_ptr<Call>> others; ///< destroyed outside the mutex: the last reference may end much
     std::vector<const void*> sleepers;
 
     [[nodiscard]] bool empty() const noexcept { return detached.empty() && others.empty(); }

@@ -24,7 +24,7 @@ enum class Lane : std::uint8_t {
 };
 
 /// The outside of the logic: connections, time, threads. The logic's functions are called one at a time, under the
-/// mutex of who implements this, but for those that take it themselves; what they ask for here is only queued: nothing
+/// mutex of the implementation, but for those that take it themselves; what they ask for here is only queued: nothing
 /// here waits, calls back or runs a user's code. What they have queued for a connection is written when they have
 /// returned and the mutex is free.
 class Port {

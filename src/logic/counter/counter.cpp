@@ -32,7 +32,7 @@ std::shared_ptr<NamedCounter> NamedCounter::of(const std::shared_ptr<Port>& port
     if (port->isForked()) {
         return fresh; // good for nothing but errors; the mutex may be locked by a thread that is not here
     }
-    std::shared_ptr<NamedCounter> known; // let go of after the mutex
+    std::shared_ptr<NamedCounter> known; // destroyed after the mutex is unlocked
     const Inside lock(*port);
     known = core.counters.knownOrAdd(*fresh);
     return known ? known : fresh;

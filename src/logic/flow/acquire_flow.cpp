@@ -194,7 +194,7 @@ WaitStep AcquireFlow::judgeSleep()
         waiter.notified = false;
         return step(Notified{now});
     }
-    // who asks for itself is let in as well, but not in the time of others
+    // a waiter that polls is let in as well, but not in the time of others
     const TimePoint aside = waiter.notified && asksForItself ? asideUntil(true) : TimePoint{};
     if (waiter.notified && now >= aside) {
         waiter.notified = false;

@@ -37,7 +37,7 @@ public:
         return outermost_ ? outermost_->state() : std::nullopt;
     }
 
-    /// What is to be let go of without the mutex.
+    /// What is to be destroyed without the mutex.
     struct Rest {
         HoldRef hold;
         std::shared_ptr<NamedLock> named;

@@ -123,7 +123,7 @@ std::shared_ptr<HoldCall> Core::takeCall(Hold& hold)
     return call;
 }
 
-/// One that is still on a connection stays with that. Otherwise others who have it only have to let go of it.
+/// Returns the call to the pool unless a connection still owns it.
 void Core::putBack(std::shared_ptr<HoldCall> call) noexcept
 {
     if (!call->pending && call->mode != Call::Mode::abandoned && idleCalls_.size() < maxIdle) {
@@ -223,7 +223,7 @@ void Core::lose(Hold& hold, LossReason reason)
     NamedLock& named = *hold.lock;
     renewing.forget(hold);
     tellLoss(hold, reason);
-    auto removed = named.local.remove(hold); // perhaps the last reference: let go of outside the mutex
+    auto removed = named.local.remove(hold); // perhaps the last reference: destroyed outside the mutex
     port.post([removed = std::move(removed)]() mutable { removed.reset(); });
     Waking::wakeNext(named);
 }

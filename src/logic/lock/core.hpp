@@ -62,7 +62,7 @@ public:
 
     // holds, and requests about them
     HoldRef takeHold(NamedLock& named, std::uint64_t caller, Lane lane);
-    /// Keeps a hold that nobody else uses any more for another one. @return what must be let go of after the mutex.
+    /// Keeps a hold that nobody else uses any more for another one. @return what to destroy without the mutex.
     std::shared_ptr<NamedLock> recycle(HoldRef&& hold) noexcept;
     std::shared_ptr<HoldCall> takeCall(Hold& hold);
     /// An operation is over. @param call its request; the caller has another reference to its hold.
@@ -113,13 +113,13 @@ public:
     void begins(Waiter& waiter) noexcept;
     void ends(Waiter& waiter) noexcept;
     [[nodiscard]] bool isAnythingUnderWay() const noexcept { return underWay_ > 0; }
-    /// Holds are lost, waiters are told. @return what must be let go of without the mutex.
+    /// Holds are lost, waiters are told. @return what to destroy without the mutex.
     std::vector<std::shared_ptr<NamedLock>> close();
     [[nodiscard]] bool isClosing() const noexcept { return closing_; }
 
     /// The hold's name in Redis.
     [[nodiscard]] std::string holderText(const Hold& hold) const;
-    /// Of a hold, or (@p holder) of who has the lock instead. Nobody but who has an observer pays for what is told.
+    /// Of a hold, or (@p holder) of the one that has the lock instead. Without an observer this costs nothing.
     template <class What>
     void tellOf(const Hold& hold, What what)
     {

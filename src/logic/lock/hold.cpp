@@ -148,7 +148,7 @@ std::shared_ptr<NamedLock> NamedLock::of(const std::shared_ptr<Port>& port, Core
     if (port->isForked()) {
         return fresh; // good for nothing but errors; the mutex may be locked by a thread that is not here
     }
-    std::shared_ptr<NamedLock> known; // let go of after the mutex
+    std::shared_ptr<NamedLock> known; // destroyed after the mutex is unlocked
     const Inside inside(*port);
     known = core.knownOrAdd(*fresh);
     return known ? known : fresh;

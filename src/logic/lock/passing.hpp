@@ -12,7 +12,7 @@ class Core;
 
 /// Passes holds on inside a client. The holder stays: in Redis nothing changes, and here its `Hold`, with the deadline
 /// and the renewals, becomes that of the next caller, with a level, stop sources and a beginning of its own. Nobody
-/// else has a reference to it that counts: who ended the last level has let go of it, and renewals mean the holder.
+/// else has a reference to it that counts: whoever ended the last level has dropped it, and renewals mean the holder.
 class Passing {
 public:
     explicit Passing(Core& core) noexcept : core_(core) {}

@@ -37,7 +37,7 @@ public:
 
     [[nodiscard]] std::chrono::milliseconds lease() const noexcept { return lease_; }
     [[nodiscard]] const std::vector<Item>& items() const noexcept { return items_; }
-    /// When it is over: what must be let go of without the mutex.
+    /// When it is over: what to destroy without the mutex.
     std::vector<Item> takeItems() noexcept { return std::move(items_); }
 
 private:

@@ -204,7 +204,7 @@ bool Renewing::overstays(Hold& hold, TimePoint now)
 
 void Renewing::finished(RenewalCall& call) noexcept
 {
-    const auto items = call.takeItems(); // let go of without the mutex, and last: they may be what keeps the client
+    const auto items = call.takeItems(); // destroyed without the mutex, and last: they may keep the client alive
     const Inside lock(core_.port);
     --underWay_;
     const TimePoint now = core_.port.now();

@@ -53,7 +53,7 @@ void AsyncAcquire::finish()
     if (acquired.hold != hold_) { // none, or that of a holder that was passed on
         rest = named_->core->recycle(std::move(hold_));
     }
-    // told, and let go of, outside the mutex
+    // the handler runs, and the rest is destroyed, outside the mutex
     engine_.post([this, self = shared_from_this(), rest = std::move(rest), ec,
                   guard = std::make_shared<LockGuard>(LockGuard(std::move(acquired)))]() mutable {
         completion_(ec, std::move(*guard));

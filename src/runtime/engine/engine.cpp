@@ -143,7 +143,7 @@ bool Engine::shutdown(std::chrono::milliseconds timeout) noexcept
 
 bool Engine::beginEnd(std::function<void()> whenDone)
 {
-    std::vector<std::shared_ptr<NamedLock>> names; // let go of after the mutex
+    std::vector<std::shared_ptr<NamedLock>> names; // destroyed after the mutex is unlocked
     const Lock lock(mutex_);
     if (closing_.exchange(true)) {
         return false;
@@ -157,7 +157,7 @@ void Engine::endConnections() noexcept
 {
     commands_->shutdown(Errc::shutdown);
     background_->end([this] {
-        std::function<void()> done; // let go of after the mutex
+        std::function<void()> done; // destroyed after the mutex is unlocked
         {
             const Lock lock(mutex_);
             outboxClosed_ = true;

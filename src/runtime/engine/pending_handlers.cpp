@@ -77,7 +77,7 @@ bool PendingHandlers::claim(PendingHandler& handler) noexcept
 
 void PendingHandlers::finish(PendingHandler& handler) noexcept
 {
-    std::shared_ptr<PendingHandler> last; // let go of after the mutex
+    std::shared_ptr<PendingHandler> last; // destroyed after the mutex is unlocked
     const std::lock_guard lock(mutex_);
     last = std::move(handler.self_);
     unlink(handler);

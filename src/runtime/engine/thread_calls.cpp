@@ -27,7 +27,7 @@ Unlocked endLevel(Engine& engine, Engine::Lock& lock, Acquired acquired)
         drive(engine, lock, flow);
         how = flow.result();
     }
-    const auto rest = core.recycle(std::move(acquired.hold)); // let go of after the mutex, as the hold
+    const auto rest = core.recycle(std::move(acquired.hold)); // destroyed after the mutex is unlocked, as the hold is
     lock.unlock();
     if (how == Unlocked::unconfirmed || how == Unlocked::stillHeld) {
         engine.commands().flush();
@@ -52,7 +52,7 @@ std::error_code ThreadCalls::acquire(NamedLock& named, const AcquireOrder& order
     }
     engine.start();
     std::error_code error;
-    ThreadAcquire::Rest rest; // let go of after the mutex
+    ThreadAcquire::Rest rest; // destroyed after the mutex is unlocked
     {
         auto lock = engine.lock();
         ThreadAcquire flow(engine.core(lock), named, order, currentThread());

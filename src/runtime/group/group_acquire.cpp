@@ -18,7 +18,7 @@ namespace {
 /// For how long a first acquire waits to be told which servers it talks to.
 constexpr std::chrono::milliseconds identifyFor{250};
 
-/// The pauses of who waited for a member and then could not have the others.
+/// The pauses after a wait for one member when the others could not be had.
 const RetryPolicy& betweenWaits()
 {
     static const auto policy = RetryPolicy::exponential(std::chrono::milliseconds(1), std::chrono::milliseconds(16));
