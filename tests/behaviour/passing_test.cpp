@@ -2,8 +2,12 @@
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
 #include "redislock/lock_guard.hpp"
+#include "support/frozen_thread.hpp"
 
 #include <boost/asio/use_future.hpp>
+
+#include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,7 +20,9 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace redislock::test {
@@ -258,6 +264,38 @@ TEST_F(Passing, WhoLeavesAtTheSameMomentLeavesNothing)
         waiting.get();
         ASSERT_TRUE(eventually([&] { return !raw.exists(lock.name()); })) << "round " << i;
     }
+}
+
+TEST_F(Passing, ToACallerThatDoesNotKnowOfItYetIsGivenBackAtTheEndOfTheClient)
+{
+    Client ending(config());
+    const auto lock = ending.getLock(uniqueName());
+    Worker other;
+    const auto [thread, id] = other.run([] { return std::pair(::pthread_self(), ::gettid()); });
+    bool isPassed = false;
+    for (int i = 0; i < 100 && !isPassed; ++i) {
+        lock.lock();
+        auto waiting = other.start([&] {
+            std::error_code ec;
+            lock.lock(ec);
+            return ec;
+        });
+        std::this_thread::sleep_for(5ms);
+        ASSERT_TRUE(eventually([&] { return FrozenThread::sleeps(id); }));
+        {
+            const FrozenThread frozen(thread);
+            isPassed = lock.unlock() == Unlocked::passedOn;
+            if (isPassed) {
+                EXPECT_TRUE(ending.shutdown(5s));
+                EXPECT_FALSE(raw.exists(lock.name()));
+            }
+        }
+        EXPECT_EQ(waiting.get(), isPassed ? make_error_code(Errc::shutdown) : std::error_code());
+        if (!isPassed) {
+            EXPECT_EQ(other.run([&] { return lock.unlock(); }), Unlocked::released);
+        }
+    }
+    EXPECT_TRUE(isPassed);
 }
 
 } // namespace

@@ -83,7 +83,7 @@ std::size_t killConnections(World& world)
         std::istringstream list(world.redis().command({"CLIENT", "LIST"}).text());
         for (std::string line; std::getline(list, line);) {
             const auto end = line.find(' ');
-            if (line.find(" name=chaos ") != std::string::npos && line.starts_with("id=") &&
+            if (line.find(" name=chaos:") != std::string::npos && line.starts_with("id=") &&
                 world.random()() % 3 != 0) {
                 const auto reply = world.redis().command({"CLIENT", "KILL", "ID", line.substr(3, end - 3)});
                 killed += reply.isInteger() ? static_cast<std::size_t>(reply.integer()) : 0;

@@ -378,8 +378,11 @@ void Connection::flush(Lane& lane, int socket, Clock::time_point now)
         const auto size = item.pace.count() > 0 ? std::min<std::size_t>(left, 1) : left;
         const auto sent = size == 0 ? 0 : ::send(socket, &item.bytes[item.sent], size, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0) {
-            if (errno != EAGAIN && errno != EINTR) {
+            if (errno != EAGAIN && errno != EINTR && socket == client_) {
                 close(FaultProxy::Close::reset);
+            } else if (errno != EAGAIN && errno != EINTR) { // what the server said before its end is still to be read
+                lane.outbox.clear();
+                lane.held = 0;
             }
             return;
         }

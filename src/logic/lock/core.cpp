@@ -389,6 +389,14 @@ std::vector<std::shared_ptr<NamedLock>> Core::close()
         }
     }
     for (const auto& named : names) {
+        const auto takeBack = [this](Waiter& waiter) {
+            const HoldRef passed = std::move(waiter.passed);
+            if (passed != nullptr && isHeld({passed, waiter.passedLevel})) {
+                releasing.giveBack(*passed, passed->validUntil()); // its caller does not know of it yet
+            }
+        };
+        named->waiters.forEach(takeBack);
+        named->askers.forEach(takeBack);
         while (!named->local.holds().empty()) {
             lose(*named->local.holds()[0], LossReason::shutDown);
         }

@@ -194,7 +194,7 @@ void Waking::heardOfGrant(Notice notice, std::string_view text)
     for (const auto& [name, named] : queued_) {
         if (grants_ == Listening::refused) { // as before: each on a channel of its own
             heard(*named, {}, notice);
-            named->waiters.forEach([&](Waiter& waiter) { subscribeOwn(*named, waiter); });
+            named->waiters.forEach([this, each = named](Waiter& waiter) { subscribeOwn(*each, waiter); });
         } else {
             wakeWaiters(*named, {});
         }

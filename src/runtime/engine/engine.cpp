@@ -144,12 +144,15 @@ bool Engine::shutdown(std::chrono::milliseconds timeout) noexcept
 bool Engine::beginEnd(std::function<void()> whenDone)
 {
     std::vector<std::shared_ptr<NamedLock>> names; // destroyed after the mutex is unlocked
-    const Lock lock(mutex_);
-    if (closing_.exchange(true)) {
-        return false;
+    {
+        const Lock lock(mutex_);
+        if (closing_.exchange(true)) {
+            return false;
+        }
+        names = core_.close();
+        whenDone_ = std::move(whenDone);
     }
-    names = core_.close();
-    whenDone_ = std::move(whenDone);
+    commands_->flush(); // what that gave back
     return true;
 }
 
