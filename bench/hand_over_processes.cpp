@@ -2,15 +2,21 @@
 /// How long a waiting process waits after the holder, another process, has called unlock().
 #include "own_process.hpp"
 #include "ping.hpp"
+#include "reference/raw_connection.hpp"
 #include "rows.hpp"
 #include "statistics.hpp"
 
 #include <redislock/redislock.hpp>
 
+#include <atomic>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <unistd.h>
 
@@ -20,13 +26,22 @@ namespace {
 
 constexpr char lockName[] = "bench:hand-over";
 
+/// The lock of a kind, "plain" or "fair".
+Lock lockOf(const Client& client, const std::string& kind, const std::string& name)
+{
+    if (kind == "fair") {
+        return client.getFairLock(name);
+    }
+    return client.getLock(name);
+}
+
 /// How long the lock is kept after the other process was told to take it: it asks, subscribes and asks again meanwhile.
 constexpr std::chrono::microseconds holdFor{3000};
 
 /// The process that waits. It ends when its standard input is closed.
 class Partner {
 public:
-    explicit Partner(const std::string& url) : process_({"--partner", url, lockName}) {}
+    Partner(const std::string& url, const std::string& kind) : process_({"--partner", url, kind, lockName}) {}
 
     /// Lets it call lock().
     void askForLock() const { process_.write(std::as_bytes(std::span("L", 1))); }
@@ -44,7 +59,8 @@ private:
 
 class Giver {
 public:
-    explicit Giver(const Target& target) : partner_(target.url), client_(target.url), lock_(client_.getLock(lockName))
+    Giver(const Target& target, const std::string& kind)
+        : partner_(target.url, kind), client_(target.url), lock_(lockOf(client_, kind, lockName))
     {
     }
 
@@ -66,16 +82,69 @@ public:
 private:
     Partner partner_;
     Client client_;
-    RedisLock lock_;
+    Lock lock_;
+};
+
+/// What a server cannot do faster: one script sets a holder and tells it, and a thread that waits for that reads it.
+class RawPass {
+public:
+    explicit RawPass(const Target& target)
+        : commands_(target.host, target.port),
+          listener_(target.host, target.port),
+          script_(commands_.load("redis.call('HSET', KEYS[1], ARGV[1], '1') redis.call('PEXPIRE', KEYS[1], ARGV[2]) "
+                                 "return redis.call('PUBLISH', KEYS[2], ARGV[1])"))
+    {
+        listener_.command({"SUBSCRIBE", channel});
+        reader_ = std::jthread([this](const std::stop_token& stop) {
+            while (!stop.stop_requested()) {
+                listener_.nextReply();
+                heard_ = Clock::now().time_since_epoch().count();
+                heard_.notify_one();
+            }
+        });
+    }
+    RawPass(const RawPass&) = delete;
+    RawPass& operator=(const RawPass&) = delete;
+    ~RawPass()
+    {
+        reader_.request_stop();
+        pass();
+    }
+
+    double medianPass(Seconds duration)
+    {
+        std::vector<double> samples;
+        const auto end = Clock::now() + duration;
+        do {
+            std::this_thread::sleep_for(holdFor);
+            heard_ = 0;
+            const auto called = Clock::now();
+            pass();
+            heard_.wait(0);
+            samples.push_back(microseconds(Clock::time_point(Clock::duration(heard_)) - called));
+        } while (Clock::now() < end);
+        return median(std::move(samples));
+    }
+
+private:
+    static constexpr std::string_view channel = "bench:raw-pass:channel";
+
+    void pass() { commands_.command({"EVALSHA", script_, "2", "bench:raw-pass", channel, "holder", "30000"}); }
+
+    RawConnection commands_;
+    RawConnection listener_;
+    std::string script_;
+    std::atomic<Clock::rep> heard_{0};
+    std::jthread reader_;
 };
 
 } // namespace
 
-void runPartner(const std::string& url, const std::string& name)
+void runPartner(const std::string& url, const std::string& kind, const std::string& name)
 {
     endWithParent();
     const Client client(url);
-    const auto lock = client.getLock(name);
+    const auto lock = lockOf(client, kind, name);
     for (char order = 0; ::read(STDIN_FILENO, &order, 1) == 1;) {
         lock.lock();
         const auto moment = Clock::now().time_since_epoch().count();
@@ -88,8 +157,15 @@ void runPartner(const std::string& url, const std::string& name)
 
 Measure handOverBetweenProcesses(const Target& target)
 {
-    auto ours = [giver = std::make_shared<Giver>(target)](Seconds d) { return giver->medianHandOver(d); };
+    auto ours = [giver = std::make_shared<Giver>(target, "plain")](Seconds d) { return giver->medianHandOver(d); };
     return inTurn(std::move(ours), pingSide(target, holdFor));
+}
+
+Measure handOverOfFairLock(const Target& target)
+{
+    auto ours = [giver = std::make_shared<Giver>(target, "fair")](Seconds d) { return giver->medianHandOver(d); };
+    auto raw = [pass = std::make_shared<RawPass>(target)](Seconds d) { return pass->medianPass(d); };
+    return inTurn(std::move(ours), std::move(raw));
 }
 
 } // namespace redislock::bench

@@ -114,8 +114,8 @@ std::vector<std::string_view> runRows(const Settings& settings)
 /// @return the exit status.
 int dispatch(const Settings& settings)
 {
-    if (settings.partner.size() == 2) {
-        runPartner(settings.partner[0], settings.partner[1]);
+    if (settings.partner.size() == 3) {
+        runPartner(settings.partner[0], settings.partner[1], settings.partner[2]);
         return 0;
     }
     if (!settings.sharer.empty()) {
@@ -170,7 +170,7 @@ void declareOptions(CLI::App& app, Settings& settings)
         "measures nothing");
     app.add_flag("--list", settings.list, "say what the rows are, and measure nothing");
     // how the program starts its other processes
-    app.add_option("--partner", settings.partner)->expected(2)->group("");
+    app.add_option("--partner", settings.partner)->expected(3)->group("");
     app.add_option("--sharer", settings.sharer)->expected(sharerWords)->group("");
     app.add_option("--measure", settings.measure)->check(CLI::IsMember(names))->group("");
 }

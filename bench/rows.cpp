@@ -41,6 +41,9 @@ std::vector<Row> handOver()
          handOverBetweenThreads},
         {"hand_over_processes", group, " µs", Aim::atMost, 2.7, 1.5,
          "unlock() called until lock() returns in a waiting process, median; against PING", handOverBetweenProcesses},
+        {"hand_over_fair", group, " µs", Aim::atMost, 1.25, 0,
+         "the same of a FairLock; against a script that names the next holder, until a waiting thread has read that",
+         handOverOfFairLock},
     };
 }
 

@@ -82,8 +82,10 @@ Measure besideHeldLocks(const Target& target, std::size_t held);
 Measure handOverBetweenThreads(const Target& target);
 /// unlock() called in one process until lock() returns in the other, against PING.
 Measure handOverBetweenProcesses(const Target& target);
+/// The same of a FairLock, against a script that writes the next holder and tells it, read by a waiting thread.
+Measure handOverOfFairLock(const Target& target);
 /// The other process of the row above: takes and gives back the lock each time a byte arrives on standard input.
-void runPartner(const std::string& url, const std::string& lockName);
+void runPartner(const std::string& url, const std::string& kind, const std::string& lockName);
 
 /// How often one lock that all threads want changes its holder, against SET NX PX and a sleep of 20 ms.
 Measure changesOfHolder(const Target& target, unsigned threads);

@@ -14,8 +14,9 @@
 
 namespace redislock::test {
 
-HolderProcess::HolderProcess(const std::string& url, const std::string& name, int leaseMs, int watchdogMs)
-    : RoleProcess({std::string(role), url, name, std::to_string(leaseMs), std::to_string(watchdogMs)})
+HolderProcess::HolderProcess(const std::string& url, const std::string& name, int leaseMs, int watchdogMs,
+                             const std::string& kind)
+    : RoleProcess({std::string(role), url, name, std::to_string(leaseMs), std::to_string(watchdogMs), kind})
 {
 }
 
@@ -27,7 +28,7 @@ const char* nameOf(Unlocked how)
     return names.at(static_cast<std::size_t>(how));
 }
 
-void hammer(const RedisLock& lock, const Config& config)
+void hammer(const Lock& lock, const Config& config)
 {
     RawRedis raw(config.endpoint.host, config.endpoint.port);
     const auto key = lock.name() + ":count";
@@ -47,7 +48,8 @@ int runHolder(const std::vector<std::string>& arguments)
     config.watchdogTimeout = std::chrono::milliseconds(std::stoi(arguments.at(3)));
     const std::chrono::milliseconds fixed(std::stoi(arguments.at(2)));
     auto client = std::make_unique<Client>(config);
-    const RedisLock lock = client->getLock(arguments.at(1));
+    const bool isFair = arguments.at(4) == "fair";
+    const Lock lock = isFair ? Lock(client->getFairLock(arguments.at(1))) : Lock(client->getLock(arguments.at(1)));
     const auto start = bootTime();
     lock.lock(fixed == fixed.zero() ? keepRenewing : Lease(fixed));
     const auto token = lock.stopToken();

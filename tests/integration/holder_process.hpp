@@ -21,8 +21,9 @@ class HolderProcess : public RoleProcess {
 public:
     static constexpr std::string_view role = "--holder";
 
-    /// Starts it. @param leaseMs a fixed lease; 0: renewed by a watchdog of @p watchdogMs.
-    HolderProcess(const std::string& url, const std::string& name, int leaseMs, int watchdogMs);
+    /// Starts it. @param leaseMs a fixed lease; 0: renewed by a watchdog of @p watchdogMs. @param kind "plain" or "fair".
+    HolderProcess(const std::string& url, const std::string& name, int leaseMs, int watchdogMs,
+                  const std::string& kind = "plain");
 };
 
 /// The holder's main function.

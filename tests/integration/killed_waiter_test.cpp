@@ -3,6 +3,8 @@
 #include "behaviour/lock_test.hpp"
 #include "integration/holder_process.hpp"
 
+#include <algorithm>
+
 namespace redislock::test {
 namespace {
 
@@ -42,6 +44,24 @@ TEST_F(KilledWaiter, KeepsNoOtherWaiterFromTheLock)
     EXPECT_TRUE(second.line().starts_with("held "));
     first.kill();
     EXPECT_EQ(second.ask("unlock"), "released");
+}
+
+TEST_F(KilledWaiter, ThatWasJustGrantedAFairLockCostsNoMoreThanItsPlace)
+{
+    const auto fair = client.getFairLock(name);
+    fair.lock(60s);
+    HolderProcess waiter(server().url() + "?poll_interval=400", name, 0, 2000, "fair");
+    ASSERT_TRUE(eventually([&] { // its client listens: the place has the lease that it wants, and a request
+        const auto places = raw.command({"HVALS", "redislock_places:{" + name + "}"}).elements;
+        return places.size() == 1 && std::ranges::count(places[0].text(), ' ') == 3;
+    }));
+    waiter.freeze();
+    EXPECT_EQ(fair.unlock(), Unlocked::released);
+    EXPECT_EQ(raw.command({"HLEN", name}).integer(), 1) << "it was granted, and does not know";
+    EXPECT_LE(raw.pttl(name), 2000ms) << "five of its polls";
+    waiter.kill();
+    EXPECT_TRUE(fair.tryLock(8s));
+    EXPECT_EQ(fair.unlock(), Unlocked::released);
 }
 
 } // namespace
