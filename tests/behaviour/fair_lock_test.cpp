@@ -117,7 +117,7 @@ TEST_F(Fair, WaiterThatAReleaseGrantsTheLockHasItForItsWholeLeaseSoon)
     for (const bool isFixed : {true, false}) {
         lock.lock(20s);
         auto& waiter = workers.emplace_back();
-        auto held = waiter.start([this, next = far.getFairLock(name), isFixed] {
+        auto held = waiter.start([next = far.getFairLock(name), isFixed] {
             isFixed ? next.lock(10min) : next.lock();
             const auto whole = isFixed ? 9min : 400ms;
             EXPECT_TRUE(next.isHeldByCurrentThread());

@@ -271,7 +271,8 @@ TEST_F(Passing, ToACallerThatDoesNotKnowOfItYetIsGivenBackAtTheEndOfTheClient)
     Client ending(config());
     const auto lock = ending.getLock(uniqueName());
     Worker other;
-    const auto [thread, id] = other.run([] { return std::pair(::pthread_self(), ::gettid()); });
+    const auto thread = other.run([] { return ::pthread_self(); });
+    const auto id = other.run([] { return ::gettid(); });
     bool isPassed = false;
     for (int i = 0; i < 100 && !isPassed; ++i) {
         lock.lock();
