@@ -21,7 +21,8 @@ class HolderProcess : public RoleProcess {
 public:
     static constexpr std::string_view role = "--holder";
 
-    /// Starts it. @param leaseMs a fixed lease; 0: renewed by a watchdog of @p watchdogMs. @param kind "plain" or "fair".
+    /// Starts it. @param leaseMs a fixed lease; 0: renewed by a watchdog of @p watchdogMs.
+    /// @param kind "plain" or "fair"
     HolderProcess(const std::string& url, const std::string& name, int leaseMs, int watchdogMs,
                   const std::string& kind = "plain");
 };
