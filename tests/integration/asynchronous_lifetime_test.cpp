@@ -1,11 +1,13 @@
 // Clients, locks, guards and executors that end while asynchronous calls are under way, in every order, on any thread.
 #include "behaviour/lock_test.hpp"
+#include "support/yields.hpp"
 
 #include <redislock/redislock.hpp>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -290,6 +292,30 @@ TEST_F(AsyncLifetime, ClientMayEndBeforeItsShutdownAndInItsHandler)
             client.reset();
         }
         told.get_future().wait();
+    }
+}
+
+TEST_F(AsyncLifetime, NothingIsKeptOfAClientWhoseLastCallEndsAtAnyMomentOfItsShutdown)
+{
+    const auto name = uniqueName();
+    bool more = true;
+    for (int place = 0; more; ++place) {
+        auto watched = config();
+        watched.observer = std::make_shared<Observer>();
+        const std::weak_ptr<Observer> client = watched.observer;
+        {
+            Client ending(std::move(watched));
+            auto guard = ending.getLock(name).asyncLock(60s, use_future).get();
+            guard.asyncRelease(asio::detached);
+            std::future<bool> answered;
+            {
+                const Pause pause(place, 5ms);
+                answered = ending.asyncShutdown(use_future);
+                more = pause.happened();
+            }
+            ASSERT_TRUE(answered.get());
+        }
+        ASSERT_TRUE(eventually([&] { return client.expired(); })) << "place " << place;
     }
 }
 

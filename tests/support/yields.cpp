@@ -25,8 +25,14 @@ std::uint32_t draw() noexcept
     return state;
 }
 
+thread_local int placesToPause = -1; ///< below 0: none is left
+thread_local std::chrono::milliseconds pause{0};
+
 void letOthersRun() noexcept
 {
+    if (placesToPause >= 0 && placesToPause-- == 0) {
+        std::this_thread::sleep_for(pause);
+    }
     const auto oneIn = often.load(std::memory_order_relaxed);
     if (oneIn == 0 || draw() % oneIn != 0) {
         return;
@@ -54,6 +60,22 @@ Yields::~Yields()
 std::uint64_t Yields::count() noexcept
 {
     return yields;
+}
+
+Pause::Pause(int place, std::chrono::milliseconds time) noexcept
+{
+    pause = time;
+    placesToPause = place;
+}
+
+Pause::~Pause()
+{
+    placesToPause = -1;
+}
+
+bool Pause::happened() const noexcept
+{
+    return placesToPause < 0;
 }
 
 } // namespace redislock::test

@@ -2,6 +2,7 @@
 /// Threads that are interrupted where it matters.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 namespace redislock::test {
@@ -20,6 +21,20 @@ public:
 
     /// How often threads did, so far.
     [[nodiscard]] static std::uint64_t count() noexcept;
+};
+
+/// While it lives, the thread that made it sleeps once, at a chosen one of those places: others do all they have to do
+/// meanwhile. One at a time in a thread.
+class Pause {
+public:
+    /// @param place which one, counted by this thread from here on; the first is 0.
+    Pause(int place, std::chrono::milliseconds time) noexcept;
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+    ~Pause();
+
+    /// Whether the thread has come to that place.
+    [[nodiscard]] bool happened() const noexcept;
 };
 
 } // namespace redislock::test

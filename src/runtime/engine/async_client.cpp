@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace redislock::detail {
@@ -84,7 +85,8 @@ struct AsyncConnect final : std::enable_shared_from_this<AsyncConnect> {
     bool ended = false;
 };
 
-/// Waits until nothing is under way any more, or for so long, and ends what is left of the client. Background thread.
+/// Waits until nothing is under way any more, or for so long, and ends what is left of the client. Background thread,
+/// which goes on until begin() was called: nothing that is posted after its end would be destroyed.
 struct AsyncShutdown final : std::enable_shared_from_this<AsyncShutdown> {
     AsyncShutdown(Engine& client, Completion<bool> c)
         : engine(client.shared_from_this()), completion(std::move(c)), timer(client.background().io)
@@ -93,6 +95,10 @@ struct AsyncShutdown final : std::enable_shared_from_this<AsyncShutdown> {
 
     void begin(TimePoint until)
     {
+        begun = true;
+        if (cancelled) {
+            return end(*cancelled);
+        }
         look();
         if (!ended && until != TimePoint::max()) {
             timer.expires_after(until - BootClock::now());
@@ -106,7 +112,7 @@ struct AsyncShutdown final : std::enable_shared_from_this<AsyncShutdown> {
 
     void look()
     {
-        if (isAnswered()) {
+        if (begun && isAnswered()) {
             end({});
         }
     }
@@ -119,6 +125,10 @@ struct AsyncShutdown final : std::enable_shared_from_this<AsyncShutdown> {
 
     void end(boost::system::error_code ec)
     {
+        if (!begun) {
+            cancelled = ec;
+            return;
+        }
         if (std::exchange(ended, true)) {
             return;
         }
@@ -131,6 +141,8 @@ struct AsyncShutdown final : std::enable_shared_from_this<AsyncShutdown> {
     const std::shared_ptr<Engine> engine;
     Completion<bool> completion;
     boost::asio::steady_timer timer;
+    bool begun = false;
+    std::optional<boost::system::error_code> cancelled; ///< before it began
     bool ended = false;
 };
 
