@@ -20,7 +20,7 @@ void GroupTry::ask(std::size_t member, Wait wait, Lease lease, const Answer& ans
 {
     SimClient& client = *members_[member].client;
     const auto attempt = std::make_shared<AsyncAcquire>(
-        client, client.named(group_.members[member].view), detail::AcquireOrder{wait, lease, detail::EndedBy::guard},
+        client, client.named(group_.members[member].view), detail::AcquireOrder{wait, lease, detail::EndedBy::group},
         [self = shared_from_this(), member, answer](std::error_code error, const detail::Acquired& acquired) {
             if (const auto result = self->arrived(member, error, acquired)) {
                 answer(member, *result);
@@ -58,6 +58,11 @@ std::optional<MemberAnswer> GroupTry::arrived(std::size_t index, std::error_code
 
 void GroupTry::keep()
 {
+    for (const auto& member : members_) {
+        if (member.acquired.hold != nullptr) {
+            member.acquired.hold->isTentative = false;
+        }
+    }
     follow(standing_.keep());
 }
 

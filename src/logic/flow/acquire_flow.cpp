@@ -29,7 +29,7 @@ AcquireFlow::AcquireFlow(Core& c, NamedLock& n, HoldRef h, const AcquireOrder& o
     if (c.isClosing()) {
         waiter.ended = Errc::shutdown; // too late to be told with the others
     }
-    hold->isMember = order.endedBy == EndedBy::group;
+    hold->isMember = hold->isTentative = order.endedBy == EndedBy::group;
     level = hold->levels.add(order.lease, order.endedBy);
     queue_.join(waiter);
 }

@@ -93,7 +93,8 @@ std::shared_ptr<NamedLock> Core::recycle(HoldRef&& hold) noexcept
     auto named = std::move(hold->lock);
     hold->levels.clear();
     hold->stopAtRisk = hold->stopLost = std::stop_source(std::nostopstate);
-    hold->atRiskTold = hold->heldTooLong = hold->refused = hold->isMember = false;
+    hold->atRiskTold = hold->heldTooLong = hold->refused = false;
+    hold->isMember = hold->isTentative = false;
     hold->givenLevel = 0;
     hold->renewal = RenewMachine();
     hold->unanswered = false;
@@ -398,7 +399,13 @@ std::vector<std::shared_ptr<NamedLock>> Core::close()
         named->waiters.forEach(takeBack);
         named->askers.forEach(takeBack);
         while (!named->local.holds().empty()) {
-            lose(*named->local.holds()[0], LossReason::shutDown);
+            const HoldRef hold = named->local.holds()[0];
+            if (hold->isTentative) { // nor does the caller of its group
+                tellLoss(*hold, LossReason::shutDown);
+                releasing.giveBack(*hold, hold->validUntil());
+            } else {
+                lose(*hold, LossReason::shutDown);
+            }
         }
         const auto end = [this](Waiter& waiter) {
             waiter.ended = Errc::shutdown;

@@ -119,10 +119,11 @@ struct Hold {
     Lane lane = Lane::commands;
     bool atRiskTold = false;
     bool heldTooLong = false;
-    bool refused = false;    ///< the last answer to a renewal: for now, the server refuses it
-    bool isMember = false;   ///< of a group, which is told of instead
-    LossReason reason{};     ///< of one that is lost
-    bool unanswered = false; ///< a request that names the holder never was answered, or may yet undo what others did
+    bool refused = false;     ///< the last answer to a renewal: for now, the server refuses it
+    bool isMember = false;    ///< of a group, which is told of instead
+    bool isTentative = false; ///< of a group that is not held yet: its caller does not know of it
+    LossReason reason{};      ///< of one that is lost
+    bool unanswered = false;  ///< a request that names the holder never was answered, or may yet undo what others did
     std::uint16_t countsUnderWay = 0; ///< requests that are to set its count
     std::uint32_t givenLevel = 0; ///< granted by another's release for less than its lease, which is still to be sent
     std::shared_ptr<NamedLock> lock;

@@ -25,6 +25,15 @@ MemberAnswer answerOf(const boost::system::error_code& ec, const LockGuard& guar
     return {.kind = MemberAnswer::Kind::busy};
 }
 
+/// The group is held: the caller believes in this member too.
+void isKnown(const HoldRef& hold)
+{
+    if (hold != nullptr) {
+        const auto inside = engineOf(*hold->lock).lock();
+        hold->isTentative = false;
+    }
+}
+
 /// Told how the members' releases end, by any thread; tells how that of the group did.
 class ReleaseTally {
 public:
@@ -147,6 +156,7 @@ void GroupHold::arrived(std::size_t index, LockGuard guard)
     const std::stop_token atRisk = guard.stopToken(StopAt::atRisk);
     const bool granted = static_cast<bool>(guard);
     std::shared_ptr<boost::asio::cancellation_signal> over;
+    HoldRef late;
     {
         const std::lock_guard lock(mutex_);
         if (standing_.isOpen()) {
@@ -156,7 +166,11 @@ void GroupHold::arrived(std::size_t index, LockGuard guard)
             return; // too late: the guard gives it back
         }
         held_[index].guard = std::move(guard);
+        if (standing_.isHeld()) {
+            late = LockAccess::hold(held_[index].guard);
+        }
     }
+    isKnown(late);
     const auto tellOf = [this, index](StopAt how) {
         return [weak = weak_from_this(), index, how] {
             if (const auto self = weak.lock()) {
@@ -179,7 +193,12 @@ void GroupHold::keep()
     std::unique_lock lock(mutex_);
     keptAt_ = BootClock::now();
     const auto verdict = standing_.keep();
+    std::vector<HoldRef> kept;
+    for (const auto& member : held_) {
+        kept.push_back(LockAccess::hold(member.guard));
+    }
     lock.unlock();
+    std::ranges::for_each(kept, isKnown);
     follow(verdict, 0);
 }
 
