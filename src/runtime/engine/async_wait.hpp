@@ -23,14 +23,17 @@ namespace redislock::detail {
 template <class Flow>
 class AsyncWait : public AsyncWaiter, public std::enable_shared_from_this<AsyncWait<Flow>> {
 public:
-    /// Ends the operation as soon as it can be ended. Any thread.
+    /// Ends the operation as soon as it can be ended. Any thread. What it posts does not keep the operation, and with it
+    /// the client: the background thread may have ended, and would never destroy it.
     void cancel()
     {
-        engine_.post([self = this->shared_from_this()] {
-            const auto lock = self->engine_.lock();
-            self->cancelled_ = true;
-            if (self->flow_) {
-                self->act(self->flow_->cancel());
+        engine_.post([weak = this->weak_from_this()] {
+            if (const auto self = weak.lock()) {
+                const auto lock = self->engine_.lock();
+                self->cancelled_ = true;
+                if (self->flow_) {
+                    self->act(self->flow_->cancel());
+                }
             }
         });
     }
