@@ -1,4 +1,4 @@
-// What the core asks for.
+// The engine as the core's port.
 #include "runtime/base/process.hpp"
 #include "runtime/engine/engine.hpp"
 
@@ -13,7 +13,7 @@ std::atomic<std::uint64_t> lastRequest{0};
 
 } // namespace
 
-/// What was queued meanwhile is written.
+/// Unlocks the mutex, and writes what was queued meanwhile.
 void Engine::exit() noexcept
 {
     const bool queued = std::exchange(queued_, false);
@@ -21,7 +21,7 @@ void Engine::exit() noexcept
     if (queued) {
         try {
             commands_->flush();
-        } catch (...) { // out of memory: whoever comes next writes it
+        } catch (...) { // out of memory: the next caller writes it
             return;
         }
     }
@@ -144,7 +144,7 @@ void Engine::ended() noexcept
     if (whenDone_ && !core_.isAnythingUnderWay()) {
         try {
             post(std::exchange(whenDone_, nullptr));
-        } catch (...) { // out of memory: it ends with its time
+        } catch (...) { // out of memory: shutdown ends when its time is over
             return;
         }
     }
