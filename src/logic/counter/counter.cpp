@@ -43,8 +43,7 @@ std::string NamedCounter::channel() const
     return kind == CounterKind::countDownLatch ? latchChannel(name) : semaphoreChannel(name);
 }
 
-// --- Requests
-// ----------------------------------------------------------------------------------------------------------
+// --- Requests -------------------------------------------------------------------------------------------------------
 
 /// Whether a request that ended with this error may have been executed, or may still be.
 bool NamedCounter::isOpen(std::error_code ec) noexcept
@@ -230,8 +229,7 @@ void NamedCounter::conclude(const CounterEnding& ending)
     }
 }
 
-// --- Waiting
-// -----------------------------------------------------------------------------------------------------------
+// --- Waiting --------------------------------------------------------------------------------------------------------
 
 ChannelListener NamedCounter::listener()
 {
@@ -316,8 +314,7 @@ void NamedCounter::wakeFor(std::int64_t permits) noexcept
     });
 }
 
-// --- Permits
-// -----------------------------------------------------------------------------------------------------------
+// --- Permits --------------------------------------------------------------------------------------------------------
 
 void NamedCounter::add(const std::shared_ptr<PermitHold>& permit)
 {

@@ -31,8 +31,7 @@ CounterFlow::~CounterFlow()
     ends();
 }
 
-// --- Stages
-// ------------------------------------------------------------------------------------------------------------
+// --- Stages ---------------------------------------------------------------------------------------------------------
 
 WaitStep CounterFlow::look()
 {
@@ -196,8 +195,7 @@ CounterEnding CounterFlow::takeEnding() noexcept
     return std::move(ending_);
 }
 
-// --- What an answer means
-// ----------------------------------------------------------------------------------------------
+// --- What an answer means -------------------------------------------------------------------------------------------
 
 AcquireMachine::Event CounterFlow::eventOf(const Outcome& outcome)
 {

@@ -52,8 +52,7 @@ AcquireFlow::~AcquireFlow()
     }
 }
 
-// --- Stages
-// ------------------------------------------------------------------------------------------------------------
+// --- Stages ---------------------------------------------------------------------------------------------------------
 
 WaitStep AcquireFlow::look()
 {
@@ -395,8 +394,7 @@ std::error_code AcquireFlow::conclude(Acquired& acquired)
     return result_.kind == Kind::granted ? Errc::shutdown : result_.error;
 }
 
-// --- What is known of the others
-// ---------------------------------------------------------------------------------------
+// --- What is known of the others ------------------------------------------------------------------------------------
 
 /// Notes who has the lock, and until when at least.
 void AcquireFlow::noteBlocker(const LockAnswer& busy)

@@ -13,8 +13,7 @@ Core::Core(Port& outside, const Config& settings, std::string client, std::uint6
     idleCalls_.reserve(maxIdle);
 }
 
-// --- Names
-// -------------------------------------------------------------------------------------------------------------
+// --- Names ----------------------------------------------------------------------------------------------------------
 
 std::shared_ptr<NamedLock> Core::knownOrAdd(NamedLock& fresh)
 {
@@ -65,8 +64,7 @@ void Core::remember(NamedLock& named) noexcept
     }
 }
 
-// --- Holds, and requests about them
-// ------------------------------------------------------------------------------------
+// --- Holds, and requests about them ---------------------------------------------------------------------------------
 
 HoldRef Core::takeHold(NamedLock& named, std::uint64_t caller, Lane lane)
 {
@@ -133,8 +131,7 @@ void Core::putBack(std::shared_ptr<HoldCall> call) noexcept
     }
 }
 
-// --- Acquiring
-// ---------------------------------------------------------------------------------------------------------
+// --- Acquiring ------------------------------------------------------------------------------------------------------
 
 AcquireMachine::Settings Core::settingsFor(Wait wait, std::chrono::milliseconds lease) const noexcept
 {
@@ -193,8 +190,7 @@ void Core::grant(Hold& hold, std::uint32_t level, const AcquireResult& result)
     }
 }
 
-// --- Ending and losing
-// -------------------------------------------------------------------------------------------------
+// --- Ending and losing ----------------------------------------------------------------------------------------------
 
 Acquired Core::innermostOf(NamedLock& named, std::uint64_t caller, bool& owed)
 {
@@ -313,8 +309,7 @@ std::stop_token Core::stopToken(Hold& hold, StopAt when)
     return source.get_token();
 }
 
-// --- What is told
-// ------------------------------------------------------------------------------------------------------
+// --- What is told ---------------------------------------------------------------------------------------------------
 
 void Core::finished(HoldCall& call) noexcept
 {
@@ -357,8 +352,7 @@ void Core::tellObserverOf(const Hold& hold, std::string holder, std::function<vo
     });
 }
 
-// --- The client's end
-// --------------------------------------------------------------------------------------------------
+// --- The client's end -----------------------------------------------------------------------------------------------
 
 void Core::ends() noexcept
 {

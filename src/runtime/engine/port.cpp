@@ -42,8 +42,7 @@ std::uint64_t Engine::nextRequest() noexcept
     return lastRequest.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-// --- Requests
-// ----------------------------------------------------------------------------------------------------------
+// --- Requests -------------------------------------------------------------------------------------------------------
 
 bool Engine::submit(Lane lane, std::shared_ptr<Call> call, std::shared_ptr<Call> behind)
 {
@@ -110,8 +109,7 @@ bool Engine::withdraw(Call& call)
     return true;
 }
 
-// --- What is published
-// -------------------------------------------------------------------------------------------------
+// --- What is published ----------------------------------------------------------------------------------------------
 
 void Engine::want(std::string channel, ChannelListener listener)
 {
@@ -127,8 +125,7 @@ void Engine::drop(std::string channel, ChannelListener listener)
     });
 }
 
-// --- Time, and what others are told
-// ------------------------------------------------------------------------------------
+// --- Time, and what others are told ---------------------------------------------------------------------------------
 
 void Engine::after(TimePoint when, std::function<void()> what)
 {

@@ -174,8 +174,7 @@ std::chrono::milliseconds timeUntil(TimePoint then) noexcept
 
 } // namespace detail
 
-// --- The locks
-// -----------------------------------------------------------------------------------------------------------
+// --- The locks ------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -241,8 +240,7 @@ std::stop_token GroupLock::stopToken(StopAt when) const noexcept
     return hold ? hold->stopToken(when) : detail::Core::stoppedToken();
 }
 
-// --- The guard
-// -----------------------------------------------------------------------------------------------------------
+// --- The guard ------------------------------------------------------------------------------------------------------
 
 GroupGuard::GroupGuard(std::shared_ptr<detail::GroupHold> hold) noexcept : hold_(std::move(hold)) {}
 
