@@ -118,7 +118,7 @@ Command::Command(const std::vector<std::string>& words, const std::vector<std::s
     if (process_ == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != self) {
-            ::_exit(commandNotRun); // this process ended before it could ask for that signal
+            ::_exit(commandNotRun); // the parent ended before this child could ask for that signal
         }
         signals.restore();
         ::execvpe(arguments.front(), arguments.data(), variables.data());
