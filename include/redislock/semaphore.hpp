@@ -70,7 +70,7 @@ public:
     bool trySetPermits(std::int64_t permits) const;
     /// As trySetPermits(), without exceptions: @p ec is cleared on success.
     bool trySetPermits(std::int64_t permits, std::error_code& ec) const;
-    /// As trySetPermits(), for a time: then the semaphore is gone, whoever has permits.
+    /// As trySetPermits(), for a time: then the semaphore is gone, even if permits are taken.
     /// @param timeToLive 1 ms … 30 days.
     bool trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive) const;
     /// As trySetPermits(permits, timeToLive), without exceptions.
