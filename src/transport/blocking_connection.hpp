@@ -30,7 +30,7 @@ namespace redislock::detail {
 /// for everybody, and hands leadership on when its own reply has come. While the leader waits, a caller that finds
 /// enough requests queued writes them.
 ///
-/// Invariants: queued bytes of a caller that does not wait need no sleeping leader, since flush() writes them; for
+/// Invariants: queued bytes whose caller does not wait never wait for a leader that sleeps: flush() writes them; for
 /// other bytes, a waiting caller or the sweep is woken; a slot outlives its caller; only the leader closes the socket.
 ///
 /// **Thread safety**: safe. The mutex is held for queue work only, never over I/O that waits, nor over finished().

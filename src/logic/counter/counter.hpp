@@ -50,7 +50,7 @@ enum class Denied : std::uint8_t {
     goesOn, ///< it goes on in the background: twice is as good as once
 };
 
-/// Where Redis keeps the answer to a request, so that one that is sent twice counts once.
+/// Where Redis keeps the answer to a request, so that a request that is sent twice counts once.
 struct Recorded {
     std::string record{};                 ///< the key; never used for another request
     std::vector<std::string> taken{};     ///< records of other requests, no longer needed: the script deletes them

@@ -58,7 +58,7 @@ WaitStep NestedFlow::step(const AcquireMachine::Event& event)
         return {};
     }
     if (const auto* send = std::get_if<Send>(&action)) {
-        // Redis keeps the longer of two leases, unless somebody took the key's time to live away
+        // Redis keeps the longer of two leases, unless the key's time to live was taken away
         const auto outer = hold_->levels.leaseToLeave(core_.port.now(), core_.config.watchdogTimeout);
         call_->prepare(HoldCall::Verb::lock, std::max(leaseTime(core_.config, order_.lease), outer),
                        hold_->levels.count(), Call::Mode::awaited);

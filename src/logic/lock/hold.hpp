@@ -225,7 +225,7 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
         before->sameName = std::exchange(sameName, this);
     }
 
-    const std::shared_ptr<Core> core; ///< kept alive by the owner of the port
+    const std::shared_ptr<Core> core; ///< keeps the port alive too, whose owner keeps the core
     const std::string name;
 
     LocalLock<Hold, HoldRef> local;
