@@ -29,7 +29,7 @@ constexpr int watched[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, S
 constexpr int commandNotFound = 127;
 constexpr int commandNotRun = 126;
 
-/// The parent of each process that runs; not of those that ended and were not waited for.
+/// The parent of each process, except for processes that have ended but were not waited for.
 std::map<pid_t, pid_t> parents()
 {
     std::map<pid_t, pid_t> all;
@@ -41,7 +41,7 @@ std::map<pid_t, pid_t> parents()
         }
         std::ifstream file(entry.path() / "stat");
         const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-        const auto end = text.rfind(") "); // of the program's name, which may hold anything
+        const auto end = text.rfind(") "); // ends the program's name, which may contain anything
         if (end != std::string::npos && end + 4 < text.size() && text[end + 2] != 'Z') {
             all[static_cast<pid_t>(std::stol(name))] =
                 static_cast<pid_t>(std::strtol(text.c_str() + end + 4, nullptr, 10));
@@ -73,7 +73,7 @@ Signals::Signals()
     ::sigaddset(&mine, SIGTTOU); // a message may be written from the background
     ::pthread_sigmask(SIG_BLOCK, &mine, &before_);
     struct sigaction byDefault {};
-    byDefault.sa_handler = SIG_DFL; // whoever ignores it is told of no child
+    byDefault.sa_handler = SIG_DFL; // a process that ignores SIGCHLD does not hear of its children
     ::sigaction(SIGCHLD, &byDefault, &childAction_);
 }
 
@@ -107,7 +107,7 @@ Command::Command(const std::vector<std::string>& words, const std::vector<std::s
             others_.insert(process);
         }
     }
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1); // what its children leave behind comes to this process
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1); // processes that the command leaves behind become children of this one
     std::array<int, 2> failure{};
     if (::pipe2(failure.data(), O_CLOEXEC) != 0) {
         throw std::system_error(errno, std::generic_category(), "pipe");
@@ -118,7 +118,7 @@ Command::Command(const std::vector<std::string>& words, const std::vector<std::s
     if (process_ == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != self) {
-            ::_exit(commandNotRun); // it was too late to be told of that
+            ::_exit(commandNotRun); // the parent ended before this child could ask for that signal
         }
         signals.restore();
         ::execvpe(arguments.front(), arguments.data(), variables.data());
@@ -142,7 +142,7 @@ Command::Event Command::look()
     int how = 0;
     for (pid_t process = 0; (process = ::waitpid(-1, &how, WNOHANG | WUNTRACED)) > 0;) {
         if (process != process_) {
-            continue; // it was left behind by the command
+            continue; // a process that the command left behind
         }
         if (WIFSTOPPED(how)) {
             stopSignal_ = WSTOPSIG(how);
@@ -162,7 +162,7 @@ void Command::forward(int signal) const noexcept
     }
 }
 
-/// All that descends from this process by way of the command.
+/// All processes that descend from this one by way of the command.
 std::set<pid_t> Command::processes() const
 {
     const auto all = parents();
@@ -188,7 +188,7 @@ void Command::signalAll(int signal) const
 
 void Command::killAll() const
 {
-    // one that was just being started may have been missed
+    // a process that was just being started may have been missed
     constexpr int most = 100;
     for (int i = 0; i < most && !processes().empty(); ++i) {
         signalAll(SIGKILL);

@@ -1,5 +1,5 @@
 /// @file
-/// Another program, run as if it had been started instead of this one.
+/// Runs another program as if it had been started instead of this one.
 #pragma once
 
 #include <csignal>
@@ -11,25 +11,25 @@
 
 namespace redislock::tool {
 
-/// The signals that this program looks at one by one, and what it inherited of them.
+/// The signals that this program reads one by one, and their state when this program was started.
 class Signals {
 public:
-    /// Keeps them back, in all threads that are started later.
+    /// Blocks the signals, also in all threads that are started later.
     Signals();
     Signals(const Signals&) = delete;
     Signals& operator=(const Signals&) = delete;
     ~Signals();
 
-    /// Readable when one has come.
+    /// Readable when a signal has come.
     [[nodiscard]] int handle() const noexcept { return handle_; }
 
     struct Come {
         int signal = 0;        ///< 0: none
-        bool byKernel = false; ///< the terminal's, which all processes in front got
+        bool byKernel = false; ///< sent by the terminal, to all processes in the foreground
     };
     [[nodiscard]] Come next() const noexcept;
 
-    /// What a program that is started must find. Between fork and exec.
+    /// Restores the signals for a program that is started. Between fork and exec.
     void restore() const noexcept;
 
 private:
@@ -38,36 +38,37 @@ private:
     int handle_ = -1;
 };
 
-/// The program and all that it starts. **Thread safety**: none.
+/// The program and all processes that it starts. **Thread safety**: none.
 class Command {
 public:
-    /// What became of it.
+    /// What has happened to the program.
     enum class Event { none, stopped, ended };
 
-    /// Starts it: in the same process group, with what this program inherited. It is killed when this thread ends
-    /// without having waited for it. @throws std::system_error when there can be no process.
+    /// Starts the program: in the same process group, with all that this program inherited. The program is killed if
+    /// this thread ends without having waited for it. @throws std::system_error when no process can be made.
     Command(const std::vector<std::string>& words, const std::vector<std::string>& environment, const Signals& signals);
 
-    /// Why it could not be run; 0 when it could.
+    /// Why the program could not be run; 0 when it could.
     [[nodiscard]] int error() const noexcept { return error_; }
-    /// Looks what happened, without waiting.
+    /// Finds out what has happened, without waiting.
     Event look();
-    /// As of a shell: what it returned, or 128 + its signal.
+    /// The status as in a shell: what the program returned, or 128 + its signal.
     [[nodiscard]] int status() const noexcept { return status_; }
-    /// The signal that stopped it.
+    /// The signal that stopped the program.
     [[nodiscard]] int stopSignal() const noexcept { return stopSignal_; }
 
-    /// Sends it, and nobody else, a signal.
+    /// Sends a signal to the program, and to no other process.
     void forward(int signal) const noexcept;
-    /// Sends one to it and all that it started, whatever that has become, and what did not go to another reaper.
+    /// Sends a signal to the program and all processes that it started, whatever they have become, unless another
+    /// process adopted them.
     void signalAll(int signal) const;
-    /// Ends it and all that it started.
+    /// Kills the program and all processes that it started.
     void killAll() const;
 
 private:
     [[nodiscard]] std::set<pid_t> processes() const;
 
-    std::set<pid_t> others_; ///< children of this process that it did not start
+    std::set<pid_t> others_; ///< children of this process that the program did not start
     pid_t process_ = -1;
     int error_ = 0;
     int status_ = 0;

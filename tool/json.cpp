@@ -38,7 +38,7 @@ ordered_json arrayOf(const std::vector<LockHolder>& holders)
     return array;
 }
 
-/// Names may have any bytes; those that are not UTF-8 are replaced.
+/// Names may contain any bytes; those that are not UTF-8 are replaced.
 std::string lineOf(const ordered_json& object)
 {
     return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);

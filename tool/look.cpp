@@ -81,7 +81,7 @@ bool isSameHolder(const LockReport& a, const LockReport& b)
                                           [](const auto& one, const auto& other) { return one.name == other.name; });
 }
 
-/// What would harm locks on such a server.
+/// What may harm locks on such a server.
 std::vector<std::string> problemsOf(const ServerReport& server)
 {
     std::vector<std::string> problems;

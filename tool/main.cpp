@@ -36,7 +36,7 @@ namespace {
 
 constexpr int runFailed = 125;
 
-/// An option that is a time. @param set is told of it.
+/// Adds an option that is a time. @param set called with the time.
 void addDuration(CLI::App& command, const std::string& names, const std::string& help,
                  std::function<void(std::chrono::milliseconds)> set)
 {
@@ -107,7 +107,7 @@ int perform(const std::string& command, const Settings& settings)
 int main(std::vector<std::string> arguments)
 {
     Settings settings;
-    // what follows the first -- is another program's
+    // what follows the first -- belongs to the other program
     const auto mark = std::find(arguments.begin(), arguments.end(), "--");
     const bool hasMark = mark != arguments.end();
     if (hasMark) {
@@ -124,7 +124,7 @@ int main(std::vector<std::string> arguments)
     addOthers(app, settings);
     const auto failed = [&app] { return app.got_subcommand("run") ? runFailed : exitError; };
     try {
-        std::reverse(arguments.begin(), arguments.end()); // as CLI11 wants them
+        std::reverse(arguments.begin(), arguments.end()); // CLI11 expects this order
         app.parse(std::move(arguments));
         const auto command = app.get_subcommands().front()->get_name();
         if ((command == "run") != !settings.command.empty()) {

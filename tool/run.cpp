@@ -33,7 +33,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Something that other threads say, to be polled.
+/// Raised by other threads; can be polled.
 class Flag {
 public:
     Flag() : handle_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -57,7 +57,7 @@ private:
     int handle_;
 };
 
-/// A moment of the boot clock, which goes on while the machine is suspended, to be polled.
+/// A moment of the boot clock, which goes on while the machine is suspended; can be polled.
 class Deadline {
 public:
     Deadline() : handle_(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) {}
@@ -78,7 +78,7 @@ private:
     int handle_;
 };
 
-/// Writes a line to standard error; leaves it out where nobody takes it: the command's end must not wait for that.
+/// Writes a line to standard error, or drops it if nobody reads there: the command's end must not wait for that.
 void say(const Settings& settings, const std::string& words)
 {
     const auto line = fmt::format("redislock: lock \"{}\" {}\n", detail::printable(settings.name, 200), words);
@@ -93,7 +93,7 @@ std::string seconds(milliseconds time)
     return fmt::format("{:.1f} s", static_cast<double>(time.count()) / 1000);
 }
 
-/// Stops as the terminal's user wants it; goes on with SIGCONT.
+/// Stops this process as the terminal's user wants it; SIGCONT makes it go on.
 void stopSelf()
 {
     ::raise(SIGSTOP);
@@ -125,7 +125,7 @@ public:
         }
     }
 
-    /// Waits for it. @return the signal that ended the wait; 0: none did. @throws what acquiring threw
+    /// Waits for the lock. @return the signal that ended the wait; 0: none did. @throws what acquiring threw
     int await(const Signals& signals, LockGuard& guard)
     {
         int endedBy = 0;
@@ -188,7 +188,7 @@ public:
     {
     }
 
-    /// @return whether it was ended for the lock's sake.
+    /// @return whether the command was ended because of the lock.
     bool untilEnd()
     {
         const std::stop_callback atRisk(guard_.stopToken(StopAt::atRisk), [this] { risk_.raise(); });
@@ -222,7 +222,7 @@ private:
         }
     }
 
-    /// What the lock's time demands.
+    /// Does what the remaining time of the lock demands.
     void judge()
     {
         const auto left = guard_.validFor();
@@ -239,7 +239,7 @@ private:
             if (!settings_.noTerm) {
                 isEnding_ = true;
                 command_.signalAll(SIGTERM);
-                command_.signalAll(SIGCONT); // who is stopped would not notice
+                command_.signalAll(SIGCONT); // a stopped process would not notice TERM
             }
             const auto* const how =
                 settings_.noTerm ? "the command goes on until it is killed" : "the command gets TERM";
@@ -248,7 +248,7 @@ private:
         deadline_.set(left - reserve_);
     }
 
-    /// What the terminal sent before the command was there for it.
+    /// Forwards the signals that the terminal sent before the command was started.
     void passEarlySignalsOn()
     {
         for (auto come = signals_.next(); come.signal != 0; come = signals_.next()) {

@@ -1,5 +1,5 @@
 /// @file
-/// What the tool was asked for.
+/// What the tool is asked to do.
 #pragma once
 
 #include <redislock/redislock.hpp>
@@ -14,18 +14,18 @@ namespace redislock::tool {
 /// Exit statuses of all commands but run.
 inline constexpr int exitFine = 0;
 inline constexpr int exitNo = 1;    ///< the answer is no: free, not kicked, not healthy
-inline constexpr int exitError = 2; ///< it could not be found out
+inline constexpr int exitError = 2; ///< the answer could not be found out
 
 struct Settings {
     std::string url = "redis://127.0.0.1:6379";
     bool json = false;
 
-    std::string pattern = "*";                ///< of ls and watch
-    std::string name;                         ///< of run, who, kick and doctor
-    bool yes = false;                         ///< of kick: does not ask
-    std::chrono::milliseconds interval{1000}; ///< of watch
+    std::string pattern = "*";                ///< for ls and watch
+    std::string name;                         ///< for run, who, kick and doctor
+    bool yes = false;                         ///< for kick: does not ask
+    std::chrono::milliseconds interval{1000}; ///< for watch
 
-    // of run
+    // for run
     std::vector<std::string> command;
     std::optional<std::chrono::milliseconds> wait;  ///< nothing: as long as it takes
     std::optional<std::chrono::milliseconds> lease; ///< nothing: renewed
@@ -34,7 +34,7 @@ struct Settings {
     int lostStatus = 76;
 };
 
-/// Reads `1500ms`, `30s`, `5m`, `2h`, or a number of seconds, also with a fraction; nothing for anything else.
+/// Reads `1500ms`, `30s`, `5m`, `2h`, or a number of seconds, also with a fraction; nothing for any other text.
 std::optional<std::chrono::milliseconds> durationOf(const std::string& text);
 
 int ls(const Settings& settings);

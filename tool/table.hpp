@@ -12,11 +12,11 @@
 
 namespace redislock::tool {
 
-/// Whether standard output shows colours: a terminal, and no NO_COLOR.
+/// Whether standard output is a terminal that may show colours (no NO_COLOR).
 bool showsColours();
-/// The text in bold, or as it is.
+/// The text in bold, or unchanged without colours.
 std::string bold(std::string_view text);
-/// The text in red, or as it is.
+/// The text in red, or unchanged without colours.
 std::string red(std::string_view text);
 
 /// `1.5 s`, `2 min`.
@@ -27,7 +27,7 @@ std::string timeLeft(const LockReport& lock);
 std::string whereabouts(const LockHolder& holder);
 
 /// A line for the head of the table, then one for each lock, without line ends. @param width of the terminal; 0: lines
-/// may have any.
+/// may have any width.
 std::vector<std::string> tableOf(const std::vector<LockReport>& locks, std::size_t width = 0);
 
 /// One JSON object on one line.

@@ -21,7 +21,7 @@ namespace redislock::tool {
 
 namespace {
 
-/// A screen of its own, and the terminal as it was afterwards.
+/// A screen of its own; afterwards the terminal is as it was.
 class Screen {
 public:
     Screen() { write("\x1b[?1049h\x1b[?25l"); }
@@ -50,7 +50,7 @@ private:
     }
 };
 
-/// @return whether it was told to end meanwhile.
+/// @return whether a signal asked to end meanwhile.
 bool pauseFor(std::chrono::milliseconds time, const sigset_t& ends)
 {
     const timespec limit{static_cast<std::time_t>(time.count() / 1000),
@@ -70,7 +70,7 @@ int watch(const Settings& settings)
     }
     ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
     LockMonitor monitor(settings.url);
-    auto locks = monitor.list(settings.pattern); // a server that is not there is told before the screen changes
+    auto locks = monitor.list(settings.pattern); // reports a server that is not there before the screen changes
     const bool isScreen = !settings.json && ::isatty(STDOUT_FILENO) == 1;
     const auto screen = isScreen ? std::make_unique<Screen>() : nullptr;
     std::string trouble;

@@ -45,7 +45,7 @@ struct Produced<boost::asio::awaitable<T, E>> {
     static constexpr bool isLater = true;
 };
 
-/// As of the lock's state.
+/// failureOf() for the state of @p lock.
 REDISLOCK_EXPORT std::exception_ptr failureOf(const Lock& lock, const char* verb, const boost::system::error_code& ec);
 REDISLOCK_EXPORT std::exception_ptr failureOf(const GroupLock& lock, const char* verb,
                                               const boost::system::error_code& ec);
@@ -87,7 +87,7 @@ boost::asio::awaitable<Result, Executor> awaitUnder(Guard guard, Function functi
     }
 }
 
-/// Runs the function when the lock is held, then calls the handler: the step between asyncTryLock() and that.
+/// Runs the function when the lock is held, then calls the handler: the step between asyncTryLock() and the handler.
 template <class Base, class Function, class Result, bool asExceptions>
 class RunWhenHeld {
 public:
@@ -122,7 +122,7 @@ public:
     }
 
 private:
-    /// Made only where the caller receives it.
+    /// The exception for the caller; null if the caller receives codes.
     std::exception_ptr failure(const boost::system::error_code& ec) const
     {
         return asExceptions ? failureOf(lock_, "asyncExecuteWithLock", ec) : nullptr;
@@ -154,11 +154,10 @@ private:
 ///   it may be a coroutine that returns `boost::asio::awaitable`, which runs there too. When the lock is lost it goes
 ///   on: see cancelOnLoss().
 /// @param token any completion token for `void(boost::system::error_code, T)`; T is `std::optional` of what the
-/// function gave,
-///   empty when the lock was not to be had; for a function that gives nothing, `bool`: whether it ran. Give the handler
-///   an executor; without one a function runs on the client's own thread, where it must not block, and a coroutine on
-///   the system's.
-/// Errors as of Lock::asyncTryLock(). What the function throws comes out of `use_awaitable`, the default, and
+/// function gave, empty when the lock was not acquired; for a function that gives nothing, `bool`: whether it ran. Give
+/// the handler an executor; without one a function runs on the client's own thread, where it must not block, and a
+/// coroutine on the system's.
+/// Errors as for Lock::asyncTryLock(). What the function throws comes out of `use_awaitable`, the default, and
 /// `use_future` as it is; all other tokens get its code when it is a system_error, else `Errc::functionThrew`.
 /// **Cancellation**: while waiting for the lock as asyncTryLock(), nothing has run then; afterwards it is the
 /// coroutine's.

@@ -26,8 +26,8 @@ namespace redislock {
 
 namespace detail {
 
-/// The signal of one operation: emitted when a stop token is stopped, or when its starter is cancelled. Used
-/// on the handler's executor, except for the stop callback, which only posts.
+/// The signal of one operation: emitted when a stop token is stopped, or when its starter is cancelled. Used on the
+/// handler's executor, except for the stop callback, which only posts.
 class LossSignal : public std::enable_shared_from_this<LossSignal> {
 public:
     /// The token may be stopped already: the operation is then cancelled right after it began.
@@ -88,13 +88,11 @@ struct CancelOnLoss {
 /// for as long as that takes: the lock is not held any more.
 ///
 /// @param held the guard of the lock; may be moved or destroyed meanwhile. A guard that is empty, or whose lock was
-/// lost
-///   before, cancels at once. Its regular end does not.
+/// lost before, cancels at once. Its regular end does not.
 /// @param when `StopAt::atRisk` leaves time to stop while the lock is still held.
 /// @param token any completion token; the handler needs an associated executor, on which the cancellation is emitted
-/// and
-///   which must not run two handlers of the operation at the same time (a coroutine's is right; in a pool use a
-///   strand). When its context is destroyed with the operation under way, nothing is left to be cancelled.
+/// and which must not run two handlers of the operation at the same time (a coroutine's is right; in a pool use a
+/// strand). When its context is destroyed with the operation under way, nothing is left to be cancelled.
 ///
 /// @code
 /// auto held = co_await lock.asyncLock();

@@ -58,7 +58,7 @@ public:
 
     /// A moved-from client has no state: only destroying and assigning it is allowed.
     Client(Client&&) noexcept = default;
-    /// Shuts the own state down as the destructor does, then takes over the other's.
+    /// Shuts its own state down as the destructor does, then takes over the other's.
     Client& operator=(Client&& other) noexcept;
     /// `shutdown(1s)`: blocks for up to 1 s when the server does not answer what is under way (releases, and requests
     /// of waiters), or a look-up of its name hangs (then up to 1.1 s). Where that would keep a thread from other work,
@@ -68,42 +68,41 @@ public:
 
     /// The lock of this name. Does no I/O.
     /// @param name 1 … 1024 bytes, any: it is binary-safe, and names that differ in any byte are different locks. In a
-    /// later
-    ///   cluster mode, names with an unbalanced `{` or `}` are refused.
+    /// later cluster mode, names with an unbalanced `{` or `}` are refused.
     /// @throws LockError `invalidArgument` for an empty or longer name.
     [[nodiscard]] RedisLock getLock(std::string name) const;
 
-    /// The lock of this name that its holder cannot take twice. Names, errors and cost as getLock(), with which it
-    /// excludes.
+    /// The lock of this name that its holder cannot take twice. Names, errors and cost as for getLock(); the locks of
+    /// both exclude each other.
     [[nodiscard]] NonReentrantLock getNonReentrantLock(std::string name) const;
 
-    /// The lock of this name whose waiters poll instead of being notified. Names, errors and cost as getLock(), with
-    /// which it excludes. @param retry when they ask.
+    /// The lock of this name whose waiters poll instead of being notified. Names, errors and cost as for getLock(); the
+    /// locks of both exclude each other. @param retry says when waiters ask.
     [[nodiscard]] SpinLock
     getSpinLock(std::string name, RetryPolicy retry = RetryPolicy::exponential(std::chrono::milliseconds(1),
                                                                                std::chrono::milliseconds(128))) const;
 
-    /// The lock of this name that is granted in the order of asking. Names, errors and cost as getLock(), with which it
-    /// excludes.
+    /// The lock of this name that is granted in the order of asking. Names, errors and cost as for getLock(); the locks
+    /// of both exclude each other.
     [[nodiscard]] FairLock getFairLock(std::string name) const;
 
-    /// The lock of this name whose holds have growing tokens. Names, errors and cost as getLock(), with which it
-    /// excludes.
+    /// The lock of this name whose holds have growing tokens. Names, errors and cost as for getLock(); the locks of
+    /// both exclude each other.
     [[nodiscard]] FencedLock getFencedLock(std::string name) const;
 
-    /// The lock of this name that many may hold to read, or one to write. Names, errors and cost as getLock(). A name
-    /// that is in use as a lock of another kind is `wrongType` when it is met.
+    /// The lock of this name that many may hold to read, or one to write. Names, errors and cost as for getLock(). A
+    /// name that is in use as a lock of another kind gives `wrongType` when this lock is used.
     [[nodiscard]] ReadWriteLock getReadWriteLock(std::string name) const;
-    /// The semaphore of this name, whose permits belong to nobody. Names, errors and cost as getLock().
+    /// The semaphore of this name, whose permits belong to nobody. Names, errors and cost as for getLock().
     [[nodiscard]] Semaphore getSemaphore(std::string name) const;
 
-    /// The semaphore of this name whose permits are leased. Names, errors and cost as getLock().
+    /// The semaphore of this name whose permits are leased. Names, errors and cost as for getLock().
     [[nodiscard]] PermitExpirableSemaphore getPermitExpirableSemaphore(std::string name) const;
 
-    /// The latch of this name. Names, errors and cost as getLock().
+    /// The latch of this name. Names, errors and cost as for getLock().
     [[nodiscard]] CountDownLatch getCountDownLatch(std::string name) const;
     /// The lock of this name in pieces, among which keys are spread. Does no I/O.
-    /// @param name as of getLock(), and so short that the names of the segments (`<name>:<i>`) are valid.
+    /// @param name as for getLock(), and so short that the names of the segments (`<name>:<i>`) are valid.
     /// @param segments 1 … 1024; the same in all programs. @throws LockError `invalidArgument`.
     [[nodiscard]] SegmentedLock getSegmentedLock(std::string name, std::size_t segments = 16) const;
 
@@ -113,8 +112,7 @@ public:
     /// Connects now instead of at the first use, to see a wrong address or password early. Blocks for one attempt, at
     /// most about `Config::connectTimeout`.
     /// @throws LockError `unreachable`, `authFailed`, `permissionDenied`, `noSuchDatabase`, `notRedis`,
-    /// `serverRefused`,
-    ///   `wouldDeadlock`, `shutdown`, `forked`.
+    /// `serverRefused`, `wouldDeadlock`, `shutdown`, `forked`.
     void connect() const;
     /// As connect(), without exceptions.
     void connect(std::error_code& ec) const;
@@ -128,7 +126,7 @@ public:
     bool shutdown(std::chrono::milliseconds timeout = std::chrono::seconds(1)) noexcept;
 
     /// connect() without blocking a thread. It is the connection of the asynchronous calls that is made.
-    /// @param token for `void(boost::system::error_code)`; handler and errors as of Lock::asyncLock(), and those of
+    /// @param token for `void(boost::system::error_code)`; handler and errors as for Lock::asyncLock(), and those of
     /// connect(). **Cancellation** (terminal, partial and total) ends the call with
     /// `boost::asio::error::operation_aborted`; the connection may still be made.
     template <CompletionTokenFor<> Token = boost::asio::deferred_t>
@@ -140,12 +138,12 @@ public:
     }
 
     /// shutdown() without blocking a thread. Other calls get `Errc::shutdown` as soon as this one has begun; the
-    /// handler runs when everything under way is answered, or @p timeout is over. Destroying the client after that
-    /// only waits for its own thread, which has nothing more to do: no time worth naming, or 100 ms if a look-up of the
+    /// handler runs when everything under way is answered, or @p timeout is over. Destroying the client after that only
+    /// waits for its own thread, which has nothing more to do: no time worth naming, or 100 ms if a look-up of the
     /// server's name hangs. Destroying it earlier does not wait for this call, which goes on.
     /// @param timeout zero or negative: nothing is waited for; `milliseconds::max()`: without limit.
-    /// @param token for `void(boost::system::error_code, bool)`: whether everything was answered, as of shutdown(); a
-    /// second call does nothing, and its handler gets true at once. Handler and executor as of Lock::asyncLock().
+    /// @param token for `void(boost::system::error_code, bool)`: whether everything was answered, as for shutdown(); a
+    /// second call does nothing, and its handler gets true at once. Handler and executor as for Lock::asyncLock().
     /// **Cancellation** (terminal, partial and total) ends the wait as if @p timeout were over, with
     /// `boost::asio::error::operation_aborted`; the client has ended all the same. There are no other errors.
     template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
@@ -166,7 +164,7 @@ public:
 
     /// The client's random UUID, the first part of its holders in Redis.
     [[nodiscard]] const std::string& id() const noexcept;
-    /// The settings it was made with.
+    /// The settings with which the client was made.
     [[nodiscard]] const Config& config() const noexcept;
 
 private:

@@ -17,16 +17,15 @@ namespace redislock {
 /// How a client names its connections.
 enum class Naming : std::uint8_t {
     /// `<clientName>:<client id>:<host>:<process id>`, with `redislock` for an empty clientName; at most 128 bytes, for
-    /// which the host is shortened. LockMonitor, and whoever sees `CLIENT LIST`, knows by it where a holder runs.
+    /// which the host is shortened. It tells LockMonitor, and anyone who reads `CLIENT LIST`, where a holder runs.
     identified,
-    /// `Config::clientName` and nothing more; where that is empty connections have no name. For those who do not want
-    /// the server to know host names.
+    /// `Config::clientName` and nothing more; if that is empty, connections have no name. For users who do not want the
+    /// server to know host names.
     asGiven,
 };
 
-/// All settings of a Client. Plain data: copy, change, hand to the Client, which checks all of it before any I/O
-/// and throws LockError(`Errc::badConfig`) with the first bad field, its value and the rule; secrets are shown as
-/// `***`.
+/// All settings of a Client. Plain data: copy, change, hand to the Client, which checks all of it before any I/O and
+/// throws LockError(`Errc::badConfig`) with the first bad field, its value and the rule; secrets are shown as `***`.
 ///
 /// **Thread safety**: distinct objects: safe. Shared objects: unsafe while one is changed.
 ///
@@ -46,8 +45,8 @@ struct REDISLOCK_EXPORT Config {
     /// Database number, 0 … 65535. Default 0, for which nothing is sent. Every connection selects it before anything
     /// else.
     std::uint32_t database = 0;
-    /// What this program is called in the names of its connections (`CLIENT LIST`); printable ASCII without spaces, at
-    /// most 64 bytes. Default: empty.
+    /// The program's name within the names of its connections (`CLIENT LIST`); printable ASCII without spaces, at most
+    /// 64 bytes. Default: empty.
     std::string clientName;
     /// What the names of connections are. By default they lead from a holder in Redis to its process: see Naming.
     Naming naming = Naming::identified;
@@ -81,11 +80,11 @@ struct REDISLOCK_EXPORT Config {
     /// Default 0.7 ms. Within a turn its threads hand the lock on among themselves, and lock again, before all others;
     /// then the client stands aside, for about as long for each client that listens. A turn is at least one hold, and
     /// at least two round trips to the server; zero means just that. High: less traffic and more locks a second in all,
-    /// and longer waits of other clients; low: the reverse. Of no effect where nobody else wants the lock, and on
-    /// FairLock, ReadLock and SpinLock.
+    /// and longer waits of other clients; low: the reverse. Has no effect if no other client wants the lock, and none
+    /// on FairLock, ReadLock and SpinLock.
     std::chrono::microseconds turn{700};
 
-    /// Told of everything that happens; may be empty (default).
+    /// Hears of everything that happens; may be empty (default).
     std::shared_ptr<Observer> observer;
 
     /// Reads `redis://[[user]:password@]host[:port][/database][?option=value&…]` and

@@ -62,8 +62,7 @@ public:
     /// `Config::unreachableAfter`.
     /// @param count 1 … 2 147 483 647. @return whether this call closed it.
     /// @throws LockError `invalidArgument`, `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`,
-    /// `wrongType`,
-    ///   `wouldDeadlock`, `shutdown`, `forked`. After `unreachable` it is not known whether it was closed.
+    /// `wrongType`, `wouldDeadlock`, `shutdown`, `forked`. After `unreachable` it is not known whether it was closed.
     bool trySetCount(std::int64_t count) const;
     /// As trySetCount(), without exceptions: @p ec is cleared on success.
     bool trySetCount(std::int64_t count, std::error_code& ec) const;
@@ -71,8 +70,7 @@ public:
     /// Counts down by one; at zero the latch opens. An open latch stays open. Blocks for one round trip, without a
     /// server for `Config::unreachableAfter`. @return the count that is left.
     /// @throws LockError as trySetCount(). After `unreachable`, `serverRefused` and `badReply` the same count-down is
-    /// repeated in
-    ///   the background, for a minute, and counts once: do not repeat it.
+    /// repeated in the background, for a minute, and counts once: do not repeat it.
     std::int64_t countDown() const;
     /// As countDown(), without exceptions.
     std::int64_t countDown(std::error_code& ec) const;
@@ -86,7 +84,7 @@ public:
     void wait() const;
     /// As wait(), without exceptions.
     void wait(std::error_code& ec) const;
-    /// As wait(), until @p stop is stopped: then it ends soon, as the calls of a Lock that are called off (see
+    /// As wait(), until @p stop is stopped: then it ends soon, like the calls of a Lock that are called off (see
     /// LockCalls). @return whether the latch is open; false: called off.
     [[nodiscard]] bool wait(std::stop_token stop) const;
     /// As wait(stop), without exceptions.
@@ -114,7 +112,7 @@ public:
     /// `void(boost::system::error_code, bool)`. The handler is called once, on its associated executor; without one on
     /// the client's own thread, where it must not block. Errors as codes. **Cancellation** (terminal, partial and
     /// total) ends the call with `boost::asio::error::operation_aborted`; whether the latch was closed is then not
-    /// known. **Lifetime** as of Lock::asyncLock(): the executor's context may end first.
+    /// known. **Lifetime** as for Lock::asyncLock(): the executor's context may end first.
     template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
     auto asyncTrySetCount(std::int64_t count, Token&& token = Token()) const
     {

@@ -61,14 +61,14 @@ enum class Errc {
     functionThrew,
 };
 
-/// What an Errc came of, where that is known: the last that was met. Calls give these codes for `unreachable`,
+/// The cause of an Errc, where it is known: the last one that was met. Calls give these codes for `unreachable`,
 /// `notRedis`, `authFailed`, `permissionDenied`, `unsupported` and `serverRefused`; each compares equal to its Errc.
 ///
 /// The hundreds of a value are those of the Errc.
 enum class Cause {
     // unreachable
     connectionRefused = static_cast<int>(Errc::unreachable) * 100, ///< nothing listens at the address
-    hostNotFound,                                                  ///< the host name is known to nobody
+    hostNotFound,                                                  ///< no name server knows the host name
     lookupFailed,    ///< the host name could not be looked up: nobody answered, or not in time
     socketNotFound,  ///< there is no unix socket of that path
     accessDenied,    ///< the operating system forbids the connection, for instance by the rights of the unix socket
@@ -83,8 +83,8 @@ enum class Cause {
     tlsSpoken = static_cast<int>(Errc::notRedis) * 100, ///< TLS is spoken at the address
     // authFailed
     wrongPassword = static_cast<int>(Errc::authFailed) * 100, ///< `WRONGPASS`, also for a user who does not exist
-    passwordWanted,                                           ///< `NOAUTH`: none was given
-    noPasswordSet,                                            ///< one was given to a server that has none
+    passwordWanted,                                           ///< `NOAUTH`: no password was given
+    noPasswordSet,                                            ///< a password was given to a server that has none
     protectedMode, ///< `DENIED`: a server without a password that takes connections of its own machine alone
     // permissionDenied
     commandDenied = static_cast<int>(Errc::permissionDenied) * 100, ///< `NOPERM` for a command; the message names it

@@ -20,7 +20,7 @@ namespace redislock {
 
 namespace detail {
 
-// not defined: whose guard is what
+// not defined: only says which guard belongs to which lock
 LockGuard guardOf(const Lock& lock);
 GroupGuard guardOf(const GroupLock& lock);
 
@@ -30,7 +30,7 @@ concept AnyLock = requires(const T& lock)
 {
     guardOf(lock);
 };
-/// What holds it for a scope.
+/// The guard that holds such a lock for a scope.
 template <AnyLock T>
 using GuardOf = decltype(guardOf(std::declval<const T&>()));
 
@@ -45,7 +45,7 @@ decltype(auto) invokeUnder(const Guard& held, Function&& function)
     }
 }
 
-/// Empty, or false, for a function that did not run.
+/// The result for a function that did not run: empty, or false.
 template <class T>
 using IfRun = std::conditional_t<std::is_void_v<T>, bool, std::optional<T>>;
 
@@ -77,7 +77,7 @@ decltype(auto) lockFor(const Locks& locks, const Arguments&... arguments)
     }
 }
 
-/// Gives the RedisLock whose name a function computes. Keeps the client's state, not the Client.
+/// Gives the RedisLock whose name a function computes. Keeps the client's state alive, not the Client.
 template <class NameOf>
 auto locksNamedBy(const Client& client, NameOf nameOf)
 {
@@ -95,9 +95,8 @@ auto locksNamedBy(const Client& client, NameOf nameOf)
 /// @param wait how long to wait for the lock; zero: one attempt.
 /// @param lease 10 ms … 30 days, or `keepRenewing`.
 /// @param function called with no argument, or with the hold's `std::stop_token` where it takes one.
-/// @return `std::optional` of what the function returned, empty when the lock was not to be had; for a function that
-/// returns
-///   nothing, whether it ran.
+/// @return `std::optional` of what the function returned, empty when the lock was not acquired; for a function that
+/// returns nothing, whether it ran.
 /// @throws LockError as Lock::tryLock(); whatever the function throws.
 ///
 /// @code
@@ -116,9 +115,9 @@ template <detail::AnyLock SomeLock, class Function>
 {
     return detail::runIfHeld(detail::GuardOf<SomeLock>(lock, wait, lease, ec), std::forward<Function>(function));
 }
-/// As executeWithLock(lock, wait, lease, function), until @p stop is stopped: while it waits for the lock it ends soon
-/// then, as the calls of a Lock that are called off (see LockCalls), and the function has not run. One that runs goes
-/// on.
+/// As executeWithLock(lock, wait, lease, function), until @p stop is stopped: a call that waits for the lock then ends
+/// soon, like the calls of a Lock that are called off (see LockCalls), and the function has not run. A function that
+/// runs goes on.
 template <detail::AnyLock SomeLock, class Function>
 [[nodiscard]] auto executeWithLock(const SomeLock& lock, Wait wait, Lease lease, std::stop_token stop,
                                    Function&& function)
@@ -158,7 +157,7 @@ template <class Locks, class Function>
     };
 }
 /// As locked(locks, function), but each call waits for the lock for at most @p wait, and holds it with @p lease; it
-/// gives what executeWithLock() gives: an empty `std::optional`, or false, when the lock was not to be had.
+/// gives what executeWithLock() gives: an empty `std::optional`, or false, when the lock was not acquired.
 template <class Locks, class Function>
 [[nodiscard]] auto locked(Locks locks, Wait wait, Lease lease, Function function)
 {

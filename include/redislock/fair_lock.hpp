@@ -10,7 +10,7 @@ namespace redislock {
 /// A re-entrant lock that is granted in the order in which Redis first heard of the waiters, threads and processes
 /// alike.
 ///
-/// In Redis it is Redisson's `RFairLock`: the hash of a RedisLock, a list of those who wait, and a sorted set of the
+/// In Redis it is Redisson's `RFairLock`: the hash of a RedisLock, a list of the waiters, and a sorted set of the
 /// moments until which each keeps its place. Processes with both libraries wait in one queue.
 ///
 /// **Guarantees**, besides those of Lock: the order among waiters that go on asking; a waiter that gives up, or is
@@ -28,7 +28,7 @@ namespace redislock {
 /// Such a hold is valid for less than its lease at first (for two polls at least), and for all of it one round trip
 /// later.
 ///
-/// **Cost**: three keys more while somebody waits, and one subscription a client. A request when it joins (two for the
+/// **Cost**: three more keys while somebody waits, and one subscription a client. A request when it joins (two for the
 /// first of a client, which subscribes in between), one for its lease when it has the lock, and one each
 /// `Config::pollInterval`. What a request costs Redis does not grow with the queue.
 ///

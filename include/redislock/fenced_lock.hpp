@@ -24,12 +24,12 @@ namespace redislock {
 ///
 /// **Guarantees**, besides those of Lock: tokens of one name grow, also after Redis lost acknowledged writes, as long
 /// as its clock is then not behind the last token: they are the microseconds since 1970, or one more than the last.
-/// **Does not guarantee** that a resource is safe that does not look at them.
+/// **Does not guarantee** that a resource is safe if it ignores the tokens.
 ///
 /// Thread safety, blocking and the rest: see Lock; nested levels: see RedisLock. A RedisLock of the same name excludes
 /// it, but its holders have no tokens.
 ///
-/// **Cost**: as a RedisLock, and a key a name that has no time to live: it must outlast every holder.
+/// **Cost**: as a RedisLock, and one key for each name without a time to live: it must outlast every holder.
 ///
 /// @code
 /// redislock::FencedLock lock = client.getFencedLock("ledger");
@@ -38,7 +38,7 @@ namespace redislock {
 /// @endcode
 class REDISLOCK_EXPORT FencedLock : public Lock {
 public:
-    /// As lock(), and tells the token of this thread's hold. @throws LockError as lock().
+    /// As lock(), and returns the token of this thread's hold. @throws LockError as lock().
     FencingToken lockAndGetToken() const;
     /// As lock(ec): zero with a code on errors.
     FencingToken lockAndGetToken(std::error_code& ec) const;

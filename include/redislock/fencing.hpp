@@ -49,7 +49,7 @@ public:
     /// other write comes between them.
     ///
     /// A write that throws has been admitted: it may have done half of its work. What it throws comes out.
-    /// @return whether it was admitted. Never is a token of zero, which no hold has.
+    /// @return whether it was admitted. A token of zero, which no hold has, is never admitted.
     template <class Write>
     bool admit(FencingToken token, Write&& write, TokenUse use = TokenUse::manyTimes)
     {

@@ -73,7 +73,7 @@ public:
 
     /// Takes over the hold; @p other becomes empty.
     GroupGuard(GroupGuard&& other) noexcept = default;
-    /// Ends the own hold as the destructor does, then takes over the other's.
+    /// Ends its own hold as the destructor does, then takes over the other's.
     GroupGuard& operator=(GroupGuard&& other) noexcept;
     /// Ends the hold at once; sends the releases and does not wait for them. Never throws.
     ~GroupGuard();
@@ -86,17 +86,15 @@ public:
     /// Blocks, each member with the bounds of Lock::unlock(). On the own thread of a member's client it does not wait
     /// and returns `unconfirmed`.
     /// @return `released`: another may have the group now; `unconfirmed`: too few answers; `alreadyLost`: the group, or
-    /// what
-    ///   made it one, was lost before. @throws LockError `notHeld` when the guard is empty or was released before.
+    /// what made it one, was lost before. @throws LockError `notHeld` when the guard is empty or was released before.
     Unlocked release();
     /// As release(), without exceptions.
     Unlocked release(std::error_code& ec);
 
-    /// Ends the hold at once and tells when it is confirmed; results as release().
+    /// Ends the hold at once, and calls the handler when that is confirmed; results as for release().
     /// @param token any completion token for `void(boost::system::error_code, Unlocked)`. The handler is called once,
-    /// on its
-    ///   associated executor; without one on the own thread of a member's client, where it must not block.
-    ///   `Errc::notHeld` when the guard is empty or was released before. Cannot be cancelled: it is bounded by itself.
+    /// on its associated executor; without one on the own thread of a member's client, where it must not block.
+    /// `Errc::notHeld` when the guard is empty or was released before. Cannot be cancelled: it is bounded by itself.
     template <CompletionTokenFor<Unlocked> Token = boost::asio::deferred_t>
     auto asyncRelease(Token&& token = Token())
     {

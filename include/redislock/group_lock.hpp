@@ -29,8 +29,8 @@ namespace redislock {
 /// All members are tried at the same time. When too few were granted, everything is given back (what was granted as
 /// well as what may be granted in a moment). Then the group waits for the first member that another held, as any waiter
 /// for that lock does, and tries the others when it has got that one; if it cannot have them, everything is given back
-/// and the next wait begins after a random pause of 1 to 16 ms. Who waits holds nothing, so two that want the same
-/// locks in any order both get them in the end. With a RetryPolicy all members are tried each time it says so.
+/// and the next wait begins after a random pause of 1 to 16 ms. A waiting caller holds nothing, so two that want the
+/// same locks in any order both get them in the end. With a RetryPolicy all members are tried each time it says so.
 ///
 /// **Guarantees**, as far as the members do (see Lock):
 ///  - held means that enough members are held at the same time, as long as validFor() says;
@@ -48,8 +48,8 @@ namespace redislock {
 /// | held               | throws `wouldDeadlock` | free                | true                  | > 0      | running   |
 /// | lost               | a new hold, as `none`  | `alreadyLost`, once | false                 | 0        | stopped   |
 ///
-/// It is not re-entrant: a thread that holds the group and locks it again gets `wouldDeadlock` at once. Levels that a
-/// thread has of a member itself are somebody else's: the group waits for them. There is no isLocked() and no
+/// It is not re-entrant: a thread that holds the group and locks it again gets `wouldDeadlock` at once. Holds that a
+/// thread has of a member itself count as another's: the group waits for them. There is no isLocked() and no
 /// forceUnlock(): what others see of a group are its members, which have both.
 ///
 /// **Thread safety**: distinct objects: safe. Shared objects: safe. Copies are the same group; two that are made of the
@@ -68,11 +68,11 @@ namespace redislock {
 ///
 /// **Asynchronous** functions take any completion token of Asio and block no thread; their holds belong to guards.
 ///
-/// **Errors** of lock(), tryLock() and their like: what too many members failed with (see Lock); `unreachable` when too
-/// few members answered for the longest `Config::unreachableAfter` of the members' clients, of tryLock() at once;
-/// `wouldDeadlock` when this thread holds it already, or is the own thread of a member's client; `badConfig` of a
-/// RedLock one of whose servers comes twice; `forked`. The pauses of a RetryPolicy are 1 s at most, and should be
-/// random: two that always try at the same moment can keep each other out for long.
+/// **Errors** of lock(), tryLock() and their like: the errors with which too many members failed (see Lock);
+/// `unreachable` when too few members answered for the longest `Config::unreachableAfter` of the members' clients, of
+/// tryLock() at once; `wouldDeadlock` when this thread holds it already, or is the own thread of a member's client;
+/// `badConfig` for a RedLock with one server twice; `forked`. The pauses of a RetryPolicy are 1 s at most, and should
+/// be random: two that always try at the same moment can keep each other out for long.
 class REDISLOCK_EXPORT GroupLock : public LockCalls<GroupLock, GroupGuard> {
 public:
     /// Ends this thread's hold. Blocking and results as GroupGuard::release(). Losing the group, or servers, is not an
@@ -99,7 +99,7 @@ private:
     friend class GroupGuard;
     friend struct detail::LockAccess;
 
-    /// @param thrown where what a policy throws is kept; null: it is not.
+    /// @param thrown receives what a policy throws; null: that is dropped.
     bool acquire(Wait wait, Lease lease, const Retry& retry, const std::stop_token& stop, std::error_code& ec,
                  std::exception_ptr* thrown = nullptr) const;
     void asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::GroupHandler handler) const;

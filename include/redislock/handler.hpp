@@ -43,11 +43,12 @@ template <class Executor>
 constexpr bool isOfTheSystem = std::is_same_v<
     std::remove_cvref_t<decltype(boost::asio::query(std::declval<const Executor&>(), boost::asio::execution::context))>,
     boost::asio::system_context>;
-/// That of `use_future`.
+/// The same for the executor of `use_future`.
 template <class T, class Blocking>
 constexpr bool isOfTheSystem<boost::asio::detail::promise_executor<T, Blocking>> = true;
 
-/// The context of a handler's own executor; null without one, of one that does not tell, and of the system's.
+/// The context of a handler's own executor; null without an executor, for one that does not say its context, and for
+/// the system's context.
 template <class User>
 boost::asio::execution_context* contextOf(const User& handler)
 {
@@ -100,7 +101,7 @@ struct StepBefore {
 template <class Next, class Then>
 StepBefore(Next, Then) -> StepBefore<Next, Then>;
 
-/// A handler that gets the code alone.
+/// A handler that gets only the code.
 template <class Next>
 FlagHandler withoutResult(Next next)
 {

@@ -1,5 +1,5 @@
 /// @file
-/// What a guard keeps.
+/// The reference to a hold that a guard keeps.
 #pragma once
 
 #include "redislock/export.hpp"
@@ -9,7 +9,7 @@
 
 namespace redislock::detail {
 
-/// A shared reference to a hold, which counts them itself.
+/// A shared reference to a hold, which counts its references itself.
 using HoldRef = boost::intrusive_ptr<Hold>;
 REDISLOCK_EXPORT void intrusive_ptr_add_ref(Hold* hold) noexcept;
 REDISLOCK_EXPORT void intrusive_ptr_release(Hold* hold) noexcept;

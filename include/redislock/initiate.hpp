@@ -23,7 +23,7 @@ class use_future_t;
 
 namespace redislock::detail {
 
-/// Whether a caller with this token receives errors as exceptions: then they come out as the library makes them.
+/// Whether a caller with this token receives errors as exceptions: then it gets the exceptions that the library makes.
 template <class Token>
 constexpr bool throwsErrors = false;
 template <class E>
@@ -51,7 +51,7 @@ struct Completes<Failure, void> {
 };
 
 /// async_initiate() with a code for most tokens, and with an exception that says what failed for those that throw it.
-/// @param verb, state what failureOf() is given. @param begin called with the handler of a code, and the arguments.
+/// @param verb, state passed to failureOf(). @param begin called with the handler of a code, and the arguments.
 template <class Token, class Result, class State, class Begin, class... Arguments>
 auto initiate(const char* verb, const std::shared_ptr<State>& state, Begin begin, Token& token,
               Arguments&&... arguments)

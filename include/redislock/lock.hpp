@@ -26,8 +26,8 @@
 
 namespace redislock {
 
-/// What every kind of lock can do: the base of the kinds, which say what is different. Not made
-/// by itself; Client makes the kinds.
+/// What every kind of lock can do: the base of the kinds, which say what is different. Not made by itself; Client makes
+/// the kinds.
 ///
 /// **Guarantees**, while Redis keeps what it acknowledged and its clock runs within 1 % of this machine's:
 ///  - at most one thread of one process believes to hold the lock at any time;
@@ -66,44 +66,42 @@ namespace redislock {
 /// `noSuchDatabase`, `notRedis`, `wrongType`, `lost`, `wouldDeadlock`, `shutdown`, `forked`.
 ///
 /// A thread that holds the name by a lock of another kind of the same client would wait for itself, and gets
-/// `wouldDeadlock` at once, in every form: by a RedisLock, then by a FairLock, for instance, or by the reading half of
-/// a ReadWriteLock, then by the writing one; the other way round it reads. A ReadWriteLock and a lock that is none are
-/// `wrongType` for each other.
+/// `wouldDeadlock` at once, in every form: for instance if it holds a RedisLock and asks for a FairLock, or holds the
+/// reading half of a ReadWriteLock and asks for the writing half. The other way round it gets the reading half. A
+/// ReadWriteLock and a lock of another kind with the same name are `wrongType` for each other.
 class REDISLOCK_EXPORT Lock : public LockCalls<Lock, LockGuard> {
 public:
     /// Ends the innermost level of this thread's hold. Blocks until Redis confirmed it, at most until the lease is over
-    /// or `Config::unreachableAfter`; the lock counts as given up from the moment of the call. Where another caller of
-    /// this client waits, a renewed lease may be passed on to it: then nothing is asked, and it is `passedOn`.
+    /// or `Config::unreachableAfter`; the lock counts as given up from the moment of the call. If another caller of
+    /// this client waits, a renewed lease may be passed on to it: then Redis is not asked, and the result is
+    /// `passedOn`.
     /// On the client's own thread it does not wait and returns `unconfirmed`.
     /// In a forked child it asks nobody and returns `alreadyLost`, whoever calls it: the lock is the parent's.
     /// @return how it ended; see Unlocked. Losing the lock, or the server, is not an exception: the standard's guards
-    /// call
-    ///   this in destructors.
+    /// call this in destructors.
     /// @throws LockError `notHeld` when this thread has no level to end: a stranger, a second unlock(), a guard's
-    /// level. Where more
-    ///   than 1024 threads have lost one lock, a stranger may get `alreadyLost` instead.
+    /// level. Where more than 1024 threads have lost one lock, a stranger may get `alreadyLost` instead.
     Unlocked unlock() const;
     /// As unlock(), without exceptions.
     Unlocked unlock(std::error_code& ec) const;
 
-    /// The operator's hammer: frees the lock whoever holds it, and wakes waiters. The holder learns of it at once when
-    /// it is this client's, otherwise at its next renewal, or as `alreadyLost`. Blocks for two round
-    /// trips, without a server for `Config::unreachableAfter`.
+    /// The operator's hammer: frees the lock whoever holds it, and wakes waiters. The holder learns of it at once if it
+    /// belongs to this client, otherwise at its next renewal, or as `alreadyLost`. Blocks for two round trips, without
+    /// a server for `Config::unreachableAfter`.
     /// @return whether there was a lock to free. @throws LockError as lock(); a key of another type, or a hash that is
-    /// no lock of
-    ///   this kind, is left alone (`wrongType`).
+    /// no lock of this kind, is left alone (`wrongType`).
     bool forceUnlock() const;
     /// As forceUnlock(), without exceptions.
     bool forceUnlock(std::error_code& ec) const;
 
-    /// Asks Redis whether anybody holds the lock. Blocks for one round trip, without
-    /// a server for `Config::unreachableAfter`. @throws LockError as lock().
+    /// Asks Redis whether anybody holds the lock. Blocks for one round trip, without a server for
+    /// `Config::unreachableAfter`. @throws LockError as lock().
     [[nodiscard]] bool isLocked() const;
     /// As isLocked(), without exceptions.
     [[nodiscard]] bool isLocked(std::error_code& ec) const;
 
-    /// Asks Redis how long the lock stays without further renewal. Blocks for one round trip, without
-    /// a server for `Config::unreachableAfter`.
+    /// Asks Redis how long the lock stays without further renewal. Blocks for one round trip, without a server for
+    /// `Config::unreachableAfter`.
     /// @return nothing when the lock is free; `milliseconds::max()` for a key without time to live, which none of ours
     /// is.
     /// @throws LockError as lock().
@@ -112,10 +110,11 @@ public:
     [[nodiscard]] std::optional<std::chrono::milliseconds> remainingTimeToLive(std::error_code& ec) const;
 
     /// Asks Redis who holds the lock, for how long, and how many wait: what to say after a failed tryLock(). Blocks for
-    /// two round trips, without a server for `Config::unreachableAfter`. Of the holder the client is told, and host and
-    /// process where it is this client's; LockMonitor::find() tells those of others, and the queue. Of many readers
-    /// none is named (`hasMoreHolders`). What the user may not ask (`+llen`, `+exists`, `+pubsub|numsub`) is left out.
-    /// @return nothing when the lock is free, or when the key is none of a lock. @throws LockError as lock();
+    /// two round trips, without a server for `Config::unreachableAfter`. For the holder it gives the client, and host
+    /// and process if that is this client; LockMonitor::find() gives those of other clients, and the queue. If there
+    /// are many readers, none is named (`hasMoreHolders`). What the user may not ask (`+llen`, `+exists`,
+    /// `+pubsub|numsub`) is left out.
+    /// @return nothing when the lock is free, or when the key is not a lock. @throws LockError as lock();
     /// `permissionDenied` without `+hscan`, `+hlen`, `+hget` or `+pttl`.
     [[nodiscard]] std::optional<LockReport> explain() const;
     /// As explain(), without exceptions.
@@ -130,14 +129,15 @@ public:
     /// Stopped when this thread's hold is lost, whatever Redis and the network do; already stopped without a hold;
     /// never stopped by a regular unlock(). Stop callbacks run on the client's thread and must not block. Does not
     /// block.
-    /// @param when `StopAt::atRisk`: stopped earlier, when renewals stay out; stays so even if one then succeeds.
+    /// @param when `StopAt::atRisk`: stopped earlier, when renewals are overdue; stays stopped even if one then
+    /// succeeds.
     [[nodiscard]] std::stop_token stopToken(StopAt when = StopAt::lost) const noexcept;
 
     /// The name as given to the Client.
     [[nodiscard]] const std::string& name() const noexcept;
 
     /// forceUnlock() without blocking a thread. @param token for `void(boost::system::error_code, bool)`; handler,
-    /// errors and cancellation as of asyncLock(); a cancelled call may have freed the lock.
+    /// errors and cancellation as for asyncLock(); a cancelled call may have freed the lock.
     template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
     auto asyncForceUnlock(Token&& token = Token()) const
     {
@@ -181,7 +181,7 @@ private:
     friend class LockGuard;
     friend struct detail::LockAccess;
 
-    /// @param thrown where what a policy throws is kept; null: it is not.
+    /// @param thrown receives what a policy throws; null: that is dropped.
     bool acquire(Wait wait, Lease lease, const Retry& retry, const std::stop_token& stop, std::error_code& ec,
                  std::exception_ptr* thrown = nullptr) const;
     void asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::LockHandler handler) const;

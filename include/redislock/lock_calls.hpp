@@ -67,16 +67,15 @@ public:
 
     /// One attempt: asks Redis once and does not wait for the holder. Blocks for the round trip.
     /// @return whether the lock is now held. @throws LockError as lock(); a server is `unreachable` as soon as all its
-    /// addresses
-    ///   have refused once (not more often than every 50 ms), and one that does not answer after
-    ///   `Config::commandTimeout`.
+    /// addresses have refused once (not more often than every 50 ms), and one that does not answer after
+    /// `Config::commandTimeout`.
     [[nodiscard]] bool tryLock() const { return tryLock(oneAttempt); }
     /// As tryLock(), without exceptions; false with a code on errors.
     [[nodiscard]] bool tryLock(std::error_code& ec) const { return tryLock(oneAttempt, ec); }
 
-    /// Tries until @p wait is over. Blocks for at most @p wait, whatever happens. When the wait ends while a request
-    /// is under way, the result is false if another was known to hold the lock since the call began, and `unreachable`
-    /// if nobody has answered yet, or for `Config::commandTimeout`; what Redis grants after that is given back in the
+    /// Tries until @p wait is over. Blocks for at most @p wait, whatever happens. When the wait ends while a request is
+    /// under way, the result is false if another was known to hold the lock since the call began, and `unreachable` if
+    /// nobody has answered yet, or for `Config::commandTimeout`; what Redis grants after that is given back in the
     /// background. A wait shorter than the way to the server and back, or than connecting where that is to be done
     /// first, is `unreachable` therefore; tryLock() has `Config::commandTimeout` for its one attempt.
     /// @param wait zero or negative: as tryLock(); `waitForever`: as lock(lease).
@@ -110,7 +109,7 @@ public:
     /// notification: for names that are held for microseconds, or servers without messages. It asks for itself and
     /// stands in no queue, not in a fair lock's either, so that it holds up nobody however long it pauses. Otherwise as
     /// tryLock(Wait, Lease).
-    /// @param retry the pauses; when it gives up, the lock counts as not to be had. Its function is called on this
+    /// @param retry the pauses; when it gives up, the lock counts as not acquired. Its function is called on this
     /// thread.
     /// @param stop calls it off when it is stopped; while the policy's function runs, when that has returned.
     /// @throws LockError `invalidArgument`, with the exception nested (`std::rethrow_if_nested`), when that function
@@ -151,13 +150,12 @@ public:
     /// The hold is the guard's, not a thread's: it is not re-entrant, a second asyncLock() waits for the first, and the
     /// guard may be used on any thread. While waiting it stands in one queue with the threads of the lock's client.
     /// @param token any completion token for `void(boost::system::error_code, Guard)`. The handler is called once, on
-    /// its
-    ///   associated executor; without one on the client's own thread (of one of its members, if the lock has some),
-    ///   where it must not block, and never in a forked child. What it throws comes out of `run()` of its context; on
-    ///   the client's own thread it ends the process (`std::terminate`). The default is `boost::asio::deferred`: the
-    ///   call begins when it is awaited, `co_await lock.asyncLock()`. With `use_awaitable` an exception also names the
-    ///   call, the lock and the server, and calls can be combined by Asio's `||` and `&&`; what Asio throws for a
-    ///   deferred call has the code alone.
+    /// its associated executor; without one on the client's own thread (of one of its members, if the lock has some),
+    /// where it must not block, and never in a forked child. What it throws comes out of `run()` of its context; on the
+    /// client's own thread it ends the process (`std::terminate`). The default is `boost::asio::deferred`: the call
+    /// begins when it is awaited, `co_await lock.asyncLock()`. With `use_awaitable` an exception also names the call,
+    /// the lock and the server, and calls can be combined by Asio's `||` and `&&`; what Asio throws for a deferred call
+    /// has the code alone.
     /// Errors as lock(), as codes: `Errc`, which compares with `std::error_code` and `boost::system::error_code`.
     /// **Cancellation** (terminal, partial and total): ends the call with `boost::asio::error::operation_aborted` and
     /// nothing held; what Redis may have granted meanwhile is released in the background. After the client's end:
@@ -205,7 +203,7 @@ public:
     }
 
 protected:
-    /// How a call waits; null: as the lock does.
+    /// How a call waits; null: as the lock waits by default.
     using Retry = std::shared_ptr<const RetryPolicy>;
 
     ~LockCalls() = default;

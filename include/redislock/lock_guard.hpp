@@ -30,9 +30,9 @@ namespace redislock {
 /// waits nor throws: the hold counts as ended at once, the release is sent without waiting for the answer, and repeated
 /// in the background while the lease lasts. That makes it faster than unlock() by a round trip.
 /// **Does not guarantee** that the lock is free for others the moment the destructor returns: use release() to wait for
-/// that. Before the process ends by `_exit`, `quick_exit` or `exec` the request has been given to the operating system
-/// as a rule: not without a connection, nor where its socket takes no more, nor that of a guard from asyncLock(). Call
-/// release() there.
+/// that. If the process ends by `_exit`, `quick_exit` or `exec`, the request has as a rule been given to the operating
+/// system before; but not without a connection, nor if its socket takes no more, nor for a guard from asyncLock(). Call
+/// release() then.
 ///
 /// | state               | operator bool | release()      | destructor          |
 /// |---------------------|---------------|----------------|---------------------|
@@ -75,7 +75,7 @@ public:
 
     /// Takes over the hold; @p other becomes empty.
     LockGuard(LockGuard&& other) noexcept;
-    /// Ends the own hold as the destructor does, then takes over the other's.
+    /// Ends its own hold as the destructor does, then takes over the other's.
     LockGuard& operator=(LockGuard&& other) noexcept;
     /// Ends the hold at once; sends the release and does not wait for it. Never throws.
     ~LockGuard();
@@ -89,13 +89,12 @@ public:
     /// As release(), without exceptions.
     Unlocked release(std::error_code& ec);
 
-    /// Ends the hold at once, as the destructor does, and tells when Redis confirmed it; bounds and results as
-    /// release().
+    /// Ends the hold at once, as the destructor does, and calls the handler when Redis has confirmed that; bounds and
+    /// results as for release().
     /// @param token any completion token for `void(boost::system::error_code, Unlocked)`. The handler is called once,
-    /// on its
-    ///   associated executor; without one on the client's own thread, where it must not block. `Errc::notHeld` when the
-    ///   guard is empty or was released before. Cannot be cancelled: it is bounded by itself, and goes on when the
-    ///   executor's context ends before it. The end of a nested level is `stillHeld`, at once.
+    /// on its associated executor; without one on the client's own thread, where it must not block. `Errc::notHeld`
+    /// when the guard is empty or was released before. Cannot be cancelled: it is bounded by itself, and goes on when
+    /// the executor's context ends before it. The end of a nested level is `stillHeld`, at once.
     template <CompletionTokenFor<Unlocked> Token = boost::asio::deferred_t>
     auto asyncRelease(Token&& token = Token())
     {

@@ -20,7 +20,7 @@ namespace redislock {
 
 /// How far a LockMonitor has come.
 struct REDISLOCK_EXPORT MonitorProgress {
-    std::uint64_t locks = 0;    ///< that were found
+    std::uint64_t locks = 0;    ///< found so far
     std::uint64_t examined = 0; ///< about how many keys of the database were looked at
     std::uint64_t keys = 0;     ///< how many it had when the round began; 0: not known (`+dbsize`)
 };
@@ -47,7 +47,7 @@ struct REDISLOCK_EXPORT MonitorAlarms {
     std::function<void(const LockReport&, const LockHolder&)> nearDeadline;
 };
 
-/// What a server tells of itself. Empty, and 0, where it did not tell, or may not be asked (`+info`).
+/// What a server says about itself. Empty, or 0, where it did not say, or may not be asked (`+info`).
 struct REDISLOCK_EXPORT ServerReport {
     std::string version;
     std::string role; ///< `master` or `slave`
@@ -95,37 +95,37 @@ public:
 
     /// @param url see Config::fromUrl(). @throws LockError `badConfig`, `unsupported`. No I/O.
     explicit LockMonitor(std::string_view url);
-    /// @param config as of a Client; only what concerns the connection is used. @throws LockError `badConfig`. No I/O.
+    /// @param config as for a Client; only what concerns the connection is used. @throws LockError `badConfig`. No I/O.
     explicit LockMonitor(const Config& config);
     LockMonitor(LockMonitor&&) noexcept;
     LockMonitor& operator=(LockMonitor&&) noexcept;
     ~LockMonitor();
 
-    /// A round: all locks whose names match, in no order, each once. @param pattern as of Redis' KEYS: `*`, `?`,
+    /// A round: all locks whose names match, in no order, each once. @param pattern as for Redis' KEYS: `*`, `?`,
     /// `[ab]`, `\` before what is meant literally; `*` is all. @param page called after each page of keys, also of
     /// those without locks, on this thread. What it throws ends the round. @return how far it came. @throws LockError
     MonitorProgress forEachPage(std::string_view pattern, const Page& page);
     /// As forEachPage(), without exceptions of its own.
     MonitorProgress forEachPage(std::string_view pattern, const Page& page, std::error_code& ec);
 
-    /// All of them at once. @throws LockError
+    /// The locks of a whole round at once. @throws LockError
     [[nodiscard]] std::vector<LockReport> list(std::string_view pattern = "*");
     /// As list(), without exceptions: what was found until an error.
     [[nodiscard]] std::vector<LockReport> list(std::string_view pattern, std::error_code& ec);
 
     /// One lock, with all of its holders and its queue, in its order. Nothing when nobody has it, or when the key is
-    /// none of a lock. @throws LockError
+    /// not a lock. @throws LockError
     [[nodiscard]] std::optional<LockReport> find(std::string_view name);
     /// As find(), without exceptions.
     [[nodiscard]] std::optional<LockReport> find(std::string_view name, std::error_code& ec);
 
-    /// A round that raises alarms; call it again and again, at the pace that alarms should have. @param page also told
-    /// of each page, if it is not empty. @throws LockError
+    /// A round that raises alarms; call it again and again, at the pace that alarms should have. @param page also
+    /// called with each page, if it is not empty. @throws LockError
     MonitorProgress check(std::string_view pattern, const MonitorAlarms& alarms, const Page& page = {});
     /// As check(), without exceptions of its own.
     MonitorProgress check(std::string_view pattern, const MonitorAlarms& alarms, const Page& page, std::error_code& ec);
 
-    /// What the server tells of itself, and whether the user may use locks. @param name of a lock, whose keys and
+    /// What the server says about itself, and whether the user may use locks. @param name of a lock, whose keys and
     /// channels the rights are judged for; nothing is done to it. @throws LockError
     [[nodiscard]] ServerReport server(std::string_view name);
     /// As server(), without exceptions.

@@ -1,5 +1,5 @@
 /// @file
-/// What is known of a lock in Redis.
+/// What is known about a lock in Redis.
 #pragma once
 
 #include "redislock/export.hpp"
@@ -13,15 +13,15 @@
 
 namespace redislock {
 
-/// One that holds a lock, or waits for it in a queue.
+/// A holder of a lock, or a waiter in its queue.
 struct REDISLOCK_EXPORT LockHolder {
     std::string name; ///< as in Redis: `<client id>:<number>`
     /// The UUID of its client, as Client::id(); of Redisson, that of its connection manager.
     std::string clientId;
-    std::uint32_t count = 0; ///< how often it holds the lock; 0 of one that waits
+    std::uint32_t count = 0; ///< how often it holds the lock; 0 for a waiter
     bool writes = false;     ///< of a read/write lock: this is a hold to write
 
-    // Where it is. Empty, and 0, where that is not known: of Redisson's, of clients whose Config::naming is
+    // Where it is. Empty, or 0, where that is not known: for Redisson's clients, for clients whose Config::naming is
     // Naming::asGiven or whose connections are gone, and where CLIENT LIST may not be asked.
     std::string program;       ///< `Config::clientName`, or `redislock`
     std::string host;          ///< where it runs, as its system or container calls itself; shortened if that is long
@@ -44,7 +44,8 @@ struct REDISLOCK_EXPORT LockReport {
     /// ours.
     std::optional<std::chrono::milliseconds> timeLeft;
     /// How many wait: of a fair lock the length of its queue; of the others how many clients listen for its end, be it
-    /// for one waiter or many. Who asks without listening (SpinLock, a RetryPolicy) is not seen. Nothing: not known.
+    /// for one waiter or many. A waiter that asks without listening (SpinLock, a RetryPolicy) is not seen. Nothing: not
+    /// known.
     std::optional<std::uint64_t> waiters;
     /// Who waits in the queue of a fair lock, the next one first; only from LockMonitor::find().
     std::vector<LockHolder> queue;

@@ -61,7 +61,7 @@ constexpr std::string_view toString(LogLevel level) noexcept
 /// @endcode
 class REDISLOCK_EXPORT LoggingObserver final : public Observer {
 public:
-    /// Is given each line, without a line break at its end. The view is valid during the call only.
+    /// Receives each line, without a line break at its end. The view is valid during the call only.
     using Sink = std::function<void(LogLevel level, std::string_view line)>;
 
     /// @param sink not empty. @param least lines of lower levels are left out; the default leaves out none.

@@ -34,8 +34,7 @@ class REDISLOCK_EXPORT MultiLock : public GroupLock {
 public:
     /// Does no I/O. @param members at least one, each of another name; any kinds.
     /// @throws LockError `invalidArgument` for none, or for the same name of the same server and database twice: the
-    /// group would
-    ///   wait for itself.
+    /// group would wait for itself.
     explicit MultiLock(std::vector<Lock> members);
     /// The same, for members of one kind.
     template <std::derived_from<Lock> Kind>

@@ -1,5 +1,5 @@
 /// @file
-/// What the library does, told to the program.
+/// Tells the program what the library does.
 #pragma once
 
 #include "redislock/export.hpp"
@@ -64,10 +64,10 @@ constexpr std::string_view toString(LossReason reason) noexcept
 
 /// What an event is about. The views are valid during the call only.
 struct LockEvent {
-    /// The object's name, as given; of a group the names of its members, with ", " between them.
+    /// The object's name, as given; for a group the names of its members, with ", " between them.
     std::string_view name;
-    /// The hold's name in Redis: `<client id>:<holder id>`, of a permit its id; empty where no hold is meant, and of
-    /// semaphores, latches and groups, which have none. Of `contended` and `keyWithoutTtl`: who has the lock instead,
+    /// The hold's name in Redis: `<client id>:<holder id>`, for a permit its id; empty where no hold is meant, and for
+    /// semaphores, latches and groups, which have none. For `contended` and `keyWithoutTtl`: who has the lock instead,
     /// printable; empty where that is not known, or not just one.
     std::string_view holder;
     ObjectKind kind{};
@@ -94,12 +94,12 @@ public:
     virtual ~Observer() = default;
 
     /// A lock or permits were acquired, or a latch was found open. @param waited from the call to the grant.
-    /// @param attempts requests sent to Redis for it, perhaps none where it was passed on inside the client; of a
-    /// group: tries at its members.
+    /// @param attempts requests sent to Redis for it, perhaps none if it was passed on inside the client; for a group:
+    /// tries at its members.
     virtual void acquired(const LockEvent&, std::chrono::nanoseconds /*waited*/, std::uint32_t /*attempts*/) noexcept {}
     /// A call ended without the lock or permits because others held them, or with the latch closed.
-    /// @param left how long others keep it at least, as the last answer said (of a fair lock that is free and another's
-    /// turn: when to ask again); nothing where it did not say.
+    /// @param left how long others keep it at least, as the last answer said (for a fair lock that is free while it is
+    /// another's turn: when to ask again); nothing where it did not say.
     virtual void contended(const LockEvent&, std::optional<std::chrono::milliseconds> /*left*/,
                            std::chrono::nanoseconds /*waited*/, std::uint32_t /*attempts*/) noexcept
     {
@@ -113,9 +113,10 @@ public:
     virtual void atRisk(const LockEvent&, std::chrono::nanoseconds /*validFor*/, LossReason /*reason*/) noexcept {}
     /// The hold is lost; its stop token is stopped.
     virtual void lost(const LockEvent&, LossReason) noexcept {}
-    /// An outermost hold was ended, or permits were given back. After `passedOn` comes `acquired` of the next hold, of
-    /// the same holder in Redis; if its caller left at that moment, also the end of that. @param held from the grant to
-    /// its end; zero where that is not known: of a semaphore, and of a permit that is released by its id.
+    /// An outermost hold was ended, or permits were given back. `passedOn` is followed by `acquired` for the next hold,
+    /// which has the same holder in Redis; if its caller left at that moment, also by the end of that hold. @param held
+    /// from the grant to its end; zero where that is not known: of a semaphore, and of a permit that is released by its
+    /// id.
     virtual void released(const LockEvent&, Unlocked, std::chrono::nanoseconds /*held*/) noexcept {}
     /// A release got no answer while its lease lasted.
     virtual void unconfirmed(const LockEvent&) noexcept {}

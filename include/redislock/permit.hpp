@@ -34,7 +34,7 @@ namespace redislock {
 ///
 /// **Thread safety**: distinct objects: safe. Shared objects: unsafe. A permit may be moved to, and ended on, another
 /// thread. **Lifetime**: may outlive the semaphore object and the Client; after the Client's shutdown it does nothing.
-/// **If the permit is lost** (lease over): operator bool turns false; nobody is called.
+/// **If the permit is lost** (lease over): operator bool turns false; no function is called.
 ///
 /// @code
 /// if (redislock::Permit permit = printers.tryAcquire(100ms, 10s)) { print(permit.validFor()); }
@@ -45,7 +45,7 @@ public:
     Permit() noexcept = default;
     /// Takes over the permit; @p other becomes empty.
     Permit(Permit&& other) noexcept = default;
-    /// Ends the own permit as the destructor does, then takes over the other's.
+    /// Ends its own permit as the destructor does, then takes over the other's.
     Permit& operator=(Permit&& other) noexcept;
     /// Ends the permit at once; sends the release and does not wait for it. Never throws.
     ~Permit();
@@ -69,8 +69,7 @@ public:
 
     /// release() without blocking a thread: the permit is empty from here on.
     /// @param token any completion token for `void(boost::system::error_code, Unlocked)`. The handler is called once,
-    /// on its
-    ///   associated executor; without one on the client's own thread, where it must not block.
+    /// on its associated executor; without one on the client's own thread, where it must not block.
     template <CompletionTokenFor<Unlocked> Token = boost::asio::deferred_t>
     auto asyncRelease(Token&& token = Token())
     {

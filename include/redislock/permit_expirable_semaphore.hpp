@@ -34,8 +34,8 @@ namespace redislock {
 /// **Guarantees**, while Redis keeps what it acknowledged and its clock runs within 1 % of this machine's:
 ///  - at most as many permits are believed to be held as there are, at any time: a Permit's belief ends, in this
 ///    process and without asking anybody, before Redis may give it to another;
-///  - an acquire has one id, and an id one permit, however often requests and replies are lost, doubled or late; one
-///    that nobody waits for any more is given back;
+///  - an acquire has one id, and an id one permit, however often requests and replies are lost, doubled or late; a
+///    permit for which nobody waits any more is given back;
 ///  - a release never gives back more than its own permit.
 ///
 /// **Does not guarantee** any order among waiters, nor that the holder of an expired permit stops working. Redis counts
@@ -70,10 +70,9 @@ public:
     /// Takes a permit, waiting as long as it takes. Blocks.
     /// @param lease 10 ms … 30 days, or `nonExpiring`; not `keepRenewing`.
     /// @throws LockError `invalidArgument` for any other lease, before any I/O; `unreachable`, `serverRefused`,
-    /// `authFailed`,
-    ///   `permissionDenied`, `wrongType`, `wouldDeadlock`, `shutdown`, `forked`. After an exception this call has taken
-    ///   nothing: what Redis may have given is given back in the background.
-    /// @param stop when it is stopped, the call ends soon and leaves nothing taken, as the calls of a Lock that are
+    /// `authFailed`, `permissionDenied`, `wrongType`, `wouldDeadlock`, `shutdown`, `forked`. After an exception this
+    /// call has taken nothing: what Redis may have given is given back in the background.
+    /// @param stop when it is stopped, the call ends soon and leaves nothing taken, like the calls of a Lock that are
     /// called off (see LockCalls); the permit is then empty.
     Permit acquire(Lease lease, std::stop_token stop = {}) const;
     /// As acquire(), without exceptions: empty with a code on errors; @p ec is cleared on success.
@@ -95,16 +94,15 @@ public:
     /// `Config::unreachableAfter`; then it returns `unconfirmed`, and goes on in the background.
     /// @param id 32 hex digits. @return as Permit::release().
     /// @throws LockError `invalidArgument` for any other id, `wouldDeadlock`, `shutdown`, `forked`, `wrongType`,
-    ///   `permissionDenied`, `authFailed`; after these two it goes on in the background as well.
+    /// `permissionDenied`, `authFailed`; after the last two, the release goes on in the background as well.
     Unlocked release(const std::string& id) const;
     /// As release(), without exceptions.
     Unlocked release(const std::string& id, std::error_code& ec) const;
 
     /// Sets the lease of a permit anew, from now on; a Permit of this client then knows it. It may become shorter.
-    /// Blocks for one round trip. @param id 32 hex digits. @param lease as of acquire().
+    /// Blocks for one round trip. @param id 32 hex digits. @param lease as for acquire().
     /// @return whether there is such a permit whose lease is not over. @throws LockError as acquire(). After
-    /// `unreachable` the
-    ///   lease is one of the two; a Permit believes the shorter one.
+    /// `unreachable` the lease is one of the two; a Permit believes the shorter one.
     bool updateLeaseTime(const std::string& id, Lease lease) const;
     /// As updateLeaseTime(), without exceptions.
     bool updateLeaseTime(const std::string& id, Lease lease, std::error_code& ec) const;
@@ -135,13 +133,12 @@ public:
     /// Makes the semaphore, unless it exists. Blocks for one round trip, without a server for
     /// `Config::unreachableAfter`.
     /// @param permits 0 … 2 147 483 647. @return whether it was made. @throws LockError as acquire(); after
-    /// `unreachable` it is
-    ///   not known whether it was made.
+    /// `unreachable` it is not known whether it was made.
     bool trySetPermits(std::int64_t permits) const;
     /// As trySetPermits(), without exceptions.
     bool trySetPermits(std::int64_t permits, std::error_code& ec) const;
-    /// As trySetPermits(), for a time: then the semaphore is gone, whoever has permits. @param timeToLive 1 ms … 30
-    /// days.
+    /// As trySetPermits(), for a time: then the semaphore is gone, even if permits are taken. @param timeToLive 1 ms …
+    /// 30 days.
     bool trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive) const;
     /// As trySetPermits(permits, timeToLive), without exceptions.
     bool trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, std::error_code& ec) const;
@@ -170,7 +167,7 @@ public:
     /// acquire() without blocking a thread. @param token any completion token for
     /// `void(boost::system::error_code, Permit)`. The handler is called once, on its associated executor; without one
     /// on the client's own thread, where it must not block. Errors as codes. **Cancellation** (terminal, partial and
-    /// total) ends the call with `boost::asio::error::operation_aborted` and nothing taken. **Lifetime** as of
+    /// total) ends the call with `boost::asio::error::operation_aborted` and nothing taken. **Lifetime** as for
     /// Lock::asyncLock(): the executor's context may end first.
     template <CompletionTokenFor<Permit> Token = boost::asio::deferred_t>
     auto asyncAcquire(Lease lease, Token&& token = Token()) const

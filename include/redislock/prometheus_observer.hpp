@@ -35,17 +35,17 @@ struct PrometheusOptions {
     /// byte that is not printable ASCII, and what is longer than 80 characters is cut.
     std::map<std::string, std::string> labels{};
     /// Gives the label `lock` of an object from its name, of a group from its members' names. Default: empty, there is
-    /// no such label. Names are without number and each value costs about 140 series a kind, so it should know few
-    /// values: of `stock:42` for instance what stands before the colon. It is called for each event of an object on the
-    /// client's thread, of several clients with one observer at the same time, and must not block. Where it throws the
-    /// value is `other`. Values are written as those of #labels.
+    /// no such label. There is no limit to names, and each value costs about 140 series for each kind of object, so the
+    /// function should give few values: for `stock:42`, for instance, what stands before the colon. It is called for
+    /// each event of an object on the client's thread, of several clients with one observer at the same time, and must
+    /// not block. Where it throws the value is `other`. Values are written as those of #labels.
     std::function<std::string(std::string_view name)> lockLabel{};
     /// How many values lockLabel may give; what comes after these is `other`. At least 1, default 100. A higher limit
     /// costs memory here and in Prometheus if names get into the label by mistake.
     std::size_t maxLockLabels = 100;
     /// The upper boundaries of the histograms of times, each of them at least 1 ns and longer than the one before; 1 to
-    /// 100 of them. Default: 19 from 100 µs to 100 s, three a decade. More of them make quantiles more exact, and
-    /// series more. If several observers share a registry and their labels, those of the first one count.
+    /// 100 of them. Default: 19 from 100 µs to 100 s, three a decade. More of them make quantiles more exact, and need
+    /// more series. If several observers share a registry and their labels, those of the first one count.
     std::vector<std::chrono::nanoseconds> timeBuckets = defaultTimeBuckets();
 
     /// The default of #timeBuckets.
@@ -66,8 +66,8 @@ struct PrometheusOptions {
 ///
 /// **Thread safety**: safe; several clients may have one observer, and several observers one registry, in which equal
 /// metrics with equal labels are added up. **Blocking**: briefly, on mutexes of its own and of prometheus-cpp.
-/// **Lifetime**: keeps the registry alive. **Cost**: about 100 ns an event on the client's thread, without
-/// allocations but for new labels, failures and connections, and for what lockLabel allocates.
+/// **Lifetime**: keeps the registry alive. **Cost**: about 100 ns an event on the client's thread, without allocations
+/// but for new labels, failures and connections, and for what lockLabel allocates.
 ///
 /// @code
 /// auto registry = std::make_shared<prometheus::Registry>();

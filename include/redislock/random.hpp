@@ -1,5 +1,5 @@
 /// @file
-/// Chance, as a value that can be given from outside.
+/// Random numbers from a generator whose seed is given from outside.
 #pragma once
 
 #include "redislock/requirements.hpp"

@@ -24,9 +24,9 @@ private:
 
 /// The writing half of a ReadWriteLock: one holder, and nobody reads but itself.
 ///
-/// As Lock. Re-entrant. A thread that holds the reading half and asks for this one gets `Errc::wouldDeadlock` at
-/// once, with a message that says so: two that did so would wait for each other for ever. There is no upgrade: it ends
-/// the reading first.
+/// As Lock. Re-entrant. A thread that holds the reading half and asks for this one gets `Errc::wouldDeadlock` at once,
+/// with a message that says so: two that did so would wait for each other for ever. There is no upgrade: end the
+/// reading first.
 class WriteLock : public Lock {
 private:
     friend class Client;
@@ -39,20 +39,20 @@ private:
 /// live of its lease. Its functions are those that the standard looks for (*SharedLockable*): `std::shared_lock` reads,
 /// `std::unique_lock` and `std::scoped_lock` write. Everything else is in the halves.
 ///
-/// **Guarantees**, besides those of Lock: a writer excludes everybody else; readers exclude writers only. Who writes
-/// may begin to read and end the writing: others read from then on, and nobody writes in between.
+/// **Guarantees**, besides those of Lock: a writer excludes everybody else; readers exclude writers only. A writer may
+/// begin to read and then end the writing: others read from then on, and nobody writes in between.
 /// **Writers do not starve**: while one waits for readers (`lock()`, or a wait longer than 0), no new reader of this
 /// library comes in, for five times the writer's `Config::pollInterval` (5 s by default), or until it has been let in
-/// or has given up; so it waits only for readers that were there when it came. Where they read for longer than that,
-/// others read for as long again, then they are held back once more, and so on: readers of whom one waits for another
-/// to read as well get on. A writer that died holds readers back for those 5 s at most.
+/// or has given up; so it waits only for readers that were there when it came. If those read for longer than that, new
+/// readers come in for as long again, then they are held back once more, and so on: so readers that need each other get
+/// on. A writer that died holds readers back for those 5 s at most.
 /// **Does not guarantee** an order of writers; nor anything of the above to writers beside Redisson's readers, which
 /// know nothing of it; nor that asynchronous holds of one caller know each other: their guards are holders of their
 /// own. A lock of another kind with that name is refused as `Errc::wrongType`, where it is met.
 ///
 /// Thread safety, blocking and the rest: see Lock.
 ///
-/// **Cost**: as a RedisLock; reading has a key more for each level. A reader that leaves and had the longest lease of
+/// **Cost**: as a RedisLock; reading has one more key for each level. A reader that leaves and had the longest lease of
 /// all costs Redis a look at the keys of all the others. The end of writing wakes all waiters, of which readers then
 /// ask together.
 ///
@@ -63,12 +63,12 @@ private:
 /// @endcode
 class ReadWriteLock {
 public:
-    /// The half that many hold.
+    /// The half that many may hold.
     [[nodiscard]] const ReadLock& readLock() const noexcept { return read_; }
-    /// The half that one holds.
+    /// The half that only one may hold.
     [[nodiscard]] const WriteLock& writeLock() const noexcept { return write_; }
 
-    /// Writing, under the standard's names (*Lockable*, *TimedLockable*); as of the WriteLock.
+    /// Writing, under the standard's names (*Lockable*, *TimedLockable*); as in WriteLock.
     void lock() const { write_.lock(); }
     /// As WriteLock::try_lock().
     [[nodiscard]] bool try_lock() const { return write_.try_lock(); }
@@ -87,7 +87,7 @@ public:
     /// As WriteLock::unlock().
     Unlocked unlock() const { return write_.unlock(); }
 
-    /// Reading, under the standard's names (*SharedLockable*, *SharedTimedLockable*); as of the ReadLock.
+    /// Reading, under the standard's names (*SharedLockable*, *SharedTimedLockable*); as in ReadLock.
     void lock_shared() const { read_.lock(); }
     /// As ReadLock::try_lock().
     [[nodiscard]] bool try_lock_shared() const { return read_.try_lock(); }

@@ -15,7 +15,7 @@ namespace redislock {
 /// others: the Redlock algorithm, with Redisson's `RedissonRedLock` as its model.
 ///
 /// Each member is a lock of one server; all of them usually have the same name. Servers that are down, slow or cut off
-/// change nothing as long as they are the fewer: all are asked at the same time, each has `max(lease / 20, 50 ms)` (at
+/// change nothing as long as they are a minority: all are asked at the same time, each has `max(lease / 20, 50 ms)` (at
 /// most `Config::commandTimeout`) to answer, and the call ends with the answer that makes the majority. Grants that
 /// come later join the hold. It is valid as long as a majority is: each member from before its own request was sent,
 /// for its lease less drift.

@@ -20,8 +20,8 @@ namespace redislock {
 /// **Thread safety**: safe, if a function of the user's own is.
 class RetryPolicy {
 public:
-    /// A pause: any `std::chrono` duration converts, rounded **up** to whole nanoseconds. A negative one is none, and
-    /// one that is too long for the clock (292 years) is as long as that can count.
+    /// A pause: any `std::chrono` duration converts, rounded **up** to whole nanoseconds. A negative duration means no
+    /// pause, and one that is too long for the clock (292 years) means the longest that the clock can count.
     class Pause {
     public:
         template <class Rep, class Period>
@@ -57,8 +57,9 @@ public:
         return RetryPolicy([pause](std::uint32_t, Random&) { return std::optional(pause); });
     }
 
-    /// Pauses that double from @p first to @p most, each between half and all of that, so that waiters that met once do
-    /// not meet again ("equal jitter", Brooker 2015). @param first at least 1 µs. @param most at least @p first.
+    /// Pauses that double from @p first to @p most, each between half and all of that, so that waiters that collided
+    /// once do not collide again ("equal jitter", Brooker 2015). @param first at least 1 µs. @param most at least
+    /// @p first.
     static RetryPolicy exponential(Pause first, Pause most)
     {
         const auto least = std::max<std::chrono::nanoseconds>(first.span(), std::chrono::microseconds(1));
@@ -84,7 +85,7 @@ public:
     /// Asks without any pause: spin-only. Keeps a processor and the connection busy.
     static RetryPolicy spin() { return fixed(std::chrono::nanoseconds::zero()); }
 
-    /// The user's own. @param function not empty.
+    /// A policy of the user's own. @param function not empty.
     explicit RetryPolicy(Function function) : function_(std::move(function)) {}
 
     /// The pause after an attempt. @param attempt from 1 on. @return nothing: no further attempt.

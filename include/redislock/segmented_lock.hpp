@@ -45,13 +45,13 @@ public:
 
     /// The lock of the segment to which a key belongs. Does no I/O. @param key any bytes, any length.
     [[nodiscard]] const RedisLock& lockFor(std::string_view key) const& noexcept { return locks_[segmentOf(key)]; }
-    /// Not of a temporary object, with which it would end.
+    /// Not for a temporary object: the lock would end with it.
     const RedisLock& lockFor(std::string_view key) const&& = delete;
     /// The lock of a segment. @throws std::out_of_range for @p index not below segments().
     [[nodiscard]] const RedisLock& segment(std::size_t index) const { return locks_.at(index); }
     /// The segment to which a key belongs, below segments().
     [[nodiscard]] std::size_t segmentOf(std::string_view key) const noexcept { return hash(key) % locks_.size(); }
-    /// How many there are.
+    /// How many segments there are.
     [[nodiscard]] std::size_t segments() const noexcept { return locks_.size(); }
     /// The name as given to the Client.
     [[nodiscard]] const std::string& name() const noexcept { return name_; }

@@ -33,8 +33,8 @@ namespace redislock {
 ///
 /// **Does not guarantee** that permits come back: they have no owner and no lease, so **the permits of a process that
 /// crashes are lost** until somebody releases or adds them. PermitExpirableSemaphore gives them back. Nor that
-/// release() is called by the one that acquired, nor any order among waiters: one that wants many permits may wait long
-/// while others take single ones.
+/// release() is called by the caller that acquired, nor any order among waiters: one that wants many permits may wait
+/// long while others take single ones.
 ///
 /// | free permits      | tryAcquire(n) | acquire(n)   | release(n)         | drainPermits | addPermits(d) |
 /// |-------------------|---------------|--------------|--------------------|--------------|---------------|
@@ -49,9 +49,9 @@ namespace redislock {
 /// one name and one client are the same semaphore.
 /// **Blocking**: calls that ask Redis block their thread; none may be made on the client's own thread
 /// (`wouldDeadlock`). **Lifetime**: cheap to make and to copy; may outlive its Client, whose end turns every call into
-/// `Errc::shutdown`. **If the key is lost**, nothing reports it: the semaphore does not exist any more, and its permits
-/// neither. **Cost**: a round trip for each call that need not wait; a waiting process holds one subscription for each
-/// name, and asks once for each waiter that a message, or a poll (`Config::pollInterval`), lets hope.
+/// `Errc::shutdown`. **If the key is lost**, nothing reports it: neither the semaphore nor its permits exist any more.
+/// **Cost**: a round trip for each call that need not wait; a waiting process holds one subscription for each name, and
+/// asks once for each waiter that may succeed, at a message or a poll (`Config::pollInterval`).
 ///
 /// @code
 /// redislock::Semaphore printers = client.getSemaphore("printers");
@@ -66,12 +66,11 @@ public:
     /// server for `Config::unreachableAfter`.
     /// @param permits 0 … 2 147 483 647. @return whether it was made.
     /// @throws LockError `invalidArgument`, `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`,
-    /// `wrongType`,
-    ///   `wouldDeadlock`, `shutdown`, `forked`. After `unreachable` it is not known whether it was made.
+    /// `wrongType`, `wouldDeadlock`, `shutdown`, `forked`. After `unreachable` it is not known whether it was made.
     bool trySetPermits(std::int64_t permits) const;
     /// As trySetPermits(), without exceptions: @p ec is cleared on success.
     bool trySetPermits(std::int64_t permits, std::error_code& ec) const;
-    /// As trySetPermits(), for a time: then the semaphore is gone, whoever has permits.
+    /// As trySetPermits(), for a time: then the semaphore is gone, even if permits are taken.
     /// @param timeToLive 1 ms … 30 days.
     bool trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive) const;
     /// As trySetPermits(permits, timeToLive), without exceptions.
@@ -79,13 +78,12 @@ public:
 
     /// Takes permits, waiting as long as it takes. Blocks.
     /// @throws LockError as trySetPermits(). After an exception this call has taken nothing: what Redis may have given
-    /// is given
-    ///   back in the background.
+    /// is given back in the background.
     void acquire(std::int64_t permits = 1) const;
     /// As acquire(), without exceptions.
     void acquire(std::int64_t permits, std::error_code& ec) const;
-    /// As acquire(), until @p stop is stopped: then it ends soon and leaves nothing taken, as the calls of a Lock that
-    /// are called off (see LockCalls). @return whether the permits were taken; false: called off.
+    /// As acquire(), until @p stop is stopped: then it ends soon and leaves nothing taken, like the calls of a Lock
+    /// that are called off (see LockCalls). @return whether the permits were taken; false: called off.
     [[nodiscard]] bool acquire(std::int64_t permits, std::stop_token stop) const;
     /// As acquire(permits, stop), without exceptions.
     [[nodiscard]] bool acquire(std::int64_t permits, std::stop_token stop, std::error_code& ec) const;
@@ -108,8 +106,7 @@ public:
     /// Gives permits back, or adds new ones: nobody counts who took them. Blocks for one round trip, without a server
     /// for `Config::unreachableAfter`.
     /// @throws LockError as trySetPermits(). After `unreachable`, `serverRefused` and `badReply` the same release is
-    /// repeated in
-    ///   the background, for a minute, and counts once: do not repeat it.
+    /// repeated in the background, for a minute, and counts once: do not repeat it.
     void release(std::int64_t permits = 1) const;
     /// As release(), without exceptions.
     void release(std::int64_t permits, std::error_code& ec) const;
@@ -152,7 +149,7 @@ public:
     /// `void(boost::system::error_code, bool)`. The handler is called once, on its associated executor; without one on
     /// the client's own thread, where it must not block. Errors as codes. **Cancellation** (terminal, partial and
     /// total) ends the call with `boost::asio::error::operation_aborted`; whether the semaphore was made is then not
-    /// known. **Lifetime** as of Lock::asyncLock(): the executor's context may end first.
+    /// known. **Lifetime** as for Lock::asyncLock(): the executor's context may end first.
     template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
     auto asyncTrySetPermits(std::int64_t permits, Token&& token = Token()) const
     {
@@ -170,8 +167,8 @@ public:
             token, permits, timeToLive);
     }
     /// acquire() without blocking a thread. @param token for `void(boost::system::error_code)`; handler and errors as
-    /// of asyncTrySetPermits(). **Cancellation** ends it with nothing taken; so does the end of the executor's context,
-    /// which gives back what the handler did not get.
+    /// for asyncTrySetPermits(). **Cancellation** ends it with nothing taken; so does the end of the executor's
+    /// context, which gives back what the handler did not get.
     template <CompletionTokenFor<> Token = boost::asio::deferred_t>
     auto asyncAcquire(std::int64_t permits, Token&& token = Token()) const
     {

@@ -7,8 +7,8 @@
 
 namespace redislock {
 
-/// A re-entrant lock whose waiters poll instead of being notified, and whose release notifies nobody: for names
-/// that are held for so short a time that messages would cost more than the lock.
+/// A re-entrant lock whose waiters poll instead of being notified, and whose release notifies nobody: for names that
+/// are held for so short a time that messages would cost more than the lock.
 ///
 /// In Redis it is Redisson's `RSpinLock`: the hash of a RedisLock, without the message. A RedisLock and a SpinLock of
 /// one name exclude each other, but a waiter for the RedisLock is not notified when a SpinLock frees it, and polls

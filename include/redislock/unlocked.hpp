@@ -23,7 +23,7 @@ enum class Unlocked {
     /// when the lease is over.
     unconfirmed,
     /// Another caller of the same client has the lock now: the lease was passed on to it, without a request, since it
-    /// waited. As final for the hold that ended as `released`.
+    /// waited. For the hold that ended, this is as final as `released`.
     passedOn,
 };
 

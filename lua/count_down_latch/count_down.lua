@@ -6,8 +6,8 @@
 -- ARGV[2]  how long the answer is kept, in ms
 -- Returns  the count that is left; 0: the latch is open, perhaps since before
 -- Clock    none
--- Effects  writes or deletes KEYS[1]; writes KEYS[2] with a time to live; deletes KEYS[3…]; publishes '0' when the count comes to
---          zero; a key of another type, or another string, is left alone (WRONGTYPE)
+-- Effects  writes or deletes KEYS[1]; writes KEYS[2] with a time to live; deletes KEYS[3…]; publishes '0' when the
+--          count comes to zero; a key of another type, or a string that is no number, is left alone (WRONGTYPE)
 local keep = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 if #KEYS < 2 or #ARGV ~= 2 or not keep then
     return redis.error_reply('ERR redislock: bad arguments to count_down')
@@ -17,7 +17,7 @@ if answer then
     return tonumber(answer)
 end
 --include parts/counter.lua
--- DEL first, though that key is not there: it passes when Redis is out of memory, and then so does the rest.
+-- DEL first, though that key is not there: Redis allows it even when out of memory, and then allows the rest.
 redis.call('DEL', unpack(KEYS, 2))
 local left = 0
 if counter and tonumber(counter) > 1 then
@@ -25,7 +25,7 @@ if counter and tonumber(counter) > 1 then
 elseif counter then
     redis.call('DEL', KEYS[1])
 end
--- Recorded where there was nothing to count too: a late copy must not count for the latch that comes next.
+-- Recorded even if there was nothing to count: a late copy must not count for the latch that comes next.
 redis.call('SET', KEYS[2], left, 'PX', ARGV[2])
 if counter == '1' then
     -- pcall: a refused publish must not look like a failed request; the waiters then find out by polling

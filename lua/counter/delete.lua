@@ -6,8 +6,8 @@
 -- ARGV[2]  how long the answer is kept, in ms
 -- Returns  1: deleted; 0: there was no such key
 -- Clock    none
--- Effects  deletes KEYS[1] and KEYS[2]; writes KEYS[3] with a time to live; keys of other types, or another
---          string, are left alone (WRONGTYPE)
+-- Effects  deletes KEYS[1] and KEYS[2]; writes KEYS[3] with a time to live; a key of another type, or a string that is
+--          no number, is left alone (WRONGTYPE)
 local keep = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 if #KEYS ~= 3 or #ARGV ~= 2 or not keep then
     return redis.error_reply('ERR redislock: bad arguments to delete')

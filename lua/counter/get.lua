@@ -2,7 +2,7 @@
 -- KEYS[1]  the counter's name: a decimal string
 -- Returns  the value; 0: there is no such key
 -- Clock    none
--- Effects  none; a key of another type, or another string, is an error (WRONGTYPE)
+-- Effects  none; a key of another type, or a string that is no number, is an error (WRONGTYPE)
 if #KEYS ~= 1 or #ARGV ~= 0 then
     return redis.error_reply('ERR redislock: bad arguments to get')
 end

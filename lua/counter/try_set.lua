@@ -9,7 +9,7 @@
 -- ARGV[5]  how long the answer is kept, in ms
 -- Returns  1: made; 0: there is a key of that name already
 -- Clock    none
--- Effects  writes KEYS[1]; writes KEYS[2] with a time to live; deletes KEYS[3…]; publishes ARGV[4] if it was made
+-- Effects  writes KEYS[1]; writes KEYS[2] with a time to live; deletes KEYS[3…]; publishes ARGV[4] if made
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local value = tonumber(string.match(ARGV[1] or '', '^%d+$'))
 local live = tonumber(string.match(ARGV[2] or '', '^%d+$'))

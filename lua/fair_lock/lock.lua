@@ -1,28 +1,30 @@
--- Acquire the lock for a holder if it is its turn, or take or keep its place in the queue, or move its count to a nested
+-- Acquire the lock for a holder whose turn it is, or take or keep its place in the queue, or set its count to a nested
 -- level. May be sent again: it sets states, never adds.
 -- KEYS[1]  the lock's name: hash holder -> hold count
 -- KEYS[2]  the queue: list of holders, the next one first
--- KEYS[3]  until when Redisson lets each of them have its place: sorted set holder -> ms since 1970
--- KEYS[4]  what we know of them, as in parts/fair_queue.lua
+-- KEYS[3]  until when Redisson lets each waiter keep its place: sorted set holder -> ms since 1970
+-- KEYS[4]  what our scripts know of the waiters, as in parts/fair_queue.lua
 -- ARGV[1]  holder, "<client uuid>:<number>"
 -- ARGV[2]  lease in ms, 10 .. 2592000000
 -- ARGV[3]  hold count to set, 1 (outermost) .. 2147483647
--- ARGV[4]  how long the place is kept without being asked for again, in ms, 0 (takes no place) .. 2592000000
--- ARGV[5]  what the channels of waiters begin with; the rest is the holder
--- ARGV[6]  the number of this request among those of the holder, 1 .. 4294967295, if its client listens on a channel of its own:
---          then a release may grant the lock to the place; 0: the place is told on the holder's channel
+-- ARGV[4]  how long the place is kept until the holder asks again, in ms, 0 (takes no place) .. 2592000000
+-- ARGV[5]  what waiters' channels begin with; the holder follows
+-- ARGV[6]  the number of this request among the holder's requests, 1 .. 4294967295, if its client listens on a channel
+--          of its own: then a release may grant the lock to the place; 0: a release only tells the waiter, on the
+--          holder's channel
 -- Returns  nil: the holder has the lock with that count
 --          -3: nested (count > 1), but the holder's field is gone: lost
---          otherwise {the time in ms after which to ask again (-1: a key without time to live), the holder, 1 or 0}: held by
---          another, or another's turn; nil for a holder then, and where the hash has several; 1: those in the way may tell the
---          next on the holder's channel alone: Redisson's, or holders by another kind of lock
+--          otherwise {the time in ms after which to ask again (-1: a key without time to live), the holder, 1 or 0}:
+--          held by another, or another's turn; nil for the holder if it is another's turn, or if the hash has several;
+--          1: some that are ahead can tell the next waiter on the holder's channel only: Redisson's, or holders by
+--          another kind of lock
 -- Clock    the server's TIME; Redis' own key expiry
--- Effects  writes KEYS[1] and its time to live, which is never shortened (a foreign PERSIST is undone); takes who has it
---          and who stopped asking out of KEYS[2], KEYS[3] and KEYS[4], puts in who waits, and into KEYS[4] also who waits of
---          Redisson's, whose places are not moved. These three live 10 minutes longer than the places in them, KEYS[2] and
---          KEYS[3] without an end while one of Redisson's is queued. Where the lock is free and it is another's turn,
---          passes it on as passOn() in parts/fair_queue.lua. A key of another type is left alone (WRONGTYPE), and so is
---          one of a read/write lock
+-- Effects  writes KEYS[1] and its time to live, which is never shortened (a foreign PERSIST is undone); takes a waiter
+--          that gets the lock, and those that stopped asking, out of KEYS[2], KEYS[3] and KEYS[4]; adds one that waits;
+--          notes Redisson's waiters in KEYS[4], but does not move their places. These three keys live 10 minutes longer
+--          than the places in them, KEYS[2] and KEYS[3] without an end while a waiter of Redisson's is queued. If the
+--          lock is free and it is another's turn, passes the lock on by passOn() in parts/fair_queue.lua. A key of
+--          another type is left alone (WRONGTYPE), and so is a read/write lock
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local lease = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local count = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
@@ -67,8 +69,8 @@ if place > 0 then
     end
     redis.call('HSET', KEYS[4], ARGV[1], recordOf(now + place, place, request > 0 and lease, ARGV[6]))
     if isMixed then
-        -- Redisson takes an allowance off all times behind whoever of its own it lets in, and then compares what is left with the
-        -- clock of that machine.
+        -- When Redisson lets one of its own waiters in, it takes an allowance off the times of all behind that waiter,
+        -- and then compares what is left with the clock of its machine.
         local ahead
         ahead, isMixed = allowancesAhead(ARGV[1])
         if ahead > 0 then
@@ -85,8 +87,9 @@ if isMixed then
     keepForRedisson()
 end
 if left == -2 then
-    -- It is about to be taken, and then the holder's time will be known; or the first in the queue has died; or it sleeps: one of
-    -- Redisson's that was not the first when the lock became free is told by nobody else, and would lose its place.
+    -- Either the first waiter is about to take the lock, and then the holder's time will be known; or it has died; or
+    -- it sleeps: a waiter of Redisson's that was not the first when the lock became free is told by nobody else, and
+    -- would lose its place.
     local first, firstUntil, lasts = passOn(ARGV[5])
     holder = lasts > 0 and first
     left = holder and lasts or math.max(1, math.min(250, math.floor(firstUntil - now)))

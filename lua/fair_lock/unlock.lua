@@ -1,21 +1,22 @@
--- Move a holder's count down to a value; zero frees the lock, or gives up the place in the queue, and grants the lock to the next
--- one or tells it. May be sent again.
+-- Set a holder's count to a lower value; zero frees the lock, or gives up the place in the queue, and grants the lock
+-- to the next waiter or tells that waiter. May be sent again.
 -- KEYS[1]  the lock's name: hash holder -> hold count
 -- KEYS[2]  the queue: list of holders, the next one first
--- KEYS[3]  until when Redisson lets each of them have its place: sorted set holder -> ms since 1970
--- KEYS[4]  what we know of them, as in parts/fair_queue.lua
+-- KEYS[3]  until when Redisson lets each waiter keep its place: sorted set holder -> ms since 1970
+-- KEYS[4]  what our scripts know of the waiters, as in parts/fair_queue.lua
 -- ARGV[1]  holder, "<client uuid>:<number>"
 -- ARGV[2]  hold count to leave, 0 .. 2147483647
 -- ARGV[3]  lease in ms that the remaining holds need at least, 1 .. 2592000000; ignored for count 0
--- ARGV[4]  what the channels of waiters begin with; the rest is the holder
+-- ARGV[4]  what waiters' channels begin with; the holder follows
 -- Returns  nil: the holder has no such lock
 --          0: still held, with that count or, where it was lower already, with the lower one
 --          n >= 1: freed; n - 1 subscribers were told
 -- Clock    the server's TIME
--- Effects  count 0: deletes KEYS[1], or takes the holder out of KEYS[2], KEYS[3] and KEYS[4], and where the lock is
---          free then, without those who stopped asking, passes it on as passOn() in parts/fair_queue.lua: to the first in
---          the queue, which that tells; puts into KEYS[4] who waits of Redisson's, and takes the times to live of KEYS[2] and KEYS[3] away while one is; otherwise, and only where the count was higher, writes KEYS[1] and its time to live, which is never shortened; a key of another type is
---          left alone (WRONGTYPE)
+-- Effects  count 0: deletes KEYS[1], or takes the holder out of KEYS[2], KEYS[3] and KEYS[4]; if the lock is free then,
+--          drops waiters that stopped asking and passes the lock on by passOn() in parts/fair_queue.lua, which tells
+--          the first waiter; notes Redisson's waiters in KEYS[4], and while there are any, removes the times to live of
+--          KEYS[2] and KEYS[3]. Another count, and only if the holder's was higher: writes KEYS[1] and its time to
+--          live, which is never shortened. A key of another type is left alone (WRONGTYPE)
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local count = ARGV[2] == '0' and 0 or tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local lease = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
@@ -32,7 +33,7 @@ if not held then
     end
     if count == 0 and redis.call('ZREM', KEYS[3], ARGV[1]) + redis.call('HDEL', KEYS[4], ARGV[1]) > 0 then
         redis.call('LREM', KEYS[2], 0, ARGV[1])
-        if redis.call('EXISTS', KEYS[1]) == 0 then -- who gave up may have been told
+        if redis.call('EXISTS', KEYS[1]) == 0 then -- the waiter that gives up may have been told
             passOn(ARGV[4])
         end
     end

@@ -1,5 +1,5 @@
--- Acquire the lock for a holder, with a new token, or move the holder's count to a nested level. May be sent again: it sets
--- states, never adds, and tells the same token again.
+-- Acquire the lock for a holder, with a new token, or move the holder's count to a nested level. May be sent again: it
+-- sets states, never adds, and returns the same token again.
 -- KEYS[1]  the lock's name: hash holder -> hold count
 -- KEYS[2]  the last token, a decimal string without a time to live: it must outlast every holder
 -- ARGV[1]  holder, "<client uuid>:<number>"
@@ -11,7 +11,7 @@
 --          nil for a holder where the hash has several
 -- Clock    the server's TIME in microseconds, so that tokens still grow after a fail-over that lost the last one
 -- Effects  writes KEYS[2] first, then KEYS[1] and its time to live, which is never shortened (a foreign PERSIST is
---          undone); a key of another type is left alone (WRONGTYPE), and so is one of a read/write lock
+--          undone); a key of another type is left alone (WRONGTYPE), and so is a read/write lock
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local lease = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local count = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
@@ -47,5 +47,5 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
     return { left, holder }
 end
 --include parts/raise_count.lua
--- nobody else can have raised it while this holder has the lock
+-- nobody else can have raised the token while this holder has the lock
 return { redis.call('GET', KEYS[2]) or nextToken() }

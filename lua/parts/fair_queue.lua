@@ -1,37 +1,42 @@
--- After server_time.lua. The queue of a fair lock, in which waiters of Redisson may stand among ours. doc/keys.md, "Places in a
--- fair queue", says who writes, moves and ends the times, and by which clock.
+-- Included after server_time.lua. The queue of a fair lock, in which waiters of Redisson may stand among ours.
+-- doc/keys.md, "Places in a fair queue", says who writes, moves and ends the times, and by which clock.
 -- KEYS[2]  the queue: list of holders, the next one first
--- KEYS[3]  until when Redisson lets each of them have its place: sorted set holder -> ms since 1970
--- KEYS[4]  what we know of them: hash holder -> "<until> <place>" of ours: until when its place is kept, and for how long it is
---          kept each time that it asks; with " <lease> <request>" of one whose client listens on a channel of its own: the lease
---          that it wants, and which of its requests that was; "redisson <time> <allowance>" of Redisson's: its time when it was
---          seen first, and what Redisson takes off all times behind it when it lets it in; 'redisson' -> "<time> <last>" while one
---          of Redisson's may be queued: when the last of our scripts looked, and who was last then
+-- KEYS[3]  until when Redisson lets each waiter keep its place: sorted set holder -> ms since 1970
+-- KEYS[4]  what our scripts know of the waiters: a hash
+--          of ours: holder -> "<until> <place>": until when its place is kept, and for how long each request keeps it;
+--            followed by " <lease> <request>" if its client listens on a channel of its own: the lease that it wants,
+--            and the number of the request
+--          of Redisson's: holder -> "redisson <time> <allowance>": its time in KEYS[3] when it was first seen, and what
+--            Redisson takes off all times behind it when it lets it in
+--          'redisson' -> "<time> <last>" while a waiter of Redisson's may be queued: when one of our scripts last
+--            looked, and which waiter was last then
 local clocks = 30000 -- by how much the clocks of Redisson's machines may be off, in ms
-local usual = 300000 -- the allowance of one of Redisson's of whom nothing better is known, in ms
-local longest = 2592000000 -- the most that a time may be ahead for those before it, in ms
-local most = 500 -- so many waiters are looked at
-local lately = 1000 -- within that time one of Redisson's is not taken to have left and come again, in ms
+local usual = 300000 -- the allowance of a waiter of Redisson's if nothing better is known, in ms
+local longest = 2592000000 -- the most by which waiters ahead may move a time, in ms
+local most = 500 -- how many waiters are looked at
+local lately = 1000 -- for so long a waiter of Redisson's is assumed not to have left and come again, in ms
 
--- Of one of ours: until when its place is kept, and for how long each time; where its client listens also the lease that it
--- wants, and the number of its request. nil of another.
+-- From the record of one of our waiters: until when its place is kept, and for how long each request keeps it; if its
+-- client listens, also the lease that it wants and the number of its request. nil from another record.
 local function ours(record)
     local untilThen, place, lease, request = string.match(record or '', '^(%d+) (%d+) ?(%d*) ?(%d*)$')
     return tonumber(untilThen), tonumber(place), tonumber(lease or ''), request
 end
 
--- The record of one of ours.
+-- Makes the record of one of our waiters.
 local function recordOf(untilThen, place, lease, request)
     local record = string.format('%.0f %.0f', untilThen, place)
     return lease and string.format('%s %.0f %s', record, lease, request) or record
 end
 
--- Whether a holder's name is one of ours: the random UUIDs of our clients are of version 8, those of Redisson's of version 4.
+-- Whether a holder's name is one of ours: the random UUIDs of our clients are of version 8, those of Redisson's of
+-- version 4.
 local function isNameOfOurs(holder)
     return string.sub(holder, 15, 15) == '8'
 end
 
--- Of one of Redisson's that was seen: its time then, and its allowance; nil of another.
+-- From the record of a waiter of Redisson's: its time when it was first seen, and its allowance; nil from another
+-- record.
 local function redissons(record)
     local seen, allowance = string.match(record or '', '^redisson (%d+) (%d+)$')
     return tonumber(seen), tonumber(allowance)
@@ -41,7 +46,7 @@ local function scoreOf(holder)
     return tonumber(redis.call('ZSCORE', KEYS[3], holder) or '')
 end
 
--- Of those who are not queued any more nothing is known; where the queue is short enough to be seen whole.
+-- Deletes the records of waiters that are not queued any more, if the queue is short enough to be read whole.
 local function forgetLeavers()
     if redis.call('HLEN', KEYS[4]) <= redis.call('LLEN', KEYS[2]) + 1 then
         return
@@ -58,18 +63,18 @@ local function forgetLeavers()
     end
 end
 
--- That a script of ours looked.
+-- Notes that one of our scripts looked, and which waiter is the last.
 local function noteLast(holder)
     redis.pcall('HSET', KEYS[4], 'redisson', string.format('%.0f %s', now, holder))
 end
 
--- Puts down the allowances of those of Redisson's who came since the last of our scripts; before any time is changed, since an
--- allowance is what one's time is ahead of that of the one before. `comes`: one of ours may join. Returns whether any of Redisson's
--- may be queued. pcall: where memory is full a lock can still be freed.
+-- Notes the allowances of Redisson's waiters that came since one of our scripts last looked. Done before any time is
+-- changed, since an allowance is how far a waiter's time is ahead of that of the waiter before it. `comes`: one of our
+-- waiters may join. Returns whether any of Redisson's may be queued. pcall: a lock can be freed even if memory is full.
 local function noteRedissons(comes)
     local last = redis.call('LINDEX', KEYS[2], -1)
     if not last then
-        if redis.call('EXISTS', KEYS[4]) == 1 then -- who only asks must not write in vain: a server may refuse it
+        if redis.call('EXISTS', KEYS[4]) == 1 then -- a mere question must not write in vain: a server may refuse it
             redis.call('DEL', KEYS[4])
         end
         return false
@@ -87,7 +92,8 @@ local function noteRedissons(comes)
         return true
     end
     local isWatched = looked and now - tonumber(looked) < lately
-    -- From the last one on to the last of ours, past those that are known: a thread that comes again may have left its record here.
+    -- From the last waiter back to the last of ours, past those that are known: a thread that comes again may have left
+    -- its record here.
     local since, waiter, record = {}, last, known[1]
     while waiter and #since < most and not ours(record) do
         since[#since + 1] = {waiter, scoreOf(waiter), record}
@@ -96,23 +102,24 @@ local function noteRedissons(comes)
     end
     local before = waiter and scoreOf(waiter)
     local isSure = false
-    -- Who came since behind the last of ours may have come behind one of Redisson's that is gone.
+    -- A waiter that came since, behind the last of ours, may have come behind one of Redisson's that is gone.
     local isBehindOurs = not looked or lastThen == waiter
     for i = #since, 1, -1 do
         local score = since[i][2] or 0
-        local more = before and score - before or -1 -- than the one before it
+        local more = before and score - before or -1 -- than the time of the waiter before it
         local seen, allowance = redissons(since[i][3])
-        -- It came since: without a record, with a higher time than in one left of an earlier wait, or behind another that did.
+        -- It came since: it has no record, or a higher time than in a record left of an earlier wait, or is behind
+        -- another that came.
         isSure = isSure or not seen or score > seen
         if not since[i][2] then
-            allowance = 0 -- its place is over when it is the first
+            allowance = 0 -- its place is over as soon as it is the first
         elseif isSure and more >= 0 then
             allowance = (i < #since or isBehindOurs) and more or math.max(usual, more)
         elseif isSure or more < 0 and not waiter and not isWatched then
-            -- Of the first it is not known how long it has been there. Its time may come from ours who were before it.
+            -- How long the first has been there is not known. Its time may come from waiters of ours before it.
             allowance = math.max(usual, allowance or 0, not looked and score - now - math.max(0, redis.call('PTTL', KEYS[1])) or 0)
         else
-            -- The record may be left of an earlier wait with less.
+            -- The record may be left of an earlier wait with a smaller allowance.
             allowance = math.max(allowance, math.min(more, usual))
         end
         local new = string.format('redisson %.0f %.0f', isSure and score or seen, math.min(allowance, longest))
@@ -127,14 +134,14 @@ local function noteRedissons(comes)
     return true
 end
 
--- While one of Redisson's is queued its two keys live as long as it leaves them there.
+-- While a waiter of Redisson's is queued, Redisson's two keys live until Redisson deletes them.
 local function keepForRedisson()
     redis.pcall('PERSIST', KEYS[2])
     redis.pcall('PERSIST', KEYS[3])
 end
 
--- What Redisson will have taken off the time of a holder when it is its turn: the allowances of those ahead. Returns whether any of
--- Redisson's is queued as well.
+-- How much Redisson will have taken off a holder's time when its turn comes: the allowances of the waiters ahead. Also
+-- returns whether any waiter of Redisson's is queued.
 local function allowancesAhead(holder)
     local waiters = redis.call('LRANGE', KEYS[2], 0, most - 1)
     local records = redis.call('HMGET', KEYS[4], unpack(waiters))
@@ -156,7 +163,7 @@ local function allowancesAhead(holder)
     return math.min(sum, longest), isAny
 end
 
--- After the server's clock was set back: nobody of ours is kept for longer than since it asked now.
+-- After the server's clock was set back: no place of ours is kept for longer than if its waiter asked now.
 local function capPlaces()
     local all = redis.call('HGETALL', KEYS[4])
     for i = 1, #all, 2 do
@@ -171,15 +178,15 @@ local function capPlaces()
     end
 end
 
--- Takes the first out of the queue.
+-- Takes the first waiter out of the queue.
 local function leave(head)
     redis.call('LPOP', KEYS[2])
     redis.call('ZREM', KEYS[3], head)
     redis.call('HDEL', KEYS[4], head)
 end
 
--- Whose turn it is, until when that place is kept, and the rest of what is known of one of ours; those ahead who stopped asking
--- lose theirs.
+-- Returns whose turn it is, until when that place is kept, and the rest of the record if it is one of ours. Waiters
+-- ahead that stopped asking lose their places.
 local function liveHead()
     while true do
         local head = redis.call('LINDEX', KEYS[2], 0)
@@ -199,12 +206,15 @@ local function liveHead()
     end
 end
 
--- The lock is free: grants it to the first in the queue, and tells it. Only one of ours whose client listens can be granted it,
--- where both its place and the lease that it wants last for two more of its polls (of the five for which a place is kept): from
--- that time its client takes off all that went by since it asked. It has the lock for as long as it would have had the place,
--- or for its lease if that is shorter. All others are told only, and ask. `channels`: what their channels begin with.
--- Returns the first, until when its place was kept, for how long it has the lock (0: it does not), and how many were told.
--- pcall: neither a refused grant nor a refused message must look like a failed unlock; the waiters then find out by polling.
+-- The lock is free: grants it to the first waiter in the queue, and tells that waiter. Only a waiter of ours whose
+-- client listens can be granted it, and only if both its place and the lease that it wants last for two more of its
+-- polls (of the five for which a place is kept): its client takes off that time all that went by since it asked. It has
+-- the lock for as long as it would have had the place, or for its lease if that is shorter. All others are only told,
+-- and ask. `channels`: what waiters' channels begin with.
+-- Returns the first waiter, until when its place was kept, for how long it has the lock (0: it does not), and how many
+-- were told.
+-- pcall: neither a refused grant nor a refused message must look like a failed unlock; the waiters then find out by
+-- polling.
 local function passOn(channels)
     local head, headUntil, place, lease, request = liveHead()
     if not head then

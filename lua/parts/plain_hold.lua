@@ -1,5 +1,5 @@
--- `holder`: who has the lock; nil where nobody has it. Ends the script where the hash is no lock of one holder. HLEN comes
--- first: what others keep there may be large.
+-- `holder`: who has the lock; nil if nobody has it. Ends the script if the hash is no lock of one holder. HLEN comes
+-- first: the hash of another program may be large.
 local size = redis.call('HLEN', KEYS[1])
 local holder = size == 1 and redis.call('HKEYS', KEYS[1])[1] or nil
 local count = holder and redis.call('HGET', KEYS[1], holder)

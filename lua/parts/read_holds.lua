@@ -1,5 +1,5 @@
 -- KEYS[2]  what the hold keys of readers begin with
--- Which is '1' as long as that level's lease.
+-- The hold key of a level: it is '1', and lives as long as the lease of that level.
 local function holdKey(reader, level)
     return KEYS[2] .. ':' .. reader .. ':rwlock_timeout:' .. string.format('%.0f', level)
 end

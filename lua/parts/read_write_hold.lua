@@ -1,5 +1,6 @@
--- `mode`: 'read', 'write', or false where nobody has the lock; `fields`: the hash, names and values by turns. Ends the script
--- where it is no read/write lock. All of it is read only if it says that it is one: what others keep there may be large.
+-- `mode`: 'read', 'write', or false if nobody has the lock; `fields`: the hash, names and values by turns. Ends the
+-- script if the hash is no read/write lock. It is read whole only if its mode says that it is one: the hash of another
+-- program may be large.
 local mode = redis.call('HGET', KEYS[1], 'mode')
 local fields = (mode == 'read' or mode == 'write') and redis.call('HGETALL', KEYS[1]) or {}
 local isLock = #fields > 0 or redis.call('HLEN', KEYS[1]) == 0

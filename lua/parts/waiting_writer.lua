@@ -1,4 +1,4 @@
 -- KEYS[2]  what the lock's other keys begin with
--- A writer that readers keep out says so in this key: '<ms> <writer>', with a time to live of twice those ms. For the first
--- half of it no other reader comes in; in the second one they do, so that readers who need each other get on.
+-- A writer that waits for readers writes this key: '<ms> <writer>', with a time to live of twice those ms. During the
+-- first half no other reader comes in; during the second half readers do, so that readers that need each other get on.
 local waitingWriter = KEYS[2] .. ':redislock_writer'

@@ -1,14 +1,15 @@
 -- Take one permit under an id, with a lease. May be sent again: an id has one permit, and its lease counts anew.
 -- KEYS[1]  the semaphore's name: free permits, a decimal string
 -- KEYS[2]  zset of permits taken: id -> end of its lease, epoch ms; 922337203685477 for none
--- KEYS[3]  the id's tombstone: exists when the permit was given up
+-- KEYS[3]  the id's tombstone: exists if the permit was given up
 -- ARGV[1]  id, 16 bytes
 -- ARGV[2]  lease in ms, 10 .. 2592000000; 0: non-expiring
 -- ARGV[3]  channel that waiters listen to
--- Returns  nil: granted; otherwise, in ms, how long until the first lease is over; -1: that is not known, or the id was given up
+-- Returns  nil: granted; otherwise how long until the first lease is over, in ms; -1: not known, or the id was given up
 -- Clock    the server's TIME
--- Effects  frees the permits whose leases are over and publishes how many are free then; writes KEYS[1] and KEYS[2]; KEYS[2] gets
---          the time to live of KEYS[1]; keys of other types, or another string, are left alone (WRONGTYPE)
+-- Effects  frees the permits whose leases are over and publishes how many are free then; writes KEYS[1] and KEYS[2];
+--          KEYS[2] gets the time to live of KEYS[1]; a key of another type, or a string that is no number, is left
+--          alone (WRONGTYPE)
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local lease = tonumber(string.match(ARGV[2] or '', '^%d+$'))
 if #KEYS ~= 3 or #ARGV ~= 3 or #ARGV[1] ~= 16

@@ -1,11 +1,11 @@
--- How many permits are free and how many are taken, after those whose leases are over became free. May be sent again.
+-- How many permits are free and how many are taken, after permits whose leases are over were freed. May be sent again.
 -- KEYS[1]  the semaphore's name: free permits, a decimal string
 -- KEYS[2]  zset of permits taken: id -> end of its lease, epoch ms
 -- ARGV[1]  channel that waiters listen to
 -- Returns  {free, taken}
 -- Clock    the server's TIME
--- Effects  writes KEYS[1] and KEYS[2] and publishes the free permits where leases are over; keys of other types, or another
---          string, are left alone (WRONGTYPE)
+-- Effects  if leases are over, writes KEYS[1] and KEYS[2] and publishes the free permits; a key of another type, or a
+--          string that is no number, is left alone (WRONGTYPE)
 if #KEYS ~= 2 or #ARGV ~= 1 then
     return redis.error_reply('ERR redislock: bad arguments to count')
 end

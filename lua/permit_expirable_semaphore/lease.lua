@@ -1,15 +1,17 @@
 -- How long a permit is leased, or a new lease for it from now on. May be sent again.
 -- KEYS[1]  the semaphore's name: free permits, a decimal string
 -- KEYS[2]  zset of permits taken: id -> end of its lease, epoch ms; 922337203685477 for none
--- KEYS[3]  the id's request: the number of the latest change of its lease; with it, no acquire of that id does anything
+-- KEYS[3]  the id's record: the number of the latest change of its lease; with it, an acquire of that id does nothing
 -- ARGV[1]  id, 16 bytes
 -- ARGV[2]  new lease in ms, 10 .. 2592000000; 0: non-expiring; '' to leave it as it is
--- ARGV[3]  number of the change; one after which a later one was recorded leaves the lease as it is. 0: of none of a series
+-- ARGV[3]  number of the change, which has no effect if a later one was recorded; 0: the change is not numbered
 -- ARGV[4]  how long copies of earlier requests for that id may still arrive, in ms; 0: none can
--- Returns  how long it still is, in ms, 1 or more; -1: non-expiring; nil: nobody has a permit of that id, or its lease is over
+-- Returns  how long the lease still is, in ms, 1 or more; -1: non-expiring; nil: nobody has a permit of that id, or its
+--          lease is over
 -- Clock    the server's TIME
--- Effects  writes KEYS[2], if there is a new lease, and then KEYS[3] with that time to live, if there is one; keys of other types
---          are left alone (WRONGTYPE). A permit whose lease is over stays for acquire.lua and count.lua, which free it
+-- Effects  writes KEYS[2], if there is a new lease, and then KEYS[3] with ARGV[4] as its time to live, unless that is
+--          0; a key of another type is left alone (WRONGTYPE). A permit whose lease is over stays for acquire.lua and
+--          count.lua, which free it
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local lease = tonumber(string.match(ARGV[2] or '', '^%d+$'))
 local number = tonumber(string.match(ARGV[3] or '', '^%d+$'))

@@ -7,8 +7,8 @@
 -- ARGV[3]  how long copies of its acquire may still arrive, in ms; 0: none can
 -- Returns  1: given back; 2: given back, but its lease was over; 0: nobody has a permit of that id
 -- Clock    the server's TIME
--- Effects  writes KEYS[1] and KEYS[2]; publishes the free permits; writes KEYS[3] with that time to live, if there is one; keys
---          of other types, or another string, are left alone (WRONGTYPE)
+-- Effects  writes KEYS[1] and KEYS[2]; publishes the free permits; writes KEYS[3] with ARGV[3] as its time to live,
+--          unless that is 0; a key of another type, or a string that is no number, is left alone (WRONGTYPE)
 local keep = tonumber(string.match(ARGV[3] or '', '^%d+$'))
 if #KEYS ~= 3 or #ARGV ~= 3 or #ARGV[1] ~= 16 or not keep then
     return redis.error_reply('ERR redislock: bad arguments to release')
@@ -16,7 +16,7 @@ end
 --include parts/counter.lua
 --include parts/server_time.lua
 local till = redis.call('ZSCORE', KEYS[2], ARGV[1])
--- ZREM first: it passes when Redis is out of memory, and then so does the rest.
+-- ZREM first: Redis allows it even when out of memory, and then allows the rest.
 redis.call('ZREM', KEYS[2], ARGV[1])
 if keep > 0 then
     redis.call('SET', KEYS[3], '0', 'PX', ARGV[3])

@@ -6,9 +6,10 @@
 -- ARGV[2]  channel that waiters listen to
 -- ARGV[3]  how long the answer is kept, in ms
 -- Returns  1
--- Clock    none: a permit whose lease is over counts as taken until somebody frees it
--- Effects  writes KEYS[1], which becomes negative when more are taken; its time to live stays; writes KEYS[3] with a time to live;
---          publishes the permits if they changed; keys of other types, or another string, are left alone (WRONGTYPE)
+-- Clock    none: a permit whose lease is over counts as taken until another script frees it
+-- Effects  writes KEYS[1], which becomes negative if more are taken, and whose time to live stays; writes KEYS[3] with
+--          a time to live; publishes the permits if they changed; a key of another type, or a string that is no number,
+--          is left alone (WRONGTYPE)
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local permits = tonumber(string.match(ARGV[1] or '', '^%d+$'))
 local keep = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
@@ -19,7 +20,7 @@ if redis.call('EXISTS', KEYS[3]) == 1 then
     return 1
 end
 --include parts/counter.lua
--- A semaphore that is gone is made anew; what was taken of the old one has gone with it, or is taken still.
+-- A semaphore that is gone is made anew; the permits taken of the old one are gone with it, or still taken.
 local change = permits - tonumber(counter or '0') - redis.call('ZCARD', KEYS[2])
 redis.call('DEL', KEYS[3])
 if not counter or change ~= 0 then

@@ -1,8 +1,8 @@
--- One of those who read.
+-- One of the readers.
 -- KEYS[1]  the lock's name: hash 'mode' -> 'read' or 'write', reader -> count, "<writer>:write" -> count
 -- Returns  a reader, "<client>:<number>"; nil: nobody reads, or a writer holds the lock
 -- Clock    none
--- Effects  none; what is no read/write lock is an error (WRONGTYPE)
+-- Effects  none; a key that is no read/write lock is an error (WRONGTYPE)
 if #KEYS ~= 1 or #ARGV ~= 0 then
     return redis.error_reply('ERR redislock: bad arguments to holder')
 end

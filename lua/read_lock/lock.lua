@@ -1,8 +1,8 @@
--- Acquire the read lock for a holder, or move the holder's count to a nested level. May be sent again: it sets states, and
+-- Acquire the read lock for a holder, or move the holder's count to a nested level. May be sent again: it sets states,
 -- never adds.
 -- KEYS[1]  the lock's name: hash 'mode' -> 'read' or 'write', reader -> count, "<writer>:write" -> count
--- KEYS[2]  what the hold keys begin with: <KEYS[2]>:<reader>:rwlock_timeout:<level> is '1' as long as that level's lease;
---          <KEYS[2]>:redislock_writer is there while a writer waits for readers
+-- KEYS[2]  what the hold keys begin with: <KEYS[2]>:<reader>:rwlock_timeout:<level> is '1' as long as that level's
+--          lease; <KEYS[2]>:redislock_writer is there while a writer waits for readers
 -- ARGV[1]  holder, "<client uuid>:<number>"
 -- ARGV[2]  lease in ms, 10 .. 2592000000
 -- ARGV[3]  hold count to set, 1 (outermost) .. 2147483647
@@ -10,11 +10,11 @@
 -- Returns  nil: the holder has the lock with that count
 --          -3: nested (count > 1), but the holder's field is gone: lost
 --          otherwise {the time in ms after which to ask again (-1: a key without time to live), the writer}: held by a
---          writer, or one waits, and the holder does not read yet; nil for a writer then
+--          writer; or, with nil for the writer, a writer waits and the holder does not read yet
 -- Clock    Redis' own key expiry only
--- Effects  cuts the key of a writer that waits where the server's clock was set back; writes KEYS[1], the hold key of
+-- Effects  shortens the key of a waiting writer if the server's clock was set back; writes KEYS[1], the hold key of
 --          that level, and their times to live, which are never shortened (a foreign PERSIST is undone); deletes hold
---          keys of levels above; a key of another type is left alone (WRONGTYPE), and so is a lock of another kind
+--          keys of higher levels; a key of another type is left alone (WRONGTYPE), and so is a lock of another kind
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local lease = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local count = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
@@ -28,8 +28,8 @@ if left ~= -2 and not mode then
     return redis.error_reply('WRONGTYPE redislock: the name is in use as a lock of another kind')
 end
 --include parts/read_holds.lua
--- Makes or extends the hold key. Where that is not permitted the first level is undone: without its hold key it would not count
--- for the other readers.
+-- Makes or extends the hold key. If that is not permitted, undoes the first level: without its hold key it would not
+-- count for the other readers.
 local function keep(ttl)
     local made = redis.pcall('SET', holdKey(ARGV[1], count), '1', 'PX', ttl)
     if not made.err then
@@ -77,10 +77,10 @@ if mode == 'write' and not held and (ARGV[4] == '' or redis.call('HEXISTS', KEYS
     end
     return { left, writer }
 end
--- PEXPIRE first: it passes when Redis is out of memory, and then so does the rest. Above 2^53 a number is not exact.
+-- PEXPIRE first: Redis allows it even when out of memory, and then allows the rest. Above 2^53 a number is not exact.
 redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(lease, math.min(left, 9007199254740991))))
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
--- A copy that comes late makes the count lower: what was kept for the levels above is this one's then.
+-- A late copy makes the count lower: then this level keeps what was kept for the levels above.
 local kept = lease
 for level = count, held or 0 do
     kept = math.max(kept, math.min(redis.call('PTTL', holdKey(ARGV[1], level)), 9007199254740991))

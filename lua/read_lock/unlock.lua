@@ -1,6 +1,7 @@
--- Move a reader's count down to a value; zero ends its hold, and with the last reader the lock. May be sent again.
+-- Set a reader's count to a lower value; zero ends its hold, and with the last reader the lock. May be sent again.
 -- KEYS[1]  the lock's name: hash 'mode' -> 'read' or 'write', reader -> count, "<writer>:write" -> count
--- KEYS[2]  what the hold keys begin with: <KEYS[2]>:<reader>:rwlock_timeout:<level> is '1' as long as that level's lease
+-- KEYS[2]  what the hold keys begin with: <KEYS[2]>:<reader>:rwlock_timeout:<level> is '1' as long as that level's
+--          lease
 -- ARGV[1]  holder, "<client uuid>:<number>"
 -- ARGV[2]  hold count to leave, 0 .. 2147483647
 -- ARGV[3]  lease in ms that the remaining holds need at least, 1 .. 2592000000; ignored for count 0
@@ -8,13 +9,13 @@
 -- Returns  nil: the holder has no such lock
 --          0: still held, with that count or, where it was lower already, with the lower one
 --          1: this holder no longer reads
---          n > 1: and the lock is free; n - 1 subscribers were told
+--          n > 1: the same, and the lock is free; n - 1 subscribers were told
 -- Clock    Redis' own key expiry only
--- Effects  count 0: deletes the reader's field and hold keys; where other readers are left, KEYS[1] lives as long as
---          the longest of their hold keys; where none is, and no writer, deletes KEYS[1] and publishes '0' on ARGV[4].
---          Otherwise, and only where the count was higher, writes KEYS[1] and deletes the hold keys above; times to live
---          of what is left are never shortened. A key of another type is left alone (WRONGTYPE)
--- Cost     where the reader had the longest lease, one look at each hold key of the other readers
+-- Effects  count 0: deletes the reader's field and hold keys; if other readers are left, KEYS[1] lives as long as the
+--          longest of their hold keys; if none is left, and no writer, deletes KEYS[1] and publishes '0' on ARGV[4].
+--          Another count, and only if the reader's was higher: writes KEYS[1] and deletes the hold keys above; times to
+--          live of what is left are never shortened. A key of another type is left alone (WRONGTYPE)
+-- Cost     if the reader had the longest lease, one look at each hold key of the other readers
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local count = ARGV[2] == '0' and 0 or tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local lease = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))

@@ -10,7 +10,7 @@
 --          nil for a holder where the hash has several
 -- Clock    Redis' own key expiry only
 -- Effects  writes KEYS[1] and its time to live, which is never shortened (a foreign PERSIST is undone); a key of
---          another type is left alone (WRONGTYPE), and so is one of a read/write lock
+--          another type is left alone (WRONGTYPE), and so is a read/write lock
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local lease = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local count = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))

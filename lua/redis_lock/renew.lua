@@ -1,4 +1,4 @@
--- Extend the leases of several holders, each of a lock of its own, if it still has that. May be sent again.
+-- Extend the leases of several holders, each of a lock of its own, if it still has that lock. May be sent again.
 -- KEYS[i]    a lock's name: hash holder -> hold count; at most 1000
 -- ARGV[1]    lease in ms, 10 .. 2592000000
 -- ARGV[i+1]  the lock's holder, "<client uuid>:<number>"

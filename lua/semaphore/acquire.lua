@@ -5,8 +5,8 @@
 -- ARGV[2]  how long a grant is recorded, in ms
 -- Returns  nil: granted; -1: too few permits are free, or the request was withdrawn
 -- Clock    none
--- Effects  writes KEYS[1]; writes KEYS[2] with a time to live; a key of another type, or another string, is left alone
---          (WRONGTYPE)
+-- Effects  writes KEYS[1]; writes KEYS[2] with a time to live; a key of another type, or a string that is no number, is
+--          left alone (WRONGTYPE)
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local permits = tonumber(string.match(ARGV[1] or '', '^[1-9]%d*$'))
 local keep = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))

@@ -3,13 +3,14 @@
 -- KEYS[2]  the request's key
 -- KEYS[3…] keys of requests whose answers have arrived
 -- ARGV[1]  permits to add, -2147483647 .. 2147483647
--- ARGV[2]  1: only if the semaphore exists; 0: else it is made
+-- ARGV[2]  1: only if the semaphore exists; 0: it is made if it does not exist
 -- ARGV[3]  channel that waiters listen to
 -- ARGV[4]  how long the answer is kept, in ms
 -- Returns  1: added; 0: there is no such semaphore
 -- Clock    none
--- Effects  writes KEYS[1], whose time to live stays; writes KEYS[2] with a time to live; deletes KEYS[3…]; publishes the free
---          permits if that may help a waiter; a key of another type, or another string, is left alone (WRONGTYPE)
+-- Effects  writes KEYS[1], whose time to live stays; writes KEYS[2] with a time to live; deletes KEYS[3…]; publishes
+--          the free permits if that may help a waiter; a key of another type, or a string that is no number, is left
+--          alone (WRONGTYPE)
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local permits = tonumber(string.match(ARGV[1] or '', '^-?[1-9]%d*$'))
 local keep = tonumber(string.match(ARGV[4] or '', '^[1-9]%d*$'))
@@ -23,7 +24,7 @@ if answer then
 end
 --include parts/counter.lua
 local added = (counter or ARGV[2] == '0') and 1 or 0
--- DEL first, though that key is not there: it passes when Redis is out of memory, and then so does the rest.
+-- DEL first, though that key is not there: Redis allows it even when out of memory, and then allows the rest.
 redis.call('DEL', unpack(KEYS, 2))
 local free
 if added == 1 then

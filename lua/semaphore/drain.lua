@@ -5,8 +5,8 @@
 -- ARGV[1]  how long the answer is kept, in ms
 -- Returns  how many were taken, 0 or more
 -- Clock    none
--- Effects  writes KEYS[1], whose time to live stays; writes KEYS[2] with a time to live; deletes KEYS[3…]; a key of another
---          type, or another string, is left alone (WRONGTYPE)
+-- Effects  writes KEYS[1], whose time to live stays; writes KEYS[2] with a time to live; deletes KEYS[3…]; a key of
+--          another type, or a string that is no number, is left alone (WRONGTYPE)
 local keep = tonumber(string.match(ARGV[1] or '', '^[1-9]%d*$'))
 if #KEYS < 2 or #ARGV ~= 1 or not keep then
     return redis.error_reply('ERR redislock: bad arguments to drain')

@@ -1,5 +1,5 @@
--- Undo a request that took permits and whose answer nobody waits for any more; if it has not been executed, it never will be.
--- May be sent again.
+-- Undo a request that took permits and for whose answer nobody waits any more; if it has not been executed, it never
+-- will be. May be sent again.
 -- KEYS[1]  the semaphore's name: free permits, a decimal string
 -- KEYS[2]  the request's key: the permits it was granted; 0 when it was withdrawn
 -- ARGV[1]  channel that waiters listen to
@@ -13,7 +13,7 @@ if #KEYS ~= 2 or #ARGV ~= 2 or not keep then
 end
 local granted = redis.call('GET', KEYS[2]) or '0'
 local free = redis.call('GET', KEYS[1])
--- DEL first: it passes when Redis is out of memory, and then so does the rest.
+-- DEL first: Redis allows it even when out of memory, and then allows the rest.
 redis.call('DEL', KEYS[2])
 redis.call('SET', KEYS[2], '0', 'PX', ARGV[2])
 if granted == '0' or not free then

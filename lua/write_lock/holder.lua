@@ -1,8 +1,8 @@
--- Who writes.
+-- The writer that has the lock.
 -- KEYS[1]  the lock's name: hash 'mode' -> 'read' or 'write', reader -> count, "<writer>:write" -> count
 -- Returns  the writer, "<client>:<number>:write"; nil: nobody writes
 -- Clock    none
--- Effects  none; what is no read/write lock is an error (WRONGTYPE)
+-- Effects  none; a key that is no read/write lock is an error (WRONGTYPE)
 if #KEYS ~= 1 or #ARGV ~= 0 then
     return redis.error_reply('ERR redislock: bad arguments to holder')
 end

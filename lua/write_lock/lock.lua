@@ -1,19 +1,20 @@
--- Acquire the write lock for a holder, or move the holder's count to a nested level. May be sent again: it sets states, and
+-- Acquire the write lock for a holder, or move the holder's count to a nested level. May be sent again: it sets states,
 -- never adds.
 -- KEYS[1]  the lock's name: hash 'mode' -> 'read' or 'write', reader -> count, "<writer>:write" -> count
 -- KEYS[2]  what the lock's other keys begin with; <KEYS[2]>:redislock_writer is there while a writer waits for readers
 -- ARGV[1]  holder, "<client uuid>:<number>:write"
 -- ARGV[2]  lease in ms, 10 .. 2592000000
 -- ARGV[3]  hold count to set, 1 (outermost) .. 2147483647
--- ARGV[4]  where readers keep it out: for how long no other reader is to come in, in ms, 0 (does not wait) .. 2592000000
+-- ARGV[4]  if readers keep the writer out: for how long no other reader may come in, in ms, 0 (does not wait) ..
+--          2592000000
 -- Returns  nil: the holder has the lock with that count
 --          -3: nested (count > 1), but the holder's field is gone: lost
 --          otherwise {the key's remaining time in ms (-1: a key without time to live), the holder}: held by others;
 --          nil for a holder where there are several
 -- Clock    Redis' own key expiry only
--- Effects  writes KEYS[1] and its time to live, which is never shortened (a foreign PERSIST is undone); puts down that a
---          writer waits where nobody did, with a time to live, and takes that away when it is granted; a key of another
---          type is left alone (WRONGTYPE), and so is a lock of another kind
+-- Effects  writes KEYS[1] and its time to live, which is never shortened (a foreign PERSIST is undone); notes that a
+--          writer waits, if none did, with a time to live, and deletes the note when the lock is granted; a key of
+--          another type is left alone (WRONGTYPE), and so is a lock of another kind
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local lease = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local count = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
@@ -36,7 +37,7 @@ if left == -2 and count == 1 then
         return expires
     end
     redis.call('HSET', KEYS[1], ARGV[1], '1')
-    redis.pcall('DEL', waitingWriter) -- pcall: it is granted all the same, and that key ends by itself
+    redis.pcall('DEL', waitingWriter) -- pcall: the lock is granted all the same, and that key ends by itself
     return nil
 end
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
@@ -44,7 +45,7 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
         return -3
     end
     if place > 0 and mode == 'read' and redis.call('EXISTS', waitingWriter) == 0 then
-        -- pcall: where memory is full it waits without
+        -- pcall: if memory is full, the writer waits without this key
         redis.pcall('SET', waitingWriter, ARGV[4] .. ' ' .. ARGV[1], 'PX', string.format('%.0f', 2 * place))
     end
     local fields = redis.pcall('HLEN', KEYS[1]) == 2 and redis.pcall('HKEYS', KEYS[1]) or { false }

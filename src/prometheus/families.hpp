@@ -9,7 +9,7 @@
 
 namespace redislock::detail {
 
-/// All metrics of a registry, without labels. doc/metrics.md says what each is.
+/// All metrics of a registry, without labels. doc/metrics.md says what each one is.
 struct Families {
     using Counters = prometheus::Family<prometheus::Counter>;
     using Histograms = prometheus::Family<prometheus::Histogram>;

@@ -24,7 +24,7 @@ bool isLetter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/// The rule of Prometheus; names with two underscores in front are its own.
+/// Prometheus' rule for names of labels; those that begin with two underscores are its own.
 bool isLabelName(std::string_view name)
 {
     return !name.empty() && isLetter(name[0]) && !name.starts_with("__") &&

@@ -9,10 +9,11 @@
 
 namespace redislock::detail {
 
-/// The labels that all metrics have. @throws LockError `invalidArgument`: a rule of a label or of their number.
+/// The labels that all metrics have. @throws LockError `invalidArgument`: a name or value, or their number, is not
+/// allowed.
 prometheus::Labels labelsOf(const PrometheusOptions& options);
 
-/// The boundaries in seconds. @throws LockError `invalidArgument`: they are none, too many, or do not rise.
+/// The boundaries in seconds. @throws LockError `invalidArgument`: there are none or too many, or they do not rise.
 TimeBuckets bucketsOf(const PrometheusOptions& options);
 
 } // namespace redislock::detail

@@ -22,7 +22,7 @@ double seconds(std::chrono::nanoseconds time)
     return std::chrono::duration<double>(time).count();
 }
 
-/// The value of the label `cause`: few, whatever the system's own codes are.
+/// The value of the label `cause`: one of few, whatever codes the system has.
 std::string_view causeOf(const std::error_code& code)
 {
     if (code.category() == causeCategory()) {
@@ -31,7 +31,7 @@ std::string_view causeOf(const std::error_code& code)
     return code.category() == errorCategory() ? toString(static_cast<Errc>(code.value())) : other;
 }
 
-/// Runs what counts an event. Without memory it is not counted: there is nobody to tell.
+/// Runs code that counts an event. Without memory the event is not counted: there is nobody to tell.
 template <class Count>
 void count(Count what) noexcept
 {
@@ -44,7 +44,7 @@ void count(Count what) noexcept
 
 } // namespace
 
-/// The metrics, and for each label and kind of object those of them that have these labels.
+/// The metrics, and the series of each label and kind of object.
 class PrometheusObserver::Metrics {
 public:
     Metrics(std::shared_ptr<prometheus::Registry> registry, PrometheusOptions options)
@@ -56,7 +56,7 @@ public:
     {
     }
 
-    /// Those of an event's object, which are made at the first event of its kind.
+    /// The series of an event's object, made at the first event of its kind.
     detail::Series& of(const LockEvent& event)
     {
         const std::string label = lockLabel(event.name);
@@ -85,7 +85,7 @@ public:
     }
 
 private:
-    /// Of one value of the label `lock`; the last is for kinds that have no name.
+    /// The series for one value of the label `lock`; the last is for kinds that have no name.
     using Kinds = std::array<std::unique_ptr<detail::Series>, kinds + 1>;
     using Locks = std::map<std::string, Kinds>;
 
@@ -97,7 +97,7 @@ private:
     [[nodiscard]] std::string lockLabel(std::string_view name) const
     try {
         return options_.lockLabel ? detail::printable(options_.lockLabel(name)) : std::string();
-    } catch (...) { // the user's function
+    } catch (...) { // thrown by the user's function
         return other;
     }
 

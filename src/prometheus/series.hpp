@@ -25,7 +25,7 @@ inline prometheus::Labels with(prometheus::Labels labels, const char* name, std:
     return labels;
 }
 
-/// A counter for each enumerator, with that as a label.
+/// A counter for each enumerator, with the enumerator as a label.
 template <class Enumeration, std::size_t count>
 class CountersBy {
 public:
@@ -52,7 +52,7 @@ private:
     std::array<prometheus::Counter*, count> each_{};
 };
 
-/// All that is counted and measured of objects with the same labels: looked up once.
+/// All that is counted and measured for objects with the same labels: looked up once.
 struct Series {
     static constexpr auto reasons = static_cast<std::size_t>(LossReason::shutDown) + 1;
     static constexpr auto results = static_cast<std::size_t>(Unlocked::unconfirmed) + 1;

@@ -29,7 +29,7 @@ Building& buildingOf(const redisReadTask* task)
     return *static_cast<Building*>(task->privdata);
 }
 
-/// Where the value of this task goes: the root, or its place in the enclosing array.
+/// Where the value of this task belongs: the root, or its place in the enclosing array.
 Reply* placeOf(const redisReadTask* task)
 {
     if (task->parent == nullptr) {
@@ -57,7 +57,7 @@ void* createText(const redisReadTask* task, char* text, size_t length)
         place->kind = Reply::Kind::text;
         break;
     default:
-        return nullptr; // a type of RESP3: nobody asked for it
+        return nullptr; // a type of RESP3, which was not asked for
     }
     place->text.assign(text, length);
     return place;
@@ -74,7 +74,7 @@ void* createArray(const redisReadTask* task, ElementCount count)
     }
     total += wanted;
     place->kind = Reply::Kind::array;
-    place->elements.clear(); // not assign(): it would keep what each element had room for
+    place->elements.clear(); // not assign(): it would keep the capacity of each element
     place->elements.resize(wanted);
     return place;
 }
@@ -121,7 +121,7 @@ redisReplyObjectFunctions functions()
     f.createNil = createNil;
     f.freeObject = freeNothing;
 #if HIREDIS_MAJOR >= 1
-    f.createDouble = refuseDouble; // types of RESP3: nobody asked for them
+    f.createDouble = refuseDouble; // types of RESP3, which was not asked for
     f.createBool = refuseBool;
 #endif
     return f;

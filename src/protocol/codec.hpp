@@ -12,8 +12,8 @@ namespace redislock::detail {
 
 /// How large a reply may be.
 struct ReplyLimits {
-    std::size_t elements = 1024;       ///< all levels together
-    std::size_t bytes = 1024UL * 1024; ///< all of it
+    std::size_t elements = 1024;       ///< of all levels together
+    std::size_t bytes = 1024UL * 1024; ///< of the whole reply
 };
 
 /// An incremental RESP2 decoder with limits: no bytes of a server make it allocate more than a fixed multiple of what
@@ -21,7 +21,7 @@ struct ReplyLimits {
 class ReplyReader {
 public:
     static constexpr std::size_t maxElements = ReplyLimits{}.elements; ///< unless other limits are given
-    static constexpr std::size_t maxBytes = ReplyLimits{}.bytes;       ///< likewise
+    static constexpr std::size_t maxBytes = ReplyLimits{}.bytes;       ///< unless other limits are given
 
     enum class Status { complete, needMore, broken };
 

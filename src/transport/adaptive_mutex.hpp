@@ -8,8 +8,8 @@
 
 namespace redislock::detail {
 
-/// As std::mutex, but spins for a moment before it sleeps: the sections it guards are shorter than a trip to the
-/// scheduler, and many threads come for it at the same time, when one reply woke them all.
+/// Like std::mutex, but spins for a moment before it sleeps: the sections it guards are shorter than a trip to the
+/// scheduler, and many threads want it at the same time, when one reply has woken them all.
 class REDISLOCK_THREAD_SAFETY(capability("mutex")) AdaptiveMutex {
 public:
     AdaptiveMutex() = default;
@@ -32,7 +32,7 @@ private:
 #endif
 };
 
-/// Has the mutex, as std::unique_lock, which Clang does not see through.
+/// Holds the mutex, like std::unique_lock, which Clang's analysis does not understand.
 class REDISLOCK_THREAD_SAFETY(scoped_lockable) AdaptiveLock {
 public:
     explicit AdaptiveLock(AdaptiveMutex& mutex) noexcept REDISLOCK_ACQUIRES(mutex) : mutex_(mutex) { mutex_.lock(); }
@@ -63,8 +63,8 @@ private:
     bool locked_ = true;
 };
 
-/// Lets go of somebody else's lock for as long as it lives, in a function that is called with it locked. Clang takes it
-/// for locked all the time.
+/// Unlocks the caller's lock for as long as the gap lives, in a function that is called with it locked. Clang takes the
+/// mutex for locked all the time.
 class Gap {
 public:
     explicit Gap(AdaptiveLock& lock) noexcept REDISLOCK_THREAD_SAFETY(no_thread_safety_analysis) : lock_(lock)

@@ -21,10 +21,10 @@
 
 namespace redislock::detail {
 
-/// Has the thread of an io_context do something at a moment of the boot clock, also after a suspend.
+/// Calls a function on the thread of an io_context at a moment of the boot clock, also after a suspend.
 ///
-/// Whoever sets it makes one system call, allocates nothing and wakes nobody before the time: a timer of Asio may be
-/// set on its own thread only, and to get there costs an allocation and a wake-up.
+/// Setting the alarm is one system call that allocates nothing and wakes nobody before the time. A timer of Asio may be
+/// set only on its own thread, and to get there costs an allocation and a wake-up.
 ///
 /// **Thread safety**: set() by any thread; the rest by the thread of the io_context.
 class Alarm {
@@ -32,7 +32,7 @@ public:
     /// @throws std::system_error when the system has no more timers.
     explicit Alarm(boost::asio::io_context& io) : timer_(io, make()) {}
 
-    /// Goes off then instead of when it was set to before; at once when that is over.
+    /// The alarm goes off at that time instead of the one set before; at once if that time has passed.
     void set(TimePoint when) noexcept
     {
         // an absolute time of zero would disarm it
@@ -43,8 +43,8 @@ public:
         ::timerfd_settime(timer_.native_handle(), TFD_TIMER_ABSTIME, &time, nullptr);
     }
 
-    /// Calls @p ring each time it goes off, until close(). What it throws leaves the run of the io_context; then wait()
-    /// again.
+    /// Calls @p ring each time the alarm goes off, until close(). What @p ring throws leaves the run of the io_context;
+    /// then wait() again.
     void onRing(std::function<void()> ring)
     {
         ring_ = std::move(ring);
@@ -55,7 +55,7 @@ public:
         if (!timer_.is_open()) {
             return;
         }
-        timer_.cancel(); // a wait that is left over would make two
+        timer_.cancel(); // a wait that is left over would ring twice
         timer_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](boost::system::error_code ec) {
             if (ec) {
                 return;

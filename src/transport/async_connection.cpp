@@ -24,7 +24,7 @@ void AsyncConnection::open()
         return;
     }
     connector_.connect(this, policy_.notBefore(), timeout_, [this](Connected result) { opened(std::move(result)); });
-    state_ = State::connecting; // not when that threw
+    state_ = State::connecting; // not if connect() threw
 }
 
 void AsyncConnection::hurry()
@@ -75,7 +75,7 @@ void AsyncConnection::write()
     while (written_ < writing_.size()) {
         const auto sent = stream_.writeSome(std::string_view(writing_).substr(written_));
         if (sent.status == Transferred::Status::closed) {
-            return; // the reader sees the end too
+            return; // the reader sees the end of the connection too
         }
         if (sent.status == Transferred::Status::wouldBlock) {
             waitingToWrite_ = true;
@@ -111,7 +111,7 @@ void AsyncConnection::read()
     }
 }
 
-/// Reads what has come. @return the end, when the connection did.
+/// Reads what has come. @return the end, if the connection ended.
 AsyncConnection::Taken AsyncConnection::take()
 {
     const auto generation = generation_;
@@ -131,12 +131,12 @@ AsyncConnection::Taken AsyncConnection::take()
             return Taken::end;
         }
         if (generation != generation_ || !isConnected()) {
-            return Taken::end; // the owner closed it
+            return Taken::end; // the owner closed the connection
         }
     }
 }
 
-/// One timer, looked at when it fires: most answers come long before, and then nothing is to be done.
+/// One timer, checked only when it fires: most answers come long before, and then there is nothing to do.
 void AsyncConnection::armTimeout()
 {
     if (!timerArmed_ && owner_.oldestSent() != TimePoint::max()) {
@@ -145,7 +145,7 @@ void AsyncConnection::armTimeout()
     }
 }
 
-/// Judges only when all was read that has come: this process may have stood still meanwhile.
+/// Judges only when all that came has been read: this process may have stood still meanwhile.
 void AsyncConnection::timeOver()
 {
     timerArmed_ = false;
@@ -176,14 +176,14 @@ void AsyncConnection::close(Fault fault)
     }
     state_ = State::disconnected;
     ++generation_;
-    descriptor_->release(); // cancels what waits on it
+    descriptor_->release(); // cancels the waits on it
     descriptor_.reset();
     stream_.close();
     reader_.reset();
     writing_.clear();
     written_ = 0;
     waitingToWrite_ = false;
-    timerArmed_ = false; // when it rings, it is looked at
+    timerArmed_ = false; // a timer that is still set checks this when it fires
     const bool demoted = fault.failure == Failure::demoted;
     demoted ? policy_.demoted(BootClock::now(), random_) : policy_.ended(BootClock::now(), random_);
     absence_ = fault.error == Errc::badReply ? Reason(Cause::connectionLost) : fault.error;
@@ -209,10 +209,10 @@ void AsyncConnection::end(Fault fault)
 
 void AsyncConnection::recover()
 {
-    timer_.wait(); // it may have rung in vain
+    timer_.wait(); // the timer may have fired in vain
     close({Failure::lostReply, Cause::connectionLost});
     if (owner_.needed()) {
-        open(); // it may have been what threw
+        open(); // may itself have been what threw
     }
 }
 

@@ -22,18 +22,18 @@
 
 namespace redislock::detail {
 
-/// A connection driven by Asio, with a time limit for answers; knows nothing of what is asked. It connects when told
-/// that it is needed and again, by its ReconnectPolicy, as long as it is.
+/// A connection driven by Asio, with a time limit for answers; it does not know what is asked. It connects when its
+/// owner needs it, and again, by its ReconnectPolicy, as long as the owner needs it.
 ///
 /// **Thread safety**: none; everything on the io_context's thread.
 class AsyncConnection {
 public:
-    /// What its owner is told.
+    /// What the connection tells its owner.
     class Owner {
     public:
         virtual ~Owner() = default;
         virtual void onConnected() = 0;
-        /// @return false when the reply makes no sense: the connection is closed.
+        /// @return false when the reply makes no sense: then the connection is closed.
         virtual bool onReply(Reply& reply) = 0;
         /// The connection ended, or could not be made; onConnected() follows if it is still needed.
         virtual void onDisconnected(Fault fault) = 0;
@@ -47,19 +47,20 @@ public:
                     std::uint64_t seed);
     ~AsyncConnection();
 
-    /// Connects if it is needed and not done.
+    /// Connects if that is needed and not yet done.
     void open();
-    /// The same for somebody who does not wait for the end of a long pause.
+    /// The same, for a caller that does not wait for the end of a long pause.
     void hurry();
     /// Appends bytes and writes what the socket takes. Only while connected.
     void send(const std::string& bytes);
     void close(Fault fault);
     /// Ends the connection for good.
     void end(Fault fault);
-    /// After an exception, which may have cut anything short: ends the connection, and makes another if it is needed.
+    /// After an exception, which may have interrupted anything: ends the connection, and makes another if that is
+    /// needed.
     void recover();
-    /// Whether nothing arrived that was not read yet. Ask before sending when nothing is under way: what comes then
-    /// belongs to no request.
+    /// Whether nothing has arrived that is still unread. Ask before sending while no request is under way: what has
+    /// come then belongs to no request.
     [[nodiscard]] bool isSilent();
 
     [[nodiscard]] bool isConnected() const noexcept { return state_ == State::connected; }
@@ -69,9 +70,10 @@ public:
     void served() noexcept { policy_.served(); }
     /// Notes what an answer says, if it is an error.
     void noteReply(const Reply& reply) noexcept { connector_.noteReply(reply); }
-    /// Its server takes no writes: other addresses of the name are tried before it.
+    /// The server takes no writes: other addresses of the name are tried before its own.
     void demoted() { connector_.demoted(stream_.peer()); }
-    /// The client has found another server: leaves one that was found demoted. @param found where
+    /// The client has found another server: leaves a server that was found demoted. @param found the other one's
+    /// address
     void follow(const std::string& found);
 
 private:

@@ -12,13 +12,13 @@ BlockingConnection::BlockingConnection(Background background, std::chrono::milli
 {
     constexpr std::size_t mostSpares = 8;
     spares_.reserve(mostSpares);
-    for (int i = 0; i < 2; ++i) { // a thread that leads, and the sweep
+    for (int i = 0; i < 2; ++i) { // one for a thread that leads, one for the sweep
         spares_.emplace_back().makeRoom();
     }
 }
 
-/// Whether a call without an answer may be given up: who stood still looks first at what came meanwhile, or has it
-/// looked at.
+/// Whether a call without an answer may be given up. After a standstill of this process, what came meanwhile must be
+/// read first, by this thread or another.
 bool BlockingConnection::mayJudge(const Standstill& standstill, TimePoint now) const noexcept
 {
     return state_ != State::connected || standstill.isOver(emptyAt_, now);
@@ -55,12 +55,12 @@ bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Cal
             background_.hurry(policy_.soonest());
         }
     }
-    finished.detached.clear(); // their owner may hold locks that finished() takes
+    finished.detached.clear(); // an owner may hold locks that finished() takes
     finished.tell();
     return open;
 }
 
-/// Bytes are made when there is a connection for them; until then the queue alone remembers the calls.
+/// Makes the bytes if there is a connection for them; until then the queue alone remembers the calls.
 void BlockingConnection::put(Call& call)
 {
     const auto before = queued_.size();
@@ -76,7 +76,7 @@ void BlockingConnection::put(Call& call)
 
 Outcome BlockingConnection::await(Call& call, TimePoint until, First first, const std::stop_token& stop)
 {
-    constexpr std::chrono::milliseconds patience(2); // who is to lead may have left
+    constexpr std::chrono::milliseconds patience(2); // the thread that is to lead may have left
     Lock lock(mutex_);
     Standstill standstill(call.sentAt);
     const auto result = [&](Outcome outcome) {
@@ -103,19 +103,19 @@ Outcome BlockingConnection::await(Call& call, TimePoint until, First first, cons
             if (!call.pending) {
                 break;
             }
-            const TimePoint began = standstill.note(); // whoever leads looks soon at what came while all stood still
+            const TimePoint began = standstill.note(); // the leader soon reads what came while all stood still
             const TimePoint wake = mayJudge(standstill, began) ? until : std::max(until, began + patience);
             lock.unlock();
             call.signal.yieldAwhile();
             const auto reasons = standstill.sleep(call.signal, wake);
             if ((reasons & Signal::done) != 0) {
-                return result(call.outcome); // the last thing its finisher touched was the signal
+                return result(call.outcome); // the thread that finished it touched the signal last
             }
             lock.lock();
         }
         if (const TimePoint now = BootClock::now(); call.pending && now >= until && mayJudge(standstill, now)) {
             if (drop(call)) {
-                // It stays on the connection and cannot be asked again: its caller is not told of a standstill.
+                // The call stays on the connection and cannot be asked again: its caller is not told of a standstill.
                 return {false, {Failure::lostReply, Cause::silent}};
             }
             return result({false, {Failure::notConnected, absence_}});
@@ -151,8 +151,8 @@ void BlockingConnection::flush()
     led_ = true;
     auto progress = write(lock);
     if (progress == Progress::moved && successor() != nullptr) {
-        // the server may have been woken to run on this processor next: waking a sleeper is slow, and it would wait for
-        // that
+        // the server may have been woken to run on this processor next: waking a sleeper is slow, and the server would
+        // wait for that
         lock.unlock();
         Signal::letOthersRun();
         lock.lock();
@@ -176,7 +176,7 @@ BlockingConnection::Progress BlockingConnection::step(Lock& lock, FinishedCalls&
     return progress == Progress::broken ? progress : readOrBreak(lock, finished, until);
 }
 
-/// Out of memory is the end of the connection: what was under way on it cannot be told any more.
+/// Running out of memory ends the connection: what was under way on it cannot be answered any more.
 BlockingConnection::Progress BlockingConnection::readOrBreak(Lock& lock, FinishedCalls& finished, TimePoint until)
 {
     try {
@@ -186,16 +186,16 @@ BlockingConnection::Progress BlockingConnection::readOrBreak(Lock& lock, Finishe
     }
 }
 
-/// Leads until the own call is finished, its time is over, it is called off, or the connection ends.
-/// Others are told after leadership was given up, where it ends: the next leader's request need not wait for that.
+/// Leads until the own call is finished, its time is over, it is called off, or the connection ends. A thread that
+/// stops leading tells the others of their answers after that: the next leader's request need not wait for it.
 void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until, Standstill& standstill,
                               const std::stop_token& stop)
 {
-    constexpr std::chrono::milliseconds nap(10); // a signal does not wake who waits for the socket: it looks itself
+    constexpr std::chrono::milliseconds nap(10); // no signal wakes a thread that waits for the socket: it looks itself
     FinishedCalls finished = takeSpare();
     TimePoint began = standstill.note();
     led_ = true;
-    for (bool leads = true; leads;) { // once though its time is over: what has come is read
+    for (bool leads = true; leads;) { // once even if its time is over: what has come is read
         const auto progress = step(lock, finished, stop.stop_possible() ? std::min(until, began + nap) : until);
         emptyAt_ = progress == Progress::stuck ? began : emptyAt_;
         began = standstill.note();
@@ -238,7 +238,7 @@ void BlockingConnection::keepSpare(FinishedCalls&& empty) noexcept
     }
 }
 
-/// Ends leadership: what is left goes to a waiting caller, or to the sweep. What is queued is written before.
+/// Ends leadership: what is left goes to a waiting caller, or to the sweep. What was queued has been written before.
 void BlockingConnection::resign()
 {
     led_ = false;
@@ -248,7 +248,7 @@ void BlockingConnection::resign()
     wakeOneWaiter();
 }
 
-/// Sees to it that somebody leads if there is anything to do.
+/// Makes sure that somebody leads if there is anything to do.
 void BlockingConnection::wakeOneWaiter()
 {
     if (led_ || state_ != State::connected || queue_.empty()) {
@@ -261,7 +261,7 @@ void BlockingConnection::wakeOneWaiter()
     armSweep();
 }
 
-/// The waiting call whose caller would lead next: who came last is answered last, and leads the longest.
+/// The waiting call whose caller should lead next: the last one is answered last, so its caller leads the longest.
 Call* BlockingConnection::successor() const noexcept
 {
     for (std::size_t i = queue_.size(); i-- > 0;) {
@@ -280,11 +280,11 @@ void BlockingConnection::armSweep()
     }
 }
 
-/// Reads what has come, waiting at most until then or until the oldest request's time is over, and ends the calls it
-/// answers. Leader only.
+/// Reads what has come and ends the calls it answers. Waits at most until @p until, or until the oldest request's time
+/// is over. Leader only.
 BlockingConnection::Progress BlockingConnection::read(Lock& lock, FinishedCalls& finished, TimePoint until)
 {
-    if (queue_.unanswered() == 0) { // another caller's write is about to end; what comes now would be unsolicited
+    if (queue_.unanswered() == 0) { // another caller's write is about to end; before that, no reply is due
         const Gap gap(lock);
         ::sched_yield();
         return Progress::stuck;
@@ -297,7 +297,7 @@ BlockingConnection::Progress BlockingConnection::read(Lock& lock, FinishedCalls&
     }
     const TimePoint limit = std::min(until, saturatingAdd(queue_.oldestSent(), timeout_));
     const bool writing = writtenBytes_ < writing_.size();
-    const bool alone = crowd_ <= 1; // nobody's request will have to be written meanwhile
+    const bool alone = crowd_ <= 1; // no other caller will queue a request to be written meanwhile
     reads_ = true;
     Transferred received;
     std::size_t count = 0;
@@ -327,7 +327,7 @@ BlockingConnection::Progress BlockingConnection::read(Lock& lock, FinishedCalls&
     return count > 0 ? Progress::moved : Progress::stuck;
 }
 
-/// Gives each reply to its call. @return false when a reply belongs to none: the stream cannot be trusted any more.
+/// Gives each reply to its call. @return false when a reply belongs to no call: the stream cannot be trusted any more.
 bool BlockingConnection::dispatch(std::vector<Reply>& replies, std::size_t count, FinishedCalls& finished)
 {
     if (count > 0) {
@@ -349,7 +349,7 @@ bool BlockingConnection::dispatch(std::vector<Reply>& replies, std::size_t count
             try {
                 put(*call);
                 queue_.push(std::move(call));
-            } catch (const std::bad_alloc&) { // as if its answer were lost
+            } catch (const std::bad_alloc&) { // treated as if its answer were lost
                 finish(std::move(call), {false, {Failure::lostReply, Cause::connectionLost}}, finished);
             }
             continue;
@@ -386,7 +386,7 @@ void BlockingConnection::finish(std::shared_ptr<Call> call, Outcome outcome, Fin
     }
 }
 
-/// Ends the first calls without an answer.
+/// Ends the first calls of the queue without an answer.
 void BlockingConnection::abandon(std::size_t count, Fault fault, FinishedCalls& finished)
 {
     for (; count > 0; --count) {
@@ -401,7 +401,7 @@ bool BlockingConnection::hasEnded(Progress progress) const noexcept
     return progress == Progress::broken || (leaving_ && queue_.unanswered() == 0);
 }
 
-/// Whether the connection is over, after a step: what has come is read to its end first.
+/// Whether the connection is over, after a step. Before a time-out counts, all that has come is read.
 bool BlockingConnection::isOver(Progress progress, TimePoint now) const noexcept
 {
     const bool timedOut = now >= saturatingAdd(queue_.oldestSent(), timeout_);
@@ -420,14 +420,14 @@ bool BlockingConnection::sweep()
         if (over || progress == Progress::broken) {
             disconnect({Failure::lostReply, whyOver(progress)}, finished);
         }
-        sweeping_ = true; // it is being done: resign() must not ask for another
+        sweeping_ = true; // this is the sweep: resign() must not ask for another
         resign();
     }
     lock.unlock();
     finished.tell();
     lock.lock();
     keepSpare(std::move(finished));
-    // what waits for a connection is taken up when that comes
+    // calls that wait for a connection are taken up when there is one
     sweeping_ = state_ == State::connected && !queue_.empty();
     return sweeping_;
 }

@@ -27,22 +27,23 @@ namespace redislock::detail {
 
 /// One connection shared by all threads of a client, without a thread of its own (leader/follower, Schmidt et al. 2000;
 /// flat combining, Hendler et al. 2010). The first caller leads: it writes everything queued in one go, reads replies
-/// for everybody and hands leadership on when its own reply came. While it waits, a caller who finds that enough is
-/// queued writes it.
+/// for everybody, and hands leadership on when its own reply has come. While the leader waits, a caller that finds
+/// enough requests queued writes them.
 ///
-/// Invariants: bytes that are queued wait for no leader that sleeps, if their caller does not: flush() writes them; the
-/// others a waiting caller, or the sweep, is woken for; a slot outlives its caller; only the leader closes the socket.
+/// Invariants: queued bytes whose caller does not wait never wait for a leader that sleeps: flush() writes them; for
+/// other bytes, a waiting caller or the sweep is woken; a slot outlives its caller; only the leader closes the socket.
 ///
-/// **Thread safety**: safe. Its mutex is held for queue work only, never over I/O that waits, nor over finished().
+/// **Thread safety**: safe. The mutex is held for queue work only, never over I/O that waits, nor over finished().
 class BlockingConnection {
 public:
-    /// What it needs from the thread behind it. May be called under the connection's mutex; must only post.
+    /// What the connection needs from the background thread. May be called under the connection's mutex; must only
+    /// post.
     struct Background {
         std::function<void(TimePoint notBefore)> connect; ///< leads to connected() or connectFailed()
-        std::function<void(TimePoint soonest)> hurry;     ///< has the attempt that was asked for last begin then
+        std::function<void(TimePoint soonest)> hurry;     ///< makes the attempt that was asked for last begin then
         std::function<void(std::string address)> demoted; ///< the server there takes no writes
         std::function<void()> sweepSoon;                  ///< leads to sweep(), about 2 ms later
-        std::function<void(const Reply&)> refused;        ///< an error that the server answered, for messages
+        std::function<void(const Reply&)> refused;        ///< an error reply of the server, for messages
         std::function<void(bool up, Reason)> report;      ///< for the observer
     };
 
@@ -51,42 +52,43 @@ public:
     BlockingConnection& operator=(const BlockingConnection&) = delete;
 
     /// Queues a request, and perhaps another right behind it. Does not write: follow with await() or flush().
-    /// @return false after shutdown(): who waits is told, finished() of a detached call is not called.
+    /// @return false after shutdown(): a waiting caller is told, but finished() of a detached call is not called.
     bool enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> behind = nullptr);
 
-    /// Who leads while nobody does.
+    /// Who leads when nobody does.
     enum class First {
         lead,   ///< the caller
-        follow, ///< whoever was queued last: its thread is woken while the server works, and reads its answer itself
+        follow, ///< the caller queued last: its thread is woken while the server works, and reads its answer itself
     };
 
-    /// Waits for a queued call of mode `awaited`, leading if nobody does. When `until` comes first the call is
-    /// abandoned; but if this process stood still meanwhile, only when all was read that had come.
-    /// @param stop when that is stopped first, and the caller woken by the call's signal, the call is left as it is:
-    /// leave() it then.
+    /// Waits for a queued call of mode `awaited`, leading if nobody does. When `until` comes first, the call is
+    /// abandoned; but if this process stood still meanwhile, only when all that had come has been read. @param stop
+    /// when this is stopped first, and the caller woken by the call's signal, the call is left as it is: then use
+    /// leave().
     Outcome await(Call& call, TimePoint until, First first = First::lead, const std::stop_token& stop = {});
 
-    /// Instead of await(), or after one that was called off: nobody waits for the call any more. @return whether it is
-    /// taken back: it was still queued, and not sent.
+    /// Instead of await(), or after an await() that was called off: nobody waits for the call any more. @return whether
+    /// the call was taken back: it was still queued, and not sent.
     bool leave(Call& call);
 
-    /// Ends an awaited call that waits for a connection, if it does. @param why what its caller is told
+    /// Ends an awaited call if it still waits for a connection. @param why what its caller is told
     void withdraw(const std::shared_ptr<Call>& call, Errc why);
 
-    /// Writes what is queued without waiting, whoever leads, and sees to it that somebody reads the replies.
+    /// Writes what is queued without waiting, even if another thread leads, and makes sure that somebody reads the
+    /// replies.
     void flush();
 
-    /// The background thread's turn: reads what has come if nobody leads. @return whether to sweep again.
+    /// Called by the background thread: reads what has come if nobody leads. @return whether to sweep again.
     bool sweep();
 
-    /// The background thread's reports.
+    /// The background thread reports the end of an attempt to connect.
     void connected(Stream stream);
     void connectFailed(Fault fault);
 
     /// Ends everything: calls under way and later ones fail with `error`.
     void shutdown(Errc error);
 
-    /// Replies that were due, to be waited for at shutdown.
+    /// Whether no reply is due, for which shutdown has to wait.
     [[nodiscard]] bool idle();
     [[nodiscard]] bool isConnected();
 
@@ -143,25 +145,25 @@ private:
     ReplyQueue<Call> queue_ REDISLOCK_GUARDED_BY(mutex_);
     std::string queued_ REDISLOCK_GUARDED_BY(mutex_); ///< bytes of the unwritten part of the queue, while connected
     bool led_ REDISLOCK_GUARDED_BY(mutex_) = false;
-    /// The server is no master any more: nothing is written, and it is left when all was answered.
+    /// The server is no master any more: nothing more is written, and the connection ends when all is answered.
     bool leaving_ REDISLOCK_GUARDED_BY(mutex_) = false;
-    bool writes_ REDISLOCK_GUARDED_BY(mutex_) = false; ///< somebody is writing `writing_`, and has it
+    bool writes_ REDISLOCK_GUARDED_BY(mutex_) = false; ///< a thread is writing `writing_`, and has taken it
     bool reads_ REDISLOCK_GUARDED_BY(mutex_) = false;  ///< the leader may sleep until something comes
     bool sweeping_ REDISLOCK_GUARDED_BY(mutex_) = false;
-    std::uint32_t withoutYield_ REDISLOCK_GUARDED_BY(mutex_) = 0; ///< reads before which the leader lets nobody run
-    /// A leader that began to look then found nothing to read.
+    std::uint32_t withoutYield_ REDISLOCK_GUARDED_BY(mutex_) = 0; ///< so many reads follow without a yield
+    /// A leader that began to look at this time found nothing to read.
     TimePoint emptyAt_ REDISLOCK_GUARDED_BY(mutex_){};
-    /// How many callers the last replies went to: so many may come back at once.
+    /// How many callers got the last replies: so many may come back at once.
     std::size_t crowd_ REDISLOCK_GUARDED_BY(mutex_) = 0;
 
-    /// Empty lists with memory, for those who lead or still tell what they read.
+    /// Empty lists with memory, for threads that lead or still tell others what they read.
     std::vector<FinishedCalls> spares_ REDISLOCK_GUARDED_BY(mutex_);
     /// Bytes of the written part of the queue, of which the socket may not have taken all.
     std::string writing_ REDISLOCK_GUARDED_BY(mutex_);
     std::size_t writtenBytes_ REDISLOCK_GUARDED_BY(mutex_) = 0;
 
-    // the leader's alone
-    std::shared_ptr<Stream> stream_; ///< null when not connected; shared with who writes
+    // used by the leader alone
+    std::shared_ptr<Stream> stream_; ///< null when not connected; shared with the writing thread
     std::optional<ReplyReader> reader_;
     std::vector<Reply> replies_;
     std::array<char, 16 * 1024> buffer_{};

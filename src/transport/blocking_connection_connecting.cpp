@@ -1,4 +1,4 @@
-// How the calling threads' connection comes and goes.
+// How the calling threads' connection is made and ended.
 #include "transport/blocking_connection.hpp"
 
 #include <optional>
@@ -6,7 +6,7 @@
 
 namespace redislock::detail {
 
-/// Closes the socket and ends what was written. What was not is kept for the next connection. Leader only.
+/// Closes the socket and ends the calls that were written. The others are kept for the next connection. Leader only.
 void BlockingConnection::disconnect(Fault fault, FinishedCalls& finished)
 {
     stream_.reset();

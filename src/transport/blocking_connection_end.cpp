@@ -1,4 +1,4 @@
-// How calls end that nobody waits for any more, and the connection.
+// How calls end for which nobody waits any more, and how the connection ends.
 #include "transport/blocking_connection.hpp"
 
 #include <utility>
@@ -11,7 +11,7 @@ bool BlockingConnection::leave(Call& call)
     return call.pending && !drop(call);
 }
 
-/// Its caller leaves. @return whether it may have been sent.
+/// The call's owner stops waiting. @return whether the call may have been sent.
 bool BlockingConnection::drop(Call& call)
 {
     const bool sent = takesRequests() || !queue_.erase(call);
@@ -20,11 +20,11 @@ bool BlockingConnection::drop(Call& call)
     } else {
         call.pending = false;
     }
-    wakeOneWaiter(); // its thread may have been chosen to lead
+    wakeOneWaiter(); // the call's thread may have been chosen to lead
     return sent;
 }
 
-/// Writes nothing more here. The answers that are due are read, then the next connection is made.
+/// Writes nothing more on this connection. The due answers are read, then the next connection is made.
 void BlockingConnection::leave()
 {
     if (!std::exchange(leaving_, true)) {
@@ -33,7 +33,7 @@ void BlockingConnection::leave()
     }
 }
 
-/// Why a connection that is over is: nothing came in time, or its end did.
+/// Why a connection is over: nothing came in time, or the connection ended.
 Reason BlockingConnection::whyOver(Progress progress) noexcept
 {
     return progress == Progress::stuck ? Cause::silent : Cause::connectionLost;
@@ -47,7 +47,7 @@ void BlockingConnection::withdraw(const std::shared_ptr<Call>& call, Errc why)
         if (!takesRequests() && call->pending) {
             finished.makeRoom();
             if (!queue_.erase(*call)) {
-                return; // its answer is due
+                return; // the answer is due
             }
             finish(call, {false, {Failure::fatal, why}}, finished);
         }
@@ -66,7 +66,7 @@ void BlockingConnection::shutdown(Errc error)
         state_ = State::closed;
         closedFor_ = error;
         if (led_) {
-            stream_->shutdown(); // the leader sees the end and closes
+            stream_->shutdown(); // the leader sees the end of the connection, and closes it
         } else {
             stream_.reset();
         }

@@ -5,14 +5,14 @@
 
 namespace redislock::detail {
 
-/// Whether nothing arrived that nobody asked for. What comes while no request is under way belongs to none, and would
-/// be taken for the answer to the next.
+/// Whether nothing has arrived unasked. What comes while no request is under way belongs to none, and would be taken
+/// for the answer to the next.
 bool BlockingConnection::isSilent()
 {
     return stream_->readSome(buffer_).status == Transferred::Status::wouldBlock;
 }
 
-/// Makes all that is queued the bytes to write.
+/// Makes all that is queued the next bytes to write.
 void BlockingConnection::takeQueued()
 {
     writing_.clear();
@@ -24,7 +24,7 @@ void BlockingConnection::takeQueued()
 /// One call of send(), without the mutex. @return false when the socket takes no more, or the connection has ended.
 bool BlockingConnection::send(Lock& lock, Transferred& sent)
 {
-    const auto stream = stream_; // the leader may give it up meanwhile
+    const auto stream = stream_; // the leader may drop it meanwhile
     auto bytes = std::move(writing_);
     const auto begin = writtenBytes_;
     writes_ = true;
@@ -42,7 +42,7 @@ bool BlockingConnection::send(Lock& lock, Transferred& sent)
     return sent.status == Transferred::Status::ok;
 }
 
-/// Writes as much as the socket takes, unless another caller writes just now. Leader only.
+/// Writes as much as the socket takes, unless another caller is writing just now. Leader only.
 BlockingConnection::Progress BlockingConnection::write(Lock& lock)
 {
     auto progress = Progress::stuck;
@@ -65,9 +65,9 @@ BlockingConnection::Progress BlockingConnection::write(Lock& lock)
     return progress;
 }
 
-/// Before a caller sleeps while another one leads: writes what is queued if it is as much as the server has to answer,
-/// so that the server has work meanwhile. Less of it waits for the leader, as a part of something larger: a write costs
-/// more than the requests in it. That it failed the leader sees as well.
+/// Before a caller sleeps while another one leads: writes what is queued if that is as much as the server has yet to
+/// answer, so that the server has work meanwhile. Smaller amounts wait for the leader, as a part of something larger: a
+/// write costs more than the requests in it. If the write fails, the leader sees that too.
 void BlockingConnection::writeForLeader(Lock& lock)
 {
     const auto unanswered = queue_.unanswered();
@@ -79,10 +79,10 @@ void BlockingConnection::writeForLeader(Lock& lock)
     }
 }
 
-/// Before the leader sleeps: several callers have just been told of their replies, and are about to queue their next
-/// requests. It lets them run once, so that it writes all of these together, and none of them has to. Where other
-/// programs want the processors that takes long and brings little: then it is left out for many reads. @return whether
-/// there is something to write.
+/// Before the leader sleeps: several callers have just got their replies, and are about to queue their next requests.
+/// Lets them run once, so that the leader writes all these requests together, and none of the callers has to. Where
+/// other programs want the processors, this takes long and brings little: then it is left out for many reads. @return
+/// whether there is something to write.
 bool BlockingConnection::letCrowdQueue(Lock& lock)
 {
     constexpr std::chrono::milliseconds slice{1};

@@ -62,7 +62,7 @@ void CallConnection::onConnected()
     report_(true, {});
     bytes_.clear();
     std::vector<std::shared_ptr<Call>> unwanted;
-    for (auto left = queue_.size(); left > 0; --left) { // each leaves the queue, and joins it again if it is to be sent
+    for (auto left = queue_.size(); left > 0; --left) { // each leaves the queue, and joins it again if still wanted
         auto call = queue_.abandon();
         if (!call->isWanted(BootClock::now())) {
             unwanted.push_back(std::move(call));
@@ -108,7 +108,7 @@ bool CallConnection::onReply(Reply& reply)
     return true;
 }
 
-/// Sends nothing more here. The answers that are due come first, then the next connection is made.
+/// Sends nothing more on this connection. The due answers come first, then the next connection is made.
 void CallConnection::leave()
 {
     if (!std::exchange(leaving_, true)) {
@@ -123,7 +123,7 @@ void CallConnection::onDisconnected(Fault fault)
     bytes_.clear();
     leaving_ = false;
     std::vector<std::shared_ptr<Call>> ended;
-    // what was not written waits for the next connection, unless none could be made
+    // unwritten calls wait for the next connection, unless none could be made
     const bool wasConnected = fault.failure == Failure::lostReply || fault.failure == Failure::demoted;
     for (auto left = wasConnected ? queue_.unanswered() : queue_.size(); left > 0; --left) {
         ended.push_back(queue_.abandon());

@@ -12,7 +12,7 @@
 
 namespace redislock::detail {
 
-/// Detached calls, pipelined over an AsyncConnection: what the watchdog renews with.
+/// Detached calls, pipelined over an AsyncConnection: renewals, and asynchronous calls.
 ///
 /// **Thread safety**: none; everything on the io_context's thread, finished() of the calls too.
 class CallConnection final : private AsyncConnection::Owner {
@@ -22,12 +22,12 @@ public:
 
     /// Queues a call. Follow with flush().
     void enqueue(std::shared_ptr<Call> call);
-    /// Takes out a call that waits for the connection. @return false if it may have been sent.
+    /// Takes out a call that waits for the connection. @return false if the call may have been sent.
     bool withdraw(Call& call);
     /// Sends what is queued, or connects first.
     void flush();
     [[nodiscard]] bool isConnected() const noexcept { return connection_.isConnected(); }
-    /// How a call ends whose time is over. @param sent whether the call may have been
+    /// How a call whose time is over ends. @param sent whether the call may have been sent
     [[nodiscard]] Fault overdue(bool sent) const noexcept
     {
         return sent ? Fault{Failure::lostReply, Cause::silent} : Fault{Failure::notConnected, connection_.absence()};
@@ -53,8 +53,8 @@ private:
     std::string bytes_;
     std::function<void(bool, Reason)> report_;
     bool closed_ = false;
-    bool hurried_ = false; ///< somebody who queued since the last flush is
-    bool leaving_ = false; ///< the server is no master any more: what is not written waits for another one
+    bool hurried_ = false; ///< a call queued since the last flush is hurried
+    bool leaving_ = false; ///< the server is no master any more: unwritten calls wait for another server
 };
 
 } // namespace redislock::detail

@@ -8,7 +8,7 @@ namespace redislock::detail {
 
 namespace {
 
-/// Pages of keys, and hashes of foreign programs: larger than what a client asks about its own locks.
+/// For pages of keys, and hashes of other programs: larger than what a client asks about its own locks.
 constexpr ReplyLimits inspectionLimits{64UL * 1024, 64UL * 1024 * 1024};
 
 Handshake handshakeFor(const Config& config, const std::string& name)
@@ -123,7 +123,7 @@ std::optional<Fault> RequestConnection::send(std::string_view bytes)
             until = BootClock::now() + timeout_;
             continue;
         }
-        // the server may write already: it must not wait for us
+        // the server may be writing already: it must not wait for this side to read
         const auto read = stream_.readUntil(until, buffer_, true, false);
         if (read.status == Transferred::Status::closed) {
             return end({Failure::lostReply, Cause::connectionLost});

@@ -1,5 +1,5 @@
 /// @file
-/// A connection for questions, one thread's own.
+/// A connection for questions, for the use of one thread.
 #pragma once
 
 #include "protocol/codec.hpp"
@@ -37,20 +37,21 @@ private:
 };
 
 /// A connection that its caller's thread opens, writes to and reads, with no other thread. It is opened when it is
-/// needed, and ended by the first failure; nothing is sent twice.
+/// needed, and closed by the first failure; nothing is sent twice.
 ///
 /// **Thread safety**: none.
 class RequestConnection {
 public:
     RequestConnection(const Config& config, const std::string& name, Troubles& troubles);
 
-    /// Opens it if it is not open, or was closed by the server. Blocks for at most `Config::connectTimeout`.
+    /// Opens the connection if it is not open, or was closed by the server. Blocks for at most
+    /// `Config::connectTimeout`.
     std::optional<Fault> open();
     /// Sends the requests and reads as many replies; error replies are replies. Blocks for at most
-    /// `Config::commandTimeout` a step: without any byte that comes or goes.
+    /// `Config::commandTimeout` at a time without any byte that comes or goes.
     std::optional<Fault> ask(const Pipeline& requests, std::vector<Reply>& replies);
-    /// Sends one request, whose reply is a bulk string, and hands out its lines. @param refusal an error reply, if it
-    /// was one
+    /// Sends one request, whose reply is a bulk string, and calls @p onLine with each of its lines. @param refusal the
+    /// reply, if it was an error
     std::optional<Fault> askForLines(const Pipeline& request, const std::function<void(std::string_view)>& onLine,
                                      std::optional<Reply>& refusal);
 

@@ -11,15 +11,15 @@
 
 namespace redislock::detail {
 
-/// What a thread that waits for an answer knows of the times in which it stood still, with the whole process or the
-/// machine under it: in them nobody could read an answer, so they are no silence of the server. It never waits for
-/// longer than a nap at a time, so when it has nothing to note for much longer that tells.
+/// What a thread that waits for an answer knows about the times in which it stood still, because the whole process or
+/// machine did. Nobody could read an answer then, so those times are no silence of the server. The thread never sleeps
+/// for longer than a nap at a time: a much longer time between two notes shows a standstill.
 class Standstill {
 public:
-    /// @param since when the thread was awake at last, before it began to wait.
+    /// @param since when the thread was last known to be awake, before it began to wait.
     explicit Standstill(TimePoint since) noexcept : awakeAt_(since) {}
 
-    /// The thread is awake. @return when.
+    /// Notes that the thread is awake. @return the time now.
     TimePoint note() noexcept
     {
         const TimePoint now = BootClock::now();
@@ -46,24 +46,24 @@ public:
         }
     }
 
-    /// Whether what came in the last one was looked at. @param emptyAt who began to look then found nothing more. It
-    /// need not be waited for long: whoever is to look may hang.
+    /// Whether what came during the last standstill has been read. @param emptyAt a thread that began to look then
+    /// found nothing more. After a second the answer is yes in any case: the thread that is to read may hang.
     [[nodiscard]] bool isOver(TimePoint emptyAt, TimePoint now) const noexcept
     {
         constexpr std::chrono::seconds most(1);
         return emptyAt >= end_ || now >= end_ + most;
     }
 
-    /// All of them.
+    /// The length of all standstills together.
     [[nodiscard]] std::chrono::nanoseconds time() const noexcept { return time_; }
 
 private:
     static constexpr std::chrono::milliseconds nap{200};
-    static constexpr std::chrono::milliseconds lateness{50}; ///< of a thread on a busy machine
+    static constexpr std::chrono::milliseconds lateness{50}; ///< how late a thread may wake on a busy machine
 
     TimePoint awakeAt_;
     std::chrono::nanoseconds time_{0};
-    TimePoint end_{}; ///< of the last one
+    TimePoint end_{}; ///< end of the last standstill
 };
 
 } // namespace redislock::detail

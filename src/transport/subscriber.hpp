@@ -1,5 +1,5 @@
 /// @file
-/// The connection that listens.
+/// The connection that listens to channels.
 #pragma once
 
 #include "redislock/detail/logic/subscription_table.hpp"
@@ -22,13 +22,13 @@ namespace redislock::detail {
 /// function with each listener concerned. A PING every few seconds notices a connection that died silently.
 ///
 /// **Thread safety**: none; everything on the io_context's thread.
-/// @tparam Listener what want() was given; copied and compared.
+/// @tparam Listener what want() is given; copied and compared.
 template <class Listener>
 class Subscriber final : private AsyncConnection::Owner {
 public:
     using Table = SubscriptionTable<Listener>;
     using Kind = typename Table::Incoming::Kind;
-    /// The text is a message's. Must not call want() or drop().
+    /// The text is that of a message. Must not call want() or drop().
     using Handler = std::function<void(const Listener&, Kind, std::string_view text)>;
 
     Subscriber(boost::asio::io_context& io, Connector& connector, std::chrono::milliseconds timeout,
@@ -42,7 +42,7 @@ public:
     {
     }
 
-    /// Has a listener hear of a channel until drop().
+    /// Makes a listener hear of a channel until drop().
     void want(const std::string& channel, Listener listener)
     {
         const bool first = table_.want(channel, listener);
@@ -52,7 +52,7 @@ public:
             }
         } else if (first) {
             request("SUBSCRIBE", channel);
-        } else { // perhaps confirmed already; if not, it hears of that once more
+        } else { // perhaps confirmed already; if not, the listener will hear of that once more
             handler_(listener, Kind::confirmed, {});
         }
     }
@@ -64,7 +64,7 @@ public:
         }
     }
 
-    /// The client has found another server there: leaves one that is no master any more.
+    /// The client has found another server at @p address: leaves a server that is no master any more.
     void follow(const std::string& address) { connection_.follow(address); }
 
     /// After an exception: ends the connection, and makes another if that is needed.
@@ -144,7 +144,7 @@ private:
 
     AsyncConnection connection_;
     Table table_;
-    std::deque<TimePoint> sentAt_; ///< of the table's unanswered requests
+    std::deque<TimePoint> sentAt_; ///< when the table's unanswered requests were sent
     std::chrono::milliseconds heartbeat_;
     boost::asio::steady_timer pulse_;
     Handler handler_;

@@ -1,5 +1,5 @@
 /// @file
-/// What needs which mutex, in words that Clang checks (-Wthread-safety) and other compilers pass over.
+/// Which mutex guards what, in words that Clang checks (-Wthread-safety) and other compilers ignore.
 #pragma once
 
 #if defined(__clang__)

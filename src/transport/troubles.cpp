@@ -10,7 +10,7 @@ namespace redislock::detail {
 
 namespace {
 
-/// Without what Redis adds of the script in which it happened: " script: <sha1>, on @user_script:1."
+/// Leaves out what Redis adds about the script in which an error happened: " script: <sha1>, on @user_script:1."
 std::string_view withoutScript(std::string_view line) noexcept
 {
     return line.substr(0, line.find(" script: "));
@@ -27,7 +27,7 @@ void Troubles::note(Reason reason, std::string_view words) noexcept
 {
     try {
         keep(reason, printable(words, 200));
-    } catch (const std::bad_alloc&) { // the message says less
+    } catch (const std::bad_alloc&) { // out of memory: messages say less
         return;
     }
 }
@@ -44,7 +44,7 @@ void Troubles::noteReply(Reason reason, std::string_view line) noexcept
     try {
         const bool isFit = !line.empty() && !repeatsPassword(line);
         keep(reason, isFit ? '"' + printable(withoutScript(line), 200) + '"' : std::string());
-    } catch (const std::bad_alloc&) { // as above
+    } catch (const std::bad_alloc&) { // out of memory: messages say less
         return;
     }
 }
@@ -60,7 +60,7 @@ void Troubles::keep(Reason reason, std::string words)
     entry->words = {std::move(words), BootClock::now()};
 }
 
-/// Servers repeat arguments, cut and escaped: a piece of the password is as bad as the whole.
+/// Servers repeat arguments, shortened and escaped: a piece of the password is as bad as the whole.
 bool Troubles::repeatsPassword(std::string_view line) const noexcept
 {
     const std::size_t piece = std::min<std::size_t>(password_.size(), 4);

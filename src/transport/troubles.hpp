@@ -1,5 +1,5 @@
 /// @file
-/// What others said of errors.
+/// What the system, the resolver and the server said about errors.
 #pragma once
 
 #include "redislock/clock.hpp"
@@ -15,9 +15,9 @@
 namespace redislock::detail {
 
 /// The last words that one client met about each error: the operating system's, the resolver's or the server's own.
-/// Messages are made with them; nothing is decided by them.
+/// They go into messages; nothing is decided by them.
 ///
-/// **Thread safety**: safe; its mutex is a leaf. Costs nothing where nothing fails.
+/// **Thread safety**: safe; no other mutex is taken under its own. Costs nothing where nothing fails.
 class Troubles {
 public:
     struct Words {
@@ -32,13 +32,13 @@ public:
     void note(Reason reason, std::string_view words) noexcept;
     /// Notes an error reply, if it is one.
     void noteReply(const Reply& reply) noexcept;
-    /// The same, when what it means is known better.
+    /// The same, where the reason is known better than from the reply.
     void noteReply(Reason reason, std::string_view line) noexcept;
 
     [[nodiscard]] const std::string& server() const noexcept { return server_; }
-    /// What was last said of that error.
+    /// What was last said about that error.
     [[nodiscard]] Words about(const std::error_code& code) const;
-    /// One line: where, what and the words. @param code about the server; see isOfServer()
+    /// One line: where, what and the words. @param code an error about the server; see isOfServer()
     [[nodiscard]] std::string sentence(const std::error_code& code) const;
 
     /// Whether an error is about the server, which a message then names.
@@ -56,7 +56,7 @@ private:
     const std::string server_;
     const std::string password_;
     mutable std::mutex mutex_;
-    std::vector<Entry> entries_; ///< one for each error that was met
+    std::vector<Entry> entries_; ///< one for each reason that was met
 };
 
 } // namespace redislock::detail

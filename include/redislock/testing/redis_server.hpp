@@ -83,7 +83,7 @@ private:
     explicit ReservedPort(std::uint16_t port);
 
     std::uint16_t port_ = 0;
-    int fd_ = -1; ///< of one that is not free: -1
+    int fd_ = -1; ///< the bound socket; -1: none
 };
 
 } // namespace detail
@@ -209,7 +209,7 @@ inline ReservedPort::ReservedPort(std::uint16_t port)
         ::close(std::exchange(fd_, -1));
         return;
     }
-    const int on = 1; // only now: who asks for it too may bind beside this, and nobody else
+    const int on = 1; // only now: others may bind this port only if they set this option too
     ::setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 }
 

@@ -23,13 +23,13 @@ struct Outcome {
     bool replied = false;
     Fault fault;                       ///< when not replied
     std::chrono::nanoseconds stood{0}; ///< how long this process stood still while a thread waited
-    bool calledOff = false;            ///< whoever waited was told to stop: the call is still queued, or under way
+    bool calledOff = false;            ///< the caller was told to stop waiting: the call is still queued, or under way
 };
 
-/// A request on a connection. Shared between who waits for it and the connection, which keeps it until its reply was
-/// read.
+/// A request on a connection. Shared between the caller that waits for it and the connection, which keeps it until its
+/// reply was read.
 ///
-/// All members but the signal are guarded by the connection until the call is finished.
+/// Until the call is finished, the connection guards all its members but the signal.
 class Call {
 public:
     /// How a script is named.
@@ -43,16 +43,16 @@ public:
     Call& operator=(const Call&) = delete;
     virtual ~Call() = default;
 
-    /// Appends the request's bytes. Called each time it is (again) put on a connection.
+    /// Appends the request's bytes. Called each time the request is put on a connection.
     virtual void encode(std::string& out, Form by) = 0;
 
-    /// Whether it is still worth sending; asked where its bytes are made again. Any thread.
+    /// Whether the request is still worth sending; asked before its bytes are made again. Any thread.
     [[nodiscard]] virtual bool isWanted(TimePoint /*now*/) const noexcept { return true; }
 
-    /// The end of a call that nobody waits for, on the thread that read the reply, under no lock.
+    /// The end of a call that nobody waits for: called on the thread that read the reply, without a mutex.
     virtual void finished() noexcept {}
 
-    /// Whether somebody waits for the end.
+    /// Who waits for the end.
     enum class Mode : std::uint8_t {
         awaited,   ///< a thread sleeps on `signal`
         detached,  ///< nobody: finished() is called
@@ -69,7 +69,7 @@ public:
     Signal signal;
 };
 
-/// Appends the beginning of a script's request: all that stands before its keys.
+/// Appends the beginning of a script's request: all that stands before the keys.
 inline void appendScript(std::string& out, const Script& script, Call::Form by, std::size_t keys, std::size_t arguments)
 {
     const bool bySha = by == Call::Form::bySha;

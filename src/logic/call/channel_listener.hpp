@@ -1,5 +1,5 @@
 /// @file
-/// Who hears what is published.
+/// Listeners to what is published.
 #pragma once
 
 #include "redislock/detail/logic/subscription_table.hpp"
@@ -10,17 +10,17 @@
 
 namespace redislock::detail {
 
-/// What a listener hears.
+/// What a listener is told.
 enum class Notice : std::uint8_t {
-    confirmed, ///< from now on it misses nothing
+    confirmed, ///< from now on the listener misses nothing
     message,
-    refused, ///< it will hear nothing
+    refused, ///< the listener will hear nothing
 };
 
-/// One that waits for something on a channel. Hears on the background thread, without a lock.
+/// Waits for messages on a channel. `hear` is called on the background thread, without a mutex.
 struct ChannelListener {
     std::weak_ptr<void> whose;
-    std::uint64_t part = 0; ///< tells several of one owner apart
+    std::uint64_t part = 0; ///< tells several listeners of one owner apart
     void (*hear)(void* whose, std::uint64_t part, Notice notice, std::string_view text) = nullptr;
 
     friend bool operator==(const ChannelListener& a, const ChannelListener& b) noexcept
@@ -29,7 +29,7 @@ struct ChannelListener {
     }
 };
 
-/// Tells a listener what came, if it is still there. @param text of a message
+/// Passes on to a listener what came, if the listener is still there. @param text of a message
 inline void tell(const ChannelListener& listener, SubscriptionTable<ChannelListener>::Incoming::Kind kind,
                  std::string_view text)
 {

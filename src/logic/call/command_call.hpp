@@ -12,7 +12,7 @@
 
 namespace redislock::detail {
 
-/// A request that is no script, and that somebody waits for.
+/// A request that is no script, and for which a caller waits.
 class CommandCall final : public Call {
 public:
     explicit CommandCall(std::vector<std::string> words) : words_(std::move(words)) {}

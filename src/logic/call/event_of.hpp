@@ -1,5 +1,5 @@
 /// @file
-/// What became of a call, told to a machine.
+/// Turns the end of a call into an event for a machine.
 #pragma once
 
 #include "logic/call/call.hpp"
@@ -10,8 +10,8 @@
 
 namespace redislock::detail {
 
-/// @tparam Event, Answer, Asked as of eventOfReply(). @param outcome the call's, as its awaiter got it: who left early
-/// got another.
+/// @tparam Event, Answer, Asked as for eventOfReply(). @param outcome as the caller got it: one that left early got
+/// another outcome than the call has.
 template <class Event, class Answer, class... Asked>
 Event eventOf(const Call& call, const Outcome& outcome, TimePoint now, Asked... asked)
 {

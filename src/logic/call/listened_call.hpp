@@ -1,5 +1,5 @@
 /// @file
-/// Requests whose end is told by a function.
+/// Requests that call a function at their end.
 #pragma once
 
 #include "logic/call/call.hpp"
@@ -8,7 +8,7 @@
 
 namespace redislock::detail {
 
-/// A call that may have no thread that waits for it.
+/// A call for which perhaps no thread waits.
 class ListenedCall : public Call {
 public:
     void finished() noexcept override
@@ -18,7 +18,7 @@ public:
         }
     }
 
-    std::function<void()> whenFinished; ///< of a call that no thread waits for
+    std::function<void()> whenFinished; ///< called at the end if no thread waits
 };
 
 } // namespace redislock::detail

@@ -1,5 +1,5 @@
 /// @file
-/// The request that asks a server for nothing.
+/// The request that asks a server only for an answer.
 #pragma once
 
 #include "logic/call/listened_call.hpp"
@@ -9,7 +9,7 @@
 
 namespace redislock::detail {
 
-/// Its answer, whatever it is, shows that a connection is there.
+/// The answer, whatever it is, shows that a connection is there.
 class PingCall final : public ListenedCall {
 public:
     void encode(std::string& out, Form /*by*/) override { appendCommand(out, {"PING"}); }

@@ -1,5 +1,5 @@
 /// @file
-/// What the logic asks of whoever runs it.
+/// What the logic asks of the code that runs it.
 #pragma once
 
 #include "logic/call/call.hpp"
@@ -19,14 +19,14 @@ namespace redislock::detail {
 
 /// Which connection carries a request.
 enum class Lane : std::uint8_t {
-    commands,   ///< that of the calling threads
-    background, ///< that of the client's own thread: asynchronous operations, and renewals
+    commands,   ///< the connection of the calling threads
+    background, ///< the connection of the client's own thread: asynchronous operations, and renewals
 };
 
-/// The outside of the logic: connections, time, threads. The logic's functions are called one at a time, under the
-/// mutex of the implementation, but for those that take it themselves; what they ask for here is only queued: nothing
-/// here waits, calls back or runs a user's code. What they have queued for a connection is written when they have
-/// returned and the mutex is free.
+/// The world outside the logic: connections, time, threads. The logic's functions are called one at a time, under the
+/// mutex of the implementation, except for those that take it themselves. What they ask for here is only queued:
+/// nothing here waits, calls back or runs a user's code. Requests that they queue for a connection are written when
+/// they have returned and the mutex is free.
 class Port {
 public:
     Port(const Port&) = delete;
@@ -37,24 +37,24 @@ public:
     virtual void exit() noexcept = 0;
 
     [[nodiscard]] virtual TimePoint now() const noexcept = 0;
-    /// Whether this is a child of the process that made the client: nothing of it may be touched.
+    /// Whether this process was forked from the one that made the client: nothing of the client may be touched then.
     [[nodiscard]] virtual bool isForked() const noexcept = 0;
-    /// Never the same twice in a process.
+    /// A number for a holder, never the same twice in a process.
     virtual HolderId nextHolder() noexcept = 0;
-    /// Likewise, of a request whose answer is kept. Any thread.
+    /// A number for a request whose answer is kept, never the same twice either. Any thread.
     virtual std::uint64_t nextRequest() noexcept = 0;
 
     // requests
     /// Queues a request, and perhaps another right behind it. @return false after the client's end.
     virtual bool submit(Lane lane, std::shared_ptr<Call> call, std::shared_ptr<Call> behind = nullptr) = 0;
-    /// Queues requests on whichever lane has a connection now; lets go of them if none has.
+    /// Queues requests on whichever lane has a connection now; drops them if none has.
     virtual void submitIfConnected(std::vector<std::shared_ptr<Call>> calls) = 0;
     /// Takes back a request of the background lane that was not sent yet. @return whether it could.
     virtual bool withdraw(Call& call) = 0;
-    /// The thread that would have waited for a request of the other lane leaves. @return whether that takes the request
-    /// back: it is still queued, and was not sent.
+    /// Called for a thread that stops waiting for a request of the commands lane. @return whether the request was taken
+    /// back: it was still queued, and had not been sent.
     virtual bool leave(Call& call) noexcept = 0;
-    /// Ends such a request if it still waits for a connection: its thread is told.
+    /// Ends such a request with an error if it still waits for a connection, and wakes its thread.
     virtual void fail(const std::shared_ptr<Call>& call, Errc why) = 0;
 
     // what is published
@@ -62,15 +62,15 @@ public:
     virtual void drop(std::string channel, ChannelListener listener) = 0;
 
     // others
-    /// The thread that sleeps on a call looks again.
+    /// Makes the thread that sleeps on a call look again.
     virtual void wake(Call& call) noexcept = 0;
-    /// Has Renewing::ring() called then, instead of when it was asked for before.
+    /// Calls Renewing::ring() at that time, instead of at the time asked for before.
     virtual void alarm(TimePoint when) noexcept = 0;
-    /// Has something done then, as one of the logic's functions; before, when the client ends.
+    /// Calls @p what at that time, as one of the logic's functions; earlier if the client ends.
     virtual void after(TimePoint when, std::function<void()> what) = 0;
-    /// Has something done soon, outside the logic.
+    /// Calls @p what soon, outside the logic.
     virtual void post(std::function<void()> what) = 0;
-    /// Has the observer told, if there is one.
+    /// Calls @p what with the observer, if there is one.
     virtual void tell(std::function<void(Observer&)> what) = 0;
     /// What the client's end waits for may be over.
     virtual void ended() noexcept = 0;
@@ -80,7 +80,7 @@ protected:
     ~Port() = default;
 };
 
-/// Has the mutex, for a function that is called without it. Its end writes what was queued meanwhile.
+/// Holds the mutex, for a function that is called without it. The destructor has written what was queued meanwhile.
 class Inside {
 public:
     explicit Inside(Port& port) noexcept : port_(port) { port_.enter(); }

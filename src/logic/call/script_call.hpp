@@ -24,7 +24,7 @@ public:
     {
     }
 
-    /// The same, to be sent once more.
+    /// The same request, to be sent once more.
     [[nodiscard]] std::shared_ptr<ScriptCall> again() const
     {
         return std::make_shared<ScriptCall>(script_, keys_, arguments_);
@@ -42,7 +42,7 @@ public:
 
     [[nodiscard]] bool isWanted(TimePoint now) const noexcept override { return now < wantedUntil; }
 
-    /// It is not sent after that: the answer to an earlier copy of it may not be kept any more.
+    /// The request is not sent after that: the answer to an earlier copy of it may not be kept any more.
     TimePoint wantedUntil = TimePoint::max();
 
 private:

@@ -12,8 +12,8 @@ namespace redislock::detail {
 /// A wake-up for one sleeping thread: a futex with two sticky reasons. Raising costs a system call only if the thread
 /// sleeps.
 ///
-/// Who raises it must do so while the owner cannot go away (under the lock that guards the owner's list), but may leave
-/// the system call for after that lock: wake() uses the address alone. What sleeps and wakes is in the transport's
+/// A reason must be raised while the owner of the signal cannot go away (under the mutex that guards the owner's list),
+/// but the system call may be left for later: wake() uses the address alone. Sleeping and waking are in the transport's
 /// signal.cpp.
 class Signal {
 public:
@@ -40,18 +40,19 @@ public:
 
     /// Lets other threads of this processor run for a moment.
     ///
-    /// Where other programs want the processors a yield gives a whole slice away, while who sleeps is run soon after it
-    /// is woken. So a yield that took long is the last for many calls. @return false when it was, or was left out.
+    /// Where other programs want the processors, a yield gives a whole time slice away, while a sleeping thread runs
+    /// soon after it is woken. So a yield that took long is the last for many calls. @return false when this one took
+    /// long, or was left out.
     static bool letOthersRun() noexcept;
 
-    /// Lets others run several times, until a reason is raised: an answer that comes while its owner does so costs
-    /// neither a wake-up nor a sleep. With nobody else to run this takes some microseconds.
+    /// Lets others run several times, until a reason is raised: an answer that comes meanwhile costs neither a wake-up
+    /// nor a sleep. With nobody else to run, this takes some microseconds.
     void yieldAwhile() const noexcept;
 
     /// Sleeps until a reason is raised. @return the reasons, 0 when `until` came first. Clears `look`.
     std::uint32_t waitUntil(TimePoint until) noexcept;
 
-    /// Takes `done` back, for the next use of what it stands for.
+    /// Takes `done` back, for the next use of the signal.
     void clearDone() noexcept { word_.fetch_and(~done, std::memory_order_acq_rel); }
 
 private:

@@ -30,7 +30,7 @@ std::shared_ptr<NamedCounter> NamedCounter::of(const std::shared_ptr<Port>& port
 {
     auto fresh = std::make_shared<NamedCounter>(port, core, kind, std::move(name));
     if (port->isForked()) {
-        return fresh; // good for nothing but errors; the mutex may be locked by a thread that is not here
+        return fresh; // can only give errors; the mutex may be locked by a thread of the parent process
     }
     std::shared_ptr<NamedCounter> known; // destroyed after the mutex is unlocked
     const Inside lock(*port);
@@ -43,10 +43,9 @@ std::string NamedCounter::channel() const
     return kind == CounterKind::countDownLatch ? latchChannel(name) : semaphoreChannel(name);
 }
 
-// --- Requests
-// ----------------------------------------------------------------------------------------------------------
+// --- Requests -------------------------------------------------------------------------------------------------------
 
-/// Whether a request that ended with it may have been executed, or may be executed later.
+/// Whether a request that ended with this error may have been executed, or may still be.
 bool NamedCounter::isOpen(std::error_code ec) noexcept
 {
     return ec == Errc::unreachable || ec == Errc::serverRefused || ec == Errc::badReply ||
@@ -59,14 +58,14 @@ std::error_code NamedCounter::goOn(const std::shared_ptr<ScriptCall>& call, Deni
     const bool wasDenied = ec == Errc::authFailed || ec == Errc::permissionDenied || ec == Errc::noSuchDatabase ||
                            ec == Errc::notRedis || ec == Errc::unsupported;
     if (call != nullptr && (isOpen(ec) || (wasDenied && (repeated || denied == Denied::goesOn)))) {
-        // it ends while its answer is still kept, also when this process stood still in between: asked again after
-        // that, it would count again
+        // only for as long as its answer is surely kept, even if this process stood still in between: sent later, the
+        // request would count again
         askUnawaited(call, {}, saturatingAdd(begin, leastRecordTime), nullptr);
     }
     return call != nullptr && wasDenied && repeated ? Errc::unreachable : ec;
 }
 
-/// A request in the background, until it is answered.
+/// A request in the background, repeated until it is answered.
 class NamedCounter::Unawaited : public std::enable_shared_from_this<Unawaited> {
 public:
     Unawaited(std::shared_ptr<NamedCounter> counter, std::shared_ptr<ScriptCall> call, std::string record,
@@ -80,7 +79,7 @@ public:
         call_->mode = Call::Mode::detached;
     }
 
-    /// With the mutex, as the rest.
+    /// Called with the mutex, like the rest.
     void begin()
     {
         counter_->beginsGiving();
@@ -123,10 +122,10 @@ private:
         return false;
     }
 
-    /// Without the mutex. The client's end waits until the record is settled, too.
+    /// Called without the mutex. The client's end waits until the record is settled, too.
     void answered()
     {
-        const auto told = std::exchange(call_->whenFinished, nullptr); // which runs just now, and keeps this
+        const auto told = std::exchange(call_->whenFinished, nullptr); // runs just now, and keeps this object
         {
             const Inside lock(*counter_->port);
             if (step(eventOf<QueryMachine::Event, Answered>(*call_, call_->outcome, counter_->port->now()))) {
@@ -145,8 +144,8 @@ private:
     const std::string record_;
     QueryMachine machine_;
     const WhenOver whenOver_;
-    std::optional<Reason> failed_ = Reason(Errc::shutdown); ///< until it was answered
-    bool isSettled_ = false;                                ///< the record is of no use any more
+    std::optional<Reason> failed_ = Reason(Errc::shutdown); ///< until the request is answered
+    bool isSettled_ = false;                                ///< the record is no longer needed
 };
 
 void NamedCounter::askUnawaited(const CounterRequest<Unlocked>& request)
@@ -169,13 +168,13 @@ void NamedCounter::askUnawaited(std::shared_ptr<ScriptCall> call, std::string re
         return;
     }
     try {
-        // as long as its answer is kept at least: asked again after that, it would count again
+        // only for as long as its answer is surely kept: sent later, the request would count again
         const TimePoint end = std::min(limit, saturatingAdd(port->now(), leastRecordTime));
         const auto asking = std::make_shared<Unawaited>(shared_from_this(), std::move(call), std::move(record), end,
                                                         std::move(whenOver));
         const Inside lock(*port);
         asking->begin();
-    } catch (...) { // out of memory: what has a lease ends with it
+    } catch (...) { // out of memory: a lease ends by itself
         return;
     }
 }
@@ -230,8 +229,7 @@ void NamedCounter::conclude(const CounterEnding& ending)
     }
 }
 
-// --- Waiting
-// -----------------------------------------------------------------------------------------------------------
+// --- Waiting --------------------------------------------------------------------------------------------------------
 
 ChannelListener NamedCounter::listener()
 {
@@ -259,7 +257,7 @@ void NamedCounter::leave(CounterWaiter& waiter) noexcept
 {
     waiters_.leave(waiter);
     if (waiter.permits > 0 && (waiter.notified || waiter.hinted)) {
-        wakeFor(waiter.permits); // what it was told of, it has not looked for
+        wakeFor(waiter.permits); // others may use what it was woken for, and has not tried to take
     }
     if (waiters_.empty() && std::exchange(subscribed_, false)) {
         confirmed_ = false;
@@ -288,16 +286,16 @@ void NamedCounter::end()
     });
 }
 
-/// A message, or a subscription that was confirmed or refused.
+/// A message came, or a subscription was confirmed or refused.
 void NamedCounter::hear(Notice notice, std::string_view text)
 {
     constexpr auto everybody = std::numeric_limits<std::int64_t>::max();
     if (notice == Notice::refused) {
         tellOf({}, [](Observer& observer, const LockEvent& event) { observer.subscribeRefused(event); });
-        return; // the poll goes on
+        return; // the waiters go on polling
     }
     std::int64_t permits = everybody;
-    if (notice == Notice::message) { // whatever is no number: a hint all the same
+    if (notice == Notice::message) { // a text that is no number is a hint all the same
         std::from_chars(text.data(), text.data() + text.size(), permits);
     }
     const Inside lock(*port);
@@ -305,7 +303,7 @@ void NamedCounter::hear(Notice notice, std::string_view text)
     wakeFor(kind == CounterKind::countDownLatch ? everybody : permits);
 }
 
-/// Wakes, first come first served, those who can have what they want out of so many permits.
+/// Wakes the waiters for which so many permits are enough, first come first served.
 void NamedCounter::wakeFor(std::int64_t permits) noexcept
 {
     waiters_.forEach([&permits](CounterWaiter& waiter) {
@@ -316,8 +314,7 @@ void NamedCounter::wakeFor(std::int64_t permits) noexcept
     });
 }
 
-// --- Permits
-// -----------------------------------------------------------------------------------------------------------
+// --- Permits --------------------------------------------------------------------------------------------------------
 
 void NamedCounter::add(const std::shared_ptr<PermitHold>& permit)
 {

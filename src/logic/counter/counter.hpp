@@ -1,5 +1,5 @@
 /// @file
-/// What a client knows of its semaphores and latches: names, who waits for them, and how they ask Redis.
+/// What a client knows about its semaphores and latches: names, waiters, and how they ask Redis.
 #pragma once
 
 #include "logic/call/channel_listener.hpp"
@@ -36,7 +36,7 @@ struct PermitHold;
 
 enum class CounterKind : std::uint8_t { semaphore, permitExpirableSemaphore, countDownLatch };
 
-/// As the user calls it.
+/// The kind as users know it.
 constexpr ObjectKind objectKind(CounterKind kind) noexcept
 {
     return kind == CounterKind::semaphore                  ? ObjectKind::semaphore
@@ -47,17 +47,17 @@ constexpr ObjectKind objectKind(CounterKind kind) noexcept
 /// What becomes of a request that the server denies.
 enum class Denied : std::uint8_t {
     ends,   ///< it was not executed: the caller may repeat it
-    goesOn, ///< twice is as good as once
+    goesOn, ///< it goes on in the background: twice is as good as once
 };
 
-/// Where Redis keeps the answer to a request, so that one that is sent twice counts once.
+/// Where Redis keeps the answer to a request, so that a request that is sent twice counts once.
 struct Recorded {
     std::string record{};                 ///< the key; never used for another request
-    std::vector<std::string> taken{};     ///< of other requests, of no use any more: the script deletes them
-    std::shared_ptr<Underway> underway{}; ///< until all that is settled
-    std::optional<Errc> refused{};        ///< the client has ended, and would not wait for that
+    std::vector<std::string> taken{};     ///< records of other requests, no longer needed: the script deletes them
+    std::shared_ptr<Underway> underway{}; ///< the client's end waits until all that is settled
+    std::optional<Errc> refused{};        ///< instead of a request: the client has ended, and would not wait for that
 
-    /// The keys of the script that are not the semaphore's or latch's own.
+    /// The keys of the script: @p name, the request's own record, and the records to delete.
     [[nodiscard]] std::vector<std::string> keysWith(std::string name) const
     {
         std::vector<std::string> keys{std::move(name), record};
@@ -73,43 +73,44 @@ struct CounterRequest {
     using Meaning = std::function<Result(const Call& call, bool repeated, std::error_code& ec)>;
 
     std::shared_ptr<ScriptCall> call{}; ///< null: nothing is to be asked
-    Recorded recorded{};                ///< its answer, if it is
+    Recorded recorded{};                ///< where its answer is kept, if it is
     Meaning meaning{};
-    std::shared_ptr<ScriptCall> afterwards{}; ///< asked in the background where the call stays unanswered
+    std::shared_ptr<ScriptCall> afterwards{}; ///< asked in the background if the call stays unanswered
     Denied denied = Denied::ends;
-    std::function<void(const Result&)> untold{}; ///< gives back what nobody was told of; null: that needs nothing
-    /// Tells the observer what came of it; null: nothing.
+    std::function<void(const Result&)> untold{}; ///< gives back a result that its caller never got; null: not needed
+    /// Tells the observer of the result; null: nothing is told.
     std::function<void(const Result&, std::error_code)> tells{};
-    std::optional<Errc> refused{}; ///< instead of a call
-    Result known{};                ///< instead of a call, and with an error
+    std::optional<Errc> refused{}; ///< an error instead of a call
+    Result known{};                ///< the result without a call, or with an error
 };
 
-/// What somebody waits for: a script that is asked until it grants.
+/// What a caller waits for: a script that is sent until it grants.
 struct CounterOrder {
     const Script* script = nullptr; ///< null: refused
     std::vector<std::string> keys{};
     std::vector<std::string> arguments{};
     std::optional<LockAnswer> (*meaning)(const Reply&) = nullptr;
-    std::int64_t permits = 0;          ///< of a message's number that it needs; 0: any message concerns it
+    std::int64_t permits = 0;          ///< needed from the number in a message; 0: any message will do
     std::chrono::milliseconds lease{}; ///< how long a grant is good
     Wait wait = waitForever;
     std::string record{}; ///< the key where a grant is kept, if it is
-    std::string holder{}; ///< for the observer: what a grant is called
-    /// Takes back what may have been granted; null: nothing is. @param copies of the request may still arrive.
+    std::string holder{}; ///< what observers know a grant by
+    /// Makes the request that takes back a possible grant; null: nothing is taken back. @param copies of the first
+    /// request may still arrive.
     std::function<std::shared_ptr<ScriptCall>(bool copies)> undo{};
-    std::function<void()> untold{}; ///< gives back a grant that nobody was told of; null: its result does
+    std::function<void()> untold{}; ///< gives back a grant that its caller never got; null: the result does that
 };
 
 /// How a wait ended.
 struct CounterOutcome {
     bool granted = false;
     TimePoint validUntil{};
-    bool repeated = false; ///< there may be another copy of the request that won
+    bool repeated = false; ///< another copy of the granted request may still arrive
 };
 
-/// A thread, or an asynchronous operation, that waits.
+/// A thread, or an asynchronous operation, that waits for a counter.
 struct CounterWaiter : WaiterLink<CounterWaiter> {
-    /// Has it try.
+    /// Makes the waiter try.
     void wake() noexcept
     {
         notified = hinted = true;
@@ -121,31 +122,31 @@ struct CounterWaiter : WaiterLink<CounterWaiter> {
     bool notified = false; ///< has not tried since it was woken
     bool hinted = false;   ///< was woken, and has had no answer since
     Refusals refusals{};
-    std::optional<Errc> ended{}; ///< told to end
+    std::optional<Errc> ended{}; ///< why it has to end; nothing: it goes on
     AsyncWaiter* operation = nullptr;
     Port* port = nullptr;
     std::shared_ptr<ScriptCall> call{}; ///< its last request; a thread sleeps on its signal
 };
 
-/// What the end of a wait leaves to be done.
+/// What is left to be done at the end of a wait.
 struct CounterEnding {
     CounterOrder order{};
     AcquireResult result{};
     CounterOutcome outcome{};
     TimePoint began{};
-    TimePoint blockedUntil{}; ///< at least, as the last answer said; 0: not known
+    TimePoint blockedUntil{}; ///< nothing will be free before, as the last answer said; 0: not known
 
-    /// Whether Redis may have granted what nobody takes.
+    /// Whether Redis may have granted something that nobody takes.
     [[nodiscard]] bool isOpen() const noexcept
     {
         return order.undo && !outcome.granted && (result.mayBeHeld || result.kind == AcquireResult::Kind::granted);
     }
-    /// What its caller is told.
+    /// The error that its caller gets.
     [[nodiscard]] std::error_code error() const noexcept;
 };
 
-/// Everything about one semaphore or latch. Lives as long as an object of it, a permit or a waiter. Its functions are
-/// called without the mutex, where they say nothing else.
+/// Everything about one semaphore or latch. Lives as long as an object, a permit or a waiter of it. Its functions are
+/// called without the mutex unless they say otherwise.
 class NamedCounter : public std::enable_shared_from_this<NamedCounter> {
 public:
     NamedCounter(std::shared_ptr<Port> p, Core& c, CounterKind k, std::string n);
@@ -156,12 +157,12 @@ public:
     static std::shared_ptr<NamedCounter> of(const std::shared_ptr<Port>& port, Core& core, CounterKind kind,
                                             std::string name);
     [[nodiscard]] std::string channel() const;
-    /// Nobody but who has an observer pays for what is told. With the mutex or without.
+    /// Tells the observer; costs nothing without one. Called with the mutex or without.
     template <class What>
     void tellOf(std::string holder, What what)
     {
         if (core.config.observer) {
-            // without the counter: the queue of a client that has ended would keep it
+            // with copies, without the counter: the queue of a client that has ended would keep it alive
             port->tell([of = name, as = objectKind(kind), holder = std::move(holder),
                         what = std::move(what)](Observer& observer) {
                 what(observer, LockEvent{of, holder, as});
@@ -173,19 +174,20 @@ public:
     void tellReleased(const std::string& holder, Unlocked how, std::chrono::nanoseconds held);
 
     // requests
-    /// Where the answer to a new request is kept: never used for another.
+    /// A key for the answer to a new request; never used for another request.
     [[nodiscard]] std::string newRecord() const;
     /// How long answers are kept, in ms: longer than anybody repeats a request.
     [[nodiscard]] std::string recordTime() const;
-    /// That key, and up to so many of other requests. None at the client's end, when the request is refused.
+    /// Such a key, and up to @p others settled keys of other requests. At the client's end none: the request is
+    /// refused.
     [[nodiscard]] Recorded recorded(std::size_t others);
-    /// What the end of a request means, and what follows from it. @param ec how it ended, in and out
+    /// Finds out what the end of a request means, and does what follows. @param ec how it ended, in and out
     template <class Result>
     Result conclude(const CounterRequest<Result>& request, TimePoint begin, bool repeated, std::error_code& ec)
     {
         auto result = ec || request.call == nullptr ? request.known : request.meaning(*request.call, repeated, ec);
         if (ec) {
-            settle(request.recorded.taken); // it may not have come as far as to delete them
+            settle(request.recorded.taken); // the request may not have deleted them
             ec = goOn(request.afterwards, request.denied, ec, repeated, begin);
         } else if (!repeated) {
             settle({request.recorded.record});
@@ -195,13 +197,13 @@ public:
         }
         return result;
     }
-    /// Asks in the background until answered, for a minute at most. @param record of no use any more when that has
-    /// come.
+    /// Sends the request in the background until it is answered, for a minute at most. @param record settled when the
+    /// answer has come.
     void askUnawaited(std::shared_ptr<ScriptCall> call, std::string record = {}) noexcept
     {
         askUnawaited(std::move(call), std::move(record), TimePoint::max(), nullptr);
     }
-    /// As much, of a request that observers are told of.
+    /// The same, for a request whose result observers are told.
     void askUnawaited(const CounterRequest<Unlocked>& request);
     /// Does what the end of a wait leaves to be done.
     void conclude(const CounterEnding& ending);
@@ -210,40 +212,41 @@ public:
     void join(CounterWaiter& waiter) noexcept { waiters_.join(waiter); }
     void leave(CounterWaiter& waiter) noexcept;
     void subscribe(CounterWaiter& waiter);
-    /// What a waiter was woken for is not enough for it, but may be for one that wants less.
+    /// A waiter was woken for too few permits: they may be enough for one that wants less.
     void refused(CounterWaiter& waiter) noexcept;
     [[nodiscard]] const OwnReleases& releases() const noexcept { return releases_; }
     [[nodiscard]] const WaiterQueue<CounterWaiter>& waiters() const noexcept { return waiters_; }
     [[nodiscard]] bool isSubscribed() const noexcept { return subscribed_; }
-    /// Something is being given back while whoever had it goes on.
+    /// A release begins for which its caller does not wait.
     void beginsGiving() noexcept { releases_.begin(); }
     void endsGiving() noexcept;
     /// The client ends.
     void end();
 
-    /// Permits of this client, for changes of their leases.
+    /// Permits that this client has, for changes of their leases.
     void add(const std::shared_ptr<PermitHold>& permit);
     void remove(const std::string& id) noexcept;
     std::shared_ptr<PermitHold> find(const std::string& id);
 
-    const std::shared_ptr<Port> port; ///< keeps the core
+    const std::shared_ptr<Port> port; ///< keeps the core alive
     Core& core;
     const CounterKind kind;
     const std::string name;
 
 private:
     class Unawaited;
-    /// How long answers are kept at least. A copy of a request that a network holds back for longer is executed again.
+    /// How long answers are kept at least. A copy of a request that the network holds back for longer is executed
+    /// again.
     static constexpr std::chrono::milliseconds leastRecordTime{60'000};
 
     static bool isOpen(std::error_code ec) noexcept;
-    /// Goes on in the background with a request that may have been executed, or may be later. @param call null: with
-    /// none.
-    /// @return what its caller is told: not that it was denied, where an earlier try may have been executed.
+    /// Goes on in the background after a request that may have been executed, or may still be. @param call what to
+    /// send; null: nothing. @return the error for its caller: no denial if an earlier try may have been executed.
     std::error_code goOn(const std::shared_ptr<ScriptCall>& call, Denied denied, std::error_code ec, bool repeated,
                          TimePoint begin);
     void settle(const std::vector<std::string>& records) noexcept;
-    /// Called once, under the mutex: must only post. @param failed nothing: it was answered. @param repeated as above
+    /// Called once, under the mutex: must only post. @param failed why there is no answer; nothing: there is one.
+    /// @param repeated an earlier try may have been executed too
     using WhenOver = std::function<void(std::optional<Reason> failed, bool repeated)>;
     void askUnawaited(std::shared_ptr<ScriptCall> call, std::string record, TimePoint limit,
                       WhenOver whenOver) noexcept;
@@ -253,13 +256,13 @@ private:
     [[nodiscard]] ChannelListener listener();
 
     WaiterQueue<CounterWaiter> waiters_;
-    OwnReleases releases_; ///< that nobody waits for, or who asked for them goes on meanwhile
+    OwnReleases releases_; ///< releases for which no caller waits, or not any more
     std::map<std::string, std::weak_ptr<PermitHold>> permits_;
     bool subscribed_ = false;
     bool confirmed_ = false;
 };
 
-/// Something is being given back while whoever had it goes on.
+/// A release is under way for which its caller does not wait.
 class Giving {
 public:
     explicit Giving(std::shared_ptr<NamedCounter> counter) : counter_(std::move(counter))

@@ -17,7 +17,7 @@ CounterFlow::CounterFlow(NamedCounter& counter, CounterOrder order, AsyncWaiter*
     waiter.operation = operation;
     waiter.port = counter.port.get();
     if (core_.isClosing()) {
-        waiter.ended = Errc::shutdown; // too late to be told with the others
+        waiter.ended = Errc::shutdown; // too late to be ended with the other waiters
     }
     counter_.join(waiter);
 }
@@ -31,8 +31,7 @@ CounterFlow::~CounterFlow()
     ends();
 }
 
-// --- Stages
-// ------------------------------------------------------------------------------------------------------------
+// --- Stages ---------------------------------------------------------------------------------------------------------
 
 WaitStep CounterFlow::look()
 {
@@ -59,7 +58,7 @@ WaitStep CounterFlow::judgeAsking()
     return {.kind = WaitStep::Kind::awaitAnswer, .until = until_};
 }
 
-/// Asks again when nothing is being given back any more, if there is time to.
+/// Asks again when the client's own releases are over, if there is time to.
 WaitStep CounterFlow::judgeReleases()
 {
     stage_ = Stage::behindReleases;
@@ -163,7 +162,7 @@ WaitStep CounterFlow::cancel()
     return unsent ? step(Failed{now, {Failure::fatal, Errc::shutdown}}) : step(Cancelled{now, Errc::shutdown});
 }
 
-/// Nobody waits for the answer to the request under way any more. @return whether that was not sent
+/// Stops waiting for the answer to the request under way. @return whether the request was not sent
 bool CounterFlow::takeBack()
 {
     Call* const call = waiter.call.get();
@@ -196,8 +195,7 @@ CounterEnding CounterFlow::takeEnding() noexcept
     return std::move(ending_);
 }
 
-// --- What an answer means
-// ----------------------------------------------------------------------------------------------
+// --- What an answer means -------------------------------------------------------------------------------------------
 
 AcquireMachine::Event CounterFlow::eventOf(const Outcome& outcome)
 {

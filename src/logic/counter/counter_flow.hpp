@@ -1,5 +1,5 @@
 /// @file
-/// A wait for a counter and its place among those of its client.
+/// A wait for a counter, and its place among the waits of its client.
 #pragma once
 
 #include "logic/counter/counter.hpp"
@@ -24,14 +24,14 @@ public:
 
     WaitStep look();
     WaitStep answered(const Outcome& outcome);
-    /// What may have been granted is to be taken back.
+    /// Ends the wait. What may have been granted is to be taken back.
     WaitStep cancel();
 
     [[nodiscard]] Call& call() const noexcept { return *waiter.call; }
     [[nodiscard]] AcquireMachine::State state() const noexcept { return machine_.state(); }
-    /// Of one that is done.
+    /// Only when done.
     CounterEnding takeEnding() noexcept;
-    /// Nobody waits for the answer to the request under way any more. @return whether it may have been sent
+    /// Stops waiting for the answer to the request under way. @return whether the request may have been sent
     bool withdraw();
 
     CounterWaiter waiter;
@@ -40,8 +40,8 @@ private:
     enum class Stage : std::uint8_t {
         idle,
         asking,         ///< a request is under way
-        behindReleases, ///< refused perhaps only because of what this client gives back just now
-        sleeping,       ///< until told, or `until_`
+        behindReleases, ///< refused, perhaps only because a release of this client is under way
+        sleeping,       ///< until woken, or `until_`
         done,
     };
     using Event = AcquireMachine::Event;
@@ -62,8 +62,8 @@ private:
     CounterEnding ending_;
     AcquireMachine machine_;
     Stage stage_ = Stage::idle;
-    TimePoint until_{};            ///< of the stage, as the machine said
-    std::optional<Event> refusal_; ///< of the request that is repeated behind releases
+    TimePoint until_{};            ///< end of the stage, as the machine said
+    std::optional<Event> refusal_; ///< refusal of the request that is repeated after the releases
     bool underWay_ = false;        ///< may have been granted something, or may soon be: the client's end waits
 };
 

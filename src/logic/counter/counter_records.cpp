@@ -31,8 +31,8 @@ Recorded NamedCounter::recorded(std::size_t others)
     return made;
 }
 
-/// Nobody asks for these any more: their answers have arrived, and no other copies of the requests are under way. Empty
-/// ones are none.
+/// These records are no longer needed: the answers have arrived, and no other copies of the requests are under way.
+/// Empty names are skipped.
 void NamedCounter::settle(const std::vector<std::string>& records) noexcept
 {
     try {
@@ -42,10 +42,10 @@ void NamedCounter::settle(const std::vector<std::string>& records) noexcept
                 core.counters.records.add(name, record);
             }
         }
-        if (core.counters.records.isFull() || core.isClosing()) { // at the end no other request takes them along
+        if (core.counters.records.isFull() || core.isClosing()) { // at the end no later request deletes them
             core.counters.forgetRecords();
         }
-    } catch (...) { // out of memory: they end with their time to live
+    } catch (...) { // out of memory: the records end with their time to live
         return;
     }
 }

@@ -105,7 +105,7 @@ CounterRequest<bool> addRequest(NamedCounter& counter, std::int64_t difference, 
 void putBack(NamedCounter& counter, std::int64_t permits) noexcept
 {
     try {
-        // at the client's end too: whoever gives back is waited for
+        // at the client's end too, which waits for releases
         auto request = addition(counter, permits, AddTo::existingCounter, {.record = counter.newRecord()});
         counter.askUnawaited(std::move(request.call), std::move(request.recorded.record));
     } catch (...) { // out of memory

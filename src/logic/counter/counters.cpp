@@ -47,7 +47,7 @@ void Counters::close()
     }
 }
 
-/// Deletes records, of one name. Whatever becomes of it: they have a time to live.
+/// Deletes records of one name. It may fail: they have a time to live, too.
 class Counters::Forgetting final : public Call {
 public:
     Forgetting(Core& core, std::vector<std::string> records) : records_(std::move(records)), underway_(core)

@@ -14,17 +14,18 @@ namespace redislock::detail {
 class Core;
 class NamedCounter;
 
-/// Which of them are in use, and the records of their answered requests.
+/// The semaphores and latches in use, and the records of their answered requests.
 class Counters {
 public:
     explicit Counters(Core& core) noexcept : core_(core) {}
 
-    /// @return the one that is known of that name and kind; null: none was, and this one is from now on.
+    /// @return the counter known by that name and kind; null: there was none, and @p fresh is the known one from now
+    /// on.
     std::shared_ptr<NamedCounter> knownOrAdd(NamedCounter& fresh);
     void forget(NamedCounter& counter) noexcept;
-    /// Deletes the records for which no request has come, if there is a connection for that.
+    /// Deletes the records that no later request has deleted, if there is a connection for that.
     void forgetRecords();
-    /// The client ends: waiters are told.
+    /// The client ends: ends the waiters.
     void close();
 
     SettledRecords records;
@@ -33,7 +34,7 @@ private:
     class Forgetting;
 
     Core& core_;
-    std::unordered_map<std::string, NamedCounter*> names_; ///< each until its destructor took it out
+    std::unordered_map<std::string, NamedCounter*> names_; ///< a counter is in it until its destructor takes it out
 };
 
 } // namespace redislock::detail

@@ -14,7 +14,7 @@ CounterOrder waitOrder(const NamedCounter& latch, Wait limit)
     return {.script = &scripts::counterGet,
             .keys = {latch.name},
             .meaning = LockAnswer::ofLatch,
-            .lease = maxLease, // what is open now is all that is asked
+            .lease = maxLease, // only asks whether the latch is open now
             .wait = limit};
 }
 

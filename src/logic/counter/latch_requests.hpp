@@ -9,7 +9,7 @@
 
 namespace redislock::detail {
 
-/// Waits until it is open.
+/// Waits until the latch is open.
 CounterOrder waitOrder(const NamedCounter& latch, Wait limit);
 CounterRequest<bool> newCountRequest(NamedCounter& latch, std::int64_t count);
 CounterRequest<std::int64_t> countDownRequest(NamedCounter& latch);

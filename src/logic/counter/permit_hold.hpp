@@ -12,7 +12,7 @@
 
 namespace redislock::detail {
 
-/// Shared by the guard and whoever changes the lease by the id.
+/// Shared by the guard and the callers that change the lease by the id.
 struct PermitHold {
     [[nodiscard]] TimePoint validUntil() const noexcept
     {
@@ -27,8 +27,8 @@ struct PermitHold {
     std::string id; ///< 32 hex digits
     TimePoint grantedAt{};
     std::atomic<TimePoint::rep> deadline{0};
-    std::atomic<std::uint64_t> changes{0}; ///< of its lease, so far
-    /// Requests for it, its acquire and changes of its lease, of which a copy may still arrive.
+    std::atomic<std::uint64_t> changes{0}; ///< how often its lease was changed
+    /// Its requests (the acquire, changes of the lease) of which a copy may still arrive.
     std::atomic<std::uint32_t> open{0};
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view hexDigits = "0123456789abcdef";
 
-/// An id as it is in Redis, 16 bytes; empty for what is none.
+/// An id as it is in Redis, 16 bytes; empty if the text is no id.
 std::string rawId(const std::string& id)
 {
     std::string raw;
@@ -50,13 +50,13 @@ std::vector<std::string> keysOf(const NamedCounter& counter)
     return {counter.name, suffixed(counter.name, "timeout")};
 }
 
-/// With the id's tombstone.
+/// The keys of a permit's scripts, with the tombstone of its id.
 std::vector<std::string> keysOf(const NamedCounter& counter, const std::string& id)
 {
     return {counter.name, suffixed(counter.name, "timeout"), requestKey(counter.name, id)};
 }
 
-/// @param copies whether those of earlier requests for the permit may still arrive.
+/// @param copies whether copies of earlier requests for the permit may still arrive.
 std::shared_ptr<ScriptCall> leaseCall(const NamedCounter& counter, const std::string& id, const std::string& lease,
                                       std::uint64_t number, bool copies)
 {
@@ -65,7 +65,7 @@ std::shared_ptr<ScriptCall> leaseCall(const NamedCounter& counter, const std::st
         std::vector{rawId(id), lease, std::to_string(number), copies ? counter.recordTime() : "0"});
 }
 
-/// How long a lease is; -1: for ever.
+/// The lease in an answer; -1: for ever.
 std::int64_t leaseOf(const Reply& reply, std::int64_t most, std::error_code& ec) noexcept
 {
     const bool forever = reply.kind == Reply::Kind::integer && reply.integer == -1;
@@ -115,7 +115,7 @@ CounterRequest<bool> updateRequest(NamedCounter& counter, const std::string& id,
     bool copies = false;
     if (hold != nullptr) {
         hold->setValidUntil(
-            std::min(hold->validUntil(), validUntil(lease, counter.port->now()))); // from here on it may be either
+            std::min(hold->validUntil(), validUntil(lease, counter.port->now()))); // now either may count
         number = ++hold->changes;
         copies = hold->open++ > 0;
     }
@@ -198,7 +198,7 @@ CounterRequest<Unlocked> permitRelease(NamedCounter& counter, const std::string&
                     if (ec) {
                         return Unlocked::unconfirmed;
                     }
-                    // a first try whose answer was lost may have done it
+                    // an earlier try whose answer was lost may have released it
                     return how == 1 || (how == 0 && repeated) ? Unlocked::released : Unlocked::alreadyLost;
                 },
             .afterwards = call->again(),
@@ -216,7 +216,7 @@ CounterRequest<Unlocked> permitRelease(PermitHold& hold)
                          counter.port->now() - hold.grantedAt);
 }
 
-/// Whether copies of requests for a permit that somebody else took may still arrive, nobody knows here.
+/// For a permit that another client took, it is not known here whether copies of requests may still arrive.
 CounterRequest<Unlocked> releaseById(NamedCounter& counter, const std::string& id)
 {
     const auto hold = counter.find(id);

@@ -11,10 +11,10 @@
 
 namespace redislock::detail {
 
-/// Waits for so many permits. Refused for a number that cannot be, and for zero.
+/// Waits for so many permits. Refused for zero, and for an impossible number.
 CounterOrder permitsOrder(NamedCounter& counter, std::int64_t permits, Wait wait);
 CounterRequest<bool> releaseRequest(NamedCounter& counter, std::int64_t permits, AddTo where);
-/// Takes all that are free.
+/// Takes all free permits.
 CounterRequest<std::int64_t> drainRequest(NamedCounter& counter);
 /// Makes a semaphore that lives for that time.
 CounterRequest<bool> trySetForRequest(NamedCounter& counter, std::int64_t permits, std::chrono::milliseconds live);

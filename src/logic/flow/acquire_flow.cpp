@@ -27,7 +27,7 @@ AcquireFlow::AcquireFlow(Core& c, NamedLock& n, HoldRef h, const AcquireOrder& o
         waiter.call->place = placesKept * c.config.pollInterval;
     }
     if (c.isClosing()) {
-        waiter.ended = Errc::shutdown; // too late to be told with the others
+        waiter.ended = Errc::shutdown; // too late to be ended with the other waiters
     }
     hold->isMember = hold->isTentative = order.endedBy == EndedBy::group;
     level = hold->levels.add(order.lease, order.endedBy);
@@ -46,14 +46,13 @@ AcquireFlow::~AcquireFlow()
     core_.ends(waiter);
     core_.putBack(std::move(waiter.call));
     core_.waking.unsubscribe(named, waiter);
-    const bool handsOn = !named.waiters.empty() || waiter.comesBack; // a single attempt was given nothing to hand on
+    const bool handsOn = !named.waiters.empty() || waiter.comesBack; // a single attempt has nothing to hand on
     if (handsOn && named.traits().asking == Asking::first && core_.port.now() >= named.local.validUntil()) {
         Waking::wakeNext(named);
     }
 }
 
-// --- Stages
-// ------------------------------------------------------------------------------------------------------------
+// --- Stages ---------------------------------------------------------------------------------------------------------
 
 WaitStep AcquireFlow::look()
 {
@@ -71,14 +70,14 @@ WaitStep AcquireFlow::look()
     case Stage::sleeping:
         return judgeSleep();
     case Stage::choosing:
-        return {.kind = WaitStep::Kind::sleep, .until = TimePoint::max()}; // the policy's answer comes
+        return {.kind = WaitStep::Kind::sleep, .until = TimePoint::max()}; // until the policy answers
     case Stage::done:
         break;
     }
     return {};
 }
 
-/// Whether a hold was passed on to it, and was not lost before it knew.
+/// Whether a hold was passed on to this waiter, and not lost before the waiter knew.
 bool AcquireFlow::takesPassed()
 {
     if (waiter.passed == nullptr || core_.isHeld({waiter.passed, waiter.passedLevel})) {
@@ -88,8 +87,8 @@ bool AcquireFlow::takesPassed()
     return false;
 }
 
-/// A hold was passed on to a caller that leaves: it goes on to the next, or back to Redis. Or it was lost before its
-/// caller knew, who then owes no unlock().
+/// A hold was passed on to a caller that leaves: gives it to the next caller, or back to Redis. If it was lost before
+/// its caller knew of it, the caller owes no unlock() for it.
 void AcquireFlow::endPassed() noexcept
 {
     const HoldRef passed = std::move(waiter.passed);
@@ -102,7 +101,7 @@ void AcquireFlow::endPassed() noexcept
         } else if (order.endedBy == EndedBy::thread) {
             named.local.settle(hold->owner);
         }
-    } catch (...) { // out of memory: it ends with its lease
+    } catch (...) { // out of memory: the hold ends with its lease
         return;
     }
 }
@@ -114,7 +113,7 @@ WaitStep AcquireFlow::judgeTurn()
     stage_ = Stage::awaitingTurn;
     const TimePoint now = core_.port.now();
     if (waiter.ended && !waiter.submitted) {
-        return machine_ ? step(Failed{now, {Failure::fatal, *waiter.ended}}) // and was not sent
+        return machine_ ? step(Failed{now, {Failure::fatal, *waiter.ended}}) // its request was not sent
                         : finish({.kind = AcquireResult::Kind::failed, .error = *waiter.ended});
     }
     const bool first = named.waiters.head() == &waiter;
@@ -139,12 +138,12 @@ WaitStep AcquireFlow::judgeTurn()
     if (first && now < aside) {
         waiter.aside = true;
         named.turn->standsAside();
-        core_.waking.subscribe(named, waiter); // others count it, and it hears whether they use the time
+        core_.waking.subscribe(named, waiter); // others count the subscription, and it hears whether they use the time
     }
     return sleepUntil(first ? std::min(deadline_, std::max(heldUntil, aside)) : deadline_);
 }
 
-/// Until when it leaves the lock to other clients; whose wait would be over before that asks at once.
+/// Until when this waiter leaves the lock to other clients. If its wait would be over before that, it asks at once.
 TimePoint AcquireFlow::asideUntil(bool isFirst) const noexcept
 {
     const TimePoint until = isFirst && named.turn != nullptr ? named.turn->asideUntil() : TimePoint{};
@@ -194,7 +193,7 @@ WaitStep AcquireFlow::judgeSleep()
         waiter.notified = false;
         return step(Notified{now});
     }
-    // a waiter that polls is let in as well, but not in the time of others
+    // a waiter that asks for itself is let in too, but not in the time of others
     const TimePoint aside = waiter.notified && asksForItself ? asideUntil(true) : TimePoint{};
     if (waiter.notified && now >= aside) {
         waiter.notified = false;
@@ -206,8 +205,8 @@ WaitStep AcquireFlow::judgeSleep()
     return sleepUntil(waiter.notified ? std::min(until_, aside) : until_);
 }
 
-/// What a message means. Only for its last request, which was refused, does it count from its sending: an earlier
-/// one may speak of a hold that was over before.
+/// What a message about a grant means. The grant counts from the sending of the request only if that is the waiter's
+/// last one, which was refused: a message about an earlier request may be of a hold that is over.
 AcquireFlow::Event AcquireFlow::eventOfGrant(const Grant& grant, TimePoint now) const noexcept
 {
     const HoldCall& call = *waiter.call;
@@ -223,7 +222,7 @@ WaitStep AcquireFlow::step(const Event& event)
     const auto action = machine_->resume(event, core_.random);
     if (const auto* done = std::get_if<Done<AcquireResult>>(&action)) {
         if (done->result.kind == AcquireResult::Kind::failed && done->result.error == Errc::unreachable) {
-            core_.silentSince = machine_->lastAnswer(); // what one waiter found out of the server, for the next
+            core_.silentSince = machine_->lastAnswer(); // for the next waiter: since when the server has been silent
         }
         return finish(done->result);
     }
@@ -248,7 +247,7 @@ WaitStep AcquireFlow::step(const Event& event)
     return judgeSleep();
 }
 
-/// Sends the acquire, unless somebody did already.
+/// Sends the acquire, unless another thread has queued it already.
 WaitStep AcquireFlow::send()
 {
     stage_ = Stage::asking;
@@ -304,11 +303,11 @@ WaitStep AcquireFlow::paused(const std::variant<Pause, Cancelled>& answer)
 WaitStep AcquireFlow::cancel()
 {
     if (waiter.passed != nullptr && stage_ != Stage::done) {
-        queue_.leave(waiter); // it is not the next
+        queue_.leave(waiter); // so that it is not the next one to get the hold
         endPassed();
     }
     if (stage_ != Stage::done && waiter.submitted) {
-        (void)look(); // its request is under way, though it did not send it itself
+        (void)look(); // another thread queued its request: it is under way
     }
     if (stage_ == Stage::done) {
         return {};
@@ -321,7 +320,7 @@ WaitStep AcquireFlow::cancel()
     return unsent ? step(Failed{now, {Failure::fatal, Errc::shutdown}}) : step(Cancelled{now, Errc::shutdown});
 }
 
-/// Nobody waits for the answer to the request under way any more. @return whether that was not sent
+/// Stops waiting for the answer to the request under way. @return whether the request was not sent
 bool AcquireFlow::takeBack()
 {
     HoldCall& call = *waiter.call;
@@ -352,7 +351,7 @@ WaitStep AcquireFlow::finish(const AcquireResult& result) noexcept
     return {};
 }
 
-/// Whether the end of the last release under way has it look again.
+/// Sets whether the end of the last release under way makes this waiter look again.
 void AcquireFlow::watchReleases(bool watches) noexcept
 {
     if (std::exchange(watchesReleases_, watches) != watches) {
@@ -366,7 +365,7 @@ std::error_code AcquireFlow::conclude(Acquired& acquired)
     const TimePoint now = core_.port.now();
     const auto waited = now - waiter.joined;
     const auto attempts = result_.attempts;
-    if (waiter.passed != nullptr) { // which was told when it was passed on
+    if (waiter.passed != nullptr) { // the observer was told when the hold was passed on
         acquired = {std::move(waiter.passed), waiter.passedLevel, 0};
         return {};
     }
@@ -395,10 +394,9 @@ std::error_code AcquireFlow::conclude(Acquired& acquired)
     return result_.kind == Kind::granted ? Errc::shutdown : result_.error;
 }
 
-// --- What is known of the others
-// ---------------------------------------------------------------------------------------
+// --- What is known of the others ------------------------------------------------------------------------------------
 
-/// Who has the lock, and until when at least.
+/// Notes who has the lock, and until when at least.
 void AcquireFlow::noteBlocker(const LockAnswer& busy)
 {
     waiter.blocker = printable(LockAnswer::holderIn(waiter.call->reply));
@@ -409,7 +407,8 @@ void AcquireFlow::noteBlocker(const LockAnswer& busy)
     }
 }
 
-/// Who never asked knows of a hold of its own client, or what the first in the queue was told.
+/// Tells the observer who keeps this waiter out. If it never asked Redis, that is a hold of its own client, or the
+/// holder that the first waiter was told.
 void AcquireFlow::tellContended() const
 {
     const TimePoint now = core_.port.now();
@@ -430,7 +429,7 @@ void AcquireFlow::tellContended() const
                  });
 }
 
-/// Of an attempt whose turn comes only now.
+/// Made when the turn comes: what is left of the wait counts.
 AcquireMachine::Settings AcquireFlow::settings(TimePoint now) const noexcept
 {
     const bool bounded = !order.wait.isOneAttempt() && deadline_ != TimePoint::max();
@@ -444,8 +443,8 @@ AcquireMachine::Settings AcquireFlow::settings(TimePoint now) const noexcept
     return settings;
 }
 
-/// Whether another is known to have had the lock since this waiter came: a hold of this client, or whoever Redis told
-/// another waiter of.
+/// Whether somebody is known to have had the lock since this waiter came: a hold of this client, or a holder that Redis
+/// named to another waiter.
 bool AcquireFlow::wasContended(TimePoint now) const noexcept
 {
     const Waiter* first = named.waiters.head();
@@ -453,8 +452,8 @@ bool AcquireFlow::wasContended(TimePoint now) const noexcept
     return waiter.behindHold || isBehindRefused || named.answeredAt >= waiter.joined || now < named.local.validUntil();
 }
 
-/// The wait was over before the turn came: behind a hold of this client, or behind a waiter to whom Redis said that
-/// another holds it; or behind one that had no answer either.
+/// The result of a wait that was over before its turn came. Contended: behind a hold of this client, or behind a waiter
+/// to which Redis said that another holds the lock. Failed: behind a waiter that had no answer either.
 AcquireResult AcquireFlow::withoutTurn(AcquireResult result) const noexcept
 {
     const bool contended = wasContended(core_.port.now());

@@ -13,45 +13,45 @@
 
 namespace redislock::detail {
 
-/// The answer to an acquire. @param outcome as of eventOf().
+/// The answer to an acquire. @param outcome as for eventOf().
 inline AcquireMachine::Event lockEventOf(const HoldCall& call, const Outcome& outcome, TimePoint now)
 {
     return eventOf<AcquireMachine::Event, LockAnswer>(call, outcome, now, call.hold().lock->traits().tokens,
                                                       call.level());
 }
 
-/// An acquire under way: the waiter, its place in a queue, the machine; see WaitStep. The driver keeps the order, and
-/// has another reference to the hold.
+/// An acquire under way: the waiter, its place in a queue, the machine; see WaitStep. The driver keeps the AcquireOrder
+/// alive, and has another reference to the hold.
 class AcquireFlow {
 public:
     /// Joins the queue. @param operation null: a thread drives it
     AcquireFlow(Core& core, NamedLock& named, HoldRef hold, const AcquireOrder& order, AsyncWaiter* operation);
     AcquireFlow(const AcquireFlow&) = delete;
     AcquireFlow& operator=(const AcquireFlow&) = delete;
-    /// Leaves it, and hands on.
+    /// Leaves the queue, and hands on to the next waiter.
     ~AcquireFlow();
 
     WaitStep look();
     WaitStep answered(const Outcome& outcome);
-    /// The policy's answer.
+    /// The policy has answered.
     WaitStep paused(const std::variant<Pause, Cancelled>& answer);
-    /// What Redis may have granted is to be given back.
+    /// Ends the acquire. What Redis may have granted is to be given back.
     WaitStep cancel();
 
     [[nodiscard]] HoldCall& call() const noexcept { return *waiter.call; }
-    /// Of one that is done: what that means. @param acquired what was granted
+    /// Only when done: the result. @param acquired what was granted
     std::error_code conclude(Acquired& acquired);
-    /// Nobody waits for the answer to the request under way any more. @return whether it may have been sent
+    /// Stops waiting for the answer to the request under way. @return whether the request may have been sent
     bool withdraw();
 
     NamedLock& named;
     HoldRef hold;
     const AcquireOrder& order;
     Waiter waiter;
-    const bool asksForItself; ///< stands behind nobody and before nobody: neither here nor in Redis
+    const bool asksForItself; ///< stands behind nobody and before nobody, neither here nor in Redis
     std::uint32_t level = 0;
 
-    /// Of its machine; nothing before its turn.
+    /// The machine's state; nothing before its turn.
     [[nodiscard]] std::optional<AcquireMachine::State> state() const noexcept
     {
         return machine_ ? std::optional(machine_->state()) : std::nullopt;
@@ -63,9 +63,9 @@ private:
     enum class Stage : std::uint8_t {
         awaitingTurn,   ///< others of this client are before it
         asking,         ///< a request is under way
-        behindReleases, ///< refused perhaps only because of a hold of this client that is being released
+        behindReleases, ///< refused, perhaps only because a hold of this client is being released
         choosing,       ///< its policy is asked for a pause
-        sleeping,       ///< until told, or `until_`
+        sleeping,       ///< until woken, or `until_`
         done,
     };
     using Event = AcquireMachine::Event;
@@ -89,9 +89,9 @@ private:
     void noteBlocker(const LockAnswer& busy);
     void tellContended() const;
     [[nodiscard]] TimePoint asideUntil(bool isFirst) const noexcept;
-    /// Whether a waiter that asked gives up a place if it is not granted.
+    /// Whether this waiter, once it has asked, has a place to give up if it is not granted the lock.
     [[nodiscard]] bool hasPlace() const noexcept { return waiter.call->place.count() > 0; }
-    /// Whether its last request took a place to which a release may grant the lock: it is told of each.
+    /// Whether its last request took a place to which a release may grant the lock: a message tells of each such grant.
     [[nodiscard]] bool isQueued() const noexcept { return waiter.call->isHeard; }
     [[nodiscard]] Event eventOfGrant(const Grant& grant, TimePoint now) const noexcept;
 
@@ -100,8 +100,8 @@ private:
     const TimePoint deadline_;
     std::optional<AcquireMachine> machine_; ///< from its turn on
     Stage stage_ = Stage::awaitingTurn;
-    TimePoint until_{};            ///< of the stage, as the machine said
-    std::optional<Event> refusal_; ///< of the request that is repeated behind releases
+    TimePoint until_{};            ///< end of the stage, as the machine said
+    std::optional<Event> refusal_; ///< refusal of the request that is repeated after the releases
     bool watchesReleases_ = false;
     AcquireResult result_;
 };

@@ -58,11 +58,11 @@ WaitStep NestedFlow::step(const AcquireMachine::Event& event)
         return {};
     }
     if (const auto* send = std::get_if<Send>(&action)) {
-        // Redis keeps the longer of two leases, unless somebody took the key's time to live away
+        // Redis keeps the longer of two leases, unless the key's time to live was taken away
         const auto outer = hold_->levels.leaseToLeave(core_.port.now(), core_.config.watchdogTimeout);
         call_->prepare(HoldCall::Verb::lock, std::max(leaseTime(core_.config, order_.lease), outer),
                        hold_->levels.count(), Call::Mode::awaited);
-        core_.port.submit(Lane::commands, call_); // refused, its outcome says so
+        core_.port.submit(Lane::commands, call_); // if it is refused, its outcome says so
         return {.kind = WaitStep::Kind::awaitAnswer, .until = send->until};
     }
     if (const auto* pause = std::get_if<SleepUntil>(&action)) {
@@ -85,7 +85,7 @@ std::error_code NestedFlow::conclude(Acquired& acquired)
     }
     if (hold.phase != Hold::Phase::held) {
         if (order_.endedBy == EndedBy::thread && hold.levels.remove(level_)) {
-            hold.lock->local.settle(hold.owner); // the loss counted this level too
+            hold.lock->local.settle(hold.owner); // the loss counted this level too, as one to unlock
         }
         return core_.isClosing() ? Errc::shutdown : Errc::lost;
     }

@@ -23,11 +23,11 @@ public:
 
     WaitStep look();
     WaitStep answered(const Outcome& outcome);
-    /// The count in Redis is made right again.
+    /// Ends the acquire. The count in Redis is to be corrected.
     WaitStep cancel();
 
     [[nodiscard]] HoldCall& call() const noexcept { return *call_; }
-    /// Of one that is done: what that means.
+    /// Only when done: the result.
     std::error_code conclude(Acquired& acquired);
 
 private:
@@ -39,7 +39,7 @@ private:
     std::shared_ptr<HoldCall> call_;
     const std::uint32_t level_;
     AcquireMachine machine_;
-    TimePoint until_{}; ///< of the pause, as the machine said
+    TimePoint until_{}; ///< end of the pause, as the machine said
     bool begun_ = false;
     AcquireResult result_;
 };

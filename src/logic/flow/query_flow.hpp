@@ -1,5 +1,5 @@
 /// @file
-/// A question that somebody waits for.
+/// A question for whose answer a thread waits.
 #pragma once
 
 #include "logic/call/event_of.hpp"
@@ -15,10 +15,10 @@
 
 namespace redislock::detail {
 
-/// A question that a thread asks, step by step; see WaitStep. Its reply is in the call.
+/// A question that a thread asks, step by step; see WaitStep. The reply is in the call.
 class QueryFlow {
 public:
-    /// @param machine says how it ended.
+    /// @param machine says how the question ended.
     QueryFlow(Port& port, Random& random, std::shared_ptr<Call> call, QueryMachine& machine)
         : port_(port), random_(random), call_(std::move(call)), machine_(machine)
     {
@@ -41,7 +41,7 @@ public:
     }
 
     [[nodiscard]] Call& call() const noexcept { return *call_; }
-    /// Of one that is done.
+    /// Only when done: why there is no answer; nothing: there is one.
     [[nodiscard]] std::optional<Reason> error() const noexcept { return error_; }
 
 private:
@@ -53,7 +53,7 @@ private:
             return {};
         }
         if (const auto* send = std::get_if<Send>(&action)) {
-            port_.submit(Lane::commands, call_); // refused, its outcome says so
+            port_.submit(Lane::commands, call_); // if it is refused, its outcome says so
             return {.kind = WaitStep::Kind::awaitAnswer, .until = send->until};
         }
         until_ = std::get<SleepUntil>(action).until;
@@ -64,7 +64,7 @@ private:
     Random& random_;
     const std::shared_ptr<Call> call_;
     QueryMachine& machine_;
-    TimePoint until_{}; ///< of the pause, as the machine said
+    TimePoint until_{}; ///< end of the pause, as the machine said
     std::optional<Reason> error_;
 };
 

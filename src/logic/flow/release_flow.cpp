@@ -25,7 +25,7 @@ ReleaseMachine::Settings ReleaseFlow::settings() const noexcept
             .level = nested_ ? Level::nested : Level::outermost};
 }
 
-/// Moves the hold in Redis to the levels that are left.
+/// Sets the count in Redis to the levels that are left.
 void ReleaseFlow::beginNested()
 {
     core_.releasing.levelEnded(hold_);
@@ -36,7 +36,7 @@ void ReleaseFlow::beginNested()
     machine_ = ReleaseMachine(settings());
 }
 
-/// Frees the lock. From here on it does not count as held.
+/// Frees the lock. From here on the hold does not count as held.
 void ReleaseFlow::beginOutermost()
 {
     core_.loseRest(hold_);
@@ -82,7 +82,7 @@ WaitStep ReleaseFlow::step(const ReleaseMachine::Event& event)
         const bool follows = next.call != nullptr;
         call_->mode = Call::Mode::awaited;
         call_->quiet = next.quiet;
-        core_.port.submit(Lane::commands, call_, std::move(next.call)); // refused, its outcome says so
+        core_.port.submit(Lane::commands, call_, std::move(next.call)); // if it is refused, its outcome says so
         return {.kind = WaitStep::Kind::awaitAnswer, .until = send->until, .follows = follows};
     }
     until_ = std::get<SleepUntil>(action).until;

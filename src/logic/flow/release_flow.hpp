@@ -1,5 +1,5 @@
 /// @file
-/// The end of a level that its thread waits for.
+/// The end of a level for which its thread waits.
 #pragma once
 
 #include "logic/flow/waiting.hpp"
@@ -24,7 +24,7 @@ public:
     WaitStep answered(const Outcome& outcome);
 
     [[nodiscard]] HoldCall& call() const noexcept { return *call_; }
-    /// Of one that is done. When it is `unconfirmed`, something goes on in the background.
+    /// Only when done. If it is `unconfirmed`, the release goes on in the background.
     [[nodiscard]] Unlocked result() const noexcept { return result_; }
 
 private:
@@ -40,10 +40,10 @@ private:
     Hold& hold_;
     const TimePoint validUntil_;
     bool nested_ = false;
-    std::shared_ptr<HoldCall> call_; ///< null: there is no memory for it
-    Waking::Next behind_;            ///< of the first try
+    std::shared_ptr<HoldCall> call_; ///< null: no memory for it
+    Waking::Next behind_;            ///< what follows the first try
     ReleaseMachine machine_;
-    TimePoint until_{}; ///< of the pause, as the machine said
+    TimePoint until_{}; ///< end of the pause, as the machine said
     bool begun_ = false;
     Unlocked result_ = Unlocked::unconfirmed;
 };

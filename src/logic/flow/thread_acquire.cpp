@@ -15,7 +15,7 @@ ThreadAcquire::ThreadAcquire(Core& core, NamedLock& named, const AcquireOrder& o
     }
     const Hold* other = core.holdOfOtherKind(named, caller);
     if (other != nullptr && named.kind != LockKind::readLock) {
-        return; // it would wait for the end of its own hold; of reading so would everybody who tries that
+        return; // would wait for its own hold to end; with several such readers, each for the others
     }
     outermost_.emplace(core, named, core.takeHold(named, caller, Lane::commands), order, nullptr);
     outermost_->call().writer = other != nullptr ? other->id : HolderId{};
@@ -32,7 +32,7 @@ std::error_code ThreadAcquire::conclude(Acquired& acquired, Rest& rest)
     const auto error = outermost_->conclude(acquired);
     auto hold = outermost_->hold;
     outermost_.reset();
-    if (acquired.hold != hold) { // none, or that of a holder that was passed on
+    if (acquired.hold != hold) { // nothing, or a hold that was passed on to this thread
         rest.named = core_.recycle(std::move(hold));
         rest.hold = std::move(hold);
     }

@@ -1,5 +1,5 @@
 /// @file
-/// An acquire that its thread waits for.
+/// An acquire for which its thread waits.
 #pragma once
 
 #include "logic/flow/acquire_flow.hpp"
@@ -15,8 +15,8 @@
 
 namespace redislock::detail {
 
-/// An acquire by a thread: of a hold, of another level of the one that it has, or of what it can never get; see
-/// WaitStep. The driver keeps the order.
+/// An acquire by a thread: of a hold, of another level of its own hold, or of a lock that it can never get; see
+/// WaitStep. The driver keeps the AcquireOrder alive.
 class ThreadAcquire {
 public:
     ThreadAcquire(Core& core, NamedLock& named, const AcquireOrder& order, std::uint64_t caller);
@@ -31,18 +31,18 @@ public:
     [[nodiscard]] HoldCall& call() const noexcept { return nested_ ? nested_->call() : outermost_->call(); }
 
     [[nodiscard]] bool isNested() const noexcept { return nested_.has_value(); }
-    /// Of the machine of one that is outermost; nothing before its turn.
+    /// The state of an outermost acquire's machine; nothing before its turn.
     [[nodiscard]] std::optional<AcquireMachine::State> state() const noexcept
     {
         return outermost_ ? outermost_->state() : std::nullopt;
     }
 
-    /// What is to be destroyed without the mutex.
+    /// What to destroy without the mutex.
     struct Rest {
         HoldRef hold;
         std::shared_ptr<NamedLock> named;
     };
-    /// Of one that is done: what that means, and its end. @param acquired what was granted
+    /// Only when done: the result, and the flow's end. @param acquired what was granted
     std::error_code conclude(Acquired& acquired, Rest& rest);
 
 private:

@@ -63,7 +63,7 @@ WaitStep GroupFlow::step(const GroupMachine::Event& event)
             .until = sleep != nullptr ? sleep->until : std::get<AwaitMembers>(action).until};
 }
 
-/// @param awaited of a round that begins with the wait for that member.
+/// @param awaited the only member to ask at first, with a wait; nothing: asks all of them once.
 WaitStep GroupFlow::begin(std::uint32_t round, std::optional<std::size_t> awaited, TimePoint until)
 {
     if (const auto refused = rounds_.begin()) {

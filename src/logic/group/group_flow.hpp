@@ -14,16 +14,16 @@
 
 namespace redislock::detail {
 
-/// What an acquire of a group asks of whoever runs it: rounds of tries at its members.
+/// What an acquire of a group asks of its driver: rounds of tries at the members.
 class GroupRounds {
 public:
-    /// A round begins. @return why it cannot.
+    /// Begins a round. @return why that is impossible; nothing: it began.
     virtual std::optional<Errc> begin() = 0;
-    /// Tries a member. @param wait for its holder, until that is given up
+    /// Tries a member. @param wait how long for its holder, unless the round is given up
     virtual void ask(std::uint32_t round, std::size_t member, Wait wait) = 0;
-    /// Gives back what the round was granted, and what it still will be. There may have been no round.
+    /// Gives back what the round was granted, and what it may yet be. There may have been no round.
     virtual void giveUp() = 0;
-    /// Keeps what the round was granted. @return why it cannot.
+    /// Keeps what the round was granted. @return why that is impossible; nothing: it is kept.
     virtual std::optional<Errc> keep() = 0;
 
 protected:
@@ -31,19 +31,19 @@ protected:
     ~GroupRounds() = default;
 };
 
-/// The settings of an acquire.
+/// What a caller asks an acquire for.
 struct GroupOrder {
     std::vector<const Config*> members; ///< the configurations of their clients
-    std::size_t needed;                 ///< of the members
-    bool isMajority;                    ///< of servers, one of which may be slow
-    bool byPolicy;                      ///< of the caller's
+    std::size_t needed;                 ///< how many of the members
+    bool isMajority;                    ///< the members are servers: a majority is needed, and one may be slow
+    bool byPolicy;                      ///< the caller's policy says when to try again
     Wait wait;
     Lease lease;
-    TimePoint began; ///< when the wait did
+    TimePoint began; ///< when the wait began
 };
 GroupMachine::Settings settingsFor(const GroupOrder& order);
 
-/// Carries out what a GroupMachine decides. Whoever drives it gives it the events, one at a time.
+/// Carries out what a GroupMachine decides. Its driver gives it the events, one at a time.
 class GroupFlow {
 public:
     GroupFlow(const GroupOrder& order, GroupRounds& rounds)
@@ -58,7 +58,7 @@ public:
     WaitStep step(const GroupMachine::Event& event);
 
     [[nodiscard]] GroupMachine::State state() const noexcept { return machine_.state(); }
-    /// Of one that is done.
+    /// Only when done.
     [[nodiscard]] const GroupResult& result() const noexcept { return result_; }
 
 private:

@@ -1,5 +1,5 @@
 /// @file
-/// What the members that are held make of a group.
+/// Whether a group is held, judged by its members.
 #pragma once
 
 #include "redislock/clock.hpp"
@@ -16,18 +16,18 @@
 
 namespace redislock::detail {
 
-/// The members of one try at a group, and the hold that may come of it: pure. Who uses it has a mutex for it.
+/// The members of one try at a group, and the hold if the try succeeds: pure. Its owner guards it with a mutex.
 class GroupStanding {
 public:
     /// What has just become of the group.
     enum class Verdict : std::uint8_t { asBefore, atRisk, lost };
 
-    /// @param needed of the members.
+    /// @param needed how many of the members.
     GroupStanding(std::size_t members, std::size_t needed) : members_(members), needed_(needed) {}
 
-    /// A member was granted. @return false: too late, it is to be given back.
+    /// A member was granted. @return false: too late, the member is to be given back.
     bool granted(std::size_t member) noexcept { return isOpen() && (members_[member].isGranted = true); }
-    /// The try succeeded: from now on it counts when members are lost, and those count that have been.
+    /// The try succeeded: from now on it counts which members are lost, including those already lost.
     Verdict keep() noexcept
     {
         if (phase_ == Phase::trying) {
@@ -41,16 +41,16 @@ public:
         (how == StopAt::lost ? members_[member].isLost : members_[member].isAtRisk) = true;
         return judge();
     }
-    /// Everything is to be given back. @return false: it was, or is lost.
+    /// Everything is to be given back. @return false: it has been already, or it is lost.
     bool end() noexcept { return isOpen() && (phase_ = Phase::ended, true); }
 
     /// Whether members are tried or held.
     [[nodiscard]] bool isOpen() const noexcept { return phase_ == Phase::trying || phase_ == Phase::held; }
     [[nodiscard]] bool isHeld() const noexcept { return phase_ == Phase::held; }
-    /// Whether it was before the end, after which that does not change any more.
+    /// Whether a member was granted before the end; after the end this does not change.
     [[nodiscard]] bool isGranted(std::size_t member) const noexcept { return members_[member].isGranted; }
     [[nodiscard]] bool isLost(std::size_t member) const noexcept { return members_[member].isLost; }
-    /// @param deadlines of the members that are valid.
+    /// @param deadlines those of the valid members.
     [[nodiscard]] TimePoint validUntil(std::vector<TimePoint> deadlines) const
     {
         return isHeld() ? validityOf(std::move(deadlines), needed_) : TimePoint{};
@@ -92,7 +92,7 @@ private:
 /// Counts the releases of the members of one group.
 class GroupRelease {
 public:
-    /// @param asked how many members are given back; there may be none. @param needed of them.
+    /// @param asked how many members are given back; there may be none. @param needed how many of these releases.
     GroupRelease(std::size_t asked, std::size_t needed) noexcept : open_(asked), needed_(needed) {}
 
     /// @return how the release of the group ended, once, as soon as that is certain.

@@ -13,8 +13,7 @@ Core::Core(Port& outside, const Config& settings, std::string client, std::uint6
     idleCalls_.reserve(maxIdle);
 }
 
-// --- Names
-// -------------------------------------------------------------------------------------------------------------
+// --- Names ----------------------------------------------------------------------------------------------------------
 
 std::shared_ptr<NamedLock> Core::knownOrAdd(NamedLock& fresh)
 {
@@ -35,7 +34,7 @@ void Core::joinOtherKinds(NamedLock& named)
     for (std::size_t kind = 0; kind < lockKinds; ++kind) {
         const auto found = names_.find(NameKey{static_cast<LockKind>(kind), named.name});
         if (found != names_.end()) {
-            return named.join(**found); // all others are in its ring
+            return named.join(**found); // all other kinds of the name are in its ring
         }
     }
 }
@@ -60,13 +59,12 @@ void Core::remember(NamedLock& named) noexcept
             port.post([forgotten = std::move(sharedNames_.front())]() mutable { forgotten.reset(); });
             sharedNames_.pop_front();
         }
-    } catch (...) { // out of memory: it is known as long as an object lives
+    } catch (...) { // out of memory: the name is known while an object of it lives
         return;
     }
 }
 
-// --- Holds, and requests about them
-// ------------------------------------------------------------------------------------
+// --- Holds, and requests about them ---------------------------------------------------------------------------------
 
 HoldRef Core::takeHold(NamedLock& named, std::uint64_t caller, Lane lane)
 {
@@ -100,7 +98,7 @@ std::shared_ptr<NamedLock> Core::recycle(HoldRef&& hold) noexcept
     hold->unanswered = false;
     hold->countsUnderWay = 0;
     hold->grantedAt = hold->holderSince = TimePoint{};
-    idleHolds_.push_back(std::move(hold)); // there is room
+    idleHolds_.push_back(std::move(hold)); // does not throw: the capacity is reserved
     return named;
 }
 
@@ -129,12 +127,11 @@ void Core::putBack(std::shared_ptr<HoldCall> call) noexcept
 {
     if (!call->pending && call->mode != Call::Mode::abandoned && idleCalls_.size() < maxIdle) {
         call->detach();
-        idleCalls_.push_back(std::move(call)); // there is room
+        idleCalls_.push_back(std::move(call)); // does not throw: the capacity is reserved
     }
 }
 
-// --- Acquiring
-// ---------------------------------------------------------------------------------------------------------
+// --- Acquiring ------------------------------------------------------------------------------------------------------
 
 AcquireMachine::Settings Core::settingsFor(Wait wait, std::chrono::milliseconds lease) const noexcept
 {
@@ -163,7 +160,7 @@ Hold* Core::holdOfOtherKind(NamedLock& named, std::uint64_t caller)
     Hold* own = nullptr;
     named.forEachKind([&](NamedLock& other) {
         if (own == nullptr && &other != &named && isHalf(other.kind) == isHalf(named.kind)) {
-            own = validHold(other, caller); // its holds keep the name
+            own = validHold(other, caller); // a hold keeps its name alive
         }
     });
     return own;
@@ -184,7 +181,7 @@ void Core::grant(Hold& hold, std::uint32_t level, const AcquireResult& result)
         hold.updateDeadline();
         hold.givenLevel = result.isGiven ? level : hold.givenLevel;
         renewing.watch(hold, result.sentAt);
-    } catch (...) { // out of memory: what cannot be watched must not be held
+    } catch (...) { // out of memory: a hold that cannot be watched must not be held
         hold.phase.store(Hold::Phase::ended, std::memory_order_release);
         renewing.forget(hold);
         const auto removed = hold.lock->local.remove(hold);
@@ -193,8 +190,7 @@ void Core::grant(Hold& hold, std::uint32_t level, const AcquireResult& result)
     }
 }
 
-// --- Ending and losing
-// -------------------------------------------------------------------------------------------------
+// --- Ending and losing ----------------------------------------------------------------------------------------------
 
 Acquired Core::innermostOf(NamedLock& named, std::uint64_t caller, bool& owed)
 {
@@ -216,7 +212,7 @@ bool Core::isHeld(const Acquired& acquired)
     return hold.phase == Hold::Phase::held;
 }
 
-/// The final state of a hold that was not given up.
+/// Ends a hold that was not given up; `lost` is its final state.
 void Core::lose(Hold& hold, LossReason reason)
 {
     hold.reason = reason;
@@ -236,7 +232,8 @@ void Core::loseRest(Hold& hold)
     }
 }
 
-/// Who was not even told of the risk stood still: nothing else keeps the alarm for that.
+/// A hold that ends without having been reported as at risk ends because this process stood still: nothing else delays
+/// the alarm for that report.
 LossReason Core::reasonOfEnd(const Hold& hold) const noexcept
 {
     if (!hold.levels.isRenewed()) {
@@ -248,7 +245,8 @@ LossReason Core::reasonOfEnd(const Hold& hold) const noexcept
                                                                         : LossReason::unrenewed;
 }
 
-/// Remembers the unlock() calls to come and stops the stop tokens, whose callbacks run on the background thread.
+/// Remembers the unlock() calls that the thread still owes, and stops the stop tokens; their callbacks run on the
+/// background thread.
 void Core::tellLoss(Hold& hold, LossReason reason)
 {
     const auto unlocks = hold.levels.countOfThread();
@@ -311,8 +309,7 @@ std::stop_token Core::stopToken(Hold& hold, StopAt when)
     return source.get_token();
 }
 
-// --- What is told
-// ------------------------------------------------------------------------------------------------------
+// --- What is told ---------------------------------------------------------------------------------------------------
 
 void Core::finished(HoldCall& call) noexcept
 {
@@ -322,7 +319,7 @@ void Core::finished(HoldCall& call) noexcept
             const Inside inside(port);
             end = endOf(call);
         }
-        if (end.asking != nullptr) { // lives on this thread
+        if (end.asking != nullptr) { // the operation lives on this thread
             end.asking->answered(call);
         }
     } catch (...) { // out of memory: the lock ends with its lease
@@ -355,8 +352,7 @@ void Core::tellObserverOf(const Hold& hold, std::string holder, std::function<vo
     });
 }
 
-// --- The client's end
-// --------------------------------------------------------------------------------------------------
+// --- The client's end -----------------------------------------------------------------------------------------------
 
 void Core::ends() noexcept
 {
@@ -393,14 +389,14 @@ std::vector<std::shared_ptr<NamedLock>> Core::close()
         const auto takeBack = [this](Waiter& waiter) {
             const HoldRef passed = std::move(waiter.passed);
             if (passed != nullptr && isHeld({passed, waiter.passedLevel})) {
-                releasing.giveBack(*passed, passed->validUntil()); // its caller does not know of it yet
+                releasing.giveBack(*passed, passed->validUntil()); // the waiter does not know yet that it has the hold
             }
         };
         named->waiters.forEach(takeBack);
         named->askers.forEach(takeBack);
         while (!named->local.holds().empty()) {
             const HoldRef hold = named->local.holds()[0];
-            if (hold->isTentative) { // nor does the caller of its group
+            if (hold->isTentative) { // the caller of its group does not know of it yet either
                 tellLoss(*hold, LossReason::shutDown);
                 releasing.giveBack(*hold, hold->validUntil());
             } else {

@@ -1,5 +1,5 @@
 /// @file
-/// What a client knows of its locks, and decides.
+/// What a client knows about its locks, and what it decides.
 #pragma once
 
 #include "logic/call/port.hpp"
@@ -33,8 +33,8 @@
 
 namespace redislock::detail {
 
-/// The locks of one client: names, holds, and what becomes of them. It knows no connection, thread or clock but through
-/// its port, whose rules are these: all functions are called under one mutex, one at a time.
+/// The locks of one client: names, holds, and what becomes of them. The core reaches connections, threads and the clock
+/// only through its port. The port's rules apply: all functions are called one at a time, under one mutex.
 class Core {
 public:
     Core(Port& outside, const Config& settings, std::string client, std::uint64_t seed);
@@ -43,83 +43,87 @@ public:
 
     Port& port;
     const Config& config;
-    const std::string id; ///< of the client, with which its holders' names begin
+    const std::string id; ///< the client's id: its holders' names in Redis begin with it
     Random random;
     Waking waking{*this};
     Passing passing{*this};
     Releasing releasing{*this};
     Renewing renewing{*this};
     Counters counters{*this};
-    TimePoint silentSince{}; ///< a waiter ended because the server had not answered since then; 0: it did again
+    TimePoint silentSince{}; ///< the server's last answer when a waiter gave up for its silence; 0: it answered since
     Reason silence = Errc::unreachable; ///< why the last acquire that got no answer got none
 
     // names
-    /// @return the one that is known of that name and kind; null: none was, and this one is from now on.
+    /// @return the lock known by that name and kind; null: there was none, and @p fresh is the known one from now on.
     std::shared_ptr<NamedLock> knownOrAdd(NamedLock& fresh);
     void forget(NamedLock& named) noexcept;
-    /// Others want it too: how it is shared with them stays known though no object of it lives; of the last 64 names.
+    /// Other clients want the name too: keeps what is known about its turns even if no object of it lives; for the last
+    /// 64 names.
     void remember(NamedLock& named) noexcept;
 
     // holds, and requests about them
     HoldRef takeHold(NamedLock& named, std::uint64_t caller, Lane lane);
-    /// Keeps a hold that nobody else uses any more for another one. @return what to destroy without the mutex.
+    /// Keeps a hold that nobody else uses any more for reuse. @return what to destroy without the mutex.
     std::shared_ptr<NamedLock> recycle(HoldRef&& hold) noexcept;
     std::shared_ptr<HoldCall> takeCall(Hold& hold);
-    /// An operation is over. @param call its request; the caller has another reference to its hold.
+    /// An operation is over. @param call its request. The caller has another reference to the hold.
     void putBack(std::shared_ptr<HoldCall> call) noexcept;
 
     // acquiring
     [[nodiscard]] AcquireMachine::Settings settingsFor(Wait wait, std::chrono::milliseconds lease) const noexcept;
-    /// A thread's hold, if it is valid; one whose time is over is lost here if the alarm did not come to it yet.
+    /// A thread's hold, if it is valid. A hold whose time is over is lost here, if the alarm has not come to it yet.
     Hold* validHold(NamedLock& named, std::uint64_t caller);
-    /// A thread's valid hold of the name by another kind, that a hold of this kind would wait for instead of being
-    /// refused: of a read/write lock the other half. Null without one.
+    /// A thread's valid hold of the name by another kind of lock (of a read/write lock: the other half), for whose end
+    /// an acquire of this kind would wait instead of being refused. Null if there is none.
     Hold* holdOfOtherKind(NamedLock& named, std::uint64_t caller);
     void grant(Hold& hold, std::uint32_t level, const AcquireResult& result);
 
     // ending
-    /// What a thread's unlock() ends. @param owed of one that has nothing to end: whether it lost what it had
+    /// The level that a thread's unlock() ends. @param owed where there is none: whether the thread lost what it had
     Acquired innermostOf(NamedLock& named, std::uint64_t caller, bool& owed);
     /// Whether a level can still be given back.
     [[nodiscard]] bool isHeld(const Acquired& acquired);
 
     // losing
-    /// A held hold is over: its final state.
+    /// A held hold is over: makes it lost.
     void lose(Hold& hold, LossReason reason);
-    /// As much, of one whose time is over.
+    /// Makes a hold lost whose time is over.
     void expire(Hold& hold) { lose(hold, reasonOfEnd(hold)); }
     /// Why a hold ends when it is not renewed any more.
     [[nodiscard]] LossReason reasonOfEnd(const Hold& hold) const noexcept;
-    /// The outer levels of a hold were over before the inner one ended.
+    /// The leases of the outer levels of a hold were over before the inner level ended: reports the outer ones as lost.
     void loseRest(Hold& hold);
-    /// A holder of this client is to be ended by force, and by nothing but that request, however late it comes.
+    /// A request that ends a holder of this client by force is about to be sent. It may come late, so the holder is not
+    /// passed on to another caller from now on.
     void forces(NamedLock& named, std::string_view holder);
-    /// Holds of this client that were ended by force are lost now, not only at their next renewal: that of the holder,
-    /// and those of others who read. @param call its answer; where an earlier try did it, or a reader came later,
-    /// nobody knows of the others
+    /// The holds of this client that forceUnlock() ended are lost now, not only at their next renewal: that of the
+    /// holder and, of a read lock, those of the other readers. @param call the request with its answer. Other readers
+    /// keep their holds if an earlier try freed the lock, or if they came after the request: it is not known whether
+    /// they were ended
     void loseForced(NamedLock& named, std::string_view holder, const Call& call);
 
-    /// A token that is stopped when the hold is lost, or at risk; one that is stopped already when it is.
+    /// A token that is stopped when the hold is lost, or at risk; already stopped if the hold is that now.
     std::stop_token stopToken(Hold& hold, StopAt when);
     static std::stop_token stoppedToken();
 
-    /// A request that no thread waits for has ended. Without the mutex; any thread.
+    /// A request that no thread waits for has ended. Called without the mutex, on any thread.
     void finished(HoldCall& call) noexcept;
 
     // the client's end
-    /// Something is under way that it waits for.
+    /// Something is under way for which the client's end waits.
     void begins() noexcept { ++underWay_; }
     void ends() noexcept;
     void begins(Waiter& waiter) noexcept;
     void ends(Waiter& waiter) noexcept;
     [[nodiscard]] bool isAnythingUnderWay() const noexcept { return underWay_ > 0; }
-    /// Holds are lost, waiters are told. @return what to destroy without the mutex.
+    /// Loses the holds and ends the waiters. @return what to destroy without the mutex.
     std::vector<std::shared_ptr<NamedLock>> close();
     [[nodiscard]] bool isClosing() const noexcept { return closing_; }
 
     /// The hold's name in Redis.
     [[nodiscard]] std::string holderText(const Hold& hold) const;
-    /// Of a hold, or (@p holder) of the one that has the lock instead. Without an observer this costs nothing.
+    /// Tells the observer of a hold, or (@p holder) of another's that has the lock instead. Costs nothing without an
+    /// observer.
     template <class What>
     void tellOf(const Hold& hold, What what)
     {
@@ -134,7 +138,7 @@ public:
             tellObserverOf(hold, std::move(holder), std::move(what));
         }
     }
-    /// As tellOf(); of a member the group is told of instead.
+    /// As tellOf(), but not of a member: the observer is told of its group.
     template <class What>
     void tellOfWhole(const Hold& hold, What what)
     {
@@ -148,13 +152,14 @@ private:
     static constexpr std::size_t maxSharedNames = 64;
     static constexpr std::size_t maxIdle = 128; ///< holds, and calls, kept for the next operations
 
-    /// What the end of a request left. Let go of without the mutex, and last: it may be what keeps the client.
+    /// What the end of a request leaves over. Destroyed without the mutex, and last: it may hold the last reference to
+    /// the client.
     struct Finished {
         HoldRef hold;
         std::shared_ptr<NamedLock> rest;
-        AsyncWaiter* asking = nullptr; ///< is to be told, without the mutex
+        AsyncWaiter* asking = nullptr; ///< to be told of the answer, without the mutex
     };
-    /// Names are kept in their locks alone; each kind has its own.
+    /// A name is stored in its NamedLock alone; each kind has its own.
     struct NameKey {
         LockKind kind;
         std::string_view name;
@@ -182,7 +187,7 @@ private:
     void tellObserverOf(const Hold& hold, std::string holder, std::function<void(Observer&, const LockEvent&)> what);
     void tellLoss(Hold& hold, LossReason reason);
 
-    boost::unordered_flat_set<NamedLock*, NameHash, NameEqual> names_; ///< each until its destructor took it out
+    boost::unordered_flat_set<NamedLock*, NameHash, NameEqual> names_; ///< a lock is in it until its destructor
     std::vector<HoldRef> idleHolds_;
     std::vector<std::shared_ptr<HoldCall>> idleCalls_;
     std::deque<std::shared_ptr<NamedLock>> lostNames_;   ///< kept for late unlock() calls

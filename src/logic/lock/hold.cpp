@@ -23,7 +23,8 @@ std::size_t argumentsOf(const KindTraits& kind, HoldCall::Verb verb)
     return verb == HoldCall::Verb::lock ? kind.lockArguments : 4;
 }
 
-/// Appends "<client>:<holder>" as an argument, as holders of that kind are called, without an allocation.
+/// Appends the holder's name in Redis, "<client>:<number>" and the kind's suffix, as an argument, without an
+/// allocation.
 void appendHolder(std::string& out, const std::string& client, HolderId id, const KindTraits& kind)
 {
     char text[64];
@@ -35,7 +36,7 @@ void appendHolder(std::string& out, const std::string& client, HolderId id, cons
     appendArgument(out, std::string_view(text, static_cast<std::size_t>(end - text)));
 }
 
-/// Appends the name's channel, or what its waiters' channels begin with, as an argument, without an allocation.
+/// Appends the name's channel, or the prefix of its waiters' channels, as an argument, without an allocation.
 void appendChannel(std::string& out, const KindTraits& kind, std::string_view name, bool quiet)
 {
     if (quiet || kind.channelPrefix.empty()) {
@@ -146,7 +147,7 @@ std::shared_ptr<NamedLock> NamedLock::of(const std::shared_ptr<Port>& port, Core
 {
     auto fresh = std::make_shared<NamedLock>(port, core, kind, std::move(name));
     if (port->isForked()) {
-        return fresh; // good for nothing but errors; the mutex may be locked by a thread that is not here
+        return fresh; // can only give errors; the mutex may be locked by a thread of the parent process
     }
     std::shared_ptr<NamedLock> known; // destroyed after the mutex is unlocked
     const Inside inside(*port);

@@ -1,6 +1,6 @@
 /// @file
-/// What a client knows of its locks: names, holds, waiters. Everything here is guarded by the logic's mutex, except
-/// where it says otherwise.
+/// What a client knows about its locks: names, holds, waiters. The logic's mutex guards everything here, except where a
+/// comment says otherwise.
 #pragma once
 
 #include "logic/call/call.hpp"
@@ -35,13 +35,13 @@ namespace redislock::detail {
 
 class Core;
 
-/// A request about a hold: acquire or release. Its bytes are made from the hold each time it is sent. An
-/// operation takes one from the core and puts it back when it is over, so that a hold that is only held needs none.
+/// A request about a hold: acquire or release. Its bytes are made from the hold each time it is sent. An operation
+/// takes a call from the core and puts it back when the operation is over, so a hold that is merely held needs none.
 class HoldCall final : public Call, public std::enable_shared_from_this<HoldCall> {
 public:
     enum class Verb : std::uint8_t { lock, unlock };
 
-    /// Is about that hold from now on, and keeps it.
+    /// Makes this a request about @p hold, and keeps the hold.
     void attach(HoldRef hold) noexcept { hold_ = std::move(hold); }
     HoldRef detach() noexcept { return std::move(hold_); }
 
@@ -61,21 +61,21 @@ public:
     [[nodiscard]] Verb verb() const noexcept { return verb_; }
     [[nodiscard]] std::chrono::milliseconds lease() const noexcept { return std::chrono::milliseconds(leaseMs_); }
     [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
-    /// What it is about: an acquire sets at least 1, a release leaves at least 0.
+    /// Which level it is about: an acquire sets at least 1, a release leaves at least 0.
     [[nodiscard]] Level level() const noexcept
     {
         return count_ > (verb_ == Verb::lock ? 1U : 0U) ? Level::nested : Level::outermost;
     }
 
-    bool quiet = false;                 ///< of a release: nobody is told
-    bool echoes = false;                ///< of a release: its own client listens, and is told too
-    std::chrono::milliseconds place{0}; ///< of a kind that keeps one: how long a waiter's place is kept
-    HolderId writer{};                  ///< of a reader that writes: its write hold; 0: none
-    bool isHeard = false;               ///< of a waiter with a place of its own: its client hears of grants to it
-    std::uint32_t sends = 0;            ///< of such a waiter: how often it was sent; guarded as the members of Call
-    AsyncWaiter* asker = nullptr;       ///< the asynchronous operation whose acquire it is
-    ReleaseMachine release;             ///< of an unawaited release
-    std::function<void(Unlocked)> whenReleased; ///< called once when that is over, under the mutex: must only post
+    bool quiet = false;                 ///< for a release: the script publishes nothing
+    bool echoes = false;                ///< for a release: its own client listens, and gets the message too
+    std::chrono::milliseconds place{0}; ///< for a kind that keeps places: how long a waiter's place is kept
+    HolderId writer{};                  ///< for a reader that also writes: its write hold; 0: none
+    bool isHeard = false;               ///< for a waiter with a place of its own: its client hears of grants to it
+    std::uint32_t sends = 0;            ///< for such a waiter: how often it was sent; guarded like the members of Call
+    AsyncWaiter* asker = nullptr;       ///< the asynchronous operation whose acquire this is
+    ReleaseMachine release;             ///< for a release that nobody waits for
+    std::function<void(Unlocked)> whenReleased; ///< called once, under the mutex, when that is over: must only post
 
 private:
     HoldRef hold_;
@@ -85,7 +85,7 @@ private:
 };
 
 /// An outermost hold with its nested levels, from before its acquire is sent until its last reply was read. A client
-/// may have hundreds of thousands: whatever only operations need is in their calls.
+/// may have hundreds of thousands of them: what only an operation needs is in its call.
 struct Hold {
     enum class Phase : std::uint8_t {
         acquiring, ///< not granted yet, or not at all
@@ -94,7 +94,7 @@ struct Hold {
         lost,      ///< over without having been given up; final
     };
 
-    /// Until when it is valid. Any thread, no lock.
+    /// Until when the hold is valid. Any thread, without the mutex.
     [[nodiscard]] TimePoint validUntil() const noexcept
     {
         return phase.load(std::memory_order_acquire) == Phase::held
@@ -120,15 +120,15 @@ struct Hold {
     bool atRiskTold = false;
     bool heldTooLong = false;
     bool refused = false;     ///< the last answer to a renewal: for now, the server refuses it
-    bool isMember = false;    ///< of a group, which is told of instead
-    bool isTentative = false; ///< of a group that is not held yet: its caller does not know of it
-    LossReason reason{};      ///< of one that is lost
-    bool unanswered = false;  ///< a request that names the holder never was answered, or may yet undo what others did
-    std::uint16_t countsUnderWay = 0; ///< requests that are to set its count
-    std::uint32_t givenLevel = 0; ///< granted by another's release for less than its lease, which is still to be sent
+    bool isMember = false;    ///< member of a group: observers are told of the group
+    bool isTentative = false; ///< member of a group that is not held yet: its caller does not know of it
+    LossReason reason{};      ///< why it was lost
+    bool unanswered = false;  ///< a request that names the holder was never answered, or may still end the holder
+    std::uint16_t countsUnderWay = 0; ///< requests under way that set its count
+    std::uint32_t givenLevel = 0;     ///< level granted by another's release for less than its lease, yet to be sent
     std::shared_ptr<NamedLock> lock;
     HolderId id{};
-    std::uint64_t owner = 0; ///< currentThread() of who took it; 0: nobody's, taken asynchronously
+    std::uint64_t owner = 0; ///< currentThread() of the thread that took it; 0: taken asynchronously
     std::atomic<TimePoint::rep> deadline{0};
     HoldLevels levels;
     TimePoint grantedAt{};
@@ -141,20 +141,20 @@ struct Hold {
     DueSlot deadlineSlot;
 };
 
-/// What a message said of a waiter: the release of another granted it the lock.
+/// A message to a waiter: another's release granted it the lock.
 struct Grant {
-    std::uint32_t request = 0;         ///< which of its requests had taken, or kept, the place
-    std::chrono::milliseconds lasts{}; ///< 0: it only has to ask
+    std::uint32_t request = 0;         ///< the waiter's request that took or kept the place
+    std::chrono::milliseconds lasts{}; ///< 0: not granted, the waiter has to ask
 };
 
-/// A thread, or an asynchronous operation, that waits for a lock. Lives on its stack, or in it.
+/// A thread, or an asynchronous operation, that waits for a lock. Lives on the thread's stack, or in the operation.
 struct Waiter : WaiterLink<Waiter> {
     Waiter(Hold& h, std::shared_ptr<HoldCall> c, std::chrono::milliseconds l, TimePoint now) noexcept
         : hold(h), call(std::move(c)), lease(l), joined(now)
     {
     }
 
-    /// Has it judge its situation again.
+    /// Makes the waiter judge its situation again.
     void look() noexcept;
 
     Hold& hold;
@@ -162,45 +162,45 @@ struct Waiter : WaiterLink<Waiter> {
     std::chrono::milliseconds lease;
     TimePoint joined;
     bool parked = false;    ///< asleep outside any call
-    bool submitted = false; ///< somebody else queued its acquire: it goes on as if it had itself
+    bool submitted = false; ///< another thread queued its acquire: it goes on as if it had queued it itself
     bool underWay = false;  ///< Redis may have granted it something, or may soon: counted by Core::begins()
     bool notified = false;
     bool behindHold = false;    ///< when it came, a hold of this client was valid, or the first waiter had been refused
-    bool refused = false;       ///< the last answer to it was that another holds the lock
+    bool refused = false;       ///< its last answer was that another holds the lock
     bool comesBack = true;      ///< asks more than once
-    bool aside = false;         ///< asleep so that others get the lock: no message is for it
-    bool owesTelling = false;   ///< was to follow a release that told nobody: if it gets nothing, it tells
+    bool aside = false;         ///< asleep so that other clients get the lock: messages are not for it
+    bool owesTelling = false;   ///< was to follow a release that published nothing: without the lock, it must publish
     bool subscribed = false;    ///< to a channel of its own
     std::uint32_t attempts = 0; ///< requests that were sent
-    HoldRef passed{};           ///< was passed on to it, and it does not know yet
-    std::uint32_t passedLevel = 0; ///< of that
-    std::optional<Grant> grant{};  ///< that it has not looked at yet
+    HoldRef passed{};           ///< hold that was passed on to it, and that it does not know of yet
+    std::uint32_t passedLevel = 0; ///< its level of `passed`
+    std::optional<Grant> grant{};  ///< not looked at yet
     Refusals refusals{};
-    std::string blocker;       ///< who has the lock, as the last answer said; for an observer alone
-    TimePoint blockedUntil{};  ///< at least; 0: not known
-    std::optional<Errc> ended; ///< told to end
+    std::string blocker;       ///< who has the lock, as the last answer said; for observers only
+    TimePoint blockedUntil{};  ///< the lock is held at least until then; 0: not known
+    std::optional<Errc> ended; ///< why it has to end; nothing: it goes on
     AsyncWaiter* operation = nullptr;
 };
 
-/// Everything about one name. Lives as long as a lock object, guard, hold or waiter uses it.
+/// Everything about one name and kind. Lives as long as a lock object, guard, hold or waiter uses it.
 struct NamedLock : std::enable_shared_from_this<NamedLock> {
     NamedLock(std::shared_ptr<Port> p, Core& c, LockKind k, std::string n);
     NamedLock(const NamedLock&) = delete;
     NamedLock& operator=(const NamedLock&) = delete;
     ~NamedLock();
 
-    /// The one of that name and kind. Without the mutex.
+    /// The lock of that name and kind. Called without the mutex.
     static std::shared_ptr<NamedLock> of(const std::shared_ptr<Port>& port, Core& core, LockKind kind,
                                          std::string name);
 
     [[nodiscard]] const KindTraits& traits() const noexcept { return KindTraits::of(kind); }
-    /// On which Redis tells that it is free, or what the channels of a queue begin with; empty if it tells nobody. Made
-    /// each time: most names are never waited for.
+    /// The channel on which a release is published, or the prefix of the channels of waiters in a queue; empty if
+    /// releases are not published. Made for each use: most names are never waited for.
     [[nodiscard]] std::string channel() const;
-    /// Turns count from now on; never of a kind whose waiters ask each for itself, or are told nothing. @return null:
-    /// they do not, or there is no memory for that
+    /// Keeps account of turns from now on; not for a kind whose waiters ask each for itself, or whose releases are not
+    /// published. @return null: no turns for this kind, or no memory for them
     Turn* takeTurns() noexcept;
-    /// Releases of one kind let acquires of all kinds in. @param act is called for each of them.
+    /// Calls @p act for each kind of the name: a release of one kind lets in acquires of all kinds.
     template <class Act>
     void forEachKind(Act act)
     {
@@ -225,23 +225,23 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
         before->sameName = std::exchange(sameName, this);
     }
 
-    const std::shared_ptr<Core> core; ///< kept by who keeps its port
+    const std::shared_ptr<Core> core; ///< keeps the port alive too, whose owner keeps the core
     const std::string name;
 
     LocalLock<Hold, HoldRef> local;
     WaiterQueue<Waiter> waiters;       ///< the head asks Redis
-    WaiterQueue<Waiter> askers;        ///< who asks for itself, in no order: once, or when its policy says so
-    NamedLock* sameName = this;        ///< a ring of all kinds of this name
-    OwnReleases releases;              ///< of all kinds of this name
+    WaiterQueue<Waiter> askers;        ///< ask for themselves, in no order: once, or when their policy says so
+    NamedLock* sameName = this;        ///< next in the ring of all kinds of this name
+    OwnReleases releases;              ///< releases under way of all kinds of this name
     std::uint32_t releaseWatchers = 0; ///< waiters that sleep until releases are answered
     bool race = false;                 ///< the first waiter is to try when the release under way is answered
     bool subscribed = false;
     const LockKind kind;
-    std::unique_ptr<Turn> turn; ///< where others were seen to want the name, or threads of this client to wait for it
-    TimePoint answeredAt{};     ///< when Redis last answered an acquire, whatever it said
+    std::unique_ptr<Turn> turn; ///< from when others were seen to want the name, or callers of this client to wait
+    TimePoint answeredAt{};     ///< when Redis last answered an acquire, with whatever answer
 };
 
-/// Appends the hold's name in Redis, "<client>:<number>", as an argument, without an allocation.
+/// Appends the holder's name in Redis, "<client>:<number>", as an argument, without an allocation.
 void appendHolder(std::string& out, const Hold& hold);
 
 } // namespace redislock::detail

@@ -9,7 +9,7 @@ namespace {
 
 using namespace scripts;
 
-/// All that a plain lock does.
+/// The traits of a plain lock.
 constexpr KindTraits plain()
 {
     KindTraits kind{};
@@ -35,7 +35,7 @@ constexpr KindTraits spin()
 {
     KindTraits kind = plain();
     kind.channelPrefix = {};
-    kind.passesOn = false; // nobody here would know of others
+    kind.passesOn = false; // without messages, nobody here knows that others wait
     return kind;
 }
 
@@ -44,7 +44,7 @@ constexpr KindTraits fenced()
     KindTraits kind = plain();
     kind.lock = {&fencedLockLock, true};
     kind.tokens = Tokens::given;
-    kind.passesOn = false; // a hold has a token of its own
+    kind.passesOn = false; // each hold needs a token of its own
     kind.companions[0] = tokenPrefix;
     kind.companionCount = 1;
     return kind;
@@ -102,7 +102,7 @@ constexpr KindTraits write()
     kind.companionCount = 1;
     kind.lockArguments = 4;
     kind.keepsPlace = true;
-    kind.handsOn = false; // readers would never get it
+    kind.handsOn = false; // otherwise readers might never get in
     return kind;
 }
 

@@ -15,7 +15,7 @@ namespace redislock::detail {
 
 enum class LockKind : std::uint8_t { redisLock, nonReentrantLock, spinLock, fencedLock, fairLock, readLock, writeLock };
 inline constexpr std::size_t lockKinds = 7;
-/// As the user calls it.
+/// The kind as users know it.
 constexpr ObjectKind objectKind(LockKind kind) noexcept
 {
     return static_cast<ObjectKind>(kind); // the first ones are the locks
@@ -43,15 +43,15 @@ struct KindTraits {
     ScriptUse pttl;
     ScriptUse holder;
     ScriptUse forceUnlock;
-    std::string_view channelPrefix; ///< empty: its release is told to nobody
-    std::string_view holderSuffix;  ///< of the holder's name in Redis
-    std::string_view companions[3]; ///< of the other keys what stands before the name
+    std::string_view channelPrefix; ///< empty: releases are not published
+    std::string_view holderSuffix;  ///< end of the holder's name in Redis
+    std::string_view companions[3]; ///< prefixes of the names of the other keys
     std::size_t companionCount = 0;
-    std::size_t lockArguments = 3; ///< of the lock script
+    std::size_t lockArguments = 3; ///< how many the lock script takes
     Asking asking = Asking::first;
     Tokens tokens = Tokens::none;
     bool isReentrant = true;
-    bool keepsPlace = false; ///< a waiter has its lock script keep a place for it, and its unlock script give that up
+    bool keepsPlace = false; ///< the lock script keeps a place for a waiter, and the unlock script gives it up
     bool sharesTime = false; ///< other holders' renewals set the time to live of its key, and may set it shorter
     bool handsOn = true;     ///< a release may let the next waiter of this client in before all others
     bool passesOn = false;   ///< a lease may go to the next waiter of this client without a request
@@ -59,7 +59,7 @@ struct KindTraits {
     static const KindTraits& of(LockKind kind) noexcept;
 };
 
-/// Appends the kind's other keys as arguments.
+/// Appends the names of the kind's other keys as arguments.
 void appendCompanions(std::string& out, const KindTraits& kind, std::string_view name);
 
 } // namespace redislock::detail

@@ -30,8 +30,7 @@ inline std::shared_ptr<ScriptCall> nameCall(const NamedLock& named, const Script
     return std::make_shared<ScriptCall>(*use.script, std::move(keys), std::move(arguments));
 }
 
-/// Whether the lock was freed by the last of perhaps several tries: an earlier one, whose reply was lost, may have done
-/// it.
+/// Whether the lock was freed, by this try or by an earlier one whose reply was lost.
 inline bool freed(const Reply& reply, const QueryMachine& machine, std::error_code& ec) noexcept
 {
     if (reply.kind != Reply::Kind::integer || reply.integer < 0 || reply.integer > 1) {
@@ -41,7 +40,7 @@ inline bool freed(const Reply& reply, const QueryMachine& machine, std::error_co
     return reply.integer == 1 || machine.repeated();
 }
 
-/// Nothing for a lock that is free.
+/// The holder; nothing for a lock that is free.
 inline std::optional<std::string> holderOf(const Reply& reply, std::error_code& ec)
 {
     if (reply.kind == Reply::Kind::text && !reply.text.empty()) {
@@ -53,7 +52,7 @@ inline std::optional<std::string> holderOf(const Reply& reply, std::error_code& 
     return std::nullopt;
 }
 
-/// Nothing for a name that is free; the longest time for a key without one.
+/// The remaining time; nothing for a name that is free, the longest time for a key without a time to live.
 inline std::optional<std::chrono::milliseconds> timeToLiveOf(const Reply& reply, std::error_code& ec) noexcept
 {
     if (reply.kind != Reply::Kind::integer || reply.integer < -2) {

@@ -1,5 +1,5 @@
 /// @file
-/// What an acquire is asked for, and gives.
+/// What an acquire is asked for, and what it gives.
 #pragma once
 
 #include "redislock/config.hpp"
@@ -20,8 +20,8 @@ struct AcquireOrder {
     Wait wait;
     Lease lease;
     EndedBy endedBy;
-    std::shared_ptr<const RetryPolicy> retry{}; ///< when it asks again; null: when it is told
-    std::exception_ptr* thrown = nullptr;       ///< where what the policy throws is kept; null: it is not
+    std::shared_ptr<const RetryPolicy> retry{}; ///< says when to ask again; null: a message does
+    std::exception_ptr* thrown = nullptr;       ///< receives what the policy throws; null: that is dropped
 };
 
 /// How long Redis is to keep a lock of that lease.

@@ -51,7 +51,7 @@ void Releasing::correctCount(Hold& hold, bool unknown)
     }
     if (unknown) {
         auto call = core_.takeCall(hold);
-        // while the hold is held, which its renewals make longer
+        // tried as long as the hold is held, and renewals prolong that
         call->release = ReleaseMachine({.validUntil = TimePoint::max(),
                                         .giveUpAfter = TimePoint::max(),
                                         .level = Level::nested,
@@ -60,7 +60,7 @@ void Releasing::correctCount(Hold& hold, bool unknown)
     }
 }
 
-/// One step of telling Redis the count of a held hold.
+/// One step of correcting the count in Redis of a held hold.
 void Releasing::tellCount(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event)
 {
     Hold& hold = call->hold();
@@ -92,7 +92,7 @@ void Releasing::giveUp(Hold& hold)
     core_.renewing.forget(hold);
     hold.lock->forEachKind([](NamedLock& named) { named.releases.begin(); });
     core_.begins();
-    // the caller has another reference: this cannot be the last
+    // not the last reference: the caller has another
     (void)hold.lock->local.remove(hold);
 }
 
@@ -150,7 +150,7 @@ bool Releasing::step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine
     const auto action = call->release.resume(event, core_.random);
     if (const auto* pause = std::get_if<SleepUntil>(&action)) {
         if (call->whenReleased && call->release.metFatal()) {
-            std::exchange(call->whenReleased, nullptr)(Unlocked::unconfirmed); // as a thread that waits is told
+            std::exchange(call->whenReleased, nullptr)(Unlocked::unconfirmed); // a waiting thread gets that, too
         }
         core_.port.after(pause->until,
                          [this, call, keep = HoldRef(&hold)] { step(call, TimerFired{core_.port.now()}, {}); });
@@ -165,7 +165,7 @@ bool Releasing::step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine
         if (core_.port.submit(hold.lane, call, std::move(behind.call))) {
             return false;
         }
-    } // else shut down: its lease ends it
+    } // else the client has ended: the lease ends the hold
     const auto tell = std::exchange(call->whenReleased, nullptr);
     core_.putBack(call);
     over(hold, how);
@@ -184,8 +184,8 @@ bool Releasing::answered(HoldCall& call)
     return step(call.shared_from_this(), unlockEventOf(call, core_.port.now()), {});
 }
 
-/// An unawaited release of a nested level was answered, or not: then it is repeated, unless the count has changed
-/// since.
+/// The request for an unawaited release of a nested level has ended. Without an answer it is repeated, unless the count
+/// has changed since.
 void Releasing::nestedAnswered(HoldCall& call)
 {
     Hold& hold = call.hold();
@@ -223,7 +223,7 @@ void Releasing::over(Hold& hold, Unlocked how)
         }
     });
     if (hold.grantedAt == TimePoint{}) {
-        return; // never held: what an acquire without an answer may have left
+        return; // never held: this ended what an unanswered acquire may have left
     }
     const auto held = core_.port.now() - std::exchange(hold.grantedAt, TimePoint{});
     core_.tellOfWhole(hold, [how, held](Observer& observer, const LockEvent& event) {

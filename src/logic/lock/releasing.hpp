@@ -17,8 +17,8 @@ namespace redislock::detail {
 
 class Core;
 
-/// The releases of one client that no thread waits for, and what all releases have in common; see ReleaseFlow. The
-/// caller has another reference to each hold.
+/// The releases of one client that no thread waits for, and what all releases have in common; see ReleaseFlow. Callers
+/// have another reference to each hold.
 class Releasing {
 public:
     explicit Releasing(Core& core) noexcept : core_(core) {}
@@ -26,21 +26,22 @@ public:
     /// Ends a level of a valid hold. @return `unconfirmed` where a release is under way now, at the end of which
     /// `whenReleased` is called; otherwise that other levels are left, or that the hold was passed on
     Unlocked endLevel(Hold& hold, std::uint32_t level, std::function<void(Unlocked)> whenReleased = nullptr);
-    /// A level ended, or may have been granted to nobody: tells Redis the true count. The last level ends the hold.
+    /// A level ended, or Redis may have granted one that nobody has: tells Redis the true count. Without levels, ends
+    /// the hold.
     void correctCount(Hold& hold, bool unknown);
-    /// Ends what is not, or no longer, held, but may be in Redis.
+    /// Ends a hold that is not held, or no longer, but may still be in Redis.
     void giveBack(Hold& hold, TimePoint until);
-    /// The end of a release's request. @return whether the release of a hold is over.
+    /// A release's request has ended. @return whether the release of a hold is over.
     bool answered(HoldCall& call);
 
     // for ReleaseFlow
-    /// A level was taken out and others are left: the hold's deadline is theirs.
+    /// A level was taken out and others are left: sets the hold's deadline from them.
     void levelEnded(Hold& hold);
-    /// The hold no longer counts as held, here.
+    /// From here on, this client does not count the hold as held.
     void giveUp(Hold& hold);
     /// Null when there is no memory: nothing is sent then, and the hold, which was given up, ends with its lease.
     std::shared_ptr<HoldCall> takeCall(Hold& hold) noexcept;
-    /// Goes on with a release that a thread has waited for.
+    /// Goes on with a release for which its thread no longer waits.
     void goOn(Hold& hold, ReleaseMachine machine);
     /// A release is over, one way or the other.
     void over(Hold& hold, Unlocked how);

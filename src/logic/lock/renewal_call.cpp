@@ -23,7 +23,7 @@ void RenewalCall::encode(std::string& out, Form by)
         item.asked = isHeld(item);
         count += item.asked ? 1 : 0;
     }
-    if (count == 0) { // they ended a moment ago: a request there must be, and it changes nothing
+    if (count == 0) { // all ended a moment ago, but a request there must be: this one changes nothing
         items_.front().asked = true;
         count = 1;
     }

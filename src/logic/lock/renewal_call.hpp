@@ -14,15 +14,16 @@
 
 namespace redislock::detail {
 
-/// Renewals of several holds, by one script, for one lease. Nobody waits for it.
+/// Renews several holds, with one script and one lease. Nobody waits for it.
 class RenewalCall final : public Call {
 public:
     struct Item {
         HoldRef hold;
-        bool asked; ///< not left out of the request as it was last sent
+        bool asked; ///< was in the request when it was last sent
     };
 
-    /// @param count how many are to be added at most: add() allocates nothing. @param use what renews them
+    /// @param count how many holds are added at most, so that add() allocates nothing. @param use the script that
+    /// renews
     RenewalCall(const ScriptUse& use, std::chrono::milliseconds lease, std::size_t count) : use_(use), lease_(lease)
     {
         items_.reserve(count);
@@ -30,14 +31,14 @@ public:
     }
     void add(Hold& hold) noexcept { items_.push_back({&hold, true}); }
 
-    /// Leaves out what has ended meanwhile: it is not renewed.
+    /// Leaves out holds that have ended meanwhile.
     void encode(std::string& out, Form by) override;
     [[nodiscard]] bool isWanted(TimePoint now) const noexcept override;
     void finished() noexcept override;
 
     [[nodiscard]] std::chrono::milliseconds lease() const noexcept { return lease_; }
     [[nodiscard]] const std::vector<Item>& items() const noexcept { return items_; }
-    /// When it is over: what to destroy without the mutex.
+    /// When the request is over: what to destroy without the mutex.
     std::vector<Item> takeItems() noexcept { return std::move(items_); }
 
 private:

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::milliseconds whileOutOfMemory{10}; ///< between two tries
 
-/// Whether the server was there, and did not renew.
+/// Whether the server answered, though it did not renew.
 bool isAnswer(const Fault& fault) noexcept
 {
     return fault.failure != Failure::notConnected && fault.failure != Failure::lostReply;
@@ -48,14 +48,14 @@ bool Renewing::mustRenew(const Hold& hold, TimePoint now) const
            owedLease(hold) > std::chrono::milliseconds(0);
 }
 
-/// Of a hold that another's release granted for less: the lease that it is to have, until that was sent and answered.
+/// The full lease of a hold that another's release granted for less, until it has been sent and answered; otherwise 0.
 std::chrono::milliseconds Renewing::owedLease(const Hold& hold) const
 {
     return hold.givenLevel == 0 ? std::chrono::milliseconds(0)
                                 : hold.levels.leaseOf(hold.givenLevel, core_.config.watchdogTimeout);
 }
 
-/// What a renewal sends.
+/// The lease that a renewal sends.
 std::chrono::milliseconds Renewing::leaseFor(const Hold& hold, TimePoint now) const
 {
     const auto usual = hold.levels.leaseToRenew(now, core_.config.watchdogTimeout, hold.lock->traits().sharesTime);
@@ -68,7 +68,7 @@ void Renewing::forget(Hold& hold) noexcept
     deadlines_.remove(hold);
 }
 
-/// The next moment at which something is to be told of the hold: that it is at risk, or lost.
+/// Sets the next moment at which the hold is to be reported, as at risk or as lost.
 void Renewing::setDeadline(Hold& hold)
 {
     const TimePoint validUntil = hold.validUntil();
@@ -86,7 +86,7 @@ void Renewing::apply(Hold& hold, const RenewMachine::Action& action)
     if (const auto* sleep = std::get_if<SleepUntil>(&action)) {
         schedule(hold, sleep->until);
     } else if (std::holds_alternative<Send>(action)) {
-        schedule(hold, core_.port.now()); // with others
+        schedule(hold, core_.port.now()); // together with others
     } else if (std::get<Done<RenewalEnd>>(action).result == RenewalEnd::lost) {
         core_.lose(hold, LossReason::gone);
     }
@@ -98,25 +98,25 @@ void Renewing::schedule(Hold& hold, TimePoint due)
     arm();
 }
 
-/// There was no memory to go on with a renewal: its place in the heap is free, so this takes none.
+/// There was no memory to go on with a renewal: tries again soon. The heap has room for it, so this takes no memory.
 void Renewing::retrySoon(Hold& hold)
 {
     schedule(hold, core_.port.now() + whileOutOfMemory);
 }
 
-/// When the next request is sent: a second one before the first was answered only when its renewals are late.
+/// When the next request is sent. While one is unanswered, a second one is sent only if its renewals are late.
 TimePoint Renewing::nextRequest() const noexcept
 {
     const TimePoint due = renewals_.earliest();
     return underWay_ == 0 || due == TimePoint::max() ? due : due + core_.config.watchdogTimeout / 100;
 }
 
-/// An alarm that stays though its hold is gone is cheaper than one for each lock.
+/// Sets the alarm. Leaving an alarm set after its hold is gone is cheaper than setting one for each lock.
 void Renewing::arm() noexcept
 {
     const TimePoint earliest = std::min(nextRequest(), deadlines_.earliest());
     if (earliest >= armed_) {
-        return; // it goes off earlier, and then looks again
+        return; // the alarm goes off earlier, and is then set again
     }
     armed_ = earliest;
     core_.port.alarm(earliest);
@@ -133,7 +133,7 @@ void Renewing::ring()
     arm();
 }
 
-/// Sends a request for what is due, and what will be soon: one for each script that is needed.
+/// Sends requests for the renewals that are due, and those that will be soon: one for each script that is needed.
 void Renewing::send(TimePoint now)
 {
     const auto lease = core_.config.watchdogTimeout;
@@ -151,7 +151,7 @@ void Renewing::send(TimePoint now)
             if (call == nullptr) {
                 call = std::make_shared<RenewalCall>(kind.renew, left, most);
             } else if (call->lease() != left) {
-                break; // with the next request
+                break; // goes with the next request
             }
             const bool isSent = sends(*hold, now);
             renewals_.remove(*hold);
@@ -223,14 +223,14 @@ void Renewing::finished(RenewalCall& call) noexcept
     arm();
 }
 
-/// The answer for one of several.
+/// Handles the answer for one of several holds.
 void Renewing::answered(Hold& hold, const RenewalCall& call, std::size_t count, std::size_t which,
                         TimePoint now) noexcept
 {
     try {
         judge(now);
         hold.note(call.outcome);
-        if (hold.phase == Hold::Phase::held) { // otherwise nothing revives it, and Redis ends it soon
+        if (hold.phase == Hold::Phase::held) { // otherwise nothing revives the hold, and Redis ends it soon
             apply(hold, eventOf<RenewMachine::Event, RenewAnswer>(call, call.outcome, now, count, which), call.lease());
         }
     } catch (...) { // out of memory
@@ -274,7 +274,7 @@ void Renewing::recover() noexcept
     core_.port.alarm(armed_);
 }
 
-/// Tells of holds at risk and ends those that are over.
+/// Reports holds at risk, and ends holds whose time is over.
 void Renewing::judge(TimePoint now)
 {
     while (Hold* hold = deadlines_.popDue(now)) {

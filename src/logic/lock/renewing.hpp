@@ -16,13 +16,13 @@ namespace redislock::detail {
 
 class Core;
 
-/// How long the answer to a renewal is waited for: there shall be several tries before the lease is over.
+/// How long to wait for the answer to a renewal: there must be time for several tries before the lease is over.
 std::chrono::milliseconds renewalTimeout(std::chrono::nanoseconds lease,
                                          std::chrono::nanoseconds commandTimeout) noexcept;
 
 /// The renewal schedule and the schedule of deadlines of one client, with one alarm for both.
-///
-/// What is due within a tenth of the lease is renewed together with what is due now, and one request follows the answer
+/// Renewals that are due within a tenth of the lease go together with those due now, and one request follows the answer
+/// to the one before. So they never keep the server or this client from other work for long.
 /// to the one before, so that neither the server nor this client is kept by them from anything else for long.
 class Renewing {
 public:
@@ -30,14 +30,15 @@ public:
 
     explicit Renewing(Core& core) noexcept : core_(core) {}
 
-    /// A hold was granted, or its deadline changed: watches it until forget(), and renews it if it asks for that.
+    /// A hold was granted, or its deadline changed: watches it until forget(), and renews it if its lease asks for
+    /// that.
     void watch(Hold& hold, TimePoint sentAt);
     void forget(Hold& hold) noexcept;
     [[nodiscard]] std::size_t watched() const noexcept { return deadlines_.size(); }
 
     /// The alarm goes off: judges the deadlines that have come, then sends the renewals that are due.
     void ring();
-    /// A request has ended. Without the mutex.
+    /// A request has ended. Called without the mutex.
     void finished(RenewalCall& call) noexcept;
     /// Asks for the alarm again, after an exception.
     void recover() noexcept;
@@ -63,8 +64,8 @@ private:
     DueHeap<Hold, &Hold::renewalSlot> renewals_;
     DueHeap<Hold, &Hold::deadlineSlot> deadlines_;
     TimePoint armed_ = TimePoint::max();
-    std::size_t underWay_ = 0;  ///< requests
-    TimePoint oneByOneUntil_{}; ///< what the server denies of one lock shall not be denied of others
+    std::size_t underWay_ = 0;  ///< requests without an answer
+    TimePoint oneByOneUntil_{}; ///< until then, one hold a request: denying one must not fail the others
 };
 
 } // namespace redislock::detail

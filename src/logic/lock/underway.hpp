@@ -8,7 +8,7 @@
 
 namespace redislock::detail {
 
-/// Something is under way whose end the client's shutdown waits for, within its time: what it may leave in Redis is
+/// Something is under way for whose end the client's shutdown waits, within its time: what it may leave in Redis is
 /// still to be taken back.
 class Underway {
 public:

@@ -14,7 +14,7 @@ namespace redislock::detail {
 
 namespace {
 
-/// What hears for a name, or for a waiter with a channel of its own.
+/// The listener of a name, or of a waiter with a channel of its own.
 ChannelListener listenerOf(NamedLock& named, HolderId of = {})
 {
     return {named.weak_from_this(), static_cast<std::uint64_t>(of),
@@ -25,7 +25,7 @@ ChannelListener listenerOf(NamedLock& named, HolderId of = {})
             }};
 }
 
-/// What hears of grants to waiters of any name.
+/// The listener for grants to waiters of any name.
 ChannelListener listenerOf(const std::shared_ptr<Core>& core)
 {
     return {core, 0, [](void* whose, std::uint64_t /*part*/, Notice notice, std::string_view text) {
@@ -35,7 +35,7 @@ ChannelListener listenerOf(const std::shared_ptr<Core>& core)
             }};
 }
 
-/// For how long the channel of grants is listened to after the last waiter: the next one then need not subscribe.
+/// How long the subscription to the channel of grants outlasts the last waiter: the next one then need not subscribe.
 constexpr std::chrono::seconds keepsListening{1};
 
 } // namespace
@@ -60,7 +60,7 @@ void Waking::subscribe(NamedLock& named, Waiter& waiter)
     } else if (grants_ == Listening::refused) {
         subscribeOwn(named, waiter);
     } else if (grants_ == Listening::confirmed && !waiter.call->isHeard) {
-        waiter.notified = true; // confirmed while it was being refused: it asks once more
+        waiter.notified = true; // confirmed while its request was being refused: it asks once more
     }
 }
 
@@ -81,7 +81,8 @@ void Waking::subscribeOwn(NamedLock& named, Waiter& waiter)
     }
 }
 
-/// No lock has it for its own: what stands in its place in the channel of a lock is in braces, or contains one.
+/// No lock has this channel for its own: in its place a lock's channel has a name in braces, or one that contains a
+/// brace.
 std::string Waking::channelOfGrants() const
 {
     return std::string(lockChannelPrefix) + ":" + core_.id;
@@ -94,7 +95,7 @@ void Waking::joinQueued(NamedLock& named)
     }
 }
 
-/// Some time after the last waiter has left, if no other has come.
+/// Ends the subscription some time after the last waiter has left, if no other has come.
 void Waking::listenNoLonger()
 {
     looksLater_ = false;
@@ -136,7 +137,7 @@ void Waking::unsubscribe(NamedLock& named, Waiter& waiter) noexcept
     }
 }
 
-/// Where each waiter asks for itself: all of them try, in one packet, or the one with this holder does.
+/// For kinds whose waiters ask each for itself: lets all of them try, in one packet, or only the one with this holder.
 void Waking::wakeWaiters(NamedLock& named, HolderId of)
 {
     named.waiters.forEach([&](Waiter& waiter) {
@@ -154,7 +155,7 @@ void Waking::heard(NamedLock& named, HolderId of, Notice notice)
         core_.port.tell([keep = named.shared_from_this()](Observer& observer) {
             observer.subscribeRefused({keep->name, {}, objectKind(keep->kind)});
         });
-        return; // the poll goes on
+        return; // the waiters go on polling
     }
     if (named.traits().asking != Asking::first) {
         return wakeWaiters(named, of);
@@ -168,7 +169,7 @@ void Waking::heard(NamedLock& named, HolderId of, Notice notice)
         return;
     }
     if (head->aside && (notice != Notice::message || !named.turn->endsWithMessage(now))) {
-        return; // that is for others
+        return; // the lock is left to others
     }
     if (auto call = letTry(named, head, head->hold.lane)) {
         core_.port.submit(head->hold.lane, std::move(call));
@@ -192,7 +193,7 @@ void Waking::heardOfGrant(Notice notice, std::string_view text)
     }
     grants_ = notice == Notice::confirmed ? Listening::confirmed : Listening::refused;
     for (const auto& [name, named] : queued_) {
-        if (grants_ == Listening::refused) { // as before: each on a channel of its own
+        if (grants_ == Listening::refused) { // then each waiter listens on a channel of its own
             heard(*named, {}, notice);
             named->waiters.forEach([this, each = named](Waiter& waiter) { subscribeOwn(*each, waiter); });
         } else {
@@ -201,9 +202,9 @@ void Waking::heardOfGrant(Notice notice, std::string_view text)
     }
 }
 
-/// The lock may have become free: lets a waiter try, if there is one. If it sleeps, its request is made here, to be
-/// queued by the caller under the mutex, so that it need not be woken first.
-/// @param lane where the request of the caller goes
+/// The lock may have become free: lets a waiter try, if there is one. The request of a sleeping waiter is made here and
+/// queued by the caller under the mutex, so that the waiter need not be woken first.
+/// @param lane of the caller's own request
 std::shared_ptr<HoldCall> Waking::letTry(NamedLock& named, Waiter* waiter, Lane lane) noexcept
 {
     FirstInLine first;
@@ -232,7 +233,7 @@ std::shared_ptr<HoldCall> Waking::letTry(NamedLock& named, Waiter* waiter, Lane 
     return nullptr;
 }
 
-/// The request of a waiter that sleeps.
+/// Prepares the request of a sleeping waiter.
 std::shared_ptr<HoldCall> Waking::submitFor(Waiter& waiter) noexcept
 {
     waiter.submitted = true;
@@ -271,14 +272,14 @@ Waking::Next Waking::handOn(const Hold& ended, Lane lane) noexcept
     if (turn != nullptr && !next.quiet) {
         turn->told(now, next.call != nullptr, named.subscribed);
         if (now < turn->asideUntil()) {
-            wakeNext(named); // who sleeps until then
+            wakeNext(named); // the waiter sleeps until then
         }
     }
     return next;
 }
 
-/// A release that told others says how many. And it says how long the way to the server is: what the last acquire found
-/// may be old, and of a slow moment.
+/// The answer to a release that was published says how many heard it. It also shows how long the way to the server is:
+/// what the last acquire found may be old, and from a slow moment.
 void Waking::noteAudience(const HoldCall& call) noexcept
 {
     NamedLock& named = *call.hold().lock;
@@ -290,7 +291,7 @@ void Waking::noteAudience(const HoldCall& call) noexcept
     if (call.quiet || !call.outcome.replied) {
         return;
     }
-    bool isShorter = false; // the first one need not sleep as long
+    bool isShorter = false; // the first waiter need not sleep as long
     if (reply.kind == Reply::Kind::nil) {
         isShorter = named.turn != nullptr && named.turn->toldNobody(call.echoes);
     } else if (reply.kind == Reply::Kind::integer && reply.integer >= 1) {
@@ -303,8 +304,8 @@ void Waking::noteAudience(const HoldCall& call) noexcept
     }
 }
 
-/// Who is let in next at the end of a hold: the first of those that wait to be told, else the first of those that ask
-/// for themselves more than once.
+/// The waiter to let in next at the end of a hold: the first that waits for messages, else the first that asks for
+/// itself more than once.
 Waiter* Waking::nextOf(const NamedLock& named) noexcept
 {
     Waiter* next = named.waiters.head();
@@ -314,7 +315,7 @@ Waiter* Waking::nextOf(const NamedLock& named) noexcept
     return next;
 }
 
-/// Lets the next waiter look for itself.
+/// Makes the next waiter look for itself.
 void Waking::wakeNext(NamedLock& named) noexcept
 {
     if (Waiter* next = nextOf(named)) {

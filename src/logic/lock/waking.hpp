@@ -1,5 +1,5 @@
 /// @file
-/// Who is woken, when and by whom.
+/// Which waiters are woken, when and by whom.
 #pragma once
 
 #include "logic/call/channel_listener.hpp"
@@ -22,33 +22,33 @@ class Waking {
 public:
     explicit Waking(Core& core) noexcept : core_(core) {}
 
-    /// A waiter is about to sleep: has it, or the first one, hear of releases.
+    /// A waiter is about to sleep: subscribes, so that it, or the first waiter, hears of releases.
     void subscribe(NamedLock& named, Waiter& waiter);
     /// A waiter has left its queue.
     void unsubscribe(NamedLock& named, Waiter& waiter) noexcept;
-    /// A waiter with a place of its own in Redis hears also of releases by those who do not know this client's channel.
+    /// Makes a waiter with a place in Redis hear also of releases by clients that do not know this client's channel.
     void subscribeOwn(NamedLock& named, Waiter& waiter);
-    /// A waiter is about to ask. @return whether it hears of a grant to its place by a release: on one channel for
-    /// all of this client, from now on
+    /// A waiter is about to ask. @return whether it hears of a release that grants the lock to its place, from now on:
+    /// on one channel for all waiters of this client
     bool hearsOfGrants(NamedLock& named, const Waiter& waiter);
-    /// On that channel.
+    /// Something came on that channel.
     void heardOfGrant(Notice notice, std::string_view text);
-    /// A message, or a subscription that was confirmed or refused: in each case the first waiter tries once, or all of
-    /// those that listen.
+    /// A message came, or a subscription was confirmed: the first waiter tries once, or all that listen. If the
+    /// subscription was refused, the observer is told.
     void heard(NamedLock& named, HolderId of, Notice notice);
 
     /// What follows the release of a hold.
     struct Next {
-        std::shared_ptr<HoldCall> call; ///< is to be queued right behind it; null: nothing
-        bool quiet = false;             ///< and nobody need be told
+        std::shared_ptr<HoldCall> call; ///< to be queued right behind the release; null: nothing
+        bool quiet = false;             ///< the release need not be published
     };
-    /// At the end of a hold. @param lane where its release goes
+    /// A hold ends. @param lane of its release
     Next handOn(const Hold& ended, Lane lane) noexcept;
     /// A release was answered.
     void noteAudience(const HoldCall& call) noexcept;
-    /// Lets the next waiter look for itself.
+    /// Makes the next waiter look for itself.
     static void wakeNext(NamedLock& named) noexcept;
-    /// Who is let in next at the end of a hold; null: nobody waits.
+    /// The waiter to let in next at the end of a hold; null: nobody waits.
     static Waiter* nextOf(const NamedLock& named) noexcept;
 
 private:
@@ -64,11 +64,11 @@ private:
     std::shared_ptr<HoldCall> submitFor(Waiter& waiter) noexcept;
 
     Core& core_;
-    std::unordered_map<std::string_view, NamedLock*> queued_; ///< by name: those whose waiters have places of their own
+    std::unordered_map<std::string_view, NamedLock*> queued_; ///< by name: those whose waiters have places in Redis
     Listening grants_ = Listening::no;
     ChannelListener grantListener_;
-    TimePoint queuedUntil_{}; ///< when the last of them left
-    bool looksLater_ = false; ///< whether the channel is still needed
+    TimePoint queuedUntil_{}; ///< when the last of those waiters left
+    bool looksLater_ = false; ///< will look whether the channel is still needed
 };
 
 } // namespace redislock::detail

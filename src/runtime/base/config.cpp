@@ -24,7 +24,7 @@ bool isVisible(std::string_view text)
     return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 
-/// One rule about one field. The rules are checked in their order, and the first that is broken is told.
+/// One rule about one field. The rules are checked in order, and the first broken one is reported.
 struct Rule {
     std::string_view field;
     bool (*holds)(const Config&);

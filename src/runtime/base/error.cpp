@@ -15,7 +15,7 @@ struct Description {
     Errc code;
     std::string_view name;
     const char* message;
-    std::errc condition{}; ///< what a portable handler may compare with; zero: nothing of the standard's fits
+    std::errc condition{}; ///< what a portable handler may compare with; zero: no standard condition fits
 };
 
 constexpr std::array descriptions{
@@ -135,7 +135,8 @@ public:
     }
 };
 
-/// Its codes are equivalent to the conditions of their Errc: to that itself, and to what that is for the standard.
+/// A code of this category is equivalent to the conditions of its Errc: to the Errc itself, and to the standard
+/// condition of the Errc.
 class CauseCategory final : public std::error_category {
 public:
     [[nodiscard]] const char* name() const noexcept override { return "redislock.cause"; }
@@ -158,7 +159,7 @@ public:
     }
 };
 
-/// Never destroyed: codes are compared and printed by destructors of static objects too.
+/// Never destroyed: destructors of static objects compare and print codes too.
 template <class Kept>
 union Immortal {
     Kept category;

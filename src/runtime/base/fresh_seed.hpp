@@ -1,5 +1,5 @@
 /// @file
-/// Where chance comes from.
+/// Seeds for random numbers.
 #pragma once
 
 #include "redislock/clock.hpp"
@@ -10,8 +10,8 @@
 
 namespace redislock::detail {
 
-/// A seed for the chance of pauses. Costs no system call but the first time; the clock tells a forked child from its
-/// parent.
+/// A seed for the random part of pauses. Costs no system call but the first time; the clock makes the seeds of a forked
+/// child differ from its parent's.
 inline std::uint64_t freshSeed()
 {
     static const std::uint64_t process = std::random_device()();

@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// In the unit that suits it: "850 us", "1.20 ms", "29.9 s".
+/// A time in the unit that suits it: "850 us", "1.20 ms", "29.9 s".
 std::string readable(nanoseconds time)
 {
     constexpr double minute = 60;
@@ -45,7 +45,7 @@ std::string object(const LockEvent& event)
     return fmt::format("{} \"{}\"", toString(event.kind), detail::printable(event.name, longest));
 }
 
-/// The same, and its hold.
+/// What an event is about, with its hold.
 std::string hold(const LockEvent& event)
 {
     return event.holder.empty() ? object(event)
@@ -57,7 +57,7 @@ std::string tries(nanoseconds waited, std::uint32_t attempts)
     return fmt::format(" after {}, {} attempt{}", readable(waited), attempts, attempts == 1 ? "" : "s");
 }
 
-/// Who has the lock, and for how long; of both what is known. The holder was made printable when it was read.
+/// Who has the lock, and for how long, as far as that is known. The holder was made printable when it was read.
 std::string whoHasIt(const LockEvent& event, std::optional<std::chrono::milliseconds> left)
 {
     const std::string time = left ? " for another " + readable(*left) : std::string();
@@ -67,7 +67,7 @@ std::string whoHasIt(const LockEvent& event, std::optional<std::chrono::millisec
     return left ? ": not free" + time : std::string();
 }
 
-/// Gives the sink what @p line makes, unless its level is too low.
+/// Gives the sink the text that @p line makes, unless its level is too low.
 template <class Line>
 void write(const LoggingObserver::Sink& sink, LogLevel least, LogLevel level, Line line) noexcept
 {
@@ -76,7 +76,7 @@ void write(const LoggingObserver::Sink& sink, LogLevel least, LogLevel level, Li
     }
     try {
         sink(level, line());
-    } catch (...) { // no memory, or the sink's own trouble: there is nobody to tell
+    } catch (...) { // no memory, or the sink threw: there is nobody to tell
         return;
     }
 }

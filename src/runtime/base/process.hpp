@@ -13,14 +13,14 @@ namespace redislock::detail {
 /// A number for the calling thread, never used again for another (the system's thread ids are).
 std::uint64_t currentThread() noexcept;
 
-/// How often this process is a fork of the one that first asked. A different number: everything before belongs to the
-/// parent.
+/// How many forks lie between this process and the one that called this first. If the number has changed, all that was
+/// made before belongs to the parent.
 std::uint32_t forkGeneration() noexcept;
 
-/// The name of this machine, or container; empty if the system does not tell.
+/// The name of this machine, or container; empty if the system does not tell it.
 std::string hostName();
 
-/// What the connections of a client are called; empty: they have no name. @param clientId the client's UUID
+/// The name of a client's connections; empty: they have none. @param clientId the client's UUID
 std::string connectionNameOf(const Config& config, std::string_view clientId);
 
 } // namespace redislock::detail

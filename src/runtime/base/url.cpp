@@ -17,9 +17,9 @@ namespace redislock {
 
 namespace {
 
-// Messages show nothing of the URL but what stands behind its '?': a password whose '/', '?' or '@' was not encoded
-// moves into what looks like the host, the port, the path or the options. For the same reason all of these are refused
-// when they hold an '@'.
+// Messages show nothing of the URL but what stands behind its '?': if a password's '/', '?' or '@' was not encoded, the
+// password ends up in what looks like the host, the port, the path or the options. For the same reason each of these is
+// refused when it holds an '@'.
 
 [[noreturn]] void refuse(const std::string& why)
 {
@@ -73,8 +73,8 @@ std::optional<std::uint64_t> number(std::string_view text, std::uint64_t most)
     return whole && value <= most ? std::optional(value) : std::nullopt;
 }
 
-/// What stands before the only '@', where there is one, and the rest. Refuses what a password that is not encoded looks
-/// like; whatever else is wrong with the text follows from that.
+/// The text before the only '@', if there is one, and the rest. Refuses what looks like a password that is not encoded;
+/// whatever else is wrong with the text follows from that.
 std::pair<std::optional<std::string_view>, std::string_view> splitUserInfo(std::string_view text)
 {
     const auto [userInfo, rest] = split(text, '@');
@@ -99,7 +99,7 @@ void readUserInfo(std::string_view text, Config& config)
     config.password = decoded(*password);
 }
 
-/// The text between brackets. A zone is kept: `fe80::1%25eth0`.
+/// The text between the brackets of an IPv6 address. A zone is kept: `fe80::1%25eth0`.
 std::string readV6(std::string_view text)
 {
     std::string host = decoded(text);
@@ -196,7 +196,7 @@ void setOption(std::string_view name, std::string_view value, Config& config)
     }
 }
 
-/// `name=value&…`. @param given options that the URL has said already.
+/// `name=value&…`. @param given options that stand elsewhere in the URL.
 void readOptions(std::optional<std::string_view> text, std::set<std::string_view> given, Config& config)
 {
     while (text) {
@@ -253,7 +253,7 @@ void readUnix(std::string_view text, Config& config)
     readOptions(options, {}, config);
 }
 
-/// What stands before `://`, in lower case.
+/// The text before `://`, in lower case.
 std::string schemeOf(std::string_view url)
 {
     std::string scheme(url.substr(0, std::min(url.find("://"), url.size())));

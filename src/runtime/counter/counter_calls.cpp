@@ -30,7 +30,7 @@ std::error_code CounterCalls::acquire(NamedCounter& counter, const CounterOrder&
         calledOff = drive(engine, lock, flow, stop);
         ending = flow.takeEnding();
         if (ending.isOpen() || !ending.order.record.empty()) {
-            underway.emplace(counter.core); // until what it leaves is under way in its turn
+            underway.emplace(counter.core); // until the background work that it leaves counts itself
         }
     }
     counter.conclude(ending);
@@ -52,7 +52,7 @@ void CounterCalls::AsyncFlow::begin()
 void CounterCalls::AsyncFlow::finish()
 {
     auto ending = std::make_shared<CounterEnding>(flow_->takeEnding());
-    auto underway = std::make_shared<Underway>(counter_->core); // until what the end leaves is done
+    auto underway = std::make_shared<Underway>(counter_->core); // until what is left to be done is done
     flow_.reset();
     engine_.post([this, self = shared_from_this(), ec = told(ending->error()), ending = std::move(ending),
                   underway = std::move(underway)] {

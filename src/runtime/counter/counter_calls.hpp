@@ -1,5 +1,5 @@
 /// @file
-/// Calls about semaphores and latches: on the calling thread, and on none.
+/// Calls about semaphores and latches, blocking and asynchronous.
 #pragma once
 
 #include "logic/counter/counter.hpp"
@@ -20,9 +20,9 @@
 
 namespace redislock::detail {
 
-/// What the objects of the api ask of the engine.
+/// What the public objects ask of the engine.
 struct CounterCalls {
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for the answer.
     template <class Result>
     static Result ask(NamedCounter& counter, const CounterRequest<Result>& request, std::error_code& ec)
     {
@@ -40,12 +40,12 @@ struct CounterCalls {
     /// Waits until granted, or called off, on the calling thread.
     static std::error_code acquire(NamedCounter& counter, const CounterOrder& order, const std::stop_token& stop,
                                    CounterOutcome& outcome);
-    /// Waits until granted, on none. @param make the result of the outcome.
+    /// Waits until granted, without blocking a thread. @param make makes the result from the outcome.
     template <class Result>
     static void asyncAcquire(const std::shared_ptr<NamedCounter>& counter, CounterOrder order, Handler<Result> handler,
                              std::function<Result(const CounterOutcome&)> make);
 
-    /// The guard of a permit that was granted.
+    /// The guard of a granted permit.
     static Permit guardOf(std::shared_ptr<PermitHold> hold) { return Permit(std::move(hold)); }
 
 private:
@@ -106,7 +106,7 @@ void CounterCalls::asyncAcquire(const std::shared_ptr<NamedCounter>& counter, Co
         };
         const auto operation = std::make_shared<AsyncFlow>(counter, std::move(order), std::move(end));
         completion->onCancellation([weak = std::weak_ptr(operation)] {
-            if (const auto self = weak.lock()) { // the slot may outlive everything
+            if (const auto self = weak.lock()) { // the slot may outlive the operation
                 self->cancel();
             }
         });

@@ -35,7 +35,7 @@ void Permit::end() noexcept
     }
     try {
         hold->counter->askUnawaited(permitRelease(*hold));
-    } catch (...) { // out of memory: it ends with its lease
+    } catch (...) { // out of memory: the permit ends with its lease
     }
 }
 
@@ -87,7 +87,7 @@ Unlocked Permit::release(std::error_code& ec)
     const auto request = permitRelease(*hold);
     std::error_code error;
     const Unlocked how = CounterCalls::ask(*hold->counter, request, error);
-    if (error == Errc::wouldDeadlock) { // on the client's own thread: it does not wait
+    if (error == Errc::wouldDeadlock) { // on the client's own thread: the release does not wait
         hold->counter->askUnawaited(request.call);
     }
     return error == Errc::shutdown ? Unlocked::alreadyLost : how;

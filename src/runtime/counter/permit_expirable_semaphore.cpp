@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view hexDigits = "0123456789abcdef";
 
-/// A random id, as it is shown.
+/// A random id, as users see it.
 std::string newId()
 {
     std::string id;
@@ -30,7 +30,7 @@ std::string newId()
     return id;
 }
 
-/// The guard of what was granted.
+/// The guard of the permit, if it was granted.
 Permit permitOf(NamedCounter& counter, const std::string& id, Lease lease, const CounterOutcome& outcome)
 {
     return outcome.granted ? CounterCalls::guardOf(grantedPermit(counter, id, lease, outcome)) : Permit();
@@ -81,7 +81,7 @@ Unlocked PermitExpirableSemaphore::release(const std::string& id, std::error_cod
 {
     const Unlocked how = CounterCalls::ask(*state_, releaseById(*state_, id), ec);
     if (ec == Errc::unreachable || ec == Errc::serverRefused || ec == Errc::badReply) {
-        ec.clear(); // it goes on in the background
+        ec.clear(); // the release goes on in the background
     }
     return how;
 }

@@ -16,7 +16,7 @@ using namespace detail;
 
 namespace {
 
-/// What trySetPermits() was asked for, for a message.
+/// The arguments of trySetPermits(), for a message.
 struct PermitsForATime {
     std::int64_t permits;
     std::chrono::milliseconds timeToLive;

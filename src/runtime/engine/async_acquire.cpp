@@ -50,10 +50,10 @@ void AsyncAcquire::finish()
     const auto ec = told(flow_->conclude(acquired));
     flow_.reset();
     std::shared_ptr<NamedLock> rest;
-    if (acquired.hold != hold_) { // none, or that of a holder that was passed on
+    if (acquired.hold != hold_) { // nothing, or a hold that was passed on to this call
         rest = named_->core->recycle(std::move(hold_));
     }
-    // the handler runs, and the rest is destroyed, outside the mutex
+    // outside the mutex, the handler runs and the rest is destroyed
     engine_.post([this, self = shared_from_this(), rest = std::move(rest), ec,
                   guard = std::make_shared<LockGuard>(LockGuard(std::move(acquired)))]() mutable {
         completion_(ec, std::move(*guard));

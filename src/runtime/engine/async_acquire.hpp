@@ -1,5 +1,5 @@
 /// @file
-/// An acquire that no thread waits for.
+/// An asynchronous acquire.
 #pragma once
 
 #include "logic/flow/acquire_flow.hpp"
@@ -12,7 +12,7 @@
 
 namespace redislock::detail {
 
-/// Its flow, driven on the background thread.
+/// The flow of an asynchronous acquire, driven on the background thread.
 class AsyncAcquire final : public AsyncWait<AcquireFlow> {
 public:
     AsyncAcquire(Engine& engine, std::shared_ptr<NamedLock> named, AcquireOrder order,
@@ -21,7 +21,7 @@ public:
 
     /// Listens to the handler's cancellation slot. Before begin(), on the thread that starts the operation.
     void cancelWhenToldTo();
-    /// Instead of begin().
+    /// Called instead of begin(), if the acquire cannot begin.
     Completion<LockGuard> takeCompletion() { return std::move(completion_); }
     /// Joins the queue. Background thread.
     void begin();

@@ -19,7 +19,7 @@ namespace redislock::detail {
 
 namespace {
 
-/// What waits for the answer to a release. Background thread.
+/// Waits for the answer to a release. Background thread.
 struct ReleaseAnswer : std::enable_shared_from_this<ReleaseAnswer> {
     ReleaseAnswer(Completion<Unlocked> c, boost::asio::io_context& io) : completion(std::move(c)), timer(io) {}
 
@@ -31,7 +31,7 @@ struct ReleaseAnswer : std::enable_shared_from_this<ReleaseAnswer> {
         }
     }
 
-    /// Goes on in the background after that.
+    /// At that time, ends the call; the release goes on in the background.
     void endAt(TimePoint when)
     {
         if (!ended) {
@@ -135,7 +135,7 @@ void AsyncCalls::isLocked(const std::shared_ptr<NamedLock>& named, FlagHandler h
                      });
 }
 
-/// In two steps, as ThreadCalls::forceUnlock().
+/// In two steps, like ThreadCalls::forceUnlock().
 void AsyncCalls::forceUnlock(const std::shared_ptr<NamedLock>& named, FlagHandler handler)
 {
     asyncQuery<bool>(engineOf(*named), nameCall(*named, named->traits().holder), std::move(handler),

@@ -1,5 +1,5 @@
 /// @file
-/// Calls about locks, and clients, that no thread waits for. Each is an object on the background thread.
+/// Asynchronous calls about locks and clients. Each call is an object on the background thread.
 #pragma once
 
 #include "logic/lock/hold.hpp"
@@ -11,10 +11,10 @@
 
 namespace redislock::detail {
 
-/// What locks, guards and clients ask for without waiting. A handler is called once, whatever becomes of the call.
+/// What locks, guards and clients ask for without waiting. A handler is called once, however the call ends.
 struct AsyncCalls {
     static void acquire(std::shared_ptr<NamedLock> named, AcquireOrder order, LockHandler handler);
-    /// Ends a level, which counts as ended from here on; its answer is waited for as long as a blocking call would.
+    /// Ends a level, which counts as ended from here on. Waits for the answer as long as a blocking call would.
     static void release(const Acquired& acquired, UnlockHandler handler);
     static void timeToLive(const std::shared_ptr<NamedLock>& named, TimeHandler handler);
     static void isLocked(const std::shared_ptr<NamedLock>& named, FlagHandler handler);

@@ -1,4 +1,4 @@
-// The beginning and the end of a client that no thread waits for.
+// The asynchronous beginning and end of a client.
 #include "logic/call/ping_call.hpp"
 #include "runtime/engine/async_calls.hpp"
 #include "runtime/engine/async_query.hpp"
@@ -17,13 +17,13 @@ namespace redislock::detail {
 
 namespace {
 
-/// Has an operation end as cancelled when its handler's slot says so. Before it begins.
+/// Ends an operation as cancelled when its handler's cancellation slot says so. Called before the operation begins.
 template <class Operation>
 void cancelWhenToldTo(const std::shared_ptr<Operation>& operation)
 {
     operation->completion.onCancellation(
         [client = operation->engine->weak_from_this(), weak = std::weak_ptr(operation)] {
-            if (const auto engine = client.lock()) { // the slot may outlive everything
+            if (const auto engine = client.lock()) { // the slot may outlive the client
                 engine->post([weak] {
                     if (const auto self = weak.lock()) {
                         self->end(boost::asio::error::operation_aborted);
@@ -33,7 +33,8 @@ void cancelWhenToldTo(const std::shared_ptr<Operation>& operation)
         });
 }
 
-/// A PING over the connection of the asynchronous calls, which connects first. Background thread.
+/// A PING over the connection of the asynchronous calls, which makes the connection if there is none. Background
+/// thread.
 struct AsyncConnect final : std::enable_shared_from_this<AsyncConnect> {
     AsyncConnect(Engine& client, Completion<bool> c)
         : engine(client.shared_from_this()), completion(std::move(c)), timer(client.background().io)
@@ -63,7 +64,7 @@ struct AsyncConnect final : std::enable_shared_from_this<AsyncConnect> {
         engine->background().renewals.flush();
     }
 
-    /// A user who may not PING is connected all the same.
+    /// If the user may not PING, the connection works all the same.
     void answered() { end(ping->outcome.replied ? boost::system::error_code() : codeOf(ping->outcome.fault.error)); }
 
     void end(boost::system::error_code ec)
@@ -85,8 +86,8 @@ struct AsyncConnect final : std::enable_shared_from_this<AsyncConnect> {
     bool ended = false;
 };
 
-/// Waits until nothing is under way any more, or for so long, and ends what is left of the client. Background thread,
-/// which goes on until begin() was called: nothing that is posted after its end would be destroyed.
+/// Waits until nothing is under way any more, or until its time is over, and ends what is left of the client. On the
+/// background thread, which keeps running until begin() is called: after its end, nothing would destroy what is posted.
 struct AsyncShutdown final : std::enable_shared_from_this<AsyncShutdown> {
     AsyncShutdown(Engine& client, Completion<bool> c)
         : engine(client.shared_from_this()), completion(std::move(c)), timer(client.background().io)
@@ -135,14 +136,14 @@ struct AsyncShutdown final : std::enable_shared_from_this<AsyncShutdown> {
         timer.cancel();
         const bool answered = isAnswered();
         engine->endConnections();
-        engine->post([self = shared_from_this(), ec, answered] { self->completion(ec, answered); }); // behind that
+        engine->post([self = shared_from_this(), ec, answered] { self->completion(ec, answered); }); // after that
     }
 
     const std::shared_ptr<Engine> engine;
     Completion<bool> completion;
     boost::asio::steady_timer timer;
     bool begun = false;
-    std::optional<boost::system::error_code> cancelled; ///< before it began
+    std::optional<boost::system::error_code> cancelled; ///< if it was cancelled before it began
     bool ended = false;
 };
 

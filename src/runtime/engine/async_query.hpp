@@ -1,5 +1,5 @@
 /// @file
-/// A question to Redis that no thread waits for.
+/// An asynchronous question to Redis.
 #pragma once
 
 #include "logic/call/event_of.hpp"
@@ -20,11 +20,11 @@
 
 namespace redislock::detail {
 
-/// Drives a QueryMachine on the background thread, as ThreadCalls::query() does on a calling one. All its functions run
-/// there.
+/// Drives a QueryMachine on the background thread, as ThreadCalls::query() does on a calling one. All its functions are
+/// called on the background thread.
 class AsyncQuery final : public std::enable_shared_from_this<AsyncQuery> {
 public:
-    /// Called once; with what was found out, or the error.
+    /// Called once, with the answer or the error.
     using End = std::function<void(std::error_code, const QueryMachine&, const Reply&)>;
 
     AsyncQuery(Engine& engine, std::shared_ptr<ListenedCall> call, End end)
@@ -110,15 +110,15 @@ private:
     boost::asio::steady_timer timer_;
 };
 
-/// Of a call that was cancelled: Asio's own code, for which its users look.
+/// The code of a cancelled call is Asio's own, which Asio's users expect.
 inline boost::system::error_code codeOf(std::error_code ec)
 {
-    // not the condition, which is Errc::shutdown's too
+    // compares with the code, not the condition: Errc::shutdown is equivalent to the condition too
     const bool cancelled = ec == std::make_error_code(std::errc::operation_canceled);
     return cancelled ? boost::system::error_code(boost::asio::error::operation_aborted) : boost::system::error_code(ec);
 }
 
-/// A completion on the handler's executor; without one, on the background thread, as long as there is one.
+/// A completion on the handler's executor; without one, on the background thread, as long as that runs.
 template <class Result>
 Completion<Result> completionOf(Engine& engine, Handler<Result> handler)
 {
@@ -131,11 +131,11 @@ struct Asked {
     explicit Asked(Completion<Result> c) : completion(std::move(c)) {}
 
     Completion<Result> completion;
-    std::weak_ptr<AsyncQuery> query; ///< background thread, once begun
+    std::weak_ptr<AsyncQuery> query; ///< used on the background thread, once begun
 };
 
-/// Begins a question and has it end with the client. Any thread.
-/// @param meaning called with what was asked, the error, the machine and the reply: it completes it.
+/// Begins a question, which the client's end ends too. Any thread.
+/// @param meaning called with the Asked, the error, the machine and the reply: completes the Asked.
 template <class Result, class Meaning>
 void asyncQuery(Engine& engine, std::shared_ptr<ListenedCall> call, Handler<Result> handler, Meaning meaning)
 {
@@ -150,7 +150,7 @@ void asyncQuery(Engine& engine, std::shared_ptr<ListenedCall> call, Handler<Resu
                                          });
         asked->query = query;
         asked->completion.onCancellation([client = engine.weak_from_this(), weak = std::weak_ptr(asked)] {
-            if (const auto self = client.lock()) { // the slot may outlive everything
+            if (const auto self = client.lock()) { // the slot may outlive the client
                 self->post([weak] {
                     const auto current = weak.lock();
                     if (const auto under = current ? current->query.lock() : nullptr) {

@@ -1,5 +1,5 @@
 /// @file
-/// A wait that no thread waits for.
+/// An asynchronous wait.
 #pragma once
 
 #include "logic/flow/waiting.hpp"
@@ -16,15 +16,15 @@
 
 namespace redislock::detail {
 
-/// Drives a flow on the background thread, as drive() does on a calling one: what is a sleep there is ended by a timer,
-/// look() or the answer here.
+/// Drives a flow on the background thread, as drive() does on a calling one. Where the calling thread would sleep, a
+/// timer, look() or the answer continues the flow.
 ///
 /// Members are guarded by the engine's mutex.
 template <class Flow>
 class AsyncWait : public AsyncWaiter, public std::enable_shared_from_this<AsyncWait<Flow>> {
 public:
-    /// Ends the operation as soon as it can be ended. Any thread. What it posts does not keep the operation, and with it
-    /// the client: the background thread may have ended, and would never destroy it.
+    /// Ends the operation as soon as possible. Any thread. What this posts does not keep the operation, and with it the
+    /// client: the background thread may have ended, and would never destroy what was posted.
     void cancel()
     {
         engine_.post([weak = this->weak_from_this()] {
@@ -58,7 +58,7 @@ public:
         if (!flow_ || call.mode == Call::Mode::abandoned) {
             return;
         }
-        if (!awaits_) { // the answer to a request that somebody else queued may come before look()
+        if (!awaits_) { // the answer to a request that another thread queued may come before look()
             act(flow_->look());
         }
         if (flow_ && awaits_) {
@@ -70,7 +70,7 @@ public:
 protected:
     explicit AsyncWait(Engine& engine) : engine_(engine), timer_(engine.background().io) {}
 
-    /// Begins a flow, made of these. Background thread. Expects the mutex.
+    /// Begins a flow, constructed from these arguments. Background thread. Expects the mutex.
     template <class... Arguments>
     void begin(Arguments&&... arguments)
     {
@@ -79,7 +79,7 @@ protected:
         act(cancelled_ ? flow_->cancel() : flow_->look());
     }
 
-    /// Does what comes next.
+    /// Does what the flow asks for next.
     void act(const WaitStep& next)
     {
         awaits_ = next.kind == WaitStep::Kind::awaitAnswer;
@@ -93,16 +93,16 @@ protected:
         case WaitStep::Kind::done:
             timer_.cancel();
             finish();
-            self_.reset(); // its caller has another reference
+            self_.reset(); // the caller has another reference to this
         }
     }
 
-    /// The flow wants its policy to be asked, under no mutex.
+    /// The flow wants its policy to be asked. Called under no mutex.
     virtual void askPolicy(std::uint32_t /*refusals*/) {}
-    /// The flow is done: takes what it says, and ends it. What tells others of it runs outside the mutex.
+    /// The flow is done: takes its result, and ends it. Observers and handlers are called outside the mutex.
     virtual void finish() = 0;
 
-    /// What the operation's handler is told of an error: that it was cancelled, in Asio's own words, if it was.
+    /// The error that the handler gets: Asio's own code for cancellation, if the operation was cancelled.
     [[nodiscard]] boost::system::error_code told(std::error_code error) const noexcept
     {
         return error && cancelled_ ? boost::system::error_code(boost::asio::error::operation_aborted)
@@ -119,7 +119,7 @@ private:
             return act(flow_->look());
         }
         if (BootClock::now() < until_) {
-            return wakeAt(until_); // the timer of the stage before went off together with its end
+            return wakeAt(until_); // the timer of the stage before went off just as that stage ended
         }
         act(flow_->answered({.replied = false, .fault = engine_.background().renewals.overdue(flow_->withdraw())}));
     }
@@ -143,8 +143,8 @@ private:
 
     std::shared_ptr<AsyncWait> self_; ///< from begin() to the end
     boost::asio::steady_timer timer_;
-    TimePoint until_{};   ///< when it goes on if nothing happens
-    bool awaits_ = false; ///< an answer
+    TimePoint until_{};   ///< when the flow goes on if nothing happens
+    bool awaits_ = false; ///< the flow waits for an answer
     bool cancelled_ = false;
     bool looking_ = false;
 };

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::milliseconds heartbeat{2000};
 
-/// Keeps all signals from the calling thread, and from those that it starts meanwhile.
+/// Blocks all signals for the calling thread, and for the threads that it starts meanwhile.
 class BlockedSignals {
 public:
     BlockedSignals() noexcept
@@ -63,7 +63,7 @@ Background::Background(const Config& config, const std::string& connectionName, 
 Background::~Background()
 {
     if (thread_.joinable()) {
-        thread_.detach(); // it has ended, or ends here
+        thread_.detach(); // the thread has ended, or this is its end
     }
 }
 
@@ -76,7 +76,7 @@ void Background::start(const std::shared_ptr<void>& owner)
     if (started_.load(std::memory_order_relaxed) || isEnding_) {
         return;
     }
-    const BlockedSignals none; // as the thread inherits them: handlers are the program's, and its own threads'
+    const BlockedSignals none; // the thread inherits this: signals are for the program's own threads
     thread_ = std::thread([this, owner] { run(); });
     isRunning_ = true;
     started_.store(true, std::memory_order_release);
@@ -98,7 +98,7 @@ void Background::run() noexcept
             }
             io.run();
             break;
-        } catch (...) { // out of memory, or of what a timer needs; nothing of a user's lets an exception out here
+        } catch (...) { // out of memory, or of what a timer needs; nothing of a user's throws here
             failed = true;
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
         }
@@ -108,7 +108,7 @@ void Background::run() noexcept
     ended_.notify_all();
 }
 
-/// After an exception on the thread: whoever threw may not have waited again for what comes next.
+/// After an exception on the thread: the function that threw may not have set its next wait.
 void Background::recover()
 {
     renewalTimer.wait();
@@ -141,7 +141,7 @@ std::shared_ptr<Background::Later> Background::later(TimePoint when, std::functi
     return later;
 }
 
-/// What waits is over, and what pauses is done now. On the thread.
+/// Ends connections and timers, and does now what was to be done later. On the thread.
 void Background::close()
 {
     renewalTimer.close();
@@ -182,7 +182,7 @@ void Background::join(TimePoint until) noexcept
     auto thread = std::move(thread_);
     const bool hasEnded = !isRunning_;
     lock.unlock();
-    if (thread.joinable()) { // else another one waited too, and was first
+    if (thread.joinable()) { // else another caller of join() was first
         hasEnded ? thread.join() : thread.detach();
     }
 }

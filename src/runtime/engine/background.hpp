@@ -28,14 +28,14 @@
 
 namespace redislock::detail {
 
-/// The client's own thread, which starts with its first operation, and what lives on it: connecting, renewals and
+/// The client's own thread, which starts with its first operation, and what runs on it: connecting, renewals and
 /// asynchronous calls, notifications, timers.
 class Background {
 public:
-    /// Something to be done, that a pause comes before.
+    /// Something to be done after a pause.
     struct Later {
         boost::asio::steady_timer timer;
-        std::function<void()> what; ///< empty: it is done, or called off
+        std::function<void()> what; ///< empty: done, or called off
     };
     /// Told that the connection for @p purpose is up, or why it is down.
     using Report = std::function<void(const char* purpose, bool up, Reason error)>;
@@ -45,31 +45,32 @@ public:
     Background& operator=(const Background&) = delete;
     ~Background();
 
-    /// Begins the thread, if it was not begun, and end() was not called. Any thread. @param owner keeps this until the
-    /// thread ends.
+    /// Starts the thread, unless it was started, or end() was called. Any thread. @param owner kept until the thread
+    /// ends; keeps this object alive.
     void start(const std::shared_ptr<void>& owner);
     [[nodiscard]] bool isOwnThread() const noexcept;
-    /// Has something done on the thread, soon. Any thread.
+    /// Calls @p what on the thread, soon. Any thread.
     void post(std::function<void()> what);
-    /// Has something done on the thread at that time; before, when end() is called. Any thread.
+    /// Calls @p what on the thread at that time; earlier, when end() is called. Any thread.
     std::shared_ptr<Later> later(TimePoint when, std::function<void()> what);
-    /// Lets the thread run out of work, after @p last.
+    /// Makes the thread end when it has no more work, after @p last.
     void end(std::function<void()> last) noexcept;
-    /// After end(): waits for the thread, until then or a little; a look-up that hangs must not hang the caller.
+    /// Called after end(): waits for the thread, until @p until or a little longer; a look-up that hangs must not hang
+    /// the caller.
     void join(TimePoint until) noexcept;
 
-    /// Called after an exception on the thread, when what is here has recovered. Before start().
+    /// Called after an exception on the thread, when everything here has recovered. Set before start().
     std::function<void()> recovered;
 
-    // of the thread, but for the setting of alarms
+    // used on the thread only, except that any thread may set alarms
     boost::asio::io_context io{1};
-    Troubles troubles; ///< any thread
+    Troubles troubles; ///< used by any thread
     Connector connector;
     CallConnection renewals;
     Subscriber<ChannelListener> subscriber;
     Alarm sweepTimer{io};
     Alarm renewalTimer{io};
-    Random random; ///< for questions; what concerns holds draws from the core's, under its mutex
+    Random random; ///< for questions; what concerns holds takes the core's, under the core's mutex
 
 private:
     void run() noexcept;
@@ -77,11 +78,11 @@ private:
     void close();
 
     boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{io.get_executor()};
-    std::unordered_set<std::shared_ptr<Later>> later_; ///< all that pauses
+    std::unordered_set<std::shared_ptr<Later>> later_; ///< all that waits for its time
 
     std::atomic<std::uint64_t> ownThread_{0};
     std::atomic<bool> started_{false};
-    std::mutex mutex_; ///< of the thread's start and end
+    std::mutex mutex_; ///< guards the thread's start and end
     std::condition_variable ended_;
     std::thread thread_;
     bool isRunning_ = false;

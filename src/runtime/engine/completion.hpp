@@ -1,5 +1,5 @@
 /// @file
-/// The end of an asynchronous call, told to whoever started it.
+/// The end of an asynchronous call, as its caller gets it.
 #pragma once
 
 #include "redislock/handler.hpp"
@@ -20,7 +20,7 @@
 
 namespace redislock::detail {
 
-/// Undoes what a call did unless somebody is told of it.
+/// Undoes what a call did, unless its caller gets the result.
 class Undo {
 public:
     Undo() = default;
@@ -41,27 +41,27 @@ public:
     void dismiss() noexcept { undo_ = nullptr; }
 
 private:
-    std::function<void()> undo_; ///< throws nothing
+    std::function<void()> undo_; ///< does not throw
 };
 
-/// Calls what nobody is there to catch exceptions of: they end the process, as out of any thread.
+/// Calls a function whose exceptions nobody is there to catch: they end the process, as in any thread.
 template <class Function>
 void callUncaught(Function function) noexcept
 {
     try {
         function();
     } catch (...) {
-        std::terminate(); // whose handler is told the exception here, by all compilers
+        std::terminate(); // whose handler sees the exception here, with all compilers
     }
 }
 
-/// A handler that is to be called once, on its own executor, which is kept busy until then. If the executor's context
-/// ends before, it destroys the handler, the call is cancelled, and what it would have given is destroyed.
+/// A handler that is to be called once, on its own executor, which counts as busy until then. If the executor's context
+/// ends before, the context destroys the handler, the call is cancelled, and its result is destroyed.
 template <class Result>
 class Completion {
 public:
-    /// @param fallback for handlers without an executor of their own; its context outlives the call, and what they
-    /// throw there ends the process.
+    /// @param fallback for handlers without an executor of their own; its context outlives the call, and what such a
+    /// handler throws ends the process.
     template <class Executor>
     Completion(Handler<Result> handler, const Executor& fallback)
         : pending_(std::make_shared<Pending>(std::move(handler.function), fallback))
@@ -85,13 +85,13 @@ public:
         }
     }
 
-    /// Has @p cancel called, on the thread that emits, when the operation is cancelled, and on the thread that ends the
-    /// handler's context. Call it before the operation begins.
+    /// Makes a cancellation of the operation call @p cancel on the thread that emits it, and the end of the handler's
+    /// context call it on the thread that ends the context. Call this before the operation begins.
     template <class Function>
     void onCancellation(Function cancel)
     {
         if (!pending_->handler) {
-            return; // it was begun while its context ended
+            return; // the call was begun while its context ended
         }
         pending_->slot = boost::asio::get_associated_cancellation_slot(pending_->handler);
         if (pending_->slot.is_connected()) {
@@ -100,7 +100,8 @@ public:
         pending_->cancel = std::move(cancel);
     }
 
-    /// Ends the call: the handler runs soon, not in here. What nobody is told of is undone, perhaps in here.
+    /// Ends the call: the handler runs soon, not in here. If it will not be called, what the call did is undone,
+    /// perhaps in here.
     void operator()(boost::system::error_code ec, Result result, Undo undo = {})
     {
         const auto pending = std::move(pending_);
@@ -108,7 +109,7 @@ public:
         if (!claim) {
             return;
         }
-        // stays tracked until it was told: the context's run() must not return while this is still in it
+        // tracked until the handler was called: the context's run() must not return before
         const auto later =
             boost::asio::prefer(std::exchange(pending->executor, nullptr), boost::asio::execution::blocking.never);
         later.execute([handler = std::move(pending->handler), slot = pending->slot, ec, result = std::move(result),
@@ -133,13 +134,13 @@ private:
         void destroy() noexcept override
         {
             handler = nullptr;
-            executor = nullptr; // whose context has counted this as work until here
+            executor = nullptr; // its context counts this as work until here
         }
 
         decltype(Handler<Result>::function) handler;
         boost::asio::any_completion_executor executor;
         bool isOnFallback = false;
-        boost::asio::cancellation_slot slot; ///< ends with the handler, or later
+        boost::asio::cancellation_slot slot; ///< lives as long as the handler, or longer
     };
 
     std::shared_ptr<Pending> pending_;

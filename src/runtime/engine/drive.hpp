@@ -20,9 +20,9 @@ void callOff(Flow& flow)
     }
 }
 
-/// Drives a flow on the calling thread, to its end. @param lock the engine's, locked.
-/// @param stop calls it off: whoever stops it does no more than wake this thread. @param order of an acquire that may
-/// have a policy. @return whether it was called off
+/// Drives a flow on the calling thread, to its end. @param lock the engine's, locked. @param stop calls the wait off;
+/// stopping it only wakes this thread. @param order needed for an acquire that may have a policy. @return whether the
+/// wait was called off
 template <class Flow>
 bool drive(Engine& engine, Engine::Lock& lock, Flow& flow, const std::stop_token& stop = {},
            [[maybe_unused]] const AcquireOrder* order = nullptr)

@@ -22,7 +22,8 @@ namespace {
 
 constexpr std::chrono::milliseconds sweepPause{2};
 
-/// The background thread reads the replies that nobody waits for, a little later: then there are more of them.
+/// The background thread reads the replies that nobody waits for. It does so a little later, when there are more of
+/// them.
 void sweepSoon(Background& background) noexcept
 {
     background.sweepTimer.set(BootClock::now() + sweepPause);
@@ -125,7 +126,7 @@ bool Engine::shutdown(std::chrono::milliseconds timeout) noexcept
     }
     const TimePoint until = saturatingAdd(BootClock::now(), timeout);
     if (!beginEnd(nullptr)) {
-        background_->join(BootClock::now()); // where nobody did: there is nothing else to wait for
+        background_->join(BootClock::now()); // the end began elsewhere: only the thread may still have to be joined
         return true;
     }
     bool answered = true;
@@ -152,7 +153,7 @@ bool Engine::beginEnd(std::function<void()> whenDone)
         names = core_.close();
         whenDone_ = std::move(whenDone);
     }
-    commands_->flush(); // what that gave back
+    commands_->flush(); // writes the requests of the holds that were given back
     return true;
 }
 
@@ -185,7 +186,7 @@ std::optional<Errc> Engine::refusal() const noexcept
 
 bool Engine::tryPost(std::function<void()> what)
 {
-    const Lock lock(mutex_); // under which `closing_` is set: what was begun before is still done
+    const Lock lock(mutex_); // `closing_` is set under the mutex: what was posted before is still done
     if (!closing_) {
         post(std::move(what));
     }
@@ -213,7 +214,7 @@ asio::any_completion_executor Engine::handlerExecutor()
 {
     if (!isForked()) {
         start();
-        const Lock lock(mutex_); // as in tryPost(): until the completion is over the thread goes on
+        const Lock lock(mutex_); // as in tryPost(): the thread runs until the completion is over
         if (!closing_) {
             return asio::prefer(asio::any_completion_executor(background_->io.get_executor()),
                                 asio::execution::outstanding_work.tracked);

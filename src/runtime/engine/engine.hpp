@@ -27,12 +27,13 @@
 
 namespace redislock::detail {
 
-/// The shell around the core of one client: the mutex under which that decides, and what it needs of connections,
-/// threads and time. Calls that wait run on the calling thread (ThreadCalls); the rest runs on the client's own
+/// The shell around the core of one client: the mutex under which the core decides, and the connections, threads and
+/// time that it needs. Calls that block run on the calling thread (ThreadCalls), everything else on the client's own
 /// (Background).
 ///
-/// The mutex guards the core, and with it all local state: who wants the core shows that it has the mutex. It is never
-/// held over I/O or callbacks; the blocking connection's mutex may be taken under it, never the other way round.
+/// The mutex guards the core, and with it all local state: to get at the core, a caller must show its lock. The mutex
+/// is never held over I/O or callbacks; the blocking connection's mutex may be taken under it, never the other way
+/// round.
 class Engine final : public Port, public std::enable_shared_from_this<Engine> {
 public:
     using Lock = std::unique_lock<WakingMutex>;
@@ -45,17 +46,17 @@ public:
     std::shared_ptr<NamedLock> named(LockKind kind, std::string name);
     std::shared_ptr<NamedCounter> counter(CounterKind kind, std::string name);
     bool shutdown(std::chrono::milliseconds timeout) noexcept;
-    /// Its first step: waiters are told, holds are lost. @param whenDone called on the background thread when nothing
-    /// is under way any more, unless nothing is now. @return false when that was done before.
+    /// First step of the end: ends the waiters, loses the holds. @param whenDone called on the background thread when
+    /// nothing is under way any more, unless nothing is now. @return false when the end had begun before.
     bool beginEnd(std::function<void()> whenDone);
-    /// Its last: the connections and the background thread.
+    /// Last step of the end: closes the connections, ends the background thread.
     void endConnections() noexcept;
 
     // what calls are made of
     [[nodiscard]] const Config& config() const noexcept { return config_; }
     [[nodiscard]] const std::string& id() const noexcept { return core_.id; }
     [[nodiscard]] Lock lock() noexcept { return Lock(mutex_); }
-    /// @param lock of this engine, and locked.
+    /// @param lock of this engine's mutex, and locked.
     [[nodiscard]] Core& core([[maybe_unused]] const Lock& lock) noexcept
     {
         assert(lock.mutex() == &mutex_ && lock.owns_lock());
@@ -63,19 +64,19 @@ public:
     }
     [[nodiscard]] BlockingConnection& commands() noexcept { return *commands_; }
     [[nodiscard]] Background& background() noexcept { return *background_; }
-    /// What was said of errors that calls have met.
+    /// What was said about errors that calls have met.
     [[nodiscard]] const Troubles& troubles() const noexcept { return background_->troubles; }
     [[nodiscard]] ServerId& serverId() noexcept { return serverId_; }
-    /// Why an operation that may have to wait cannot begin.
+    /// Why an operation that may have to wait cannot begin; nothing: it can.
     [[nodiscard]] std::optional<Errc> refusal() const noexcept;
-    /// Why one that waits for nothing cannot: it may on any thread.
+    /// The same, for an operation that does not wait, and so may begin on any thread.
     [[nodiscard]] std::optional<Errc> asyncRefusal() const noexcept;
-    /// Begins the background thread, if it was not begun.
+    /// Starts the background thread, unless it was started.
     void start() { background_->start(shared_from_this()); }
-    /// Has something done on the background thread, soon. @return false after the client's end: it is not.
+    /// Calls @p what on the background thread, soon. @return false after the client's end: then it is not called.
     bool tryPost(std::function<void()> what);
-    /// Has something done on the background thread at that time; before, when the client ends. @return what calls it
-    /// off; empty, and nothing will be done, when the client has ended.
+    /// Calls @p what on the background thread at that time; earlier, when the client ends. @return what calls it off;
+    /// empty if the client has ended: then it is not called.
     std::function<void()> doAt(TimePoint when, std::function<void()> what);
     /// For handlers without an executor of their own: the background thread, as long as there is one.
     boost::asio::any_completion_executor handlerExecutor();
@@ -115,7 +116,7 @@ private:
     std::condition_variable_any changed_; ///< for shutdown()
     std::function<void()> whenDone_;      ///< from beginEnd()
     Core core_;
-    bool queued_ = false;                       ///< something for the command connection, since exit() last looked
+    bool queued_ = false;                       ///< requests for the command connection since exit() last looked
     std::vector<std::shared_ptr<Call>> outbox_; ///< for the background thread to send
     bool outboxClosed_ = false;
 
@@ -131,7 +132,7 @@ inline Engine& engineOf(const NamedLock& named) noexcept
     return static_cast<Engine&>(named.core->port);
 }
 
-/// That of a semaphore or latch.
+/// The engine of a semaphore or latch.
 inline Engine& engineOf(const NamedCounter& counter) noexcept
 {
     return static_cast<Engine&>(*counter.port);

@@ -19,17 +19,17 @@ namespace redislock::detail {
 
 namespace {
 
-/// More fields than that, and the reply is larger than what a client takes.
+/// With more fields than that, the reply is larger than what a client accepts.
 constexpr std::uint64_t maxFields = 256;
 
 using Words = std::vector<std::string>;
 
-/// A question that others go along with, in one packet. An error is an answer to those.
+/// A question with which other requests go along, in one packet. An error reply to one of these is an answer.
 class Explaining {
 public:
     Explaining(Engine& engine, std::vector<Words> alongside) : engine_(engine), alongside_(std::move(alongside)) {}
 
-    /// Again, if a connection ended before all had their answers.
+    /// Asks again, if a connection ended before all requests had their answers.
     std::error_code ask(const Words& words, Reply& reply)
     {
         constexpr int most = 3;
@@ -43,7 +43,7 @@ public:
         return Cause::connectionLost;
     }
 
-    /// In their order.
+    /// The answers to the other requests, in their order.
     [[nodiscard]] const std::vector<Reply>& answers() const noexcept { return answers_; }
 
 private:
@@ -59,7 +59,7 @@ private:
         const auto ec = ThreadCalls::query(engine_, call, machine);
         reply = call->reply;
         answers_.clear();
-        // they were answered before, if they were; after an error nobody waits for them
+        // the others were answered before, if at all; after an error nobody waits for them
         const TimePoint until = ec ? BootClock::now() : BootClock::now() + engine_.config().commandTimeout;
         for (const auto& other : others) {
             if (engine_.commands().await(*other, until).replied) {
@@ -74,7 +74,7 @@ private:
     std::vector<Reply> answers_;
 };
 
-/// What only this process knows of its own holds.
+/// Adds what only this process knows about its own holds.
 void placeOwn(LockReport& report, const Engine& engine)
 {
     for (auto& holder : report.holders) {

@@ -8,7 +8,7 @@ namespace redislock::detail {
 
 namespace {
 
-/// Ends with its context: the place where that tells us.
+/// A service that ends with its context, and so hears of the context's end.
 class ContextService final : public boost::asio::execution_context::service {
 public:
     static boost::asio::execution_context::id id;
@@ -17,7 +17,7 @@ public:
         : service(context), handlers(std::make_shared<PendingHandlers>())
     {
     }
-    ~ContextService() override { handlers->end(); } // of one that was made while its context ended
+    ~ContextService() override { handlers->end(); } // for a service that was made while its context ended
 
     const std::shared_ptr<PendingHandlers> handlers;
 
@@ -44,7 +44,7 @@ bool PendingHandlers::isForked() const noexcept
 void PendingHandlers::add(const std::shared_ptr<PendingHandler>& handler)
 {
     if (isForked()) {
-        return; // a thread that is not here may have the mutex; in a child no call lasts
+        return; // a thread of the parent may hold the mutex; in a child no call lasts
     }
     handler->others_ = shared_from_this();
     {
@@ -65,7 +65,7 @@ void PendingHandlers::add(const std::shared_ptr<PendingHandler>& handler)
 bool PendingHandlers::claim(PendingHandler& handler) noexcept
 {
     if (isForked()) {
-        return false; // it is a copy of the parent's, and ends with its context
+        return false; // it is a copy of the parent's call, and ends with its context
     }
     const std::lock_guard lock(mutex_);
     if (ended_) {
@@ -95,20 +95,20 @@ void PendingHandlers::unlink(PendingHandler& handler) noexcept
     handler.next_ = handler.previous_ = nullptr;
 }
 
-/// A handler's destructor may do anything, also begin and end other calls: no mutex is held.
+/// No mutex is held: a handler's destructor may do anything, even begin and end other calls.
 void PendingHandlers::abandon(PendingHandler& handler) noexcept
 {
     handler.destroy();
     const auto cancel = std::exchange(handler.cancel, nullptr);
-    if (cancel && !isForked()) { // the call is the parent's
+    if (cancel && !isForked()) { // the call belongs to the parent
         try {
             cancel();
-        } catch (...) { // out of memory: it goes on to its own end
+        } catch (...) { // out of memory: the call goes on to its own end
         }
     }
 }
 
-/// Whether another thread ends a call. Who ends the context in a handler does not wait for itself.
+/// Whether another thread is ending a call. A thread that ends the context in a handler does not wait for itself.
 bool PendingHandlers::isBusyElsewhere() const noexcept
 {
     for (const PendingHandler* each = first_; each != nullptr; each = each->next_) {
@@ -125,7 +125,7 @@ void PendingHandlers::end() noexcept
     if (!isForked()) {
         lock.lock();
     } else if (!lock.try_lock()) {
-        return; // a thread of the parent had it
+        return; // a thread of the parent held it
     }
     ended_ = true;
     PendingHandler* left = nullptr;

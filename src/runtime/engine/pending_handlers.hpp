@@ -1,5 +1,5 @@
 /// @file
-/// What becomes of handlers whose execution context ends before their calls.
+/// What becomes of handlers whose execution context ends before their calls do.
 #pragma once
 
 #include <boost/asio/execution_context.hpp>
@@ -14,8 +14,8 @@ namespace redislock::detail {
 
 class PendingHandlers;
 
-/// A handler that waits for the end of its call. Two may want it: the call, to have it run, and the context, which
-/// destroys it. The first one gets it.
+/// A handler that waits for the end of its call. Two may want it: the call, to have it run, and the context, to destroy
+/// it. Whichever comes first gets it.
 class PendingHandler {
 public:
     PendingHandler() = default;
@@ -23,35 +23,35 @@ public:
     PendingHandler& operator=(const PendingHandler&) = delete;
     virtual ~PendingHandler() = default;
 
-    /// Called when the context was first: nobody waits for the call any more.
+    /// Called when the context was first: then nobody waits for the call any more.
     std::function<void()> cancel;
 
 private:
     friend class PendingHandlers;
     friend class Claim;
 
-    /// Destroys all whose life ends with the context's.
+    /// Destroys everything that lives no longer than the context.
     virtual void destroy() noexcept = 0;
 
-    std::shared_ptr<PendingHandlers> others_; ///< those of its context; null: it has none
+    std::shared_ptr<PendingHandlers> others_; ///< all handlers of its context; null: it has no context
     // guarded by their mutex
-    std::shared_ptr<PendingHandler> self_; ///< while it is one of them
+    std::shared_ptr<PendingHandler> self_; ///< set while it is one of them
     PendingHandler* next_ = nullptr;
     PendingHandler* previous_ = nullptr;
     std::uint64_t claimedBy_ = 0; ///< the thread that ends the call
 };
 
-/// The handlers of one context that wait. The context's last act is end(). Any thread.
+/// The waiting handlers of one context. The context's last act is to call end(). Any thread.
 class PendingHandlers : public std::enable_shared_from_this<PendingHandlers> {
 public:
-    /// Those of a context, which is alive.
+    /// The handlers of a context, which must be alive.
     static std::shared_ptr<PendingHandlers> of(boost::asio::execution_context& context);
 
     PendingHandlers();
 
-    /// Has a handler end with the context: at once, if that is ending.
+    /// Makes a handler end with the context: at once, if the context is ending.
     void add(const std::shared_ptr<PendingHandler>& handler);
-    /// The context ends: destroys what is left, and returns when no other thread is busy with one.
+    /// The context ends: destroys the handlers that are left, and returns when no other thread is busy with one.
     void end() noexcept;
 
 private:
@@ -68,10 +68,11 @@ private:
     std::mutex mutex_;
     std::condition_variable finished_;
     PendingHandler* first_ = nullptr;
-    bool ended_ = false; ///< whoever is not claimed is the context's
+    bool ended_ = false; ///< handlers that are not claimed belong to the context
 };
 
-/// The right to use a handler at the end of its call. While it lasts the context does not end, on another thread.
+/// The right to use a handler at the end of its call. While the claim lasts, the context does not end on another
+/// thread.
 class Claim {
 public:
     explicit Claim(PendingHandler& handler) noexcept;
@@ -79,7 +80,7 @@ public:
     Claim& operator=(const Claim&) = delete;
     ~Claim();
 
-    /// Whether there still is one.
+    /// Whether the handler still exists.
     explicit operator bool() const noexcept { return isMine_; }
 
 private:

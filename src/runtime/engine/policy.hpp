@@ -1,5 +1,5 @@
 /// @file
-/// Policies of users, asked for a pause.
+/// Asks users' policies for a pause.
 #pragma once
 
 #include "redislock/clock.hpp"
@@ -16,8 +16,8 @@
 
 namespace redislock::detail {
 
-/// What a policy says, as an event of the machine that asks; what it throws ends the call. Expects no mutex to be held.
-/// @param thrown where that is kept; null: nowhere.
+/// What a policy says, as an event for the machine that asks; an exception of the policy ends the call. Expects no
+/// mutex to be held. @param thrown receives that exception; null: it is dropped.
 inline std::variant<Pause, Cancelled> pauseOf(const RetryPolicy& policy, std::uint32_t attempt, Random& random,
                                               std::exception_ptr* thrown = nullptr)
 {

@@ -1,4 +1,4 @@
-// What the core asks for.
+// The engine as the core's port.
 #include "runtime/base/process.hpp"
 #include "runtime/engine/engine.hpp"
 
@@ -13,7 +13,7 @@ std::atomic<std::uint64_t> lastRequest{0};
 
 } // namespace
 
-/// What was queued meanwhile is written.
+/// Unlocks the mutex, and writes what was queued meanwhile.
 void Engine::exit() noexcept
 {
     const bool queued = std::exchange(queued_, false);
@@ -21,7 +21,7 @@ void Engine::exit() noexcept
     if (queued) {
         try {
             commands_->flush();
-        } catch (...) { // out of memory: whoever comes next writes it
+        } catch (...) { // out of memory: the next caller writes it
             return;
         }
     }
@@ -42,8 +42,7 @@ std::uint64_t Engine::nextRequest() noexcept
     return lastRequest.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-// --- Requests
-// ----------------------------------------------------------------------------------------------------------
+// --- Requests -------------------------------------------------------------------------------------------------------
 
 bool Engine::submit(Lane lane, std::shared_ptr<Call> call, std::shared_ptr<Call> behind)
 {
@@ -110,8 +109,7 @@ bool Engine::withdraw(Call& call)
     return true;
 }
 
-// --- What is published
-// -------------------------------------------------------------------------------------------------
+// --- What is published ----------------------------------------------------------------------------------------------
 
 void Engine::want(std::string channel, ChannelListener listener)
 {
@@ -127,8 +125,7 @@ void Engine::drop(std::string channel, ChannelListener listener)
     });
 }
 
-// --- Time, and what others are told
-// ------------------------------------------------------------------------------------
+// --- Time, and what others are told ---------------------------------------------------------------------------------
 
 void Engine::after(TimePoint when, std::function<void()> what)
 {
@@ -144,7 +141,7 @@ void Engine::ended() noexcept
     if (whenDone_ && !core_.isAnythingUnderWay()) {
         try {
             post(std::exchange(whenDone_, nullptr));
-        } catch (...) { // out of memory: it ends with its time
+        } catch (...) { // out of memory: shutdown ends when its time is over
             return;
         }
     }

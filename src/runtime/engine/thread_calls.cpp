@@ -27,7 +27,7 @@ Unlocked endLevel(Engine& engine, Engine::Lock& lock, Acquired acquired)
         drive(engine, lock, flow);
         how = flow.result();
     }
-    const auto rest = core.recycle(std::move(acquired.hold)); // destroyed after the mutex is unlocked, as the hold is
+    const auto rest = core.recycle(std::move(acquired.hold)); // destroyed after the mutex is unlocked, like the hold
     lock.unlock();
     if (how == Unlocked::unconfirmed || how == Unlocked::stillHeld) {
         engine.commands().flush();
@@ -61,7 +61,7 @@ std::error_code ThreadCalls::acquire(NamedLock& named, const AcquireOrder& order
         error = calledOff ? std::error_code() : error;
     }
     if (acquired.hold == nullptr) {
-        engine.commands().flush(); // what it gives back
+        engine.commands().flush(); // writes the release of what may have been granted
     }
     return error;
 }
@@ -130,7 +130,7 @@ std::error_code ThreadCalls::query(Engine& engine, const std::shared_ptr<Call>& 
     return flow.error() ? std::error_code(*flow.error()) : std::error_code();
 }
 
-/// In two steps, so that a try whose reply was lost can be repeated without hitting the next holder.
+/// In two steps, so that a try whose reply was lost can be repeated without ending the next holder.
 bool ThreadCalls::forceUnlock(NamedLock& named, std::error_code& ec)
 {
     Engine& engine = engineOf(named);
@@ -182,7 +182,7 @@ void ThreadCalls::connect(Engine& engine, std::error_code& ec)
         outcome = engine.commands().await(*call, until);
         call->signal.clearDone();
     } while (!outcome.replied && outcome.fault.failure != Failure::fatal && outcome.stood > outcome.stood.zero());
-    // a user who may not PING is connected all the same
+    // if the user may not PING, the connection works all the same
     ec = outcome.replied ? std::error_code() : std::error_code(outcome.fault.error);
 }
 

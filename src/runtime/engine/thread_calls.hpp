@@ -1,5 +1,5 @@
 /// @file
-/// Calls about locks on the calling thread.
+/// Blocking calls about locks.
 #pragma once
 
 #include "logic/lock/hold.hpp"
@@ -21,14 +21,15 @@ namespace redislock::detail {
 
 /// What locks and guards ask for on the thread of their caller.
 struct ThreadCalls {
-    /// Waits until it has it, or may not wait any longer, or is called off. @param acquired without a hold: it has not.
+    /// Waits until the lock is acquired, the wait is over, or it is called off. @param acquired without a hold: not
+    /// acquired.
     static std::error_code acquire(NamedLock& named, const AcquireOrder& order, const std::stop_token& stop,
                                    Acquired& acquired);
     /// Ends the innermost level of the thread, and waits for the answer.
     static Unlocked unlock(NamedLock& named, std::error_code& ec);
-    /// Likewise, a level that is known.
+    /// The same for a given level.
     static Unlocked release(Acquired acquired);
-    /// Ends a level and waits for nothing.
+    /// Ends a level without waiting.
     static void releaseUnawaited(const Acquired& acquired) noexcept;
 
     static bool forceUnlock(NamedLock& named, std::error_code& ec);
@@ -36,16 +37,16 @@ struct ThreadCalls {
     /// Who has the lock; see Lock::explain().
     static std::optional<LockReport> explain(NamedLock& named, std::error_code& ec);
     static void connect(Engine& engine, std::error_code& ec);
-    /// Drives a question to its end; its reply is then in the call.
+    /// Drives a question to its end; then its reply is in the call.
     static std::error_code query(Engine& engine, const std::shared_ptr<Call>& call, QueryMachine& machine);
 
     // what is known here
     static std::uint32_t holdCount(const NamedLock& named) noexcept;
-    /// For the message of an acquire that would deadlock: this thread's hold that is in its way; empty: none is.
+    /// For the message of an acquire that would deadlock: which hold of this thread is in its way; empty: none.
     static const char* inTheWay(NamedLock& named);
     static std::chrono::milliseconds validFor(const NamedLock& named) noexcept;
     static std::stop_token stopToken(const NamedLock& named, StopAt when);
-    /// @param hold null: of none.
+    /// @param hold null: the token of no hold.
     static std::stop_token stopToken(Hold* hold, StopAt when);
 };
 

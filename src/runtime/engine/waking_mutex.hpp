@@ -1,5 +1,5 @@
 /// @file
-/// A mutex whose owner wakes others.
+/// A mutex that wakes a thread when it is unlocked.
 #pragma once
 
 #include "logic/call/signal.hpp"
@@ -10,8 +10,8 @@
 
 namespace redislock::detail {
 
-/// An AdaptiveMutex whose owner can have a thread woken when it is free: whoever is woken wants it first of all, and
-/// the system call takes longer than what is guarded.
+/// An AdaptiveMutex whose owner can have a thread woken when the mutex is free: a woken thread first of all wants the
+/// mutex, and the system call takes longer than the guarded work.
 class REDISLOCK_THREAD_SAFETY(capability("mutex")) WakingMutex {
 public:
     void lock() noexcept REDISLOCK_ACQUIRES() REDISLOCK_THREAD_SAFETY(no_thread_safety_analysis) { mutex_.lock(); }
@@ -24,7 +24,8 @@ public:
         }
     }
 
-    /// Raises a reason; if the thread sleeps on the signal, it is woken when the mutex is unlocked. Expects it locked.
+    /// Raises a reason; if the thread sleeps on the signal, it is woken when the mutex is unlocked. Expects the mutex
+    /// locked.
     void notify(Signal& signal, std::uint32_t reason) noexcept
     {
         if (!signal.raise(reason)) {
@@ -37,7 +38,7 @@ public:
 
 private:
     AdaptiveMutex mutex_;
-    const void* sleeper_ = nullptr; ///< what it sleeps on; nothing else is known to be there any more
+    const void* sleeper_ = nullptr; ///< the address it sleeps on; what is there may be gone
 };
 
 } // namespace redislock::detail

@@ -15,10 +15,10 @@ namespace redislock::detail {
 
 namespace {
 
-/// For how long a first acquire waits to be told which servers it talks to.
+/// How long a first acquire waits to learn which servers it talks to.
 constexpr std::chrono::milliseconds identifyFor{250};
 
-/// The pauses after a wait for one member when the others could not be had.
+/// The pauses between waits for one member, after which the others could not be had.
 const RetryPolicy& betweenWaits()
 {
     static const auto policy = RetryPolicy::exponential(std::chrono::milliseconds(1), std::chrono::milliseconds(16));
@@ -69,7 +69,7 @@ std::error_code GroupAcquire::run(std::shared_ptr<GroupHold>& hold)
             askPolicy(round);
             lock.lock();
         } else if (now >= until_) {
-            until_ = TimePoint::max(); // whoever handles it sets the next
+            until_ = TimePoint::max(); // the thread that handles the event sets the next
             lock.unlock();
             step(TimerFired{now});
             lock.lock();
@@ -102,8 +102,8 @@ bool GroupAcquire::anyState(ServerId::State state) const
         members_->locks, [state](const Lock& lock) { return LockAccess::engine(lock).serverId().state() == state; });
 }
 
-/// The first time, the attempts wait a moment for the servers to tell who they are, and no longer than half of the
-/// wait: the other half is for them.
+/// The first time, the attempts wait a moment for the servers to tell who they are, at most half of the call's wait:
+/// the other half is for the attempts.
 void GroupAcquire::identifyServers()
 {
     using State = ServerId::State;
@@ -137,8 +137,8 @@ void GroupAcquire::startFlow()
     step(Start{BootClock::now()});
 }
 
-/// Whoever finds nobody at it handles what happened, and what happens meanwhile: calls out of here, some of which call
-/// back at once, are made under no lock.
+/// If no other thread handles events, this one does, including those that come meanwhile. Calls out of here, some of
+/// which call back at once, are made under no mutex.
 void GroupAcquire::step(const GroupMachine::Event& event)
 {
     const auto self = shared_from_this();
@@ -171,12 +171,12 @@ void GroupAcquire::handle(const GroupMachine::Event& event)
     const auto* cancelled = std::get_if<Cancelled>(&event);
     cancelled_ = cancelled_ || (cancelled != nullptr && cancelled->reason == Errc::shutdown);
     if (!isStart && !cancelled_ && flow_.state() == GroupMachine::State::idle) {
-        return handle(Start{BootClock::now()}); // the servers were given their time to tell who they are
+        return handle(Start{BootClock::now()}); // the time for the servers to tell who they are is over
     }
     follow(flow_.step(event));
 }
 
-/// Does what comes next.
+/// Does what the flow asks for next.
 void GroupAcquire::follow(const WaitStep& next)
 {
     switch (next.kind) {
@@ -223,30 +223,30 @@ std::optional<Errc> GroupAcquire::keep()
     return std::nullopt;
 }
 
-/// Has the policy asked where it may take its time.
+/// Makes the policy be asked on a thread that it may block.
 void GroupAcquire::awaitPolicy(std::uint32_t round)
 {
-    if (end_) { // nobody's thread but a client's: whoever made the call may be the one who is here
+    if (end_) { // on a client's thread: this may be the thread of the call's user
         callOff();
         if (!doAt(BootClock::now(), [self = shared_from_this(), round] { self->askPolicy(round); })) {
             step(Cancelled{BootClock::now(), Errc::shutdown});
         }
         return;
     }
-    const std::lock_guard lock(mutex_); // the thread that waits does it
+    const std::lock_guard lock(mutex_); // the waiting thread asks
     toAsk_ = round;
     until_ = TimePoint::max();
     changed_.notify(Signal::look);
 }
 
-/// Asks the policy. Under no lock: nobody else does, or draws from the same numbers.
+/// Asks the policy. Under no mutex: no other thread asks it, or draws from the same random numbers.
 void GroupAcquire::askPolicy(std::uint32_t round)
 {
     std::visit([this](const auto& event) { step(event); },
                pauseOf(order_.retry ? *order_.retry : betweenWaits(), round, random_, order_.thrown));
 }
 
-/// It is over.
+/// The acquire is over.
 void GroupAcquire::end()
 {
     const GroupResult& result = flow_.result();
@@ -271,16 +271,16 @@ void GroupAcquire::end()
         tell(cancelled_ && error ? boost::asio::error::operation_aborted : boost::system::error_code(error),
              std::move(hold_));
     }
-    self_.reset(); // step() has another
+    self_.reset(); // step() has another reference
 }
 
-/// Has TimerFired come then.
+/// Makes TimerFired come at that time.
 void GroupAcquire::wakeAt(TimePoint when)
 {
     if (!end_) {
         const std::lock_guard lock(mutex_);
         if (std::exchange(until_, when) != when) {
-            changed_.notify(Signal::look); // the thread that waits sees to it
+            changed_.notify(Signal::look); // the waiting thread looks at the time
         }
         return;
     }
@@ -295,11 +295,11 @@ void GroupAcquire::wakeAt(TimePoint when)
         }
     });
     if (!callOffTimer_) {
-        step(Cancelled{BootClock::now(), Errc::shutdown}); // nobody is left who could ask
+        step(Cancelled{BootClock::now(), Errc::shutdown}); // all clients have ended: nobody could ask
     }
 }
 
-/// Has something done on the background thread of one of the clients. @return what calls it off; null: all of them have
+/// Calls @p what on the background thread of one of the clients. @return what calls it off; null: all clients have
 /// ended.
 std::function<void()> GroupAcquire::doAt(TimePoint when, const std::function<void()>& what)
 {

@@ -23,26 +23,26 @@
 
 namespace redislock::detail {
 
-/// Drives a GroupFlow: the answers come on the background threads of the members' clients; its time passes on the
-/// thread that waits for it, or with timers there.
+/// Drives a GroupFlow: the answers come on the background threads of the members' clients; time is watched by the
+/// waiting thread, or by timers on a background thread.
 class GroupAcquire final : public std::enable_shared_from_this<GroupAcquire>, private GroupRounds {
 public:
     struct Order {
         Wait wait;
         Lease lease;
-        std::shared_ptr<const RetryPolicy> retry; ///< when it tries again; null: when a member is free
-        std::exception_ptr* thrown = nullptr;     ///< where what the policy throws is kept; null: it is not
+        std::shared_ptr<const RetryPolicy> retry; ///< says when to try again; null: when a member is free
+        std::exception_ptr* thrown = nullptr;     ///< receives what the policy throws; null: that is dropped
         std::stop_token stop{};                   ///< calls off run()
     };
     using End = std::function<void(boost::system::error_code, std::shared_ptr<GroupHold>)>;
 
     GroupAcquire(std::shared_ptr<const GroupMembers> members, Order order);
 
-    /// Blocks until it is over, or called off. @param hold null: not acquired.
+    /// Blocks until the acquire is over, or called off. @param hold null: not acquired.
     std::error_code run(std::shared_ptr<GroupHold>& hold);
-    /// Waits for nothing. @param end called once, by any thread, in here too.
+    /// Begins without waiting. @param end called once, on any thread, perhaps in here.
     void start(End end);
-    /// Ends it, if it is not over.
+    /// Ends the acquire, if it is not over.
     void cancel();
 
 private:
@@ -68,25 +68,25 @@ private:
     const TimePoint began_ = BootClock::now();
 
     std::mutex mutex_;
-    Signal changed_; ///< wakes the thread that waits
+    Signal changed_; ///< wakes the waiting thread
     std::deque<GroupMachine::Event> events_;
-    bool busy_ = false; ///< somebody handles events
+    bool busy_ = false; ///< a thread handles events
     bool over_ = false;
-    std::error_code error_;              ///< when it is over
-    std::uint32_t toAsk_ = 0;            ///< the round after which the thread that waits asks the policy
-    TimePoint until_ = TimePoint::max(); ///< when TimerFired is due; of a call that nobody waits for: its timer's
+    std::error_code error_;              ///< of the acquire that is over
+    std::uint32_t toAsk_ = 0;            ///< the round after which the waiting thread asks the policy
+    TimePoint until_ = TimePoint::max(); ///< when TimerFired is due; without a waiting thread: by a timer
 
-    // of whoever handles events
+    // for the thread that handles events
     GroupFlow flow_;
     Random random_;                   ///< for the policy
-    std::shared_ptr<GroupHold> hold_; ///< of the round
+    std::shared_ptr<GroupHold> hold_; ///< of the current round
     bool cancelled_ = false;
     End end_;                            ///< null: a thread waits
-    std::shared_ptr<GroupAcquire> self_; ///< while nobody waits and it is not over
+    std::shared_ptr<GroupAcquire> self_; ///< keeps this until the end, if no thread waits
     std::function<void()> callOffTimer_;
 };
 
-/// Whether two members of a group that needs distinct servers are known to be on one. Asks nobody.
+/// Whether two members of a group that needs distinct servers are known to be on one server. Asks no server.
 [[nodiscard]] bool haveOneServerTwice(const GroupMembers& members);
 
 } // namespace redislock::detail

@@ -25,7 +25,7 @@ MemberAnswer answerOf(const boost::system::error_code& ec, const LockGuard& guar
     return {.kind = MemberAnswer::Kind::busy};
 }
 
-/// The group is held: the caller believes in this member too.
+/// The group is held: its caller now knows of this member's hold.
 void isKnown(const HoldRef& hold)
 {
     if (hold != nullptr) {
@@ -34,7 +34,7 @@ void isKnown(const HoldRef& hold)
     }
 }
 
-/// Told how the members' releases end, by any thread; tells how that of the group did.
+/// Counts how the members' releases end, on any thread; reports how the group's release ended.
 class ReleaseTally {
 public:
     ReleaseTally(std::size_t asked, std::size_t needed, std::function<void(Unlocked)> whenReleased)
@@ -139,7 +139,7 @@ void GroupHold::ask(std::size_t member, Wait wait, Lease lease, const Answer& an
         }
         held_[member].attempt = attempt;
     }
-    // its executor is the client's own: there the slot is cleared, and there abandon() uses it
+    // its executor is the client's own: the slot is cleared there, and abandon() uses it there
     auto arrival = [self = shared_from_this(), attempt, answer, member](boost::system::error_code ec, LockGuard guard) {
         const MemberAnswer result = answerOf(ec, guard);
         self->arrived(member, std::move(guard));
@@ -149,7 +149,7 @@ void GroupHold::ask(std::size_t member, Wait wait, Lease lease, const Answer& an
                                 LockHandler(boost::asio::bind_cancellation_slot(attempt->slot(), std::move(arrival))));
 }
 
-/// An attempt is over.
+/// The attempt at a member is over.
 void GroupHold::arrived(std::size_t index, LockGuard guard)
 {
     const std::stop_token lost = guard.stopToken(StopAt::lost);
@@ -163,7 +163,7 @@ void GroupHold::arrived(std::size_t index, LockGuard guard)
             over = std::move(held_[index].attempt);
         }
         if (!granted || !standing_.granted(index)) {
-            return; // too late: the guard gives it back
+            return; // too late: the guard gives the member back
         }
         held_[index].guard = std::move(guard);
         if (standing_.isHeld()) {
@@ -178,7 +178,7 @@ void GroupHold::arrived(std::size_t index, LockGuard guard)
             }
         };
     };
-    // made without the mutex: it may be lost already, and calls at once
+    // without the mutex: the member may be lost already, and then this calls back at once
     auto onRisk = std::make_unique<OnStop>(atRisk, tellOf(StopAt::atRisk));
     auto onLoss = std::make_unique<OnStop>(lost, tellOf(StopAt::lost));
     const std::lock_guard lock(mutex_);
@@ -202,7 +202,7 @@ void GroupHold::keep()
     follow(verdict, 0);
 }
 
-/// A member is lost, or at risk. On the background thread of its client.
+/// A member is lost, or at risk. Called on the background thread of its client.
 void GroupHold::hurt(std::size_t index, StopAt how)
 {
     std::unique_lock lock(mutex_);
@@ -211,8 +211,8 @@ void GroupHold::hurt(std::size_t index, StopAt how)
     follow(verdict, index);
 }
 
-/// Tells of what has become of the group, and ends what is none any more. @param index whose client's thread calls the
-/// stop callbacks.
+/// Reports what has become of the group, and ends a group that is lost. @param index the member whose client's thread
+/// calls the stop callbacks.
 void GroupHold::follow(GroupStanding::Verdict verdict, std::size_t index)
 {
     if (verdict == GroupStanding::Verdict::asBefore) {
@@ -244,7 +244,7 @@ void GroupHold::tellOf(GroupStanding::Verdict verdict, std::size_t index)
     const HoldRef hold = held_.empty() ? nullptr : LockAccess::hold(held_[index].guard);
     lock.unlock();
     if (hold == nullptr) {
-        return; // it was ended meanwhile
+        return; // the hold was ended meanwhile
     }
     Engine& engine = LockAccess::engine(members_->locks[index]);
     const auto reason = [&] {
@@ -256,14 +256,14 @@ void GroupHold::tellOf(GroupStanding::Verdict verdict, std::size_t index)
     });
 }
 
-/// Not in here: who ends the hold meanwhile waits for the callbacks of its members, and must not wait for those of the
-/// user.
+/// The callbacks do not run in here: a thread that ends the hold meanwhile waits for the callbacks of the members, and
+/// must not wait for those of the user.
 void GroupHold::stop(std::size_t index, const std::stop_source& source) const
 {
     Engine& engine = LockAccess::engine(members_->locks[index]);
     const auto request = [copy = source]() mutable { copy.request_stop(); };
     if (engine.background().isOwnThread()) {
-        engine.post(request); // done even when the client ends
+        engine.post(request); // called even if the client ends
     } else if (!engine.doAt(BootClock::now(), request)) {
         std::stop_source(source).request_stop();
     }
@@ -279,8 +279,7 @@ std::vector<GroupHold::Member> GroupHold::take() noexcept
     return taken;
 }
 
-/// Ends what does not wait: callbacks, and attempts under way. What is granted all the same is given back as it
-/// arrives.
+/// Ends the members' callbacks, and the attempts under way. What is granted all the same is given back as it arrives.
 void GroupHold::withdraw(std::vector<Member>& taken) noexcept
 {
     for (std::size_t i = 0; i < taken.size(); ++i) {
@@ -300,14 +299,14 @@ void GroupHold::withdraw(std::vector<Member>& taken) noexcept
 void GroupHold::end() noexcept
 {
     if (members_->isForked()) {
-        return; // the mutex may be locked by a thread that is not here
+        return; // a thread of the parent may hold the mutex
     }
     auto taken = take();
     withdraw(taken);
     if (!taken.empty() && members_->isObserved()) {
         try {
-            giveBack(taken, nullptr); // to tell how it ended
-        } catch (...) {               // out of memory: what is left in the guards is given back by them
+            giveBack(taken, nullptr); // to report how it ended
+        } catch (...) {               // out of memory: the guards give the rest back
         }
     }
 }
@@ -322,7 +321,7 @@ void GroupHold::release(const std::function<void(Unlocked)>& whenReleased)
     giveBack(taken, whenReleased);
 }
 
-/// Releases what was granted. @param whenReleased told how that ended; null: nobody is, but observers
+/// Releases what was granted. @param whenReleased gets how that ended; null: only observers do
 void GroupHold::giveBack(std::vector<Member>& taken, const std::function<void(Unlocked)>& whenReleased)
 {
     std::vector<LockGuard> guards;
@@ -380,7 +379,7 @@ Unlocked GroupHold::release()
     return *ending->how;
 }
 
-/// Those of the members that are held.
+/// The deadlines of the members that are held.
 std::vector<TimePoint> GroupHold::deadlines() const
 {
     std::vector<TimePoint> deadlines;
@@ -396,7 +395,7 @@ std::vector<TimePoint> GroupHold::deadlines() const
 TimePoint GroupHold::validUntil() const
 {
     if (members_->isForked()) {
-        return {}; // the mutex may be locked by a thread that is not here
+        return {}; // a thread of the parent may hold the mutex
     }
     const std::lock_guard lock(mutex_);
     return standing_.validUntil(deadlines());

@@ -1,5 +1,5 @@
 /// @file
-/// The members of a group that are held.
+/// The held members of a group.
 #pragma once
 
 #include "logic/group/group_standing.hpp"
@@ -28,7 +28,7 @@
 
 namespace redislock::detail {
 
-/// What a group consists of. Never changes.
+/// What a group consists of. Does not change.
 struct GroupMembers {
     enum class Rule : std::uint8_t {
         all,      ///< MultiLock
@@ -43,22 +43,22 @@ struct GroupMembers {
         return rule == Rule::all ? locks.size() : locks.size() / 2 + 1;
     }
     [[nodiscard]] bool isForked() const noexcept;
-    /// Of the members' clients.
+    /// The configurations of the members' clients.
     [[nodiscard]] std::vector<const Config*> configs() const;
-    /// For handlers without an executor of their own.
+    /// An executor for handlers without one of their own.
     [[nodiscard]] boost::asio::any_completion_executor handlerExecutor() const;
-    /// Whether this is the own thread of a member's client, which must not wait.
+    /// Whether this is a client's own thread of one of the members: it must not wait.
     [[nodiscard]] bool isOwnThread() const noexcept;
-    /// For messages.
+    /// The group as text, for messages.
     [[nodiscard]] std::string str() const;
     [[nodiscard]] bool isObserved() const noexcept;
-    /// Tells each different observer of the members' clients of the group.
+    /// Calls @p what with each different observer of the members' clients.
     void tell(const std::function<void(Observer&, const LockEvent&)>& what) const;
 };
 
-/// One try at all members of a group, and the hold that may come of it. Members arrive, and are lost, on the background
-/// threads of their clients; when too few are left, or when it is ended, the others are given back, those too that
-/// arrive later. **Thread safety**: safe. No call waits for anybody, except release().
+/// One try at all members of a group, and the hold if the try succeeds. Members are granted, and lost, on the
+/// background threads of their clients. When too few are left, or when the hold is ended, the others are given back,
+/// including those that are granted later. **Thread safety**: safe. No call waits, except release().
 class GroupHold : public std::enable_shared_from_this<GroupHold> {
 public:
     using Answer = std::function<void(std::size_t member, const MemberAnswer&)>;
@@ -68,16 +68,16 @@ public:
     GroupHold(const GroupHold&) = delete;
     GroupHold& operator=(const GroupHold&) = delete;
 
-    /// Tries a member. @param answer called later, on the background thread of its client.
+    /// Tries a member. @param answer called later, on the background thread of the member's client.
     void ask(std::size_t member, Wait wait, Lease lease, const Answer& answer);
-    /// The try succeeded: from now on it counts when members are lost.
+    /// The try succeeded: from now on it counts which members are lost.
     void keep();
-    /// Gives everything back and waits for nothing. A second call does nothing.
+    /// Gives everything back without waiting. A second call does nothing.
     void end() noexcept;
 
-    /// Ends it and waits as GroupGuard::release() does.
+    /// Ends the hold, and waits as GroupGuard::release() does.
     Unlocked release();
-    /// Ends it. @param whenReleased called once, by any thread, in here too.
+    /// Ends the hold. @param whenReleased called once, on any thread, perhaps in here.
     void release(const std::function<void(Unlocked)>& whenReleased);
 
     [[nodiscard]] TimePoint validUntil() const;
@@ -90,7 +90,7 @@ private:
 
     struct Member {
         LockGuard guard;
-        std::shared_ptr<boost::asio::cancellation_signal> attempt; ///< while it is under way
+        std::shared_ptr<boost::asio::cancellation_signal> attempt; ///< while the attempt is under way
         std::unique_ptr<OnStop> onLoss;
         std::unique_ptr<OnStop> onRisk;
     };
@@ -106,10 +106,10 @@ private:
     void stop(std::size_t index, const std::stop_source& source) const;
 
     const std::shared_ptr<const GroupMembers> members_;
-    mutable std::mutex mutex_; ///< never held over a call of somebody else's that may call back
+    mutable std::mutex mutex_; ///< never held over a call that may call back
     GroupStanding standing_;
-    std::vector<Member> held_; ///< empty when it is over
-    TimePoint keptAt_{};       ///< 0: it is not, or not yet
+    std::vector<Member> held_; ///< empty when the hold is over
+    TimePoint keptAt_{};       ///< 0: not held yet, or never
     bool isRiskTold_ = false;
     std::stop_source lost_;
     std::stop_source atRisk_;

@@ -23,7 +23,7 @@ namespace detail {
 
 namespace {
 
-/// Refuses a second member that is, or would wait for, the first.
+/// Refuses a second member that is the same lock as the first, or would wait for it.
 void requireDistinct(const GroupMembers& members)
 {
     std::set<std::tuple<std::string, std::uint32_t, std::string>> seen;
@@ -145,7 +145,7 @@ std::shared_ptr<GroupHold> GroupState::held() const
     return own == holds_.end() ? nullptr : own->second;
 }
 
-/// With the words of the member that met the error last.
+/// With the words of the member that last met the error.
 Account GroupState::accountOf(const char* verb, const std::error_code& ec) const
 {
     const char* why = ec == Errc::badConfig ? ": two of these addresses are one server" : "";
@@ -174,8 +174,7 @@ std::chrono::milliseconds timeUntil(TimePoint then) noexcept
 
 } // namespace detail
 
-// --- The locks
-// -----------------------------------------------------------------------------------------------------------
+// --- The locks ------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -241,8 +240,7 @@ std::stop_token GroupLock::stopToken(StopAt when) const noexcept
     return hold ? hold->stopToken(when) : detail::Core::stoppedToken();
 }
 
-// --- The guard
-// -----------------------------------------------------------------------------------------------------------
+// --- The guard ------------------------------------------------------------------------------------------------------
 
 GroupGuard::GroupGuard(std::shared_ptr<detail::GroupHold> hold) noexcept : hold_(std::move(hold)) {}
 

@@ -1,5 +1,5 @@
 /// @file
-/// What the copies of a group share.
+/// What the copies of a group lock share.
 #pragma once
 
 #include "redislock/group_guard.hpp"
@@ -24,11 +24,11 @@ struct Account;
 /// A MultiLock or RedLock: its members, and the holds of threads.
 class GroupState {
 public:
-    /// @throws LockError `invalidArgument` for members that cannot be a group.
+    /// @throws LockError `invalidArgument` for members that cannot form a group.
     static std::shared_ptr<GroupState> make(GroupMembers::Rule rule, std::vector<Lock> locks);
 
-    /// Acquires for whoever has the guard.
-    /// @param thrown where what the policy throws is kept; null: it is not.
+    /// Acquires for the owner of the guard.
+    /// @param thrown receives what the policy throws; null: that is dropped.
     GroupGuard acquire(Wait wait, Lease lease, std::shared_ptr<const RetryPolicy> retry, const std::stop_token& stop,
                        std::error_code& ec, std::exception_ptr* thrown = nullptr) const;
     void asyncAcquire(Wait wait, Lease lease, std::shared_ptr<const RetryPolicy> retry, GroupHandler handler) const;
@@ -40,7 +40,7 @@ public:
     /// The calling thread's hold; null if it has none.
     [[nodiscard]] std::shared_ptr<GroupHold> held() const;
 
-    /// What is wrong, for messages.
+    /// Describes the error, for messages.
     [[nodiscard]] Account accountOf(const char* verb, const std::error_code& ec) const;
 
     static GroupGuard guardOf(std::shared_ptr<GroupHold> hold) noexcept { return GroupGuard(std::move(hold)); }
@@ -54,7 +54,7 @@ private:
     const std::shared_ptr<const GroupMembers> members_;
     mutable std::mutex mutex_;
     std::map<std::uint64_t, std::shared_ptr<GroupHold>>
-        holds_; ///< by currentThread(); lost ones until they are unlocked
+        holds_; ///< by currentThread(); a lost hold until it is unlocked
 };
 
 } // namespace redislock::detail

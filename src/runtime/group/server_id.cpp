@@ -17,8 +17,8 @@ public:
     void encode(std::string& out, Form /*by*/) override { appendCommand(out, {"INFO", "server"}); }
 };
 
-/// Asks the server in its own words. @param answered called once, on the background thread, or in here after the
-/// client's end.
+/// Asks the server for its run id. @param answered called once, on the background thread, or in here after the client's
+/// end.
 void askRunId(Engine& engine, const std::function<void(std::error_code, std::string)>& answered)
 {
     engine.start();

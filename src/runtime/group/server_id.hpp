@@ -13,23 +13,23 @@ namespace redislock::detail {
 
 class Engine;
 
-/// The run id of a client's server, as far as it told: two clients with the same are on one server, by whatever
-/// address. **Thread safety**: safe.
+/// The run id of a client's server, as far as the server told it: two clients with the same run id are on one server,
+/// whatever the addresses. **Thread safety**: safe.
 class ServerId {
 public:
     enum class State {
-        fresh,  ///< nobody asked
-        asking, ///< under way
+        fresh,  ///< not asked yet
+        asking, ///< the question is under way
         failed, ///< no answer; may be asked again
         known,
         untold, ///< the user may not ask, or the server does not say
     };
 
     [[nodiscard]] State state() const;
-    /// Empty if not known.
+    /// The run id; empty if not known.
     [[nodiscard]] std::string text() const;
 
-    /// Asks, if that has a use. @param then called once when the question is over, by whatever thread, in here too.
+    /// Asks, if that is useful. @param then called once when the question is over, on any thread, perhaps in here.
     void ask(const std::shared_ptr<Engine>& engine, std::function<void()> then);
 
     /// The run id in the answer to INFO; empty if there is none.

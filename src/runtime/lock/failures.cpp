@@ -10,7 +10,7 @@ namespace redislock::detail {
 
 namespace {
 
-/// What an asynchronous call throws, with a message as of the others.
+/// What an asynchronous call throws, with a message like that of the other calls.
 class AsyncFailure final : public boost::system::system_error {
 public:
     AsyncFailure(const boost::system::error_code& ec, const Account& account)

@@ -1,5 +1,5 @@
 /// @file
-/// The inside of a lock, for those who are made of locks.
+/// The inside of a lock, for groups of locks.
 #pragma once
 
 #include "redislock/group_lock.hpp"

@@ -1,5 +1,5 @@
 /// @file
-/// From codes to exceptions.
+/// Turns codes into exceptions.
 #pragma once
 
 #include "redislock/detail/protocol/printable.hpp"
@@ -19,33 +19,33 @@ namespace redislock::detail {
 /// A call that failed, for a message.
 struct Account {
     std::string call;  ///< what was attempted, on what, at which server
-    std::string words; ///< what the server or the system said of it; may be empty
+    std::string words; ///< what the server or the system said about it; may be empty
 
-    /// As it is thrown.
+    /// The exception to throw.
     [[nodiscard]] LockError error(const std::error_code& ec) const { return {ec, call, words}; }
 };
 
-/// Adds what a client knows of an error.
+/// Adds what a client knows about an error.
 inline Account accountAt(const Engine& engine, const std::string& call, const std::error_code& ec)
 {
     const Troubles& troubles = engine.troubles();
     return {Troubles::isOfServer(ec) ? call + " at " + troubles.server() : call, troubles.about(ec).text};
 }
 
-/// What a message says of a call about a name.
+/// How a message names a call about a name.
 inline std::string callOn(const std::string& name, const char* verb)
 {
     return std::string(verb) + " \"" + printable(name) + "\"";
 }
 
-/// A call about a lock, a semaphore or a latch. @tparam Named its state
+/// The account of a call about a lock, a semaphore or a latch. @tparam Named the object's state
 template <class Named>
 Account accountOf(const Named& named, const char* verb, const std::error_code& ec)
 {
     return accountAt(engineOf(named), callOn(named.name, verb), ec);
 }
 
-/// Runs the form that reports codes, and throws what it reports. @param account called with the code.
+/// Calls the form that reports codes, and throws what it reports. @param account called with the code.
 template <class Operation, class AccountFor>
 auto throwing(Operation operation, AccountFor account)
 {
@@ -68,7 +68,7 @@ inline std::string inWords(std::int64_t number)
     return std::to_string(number);
 }
 
-/// Adds the argument where that is what is wrong.
+/// Adds the argument, if the error is about it.
 template <class Argument>
 Account withArgument(Account account, const std::error_code& ec, Argument argument)
 {
@@ -78,7 +78,7 @@ Account withArgument(Account account, const std::error_code& ec, Argument argume
     return account;
 }
 
-/// Throws what a call that acquires failed with; around what a policy threw, if it did.
+/// Throws the error of an acquire; with the exception of its policy nested in it, if there was one.
 [[noreturn]] inline void failNesting(const std::exception_ptr& thrown, const std::error_code& ec,
                                      const Account& account, Lease lease)
 {
@@ -99,7 +99,7 @@ auto throwing(const Named& named, const char* verb, Operation operation)
     return throwing(std::move(operation), [&](const std::error_code& ec) { return accountOf(named, verb, ec); });
 }
 
-/// The same for a call with an argument that may be outside its range.
+/// The same for a call with an argument that may be out of range.
 template <class Named, class Argument, class Operation>
 auto throwing(const Named& named, const char* verb, Argument argument, Operation operation)
 {

@@ -183,7 +183,8 @@ std::vector<LockReport> Inspector::inspect(const std::vector<std::string>& names
     return locks;
 }
 
-/// Without these commands no lock can be told from another hash; but a key may be another's, or of another type.
+/// Without these commands no lock can be told from another hash; but an error may also mean that a key is of another
+/// type, or not to be read.
 bool Inspector::maySee(const LockFields& fields)
 {
     for (const Reply* reply : {&fields.mode, &fields.page, &fields.timeToLive}) {
@@ -270,7 +271,7 @@ void Inspector::readOtherHolders(LockReport& lock)
         LockReport part;
         const Reply page = askOne({"HSCAN", lock.name, cursor, "COUNT", pageSize});
         if (!appendHolders(part, page)) {
-            return; // something else has come in its place
+            return; // something else has come in the lock's place
         }
         for (auto& holder : part.holders) {
             if (seen.insert(holder.name + (holder.writes ? ":write" : "")).second) {

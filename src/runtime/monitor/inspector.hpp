@@ -18,12 +18,12 @@
 
 namespace redislock::detail {
 
-/// Thrown inside: why there is no answer.
+/// Thrown inside the monitor: why there is no answer.
 struct InspectionFailed {
     Reason reason;
 };
 
-/// Asks, and puts together what was answered. Its functions block, and throw InspectionFailed.
+/// Asks Redis, and puts the answers together. Its functions block, and throw InspectionFailed.
 ///
 /// **Thread safety**: none.
 class Inspector {
@@ -46,7 +46,7 @@ private:
     void open();
     std::vector<Reply> ask(const Pipeline& requests);
     Reply askOne(const std::vector<std::string>& words);
-    /// @return whether the answer is one; false, and noted, where the right is missing.
+    /// @return whether the reply is an answer; false if a right is missing, which is noted.
     bool isGiven(const Reply& reply, const std::string& right, std::string_view key = {});
 
     void readClients();
@@ -64,7 +64,7 @@ private:
 
     Troubles troubles_;
     RequestConnection connection_;
-    std::unordered_map<std::string, Whereabouts> clients_; ///< by their id, as CLIENT LIST last said
+    std::unordered_map<std::string, Whereabouts> clients_; ///< by client id, as CLIENT LIST last said
     std::vector<std::string> missing_;
     bool filtersTypes_ = true; ///< the server knows SCAN … TYPE
 };

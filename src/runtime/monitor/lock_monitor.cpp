@@ -14,12 +14,12 @@ struct LockMonitor::Impl {
     /// A hold that was seen.
     struct Seen {
         TimePoint first;
-        std::uint64_t check = 0; ///< the last one
+        std::uint64_t check = 0; ///< the last check that saw it
     };
 
     explicit Impl(const Config& config) : inspector(config) {}
 
-    /// Runs what asks, as a form that reports codes.
+    /// Runs a question, in the form that reports codes.
     template <class Question>
     auto answer(std::error_code& ec, Question question) -> decltype(question())
     {

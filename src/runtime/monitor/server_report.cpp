@@ -1,4 +1,4 @@
-// What a server tells of itself, and what its user may do there.
+// What a server tells about itself, and what the monitor's user may do there.
 #include "redislock/detail/protocol/info.hpp"
 #include "redislock/detail/protocol/key_schema.hpp"
 #include "runtime/monitor/inspector.hpp"
@@ -16,7 +16,7 @@ struct Need {
     std::vector<std::string> request;
 };
 
-/// What plain and fenced locks need, each as a request about that name.
+/// What plain and fenced locks need, each need as a request about that name.
 std::vector<Need> needsOf(const std::string& name)
 {
     const auto channel = lockChannel(name);
@@ -44,7 +44,7 @@ std::vector<Need> needsOf(const std::string& name)
     };
 }
 
-/// The rule that would allow it; empty where it is not a right that is missing.
+/// The rule that would allow the request; empty if it failed for another reason than a missing right.
 std::string lackedBy(const Need& need, Reason why)
 {
     if (why != Errc::permissionDenied && why != Reason(Cause::unknownCommand)) {
@@ -95,7 +95,7 @@ std::optional<std::string> Inspector::setting(const std::string& name)
     return std::move(reply.elements[1].text);
 }
 
-/// Requests are queued in a transaction, for which the server judges the user's rights, and then thrown away.
+/// The requests are queued in a transaction, so that the server judges the user's rights, and then discarded.
 std::optional<std::vector<std::string>> Inspector::lackingRights(std::string_view name)
 {
     if (!isGiven(askOne({"MULTI"}), "+multi")) {

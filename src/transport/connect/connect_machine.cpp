@@ -6,8 +6,8 @@ namespace redislock::detail {
 
 namespace {
 
-/// Which of several addresses' failures is told: one that may pass by itself, then one that will not, then that nobody
-/// answered.
+/// Which of several addresses' failures is reported: first one that may pass by itself, then one that will not, at last
+/// that nobody answered.
 int weightOf(const Fault& fault) noexcept
 {
     if (fault.error == Errc::serverRefused) {
@@ -69,7 +69,7 @@ ConnectMachine::Action ConnectMachine::ended(Fault fault)
     return openNext();
 }
 
-/// Without an answer of any address that says more.
+/// Fails with @p why, unless an address gave an answer that says more.
 ConnectMachine::Action ConnectMachine::failFor(Reason why)
 {
     fault_.error = weightOf(fault_) == 0 ? why : fault_.error;

@@ -19,13 +19,13 @@ class ConnectMachine {
 public:
     struct Resolved {
         std::size_t addresses;
-        std::chrono::nanoseconds left; ///< of the time for all of them
+        std::chrono::nanoseconds left; ///< of the time for all addresses
     };
     /// The name could not be looked up.
     struct NotFound {
         Reason why = Cause::hostNotFound;
     };
-    /// An address answered all that it was asked.
+    /// An address answered all requests of the handshake.
     struct Ready {
         std::size_t address;
     };
@@ -40,7 +40,7 @@ public:
     using Event = std::variant<Start, Resolved, NotFound, Ready, Ended, PauseOver, TimeOver>;
 
     struct Resolve {};
-    /// Try this one beside those under way; then say when the pause is over, unless it is zero.
+    /// Try this address beside those under way; then send PauseOver when the pause is over, unless it is zero.
     struct Open {
         std::size_t address;
         std::chrono::nanoseconds pause;
@@ -55,7 +55,7 @@ public:
         done,
     };
 
-    /// Between the beginnings of two tries; less where all would not begin in time otherwise.
+    /// The longest time between the beginnings of two tries; shorter where not all would begin in time otherwise.
     static constexpr std::chrono::milliseconds longestPause{250};
 
     Action resume(const Event& event);
@@ -73,7 +73,7 @@ private:
     std::size_t next_ = 0;
     std::size_t underWay_ = 0;
     std::chrono::nanoseconds pause_{0};
-    Fault fault_; ///< the one that says most
+    Fault fault_; ///< the failure that says most
 };
 
 } // namespace redislock::detail

@@ -29,7 +29,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-/// As open(), but a program that this process starts does not inherit the socket.
+/// Like Socket::open(), but a program that this process starts does not inherit the socket.
 template <class Socket>
 void openUninherited(Socket& socket, const typename Socket::protocol_type& protocol, boost::system::error_code& ec)
 {
@@ -44,7 +44,7 @@ void openUninherited(Socket& socket, const typename Socket::protocol_type& proto
     }
 }
 
-/// Why the system made no connection.
+/// The reason for which the system made no connection.
 Reason reasonOf(const boost::system::error_code& ec) noexcept
 {
     switch (ec.value()) {
@@ -66,7 +66,7 @@ Reason reasonOf(const boost::system::error_code& ec) noexcept
     }
 }
 
-/// Why the resolver found no address.
+/// The cause for which the resolver found no address.
 Cause causeOf(const boost::system::error_code& ec) noexcept
 {
     const bool isUnknown = ec == asio::error::host_not_found || ec == asio::error::no_data;
@@ -82,7 +82,7 @@ std::string textOf(const asio::generic::stream_protocol::endpoint& address)
     return Endpoint{tcp.address().to_string(), tcp.port(), {}}.str();
 }
 
-/// Whether these are the first bytes of TLS: of an alert, or of a handshake.
+/// Whether these are the first bytes of TLS: an alert, or a handshake.
 bool isTls(std::string_view bytes) noexcept
 {
     return bytes.size() > 1 && (bytes[0] == 0x15 || bytes[0] == 0x16) && bytes[1] == 0x03;
@@ -92,7 +92,8 @@ bool isTls(std::string_view bytes) noexcept
 
 /// Tries one address: drives a HandshakeMachine over Asio.
 ///
-/// Belongs to an attempt, which `keep` keeps while an operation is under way. Ended: nothing more is told.
+/// Belongs to an attempt, which `keep` keeps alive while an operation is under way. After its end it tells nothing
+/// more.
 class Try {
 public:
     using Protocol = asio::generic::stream_protocol;
@@ -115,10 +116,10 @@ public:
         });
     }
 
-    /// Whether the connection was made; then it is the server that has not answered yet.
+    /// Whether the connection was made: if so, it is the server that has not answered yet.
     [[nodiscard]] bool isOpen() const noexcept { return machine_.state() != HandshakeMachine::State::opening; }
 
-    /// The connection, when it is usable.
+    /// The connection, once it is usable.
     Stream take()
     {
         boost::system::error_code ignored;
@@ -198,7 +199,7 @@ private:
             if (status == ReplyReader::Status::needMore) {
                 return read(keep);
             }
-            // one request, one reply: more than that is not Redis
+            // one request, one reply: a server that sends more is not Redis
             Reply surplus;
             const bool isGood =
                 status == ReplyReader::Status::complete && (machine_.state() != HandshakeMachine::State::ping ||
@@ -224,7 +225,7 @@ private:
     Protocol::socket socket_;
     HandshakeMachine machine_;
     Troubles& troubles_;
-    const std::string where_; ///< the address, if the endpoint's is another
+    const std::string where_; ///< the address, if it is not the endpoint's
     End end_;
     std::string request_;
     std::array<char, 4096> buffer_{};
@@ -291,7 +292,7 @@ private:
         }
         try {
             beginWithin(timeout_);
-        } catch (...) { // out of memory, perhaps for the timer that would end it
+        } catch (...) { // out of memory, perhaps for the timer that would end the attempt
             fail();
             throw;
         }
@@ -309,7 +310,7 @@ private:
         step(Start{BootClock::now()});
     }
 
-    /// Says in what it was waited for.
+    /// Reports which step has taken too long.
     void timeOver()
     {
         if (machine_.state() == ConnectMachine::State::resolving) {
@@ -394,7 +395,7 @@ private:
         one->open(self, addresses_[action.address]);
     }
 
-    /// Before the words about one of several addresses.
+    /// What to put before the words about one of several addresses.
     [[nodiscard]] std::string whereIs(const Try::Protocol::endpoint& address) const
     {
         const bool isKnown = !endpoint_.unixSocket.empty() || textOf(address) == endpoint_.str();
@@ -458,7 +459,7 @@ void Connector::connect(const void* whose, TimePoint notBefore, std::chrono::mil
             std::erase_if(attempts_, [](const auto& past) { return past.expired(); });
             attempts_.push_back(attempt);
             attempt->start(notBefore, std::min(limit, timeout_));
-        } catch (...) { // out of memory: nobody else would tell of the attempt's end
+        } catch (...) { // out of memory: nobody else would report the attempt's end
             attempt ? attempt->fail() : handler({Stream{}, Fault{}});
             throw;
         }

@@ -1,5 +1,5 @@
 /// @file
-/// Sockets that are connected, authenticated and ready.
+/// Opens sockets that are connected, authenticated and ready.
 #pragma once
 
 #include "redislock/clock.hpp"
@@ -31,10 +31,10 @@ class Attempt;
 
 /// Opens connections to one endpoint, asynchronously, on the thread that runs the io_context. Host names are looked up
 /// anew each time; addresses and unix sockets never reach the resolver. All addresses of a name are tried within one
-/// attempt, and the first that is usable wins; those that were found demoted come last.
+/// attempt, and the first usable one wins; addresses that were found demoted come last.
 class Connector {
 public:
-    /// @param troubles is told what the system, the resolver and the server say of what fails
+    /// @param troubles notes what the system, the resolver and the server say about failures
     Connector(boost::asio::io_context& io, Endpoint endpoint, Handshake handshake, std::chrono::milliseconds timeout,
               Troubles& troubles)
         : io_(io),
@@ -45,25 +45,25 @@ public:
     {
     }
 
-    /// Starts one attempt at `notBefore`, or now, that takes at most `limit`, or the connector's time-out. May be
-    /// called from any thread; @p handler is called once on the io_context's thread, unless that is stopped first.
-    /// @param whose for hurry()
+    /// Starts one attempt at @p notBefore, or now, that takes at most @p limit, or the connector's time-out. Any
+    /// thread. @p handler is called once on the io_context's thread, unless the io_context is stopped first. @param
+    /// whose names the caller for hurry()
     void connect(const void* whose, TimePoint notBefore, std::chrono::milliseconds limit,
                  std::function<void(Connected)> handler);
 
-    /// Has attempts of the same that have not begun begin at that time, or before. Any thread.
+    /// Makes the attempts of that caller that have not begun begin at that time, or earlier. Any thread.
     void hurry(const void* whose, TimePoint when);
 
     /// Notes that the server at this address (Stream::peer()) takes no writes. Any thread.
     void demoted(std::string address);
 
-    /// Whether it was. On the io_context's thread.
+    /// Whether demoted() was called for this address. On the io_context's thread.
     [[nodiscard]] bool isDemoted(const std::string& address) const { return demoted_.contains(address); }
 
     /// Notes what an answer on one of the connections says, if it is an error. Any thread.
     void noteReply(const Reply& reply) noexcept { troubles_.noteReply(reply); }
 
-    /// Ends attempts under way without calling their handlers, and starts no more. On the io_context's thread.
+    /// Ends the attempts under way without calling their handlers, and starts no more. On the io_context's thread.
     void close();
 
 private:

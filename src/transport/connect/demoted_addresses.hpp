@@ -29,8 +29,8 @@ public:
         return std::find(addresses_.begin(), addresses_.end(), address) != addresses_.end();
     }
 
-    /// Puts those of a name behind the others, the latest at the end: so each has its turn. @param textOf what note()
-    /// was given
+    /// Puts the demoted ones of these addresses behind the others, the latest at the end: so each has its turn. @param
+    /// textOf gives the text of an address, as note() was given it
     template <class Address, class TextOf>
     void putLast(std::vector<Address>& all, TextOf textOf) const
     {

@@ -7,7 +7,7 @@ namespace redislock::detail {
 
 namespace {
 
-/// Of an answer to AUTH that has no word of its own.
+/// The reason for a refusal of AUTH whose reply does not begin with an error code of its own.
 Reason refusalOfAuth(std::string_view text) noexcept
 {
     const auto says = [text](std::string_view phrase) { return text.find(phrase) != std::string_view::npos; };
@@ -57,7 +57,7 @@ HandshakeMachine::Action HandshakeMachine::say()
     return all;
 }
 
-/// The step after that one that has something to say.
+/// The next step after @p step that has something to send.
 HandshakeMachine::State HandshakeMachine::after(State step) const noexcept
 {
     if (step < State::auth && !handshake_.password.empty()) {
@@ -95,7 +95,7 @@ HandshakeMachine::Action HandshakeMachine::answered(const Reply& reply)
     case State::select:
         return selectAnswered(reply);
     case State::setName:
-        // a server that refuses names is still a server
+        // a server that refuses names is a usable server all the same
         return reply.isError() || reply.kind == Reply::Kind::status ? next() : fail({Failure::fatal, Errc::notRedis});
     default:
         return pingAnswered(reply);

@@ -13,7 +13,7 @@
 
 namespace redislock::detail {
 
-/// What every connection says before anything else.
+/// What every connection sends before anything else.
 struct Handshake {
     std::string username;
     std::string password;
@@ -22,16 +22,15 @@ struct Handshake {
 };
 
 /// The protocol of one connection until it is usable: open it, then AUTH, SELECT, CLIENT SETNAME and PING, all in one
-/// packet, each answer judged by itself: one way to the server and back, whatever there is to say. Pure: no I/O, no
-/// clock.
+/// packet, each answer judged by itself: one round trip, however much there is to send. Pure: no I/O, no clock.
 class HandshakeMachine {
 public:
     struct Opened {};
-    /// Refused, or ended.
+    /// The connection was refused, or has ended.
     struct Closed {
         Reason why = Cause::hungUp;
     };
-    /// Bytes that are not Redis' protocol.
+    /// Bytes came that are not Redis' protocol.
     struct Garbled {
         Reason why = Errc::notRedis;
     };
@@ -48,9 +47,9 @@ public:
     enum class State : std::uint8_t {
         opening, ///< the address is being tried
         auth,    ///< the answer to AUTH is the next
-        select,  ///< that to SELECT
-        setName, ///< that to CLIENT SETNAME
-        ping,    ///< that to PING, the last one
+        select,  ///< the answer to SELECT is the next
+        setName, ///< the answer to CLIENT SETNAME is the next
+        ping,    ///< the answer to PING, the last one, is the next
         done,
     };
 

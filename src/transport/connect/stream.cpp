@@ -17,7 +17,7 @@ namespace redislock::detail {
 
 namespace {
 
-/// How long a read waits at most, about: who waits may be needed for something else.
+/// About how long a read waits at most: the waiting thread may be needed for something else.
 constexpr std::chrono::milliseconds patience{100};
 
 Transferred failed() noexcept
@@ -38,11 +38,11 @@ Transferred received(ssize_t n) noexcept
 
 Stream::Stream(int socket) noexcept : socket_(socket)
 {
-    // what must not wait says so at each call
+    // calls that must not wait say so themselves
     ::fcntl(socket_, F_SETFL, ::fcntl(socket_, F_GETFL) & ~O_NONBLOCK);
     const timeval limit{0, std::chrono::microseconds(patience).count()};
     ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    // these fail on unix sockets, where they have no meaning
+    // these calls fail on unix sockets, where the options have no meaning
     const int on = 1;
     ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     ::setsockopt(socket_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);

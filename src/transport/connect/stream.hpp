@@ -1,5 +1,5 @@
 /// @file
-/// A connected socket, bytes in and out.
+/// A connected socket: bytes in and bytes out.
 #pragma once
 
 #include "redislock/clock.hpp"
@@ -32,17 +32,18 @@ public:
     ~Stream() { close(); }
 
     [[nodiscard]] Transferred readSome(std::span<char> buffer) noexcept;
-    /// As readSome(), but waits for the first bytes until then, though not much longer than 100 ms at a time. Comes
-    /// back at once when `orWritable` and more can be written. `patient`: one system call where poll and read are two.
+    /// As readSome(), but waits for the first bytes until @p until, though not much longer than 100 ms at a time. Comes
+    /// back at once when @p orWritable is set and more can be written. @p patient: one system call instead of poll and
+    /// read.
     [[nodiscard]] Transferred readUntil(TimePoint until, std::span<char> buffer, bool orWritable,
                                         bool patient) noexcept;
     [[nodiscard]] Transferred writeSome(std::string_view bytes) noexcept;
 
-    /// Ends both directions: whoever reads sees the end. The handle stays until close().
+    /// Ends both directions: a reading thread sees the end. The handle stays until close().
     void shutdown() noexcept;
     void close() noexcept;
 
-    /// The address of the other side, as the system writes it; empty when it is gone.
+    /// The address of the other side, as the system writes it; empty when the connection is gone.
     [[nodiscard]] std::string peer() const;
 
     [[nodiscard]] int handle() const noexcept { return socket_; }

@@ -25,28 +25,27 @@ namespace redislock::detail {
 struct AcquireResult {
     enum class Kind : std::uint8_t { granted, contended, lost, failed };
     Kind kind = Kind::failed;
-    Reason error{};          ///< of failed
-    TimePoint sentAt{};      ///< of granted: when the request that won was sent
-    TimePoint validUntil{};  ///< of granted
-    std::uint64_t token = 0; ///< of granted, by a fenced lock
-    bool isGiven = false; ///< of granted: by the release of another, for less than the lease, which is to be asked for
-    bool mayBeHeld = false;  ///< not granted, but Redis may have granted it: must be released
+    Reason error{};          ///< for failed
+    TimePoint sentAt{};      ///< for granted: when the request that won was sent
+    TimePoint validUntil{};  ///< for granted
+    std::uint64_t token = 0; ///< for granted, by a fenced lock
+    bool isGiven = false;    ///< for granted: by another's release, for less than the lease, which is yet to be sent
+    bool mayBeHeld = false;  ///< not granted, but Redis may have granted it: it must be released
     bool pushMissed = false; ///< granted by the periodic check
     std::uint32_t attempts = 0;
 };
 
-/// The protocol of one acquire: try; subscribe; try again; sleep until told, the holder's time is over or the poll is
-/// due. Pure: no I/O, no clock, no chance of its own.
+/// The protocol of one acquire: try; subscribe; try again; sleep until a message comes, the holder's time is over or
+/// the poll is due. Pure: no I/O, no clock, no random numbers of its own.
 class AcquireMachine {
 public:
     struct Settings {
         std::chrono::milliseconds lease{}; ///< sent to Redis
         Wait wait = waitForever;
-        TimePoint holdDeadline =
-            TimePoint::max();                   ///< nested: the enclosing hold's; there is nothing to wait for after it
-        std::optional<TimePoint> silentSince{}; ///< no answer since then, as others found; the start if not given
-        bool contended = false; ///< it is known already that another holds the lock, or did a moment ago
-        bool byPolicy = false;  ///< asks again when a policy says so; otherwise when told, else after pollInterval
+        TimePoint holdDeadline = TimePoint::max(); ///< nested: the enclosing hold's, which ends the wait too
+        std::optional<TimePoint> silentSince{};    ///< no answer to others since then; if not given: the start
+        bool contended = false; ///< another is known to hold the lock, or to have held it a moment ago
+        bool byPolicy = false;  ///< asks again when a policy says so; otherwise at a message, else after pollInterval
         std::chrono::milliseconds pollInterval{1000};
         std::chrono::milliseconds commandTimeout{3000};
         std::chrono::milliseconds unreachableAfter{10000};
@@ -57,7 +56,7 @@ public:
     enum class State : std::uint8_t {
         idle,       ///< not started
         asking,     ///< a request is under way
-        choosing,   ///< others hold the lock; the policy is asked for a pause
+        choosing,   ///< others hold the lock; the policy is being asked for a pause
         waiting,    ///< others hold the lock; asleep
         backingOff, ///< the server refuses for now; asleep
         done,
@@ -70,7 +69,7 @@ public:
     [[nodiscard]] State state() const noexcept { return state_; }
     /// Whether Redis may have granted a request before the one under way, or before the sleep.
     [[nodiscard]] bool mayBeHeld() const noexcept { return unknown_; }
-    /// When the server last answered; the start (or silentSince) if it never did.
+    /// When the server last answered; the start (or silentSince) if it has not.
     [[nodiscard]] TimePoint lastAnswer() const noexcept { return lastAnswer_; }
 
 private:
@@ -96,21 +95,21 @@ private:
 
     Settings settings_;
     State state_ = State::idle;
-    TimePoint start_{};       ///< later by the time in which this process stood still
-    TimePoint deadline_{};    ///< of the wait
-    TimePoint lastAnswer_{};  ///< or the start; likewise
-    TimePoint silentSince_{}; ///< since then it has been asked, without an answer; likewise
+    TimePoint start_{};       ///< moved by the times in which this process stood still
+    TimePoint deadline_{};    ///< end of the wait
+    TimePoint lastAnswer_{};  ///< or the start; moved likewise
+    TimePoint silentSince_{}; ///< since then the server has been asked, without an answer; moved likewise
     std::optional<TimePoint> refusedSince_;
-    Reason refusal_ = Errc::serverRefused; ///< the last one
+    Reason refusal_ = Errc::serverRefused; ///< the last refusal
     Backoff backoff_;
     std::uint32_t attempts_ = 0;
-    std::uint32_t refusals_ = 0;    ///< for the policy
-    bool contended_ = false;        ///< Redis said at least once that another holds it
-    bool demoted_ = false;          ///< the last answer was a replica's
-    bool refusedToConnect_ = false; ///< no connection could be made at least once
+    std::uint32_t refusals_ = 0;    ///< how often the lock was held by others; for the policy
+    bool contended_ = false;        ///< Redis said at least once that another holds the lock
+    bool demoted_ = false;          ///< the last answer came from a replica
+    bool refusedToConnect_ = false; ///< at least once, no connection could be made
     std::uint32_t lateGrants_ = 0;
     bool subscribed_ = false;
-    bool unknown_ = false;    ///< an attempt's effect is not known
+    bool unknown_ = false;    ///< whether an attempt was granted is not known
     bool polled_ = false;     ///< the attempt under way was started by the poll alone
     bool pollIsNext_ = false; ///< the sleep ends with the poll, not with the holder's time
 };
@@ -171,7 +170,7 @@ inline AcquireMachine::Action AcquireMachine::replied(const Replied<LockAnswer>&
                      .token = event.answer.token,
                      .pushMissed = polled_});
     }
-    unknown_ = true; // the grant came when it was over already
+    unknown_ = true; // the grant came when its lease was over already
     return event.now < deadline_ && ++lateGrants_ < mostLateGrants ? ask() : fail(Cause::answeredTooLate);
 }
 
@@ -199,7 +198,7 @@ inline AcquireMachine::Action AcquireMachine::busy(TimePoint now, const LockAnsw
     return SleepUntil{until};
 }
 
-/// Sleeps for as long as the policy said.
+/// Sleeps for as long as the policy says.
 inline AcquireMachine::Action AcquireMachine::paused(const Pause& event)
 {
     if (!event.span || event.now >= deadline_) {
@@ -209,7 +208,7 @@ inline AcquireMachine::Action AcquireMachine::paused(const Pause& event)
     return SleepUntil{std::min(saturatingAdd(event.now, *event.span), deadline_)};
 }
 
-/// Believes the grant if half of it is left at least, counted from before the grant was made. Otherwise it asks: the
+/// Believes the grant if at least half of it is left, counted from before the grant was made. Otherwise it asks: the
 /// answer says whether it has the lock, and then for the whole lease.
 inline AcquireMachine::Action AcquireMachine::given(const Given& event)
 {
@@ -229,7 +228,7 @@ inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random
     if (event.fault.failure == Failure::demoted) {
         return demoted(event, random);
     }
-    // an answer that the script cannot give says nothing of what the script did
+    // an answer that the script cannot give does not say what the script did
     unknown_ = unknown_ || event.fault.failure == Failure::lostReply || event.fault.error == Errc::badReply;
     if (event.fault.failure == Failure::fatal) {
         return fail(event.fault.error);
@@ -243,10 +242,9 @@ inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random
         return ask();
     }
     if (demoted_ && event.fault.error == Errc::unreachable) {
-        return fail(refusal_); // nobody was found who would not
+        return fail(refusal_); // no server was found that would not refuse
     }
-    // a wait that ends while another answer is under way ends as the last one told, if the server was there a moment
-    // ago
+    // a wait that ends while an answer is due ends as the last answer said, if the server was there a moment ago
     const bool wasThere = event.now < saturatingAdd(std::max(lastAnswer_, silentSince_), settings_.commandTimeout);
     if (wasThere && refusedSince_) {
         return fail(refusal_);
@@ -266,7 +264,7 @@ inline AcquireMachine::Action AcquireMachine::refused(const Failed& event, Rando
     return sitOut(event.now, random);
 }
 
-/// The next connection is made at once, perhaps to the new master; a second time in a row it is a refusal.
+/// The next connection is made at once, perhaps to the new master; a second time in a row counts as a refusal.
 inline AcquireMachine::Action AcquireMachine::demoted(const Failed& event, Random& random)
 {
     lastAnswer_ = event.now;
@@ -296,7 +294,7 @@ inline AcquireMachine::Action AcquireMachine::woken(TimePoint now, bool byTimer)
         return fail(refusal_);
     }
     if (now - lastAnswer_ > settings_.unreachableAfter / 2) {
-        lastAnswer_ = now; // a long time in which nothing was asked is no silence of the server
+        lastAnswer_ = now; // a long time without a question is no silence of the server
     }
     silentSince_ = now;
     polled_ = byTimer && pollIsNext_;
@@ -318,8 +316,8 @@ inline AcquireMachine::Action AcquireMachine::done(AcquireResult result)
     return Done<AcquireResult>{result};
 }
 
-/// When the request under way is no longer waited for. Where there is no wait it has a command's time, unless it is
-/// known that no server listens.
+/// Until when to wait for the answer to the request under way. A single attempt gets the time of a command, unless it
+/// is known that no server listens.
 inline TimePoint AcquireMachine::answerDeadline() const noexcept
 {
     const bool once = settings_.wait.isOneAttempt() && !contended_ && !refusedToConnect_;
@@ -327,13 +325,13 @@ inline TimePoint AcquireMachine::answerDeadline() const noexcept
     return std::min({end, saturatingAdd(lastAnswer_, settings_.unreachableAfter), settings_.holdDeadline});
 }
 
-/// Until when refusals are sat out.
+/// Until when to go on after refusals.
 inline TimePoint AcquireMachine::refusalEnd() const noexcept
 {
     return std::min(deadline_, saturatingAdd(refusedSince_.value_or(lastAnswer_), settings_.unreachableAfter));
 }
 
-/// Until when an attempt whose request failed is repeated.
+/// Until when to repeat an attempt whose request failed.
 inline TimePoint AcquireMachine::patienceEnd() const noexcept
 {
     const TimePoint end = settings_.wait.isOneAttempt() ? saturatingAdd(start_, settings_.commandTimeout) : deadline_;

@@ -11,7 +11,7 @@
 
 namespace redislock::detail {
 
-/// Pauses that double from 50 ms to 1 s, each with ± 20 % jitter so that clients that failed together do not return
+/// Pauses that double from 50 ms to 1 s, each with ± 20 % jitter, so that clients that failed together do not come back
 /// together.
 class Backoff {
 public:
@@ -26,11 +26,11 @@ public:
         return std::chrono::duration_cast<std::chrono::nanoseconds>(pause * random.around(0.2));
     }
 
-    /// Something worked: start small again.
+    /// A try succeeded: starts with small pauses again.
     void reset() noexcept { current_ = Pause(first); }
 
 private:
-    using Pause = std::chrono::duration<std::int32_t, std::milli>; // each hold has one
+    using Pause = std::chrono::duration<std::int32_t, std::milli>; // small: each hold has one
     Pause current_{first};
 };
 

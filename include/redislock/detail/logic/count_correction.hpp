@@ -1,5 +1,5 @@
 /// @file
-/// What the answer to an unawaited end of a nested level means.
+/// What the answer to an unawaited release of a nested level means.
 #pragma once
 
 #include "redislock/detail/logic/release_machine.hpp"
@@ -9,15 +9,15 @@
 
 namespace redislock::detail {
 
-/// What to do about a count that Redis was told.
+/// What to do about a count that was sent to Redis.
 enum class CountAnswer : std::uint8_t {
-    done,  ///< Redis has it, or another count was told since, or the client has ended
-    again, ///< perhaps Redis does not have it: as the machine of its request says
+    done,  ///< Redis has it, or another count was sent since, or the client has ended
+    again, ///< Redis may not have it: send it again, when the request's machine says so
     lost,  ///< Redis does not have the hold any more
 };
 
-/// @param told the count of the request. @param count the hold's own now. @param isValid whether the hold's time is not
-/// over.
+/// @param told the count in the request. @param count the hold's count now. @param isValid whether the hold's time is
+/// not over.
 inline CountAnswer countAnswer(const ReleaseMachine::Event& event, std::uint32_t told, std::uint32_t count,
                                bool isValid)
 {
@@ -26,7 +26,7 @@ inline CountAnswer countAnswer(const ReleaseMachine::Event& event, std::uint32_t
     }
     const auto* failed = std::get_if<Failed>(&event);
     if (failed != nullptr && failed->fault.error == Errc::wrongType) {
-        return CountAnswer::lost; // another key took the name: ours is gone
+        return CountAnswer::lost; // another key took the name: our lock is gone
     }
     const bool mayHelp = failed != nullptr && !isFinal(failed->fault, Asker::background);
     return mayHelp && told == count && isValid ? CountAnswer::again : CountAnswer::done;

@@ -12,7 +12,7 @@
 
 namespace redislock::detail {
 
-/// A place in a DueHeap, embedded in what is scheduled.
+/// A place in a DueHeap, embedded in the scheduled item.
 struct DueSlot {
     static constexpr std::uint32_t absent = UINT32_MAX;
     std::uint32_t index = absent;
@@ -23,8 +23,8 @@ struct DueSlot {
 /// A binary min-heap of due times over items that know their place, so that any item can be moved or removed in O(log
 /// n): the renewal schedule (and the schedule of deadlines) of one client.
 ///
-/// @tparam Item scheduled by address; must outlive its stay. @tparam slot the member of Item that keeps its place.
-/// Only set() of a new item allocates. Not thread-safe; holds no clock.
+/// @tparam Item scheduled by address; must not be destroyed while it is in the heap. @tparam slot the member of Item
+/// that keeps its place. Only set() of a new item allocates. Not thread-safe; has no clock.
 template <class Item, DueSlot Item::*slot>
 class DueHeap {
 public:
@@ -33,7 +33,7 @@ public:
     {
         auto& place = item.*slot;
         if (!place.scheduled()) {
-            if (heap_.size() == heap_.capacity()) { // by an eighth: there may be hundreds of thousands
+            if (heap_.size() == heap_.capacity()) { // grows by an eighth: there may be hundreds of thousands
                 heap_.reserve(heap_.size() + heap_.size() / 8 + 16);
             }
             heap_.push_back({due, &item});
@@ -44,7 +44,7 @@ public:
         siftDown(siftUp(place.index));
     }
 
-    /// Takes an item out; does nothing if it is not in.
+    /// Takes an item out; does nothing if it is not scheduled.
     void remove(Item& item) noexcept
     {
         auto& place = item.*slot;
@@ -60,13 +60,13 @@ public:
         }
     }
 
-    /// An item that is due, the most overdue first; null when none is.
+    /// The most overdue item; null when none is due.
     [[nodiscard]] Item* firstDue(TimePoint now) const noexcept
     {
         return heap_.empty() || heap_.front().due > now ? nullptr : heap_.front().item;
     }
 
-    /// Takes out and returns that one.
+    /// Takes out and returns the most overdue item; null when none is due.
     Item* popDue(TimePoint now) noexcept
     {
         Item* item = firstDue(now);
@@ -79,7 +79,7 @@ public:
     /// The earliest due time; `TimePoint::max()` when empty.
     [[nodiscard]] TimePoint earliest() const noexcept { return heap_.empty() ? TimePoint::max() : heap_.front().due; }
 
-    /// When an item that is in is due.
+    /// When a scheduled item is due.
     [[nodiscard]] TimePoint dueOf(const Item& item) const noexcept { return heap_[(item.*slot).index].due; }
 
     [[nodiscard]] std::size_t size() const noexcept { return heap_.size(); }

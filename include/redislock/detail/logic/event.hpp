@@ -1,5 +1,5 @@
 /// @file
-/// What machines are told and what they ask for.
+/// Events that machines get, and actions that they ask for.
 #pragma once
 
 #include "redislock/clock.hpp"
@@ -29,18 +29,18 @@ struct Replied {
     Answer answer;
 };
 
-/// The request was not answered, or with an error.
+/// The request was not answered, or was answered with an error.
 struct Failed {
     TimePoint now;
     Fault fault;
-    std::chrono::nanoseconds stood{
-        0}; ///< how long this process stood still meanwhile: that is no silence of the server
+    std::chrono::nanoseconds stood{0}; ///< how long this process stood still meanwhile: not a silence of the server
 };
 
-/// The event that a reply is to a machine: an error reply and one that its script cannot give are failures.
+/// Turns a reply into an event for a machine: an error reply is a failure, and so is a reply that the script cannot
+/// give.
 ///
 /// @tparam Event the machine's events. @tparam Answer has `static std::optional<Answer> from(const Reply&, asked…)`,
-/// which is empty for what the script cannot have answered. @param asked what that depends on.
+/// which is empty for a reply that the script cannot have given. @param asked what the meaning of the reply depends on.
 template <class Event, class Answer, class... Asked>
 Event eventOfReply(TimePoint now, TimePoint sentAt, const Reply& reply, Asked... asked)
 {
@@ -55,12 +55,12 @@ Event eventOfReply(TimePoint now, TimePoint sentAt, const Reply& reply, Asked...
 
 /// On whose behalf a request is repeated.
 enum class Asker : std::uint8_t {
-    caller,     ///< somebody waits, and is told at once of an error that another try would not change
-    background, ///< nobody waits: rights that were taken away may come back, so only the end of its time ends it
+    caller,     ///< the caller waits, and gets an error at once if another try would not change it
+    background, ///< nobody waits: missing rights may come back, so tries end only when the time is over
 };
 
-/// Whether nothing but the end is left after that failure. An answer that cannot be may be another request's: no more
-/// of them.
+/// Whether nothing but the end is left after this failure. After a reply that the script cannot have given there are no
+/// more tries: it may be another request's.
 constexpr bool isFinal(const Fault& fault, Asker asker) noexcept
 {
     const bool forGood =
@@ -68,16 +68,16 @@ constexpr bool isFinal(const Fault& fault, Asker asker) noexcept
     return fault.failure == Failure::fatal && (asker == Asker::caller || forGood);
 }
 
-/// Something happened that makes another attempt worth while: a message, a confirmed subscription, a local release.
+/// Something happened that makes another attempt worthwhile: a message, a confirmed subscription, a local release.
 struct Notified {
     TimePoint now;
 };
 
-/// The release of another granted the lock to this waiter: some time after its last request, which was refused, was
-/// sent, and for so long.
+/// Another's release granted the lock to this waiter, some time after @p sentAt, for the time @p lasts. The waiter's
+/// last request had been refused.
 struct Given {
     TimePoint now;
-    TimePoint sentAt; ///< of that request
+    TimePoint sentAt; ///< when that request was sent
     std::chrono::milliseconds lasts;
 };
 
@@ -86,10 +86,10 @@ struct TimerFired {
     TimePoint now;
 };
 
-/// What the policy said when it was asked.
+/// The answer of the policy.
 struct Pause {
     TimePoint now;
-    std::optional<std::chrono::nanoseconds> span; ///< nothing: it gives up
+    std::optional<std::chrono::nanoseconds> span; ///< nothing: the policy gives up
 };
 
 /// The operation must end.
@@ -98,23 +98,24 @@ struct Cancelled {
     Errc reason;
 };
 
-/// Send the machine's request; give up waiting for the answer at `until`.
+/// Send the machine's request; stop waiting for the answer at `until`.
 struct Send {
     TimePoint until;
 };
 
-/// Subscribe to the lock's channel and sleep until notified, at most until then. The confirmation is a notification.
+/// Subscribe to the lock's channel and sleep until notified, at most until @p until. The confirmation is a
+/// notification.
 struct Subscribe {
     TimePoint until;
 };
 
-/// Ask the policy how long the pause after this attempt is: between two steps of the machine, under no lock, since it
-/// may be a function of the user's.
+/// Ask the policy how long to pause after this attempt. Done between two steps of the machine, under no mutex: the
+/// policy may be a function of the user's.
 struct AskPolicy {
     std::uint32_t attempt; ///< from 1 on
 };
 
-/// Sleep until notified, at most until then.
+/// Sleep until notified, at most until @p until.
 struct SleepUntil {
     TimePoint until;
 };

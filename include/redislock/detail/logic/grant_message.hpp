@@ -1,5 +1,5 @@
 /// @file
-/// What the release of a fair lock tells the client of the waiter that gets the lock.
+/// What the release of a fair lock sends to the client of the waiter that gets the lock.
 #pragma once
 
 #include "redislock/identity.hpp"
@@ -14,14 +14,14 @@
 
 namespace redislock::detail {
 
-/// A message on the channel of a client: the hold with that number has the lock, or may ask for it.
+/// A message on a client's channel: the hold with that number has the lock, or may ask for it.
 struct GrantMessage {
     HolderId holder{};
-    std::uint32_t request = 0; ///< the request of the hold that took, or kept, the place for which it was granted
-    std::chrono::milliseconds lasts{}; ///< 0: it has to ask
-    std::string_view name;             ///< of the lock; of the message
+    std::uint32_t request = 0;         ///< the hold's request that took, or kept, the place in the queue
+    std::chrono::milliseconds lasts{}; ///< 0: not granted, the hold has to ask
+    std::string_view name;             ///< of the lock; a view into the message
 
-    /// "<number> <request> <ms> <name>". Who may publish on the channel may send anything.
+    /// "<number> <request> <ms> <name>". Anyone who may publish on the channel can send anything.
     static std::optional<GrantMessage> from(std::string_view text) noexcept
     {
         GrantMessage message;
@@ -38,7 +38,7 @@ struct GrantMessage {
     }
 
 private:
-    /// Takes a number and the space behind it.
+    /// Takes a number and the space behind it from the front of the text.
     template <class Number>
     static bool takeNumber(std::string_view& text, Number& number) noexcept
     {

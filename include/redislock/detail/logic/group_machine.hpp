@@ -19,8 +19,8 @@
 
 namespace redislock::detail {
 
-/// Until when at least @p needed of the members are valid: the needed-th of their deadlines, counted from the latest;
-/// long ago when there are not so many.
+/// Until when at least @p needed of the members are valid: the needed-th latest of their deadlines; long ago if there
+/// are fewer members.
 inline TimePoint validityOf(std::vector<TimePoint> deadlines, std::size_t needed)
 {
     if (needed == 0 || deadlines.size() < needed) {
@@ -31,7 +31,7 @@ inline TimePoint validityOf(std::vector<TimePoint> deadlines, std::size_t needed
     return *nth;
 }
 
-/// How long one of several servers may take to answer: far less than the lease, so that a slow one uses up little of
+/// How long one of several servers may take to answer: far less than the lease, so that a slow server uses up little of
 /// it.
 constexpr std::chrono::milliseconds memberTimeoutOf(std::chrono::milliseconds lease,
                                                     std::chrono::milliseconds commandTimeout) noexcept
@@ -43,11 +43,11 @@ constexpr std::chrono::milliseconds memberTimeoutOf(std::chrono::milliseconds le
 struct MemberAnswer {
     enum class Kind : std::uint8_t { granted, busy, failed };
     Kind kind = Kind::busy;
-    TimePoint validUntil{}; ///< of granted: drift is taken off already
-    Reason error{};         ///< of failed; what may have been granted all the same the member gives back itself
+    TimePoint validUntil{}; ///< for granted; drift is taken off already
+    Reason error{};         ///< for failed; the member itself gives back what may have been granted all the same
 };
 
-/// An answer to the attempt of a round.
+/// A member's answer in a round.
 struct MemberAnswered {
     TimePoint now;
     std::uint32_t round;
@@ -55,20 +55,20 @@ struct MemberAnswered {
     MemberAnswer answer;
 };
 
-/// Try all members at once; give the answers until then.
+/// Try all members at once; report the answers that come until @p until.
 struct AskMembers {
     std::uint32_t round;
     TimePoint until;
 };
 
-/// Give back all open members, then try one member alone and wait for its holder.
+/// Give back all open members, then try only this one, and wait for its holder.
 struct AwaitMember {
     std::uint32_t round;
     std::size_t member;
     TimePoint until;
 };
 
-/// That member was granted: try all others at once; give the answers until then.
+/// The member that was waited for was granted: try all others at once; report the answers that come until @p until.
 struct AskOthers {
     std::uint32_t round;
     std::size_t member;
@@ -80,7 +80,7 @@ struct AwaitMembers {
     TimePoint until;
 };
 
-/// Give back all open members, and then ask the policy how long the pause after this round is, as for AskPolicy.
+/// Give back all open members, then ask the policy how long to pause after this round, as for AskPolicy.
 struct Retreat {
     std::uint32_t attempt; ///< the round
 };
@@ -89,17 +89,18 @@ struct Retreat {
 struct GroupResult {
     enum class Kind : std::uint8_t { granted, contended, failed };
     Kind kind = Kind::failed;
-    Reason error{};         ///< of failed
-    TimePoint validUntil{}; ///< of granted
+    Reason error{};         ///< for failed
+    TimePoint validUntil{}; ///< for granted
     std::uint32_t rounds = 0;
 };
 
-/// The protocol of acquiring all, or enough, of several locks: try all at once, without waiting for any holder; with
-/// too few of them, or too late, give back everything. Then wait for the first member that another held, as any waiter
-/// of that lock does, and try the others when it was granted. When that is not enough either, everything is given back
-/// again, and a random pause comes before the next wait, so that two who took each other's meet no more. With a policy
-/// of the caller's there are pauses alone, each followed by a try at all. Who waits holds nothing: there is no
-/// deadlock, whatever the order. Pure: no I/O, no clock, no chance of its own.
+/// The protocol of acquiring all, or enough, of several locks. It tries all at once, without waiting for any holder; if
+/// too few are granted, or too late, it gives everything back. Then it waits for the first member that another held, as
+/// any waiter of that lock does, and tries the others when that member is granted. If that is not enough either,
+/// everything is given back again, and a random pause comes before the next wait, so that two callers that took each
+/// other's members do not collide again. With a policy of the caller's there are only pauses, each followed by a try at
+/// all members. A caller that waits holds nothing: there is no deadlock, whatever the order. Pure: no I/O, no clock, no
+/// random numbers of its own.
 ///
 /// The wait for one member before the others are tried is what Howard E. Hinnant calls smart and polite in "Dining
 /// Philosophers Rebooted".
@@ -109,10 +110,10 @@ public:
         std::size_t members = 0;
         std::size_t needed = 0; ///< 1 … members
         Wait wait = waitForever;
-        bool byPolicy = false;                         ///< it tries when a policy says so, and waits for no member
-        std::chrono::milliseconds memberTimeout{3000}; ///< after which a member counts as unreachable in this round
+        bool byPolicy = false;                         ///< tries when a policy says so, and waits for no member
+        std::chrono::milliseconds memberTimeout{3000}; ///< after this a silent member counts as unreachable
         std::chrono::milliseconds unreachableAfter{10000};
-        std::optional<TimePoint> began{}; ///< when the wait did, if not with the start
+        std::optional<TimePoint> began{}; ///< when the wait began, if not at the start
     };
     using Event = std::variant<Start, MemberAnswered, TimerFired, Pause, Cancelled>;
     using Action =
@@ -121,9 +122,9 @@ public:
     enum class State : std::uint8_t {
         idle,     ///< not started
         asking,   ///< a round is under way
-        awaiting, ///< a round begins with the wait for one member, with nothing held
-        choosing, ///< between rounds, with nothing held: the policy is asked for a pause
-        pausing,  ///< asleep between rounds, with nothing held
+        awaiting, ///< a round begins with the wait for one member, while nothing is held
+        choosing, ///< between rounds, while nothing is held: the policy is being asked for a pause
+        pausing,  ///< asleep between rounds, while nothing is held
         done,
     };
 
@@ -132,11 +133,11 @@ public:
     Action resume(const Event& event);
 
     [[nodiscard]] State state() const noexcept { return state_; }
-    /// The members of the last round that were granted, or may be in a moment. When it ends without a grant, or is
-    /// retreated from, they are to be given back.
+    /// The members of the last round that were granted, or may still be. They must be given back when the round ends
+    /// without a grant of the group.
     [[nodiscard]] std::vector<std::size_t> open() const;
 
-    /// No pause is longer: who shuts down, or frees a lock, does not wait for it.
+    /// The longest pause: a shutdown, or a lock that becomes free, does not end a pause early.
     static constexpr std::chrono::milliseconds longestPause{1000};
 
 private:
@@ -155,20 +156,20 @@ private:
     [[nodiscard]] std::size_t count(MemberAnswer::Kind kind) const;
     [[nodiscard]] std::size_t pending() const;
     [[nodiscard]] TimePoint validity() const;
-    /// Whether enough members are left without these.
+    /// Whether enough members are left without this number of them.
     [[nodiscard]] bool enoughWithout(std::size_t lost) const { return settings_.members - lost >= settings_.needed; }
 
     Settings settings_;
     State state_ = State::idle;
-    TimePoint deadline_{};   ///< of the wait
-    TimePoint enoughSeen_{}; ///< when so many members as are needed last answered; the start if they never did
+    TimePoint deadline_{};   ///< end of the wait
+    TimePoint enoughSeen_{}; ///< when as many members as are needed last answered; the start if they have not yet
     TimePoint roundBegan_{};
-    TimePoint until_{}; ///< of the round, or of the pause
+    TimePoint until_{}; ///< end of the round, or of the pause
     std::uint32_t round_ = 0;
-    std::optional<std::size_t> held_;                  ///< the first member that another held in the last round
+    std::optional<std::size_t> held_;                  ///< the first member that was held by another in the last round
     bool awaited_ = false;                             ///< the round began with the wait for a member
-    std::vector<std::optional<MemberAnswer>> answers_; ///< of this round; nothing: none yet
-    std::optional<Reason> obstacle_; ///< why too few members answered in the last round; nothing: others held them
+    std::vector<std::optional<MemberAnswer>> answers_; ///< of this round; nothing: no answer yet
+    std::optional<Reason> obstacle_; ///< why too few members answered in the last round; nothing: others held members
 };
 
 inline GroupMachine::Action GroupMachine::resume(const Event& event)
@@ -194,13 +195,13 @@ inline GroupMachine::Action GroupMachine::answered(const MemberAnswered& event)
 {
     const bool isUnderWay = state_ == State::asking || state_ == State::awaiting;
     if (!isUnderWay || event.round != round_ || answers_[event.member]) {
-        return AwaitMembers{until_}; // an attempt that was given up already
+        return AwaitMembers{until_}; // the answer to an attempt that was given up already
     }
     answers_[event.member] = event.answer;
     return state_ == State::awaiting ? memberCame(event) : judge(event.now);
 }
 
-/// The member that was waited for was granted, or cannot be had.
+/// The member that was waited for was granted, or cannot be acquired.
 inline GroupMachine::Action GroupMachine::memberCame(const MemberAnswered& event)
 {
     state_ = State::asking;
@@ -208,7 +209,7 @@ inline GroupMachine::Action GroupMachine::memberCame(const MemberAnswered& event
     if (event.answer.kind != MemberAnswer::Kind::granted) {
         return failRound(event.now);
     }
-    enoughSeen_ = event.now; // the wait was for a holder
+    enoughSeen_ = event.now; // the time until now was spent waiting for a holder
     until_ = std::min(saturatingAdd(event.now, settings_.memberTimeout), deadline_);
     if (event.now < validity()) {
         return judge(event.now);
@@ -253,7 +254,7 @@ inline GroupMachine::Action GroupMachine::awaitMember(TimePoint now)
     return AwaitMember{round_, *held_, until_};
 }
 
-/// Ends the round as soon as its end is certain.
+/// Ends the round as soon as its result is certain.
 inline GroupMachine::Action GroupMachine::judge(TimePoint now)
 {
     const TimePoint validUntil = validity();
@@ -270,8 +271,8 @@ inline GroupMachine::Action GroupMachine::failRound(TimePoint now)
 {
     const bool timedOut = now >= saturatingAdd(roundBegan_, settings_.memberTimeout);
     const bool firstCutShort = round_ == 1 && now >= until_;
-    std::size_t lost = timedOut || firstCutShort ? pending() : 0; // not to be had in this round
-    std::size_t hopeless = 0;                                     // nor in any other
+    std::size_t lost = timedOut || firstCutShort ? pending() : 0; // out of reach in this round
+    std::size_t hopeless = 0;                                     // and in any other
     std::optional<Reason> error = lost > 0 ? std::optional<Reason>(Cause::silent) : std::nullopt;
     std::optional<Reason> worst;
     for (const auto& answer : answers_) {
@@ -287,9 +288,9 @@ inline GroupMachine::Action GroupMachine::failRound(TimePoint now)
     if (!enoughWithout(hopeless)) {
         return done({.kind = GroupResult::Kind::failed, .error = *worst});
     }
-    const bool late = count(MemberAnswer::Kind::granted) >= settings_.needed; // the lease is shorter than the way
+    const bool late = count(MemberAnswer::Kind::granted) >= settings_.needed; // the way outlasts the lease
     const bool cutShort =
-        now >= until_ && !timedOut && !firstCutShort; // by the end of the wait: the round before knew more
+        now >= until_ && !timedOut && !firstCutShort; // by the end of the wait: the round before says more
     if (late) {
         obstacle_ = Cause::answeredTooLate;
     } else if (!enoughWithout(lost)) {
@@ -323,7 +324,7 @@ inline GroupMachine::Action GroupMachine::paused(const Pause& event)
     return SleepUntil{until_};
 }
 
-/// The wait, or the patience, is over.
+/// The time of the wait, or for servers that do not answer, is over.
 inline GroupMachine::Action GroupMachine::giveUp()
 {
     return obstacle_ ? done({.kind = GroupResult::Kind::failed, .error = *obstacle_})

@@ -1,5 +1,5 @@
 /// @file
-/// Who tries next when a lock may have become free.
+/// Which waiter tries next when a lock may have become free.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@ namespace redislock::detail {
 
 /// What to do with the first waiter of this client.
 enum class HandOn : std::uint8_t {
-    nobody,   ///< there is none, or it is leaving
-    remember, ///< its try is under way, and may have been answered before this: it is to try once more
-    race,     ///< its request would overtake the release, on another connection: it tries when that is answered
-    look,     ///< it does not sleep, or its last request is still on a connection: it looks for itself
+    nobody,   ///< there is no waiter, or it is leaving
+    remember, ///< its try is under way, and may have been answered before this: it must try once more
+    race,     ///< its request would overtake the release, on another connection: it tries when the release is answered
+    look,     ///< it is awake, or its last request is still on a connection: it looks for itself
     send,     ///< it sleeps: its request is sent for it, so that it need not be woken first
 };
 
-/// The first waiter, as far as that matters here.
+/// The first waiter, as far as it matters here.
 struct FirstInLine {
-    bool leaves = false;    ///< or has a hold already, that was passed on to it
+    bool leaves = false;    ///< or a hold was passed on to it
     bool submitted = false; ///< a try was sent for it
     bool sameLane = true;   ///< its requests go over the connection of the release
-    bool sleeps = false;    ///< and nothing of it is on a connection
+    bool sleeps = false;    ///< and none of its requests is on a connection
 };
 
 /// @param first null: nobody waits.

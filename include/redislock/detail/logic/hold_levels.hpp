@@ -18,33 +18,33 @@ namespace redislock::detail {
 enum class EndedBy : std::uint8_t {
     thread, ///< unlock() of the thread that took it
     guard,  ///< its LockGuard
-    group,  ///< the group that it is a member of
+    group,  ///< the group whose member the lock is
 };
 
-/// One lock() of a hold that has not been ended.
+/// One lock() that has not been unlocked.
 struct HoldLevel {
     Lease lease = keepRenewing;
-    TimePoint validUntil{}; ///< of a fixed lease, once granted; a renewed one shares the hold's
+    TimePoint validUntil{}; ///< of a fixed lease, once granted; renewed levels share one deadline of the hold
     std::uint32_t id = 0;
     EndedBy endedBy = EndedBy::thread;
 };
 
-/// The levels of one outermost hold and what follows from them: until when it is valid, whether it is renewed, what
-/// lease an inner unlock needs in Redis. Not thread-safe; holds no clock.
+/// The levels of one outermost hold, and what follows from them: until when the hold is valid, whether it is renewed,
+/// what lease Redis must keep when an inner level ends. Not thread-safe; has no clock.
 class HoldLevels {
 public:
-    /// Adds a level that is not granted yet. @return its id: not 0, and none of the last four thousand million.
+    /// Adds a level that is not granted yet. @return its id: not 0, and different from the last four thousand million.
     std::uint32_t add(Lease lease, EndedBy endedBy)
     {
         if (!isRenewed()) {
-            renewedUntil_ = TimePoint{}; // of renewed levels that have ended: nothing of theirs is left
+            renewedUntil_ = TimePoint{}; // that was for renewed levels, which have all ended
         }
         lastId_ = lastId_ == UINT32_MAX ? 1 : lastId_ + 1;
         levels_.add({lease, TimePoint{}, lastId_, endedBy});
         return lastId_;
     }
 
-    /// A level was granted, or (for a renewed one) all renewed levels were renewed, until then. Never shortens.
+    /// A level was granted, or (a renewed one) all renewed levels were renewed, until @p validUntil. Never shortens.
     void granted(std::uint32_t id, TimePoint validUntil) noexcept
     {
         for (auto& level : levels_) {
@@ -56,8 +56,8 @@ public:
     }
     void renewed(TimePoint validUntil) noexcept { renewedUntil_ = std::max(renewedUntil_, validUntil); }
 
-    /// The hold is passed on: the level that the next caller asks for, a renewed one as the last of these was, takes
-    /// the place of all, and is valid as long. @return its id
+    /// The hold is passed on: all levels are replaced by the one that the next caller asks for. Both are renewed, so
+    /// the deadline stays. @return the id of the new level
     std::uint32_t passTo(const HoldLevels& next)
     {
         const TimePoint until = renewedUntil_;
@@ -79,7 +79,7 @@ public:
         return false;
     }
 
-    /// The level that unlock() of the thread ends; 0 when all belong to guards.
+    /// The level that the thread's next unlock() ends; 0 when all levels belong to guards.
     [[nodiscard]] std::uint32_t innermostOfThread() const noexcept
     {
         std::uint32_t innermost = 0;
@@ -89,13 +89,13 @@ public:
         return innermost;
     }
 
-    /// How many levels unlock() still has to end.
+    /// How many levels the thread still has to unlock.
     [[nodiscard]] std::uint32_t countOfThread() const noexcept
     {
         return static_cast<std::uint32_t>(std::ranges::count(levels_, EndedBy::thread, &HoldLevel::endedBy));
     }
 
-    /// Whether nothing is left without that level.
+    /// Whether this is the only level.
     [[nodiscard]] bool isOnly(std::uint32_t id) const noexcept { return count() == 1 && levels_[0].id == id; }
 
     [[nodiscard]] std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(levels_.size()); }
@@ -116,7 +116,7 @@ public:
         return until;
     }
 
-    /// The lease that a level was asked for with; 0 when it has ended.
+    /// The lease with which a level was asked for; 0 when the level has ended.
     [[nodiscard]] std::chrono::milliseconds leaseOf(std::uint32_t id, std::chrono::milliseconds renewedLease) const
     {
         for (const auto& level : levels_) {
@@ -127,7 +127,7 @@ public:
         return {};
     }
 
-    /// The lease that Redis must be left with so that the remaining levels get what they were granted; a renewed one a
+    /// The lease that Redis must keep so that the remaining levels get what they were granted; for a renewed level, a
     /// whole lease. At least 1 ms.
     [[nodiscard]] std::chrono::milliseconds leaseToLeave(TimePoint now, std::chrono::milliseconds renewedLease) const
     {
@@ -141,16 +141,16 @@ public:
         return left;
     }
 
-    /// Whether the watchdog is to send anything: for a renewed lease, and, where others' requests may shorten what
-    /// Redis was given (@p othersSetIt: Redisson's readers give the key of all of them their own time), for a fixed one
-    /// of which more is left than of a renewed one, which is what others give; less cannot be cut.
+    /// Whether the watchdog must send anything: for a renewed lease, always. For a fixed one, only if others' requests
+    /// may shorten what Redis was given (@p othersSetIt: a reader of Redisson's gives the key of all readers its own
+    /// time) and more of it is left than of a renewed lease, which is what others give; less cannot be cut.
     [[nodiscard]] bool mustRenew(TimePoint now, std::chrono::milliseconds renewedLease, bool othersSetIt) const
     {
         return isRenewed() || (othersSetIt && validUntil() - now > renewedLease);
     }
 
-    /// What it then sends: a whole renewed lease, or where others' requests may shorten it the longest rest of all. It
-    /// does not prolong a fixed lease, also when the renewed one has ended since.
+    /// The lease that the watchdog sends then: a whole renewed lease or, where others' requests may shorten it, the
+    /// longest that any level has left. Does not prolong a fixed lease, even if a renewed level has ended since.
     [[nodiscard]] std::chrono::milliseconds leaseToRenew(TimePoint now, std::chrono::milliseconds renewedLease,
                                                          bool othersSetIt) const
     {
@@ -165,7 +165,7 @@ public:
     }
 
 private:
-    [[no_unique_address]] MostlyOne<HoldLevel> levels_; // the next member lies in its padding
+    [[no_unique_address]] MostlyOne<HoldLevel> levels_; // the next member lies in this one's padding
     std::uint32_t lastId_ = 0;
     TimePoint renewedUntil_{};
 };

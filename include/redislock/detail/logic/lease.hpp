@@ -1,5 +1,5 @@
 /// @file
-/// The arithmetic of validity.
+/// How long leases may be believed.
 #pragma once
 
 #include "redislock/clock.hpp"
@@ -9,7 +9,7 @@
 
 namespace redislock::detail {
 
-/// What is taken off a lease for clocks that run at different rates and for Redis' whole milliseconds.
+/// What to take off a lease for clocks that run at different rates, and for Redis' whole milliseconds.
 constexpr std::chrono::milliseconds driftOf(std::chrono::milliseconds lease) noexcept
 {
     return (lease + std::chrono::milliseconds(99)) / 100 + std::chrono::milliseconds(2);

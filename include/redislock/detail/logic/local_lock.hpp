@@ -1,5 +1,5 @@
 /// @file
-/// Who holds one name in this process.
+/// The holds of one name in this process.
 #pragma once
 
 #include "redislock/clock.hpp"
@@ -16,19 +16,21 @@
 namespace redislock::detail {
 
 /// The holds of one name in one client, by thread: the local half of the lock. At most one of them is valid at a time,
-/// but one whose lease is over may stay beside it until its loss is noted. Not thread-safe; holds no clock.
+/// but a hold whose lease is over may stay beside it until its loss is noted. Not thread-safe; has no clock.
 ///
-/// Threads that lost a hold owe its unlock() calls; they are remembered as a number, so that a late unlock() is told
-/// apart from a stranger's. Where there are too many of them, they are remembered together: then a stranger may be
-/// taken for one of them, but none of them for a stranger, whose unlock() throws.
+/// Threads that lost a hold still owe its unlock() calls. Their number is remembered for each thread, so that a late
+/// unlock() is told apart from one of a thread that never held the lock. If there are too many such threads, they are
+/// counted together: then a stranger may be taken for one of them, but none of them for a stranger, whose unlock()
+/// throws.
 ///
-/// @tparam Hold has `std::uint64_t owner` and `TimePoint validUntil() const`. @tparam Pointer a shared reference to it.
+/// @tparam Hold has `std::uint64_t owner` and `TimePoint validUntil() const`. @tparam Pointer a shared reference to a
+/// hold.
 template <class Hold, class Pointer = std::shared_ptr<Hold>>
 class LocalLock {
 public:
     void add(Pointer hold) { holds_.add(std::move(hold)); }
 
-    /// Takes a hold out. @return it; null if it is not in.
+    /// Takes a hold out. @return the hold; null if it is not in here.
     Pointer remove(const Hold& hold) noexcept
     {
         for (std::size_t i = 0; i < holds_.size(); ++i) {
@@ -50,7 +52,7 @@ public:
         return nullptr;
     }
 
-    /// Until when a hold of this client keeps others of this client from asking Redis; in the past when none does.
+    /// Until when a hold of this client keeps its other callers from asking Redis; in the past when none does.
     [[nodiscard]] TimePoint validUntil() const noexcept
     {
         TimePoint until{};
@@ -60,7 +62,7 @@ public:
         return until;
     }
 
-    /// Notes that a thread lost a hold with that many unlock() calls to come.
+    /// Notes that a thread lost a hold for which it will call unlock() so many times.
     void owe(std::uint64_t owner, std::uint32_t unlocks) noexcept
     {
         if (unlocks == 0) {
@@ -105,7 +107,7 @@ public:
         return true;
     }
 
-    /// All of them.
+    /// All holds of the name.
     [[nodiscard]] const MostlyOne<Pointer>& holds() const noexcept { return holds_; }
 
 private:
@@ -120,9 +122,9 @@ private:
         owedBySomebody_ += std::min(unlocks, UINT32_MAX - owedBySomebody_);
     }
 
-    [[no_unique_address]] MostlyOne<Pointer> holds_; // the next member lies in its padding
-    std::uint32_t owedBySomebody_ = 0;               ///< by those beyond maxDebtors
-    std::unique_ptr<std::vector<Debt>> debts_;       ///< most names never have any
+    [[no_unique_address]] MostlyOne<Pointer> holds_; // the next member lies in this one's padding
+    std::uint32_t owedBySomebody_ = 0;               ///< by the threads beyond maxDebtors
+    std::unique_ptr<std::vector<Debt>> debts_;       ///< most names never have debts
 };
 
 } // namespace redislock::detail

@@ -1,5 +1,5 @@
 /// @file
-/// What Redis answers to those who ask for a lock, for permits, or for an open latch.
+/// What Redis answers to a request for a lock, for permits, or for an open latch.
 #pragma once
 
 #include "redislock/detail/logic/event.hpp"
@@ -19,17 +19,17 @@ namespace redislock::detail {
 /// Whether the grants of a kind of lock come with tokens.
 enum class Tokens : std::uint8_t { none, given };
 
-/// What Redis answered to an acquire. Each script has its own answers, and none of another's is believed.
+/// What Redis answered to an acquire. Each script has its own answers, and an answer of another script is not believed.
 struct LockAnswer {
     enum class Kind : std::uint8_t { granted, busy, gone };
     Kind kind = Kind::busy;
-    /// Of busy: how long the holder has it at least; nothing for a key without time to live.
+    /// For busy: how long the holder has the lock at least; nothing for a key without time to live.
     std::optional<std::chrono::milliseconds> timeToLive{};
-    std::uint64_t token = 0; ///< of granted, by a fenced lock
-    bool others = false;     ///< of busy, by a fair lock: those in the way may tell on the waiter's own channel alone
+    std::uint64_t token = 0; ///< for granted, by a fenced lock
+    bool others = false;     ///< for busy, by a fair lock: those ahead may know the waiter's own channel only
 
-    /// Of a lock script: nil, or its token in an array; or, of an outermost hold, the holder's time in milliseconds
-    /// (-1: none) with the holder, of a fair lock also 1 or 0 for `others`, and of a nested one -3.
+    /// The answer of a lock script: nil, or the token in an array; of an outermost hold, also the holder's time in
+    /// milliseconds (-1: none) with the holder, and for a fair lock 1 or 0 for `others`; of a nested hold, also -3.
     static std::optional<LockAnswer> from(const Reply& reply, Tokens tokens, Level level) noexcept
     {
         if (reply.kind == Reply::Kind::integer) {
@@ -42,7 +42,7 @@ struct LockAnswer {
         return tokens == Tokens::none ? grantedByNil(reply) : grantedWithToken(reply);
     }
 
-    /// Of a lock script, that others have the lock; nothing for any other reply.
+    /// A lock script's answer that others have the lock; nothing for any other reply.
     static std::optional<LockAnswer> refusal(const Reply& reply) noexcept
     {
         if (!isRefusal(reply)) {
@@ -52,28 +52,29 @@ struct LockAnswer {
         answer.others = reply.elements.size() > 2 && reply.elements.back().integer == 1;
         return answer;
     }
-    /// Who has it then; empty where nobody is named.
+    /// The holder in such an answer; empty where none is named.
     static std::string_view holderIn(const Reply& reply) noexcept
     {
         return isRefusal(reply) ? std::string_view(reply.elements[1].text) : std::string_view();
     }
 
-    /// Of the semaphore's script: nil, or -1.
+    /// The answer of the semaphore's script: nil, or -1.
     static std::optional<LockAnswer> ofSemaphore(const Reply& reply) noexcept
     {
         const bool none = reply.kind == Reply::Kind::integer && reply.integer == -1;
         return none ? std::optional(LockAnswer{Kind::busy}) : grantedByNil(reply);
     }
 
-    /// Of the script of leased permits: nil, or the time in milliseconds until a lease is over (-1: not known).
+    /// The answer of the script of leased permits: nil, or the time in milliseconds until a lease is over (-1: not
+    /// known).
     static std::optional<LockAnswer> ofPermits(const Reply& reply) noexcept
     {
         const bool none = reply.kind == Reply::Kind::integer && reply.integer >= -1;
         return none ? std::optional(busyFor(reply.integer)) : grantedByNil(reply);
     }
 
-    /// Of the script that reads a latch, a number: an open one counts as granted. Nothing tells when a closed one will
-    /// be.
+    /// The answer of the script that reads a latch, a number: an open latch counts as granted. When a closed one will
+    /// open is not known.
     static std::optional<LockAnswer> ofLatch(const Reply& reply) noexcept
     {
         const bool open = reply.integer <= 0;
@@ -119,7 +120,7 @@ private:
     }
 };
 
-/// What is left until then, as observers are told; nothing where that is not known: 0.
+/// The time left until then, as observers are told it; 0 means that it is not known: nothing.
 inline std::optional<std::chrono::milliseconds> leftUntil(TimePoint until, TimePoint now) noexcept
 {
     using std::chrono::milliseconds;

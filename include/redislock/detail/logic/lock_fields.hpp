@@ -1,5 +1,5 @@
 /// @file
-/// From what Redis keeps of a lock to what is told of it.
+/// Turns what Redis keeps of a lock into a report.
 #pragma once
 
 #include "redislock/detail/protocol/connection_name.hpp"
@@ -19,7 +19,7 @@
 
 namespace redislock::detail {
 
-/// A whole number of at least 1, as a hold count is written.
+/// A hold count as it is written: a whole number of at least 1.
 inline std::optional<std::uint32_t> holdCountOf(std::string_view text) noexcept
 {
     std::uint32_t count = 0;
@@ -28,7 +28,7 @@ inline std::optional<std::uint32_t> holdCountOf(std::string_view text) noexcept
     return isWhole && count > 0 ? std::optional(count) : std::nullopt;
 }
 
-/// A holder by its name in Redis: `<client id>:<number>`, also `<client id>:<number>:write`. Nothing for other words.
+/// A holder by its name in Redis: `<client id>:<number>` or `<client id>:<number>:write`. Nothing for another text.
 inline std::optional<LockHolder> holderNamed(std::string_view name)
 {
     constexpr std::size_t idSize = 36;
@@ -47,14 +47,14 @@ inline std::optional<LockHolder> holderNamed(std::string_view name)
     return holder;
 }
 
-/// What is asked about a key that may be a lock.
+/// The answers about a key that may be a lock.
 struct LockFields {
     Reply mode;       ///< HGET name mode
     Reply page;       ///< HSCAN name 0: the cursor, and fields with their values
     Reply timeToLive; ///< PTTL name
 };
 
-/// The fields of a page of HSCAN as holders. @return false when one of them is no holder's: the hash is no lock.
+/// Adds the fields of a page of HSCAN as holders. @return false when a field is not a holder's: the hash is no lock.
 inline bool appendHolders(LockReport& report, const Reply& page)
 {
     if (page.elements.size() != 2) {
@@ -77,7 +77,7 @@ inline bool appendHolders(LockReport& report, const Reply& page)
     return true;
 }
 
-/// How long a key lasts. @return false when it is gone.
+/// How long a key lasts. @return false when the key is gone.
 inline bool readTimeLeft(LockReport& report, const Reply& timeToLive)
 {
     if (timeToLive.kind != Reply::Kind::integer || timeToLive.integer == -2) {
@@ -89,7 +89,7 @@ inline bool readTimeLeft(LockReport& report, const Reply& timeToLive)
     return true;
 }
 
-/// The lock that the answers show, of so many fields that they were not asked for: only readers are so many.
+/// The lock of the answers, with so many fields that they were not asked for: only readers are so many.
 inline std::optional<LockReport> reportOfCrowd(std::string name, const LockFields& fields)
 {
     LockReport report;
@@ -100,8 +100,7 @@ inline std::optional<LockReport> reportOfCrowd(std::string name, const LockField
     return isRead && readTimeLeft(report, fields.timeToLive) ? std::optional(std::move(report)) : std::nullopt;
 }
 
-/// The lock that the answers show. Nothing for a key that is none, or is gone: a hash of others, and any that is not
-/// clearly a lock, is no lock.
+/// The lock of the answers. Nothing for a key that is no lock, or is gone: a hash that is not clearly a lock is none.
 inline std::optional<LockReport> reportOf(std::string name, const LockFields& fields)
 {
     LockReport report;
@@ -120,11 +119,11 @@ inline std::optional<LockReport> reportOf(std::string name, const LockFields& fi
     return report;
 }
 
-/// What else is asked about a lock.
+/// The other answers about a lock.
 struct LockSurroundings {
     std::optional<bool> hasToken;           ///< EXISTS of the token
     std::optional<std::uint64_t> queued;    ///< LLEN of the queue
-    std::optional<std::uint64_t> listeners; ///< PUBSUB NUMSUB of its channel
+    std::optional<std::uint64_t> listeners; ///< PUBSUB NUMSUB of the channel
 };
 
 /// A number in an answer; nothing for an error, or anything else.
@@ -134,7 +133,7 @@ inline std::optional<std::uint64_t> numberIn(const Reply& reply) noexcept
     return isNumber ? std::optional(static_cast<std::uint64_t>(reply.integer)) : std::nullopt;
 }
 
-/// Adds to a report which kind it is, and who waits.
+/// Adds the kind of the lock, and who waits, to a report.
 inline void addSurroundings(LockReport& report, const LockSurroundings& around) noexcept
 {
     report.waiters = around.listeners;
@@ -149,14 +148,14 @@ inline void addSurroundings(LockReport& report, const LockSurroundings& around) 
     }
 }
 
-/// The channel on which the end of a lock is told to all who wait for it.
+/// The channel on which all who wait for a lock hear of its end.
 inline std::string channelOf(const LockReport& report)
 {
     const bool isReadWrite = report.kind == ObjectKind::readLock || report.kind == ObjectKind::writeLock;
     return prefixed(isReadWrite ? readWriteChannelPrefix : lockChannelPrefix, report.name);
 }
 
-/// Fills in where a holder is.
+/// Adds where a holder is.
 inline void place(LockHolder& holder, const ConnectionIdentity& identity, std::string_view address)
 {
     holder.program = identity.label;

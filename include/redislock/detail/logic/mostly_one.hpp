@@ -1,5 +1,5 @@
 /// @file
-/// A list for what nearly always comes alone.
+/// A list that nearly always has one element.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 
 namespace redislock::detail {
 
-/// A list whose first element lies in it and whose others, which most lists never have, lie elsewhere: a client may
-/// have hundreds of thousands of these. (boost::container::small_vector is 24 bytes larger than its element, this one
-/// 16.) Keeps its memory when it is cleared. Not thread-safe.
+/// A list whose first element lies inside it, and the others, which most lists never have, elsewhere: a client may have
+/// hundreds of thousands of these. (boost::container::small_vector is 24 bytes larger than its element, this one 16.)
+/// Keeps its memory when it is cleared. Not thread-safe.
 ///
 /// @tparam T default-constructible and movable; an element that was taken out is set to `T()`.
 template <class T>
@@ -58,7 +58,7 @@ public:
     [[nodiscard]] auto begin() const noexcept { return Iterator<const MostlyOne, const T>(*this, 0); }
     [[nodiscard]] auto end() const noexcept { return Iterator<const MostlyOne, const T>(*this, size_); }
 
-    /// Adds one at the end. Only this allocates, and only from the second element on.
+    /// Adds an element at the end. Only this allocates, and only from the second element on.
     void add(T element)
     {
         if (size_ == 0) {
@@ -72,7 +72,7 @@ public:
         ++size_;
     }
 
-    /// Takes out the i-th; those behind it move up.
+    /// Takes out the i-th element; those behind it move up.
     T take(std::size_t i) noexcept
     {
         T taken = std::exchange((*this)[i], T());

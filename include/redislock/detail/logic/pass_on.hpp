@@ -8,26 +8,26 @@
 
 namespace redislock::detail {
 
-/// So long after Redis granted the lock to a holder its hand-overs go through Redis again: a lock that Redis has lost
-/// is found then, and not only by the next renewal.
+/// When Redis granted the lock to a holder longer ago than this, the next hand-over goes through Redis again. So a lock
+/// that Redis has lost is noticed then, and not only at the next renewal.
 inline constexpr std::chrono::milliseconds longestPassing{100};
 
-/// A hold whose last level ends, as far as passing matters.
+/// A hold whose last level ends, as far as it matters here.
 struct EndingHold {
-    TimePoint grantedAt{};  ///< to the holder, by Redis
-    TimePoint atRiskFrom{}; ///< its lease
+    TimePoint grantedAt{};  ///< when Redis granted it to the holder
+    TimePoint atRiskFrom{}; ///< when its lease is at risk
     bool isRenewed = false;
-    bool isHeldTooLong = false; ///< it is renewed no more
+    bool isHeldTooLong = false; ///< it is not renewed any more
     bool isMember = false;      ///< of a group
-    bool isConfirmed = false;   ///< Redis has it with the count 1, and no request that names the holder is under way
+    bool isConfirmed = false;   ///< Redis has it with count 1, and no request that names the holder is under way
     bool isAnswered = false;    ///< every request that named the holder was answered: no copy of one may still come
 };
 
 /// The next caller in the queue.
 struct NextCaller {
-    bool isRenewed = false; ///< what it asks for
+    bool isRenewed = false; ///< whether it asks for a renewed lease
     bool isMember = false;
-    bool sleeps = false; ///< and nothing of it is under way, or may be granted
+    bool sleeps = false; ///< and none of its requests is under way, or may be granted
     bool leaves = false;
 };
 

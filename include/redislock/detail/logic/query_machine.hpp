@@ -16,13 +16,13 @@
 
 namespace redislock::detail {
 
-/// Any answer that is none of an error; its value stays with the driver.
+/// Any answer that is no error; its value stays with the driver.
 struct Answered {
     static std::optional<Answered> from(const Reply& /*reply*/) noexcept { return Answered{}; }
 };
 
-/// The protocol of a question that may be asked again: repeated until answered, or until no answer came for too long.
-/// Pure: no I/O, no clock, no chance of its own.
+/// The protocol of a question that may be asked again: repeated until answered, or until no answer has come for too
+/// long. Pure: no I/O, no clock, no random numbers of its own.
 class QueryMachine {
 public:
     using Event = std::variant<Start, Replied<Answered>, Failed, TimerFired, Cancelled>;
@@ -104,7 +104,7 @@ private:
     TimePoint end_{};
     Backoff backoff_;
     State state_ = State::idle;
-    Reason refusal_;       ///< the last one
+    Reason refusal_;       ///< the last refusal
     bool demoted_ = false; ///< a replica answered
     bool unknown_ = false;
 };

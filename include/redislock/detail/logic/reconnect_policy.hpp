@@ -10,8 +10,8 @@
 namespace redislock::detail {
 
 /// Decides when the next attempt to connect may start: at once after a connection that served at least one command,
-/// otherwise after a growing pause. A server that accepts and closes at once is thereby not stormed; nor is one that
-/// takes no writes for long, though it answers questions.
+/// otherwise after a growing pause. So a server that accepts and closes at once is not flooded with attempts; nor is
+/// one that takes no writes for a long time, though it answers questions.
 class ReconnectPolicy {
 public:
     /// A command was answered on the connection.
@@ -26,8 +26,8 @@ public:
     /// The connection ended or could not be made.
     void ended(TimePoint now, Random& random) noexcept { pauseUnless(served_, backoff_, now, random); }
 
-    /// The connection was left because its server takes no writes. The next server may: it is tried at once, unless
-    /// this happened a moment ago as well.
+    /// The connection was given up because its server takes no writes. The next server may take them, so it is tried at
+    /// once, unless the same happened a moment ago.
     void demoted(TimePoint now, Random& random) noexcept
     {
         const bool isFirst = now >= saturatingAdd(lastDemoted_, 2 * Backoff::cap);
@@ -41,7 +41,7 @@ public:
     /// The earliest moment of the next attempt; in the past when it may start now.
     [[nodiscard]] TimePoint notBefore() const noexcept { return notBefore_; }
 
-    /// The same for somebody who does not wait: a short pause after the last attempt, however many there were.
+    /// The same for a caller that does not wait: a short pause after the last attempt, however many there were.
     [[nodiscard]] TimePoint soonest() const noexcept { return std::min(soonest_, notBefore_); }
 
 private:

@@ -22,7 +22,7 @@ struct UnlockAnswer {
     enum class Kind : std::uint8_t { freed, stillHeld, absent };
     Kind kind = Kind::absent;
 
-    /// Of an unlock script: nil; 1 and more, of the outermost level; 0, of a nested one.
+    /// The answer of an unlock script: nil; 1 and more, of the outermost level; 0, of a nested one.
     static std::optional<UnlockAnswer> from(const Reply& reply, Level level) noexcept
     {
         if (reply.kind == Reply::Kind::nil) {
@@ -36,13 +36,13 @@ struct UnlockAnswer {
     }
 };
 
-/// The protocol of one release: repeated, always to the same state, until answered or until the lease is over.
-/// Pure: no I/O, no clock, no chance of its own.
+/// The protocol of one release: repeated, always to the same state, until answered or until the lease is over. Pure: no
+/// I/O, no clock, no random numbers of its own.
 class ReleaseMachine {
 public:
     struct Settings {
-        TimePoint validUntil{};  ///< of the hold; Redis frees the lock by itself soon after
-        TimePoint giveUpAfter{}; ///< no tries after it, though the lease lasts longer
+        TimePoint validUntil{};  ///< end of the hold; Redis frees the lock by itself soon after
+        TimePoint giveUpAfter{}; ///< no tries after this, even if the lease lasts longer
         Level level = Level::outermost;
         Asker asker = Asker::caller;
     };
@@ -61,7 +61,7 @@ public:
 
     Action resume(const Event& event, Random& random);
 
-    /// Nobody waits for it any more: it can be started again, and goes on until the lease is over.
+    /// The caller stops waiting: the release can be started again, and goes on until the lease is over.
     void goOnInBackground() noexcept
     {
         settings_.giveUpAfter = TimePoint::max();
@@ -71,7 +71,7 @@ public:
     }
 
     [[nodiscard]] State state() const noexcept { return state_; }
-    /// Whether somebody who waits after all need not wait any longer.
+    /// Whether an answer said that another try would not help: a caller need not wait any longer.
     [[nodiscard]] bool metFatal() const noexcept { return metFatal_; }
 
 private:
@@ -117,7 +117,7 @@ inline ReleaseMachine::Action ReleaseMachine::replied(const Replied<UnlockAnswer
     case UnlockAnswer::Kind::absent:
         break;
     }
-    // Our own earlier try released it, unless the lease ran out first. A nested release removes no field.
+    // An earlier try of this release did it, unless the lease ran out first. A nested release removes no field.
     const bool ours = unknown_ && settings_.level == Level::outermost && event.now < settings_.validUntil;
     return done(ours ? Unlocked::released : Unlocked::alreadyLost);
 }
@@ -125,9 +125,9 @@ inline ReleaseMachine::Action ReleaseMachine::replied(const Replied<UnlockAnswer
 inline ReleaseMachine::Action ReleaseMachine::failed(const Failed& event, Random& random)
 {
     if (event.fault.error == Errc::wrongType) {
-        return done(Unlocked::alreadyLost); // another key took the name: ours is gone
+        return done(Unlocked::alreadyLost); // another key took the name: our lock is gone
     }
-    // an answer that the script cannot give says nothing of what the script did
+    // an answer that the script cannot give does not say what the script did
     unknown_ = unknown_ || event.fault.failure == Failure::lostReply || event.fault.error == Errc::badReply;
     settings_.giveUpAfter = saturatingAdd(settings_.giveUpAfter, event.stood);
     metFatal_ = metFatal_ || event.fault.failure == Failure::fatal;

@@ -20,12 +20,12 @@ struct RenewAnswer {
     enum class Kind : std::uint8_t {
         renewed,
         gone,
-        wrongType, ///< another key took the name: ours is gone
+        wrongType, ///< another key took the name: our lock is gone
     };
     Kind kind = Kind::gone;
 
-    /// Of the renew scripts: a character for each of several renewals. @param count how many were asked for. @param
-    /// which the one that is meant, from 0 on
+    /// The answer of the renew scripts: a character for each of several renewals. @param count how many were asked for.
+    /// @param which the renewal that is meant, from 0 on
     static std::optional<RenewAnswer> from(const Reply& reply, std::size_t count, std::size_t which) noexcept
     {
         if (reply.kind != Reply::Kind::text || reply.text.size() != count) {
@@ -50,9 +50,9 @@ enum class RenewalEnd : std::uint8_t {
     cancelled, ///< the hold ended, or was lost by the clock
 };
 
-/// The watchdog's protocol for one hold: sleep a third of the lease (± 5 %; less, if it is renewed together with
-/// others), renew, again; repeat failed renewals until told that the hold is over. It never gives up by itself: the
-/// hold's deadline is judged elsewhere, by the clock alone. Pure: no I/O, no clock, no chance of its own.
+/// The watchdog's protocol for one hold: sleep for a third of the lease (± 5 %; less, if it is renewed together with
+/// others), renew, repeat; try again after a failed renewal. It ends only when it learns that the hold is over: the
+/// hold's deadline is judged elsewhere, by the clock alone. Pure: no I/O, no clock, no random numbers of its own.
 class RenewMachine {
 public:
     using Event = std::variant<Start, Replied<RenewAnswer>, Failed, TimerFired, Cancelled>;
@@ -60,7 +60,7 @@ public:
 
     enum class State : std::uint8_t {
         idle,     ///< not started
-        sleeping, ///< until the next renewal, or the next try of one
+        sleeping, ///< until the next renewal, or until the next try of one
         asking,   ///< a renewal is under way
         done,
     };

@@ -12,8 +12,7 @@
 
 namespace redislock::detail {
 
-/// The requests of one connection in the order of their replies: first those that were written, then those that were
-/// not yet.
+/// The requests of one connection in the order of their replies: first the written ones, then those not yet written.
 ///
 /// Requests are shared: a slot stays, and its reply is read in order, even when nobody waits for it any more. A ring
 /// buffer; allocates only to grow. Not thread-safe, no I/O, no clock.
@@ -38,7 +37,7 @@ public:
         ++size_;
     }
 
-    /// All that is unwritten is being written now.
+    /// All unwritten requests are being written now.
     void written(TimePoint now) noexcept
     {
         for (; written_ < size_; ++written_) {
@@ -46,7 +45,7 @@ public:
         }
     }
 
-    /// Takes the request that the next reply belongs to; null when no written request is left: the reply is
+    /// Takes the request to which the next reply belongs; null when no written request is left: the reply is
     /// unsolicited.
     std::shared_ptr<Request> answered() noexcept
     {
@@ -67,7 +66,7 @@ public:
         return takeFirst();
     }
 
-    /// Takes out a request that was not written yet. @return false for others, which stay.
+    /// Takes out a request that has not been written yet. @return false for other requests, which stay.
     bool erase(const Request& request) noexcept
     {
         for (std::size_t i = written_; i < size_; ++i) {
@@ -84,7 +83,7 @@ public:
         return false;
     }
 
-    /// When the oldest unanswered request was written; `TimePoint::max()` when none is.
+    /// When the oldest unanswered request was written; `TimePoint::max()` when there is none.
     [[nodiscard]] TimePoint oldestSent() const noexcept
     {
         return written_ == 0 ? TimePoint::max() : ring_[first_]->sentAt;

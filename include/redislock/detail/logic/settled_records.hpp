@@ -12,12 +12,12 @@
 
 namespace redislock::detail {
 
-/// Records to be deleted, by the name of the counter whose requests they answer: one of its next requests takes them
-/// along, whichever object makes it. Of a client, not of an object: many objects live for one call. Not thread-safe, no
-/// I/O.
+/// Records to be deleted, by the name of the counter whose requests they answer: one of the counter's next requests
+/// deletes them, whichever object makes it. Kept by the client, not by an object: many objects live for one call. Not
+/// thread-safe, no I/O.
 class SettledRecords {
 public:
-    static constexpr std::size_t most = 128; ///< as many may wait for a next request; then all are deleted at once
+    static constexpr std::size_t most = 128; ///< so many may wait for a next request; then all are deleted at once
 
     void add(std::string_view name, std::string record)
     {
@@ -43,7 +43,7 @@ public:
         }
     }
 
-    /// All of them, those of a name together.
+    /// All records, those of one name together.
     std::vector<std::vector<std::string>> takeAll()
     {
         std::vector<std::vector<std::string>> all;

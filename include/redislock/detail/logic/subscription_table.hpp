@@ -16,13 +16,13 @@
 
 namespace redislock::detail {
 
-/// The subscriptions of one subscriber connection. Pure: it says what to send and what a frame means.
+/// The subscriptions of one subscriber connection. Pure: says what to send and what a frame means.
 ///
-/// A channel is listened to while somebody wants it. Every confirmation of a SUBSCRIBE is told to its listeners, also
-/// after the channel was dropped and wanted again meanwhile: whoever hears it tries once, so no order of confirmations
-/// can lose a wake-up. Not thread-safe.
+/// A channel is listened to while a listener wants it. Every confirmation of a SUBSCRIBE is passed to the channel's
+/// listeners, even after the channel was dropped and wanted again meanwhile: a listener that hears it tries once, so no
+/// order of confirmations can lose a wake-up. Not thread-safe.
 ///
-/// @tparam Listener copied and compared; what the owner uses to find the waiters.
+/// @tparam Listener copied and compared; the owner finds the waiters by it.
 template <class Listener>
 class SubscriptionTable {
 public:
@@ -36,8 +36,8 @@ public:
             unexpected, ///< not a frame of this protocol: the connection must be closed
         };
         Kind kind = Kind::nothing;
-        std::span<const Listener> listeners{}; ///< until the table changes
-        std::string_view text{};               ///< of a message; until the frame changes
+        std::span<const Listener> listeners{}; ///< valid until the table changes
+        std::string_view text{};               ///< of a message; valid until the frame changes
     };
 
     /// Adds a listener. @return whether a SUBSCRIBE must be sent (on an existing connection).
@@ -48,7 +48,7 @@ public:
         return listeners.size() == 1;
     }
 
-    /// Takes a listener away, once. @return whether an UNSUBSCRIBE must be sent (on an existing connection).
+    /// Removes a listener, once. @return whether an UNSUBSCRIBE must be sent (on an existing connection).
     bool drop(const std::string& channel, const Listener& listener)
     {
         const auto found = channels_.find(channel);
@@ -67,10 +67,10 @@ public:
         return true;
     }
 
-    /// Notes a request that is being sent, so that its answer can be told. @param channel empty for PING.
+    /// Notes a request that is being sent, so that its answer can be recognized. @param channel empty for PING.
     void sent(std::string channel) { unanswered_.push_back(std::move(channel)); }
 
-    /// A new connection: nothing is under way. @return the channels to subscribe to.
+    /// A new connection: no request is under way. @return the channels to subscribe to.
     std::vector<std::string> connected()
     {
         unanswered_.clear();
@@ -89,7 +89,7 @@ public:
             return refused();
         }
         if (frame.kind == Reply::Kind::status) {
-            return answered(Incoming::Kind::nothing, {}); // +PONG of a connection without subscriptions
+            return answered(Incoming::Kind::nothing, {}); // +PONG on a connection without subscriptions
         }
         if (frame.kind != Reply::Kind::array || frame.elements.size() < 2) {
             return {Incoming::Kind::unexpected};
@@ -123,7 +123,7 @@ private:
     Incoming answered(typename Incoming::Kind kind, const std::string& channel)
     {
         if (unanswered_.empty()) {
-            // the server may end a subscription by itself; it is then renewed with the connection
+            // the server may end a subscription by itself; the subscription is then renewed with the connection
             return {Incoming::Kind::unexpected};
         }
         unanswered_.pop_front();

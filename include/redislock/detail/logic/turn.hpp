@@ -1,5 +1,5 @@
 /// @file
-/// How a client shares one name with others.
+/// How a client shares one name with other clients.
 #pragma once
 
 #include "redislock/clock.hpp"
@@ -13,31 +13,32 @@
 
 namespace redislock::detail {
 
-/// The turns of one client at one name that others want too.
+/// The turns of one client at one name that other clients want too.
 ///
 /// A client that gets the name keeps it for a turn: meanwhile its threads hand the lock on among themselves and lock
-/// again as they like, before all others, who would get it later than its next request. The release that ends a turn is
-/// told to all who listen, and then the client stands aside, about a turn for each of those and the time in which they
-/// wake up: none of its waiters asks. An aside that nobody used is not repeated for a while, so that listeners who
-/// never ask cost little.
+/// again as they like, before all other clients, which would get it later than the client's next request. The release
+/// that ends a turn is published to all listeners, and then the client stands aside, for about a turn for each listener
+/// and the time that they need to wake up: none of its waiters asks. If no other client used that time, standing aside
+/// is not repeated for a while, so that listeners that never ask cost little.
 ///
-/// Pure; not thread-safe. Knows no hold and no waiter: it is told when holds begin and end.
+/// Pure; not thread-safe. Knows no hold and no waiter: its owner reports when holds begin and end.
 class Turn {
 public:
-    /// For one of those who listen, to wake up and ask.
+    /// The time for a listener to wake up and ask.
     static constexpr std::chrono::microseconds wakeUp{500};
-    /// More listeners than these are not waited for.
+    /// The number of listeners for which a client stands aside at most.
     static constexpr std::int64_t most = 32;
-    /// Nor for longer where holds are long.
+    /// The time for which it stands aside at most because holds are long.
     static constexpr std::chrono::milliseconds longest{50};
-    /// An aside that nobody used is not repeated for so many times as long; the last goes for all after the third.
+    /// After standing aside in vain, the client does not repeat it for so many times as long; the last number holds
+    /// from the third time on.
     static constexpr int rests[] = {4, 20, 60};
-    /// For so long who was refused takes it that somebody else wants the name, though nobody here knows who listens.
+    /// For so long after a refusal, a client assumes that another one wants the name, even if none is known to listen.
     static constexpr std::chrono::milliseconds lately{1000};
 
     explicit Turn(std::chrono::nanoseconds turn) noexcept : turn_(turn) {}
 
-    /// A request was answered: how long that took. A single slow answer says little.
+    /// A request was answered: notes how long that took. A single slow answer says little.
     void answered(std::chrono::nanoseconds roundTrip) noexcept
     {
         const auto known = roundTrip_ == roundTrip_.zero() ? roundTrip : roundTrip_;
@@ -51,12 +52,12 @@ public:
             endAside(now);
             begin(now);
         } else if (began_ == TimePoint{} || (freeSince_ != TimePoint{} && now - freeSince_ > span())) {
-            begin(now); // others had their chance
+            begin(now); // other clients had their chance
         }
         freeSince_ = TimePoint{};
     }
 
-    /// Somebody else holds the lock.
+    /// Another client holds the lock.
     void refused(TimePoint now) noexcept
     {
         refusedAt_ = now;
@@ -67,7 +68,7 @@ public:
         began_ = freeSince_ = TimePoint{};
     }
 
-    /// A release was told on the channel. The client's own releases are told to itself too, when it listens.
+    /// A message on the channel told of a release. A client that listens gets the messages of its own releases too.
     void heard() noexcept
     {
         if (ownMessages_ > 0) {
@@ -76,16 +77,16 @@ public:
             ++othersToldUs_;
         }
     }
-    /// It listens from now on: what its releases told before does not come.
+    /// The client listens from now on: the messages of its earlier releases will not come.
     void listens() noexcept { ownMessages_ = 0; }
 
-    /// Whether a hold that ends now may be followed by the next of this client at once.
+    /// Whether a hold that ends now may be followed by the next one of this client at once.
     [[nodiscard]] bool mayFollow(TimePoint now) const noexcept { return !isOver(now) || !sharesAt(now); }
-    /// Whether then nobody need be told.
+    /// Whether the release then need not be published.
     [[nodiscard]] bool isQuiet(TimePoint now) const noexcept { return !isOver(now); }
 
-    /// A hold ended, and others are told. @param follows the next one of this client asks right behind @param listens
-    /// this client itself is told as well
+    /// A hold ended, and its release is published. @param follows this client's next request goes right behind it
+    /// @param listens this client gets the message too
     void told(TimePoint now, bool follows, bool listens) noexcept
     {
         ownMessages_ += listens ? 1 : 0;
@@ -100,40 +101,40 @@ public:
         }
         standAside(now);
     }
-    /// The server says how many others were told of that release. @return whether the client stands aside for less time
+    /// The server said how many others heard of that release. @return whether the client stands aside for less time
     /// than before.
     bool othersListen(std::int64_t count, TimePoint now) noexcept
     {
         others_ = std::clamp<std::int64_t>(count, 0, most);
         if (!wasOver_ || freeSince_ == TimePoint{}) {
-            return false; // it has gone on since
+            return false; // the lock has been taken again since
         }
         const TimePoint before = asideUntil_;
         standAside(now);
         return asideUntil_ < before;
     }
 
-    /// That release found nothing to end: it was told to nobody, and nobody uses the time. @param listens as in told()
-    /// @return whether the client stands aside no more.
+    /// That release found nothing to end: it was not published, and no other client uses the time. @param listens as in
+    /// told() @return whether the client has stopped standing aside.
     bool toldNobody(bool listens) noexcept
     {
         ownMessages_ -= listens && ownMessages_ > 0 ? 1 : 0;
         return std::exchange(asideUntil_, TimePoint{}) != TimePoint{};
     }
 
-    /// Until when none of this client's waiters asks; in the past, or 0: they may.
+    /// Until when none of this client's waiters asks; in the past, or 0: they may ask.
     [[nodiscard]] TimePoint asideUntil() const noexcept { return asideUntil_; }
-    /// Whether the message that was just heard ends the aside: others had their time, and as many releases as there are
-    /// of them were told, or it would end now but for their wake-up.
+    /// Whether the message that just came ends the standing aside: the others had their time, and as many messages came
+    /// as there are others; or only the time to wake up was left.
     [[nodiscard]] bool endsWithMessage(TimePoint now) const noexcept
     {
         const auto others = listeners(freeSince_);
         return now >= asideUntil_ - wakeUp || (now >= freeSince_ + others * span() && othersToldUs_ >= others);
     }
-    /// A waiter sleeps until then.
+    /// A waiter sleeps until the client has stood aside.
     void standsAside() noexcept { stoodAside_ = true; }
 
-    /// How long a turn is: what is configured, but time enough to hand on once.
+    /// How long a turn is: as configured, but long enough to hand on once.
     [[nodiscard]] std::chrono::nanoseconds span() const noexcept { return std::max(turn_, 2 * roundTrip_); }
 
 private:
@@ -155,7 +156,7 @@ private:
     {
         asideUntil_ = TimePoint{};
         if (wasOver_ && sharesAt(now)) {
-            // the others' turns may take as long as the own one did, which was a hold at least
+            // the others' turns may take as long as this client's turn did, which was at least one hold
             const auto asLong = std::min<std::chrono::nanoseconds>(listeners(now) * lasted_, longest);
             asideUntil_ = freeSince_ + std::max(listeners(now) * span(), asLong) + wakeUp;
         }
@@ -175,18 +176,18 @@ private:
 
     std::chrono::nanoseconds turn_;
     std::chrono::nanoseconds roundTrip_{0};
-    TimePoint began_{};     ///< the turn; 0: there is none
-    TimePoint freeSince_{}; ///< the last release that was told, until the next hold; otherwise 0
+    TimePoint began_{};     ///< when the turn began; 0: there is none
+    TimePoint freeSince_{}; ///< when the last published release was, until the next hold; otherwise 0
     TimePoint asideUntil_{};
-    TimePoint restsUntil_{}; ///< no aside before that
+    TimePoint restsUntil_{}; ///< does not stand aside before that
     TimePoint refusedAt_{};
-    std::chrono::nanoseconds lasted_{0}; ///< the last turn
-    std::int64_t others_ = 0;            ///< who listened to the last release that was told
-    std::int64_t othersToldUs_ = 0;      ///< releases, or that one has it, since
-    std::uint32_t ownMessages_ = 0;      ///< that are still to come
-    bool wasOver_ = false;               ///< the turn, at that release, and nobody of this client followed
-    bool stoodAside_ = false;            ///< a waiter did since
-    std::size_t unused_ = 0;             ///< in how many asides in a row nobody had
+    std::chrono::nanoseconds lasted_{0}; ///< how long the last turn was
+    std::int64_t others_ = 0;            ///< how many listened to the last published release
+    std::int64_t othersToldUs_ = 0;      ///< messages of releases, and refusals, since that release
+    std::uint32_t ownMessages_ = 0;      ///< messages of own releases that are yet to come
+    bool wasOver_ = false;               ///< that release ended the turn, and nobody of this client followed
+    bool stoodAside_ = false;            ///< a waiter slept because of it
+    std::size_t unused_ = 0;             ///< how many times in a row it was in vain
 };
 
 } // namespace redislock::detail

@@ -1,28 +1,28 @@
 /// @file
-/// Who waits in this process for one name.
+/// The waiters of one name in this process.
 #pragma once
 
 #include <cstddef>
 
 namespace redislock::detail {
 
-/// A place in a WaiterQueue, a base of what waits.
+/// A place in a WaiterQueue; the base class of waiters.
 template <class Waiter>
 struct WaiterLink {
-    Waiter* before = nullptr; ///< of the head: the last one
+    Waiter* before = nullptr; ///< for the head: the last waiter
     Waiter* behind = nullptr;
     bool queued = false;
 };
 
-/// First come, first served: a doubly linked list through the waiters themselves. Only its head asks Redis; whoever
-/// leaves, for whatever reason, leaves through leave(), which names the one who is head now. Allocates nothing, cannot
+/// First come, first served: a doubly linked list through the waiters themselves. Only its head asks Redis; every
+/// waiter that leaves, for whatever reason, leaves through leave(), which names the new head. Allocates nothing, cannot
 /// fail. Not thread-safe.
 template <class Waiter>
 class WaiterQueue {
 public:
     [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
     [[nodiscard]] Waiter* head() const noexcept { return head_; }
-    /// How many wait; counts them.
+    /// How many waiters there are; counts them.
     [[nodiscard]] std::size_t size() const noexcept
     {
         std::size_t count = 0;
@@ -58,14 +58,14 @@ public:
             waiter.before->behind = waiter.behind;
         }
         if (Waiter* next = waiter.behind != nullptr ? waiter.behind : head_) {
-            next->before = waiter.before; // of the last one: the head knows who is last now
+            next->before = waiter.before; // if the last one left: the head knows the new last one
         }
         waiter.before = waiter.behind = nullptr;
         waiter.queued = false;
         return wasHead ? head_ : nullptr;
     }
 
-    /// Calls a function with each, first to last.
+    /// Calls a function with each waiter, first to last.
     template <class Function>
     void forEach(Function&& function) const
     {

@@ -13,10 +13,10 @@
 namespace redislock::detail {
 
 /// Decodes one reply that is a bulk string (or an error) as its bytes come, and hands out its lines one by one: it
-/// never has more than one of them, however long the reply is. Pure: no I/O.
+/// keeps at most one line, however long the reply is. Pure: no I/O.
 class BulkLines {
 public:
-    static constexpr std::size_t maxLine = 4096; ///< of a longer one the rest is dropped
+    static constexpr std::size_t maxLine = 4096; ///< the rest of a longer line is dropped
 
     enum class Status : std::uint8_t {
         needMore,
@@ -110,12 +110,12 @@ private:
     }
 
     State state_ = State::header;
-    std::size_t left_ = 0;  ///< of the string
-    std::size_t ended_ = 0; ///< of the two bytes behind it
+    std::size_t left_ = 0;  ///< bytes left of the string
+    std::size_t ended_ = 0; ///< how many of the two bytes behind the string have come
     std::string line_;
 };
 
-/// A field of a line of CLIENT LIST (`id=7 addr=127.0.0.1:50222 … name=shop …`); empty if it is not there.
+/// A field in a line of CLIENT LIST (`id=7 addr=127.0.0.1:50222 … name=shop …`); empty if it is not there.
 inline std::string_view fieldOf(std::string_view line, std::string_view field) noexcept
 {
     for (std::size_t at = 0; at < line.size();) {

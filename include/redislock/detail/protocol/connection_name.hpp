@@ -1,5 +1,5 @@
 /// @file
-/// What the names of connections tell.
+/// What is in the names of connections.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace redislock::detail {
 
 inline constexpr std::size_t maxConnectionName = 128;
 
-/// Whose connection it is.
+/// Which client a connection belongs to.
 struct ConnectionIdentity {
     std::string label; ///< `Config::clientName`, or `redislock`
     std::string clientId;
@@ -25,7 +25,7 @@ struct ConnectionIdentity {
     friend bool operator==(const ConnectionIdentity&, const ConnectionIdentity&) = default;
 };
 
-/// Whether it is written as the random UUID of a client is, here and in Redisson.
+/// Whether a text has the form of a client's random UUID, here and in Redisson.
 inline bool isClientId(std::string_view text) noexcept
 {
     constexpr std::string_view form = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
@@ -35,8 +35,8 @@ inline bool isClientId(std::string_view text) noexcept
            });
 }
 
-/// `label:client id:host:process`, at most 128 bytes of visible ASCII. The host is shortened where that is too long; a
-/// byte of it that does not fit into a name, or would end it, is written as `_`.
+/// `label:client id:host:process`, at most 128 bytes of visible ASCII. A host that is too long is shortened; a byte of
+/// it that does not fit into a name, or would end it, is written as `_`.
 /// @param label visible ASCII, at most 64 bytes; empty: `redislock`.
 inline std::string connectionName(std::string_view label, std::string_view clientId, std::string_view host,
                                   std::uint64_t process)
@@ -51,7 +51,7 @@ inline std::string connectionName(std::string_view label, std::string_view clien
     return name.append(end);
 }
 
-/// Reads such a name; nothing for any other.
+/// Reads such a name; nothing for any other text.
 inline std::optional<ConnectionIdentity> identityOf(std::string_view name)
 {
     constexpr std::size_t idSize = 36;

@@ -15,19 +15,19 @@ namespace redislock::detail {
 enum class Failure : std::uint8_t {
     notConnected, ///< no connection could be made; the request was not sent
     lostReply,    ///< the connection, or the caller's time, ended after the request may have been sent
-    refused,      ///< the server answered that it cannot do it for now
-    demoted,      ///< the server answered that it is a replica, and did nothing: another one is the master now
+    refused,      ///< the server answered that it cannot execute the request for now
+    demoted,      ///< the server answered that it is a replica, and did nothing: another server is the master now
     fatal,        ///< trying again would not help
 };
 
-/// An error, as exactly as it is known: one of Errc, or the Cause of one.
+/// An error, as exactly as it is known: an Errc, or a Cause of one.
 class Reason {
 public:
     constexpr Reason() noexcept = default; ///< none
     constexpr Reason(Errc e) noexcept : value_(static_cast<int>(e)) {}
     constexpr Reason(Cause cause) noexcept : value_(static_cast<int>(cause)) {}
 
-    /// Of a code that the library made; `otherwise` for another's.
+    /// The reason in a code that the library made; `otherwise` for a foreign code.
     static Reason of(const std::error_code& code, Reason otherwise) noexcept
     {
         Reason reason = otherwise;
@@ -47,7 +47,7 @@ public:
     }
 
     friend constexpr bool operator==(Reason, Reason) noexcept = default;
-    /// As of codes: a cause is its Errc too.
+    /// As with error codes: a cause equals its Errc too.
     friend constexpr bool operator==(Reason reason, Errc e) noexcept { return reason.errc() == e; }
 
 private:
@@ -56,7 +56,7 @@ private:
     int value_ = 0;
 };
 
-/// A failure and the error that it becomes for the user if it stays.
+/// A failure, and the error that the user gets if it stays.
 struct Fault {
     Failure failure = Failure::notConnected;
     Reason error = Errc::unreachable;
@@ -84,10 +84,10 @@ inline Fault classify(std::string_view text) noexcept
     constexpr auto fatal = [](Reason error) { return Fault{Failure::fatal, error}; };
     constexpr auto refused = [](Cause cause) { return Fault{Failure::refused, cause}; };
     constexpr auto demoted = [](Cause cause) { return Fault{Failure::demoted, cause}; };
-    // before version 7 an error inside a script comes as "ERR Error running script …: -WORD …", or, where the script
-    // hands it on, as "@user_script: 12: …": words are searched there
+    // before version 7 an error inside a script comes as "ERR Error running script …: -WORD …", or, if the script
+    // passes it on, as "@user_script: 12: …": in these, words are searched anywhere
     static constexpr std::array rules{
-        // first: it repeats arguments, which may hold any of the other words
+        // first, since this error repeats arguments, which may contain any of the other words
         Rule{"unknown command", fatal(Cause::unknownCommand)},
         Rule{"WRONGTYPE", fatal(Errc::wrongType)},
         Rule{"NOAUTH", fatal(Cause::passwordWanted)},
@@ -95,7 +95,7 @@ inline Fault classify(std::string_view text) noexcept
         Rule{"DENIED", fatal(Cause::protectedMode)},
         Rule{"NOPERM", fatal(Errc::permissionDenied)},
         Rule{"The user executing the script", fatal(Errc::permissionDenied)},
-        Rule{"ACL failure in script", fatal(Errc::permissionDenied)}, // from 7.2 on, and Valkey
+        Rule{"ACL failure in script", fatal(Errc::permissionDenied)}, // Redis from 7.2 on, and Valkey
         Rule{"OOM", refused(Cause::outOfMemory)},
         Rule{"READONLY", demoted(Cause::readOnly)},
         Rule{"NOREPLICAS", refused(Cause::noReplicas)},

@@ -25,7 +25,7 @@ inline std::string_view infoField(std::string_view info, std::string_view field)
     return {};
 }
 
-/// The same as a number; 0 for anything else.
+/// The value as a number; 0 for anything else.
 inline std::uint64_t infoNumber(std::string_view info, std::string_view field) noexcept
 {
     const auto text = infoField(info, field);

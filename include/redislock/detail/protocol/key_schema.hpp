@@ -8,7 +8,7 @@
 
 namespace redislock::detail {
 
-/// No prefix: the name in braces, so that what is made of it lies where the name lies.
+/// No prefix: just the name in braces, so that the keys made of it are in the name's hash slot.
 inline constexpr std::string_view inBraces{};
 
 /// `prefix:{name}`, or `prefix:name` when the name contains a `{` anywhere: Redisson's rule, so that both libraries
@@ -62,13 +62,13 @@ inline std::string semaphoreChannel(std::string_view name)
     return prefixed("redisson_sc", name);
 }
 
-/// The channel of a latch: Redisson puts its name in braces even where it has some.
+/// The channel of a latch: Redisson puts the name in braces even if it contains some.
 inline std::string latchChannel(std::string_view name)
 {
     return std::string("redisson_countdownlatch__channel__{").append(name).append("}");
 }
 
-/// Where the answer to a request about a name is kept, for its repetitions.
+/// The key that keeps the answer to a request about a name, for repetitions of the request.
 inline std::string requestKey(std::string_view name, std::string_view id)
 {
     return prefixed("redislock_request", name).append(":").append(id);
