@@ -1,4 +1,4 @@
-// Transfers between accounts need two locks at once, and take them in opposite orders: nobody waits for ever.
+// Transfers between accounts need two locks at once, and take them in opposite orders: no transfer waits for ever.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>

@@ -1,5 +1,5 @@
-// Seats that are reserved for a while: reserved in one process, bought in another by the permit's id, and free again by
-// themselves when nobody comes back.
+// Seats that are reserved for a while: reserved in one process, bought in another by the permit's id, and free again
+// automatically if nobody comes back.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>
@@ -33,7 +33,7 @@ bool reserveASeat(const std::string& url)
     const bool inTime = paying.updateLeaseTime(id, 1s); // from now on, to pay
     std::cout << (inTime ? "the customer pays" : "too late") << '\n';
 
-    // ... and does not come back. The next one waits until the lease is over.
+    // ... and does not come back. The next customer waits until the lease is over.
     redislock::Permit next = paying.tryAcquire(10s, 30s);
     std::cout << (next ? "the seat is free again, and taken by the next" : "nobody gave it back") << '\n';
     const bool expired = seat.release() == redislock::Unlocked::alreadyLost; // and takes nothing from the next

@@ -1,4 +1,4 @@
-// A price list that many read at once and one changes: nobody ever sees half a change.
+// A price list that many threads read at once and one changes: no reader ever sees half a change.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Stands for what all processes share: a file, a bucket, two tables without a common transaction.
+/// Stands for data that all processes share: a file, a bucket, two tables without a common transaction.
 struct PriceList {
     int net = 100;
     int gross = 119;

@@ -1,5 +1,5 @@
-// Bookings to many accounts, of which only those that share a segment wait for each other; and the sum of all, for
-// which everybody waits.
+// Bookings to many accounts: only bookings that share a segment wait for each other. The sum over all accounts waits
+// for all of them.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>

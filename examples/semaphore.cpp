@@ -1,5 +1,5 @@
-// A partner allows three downloads at a time, from all of our processes together. The permits belong to nobody: a
-// process that crashes takes its permit along, which PermitExpirableSemaphore avoids.
+// A partner allows three downloads at a time, for all our processes together. The permits belong to no process: if a
+// process crashes, its permit is lost, which PermitExpirableSemaphore avoids.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>
@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Stands for the partner, and counts.
+/// Stands for the partner, and counts the downloads.
 class Partner {
 public:
     void download()

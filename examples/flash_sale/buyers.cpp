@@ -42,7 +42,7 @@ std::string newNumber(const Settings& settings, int index)
     return fmt::format("{:016x}{:016x}", high, random());
 }
 
-/// Talks to the service, over one connection for as long as that lasts.
+/// Talks to the service, over one connection as long as the service keeps it open.
 class Browser {
 public:
     struct Reply {

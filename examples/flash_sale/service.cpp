@@ -32,7 +32,7 @@ using boost::asio::ip::tcp;
 using Request = http::request<http::string_body>;
 using Response = http::response<http::string_body>;
 
-/// The figures of the page, collected four times a second, whoever asks.
+/// The figures of the page, collected four times a second, however many browsers ask.
 class Status {
 public:
     explicit Status(const Settings& settings) : settings_(settings) {}
@@ -50,7 +50,7 @@ public:
         fmt::print(stderr, "service: {}\n", error.what());
         std::_Exit(2);
     }
-    /// Empty before the first were collected.
+    /// Empty until the first figures were collected.
     [[nodiscard]] std::string json()
     {
         const std::lock_guard lock(mutex_);
@@ -140,7 +140,7 @@ Response handle(const Request& request, Sale& sale, Status& status)
     return say(http::status::not_found, "there is PUT /orders/<order>, GET /status and GET /");
 }
 
-/// All requests of one connection.
+/// Serves all requests of one connection.
 void talk(tcp::socket socket, const Settings& settings, Status& status)
 try {
     socket.set_option(tcp::no_delay(true));
@@ -166,7 +166,7 @@ try {
         http::write(socket, response);
     }
 } catch (const boost::system::system_error&) {
-    // The other side has gone, and asks again.
+    // The buyer's connection is gone; the buyer asks again.
 } catch (const std::exception& error) {
     fmt::print(stderr, "service: {}\n", error.what()); // Redis; the buyer gets no answer, and asks again
 }

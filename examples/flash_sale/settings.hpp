@@ -1,5 +1,5 @@
 /// @file
-/// How large the sale is, and what happens to it.
+/// The size of the sale, and its troubles.
 #pragma once
 
 #include <chrono>

@@ -21,10 +21,10 @@
 
 namespace flash {
 
-/// The work of one process. It ends by being killed.
+/// The work of one process, which runs until it is killed.
 class Worker {
 public:
-    /// @param place among the workers. @param name another one for each process that has this place
+    /// @param place among the workers. @param name a new name for each process that has this place
     Worker(const Settings& settings, int place, std::string name)
         : settings_(settings), place_(place), name_(std::move(name)), client_(configured(settings.url))
     {
@@ -40,11 +40,11 @@ public:
         }
     }
 
-    /// The leases of its locks: those of a dead worker are free after this time.
+    /// The lease of the worker's locks: the locks of a dead worker are free after this time.
     static constexpr std::chrono::milliseconds lease{1500};
 
 private:
-    /// One more for as long as it lives.
+    /// Adds one to the number for as long as this object lives.
     class Counted {
     public:
         explicit Counted(std::atomic<int>& count) : count_(count) { ++count_; }

@@ -1,5 +1,5 @@
 /// @file
-/// What a sale was like, from its journal.
+/// The facts of a sale, from its journal.
 #pragma once
 
 #include "ladder/journal.hpp"

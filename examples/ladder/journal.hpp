@@ -1,5 +1,5 @@
 /// @file
-/// What the buyers did, and when: kept where a killed process leaves it.
+/// What the buyers did, and when: kept in memory that survives a killed process.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,8 @@ struct Entry {
     Kind kind = Kind::nothing;
 };
 
-/// Shared by the processes that are forked after it was made. Thread-safe; a full one takes nothing more.
+/// Shared by the processes that are forked after the journal was made. Thread-safe; a full journal accepts no more
+/// entries.
 class Journal {
 public:
     Journal()

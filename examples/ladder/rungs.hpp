@@ -1,5 +1,5 @@
 /// @file
-/// The locks of the ladder, as people write them, and the trouble that each of them is given.
+/// The locks of the ladder, as people write them, and the trouble of each lock.
 #pragma once
 
 #include "ladder/journal.hpp"
@@ -24,9 +24,9 @@ namespace ladder {
 
 using example::Shop;
 
-constexpr std::chrono::seconds timeToLive{1}; ///< of the naive locks: the least that EXPIRE allows
+constexpr std::chrono::seconds timeToLive{1}; ///< of the naive locks: the shortest time that EXPIRE allows
 constexpr std::chrono::milliseconds longer{1600};
-constexpr std::chrono::seconds lease{2}; ///< of the library's locks, renewed each third of it
+constexpr std::chrono::seconds lease{2}; ///< of the library's locks, which are renewed every third of it
 constexpr std::chrono::milliseconds longerThanLease{2800};
 
 /// A moment in a purchase.
@@ -40,7 +40,7 @@ enum class Fault {
     stopped,
     slow, ///< it works
 };
-/// What happens to which buyer, at which moment of which of its purchases, counted from 1.
+/// What happens to a buyer, at which moment of which purchase. Buyers and purchases are counted from 1.
 struct Trouble {
     Fault fault;
     Point point;
@@ -49,7 +49,8 @@ struct Trouble {
     std::chrono::milliseconds time{}; ///< for which it is stopped or works
 };
 
-/// Lets trouble happen to one buyer. The process stops itself at the moment of it; another one kills or resumes it.
+/// The trouble of one buyer. The buyer's process stops itself at the moment of the trouble; another process kills or
+/// resumes it.
 class Fate {
 public:
     Fate(const std::vector<Trouble>& troubles, Journal& journal, int buyer)
@@ -80,13 +81,13 @@ private:
     int purchase_ = 0;
 };
 
-/// How one buyer keeps the others out.
+/// The lock with which one buyer keeps the others out.
 class Lock {
 public:
     virtual ~Lock() = default;
     /// Waits until the buyer has the lock, as far as it knows.
     virtual void take() = 0;
-    /// Whether the buyer still has it, as far as it can know.
+    /// Whether the buyer still has the lock, as far as it can know.
     [[nodiscard]] virtual bool isOurs() const { return true; }
     /// @return whether the sale was written.
     virtual bool sell(Shop& shop, long long left, const std::string& buyer)
@@ -105,7 +106,7 @@ public:
     bool giveBack() override { return false; }
 };
 
-/// One key, in four ways.
+/// A lock of one key, in four variants.
 class NaiveLock : public Lock {
 public:
     enum class How { setnx, setnxExpire, setNxEx, compare, script };
@@ -140,7 +141,7 @@ public:
             }
             fate_.reach(Point::beforeDelete);
         }
-        // a plain DEL, but that it tells what it deleted
+        // a plain DEL, except that it returns what it deleted
         const auto deleted =
             shop_.command({"EVAL", "local value = redis.call('get', KEYS[1]) redis.call('del', KEYS[1]) return value",
                            "1", shop_.lockName()});
