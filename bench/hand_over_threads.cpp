@@ -17,7 +17,7 @@ namespace redislock::bench {
 
 namespace {
 
-/// How long the holder keeps the lock when the other has called lock(): long enough for that call to have settled down.
+/// How long the holder keeps the lock after the other thread has called lock(): long enough for that thread to sleep.
 constexpr std::chrono::microseconds threadHoldsFor{500};
 
 /// Two threads that pass one lock to and fro.

@@ -1,5 +1,5 @@
 /// @file
-/// What is printed.
+/// The output of the program.
 #pragma once
 
 #include "apart.hpp"
@@ -13,7 +13,7 @@
 
 namespace redislock::bench {
 
-/// A row's figures: medians over the pairs, the ratio's taken pair by pair.
+/// A row's figures: medians over the pairs; the ratio is taken pair by pair.
 struct Result {
     double ours;
     double reference;

@@ -13,7 +13,7 @@
 
 namespace redislock::test {
 
-/// Has another thread of this process stand still, in a signal handler, while it lives. One at a time.
+/// While this object lives, another thread of this process stands still in a signal handler. One object at a time.
 class FrozenThread {
 public:
     explicit FrozenThread(pthread_t thread)

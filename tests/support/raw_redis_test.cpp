@@ -1,4 +1,4 @@
-// The plain client that tests see the truth with.
+// The plain client with which tests check what is really in Redis.
 #include "redislock/testing/redis_server.hpp"
 #include "support/raw_redis.hpp"
 

@@ -1,4 +1,4 @@
-// What the linker puts in front of the system's own functions.
+// The functions that the linker puts in front of the system's own.
 #include "support/yields.hpp"
 
 #include <atomic>
