@@ -203,7 +203,7 @@ struct BlockingCodes {
     }
 
 private:
-    /// The code begins as a foreign error: what succeeds must clear it.
+    /// The code begins as a foreign error: a call that succeeds must clear it.
     template <class Function>
     static auto run(Function function) -> Result<decltype(function(std::declval<std::error_code&>()))>
     {

@@ -28,7 +28,7 @@ using namespace asio::experimental::awaitable_operators;
 using asio::use_awaitable;
 using boost::system::error_code;
 
-/// Sleeps for much longer than any test. @return how that ended.
+/// Sleeps for much longer than any test. @return the error with which the sleep ended.
 asio::awaitable<error_code> work()
 {
     asio::steady_timer timer(co_await asio::this_coro::executor, 60s);

@@ -1,5 +1,5 @@
 /// @file
-/// The drivers as the parameters of suites, and which suites run over which of them.
+/// The drivers as the parameters of suites, and which suites run over which drivers.
 #pragma once
 
 #include "behaviour/any_lock.hpp"
@@ -18,7 +18,7 @@
 
 namespace redislock::test {
 
-/// A driver whose type is known at run time alone: what it does without a lock.
+/// A driver whose type is known only at run time: its functions that need no lock.
 struct Driver {
     std::string_view name;
     bool (*supports)(Feature feature);

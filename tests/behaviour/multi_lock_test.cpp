@@ -344,7 +344,7 @@ TEST_F(MultiLocks, CancelledWaiterHoldsNothing)
     EXPECT_EQ(got, asio::error::operation_aborted);
 }
 
-/// The grants may be on their way when the call is cancelled: at whatever moment that is, nothing stays behind.
+/// The grants may be on their way when the call is cancelled: whatever the moment, nothing stays behind.
 TEST_F(MultiLocks, CancelledAtAnyMomentNothingStaysBehind)
 {
     for (int round = 0; round < 100; ++round) {

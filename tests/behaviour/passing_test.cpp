@@ -1,4 +1,5 @@
-// A lease that is passed on inside a client: to whom, what of it is new, and when it goes through Redis all the same.
+// A lease that is passed on inside a client: to which caller, what changes, and when the lease goes through Redis all
+// the same.
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
 #include "redislock/lock_guard.hpp"
@@ -30,7 +31,7 @@ namespace {
 
 class Passing : public LockTest {
 protected:
-    /// Threads that lock and unlock a lock until they are told to end.
+    /// Threads that lock and unlock a lock until the crowd ends.
     class Crowd {
     public:
         explicit Crowd(const RedisLock& lock)
@@ -54,9 +55,9 @@ protected:
         std::vector<std::jthread> threads_; ///< last: they go first
     };
 
-    /// Ends a hold of this thread while another caller waits, until it was passed on: the first one is not, and a
-    /// machine may be so busy that a hold lasts too long for that. @param wait has the caller wait @param leave ends
-    /// what it got otherwise
+    /// Ends holds of this thread while another caller waits, until one is passed on: the first hold is not, and on a
+    /// busy machine a hold may last too long to be passed on. @param wait makes the caller wait @param leave ends the
+    /// caller's hold if it was not passed on
     template <class Waiting>
     bool passOn(const RedisLock& lock, const std::function<Waiting()>& wait, const std::function<void(Waiting&)>& leave,
                 std::optional<Waiting>& passed)
@@ -76,7 +77,7 @@ protected:
         return passed.has_value();
     }
 
-    /// As much, to a thread.
+    /// The same with a thread as the other caller.
     bool passOnTo(Worker& other, const RedisLock& lock)
     {
         using Locked = std::future<void>;

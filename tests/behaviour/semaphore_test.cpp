@@ -27,7 +27,7 @@ protected:
     {
         return eventually([&] { return listenersTo(channel()) == clients; });
     }
-    /// What is in Redis, past the library.
+    /// The number of permits in Redis, read without the library.
     std::string free() { return raw.get(name).value_or("none"); }
 
     const std::string name = counterName();
@@ -339,7 +339,7 @@ TEST_F(SemaphoreTest, KeepsNoMoreAnswersForObjectsThatLiveForACallAndNoneBeyondT
     EXPECT_THAT(raw.command({"KEYS", "redislock_request:{" + name + "*"}).elements, ::testing::IsEmpty());
 }
 
-/// Holds permits, and looks that never more than there are are held.
+/// Takes and releases permits, and checks that never more are held than there are.
 void contend(const Semaphore& semaphore, int rounds, std::int64_t permits, std::atomic<std::int64_t>& held,
              std::int64_t most)
 {

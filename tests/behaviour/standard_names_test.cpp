@@ -1,4 +1,4 @@
-// The lock in the hands of the standard library.
+// The lock used by the standard library.
 #include "behaviour/behaviour_test.hpp"
 #include "behaviour/worker.hpp"
 #include "redislock/clock.hpp"

@@ -1,4 +1,4 @@
-// Threads that wait for a lock that others hold. The poll comes after a minute: whoever is quicker was told.
+// Threads that wait for a lock that others hold. The poll comes after a minute: a waiter that is quicker got a message.
 #include "behaviour/behaviour_test.hpp"
 #include "behaviour/worker.hpp"
 
@@ -26,7 +26,7 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(, Waiting, driversWith({Feature::exclusion, Feature::waiting, Feature::leases}), driverName);
 
-/// Several waiters of one client of which only one listens, and not all ask.
+/// Several waiters of one client, of which only one listens and not all ask.
 class WaitingOnOneChannel : public Waiting {};
 
 INSTANTIATE_TEST_SUITE_P(, WaitingOnOneChannel,
@@ -191,7 +191,7 @@ TEST_P(Waiting, ThePollFindsALockThatWasFreedSilently)
     auto waiter = other.start([&] { return lock.lock(); });
     ASSERT_TRUE(eventually([&] { return listeners(name) == 1; }));
     const auto before = scriptCalls();
-    // one is the try that follows the subscription, and must not be the one that succeeds
+    // one of them is the try after the subscription, which must not be the one that succeeds
     ASSERT_TRUE(eventually([&] { return scriptCalls() >= before + 4; }));
     raw.command({"DEL", name});
     EXPECT_EQ(waiter.get(), true);
@@ -284,7 +284,7 @@ TEST_P(Waiting, WaiterThatGaveUpLeavesNothingThatIsRenewed)
     EXPECT_FALSE(lock.isHeldByCurrentThread());
     EXPECT_EQ(lock.unlock(), Errc::notHeld);
     EXPECT_EQ(held.unlock(), Unlocked::released);
-    // a release of the attempt that gave up would come now; its place in a queue may still be on the way out
+    // a release of the attempt that gave up would come now; the removal of its place in a queue may still be under way
     const auto other = make(far, name);
     EXPECT_EQ(other.tryLock(soon), true);
     EXPECT_EQ(other.unlock(), Unlocked::released);

@@ -1,4 +1,4 @@
-// A writer among readers that come and go: what is promised to it, and to them.
+// A writer among readers that come and go: the promises to the writer, and to the readers.
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
 
@@ -105,7 +105,7 @@ TEST_F(Writer, WaitsInVainForReadersOfWhomOneWaitsForAnotherToReadAsWell)
     EXPECT_TRUE(written.get());
 }
 
-/// Four threads of two clients that read without a pause: a writer comes in again and again, and so do they.
+/// Four threads of two clients read without a pause: a writer comes in again and again, and so do the readers.
 TEST_F(Writer, AndReadersThatComeWithoutAPauseAllGetOn)
 {
     std::atomic<bool> over = false;

@@ -1,4 +1,4 @@
-// How a client comes to its server, and what it says when it does not.
+// How a client connects to its server, and what it reports if it cannot.
 #include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
@@ -66,8 +66,8 @@ protected:
         EXPECT_EQ(D::unlock(lock), Unlocked::released);
     }
 
-    /// Expects all who meet what is at an address to be told of the cause in the same words: who throws, who waits
-    /// without a thread, and the observer. @param words what comes after the address
+    /// Expects a call that throws, an asynchronous call and the observer to report the cause of a failure at an address
+    /// in the same words. @param words the text after the address
     static void expectTold(Config config, Cause cause, const std::string& words)
     {
         const auto seen = std::make_shared<RecordingObserver>();
@@ -107,7 +107,7 @@ protected:
     }
     static std::string textOf(Cause cause) { return make_error_code(cause).message(); }
 
-    /// Expects every call that asks Redis to give this error at once, whatever it would be ready to wait.
+    /// Expects every call that asks Redis to give this error at once, however long it would be ready to wait.
     static void expectAtOnce(const Config& config, Errc error)
     {
         using Call = std::error_code (*)(const RedisLock&);

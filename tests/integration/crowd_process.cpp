@@ -80,7 +80,7 @@ public:
         }
     }
 
-    /// Cancels some of those that wait. @return how many; their calls have ended.
+    /// Cancels some of the waiting calls. @return how many; these calls have ended.
     int cancelSome()
     {
         int count = 0;

@@ -1,4 +1,4 @@
-// Waiters in other processes that are killed or stand still: they leave nothing, and keep nobody from the lock.
+// Waiters in other processes that are killed or stand still: they leave nothing behind, and keep nobody from the lock.
 #include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "integration/holder_process.hpp"

@@ -125,7 +125,7 @@ TEST_F(EveryScript, RefusesAWrongNumberOfKeysOrArguments)
     EXPECT_THAT(redis.command({"DBSIZE"}), Number(1));
 }
 
-/// Texts that are no decimal number in a script's range, whatever the range is.
+/// Texts that are not a decimal number in a script's range, whatever the range is.
 const std::string noNumbers[] = {
     "",
     " ",

@@ -1,4 +1,4 @@
-// Queues of fair locks in which waiters of Redisson stand among ours.
+// Queues of fair locks with waiters of Redisson's among ours.
 #include "scripts/script_test.hpp"
 #include "support/redisson_fair_lock.hpp"
 
@@ -32,7 +32,7 @@ protected:
     {
         return run(detail::scripts::fairLockLock, keys, {holder, "30000", "1", std::to_string(placeMs), channels, "0"});
     }
-    /// One whose client listens to grants.
+    /// A waiter whose client listens to grants.
     Value listening(const std::string& holder, int request = 1, std::int64_t leaseMs = 30'000)
     {
         return run(detail::scripts::fairLockLock, keys,
@@ -50,25 +50,25 @@ protected:
     }
     std::int64_t score(const std::string& holder) { return redissons.time(holder).value_or(0); }
     Words waiting() { return redissons.waiting(); }
-    /// How far the place of one of ours is ahead of the clock: so much when it was set a moment ago.
+    /// Expects the place of one of ours, which was set a moment ago, to be ahead of the clock by @p ms.
     void expectAhead(const std::string& holder, std::int64_t ms)
     {
         EXPECT_THAT(score(holder) - now(), AllOf(Le(ms), Ge(ms - 3000))) << holder;
     }
 
-    /// One of Redisson's takes its place; its clock is so many ms ahead.
+    /// A waiter of Redisson's takes its place; its clock is @p ahead ms ahead.
     void javaWaits(const std::string& thread, std::int64_t allowance = usual, std::int64_t ahead = 0)
     {
         EXPECT_TRUE(redissons.acquire(thread, allowance, now() + ahead)) << thread << " has the lock";
     }
-    /// Whoever has the lock ends; one of Redisson's is let in, and ends at once.
+    /// The holder releases the lock; a waiter of Redisson's is let in, and releases at once.
     void javaIsLetIn(const std::string& thread, std::int64_t allowance = usual, std::int64_t ahead = 0)
     {
         redis.command({"DEL", name});
         ASSERT_FALSE(redissons.acquire(thread, allowance, now() + ahead)) << thread << " has to wait";
         redissons.release(thread, now() + ahead);
     }
-    /// The server's clock is set by so much, as seen from all times of the queue.
+    /// Sets the server's clock by @p byMs, by moving all times of the queue.
     void setClock(std::int64_t byMs)
     {
         for (const auto& each : waiting()) {
@@ -81,7 +81,7 @@ protected:
             redis.command({"HSET", places, holder, record.substr(0, begin) + moment + record.substr(end)});
         }
     }
-    /// A second connection that listens as a client of ours with waiters, and as two of its waiters.
+    /// A second connection that listens to the channel of a client with waiters, and to those of two of its waiters.
     RawRedis listener()
     {
         RawRedis connection(server());
@@ -90,7 +90,7 @@ protected:
         }
         return connection;
     }
-    /// What such a client is told of a grant. @param lasts the least and the most ms
+    /// Expects the message of a grant to such a client. @param lasts the least and the most ms
     static void expectGrant(const Words& messages, const std::string& begin, std::int64_t least, std::int64_t most)
     {
         ASSERT_THAT(messages, ::testing::ElementsAre(::testing::StartsWith(grants + " " + begin)));

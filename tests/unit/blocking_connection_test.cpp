@@ -284,7 +284,7 @@ TEST_F(BlockingConnectionTest, AConnectionThatCameTooLateForItsOnlyCallerWaitsFo
     EXPECT_THAT(redis.requests(), ElementsAre("x"));
 }
 
-// Its request was made by somebody else, for instance, and its caller has ended before it knew.
+// For instance another thread made the caller's request, and the caller ended before it knew.
 TEST_F(BlockingConnectionTest, ACallerThatNeverCameLeavesTheLeadToTheSweep)
 {
     auto redis = connectFor(x);
@@ -548,7 +548,7 @@ TEST_F(BlockingConnectionTest, ACallThatIsCalledOffIsLeftAsItIs)
     EXPECT_TRUE(connection.idle());
 }
 
-// Whoever leads waits for the socket, others for their signals.
+// The leader waits for the socket, the others for their signals.
 TEST_F(BlockingConnectionTest, CallersThatAreCalledOffReturnThoughTheServerIsSilent)
 {
     auto redis = connectFor(x);

@@ -234,7 +234,7 @@ TEST_F(BlockingConnectionTest, ALeaderOutlivesItsConnectionAndLeadsTheNext)
 }
 
 /// A background thread, and a Redis that answers each request with its own name, forgets its scripts, and hangs up
-/// after so many requests with some of them unanswered.
+/// after a number of requests, some of them unanswered.
 class Rig {
 public:
     explicit Rig(int requestsPerConnection) : requestsPerConnection_(requestsPerConnection) {}
@@ -342,7 +342,7 @@ private:
     std::thread background_{[this] { run(); }};
 };
 
-/// Many threads that wait, leave, and do not wait at all. Every call must end, with its own reply or none.
+/// Many threads that wait, leave, or do not wait at all. Every call must end, with its own reply or without one.
 void stress(Rig& rig, int threads, int calls)
 {
     std::atomic<int> replied{0};

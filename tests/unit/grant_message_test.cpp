@@ -1,4 +1,4 @@
-// What the release of a fair lock tells the client of the next waiter.
+// The message from the release of a fair lock to the client of the next waiter.
 #include "redislock/detail/logic/grant_message.hpp"
 
 #include <gtest/gtest.h>

@@ -88,7 +88,7 @@ std::string play(Machine& machine, const std::vector<Scene>& scenes, std::size_t
     return last;
 }
 
-/// What comes of the handshake when this step is answered like that.
+/// The result of the handshake if this step gets this answer.
 std::string answeredAt(State step, const Machine::Event& event)
 {
     Machine machine(everything);

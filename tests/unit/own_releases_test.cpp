@@ -17,7 +17,7 @@ TEST(OwnReleases, AreUnderWayFromTheFirstToTheLast)
     EXPECT_FALSE(releases.underWay());
 }
 
-/// What may happen beside an acquire: before it was queued, and between that and its refusal.
+/// What may happen beside an acquire: before it was queued, and between its queueing and its refusal.
 struct Beside {
     const char* name;
     int begunBefore;

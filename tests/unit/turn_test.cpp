@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 constexpr auto span = 700us;
 
-/// A client that was granted the lock at 0, and has seen so many others listen.
+/// A client that was granted the lock at 0, and has seen @p others other clients listen.
 Turn turnBeside(std::int64_t others)
 {
     Turn turn(span);
@@ -163,7 +163,7 @@ TEST(Turn, IsFollowedByNobodysWhereTheReleaseFoundNothingToEnd)
     EXPECT_TRUE(turn.endsWithMessage(at(1s + 3 * span)));
 }
 
-/// An aside in which a waiter stands, ended by a grant. @param use what happens meanwhile @return its end
+/// An aside of a client with a waiter, ended by a grant. @param use what happens meanwhile @return the end of the aside
 template <class Use>
 TimePoint standAsideOnce(Turn& turn, TimePoint begin, const Use& use)
 {
