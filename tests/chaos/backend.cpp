@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What is acknowledged survives kill -9: it was written to the file, if not to the disk.
+/// Acknowledged data survives kill -9: it was written to the file, if not to the disk.
 testing::RedisServerOptions serverOptions()
 {
     testing::RedisServerOptions options;
@@ -63,7 +63,7 @@ std::vector<std::string> Backend::keys()
     return keys;
 }
 
-/// Nothing comes any more, and all that was done is written down.
+/// Waits until no more requests come, and everything that the server did is written down.
 void Backend::settle()
 {
     proxy_.stall();
@@ -75,7 +75,7 @@ void Backend::settle()
     }
 }
 
-/// When it has something to forget.
+/// Waits until the server has something to forget.
 std::size_t Backend::noteForgotten(history::Recorder& recorder)
 {
     std::vector<std::string> all;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* table = "inet redislock_chaos";
 
-/// An exit status that is not 0 throws.
+/// Runs a command; throws if its exit status is not 0.
 std::string run(const std::string& command)
 {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen((command + " 2>&1").c_str(), "re"), ::pclose);
@@ -84,7 +84,7 @@ bool startLoopback()
     return done;
 }
 
-/// Whether rules can be made here; the kernel may lack a part of them.
+/// Why no rules can be made here, for instance because the kernel lacks a part; empty: they can be made.
 std::string whyNoRules()
 {
     try {

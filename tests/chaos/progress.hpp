@@ -1,5 +1,5 @@
 /// @file
-/// What the processes of a chaos run tell each other: a file that all of them map.
+/// How the processes of a chaos run tell each other their progress: a file that all of them map.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ struct Slot {
     std::atomic<bool> quiet{false};               ///< all threads have ended
 };
 
-/// All parts, and what the director wants.
+/// The parts of all processes, and the director's orders.
 struct Board {
     static constexpr std::size_t most = 16;
 

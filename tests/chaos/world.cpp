@@ -37,7 +37,7 @@ World::World(const Plan& plan)
     }
 }
 
-/// What exists once: its numbers are written down.
+/// Makes the objects that exist once, and writes their numbers down.
 void World::makeShared()
 {
     const Client client(server().url());
@@ -220,7 +220,7 @@ bool World::awaitQuiet()
         20s);
 }
 
-/// Channels and keys that nobody uses any more. The keys of processes that were killed go with their leases.
+/// Records channels and keys that nobody uses any more. The keys of processes that were killed end with their leases.
 void World::recordRest(Backend& backend)
 {
     const auto channels = [&] { return backend.redis().command({"PUBSUB", "CHANNELS"}).elements.size(); };

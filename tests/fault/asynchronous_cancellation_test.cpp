@@ -1,4 +1,4 @@
-// Asynchronous acquires that are cancelled at every point at which they may be. The fault holds the point still.
+// Asynchronous acquires that are cancelled at every possible point. A fault stops the acquire at that point.
 #include "fault/asynchronous_test.hpp"
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace {
 
 using asio::use_future;
 
-/// A point of an acquire: how it is brought there, and how one sees that it is there.
+/// A point of an acquire: how the test brings the acquire there, and how the test sees that it is there.
 struct Point {
     const char* name;
     std::function<void()> prepare;
@@ -114,7 +114,7 @@ protected:
 
     std::vector<Point> waitingPoints()
     {
-        // an answer to a later question: the answer before it was taken
+        // if a later question was answered, the answer before it was read too
         const auto answered = [this] { return lock().asyncIsLocked(use_future).get(); };
         const auto asked = [this](std::size_t times) { return proxy.requests(request(redisLockLock)) >= times; };
         return {
@@ -270,7 +270,8 @@ TEST_F(CancelledAsyncAcquire, WhileTheClientShutsDownEndsOnce)
     }
 }
 
-/// Its client's own thread comes to it only when the shutdown has told all waiters, and still waits for a release.
+/// The client's own thread comes to this acquire only when the shutdown has ended all waiters and still waits for a
+/// release.
 TEST_F(CancelledAsyncAcquire, ByAShutdownThatBeganBeforeItDidEndsAtOnce)
 {
     config.pollInterval = 60s;

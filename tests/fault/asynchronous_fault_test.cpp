@@ -1,4 +1,4 @@
-// Faults under asynchronous calls: servers that are gone, refuse or forget, and links that lose what they carry.
+// Faults under asynchronous calls: servers that are gone, refuse or forget, and links that lose data.
 #include "fault/asynchronous_test.hpp"
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Asynchronous calls that are handed the lock: on a thread that is late, and while connections end at any time.
+// Asynchronous calls that a release hands the lock to: on a thread that is late, and while connections end at any time.
 #include "fault/asynchronous_test.hpp"
 
 #include <atomic>
@@ -36,7 +36,7 @@ public:
     BusyChains& operator=(const BusyChains&) = delete;
     ~BusyChains() { (void)end(); }
 
-    /// @return whether every chain came to its end.
+    /// @return whether every chain ended.
     [[nodiscard]] bool end()
     {
         ending_ = true;
@@ -92,8 +92,8 @@ private:
 using AsyncHandOver = AsynchronousFaultTest;
 using AsyncKilledConnection = AsynchronousFaultTest;
 
-/// The release of one hold carries the next waiter's request. On a busy machine its answer may be there before the
-/// waiter has looked at its situation: gates put the client's own thread where it reads first.
+/// The release of one hold carries the next waiter's request. On a busy machine the answer may come before the waiter
+/// has looked at its state: gates make the client's own thread read first.
 TEST_F(AsyncHandOver, AnswerThatComesBeforeTheWaiterLooksIsTaken)
 {
     config.watchdogTimeout = 60s; // so that the time for a command is commandTimeout
@@ -157,8 +157,8 @@ std::vector<TwoKinds> kindsThatExcludeEachOther()
             {"reader, then writer", reader, writer, writeLockLock}};
 }
 
-/// A guard ends, and an acquire over the other connection overtakes its release, which has been answered before anybody
-/// looks at the refusal: gates and the proxy see to that.
+/// A guard ends, and an acquire over the other connection overtakes its release. The release is answered before anybody
+/// looks at the refusal: gates and the proxy bring this about.
 class OwnRelease : public AsynchronousFaultTest {
 protected:
     OwnRelease()

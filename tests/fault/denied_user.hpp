@@ -18,14 +18,14 @@ public:
         bool ends; ///< its connections too
     };
 
-    /// The ways in which it can be denied.
+    /// The ways in which the server can deny the user.
     static std::array<Way, 2> ways()
     {
         return {
             {{"switched off", "WRONGPASS", {"off"}, true}, {"may run no scripts", "NOPERM", {"-@scripting"}, false}}};
     }
 
-    /// Makes the user, as whom clients of that configuration come.
+    /// Makes the user, and sets it in the configuration of clients.
     DeniedUser(RawRedis& redis, Config& config) : redis_(redis)
     {
         config.username = "locker";

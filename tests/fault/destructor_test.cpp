@@ -159,7 +159,7 @@ TEST_F(ClientDestructor, SendsTheReleasesOfGuardsThoughTheConnectionBreaks)
     }
 }
 
-/// Who is just being granted a lock when its client ends.
+/// A waiter that is being granted a lock when its client ends.
 struct GrantedMeanwhile {
     enum class Asks { onThread, onThreadOnce, asynchronously };
     enum class Behind { nobody, guard, unlock, stranger };
@@ -168,7 +168,7 @@ struct GrantedMeanwhile {
     Behind behind = Behind::nobody;
 };
 
-/// Answers are held back until everybody was told of the end.
+/// Answers are held back until all waiters have learned of the end.
 TEST_F(ClientDestructor, LeavesNothingToThoseWhoAreToldOfIt)
 {
     using Asks = GrantedMeanwhile::Asks;
@@ -246,7 +246,7 @@ TEST_F(ClientDestructor, LeavesNothingToThoseWhoAreToldOfIt)
     }
 }
 
-/// Nothing of them can be in Redis.
+/// Waiters for a connection cannot have anything in Redis.
 TEST_F(ClientDestructor, DoesNotWaitForThoseWhoWaitForAConnection)
 {
     config.commandTimeout = config.connectTimeout = config.unreachableAfter = 60s;

@@ -26,7 +26,7 @@ protected:
         config.watchdogTimeout = 10min;
     }
 
-    /// The end of a call on another thread; nothing when it does not come, though nobody answers.
+    /// Runs a call on another thread. @return its result; nothing if the call does not end while the server is silent.
     template <class Function>
     static auto endOf(Function function)
     {
@@ -35,7 +35,7 @@ protected:
         return call;
     }
 
-    /// Calls that wait, in every form. Each says how it ended.
+    /// Calls that wait, in every form. Each returns the error with which it ended.
     std::vector<std::pair<std::string, std::function<std::error_code()>>> calls()
     {
         constexpr auto wait = 100ms;

@@ -21,9 +21,9 @@ protected:
         }
         return holders;
     }
-    /// Clients that listen.
+    /// How many clients listen.
     std::size_t listening() { return redis.command({"PUBSUB", "CHANNELS"}).elements.size(); }
-    /// Of how many waiters the server knows that their clients listen to grants: what it keeps of them has four parts.
+    /// How many waiters the server knows to have a client that listens to grants: their records have four parts.
     std::size_t heard()
     {
         const auto records = redis.command({"HVALS", "redislock_places:{" + name + "}"}).elements;
@@ -31,7 +31,8 @@ protected:
             records, [](const Value& record) { return std::ranges::count(record.text(), ' ') == 3; }));
     }
 
-    /// The holder, three waiters behind the proxy, and one past it before each of them and behind them all.
+    /// Starts the holder, three waiters behind the proxy, and waiters without the proxy: one before each of the three,
+    /// and one after all.
     void startWaiters()
     {
         holder.lock(10min);

@@ -1,4 +1,5 @@
-// Others that touch the key of a lock: delete it, change its time to live, take its name for something else.
+// Other programs that touch the key of a lock: they delete it, change its time to live, or use its name for something
+// else.
 #include "fault/fault_test.hpp"
 
 #include <boost/asio/use_future.hpp>

@@ -29,7 +29,7 @@ std::chrono::microseconds cpuTime()
     return of(used.ru_utime) + of(used.ru_stime);
 }
 
-/// The greatest memory that this process had so far, in bytes.
+/// The peak memory of this process so far, in bytes.
 std::size_t peakMemory()
 {
     rusage used{};
@@ -60,7 +60,7 @@ TEST_F(EndlessReply, CostsLittleAndTheRequestIsRepeated)
         const auto memory = peakMemory();
         const auto cpu = cpuTime();
         lock().lock(20s);
-        // the proxy, which holds the bytes too, is a part of this process
+        // the proxy is part of this process and holds the bytes too
         EXPECT_LT(peakMemory() - memory, (isSanitized ? 400U : 48U) << 20U);
         EXPECT_LT(cpuTime() - cpu, isSanitized ? 5s : 1s);
         EXPECT_EQ(countInRedis(), "1");
@@ -252,7 +252,7 @@ TEST_F(Redirection, IsRefusedAndNotFollowed)
     };
     for (const auto* how : {"MOVED 1 127.0.0.1:", "ASK 1 127.0.0.1:"}) {
         SCOPED_TRACE(how);
-        // a request that Redis answers so, and does not execute
+        // Redis answers a request with such a redirection, and does not execute it
         inject(request(redisLockLock),
                Action::replace("*4\r\n" + word("EVAL") + word("return redis.error_reply(ARGV[1])") + word("0") +
                                word(how + std::to_string(elsewhere.port()))));

@@ -1,6 +1,6 @@
-// Names of hosts that are looked up slowly, wrongly, or with another result than before.
+// Host names whose look-up is slow, wrong, or has another result than before.
 //
-// This program has its own getaddrinfo(), which all of it uses, the library included.
+// The whole program, including the library, uses the getaddrinfo() of this file.
 #include "fault/fault_test.hpp"
 
 #include <boost/asio/use_future.hpp>
@@ -19,7 +19,7 @@
 
 namespace {
 
-/// What the name of these tests is looked up as.
+/// The result of looking up the host name of these tests.
 struct Lookup {
     std::mutex mutex;
     std::condition_variable changed;
@@ -175,7 +175,7 @@ TEST_F(NameLookup, GoesOnToTheNextAddressWhileOneIsSilent)
     }
 }
 
-/// The server behind the proxy, at 127.0.0.1, is made a replica of another, at 127.0.0.2 and the same port.
+/// The server behind the proxy, at 127.0.0.1, becomes a replica of another server, at 127.0.0.2 and the same port.
 class DemotedMaster : public NameLookup {
 protected:
     void SetUp() override
@@ -264,7 +264,7 @@ TEST_F(DemotedMaster, LosesNoLockThatTheNewMasterHas)
     const RedisLock held = lock();
     held.lock();
     ASSERT_TRUE(seen->await(Event::renewed));
-    // the new master has what the old one replicated
+    // the new master has the data that the old one replicated
     const auto hash = redis.hash(name);
     ASSERT_EQ(hash.size(), 1U);
     truth.command({"HSET", name, hash.begin()->first, hash.begin()->second});

@@ -1,4 +1,4 @@
-// What happens to the client's own process: its thread stalls, it ends, its threads come and go, its calls cross.
+// Events in the client's own process: the client's thread stalls, the process ends, threads come and go, calls cross.
 #include "fault/deadline.hpp"
 #include "fault/fault_test.hpp"
 
@@ -76,7 +76,7 @@ TEST_F(EndedProcess, ByAnyExitEndsAtOnceAndLeavesItsLockToItsLease)
     }
 }
 
-/// Another thread of the process sleeps meanwhile, for an answer that does not come: it reads for all.
+/// Another thread of the process, which reads for all, sleeps meanwhile, waiting for an answer that does not come.
 TEST_F(EndedProcess, LeavesNoLockWhoseGuardHasEnded)
 {
     using Exit = void (*)();

@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::size_t servers = 5;
 
-/// Five servers, each with a proxy that lets everything through as long as no test adds a rule.
+/// Five servers, each with a proxy that lets everything through until a test adds a rule.
 ///
-/// After each test, with all servers back: the same RedLock is taken on all five and freed, and no key is left
+/// After each test, with all servers back: the same RedLock must be taken on all five and freed, and no key may be left
 /// anywhere.
 class GroupFault : public ::testing::Test {
 protected:
@@ -63,7 +63,7 @@ protected:
     }
     static std::int64_t keysOn(const testing::RedisServer& of) { return RawRedis(of).command({"DBSIZE"}).integer(); }
 
-    /// A client of each server, another set each time; kept for the test.
+    /// A client for each server, a new set each time; kept for the test.
     std::vector<Lock> newLocks()
     {
         std::vector<Lock> locks;

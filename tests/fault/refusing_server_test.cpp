@@ -1,4 +1,4 @@
-// Servers that are there and do not do what they are asked: asleep, busy, paused, without a disk, without a command.
+// Servers that are there but do not work: asleep, busy, paused, without a disk, without a command.
 #include "fault/fault_test.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using PausedWrites = FaultTest;
 using FullDisk = FaultTest;
 using MissingCommand = FaultTest;
 
-/// A server that asks who one is, and holds other data in another database.
+/// A server that requires a password, and has other data in another database.
 class GuardedServer : public FaultTest {
 protected:
     GuardedServer() : FaultTest({.password = "secret: @/?#"})

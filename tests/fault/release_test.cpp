@@ -203,7 +203,7 @@ TEST_F(UnawaitedRelease, IsSentAgainWholeWhenRedisForgotTheScript)
     }
 }
 
-/// The user of the client is denied what it asks for, and allowed it again long before the leases are over.
+/// The server denies the client's user its requests, and allows them again long before the leases are over.
 class DeniedRelease : public FaultTest {
 protected:
     DeniedRelease()
@@ -212,7 +212,7 @@ protected:
         config.commandTimeout = 5s;
     }
 
-    /// Ends something while the user is denied, until a try that nobody waits for was denied too.
+    /// Ends a hold while the user is denied; returns when a try in the background was denied too.
     template <class End>
     void endDenied(const DeniedUser::Way& way, End end)
     {

@@ -1,4 +1,4 @@
-// Renewals that fail, and what the holder believes meanwhile.
+// Renewals that fail, and the holder's belief meanwhile.
 #include "fault/deadline.hpp"
 #include "fault/denied_user.hpp"
 #include "fault/fault_test.hpp"
@@ -173,7 +173,8 @@ TEST_F(LateReply, OfARenewalDoesNotReviveALostHold)
     held.lock();
     const auto stop = held.stopToken();
     const Deadline deadline(held);
-    // refused until shortly before the deadline; the last tries are executed then, and answered after it
+    // renewals are refused until shortly before the deadline; the last tries are executed then, and answered after the
+    // deadline
     const auto busy = inject(reply(redisLockRenew, 0), Action::replace("-BUSY not now\r\n"));
     EXPECT_TRUE(eventually([&] { return bootTime() > deadline.earliest - 400ms; }, 5s));
     const auto late = inject(reply(redisLockRenew, 0), Action::stallDirection());
@@ -237,7 +238,7 @@ TEST_F(FrozenServer, ForMoreThanTheLeaseLosesTheHoldInTimeAndAWaiterGetsIt)
     EXPECT_FALSE(held.isHeldByCurrentThread());
     EXPECT_TRUE(seen->await(Event::lost));
     expectFault(server.isRunning() && waiter.wait_for(0s) == std::future_status::timeout, "a frozen server");
-    // the key ends in the server's time: it must have been frozen for longer than that
+    // the key ends in the server's time: the server must have been frozen for longer than the lease
     EXPECT_TRUE(eventually([&] { return bootTime() > deadline.latest + 100ms; }));
     server.thaw();
     expectGranted(waiter.get());

@@ -1,4 +1,4 @@
-// Semaphores and latches: what is lost, late or doubled neither takes, gives nor counts twice.
+// Semaphores and latches: a request that is lost, late or doubled neither takes, gives nor counts twice.
 #include "fault/asynchronous_test.hpp"
 #include "fault/denied_user.hpp"
 
@@ -23,8 +23,7 @@ using detail::scripts::semaphoreAdd;
 using detail::scripts::semaphoreDrain;
 using detail::scripts::semaphoreWithdraw;
 
-/// One counter beside the lock of the fixture, and nothing but answers to requests, which end by themselves, left of
-/// it.
+/// One counter beside the lock of the fixture. Only answers to requests, which expire, may be left of it.
 class CounterFault : public FaultTest {
 protected:
     CounterFault()
@@ -40,7 +39,7 @@ protected:
 
     void expectNothingLeft() override
     {
-        // The second copy of a doubled request may run after the first was answered, and may leave an answer too.
+        // The second copy of a doubled request may run after the first was answered, and may leave an answer as well.
         forgetClient();
         EXPECT_TRUE(eventually([&] { return redis.info("connected_clients") == "1"; }));
         redis.command({"DEL", counter, timeouts});
@@ -67,7 +66,7 @@ protected:
     {
         return eventually([&] { return value() == expected; }, within);
     }
-    /// Executed scripts, whoever sent them.
+    /// How many scripts were executed, for any client.
     std::uint64_t executed() { return redis.commandCalls("evalsha"); }
     std::int64_t listeners(const std::string& channel)
     {
@@ -88,8 +87,8 @@ protected:
     const std::string latchChannel = detail::latchChannel(counter);
 };
 
-/// What is given back goes over another connection than the question, which overtakes it; it has been answered before
-/// anybody looks at the refusal: a gate and the proxy see to that.
+/// The release goes over another connection than the acquire, which overtakes it. The release is answered before
+/// anybody looks at the refusal: a gate and the proxy bring this about.
 TEST_F(CounterFault, WhatThisClientGivesBackIsNotMissingForItsOtherCalls)
 {
     config.watchdogTimeout = 60s; // so that the time for a command is commandTimeout
@@ -139,7 +138,7 @@ using SemaphoreFault = CounterFault;
 using PermitFault = CounterFault;
 using LatchFault = CounterFault;
 
-/// The user of the client is denied what it asks for, and allowed it again soon.
+/// The server denies the client's user its requests, and allows them again soon.
 class DeniedCounterUser : public CounterFault {
 protected:
     DeniedCounterUser()
@@ -148,7 +147,7 @@ protected:
         config.commandTimeout = 5s;
     }
 
-    /// Until a repetition that nobody waits for was denied too.
+    /// Waits until a repetition in the background was denied too.
     void awaitDenial(const DeniedUser::Way& way, std::uint64_t before)
     {
         expectFault(eventually([&] { return errorsSent(way.error) >= before + 2; }), "a repetition that was denied");
@@ -532,7 +531,7 @@ TEST_F(DeniedCounterUser, PermitIsGivenBackWhenItsUserIsBack)
          [](Permit& permit, const auto& semaphore) {
              std::error_code ec;
              EXPECT_EQ(semaphore.release(permit.id(), ec), Unlocked::unconfirmed);
-             // none where the request was under way when its connection was ended
+             // no error if the request was under way when its connection was ended
              EXPECT_TRUE(!ec || ec == Errc::authFailed || ec == Errc::permissionDenied) << ec.message();
          }},
     };

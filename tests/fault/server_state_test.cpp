@@ -38,7 +38,7 @@ TEST_F(KilledServer, BetweenLockAndUnlockIsNoException)
     server.kill();
     expectFault(!server.isRunning(), "a killed server");
     server.restart();
-    // whether the first try, over the old connection, freed it or the restart did cannot be told
+    // the lock was freed either by the first try, over the old connection, or by the restart
     EXPECT_THAT(lock().unlock(), ::testing::AnyOf(Unlocked::alreadyLost, Unlocked::released));
     EXPECT_FALSE(redis.exists(name));
 }

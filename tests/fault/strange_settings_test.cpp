@@ -1,4 +1,4 @@
-// Names and settings of the program that must not change what is sent.
+// Names and settings of the program that must not change the requests.
 #include "fault/fault_test.hpp"
 
 #include <clocale>

@@ -1,9 +1,9 @@
-// The wall clock of the client's machine is set: nothing of the library looks at it. The machine is suspended: what
-// became due meanwhile is done at once.
+// If the wall clock of the client's machine is set, nothing happens, since the library does not use it. If the machine
+// is suspended, work that became due meanwhile is done at once.
 //
-// This program has its own clock_gettime(), gettimeofday(), time(), timerfd_create() and timerfd_settime(), which all
-// of it uses, the library included. A suspend is a step of the boot clock, and of the timers that go by it, past all
-// the others.
+// The whole program, including the library, uses the clock_gettime(), gettimeofday(), time(), timerfd_create() and
+// timerfd_settime() of this file. A suspend is a step of the boot clock and of its timers, which all other clocks do
+// not make.
 #include "fault/fault_test.hpp"
 
 #include <sys/syscall.h>
@@ -23,9 +23,9 @@ namespace {
 
 std::atomic<std::int64_t> wallClockSetBy{0}; // seconds
 
-/// How long the machine was suspended, and what the timers of the boot clock are set to, by their descriptors.
+/// How long the machine was suspended, and the settings of the boot clock's timers, by their descriptors.
 struct Suspendable {
-    /// What is known of a descriptor; null of one that is too large.
+    /// The setting of a descriptor; null if the descriptor is too large.
     std::optional<itimerspec>* find(int timer) noexcept
     {
         const auto at = static_cast<std::size_t>(timer);
@@ -158,7 +158,7 @@ TEST_F(WallClock, SetByADayForwardOrBackLosesNoHoldAndEndsNoWait)
     EXPECT_TRUE(waiter.get());
 }
 
-/// Seconds pass on the boot clock and on no other, as in a suspend.
+/// Lets @p time pass on the boot clock alone, as in a suspend.
 void suspend(std::chrono::seconds time)
 {
     const std::lock_guard lock(suspendable().mutex);
@@ -170,7 +170,7 @@ void suspend(std::chrono::seconds time)
     }
 }
 
-/// A renewal is due after an hour, whichever clock is looked at.
+/// A renewal is due after an hour, by any clock.
 class SuspendedMachine : public FaultTest {
 protected:
     SuspendedMachine()

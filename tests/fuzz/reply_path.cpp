@@ -1,6 +1,6 @@
-// Everything that a server can say: bytes, cut anywhere, to replies, to answers, to what a machine makes of them.
+// Everything that a server can send: bytes, cut anywhere, become replies, then answers, then the actions of a machine.
 //
-// An input is one byte that chooses who listens, one that chooses how the bytes are cut, and the bytes.
+// An input is one byte that chooses the listener, one byte that chooses how the bytes are cut, and the bytes.
 #include "fuzz/machine_checks.hpp"
 #include "redislock/detail/logic/subscription_table.hpp"
 #include "redislock/detail/protocol/printable.hpp"

@@ -1,4 +1,4 @@
-// The rules, applied to the tree this was built from.
+// The rules, applied to the source tree of this build.
 #include "structure/layers.hpp"
 
 #include <gtest/gtest.h>

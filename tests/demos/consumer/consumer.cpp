@@ -1,4 +1,4 @@
-// What a user of the component writes.
+// A program of a user of the component.
 #include <redislock/prometheus_observer.hpp>
 #include <redislock/redislock.hpp>
 #include <redislock/testing/redis_server.hpp>
