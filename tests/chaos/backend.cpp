@@ -75,7 +75,7 @@ void Backend::settle()
     }
 }
 
-/// Waits until the server has something to forget.
+/// Waits until the server has something to forget, and records it.
 std::size_t Backend::noteForgotten(history::Recorder& recorder)
 {
     std::vector<std::string> all;

@@ -1,5 +1,5 @@
 /// @file
-/// The kinds of lock that a history can tell of: the words of its field `kind`.
+/// The kinds of lock in a history: the words of the field `kind`.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace redislock::test::history {
 
-/// What the checker has to know of a kind.
+/// The facts about a kind that the checker needs.
 struct Kind {
     std::string_view name;
     std::string_view exclusion = "S1"; ///< the rule of who may believe at the same time
@@ -19,7 +19,7 @@ struct Kind {
     bool isGroup = false;              ///< its holds are those of other locks, its members
 };
 
-/// The first one is that of lines without the field.
+/// The first kind is that of lines without the field.
 inline constexpr std::array kinds{
     Kind{.name = "reentrant"},
     Kind{.name = "nonReentrant"},
@@ -39,7 +39,7 @@ inline constexpr std::array kinds{
     Kind{.name = "red", .exclusion = "S13", .tellsEverybody = false, .tellsLoss = false, .isGroup = true},
 };
 
-/// Null: there is none of that name.
+/// Null: there is no kind of that name.
 inline const Kind* findKind(std::string_view name)
 {
     const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& kind) { return kind.name == name; });
