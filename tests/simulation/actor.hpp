@@ -31,11 +31,12 @@ struct Workload {
 
     /// The names of the locks, each once.
     [[nodiscard]] std::vector<std::string> names() const;
-    /// A waiter of a fair lock, or a writer, that died keeps its place, with that it keeps others waiting.
+    /// Whether there are kinds in which a dead waiter (of a fair lock, or a writer) keeps its place, and so keeps
+    /// others waiting.
     [[nodiscard]] bool keepsPlaces() const noexcept;
 };
 
-/// Locks, works, nests, unlocks, asks; checks what it is told.
+/// Locks, works, nests, unlocks, asks; checks all results.
 class Actor {
 public:
     Actor(SimClient& client, const Workload& workload, std::uint64_t number, std::uint64_t seed,
@@ -43,10 +44,10 @@ public:
     Actor(const Actor&) = delete;
     Actor& operator=(const Actor&) = delete;
 
-    /// Ends what it holds and begins nothing new.
+    /// The actor ends its holds and begins nothing new.
     void stop() noexcept { stopping_ = true; }
     [[nodiscard]] bool isIdle() const noexcept { return stopping_ && thread_.call() == nullptr && levels_.empty(); }
-    /// Locks and unlocks once; only while idle. Then isIdle() again, unless it failed.
+    /// Locks and unlocks once; only while idle. The actor isIdle() again afterwards, unless this failed.
     void probe(std::size_t view);
 
     [[nodiscard]] const Awaiting* operation() const noexcept { return thread_.call(); }

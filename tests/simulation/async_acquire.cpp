@@ -75,7 +75,7 @@ void AsyncAcquire::act(const WaitStep& next)
     });
 }
 
-/// Soon, as `detail::AsyncAcquire` does.
+/// Asks the policy soon, as `detail::AsyncAcquire` does.
 void AsyncAcquire::askPolicy(std::uint32_t refusals)
 {
     client_.post([this, self = shared_from_this(), refusals] {

@@ -88,7 +88,7 @@ void CounterActor::begin(std::unique_ptr<Awaiting> operation, std::function<void
     });
 }
 
-/// @param then of one that was answered.
+/// @param then is called with the result of an answered call.
 template <class Result>
 void CounterActor::ask(detail::CounterRequest<Result> request, std::function<void(const Result&)> then)
 {
@@ -119,7 +119,7 @@ void CounterActor::await(detail::CounterOrder order, std::function<void(const Co
     });
 }
 
-/// While it connects, asks or sleeps; or when it has ended.
+/// The wait may then be connecting, asking or sleeping, or it may have ended.
 void CounterActor::callOffSoon()
 {
     const auto after = chance_.unit() < 0.5 ? around(std::chrono::milliseconds(2)) : around(workload_.meanHold * 4);
@@ -144,7 +144,7 @@ void CounterActor::stop()
     }
 }
 
-// --- What it does ----------------------------------------------------------------------------------------------------
+// --- Actions ----------------------------------------------------------------------------------------------------
 
 void CounterActor::decide()
 {
@@ -276,7 +276,7 @@ void CounterActor::giveBack()
     ask<Unlocked>(std::move(release), nullptr);
 }
 
-// --- What it has -----------------------------------------------------------------------------------------------------
+// --- Possessions -----------------------------------------------------------------------------------------------------
 
 std::string CounterActor::nextGrant()
 {

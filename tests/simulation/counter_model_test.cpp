@@ -120,7 +120,7 @@ private:
         history_ += '\n';
     }
 
-    /// What others do.
+    /// Changes by other programs.
     void touch()
     {
         const std::array<Words, 6> commands{Words{"DEL", counterName},

@@ -1,4 +1,4 @@
-// Whole runs of semaphores and latches that something is wrong with: S11, S12, R1. And one seed is one run.
+// Whole runs of semaphores and latches with an error in them: S11, S12, R1. Also: one seed gives one run.
 #include "simulation/counter_world.hpp"
 #include "simulation/whole_runs.hpp"
 
@@ -18,7 +18,7 @@ Rules countersBrokenWith(const CounterSabotage& sabotage)
     return rules;
 }
 
-/// Does something to every semaphore, or every latch.
+/// Applies @p deed to every semaphore, or to every latch.
 template <class Deed>
 CounterSabotage::Deed toEach(CounterKind kind, Deed deed)
 {

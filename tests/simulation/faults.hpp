@@ -1,5 +1,5 @@
 /// @file
-/// What goes wrong, how often, and what it hits.
+/// The faults, how often they happen, and what they hit.
 #pragma once
 
 #include "redislock/random.hpp"
@@ -93,8 +93,8 @@ constexpr std::string_view impossible(Fault fault, Situation situation) noexcept
     return {};
 }
 
-/// How often each fault happens in one run: drawn anew for each seed, so that there are runs with one kind of trouble,
-/// with many and with none.
+/// How often each fault happens in one run: drawn anew for each seed, so that there are runs with one kind of fault,
+/// with many kinds and with none.
 class FaultPlan {
 public:
     explicit FaultPlan(Random& chance)
@@ -105,10 +105,10 @@ public:
         }
     }
 
-    /// That fault never comes.
+    /// From now on that fault never comes.
     void without(Fault fault) noexcept { rates_[static_cast<std::size_t>(fault)] = 0; }
 
-    /// Of a message: whether this one is hit.
+    /// For a fault of messages: whether this message is hit.
     [[nodiscard]] bool hits(Fault fault, Random& chance) const
     {
         constexpr double mostOften = 0.012;
@@ -116,7 +116,7 @@ public:
                chance.unit() < rates_[static_cast<std::size_t>(fault)] * mostOften;
     }
 
-    /// Of a fault that comes by itself: the time to the next one; zero when it never comes.
+    /// For a fault that comes by itself: the time to the next one; zero if it never comes.
     [[nodiscard]] VirtualTime pause(Fault fault, Random& chance) const
     {
         const double rate = rates_[static_cast<std::size_t>(fault)];
@@ -138,7 +138,7 @@ inline constexpr std::array<std::string_view, kindCount> kindNames{
     "RedisLock", "NonReentrantLock", "SpinLock", "FencedLock", "FairLock", "ReadLock", "WriteLock",
 };
 
-/// What happened in one run, or in many.
+/// The counts of one run, or of many.
 struct Statistics {
     std::array<std::array<std::uint64_t, situationCount>, faultCount> hits{};
     std::array<std::uint64_t, kindCount> held{}; ///< how often each kind was

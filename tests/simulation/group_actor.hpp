@@ -36,13 +36,13 @@ struct Group {
     [[nodiscard]] std::size_t needed() const noexcept { return isMajority ? members.size() / 2 + 1 : members.size(); }
 };
 
-/// One try at all members, and the hold that may come of it, as `detail::GroupHold`. Members that arrive when it is
-/// over are given back.
+/// One try to get all members, and the hold that may result, as `detail::GroupHold`. Members that are granted when the
+/// try is over are given back.
 class GroupTry : public std::enable_shared_from_this<GroupTry> {
 public:
     using Answer = std::function<void(std::size_t member, const detail::MemberAnswer&)>;
 
-    /// @param clients of one process, by server.
+    /// @param clients of one process, one for each server.
     GroupTry(const Group& group, const std::vector<SimClient*>& clients);
     GroupTry(const GroupTry&) = delete;
     GroupTry& operator=(const GroupTry&) = delete;
@@ -50,20 +50,20 @@ public:
     void ask(std::size_t member, Wait wait, Lease lease, const Answer& answer);
     void keep();
     void end();
-    /// Ends it. @param released once, when it is certain how.
+    /// Ends the hold. @param released is called once, when the result is known.
     void release(const std::function<void(Unlocked)>& released);
 
     /// The process is gone.
     void drop();
 
     [[nodiscard]] TimePoint validUntil() const;
-    /// Those that it counts now: granted, and neither lost nor given back.
+    /// The members that count now: granted, and neither lost nor given back.
     [[nodiscard]] std::vector<HeldMember> members() const;
     [[nodiscard]] bool isUnderWay() const;
     [[nodiscard]] const Group& group() const noexcept { return group_; }
     void tellSituations(std::size_t server, const std::function<void(Situation)>& tell) const;
 
-    /// Called when it is lost.
+    /// Called when the group is lost.
     std::function<void()> lost;
 
 private:
@@ -94,7 +94,7 @@ private:
     std::function<void(Unlocked)> whenReleased_;
 };
 
-/// Acquires groups, works, releases; checks what it is told.
+/// Acquires groups, works, releases; checks all results.
 class GroupActor final : public detail::GroupRounds {
 public:
     struct Workload {
@@ -120,7 +120,7 @@ public:
 
     void stop() noexcept { stopping_ = true; }
     [[nodiscard]] bool isIdle() const;
-    /// Acquires and releases once; only while idle. Then isIdle() again, unless it failed.
+    /// Acquires and releases once; only while idle. The actor isIdle() again afterwards, unless this failed.
     void probe(std::size_t group);
     void tellSituations(std::size_t server, const std::function<void(Situation)>& tell) const;
 

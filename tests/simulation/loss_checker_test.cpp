@@ -16,7 +16,8 @@ class LossCheckerTest : public ::testing::Test {
 protected:
     void SetUp() override { scheduler.step(10s); } // it is ten o'clock
 
-    /// Of a hold of 3 s that was last renewed then, and given up by the clock 32 ms before its lease was over.
+    /// The rule that a hold of 3 s breaks that was last renewed at @p renewedAt, and given up by the clock 32 ms before
+    /// its lease was over.
     std::string ruleBrokenByRunningOut(TimePoint renewedAt, VirtualTime lastTrouble)
     {
         return ruleBrokenBy([&] {

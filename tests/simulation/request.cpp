@@ -37,7 +37,7 @@ constexpr const detail::Script* counterScripts[] = {
     &detail::scripts::countDownLatchCountDown,
 };
 
-/// The scripts, by their names to the server and their texts.
+/// The scripts, by their SHA1 and by their texts.
 const std::unordered_map<std::string_view, Known>& knownScripts()
 {
     static const auto all = [] {

@@ -32,14 +32,14 @@ using detail::HoldRef;
 using detail::NamedLock;
 using detail::Waiter;
 
-/// A lock of a run; of a read/write lock, one of its halves.
+/// A lock of a run, or one half of a read/write lock.
 struct View {
     std::string name;
     detail::LockKind kind;
 };
 
-/// What the threads of one simulated process share: what `detail::Engine` is around the logic, with one event here for
-/// one critical section there. After each event the checker is told what the client believes.
+/// The common part of the threads of one simulated process. It plays the part of `detail::Engine` around the logic,
+/// with one event for each critical section. After each event the checker learns the client's beliefs.
 class SimClient final : public detail::Port, private Observer, public std::enable_shared_from_this<SimClient> {
 public:
     struct World { ///< what it lives in
@@ -68,25 +68,25 @@ public:
     [[nodiscard]] VirtualTime trueTime() const noexcept { return world_.scheduler.now(); }
     [[nodiscard]] std::string holderOf(const Hold& hold) const { return core_.holderText(hold); }
 
-    /// An event of the logic is over.
+    /// To be called at the end of each event of the logic.
     void observe();
     /// A thread sleeps on that call, until wakesNoMore().
     void sleeps(const detail::Call& call, Awaiting& thread) { sleepers_[&call] = &thread; }
     void wakesNoMore(const detail::Call& call) { sleepers_.erase(&call); }
-    /// It ends in order, as by `detail::Engine::shutdown()`, which waits until nothing is under way. @return its
-    /// holders for whom Redis may keep a lock: those that held one until then, or lost it.
+    /// Ends the client in order, as `detail::Engine::shutdown()` does, which waits until nothing is under way. @return
+    /// the holders for which Redis may keep a lock: they held it until then, or lost it.
     std::vector<std::string> close();
 
-    /// A level was granted: Redis has it.
+    /// A level was granted: expects Redis to have it.
     void expectGranted(const detail::Acquired& acquired);
 
-    /// The states of the machines that no thread drives.
+    /// Calls @p tell with the states of the machines that no thread drives.
     void forEachSituation(const std::function<void(Situation, const std::string& name)>& tell) const;
-    /// The moment of the last trouble with the server, as far as it can be known: what is noted by the world.
+    /// The moment of the last trouble with the server, as far as the world knows.
     VirtualTime lastTrouble{0};
     /// Whether a request that no thread waits for was repeated in vain until its time was over.
     [[nodiscard]] bool gaveUp();
-    /// Whether anything is left that belongs to no hold and no thread.
+    /// Things that are left though they belong to no hold and no thread; empty: none.
     [[nodiscard]] std::string residue() const;
 
     // detail::Port
@@ -115,7 +115,7 @@ public:
     void ended() noexcept override {}
 
 private:
-    /// What it believes of a hold.
+    /// The client's belief in a hold.
     struct Belief {
         std::string name;
         TimePoint until;
@@ -124,7 +124,7 @@ private:
         std::weak_ptr<detail::HoldCall> call; ///< perhaps of another operation by now
         std::string name;
     };
-    /// A hold was passed on, when so many requests had been made.
+    /// A hold was passed on, after a number of requests.
     struct LockPassed {
         std::string name;
         std::string holder;

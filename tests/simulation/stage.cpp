@@ -145,7 +145,7 @@ std::size_t Stage::anyProcess()
 
 // --- Faults ----------------------------------------------------------------------------------------------------------
 
-/// Mostly short, sometimes as long as that.
+/// Mostly short, sometimes as long as @p longest.
 VirtualTime Stage::duration(VirtualTime longest)
 {
     const double part = chance_.unit();

@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 using detail::KindTraits;
 using detail::LockKind;
 
-constexpr VirtualTime leaseEnd = 1001ms; ///< of what is locked at 0: the first moment at which it is free
+constexpr VirtualTime leaseEnd = 1001ms; ///< the first moment at which a lock is free that was taken at 0
 
 constexpr VirtualTime deadKeep = 6s;
 
@@ -33,7 +33,7 @@ protected:
 
     void lock() { execute(&KindTraits::lock, {{"HSET", "stock", "a:1", "1"}, {"PEXPIRE", "stock", "1000"}}, {}); }
     void unlock() { execute(&KindTraits::unlock, {{"DEL", "stock"}}, number(1)); }
-    /// Somebody asks and is told how long the holder has the lock.
+    /// A waiter asks and gets the time for which the holder has the lock.
     void tryInVain(std::int64_t told)
     {
         Reply refusal;
@@ -74,7 +74,7 @@ protected:
         scheduler.at(when, [this] { execute(&KindTraits::unlock, {{"HSET", "stock", "mode", "read"}}, number(1)); });
     }
 
-    /// A fair lock is released at 100 ms, and that holder is the next.
+    /// A fair lock is released at 100 ms, and @p holder is the next.
     void queueFor(const std::string& holder)
     {
         kind = LockKind::fairLock;

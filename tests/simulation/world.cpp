@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr double calm = 100; ///< the pace while nothing but time must pass
+constexpr double calm = 100; ///< the pace while only time has to pass
 
 Config drawConfig(Random& chance)
 {
@@ -111,7 +111,7 @@ void World::endInOrder(std::size_t index, VirtualTime patience, bool isCalm)
     awaitEnd(index, process.client->close(), scheduler_.now() + patience, isCalm);
 }
 
-/// Until nothing of it is under way any more, or its time is over.
+/// Waits until nothing of the process is under way any more, or its time is over.
 void World::awaitEnd(std::size_t index, const std::vector<std::string>& held, VirtualTime until, bool isCalm)
 {
     Process& process = processes_[index];
@@ -133,7 +133,7 @@ void World::awaitEnd(std::size_t index, const std::vector<std::string>& held, Vi
     crash(index);
 }
 
-/// But what was held when it ended. Where threads read, a hold that is over is seen in the lock as long as others read.
+/// Except the holds at its end. In a read lock a hold that is over remains visible as long as others read.
 void World::expectNothingLeft(const Process& process, const std::vector<std::string>& held)
 {
     const auto own = process.client->core().id + ":";
@@ -190,7 +190,7 @@ void World::runWithFaults()
     }
 }
 
-/// No new faults; until those that last, what is under way, and every lease of what nobody works under are over.
+/// Runs without new faults until lasting faults, everything under way, and all leases without a user are over.
 void World::settle()
 {
     trace_("world", "no more faults");
@@ -208,7 +208,7 @@ void World::settle()
     runUntil(scheduler_.now() + longestLease_ + longestLease_ / 50 + 4 * longestTimeout_ + 5s);
 }
 
-/// Work goes on, and everything that must work without faults is expected to. One more process may crash.
+/// Work goes on, and everything that must work without faults has to work. One more process may crash.
 void World::runWithout()
 {
     trace_("world", "everything must work");
@@ -253,7 +253,7 @@ void World::stopAll()
     }
 }
 
-/// A fresh lock and unlock by every process of every name.
+/// Lets every process lock and unlock every name once.
 void World::probeAll()
 {
     runUntil(scheduler_.now() + longestLease_ + longestLease_ / 50 + deadKeep_); // what a crashed process had
@@ -313,7 +313,7 @@ void World::executed(const Request& request, const Reply& reply)
     queues_.executed(request, reply, checker_.hadIt(request), passedTo, millisecondOf(scheduler_.now()));
 }
 
-/// Whether a thread waits for the name under that of that holder.
+/// Whether a thread waits for the name as that holder.
 bool World::waitsAs(const std::string& name, const std::string& holder)
 {
     bool found = false;
@@ -329,7 +329,7 @@ bool World::waitsAs(const std::string& name, const std::string& holder)
     return found;
 }
 
-/// A process with a thread that waits for the name since then or longer.
+/// A process with a thread that has waited for the name since then or longer.
 std::string World::waiterSince(const std::string& name, VirtualTime since, WakeUpChecker::Who who)
 {
     for (auto& process : processes_) {
