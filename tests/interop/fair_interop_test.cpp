@@ -1,4 +1,4 @@
-// Fair queues in which waiters of both languages stand.
+// Fair queues with waiters of both languages.
 #include "interop/interop_test.hpp"
 #include "interop/queue_watch.hpp"
 #include "support/eventually.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 class FairQueues : public SidesInterop {
 protected:
-    /// Starts to wait, and returns when it stands in the queue. @return it
+    /// Starts a waiter. @return the waiter, when it stands in the queue
     template <class... Arguments>
     PeerObject queue(Peer& peer, std::string_view operation, const Arguments&... arguments)
     {
@@ -29,14 +29,14 @@ protected:
     }
     std::int64_t queued() { return raw.command({"LLEN", "redisson_lock_queue:{" + name_ + "}"}).integer(); }
 
-    /// A process that keeps its places for so long.
+    /// A process that keeps its places for @p place.
     static PeerOptions withPlace(const std::string& redisson, milliseconds place)
     {
         auto options = peerOptions(redisson);
         options.place = place;
         return options;
     }
-    /// The version of Redisson of the language that comes first, or second: nothing for ours.
+    /// The version of Redisson of the language that comes first, or second; empty for our language.
     static std::string language(bool first) { return first == GetParam().javaFirst ? GetParam().redisson : ""; }
 
     const std::string name_ = uniqueName();
@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Orders, FairQueues, ::testing::ValuesIn(allSides()), si
 
 TEST_P(FairQueues, TwelveWaitersInTurnAreServedInTheOrderOfAskingButForThoseWhoGaveUp)
 {
-    // As by default; while Java takes 5 min from all places whenever one of its own is let in.
+    // Our default place; Java subtracts 5 min from all times whenever one of its own waiters is let in.
     Peer ours(withPlace("", 5s));
     const auto side = [&](std::size_t i) -> Peer& {
         const auto redisson = language(i % 2 == 0);
@@ -72,7 +72,7 @@ TEST_P(FairQueues, TwelveWaitersInTurnAreServedInTheOrderOfAskingButForThoseWhoG
     ASSERT_EQ(holder.run("unlock"), "ok");
     std::int64_t left = 12;
     for (auto& waiter : waiters) {
-        // It would not be answered if another had come before: none unlocks before it was heard.
+        // If another waiter had come in before, there would be no answer: none unlocks before its answer was read.
         ASSERT_EQ(waiter.answer(), "ok") << left;
         EXPECT_EQ(queued(), --left);
         ASSERT_EQ(waiter.run("unlock"), "ok");
@@ -109,8 +109,7 @@ TEST_P(FairQueues, WaitersThatWereKilledCostSecondsAndNobodyItsPlace)
         << "a place for each that stood there, at most";
 }
 
-// --- What a queue lasts
-// ------------------------------------------------------------------------------------------------
+// --- Robust queues ------------------------------------------------------------------------------------------------
 
 TEST_P(FairQueues, HoldThatLastsForLongerThanTheirPlacesCostsNobodyItsPlace)
 {
@@ -178,7 +177,7 @@ protected:
             one.peer->send(one.peer->newThread(), "fairLock load " + name_ + " keep");
         }
     }
-    /// Takes in what they told, and looks at the queue.
+    /// Reads the answers of the processes, and looks at the queue.
     void look()
     {
         for (auto& one : processes_) {
@@ -198,7 +197,7 @@ protected:
         }
         queue_.look(raw, name_, [this](const std::string& id) { return live_.contains(id); });
     }
-    /// Looks on until every process that lives came in so many times more. @return whether it did
+    /// Looks until every live process has come in @p times more times. @return whether they all did
     [[nodiscard]] bool comeIn(std::size_t times, std::chrono::nanoseconds limit)
     {
         std::vector<std::size_t> before;
@@ -221,7 +220,7 @@ protected:
         live_.erase(processes_[which].id);
         processes_[which].peer->kill();
     }
-    /// Ends those that live.
+    /// Ends the live processes.
     void end()
     {
         for (auto& one : processes_) {

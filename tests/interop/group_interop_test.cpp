@@ -1,5 +1,5 @@
-// Multi locks and red locks of both languages, and locks of single members. Who waits for a group is told, or asks, in
-// waking_interop_test.cpp; counts are in contention_interop_test.cpp.
+// Multi locks and red locks of both languages, and locks of single members. Waits for groups are in
+// waking_interop_test.cpp, counts in contention_interop_test.cpp.
 #include "interop/interop_test.hpp"
 #include "support/eventually.hpp"
 

@@ -1,4 +1,4 @@
-// Tokens and permits, in a process with our objects themselves.
+// Tokens and permits; our objects are in the test's own process.
 #include "behaviour/lock_driver.hpp"
 #include "behaviour/worker.hpp"
 #include "interop/interop_test.hpp"

@@ -1,4 +1,4 @@
-// What is not about one kind of lock: the driver itself, kinds under one name, processes that die.
+// Tests that are not about one kind of lock: the driver itself, kinds that share a name, processes that die.
 #include "behaviour/lock_driver.hpp"
 #include "interop/interop_test.hpp"
 #include "support/eventually.hpp"
