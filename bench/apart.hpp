@@ -15,7 +15,7 @@ struct Effort {
     int repetitions;
     double seconds; ///< each side in each pair
     bool tryOut =
-        false; ///< only to see whether the rows can be measured: one short pair, without a warm-up, with few of all
+        false; ///< only to check that the rows can be measured: one short pair, without a warm-up, with few objects
 };
 
 /// The results of a row's process.

@@ -59,7 +59,7 @@ private:
                 places_.at(1 - self).wait(Place::notWaiting);
                 std::this_thread::sleep_for(threadHoldsFor);
             }
-            unlockCalled_ = last ? Clock::time_point::min() : Clock::now(); // nobody may be waiting at the end
+            unlockCalled_ = last ? Clock::time_point::min() : Clock::now(); // no thread may be waiting at the end
             const auto how = lock_.unlock();
             expect(how == Unlocked::released || how == Unlocked::passedOn, "the library's unlock()");
         }

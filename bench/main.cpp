@@ -102,7 +102,7 @@ std::vector<std::string_view> runRows(const Settings& settings)
             if (file) {
                 printTsv(file.get(), row, result);
             }
-        } catch (const std::exception& error) { // Interrupted is none
+        } catch (const std::exception& error) { // Interrupted is not a std::exception
             clearProgress();
             fmt::print(stderr, "redislock_bench: {}\n", error.what());
             failed.push_back(row.name);
@@ -193,7 +193,7 @@ int main(int argc, char** argv)
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : exitFailed;
     } catch (const Interrupted&) {
-        if (settings.measure.empty()) { // the parent says it
+        if (settings.measure.empty()) { // the parent prints the message
             clearProgress();
             fmt::print(stderr, "redislock_bench: interrupted\n");
         }

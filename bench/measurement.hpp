@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 struct Pair {
     double ours = 0;
     double reference = 0;
-    std::string note{}; ///< what else was seen, for people; one line
+    std::string note{}; ///< other observations for people; one line
 };
 
 /// Which side of a pair is measured first; changes from pair to pair, so that a machine that slows down favours neither

@@ -19,7 +19,7 @@ struct Target {
     std::string host;
     std::uint16_t port;
     std::string url;
-    bool tryOut = false; ///< only to see whether the row can be measured
+    bool tryOut = false; ///< only to check that the row can be measured
 
     /// How many locks a row uses that is meant for @p whole locks.
     [[nodiscard]] std::size_t many(std::size_t whole) const { return tryOut ? whole / 50 : whole; }
@@ -41,8 +41,8 @@ enum class Aim { atLeast, atMost };
 
 /// When a row is measured.
 enum class Asked {
-    always, ///< by a run without options
-    byName, ///< only when it is named: it takes minutes, one measurement is enough, and there is no warm-up
+    always, ///< measured by a run without options
+    byName, ///< measured only when it is named: it takes minutes, one measurement is enough, and there is no warm-up
 };
 
 struct Row {
@@ -51,7 +51,7 @@ struct Row {
     std::string_view unit;
     Aim aim;
     double goal;    ///< for the median of ours / reference; 0: none
-    double stretch; ///< where to go after that; 0: none
+    double stretch; ///< a further goal; 0: none
     std::string_view what;
     std::function<Measure(const Target&)> prepare;
     Asked asked = Asked::always;
@@ -102,15 +102,15 @@ Measure longestWait(const Target& target, unsigned threads);
 struct Sharing {
     unsigned processes;
     unsigned threads;                  ///< of each process
-    std::chrono::microseconds section; ///< asleep under the lock
+    std::chrono::microseconds section; ///< time asleep under the lock
     std::string_view form;             ///< how they take the lock: see runSharer()
 };
 enum class SharedFigure {
     locks,       ///< a second
     changes,     ///< of process, a second
     longestWait, ///< of any thread, in ms
-    leastServed, ///< locks of the process that had the fewest, against the mean
-    requests,    ///< to the server, a lock
+    leastServed, ///< locks of the process with the fewest, against the mean
+    requests,    ///< to the server, for each lock
 };
 /// How the processes share the lock, against the allowed value.
 Measure sharing(const Target& target, const Sharing& how, SharedFigure figure, double allowed);

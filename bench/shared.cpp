@@ -120,7 +120,7 @@ struct Shared {
     double locks;   ///< a second
     double changes; ///< of process, a second
     double longest; ///< wait, ms
-    double least;   ///< locks of the process that had the fewest, against the mean
+    double least;   ///< locks of the process with the fewest, against the mean
     double requests;
 };
 
@@ -192,7 +192,7 @@ void oneThread(Board& board, std::size_t process, const Taker& taker, std::chron
             board.overlaps += board.inside.fetch_add(1) == 0 ? 0U : 1U;
             auto& longest = board.parts[process].longestWait;
             const auto wait = static_cast<std::uint64_t>(std::chrono::nanoseconds(waited).count());
-            longest = std::max<std::uint64_t>(longest, wait); // by the holder alone
+            longest = std::max<std::uint64_t>(longest, wait); // only the holder does this
             board.changes += board.last.exchange(process) == process ? 0U : 1U;
             ++board.parts[process].locks;
             if (section.count() > 0) {
@@ -208,7 +208,7 @@ void oneThread(Board& board, std::size_t process, const Taker& taker, std::chron
 void runSharer(const std::vector<std::string>& words)
 {
     endWithParent();
-    ::prctl(PR_SET_TIMERSLACK, 1UL); // what sleeps under the lock sleeps for that time, and not for 50 µs more
+    ::prctl(PR_SET_TIMERSLACK, 1UL); // a sleep under the lock takes its exact time, and not 50 µs more
     Board& board = boardOf(std::stoi(words[1]));
     const auto process = static_cast<std::size_t>(std::stoul(words[2]));
     const std::chrono::microseconds section(std::stol(words[4]));

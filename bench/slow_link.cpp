@@ -134,7 +134,7 @@ private:
         error_code ec;
         both->server.connect(server_, ec);
         if (ec) {
-            return; // closes both
+            return; // this closes both sockets
         }
         both->client.set_option(tcp::no_delay(true), ec);
         both->server.set_option(tcp::no_delay(true), ec);

@@ -69,7 +69,7 @@ Pair queueForOneName(const Target& target, std::size_t waiters, const Side& ping
     std::atomic<std::size_t> served{0};
     std::atomic<bool> failed{false};
     const Cost before;
-    const Client client(target.url); // ends before what its handlers use
+    const Client client(target.url); // destroyed before the objects that its handlers use
     const auto lock = client.getLock(waitName(0));
     for (std::size_t i = 0; i < waiters; ++i) {
         lock.asyncLock([&](boost::system::error_code ec, LockGuard mine) {
@@ -161,7 +161,7 @@ private:
     std::size_t next_ = 0;
     std::atomic<std::size_t> served_{0};
     std::atomic<bool> failed_{false};
-    Client client_; // ends before what its handlers use
+    Client client_; // destroyed before the objects that its handlers use
 };
 
 } // namespace

@@ -18,9 +18,9 @@ namespace {
 
 bool serveInOrder(const std::string& url)
 {
-    std::vector<int> served; // by whoever has the lock; outlives the client, whose thread fills it
+    std::vector<int> served; // written by the holder of the lock; outlives the client, whose thread fills it
     const redislock::Client client(url);
-    client.connect(); // a wrong address shows here, not after the first wait
+    client.connect(); // reports a wrong address here, not after the first wait
     const redislock::FairLock counter = client.getFairLock("example:counter");
 
     std::vector<std::future<bool>> customers;

@@ -15,10 +15,10 @@ namespace {
 bool refuseTheOlder(const std::string& url)
 {
     const redislock::Client slow(url);
-    const redislock::Client quick(url); // another process
+    const redislock::Client quick(url); // stands for another process
 
-    slow.connect();            // a wrong address shows here, not after the first wait
-    redislock::TokenGate gate; // a database: UPDATE … SET value = ?, token = ? WHERE id = ? AND token <= ?
+    slow.connect();            // reports a wrong address here, not after the first wait
+    redislock::TokenGate gate; // for a database: UPDATE … SET value = ?, token = ? WHERE id = ? AND token <= ?
     std::string value;
 
     const auto first = slow.getFencedLock("example:ledger").lockAndGetToken(100ms);

@@ -181,7 +181,7 @@ std::optional<ladder::Shown> show(const Rung& rung, const Settings& settings, Sh
     Journal journal;
     const auto buy = [&](int number) {
         Shop own(server, prefix);
-        const redislock::Client client(server); // made after the fork: a client does not survive one
+        const redislock::Client client(server); // made after the fork: a client does not survive a fork
         Fate fate(rung.what, journal, number);
         const auto lock = rung.make(own, fate, client, number);
         buyUntilSoldOut(own, *lock, fate, journal, number);

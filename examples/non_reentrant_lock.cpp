@@ -38,17 +38,17 @@ private:
 bool rebuildOnce(const std::string& url)
 {
     const redislock::Client client(url);
-    client.connect(); // a wrong address shows here, not after the first wait
+    client.connect(); // reports a wrong address here, not after the first wait
     Index index(client.getNonReentrantLock("example:index"));
     int refused = 0;
     index.rebuild([&] {
         try {
-            index.rebuild([] {}); // a mistake: it would empty the index under the feet of the outer one
+            index.rebuild([] {}); // a mistake: it would empty the index in the middle of the outer rebuild
         } catch (const redislock::LockError& error) {
             if (error.code() != redislock::Errc::wouldDeadlock) {
                 throw;
             }
-            ++refused; // at once, and nothing was sent
+            ++refused; // refused at once, and nothing was sent
         }
     });
     std::cout << "the index has " << index.words() << " words; " << refused << " rebuilds within it were refused\n";

@@ -28,7 +28,7 @@ struct PriceList {
 bool changePrices(const std::string& url)
 {
     const redislock::Client client(url);
-    client.connect(); // a wrong address shows here, not after the first wait
+    client.connect(); // reports a wrong address here, not after the first wait
     const redislock::ReadWriteLock lock = client.getReadWriteLock("example:prices");
     PriceList prices;
     std::atomic<int> torn{0};
@@ -51,7 +51,7 @@ bool changePrices(const std::string& url)
             }
         }));
         for (auto& thread : threads) {
-            thread.get(); // throws what the thread threw
+            thread.get(); // rethrows an exception of the thread
         }
     }
     std::cout << "net " << prices.net << ", gross " << prices.gross << "; seen half changed: " << torn << '\n';

@@ -17,7 +17,7 @@ bool giveOutNumbers(const std::string& url)
 {
     // asks three times at once, then every millisecond; exponential(), fixed(), or a function of your own work too
     const auto retry = redislock::RetryPolicy::spinThenSleep(3, 1ms);
-    int next = 0; // stands for something outside of Redis; what is in Redis has INCR
+    int next = 0; // stands for data outside of Redis; in Redis there is INCR
     {
         std::vector<std::future<void>> threads;
         for (int thread = 0; thread < 2; ++thread) {
@@ -34,7 +34,7 @@ bool giveOutNumbers(const std::string& url)
             }));
         }
         for (auto& thread : threads) {
-            thread.get(); // throws what the thread threw
+            thread.get(); // rethrows an exception of the thread
         }
     }
     std::cout << next << " numbers were given out\n";

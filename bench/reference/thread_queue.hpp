@@ -20,7 +20,7 @@ class ThreadQueue {
 public:
     void lock()
     {
-        static thread_local Place place; // whoever wakes it may use its address when it has gone on
+        static thread_local Place place; // static: the waking thread may use its address after this one has gone on
         place.comes = 0;
         {
             const std::lock_guard guard(mutex_);

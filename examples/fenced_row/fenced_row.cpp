@@ -100,10 +100,10 @@ private:
 void writeLate(const Settings& settings, bool isFenced)
 {
     Row row(settings.database);
-    const redislock::Client client(settings.url); // made after the fork: a client does not survive one
+    const redislock::Client client(settings.url); // made after the fork: a client does not survive a fork
     const auto token = client.getFencedLock("example:row").lockAndGetToken(lease);
     const int left = row.read();
-    std::raise(SIGSTOP); // a debugger, a machine that is moved, a disk that does not answer
+    std::raise(SIGSTOP); // stands for a debugger, a machine that is moved, a disk that does not answer
     const bool written = row.write(isFenced, left - 1, token);
     fmt::print("  the late one, token {}: writes {}{}\n", token, left - 1, written ? "" : ", and is refused");
     std::fflush(stdout);

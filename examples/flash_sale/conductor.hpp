@@ -73,7 +73,7 @@ class Conductor {
 public:
     Conductor(const Settings& settings, Sale& sale) : settings_(settings), sale_(sale), random_(settings.seed)
     {
-        plan(Trouble::killWorker, settings.workerKills, 0.1, 0.5); // half the time is when the stock is sold out
+        plan(Trouble::killWorker, settings.workerKills, 0.1, 0.5); // half of the time is when the stock is sold out
         plan(Trouble::stopWorker, settings.pauses, 0.2, 0.45);
         plan(Trouble::killService, settings.serviceKills, 0.2, 0.9);
         std::ranges::sort(events_, {}, &Event::at);
@@ -119,7 +119,7 @@ private:
     };
     struct Place {
         std::unique_ptr<Processes> process;
-        std::string name; ///< of the worker that has it
+        std::string name; ///< of the worker in that place
         int generation = 0;
     };
 
@@ -241,7 +241,7 @@ private:
     }
     void stopWorker(Clock::duration now)
     {
-        const int place = stopped_ >= 0 ? -1 : catchWorker(2); // one at a time; that with two is likely to have a lock
+        const int place = stopped_ >= 0 ? -1 : catchWorker(2); // one at a time; with two orders it probably has a lock
         if (place < 0) {
             return again(now + pace, Trouble::stopWorker);
         }
@@ -258,7 +258,7 @@ private:
     {
         service_->kill(0);
         ++done_.servicesKilled;
-        std::this_thread::sleep_for(10 * pace); // whoever comes now waits at the port
+        std::this_thread::sleep_for(10 * pace); // a buyer that comes now waits at the port
         startService();
     }
 
@@ -266,7 +266,7 @@ private:
     Sale& sale_;
     Listener listener_;
     std::mt19937 random_;
-    std::vector<Event> events_; ///< in their order
+    std::vector<Event> events_; ///< in order of time
     std::unique_ptr<Processes> service_;
     std::vector<Place> workers_;
     std::unique_ptr<Processes> looker_; ///< of Settings::lookWith

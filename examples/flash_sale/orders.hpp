@@ -21,8 +21,8 @@ struct Told {
     int user;
     std::string answer;
     int requests;    ///< until there was an answer
-    bool isRegained; ///< the first answer was lost: the service had given it already
-    bool isSame;     ///< asked again, the service said the same
+    bool isRegained; ///< the first answer was lost: the service had already given it
+    bool isSame;     ///< when asked again, the service gave the same answer
 };
 
 /// One connection to the database. Every thread has its own.

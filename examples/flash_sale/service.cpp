@@ -116,7 +116,7 @@ Response order(Sale& sale, std::string_view id, std::string_view user)
     if (answer.text == "not yours") {
         return say(http::status::conflict, "another user has an order with this number");
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5)); // a way to the buyer: a kill here loses the answer
+    std::this_thread::sleep_for(std::chrono::milliseconds(5)); // the way to the buyer: a kill here loses the answer
     auto response = say(http::status::ok, std::move(answer.text));
     response.set("Repeated", answer.isRepeated ? "yes" : "no");
     return response;
@@ -157,7 +157,7 @@ try {
             http::write(socket, refusal);
         }
         if (error) {
-            return; // the other side has gone, or does not speak HTTP
+            return; // the buyer's connection is gone, or the buyer does not speak HTTP
         }
         auto response = handle(parser.get(), sale, status);
         goesOn = parser.get().keep_alive();

@@ -12,11 +12,11 @@ using Clock = std::chrono::steady_clock; ///< the same in all processes of a mac
 
 struct Settings {
     std::string url = "redis://127.0.0.1:6379";
-    std::string database; ///< of PostgreSQL
-    std::string sale;     ///< what its keys begin with: sales at one server do not meet
+    std::string database; ///< the URL of PostgreSQL
+    std::string sale;     ///< the prefix of its keys, so that sales on one server do not collide
     int stock = 2'000;
     int users = 20'000;
-    int seconds = 20; ///< until the last user has come
+    int seconds = 20; ///< until the last user comes
     int buyerProcesses = 4;
     int workers = 3;
     int threads = 4; ///< of each worker

@@ -33,7 +33,7 @@ public:
     [[noreturn]] void run()
     {
         for (int thread = 0; thread < settings_.threads; ++thread) {
-            std::thread([this] { work(); }).detach(); // this object never ends
+            std::thread([this] { work(); }).detach(); // this object lives as long as the process
         }
         for (Sale sale(settings_);; std::this_thread::sleep_for(std::chrono::milliseconds(100))) {
             sale.report(place_, {holds_, waiters_});
@@ -85,7 +85,7 @@ private:
         const auto held = lock(sale.lockName(order.user));
         const Counted hold(holds_);
         std::this_thread::sleep_for(
-            std::chrono::milliseconds(10 + 2 * (order.id.back() % 16))); // the bank takes its time
+            std::chrono::milliseconds(10 + 2 * (order.id.back() % 16))); // stands for the time of a payment
         if (orders.create(order, *held.token(), name_) == Orders::Created::refused) {
             sale.count("refused"); // this worker stood still: another one has the order, and finishes it
         } else {

@@ -19,11 +19,11 @@ namespace ladder {
 using Time = std::chrono::microseconds; ///< since the sale began
 
 enum class Kind : std::uint32_t {
-    nothing, ///< an entry that its writer did not live to finish
+    nothing, ///< an entry whose writer died before it was finished
     holds,   ///< from now on the buyer believes that it alone sells
-    ends,    ///< and from now on no more
+    ends,    ///< from now on the buyer no longer believes that
     sold,
-    refused,         ///< its sale was not written, because somebody with a greater token had sold
+    refused,         ///< its sale was not written, because a buyer with a greater token had sold
     deletesAnothers, ///< it deleted a lock that was not its own
     slow,            ///< its work takes longer than usual
     killed,

@@ -22,7 +22,7 @@ struct Shown {
     std::string_view trouble;
     std::string_view lesson;
     std::string verdict;
-    bool isExact; ///< sold as much as there was
+    bool isExact; ///< sold exactly the stock
     long long stock;
     long long sold;
     Facts facts;

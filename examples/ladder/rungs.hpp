@@ -31,14 +31,14 @@ constexpr std::chrono::milliseconds longerThanLease{2800};
 
 /// A moment in a purchase.
 enum class Point {
-    selling,         ///< the stock is read, and not yet written
-    betweenCommands, ///< the lock is taken, and has no time to live yet
-    beforeDelete,    ///< the lock was seen to be the buyer's own, and is not deleted yet
+    selling,         ///< the stock was read, and is not written yet
+    betweenCommands, ///< the lock was taken, and has no time to live yet
+    beforeDelete,    ///< the buyer saw that the lock is its own, and has not deleted it yet
 };
 enum class Fault {
     killed,
     stopped,
-    slow, ///< it works
+    slow, ///< the buyer works for longer
 };
 /// What happens to a buyer, at which moment of which purchase. Buyers and purchases are counted from 1.
 struct Trouble {
@@ -46,7 +46,7 @@ struct Trouble {
     Point point;
     int buyer;
     int purchase;
-    std::chrono::milliseconds time{}; ///< for which it is stopped or works
+    std::chrono::milliseconds time{}; ///< how long the buyer is stopped or works
 };
 
 /// The trouble of one buyer. The buyer's process stops itself at the moment of the trouble; another process kills or
@@ -162,7 +162,7 @@ private:
     const How how_;
     Shop& shop_;
     Fate& fate_;
-    const std::string owner_; ///< the value of the key. Whoever deletes without looking needs none
+    const std::string owner_; ///< the value of the key; a rung that deletes without a check needs none
 };
 
 /// A lock of the library; the last rung's sales carry its token.
@@ -194,9 +194,9 @@ private:
 struct Rung {
     std::string_view name;
     std::string_view trouble;  ///< what happens, in a sentence
-    std::string_view lesson;   ///< what one sees of it
-    std::vector<Trouble> what; ///< empty: nothing but that there are several buyers
-    bool isExact;              ///< sells as much as there is, all the same
+    std::string_view lesson;   ///< what a spectator sees of it
+    std::vector<Trouble> what; ///< empty: no trouble but several buyers
+    bool isExact;              ///< sells exactly the stock all the same
     std::function<std::unique_ptr<Lock>(Shop&, Fate&, const redislock::Client&, int buyer)> make;
 };
 

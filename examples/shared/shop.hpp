@@ -136,7 +136,7 @@ private:
 
     std::string stockKey_;
     std::string salesKey_;
-    std::string tokenKey_; ///< the greatest of those that sold
+    std::string tokenKey_; ///< the greatest token of all sales
     std::string lockName_;
     Connection connection_;
 };

@@ -54,7 +54,7 @@ public:
     template <class Work>
     Workers(int count, Work work)
     {
-        std::fflush(nullptr); // or every child writes again what is still in the buffers
+        std::fflush(nullptr); // otherwise every child writes the contents of the buffers again
         for (int number = 0; number < count; ++number) {
             const pid_t parent = ::getpid();
             const pid_t pid = ::fork();
@@ -126,7 +126,7 @@ private:
     {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != parent) {
-            ::_exit(2); // it had ended before the line above
+            ::_exit(2); // the parent had ended before the line above
         }
         const sigset_t set = awaitedSignals();
         sigprocmask(SIG_UNBLOCK, &set, nullptr);
@@ -136,7 +136,7 @@ private:
             fmt::print(stderr, "\nprocess {}: {}\n", number + 1, error.what());
             ::_exit(2);
         }
-        ::_exit(0); // not exit(): what the parent has open is not the child's to close
+        ::_exit(0); // not exit(): the child must not close what the parent has open
     }
 
     /// @param pid is set to 0 if the process has ended.
@@ -161,7 +161,7 @@ private:
         }
     }
 
-    std::vector<pid_t> pids_; ///< by their numbers; 0 for one that has ended
+    std::vector<pid_t> pids_; ///< by number; 0 for a process that has ended
     bool anyFailed_ = false;
 };
 

@@ -24,7 +24,7 @@ struct Awaited {
     std::function<void()> free;
     /// Waits for the object, and gives it back. @return whether the wait got it
     std::function<bool(std::stop_token, std::error_code&)> wait;
-    std::string channel; ///< on which its waiters listen; empty: on none that is known
+    std::string channel; ///< the channel of its waiters; empty: not known
 };
 
 class CallingOff : public GroupTest {

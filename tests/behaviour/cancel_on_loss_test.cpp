@@ -123,7 +123,7 @@ TEST_F(CancelOnLossTest, HandlerThatNeverRunsLeavesNothing)
         asio::steady_timer timer(io, 60s);
         timer.async_wait(cancelOnLoss(held, StopAt::lost, asio::bind_executor(io, [](error_code) { ADD_FAILURE(); })));
     }
-    EXPECT_TRUE(eventually([&] { return held.stopToken().stop_requested(); })); // and calls nobody
+    EXPECT_TRUE(eventually([&] { return held.stopToken().stop_requested(); })); // and the loss calls nothing
 }
 
 TEST_F(CancelOnLossTest, AtRiskIsToldToBlockingCodeToo)

@@ -95,7 +95,7 @@ TEST_F(Fair, WaitersAreServedInTheOrderOfAskingThoughTheyAreThreadsOfSeveralClie
 TEST_F(Fair, WaiterNeedsThreeRequestsWithItsReleaseHoweverManyAreBeforeIt)
 {
     lock.lock();
-    lock.unlock(); // from now on the server knows the scripts
+    lock.unlock(); // so that the server knows the scripts
     lock.lock(20s);
     const auto before = scriptCalls();
     std::vector<std::future<Unlocked>> waiters;

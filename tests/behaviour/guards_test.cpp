@@ -243,7 +243,7 @@ TEST_P(ExclusiveGuards, LostGuardDoesNotTouchTheNextHolder)
     EXPECT_EQ(other.run([&] { return lock.lock(); }), true);
     const auto holder = holderOf(lock.name());
     held.reset();
-    EXPECT_EQ(lock.tryLock(), false); // goes behind whatever the guard sent
+    EXPECT_EQ(lock.tryLock(), false); // its request follows any request of the guard
     EXPECT_EQ(holderOf(lock.name()), holder);
     EXPECT_EQ(other.run([&] { return lock.unlock(); }), Unlocked::released);
 }

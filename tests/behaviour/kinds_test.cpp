@@ -312,7 +312,7 @@ TEST_F(Spinning, WhoPausesHoldsUpNobodyAndIsLetInByALocalRelease)
         EXPECT_EQ(pausing.wait_for(soon), std::future_status::ready);
         EXPECT_EQ(pausing.get(), Unlocked::released);
     };
-    for (const auto time : {0ms, 100ms}) { // then the next hold is for others, if one of them wants it
+    for (const auto time : {0ms, 100ms}) { // after a turn the next hold goes to another client, if one wants it
         turnIsOver = time;
         testBehind([&](const RetryPolicy& policy) {
             return other.start([&lock, policy] {

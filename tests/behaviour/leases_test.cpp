@@ -178,7 +178,7 @@ TEST_P(NestedLeases, InnerUnlockLeavesTheMaximumOfTheRest)
     EXPECT_EQ(lock.unlock(), Unlocked::stillHeld);
     expectBelief(lock, 4s, watch);
     EXPECT_LE(lock.validFor(), 4s);
-    expectTtl(lock, 60s, watch); // a late copy of an unlock must not cut what came after it
+    expectTtl(lock, 60s, watch); // a late copy of an unlock must not cut a later level
     EXPECT_EQ(lock.unlock(), Unlocked::released);
 }
 
@@ -294,7 +294,7 @@ TEST_P(ExclusiveLeases, BeliefOfOneHolderEndsBeforeTheNextOneHasTheLock)
         });
         std::chrono::nanoseconds believed{};
         for (auto now = bootTime(); lock.isHeldByCurrentThread(); now = bootTime()) {
-            believed = now; // a moment before it said so
+            believed = now; // read a moment before the answer
         }
         EXPECT_LT(believed, next.get());
         EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);

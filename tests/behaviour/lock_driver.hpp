@@ -78,8 +78,8 @@ inline bool isEnded(const Result<Unlocked>& how)
 /// The features that a kind of lock, or a form of its use, may lack.
 enum class Feature {
     reentrance,    ///< a holder may lock again
-    threadHolds,   ///< holds belong to threads: the lock knows who holds it, and nobody ends another thread's hold
-    blocking,      ///< calls block their thread, and are refused on one that must not
+    threadHolds,   ///< holds belong to threads: the lock knows its holder, and no thread ends another thread's hold
+    blocking,      ///< calls block their thread, and are refused on a thread that must not block
     guards,        ///< LockGuard, or something with its functions
     leases,        ///< fixed leases
     waiting,       ///< waits until the lock is free
@@ -87,7 +87,7 @@ enum class Feature {
     standardNames, ///< try_lock, try_lock_for, try_lock_until
     executing,     ///< executeWithLock, locked
     exclusion,     ///< one holder at a time
-    oneChannel,    ///< an unlock is told on one channel, on which all waiters listen
+    oneChannel,    ///< an unlock publishes on one channel, to which all waiters listen
 };
 
 /// A driver: static functions that each do one thing with a lock. Errors are part of the result, whatever form they

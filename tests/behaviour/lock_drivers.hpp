@@ -25,7 +25,7 @@ struct Driver {
     Result<std::optional<AnyLock>> (*make)(const Client& client, std::string lockName);
     Result<Unlocked> (*release)(LockGuard& guard);
     bool hasModes;          ///< its locks belong to a ReadWriteLock
-    std::string_view freed; ///< what an unlock tells: that one of the waiters may come in, or all
+    std::string_view freed; ///< the message of an unlock: that one of the waiters may come in, or all
 
     friend std::ostream& operator<<(std::ostream& out, const Driver& driver) { return out << driver.name; }
 };

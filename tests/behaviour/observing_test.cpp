@@ -156,7 +156,7 @@ TEST_P(ObservingWaits, ConnectionsAreToldByTheirPurpose)
     EXPECT_TRUE(observer()->await("connected:notifications"));
     EXPECT_TRUE(observer()->await("connected:renewals"));
     EXPECT_EQ(lock.unlock(), Unlocked::released);
-    const std::size_t own = supports(Feature::blocking) ? 1 : 0; // who blocks no thread needs none
+    const std::size_t own = supports(Feature::blocking) ? 1 : 0; // calls that block no thread use none of their own
     EXPECT_EQ(observer()->count("connected:commands"), own);
     EXPECT_EQ(observer()->count("connected:notifications"), 1U);
     EXPECT_EQ(make(other, lock.name()).unlock(), Unlocked::alreadyLost);

@@ -52,7 +52,7 @@ protected:
 
     private:
         std::atomic<int> passed_{0}, lost_{0};
-        std::vector<std::jthread> threads_; ///< last: they go first
+        std::vector<std::jthread> threads_; ///< last member: destroyed first
     };
 
     /// Ends holds of this thread while another caller waits, until one is passed on: the first hold is not, and on a
@@ -96,7 +96,7 @@ protected:
 
     Client client{observed()};
     std::string holder;         ///< of the hold that was passed on
-    std::uint64_t requests = 0; ///< before that
+    std::uint64_t requests = 0; ///< before the passing on
 };
 
 TEST_F(Passing, TheHolderInRedisStaysAndTheHoldIsTheNextCallers)
@@ -227,7 +227,7 @@ TEST_F(Passing, AHolderIsPassedOnForATenthOfASecondAtMost)
         while (!stop.stop_requested()) {
             lock.lock();
             const auto in = own.hash(lock.name()).begin()->first;
-            std::this_thread::sleep_for(5ms); // the other waits meanwhile
+            std::this_thread::sleep_for(5ms); // meanwhile the other one waits
             const std::lock_guard guard(mutex);
             const auto since = seen.try_emplace(in, bootTime()).first->second;
             const auto before = bootTime();

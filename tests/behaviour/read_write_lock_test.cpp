@@ -72,7 +72,7 @@ TEST_F(ReadWrite, FixedLeaseOfAReaderEndsInTimeAndIsNotSentAgainWhenItIsShort)
 {
     read.lock();
     EXPECT_EQ(read.unlock(), Unlocked::released);
-    ASSERT_TRUE(far.readLock().tryLock(0ms, 600ms)); // from now on the server knows the scripts
+    ASSERT_TRUE(far.readLock().tryLock(0ms, 600ms)); // so that the server knows the scripts
     EXPECT_TRUE(eventually([&] { return !read.isLocked(); }));
     const auto before = raw.commandCalls("evalsha");
     read.lock(client.config().watchdogTimeout);
@@ -80,7 +80,7 @@ TEST_F(ReadWrite, FixedLeaseOfAReaderEndsInTimeAndIsNotSentAgainWhenItIsShort)
     EXPECT_EQ(raw.commandCalls("evalsha"), before + 1);
     EXPECT_EQ(read.unlock(), Unlocked::alreadyLost);
     EXPECT_EQ(far.readLock().unlock(), Unlocked::alreadyLost);
-    read.lock(1500ms); // longer
+    read.lock(1500ms); // a longer lease
     EXPECT_TRUE(eventually([&] { return read.stopToken().stop_requested(); }));
     EXPECT_TRUE(eventually([&] { return !read.isLocked(); }, 1s)) << "though it was sent again";
     EXPECT_EQ(read.unlock(), Unlocked::alreadyLost);

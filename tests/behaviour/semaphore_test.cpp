@@ -157,7 +157,7 @@ TEST_F(SemaphoreTest, OneReleaseOfManyWakesAllItCanServe)
         waiters.push_back(inBackground([&, n = i % 2 + 1] { return semaphore.tryAcquire(n, 20s); }));
     }
     EXPECT_TRUE(somebodyWaits());
-    std::this_thread::sleep_for(50ms); // no event tells that the last has asked for the second time
+    std::this_thread::sleep_for(50ms); // no event says that the last waiter has asked for the second time
     other.release(6);
     for (auto& waiter : waiters) {
         EXPECT_TRUE(isDone(waiter));
@@ -175,7 +175,7 @@ TEST_F(SemaphoreTest, MessageWakesOnlyAsManyWaitersAsItCanServe)
     }
     EXPECT_TRUE(somebodyWaits());
     std::uint64_t settled = 0;
-    EXPECT_TRUE(eventually([&] { // all have asked, and asked again when subscribed
+    EXPECT_TRUE(eventually([&] { // all have asked, and asked again after their subscriptions
         const auto calls = scriptCalls();
         std::this_thread::sleep_for(20ms);
         return std::exchange(settled, scriptCalls()) == calls && settled == calls;
@@ -197,7 +197,7 @@ TEST_F(SemaphoreTest, WaiterForWhomAReleaseWasTooSmallLetsOneTryThatWantsLess)
     auto greedy = semaphore.asyncTryAcquire(2, 20s, boost::asio::use_future);
     EXPECT_TRUE(somebodyWaits());
     auto modest = inBackground([&] { return semaphore.tryAcquire(1, 20s); });
-    std::this_thread::sleep_for(50ms); // until it waits too
+    std::this_thread::sleep_for(50ms); // until this one waits too
     raw.command({"SET", name, "1"});
     raw.command({"PUBLISH", channel(), "2"}); // of which another process took one
     EXPECT_TRUE(isDone(modest)) << "it polls once a minute";
@@ -219,7 +219,7 @@ TEST_F(SemaphoreTest, WaitEndsInTime)
 TEST_F(SemaphoreTest, WaiterThatWasToldAndLeavesLetsAnotherTry)
 {
     semaphore.trySetPermits(0);
-    boost::asio::io_context io; // where it ends, on this thread: a signal is no place for two
+    boost::asio::io_context io; // the wait ends on this thread: a signal must not end two waits at once
     boost::asio::cancellation_signal cancel;
     std::optional<boost::system::error_code> end;
     semaphore.asyncAcquire(
@@ -236,7 +236,7 @@ TEST_F(SemaphoreTest, WaiterThatWasToldAndLeavesLetsAnotherTry)
         return end.has_value();
     }));
     if (!*end) {
-        other.release(); // it was quicker than its end
+        other.release(); // the waiter was granted before its cancellation
     } else {
         EXPECT_EQ(*end, boost::asio::error::operation_aborted);
     }
@@ -328,7 +328,7 @@ TEST_F(SemaphoreTest, KeepsNoMoreAnswersForObjectsThatLiveForACallAndNoneBeyondT
             own.getSemaphore(name).asyncRelease(1, boost::asio::use_future).get();
         }
         EXPECT_LE(raw.command({"KEYS", "redislock_request:{" + name + "}:*"}).elements.size(), 4U);
-        for (int i = 0; i < 1100; ++i) { // more names than are remembered
+        for (int i = 0; i < 1100; ++i) { // more names than a client remembers
             own.getCountDownLatch(name + std::to_string(i)).trySetCount(1);
         }
         EXPECT_LE(raw.command({"KEYS", "redislock_request:{" + name + "*"}).elements.size(), 1030U);

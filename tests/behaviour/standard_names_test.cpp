@@ -116,7 +116,7 @@ TEST_P(StandardNames, LossInsideAScopeIsNoException)
     {
         const std::scoped_lock held(lock);
         raw.command({"DEL", lock.name()});
-    } // at once: the unlock finds out
+    } // the destructor unlocks at once, and finds the loss
     {
         const std::scoped_lock held(lock);
         raw.command({"DEL", lock.name()});
@@ -126,7 +126,7 @@ TEST_P(StandardNames, LossInsideAScopeIsNoException)
         const std::scoped_lock held(lock);
         const std::scoped_lock nested(lock);
         raw.command({"DEL", lock.name()});
-    } // twice
+    } // unlocks for the second time
     const std::scoped_lock again(lock);
     EXPECT_TRUE(lock.isHeldByCurrentThread());
 }

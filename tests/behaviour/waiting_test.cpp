@@ -56,7 +56,7 @@ TEST_P(Waiting, TryLockGivesUpWhenItsWaitIsOver)
     const auto held = make(far, name);
     const auto lock = make(name);
     EXPECT_EQ(held.lock(), true);
-    EXPECT_EQ(lock.isLocked(), true); // and is connected
+    EXPECT_EQ(lock.isLocked(), true); // so that the client is connected
     for (const auto wait : {400ms, 500ms, 600ms}) {
         const Stopwatch watch;
         EXPECT_EQ(lock.tryLock(wait), false);
@@ -310,7 +310,7 @@ TEST_P(Waiting, UnlockRightBehindTheSubscriptionIsNotMissedOnABusyMachine)
         while (listeners(name) == 0) {
         }
         const Stopwatch watch;
-        while (watch.elapsed() < round * 5us) { // the waiter's second try comes first, or not
+        while (watch.elapsed() < round * 5us) { // the waiter's second try comes first, or it does not
         }
         ASSERT_EQ(held.unlock(), Unlocked::released);
         ASSERT_EQ(waiter.get(), true);

@@ -77,7 +77,7 @@ private:
     std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<std::function<void()>> tasks_;
-    bool ending_ = false; // of the thread alone
+    bool ending_ = false; // used by the thread alone
     std::thread thread_;
 };
 

@@ -64,7 +64,7 @@ TEST_F(Writer, ThatGivesUpKeepsNobodyOutAndLeavesNothing)
     auto asynchronous = write.asyncTryLock(400ms, boost::asio::use_future);
     auto read = reader.start([&, blocking] {
         EXPECT_TRUE(eventually([&] { return blocking.wait_for(0s) == std::future_status::ready || aWriterWaits(); }));
-        other.lock(); // told when both have given up: it polls once a minute
+        other.lock(); // a message must come when both have given up: it polls once a minute
         return other.unlock();
     });
     EXPECT_FALSE(blocking.get()) << "others hold it: that is no error";

@@ -40,7 +40,7 @@ Backend::Backend(const std::filesystem::path& folder, int number, bool withReque
 
 void Backend::attach()
 {
-    truth_.attach(); // before any client
+    truth_.attach(); // before any client connects
     if (requests_) {
         requests_->attach();
     }
@@ -67,7 +67,7 @@ std::vector<std::string> Backend::keys()
 void Backend::settle()
 {
     proxy_.stall();
-    for (int i = 0; i < 2; ++i) { // the second time for what was in the socket when INFO was answered
+    for (int i = 0; i < 2; ++i) { // the second time for bytes that were in the socket when INFO was answered
         std::this_thread::sleep_for(5ms);
         if (!truth_.awaitCaughtUp()) {
             throw std::runtime_error("the replication stream is not complete");
@@ -111,7 +111,7 @@ void Backend::comeBack()
 
 void Backend::crash(std::chrono::milliseconds away)
 {
-    settle(); // what Redis has executed must be in the stream before it dies, or the truth would have a hole
+    settle(); // all that Redis has executed must be in the stream before it dies, or the record would have a hole
     leave(away);
     comeBack();
     proxy_.accept();

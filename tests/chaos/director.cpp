@@ -163,7 +163,7 @@ bool run(const Order& order, bool withPackets)
     if (Interruption::isAsked()) {
         return false;
     }
-    std::this_thread::sleep_for(4s); // a time without faults, in which everything has to go well
+    std::this_thread::sleep_for(4s); // a time without faults, in which everything has to work
     if (!world.awaitQuiet()) {
         if (Interruption::isAsked()) {
             return false;
@@ -192,7 +192,7 @@ bool judge(const std::filesystem::path& folder, const history::Limits& limits)
 /// The exit status: 0, or 1 when an invariant is broken, 2 when the run proves nothing, 130 after Ctrl-C.
 int obey(const Order& order)
 {
-    const auto why = chaos::enterNetworkOfItsOwn(); // before there are threads
+    const auto why = chaos::enterNetworkOfItsOwn(); // before the process has threads
     if (!why.empty()) {
         std::cout << "no packets are dropped, half-open links are the proxy's alone: " << why << std::endl;
     }

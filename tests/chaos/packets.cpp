@@ -147,7 +147,7 @@ PacketFilter::~PacketFilter()
         nft(std::string("delete table ") + table);
     } catch (const std::exception& error) {
         std::fprintf(stderr, "%s\n", error.what());
-        std::abort(); // what follows would be broken for no reason that is told
+        std::abort(); // otherwise the rest of the run would be broken for no visible reason
     }
 }
 

@@ -221,7 +221,7 @@ private:
     std::shared_ptr<history::Recorder> recorder_;
     chaos::Board& board_;
     chaos::Slot& slot_;
-    int next_ = 1; ///< the number of the next owner of holds; 0 proves
+    int next_ = 1; ///< the number of the next owner of holds; 0 is that of the proving thread
 };
 
 void work(const Options& options)

@@ -23,7 +23,7 @@ namespace redislock::test::chaos {
 
 /// The options of a run.
 struct Plan {
-    std::filesystem::path worker; ///< the program
+    std::filesystem::path worker; ///< the program of the workers
     std::filesystem::path folder; ///< of the histories
     std::uint64_t seed = 1;
     std::size_t processes = 4;
@@ -91,7 +91,7 @@ private:
     Heartbeat heartbeat_;
     std::unique_ptr<Backend> backend_;
     std::vector<std::unique_ptr<Backend>> members_; ///< of groups
-    std::chrono::nanoseconds forgot_{0};            ///< when the last of them did
+    std::chrono::nanoseconds forgot_{0};            ///< when the last of them forgot something
     std::vector<testing::detail::ChildProcess> workers_;
     std::uint64_t started_ = 0;
 };

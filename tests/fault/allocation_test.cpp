@@ -77,7 +77,7 @@ protected:
             failed = failedAllocations > before;
             ASSERT_LT(which, 500);
             std::error_code ec;
-            while (lock().holdCount() > 0) { // a hold that could not be ended is still one
+            while (lock().holdCount() > 0) { // a hold that could not be ended still exists
                 (void)lock().unlock(ec);
             }
             EXPECT_EQ(lock().validFor(), 0ms);
@@ -140,7 +140,7 @@ TEST_F(RefusedMemory, AnywhereInAnUnlockForWhichAnotherThreadWaitsLetsThatIn)
             return held && own.unlock(ec) == Unlocked::released;
         });
         begins.get_future().wait();
-        std::this_thread::sleep_for(5ms); // until it waits; if it does not yet, the next round sees it
+        std::this_thread::sleep_for(5ms); // until it waits; if not yet, the next round does
         failingAllocation = armed;
         std::exception_ptr failed;
         try {
@@ -183,11 +183,11 @@ TEST_F(RefusedMemory, AnywhereInAClientsFirstCallIsNoCrash)
 /// exception.
 class RefusedMemoryOfClients : public RefusedMemory {
 protected:
-    static constexpr long most = 25; ///< more than any of them makes in these tests
+    static constexpr long most = 25; ///< more allocations than any of them makes in these tests
 
     RefusedMemoryOfClients()
     {
-        config.observer = nullptr; // it would be told there, and may not throw
+        config.observer = nullptr; // an observer would be called there, and may not throw
         config.pollInterval = 300ms;
         for (long i = 0; i < most; ++i) {
             clients.emplace_back(config).connect();

@@ -16,14 +16,14 @@ struct Point {
     const char* name;
     std::function<void()> prepare;
     std::function<bool()> reached;
-    bool ofAWait = false; ///< one attempt never comes there
+    bool ofAWait = false; ///< a single attempt never comes to this point
 };
 
 class CancelledAsyncAcquire : public AsynchronousFaultTest {
 protected:
     CancelledAsyncAcquire()
     {
-        config.watchdogTimeout = 60s; // so that the time for a command is commandTimeout
+        config.watchdogTimeout = 60s; // so that a command has the time commandTimeout
         config.commandTimeout = 300ms;
         config.unreachableAfter = 20s;
     }
@@ -157,7 +157,7 @@ protected:
         reset();
     }
 
-    static constexpr auto lease = 60s; // what is left behind is there for longer than any test
+    static constexpr auto lease = 60s; // a key that is left behind lives longer than any test
 
 private:
     void expectCancellable(const Point& point, const Form& form, asio::cancellation_type type)
@@ -253,7 +253,7 @@ TEST_F(CancelledAsyncAcquire, WhileTheClientShutsDownEndsOnce)
             standing.reset();
             ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), 3));
         }
-        auto ended = std::async(std::launch::async, [&] { return client().shutdown(3s); }); // the release keeps it
+        auto ended = std::async(std::launch::async, [&] { return client().shutdown(3s); }); // the release holds it up
         ASSERT_TRUE(eventually([&] { return !witness; }));
         call->cancel();
         standing.reset();
@@ -283,7 +283,7 @@ TEST_F(CancelledAsyncAcquire, ByAShutdownThatBeganBeforeItDidEndsAtOnce)
     ASSERT_TRUE(proxy.awaitHits(stalled));
     std::optional<StandingThread> standing(lock());
     const auto call = forms().front().start();
-    auto ended = std::async(std::launch::async, [&] { return client().shutdown(4s); }); // the release keeps it
+    auto ended = std::async(std::launch::async, [&] { return client().shutdown(4s); }); // the release holds it up
     ASSERT_TRUE(eventually([&] { return !witness; }));
     const Stopwatch watch;
     standing.reset();

@@ -60,7 +60,7 @@ class AsyncQuestion : public AsynchronousFaultTest {
 protected:
     AsyncQuestion()
     {
-        config.watchdogTimeout = 60s; // so that the time for a command is commandTimeout
+        config.watchdogTimeout = 60s; // so that a command has the time commandTimeout
         config.commandTimeout = 300ms;
     }
 

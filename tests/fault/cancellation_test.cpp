@@ -192,7 +192,7 @@ protected:
         EXPECT_TRUE(eventually([&] { return redis.command({"PUBSUB", "CHANNELS"}).elements.empty(); }));
     }
 
-    static constexpr auto longLease = 60s; // what is left behind is there for longer than any test
+    static constexpr auto longLease = 60s; // a key that is left behind lives longer than any test
     std::stop_source source;
 
 private:

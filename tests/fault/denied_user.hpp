@@ -13,9 +13,9 @@ class DeniedUser {
 public:
     struct Way {
         const char* how;
-        const char* error; ///< that its requests, or its connections, are answered with
+        const char* error; ///< the error reply to its requests, or to its connections
         RawRedis::Arguments rights;
-        bool ends; ///< its connections too
+        bool ends; ///< whether its connections end too
     };
 
     /// The ways in which the server can deny the user.

@@ -54,7 +54,7 @@ TEST_F(DurableServer, WhoseLogLostItsEndLosesTheHoldWithTheNextRenewal)
     for (const auto& file : std::filesystem::recursive_directory_iterator(server.folder())) {
         const auto path = file.path().string(); // the second name is that of versions before 7
         if ((path.ends_with(".incr.aof") || path.ends_with("/appendonly.aof")) && file.file_size() > 10) {
-            std::filesystem::resize_file(path, file.file_size() - 10); // as a power cut may leave it
+            std::filesystem::resize_file(path, file.file_size() - 10); // as a power cut may leave the file
             torn = true;
         }
     }

@@ -140,7 +140,7 @@ TEST_F(EndOfWait, IsContentionWhereAnotherIsKnownToHoldTheLock)
 {
     foreignLock(10min);
     config.pollInterval = 100ms;
-    EXPECT_TRUE(lock().isLocked()); // and is connected
+    EXPECT_TRUE(lock().isLocked()); // so that the client is connected
     const auto held = inject(reply(redisLockLock, 2), Action::stallDirection());
     std::error_code ec;
     EXPECT_FALSE(endOf([&] { return lock().tryLock(3s, 10s, ec); }).get()) << "its second request gets no answer";
@@ -155,7 +155,7 @@ TEST_F(EndOfWait, OfOneAttemptIsTheFirstRefusalOfTheAddress)
 {
     config.unreachableAfter = 10min;
     proxy.refuse();
-    auto waiter = waitInBackground(10min); // the pauses grow to a second
+    auto waiter = waitInBackground(10min); // by then the pauses have grown to a second
     ASSERT_TRUE(seen->await(Event::disconnected, 8));
     const Stopwatch watch;
     for (int i = 0; i < 20; ++i) {

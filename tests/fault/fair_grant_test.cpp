@@ -111,14 +111,14 @@ TEST_F(FairGrant, WhoseMessageIsOfAnEarlierRequestOrLeavesTooLittleIsAskedFor)
 {
     startWaiter();
     waiting = redis.command({"LINDEX", "redisson_lock_queue:{" + name + "}", "0"}).text();
-    for (const bool isEarlier : {true, false}) { // nothing was granted: it would be wrong to believe either
+    for (const bool isEarlier : {true, false}) { // nothing was granted: neither message may be believed
         const auto last = request();
         tell(isEarlier ? last - 1 : last, isEarlier ? 50s : 1ms);
         EXPECT_TRUE(eventually([&] { return request() == last + 1; })) << "it asks, and keeps its place";
         EXPECT_FALSE(has());
     }
     endWithoutMessage();
-    tell(1, 0ms); // that it may ask
+    tell(1, 0ms); // a message that it may ask
     EXPECT_TRUE(eventually([&] { return has(); }));
     EXPECT_EQ(letGo(), Unlocked::released);
 }

@@ -85,7 +85,7 @@ TEST_F(FairFault, WaiterWhoseConnectionsAreCutHasItsOldPlaceAfterwards)
 
 TEST_F(FairFault, WaiterWhoseRequestOrReplyIsLostHasItsOldPlaceAfterwards)
 {
-    config.pollInterval = 200ms; // each of them asks again
+    config.pollInterval = 200ms; // all of them ask again
     startWaiters();
     const auto before = queue();
     for (const auto& action :
@@ -104,7 +104,7 @@ TEST_F(FairFault, QueueOutlivesTheScripts)
     const auto before = queue();
     const auto errors = errorsSent("NOSCRIPT");
     redis.command({"SCRIPT", "FLUSH"});
-    proxy.closeAll(); // they ask again when they are back
+    proxy.closeAll(); // the waiters ask again when they are connected again
     EXPECT_TRUE(eventually([&] { return errorsSent("NOSCRIPT") > errors && listening() == 2U; }));
     EXPECT_EQ(queue(), before);
     redis.command({"SCRIPT", "FLUSH"});

@@ -119,7 +119,7 @@ protected:
         config.commandTimeout = 300ms;
         config.unreachableAfter = 3s;
         config.watchdogTimeout = 1500ms;
-        config.pollInterval = 20s; // so that a waiter that was not told fails its test
+        config.pollInterval = 20s; // so that a waiter that gets no message fails its test
         config.observer = seen;
         loadScripts();
     }
@@ -134,7 +134,7 @@ protected:
         expectFreshLockWorks();
         expectNothingLeft();
         forgetClient();
-        server.kill(); // faster than asking it to end
+        server.kill(); // faster than asking the server to end
     }
 
     /// Expects that a test left nothing in Redis; a fixture may allow something.
@@ -231,7 +231,8 @@ protected:
     std::set<std::string> holdersIn(const Script& script) const
     {
         std::set<std::string> holders;
-        const std::size_t first = script.sha1 == redisLockRenew.sha1 ? 5 : 4; // behind a lease, of one lock or several
+        const std::size_t first =
+            script.sha1 == redisLockRenew.sha1 ? 5 : 4; // after the lease, for one lock or several
         for (const auto& logged : requestsFor(script)) {
             holders.insert(logged.arguments.at(first));
         }

@@ -52,7 +52,7 @@ TEST_F(ForeignExpiry, TakenAwayIsSetAgainByANestedLockToTheLongerLease)
 TEST_F(ForeignDelete, ByForceUnlockOfTheOwnClientIsKnownAtOnce)
 {
     const RedisLock held = lock();
-    held.lock(20s); // no renewal will find out
+    held.lock(20s); // a fixed lease: no renewal will find the change
     const auto stop = held.stopToken();
     expectFault(held.forceUnlock(), "a forced unlock");
     EXPECT_FALSE(held.isHeldByCurrentThread());

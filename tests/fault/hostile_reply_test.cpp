@@ -52,7 +52,7 @@ TEST_F(EndlessReply, CostsLittleAndTheRequestIsRepeated)
         {"an error without end", "-ERR " + megabytes},
         {"arrays in arrays", nested},
     };
-    lock().lock(20s); // everything that is made once is there
+    lock().lock(20s); // so that everything that is allocated once exists
     EXPECT_EQ(lock().unlock(), Unlocked::released);
     for (const auto& [what, bytes] : bombs) {
         SCOPED_TRACE(what);
@@ -213,7 +213,7 @@ TEST_F(WrongReply, OfASemaphoreIsNoGrantAndWhatWasTakenIsGivenBack)
     semaphore.release(2, ec);
     EXPECT_EQ(ec, Errc::badReply) << "only a release for an existing one may find none";
     EXPECT_TRUE(eventually([&] { return redis.get(name) == "5"; }));
-    forgetClient(); // which ends when its repeated requests are answered
+    forgetClient(); // this ends when the repeated requests are answered
     redis.command({"FLUSHALL"});
 }
 

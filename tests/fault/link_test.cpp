@@ -43,7 +43,7 @@ TEST_F(HalfOpenConnection, OfCommandsIsReplacedAfterTheTimeForACommandAndEveryCa
     EXPECT_GE(watch.elapsed(), config.commandTimeout);
     EXPECT_LT(watch.elapsed(), 2 * config.commandTimeout + slack);
     EXPECT_GE(seen->count(Event::disconnected), 1U);
-    proxy.closeAll(FaultProxy::Close::reset); // what is stuck in the dead link never arrives
+    proxy.closeAll(FaultProxy::Close::reset); // requests that are stuck in the dead link never arrive
 }
 
 TEST_F(HalfOpenConnection, OfRenewalsIsReplacedAndTheHoldGoesOn)
@@ -231,7 +231,7 @@ public:
     {
         ::getrlimit(RLIMIT_NOFILE, &before_);
         rlimit none = before_;
-        none.rlim_cur = 3; // those of input, output and errors; and poll() of one socket still works
+        none.rlim_cur = 3; // only input, output and errors; and poll() of one socket still works
         ::setrlimit(RLIMIT_NOFILE, &none);
     }
     FewFiles(const FewFiles&) = delete;

@@ -124,7 +124,7 @@ TEST_F(NameLookup, TriesEveryAddress)
 class SilentAddress {
 public:
     enum class Kind {
-        opens,    ///< connections are made, and nothing is said on them
+        opens,    ///< connections are made, but no bytes come
         swallows, ///< packets are lost
     };
 
@@ -329,7 +329,7 @@ TEST_F(NameLookup, OfAHostThatDoesNotExistYetIsRepeated)
 TEST_F(NameLookup, ThatIsSlowKeepsNobodyBeyondTheTimeToConnect)
 {
     config.watchdogTimeout = 6s;
-    config.commandTimeout = 20s; // no connection ends, however busy the machine is: the next one would be looked up
+    config.commandTimeout = 20s; // so that no connection ends on a busy machine, and no other look-up follows
     const RedisLock held = lock();
     held.lock();
     ASSERT_TRUE(seen->await(Event::renewed)); // its two connections are made

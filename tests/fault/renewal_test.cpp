@@ -163,7 +163,7 @@ TEST_F(SwallowedReplies, FixedLeaseIsLostAtTheMomentThatValidForSaid)
     EXPECT_EQ(guard.validFor(), 0ms);
     EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }, slack));
     std::error_code ec;
-    EXPECT_FALSE(lock().tryLock(0ms, 600ms, ec)); // the fault is real: nothing is answered
+    EXPECT_FALSE(lock().tryLock(0ms, 600ms, ec)); // shows that the fault is real: nothing is answered
     EXPECT_EQ(ec, Errc::unreachable);
 }
 
@@ -202,7 +202,7 @@ TEST_F(FrozenServer, ForLessThanTheLeaseLosesNothing)
     const RedisLock held = lock();
     held.lock();
     const auto stop = held.stopToken();
-    ASSERT_TRUE(seen->await(Event::renewed)); // there is a connection for renewals
+    ASSERT_TRUE(seen->await(Event::renewed)); // so that there is a connection for renewals
     server.freeze();
     EXPECT_TRUE(proxy.awaitRequests(request(redisLockRenew), 2));
     expectFault(seen->await(Event::renewalFailed), "a renewal that the frozen server did not answer");

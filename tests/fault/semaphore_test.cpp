@@ -91,7 +91,7 @@ protected:
 /// anybody looks at the refusal: a gate and the proxy bring this about.
 TEST_F(CounterFault, WhatThisClientGivesBackIsNotMissingForItsOtherCalls)
 {
-    config.watchdogTimeout = 60s; // so that the time for a command is commandTimeout
+    config.watchdogTimeout = 60s; // so that a command has the time commandTimeout
     config.commandTimeout = 10s;
     config.unreachableAfter = 20s;
     const auto semaphore = client().getSemaphore(counter);
@@ -121,7 +121,7 @@ TEST_F(CounterFault, WhatThisClientGivesBackIsNotMissingForItsOtherCalls)
         each.prepare();
         Gate gate(lock());
         gate.await();
-        each.give(); // sent behind the gate
+        each.give(); // its release is sent behind the gate
         const auto refusal = inject(reply(each.question), Action::stallDirection(), 1);
         auto asked = std::async(std::launch::async, each.ask);
         ASSERT_TRUE(proxy.awaitHits(refusal));
@@ -129,7 +129,7 @@ TEST_F(CounterFault, WhatThisClientGivesBackIsNotMissingForItsOtherCalls)
         EXPECT_EQ(client().getSemaphore("another").asyncAvailablePermits(asio::use_future).get(), 0) << "behind it";
         proxy.resume();
         EXPECT_TRUE(asked.get());
-        permits.asyncAvailablePermits(asio::use_future).get(); // what was taken is given back before it
+        permits.asyncAvailablePermits(asio::use_future).get(); // by this answer the permits are given back
         redis.command({"DEL", counter, timeouts});
     }
 }
@@ -143,7 +143,7 @@ class DeniedCounterUser : public CounterFault {
 protected:
     DeniedCounterUser()
     {
-        config.unreachableAfter = 60s; // who returns sooner was told
+        config.unreachableAfter = 60s; // a call that returns sooner got the error
         config.commandTimeout = 5s;
     }
 
@@ -304,7 +304,7 @@ TEST_F(PermitFault, AcquireTakesOnePermitWhateverIsLost)
         permit = semaphore.asyncAcquire(nonExpiring, boost::asio::use_future).get();
         EXPECT_EQ(value(), "4");
         inject(request(permitExpirableSemaphoreRelease), loss);
-        permit = Permit(); // does not wait
+        permit = Permit(); // the end of a permit does not wait
         EXPECT_TRUE(isLeft("5"));
     }
 }
@@ -379,7 +379,7 @@ TEST_F(PermitFault, AcquireThatIsCalledOffLeavesNothingTakenWhereverItIs)
             EXPECT_FALSE(call.get());
             EXPECT_LT(watch.elapsed(), slack);
             endFaults();
-            kind.ask(); // behind whatever it has sent
+            kind.ask(); // this answer comes after everything that the client has sent
             EXPECT_TRUE(isLeft("5"));
             EXPECT_EQ(redis.command({"ZCARD", timeouts}).integer(), 0);
         }
@@ -580,7 +580,7 @@ TEST_F(DeniedCounterUser, RequestThatMayHaveBeenExecutedIsUnreachableAndCountsOn
     for (const Case& c : cases) {
         SCOPED_TRACE(c.how);
         set(3);
-        EXPECT_EQ(semaphore.availablePermits(), 3); // connected
+        EXPECT_EQ(semaphore.availablePermits(), 3); // so that the client is connected
         redis.command({"SET", counter, c.before});
         const auto before = errorsSent(off.error);
         const auto swallowed = inject(c.lost, Action::swallow(), 1);

@@ -84,7 +84,7 @@ TEST_F(ServerClock, SetBackKeepsTheLockOfADeadHolderAndEndsEveryWaitInTime)
     EXPECT_GE(requestsFor(redisLockLock).size(), 4U) << "it waits for a time that is not true";
     auto waiter = waitInBackground(20s);
     setClock(0s);
-    expectGranted(waiter.get()); // by its poll
+    expectGranted(waiter.get()); // the waiter's poll gets it
 }
 
 TEST_F(ServerClock, SetBackLosesNoHoldAndIsNotBelieved)

@@ -178,7 +178,7 @@ TEST_F(ReadOnlyServer, ForGoodCostsOneConnectionAPauseAndRefuses)
     EXPECT_FALSE(lockOf("wanted").tryLock(ec));
     EXPECT_EQ(ec, Errc::serverRefused);
     EXPECT_EQ(proxy.requests(request(redisLockLock)), 3U) << "not after one retry";
-    for (const bool answersQuestions : {false, true}) { // which is no sign that it takes writes
+    for (const bool answersQuestions : {false, true}) { // this does not mean that the server takes writes
         SCOPED_TRACE(answersQuestions);
         std::jthread curious([&](const std::stop_token& stop) {
             while (answersQuestions && !stop.stop_requested()) {

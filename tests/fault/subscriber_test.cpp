@@ -17,7 +17,7 @@ TEST_F(HalfOpenSubscriber, IsNoticedByItsHeartbeatAndReplaced)
 {
     foreignLock(60s);
     auto waiter = waitInBackground(30s);
-    ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), 2)); // it is subscribed, and asked once more
+    ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), 2)); // the waiter is subscribed, and has asked once more
     const auto dead = inject(heartbeat, Action::stallDirection());
     ASSERT_TRUE(proxy.awaitHits(dead));
     EXPECT_TRUE(proxy.awaitRequests(subscription, 2)) << "it was not replaced";

@@ -45,7 +45,7 @@ protected:
             silent_.emplace_back(server).command({"SUBSCRIBE", detail::lockChannel(name)});
         }
         const auto held = lock();
-        ASSERT_TRUE(held.tryLock()); // its release is told how many listen
+        ASSERT_TRUE(held.tryLock()); // so that the answer to its release says how many listen
         ASSERT_EQ(held.unlock(), Unlocked::released);
         ASSERT_TRUE(held.tryLock());
         std::this_thread::sleep_for(config.turn);
@@ -131,7 +131,7 @@ TEST_F(Turns, ClientStandsAsideAfterATurnAndListensMeanwhile)
 
 TEST_F(Turns, HoldOfWhichARequestWasNotAnsweredIsNotPassedOn)
 {
-    for (int i = 0; i < 6; ++i) { // the first goes to Redis anyway
+    for (int i = 0; i < 6; ++i) { // the first one goes to Redis anyway
         lock().lock();
         const auto cut = proxy.add(request(redisLockLock), Action::cutAfterForward(), 1);
         lock().lock();

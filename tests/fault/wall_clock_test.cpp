@@ -75,7 +75,7 @@ extern "C" int timerfd_create(clockid_t clock, int flags) noexcept
     const std::lock_guard lock(suspendable().mutex);
     const int timer = static_cast<int>(::syscall(SYS_timerfd_create, clock, flags));
     if (auto* const known = suspendable().find(timer)) {
-        known->reset(); // of another that was closed
+        known->reset(); // the setting of another timer that was closed
         if (clock == CLOCK_BOOTTIME) {
             known->emplace();
         }
@@ -176,7 +176,7 @@ protected:
     SuspendedMachine()
     {
         config.watchdogTimeout = 3h;
-        config.commandTimeout = 1min; // of a renewal too
+        config.commandTimeout = 1min; // also for a renewal
         config.unreachableAfter = 1h;
     }
     ~SuspendedMachine() override { suspendable().suspended = 0; }

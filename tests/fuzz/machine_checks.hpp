@@ -91,7 +91,7 @@ public:
     int requests = 0;
     int unanswered = 0; ///< requests whose answer was lost
     int unclear = 0;    ///< answers that the script cannot give
-    bool ended = false; ///< nothing more will come
+    bool ended = false; ///< no more bytes will come
 };
 
 inline constexpr int mostSteps = 20'000; ///< far more than the answers of any input

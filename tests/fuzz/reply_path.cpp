@@ -15,7 +15,7 @@ namespace {
 void acquire(Exchange& exchange, std::uint8_t how)
 {
     detail::AcquireMachine::Settings settings;
-    settings.lease = how % 2 == 0 ? 30s : 20ms; // the short one is over before many an answer
+    settings.lease = how % 2 == 0 ? 30s : 20ms; // the short lease is over before many answers come
     settings.wait = how / 2 % 3 == 0 ? Wait(0ms) : how / 2 % 3 == 1 ? Wait(700ms) : waitForever;
     const auto level = how / 6 % 2 == 1 ? detail::Level::nested : detail::Level::outermost;
     if (level == detail::Level::nested) {

@@ -24,7 +24,7 @@ inline std::size_t bytesOf(const detail::Reply& reply)
 inline std::size_t elementsOf(const detail::Reply& reply)
 {
     if (reply.kind != detail::Reply::Kind::array) {
-        return 0; // its elements are of an earlier reply
+        return 0; // its elements belong to an earlier reply
     }
     std::size_t count = reply.elements.size();
     for (const auto& element : reply.elements) {

@@ -100,7 +100,7 @@ void checkRefusal(const std::string& url, const Parsed& parsed)
 
 void checkConfig(const Config& config)
 {
-    config.validate(); // throws where it is not valid
+    config.validate(); // throws if the configuration is not valid
     require(config.endpoint.host.size() <= 253 && config.endpoint.unixSocket.size() <= 107, "names have limits");
     require(config.clientName.size() <= 64, "names have limits");
     const auto again = parse(written(config));

@@ -26,7 +26,7 @@ public:
         } else if (end.phase == Phase::fail) {
             expect(call, count, 0, "an unlock was refused to a holder");
         } else if (end.error == "stillHeld") {
-            if (end.count == 0 && mayBeLost(call)) { // the level that is left was over when the answer came
+            if (end.count == 0 && mayBeLost(call)) { // the remaining level was over when the answer came
                 count = 0;
                 return;
             }
@@ -53,7 +53,7 @@ private:
         auto& ends = ends_[placeOf(*call.end)];
         ends.resize(static_cast<std::size_t>(std::max<std::int64_t>(now, 1)), never);
         ends.back() = call.invoke.error == "fixed" ? call.end->deadline.value_or(never) : never;
-        if (findKind(call.invoke.kind)->isGroup) { // never nested; whether the hold before was over is S13
+        if (findKind(call.invoke.kind)->isGroup) { // never nested; S13 judges whether the hold before was over
             count = now;
             return expect(call, std::max<std::int64_t>(now, 1), 1, "wrong count after a lock");
         }

@@ -28,7 +28,7 @@ std::int64_t takenBy(const Hold& hold)
 /// S1, S10, S11. Reads: lock ok, unlock invoke, samples, losses, deadlines; not the stream.
 void checkExclusion(const History& history, Report& report)
 {
-    std::map<std::string, std::vector<const Hold*>> swept; // by lock: those that may last, and the one before
+    std::map<std::string, std::vector<const Hold*>> swept; // by lock: holds that may last, and the last before them
     for (const auto& hold : history.holds) {
         if (hold.isEmpty() || hold.kind().isGroup) {
             continue;

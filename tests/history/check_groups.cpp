@@ -55,7 +55,7 @@ private:
 
     const GroupMembers& members_;
     Report& report_;
-    std::map<std::string, std::vector<const Hold*>> held_; ///< those that may last, and the one before
+    std::map<std::string, std::vector<const Hold*>> held_; ///< holds that may still last, and the last one before them
     std::set<std::pair<const Hold*, const Hold*>> told_;
 };
 
@@ -129,7 +129,7 @@ public:
     }
 
 private:
-    static constexpr Nanoseconds calmBefore = 1500 * millisecond; // connections are there again by then
+    static constexpr Nanoseconds calmBefore = 1500 * millisecond; // by then there are connections again
 
     /// Until when the round of an acquire, or a hold of the process, wants the member.
     [[nodiscard]] Nanoseconds wantedUntil(const Grant& grant, int pid, Nanoseconds timeout) const
@@ -176,7 +176,7 @@ public:
             }
         }
         const auto free = longestWithout(std::move(taken), call.invoke.t, call.returned());
-        const auto left = history_.longestLease + report.limits.slack; // what was left behind is over by then
+        const auto left = history_.longestLease + report.limits.slack; // by then the remaining members are over
         if (history_.disturbed(free.begin - left, free.begin + limit, 0)) {
             return;
         }

@@ -145,7 +145,7 @@ void checkModels(const History& history, Report& report)
         }
     }
     for (const auto& grant : history.grants) {
-        if (!grant.hold && !history.isOfAGroup(grant.lock)) { // of which it is only known that each excluded all others
+        if (!grant.hold && !history.isOfAGroup(grant.lock)) { // it is only known that each of these excluded all others
             operations.add(grant, owners.of(grant));
         }
     }

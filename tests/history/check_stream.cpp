@@ -76,7 +76,7 @@ void checkRenewals(const History& history, const Grant& grant, const std::map<st
 void checkUnwanted(const History& history, const Grant& grant, const std::map<std::string, const Hold*>& holdsOf,
                    Report& report)
 {
-    if (grant.hold || history.isOfAGroup(grant.lock)) { // those are of S13
+    if (grant.hold || history.isOfAGroup(grant.lock)) { // S13 judges these
         return;
     }
     report.judge("S7");

@@ -140,7 +140,7 @@ public:
     void check()
     {
         for (const auto& [lock, grants] : grants_) {
-            const Grant* last = grants.front(); // to be over of those up to now
+            const Grant* last = grants.front(); // the grant, of those up to now, that lasts longest
             for (const auto* next : grants) {
                 if (next != last && next->made.t >= freeAfter(*last)) {
                     checkAfter(*last, next);
@@ -181,7 +181,7 @@ private:
         const auto poll = history_.commonSetting("pollInterval", 1000 * millisecond);
         const bool told = released && !history_.disturbed(free - calmBefore, free, 0);
         const auto limit = isBehindDead ? placeTime_ + poll + slack : told ? slack : poll + slack;
-        const auto waitedFrom = isBehindDead ? free + limit - slack : free; // by anybody, when they are gone
+        const auto waitedFrom = isBehindDead ? free + limit - slack : free; // granted to any waiter, after the dead
         if (then - free <= limit || history_.disturbed(free, free + limit, 0)) {
             return;
         }
@@ -202,13 +202,13 @@ private:
                });
     }
 
-    static constexpr Nanoseconds calmBefore = 1500 * millisecond; // notifications are subscribed to again by then
+    static constexpr Nanoseconds calmBefore = 1500 * millisecond; // by then there are subscriptions again
 
     const History& history_;
     Report& report_;
     std::map<std::string, std::vector<const Call*>> calls_;
     std::map<std::string, std::vector<const Grant*>> grants_;
-    std::map<std::string, std::vector<const Waiter*>> dead_; ///< those who never left by themselves
+    std::map<std::string, std::vector<const Waiter*>> dead_; ///< waiters that never left by themselves
     Nanoseconds placeTime_ = 0;                              ///< how long a place is kept
 };
 

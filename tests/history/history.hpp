@@ -62,15 +62,15 @@ struct Hold {
     std::vector<Call> locks{}; ///< the outermost first
     std::vector<Call> unlocks{};
     std::vector<Nanoseconds> levels{}; ///< the deadline that each level not yet ended began with
-    std::vector<Record> samples{};     ///< that said "held", those of the lock calls too
-    std::string holder{};              ///< empty where it is not known
+    std::vector<Record> samples{};     ///< samples that said "held", including those of the lock calls
+    std::string holder{};              ///< empty if it is not known
     std::optional<std::size_t> grant{};
     Nanoseconds begin = 0;
     Nanoseconds end = 0;        ///< not before begin; the belief was surely alive until then
     Nanoseconds deadline = 0;   ///< the latest that was seen
-    Nanoseconds lostAt = never; ///< when its loss was told
+    Nanoseconds lostAt = never; ///< when its loss was reported
     enum class Ending { open, released, unconfirmed, lost } ending = Ending::open;
-    bool wasPassedToIt = false; ///< inside its client: its grant is that of the hold before
+    bool wasPassedToIt = false; ///< inside its client: it has the grant of the hold before
     bool wasPassedOn = false;   ///< the same: its holder goes on as another hold
 
     [[nodiscard]] const Record& first() const { return locks.front().invoke; }
@@ -101,11 +101,11 @@ struct Grant {
     std::optional<Record> freed{};    ///< the DEL, or the HSET of the next holder
     enum class Freed { open, released, expired, removed, overwritten, emptied } how = Freed::open;
     std::optional<std::size_t> hold{};
-    std::int64_t keyExpiresMs = 0; ///< when it ended: until when the key could live, as long as nobody else came
+    std::int64_t keyExpiresMs = 0; ///< at its end: until when the key could live if no other holder came
     bool shares = false;           ///< a reader's
-    bool withoutExpiry = false;    ///< the script that made the key did not set its time
+    bool withoutExpiry = false;    ///< the script that made the key set no time to live
     std::optional<std::int64_t> token{};
-    std::string turnOf{}; ///< who was the first in the queue, if anybody was
+    std::string turnOf{}; ///< the first in the queue, if there was one
 
     /// The last expiry; 0 if there is none.
     [[nodiscard]] std::int64_t expiresMs() const noexcept { return expiries.empty() ? 0 : *expiries.back().expiresMs; }
@@ -158,15 +158,15 @@ struct History {
     std::map<int, Process> processes;
     std::map<std::string, int> pidOf;            ///< by client
     std::vector<Call> latchCalls;                ///< count-downs and waits, by the time of the invoke
-    std::map<std::string, std::int64_t> latches; ///< the count that each began with
+    std::map<std::string, std::int64_t> latches; ///< the initial count of each
     std::map<std::string, std::int64_t> permits; ///< by semaphore: how many there are
     std::map<std::string, Group> groups;
-    std::map<std::string, std::string> kindOf; ///< by lock, where its clients named one
+    std::map<std::string, std::string> kindOf; ///< by lock, if its clients named one
     std::vector<Interval> faults;
-    std::vector<Interval> starved;                       ///< the machine let nobody run
+    std::vector<Interval> starved;                       ///< when the machine let no process run
     std::vector<Record> orphans;                         ///< changes of locks that nobody held in the stream
-    std::map<std::string, std::vector<Record>> told;     ///< by holder: what the observer was told
-    std::map<std::string, std::vector<Record>> requests; ///< by holder: what the server executed
+    std::map<std::string, std::vector<Record>> told;     ///< by holder: the observer's events
+    std::map<std::string, std::vector<Record>> requests; ///< by holder: the requests that the server executed
     bool hasTruth = false;
     std::optional<Nanoseconds> wallMinusBoot{};
     Nanoseconds clockMoved = 0;

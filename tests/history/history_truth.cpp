@@ -147,7 +147,7 @@ private:
         if (const auto waiting = queues_.find(record.lock); waiting != queues_.end() && !waiting->second.empty()) {
             grant.turnOf = history_.waiters[waiting->second.front()].came.holder;
         }
-        if (key.isReadWrite && !grant.shares && key.expiry) { // the key has its time before it has its writer
+        if (key.isReadWrite && !grant.shares && key.expiry) { // the key gets its time before its writer
             grant.expiries.push_back(*key.expiry);
         }
         return grant;
@@ -278,7 +278,7 @@ private:
     std::set<std::tuple<std::int64_t, std::string, std::string>> timed_; ///< script, lock, reader
     std::map<std::pair<std::int64_t, std::string>, std::int64_t> tokens_;
     std::map<std::string, Key> keys_;
-    std::map<std::string, std::vector<std::size_t>> queues_; ///< by lock: of those who wait
+    std::map<std::string, std::vector<std::size_t>> queues_; ///< by lock: the waiters
 };
 
 } // namespace

@@ -13,10 +13,10 @@ struct Kind {
     std::string_view name;
     std::string_view exclusion = "S1"; ///< the rule of who may believe at the same time
     bool takesAll = true;              ///< a holder takes the whole lock, not a part of it
-    bool tellsEverybody = true;        ///< its releases publish on the lock's channel, but where they hand on
-    bool isLeased = true;              ///< its holds end by themselves, and Redis knows their holders
-    bool tellsLoss = true;             ///< its client is told when a hold is lost
-    bool isGroup = false;              ///< its holds are those of other locks, its members
+    bool tellsEverybody = true;        ///< its releases publish on the lock's channel, unless they hand on
+    bool isLeased = true;              ///< its holds expire, and Redis knows their holders
+    bool tellsLoss = true;             ///< its client learns of the loss of a hold
+    bool isGroup = false;              ///< its holds are those of other locks, the members
 };
 
 /// The first kind is that of lines without the field.

@@ -16,7 +16,7 @@ using Nanoseconds = std::int64_t;
 
 /// What a line is about.
 enum class Op {
-    unknown, ///< none that a file can have: stands for a last line that was cut off
+    unknown, ///< never in a file: stands for a last line that was cut off
     // calls of a client: invoke, then ok, fail or unknown
     lock,
     unlock,
@@ -84,7 +84,7 @@ struct Record {
     std::optional<std::int64_t> expiresMs{}; ///< the key's expiry, by the server's wall clock
     std::optional<std::int64_t> token{};     ///< a fencing token
     std::optional<std::int64_t> permits{};   ///< of a call of a semaphore; none: 1
-    std::string error{};                     ///< of a call: its error or outcome; of other lines: what it is about
+    std::string error{};                     ///< of a call: its error or outcome; in other lines: the subject
     std::string source{};                    ///< file and line, set by readHistory()
 
     /// For a sample: whether the thread had the lock. In the last millisecond this is true with a deadline of now.

@@ -18,7 +18,7 @@ struct Violation {
     std::string lock;
     Nanoseconds t = 0;
     std::string text;
-    std::vector<Record> records{}; ///< what shows it
+    std::vector<Record> records{}; ///< the lines that show the violation
 };
 
 struct Limits {
@@ -35,7 +35,7 @@ struct Limits {
 struct Report {
     Limits limits{};
     std::vector<Violation> violations{};
-    Nanoseconds longestWakeUp = 0; ///< from a free lock with a waiter to its next grant, undisturbed
+    Nanoseconds longestWakeUp = 0; ///< from a free lock with a waiter to its next grant, without a fault
     std::size_t wakeUps = 0;
     std::size_t deadlinesCompared = 0; ///< with the server's expiry
     std::size_t holdsCompared = 0;     ///< with a grant in the stream

@@ -123,7 +123,7 @@ protected:
             latch.trySetCount(5);
             held = client.getLock(test.uniqueName()).asyncLock(60s, use_future).get();
             watched = client.getLock(test.uniqueName()).asyncLock(60s, use_future).get();
-            ending.getLock(test.uniqueName()).asyncLock(60s, use_future).get().release(); // a script that it knows then
+            ending.getLock(test.uniqueName()).asyncLock(60s, use_future).get().release(); // so that it knows the script
             heldAtTheEnd = ending.getLock(test.uniqueName()).asyncLock(60s, use_future).get();
             heldGroup = MultiLock({client.getLock(test.uniqueName()), other.getLock(test.uniqueName())})
                             .asyncLock(60s, use_future)
@@ -242,7 +242,7 @@ protected:
         TearDown(); // long before the leases are over
         objects.client.shutdown();
         objects.other.shutdown();
-        calls.cancelAll(); // long after everything that it could cancel
+        calls.cancelAll(); // long after everything that the signals could cancel
     }
 };
 
@@ -341,7 +341,7 @@ TEST_F(AsyncContext, GivesBackWhatItsHandlersWereNotToldOf)
     drained.asyncDrainPermits(calls.token("drained"));
     permits.asyncAcquire(60s, calls.token("permit"));
     calls.forgetExecutor();
-    ASSERT_TRUE(eventually([&] { // as the server sees it; the handlers are posted, or will be
+    ASSERT_TRUE(eventually([&] { // the answers, as the server sees it; the handlers are posted, or will be
         return lock.isLocked() && semaphore.availablePermits() == 1 && drained.availablePermits() == 0 &&
                permits.availablePermits() == 4;
     }));

@@ -80,7 +80,7 @@ TEST_F(AsyncFork, ChildIsToldByEveryCallAndItsGuardsSendNothing)
     const auto sent = scriptCalls();
     const pid_t child = ::fork();
     if (child == 0) {
-        ::alarm(10); // if it hangs
+        ::alarm(10); // ends the child if it hangs
         ::_exit(callsInAChild(client, lock, held));
     }
     int status = 0;
@@ -105,7 +105,7 @@ TEST_F(AsyncFork, ChildMayEndTheContextOfItsParentsCalls)
                             *io, [&called, alive](error_code ec, const LockGuard& guard) { called = !ec && guard; }));
     const pid_t child = ::fork();
     if (child == 0) {
-        ::alarm(10); // if it hangs
+        ::alarm(10); // ends the child if it hangs
         io.reset();
         ::_exit(alive.use_count() == 1 ? 0 : 1);
     }

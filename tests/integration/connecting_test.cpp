@@ -117,7 +117,7 @@ protected:
                                         [](const RedisLock& lock) { return D::isLocked(lock).error; },
                                         [](const RedisLock& lock) { return D::forceUnlock(lock).error; }};
         for (const auto call : calls) {
-            const Client fresh(config); // which has no reason yet to pause between its tries
+            const Client fresh(config); // a fresh client has no reason to pause between its tries
             const auto lock = fresh.getLock("unusable");
             const Stopwatch watch;
             EXPECT_EQ(call(lock), error);
@@ -228,7 +228,7 @@ TEST_F(Connecting, DatabaseIsSelectedOnEveryConnection)
     const auto lock = client.getLock(uniqueName());
     raw.command({"SELECT", "3"});
     EXPECT_EQ(D::lock(beside.getLock(lock.name()), 300ms), true);
-    EXPECT_EQ(D::lock(lock), true); // waits: three connections are there soon
+    EXPECT_EQ(D::lock(lock), true); // this wait makes all three connections
     EXPECT_TRUE(observer()->await("renewed", lock.name(), 2));
     EXPECT_TRUE(raw.exists(lock.name()));
     raw.command({"SELECT", "0"});

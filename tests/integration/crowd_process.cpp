@@ -74,7 +74,7 @@ public:
                     }
                     inside();
                     if (reads_) {
-                        guards_.push_back(std::move(held)); // of the handlers' only thread
+                        guards_.push_back(std::move(held)); // used only by the handlers' single thread
                     }
                 })));
         }

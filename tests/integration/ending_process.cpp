@@ -264,7 +264,7 @@ int runEnding(const std::vector<std::string>& arguments)
         EndingProcess::hasContext(form) ? deeds.wait() : void(threads.emplace_back(deeds.wait));
     }
     if (way == Way::exit || way == Way::kill) {
-        std::ranges::for_each(threads, &std::thread::detach); // nobody joins them
+        std::ranges::for_each(threads, &std::thread::detach); // no thread joins them
         threads.clear();
     }
     say("waiting");
@@ -285,7 +285,7 @@ int runEnding(const std::vector<std::string>& arguments)
     }
     say(std::to_string(kept));
     await("leave");
-    ::_exit(0); // nothing that the end of a process would still do is under test
+    ::_exit(0); // _exit: the test is not about the rest of the end of a process
 }
 
 } // namespace redislock::test

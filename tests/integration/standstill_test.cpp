@@ -31,7 +31,7 @@ protected:
 
     ~Standstill() override
     {
-        process.kill(); // what it holds is of no use any more
+        process.kill(); // its locks are of no use any more
         for (const auto& key : raw.command({"KEYS", "*" + name + "*"}).elements) {
             raw.command({"DEL", key.text()});
         }

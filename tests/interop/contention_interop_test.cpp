@@ -57,9 +57,8 @@ struct Door {
     std::string_view ours = "{}"; ///< the name of the object, with {} for that of the test
     std::string_view theirs = "{}";
     int since = 3;        ///< the first major version of Redisson that has it
-    bool permits = false; ///< is given one
-    int turns =
-        30; ///< how often the languages are to come in after each other; groups ask after pauses, nobody is told
+    bool permits = false; ///< it must get a permit first
+    int turns = 30;       ///< how often the languages must alternate; few for groups, which get no messages
 };
 
 constexpr Door doors[] = {

@@ -60,7 +60,7 @@ TEST_P(FairQueues, TwelveWaitersInTurnAreServedInTheOrderOfAskingButForThoseWhoG
     std::deque<PeerObject> waiters;
     std::deque<PeerObject> impatients;
     for (std::size_t i = 0; i < 12; ++i) {
-        if (i == 0 || i == 5 || i == 6) { // the first of all, and one behind each language
+        if (i == 0 || i == 5 || i == 6) { // the first of all, and one after each language
             impatients.push_back(queue(side(i + 1), "tryLock", 1500ms, longLease));
         }
         waiters.push_back(queue(side(i), "lock", longLease));
@@ -104,7 +104,7 @@ TEST_P(FairQueues, WaitersThatWereKilledCostSecondsAndNobodyItsPlace)
         ASSERT_EQ(waiter.answer(), "ok") << queued();
         ASSERT_EQ(waiter.run("unlock"), "ok");
     }
-    constexpr auto forTheirClocks = 30s; // that a place of ours lasts longer, and so Redisson's behind it
+    constexpr auto forTheirClocks = 30s; // a place of ours lasts longer by this, and so does Redisson's behind it
     EXPECT_LT(sinceUnlock.elapsedMs(), 5 * place + forTheirClocks + soon)
         << "a place for each that stood there, at most";
 }
@@ -270,7 +270,7 @@ TEST_P(BusyFairQueues, GoOnAfterProcessesAreKilledAndNoTimeRunsAway)
         EXPECT_TRUE(comeIn(100, 60s));
     }
     end();
-    constexpr auto unknown = 300s; // the allowance of one of Redisson's that was first when it was seen
+    constexpr auto unknown = 300s; // the allowance of Redisson's first waiter, unseen before
     EXPECT_LT(queue_.furthest(), mostAhead + unknown);
     EXPECT_TRUE(queue_.passed().empty()) << queue_.passed().front();
 }

@@ -17,9 +17,9 @@ struct LockKind {
     std::string_view name; ///< in the names of the tests
     std::string_view java; ///< as the driver calls it
     Lock (*make)(const Client&, const std::string&);
-    bool told = true;      ///< who waits subscribes to a channel, and is told there
+    bool told = true;      ///< a waiter subscribes to a channel, and is woken by its messages
     bool reentrant = true; ///< a holder may lock again
-    bool shared = true;    ///< excludes the others under one name
+    bool shared = true;    ///< excludes the other kinds on one name
     int since = 3;         ///< the first major version of Redisson that has it
 };
 

@@ -164,7 +164,7 @@ TEST_P(MappedQueue, IsOneWithOursButForOldVersions)
         ASSERT_EQ(java.run("unlock"), "ok");
     }
     ASSERT_EQ(ours.answer(), "ok");
-    if (isOld()) { // nobody tells it, but the lock is one
+    if (isOld()) { // no message comes, but the lock is the same
         EXPECT_EQ(java.answer(), "false");
     }
     ASSERT_EQ(ours.run("unlock"), "ok");

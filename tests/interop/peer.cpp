@@ -25,7 +25,7 @@ int makePipe(const std::string& path)
     if (fd < 0) {
         throw std::runtime_error("cannot make the pipe " + path + ": " + std::strerror(errno));
     }
-    ::fcntl(fd, F_SETPIPE_SZ, 1 << 20); // nobody waits for who reads now and then
+    ::fcntl(fd, F_SETPIPE_SZ, 1 << 20); // so that the process does not wait for a reader that reads only now and then
     return fd;
 }
 

@@ -38,11 +38,11 @@ struct PeerOptions {
     std::string redisson;                     ///< the version of Redisson; empty: our library
     std::vector<std::string> urls;            ///< its servers: a name `a@1` is on the second, any other on the first
     std::chrono::milliseconds watchdog;       ///< how long its renewed leases are
-    std::chrono::milliseconds place{300'000}; ///< how long it keeps its place in a fair queue, beyond what it waits for
+    std::chrono::milliseconds place{300'000}; ///< how long it keeps its place in a fair queue, beyond its wait
     std::chrono::milliseconds patience{
         0};                             ///< how long a server may take to answer, without a second try; 0: the default
-    std::chrono::seconds clockAhead{0}; ///< of the wall clock of a process of Redisson; negative: behind
-    std::string prefix{};               ///< what Redisson calls x is this and x in Redis
+    std::chrono::seconds clockAhead{0}; ///< offset of the wall clock of a process of Redisson; negative: behind
+    std::string prefix{};               ///< Redisson's name x is this prefix and x in Redis
 };
 
 /// A process with one client of Redisson, or of our library, for each server. The constructor starts it, the destructor
@@ -83,7 +83,7 @@ private:
     int commands_ = -1;
     int answers_ = -1;
     std::string read_;
-    std::size_t taken_ = 0; // of read_: whole lines
+    std::size_t taken_ = 0; // how much of read_ was taken: whole lines
     std::map<std::string, std::deque<Answer>> unread_;
     std::string id_;
     int threads_ = 0;

@@ -19,7 +19,7 @@ namespace redislock::test {
 struct QueueLook {
     struct Waiter {
         std::string holder;
-        std::chrono::milliseconds ahead; ///< of the server's clock: its time in Redisson's sorted set
+        std::chrono::milliseconds ahead; ///< its time in Redisson's sorted set, ahead of the server's clock
         bool isOurs;
     };
 

@@ -77,7 +77,7 @@ TEST_P(ReadersInterop, AllComeInWhenTheWriterLeavesLongBeforeItsLeaseIsOver)
     awaitWaiters(4);
     ASSERT_EQ(writer.run("unlock"), "ok");
     const Stopwatch sinceUnlock;
-    for (auto& reader : all) { // nobody leaves before all are in
+    for (auto& reader : all) { // no reader leaves before all are in
         EXPECT_EQ(reader.answer(), "ok");
     }
     EXPECT_LT(sinceUnlock.elapsedMs(), soon);
@@ -89,7 +89,7 @@ TEST_P(ReadersInterop, AllComeInWhenTheWriterLeavesLongBeforeItsLeaseIsOver)
 
 TEST_P(ReadersInterop, AWriterThatGoesOnReadingLetsReadersOfTheOtherLanguageIn)
 {
-    Peer polling(own(false, 1s)); // Redisson tells nobody of it
+    Peer polling(own(false, 1s)); // Redisson publishes nothing then
     auto writer = firstWriter();
     auto itsReading = writer.sibling("readLock");
     PeerObject reader(polling, "readLock", name_);

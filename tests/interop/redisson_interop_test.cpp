@@ -106,7 +106,7 @@ TEST_P(RedissonInterop, TheWatchdogsOfBothLanguagesKeepTheirLocksOfEveryKind)
         ASSERT_EQ(theirs.back().run("lock"), "ok") << kind.name;
         waiters.emplace_back(peer(""), kind.java, theirs.back().name());
     }
-    for (auto& waiter : waiters) { // each for the other's, all at the same time
+    for (auto& waiter : waiters) { // each waits for the other's lock, all at the same time
         waiter.start("tryLock", watchdogTimeout * 5 / 2, longLease);
     }
     for (auto& waiter : waiters) {

@@ -136,7 +136,7 @@ protected:
             own()[outage().killed].kill();
         }
         if (outage().frozen != Outage::none) {
-            own()[outage().frozen].freeze(); // it throws when it cannot
+            own()[outage().frozen].freeze(); // throws if it cannot
         }
         down_ = outage().killed == Outage::none || !own()[outage().killed].isRunning();
     }

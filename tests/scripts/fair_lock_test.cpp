@@ -146,7 +146,7 @@ TEST_F(FairScripts, PlaceIsAsFarAheadAsFivePollsTheClocksAndTheAllowancesOfRedis
 TEST_F(FairScripts, PlacesDoNotDriftInAQueueThatIsNeverEmpty)
 {
     fair(client + ":0");
-    for (int i = 0; i < 100; ++i) { // two of each wait, one of ours or of Redisson's is let in by turns
+    for (int i = 0; i < 100; ++i) { // two of each wait; one of ours and one of Redisson's are let in by turns
         javaWaits(java(i));
         fair(client + ":" + std::to_string(i + 1));
         if (i >= 2) {
@@ -172,7 +172,7 @@ TEST_F(FairScripts, LiveWaiterBehindRedissonsIsNotPrunedByItHoweverLongTheLockIs
         for (const std::int64_t allowance : {usual, std::int64_t{100'000}, std::int64_t{1'000'000}}) {
             SetUp();
             fair(hold17);
-            javaWaits(java(1), 3 * usual, skew); // long enough for what follows
+            javaWaits(java(1), 3 * usual, skew); // long enough for the rest of the test
             javaWaits(java(2), allowance, skew);
             fair(hold18);
             for (int i = 0; i < 10; ++i) { // 45 s
@@ -233,7 +233,7 @@ TEST_F(FairScripts, WaiterOfRedissonsThatMayHaveComeBehindOneThatIsGoneCountsAsU
     fair(hold17);
     fair(hold18);
     javaWaits(java(1), 60'000);
-    for (int i = 0; i < 10; ++i) { // the time of ours moves on, that of the other does not
+    for (int i = 0; i < 10; ++i) { // the time of ours moves on, that of Redisson's does not
         setClock(4500);
         redis.command({"PEXPIRE", name, "30000"});
         fair(hold18);
@@ -258,7 +258,7 @@ TEST_F(FairScripts, WaiterOfRedissonsThatCameAgainForLongerIsNotCountedAsBefore)
     javaIsLetIn(java(1));
     redissons.giveUp(java(2), 500);
     lock(client + ":1", 30'000);
-    javaWaits(java(2)); // with a lower time than before, since what was ahead is gone
+    javaWaits(java(2)); // with a lower time than before, since the waiters ahead are gone
     fair(hold19);
     redis.command({"DEL", name});
     EXPECT_THAT(fair(hold18), Nil());
@@ -389,7 +389,7 @@ TEST_F(FairScripts, WaiterWhoseClientDoesNotListenAndOneOfRedissonsAreToldAsEver
 TEST_F(FairScripts, LockIsGrantedWhoeverFreesItOrFindsItFree)
 {
     const std::function<void()> ways[] = {
-        [&] { end(hold19); }, // which has a place, and gives it up
+        [&] { end(hold19); }, // it has a place, and gives it up
         [&] { EXPECT_THAT(fair(client + ":20", 0), Refusal(JustSet(place), hold18)); },
         [&] {
             redis.command({"HSET", name, javaThread, "1"});

@@ -149,7 +149,7 @@ protected:
 
     std::string name = "stock:42";
     RawRedis redis{server()};
-    std::set<std::string> foreign; ///< keys that need no time to live
+    std::set<std::string> foreign; ///< keys that may be without a time to live
 };
 
 /// A time to live that was set a moment ago.

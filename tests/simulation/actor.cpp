@@ -115,7 +115,7 @@ std::chrono::nanoseconds Actor::holdTime()
     if (!stopping_ && chance_.unit() < workload_.longHold) {
         return around(std::min(client_.config().watchdogTimeout, std::chrono::milliseconds(10'000)));
     }
-    constexpr double atOnce = 0.2; // one step right behind the other, in one packet
+    constexpr double atOnce = 0.2; // two steps in one packet
     return chance_.unit() < atOnce ? std::chrono::nanoseconds(1) : around(workload_.meanHold);
 }
 
@@ -143,7 +143,7 @@ void Actor::decide()
         return chance_.unit() < workload_.question ? ask() : acquire(view_);
     }
     const double choice = chance_.unit();
-    const bool isOwn = !levels_.front().isStarted; // it would wait for the guard that it has itself
+    const bool isOwn = !levels_.front().isStarted; // otherwise it would wait for its own guard
     if (!stopping_ && isOwn && levels_.size() < mostLevels && choice < workload_.nested) {
         return acquire(oneOfName());
     }

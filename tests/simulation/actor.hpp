@@ -25,9 +25,9 @@ struct Workload {
     double question;    ///< how many calls are questions
     double forceUnlock; ///< how many calls are releases by force
     double started;     ///< how many outermost acquires are asynchronous
-    double policy;      ///< how many acquires of a lock that tells of its release ask when a policy says so
+    double policy;      ///< how many acquires of a lock whose release publishes use a policy
     double calledOff;   ///< how many acquires that a thread waits for are called off
-    double pace = 1;    ///< how many times as long as that threads think
+    double pace = 1;    ///< how many times as long the threads pause
 
     /// The names of the locks, each once.
     [[nodiscard]] std::vector<std::string> names() const;
@@ -99,7 +99,7 @@ private:
     std::size_t view_ = 0;                 ///< of the call under way, or the last one
     std::vector<Level> levels_;            ///< not ended, innermost last; some of them may be lost
     detail::EndedBy endedBy_{};            ///< of the acquire under way
-    const Acquiring* acquiring_ = nullptr; ///< likewise; null: none is
+    const Acquiring* acquiring_ = nullptr; ///< likewise; null: there is none
     std::uint64_t acquires_ = 0;           ///< that were begun
     bool isStarted_ = false;               ///< likewise
     std::string forced_;                   ///< the holder whose lock is ended by force

@@ -234,7 +234,7 @@ void CounterActor::usePermits()
 void CounterActor::changeLease(const Held& held)
 {
     auto request = detail::updateRequest(*counter_, hexOf(held.who), drawLease());
-    believe(held); // from here on it may be either
+    believe(held); // from here on it may have either lease
     ask<bool>(std::move(request), [this, who = held.who](bool isKnown) {
         const auto own = std::ranges::find_if(held_, [&](const Held& each) { return each.who == who; });
         isKnown ? believe(*own) : forget(*own);
@@ -268,7 +268,7 @@ void CounterActor::giveBack()
         return ask<bool>(detail::releaseRequest(*counter_, held.permits, detail::AddTo::anyCounter), nullptr);
     }
     auto release = detail::permitRelease(*held.hold);
-    if (chance_.unit() < 0.3) { // its guard ends
+    if (chance_.unit() < 0.3) { // as the end of its guard
         counter_->askUnawaited(std::move(release.call));
         ++world_.statistics.operations;
         return pause(around(workload_.meanThink));

@@ -46,7 +46,7 @@ struct CounterWorkload {
 /// Acquires permits, several at a time, gives them back, changes leases, counts down, waits, asks; checks all results.
 class CounterActor {
 public:
-    struct World { ///< what it lives in
+    struct World { ///< the surroundings of the actor
         Scheduler& scheduler;
         PermitChecker& permits;
         LatchChecker& latches;

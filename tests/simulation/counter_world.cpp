@@ -266,7 +266,7 @@ void CounterWorld::stopAll()
         }
         runUntil(scheduler_.now() + 10ms);
     }
-    runUntil(scheduler_.now() + longestLease + 1s); // what a crashed process had
+    runUntil(scheduler_.now() + longestLease + 1s); // until the leases of a crashed process are over
 }
 
 /// Asking for the number of permits frees permits whose leases are over.

@@ -71,12 +71,12 @@ private:
     ModelServer server_;
     PermitChecker permits_;
     LatchChecker latches_;
-    SafetyChecker locks_; ///< there are none
+    SafetyChecker locks_; ///< there are no locks in these runs
     PollChecker polls_;
     std::unique_ptr<Watch> watch_;
-    std::set<std::string> withdrawn_; ///< records of acquires that were given up: kept, since those may still arrive
+    std::set<std::string> withdrawn_; ///< records of abandoned acquires: kept, since their requests may still arrive
     const CounterSabotage sabotage_;
-    std::vector<Process> processes_; ///< last: they go first, and use the rest until then
+    std::vector<Process> processes_; ///< last member: destroyed first, and uses the others until then
 };
 
 } // namespace redislock::simulation

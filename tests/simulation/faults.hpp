@@ -13,10 +13,10 @@
 namespace redislock::simulation {
 
 enum class Fault : std::uint8_t {
-    requestLost,    ///< and whatever is sent after it on that connection
-    requestLate,    ///< perhaps long after its connection was given up
+    requestLost,    ///< and all later requests on that connection
+    requestLate,    ///< perhaps long after its connection was closed
     requestDoubled, ///< a copy is executed a second time, later
-    replyLost,      ///< and whatever is answered after it on that connection
+    replyLost,      ///< and all later replies on that connection
     replyLate,
     replyDoubled,
     messageLost, ///< of publish/subscribe
@@ -31,8 +31,8 @@ enum class Fault : std::uint8_t {
     outOfMemory,
     notEnoughReplicas,
     readOnly,
-    keyDeleted,   ///< by others
-    keyPersisted, ///< by others
+    keyDeleted,   ///< by other programs
+    keyPersisted, ///< by other programs
 };
 inline constexpr std::size_t faultCount = 20;
 
@@ -100,7 +100,7 @@ public:
     explicit FaultPlan(Random& chance)
     {
         for (auto& rate : rates_) {
-            constexpr double widest = 8; // the largest rate is so many times the smallest
+            constexpr double widest = 8; // the ratio of the largest rate to the smallest
             rate = chance.unit() < 0.6 ? (1 + chance.unit() * (widest - 1)) / widest : 0;
         }
     }
@@ -123,7 +123,7 @@ public:
         if (rate == 0) {
             return VirtualTime{0};
         }
-        const double shortestMean = fault == Fault::scriptsForgotten ? 1e8 : 1e9; // that one costs a round trip only
+        const double shortestMean = fault == Fault::scriptsForgotten ? 1e8 : 1e9; // that fault costs only a round trip
         return VirtualTime(1 + static_cast<std::int64_t>(shortestMean / rate * 2 * chance.unit()));
     }
 
@@ -141,7 +141,7 @@ inline constexpr std::array<std::string_view, kindCount> kindNames{
 /// The counts of one run, or of many.
 struct Statistics {
     std::array<std::array<std::uint64_t, situationCount>, faultCount> hits{};
-    std::array<std::uint64_t, kindCount> held{}; ///< how often each kind was
+    std::array<std::uint64_t, kindCount> held{}; ///< how often each kind was held
     std::uint64_t faults = 0;
     std::uint64_t operations = 0; ///< calls of clients that ended
     std::uint64_t grants = 0;

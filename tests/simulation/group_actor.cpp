@@ -216,7 +216,7 @@ void GroupActor::stopBelieving()
 void GroupActor::giveBack()
 {
     stopBelieving();
-    if (!probing_ && chance_.unit() < 0.4) { // its guard ends
+    if (!probing_ && chance_.unit() < 0.4) { // as the end of its guard
         ++world_.statistics.operations;
         try_->end();
         return pause(around(workload_.meanThink));

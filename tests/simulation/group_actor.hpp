@@ -70,7 +70,7 @@ private:
     using OnStop = std::stop_callback<std::function<void()>>;
     struct Member {
         SimClient* client = nullptr;
-        std::shared_ptr<AsyncAcquire> attempt; ///< while it is under way
+        std::shared_ptr<AsyncAcquire> attempt; ///< while the attempt is under way
         detail::Acquired acquired{};           ///< without a hold: not granted, or given back
         std::unique_ptr<OnStop> onLoss;
         bool isReleasing = false;
@@ -105,7 +105,7 @@ public:
         double fixedLease;
         double calledOff; ///< how many acquires are called off
     };
-    struct World { ///< what it lives in
+    struct World { ///< the surroundings of the actor
         Scheduler& scheduler;
         GroupChecker& checker;
         Trace& trace;
@@ -152,11 +152,11 @@ private:
     const Group* group_ = nullptr; ///< of the acquire under way
     Lease lease_ = keepRenewing;
     std::unique_ptr<detail::GroupFlow> flow_;
-    std::shared_ptr<GroupTry> try_;               ///< of the round, or held
+    std::shared_ptr<GroupTry> try_;               ///< the try of the present round, or the held group
     std::vector<std::shared_ptr<GroupTry>> past_; ///< with attempts under way
     std::uint64_t alarms_ = 0;
     std::uint64_t acquires_ = 0; ///< that were begun
-    std::uint64_t believer_ = 0; ///< not zero: it holds a group
+    std::uint64_t believer_ = 0; ///< not zero: the actor holds a group
     bool busy_ = false;          ///< acquires, or waits for a release
     bool stopping_ = false;
     bool probing_ = false;

@@ -95,7 +95,7 @@ void GroupTry::withdraw()
 {
     for (auto& member : members_) {
         member.onLoss.reset();
-        if (member.attempt) { // as its cancellation slot: there, soon
+        if (member.attempt) { // as through its cancellation slot: on the background thread, soon
             member.client->post([attempt = member.attempt] { attempt->cancel(); });
         }
     }

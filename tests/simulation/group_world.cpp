@@ -208,7 +208,7 @@ void GroupWorld::stopAll()
         }
     }
     awaitIdle(2 * longestLease_ + 60s, "a thread did not come to its end");
-    runUntil(scheduler_.now() + longestLease_ + longestLease_ / 50); // what a crashed process had
+    runUntil(scheduler_.now() + longestLease_ + longestLease_ / 50); // until the leases of a crashed process are over
 }
 
 /// Stops some servers of a RedLock: too few to matter.

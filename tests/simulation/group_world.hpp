@@ -78,7 +78,7 @@ private:
     GroupChecker checker_;
     std::vector<std::unique_ptr<Watch>> watches_;
     const GroupSabotage sabotage_;
-    std::vector<Process> processes_; ///< last: they go first, and use the rest until then
+    std::vector<Process> processes_; ///< last member: destroyed first, and uses the others until then
 };
 
 } // namespace redislock::simulation

@@ -121,7 +121,7 @@ void MixedQueueWorld::run()
 
 std::int64_t MixedQueueWorld::trueMs() const noexcept
 {
-    return millisecondOf(scheduler_.now()) + 100'000; // so that no clock shows less than nothing
+    return millisecondOf(scheduler_.now()) + 100'000; // so that no clock shows a negative time
 }
 
 std::int64_t MixedQueueWorld::clockOf(const Thread& thread) const noexcept
@@ -224,11 +224,11 @@ void MixedQueueWorld::askRedissons(Thread& thread)
     if (!wait) {
         return granted(thread);
     }
-    if (!hadPlace) { // new, or its time was over: then it is last
+    if (!hadPlace) { // a new waiter, or its time was over: then it is last
         std::erase(arrived_, &thread);
         arrived_.push_back(&thread);
     }
-    constexpr std::int64_t leastMs = 50; // it asks without a pause where that is zero
+    constexpr std::int64_t leastMs = 50; // it would ask without a pause if this were zero
     plan(thread, std::max(*wait, leastMs), &MixedQueueWorld::ask);
 }
 
@@ -377,7 +377,7 @@ Reply MixedQueueWorld::runScript(detail::ScriptUse KindTraits::*use, std::vector
                    record == nullptr ? "unknown" : *record);
         }
     }
-    if (use != &KindTraits::renew && !(use == &KindTraits::lock && hadIt)) { // these look at no queue
+    if (use != &KindTraits::renew && !(use == &KindTraits::lock && hadIt)) { // these requests do not look at the queue
         checkTimesToLive(hadTimes || (use == &KindTraits::lock && detail::LockAnswer::refusal(reply)));
     }
     wasMixed_ = lacksTime(0);

@@ -38,14 +38,14 @@ private:
     struct Thread {
         bool isOurs = true;
         std::string holder;
-        std::int64_t clockIsAheadMs = 0; ///< of Redisson's: than the server's, as a run begins
+        std::int64_t clockIsAheadMs = 0; ///< of Redisson's: ahead of the server's clock, when a run begins
         State state = State::idle;
         std::int64_t allowanceMs = 0; ///< of Redisson's that waits: what its place adds to the times behind it
-        bool wasSlow = false;         ///< of ours that waits: it once did not ask in time
+        bool wasSlow = false;         ///< of ours that waits: it once asked too late
         std::int64_t lastAskedMs = 0; ///< of ours that waits,
-        std::uint64_t step = 0;       ///< what was planned before it changed is void
-        std::uint64_t asking = 0;     ///< the same, of what it asks
-        std::uint32_t requests = 0;   ///< of ours, and so many were sent
+        std::uint64_t step = 0;       ///< a change makes earlier plans void
+        std::uint64_t asking = 0;     ///< the same, for its requests
+        std::uint32_t requests = 0;   ///< of ours: the number of requests
     };
     using Plan = void (MixedQueueWorld::*)(Thread&);
 
@@ -91,17 +91,17 @@ private:
     Keyspace keyspace_;
     test::RedissonFairLock redissons_;
     std::vector<std::unique_ptr<Thread>> threads_; ///< the dead as well
-    std::vector<const Thread*> arrived_; ///< those who wait and live, as they came; of Redisson's: that have a place
+    std::vector<const Thread*> arrived_; ///< live waiters, in order of arrival; of Redisson's: those with a place
     std::string lastHolder_;
     std::uint64_t born_ = 0;
     std::int64_t serverIsAheadMs_ = 0;
-    std::optional<std::int64_t> freeSinceMs_; ///< with one of ours waiting, none of Redisson's dead, and no new fault
+    std::optional<std::int64_t> freeSinceMs_; ///< with a waiter of ours, no dead one of Redisson's, no new fault
     std::int64_t meanThinkMs_, meanHoldMs_;
     double longHold_, dies_, givesUp_;
     /// Whether a thread's waits differ in length. If a thread of Redisson's comes again at once, our scripts may then
     /// take it for its earlier wait, which may cost one of ours its place (doc/keys.md).
     bool waitsDiffer_;
-    bool listens_; ///< the client of ours, to grants
+    bool listens_; ///< whether our client listens to grants
     double messageLost_, standsStill_;
     bool wasMixed_ = false; ///< at the last script of ours: Redisson's keys then had no times to live
     bool isOver_ = false;

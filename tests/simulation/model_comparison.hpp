@@ -154,15 +154,15 @@ protected:
     Random chance_;
     ModelServer model_;
     std::int64_t nowMs_ = 1'000'000;
-    std::string history_; ///< what was done
+    std::string history_; ///< the steps so far
 
 private:
     using Clock = std::chrono::steady_clock;
     using Field = std::pair<std::string, std::string>;
 
     static constexpr int steps = 60;
-    static constexpr std::int64_t margin = 3000;    ///< no key is left with less: real time must not end it
-    static constexpr std::size_t digitsOfTime = 16; ///< in microseconds; a token with more was written by others
+    static constexpr std::int64_t margin = 3000;    ///< no key is left with less, so that it does not end in real time
+    static constexpr std::size_t digitsOfTime = 16; ///< in microseconds; a longer token is from another program
     static constexpr const char* noEnd = "922337203685477"; ///< the score of a permit without a lease
 
     [[nodiscard]] std::int64_t elapsedMs() const
@@ -189,7 +189,7 @@ private:
     [[nodiscard]] bool isSameScore(const std::string& real, const std::string& modelled) const
     {
         const std::int64_t later = (std::stoll(real) - realMs_) - (std::stoll(modelled) - modelledMs());
-        const std::int64_t most = 2 * elapsedMs() + 4; // it may be made of several moments
+        const std::int64_t most = 2 * elapsedMs() + 4; // it may be the sum of several moments
         return later >= -most && later <= most;
     }
     /// The record of a waiter for a fair lock: a moment, with a text before it, and a span or a holder behind it.
@@ -215,7 +215,7 @@ private:
             return std::nullopt;
         }
         PlaceRecord record{value.substr(0, begin), std::stoll(value.substr(begin)), value.substr(end)};
-        return record.momentMs == 0 ? std::nullopt : std::optional(std::move(record)); // 0: of one that had no time
+        return record.momentMs == 0 ? std::nullopt : std::optional(std::move(record)); // 0: the waiter had no time
     }
     [[nodiscard]] bool isSamePlace(const std::string& name, const Field& real, const Field& modelled) const
     {
@@ -259,7 +259,7 @@ private:
         ASSERT_EQ(real.type, modelled.type) << history_ << name;
         ASSERT_EQ(real.fields.size(), modelled.fields.size()) << history_ << name;
         auto fields = modelled.fields;
-        if (modelled.type == Keyspace::Type::sortedSet) { // scores that are equal there differ by what really passed
+        if (modelled.type == Keyspace::Type::sortedSet) { // equal scores in the model differ by real time
             std::sort(fields.begin(), fields.end());
         }
         for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -363,7 +363,7 @@ private:
     }
 
     Clock::time_point begin_ = Clock::now();
-    std::int64_t realMs_ = 0; ///< what the real server's clock showed then
+    std::int64_t realMs_ = 0; ///< the time of the real server's clock at that moment
     Refusal refusal_ = Refusal::none;
 };
 

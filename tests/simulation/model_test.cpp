@@ -194,9 +194,9 @@ private:
             write({"HSET", name, "0d7c1be2:99", oneOf(std::array<std::string, 3>{"1", "2", "odd"})});
         } else if (choice < 0.8) { // a counter that ran ahead
             write({"SET", detail::prefixed(detail::tokenPrefix, name), "9223372036854770000"});
-        } else if (choice < 0.85) { // somebody in the queue whose place is not known
+        } else if (choice < 0.85) { // a waiter in the queue whose place is not known
             write({"RPUSH", detail::prefixed(detail::queuePrefix, name), "0d7c1be2:99"});
-        } else if (choice < 0.95) { // one of Redisson's
+        } else if (choice < 0.95) { // a waiter of Redisson's
             const auto& who = oneOf(std::array<std::string, 2>{"0d7c1be2:97", "0d7c1be2:98"});
             write({"LREM", detail::prefixed(detail::queuePrefix, name), "0", who});
             write({"RPUSH", detail::prefixed(detail::queuePrefix, name), who});

@@ -224,7 +224,7 @@ void Network::cut(LinkId id)
     if (!link.openAtServer) {
         return;
     }
-    const bool atOnce = chance_.unit() < 0.5; // or what is under way still arrives
+    const bool atOnce = chance_.unit() < 0.5; // otherwise everything under way still arrives
     link.openAtServer = !atOnce;
     scheduler_.at(atOnce ? scheduler_.now() : std::max(scheduler_.now(), link.lastRequest),
                   [this, id] { endAtServer(id); });

@@ -69,7 +69,7 @@ private:
     Scheduler& scheduler_;
     VirtualTime pausedUntil_{0};
     VirtualTime stood_{0};
-    std::deque<Task> backlog_; ///< the front one is being done
+    std::deque<Task> backlog_; ///< the front task is running
     bool ended_ = false;
 };
 

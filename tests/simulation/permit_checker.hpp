@@ -48,9 +48,9 @@ private:
         VirtualTime until;
     };
     struct Semaphore {
-        std::optional<std::int64_t> permits; ///< that there are; nothing before it was made
+        std::optional<std::int64_t> permits; ///< the number of permits; nothing before the semaphore was made
         Answers answers;
-        std::map<std::string, std::int64_t> taken; ///< by whom; of a semaphore without leases
+        std::map<std::string, std::int64_t> taken; ///< by process; of a semaphore without leases
         std::map<std::string, Belief> beliefs;
         bool isExcused = false;
     };

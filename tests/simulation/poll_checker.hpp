@@ -19,8 +19,8 @@ class PollChecker {
 public:
     struct Waiter {
         std::string who;
-        std::int64_t permits; ///< that he needs
-        VirtualTime within;   ///< his poll, and some time to ask
+        std::int64_t permits; ///< the number that the waiter needs
+        VirtualTime within;   ///< the waiter's poll interval, and some time to ask
     };
     using Waiters = std::function<std::vector<Waiter>(const std::string& name)>;
 

@@ -28,7 +28,7 @@ private:
     struct Place {
         std::string holder;
         std::int64_t keptUntilMs;
-        bool isOver = false; ///< or was once
+        bool isOver = false; ///< or was once late
     };
     using Queue = std::vector<Place>;
 

@@ -20,7 +20,7 @@ constexpr detail::ScriptUse KindTraits::*uses[] = {&KindTraits::lock, &KindTrait
 
 struct Known {
     const detail::Script* script;
-    const KindTraits* kind; ///< one that has it; null: of no lock
+    const KindTraits* kind; ///< a kind that uses the script; null: it is not a script of a lock
 };
 
 constexpr const detail::Script* counterScripts[] = {

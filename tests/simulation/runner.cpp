@@ -257,7 +257,7 @@ int runMany(const Options& options)
     const auto missing = printHits(campaign.total);
     const auto idle = printKinds(campaign.total);
     printSummary(campaign);
-    const bool isAll = !options.only; // of others, some cannot be
+    const bool isAll = !options.only; // some hits are impossible in other populations
     if (isAll && idle > 0 && campaign.operations.size() >= enoughForKinds) {
         fmt::print("{} kinds of lock were never held\n", idle);
         return 1;

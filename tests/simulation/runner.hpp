@@ -15,7 +15,7 @@ struct Options {
     std::uint64_t first = 1;
     unsigned seconds = 0;
     double soakMinutes = 0;
-    std::optional<Population> only{}; ///< of the seeds, those
+    std::optional<Population> only{}; ///< only seeds with this population
 };
 
 /// Runs one seed. @return the exit status of the program.

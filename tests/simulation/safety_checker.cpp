@@ -162,7 +162,7 @@ void SafetyChecker::after(const Request& request, const Reply& reply, VirtualTim
         const bool isOthers = std::ranges::any_of(parts, [&](const Request& other) {
             return &other != &parts[i] && other.name == parts[i].name && keyBefore_ && hadIt(other);
         });
-        if (hadIt(parts[i]) || !isOthers) { // a client may take one of its holds for valid that was taken from it
+        if (hadIt(parts[i]) || !isOthers) { // a client may believe in a hold that was taken from it
             afterOne(parts[i], reply, now);
         }
     }
@@ -281,7 +281,7 @@ void SafetyChecker::checkTimesToLive(const Request& request) const
         found != keys.end() && found->second.type == Keyspace::Type::hash && !persisted_.contains(request.name)) {
         check(*found);
     }
-    for (const std::string& other : request.otherKeys) { // or what others begin with
+    for (const std::string& other : request.otherKeys) { // or the prefix of other keys
         for (auto key = keys.lower_bound(other); key != keys.end() && key->first.starts_with(other); ++key) {
             check(*key);
         }

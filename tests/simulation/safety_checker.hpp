@@ -28,8 +28,8 @@ public:
 struct Claim {
     std::string name;
     std::string holder;
-    std::string thread{};  ///< what it has by two holds it may have
-    bool isShared = false; ///< with others of which that is true
+    std::string thread{};  ///< two holds of one thread may exist at the same time
+    bool isShared = false; ///< beside other shared holds
 };
 
 /// Watches the beliefs of clients and the actions of the server. Unlike any client, it sees both at once.
@@ -103,18 +103,17 @@ private:
     std::map<std::string, std::vector<Belief>> beliefs_;
     std::unordered_set<std::string> over_;
     std::unordered_map<std::string, std::uint64_t> passedAt_; ///< by holder: the last request before it was passed on
-    bool isCopy_ = false;                                     ///< what is executed next
+    bool isCopy_ = false;                                     ///< the next request is a copy
     std::unordered_set<std::string> excused_;
     std::unordered_set<std::string> persisted_; ///< names
     std::unordered_map<std::string, std::uint64_t>
-        latest_; ///< by holder: the number of its latest request that was executed
-    std::unordered_set<std::string>
-        releasedByCopy_;                         ///< holders; their release finds nothing, for no fault of the library
+        latest_;                                     ///< by holder: the number of its latest request that was executed
+    std::unordered_set<std::string> releasedByCopy_; ///< their release finds nothing, without a fault of the library
     std::unordered_set<std::string> disordered_; ///< holders of which an older request was executed after a younger one
     std::unordered_map<std::string, std::uint64_t> tokens_;        ///< by name: the last
-    std::vector<std::optional<Keyspace::Key>> keysBefore_;         ///< of each lock that the request is about
-    std::optional<Keyspace::Key> keyBefore_;                       ///< of the one that is looked at
-    std::vector<std::pair<std::string, std::string>> queueBefore_; ///< of a fair lock: who waited, each with nothing
+    std::vector<std::optional<Keyspace::Key>> keysBefore_;         ///< for each lock of the request
+    std::optional<Keyspace::Key> keyBefore_;                       ///< for the present lock of the request
+    std::vector<std::pair<std::string, std::string>> queueBefore_; ///< of a fair lock: waiters, with empty values
     std::string passedTo_;
 };
 

@@ -60,7 +60,7 @@ SimClient::SimClient(const World& world, std::shared_ptr<Host> host, const Confi
 
 void SimClient::End::operator()(SimClient* client) const
 {
-    const auto self = std::exchange(client->self_, nullptr); // what it knows may be the last to know it
+    const auto self = std::exchange(client->self_, nullptr); // the reference may be the last one
     client->observe();
     for (const auto& [holder, belief] : std::exchange(client->beliefs_, {})) {
         client->world_.checker.ends(belief.name, holder);
@@ -72,7 +72,7 @@ void SimClient::End::operator()(SimClient* client) const
     client->ended_.clear();
     client->counters_.clear();
     for (const auto& call : std::exchange(client->unawaited_, {})) {
-        call->whenFinished = nullptr; // nobody hears of its end
+        call->whenFinished = nullptr; // nobody learns of its end
     }
 }
 
@@ -159,7 +159,7 @@ void SimClient::lost(const LockEvent& event, LossReason /*reason*/) noexcept
     for (const auto& named : names_) {
         for (const auto& hold : named->local.holds()) {
             if (hold->phase != Hold::Phase::lost || holderOf(*hold) != event.holder) {
-                continue; // not that one, or its outer levels were over and it is given back
+                continue; // another hold, or its outer levels were over and it is given back
             }
             const TimePoint deadline{TimePoint::duration(hold->deadline.load())};
             const auto lease = config_.watchdogTimeout;
@@ -189,7 +189,7 @@ void SimClient::judge(const Loss& loss)
 {
     world_.trace(host_->name(), "lost {}{}", loss.end.holder, loss.isEarly ? ", before its time" : "");
     if (loss.told.stop_possible()) {
-        host_->post([holder = loss.end.holder, told = loss.told] { // behind what stops it
+        host_->post([holder = loss.end.holder, told = loss.told] { // after the task that stops the token
             if (!told.stop_requested()) {
                 throw Violation("T1 lost signal", holder + " was lost, and its stop token does not say so");
             }
@@ -201,7 +201,7 @@ void SimClient::judge(const Loss& loss)
     }
     if (loss.isEarly) {
         world_.checker.toldGone(loss.end.holder, "the server");
-    } else if (loss.isRenewed) { // otherwise it is not, or not yet: the level that asks for it is being acquired
+    } else if (loss.isRenewed) { // otherwise it is not renewed yet: its renewed level is being acquired
         expectNoChance(loss.end, *host_, lastTrouble);
     }
 }

@@ -42,7 +42,7 @@ struct View {
 /// with one event for each critical section. After each event the checker learns the client's beliefs.
 class SimClient final : public detail::Port, private Observer, public std::enable_shared_from_this<SimClient> {
 public:
-    struct World { ///< what it lives in
+    struct World { ///< the surroundings of the client
         Scheduler& scheduler;
         Network& network;
         SafetyChecker& checker;
@@ -133,7 +133,7 @@ private:
     /// How a hold was lost.
     struct Loss {
         RunOut end;
-        std::stop_token told; ///< stopped soon
+        std::stop_token told; ///< must be stopped soon
         bool isEarly;         ///< before its time was over
         bool isRenewed;       ///< it was being renewed
     };
@@ -161,16 +161,15 @@ private:
     SimSubscriber subscriber_;
     detail::Core core_;
     std::unordered_map<const detail::Call*, Awaiting*> sleepers_;
-    std::map<std::string, Belief> beliefs_;        ///< by holder
-    std::map<std::string, std::uint64_t> tokens_;  ///< by holder: the first that it got
-    std::map<std::string, std::stop_token> stops_; ///< of some of the beliefs
-    std::vector<std::string> renewals_;            ///< begun, not judged yet
-    std::vector<Loss> losses_;                     ///< not judged yet
-    std::vector<LockPassed> passed_;               ///< likewise
-    std::vector<std::string> lost_;                ///< all holders that lost what they had
-    std::vector<Release> releases_;                ///< that no thread waits for
-    std::vector<std::shared_ptr<detail::ScriptCall>>
-        unawaited_; ///< likewise; over when whoever asked has let go of them
+    std::map<std::string, Belief> beliefs_;                      ///< by holder
+    std::map<std::string, std::uint64_t> tokens_;                ///< by holder: the first that it got
+    std::map<std::string, std::stop_token> stops_;               ///< of some of the beliefs
+    std::vector<std::string> renewals_;                          ///< begun, not judged yet
+    std::vector<Loss> losses_;                                   ///< not judged yet
+    std::vector<LockPassed> passed_;                             ///< likewise
+    std::vector<std::string> lost_;                              ///< all holders that lost their locks
+    std::vector<Release> releases_;                              ///< that no thread waits for
+    std::vector<std::shared_ptr<detail::ScriptCall>> unawaited_; ///< likewise; over when the caller has dropped them
     bool gaveUp_ = false;
     std::vector<std::shared_ptr<NamedLock>> names_, ended_;
     std::vector<std::shared_ptr<detail::NamedCounter>> counters_;

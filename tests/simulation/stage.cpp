@@ -196,7 +196,7 @@ void Stage::happenTo(std::size_t server, Fault fault)
         return site.network.cutOne();
     case Fault::serverPaused: {
         if (site.network.isServerPaused()) {
-            return; // all in all for longer than answers are kept, it would do requests twice
+            return; // after more time than answers are kept, requests would count twice
         }
         const auto end = scheduler_.now() + duration(longestTrouble);
         hitServer(fault, server, end);

@@ -99,7 +99,7 @@ private:
     const FaultPlan plan_;
     bool faults_ = true;
     std::vector<Place> places_;
-    std::vector<std::unique_ptr<Site>> sites_; ///< last: they go first
+    std::vector<std::unique_ptr<Site>> sites_; ///< last member: destroyed first
 };
 
 } // namespace redislock::simulation

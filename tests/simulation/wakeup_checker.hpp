@@ -75,7 +75,7 @@ private:
     VirtualTime deadKeep_{0};
     std::map<std::string, VirtualTime> lastGrant_; ///< of fair locks
     std::map<std::pair<std::string, Who>, VirtualTime> lastAttempt_;
-    std::map<std::string, VirtualTime> seenUntil_; ///< the latest end of a hold that a waiter was told
+    std::map<std::string, VirtualTime> seenUntil_; ///< the latest end of a hold that a waiter knows of
 };
 
 } // namespace redislock::simulation

@@ -108,7 +108,7 @@ TEST_F(WakeUpCheckerTest, ATryInTimeAfterAReleaseBreaksNothing)
     lock();
     unlockAt(100ms);
     lockAt(100ms + promptly - 1ms);
-    waits = false; // it has it
+    waits = false; // the waiter has it
     EXPECT_EQ(ruleBrokenUntil(100ms + promptly), "none");
 }
 
@@ -152,8 +152,8 @@ TEST_F(WakeUpCheckerTest, ATryAfterADeadHoldersLeaseBreaksNothing)
 TEST_F(WakeUpCheckerTest, AWaiterMaySleepForAsLongAsItWasToldAndNoLonger)
 {
     lock();
-    scheduler.at(10ms, [this] { tryInVain(5000); }); // of an earlier holder, say
-    const VirtualTime told = 10ms + 5000ms + 100ms;  // and its clock may be slow
+    scheduler.at(10ms, [this] { tryInVain(5000); }); // from an earlier holder, for instance
+    const VirtualTime told = 10ms + 5000ms + 100ms;  // the waiter's clock may be slow
     EXPECT_EQ(ruleBrokenUntil(told + promptly - 1ms), "none");
     EXPECT_EQ(ruleBrokenUntil(told + promptly), "T5");
 }

@@ -54,7 +54,7 @@ World::World(LuaRuntime& lua, std::uint64_t seed, bool traced, Sabotage sabotage
     processes_.resize(2 + static_cast<std::size_t>(chance_.unit() * 3));
     for (std::size_t i = 0; i < processes_.size(); ++i) {
         configs_.push_back(drawConfig(chance_));
-        if (workload_.keepsPlaces()) { // a place behind one that is kept for longer is kept for longer, too
+        if (workload_.keepsPlaces()) { // a place behind a long-lived place lives longer too
             configs_[i].pollInterval = configs_[0].pollInterval;
             deadKeep_ = (detail::AcquireFlow::placesKept + 1) * configs_[0].pollInterval;
         }
@@ -198,7 +198,7 @@ void World::settle()
     workload_.pace = calm;
     network_.setFaults(false);
     runUntil(scheduler_.now() + longestTrouble + longestDelay);
-    for (const auto& name : workload_.names()) { // an operator ends what nobody would
+    for (const auto& name : workload_.names()) { // an operator frees locks that nobody else would free
         if (const auto* key = server_.keyspace().find(name, millisecondOf(scheduler_.now()));
             key != nullptr && !key->expiresAtMs) {
             checker_.excuse(name);
@@ -256,7 +256,7 @@ void World::stopAll()
 /// Lets every process lock and unlock every name once.
 void World::probeAll()
 {
-    runUntil(scheduler_.now() + longestLease_ + longestLease_ / 50 + deadKeep_); // what a crashed process had
+    runUntil(scheduler_.now() + longestLease_ + longestLease_ / 50 + deadKeep_); // the leases of a crashed process
     for (auto& process : processes_) {
         for (std::size_t view = 0; view < workload_.views.size(); ++view) {
             Actor& actor = *process.actors.front();
@@ -277,8 +277,7 @@ void World::checkResidue()
 {
     runUntil(scheduler_.now() + longestLease_ + 5s);
     if (workload_.keepsPlaces()) {
-        runUntil(scheduler_.now() + deadKeep_ +
-                 10min); // of a queue that nobody asks for, which is longer than of a writer
+        runUntil(scheduler_.now() + deadKeep_ + 10min); // the keys of an idle queue, which last longer than a writer's
     }
     for (const auto& [name, key] : server_.keyspace().keys()) {
         const bool isCounter = !key.expiresAtMs && name.starts_with(detail::tokenPrefix); // it outlasts every holder
@@ -338,7 +337,7 @@ std::string World::waiterSince(const std::string& name, VirtualTime since, WakeU
             const bool reads = named.traits().asking == detail::Asking::each;
             if (named.name != name || (who == WakeUpChecker::Who::readers && !reads) ||
                 process.host->now() < named.local.validUntil()) {
-                continue; // taken away by force from a hold of its own: it will learn of it
+                continue; // its own hold was ended by force: the thread will learn of it
             }
             const Waiter* head = named.waiters.head();
             if (head != nullptr && process.host->trueTime(head->joined) <= since) {

@@ -118,9 +118,9 @@ private:
     bool faults_ = true;
     std::map<std::string, std::string> lastHolder_;
     VirtualTime longestLease_{0};
-    VirtualTime deadKeep_{0}; ///< for how long dead waiters that had places keep others waiting, all together
+    VirtualTime deadKeep_{0}; ///< how long all dead waiters with places together keep others waiting
     VirtualTime longestTimeout_{0};
-    std::vector<Process> processes_; ///< last: they go first, and use the rest until then
+    std::vector<Process> processes_; ///< last member: destroyed first, and uses the others until then
 };
 
 } // namespace redislock::simulation

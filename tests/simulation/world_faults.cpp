@@ -207,7 +207,7 @@ void World::hit(Fault fault, const Host& host, Purpose purpose, std::optional<Si
         return count(fault, *situation);
     }
     if (fault <= Fault::replyDoubled) {
-        return; // of a request to listen
+        return; // for a SUBSCRIBE
     }
     const auto tell = [&](Situation s, const std::string&) {
         const bool concerns = purpose == Purpose::notifications ? isWaiting(s) : purposeOf(s) == purpose;

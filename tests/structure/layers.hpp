@@ -8,7 +8,7 @@
 namespace redislock::test {
 
 struct Include {
-    std::string target; ///< what stands between the quotes or angle brackets
+    std::string target; ///< the text between the quotes or angle brackets
     int line;           ///< from 1
 };
 

@@ -381,7 +381,7 @@ void Connection::flush(Lane& lane, int socket, Clock::time_point now)
         if (sent < 0) {
             if (errno != EAGAIN && errno != EINTR && socket == client_) {
                 close(FaultProxy::Close::reset);
-            } else if (errno != EAGAIN && errno != EINTR) { // what the server said before its end is still to be read
+            } else if (errno != EAGAIN && errno != EINTR) { // the server's last bytes are still to be read
                 lane.outbox.clear();
                 lane.held = 0;
             }

@@ -51,10 +51,10 @@ struct Lane {
     Clock::time_point nextByte{}; // of an item with a pace
     bool opaque = false;          // no frames any more, bytes pass as they come
     bool stalled = false;         // by Action::stallDirection
-    bool lost = false;            // all that comes from now on, by Action::drop or swallow
+    bool lost = false;            // everything from now on, by Action::drop or swallow
     bool ended = false;           // the sender has closed
-    bool endPassedOn = false;     // and the receiver was told
-    bool cut = false;             // nothing behind the last item of the outbox will be passed on
+    bool endPassedOn = false;     // and the receiver's side was closed
+    bool cut = false;             // nothing after the last item of the outbox will be passed on
 
     [[nodiscard]] bool wantsBytes() const noexcept;
     /// Whether the first item may be sent.

@@ -186,7 +186,8 @@ private:
     void wake() const noexcept
     {
         const std::uint64_t one = 1;
-        [[maybe_unused]] const auto ignored = ::write(wake_, &one, sizeof(one)); // fails only when awake anyway
+        [[maybe_unused]] const auto ignored =
+            ::write(wake_, &one, sizeof(one)); // fails only when the thread is awake anyway
     }
 
     void listen()

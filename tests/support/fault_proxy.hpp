@@ -20,7 +20,7 @@ namespace redislock::test {
 enum class Direction {
     request, ///< a command of the client
     reply,   ///< the server's answer to a command; (un)subscribe confirmations are answers
-    push,    ///< a pub/sub message that nobody asked for at that moment
+    push,    ///< a pub/sub message, or another frame that answers no request
 };
 
 /// Which frames a rule applies to.

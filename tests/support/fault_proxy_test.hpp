@@ -35,7 +35,7 @@ protected:
             RawRedis fresh(proxy_.host(), proxy_.port());
             EXPECT_EQ(fresh.command({"ECHO", "fresh"}).text(), "fresh");
         }
-        server_.kill(); // faster than its destructor
+        server_.kill(); // faster than the server's destructor
     }
 
     std::int64_t counter(std::string_view name) { return std::stoll(direct_.get(name).value_or("0")); }

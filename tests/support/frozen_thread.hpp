@@ -57,7 +57,7 @@ private:
     {
         const int error = errno;
         ::sem_post(&entered_);
-        await(left_); // not among what handlers may call, and here only a futex
+        await(left_); // not allowed in a signal handler in general, but here it is only a futex
         ::sem_post(&entered_);
         errno = error;
     }

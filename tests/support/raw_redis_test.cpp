@@ -23,7 +23,7 @@ using ::testing::ThrowsMessage;
 
 class RawRedisTest : public ::testing::Test {
 protected:
-    void TearDown() override { server_.kill(); } // faster than its destructor
+    void TearDown() override { server_.kill(); } // faster than the server's destructor
 
     RedisServer server_;
     RawRedis redis_{server_};

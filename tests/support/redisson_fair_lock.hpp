@@ -23,8 +23,7 @@ public:
     using Command = std::function<std::optional<std::string>(const std::vector<std::string>&)>;
 
     static constexpr std::int64_t leaseMs = 30'000;
-    static constexpr std::int64_t usualMs =
-        300'000; ///< fairLockWaitTimeout: the allowance of who waits without a limit
+    static constexpr std::int64_t usualMs = 300'000; ///< fairLockWaitTimeout: the allowance of a waiter without a limit
 
     RedissonFairLock(const std::string& name, Command command)
         : name_(name),

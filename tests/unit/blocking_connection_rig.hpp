@@ -206,7 +206,7 @@ private:
         }
     }
 
-    static constexpr int longest = 10'000; ///< ms, for what should come soon
+    static constexpr int longest = 10'000; ///< ms, for things that should happen soon
 
     [[nodiscard]] bool isAsked(int milliseconds) const
     {

@@ -246,7 +246,7 @@ TEST_F(BlockingConnectionTest, WhatACallerLeftIsReadByTheSweep)
 TEST_F(BlockingConnectionTest, ACallerThatLeavesHandsOnToTheNextWaiter)
 {
     const auto redis = connectFor(a);
-    a->signal.waitUntil(past); // told of the connection
+    a->signal.waitUntil(past); // the connection wakes it
     connection.enqueue(x);
     connection.enqueue(b);
     EXPECT_EQ(b->signal.waitUntil(past), 0U);
@@ -355,7 +355,7 @@ TEST_F(BlockingConnectionTest, UnawaitedCallsEndThroughTheSweepWhichIsAskedForOn
 TEST_F(BlockingConnectionTest, FlushAsksForNoSweepWhereAWaiterWillRead)
 {
     auto redis = connectFor(a);
-    a->signal.waitUntil(past); // told of the connection
+    a->signal.waitUntil(past); // the connection wakes it
     connection.enqueue(x);
     connection.flush();
     EXPECT_EQ(sweepsWanted, 0);

@@ -198,7 +198,7 @@ TEST_F(BlockingConnectionTest, ALeaderThatLeavesHandsOnToAFollower)
     auto redis = connectFor(a);
     connection.enqueue(b);
     std::thread follower([&] { EXPECT_EQ(inWords(*b, connection.await(*b, never)), "2"); });
-    connection.await(*a, BootClock::now() + 1ms); // leads or not, as it comes
+    connection.await(*a, BootClock::now() + 1ms); // it leads or not, by chance
     redis.reply(":1\r\n:2\r\n");
     follower.join();
     EXPECT_TRUE(connection.idle());

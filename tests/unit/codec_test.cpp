@@ -239,7 +239,7 @@ TEST(ReplyReader, AReplyHasAtMost1024Elements)
 TEST(ReplyReader, AReplyHasAtMostAMebibyte)
 {
     static_assert(ReplyReader::maxBytes == 1024 * 1024);
-    constexpr std::size_t read = 16 * 1024; // as connections feed it
+    constexpr std::size_t read = 16 * 1024; // the size of a read of a connection
     const auto textOf = [](std::size_t size) {
         return "$" + std::to_string(size) + "\r\n" + std::string(size, 'x') + "\r\n";
     };

@@ -247,7 +247,7 @@ TEST(HandshakeMachine, NoFailureIsFollowedByAnythingElse)
         for (const Machine::Event& event : {Machine::Event(Machine::Closed{}), Machine::Event(Machine::Garbled{}),
                                             Machine::Event(error("LOADING"))}) {
             if (step < 1 && std::holds_alternative<Reply>(event)) {
-                continue; // nothing was asked yet
+                continue; // no request was sent yet
             }
             Machine machine(everything);
             play(machine, scenes, step);

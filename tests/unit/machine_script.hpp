@@ -148,8 +148,8 @@ struct Player {
 
     Machine machine{};
     Random random{20260101};
-    std::chrono::milliseconds lease{30000}; ///< for machines that are told the lease at each event
-    const RetryPolicy* policy = nullptr; ///< asked at once where the machine asks for a pause; null: the test answers
+    std::chrono::milliseconds lease{30000}; ///< for machines that get the lease with each event
+    const RetryPolicy* policy = nullptr;    ///< asked at once when the machine asks for a pause; null: the test answers
 
     Action resume(const Event& event)
     {

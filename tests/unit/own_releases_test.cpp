@@ -64,7 +64,7 @@ TEST(Refusals, CountAfterSomeThoughReleasesGoOnAndStayOpen)
     OwnReleases releases;
     Refusals refusals;
     for (int round = 0; round < 3; ++round) {
-        refusals.start(); // for each answer anew
+        refusals.start(); // starts anew for each answer
         releases.begin();
         for (std::uint32_t i = 0; i < Refusals::most; ++i) {
             refusals.queued(releases);

@@ -22,7 +22,7 @@ using Words = std::vector<std::string>;
 /// How a thread enters an object, and leaves it.
 struct Turnstile {
     std::function<void()> enter;
-    std::function<void()> leave; ///< throws where what was entered had been lost
+    std::function<void()> leave; ///< throws if the entered object had been lost
 };
 
 /// Thread safety: safe.

@@ -76,7 +76,7 @@ void Fleet::start(Berth& berth)
     for (int attempt = 1; !berth.peer; ++attempt) {
         try {
             berth.peer = std::make_unique<Peer>(options);
-        } catch (const std::runtime_error&) { // a JVM on a busy machine: more than a minute
+        } catch (const std::runtime_error&) { // starting a JVM can take more than a minute on a busy machine
             if (attempt == 3) {
                 throw;
             }
@@ -169,7 +169,7 @@ void Fleet::told(std::size_t berth, const std::string& thread, const Answer& lin
 void Fleet::kill(std::size_t berth)
 {
     auto& at = berths_[berth];
-    const auto moment = now(); // it lives: who is inside stays there until its lease is over
+    const auto moment = now(); // the process lives: a thread inside stays there until its lease is over
     at.peer->kill();
     takeIn(berth);
     at.peer.reset();

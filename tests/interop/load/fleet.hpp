@@ -94,17 +94,17 @@ private:
     std::array<testing::RedisServer, 3> servers_;
     std::vector<RawRedis> redis_;
     std::vector<Berth> berths_;
-    std::map<std::string, std::size_t> clients_; ///< that live, by their UUID; where
+    std::map<std::string, std::size_t> clients_; ///< UUIDs of live clients, and their berths
     std::vector<Turn> turns_;
     std::vector<Micros> killed_;
     QueueWatch queue_;
-    std::size_t passed_ = 0; ///< of the queue's, that were told
+    std::size_t passed_ = 0; ///< violations of the queue that were reported
     bool toldOfTimes_ = false;
-    std::optional<Micros> withoutRedisson_; ///< when its queue was seen with one of Redisson's, or without a time
+    std::optional<Micros> withoutRedisson_; ///< when its queue was seen with a waiter of Redisson's, or without a time
     std::vector<Micros> mayKeepRecords_;    ///< when processes of ours were killed
-    std::size_t records_ = 0;               ///< of requests, at most
+    std::size_t records_ = 0;               ///< the most records of requests
     std::size_t recordBound_ = 0;
-    std::size_t mayHaveHeld_ = 0; ///< threads that were killed between two turns: they may have had a permit
+    std::size_t mayHaveHeld_ = 0; ///< threads that were killed between two turns: each may have had a permit
     Micros nextLook_{0};
     Micros lastIn_{0};
     bool ending_ = false;

@@ -18,7 +18,7 @@ struct Turn {
     Micros out{0};
     Micros waited{0};
     bool reads = false;
-    bool lost = false; ///< it was told that its lock had been lost
+    bool lost = false; ///< the thread learned that its lock had been lost
 };
 
 /// The pairs of turns that overlapped although one should have kept the other out; turns that ended with a reported
