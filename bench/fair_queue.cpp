@@ -60,7 +60,7 @@ private:
 
     bool lock(std::uint64_t number)
     {
-        const auto place = std::string_view("600000"); // nobody asks again while this is measured
+        const auto place = std::string_view("600000"); // no waiter asks again during the measurement
         return connection_
                    .command({"EVALSHA", lockSha_, "4", name_, queue_, times_, places_, holder(number), "600000", "1",
                              place, channels_, "1"})

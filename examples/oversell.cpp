@@ -185,7 +185,8 @@ int run(const Settings& settings)
     announce(settings);
     example::holdSignals();
     std::random_device random;
-    const auto prefix = fmt::format("oversell:{:08x}{:08x}:", random(), random()); // runs at one server do not meet
+    const auto prefix =
+        fmt::format("oversell:{:08x}{:08x}:", random(), random()); // so that runs on one server do not collide
     Shop shop(redislock::Config::fromUrl(settings.url), prefix);
     std::vector<Outcome> outcomes;
     for (const auto& lockKind : settings.locks) {

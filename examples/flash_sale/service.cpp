@@ -168,7 +168,7 @@ try {
 } catch (const boost::system::system_error&) {
     // The buyer's connection is gone; the buyer asks again.
 } catch (const std::exception& error) {
-    fmt::print(stderr, "service: {}\n", error.what()); // Redis; the buyer gets no answer, and asks again
+    fmt::print(stderr, "service: {}\n", error.what()); // a failure of Redis; the buyer gets no answer, and asks again
 }
 
 } // namespace

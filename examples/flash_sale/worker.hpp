@@ -87,7 +87,7 @@ private:
         std::this_thread::sleep_for(
             std::chrono::milliseconds(10 + 2 * (order.id.back() % 16))); // stands for the time of a payment
         if (orders.create(order, *held.token(), name_) == Orders::Created::refused) {
-            sale.count("refused"); // this worker stood still: another one has the order, and finishes it
+            sale.count("refused"); // this worker stood still: another worker has the order, and finishes it
         } else {
             sale.finish(order);
         }

@@ -260,7 +260,7 @@ TEST_F(RefusalMessages, NameAServerWithTooFewReplicas)
 
 TEST_F(RefusalMessages, NameAServerThatCannotSave)
 {
-    std::filesystem::create_directory(own.folder() / "dump.rdb"); // in the way of the file
+    std::filesystem::create_directory(own.folder() / "dump.rdb"); // stands in the way of the file
     admin.command({"CONFIG", "SET", "save", "900 1"});
     admin.command({"BGSAVE"});
     EXPECT_TRUE(eventually([&] {

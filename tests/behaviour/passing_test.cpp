@@ -157,7 +157,7 @@ TEST_F(Passing, AnAsynchronousCallerGetsItAndIsToldWhenItIsLost)
     EXPECT_EQ(holderOf(lock.name()), holder);
     const auto stop = guard.stopToken();
     EXPECT_FALSE(stop.stop_requested());
-    raw.command({"DEL", lock.name()}); // which the holder's next renewal finds
+    raw.command({"DEL", lock.name()}); // the holder's next renewal finds this
     EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
     EXPECT_FALSE(guard);
     EXPECT_EQ(guard.release(), Unlocked::alreadyLost);
@@ -210,7 +210,7 @@ TEST_F(Passing, ALockThatRedisLostIsFoundLongBeforeItsNextRenewal)
     const Crowd crowd(lock);
     ASSERT_TRUE(eventually([&] { return crowd.passed() > 10; }));
     EXPECT_TRUE(eventually([&] {
-        raw.command({"DEL", lock.name()}); // where it hits between a grant and the release through Redis
+        raw.command({"DEL", lock.name()}); // this may hit between a grant and the release through Redis
         return crowd.lost() > 0;
     }));
 }

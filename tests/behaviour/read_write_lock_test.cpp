@@ -57,7 +57,7 @@ TEST_F(ReadWrite, FixedLeaseOfAReaderIsNotCutByWhoGivesTheSharedKeyALessTime)
     ASSERT_LT(client.config().watchdogTimeout * 4, 5s);
     read.lock(5s);
     const auto key = holdKey(reader(), 1);
-    raw.command({"PEXPIRE", name, "600"}); // as Redisson's watchdog does, when one of its readers lives no longer
+    raw.command({"PEXPIRE", name, "600"}); // as Redisson's watchdog does for a short lease of one of its readers
     raw.command({"PEXPIRE", key, "600"});
     EXPECT_TRUE(eventually([&] { return raw.pttl(name) > 2s && raw.pttl(key) > 2s; }));
     EXPECT_LE(raw.pttl(name), 5s) << "it is the same lease";
@@ -156,7 +156,7 @@ TEST_F(ReadWrite, WriterMayReadAndGoOnReadingWhenItEndsWriting)
 
 TEST_F(ReadWrite, ReadingAgainWhileWritingIsNotEndedByTheReleaseOfTheHoldBefore)
 {
-    raw.command({"SCRIPT", "FLUSH"}); // the release is then sent once more, behind the next request
+    raw.command({"SCRIPT", "FLUSH"}); // so that the release is sent once more, behind the next request
     write.lock();
     {
         const LockGuard first(read, 20s);

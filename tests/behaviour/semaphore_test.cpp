@@ -199,7 +199,7 @@ TEST_F(SemaphoreTest, WaiterForWhomAReleaseWasTooSmallLetsOneTryThatWantsLess)
     auto modest = inBackground([&] { return semaphore.tryAcquire(1, 20s); });
     std::this_thread::sleep_for(50ms); // until this one waits too
     raw.command({"SET", name, "1"});
-    raw.command({"PUBLISH", channel(), "2"}); // of which another process took one
+    raw.command({"PUBLISH", channel(), "2"}); // another process took one of the two
     EXPECT_TRUE(isDone(modest)) << "it polls once a minute";
     EXPECT_TRUE(modest.get());
     other.release(2);
@@ -373,7 +373,7 @@ TEST_F(SemaphoreTest, NeverGivesMoreThanThereAreToManyThreadsOfManyClients)
 #if !defined(REDISLOCK_THREAD_SANITIZER) && !defined(REDISLOCK_ADDRESS_SANITIZER)
 TEST_F(SemaphoreTest, IsSharedByProcesses)
 {
-    raw.command({"SET", name, "2"}); // not through the library: no thread may run when the processes begin
+    raw.command({"SET", name, "2"}); // without the library: no thread may run when the processes are forked
     std::vector<pid_t> children;
     for (int i = 0; i < 3; ++i) {
         const pid_t child = ::fork();

@@ -120,7 +120,7 @@ TEST_P(StandardNames, LossInsideAScopeIsNoException)
     {
         const std::scoped_lock held(lock);
         raw.command({"DEL", lock.name()});
-        ASSERT_TRUE(observer()->await("lost", lock.name())); // the renewal found out
+        ASSERT_TRUE(observer()->await("lost", lock.name())); // the renewal found the loss
     }
     {
         const std::scoped_lock held(lock);

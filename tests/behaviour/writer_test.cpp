@@ -79,7 +79,7 @@ TEST_F(Writer, ThatGivesUpKeepsNobodyOutAndLeavesNothing)
 
 TEST_F(Writer, ThatDiedKeepsReadersOutForFivePolls)
 {
-    raw.command({"SET", waiting, "300 dead:1:write", "PX", "600"}); // as it left it
+    raw.command({"SET", waiting, "300 dead:1:write", "PX", "600"}); // as a dead writer left its key
     EXPECT_FALSE(near.tryLock());
     near.lock();
     EXPECT_LE(raw.pttl(waiting), 300ms);

@@ -121,7 +121,7 @@ std::size_t Backend::crashAndForget(std::chrono::milliseconds away, history::Rec
 {
     const auto forgotten = noteForgotten(recorder);
     leave(away);
-    for (const char* file : {"appendonlydir", "appendonly.aof"}) { // of Redis 7, and before
+    for (const char* file : {"appendonlydir", "appendonly.aof"}) { // the names of Redis 7, and of earlier versions
         std::filesystem::remove_all(server_.folder() / file);
     }
     comeBack();

@@ -272,7 +272,7 @@ const std::vector<Fault>& faults()
         {"requests delayed", delayRequests},
         {"replies lost", loseReplies},
         {"requests lost", loseRequests},
-        {"requests doubled", doubleRequests}, // replies are not: TCP doubles none, and a client could not tell
+        {"requests doubled", doubleRequests}, // replies are not doubled: TCP doubles none, and a client could not tell
         {"replies cut", cutReplies},
         {"notifications lost", loseNotifications},
         {"notifications doubled", doubleNotifications},

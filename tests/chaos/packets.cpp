@@ -34,7 +34,7 @@ std::string run(const std::string& command)
         size = std::fread(bytes.data(), 1, bytes.size(), pipe.get());
         output.append(bytes.data(), size);
     }
-    const std::string end = "ok\n"; // of the commands that are given below, the last one
+    const std::string end = "ok\n"; // the last line of the output of all commands below
     if (!output.ends_with(end)) {
         throw std::runtime_error("nft: " + output);
     }

@@ -180,7 +180,7 @@ TEST_F(LateReply, OfACallerThatLeftIsReadInItsOrder)
     inject(reply(redisLockLock, 2), Action::stallDirection());
     EXPECT_FALSE(lock().tryLock(300ms, 1s)) << "it left though the reply did not come";
     proxy.resume();
-    const auto left = lockOf("marker").remainingTimeToLive(); // its reply comes behind the late one
+    const auto left = lockOf("marker").remainingTimeToLive(); // its reply comes after the late one
     ASSERT_TRUE(left);
     EXPECT_GT(*left, 50s);
     EXPECT_EQ(seen->count(Event::disconnected), 0U);

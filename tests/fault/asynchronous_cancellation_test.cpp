@@ -242,7 +242,7 @@ TEST_F(CancelledAsyncAcquire, WhileTheClientShutsDownEndsOnce)
     for (const bool beforeItBegins : {false, true}) {
         SCOPED_TRACE(beforeItBegins);
         reset();
-        const LockGuard witness(lockOf("witness"), lease); // is lost when the shutdown has begun
+        const LockGuard witness(lockOf("witness"), lease); // lost when the shutdown has begun
         LockGuard held(lock(), lease);
         const auto stalled = inject(request(redisLockUnlock), Action::stallDirection());
         held = LockGuard();
@@ -276,7 +276,7 @@ TEST_F(CancelledAsyncAcquire, ByAShutdownThatBeganBeforeItDidEndsAtOnce)
 {
     config.pollInterval = 60s;
     foreignLock(60s);
-    const LockGuard witness(lockOf("witness"), lease); // is lost when the shutdown has begun
+    const LockGuard witness(lockOf("witness"), lease); // lost when the shutdown has begun
     LockGuard other(lockOf("other"), lease);
     const auto stalled = inject(request(redisLockUnlock), Action::stallDirection());
     other = LockGuard();

@@ -116,7 +116,7 @@ TEST_F(EndOfWait, IsTheEndOfTheCallThoughTheServerIsSilent)
         return true;
     }));
     forgetClient();
-    redis.command({"FLUSHALL"}); // records of counters
+    redis.command({"FLUSHALL"}); // removes the records of counters
 }
 
 TEST_F(EndOfWait, IsTheEndOfTheCallThoughAnotherCallerLeadsAndItsAnswerIsHeldBack)

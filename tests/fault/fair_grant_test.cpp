@@ -74,7 +74,7 @@ protected:
         return waiter_.get();
     }
 
-    const std::string holder = "6f1c0f9e-8f1f-8f7e-9d5d-2f1f3b8a7c11:17"; ///< of a client of ours
+    const std::string holder = "6f1c0f9e-8f1f-8f7e-9d5d-2f1f3b8a7c11:17"; ///< a holder of a client of ours
     std::string waiting;
 
 private:
@@ -178,7 +178,7 @@ TEST_F(FairGrant, ThatTheServerForgotBeforeTheMessageIsLostAtOnce)
     startWaiter();
     const auto last = request();
     endWithoutMessage();
-    redis.command({"DEL", name}); // as a replica that takes over and has not got it
+    redis.command({"DEL", name}); // as on a replica that takes over without the key
     tell(last, 50s);
     EXPECT_TRUE(eventually([&] { return has(); }));
     EXPECT_EQ(letGo(), Unlocked::alreadyLost) << "its renewal finds out";

@@ -262,7 +262,7 @@ protected:
     /// The other program frees the lock and publishes the message. @return how many clients got it.
     std::int64_t foreignUnlock()
     {
-        redis.command({"MULTI"}); // nobody gets in between
+        redis.command({"MULTI"}); // so that no other client comes in between
         redis.command({"DEL", name});
         redis.command({"PUBLISH", detail::lockChannel(name), "0"});
         return redis.command({"EXEC"}).elements.at(1).integer();

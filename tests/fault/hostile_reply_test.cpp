@@ -154,7 +154,7 @@ TEST_F(WrongReply, OfAnotherKindOfLockIsNoGrantAndWhatWasGrantedIsGivenBack)
     isNotBelieved(client().getFairLock(name), scripts::fairLockLock, {tokenReply, ":-3\r\n"});
     isNotBelieved(client().getFencedLock(name), scripts::fencedLockLock,
                   {nilReply, ":-3\r\n", "*1\r\n:1234\r\n", "*0\r\n"});
-    redis.command({"DEL", detail::prefixed(detail::tokenPrefix, name)}); // it is for good
+    redis.command({"DEL", detail::prefixed(detail::tokenPrefix, name)}); // this key has no time to live
     isNotBelieved(client().getReadWriteLock(name).readLock(), scripts::readLockLock, {tokenReply, ":-3\r\n"});
     isNotBelieved(client().getReadWriteLock(name).writeLock(), scripts::writeLockLock, {tokenReply, ":-3\r\n"});
 }

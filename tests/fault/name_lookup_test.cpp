@@ -250,7 +250,7 @@ TEST_F(DemotedMaster, IsLeftByTheConnectionThatListensToo)
     auto waiter = waitInBackground(60s);
     ASSERT_TRUE(listens(redis));
     demote();
-    EXPECT_TRUE(lockOf("wanted").tryLock(20s, 20s)); // the client finds out
+    EXPECT_TRUE(lockOf("wanted").tryLock(20s, 20s)); // the client finds this out
     EXPECT_TRUE(listens(truth));
     truth.command({"DEL", name});
     truth.command({"PUBLISH", channel, "0"});

@@ -30,7 +30,7 @@ TEST_F(LostRequest, RenewalIsRepeatedOnAFreshConnection)
 TEST_F(LostRequest, RenewalThatWaitsForAConnectionIsNotSentAfterTheEndOfItsHold)
 {
     config.watchdogTimeout = 3s;
-    inject({.command = "PING", .direction = Direction::reply, .nth = 0}, Action::delay(200ms)); // of each handshake
+    inject({.command = "PING", .direction = Direction::reply, .nth = 0}, Action::delay(200ms)); // delays each handshake
     const auto cut = inject(request(redisLockRenew, 0), Action::cut());
     const RedisLock held = lock();
     held.lock();
@@ -184,7 +184,7 @@ TEST_F(LateReply, OfARenewalDoesNotReviveALostHold)
     EXPECT_GT(redis.pttl(name), 500ms) << "the renewal was executed";
     proxy.remove(late);
     proxy.resume();
-    const RedisLock other = lockOf("another"); // its renewal comes behind the late reply, or on the next connection
+    const RedisLock other = lockOf("another"); // its renewal comes after the late reply, or on the next connection
     other.lock();
     EXPECT_TRUE(seen->await(Event::renewed));
     EXPECT_EQ(seen->all(Event::renewed).at(0).holder, seen->all(Event::acquired).at(1).holder);

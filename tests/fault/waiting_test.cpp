@@ -223,7 +223,7 @@ TEST_F(KeyWithoutTtl, IsPolledAndTheWaiterGetsTheLockWhenItGoes)
     foreignLock(-1ms);
     auto waiter = waitInBackground(20s);
     EXPECT_TRUE(seen->await(Event::keyWithoutTtl, 4)) << "no polling";
-    redis.command({"DEL", name}); // nobody is told
+    redis.command({"DEL", name}); // no message is published
     const Stopwatch watch;
     expectGranted(waiter.get());
     EXPECT_LT(watch.elapsed(), config.pollInterval + slack);

@@ -232,7 +232,7 @@ TEST_F(SuspendedMachine, KnowsAtOnceThatAHoldIsLostWhenItWakes)
     EXPECT_EQ(seen->count(Event::renewed), 0U);
     ASSERT_TRUE(seen->await(Event::lost));
     EXPECT_EQ(seen->all(Event::lost).front().reason, LossReason::paused);
-    redis.command({"DEL", name}); // its server did not sleep
+    redis.command({"DEL", name}); // the server did not sleep
 }
 
 } // namespace

@@ -11,7 +11,7 @@ namespace redislock::test::history {
 /// The facts about a kind that the checker needs.
 struct Kind {
     std::string_view name;
-    std::string_view exclusion = "S1"; ///< the rule of who may believe at the same time
+    std::string_view exclusion = "S1"; ///< the rule about who may believe at the same time
     bool takesAll = true;              ///< a holder takes the whole lock, not a part of it
     bool tellsEverybody = true;        ///< its releases publish on the lock's channel, unless they hand on
     bool isLeased = true;              ///< its holds expire, and Redis knows their holders

@@ -61,7 +61,7 @@ protected:
         std::ptrdiff_t holds = 0;
         for (const auto& record : records) {
             const bool isHold = record.op == Op::lock && record.phase == Phase::ok && record.count == 1;
-            holds += isHold && record.kind != "multi" ? 1 : 0; // groups are told of without their holders
+            holds += isHold && record.kind != "multi" ? 1 : 0; // a group's events have no holder
         }
         return told(Op::acquired) == holds;
     }

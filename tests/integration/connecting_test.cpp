@@ -396,7 +396,7 @@ TEST_F(Connecting, SocketThatTheUserMayNotOpenIsTold)
 
 TEST_F(Connecting, AddressWithoutARouteIsTold)
 {
-    const std::string broadcast = "255.255.255.255"; // which no TCP connection can go to
+    const std::string broadcast = "255.255.255.255"; // no TCP connection to this address is possible
     expectTold(configFor(6379, broadcast), Cause::noRoute, textOf(Cause::noRoute) + ": Network is unreachable");
 }
 
@@ -404,7 +404,7 @@ TEST_F(Connecting, ServerInProtectedModeIsTold)
 {
     const testing::RedisServer open({.arguments = {"--protected-mode", "yes"}});
     FaultProxy proxy(open);
-    proxy.connectFrom("127.0.0.2"); // which is not the one that it knows for its own machine
+    proxy.connectFrom("127.0.0.2"); // not the address that the server knows for its own machine
     const auto config = configFor(proxy.port());
     try {
         Client(config).connect();

@@ -70,7 +70,7 @@ TEST_P(PlannedEnding, LeavesNothing)
 {
     ASSERT_EQ(process.line(), "taken");
     ASSERT_EQ(process.line(), "waiting");
-    const auto lost = process.ask("end"); // what was held in the moment of the end
+    const auto lost = process.ask("end"); // the locks that were held at the moment of the end
     if (way == Way::context) {            // the client goes on, and gives back grants without a handler
         EXPECT_TRUE(eventually([&] { return std::ranges::all_of(leftovers(), isRecord) && channels().empty(); }))
             << ::testing::PrintToString(leftovers());

@@ -55,7 +55,7 @@ TEST_P(FairQueues, TwelveWaitersInTurnAreServedInTheOrderOfAskingButForThoseWhoG
     PeerObject holder(ours, "fairLock", name_);
     ASSERT_EQ(holder.run("lock", longLease), "ok");
     for (std::size_t i = 0; i < 4; ++i) {
-        (void)PeerObject(side(i), "fairLock", name_).run("isLocked"); // what comes first in a process is slow
+        (void)PeerObject(side(i), "fairLock", name_).run("isLocked"); // the first call of a process is slow
     }
     std::deque<PeerObject> waiters;
     std::deque<PeerObject> impatients;
@@ -85,7 +85,7 @@ TEST_P(FairQueues, WaitersThatWereKilledCostSecondsAndNobodyItsPlace)
     const auto start = [&](bool isFirst) { return withPlace(language(isFirst), place); };
     Peer mortals[] = {Peer(start(true)), Peer(start(false))};
     Peer living[] = {Peer(start(true)), Peer(start(false))};
-    Peer last(withPlace("", place)); // somebody of ours has to ask: who waits in Java may sleep for a lease of others
+    Peer last(withPlace("", place)); // a waiter of ours has to ask: Java's may sleep for another's lease
     PeerObject holder(last, "fairLock", name_);
     ASSERT_EQ(holder.run("lock"), "ok");
     std::deque<PeerObject> dead;
@@ -117,10 +117,11 @@ TEST_P(FairQueues, HoldThatLastsForLongerThanTheirPlacesCostsNobodyItsPlace)
     const auto& java = GetParam().redisson;
     Peer ours(withPlace("", place));
     PeerObject holder(GetParam().javaFirst ? peer(java, 1) : ours, "fairLock", name_);
-    ASSERT_EQ(holder.run("lock"), "ok"); // for a second, and renewed
+    ASSERT_EQ(holder.run("lock"), "ok"); // for a second, and then renewed
     std::deque<PeerObject> waiters;
     for (int i = 0; i < 3; ++i) {
-        waiters.push_back(queue(peer(java), "lock", longLease)); // who takes 5 min from all places when it is let in
+        waiters.push_back(
+            queue(peer(java), "lock", longLease)); // Java subtracts 5 min from all times when this one is let in
         waiters.push_back(queue(ours, "lock", longLease));
     }
     const auto isKeptUntil = [&] { // that of the first of ours, by the server's clock
@@ -151,7 +152,7 @@ TEST_P(FairQueues, ClocksOfJavaThatAreOffByTwentySecondsCostNobodyItsPlace)
         waiters.push_back(queue(ours, "lock", longLease));
         waiters.push_back(queue(java, "lock", longLease));
     }
-    ASSERT_EQ(holder.run("unlock"), "ok"); // which ends what is over by Java's clock
+    ASSERT_EQ(holder.run("unlock"), "ok"); // this removes places that are over by Java's clock
     for (auto& waiter : waiters) {
         ASSERT_EQ(waiter.answer(), "ok") << "of " << queued() << " that are left";
         ASSERT_EQ(waiter.run("unlock"), "ok");

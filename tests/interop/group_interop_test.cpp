@@ -90,7 +90,7 @@ TEST_P(Groups, ARedLockIsHeldByAMajorityOfTheServers)
     const auto group = filledIn("{}@0,{}@1,{}@2", name);
     auto here = first("redLock", group);
     auto there = second("redLock", group);
-    auto middle = second("multiLock", name + "@1"); // a plain lock there
+    auto middle = second("multiLock", name + "@1"); // a plain lock on that server
     auto last = second("multiLock", name + "@2");
     ASSERT_EQ(here.run("tryLock", 1s, longLease), "ok");
     EXPECT_EQ(there.run("tryLock"), "false");

@@ -90,7 +90,7 @@ TEST_F(EveryScript, LeavesAKeyOfAnotherTypeAlone)
         const Value before = redis.command({"DUMP", name});
         for (const NamedScript& s : everyScript()) {
             const Value answer = run(s.script, s.keys(name), s.arguments);
-            if (std::string_view(s.name).ends_with("/renew")) { // of one of several locks
+            if (std::string_view(s.name).ends_with("/renew")) { // for one of several locks
                 EXPECT_EQ(answer.text(), "w") << s.name << " at a " << type;
             } else {
                 EXPECT_THAT(answer, ErrorLike("WRONGTYPE")) << s.name << " at a " << type;

@@ -273,7 +273,8 @@ TEST_F(FairScripts, WaiterOfRedissonsCountsForAllItTakesThoughOneOfOursThatStood
     javaWaits(java(1), 100'000);
     javaWaits(java(2), 20'000);
     fair(hold18);
-    redis.command({"ZADD", times, std::to_string(score(java(2)) - 10'000), hold18}); // as one that had less ahead of it
+    redis.command(
+        {"ZADD", times, std::to_string(score(java(2)) - 10'000), hold18}); // as a waiter with less ahead of it
     javaWaits(java(3), 60'000);
     end(hold18);
     fair(hold19);
@@ -432,7 +433,7 @@ TEST_F(FairScripts, DeadAreGrantedTheLockForNoLongerThanTheirPlacesAllTogether)
     }
     end(hold17);
     EXPECT_THAT(timeToLive(), JustSet(place));
-    redis.command({"DEL", name}); // its time is over
+    redis.command({"DEL", name}); // the lease is over
     setClock(place);
     EXPECT_THAT(fair(hold18), Nil());
 }
@@ -474,7 +475,7 @@ TEST_F(FairScripts, LockIsGrantedThoughMemoryIsOut)
 TEST_F(FairScripts, RefusalSaysWhetherSomebodyInTheWayTellsTheHolderAlone)
 {
     const auto tells = [&](const std::string& asks) { return fair(asks).elements.at(2).integer(); };
-    const std::string ofOurs = "6f1c0f9e-8f1f-8f7e-9d5d-2f1f3b8a7c11:17"; // of a client: version 8
+    const std::string ofOurs = "6f1c0f9e-8f1f-8f7e-9d5d-2f1f3b8a7c11:17"; // the id of a client: version 8
     fair(ofOurs);
     EXPECT_EQ(tells(hold18), 0);
     javaWaits(java(1));

@@ -208,7 +208,7 @@ TEST_F(SafetyCheckerTest, TokensGrowFromHoldToHoldAndStayForItsLevels)
     kind = LockKind::fencedLock;
     EXPECT_EQ(ruleBrokenBy([&] {
                   lockFenced("a:1", "100");
-                  lockFenced("a:1", "100"); // sent again, or a level
+                  lockFenced("a:1", "100"); // the request again, or a nested level
                   checker.expectToken("a:1", 100, 100);
                   execute(&KindTraits::unlock, "a:1", 2, {{"DEL", "stock"}});
                   lockFenced("b:1", "101");

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 Rules countersBrokenWith(const CounterSabotage& sabotage)
 {
     auto rules = rulesBrokenWith<CounterWorld>(40, sabotage);
-    rules.erase("none"); // not every run has what is sabotaged
+    rules.erase("none"); // not every run contains the sabotaged object
     return rules;
 }
 

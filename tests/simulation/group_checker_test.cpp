@@ -79,7 +79,7 @@ TEST_F(GroupCheckerTest, AMemberThatSomebodyElseHasDoesNotCount)
     lock(1, "b:1");
     believe({member(0, "a:1"), member(1, "a:2")});
     EXPECT_EQ(ruleBroken(), "S13");
-    excused.insert("a:2"); // it was taken away from it
+    excused.insert("a:2"); // it was taken away from the holder
     EXPECT_EQ(ruleBroken(), "none");
 }
 

@@ -41,7 +41,7 @@ protected:
 TEST_F(LossCheckerTest, AHoldThatIsOverAndNotLostBreaksT1)
 {
     EXPECT_EQ(ruleBrokenByDeadline(host->now() - 1ms - 1ns), "T1");
-    EXPECT_EQ(ruleBrokenByDeadline(host->now() - 1ms), "none"); // it may be told now
+    EXPECT_EQ(ruleBrokenByDeadline(host->now() - 1ms), "none"); // it may still be reported now
     EXPECT_EQ(ruleBrokenByDeadline(host->now() + 1s), "none");
 }
 

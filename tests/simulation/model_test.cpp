@@ -216,7 +216,7 @@ private:
         for (const auto& holder : holders) {
             channels.push_back(channels[0] + ":" + holder);
         }
-        channels.push_back(std::string(detail::lockChannelPrefix) + ":6f1c0f9e"); // of grants
+        channels.push_back(std::string(detail::lockChannelPrefix) + ":6f1c0f9e"); // the channel of grants
         for (const auto& channel : channels) {
             subscriber_.send({listens_ ? "SUBSCRIBE" : "UNSUBSCRIBE", channel});
             hearUntil(listens_ ? "subscribe" : "unsubscribe");

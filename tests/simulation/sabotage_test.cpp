@@ -57,7 +57,7 @@ std::string ruleBrokenWhere(const std::function<bool(const Sabotage::Hands&)>& d
         LuaRuntime lua;
         const auto broken = ruleBrokenBy([&] { World(lua, run, false, sabotage).run(); });
         rule = done ? broken : rule;
-        if (done && rule != "none") { // where it is none, whoever would have noticed has come to its end before
+        if (done && rule != "none") { // "none": the thread that would have noticed had already ended
             break;
         }
     }

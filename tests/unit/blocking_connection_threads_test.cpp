@@ -26,7 +26,7 @@ TEST_F(BlockingConnectionTest, AFollowerBecomesTheLeaderWhenTheLeadersReplyCame)
     std::thread second([&] { EXPECT_EQ(inWords(*b, connection.await(*b, never)), "2"); });
     redis.reply(":1\r\n");
     first.join();
-    redis.reply(":2\r\n"); // nobody but the follower can read it now
+    redis.reply(":2\r\n"); // only the follower can read it now
     second.join();
     EXPECT_TRUE(connection.idle());
 }
@@ -88,7 +88,7 @@ TEST_F(BlockingConnectionTest, FlushReadsWhatHasComeBeforeItWakesAnybodyToLead)
     auto redis = connectFor(x);
     connection.flush();
     EXPECT_THAT(redis.requests(), ElementsAre("x"));
-    redis.replyUnasked(":0\r\n:1\r\n"); // the second one for what is written next
+    redis.replyUnasked(":0\r\n:1\r\n"); // the second reply is for the next request
     connection.enqueue(a);
     connection.flush();
     EXPECT_EQ(x->ends, 1);

@@ -151,7 +151,7 @@ void Fleet::told(std::size_t berth, const std::string& thread, const Answer& lin
         ++losses_[berth];
         remarks_.push_back(fmt::format("{} {}: lost: {}", nameOf(berth), thread, line.value));
         turns_.at(at.last.at(thread)).lost = true;
-    } else if (line.how == "failed") { // what it asked for it may have all the same
+    } else if (line.how == "failed") { // its request may have been granted all the same
         ++losses_[berth];
         ++mayHaveHeld_;
         remarks_.push_back(fmt::format("{} {}: failed: {}", nameOf(berth), thread, line.value));
