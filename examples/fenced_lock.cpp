@@ -25,8 +25,7 @@ bool refuseTheOlder(const std::string& url)
     // here the slow client is paused for longer than its lease: swap, a debugger, a virtual machine that is moved
     redislock::LockGuard held(quick.getFencedLock("example:ledger"), 10s); // granted when the lease is over
     const bool newer = gate.admit(*held.token(), [&] { value = "of the quick one"; });
-    const bool older = gate.admit(
-        first, [&] { value = "of the slow one"; }); // the slow client goes on, and has not checked its lock yet
+    const bool older = gate.admit(first, [&] { value = "of the slow one"; }); // without a look at its lock
 
     std::cout << "token " << static_cast<std::uint64_t>(*held.token()) << (newer ? " was written" : " was refused")
               << ", then " << static_cast<std::uint64_t>(first) << (older ? " was written" : " was refused")

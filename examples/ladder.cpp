@@ -252,8 +252,7 @@ int run(const Settings& settings)
     std::fflush(stdout);
     example::holdSignals();
     std::random_device random;
-    const auto prefix =
-        fmt::format("ladder:{:08x}{:08x}:", random(), random()); // so that runs on one server do not collide
+    const auto prefix = fmt::format("ladder:{:08x}{:08x}:", random(), random()); // so that runs do not collide
     Shop shop(redislock::Config::fromUrl(settings.url), prefix);
     printHeader();
     std::vector<ladder::Shown> shown;

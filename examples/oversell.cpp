@@ -185,8 +185,7 @@ int run(const Settings& settings)
     announce(settings);
     example::holdSignals();
     std::random_device random;
-    const auto prefix =
-        fmt::format("oversell:{:08x}{:08x}:", random(), random()); // so that runs on one server do not collide
+    const auto prefix = fmt::format("oversell:{:08x}{:08x}:", random(), random()); // so that runs do not collide
     Shop shop(redislock::Config::fromUrl(settings.url), prefix);
     std::vector<Outcome> outcomes;
     for (const auto& lockKind : settings.locks) {

@@ -117,8 +117,7 @@ void buy(const Settings& settings, int number, std::uint16_t port, Clock::time_p
         Browser browser(port);
         for (int index = number + thread * settings.buyerProcesses; index < orders;
              index += threads * settings.buyerProcesses) {
-            const double share =
-                std::pow(static_cast<double>(index + 1) / orders, 0.3); // a tenth comes in half of the time
+            const double share = std::pow(static_cast<double>(index + 1) / orders, 0.3); // a tenth in half of the time
             std::this_thread::sleep_until(start +
                                           std::chrono::milliseconds(std::lround(share * 1000 * settings.seconds)));
             told.push_back(order(browser, newNumber(settings, index), userOf(index), index % 10 == 3));

@@ -120,8 +120,7 @@ TEST_P(FairQueues, HoldThatLastsForLongerThanTheirPlacesCostsNobodyItsPlace)
     ASSERT_EQ(holder.run("lock"), "ok"); // for a second, and then renewed
     std::deque<PeerObject> waiters;
     for (int i = 0; i < 3; ++i) {
-        waiters.push_back(
-            queue(peer(java), "lock", longLease)); // Java subtracts 5 min from all times when this one is let in
+        waiters.push_back(queue(peer(java), "lock", longLease)); // its grant moves all times by 5 min
         waiters.push_back(queue(ours, "lock", longLease));
     }
     const auto isKeptUntil = [&] { // that of the first of ours, by the server's clock

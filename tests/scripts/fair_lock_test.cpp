@@ -273,8 +273,7 @@ TEST_F(FairScripts, WaiterOfRedissonsCountsForAllItTakesThoughOneOfOursThatStood
     javaWaits(java(1), 100'000);
     javaWaits(java(2), 20'000);
     fair(hold18);
-    redis.command(
-        {"ZADD", times, std::to_string(score(java(2)) - 10'000), hold18}); // as a waiter with less ahead of it
+    redis.command({"ZADD", times, std::to_string(score(java(2)) - 10'000), hold18}); // as if less were ahead of it
     javaWaits(java(3), 60'000);
     end(hold18);
     fair(hold19);

@@ -186,8 +186,7 @@ private:
     void wake() const noexcept
     {
         const std::uint64_t one = 1;
-        [[maybe_unused]] const auto ignored =
-            ::write(wake_, &one, sizeof(one)); // fails only when the thread is awake anyway
+        [[maybe_unused]] const auto ignored = ::write(wake_, &one, sizeof(one)); // fails only when it is awake anyway
     }
 
     void listen()

@@ -396,14 +396,14 @@ TEST(GroupMachine, EveryMixtureOfAnswersEndsAsItsCountsSay)
 TEST(GroupMachine, WaitsForTheFirstMemberThatIsHeldAndThenTriesTheOthers)
 {
     auto player = waiterFor(3, 3);
-    const auto result = resultOf<GroupResult>(
-        play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
-                      {granted(2ms, 0), "await, until 500 ms"},
-                      {busy(3ms, 2), "round 2: wait for 2, until 20000 ms"},
-                      {busy(4ms, 1), "await, until 20000 ms"}, // a late answer of the round before
-                      {granted(9000ms, 2, 19s, 2), "all but 2, until 9500 ms"},
-                      {granted(9001ms, 0, 18s, 2), "await, until 9500 ms"},
-                      {granted(9002ms, 1, 19s, 2), "done"}}));
+    const auto result =
+        resultOf<GroupResult>(play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
+                                            {granted(2ms, 0), "await, until 500 ms"},
+                                            {busy(3ms, 2), "round 2: wait for 2, until 20000 ms"},
+                                            {busy(4ms, 1), "await, until 20000 ms"}, // a late one of round 1
+                                            {granted(9000ms, 2, 19s, 2), "all but 2, until 9500 ms"},
+                                            {granted(9001ms, 0, 18s, 2), "await, until 9500 ms"},
+                                            {granted(9002ms, 1, 19s, 2), "done"}}));
     EXPECT_EQ(result.kind, GroupResult::Kind::granted);
     EXPECT_EQ(result.validUntil, at(18s));
     EXPECT_EQ(result.rounds, 2U);
