@@ -136,7 +136,7 @@ void CounterWorld::touchKey(std::size_t /*server*/, Fault fault)
     }
 }
 
-// --- The server --------------------------------------------------------------------------------------------
+// --- The server ------------------------------------------------------------------------------------------------------
 
 void CounterWorld::executed(const Request& request, const Reply& reply, VirtualTime now)
 {

@@ -146,7 +146,7 @@ std::int64_t MixedQueueWorld::drawn(std::int64_t meanMs)
     return 1 + static_cast<std::int64_t>(2 * chance_.unit() * static_cast<double>(meanMs));
 }
 
-// --- Threads -------------------------------------------------------------------------------------------------
+// --- Threads ---------------------------------------------------------------------------------------------------------
 
 /// A thread begins, or a new one in the place of a dead thread: no holder comes twice.
 void MixedQueueWorld::born(Thread& thread)
@@ -384,7 +384,7 @@ Reply MixedQueueWorld::runScript(detail::ScriptUse KindTraits::*use, std::vector
     return reply;
 }
 
-// --- Judgements --------------------------------------------------------------------------------------------------
+// --- Judgements ------------------------------------------------------------------------------------------------------
 
 const MixedQueueWorld::Thread* MixedQueueWorld::threadOf(const std::string& holder) const
 {

@@ -179,7 +179,7 @@ final class Objects {
         return new Repeat.Step[] {lock::lock, lock::unlock};
     }
 
-    // --- Locks --------------------------------------------------------------------------------------------------------
+    // --- Locks -------------------------------------------------------------------------------------------------------
 
     private Function<String, RLock> lockKind(String kind) {
         Function<String, RLock> known = lockKinds.get(kind);
@@ -306,7 +306,7 @@ final class Objects {
         }
     }
 
-    // --- Semaphores and the latch -------------------------------------------------------------------------------------
+    // --- Semaphores and the latch ------------------------------------------------------------------------------------
 
     private Object onSemaphore(RSemaphore semaphore, String operation, Arguments arguments) throws Exception {
         switch (operation) {
@@ -386,7 +386,7 @@ final class Objects {
         }
     }
 
-    // --- Common parts -------------------------------------------------------------------------------------------------
+    // --- Common parts ------------------------------------------------------------------------------------------------
 
     private static IllegalArgumentException unknown(String operation) {
         return new IllegalArgumentException("no operation " + operation);
