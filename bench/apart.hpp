@@ -15,10 +15,10 @@ struct Effort {
     int repetitions;
     double seconds; ///< each side in each pair
     bool tryOut =
-        false; ///< only to see whether the rows can be measured: one short pair, without a warm-up, with few of all
+        false; ///< only to check that the rows can be measured: one short pair, without a warm-up, with few objects
 };
 
-/// What a row's process saw.
+/// The results of a row's process.
 struct Measured {
     std::vector<Pair> pairs{};
     std::vector<double> fixedWork{}; ///< before, between and after the pairs: see fixedWork()
@@ -27,15 +27,15 @@ struct Measured {
 /// A signal has asked for the end.
 struct Interrupted {};
 
-/// Measures a row in a second process of this program, with a server that nothing else has used: no row's connections,
-/// threads, heap or keys disturb another's. @param progress is called with the number of pairs so far.
-/// @throws Interrupted; std::runtime_error when the process fails, which has said why on standard error.
+/// Measures a row in a second process of this program, with a fresh server: so rows do not disturb each other by their
+/// connections, threads, heap or keys. @param progress is called with the number of pairs so far.
+/// @throws Interrupted; std::runtime_error when the process fails; the process has then said why on standard error.
 Measured measureApart(const Row& row, const Effort& effort, const std::function<void(std::size_t)>& progress);
 
-/// The second process: measures the row and writes what it sees to standard output.
+/// The second process: measures the row and writes the results to standard output.
 void measureForParent(std::string_view row, const Effort& effort);
 
-/// Lets SIGINT and SIGTERM end what goes on in an orderly way, a second SIGINT at once.
+/// Lets SIGINT and SIGTERM end the measurement in an orderly way, a second SIGINT at once.
 void handleSignals();
 
 } // namespace redislock::bench

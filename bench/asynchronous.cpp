@@ -1,5 +1,5 @@
 /// @file
-/// Locks without a thread for each: what a service of coroutines or callbacks pays.
+/// Locks without a thread for each: the cost for a service of coroutines or callbacks.
 #include "pipeline.hpp"
 #include "rows.hpp"
 
@@ -19,7 +19,7 @@ namespace redislock::bench {
 namespace {
 
 /// Acquires and releases a lock again and again, the next step always in the handler of the one before: on the client's
-/// own thread, because the handlers ask for no other.
+/// own thread, because the handlers have no executor.
 class Chain {
 public:
     explicit Chain(RedisLock lock) : lock_(std::move(lock)) {}
@@ -33,7 +33,7 @@ public:
         acquire();
     }
 
-    /// Of the last run. @throws std::runtime_error when something was not as it should be.
+    /// The pairs of the last run. @throws std::runtime_error when something went wrong.
     [[nodiscard]] std::uint64_t pairs() const
     {
         expect(!failed_, "an asynchronous lock");

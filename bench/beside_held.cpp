@@ -1,5 +1,5 @@
 /// @file
-/// Whether a lock becomes slower when its client holds many others.
+/// Whether a lock becomes slower when its client holds many other locks.
 #include "rows.hpp"
 #include "statistics.hpp"
 
@@ -51,7 +51,7 @@ private:
 
 Measure besideHeldLocks(const Target& target, std::size_t held)
 {
-    // a server of its own: one with many keys may be slower by itself, and that counts
+    // a second server: a server with many keys may be slower, and that counts as well
     auto empty = std::make_shared<testing::RedisServer>();
     auto ours = [holder = std::make_shared<Holder>(target.url, held)](Seconds d) { return holder->medianPair(d); };
     auto reference = [empty, holder = std::make_shared<Holder>(empty->url(), 0)](Seconds d) {

@@ -1,5 +1,5 @@
 /// @file
-/// What a source file pays for including the library.
+/// The compile time that a source file pays for including the library.
 #include "rows.hpp"
 #include "statistics.hpp"
 
@@ -21,7 +21,7 @@ namespace redislock::bench {
 
 namespace {
 
-/// The processor time of all processes that this one has started and that have ended, in ms.
+/// The processor time of all ended child processes, in ms.
 double childrensTime()
 {
     rusage usage{};
@@ -56,7 +56,7 @@ public:
         }
     }
 
-    /// The median of the processor time, which other programs disturb less than the time by the clock. In ms.
+    /// The median of the processor time in ms; other programs disturb it less than the time by the clock.
     double medianTime(Seconds duration)
     {
         std::vector<double> samples;

@@ -29,7 +29,7 @@ struct Contest {
     double longestWait; ///< µs
 };
 
-/// What one thread saw.
+/// The results of one thread.
 struct Share {
     std::uint64_t acquisitions = 0;
     std::uint64_t changes = 0;
@@ -51,8 +51,8 @@ Contest summary(const std::vector<Share>& shares, Seconds taken)
             microseconds(all.waited) / acquisitions, microseconds(all.longest)};
 }
 
-/// Lets each thread lock and unlock @p lockOf(thread) until the time is over. A thread that still waits then waits on,
-/// and its wait counts.
+/// Lets each thread lock and unlock @p lockOf(thread) until the time is over. A thread that still waits then goes on
+/// waiting, and its wait counts.
 template <class LockOf>
 Contest contend(unsigned threads, Seconds duration, const LockOf& lockOf)
 {

@@ -17,7 +17,7 @@ namespace redislock::bench {
 
 namespace {
 
-/// On a terminal, where the work is: this takes a minute.
+/// On a terminal, shows the progress: the row takes a minute.
 void showShare(std::size_t done, std::size_t all)
 {
     if (::isatty(STDERR_FILENO) == 1) {

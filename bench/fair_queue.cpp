@@ -1,5 +1,5 @@
 /// @file
-/// What a hand-over of a fair lock costs the server, however many wait.
+/// The cost of a hand-over of a fair lock for the server, for different numbers of waiters.
 #include "reference/raw_connection.hpp"
 #include "rows.hpp"
 
@@ -15,8 +15,8 @@ namespace redislock::bench {
 
 namespace {
 
-/// The library's own scripts over one connection, for a holder and so many waiters. None of them waits: what is
-/// measured is what their requests take.
+/// The library's own scripts over one connection, for a holder and a number of waiters. None of them really waits: only
+/// the time of their requests is measured.
 class Queue {
 public:
     Queue(const Target& target, std::size_t waiters)
@@ -35,7 +35,8 @@ public:
         }
     }
 
-    /// Microseconds a hand-over: the release, the acquire of the next in the queue, and a new one behind all others.
+    /// Microseconds for each hand-over: the release, the acquire of the next waiter, and the acquire of a new last
+    /// waiter.
     double handOver(Seconds duration)
     {
         std::uint64_t count = 0;
@@ -51,7 +52,7 @@ public:
     }
 
 private:
-    /// As long as the library's.
+    /// As long as a holder of the library.
     static std::string holder(std::uint64_t number)
     {
         return "6f1c0f9e-8f1f-4f7e-9d5d-2f1f3b8a7c11:" + std::to_string(number);
@@ -59,7 +60,7 @@ private:
 
     bool lock(std::uint64_t number)
     {
-        const auto place = std::string_view("600000"); // nobody asks again while this is measured
+        const auto place = std::string_view("600000"); // no waiter asks again during the measurement
         return connection_
                    .command({"EVALSHA", lockSha_, "4", name_, queue_, times_, places_, holder(number), "600000", "1",
                              place, channels_, "1"})

@@ -35,7 +35,8 @@ Lock lockOf(const Client& client, const std::string& kind, const std::string& na
     return client.getLock(name);
 }
 
-/// How long the lock is kept after the other process was told to take it: it asks, subscribes and asks again meanwhile.
+/// How long the lock is kept after the other process was asked to take it: that process asks, subscribes and asks again
+/// meanwhile.
 constexpr std::chrono::microseconds holdFor{3000};
 
 /// The process that waits. It ends when its standard input is closed.
@@ -43,9 +44,9 @@ class Partner {
 public:
     Partner(const std::string& url, const std::string& kind) : process_({"--partner", url, kind, lockName}) {}
 
-    /// Lets it call lock().
+    /// Lets the process call lock().
     void askForLock() const { process_.write(std::as_bytes(std::span("L", 1))); }
-    /// Waits until it has had the lock. @return when its lock() returned.
+    /// Waits until the process has had the lock. @return when its lock() returned.
     [[nodiscard]] Clock::time_point awaitHeld() const
     {
         Clock::rep moment = 0;
@@ -85,7 +86,7 @@ private:
     Lock lock_;
 };
 
-/// What a server cannot do faster: one script sets a holder and tells it, and a thread that waits for that reads it.
+/// The fastest possible hand-over: one script sets a holder and publishes it, and a waiting thread reads the message.
 class RawPass {
 public:
     explicit RawPass(const Target& target)

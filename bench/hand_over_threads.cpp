@@ -17,7 +17,7 @@ namespace redislock::bench {
 
 namespace {
 
-/// How long the holder keeps the lock when the other has called lock(): long enough for that call to have settled down.
+/// How long the holder keeps the lock after the other thread has called lock(): long enough for that thread to sleep.
 constexpr std::chrono::microseconds threadHoldsFor{500};
 
 /// Two threads that pass one lock to and fro.
@@ -59,7 +59,7 @@ private:
                 places_.at(1 - self).wait(Place::notWaiting);
                 std::this_thread::sleep_for(threadHoldsFor);
             }
-            unlockCalled_ = last ? Clock::time_point::min() : Clock::now(); // nobody may be waiting at the end
+            unlockCalled_ = last ? Clock::time_point::min() : Clock::now(); // no thread may be waiting at the end
             const auto how = lock_.unlock();
             expect(how == Unlocked::released || how == Unlocked::passedOn, "the library's unlock()");
         }

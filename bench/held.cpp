@@ -1,5 +1,5 @@
 /// @file
-/// What many held locks of one client cost, and whether they stay held.
+/// The cost of many held locks of one client, and whether they stay held.
 #include "process_facts.hpp"
 #include "reference/server_facts.hpp"
 #include "rows.hpp"
@@ -31,7 +31,7 @@ std::string nameOf(std::size_t lock)
     return fmt::format("bench:held:{:06}", lock);
 }
 
-/// A client that holds so many locks, each with a name of its own.
+/// A client that holds a number of locks, each with a name of its own.
 class HeldLocks {
 public:
     HeldLocks(const Config& config, std::size_t count, Lease lease, std::size_t firstName = 0) : client_(config)
@@ -64,7 +64,7 @@ Config configOf(const Target& target, std::chrono::milliseconds lease, std::shar
     return config;
 }
 
-/// Notes when each renewal was sent, and what went wrong. The client's own thread calls it.
+/// Notes when each renewal was sent, and what went wrong. The client's own thread calls this observer.
 class Renewals final : public Observer {
 public:
     explicit Renewals(std::size_t locks) { sentAt_.reserve(locks); }
@@ -89,7 +89,7 @@ public:
         return intervals_;
     }
 
-    /// Forgets the renewals up to now, which came while locks were still being acquired.
+    /// Forgets the renewals so far, which came while locks were still being acquired.
     void beginAnew()
     {
         const std::lock_guard lock(mutex_);
@@ -123,8 +123,8 @@ struct Watched {
         expect(!intervals.empty(), "a renewal in a third of the lease");
     }
 
-    /// How much later than a third of the lease behind the one before renewals were sent, in ms. The 5 % by which the
-    /// library spreads them to either side are in it.
+    /// For each renewal the time since the one before, less a third of the lease, in ms. This includes the 5 % by which
+    /// the library spreads renewals to either side.
     [[nodiscard]] std::vector<double> lateness() const
     {
         std::vector<double> late;
@@ -172,7 +172,7 @@ Measure bytesOfHeldLocks(const Target& target, std::size_t locks)
         const auto before = heapInUse();
         const HeldLocks held(config, locks, keepRenewing);
         const auto all = static_cast<double>(heapInUse() - before);
-        // the guard and the name are the program's
+        // the guard and the name belong to the program
         return Pair{all / static_cast<double>(locks) - static_cast<double>(nameSize + sizeof(LockGuard)), allowed};
     };
 }

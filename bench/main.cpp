@@ -45,7 +45,7 @@ struct Close {
 };
 using File = std::unique_ptr<std::FILE, Close>;
 
-/// Where the work is; on a terminal one line that is written over.
+/// Shows the progress; on a terminal in one line that is overwritten.
 void showProgress(const Row& row, std::size_t pairs, const Effort& effort)
 {
     const int repetitions = effort.tryOut || row.asked == Asked::byName ? 1 : effort.repetitions;
@@ -82,7 +82,7 @@ File openTsv(const std::string& path)
     return file;
 }
 
-/// @return the rows that could not be measured; they have said why on standard error.
+/// @return the rows that could not be measured; their processes have said why on standard error.
 std::vector<std::string_view> runRows(const Settings& settings)
 {
     std::vector<std::string_view> failed;
@@ -102,7 +102,7 @@ std::vector<std::string_view> runRows(const Settings& settings)
             if (file) {
                 printTsv(file.get(), row, result);
             }
-        } catch (const std::exception& error) { // Interrupted is none
+        } catch (const std::exception& error) { // Interrupted is not a std::exception
             clearProgress();
             fmt::print(stderr, "redislock_bench: {}\n", error.what());
             failed.push_back(row.name);
@@ -193,7 +193,7 @@ int main(int argc, char** argv)
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : exitFailed;
     } catch (const Interrupted&) {
-        if (settings.measure.empty()) { // the parent says it
+        if (settings.measure.empty()) { // the parent prints the message
             clearProgress();
             fmt::print(stderr, "redislock_bench: interrupted\n");
         }

@@ -16,7 +16,7 @@ namespace redislock::bench {
 Measure inTurn(Side ours, Side reference)
 {
     return [ours = std::move(ours), reference = std::move(reference)](Seconds duration, First first) {
-        // What a side does in the background after its last call must not disturb the other.
+        // The background work of a side after its last call must not disturb the other side.
         constexpr std::chrono::milliseconds settle{10};
         Pair pair;
         if (first == First::ours) {

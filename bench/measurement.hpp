@@ -12,37 +12,40 @@ namespace redislock::bench {
 
 using Seconds = std::chrono::duration<double>;
 
-/// `CLOCK_MONOTONIC`: two processes may compare their moments.
+/// `CLOCK_MONOTONIC`: two processes may compare their times.
 using Clock = std::chrono::steady_clock;
 
-/// One repetition: the same figure of both sides, taken right after each other.
+/// One repetition: the same figure for both sides, measured one right after the other.
 struct Pair {
     double ours = 0;
     double reference = 0;
-    std::string note{}; ///< what else was seen, for people; one line
+    std::string note{}; ///< other observations for people; one line
 };
 
-/// Which side of a pair is measured first; changes from pair to pair, so that a machine that slows down favours nobody.
+/// Which side of a pair is measured first; changes from pair to pair, so that a machine that slows down favours neither
+/// side.
 enum class First { ours, reference };
 
-/// Takes one pair, each side for about the given time.
+/// Measures one pair, each side for about the given time.
 using Measure = std::function<Pair(Seconds, First)>;
 
-/// Takes one figure of one side.
+/// Measures one figure of one side.
 using Side = std::function<double(Seconds)>;
 
 /// Two sides that are measured independently of each other.
 Measure inTurn(Side ours, Side reference);
 
-/// Runs @p body(thread, stop) on so many threads, which start together; sets `stop` after @p duration and awaits them.
-/// @return the time from the common start to the end of the last. @throws what a body throws.
+/// Runs @p body(thread, stop) on @p threads threads, which start together; sets `stop` after @p duration and awaits
+/// them.
+/// @return the time from the common start to the end of the last thread. @throws what a body throws.
 Seconds runThreads(unsigned threads, Seconds duration,
                    const std::function<void(unsigned, const std::atomic<bool>&)>& body);
 
-/// Lets so many threads call @p work(thread) one after another; counts the calls of all.
+/// Lets each of @p threads threads call @p work(thread) again and again; counts the calls of all threads.
 double callsPerSecond(unsigned threads, Seconds duration, const std::function<void(unsigned)>& work);
 
-/// A measurement of something that does not work is none. @throws std::runtime_error, which names @p what.
+/// A figure of something that does not work is worthless. @throws std::runtime_error, which names @p what, if it does
+/// not.
 void expect(bool asItShouldBe, std::string_view what);
 
 inline double microseconds(Clock::duration d)

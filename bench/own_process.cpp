@@ -64,7 +64,7 @@ std::size_t OwnProcess::read(std::span<std::byte> bytes) const
 {
     pollfd readable{fromIt_, POLLIN, 0};
     if (::poll(&readable, 1, -1) < 0) {
-        return 0; // a signal: read() would go on after it
+        return 0; // a signal: read() would go on after a signal
     }
     const auto count = ::read(fromIt_, bytes.data(), bytes.size());
     return count > 0 ? static_cast<std::size_t>(count) : 0;

@@ -1,5 +1,5 @@
 /// @file
-/// This program once more, as a process of its own.
+/// A second process of this program.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,25 @@ namespace redislock::bench {
 
 /// A second process of this program, with pipes to its standard input and from its standard output.
 ///
-/// It ends with this one: it is sent SIGTERM by the destructor, and by the kernel when this process ends any other way.
+/// It ends with this process: the destructor sends it SIGTERM, and so does the kernel when this process ends in any
+/// other way.
 class OwnProcess {
 public:
-    /// Starts it. @throws std::system_error when that fails.
+    /// Starts the process. @throws std::system_error when that fails.
     explicit OwnProcess(std::vector<std::string> arguments);
     OwnProcess(const OwnProcess&) = delete;
     OwnProcess& operator=(const OwnProcess&) = delete;
-    /// Ends it and waits until it has ended.
+    /// Ends the process and waits until it has ended.
     ~OwnProcess();
 
-    /// @throws std::runtime_error when it has ended.
+    /// @throws std::runtime_error when the process has ended.
     void write(std::span<const std::byte> bytes) const;
-    /// Reads what there is, waiting for the first byte. @return the number of bytes; 0: it has ended, or a signal came.
+    /// Reads the available bytes, waiting for the first. @return the number of bytes; 0: the process has ended, or a
+    /// signal came.
     [[nodiscard]] std::size_t read(std::span<std::byte> bytes) const;
 
     void signal(int number) const noexcept;
-    /// Waits until it has ended. @return its exit status; 128 and the number of a signal that ended it.
+    /// Waits until the process has ended. @return its exit status; 128 plus the number of a signal that ended it.
     int awaitEnd() noexcept;
 
 private:
@@ -38,7 +40,7 @@ private:
     int fromIt_ = -1;
 };
 
-/// For the second process: lets it end when the first does.
+/// Called by the second process: it then ends when the first process does.
 void endWithParent() noexcept;
 
 } // namespace redislock::bench

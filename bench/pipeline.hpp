@@ -1,5 +1,5 @@
 /// @file
-/// What one connection and the server can do at most.
+/// The most that one connection and the server can do.
 #pragma once
 
 #include "measurement.hpp"
@@ -7,7 +7,7 @@
 
 namespace redislock::bench {
 
-/// Pairs of acquiring and releasing a second, over one raw connection with so many requests under way.
+/// Pairs of acquiring and releasing a second, over one raw connection with @p underWay requests under way.
 Side pipelineSide(const Target& target, unsigned underWay);
 
 } // namespace redislock::bench

@@ -2,8 +2,8 @@
 #   data    lines of: row, ratio, from, to, goal, stretch, "≥" or "≤"; separated by tabs; 0: no such bound
 #   group   for the title
 #   output  the picture
-# Each row has a scale of its own: a bar for the median of the ratios, a whisker for where the true median is with 95 %
-# certainty, a line for the goal and one for the stretch goal.
+# Each row has a scale of its own: a bar for the median of the ratios, a whisker for the 95 % range of the true median,
+# a line for the goal and one for the stretch goal.
 set datafile separator "\t"
 stats data using 2 nooutput
 rows = int(STATS_records)

@@ -1,5 +1,5 @@
 /// @file
-/// What this process uses.
+/// The resources that this process uses.
 #pragma once
 
 #include "measurement.hpp"
@@ -8,13 +8,13 @@
 
 namespace redislock::bench {
 
-/// Bytes that the program has from malloc now, with malloc's own words for each piece.
+/// Bytes that the program now has from malloc, including malloc's own header of each piece.
 std::size_t heapInUse();
-/// Bytes of memory that the process has in the machine.
+/// Bytes of resident memory of the process.
 std::size_t residentBytes();
 std::size_t threadCount();
 std::size_t descriptorCount();
-/// Of all threads, in user and system mode.
+/// The processor time of all threads, in user and system mode.
 Seconds processorTime();
 
 } // namespace redislock::bench

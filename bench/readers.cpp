@@ -31,10 +31,10 @@ constexpr std::chrono::seconds readersPatience{20};
 /// Longer than a round trip through the link.
 constexpr std::chrono::milliseconds settled{50};
 
-/// Threads that wait for the reading half of a lock while a client beside the server writes.
+/// Threads that wait for the reading half of a lock while a client near the server writes.
 class Readers {
 public:
-    /// @param delay each way between the server and the readers; 0: they are beside it too
+    /// @param delay each way between the server and the readers; 0: the readers are near the server too
     Readers(const Target& target, unsigned readers, std::chrono::microseconds delay)
         : link_(delay.count() > 0 ? std::make_optional<SlowLink>(target, delay) : std::nullopt),
           server_(target.host, target.port),
@@ -50,7 +50,7 @@ public:
 
     [[nodiscard]] const Target& path(const Target& target) const { return link_ ? link_->target() : target; }
 
-    /// One release. @return microseconds from the call of unlock() until the last reader has the lock.
+    /// Releases the lock. @return microseconds from the call of unlock() until the last reader has the lock.
     double lastGrant()
     {
         writing_.lock();
@@ -93,8 +93,8 @@ public:
 private:
     [[nodiscard]] double scripts() { return infoNumber(server_, "commandstats", "cmdstat_evalsha:calls"); }
 
-    /// Waits until so many have asked, somebody listens, and nobody asks any more. @return false when that took too
-    /// long.
+    /// Waits until @p asked requests were sent, somebody listens, and no more requests come. @return false when that
+    /// took too long.
     bool awaitQuiet(double asked)
     {
         const auto end = Clock::now() + readersPatience;

@@ -1,5 +1,5 @@
 /// @file
-/// What is printed.
+/// The output of the program.
 #pragma once
 
 #include "apart.hpp"
@@ -13,16 +13,16 @@
 
 namespace redislock::bench {
 
-/// A row's figures: medians over the pairs, the ratio's taken pair by pair.
+/// A row's figures: medians over the pairs; the ratio is taken pair by pair.
 struct Result {
     double ours;
     double reference;
     double ratio;
-    Range ratioBetween;     ///< where the true median of the ratios is: see rangeOfMedian()
-    double referenceSpread; ///< how far the reference's figures lie apart, as a share of their median
-    double machineSpread;   ///< the same of fixedWork()
+    Range ratioBetween;     ///< the range of the true median of the ratios: see rangeOfMedian()
+    double referenceSpread; ///< the spread of the reference's figures, as a share of their median
+    double machineSpread;   ///< the same for fixedWork()
     std::size_t pairs;
-    std::string note; ///< that of the pair with the median ratio
+    std::string note; ///< the note of the pair with the median ratio
 };
 
 Result summarize(const Measured& measured);

@@ -1,5 +1,5 @@
 /// @file
-/// Many threads, one resource of many keys, locked in pieces.
+/// Many threads that want one resource of many keys, locked by segments.
 #include "rows.hpp"
 
 #include <redislock/redislock.hpp>
@@ -29,7 +29,7 @@ public:
         client_.connect();
     }
 
-    /// Locks a second, of all threads, each for a key drawn by lot.
+    /// Locks a second of all threads, each for a random key.
     double locksPerSecond(Seconds duration)
     {
         std::atomic<std::uint64_t> locks{0};

@@ -1,5 +1,5 @@
 /// @file
-/// How several processes share a lock that all of them want at once again when they have given it back.
+/// How several processes share a lock if each of them wants it again as soon as it has released it.
 #include "shared.hpp"
 
 #include "own_process.hpp"
@@ -35,7 +35,7 @@ namespace {
 constexpr char lockName[] = "bench:shared";
 constexpr std::size_t mostProcesses = 8;
 
-/// What the processes tell each other, in memory that all of them see.
+/// The shared memory in which the processes tell each other what happens.
 struct Board {
     struct Part {
         std::atomic<std::uint64_t> locks{0};
@@ -68,7 +68,7 @@ void await(const std::atomic<bool>& flag)
     }
 }
 
-/// A board, and the processes that share it, for one measurement.
+/// A board and its processes, for one measurement.
 class Sharers {
 public:
     Sharers(const Target& target, const Sharing& sharing) : descriptor_(::memfd_create("board", 0))
@@ -120,7 +120,7 @@ struct Shared {
     double locks;   ///< a second
     double changes; ///< of process, a second
     double longest; ///< wait, ms
-    double least;   ///< locks of the process that had the fewest, against the mean
+    double least;   ///< locks of the process with the fewest, against the mean
     double requests;
 };
 
@@ -146,7 +146,7 @@ Shared share(const Target& target, const Sharing& sharing, Seconds duration)
             fewest * sharing.processes / locks, requests / locks};
 }
 
-/// Takes the lock in one of the ways that runSharer() knows. Guards give it back at their end.
+/// Takes the lock in one of the ways that runSharer() knows. Guards release the lock in their destructors.
 class Taker {
 public:
     Taker(RedisLock lock, std::string_view form) : lock_(std::move(lock)), guards_(form == "guard")
@@ -192,7 +192,7 @@ void oneThread(Board& board, std::size_t process, const Taker& taker, std::chron
             board.overlaps += board.inside.fetch_add(1) == 0 ? 0U : 1U;
             auto& longest = board.parts[process].longestWait;
             const auto wait = static_cast<std::uint64_t>(std::chrono::nanoseconds(waited).count());
-            longest = std::max<std::uint64_t>(longest, wait); // by the holder alone
+            longest = std::max<std::uint64_t>(longest, wait); // only the holder does this
             board.changes += board.last.exchange(process) == process ? 0U : 1U;
             ++board.parts[process].locks;
             if (section.count() > 0) {
@@ -208,7 +208,7 @@ void oneThread(Board& board, std::size_t process, const Taker& taker, std::chron
 void runSharer(const std::vector<std::string>& words)
 {
     endWithParent();
-    ::prctl(PR_SET_TIMERSLACK, 1UL); // what sleeps under the lock sleeps for that time, and not for 50 µs more
+    ::prctl(PR_SET_TIMERSLACK, 1UL); // a sleep under the lock takes its exact time, and not 50 µs more
     Board& board = boardOf(std::stoi(words[1]));
     const auto process = static_cast<std::size_t>(std::stoul(words[2]));
     const std::chrono::microseconds section(std::stol(words[4]));
@@ -252,7 +252,7 @@ double valueOf(const Shared& shared, SharedFigure figure)
     return shared.requests;
 }
 
-/// Shares it for long enough to be judged.
+/// Lets the processes share the lock long enough for a judgement.
 Shared shareLongEnough(const Target& target, const Sharing& how, Seconds duration)
 {
     constexpr Seconds least{1.0};

@@ -23,7 +23,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-/// What is connected: the client's side and the server's.
+/// The two sockets of a connection: the client's side and the server's.
 struct Both {
     tcp::socket client;
     tcp::socket server;
@@ -134,7 +134,7 @@ private:
         error_code ec;
         both->server.connect(server_, ec);
         if (ec) {
-            return; // closes both
+            return; // this closes both sockets
         }
         both->client.set_option(tcp::no_delay(true), ec);
         both->server.set_option(tcp::no_delay(true), ec);

@@ -1,5 +1,5 @@
 /// @file
-/// A network between a client and the server, which on one machine has next to no length.
+/// A slow network between a client and the server, which on one machine are connected almost without delay.
 #pragma once
 
 #include "rows.hpp"
@@ -9,8 +9,8 @@
 
 namespace redislock::bench {
 
-/// A relay in front of a server that hands every byte on after a fixed time, in each direction; order and pace stay as
-/// they are, nothing is lost. It has a thread of its own.
+/// A relay in front of a server that forwards every byte after a fixed time, in each direction; order and pace stay the
+/// same, nothing is lost. The relay has a thread of its own.
 class SlowLink {
 public:
     /// @param delay each way

@@ -1,5 +1,5 @@
 /// @file
-/// Acquiring and releasing when nobody else wants the lock: what every critical section pays.
+/// Acquiring and releasing a lock that nobody else wants: the cost of every critical section.
 #include "pipeline.hpp"
 #include "reference/raw_locks.hpp"
 #include "rows.hpp"
@@ -15,7 +15,7 @@ namespace redislock::bench {
 
 namespace {
 
-/// One client for all threads, a lock for each.
+/// One client for all threads, and a lock for each thread.
 class UncontendedLocks {
 public:
     UncontendedLocks(const Target& target, unsigned threads) : client_(target.url)

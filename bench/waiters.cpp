@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::chrono::seconds patience{120};
 
-/// Waits until @p done. @throws std::runtime_error, which names @p what, when that takes too long.
+/// Waits until @p done is true. @throws std::runtime_error, which names @p what, when that takes too long.
 template <class Predicate>
 void await(Predicate done, std::string_view what)
 {
@@ -36,7 +36,7 @@ void await(Predicate done, std::string_view what)
     }
 }
 
-/// What waiting costs the process, and the server in subscriptions.
+/// The cost of waiting for the process, and for the server in subscriptions.
 struct Cost {
     std::size_t heap = heapInUse();
     std::size_t threads = threadCount();
@@ -60,7 +60,7 @@ std::string waitName(std::size_t i)
     return fmt::format("bench:wait:{:06}", i);
 }
 
-/// Waits for one name with so many asynchronous calls, each of which gives the lock up as soon as it has it.
+/// Waits for one name with @p waiters asynchronous calls, each of which releases the lock as soon as it has it.
 Pair queueForOneName(const Target& target, std::size_t waiters, const Side& ping)
 {
     RawConnection server(target.host, target.port);
@@ -69,7 +69,7 @@ Pair queueForOneName(const Target& target, std::size_t waiters, const Side& ping
     std::atomic<std::size_t> served{0};
     std::atomic<bool> failed{false};
     const Cost before;
-    const Client client(target.url); // ends before what its handlers use
+    const Client client(target.url); // destroyed before the objects that its handlers use
     const auto lock = client.getLock(waitName(0));
     for (std::size_t i = 0; i < waiters; ++i) {
         lock.asyncLock([&](boost::system::error_code ec, LockGuard mine) {
@@ -92,7 +92,7 @@ Pair queueForOneName(const Target& target, std::size_t waiters, const Side& ping
             fmt::format("{}; {:.2f} requests a grant", note, (scripts() - scriptsBefore) / each)};
 }
 
-/// One waiter on each of so many names, which another client holds.
+/// One waiter for each of many names, all of which another client holds.
 class ManyNames {
 public:
     ManyNames(const Target& target, std::size_t names)
@@ -114,7 +114,7 @@ public:
         note_ = noteOf(before, names, all);
     }
 
-    /// Gives up one lock after another, each after a pause, and waits for its waiter.
+    /// Releases one lock after another, each after a pause, and waits until its waiter has it.
     double medianWakeUp(std::size_t count)
     {
         std::vector<double> samples;
@@ -125,7 +125,7 @@ public:
         return median(std::move(samples));
     }
 
-    /// Gives up all that is left at once. @return what was seen.
+    /// Releases all remaining locks at once. @return a text about what happened.
     std::string passOnTheRest()
     {
         const auto begin = Clock::now();
@@ -161,7 +161,7 @@ private:
     std::size_t next_ = 0;
     std::atomic<std::size_t> served_{0};
     std::atomic<bool> failed_{false};
-    Client client_; // ends before what its handlers use
+    Client client_; // destroyed before the objects that its handlers use
 };
 
 } // namespace

@@ -3,11 +3,11 @@
 #   redislock_embed_lua(<target> SCRIPTS <folder> TEMPLATE <file> OUTPUT <file>)
 #
 # Each script becomes the definition of `redislock::detail::scripts::<kindVerb>`: redis_lock/force_unlock.lua ->
-# redisLockForceUnlock. Its declaration is written by hand; a script without one does not compile. The same file is
-# the build step (cmake -P): a changed, new or deleted script rebuilds the source.
+# redisLockForceUnlock. Its declaration is written by hand; a script without a declaration does not compile. The same
+# file is the build step (cmake -P): a changed, new or deleted script rebuilds the source.
 #
-# A line `--include parts/<part>.lua` in a script stands for the text of that file, which is no script itself. The scripts
-# as they are sent lie in the folder `lua` beside the output.
+# A line `--include parts/<part>.lua` in a script stands for the text of that file, which is not a script itself. The
+# scripts as they are sent are in the folder `lua` beside the output.
 
 function(redislock_embed_lua target)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "SCRIPTS;TEMPLATE;OUTPUT" "")
@@ -35,7 +35,7 @@ function(redislock_camel_case name out)
     set(${out} "${result}" PARENT_SCOPE)
 endfunction()
 
-# The script as it is sent: a file that has what the script includes.
+# The script as it is sent: a file with all included parts.
 function(redislock_expanded_script folder path name out)
     file(STRINGS "${path}" includes REGEX "^ *--include ")
     if(includes)
@@ -55,8 +55,8 @@ function(redislock_expanded_script folder path name out)
     set(${out} "${path}" PARENT_SCOPE)
 endfunction()
 
-# The definitions for one script. An array of characters, not a string literal: any byte may occur in a file, and
-# neither escapes nor a compiler's limit on literals need a thought. The last NUL is not part of the text.
+# The definitions for one script. An array of characters, not a string literal: any byte may occur in a file, and there
+# is no need for escapes or for attention to a compiler's limit on literals. The last NUL is not part of the text.
 function(redislock_script_definition folder path out)
     file(RELATIVE_PATH name "${folder}" "${path}")
     string(REGEX REPLACE "\\.lua$" "" name "${name}")

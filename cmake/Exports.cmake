@@ -1,13 +1,12 @@
-# A shared library exports its API and nothing else: what is marked with REDISLOCK_EXPORT, under the library's
-# version. A
-# static one has hidden symbols only, so that a shared library of which it becomes part exports none of it.
+# A shared library exports only its API: the symbols marked with REDISLOCK_EXPORT, with the library's version. A static
+# library has only hidden symbols, so that a shared library that contains it exports none of them.
 function(redislock_export_api_only target)
     set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
     set(REDISLOCK_EXPORT_ATTRIBUTE "")
     get_target_property(type ${target} TYPE)
     if(type STREQUAL "SHARED_LIBRARY")
         set(REDISLOCK_EXPORT_ATTRIBUTE "[[gnu::visibility(\"default\")]]")
-        # For templates of the standard library and of Boost, which make themselves visible.
+        # The map hides templates of the standard library and of Boost, which declare themselves visible.
         set(exports "${PROJECT_BINARY_DIR}/exports.map")
         configure_file(cmake/exports.map.in "${exports}" @ONLY)
         target_link_options(${target} PRIVATE "LINKER:--version-script=${exports}")
@@ -16,7 +15,7 @@ function(redislock_export_api_only target)
     configure_file(include/redislock/export.hpp.in include/redislock/export.hpp @ONLY)
 endfunction()
 
-# redislock_inside_of(<library> <name>): what links the library with all that it hides, as our own tests do.
+# redislock_inside_of(<library> <name>): a target for linking the library with its hidden symbols, as our own tests do.
 function(redislock_inside_of library name)
     get_target_property(type ${library} TYPE)
     if(NOT type STREQUAL "SHARED_LIBRARY")

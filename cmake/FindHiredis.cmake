@@ -3,7 +3,7 @@
 #   hiredis::hiredis   what to link; a target of this name that exists already is used as it is
 #   Hiredis_FOUND, Hiredis_VERSION
 #
-# The packages of hiredis itself are not used: they define other names from release to release, and some none at all.
+# hiredis' own CMake packages are not used: they define different names from release to release, and some define none.
 
 if(TARGET hiredis::hiredis)
     set(Hiredis_TARGET hiredis::hiredis)
@@ -14,7 +14,7 @@ else()
     if(PKG_CONFIG_FOUND)
         pkg_check_modules(PC_HIREDIS QUIET hiredis)
     endif()
-    # hiredis.pc names the folder hiredis/ itself in some releases and the one above it in others.
+    # hiredis.pc names the folder hiredis/ itself in some releases and its parent folder in others.
     find_path(Hiredis_INCLUDE_DIR hiredis/hiredis.h
         HINTS ${PC_HIREDIS_INCLUDEDIR} "${PC_HIREDIS_INCLUDEDIR}/.." ${PC_HIREDIS_INCLUDE_DIRS})
     find_library(Hiredis_LIBRARY hiredis HINTS ${PC_HIREDIS_LIBDIR} ${PC_HIREDIS_LIBRARY_DIRS})

@@ -1,4 +1,4 @@
-# What `cmake --install` puts where: library, headers, CMake package, pkg-config file, licence.
+# What `cmake --install` installs, and where: library, headers, CMake package, pkg-config file, licence.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -16,7 +16,7 @@ if(REDISLOCK_PROMETHEUS) # find_package(redislock COMPONENTS prometheus)
     install(EXPORT redislock-prometheus-targets NAMESPACE redislock:: DESTINATION "${package_dir}")
 endif()
 
-# A static library leaves its own dependencies to whoever links it; a shared one brings them along.
+# A program that links a static library must link the library's dependencies too; a shared library brings them along.
 get_target_property(library_type redislock TYPE)
 if(library_type STREQUAL "STATIC_LIBRARY")
     set(REDISLOCK_PC_REQUIRES "Requires: hiredis, fmt")

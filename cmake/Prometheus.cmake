@@ -1,4 +1,5 @@
-# redislock::prometheus: an observer for Prometheus, in a library of its own, so that the other needs no prometheus-cpp.
+# redislock::prometheus: an observer for Prometheus, in a library of its own, so that the main library needs no
+# prometheus-cpp.
 find_package(prometheus-cpp REQUIRED)
 
 file(GLOB redislock_prometheus_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/prometheus/*.cpp")

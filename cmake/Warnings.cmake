@@ -1,4 +1,4 @@
-# The compiler flags of our own targets, in one place; nothing of it reaches a consumer.
+# The compiler flags of our own targets, in one place; they do not reach a consumer.
 function(redislock_set_warnings target)
     target_compile_options(${target} PRIVATE
         -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast
@@ -10,7 +10,7 @@ function(redislock_set_warnings target)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
         target_compile_options(${target} PRIVATE -Wno-restrict)
     endif()
-    # GCC takes a file that is compiled together with others for a header, where this would matter.
+    # GCC treats a file that is compiled together with others as a header, in which this warning would matter.
     target_compile_options(${target} PRIVATE
         $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wno-subobject-linkage>)
 endfunction()

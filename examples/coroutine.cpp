@@ -54,14 +54,14 @@ asio::awaitable<bool> loseIt(redislock::RedisLock lock)
 bool useCoroutines(const std::string& url)
 {
     const redislock::Client client(url);
-    client.connect(); // a wrong address shows here, not after the first wait
+    client.connect(); // reports a wrong address here, not after the first wait
     const redislock::RedisLock lock = client.getLock("example:turn");
     asio::io_context io;
     int turns = 0;
     bool cancelled = false;
     const auto ended = [](std::exception_ptr error) {
         if (error) {
-            std::rethrow_exception(error); // out of run()
+            std::rethrow_exception(error); // the exception comes out of run()
         }
     };
     asio::co_spawn(io, takeTurns(lock, turns), ended);

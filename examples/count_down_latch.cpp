@@ -17,14 +17,14 @@ namespace {
 bool startTogether(const std::string& url)
 {
     const redislock::Client client(url);
-    client.connect(); // a wrong address shows here, not after the first wait
+    client.connect(); // reports a wrong address here, not after the first wait
     const redislock::CountDownLatch ready = client.getCountDownLatch("example:ready");
     ready.trySetCount(3); // before anybody counts or waits: a latch without a count is open
 
     std::vector<std::future<void>> workers;
     for (int worker = 1; worker <= 3; ++worker) {
         workers.push_back(std::async(std::launch::async, [&url, worker] {
-            const redislock::Client own(url); // another process
+            const redislock::Client own(url); // stands for another process
             std::this_thread::sleep_for(worker * 10ms);
             own.getCountDownLatch("example:ready").countDown(); // the last one deletes the key
         }));
@@ -37,7 +37,7 @@ bool startTogether(const std::string& url)
         ready.forceDelete();
     }
     for (auto& worker : workers) {
-        worker.get(); // throws what the worker threw
+        worker.get(); // rethrows an exception of the worker
     }
     return all;
 }

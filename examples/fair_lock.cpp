@@ -1,5 +1,5 @@
-// First come, first served: five customers queue while the counter is busy, and are served in that order, in whatever
-// processes they wait.
+// First come, first served: five customers queue while the counter is busy, and are served in the order in which they
+// came, in whatever processes they wait.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>
@@ -18,15 +18,15 @@ namespace {
 
 bool serveInOrder(const std::string& url)
 {
-    std::vector<int> served; // by whoever has the lock; outlives the client, whose thread fills it
+    std::vector<int> served; // written by the holder of the lock; outlives the client, whose thread fills it
     const redislock::Client client(url);
-    client.connect(); // a wrong address shows here, not after the first wait
+    client.connect(); // reports a wrong address here, not after the first wait
     const redislock::FairLock counter = client.getFairLock("example:counter");
 
     std::vector<std::future<bool>> customers;
     redislock::LockGuard busy(counter, 30s);
     for (int customer = 1; customer <= 5; ++customer) {
-        // each waits at most 10 s for its turn; its place is that of its first request
+        // each waits at most 10 s for its turn; its first request decides its place
         customers.push_back(redislock::asyncExecuteWithLock(
             counter, 10s, 30s, [&served, customer] { served.push_back(customer); }, boost::asio::use_future));
     }

@@ -1,4 +1,4 @@
-// A store that refuses older tokens: who goes on writing after its lock was lost does no harm.
+// A store that refuses older tokens: a writer that goes on after its lock was lost does no harm.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>
@@ -15,24 +15,24 @@ namespace {
 bool refuseTheOlder(const std::string& url)
 {
     const redislock::Client slow(url);
-    const redislock::Client quick(url); // another process
+    const redislock::Client quick(url); // stands for another process
 
-    slow.connect();            // a wrong address shows here, not after the first wait
-    redislock::TokenGate gate; // a database: UPDATE … SET value = ?, token = ? WHERE id = ? AND token <= ?
+    slow.connect();            // reports a wrong address here, not after the first wait
+    redislock::TokenGate gate; // for a database: UPDATE … SET value = ?, token = ? WHERE id = ? AND token <= ?
     std::string value;
 
     const auto first = slow.getFencedLock("example:ledger").lockAndGetToken(100ms);
-    // here the slow one is paused for longer than its lease: swap, a debugger, a virtual machine that is moved
+    // here the slow client is paused for longer than its lease: swap, a debugger, a virtual machine that is moved
     redislock::LockGuard held(quick.getFencedLock("example:ledger"), 10s); // granted when the lease is over
     const bool newer = gate.admit(*held.token(), [&] { value = "of the quick one"; });
-    const bool older = gate.admit(first, [&] { value = "of the slow one"; }); // it goes on, and has not looked yet
+    const bool older = gate.admit(first, [&] { value = "of the slow one"; }); // without a look at its lock
 
     std::cout << "token " << static_cast<std::uint64_t>(*held.token()) << (newer ? " was written" : " was refused")
               << ", then " << static_cast<std::uint64_t>(first) << (older ? " was written" : " was refused")
               << "; the store has the value " << value << '\n';
     held.release();
-    // The last token stays in Redis, or tokens would not grow. Nobody needs this one any more. It is a number, as a
-    // semaphore is, and is deleted like one.
+    // The last token stays in Redis, or tokens would not grow. Nobody needs this token any more. It is a number, as a
+    // semaphore is, and is deleted like a semaphore.
     quick.getSemaphore("redisson_lock_token:{example:ledger}").forceDelete();
     return newer && !older;
 }

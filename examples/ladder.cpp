@@ -1,8 +1,8 @@
 /// @file
-/// The ladder of locks: each rung is a lock that people write, and meets the trouble that it was not made for.
+/// The ladder of locks: each rung is a lock that people write, and meets a trouble that it cannot handle.
 ///
-/// Four buyers, each a process of its own, sell one stock: read it, think, write it less one. Trouble is real: a buyer
-/// is killed, or stopped, or works for longer than a lease, at the moment that hurts.
+/// Four buyers, each a process of its own, sell one stock: read it, think, write it less one. The trouble is real: a
+/// buyer is killed, or stopped, or works for longer than a lease, at the worst moment.
 #include "ladder/facts.hpp"
 #include "ladder/journal.hpp"
 #include "ladder/page.hpp"
@@ -45,8 +45,8 @@ constexpr int exitNotShown = 1;
 constexpr int exitFailed = 2;
 constexpr int exitInterrupted = 130;
 constexpr auto think = 20ms;
-constexpr auto betweenPurchases = 4ms; ///< or the one that sold would be the first to ask again
-constexpr ladder::Time patience = 4s;  ///< after so long in which nothing happens the shop is closed
+constexpr auto betweenPurchases = 4ms; ///< else the buyer that just sold would be the first to ask again
+constexpr ladder::Time patience = 4s;  ///< the shop is closed when nothing has happened for this time
 
 struct Settings {
     long long stock = 60;
@@ -79,7 +79,7 @@ void buyUntilSoldOut(Shop& shop, ladder::Lock& lock, Fate& fate, Journal& journa
     }
 }
 
-/// Lets the buyers that stopped themselves have their trouble.
+/// Causes the trouble of buyers that stopped themselves.
 class Conductor {
 public:
     Conductor(const Rung& rung, Workers& workers, Journal& journal) : rung_(rung), workers_(workers), journal_(journal)
@@ -97,7 +97,7 @@ public:
             }
         }
     }
-    /// Whether nothing has happened for so long that nothing will.
+    /// Whether nothing has happened for so long that nothing more will.
     [[nodiscard]] bool isStuck() const
     {
         const auto entries = journal_.entries();
@@ -113,7 +113,7 @@ private:
                 journal_.note(trouble.buyer, Kind::stopped);
             }
         } else if (!isResumed_ && journal_.now() >= resumeAt_) {
-            // a lock that is deleted while nobody has it hurts nobody
+            // deleting a lock that nobody has does no harm
             if (trouble.point != ladder::Point::beforeDelete || stopsTheHolder()) {
                 isResumed_ = true;
                 journal_.note(trouble.buyer, Kind::resumed);
@@ -124,7 +124,7 @@ private:
         }
     }
 
-    /// Whether a buyer has just begun to sell; it stands still until another one begins too.
+    /// Whether a buyer has just begun to sell; if so, it stands still until another buyer begins too.
     bool stopsTheHolder()
     {
         const auto begun = journal_.entries().back();
@@ -139,7 +139,7 @@ private:
         holder_ = begun.buyer;
         return true;
     }
-    /// Whether another buyer sells beside the one that stands still.
+    /// Whether another buyer sells beside the buyer that stands still.
     [[nodiscard]] bool isFollowed() const
     {
         const auto last = journal_.entries().back();
@@ -156,7 +156,7 @@ private:
     int holder_ = noBuyer; ///< stopped for a moment, in the middle of its sale
 };
 
-/// What is to be seen of a rung, in a few words; empty: it was not seen. @param forEver the lock has no time to live.
+/// What a rung showed, in a few words; empty: it did not show its trouble. @param forEver the lock has no time to live.
 std::string verdictOf(const Rung& rung, const ladder::Facts& facts, long long sold, long long stock, bool forEver)
 {
     if (rung.isExact) {
@@ -172,7 +172,7 @@ std::string verdictOf(const Rung& rung, const ladder::Facts& facts, long long so
     return facts.foreignReleases > 0 ? verdict + ", deletes others' locks" : verdict;
 }
 
-/// @return nothing when the user ended the program meanwhile.
+/// @return nothing if the user ended the program meanwhile.
 std::optional<ladder::Shown> show(const Rung& rung, const Settings& settings, Shop& shop, const std::string& prefix)
 {
     const example::OpenShop open(shop, settings.stock);
@@ -181,7 +181,7 @@ std::optional<ladder::Shown> show(const Rung& rung, const Settings& settings, Sh
     Journal journal;
     const auto buy = [&](int number) {
         Shop own(server, prefix);
-        const redislock::Client client(server); // made after the fork: a client does not survive one
+        const redislock::Client client(server); // made after the fork: a client does not survive a fork
         Fate fate(rung.what, journal, number);
         const auto lock = rung.make(own, fate, client, number);
         buyUntilSoldOut(own, *lock, fate, journal, number);
@@ -252,7 +252,7 @@ int run(const Settings& settings)
     std::fflush(stdout);
     example::holdSignals();
     std::random_device random;
-    const auto prefix = fmt::format("ladder:{:08x}{:08x}:", random(), random()); // runs at one server do not meet
+    const auto prefix = fmt::format("ladder:{:08x}{:08x}:", random(), random()); // so that runs do not collide
     Shop shop(redislock::Config::fromUrl(settings.url), prefix);
     printHeader();
     std::vector<ladder::Shown> shown;

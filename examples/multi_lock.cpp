@@ -1,4 +1,4 @@
-// Transfers between accounts need two locks at once, and take them in opposite orders: nobody waits for ever.
+// Transfers between accounts need two locks at once, and take them in opposite orders: no transfer waits for ever.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>
@@ -28,7 +28,7 @@ void transfer(const redislock::Client& client, Accounts& accounts, std::size_t f
 bool transferInARing(const std::string& url)
 {
     const redislock::Client client(url);
-    client.connect(); // a wrong address shows here, not after the first wait
+    client.connect(); // reports a wrong address here, not after the first wait
     Accounts accounts{100, 100, 100};
     {
         std::vector<std::future<void>> threads;
@@ -41,7 +41,7 @@ bool transferInARing(const std::string& url)
             }));
         }
         for (auto& thread : threads) {
-            thread.get(); // throws what the thread threw
+            thread.get(); // rethrows an exception of the thread
         }
     }
     for (const int balance : accounts) {

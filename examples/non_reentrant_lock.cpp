@@ -1,5 +1,5 @@
-// A rebuild that must not begin again in its own middle. A RedisLock would let its holder in a second time; this one
-// tells it so.
+// A rebuild that must not begin again in its own middle. A RedisLock would let its holder in a second time; a
+// NonReentrantLock refuses.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>
@@ -12,12 +12,13 @@
 
 namespace {
 
-/// A search index that many processes use and one at a time rebuilds.
+/// A search index that many processes use and only one at a time rebuilds.
 class Index {
 public:
     explicit Index(redislock::NonReentrantLock lock) : lock_(std::move(lock)) {}
 
-    /// @param added is told of each word. @throws redislock::LockError `wouldDeadlock` if it rebuilds the same index.
+    /// @param added is called for each word. @throws redislock::LockError `wouldDeadlock` if it rebuilds the same
+    /// index.
     void rebuild(const std::function<void()>& added)
     {
         const redislock::LockGuard held(lock_); // waits for other threads and processes, but not for this thread
@@ -37,17 +38,17 @@ private:
 bool rebuildOnce(const std::string& url)
 {
     const redislock::Client client(url);
-    client.connect(); // a wrong address shows here, not after the first wait
+    client.connect(); // reports a wrong address here, not after the first wait
     Index index(client.getNonReentrantLock("example:index"));
     int refused = 0;
     index.rebuild([&] {
         try {
-            index.rebuild([] {}); // a mistake: it would empty the index under the feet of the outer one
+            index.rebuild([] {}); // a mistake: it would empty the index in the middle of the outer rebuild
         } catch (const redislock::LockError& error) {
             if (error.code() != redislock::Errc::wouldDeadlock) {
                 throw;
             }
-            ++refused; // at once, and nothing was sent
+            ++refused; // refused at once, and nothing was sent
         }
     });
     std::cout << "the index has " << index.words() << " words; " << refused << " rebuilds within it were refused\n";

@@ -1,8 +1,9 @@
 /// @file
-/// Overselling, seen and stopped: several processes sell the same stock, once without a lock and once with a RedisLock.
+/// Overselling, and how to stop it: several processes sell the same stock, once without a lock and once with a
+/// RedisLock.
 ///
-/// Each buyer reads the stock, thinks for a moment and writes the stock less one. Two buyers who read the same number
-/// sell one unit twice; a lock around the three steps lets one buyer at a time do them, in whatever process it runs.
+/// Each buyer reads the stock, thinks for a moment and writes the stock less one. Two buyers that read the same number
+/// sell one unit twice. A lock around the three steps lets one buyer at a time do them, in whatever process it runs.
 #include "shared/progress.hpp"
 #include "shared/shop.hpp"
 #include "shared/workers.hpp"
@@ -58,7 +59,7 @@ struct Outcome {
     [[nodiscard]] bool exact() const { return sold == stock && !wrongFinalStock(); }
 };
 
-/// One buyer: read, think, write, until nothing is left. @param lock null: as if nobody else were buying.
+/// One buyer: read, think, write, until nothing is left. @param lock null: the buyer uses no lock.
 void buyUntilSoldOut(Shop& shop, const std::string& buyer, std::chrono::milliseconds think,
                      const redislock::RedisLock* lock)
 {
@@ -77,7 +78,7 @@ void buyUntilSoldOut(Shop& shop, const std::string& buyer, std::chrono::millisec
     }
 }
 
-/// One process of buyers. Its client is made here, after the fork; a client does not survive one.
+/// One process of buyers. Its client is made here, after the fork, since a client does not survive a fork.
 void runBuyers(const Settings& settings, const std::string& lockKind, const std::string& prefix, int process)
 {
     const auto server = redislock::Config::fromUrl(settings.url);
@@ -97,7 +98,7 @@ void runBuyers(const Settings& settings, const std::string& lockKind, const std:
     }
 }
 
-/// Sells one stock out. @return nothing when the user ended the program before that.
+/// Sells one stock out. @return nothing if the user ended the program before that.
 std::optional<Outcome> sellOut(const Settings& settings, const std::string& lockKind, Shop& shop,
                                const std::string& prefix)
 {
@@ -184,7 +185,7 @@ int run(const Settings& settings)
     announce(settings);
     example::holdSignals();
     std::random_device random;
-    const auto prefix = fmt::format("oversell:{:08x}{:08x}:", random(), random()); // runs at one server do not meet
+    const auto prefix = fmt::format("oversell:{:08x}{:08x}:", random(), random()); // so that runs do not collide
     Shop shop(redislock::Config::fromUrl(settings.url), prefix);
     std::vector<Outcome> outcomes;
     for (const auto& lockKind : settings.locks) {

@@ -1,5 +1,5 @@
-// Seats that are reserved for a while: reserved in one process, bought in another by the permit's id, and free again by
-// themselves when nobody comes back.
+// Seats that are reserved for a while: reserved in one process, bought in another by the permit's id, and free again
+// automatically if nobody comes back.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>
@@ -15,9 +15,9 @@ namespace {
 bool reserveASeat(const std::string& url)
 {
     const redislock::Client shop(url);
-    const redislock::Client checkout(url); // another process
+    const redislock::Client checkout(url); // stands for another process
 
-    shop.connect(); // a wrong address shows here, not after the first wait
+    shop.connect(); // reports a wrong address here, not after the first wait
     const auto seats = shop.getPermitExpirableSemaphore("example:seats");
     seats.trySetPermits(1);
 
@@ -30,13 +30,13 @@ bool reserveASeat(const std::string& url)
 
     const std::string id = seat.id(); // goes to the browser, and comes back elsewhere
     const auto paying = checkout.getPermitExpirableSemaphore("example:seats");
-    const bool inTime = paying.updateLeaseTime(id, 1s); // from now on, to pay
+    const bool inTime = paying.updateLeaseTime(id, 1s); // from now on, the time to pay
     std::cout << (inTime ? "the customer pays" : "too late") << '\n';
 
-    // ... and does not come back. The next one waits until the lease is over.
+    // ... and does not come back. The next customer waits until the lease is over.
     redislock::Permit next = paying.tryAcquire(10s, 30s);
     std::cout << (next ? "the seat is free again, and taken by the next" : "nobody gave it back") << '\n';
-    const bool expired = seat.release() == redislock::Unlocked::alreadyLost; // and takes nothing from the next
+    const bool expired = seat.release() == redislock::Unlocked::alreadyLost; // takes nothing from the next customer
     const bool sold = static_cast<bool>(next);
     if (sold) {
         next.release();

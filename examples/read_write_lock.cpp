@@ -1,4 +1,4 @@
-// A price list that many read at once and one changes: nobody ever sees half a change.
+// A price list that many threads read at once and one changes: no reader ever sees half a change.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Stands for what all processes share: a file, a bucket, two tables without a common transaction.
+/// Stands for data that all processes share: a file, a bucket, two tables without a common transaction.
 struct PriceList {
     int net = 100;
     int gross = 119;
@@ -28,7 +28,7 @@ struct PriceList {
 bool changePrices(const std::string& url)
 {
     const redislock::Client client(url);
-    client.connect(); // a wrong address shows here, not after the first wait
+    client.connect(); // reports a wrong address here, not after the first wait
     const redislock::ReadWriteLock lock = client.getReadWriteLock("example:prices");
     PriceList prices;
     std::atomic<int> torn{0};
@@ -51,7 +51,7 @@ bool changePrices(const std::string& url)
             }
         }));
         for (auto& thread : threads) {
-            thread.get(); // throws what the thread threw
+            thread.get(); // rethrows an exception of the thread
         }
     }
     std::cout << "net " << prices.net << ", gross " << prices.gross << "; seen half changed: " << torn << '\n';

@@ -1,4 +1,4 @@
-// One lock on several independent servers: it is held on a majority of them, and outlives the loss of the others.
+// One lock on several independent servers: it is held on a majority of them, and survives the loss of the others.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>

@@ -1,5 +1,5 @@
-// Bookings to many accounts, of which only those that share a segment wait for each other; and the sum of all, for
-// which everybody waits.
+// Bookings to many accounts: only bookings that share a segment wait for each other. The sum over all accounts waits
+// for all of them.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>
@@ -16,7 +16,7 @@ namespace {
 bool bookAndSum(const std::string& url)
 {
     const redislock::Client client(url);
-    client.connect(); // a wrong address shows here, not after the first wait
+    client.connect(); // reports a wrong address here, not after the first wait
     // the same number in all programs
     const redislock::SegmentedLock lock = client.getSegmentedLock("example:accounts", 16);
     std::array<int, 100> balances{};
@@ -31,7 +31,7 @@ bool bookAndSum(const std::string& url)
             }));
         }
         for (auto& thread : threads) {
-            thread.get(); // throws what the thread threw
+            thread.get(); // rethrows an exception of the thread
         }
     }
     const redislock::GroupGuard everything(lock.all());

@@ -1,5 +1,5 @@
-// A partner allows three downloads at a time, from all of our processes together. The permits belong to nobody: a
-// process that crashes takes its permit along, which PermitExpirableSemaphore avoids.
+// A partner allows three downloads at a time, for all our processes together. The permits belong to no process: if a
+// process crashes, its permit is lost, which PermitExpirableSemaphore avoids.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>
@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Stands for the partner, and counts.
+/// Stands for the partner, and counts the downloads.
 class Partner {
 public:
     void download()
@@ -37,16 +37,16 @@ private:
 bool downloadAll(const std::string& url)
 {
     const redislock::Client client(url);
-    client.connect(); // a wrong address shows here, not after the first wait
+    client.connect(); // reports a wrong address here, not after the first wait
     const redislock::Semaphore downloads = client.getSemaphore("example:downloads");
-    downloads.trySetPermits(3, 1min); // whoever comes later changes nothing; without a time it would stay for ever
+    downloads.trySetPermits(3, 1min); // a later call changes nothing; without the time the key would stay for ever
 
     Partner partner;
     std::vector<std::future<bool>> files;
     for (int file = 1; file <= 8; ++file) {
         files.push_back(std::async(std::launch::async, [&] {
             if (!downloads.tryAcquire(1, 10s)) {
-                return false; // others were downloading all the time
+                return false; // other programs were downloading all the time
             }
             partner.download();
             downloads.release();

@@ -15,14 +15,14 @@ namespace {
 
 bool giveOutNumbers(const std::string& url)
 {
-    // three times at once, then every millisecond; exponential(), fixed(), or a function of your own do as well
+    // asks three times at once, then every millisecond; exponential(), fixed(), or a function of your own work too
     const auto retry = redislock::RetryPolicy::spinThenSleep(3, 1ms);
-    int next = 0; // stands for something outside of Redis; what is in Redis has INCR
+    int next = 0; // stands for data outside of Redis; in Redis there is INCR
     {
         std::vector<std::future<void>> threads;
         for (int thread = 0; thread < 2; ++thread) {
             threads.push_back(std::async(std::launch::async, [&] {
-                // a client of its own, as another process would have; a wrong address shows at connect()
+                // each thread has a client of its own, as another process would have; connect() reports a wrong address
                 const redislock::Client client(url);
                 client.connect();
                 const redislock::SpinLock lock = client.getSpinLock("example:next", retry);
@@ -34,7 +34,7 @@ bool giveOutNumbers(const std::string& url)
             }));
         }
         for (auto& thread : threads) {
-            thread.get(); // throws what the thread threw
+            thread.get(); // rethrows an exception of the thread
         }
     }
     std::cout << next << " numbers were given out\n";

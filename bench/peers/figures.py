@@ -63,7 +63,7 @@ def hot(round_, processes):
 def hand_over(round_):
     given = [lock for lock in round_.locks if lock[3] == 0]
     taken = [lock for lock in round_.locks if lock[3] == 1]
-    # Who asked only after the lock was free did not wait for it.
+    # A process that asked only after the lock was free did not wait for it.
     return [statistics.median((b[1] - a[2]) / 1e3 for a, b in zip(given, taken) if b[0] < a[2])]
 
 

@@ -2,7 +2,8 @@
 #   data    the row's lines of the output of --tsv
 #   row     for the title
 #   output  the picture
-# Each figure has a panel of its own: a bar for the median of each peer, a whisker from the least to the greatest round.
+# Each figure has a panel of its own: a bar for the median of each peer, a whisker from the smallest to the greatest
+# round.
 set datafile separator "\t"
 names = system("cut -f 2 '" . data . "' | uniq | tr ' ' '_'")
 figures = words(names)

@@ -16,7 +16,7 @@ from pathlib import Path
 from rows import ROWS, measured
 
 PR_SET_TIMERSLACK = 29
-LIMIT = 15  # seconds for an answer beyond what was to be measured
+LIMIT = 15  # seconds for an answer, beyond the time of the measurement
 
 
 class Failed(Exception):
@@ -239,7 +239,7 @@ def main():
                         help="the word ROW is where the driver's arguments go")
     options = parser.parse_args()
     commands = {peer: shlex.split(command) for peer, command in (one.split("=", 1) for one in options.driver)}
-    # Inherited by all drivers: what sleeps under a lock sleeps for that time, and not for 50 µs more.
+    # Inherited by all drivers: a sleep under a lock takes its exact time, and not 50 µs more.
     ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
     server = Server(options.port)
     for name in options.row or ROWS:

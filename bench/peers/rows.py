@@ -44,7 +44,7 @@ ROWS = {
                     warm=False),
 }
 
-# Other forms of the same library, which are of interest in some rows only.
+# Other forms of a library, measured in some rows only.
 FORMS = {
     "redislock-unlock": {"uncontended_1", "uncontended_8", "uncontended_64", "hand_over"},
     "redislock-fair": {"hot_4", "hand_over"},

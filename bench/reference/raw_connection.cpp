@@ -12,7 +12,7 @@ namespace redislock::bench {
 
 namespace {
 
-/// Words as hiredis wants them.
+/// Words in the form that hiredis needs.
 struct Words {
     explicit Words(std::initializer_list<std::string_view> words)
     {

@@ -1,5 +1,5 @@
 /// @file
-/// One blocking hiredis connection, as a program would use it that knows no library of ours.
+/// One blocking hiredis connection, as a program without this library would use it.
 #pragma once
 
 #include <hiredis/hiredis.h>
@@ -21,7 +21,7 @@ public:
     };
     using Reply = std::unique_ptr<redisReply, Free>;
 
-    /// Of one command; more are refused with std::out_of_range.
+    /// The most words of one command; more are refused with std::out_of_range.
     static constexpr std::size_t mostWords = 16;
 
     /// Connects; hiredis sets TCP_NODELAY. @throws std::runtime_error when it cannot.
@@ -33,7 +33,7 @@ public:
 
     /// Sends one command with the next flush, without waiting.
     void append(std::initializer_list<std::string_view> words);
-    /// Sends what was appended, unless that was done, and waits for the next answer.
+    /// Sends the appended commands, if they were not sent yet, and waits for the next answer.
     /// @throws std::runtime_error for an error reply, or none.
     Reply nextReply();
 

@@ -14,7 +14,7 @@ namespace redislock::bench {
 /// The lock of the frozen scripts: one EVALSHA to acquire, one to release, each waiting for its answer.
 class RawLock {
 public:
-    /// @param holder unique among all holders; as long as the library's, so that requests have the same size.
+    /// @param holder unique among all holders; as long as a holder of the library, so that requests have the same size.
     RawLock(const std::string& host, std::uint16_t port, std::string name, std::string holder);
 
     /// Acquires a lock that nobody else holds. @throws std::runtime_error when somebody does.
@@ -32,7 +32,7 @@ private:
 };
 
 /// Many locks of the frozen scripts over one connection: all are acquired in one write, then all are released in one.
-/// The server has always something to do, and no client does less for a lock: it is the server's own limit.
+/// The server always has work, and no client can do less for a lock: this is the server's own limit.
 class RawPipeline {
 public:
     RawPipeline(const std::string& host, std::uint16_t port, std::vector<std::string> names);
@@ -48,7 +48,7 @@ private:
     std::string unlockSha_;
 };
 
-/// SET NX PX, and a sleep whenever somebody else has the lock; released by the usual compare-and-delete script.
+/// SET NX PX, and a sleep after each refusal; released by the usual compare-and-delete script.
 class PollingLock {
 public:
     PollingLock(const std::string& host, std::uint16_t port, std::string name, std::string token,

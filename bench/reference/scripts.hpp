@@ -1,8 +1,8 @@
 /// @file
 /// The scripts of the reference. Frozen: changing a byte of them makes all earlier figures incomparable.
 ///
-/// They have the effects of Redisson's lock on the hash, its time to live and the channel, and do no more than that: a
-/// library whose scripts check more pays for it in the comparison.
+/// They have the effects of Redisson's lock on the hash, its time to live and the channel, and do nothing else: if the
+/// library's scripts check more, the comparison shows the cost.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
 /// @file
-/// What the threads of one process can do without a server.
+/// A lock that the threads of one process can have without a server.
 #pragma once
 
 #include "redislock/detail/logic/waiter_queue.hpp"
@@ -15,12 +15,12 @@
 namespace redislock::bench {
 
 /// A lock between threads that goes round in the order of asking, as among the waiters of a client: a mutex around a
-/// queue, and a futex for each who waits.
+/// queue, and a futex for each waiter.
 class ThreadQueue {
 public:
     void lock()
     {
-        static thread_local Place place; // whoever wakes it may use its address when it has gone on
+        static thread_local Place place; // static: the waking thread may use its address after this one has gone on
         place.comes = 0;
         {
             const std::lock_guard guard(mutex_);

@@ -1,9 +1,9 @@
 /// @file
-/// A row of a database that refuses late writers, and one that does not.
+/// A row of a database that refuses late writers, and a row that does not.
 ///
-/// A writer takes a FencedLock, reads the row, and is stopped for longer than its lease. Another one has the lock
-/// meanwhile, and writes. When the first one goes on it writes too: it does not know yet that the lock is lost. Where
-/// its UPDATE asks for the token, nothing happens; where it does not, the work of the other one is overwritten.
+/// A writer takes a FencedLock, reads the row, and is stopped for longer than its lease. Another writer has the lock
+/// meanwhile, and writes. When the first writer goes on it writes too: it does not know yet that its lock is lost. If
+/// its UPDATE checks the token, nothing happens; if not, the UPDATE overwrites the work of the other writer.
 #include "shared/workers.hpp"
 
 #include <redislock/format.hpp>
@@ -28,7 +28,7 @@ using example::Workers;
 
 constexpr int exitNotShown = 1;
 constexpr int exitFailed = 2;
-constexpr int units = 100; ///< at the beginning; the late writer sells 1, the other one 30
+constexpr int units = 100; ///< at the beginning; the late writer sells 1, the other writer 30
 constexpr auto lease = 500ms;
 
 struct Settings {
@@ -36,7 +36,7 @@ struct Settings {
     std::string database;
 };
 
-/// The row that both want to change.
+/// The row that both writers want to change.
 class Row {
 public:
     explicit Row(const std::string& database) : connection_(database)
@@ -65,7 +65,7 @@ private:
     pqxx::connection connection_;
 };
 
-/// Its table, gone with this object.
+/// The table of the row, dropped by the destructor.
 class Table {
 public:
     explicit Table(const std::string& database) : connection_(database)
@@ -100,16 +100,16 @@ private:
 void writeLate(const Settings& settings, bool isFenced)
 {
     Row row(settings.database);
-    const redislock::Client client(settings.url); // made after the fork: a client does not survive one
+    const redislock::Client client(settings.url); // made after the fork: a client does not survive a fork
     const auto token = client.getFencedLock("example:row").lockAndGetToken(lease);
     const int left = row.read();
-    std::raise(SIGSTOP); // a debugger, a machine that is moved, a disk that does not answer
+    std::raise(SIGSTOP); // stands for a debugger, a machine that is moved, a disk that does not answer
     const bool written = row.write(isFenced, left - 1, token);
     fmt::print("  the late one, token {}: writes {}{}\n", token, left - 1, written ? "" : ", and is refused");
     std::fflush(stdout);
 }
 
-/// @return the units that are left in the end: right is 30 less than at the beginning.
+/// @return the units that are left in the end: 30 less than at the beginning is right.
 int sell(const Settings& settings, bool isFenced)
 {
     const Table table(settings.database);

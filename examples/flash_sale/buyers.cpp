@@ -42,7 +42,7 @@ std::string newNumber(const Settings& settings, int index)
     return fmt::format("{:016x}{:016x}", high, random());
 }
 
-/// Talks to the service, over one connection for as long as that lasts.
+/// Talks to the service, over one connection as long as the service keeps it open.
 class Browser {
 public:
     struct Reply {
@@ -117,7 +117,7 @@ void buy(const Settings& settings, int number, std::uint16_t port, Clock::time_p
         Browser browser(port);
         for (int index = number + thread * settings.buyerProcesses; index < orders;
              index += threads * settings.buyerProcesses) {
-            const double share = std::pow(static_cast<double>(index + 1) / orders, 0.3); // half the time: a tenth
+            const double share = std::pow(static_cast<double>(index + 1) / orders, 0.3); // a tenth in half of the time
             std::this_thread::sleep_until(start +
                                           std::chrono::milliseconds(std::lround(share * 1000 * settings.seconds)));
             told.push_back(order(browser, newNumber(settings, index), userOf(index), index % 10 == 3));

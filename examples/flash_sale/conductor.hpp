@@ -1,5 +1,5 @@
 /// @file
-/// Who starts the service, the workers and the buyers, and kills and stops them while they work.
+/// Starts the service, the workers and the buyers, and kills and stops them while they work.
 #pragma once
 
 #include "flash_sale/buyers.hpp"
@@ -33,7 +33,7 @@ namespace flash {
 /// Thrown when the user wants the program to end.
 struct Interrupted {};
 
-/// What was done to the processes.
+/// The troubles that were caused to the processes.
 struct Done {
     int workersKilled = 0;  ///< while they had orders under way
     int workersStopped = 0; ///< the same, for longer than their leases
@@ -73,7 +73,7 @@ class Conductor {
 public:
     Conductor(const Settings& settings, Sale& sale) : settings_(settings), sale_(sale), random_(settings.seed)
     {
-        plan(Trouble::killWorker, settings.workerKills, 0.1, 0.5); // half the time is when the stock is sold out
+        plan(Trouble::killWorker, settings.workerKills, 0.1, 0.5); // half of the time is when the stock is sold out
         plan(Trouble::stopWorker, settings.pauses, 0.2, 0.45);
         plan(Trouble::killService, settings.serviceKills, 0.2, 0.9);
         std::ranges::sort(events_, {}, &Event::at);
@@ -81,7 +81,7 @@ public:
 
     [[nodiscard]] std::string page() const { return fmt::format("http://127.0.0.1:{}/", listener_.port()); }
 
-    /// Sells until every buyer has an answer and every admitted order was created, or until nothing happens any more.
+    /// Sells until every buyer has an answer and every admitted order was created, or until there is no more progress.
     Done run()
     {
         startService();
@@ -119,7 +119,7 @@ private:
     };
     struct Place {
         std::unique_ptr<Processes> process;
-        std::string name; ///< of the worker that has it
+        std::string name; ///< of the worker in that place
         int generation = 0;
     };
 
@@ -146,7 +146,7 @@ private:
         at.process = std::make_unique<Processes>(1, [&](int) { Worker(settings_, place, at.name).run(); });
     }
 
-    /// @return whether they all did what they are there for
+    /// @return whether all processes succeeded
     static bool haveEnded(Processes& processes, std::chrono::milliseconds wait = {})
     {
         const auto event = processes.wait(wait);
@@ -184,7 +184,7 @@ private:
         }
     }
 
-    /// Causes the trouble whose time has come.
+    /// Causes the next trouble when its time has come.
     void cause(Clock::time_point start)
     {
         const auto now = Clock::now() - start;
@@ -210,8 +210,8 @@ private:
         std::ranges::sort(events_, {}, &Event::at);
     }
 
-    /// Stops a worker that has at least so many orders under way: it stands still before that is looked up.
-    /// @return its place; -1 when there is none now
+    /// Stops a worker that has at least @p orders under way: it is stopped before its orders are counted.
+    /// @return the worker's place; -1 if there is no such worker now
     int catchWorker(std::size_t orders)
     {
         const int first = std::uniform_int_distribution(0, settings_.workers - 1)(random_);
@@ -241,7 +241,7 @@ private:
     }
     void stopWorker(Clock::duration now)
     {
-        const int place = stopped_ >= 0 ? -1 : catchWorker(2); // one at a time; that with two is likely to have a lock
+        const int place = stopped_ >= 0 ? -1 : catchWorker(2); // one at a time; with two orders it probably has a lock
         if (place < 0) {
             return again(now + pace, Trouble::stopWorker);
         }
@@ -258,7 +258,7 @@ private:
     {
         service_->kill(0);
         ++done_.servicesKilled;
-        std::this_thread::sleep_for(10 * pace); // whoever comes now waits at the port
+        std::this_thread::sleep_for(10 * pace); // a buyer that comes now waits at the port
         startService();
     }
 
@@ -266,7 +266,7 @@ private:
     Sale& sale_;
     Listener listener_;
     std::mt19937 random_;
-    std::vector<Event> events_; ///< in their order
+    std::vector<Event> events_; ///< in order of time
     std::unique_ptr<Processes> service_;
     std::vector<Place> workers_;
     std::unique_ptr<Processes> looker_; ///< of Settings::lookWith

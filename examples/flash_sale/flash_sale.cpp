@@ -1,9 +1,10 @@
 /// @file
-/// A flash sale: many users want few pieces, and nothing that fails on the way may sell one twice or lose one.
+/// A flash sale: many users want few pieces, and no failure on the way may sell a piece twice or lose one.
 ///
-/// A service admits orders, with one script in Redis for each (stock, one a user), and appends them to a stream.
-/// Workers in other processes take them from it, and create them in PostgreSQL under the lock of the user. Service and
-/// workers are killed and stopped meanwhile. Buyers without an answer ask again. In the end everything has to agree.
+/// A service admits each order with one script in Redis, which checks the stock, allows one order for each user, and
+/// appends the order to a stream. Workers in other processes take the orders from the stream, and create them in
+/// PostgreSQL under the lock of the user. Service and workers are killed and stopped meanwhile. Buyers without an
+/// answer ask again. In the end stock, orders and answers have to agree.
 #include "flash_sale/conductor.hpp"
 #include "flash_sale/orders.hpp"
 #include "flash_sale/proof.hpp"
@@ -25,7 +26,7 @@ constexpr int exitWrong = 1;
 constexpr int exitFailed = 2;
 constexpr int exitInterrupted = 130;
 
-/// The tables of the sale, gone with this object.
+/// The tables of the sale, dropped by the destructor.
 class Tables {
 public:
     explicit Tables(Orders& orders) : orders_(orders)
@@ -48,7 +49,7 @@ private:
     Orders& orders_;
 };
 
-/// Makes one figure wrong, so that one can see that the proof notices.
+/// Makes one figure wrong, to show that the proof notices it.
 void falsify(const Settings& settings, Sale& sale, Orders& orders)
 {
     if (settings.falsify == "stock") {

@@ -15,14 +15,14 @@
 
 namespace flash {
 
-/// What a buyer was told of an order, and how.
+/// The answer to a buyer's order, and how it was given.
 struct Told {
     std::string order;
     int user;
     std::string answer;
     int requests;    ///< until there was an answer
-    bool isRegained; ///< the first answer was lost: the service had given it already
-    bool isSame;     ///< asked again, the service said the same
+    bool isRegained; ///< the first answer was lost: the service had already given it
+    bool isSame;     ///< when asked again, the service gave the same answer
 };
 
 /// One connection to the database. Every thread has its own.
@@ -32,7 +32,7 @@ public:
 
     explicit Orders(const std::string& database) : connection_(database) {}
 
-    /// No constraint but the orders' own numbers: that nobody gets two is for the proof to find out.
+    /// No constraint but the orders' own numbers: the proof has to find out if a user gets two.
     void makeTables()
     {
         pqxx::work work(connection_);
@@ -45,7 +45,7 @@ public:
     }
     void dropTables() { execute("DROP TABLE IF EXISTS flash_order, flash_fence, flash_told"); }
 
-    /// Creates an order, unless it is there, or somebody with a greater token has written for this user.
+    /// Creates an order, unless it exists, or a worker with a greater token has written for this user.
     Created create(const Order& order, redislock::FencingToken token, const std::string& worker)
     {
         pqxx::work work(connection_); // rolled back unless it is committed
@@ -63,7 +63,7 @@ public:
         return row.affected_rows() == 1 ? Created::now : Created::before;
     }
 
-    /// Writes down what a process of buyers was told.
+    /// Writes down the answers to a process of buyers.
     void keep(const std::vector<Told>& all)
     {
         pqxx::work work(connection_);
@@ -76,7 +76,7 @@ public:
         work.commit();
     }
 
-    /// How many orders were created in each second, from that of the first order to this one.
+    /// How many orders were created in each second, from the second of the first order to the present one.
     [[nodiscard]] std::vector<int> bySecond()
     {
         pqxx::nontransaction work(connection_);

@@ -51,7 +51,7 @@ function show(status) {
     for (const id of ['stock', 'left', 'created', 'unfinished', 'holds', 'waiters', 'claimed', 'refused'])
         at(id).textContent = status[id];
     const seconds = status.seconds.slice(-30), most = Math.max(1, ...seconds);
-    at('rate').textContent = seconds.at(-2) ?? 0; // the last one is not over
+    at('rate').textContent = seconds.at(-2) ?? 0; // the last second is not over
     at('most').textContent = most;
     at('track').firstElementChild.style.width = 100 * status.left / status.stock + '%';
     at('seconds').innerHTML = seconds.map((count, second) => {

@@ -20,7 +20,7 @@ class Proof {
 public:
     Proof(const Settings& settings, Sale& sale, Orders& orders) : settings_(settings), sale_(sale), orders_(orders) {}
 
-    /// Prints what was compared. @return whether all of it agrees
+    /// Prints the comparisons. @return whether all figures agree
     bool holds()
     {
         fmt::print("\n{:<62} {:>7} {:>7}\n", "the proof", "has to", "is");
@@ -52,7 +52,7 @@ public:
         return holds_;
     }
 
-    /// Prints what went wrong on the way. @return whether the troubles met somebody at work
+    /// Prints the troubles on the way. @return whether the troubles met processes at work
     bool sawTroubles(const Done& done)
     {
         const auto unanswered = orders_.number("SELECT sum(requests) - count(*) FROM flash_told");

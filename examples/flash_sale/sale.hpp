@@ -17,7 +17,7 @@
 
 namespace flash {
 
-/// What the service tells a buyer.
+/// The service's answer to a buyer.
 struct Answer {
     std::string text; ///< accepted, sold out, already bought, closed, or not yours
     bool isRepeated;  ///< the order had this answer before
@@ -30,7 +30,7 @@ struct Order {
     std::string user;
 };
 
-/// What a worker says of itself.
+/// What a worker reports about itself.
 struct Activity {
     int holds = 0;
     int waiters = 0;
@@ -54,10 +54,10 @@ public:
     [[nodiscard]] long long stock() { return shop_.stock(); }
     void setStock(long long units) { shop_.setStock(units); }
 
-    /// Answers an order: the first time it is judged, from then on its answer is the same.
+    /// Answers an order: the first request decides; a repeated request gets the same answer.
     Answer admit(std::string_view id, std::string_view user)
     {
-        // KEYS: answer, who has bought, stock, stream. ARGV: order, user, seconds. One step, as every script is.
+        // KEYS: answer, users who have bought, stock, stream. ARGV: order, user, seconds. A script is one atomic step.
         constexpr std::string_view script = R"(
             local known = redis.call('get', KEYS[1])
             if known then
@@ -82,15 +82,15 @@ public:
         return {text(*element(*reply, 0)), element(*reply, 1)->integer == 1};
     }
 
-    /// New orders for @p worker; waits a little for the first.
+    /// New orders for @p worker; waits a short time for the first.
     std::vector<Order> take(std::string_view worker)
     {
         const auto reply = shop_.command(
             {"XREADGROUP", "GROUP", group, worker, "COUNT", batch, "BLOCK", "100", "STREAMS", streamKey_, ">"});
         return reply->type == REDIS_REPLY_NIL ? std::vector<Order>() : orders(*element(*element(*reply, 0), 1));
     }
-    /// Orders that somebody took a while ago and has not finished. That worker may be dead, or only slow: the lock and
-    /// its token make it safe to try.
+    /// Orders that a worker took a while ago and has not finished. That worker may be dead, or only slow: the lock and
+    /// its token make it safe to try again.
     std::vector<Order> claim(std::string_view worker)
     {
         const auto reply = shop_.command({"XAUTOCLAIM", streamKey_, group, worker, claimAfterMs, "0", "COUNT", batch});
@@ -100,7 +100,7 @@ public:
         }
         return claimed;
     }
-    /// The order is in the database: nobody else needs to see it.
+    /// The order is in the database: no other worker needs to see it.
     void finish(const Order& order)
     {
         constexpr std::string_view script = R"(
@@ -110,12 +110,12 @@ public:
     }
     /// Admitted orders that are not finished.
     [[nodiscard]] long long unfinished() { return shop_.command({"XLEN", streamKey_})->integer; }
-    /// Those of them that a worker has taken; at most 100 are counted.
+    /// Unfinished orders that a worker has taken; at most 100 are counted.
     [[nodiscard]] std::size_t underWay(std::string_view worker)
     {
         return shop_.command({"XPENDING", streamKey_, group, "-", "+", "100", worker})->elements;
     }
-    /// Those that any worker has taken.
+    /// Unfinished orders that any worker has taken.
     [[nodiscard]] long long pending() { return element(*shop_.command({"XPENDING", streamKey_, group}), 0)->integer; }
 
     /// Counts what happened, for the table at the end.
@@ -127,7 +127,7 @@ public:
     }
     [[nodiscard]] long long counted(std::string_view what) { return number(fmt::format("{}count:{}", prefix_, what)); }
 
-    /// A worker that dies says nothing more, and is not counted a second later.
+    /// A dead worker reports nothing more, and is no longer counted a second later.
     void report(int worker, Activity activity)
     {
         shop_.command(
@@ -146,8 +146,9 @@ public:
         return fmt::format("{}lock:order:{}", prefix_, user);
     }
 
-    /// Gives the counters of the FencedLocks a time to live: nobody can be as late as that. A lock itself keeps its
-    /// counter for ever. @return how many keys of the sale have none even so
+    /// Gives the counters of the FencedLocks a time to live: no worker can be later than that. A FencedLock itself
+    /// keeps its counter for ever.
+    /// @return how many keys of the sale have no time to live even so
     long long expire()
     {
         constexpr std::string_view script = R"(

@@ -32,7 +32,7 @@ using boost::asio::ip::tcp;
 using Request = http::request<http::string_body>;
 using Response = http::response<http::string_body>;
 
-/// The figures of the page, collected four times a second, whoever asks.
+/// The figures of the page, collected four times a second, however many browsers ask.
 class Status {
 public:
     explicit Status(const Settings& settings) : settings_(settings) {}
@@ -50,7 +50,7 @@ public:
         fmt::print(stderr, "service: {}\n", error.what());
         std::_Exit(2);
     }
-    /// Empty before the first were collected.
+    /// Empty until the first figures were collected.
     [[nodiscard]] std::string json()
     {
         const std::lock_guard lock(mutex_);
@@ -116,7 +116,7 @@ Response order(Sale& sale, std::string_view id, std::string_view user)
     if (answer.text == "not yours") {
         return say(http::status::conflict, "another user has an order with this number");
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5)); // a way to the buyer: a kill here loses the answer
+    std::this_thread::sleep_for(std::chrono::milliseconds(5)); // the way to the buyer: a kill here loses the answer
     auto response = say(http::status::ok, std::move(answer.text));
     response.set("Repeated", answer.isRepeated ? "yes" : "no");
     return response;
@@ -140,7 +140,7 @@ Response handle(const Request& request, Sale& sale, Status& status)
     return say(http::status::not_found, "there is PUT /orders/<order>, GET /status and GET /");
 }
 
-/// All requests of one connection.
+/// Serves all requests of one connection.
 void talk(tcp::socket socket, const Settings& settings, Status& status)
 try {
     socket.set_option(tcp::no_delay(true));
@@ -157,7 +157,7 @@ try {
             http::write(socket, refusal);
         }
         if (error) {
-            return; // the other side has gone, or does not speak HTTP
+            return; // the buyer's connection is gone, or the buyer does not speak HTTP
         }
         auto response = handle(parser.get(), sale, status);
         goesOn = parser.get().keep_alive();
@@ -166,9 +166,9 @@ try {
         http::write(socket, response);
     }
 } catch (const boost::system::system_error&) {
-    // The other side has gone, and asks again.
+    // The buyer's connection is gone; the buyer asks again.
 } catch (const std::exception& error) {
-    fmt::print(stderr, "service: {}\n", error.what()); // Redis; the buyer gets no answer, and asks again
+    fmt::print(stderr, "service: {}\n", error.what()); // a failure of Redis; the buyer gets no answer, and asks again
 }
 
 } // namespace

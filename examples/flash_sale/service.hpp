@@ -6,7 +6,7 @@
 
 namespace flash {
 
-/// Serves for ever, with a thread a connection. It ends by being killed.
+/// Serves for ever, with a thread for each connection, until the process is killed.
 ///
 /// | request | answer |
 /// |---|---|
@@ -16,8 +16,8 @@ namespace flash {
 ///
 /// An order that was answered before gets the same answer, and a header `Repeated: yes`.
 ///
-/// @param listener a TCP socket that listens. Whoever starts the service keeps it open: who connects between two
-///   processes of the service waits for the next one.
+/// @param listener a listening TCP socket. The process that starts the service keeps it open: a buyer that connects
+/// between two processes of the service waits for the next one.
 [[noreturn]] void serve(const Settings& settings, int listener);
 
 } // namespace flash

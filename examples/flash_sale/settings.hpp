@@ -1,5 +1,5 @@
 /// @file
-/// How large the sale is, and what happens to it.
+/// The size of the sale, and its troubles.
 #pragma once
 
 #include <chrono>
@@ -12,11 +12,11 @@ using Clock = std::chrono::steady_clock; ///< the same in all processes of a mac
 
 struct Settings {
     std::string url = "redis://127.0.0.1:6379";
-    std::string database; ///< of PostgreSQL
-    std::string sale;     ///< what its keys begin with: sales at one server do not meet
+    std::string database; ///< the URL of PostgreSQL
+    std::string sale;     ///< the prefix of its keys, so that sales on one server do not collide
     int stock = 2'000;
     int users = 20'000;
-    int seconds = 20; ///< until the last user has come
+    int seconds = 20; ///< until the last user comes
     int buyerProcesses = 4;
     int workers = 3;
     int threads = 4; ///< of each worker
@@ -25,7 +25,7 @@ struct Settings {
     int pauses = 2; ///< of a worker, for longer than its leases
     std::uint32_t seed = 1;
     std::string lookWith;            ///< a command that looks at the page
-    std::string falsify = "nothing"; ///< before the proof, which has to notice
+    std::string falsify = "nothing"; ///< changes a figure before the proof, which has to notice it
 };
 
 } // namespace flash

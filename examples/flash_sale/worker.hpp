@@ -21,10 +21,10 @@
 
 namespace flash {
 
-/// The work of one process. It ends by being killed.
+/// The work of one process, which runs until it is killed.
 class Worker {
 public:
-    /// @param place among the workers. @param name another one for each process that has this place
+    /// @param place among the workers. @param name a new name for each process that has this place
     Worker(const Settings& settings, int place, std::string name)
         : settings_(settings), place_(place), name_(std::move(name)), client_(configured(settings.url))
     {
@@ -33,18 +33,18 @@ public:
     [[noreturn]] void run()
     {
         for (int thread = 0; thread < settings_.threads; ++thread) {
-            std::thread([this] { work(); }).detach(); // this object never ends
+            std::thread([this] { work(); }).detach(); // this object lives as long as the process
         }
         for (Sale sale(settings_);; std::this_thread::sleep_for(std::chrono::milliseconds(100))) {
             sale.report(place_, {holds_, waiters_});
         }
     }
 
-    /// The leases of its locks: those of a dead worker are free after this time.
+    /// The lease of the worker's locks: the locks of a dead worker are free after this time.
     static constexpr std::chrono::milliseconds lease{1500};
 
 private:
-    /// One more for as long as it lives.
+    /// Adds one to the number for as long as this object lives.
     class Counted {
     public:
         explicit Counted(std::atomic<int>& count) : count_(count) { ++count_; }
@@ -85,9 +85,9 @@ private:
         const auto held = lock(sale.lockName(order.user));
         const Counted hold(holds_);
         std::this_thread::sleep_for(
-            std::chrono::milliseconds(10 + 2 * (order.id.back() % 16))); // the bank takes its time
+            std::chrono::milliseconds(10 + 2 * (order.id.back() % 16))); // stands for the time of a payment
         if (orders.create(order, *held.token(), name_) == Orders::Created::refused) {
-            sale.count("refused"); // this worker stood still: another one has the order, and finishes it
+            sale.count("refused"); // this worker stood still: another worker has the order, and finishes it
         } else {
             sale.finish(order);
         }

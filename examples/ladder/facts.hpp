@@ -1,5 +1,5 @@
 /// @file
-/// What a sale was like, from its journal.
+/// The facts of a sale, from its journal.
 #pragma once
 
 #include "ladder/journal.hpp"
@@ -22,10 +22,10 @@ struct Span {
 
 struct Facts {
     Time end{};
-    std::array<std::vector<Span>, buyers> holds;   ///< when each buyer believed to hold the lock
+    std::array<std::vector<Span>, buyers> holds;   ///< when each buyer believed that it held the lock
     std::array<std::vector<Span>, buyers> stopped; ///< when it stood still
-    std::vector<Span> overlaps;                    ///< when more than one believed it
-    std::vector<Span> dead; ///< when nobody who could work held it, for a tenth of a second or more
+    std::vector<Span> overlaps;                    ///< when more than one buyer believed that it held the lock
+    std::vector<Span> dead; ///< when no buyer that could work held the lock, for a tenth of a second or more
     std::vector<Entry> entries;
     int foreignReleases = 0;
     int refusals = 0;

@@ -1,5 +1,5 @@
 /// @file
-/// What the buyers did, and when: kept where a killed process leaves it.
+/// What the buyers did, and when: kept in memory that survives a killed process.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +19,11 @@ namespace ladder {
 using Time = std::chrono::microseconds; ///< since the sale began
 
 enum class Kind : std::uint32_t {
-    nothing, ///< an entry that its writer did not live to finish
+    nothing, ///< an entry whose writer died before it was finished
     holds,   ///< from now on the buyer believes that it alone sells
-    ends,    ///< and from now on no more
+    ends,    ///< from now on the buyer no longer believes that
     sold,
-    refused,         ///< its sale was not written, because somebody with a greater token had sold
+    refused,         ///< its sale was not written, because a buyer with a greater token had sold
     deletesAnothers, ///< it deleted a lock that was not its own
     slow,            ///< its work takes longer than usual
     killed,
@@ -37,7 +37,8 @@ struct Entry {
     Kind kind = Kind::nothing;
 };
 
-/// Shared by the processes that are forked after it was made. Thread-safe; a full one takes nothing more.
+/// Shared by the processes that are forked after the journal was made. Thread-safe; a full journal accepts no more
+/// entries.
 class Journal {
 public:
     Journal()

@@ -1,5 +1,5 @@
 /// @file
-/// The ladder as a page: a time line for each rung. One file, without scripts, and nothing is loaded.
+/// The ladder as a page: a time line for each rung. One file, without scripts, which loads nothing.
 #pragma once
 
 #include "ladder/facts.hpp"
@@ -16,13 +16,13 @@
 
 namespace ladder {
 
-/// A rung as it is shown.
+/// A rung as the page shows it.
 struct Shown {
     std::string_view name;
     std::string_view trouble;
     std::string_view lesson;
     std::string verdict;
-    bool isExact; ///< sold as much as there was
+    bool isExact; ///< sold exactly the stock
     long long stock;
     long long sold;
     Facts facts;
@@ -117,7 +117,7 @@ apart in another way, and meets the trouble that it was not made for.</p>
     {
         text_ += fmt::format("<em class=\"mark\" style=\"left:{:.2f}%\">{}</em>", percent(at), sign);
     }
-    /// A word beside a moment, on the side where there is room.
+    /// Words beside a moment, on the side where there is room.
     void label(Time at, std::string_view words)
     {
         const double left = percent(at);

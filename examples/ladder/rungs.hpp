@@ -1,5 +1,5 @@
 /// @file
-/// The locks of the ladder, as people write them, and the trouble that each of them is given.
+/// The locks of the ladder, as people write them, and the trouble of each lock.
 #pragma once
 
 #include "ladder/journal.hpp"
@@ -24,32 +24,33 @@ namespace ladder {
 
 using example::Shop;
 
-constexpr std::chrono::seconds timeToLive{1}; ///< of the naive locks: the least that EXPIRE allows
+constexpr std::chrono::seconds timeToLive{1}; ///< of the naive locks: the shortest time that EXPIRE allows
 constexpr std::chrono::milliseconds longer{1600};
-constexpr std::chrono::seconds lease{2}; ///< of the library's locks, renewed each third of it
+constexpr std::chrono::seconds lease{2}; ///< of the library's locks, which are renewed every third of it
 constexpr std::chrono::milliseconds longerThanLease{2800};
 
 /// A moment in a purchase.
 enum class Point {
-    selling,         ///< the stock is read, and not yet written
-    betweenCommands, ///< the lock is taken, and has no time to live yet
-    beforeDelete,    ///< the lock was seen to be the buyer's own, and is not deleted yet
+    selling,         ///< the stock was read, and is not written yet
+    betweenCommands, ///< the lock was taken, and has no time to live yet
+    beforeDelete,    ///< the buyer saw that the lock is its own, and has not deleted it yet
 };
 enum class Fault {
     killed,
     stopped,
-    slow, ///< it works
+    slow, ///< the buyer works for longer
 };
-/// What happens to which buyer, at which moment of which of its purchases, counted from 1.
+/// What happens to a buyer, at which moment of which purchase. Buyers and purchases are counted from 1.
 struct Trouble {
     Fault fault;
     Point point;
     int buyer;
     int purchase;
-    std::chrono::milliseconds time{}; ///< for which it is stopped or works
+    std::chrono::milliseconds time{}; ///< how long the buyer is stopped or works
 };
 
-/// Lets trouble happen to one buyer. The process stops itself at the moment of it; another one kills or resumes it.
+/// The trouble of one buyer. The buyer's process stops itself at the moment of the trouble; another process kills or
+/// resumes it.
 class Fate {
 public:
     Fate(const std::vector<Trouble>& troubles, Journal& journal, int buyer)
@@ -80,13 +81,13 @@ private:
     int purchase_ = 0;
 };
 
-/// How one buyer keeps the others out.
+/// The lock with which one buyer keeps the others out.
 class Lock {
 public:
     virtual ~Lock() = default;
     /// Waits until the buyer has the lock, as far as it knows.
     virtual void take() = 0;
-    /// Whether the buyer still has it, as far as it can know.
+    /// Whether the buyer still has the lock, as far as it can know.
     [[nodiscard]] virtual bool isOurs() const { return true; }
     /// @return whether the sale was written.
     virtual bool sell(Shop& shop, long long left, const std::string& buyer)
@@ -105,7 +106,7 @@ public:
     bool giveBack() override { return false; }
 };
 
-/// One key, in four ways.
+/// A lock of one key, in four variants.
 class NaiveLock : public Lock {
 public:
     enum class How { setnx, setnxExpire, setNxEx, compare, script };
@@ -140,7 +141,7 @@ public:
             }
             fate_.reach(Point::beforeDelete);
         }
-        // a plain DEL, but that it tells what it deleted
+        // a plain DEL, except that it returns what it deleted
         const auto deleted =
             shop_.command({"EVAL", "local value = redis.call('get', KEYS[1]) redis.call('del', KEYS[1]) return value",
                            "1", shop_.lockName()});
@@ -161,7 +162,7 @@ private:
     const How how_;
     Shop& shop_;
     Fate& fate_;
-    const std::string owner_; ///< the value of the key. Whoever deletes without looking needs none
+    const std::string owner_; ///< the value of the key; a rung that deletes without a check needs none
 };
 
 /// A lock of the library; the last rung's sales carry its token.
@@ -193,9 +194,9 @@ private:
 struct Rung {
     std::string_view name;
     std::string_view trouble;  ///< what happens, in a sentence
-    std::string_view lesson;   ///< what one sees of it
-    std::vector<Trouble> what; ///< empty: nothing but that there are several buyers
-    bool isExact;              ///< sells as much as there is, all the same
+    std::string_view lesson;   ///< what a spectator sees of it
+    std::vector<Trouble> what; ///< empty: no trouble but several buyers
+    bool isExact;              ///< sells exactly the stock all the same
     std::function<std::unique_ptr<Lock>(Shop&, Fate&, const redislock::Client&, int buyer)> make;
 };
 

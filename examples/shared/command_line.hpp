@@ -1,5 +1,5 @@
 /// @file
-/// What the examples share, and no program that uses the library needs: their command line and their exit status.
+/// The command line and the exit status of the examples. A program that uses the library does not need this file.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace example {
 
-/// Runs an example whose command line is `<program> [--help] [URL]`: says what it is about to do, then does it.
+/// Runs an example whose command line is `<program> [--help] [URL]`: prints what it is about to do, then does it.
 ///
-/// @param about the same in a sentence, also the text of `--help`.
-/// @param work gets the URL of the server. Returns whether everything went as it should.
-/// @return the exit status: 0 if so, or after `--help`; 1 if not, or after an exception, whose message is then one line
-///   on standard error; 2 for a command line that was not understood.
+/// @param about a sentence about what the example does, also the text of `--help`.
+/// @param work gets the URL of the server. Returns whether everything went well.
+/// @return the exit status: 0 if everything went well, or after `--help`; 1 if not, or after an exception, whose
+/// message is then one line on standard error; 2 for a command line that was not understood.
 int run(int argc, char** argv, const std::string& about, bool (*work)(const std::string& url));
 
 /// The same for `<program> [--help] [URL…]`.

@@ -3,7 +3,7 @@
 postgres_folder=
 postgres_url=
 
-# Installs PostgreSQL without the cluster that Debian's package would make for it.
+# Installs PostgreSQL without the database cluster that Debian's package would make.
 need_postgres() {
     local settings=/etc/postgresql-common/createcluster.conf
     if [ -z "$(postgres_programs)" ] && [ "$install" = yes ] && [ ! -e $settings ]; then
@@ -14,7 +14,7 @@ need_postgres() {
     [ -n "$(postgres_programs)" ] || die "there is no initdb of PostgreSQL on this machine"
 }
 
-# The folder of initdb and postgres, which Debian keeps out of PATH; empty without them.
+# The folder of initdb and postgres, which Debian keeps out of PATH; empty if they are not installed.
 postgres_programs() {
     local folder
     for folder in /usr/lib/postgresql/*/bin "$(dirname "$(command -v initdb || true)")"; do
@@ -22,8 +22,9 @@ postgres_programs() {
     done
 }
 
-# Starts one that listens on a socket in a temporary folder alone; sets postgres_url. Root becomes the user nobody for
-# it, because PostgreSQL refuses root. Call clean_up_on_exit and then this; stop_postgres goes before the script ends.
+# Starts a PostgreSQL that listens only on a socket in a temporary folder; sets postgres_url. If the caller is root,
+# PostgreSQL runs as the user nobody, because it refuses to run as root. Call clean_up_on_exit before this function, and
+# stop_postgres before the script ends.
 start_postgres() {
     local programs user=() attempt
     programs=$(postgres_programs)

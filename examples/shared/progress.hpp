@@ -1,5 +1,5 @@
 /// @file
-/// What one sees while the shop is open.
+/// The progress that the user sees while the shop is open.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 
 namespace example {
 
-/// A bar on the terminal that standard error is; a line now and then where it is none.
+/// A bar if standard error is a terminal; otherwise a line now and then.
 class Progress {
 public:
     Progress(std::string lock, long long stock) : lock_(std::move(lock)), stock_(stock) {}

@@ -1,5 +1,5 @@
 /// @file
-/// The shop's data in Redis, as a program without any lock would keep them.
+/// The shop's data in Redis, as a program without any lock would keep it.
 #pragma once
 
 #include <redislock/redislock.hpp>
@@ -21,7 +21,7 @@ namespace example {
 /// One plain hiredis connection to a stock of one article and the list of its sales. Every thread has its own.
 class Shop {
 public:
-    /// Connects. @param prefix what the keys begin with. @throws std::runtime_error, in a sentence, when that fails.
+    /// Connects. @param prefix of the keys. @throws std::runtime_error, with a sentence, if there is no connection.
     Shop(const redislock::Config& server, const std::string& prefix)
         : stockKey_(prefix + "stock"),
           salesKey_(prefix + "sales"),
@@ -45,7 +45,7 @@ public:
     /// The name of the lock that guards the stock.
     [[nodiscard]] const std::string& lockName() const noexcept { return lockName_; }
 
-    /// Puts @p units on sale. Both keys expire by themselves should nobody remove them.
+    /// Puts @p units on sale. Both keys expire by themselves if nobody removes them.
     void open(long long units)
     {
         command({"SET", stockKey_, std::to_string(units), "EX", lifetime});
@@ -54,7 +54,7 @@ public:
     }
     void close()
     {
-        // the last: what a FencedLock keeps for ever, so that its tokens grow
+        // the last key is the counter that a FencedLock keeps for ever, so that its tokens grow
         command({"DEL", stockKey_, salesKey_, tokenKey_, lockName_, "redisson_lock_token:{" + lockName_ + "}"});
     }
 
@@ -66,10 +66,10 @@ public:
         }
         return std::stoll(std::string(reply->str, static_cast<std::size_t>(reply->len)));
     }
-    // XX and RPUSHX write only where the key exists: what a killed buyer sent last cannot bring removed keys back.
+    // XX and RPUSHX write only if the key exists: so the last request of a killed buyer cannot bring removed keys back.
     void setStock(long long units) { command({"SET", stockKey_, std::to_string(units), "EX", lifetime, "XX"}); }
     void recordSale(const std::string& buyer) { command({"RPUSHX", salesKey_, buyer}); }
-    /// Both at once, unless somebody with a greater token was here before. @return whether they were written
+    /// Writes stock and sale at once, unless a greater token was here before. @return whether both were written
     [[nodiscard]] bool sellWith(redislock::FencingToken token, long long left, const std::string& buyer)
     {
         constexpr std::string_view script = R"(
@@ -83,7 +83,7 @@ public:
                         lifetime})
                    ->integer == 1;
     }
-    /// How many units were sold; the list begins with an entry that is none.
+    /// How many units were sold; the first entry of the list is not a sale.
     [[nodiscard]] long long sold() { return command({"LLEN", salesKey_})->integer - 1; }
 
 private:
@@ -95,7 +95,7 @@ private:
 public:
     using Reply = std::unique_ptr<redisReply, Free>;
 
-    /// Any other command. @throws std::runtime_error, in a sentence, where Redis refuses it or does not answer.
+    /// Any other command. @throws std::runtime_error, with a sentence, if Redis refuses it or does not answer.
     Reply command(std::initializer_list<std::string_view> words)
     {
         std::array<const char*, 12> begins{};
@@ -136,12 +136,12 @@ private:
 
     std::string stockKey_;
     std::string salesKey_;
-    std::string tokenKey_; ///< the greatest of those that sold
+    std::string tokenKey_; ///< the greatest token of all sales
     std::string lockName_;
     Connection connection_;
 };
 
-/// Opens a shop, and closes it whatever happens.
+/// Opens a shop; the destructor closes it.
 class OpenShop {
 public:
     OpenShop(Shop& shop, long long units) : shop_(shop) { shop.open(units); }

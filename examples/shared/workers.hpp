@@ -21,7 +21,8 @@
 
 namespace example {
 
-/// What Workers::wait() waits for. Blocked from holdSignals() on, so that nothing ends the program at a wrong moment.
+/// The signals that Workers::wait() waits for. They are blocked from holdSignals() on, so that none ends the program at
+/// a wrong moment.
 inline sigset_t awaitedSignals()
 {
     sigset_t set;
@@ -40,9 +41,11 @@ inline void holdSignals()
     std::signal(SIGPIPE, SIG_IGN); // hiredis writes to connections that the server may have closed
 }
 
-/// Processes forked from this one. They end at the latest with this object, or with this program, however it ends.
+/// Processes forked from this one. They end at the latest with this object, or with this program, in whatever way it
+/// ends.
 ///
-/// The program must have no second thread and no redislock::Client while these are made: neither survives a fork.
+/// The program must have no second thread and no redislock::Client while processes are started: neither survives a
+/// fork.
 class Workers {
 public:
     enum class Event { allEnded, interrupted, timeOut };
@@ -51,7 +54,7 @@ public:
     template <class Work>
     Workers(int count, Work work)
     {
-        std::fflush(nullptr); // or every child writes again what is still in the buffers
+        std::fflush(nullptr); // otherwise every child writes the contents of the buffers again
         for (int number = 0; number < count; ++number) {
             const pid_t parent = ::getpid();
             const pid_t pid = ::fork();
@@ -69,7 +72,7 @@ public:
     Workers& operator=(const Workers&) = delete;
     ~Workers() { end(); }
 
-    /// Waits until all have ended, until somebody wants the program to end, or until @p time is over.
+    /// Waits until all processes have ended, until a signal asks the program to end, or until @p time is over.
     Event wait(std::chrono::milliseconds time)
     {
         const timespec limit{static_cast<std::time_t>(time.count() / 1000),
@@ -94,7 +97,7 @@ public:
         return pid != 0 && ::waitid(P_PID, static_cast<id_t>(pid), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
                info.si_pid == pid;
     }
-    /// Stops a process, and waits until it stands still. It must not have ended.
+    /// Stops a process, and waits until it stands still. The process must not have ended.
     void stop(int number) const
     {
         siginfo_t info{};
@@ -102,9 +105,9 @@ public:
         ::kill(pid, SIGSTOP);
         ::waitid(P_PID, static_cast<id_t>(pid), &info, WSTOPPED | WEXITED | WNOWAIT);
     }
-    /// Lets a stopped one go on.
+    /// Lets a stopped process go on.
     void resume(int number) const { ::kill(pids_.at(static_cast<std::size_t>(number)), SIGCONT); }
-    /// Ends it as a crash does; that is no failure.
+    /// Ends a process as a crash does; this does not count as a failure.
     void kill(int number)
     {
         const bool failed = anyFailed_;
@@ -114,7 +117,7 @@ public:
         anyFailed_ = failed;
     }
 
-    /// Whether one ended in another way than by finishing its work.
+    /// Whether a process ended in another way than by finishing its work.
     [[nodiscard]] bool anyFailed() const noexcept { return anyFailed_; }
 
 private:
@@ -123,7 +126,7 @@ private:
     {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != parent) {
-            ::_exit(2); // it had ended before the line above
+            ::_exit(2); // the parent had ended before the line above
         }
         const sigset_t set = awaitedSignals();
         sigprocmask(SIG_UNBLOCK, &set, nullptr);
@@ -133,10 +136,10 @@ private:
             fmt::print(stderr, "\nprocess {}: {}\n", number + 1, error.what());
             ::_exit(2);
         }
-        ::_exit(0); // not exit(): what the parent has open is not the child's to close
+        ::_exit(0); // not exit(): the child must not close what the parent has open
     }
 
-    /// @param pid 0 from now on, if the process has ended.
+    /// @param pid is set to 0 if the process has ended.
     void reap(pid_t& pid, int options)
     {
         int status = 0;
@@ -158,7 +161,7 @@ private:
         }
     }
 
-    std::vector<pid_t> pids_; ///< by their numbers; 0 for one that has ended
+    std::vector<pid_t> pids_; ///< by number; 0 for a process that has ended
     bool anyFailed_ = false;
 };
 

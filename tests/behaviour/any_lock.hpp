@@ -1,5 +1,5 @@
 /// @file
-/// A lock of any driver: a test that takes it is compiled once for all of them.
+/// A lock of any driver: a test that uses it is compiled once for all drivers.
 #pragma once
 
 #include "behaviour/lock_driver.hpp"
@@ -16,7 +16,7 @@
 
 namespace redislock::test {
 
-/// A lock and what its driver does with it.
+/// A lock with the functions of its driver.
 class DrivenLock {
 public:
     virtual ~DrivenLock() = default;
@@ -74,7 +74,7 @@ public:
     Result<LockGuard> guard(Lease lease) const { return lock_->guard(lease); }
     Result<LockGuard> guard(Wait wait, Lease lease) const { return lock_->guard(wait, lease); }
 
-    /// The lock itself, for what has one form alone.
+    /// The lock itself, for calls that have only one form.
     [[nodiscard]] Lock plain() const { return lock_->plain(); }
 
 private:

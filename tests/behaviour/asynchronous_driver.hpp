@@ -21,8 +21,8 @@
 
 namespace redislock::test {
 
-/// A lock of which a thread keeps the guards that it was given, as a program keeps them in the scopes of its
-/// coroutines: what is asked of the holding thread is asked of its last guard.
+/// A lock whose guards a thread keeps, as a program keeps them in the scopes of its coroutines: questions to the
+/// holding thread go to its last guard.
 class AsynchronousLock {
 public:
     AsynchronousLock(RedisLock lock, std::string client) : lock_(std::move(lock)), client_(std::move(client)) {}
@@ -35,7 +35,7 @@ public:
     [[nodiscard]] std::stop_token stopToken() const { return last().stopToken(); }
 
     void keep(LockGuard held) const { guards().push_back(std::move(held)); }
-    /// The last guard that is kept; an empty one without any.
+    /// The last guard; an empty guard if there is none.
     [[nodiscard]] LockGuard take() const
     {
         if (guards().empty()) {
@@ -131,7 +131,7 @@ struct Asynchronous {
     }
 
 private:
-    /// Starts an operation and waits for its handler; one that is dropped breaks its promise, which ends the test.
+    /// Starts an operation and waits for its handler; a dropped handler breaks its promise, which ends the test.
     template <class T, class Start>
     static Result<T> run(Start start)
     {

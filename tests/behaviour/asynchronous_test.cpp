@@ -1,4 +1,4 @@
-// What the asynchronous functions have that blocking ones have not: completion tokens, executors, cancellation. The
+// The features of asynchronous functions that blocking functions lack: completion tokens, executors, cancellation. The
 // rest is in the suites that run over all forms.
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
@@ -164,7 +164,7 @@ TEST_F(AsynchronousCalls, HandlerRunsOnItsExecutor)
     EXPECT_EQ(ranOn, std::this_thread::get_id());
 }
 
-/// Where a call that blocks is refused.
+/// In a stop callback a blocking call would be refused.
 TEST_F(AsynchronousCalls, CallsMayBeginInAStopCallback)
 {
     const auto lost = client.getLock(uniqueName()).asyncLock(200ms, use_future).get();
@@ -263,7 +263,7 @@ TEST_F(AsynchronousCalls, RaceOfALockAndATimerCancelsTheLoser)
     EXPECT_TRUE(eventually([&] { return listeners(lock.name()) == 0; }));
 }
 
-/// The grant may be on its way when the call is cancelled: at whatever moment that is, nothing stays behind.
+/// The grant may be on its way when the call is cancelled: whatever the moment, nothing stays behind.
 TEST_F(AsynchronousCalls, CancelledAtAnyMomentNothingStaysBehind)
 {
     for (int round = 0; round < 200; ++round) {
@@ -284,7 +284,7 @@ TEST_F(AsynchronousCalls, CancelledAtAnyMomentNothingStaysBehind)
     EXPECT_EQ(listeners(lock.name()), 0);
 }
 
-/// The release of one hold carries the next waiter's request, which is cancelled before it knows.
+/// The release of one hold carries the request of the next waiter, which is cancelled before it knows of its grant.
 TEST_F(AsynchronousCalls, CancelledWhileItIsHandedTheLockNothingStaysBehind)
 {
     // the server must know the script of the release, or the request behind it overtakes it

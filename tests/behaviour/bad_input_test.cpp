@@ -1,4 +1,4 @@
-// Arguments outside their range, names of every kind, keys of others: each has its own outcome, before any harm.
+// Arguments outside their range, names of every kind, foreign keys: each has its own outcome, before any harm.
 #include "behaviour/behaviour_test.hpp"
 #include "behaviour/worker.hpp"
 
@@ -15,13 +15,13 @@ namespace {
 
 class BadInput : public BehaviourTest {
 protected:
-    /// Everything that clients may have sent so far.
+    /// Counters that change with everything that clients send.
     std::pair<std::uint64_t, std::string> traffic() { return {scriptCalls(), raw.info("total_connections_received")}; }
 };
 
 INSTANTIATE_TEST_SUITE_P(, BadInput, driversWith({Feature::leases, Feature::waiting, Feature::guards}), driverName);
 
-/// Where others want the same lock.
+/// Cases in which others want the same lock.
 class BadInputBesideOthers : public BadInput {};
 
 INSTANTIATE_TEST_SUITE_P(, BadInputBesideOthers,

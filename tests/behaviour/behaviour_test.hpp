@@ -1,5 +1,5 @@
 /// @file
-/// What the suites over drivers share.
+/// The common parts of the suites over drivers.
 #pragma once
 
 #include "behaviour/any_lock.hpp"
@@ -17,7 +17,7 @@
 
 namespace redislock::test {
 
-/// A lock test with one client that is ready, of the driver that is its parameter.
+/// A lock test over a driver, its parameter, with one client that is ready.
 class BehaviourTest : public LockTest, public ::testing::WithParamInterface<Driver> {
 protected:
     static bool supports(Feature feature) { return GetParam().supports(feature); }
@@ -28,7 +28,7 @@ protected:
 
     static Result<Unlocked> release(LockGuard& guard) { return GetParam().release(guard); }
 
-    /// The channel of a lock; of one whose waiters have channels of their own, what these begin with.
+    /// The channel of a lock; if its waiters have channels of their own, the common beginning of these.
     std::string channelOf(const std::string& name)
     {
         auto channel = LockTest::channelOf(name);
@@ -37,7 +37,7 @@ protected:
         }
         return supports(Feature::oneChannel) ? channel : channel + ':';
     }
-    /// How many listen to the channel of a lock; of one that grants it to who waits, how many can be granted it.
+    /// How many listen to the channel of a lock; for a lock that a release grants, how many waiters can be granted it.
     std::int64_t listeners(const std::string& name)
     {
         if (!supports(Feature::oneChannel)) {
@@ -51,7 +51,7 @@ protected:
         }
         return all;
     }
-    /// Tells all who wait for a lock that it is free, whether it is or not.
+    /// Publishes to all waiters of a lock that it is free, whether it is or not.
     void tellWaiters(const std::string& name)
     {
         if (!supports(Feature::oneChannel)) {
@@ -66,7 +66,7 @@ protected:
             raw.command({"PUBLISH", channel, "0"});
         }
     }
-    /// Gives a lock that is free to somebody else, who excludes everybody. @param lease nothing: it has no time to live
+    /// Gives a free lock to a stranger that excludes everybody. @param lease nothing: the key has no time to live
     void heldByAStranger(const std::string& name, std::optional<milliseconds> lease)
     {
         GetParam().hasModes ? raw.command({"HSET", name, "mode", "write", "stranger:1:write", "1"})

@@ -30,8 +30,8 @@ struct RedisLocks {
 struct FairLocks {
     static constexpr std::string_view name = "FairLock";
     static constexpr std::array unsupported{
-        Feature::executing,   // it has no form of its own
-        Feature::oneChannel}; // the first of those who wait is told, on one of its own
+        Feature::executing,   // a FairLock has no form of its own
+        Feature::oneChannel}; // a release wakes the first waiter, on that waiter's own channel
     static FairLock make(const Client& client, std::string lockName) { return client.getFairLock(std::move(lockName)); }
 };
 
@@ -141,13 +141,13 @@ using BlockingThrowing = Throwing<RedisLocks>;
 /// RedisLock through the calls that report a `std::error_code`.
 struct BlockingCodes {
     static constexpr std::string_view name = "RedisLockCodes";
-    static constexpr std::array unsupported{Feature::standardNames, Feature::executing}; // they only throw
+    static constexpr std::array unsupported{Feature::standardNames, Feature::executing}; // these functions only throw
     using Lock = RedisLock;
     using Guard = LockGuard;
 
     static Result<std::optional<Lock>> make(const Client& client, std::string lockName)
     {
-        return BlockingThrowing::make(client, std::move(lockName)); // getLock() has the one form
+        return BlockingThrowing::make(client, std::move(lockName)); // getLock() has only one form
     }
     static Result<bool> lock(const Lock& lock)
     {
@@ -203,7 +203,7 @@ struct BlockingCodes {
     }
 
 private:
-    /// The code begins as a foreign error: what succeeds must clear it.
+    /// The code begins as a foreign error: a call that succeeds must clear it.
     template <class Function>
     static auto run(Function function) -> Result<decltype(function(std::declval<std::error_code&>()))>
     {

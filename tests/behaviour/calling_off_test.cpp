@@ -1,4 +1,4 @@
-// Blocking calls that are called off by a stop token, of everything that waits: they end, and leave nothing.
+// Blocking calls of every kind that a stop token calls off while they wait: they end, and leave nothing behind.
 #include "behaviour/group_test.hpp"
 #include "behaviour/worker.hpp"
 #include "redislock/redislock.hpp"
@@ -17,14 +17,14 @@
 namespace redislock::test {
 namespace {
 
-/// Something that can be waited for: how it is taken by another client, waited for by this one, and freed.
+/// An object to wait for: how another client takes it, how this client waits for it, and how it is freed.
 struct Awaited {
     const char* name;
     std::function<void()> occupy;
     std::function<void()> free;
-    /// Waits for it, and gives it back. @return whether it was had
+    /// Waits for the object, and gives it back. @return whether the wait got it
     std::function<bool(std::stop_token, std::error_code&)> wait;
-    std::string channel; ///< on which its waiters listen; empty: on none that is known
+    std::string channel; ///< the channel of its waiters; empty: not known
 };
 
 class CallingOff : public GroupTest {
@@ -169,7 +169,7 @@ protected:
         return awaited;
     }
 
-    /// Whether a waiter has asked, and listens if it is to.
+    /// Whether a waiter has asked, and listens if its kind listens.
     bool isAsleep(const Awaited& awaited, std::uint64_t scriptsBefore)
     {
         return eventually([&] {
@@ -300,7 +300,7 @@ TEST_F(CallingOff, OfAServerThatIsFrozenEndsAndIsMadeUpForLater)
     }
 }
 
-/// Stops what it is told to on the client's own thread.
+/// Stops a stop source on the client's own thread.
 struct Stopper : Observer {
     void lost(const LockEvent& /*event*/, LossReason /*reason*/) noexcept override { source.request_stop(); }
     std::stop_source source;
@@ -328,7 +328,7 @@ TEST_F(CallingOff, ByAnObserverAndByTheLossOfAnotherLock)
     EXPECT_EQ(observing.getLock(name).unlock(), Unlocked::released);
 }
 
-// Whatever comes first, a stop or the end of the call, both are safe, and the next call gets what this one left.
+// Whether the stop or the end of the call comes first, both are safe, and the next call gets what this call left.
 TEST_F(CallingOff, AtAnyMomentNothingStaysBehind)
 {
     constexpr int rounds = 300;

@@ -28,7 +28,7 @@ using namespace asio::experimental::awaitable_operators;
 using asio::use_awaitable;
 using boost::system::error_code;
 
-/// Sleeps for much longer than any test. @return how that ended.
+/// Sleeps for much longer than any test. @return the error with which the sleep ended.
 asio::awaitable<error_code> work()
 {
     asio::steady_timer timer(co_await asio::this_coro::executor, 60s);
@@ -123,7 +123,7 @@ TEST_F(CancelOnLossTest, HandlerThatNeverRunsLeavesNothing)
         asio::steady_timer timer(io, 60s);
         timer.async_wait(cancelOnLoss(held, StopAt::lost, asio::bind_executor(io, [](error_code) { ADD_FAILURE(); })));
     }
-    EXPECT_TRUE(eventually([&] { return held.stopToken().stop_requested(); })); // and calls nobody
+    EXPECT_TRUE(eventually([&] { return held.stopToken().stop_requested(); })); // and the loss calls nothing
 }
 
 TEST_F(CancelOnLossTest, AtRiskIsToldToBlockingCodeToo)

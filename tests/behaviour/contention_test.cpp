@@ -1,4 +1,4 @@
-// Many threads and clients, few locks: nobody is ever inside together, and everybody comes in.
+// Many threads and clients, few locks: no two are ever inside together, and all come in.
 #include "behaviour/behaviour_test.hpp"
 #include "behaviour/worker.hpp"
 
@@ -34,7 +34,7 @@ private:
 
 class Contention : public BehaviourTest {
 protected:
-    /// Runs a function with 0, 1 ... in as many threads at the same time.
+    /// Runs a function with the numbers 0, 1 ... in @p count threads at the same time.
     template <class Function>
     static void inThreads(std::size_t count, Function function)
     {

@@ -99,7 +99,7 @@ TEST_F(CountDownLatchTest, ThatIsDeletedLetsItsWaitersThrough)
 
 TEST_F(CountDownLatchTest, OpenedByRedissonLetsItsWaitersThrough)
 {
-    raw.command({"SET", name, "1"}); // what RCountDownLatch.trySetCount(1) does
+    raw.command({"SET", name, "1"}); // the effect of RCountDownLatch.trySetCount(1)
     auto waiter = inBackground([&] { return latch.wait(20s); });
     EXPECT_TRUE(somebodyWaits());
     raw.command({"DEL", name});
@@ -116,7 +116,7 @@ TEST_F(CountDownLatchTest, WhoseMessageIsLostOpensAtTheNextPoll)
     latch.trySetCount(1);
     auto waiter = inBackground([&] { return polling.getCountDownLatch(name).wait(20s); });
     EXPECT_TRUE(somebodyWaits());
-    raw.command({"DEL", name}); // and nobody is told
+    raw.command({"DEL", name}); // and no message is published
     EXPECT_TRUE(isDone(waiter));
     EXPECT_TRUE(waiter.get());
 }

@@ -1,5 +1,5 @@
 /// @file
-/// What the tests of semaphores and latches share.
+/// The common parts of the tests of semaphores and latches.
 #pragma once
 
 #include "behaviour/lock_test.hpp"
@@ -16,8 +16,8 @@
 
 namespace redislock::test {
 
-/// Two clients that are told, not polling; after each test the counters are deleted, and only answers to requests, with
-/// a time to live, may be left beside them.
+/// Two clients that rely on messages and do not poll. After each test the counters are deleted, and only answers to
+/// requests, with a time to live, may be left.
 class CounterTest : public LockTest {
 protected:
     void TearDown() override

@@ -27,7 +27,7 @@ protected:
         return eventually([&] { return !raw.exists(name); });
     }
 
-    /// The code of the LockError that a function throws.
+    /// The code of the LockError that @p function throws.
     template <class Function>
     static std::error_code codeOf(Function function)
     {
@@ -206,10 +206,11 @@ TEST_P(Executing, DecoratedFunctionOutlivesItsClientAndThenRefuses)
     EXPECT_EQ(codeOf([&] { sell(); }), Errc::shutdown);
 }
 
-/// What runs under a lock of whatever kind, and a group.
+/// Functions that run under locks of every kind, and under a group.
 class ExecutingAnything : public GroupTest {
 protected:
-    /// Does the same under a lock of each kind. @param test called with its name, itself, and its guard's type
+    /// Runs @p test with a lock of each kind. @param test is called with the lock's name, the lock, and its guard's
+    /// type
     template <class Test>
     void forEachLock(Test test)
     {

@@ -33,20 +33,20 @@ protected:
         const auto time = raw.command({"TIME"});
         return time.elements.at(0).text() + "000";
     }
-    /// One that asked and then died: its place lasts for so long.
+    /// Adds a waiter that asked and then died. @param place how long its place lasts
     void putDeadWaiter(const std::string& holder, milliseconds place)
     {
         raw.command({"ZADD", timesKey, std::to_string(std::stoll(now()) + 1000 + place.count()), holder});
         raw.command({"RPUSH", queueKey, holder});
     }
-    /// Of how many waiters the server knows that their clients listen to grants: what it keeps of them has four parts.
+    /// How many waiters the server knows to have a client that listens to grants: their records have four parts.
     std::int64_t listening()
     {
         const auto records = raw.command({"HVALS", "redislock_places:{" + name + "}"}).elements;
         return std::ranges::count_if(records,
                                      [](const Value& record) { return std::ranges::count(record.text(), ' ') == 3; });
     }
-    /// Starts a waiter and waits until it stands in the queue, and its client listens to grants.
+    /// Starts a waiter and waits until the waiter stands in the queue and its client listens to grants.
     std::future<Unlocked> startWaiter(const Client& from, int number)
     {
         const auto before = waiting();
@@ -95,7 +95,7 @@ TEST_F(Fair, WaitersAreServedInTheOrderOfAskingThoughTheyAreThreadsOfSeveralClie
 TEST_F(Fair, WaiterNeedsThreeRequestsWithItsReleaseHoweverManyAreBeforeIt)
 {
     lock.lock();
-    lock.unlock(); // from now on the server knows the scripts
+    lock.unlock(); // so that the server knows the scripts
     lock.lock(20s);
     const auto before = scriptCalls();
     std::vector<std::future<Unlocked>> waiters;

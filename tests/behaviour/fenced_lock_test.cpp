@@ -59,7 +59,7 @@ TEST_F(Fenced, TokensGoOnAboveAGreaterOneOfAnotherClientOrOfAClockThatWasAhead)
         EXPECT_EQ(number(lock.lockAndGetToken()), std::stoull(ahead) + 1);
         EXPECT_EQ(lock.unlock(), Unlocked::released);
     }
-    raw.command({"SET", tokenKey, "41"}); // a counter of Redisson
+    raw.command({"SET", tokenKey, "41"}); // a counter of Redisson's
     EXPECT_GT(number(lock.lockAndGetToken()), 1'000'000'000'000'000U);
     EXPECT_EQ(lock.unlock(), Unlocked::released);
 }

@@ -1,5 +1,5 @@
 /// @file
-/// What the tests of groups of locks share: several servers, a client of each.
+/// The common parts of the tests of groups: several servers, and a client for each.
 #pragma once
 
 #include "behaviour/lock_test.hpp"
@@ -18,7 +18,7 @@ namespace redislock::test {
 /// Servers for all tests of one program. After each test the name must be free on all of them.
 class GroupTest : public LockTest {
 protected:
-    /// Server 0 is that of the other tests.
+    /// Server 0 is the server of the other tests.
     static testing::RedisServer& serverOf(std::size_t index)
     {
         static std::deque<testing::RedisServer> others;
@@ -46,7 +46,7 @@ protected:
         return config;
     }
 
-    /// A client of each of the first servers; kept for the test.
+    /// A client for each of the first @p count servers; kept for the test.
     std::deque<Client>& clientsOf(std::size_t count)
     {
         while (clients.size() < count) {
@@ -55,7 +55,7 @@ protected:
         return clients;
     }
 
-    /// The lock of the test's name on each of the first servers.
+    /// The lock of the test's name on each of the first @p count servers.
     std::vector<RedisLock> locksOn(std::size_t count)
     {
         std::vector<RedisLock> locks;
@@ -65,7 +65,7 @@ protected:
         return locks;
     }
 
-    /// On how many of the first servers the test's name is locked.
+    /// On how many of the first @p count servers the test's name is locked.
     std::size_t lockedOn(std::size_t count)
     {
         std::size_t locked = 0;

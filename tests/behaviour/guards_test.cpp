@@ -28,7 +28,7 @@ INSTANTIATE_TEST_SUITE_P(, NestedGuards,
                          driversWith({Feature::guards, Feature::leases, Feature::reentrance, Feature::threadHolds}),
                          driverName);
 
-/// Guards beside others who want the lock.
+/// Guards while others want the lock.
 class ExclusiveGuards : public Guards {};
 
 INSTANTIATE_TEST_SUITE_P(, ExclusiveGuards, driversWith({Feature::guards, Feature::leases, Feature::exclusion}),
@@ -168,7 +168,7 @@ TEST_P(NestedGuards, ThreadThatMadeAGuardStaysTheHolderUntilItIsEndedElsewhere)
     other.run([] {}); // the task, and the guard in it, are gone now
     EXPECT_FALSE(lock.isHeldByCurrentThread());
     EXPECT_TRUE(becomesFree(lock.name()));
-    // the same with a level of this thread inside
+    // the same with a nested level of this thread
     auto again = must(lock.guard());
     EXPECT_EQ(lock.lock(), true);
     other.run([&] { EXPECT_EQ(release(again), Unlocked::stillHeld); });
@@ -243,7 +243,7 @@ TEST_P(ExclusiveGuards, LostGuardDoesNotTouchTheNextHolder)
     EXPECT_EQ(other.run([&] { return lock.lock(); }), true);
     const auto holder = holderOf(lock.name());
     held.reset();
-    EXPECT_EQ(lock.tryLock(), false); // goes behind whatever the guard sent
+    EXPECT_EQ(lock.tryLock(), false); // its request follows any request of the guard
     EXPECT_EQ(holderOf(lock.name()), holder);
     EXPECT_EQ(other.run([&] { return lock.unlock(); }), Unlocked::released);
 }

@@ -1,4 +1,4 @@
-// What the kinds of lock do differently, and that they exclude each other.
+// How the kinds of lock differ, and that they exclude each other.
 #include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
@@ -67,7 +67,7 @@ TEST_F(NonReentrant, LostHoldMayBeTakenAnew)
     EXPECT_EQ(lock.unlock(), Unlocked::released);
 }
 
-/// A thread that holds a name by one kind of lock, and asks for it by another, would wait for itself.
+/// A thread that holds a name by one kind of lock, and asks for the name by another kind, would wait for itself.
 TEST_F(Kinds, ThreadThatHoldsTheNameByAnotherKindIsToldAtOnce)
 {
     const std::vector<std::pair<const char*, Lock>> kinds{
@@ -173,8 +173,8 @@ TEST_F(Spinning, ReleaseByAnotherThreadOfTheClientLetsTheNextOneInWithoutAPause)
     EXPECT_EQ(waiter.get(), Unlocked::released);
 }
 
-/// The release is sent again, behind the waiter's request, which Redis refuses; it has been answered when the waiter
-/// looks.
+/// The release is sent again, behind the waiter's request, which Redis refuses; the release is answered before the
+/// waiter looks.
 TEST_F(Spinning, ReleaseWhoseScriptTheServerForgotLetsTheNextOneInWithoutAPause)
 {
     Client ending(config());
@@ -312,7 +312,7 @@ TEST_F(Spinning, WhoPausesHoldsUpNobodyAndIsLetInByALocalRelease)
         EXPECT_EQ(pausing.wait_for(soon), std::future_status::ready);
         EXPECT_EQ(pausing.get(), Unlocked::released);
     };
-    for (const auto time : {0ms, 100ms}) { // then the next hold is for others, if one of them wants it
+    for (const auto time : {0ms, 100ms}) { // after a turn the next hold goes to another client, if one wants it
         turnIsOver = time;
         testBehind([&](const RetryPolicy& policy) {
             return other.start([&lock, policy] {

@@ -1,4 +1,4 @@
-// How long a hold lasts: fixed leases, renewed ones, and both nested in each other.
+// How long a hold lasts: with fixed leases, renewed leases, and both nested in each other.
 #include "behaviour/behaviour_test.hpp"
 #include "behaviour/worker.hpp"
 
@@ -10,7 +10,7 @@ namespace {
 
 class Leases : public BehaviourTest {
 protected:
-    /// Expects the time to live in Redis to be @p lease, less what the test took since @p watch began.
+    /// Expects the time to live in Redis to be @p lease, less the time since @p watch began.
     void expectTtl(const AnyLock& lock, milliseconds lease, const Stopwatch& watch)
     {
         const auto ttl = raw.pttl(lock.name());
@@ -18,7 +18,7 @@ protected:
         EXPECT_GE(ttl, lease - watch.elapsedMs() - 2ms);
     }
 
-    /// Expects this thread's belief to be at most what Redis grants, and not much less.
+    /// Expects this thread to believe in its hold for at most as long as Redis grants it, and not much less.
     void expectBelief(const AnyLock& lock, milliseconds lease, const Stopwatch& watch)
     {
         const auto before = bootTime();
@@ -36,7 +36,7 @@ class NestedLeases : public Leases {};
 
 INSTANTIATE_TEST_SUITE_P(, NestedLeases, driversWith({Feature::leases, Feature::reentrance}), driverName);
 
-/// Leases after which somebody else holds.
+/// Leases after which another holds the lock.
 class ExclusiveLeases : public Leases {};
 
 INSTANTIATE_TEST_SUITE_P(, ExclusiveLeases, driversWith({Feature::leases, Feature::exclusion}), driverName);
@@ -123,7 +123,7 @@ TEST_P(Leases, LockIsNoLongerRenewedAfterItsUnlock)
     const auto lock = make();
     EXPECT_EQ(lock.lock(), true);
     EXPECT_EQ(lock.unlock(), Unlocked::released);
-    // what would renew the first hold would renew this one, which lasts longer than three of its renewals
+    // if anything renewed the first hold it would renew this one too, whose lease lasts longer than three renewals
     const auto witness = make();
     EXPECT_EQ(witness.lock(), true);
     ASSERT_TRUE(observer()->await("renewed", witness.name(), 4));
@@ -178,7 +178,7 @@ TEST_P(NestedLeases, InnerUnlockLeavesTheMaximumOfTheRest)
     EXPECT_EQ(lock.unlock(), Unlocked::stillHeld);
     expectBelief(lock, 4s, watch);
     EXPECT_LE(lock.validFor(), 4s);
-    expectTtl(lock, 60s, watch); // a late copy of an unlock must not cut what came after it
+    expectTtl(lock, 60s, watch); // a late copy of an unlock must not cut a later level
     EXPECT_EQ(lock.unlock(), Unlocked::released);
 }
 
@@ -294,7 +294,7 @@ TEST_P(ExclusiveLeases, BeliefOfOneHolderEndsBeforeTheNextOneHasTheLock)
         });
         std::chrono::nanoseconds believed{};
         for (auto now = bootTime(); lock.isHeldByCurrentThread(); now = bootTime()) {
-            believed = now; // a moment before it said so
+            believed = now; // read a moment before the answer
         }
         EXPECT_LT(believed, next.get());
         EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);

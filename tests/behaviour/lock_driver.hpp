@@ -1,5 +1,5 @@
 /// @file
-/// What a form is in which a kind of lock can be used, so that one suite tests them all.
+/// A driver is a form in which a kind of lock can be used, so that one suite tests all forms and kinds.
 #pragma once
 
 #include "redislock/client.hpp"
@@ -22,7 +22,7 @@
 
 namespace redislock::test {
 
-// --- What a call gave
+// --- The result of a call
 // --------------------------------------------------------------------------------------------------
 
 /// The result of a call, or its error; compares with a result and with an Errc.
@@ -62,7 +62,7 @@ T must(Result<T> result)
     return std::move(result.value);
 }
 
-/// Whether the end of an outermost hold was in order: the lock is free, or the next caller of the client has it.
+/// Whether an outermost hold ended correctly: the lock is free, or the next caller of the client has it.
 inline bool isEnded(Unlocked how)
 {
     return how == Unlocked::released || how == Unlocked::passedOn;
@@ -75,11 +75,11 @@ inline bool isEnded(const Result<Unlocked>& how)
 // --- What a driver is
 // --------------------------------------------------------------------------------------------------
 
-/// What a kind of lock, or a form of its use, may lack.
+/// The features that a kind of lock, or a form of its use, may lack.
 enum class Feature {
     reentrance,    ///< a holder may lock again
-    threadHolds,   ///< holds belong to threads: the lock knows who holds it, and nobody ends another thread's hold
-    blocking,      ///< calls block their thread, and are refused on one that must not
+    threadHolds,   ///< holds belong to threads: the lock knows its holder, and no thread ends another thread's hold
+    blocking,      ///< calls block their thread, and are refused on a thread that must not block
     guards,        ///< LockGuard, or something with its functions
     leases,        ///< fixed leases
     waiting,       ///< waits until the lock is free
@@ -87,11 +87,11 @@ enum class Feature {
     standardNames, ///< try_lock, try_lock_for, try_lock_until
     executing,     ///< executeWithLock, locked
     exclusion,     ///< one holder at a time
-    oneChannel,    ///< an unlock is told on one channel, on which all waiters listen
+    oneChannel,    ///< an unlock publishes on one channel, to which all waiters listen
 };
 
-/// A driver: static functions that do one thing each with a lock. Errors are part of the result, whatever form they
-/// have in the library; what the driver lacks is in `unsupported`.
+/// A driver: static functions that each do one thing with a lock. Errors are part of the result, whatever form they
+/// have in the library; `unsupported` has the features that the driver lacks.
 template <class D>
 concept LockDriver = requires(const Client& client, const typename D::Lock& lock, typename D::Guard& guard, Wait wait,
                               Lease lease)

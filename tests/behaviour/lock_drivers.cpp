@@ -77,7 +77,7 @@ constexpr Driver driver{.name = D::name,
 
 } // namespace
 
-/// The forms of RedisLock, and the kinds that have scripts of their own. Who adds one adds it here.
+/// The forms of RedisLock, and the kinds that have scripts of their own. A new form or kind must be added here.
 std::vector<Driver> allWith(std::initializer_list<Feature> needed)
 {
     std::vector<Driver> drivers{driver<BlockingThrowing>,    driver<BlockingCodes>,        driver<Asynchronous>,

@@ -1,5 +1,5 @@
 /// @file
-/// The drivers as the parameters of suites, and which suites run over which of them.
+/// The drivers as the parameters of suites, and which suites run over which drivers.
 #pragma once
 
 #include "behaviour/any_lock.hpp"
@@ -18,14 +18,14 @@
 
 namespace redislock::test {
 
-/// A driver whose type is known at run time alone: what it does without a lock.
+/// A driver whose type is known only at run time: its functions that need no lock.
 struct Driver {
     std::string_view name;
     bool (*supports)(Feature feature);
     Result<std::optional<AnyLock>> (*make)(const Client& client, std::string lockName);
     Result<Unlocked> (*release)(LockGuard& guard);
     bool hasModes;          ///< its locks belong to a ReadWriteLock
-    std::string_view freed; ///< what an unlock tells: that one of the waiters may come in, or all
+    std::string_view freed; ///< the message of an unlock: that one of the waiters may come in, or all
 
     friend std::ostream& operator<<(std::ostream& out, const Driver& driver) { return out << driver.name; }
 };

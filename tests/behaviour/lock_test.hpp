@@ -1,5 +1,5 @@
 /// @file
-/// What the tests of locks on a real server share: the server, a client, names of their own.
+/// The common parts of the tests of locks on a real server: the server, a client, names of their own.
 #pragma once
 
 #include "behaviour/lock_driver.hpp"
@@ -29,11 +29,11 @@ namespace redislock::test {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-/// The bound of what should come at once; machines are slow sometimes.
+/// The bound for things that should happen at once; machines are slow sometimes.
 inline constexpr milliseconds soon{3000};
 
 /// A server for all tests of one program, and names that no other test uses. After each test its locks must be free in
-/// Redis, at the latest when their leases are over, and nobody may listen to a channel any more.
+/// Redis, at the latest when their leases are over, and no client may listen to a channel any more.
 class LockTest : public ::testing::Test {
 protected:
     static testing::RedisServer& server()
@@ -60,7 +60,7 @@ protected:
         return clean(std::move(name));
     }
 
-    /// Has a name checked after the test.
+    /// Makes the test check a name at its end.
     std::string clean(std::string name)
     {
         const std::lock_guard lock(namesMutex_);
@@ -68,7 +68,7 @@ protected:
         return name;
     }
 
-    /// The settings of these tests: leases are short; whoever is woken by the poll or by patience alone is too late.
+    /// The settings of these tests: leases are short; a waiter that only the poll or its patience wakes is too late.
     static Config config()
     {
         Config config = Config::fromUrl(server().url());
@@ -77,7 +77,7 @@ protected:
         return config;
     }
 
-    /// The settings with an observer, which observer() gives.
+    /// The settings with an observer, which observer() returns.
     Config observed(Config config = LockTest::config())
     {
         config.observer = observer();

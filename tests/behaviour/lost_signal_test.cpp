@@ -162,7 +162,7 @@ TEST_P(LostSignal, ForgottenLockIsReportedAndEndsByItself)
     EXPECT_EQ(observer()->of("atRisk").back().reason, LossReason::heldTooLong);
     EXPECT_EQ(observer()->of("lost").back().reason, LossReason::heldTooLong);
     EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
-    // the next hold has a time of its own
+    // the next hold has a deadline of its own
     EXPECT_EQ(lock.lock(), true);
     const auto renewals = observer()->count("renewed");
     EXPECT_TRUE(observer()->await("renewed", lock.name(), renewals + 2));

@@ -1,4 +1,4 @@
-// What a user who makes a common mistake is told: what was wrong, and of what.
+// The messages for a user who makes a common mistake: what was wrong, and with which lock or server.
 #include "behaviour/lock_test.hpp"
 
 #include <redislock/redislock.hpp>
@@ -126,7 +126,7 @@ TEST_F(Messages, SayThatAReadOnlyServerRefusesWhateverIsAsked)
     }
 }
 
-/// @return what came out of a coroutine that awaits this.
+/// @return the message of the exception in a coroutine that awaits @p awaitable.
 template <class Awaitable>
 std::string thrownBy(Awaitable awaitable)
 {
@@ -197,7 +197,7 @@ TEST_F(Messages, OfGroupsQuoteTheMemberThatFailed)
 /// A server of its own, in a state in which it refuses locks.
 class RefusalMessages : public Messages {
 protected:
-    /// Expects a lock, and a wait for it, to be refused for this cause, in these words of the server.
+    /// Expects a lock, and a wait for one, to be refused for this cause, in these words of the server.
     void expectRefused(Cause cause, const std::string& said, Config config)
     {
         config.unreachableAfter = 300ms;
@@ -260,7 +260,7 @@ TEST_F(RefusalMessages, NameAServerWithTooFewReplicas)
 
 TEST_F(RefusalMessages, NameAServerThatCannotSave)
 {
-    std::filesystem::create_directory(own.folder() / "dump.rdb"); // in the way of the file
+    std::filesystem::create_directory(own.folder() / "dump.rdb"); // stands in the way of the file
     admin.command({"CONFIG", "SET", "save", "900 1"});
     admin.command({"BGSAVE"});
     EXPECT_TRUE(eventually([&] {

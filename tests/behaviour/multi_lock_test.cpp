@@ -74,7 +74,7 @@ TEST_F(MultiLocks, OneOfTenThreadsThatTryOnceGetsIt)
     std::atomic<int> tried{0};
     for (int i = 0; i < 10; ++i) {
         threads.emplace_back([&] {
-            for (bool won = false; !won && winners == 0;) { // all may fail together: none is held then
+            for (bool won = false; !won && winners == 0;) { // all may fail at the same time: then none holds it
                 won = lock.tryLock(Wait(0ms), 10s);
                 winners += won ? 1 : 0;
             }
@@ -195,7 +195,7 @@ TEST_F(MultiLocks, ThoseWhoTakeTheSameLocksInOppositeOrdersBothFinish)
         for (int i = 0; i < 10; ++i) {
             const std::scoped_lock held(each);
             EXPECT_EQ(++inside, 1);
-            ++rounds; // under all of them
+            ++rounds; // guarded by all of them
             --inside;
         }
     };
@@ -208,7 +208,7 @@ TEST_F(MultiLocks, ThoseWhoTakeTheSameLocksInOppositeOrdersBothFinish)
 TEST_F(MultiLocks, IsRenewedUntilItIsUnlocked)
 {
     GroupGuard held(lock);
-    std::this_thread::sleep_for(3 * config().watchdogTimeout / 2); // time itself is what is tested
+    std::this_thread::sleep_for(3 * config().watchdogTimeout / 2); // the test needs real time
     EXPECT_TRUE(held);
     EXPECT_EQ(held.heldMembers(), 3U);
     EXPECT_EQ(lockedNow(), 3U);
@@ -238,7 +238,7 @@ TEST_F(MultiLocks, FixedLeaseEndsByItself)
     EXPECT_TRUE(lock.tryLock(5s)) << "a lost one may be taken anew";
     EXPECT_EQ(lock.unlock(), Unlocked::released);
     lock.lock(50ms);
-    EXPECT_TRUE(eventually([&] { return lockedNow() == 0; })); // its members' leases are over, too
+    EXPECT_TRUE(eventually([&] { return lockedNow() == 0; })); // its members' leases are over too
     EXPECT_FALSE(lock.isHeldByCurrentThread());
     EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
     EXPECT_THROW(lock.unlock(), LockError);
@@ -344,7 +344,7 @@ TEST_F(MultiLocks, CancelledWaiterHoldsNothing)
     EXPECT_EQ(got, asio::error::operation_aborted);
 }
 
-/// The grants may be on their way when the call is cancelled: at whatever moment that is, nothing stays behind.
+/// The grants may be on their way when the call is cancelled: whatever the moment, nothing stays behind.
 TEST_F(MultiLocks, CancelledAtAnyMomentNothingStaysBehind)
 {
     for (int round = 0; round < 100; ++round) {

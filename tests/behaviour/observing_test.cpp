@@ -1,4 +1,4 @@
-// What an observer is told of a lock's life.
+// The events of a lock's life that an observer gets.
 #include "behaviour/behaviour_test.hpp"
 #include "behaviour/counter_test.hpp"
 #include "behaviour/group_test.hpp"
@@ -25,12 +25,12 @@ class Observing : public BehaviourTest {};
 
 INSTANTIATE_TEST_SUITE_P(, Observing, driversWith({Feature::leases, Feature::waiting}), driverName);
 
-/// Of holds with several levels.
+/// Events of holds with several levels.
 class NestedObserving : public Observing {};
 
 INSTANTIATE_TEST_SUITE_P(, NestedObserving, driversWith({Feature::leases, Feature::reentrance}), driverName);
 
-/// Of calls that others keep waiting.
+/// Events of calls that others keep waiting.
 class ObservingWaits : public Observing {};
 
 INSTANTIATE_TEST_SUITE_P(, ObservingWaits, driversWith({Feature::leases, Feature::waiting, Feature::exclusion}),
@@ -156,7 +156,7 @@ TEST_P(ObservingWaits, ConnectionsAreToldByTheirPurpose)
     EXPECT_TRUE(observer()->await("connected:notifications"));
     EXPECT_TRUE(observer()->await("connected:renewals"));
     EXPECT_EQ(lock.unlock(), Unlocked::released);
-    const std::size_t own = supports(Feature::blocking) ? 1 : 0; // who blocks no thread needs none
+    const std::size_t own = supports(Feature::blocking) ? 1 : 0; // calls that block no thread use none of their own
     EXPECT_EQ(observer()->count("connected:commands"), own);
     EXPECT_EQ(observer()->count("connected:notifications"), 1U);
     EXPECT_EQ(make(other, lock.name()).unlock(), Unlocked::alreadyLost);
@@ -167,7 +167,7 @@ TEST_P(ObservingWaits, ConnectionsAreToldByTheirPurpose)
 
 class ObservingLosses : public LockTest {
 protected:
-    /// Why the hold that was taken last was lost, and before that at risk.
+    /// The reason why the last hold was lost, and before that at risk.
     [[nodiscard]] LossReason reasonTold(const char* what = "lost")
     {
         EXPECT_TRUE(observer()->await(what, lock.name()));
@@ -233,7 +233,7 @@ TEST_F(ObservingLosses, WaiterBehindItsOwnClientIsToldOfThatHold)
 
 class ObservingGroups : public GroupTest {
 protected:
-    /// What was told of the members by themselves.
+    /// The events about single members.
     [[nodiscard]] std::vector<std::string> toldOfMembers()
     {
         std::vector<std::string> kinds;

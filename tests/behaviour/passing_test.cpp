@@ -1,4 +1,5 @@
-// A lease that is passed on inside a client: to whom, what of it is new, and when it goes through Redis all the same.
+// A lease that is passed on inside a client: to which caller, what changes, and when the lease goes through Redis all
+// the same.
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
 #include "redislock/lock_guard.hpp"
@@ -30,7 +31,7 @@ namespace {
 
 class Passing : public LockTest {
 protected:
-    /// Threads that lock and unlock a lock until they are told to end.
+    /// Threads that lock and unlock a lock until the crowd ends.
     class Crowd {
     public:
         explicit Crowd(const RedisLock& lock)
@@ -51,12 +52,12 @@ protected:
 
     private:
         std::atomic<int> passed_{0}, lost_{0};
-        std::vector<std::jthread> threads_; ///< last: they go first
+        std::vector<std::jthread> threads_; ///< last member: destroyed first
     };
 
-    /// Ends a hold of this thread while another caller waits, until it was passed on: the first one is not, and a
-    /// machine may be so busy that a hold lasts too long for that. @param wait has the caller wait @param leave ends
-    /// what it got otherwise
+    /// Ends holds of this thread while another caller waits, until one is passed on: the first hold is not, and on a
+    /// busy machine a hold may last too long to be passed on. @param wait makes the caller wait @param leave ends the
+    /// caller's hold if it was not passed on
     template <class Waiting>
     bool passOn(const RedisLock& lock, const std::function<Waiting()>& wait, const std::function<void(Waiting&)>& leave,
                 std::optional<Waiting>& passed)
@@ -76,7 +77,7 @@ protected:
         return passed.has_value();
     }
 
-    /// As much, to a thread.
+    /// The same with a thread as the other caller.
     bool passOnTo(Worker& other, const RedisLock& lock)
     {
         using Locked = std::future<void>;
@@ -95,7 +96,7 @@ protected:
 
     Client client{observed()};
     std::string holder;         ///< of the hold that was passed on
-    std::uint64_t requests = 0; ///< before that
+    std::uint64_t requests = 0; ///< before the passing on
 };
 
 TEST_F(Passing, TheHolderInRedisStaysAndTheHoldIsTheNextCallers)
@@ -156,7 +157,7 @@ TEST_F(Passing, AnAsynchronousCallerGetsItAndIsToldWhenItIsLost)
     EXPECT_EQ(holderOf(lock.name()), holder);
     const auto stop = guard.stopToken();
     EXPECT_FALSE(stop.stop_requested());
-    raw.command({"DEL", lock.name()}); // which the holder's next renewal finds
+    raw.command({"DEL", lock.name()}); // the holder's next renewal finds this
     EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
     EXPECT_FALSE(guard);
     EXPECT_EQ(guard.release(), Unlocked::alreadyLost);
@@ -209,7 +210,7 @@ TEST_F(Passing, ALockThatRedisLostIsFoundLongBeforeItsNextRenewal)
     const Crowd crowd(lock);
     ASSERT_TRUE(eventually([&] { return crowd.passed() > 10; }));
     EXPECT_TRUE(eventually([&] {
-        raw.command({"DEL", lock.name()}); // where it hits between a grant and the release through Redis
+        raw.command({"DEL", lock.name()}); // this may hit between a grant and the release through Redis
         return crowd.lost() > 0;
     }));
 }
@@ -226,7 +227,7 @@ TEST_F(Passing, AHolderIsPassedOnForATenthOfASecondAtMost)
         while (!stop.stop_requested()) {
             lock.lock();
             const auto in = own.hash(lock.name()).begin()->first;
-            std::this_thread::sleep_for(5ms); // the other waits meanwhile
+            std::this_thread::sleep_for(5ms); // meanwhile the other one waits
             const std::lock_guard guard(mutex);
             const auto since = seen.try_emplace(in, bootTime()).first->second;
             const auto before = bootTime();

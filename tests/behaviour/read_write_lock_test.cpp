@@ -57,7 +57,7 @@ TEST_F(ReadWrite, FixedLeaseOfAReaderIsNotCutByWhoGivesTheSharedKeyALessTime)
     ASSERT_LT(client.config().watchdogTimeout * 4, 5s);
     read.lock(5s);
     const auto key = holdKey(reader(), 1);
-    raw.command({"PEXPIRE", name, "600"}); // as Redisson's watchdog does, when one of its readers lives no longer
+    raw.command({"PEXPIRE", name, "600"}); // as Redisson's watchdog does for a short lease of one of its readers
     raw.command({"PEXPIRE", key, "600"});
     EXPECT_TRUE(eventually([&] { return raw.pttl(name) > 2s && raw.pttl(key) > 2s; }));
     EXPECT_LE(raw.pttl(name), 5s) << "it is the same lease";
@@ -72,7 +72,7 @@ TEST_F(ReadWrite, FixedLeaseOfAReaderEndsInTimeAndIsNotSentAgainWhenItIsShort)
 {
     read.lock();
     EXPECT_EQ(read.unlock(), Unlocked::released);
-    ASSERT_TRUE(far.readLock().tryLock(0ms, 600ms)); // from now on the server knows the scripts
+    ASSERT_TRUE(far.readLock().tryLock(0ms, 600ms)); // so that the server knows the scripts
     EXPECT_TRUE(eventually([&] { return !read.isLocked(); }));
     const auto before = raw.commandCalls("evalsha");
     read.lock(client.config().watchdogTimeout);
@@ -80,7 +80,7 @@ TEST_F(ReadWrite, FixedLeaseOfAReaderEndsInTimeAndIsNotSentAgainWhenItIsShort)
     EXPECT_EQ(raw.commandCalls("evalsha"), before + 1);
     EXPECT_EQ(read.unlock(), Unlocked::alreadyLost);
     EXPECT_EQ(far.readLock().unlock(), Unlocked::alreadyLost);
-    read.lock(1500ms); // longer
+    read.lock(1500ms); // a longer lease
     EXPECT_TRUE(eventually([&] { return read.stopToken().stop_requested(); }));
     EXPECT_TRUE(eventually([&] { return !read.isLocked(); }, 1s)) << "though it was sent again";
     EXPECT_EQ(read.unlock(), Unlocked::alreadyLost);
@@ -156,7 +156,7 @@ TEST_F(ReadWrite, WriterMayReadAndGoOnReadingWhenItEndsWriting)
 
 TEST_F(ReadWrite, ReadingAgainWhileWritingIsNotEndedByTheReleaseOfTheHoldBefore)
 {
-    raw.command({"SCRIPT", "FLUSH"}); // the release is then sent once more, behind the next request
+    raw.command({"SCRIPT", "FLUSH"}); // so that the release is sent once more, behind the next request
     write.lock();
     {
         const LockGuard first(read, 20s);

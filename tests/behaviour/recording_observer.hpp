@@ -1,5 +1,5 @@
 /// @file
-/// An observer that remembers what it was told.
+/// An observer that remembers all events.
 #pragma once
 
 #include "redislock/observer.hpp"
@@ -20,7 +20,7 @@
 
 namespace redislock::test {
 
-/// One thing that was told.
+/// One event.
 struct Told {
     std::string what{}; ///< the observer's function
     std::string name{};
@@ -36,12 +36,12 @@ struct Told {
     std::chrono::nanoseconds at = bootTime();
 };
 
-/// Remembers everything; runs `react` on what it is told, on the client's thread. Thread-safe.
+/// Remembers all events; runs the reaction to each event, on the client's thread. Thread-safe.
 class RecordingObserver final : public Observer {
 public:
     using Reaction = std::function<void(const Told&)>;
 
-    /// From now on @p reaction is run after each event was noted.
+    /// From now on @p reaction runs after each event was noted.
     void react(Reaction reaction)
     {
         const std::lock_guard lock(mutex_);
@@ -68,7 +68,7 @@ public:
         return of(what, name).size();
     }
 
-    /// Waits until there are @p least events of a kind. @return whether there are.
+    /// Waits until there are @p least events of a kind. @return whether there were in time.
     [[nodiscard]] bool await(std::string_view what, std::string_view name = {}, std::size_t least = 1) const
     {
         return eventually([&] { return count(what, name) >= least; }, std::chrono::seconds(15));

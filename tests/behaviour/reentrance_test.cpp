@@ -13,7 +13,7 @@ class Reentrance : public BehaviourTest {};
 
 INSTANTIATE_TEST_SUITE_P(, Reentrance, driversWith({Feature::reentrance}), driverName);
 
-/// Beside others who want the lock.
+/// Re-entrance while others want the lock.
 class ExclusiveReentrance : public Reentrance {};
 
 INSTANTIATE_TEST_SUITE_P(, ExclusiveReentrance, driversWith({Feature::reentrance, Feature::exclusion}), driverName);

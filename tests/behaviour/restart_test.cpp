@@ -7,11 +7,11 @@ namespace {
 
 class Restart : public BehaviourTest {
 protected:
-    /// Ends the hold of a lock that is gone: quietly, and without harm to others.
+    /// Expects the hold of a lock that is gone to end quietly, and without harm to others.
     static void expectEnded(const AnyLock& lock)
     {
         const auto how = must(lock.unlock());
-        // a first try that was written to the old connection may have freed it before the server died
+        // a first try on the old connection may have freed the lock before the server died
         EXPECT_TRUE(how == Unlocked::alreadyLost || how == Unlocked::released) << how;
         EXPECT_FALSE(lock.isHeldByCurrentThread());
     }

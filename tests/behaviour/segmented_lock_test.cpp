@@ -1,4 +1,4 @@
-// A lock in pieces.
+// A lock in segments.
 #include "behaviour/group_test.hpp"
 
 #include <mutex>

@@ -27,7 +27,7 @@ protected:
     {
         return eventually([&] { return listenersTo(channel()) == clients; });
     }
-    /// What is in Redis, past the library.
+    /// The number of permits in Redis, read without the library.
     std::string free() { return raw.get(name).value_or("none"); }
 
     const std::string name = counterName();
@@ -157,7 +157,7 @@ TEST_F(SemaphoreTest, OneReleaseOfManyWakesAllItCanServe)
         waiters.push_back(inBackground([&, n = i % 2 + 1] { return semaphore.tryAcquire(n, 20s); }));
     }
     EXPECT_TRUE(somebodyWaits());
-    std::this_thread::sleep_for(50ms); // no event tells that the last has asked for the second time
+    std::this_thread::sleep_for(50ms); // no event says that the last waiter has asked for the second time
     other.release(6);
     for (auto& waiter : waiters) {
         EXPECT_TRUE(isDone(waiter));
@@ -175,7 +175,7 @@ TEST_F(SemaphoreTest, MessageWakesOnlyAsManyWaitersAsItCanServe)
     }
     EXPECT_TRUE(somebodyWaits());
     std::uint64_t settled = 0;
-    EXPECT_TRUE(eventually([&] { // all have asked, and asked again when subscribed
+    EXPECT_TRUE(eventually([&] { // all have asked, and asked again after their subscriptions
         const auto calls = scriptCalls();
         std::this_thread::sleep_for(20ms);
         return std::exchange(settled, scriptCalls()) == calls && settled == calls;
@@ -197,9 +197,9 @@ TEST_F(SemaphoreTest, WaiterForWhomAReleaseWasTooSmallLetsOneTryThatWantsLess)
     auto greedy = semaphore.asyncTryAcquire(2, 20s, boost::asio::use_future);
     EXPECT_TRUE(somebodyWaits());
     auto modest = inBackground([&] { return semaphore.tryAcquire(1, 20s); });
-    std::this_thread::sleep_for(50ms); // until it waits too
+    std::this_thread::sleep_for(50ms); // until this one waits too
     raw.command({"SET", name, "1"});
-    raw.command({"PUBLISH", channel(), "2"}); // of which another process took one
+    raw.command({"PUBLISH", channel(), "2"}); // another process took one of the two
     EXPECT_TRUE(isDone(modest)) << "it polls once a minute";
     EXPECT_TRUE(modest.get());
     other.release(2);
@@ -219,7 +219,7 @@ TEST_F(SemaphoreTest, WaitEndsInTime)
 TEST_F(SemaphoreTest, WaiterThatWasToldAndLeavesLetsAnotherTry)
 {
     semaphore.trySetPermits(0);
-    boost::asio::io_context io; // where it ends, on this thread: a signal is no place for two
+    boost::asio::io_context io; // the wait ends on this thread: a signal must not end two waits at once
     boost::asio::cancellation_signal cancel;
     std::optional<boost::system::error_code> end;
     semaphore.asyncAcquire(
@@ -236,7 +236,7 @@ TEST_F(SemaphoreTest, WaiterThatWasToldAndLeavesLetsAnotherTry)
         return end.has_value();
     }));
     if (!*end) {
-        other.release(); // it was quicker than its end
+        other.release(); // the waiter was granted before its cancellation
     } else {
         EXPECT_EQ(*end, boost::asio::error::operation_aborted);
     }
@@ -328,7 +328,7 @@ TEST_F(SemaphoreTest, KeepsNoMoreAnswersForObjectsThatLiveForACallAndNoneBeyondT
             own.getSemaphore(name).asyncRelease(1, boost::asio::use_future).get();
         }
         EXPECT_LE(raw.command({"KEYS", "redislock_request:{" + name + "}:*"}).elements.size(), 4U);
-        for (int i = 0; i < 1100; ++i) { // more names than are remembered
+        for (int i = 0; i < 1100; ++i) { // more names than a client remembers
             own.getCountDownLatch(name + std::to_string(i)).trySetCount(1);
         }
         EXPECT_LE(raw.command({"KEYS", "redislock_request:{" + name + "*"}).elements.size(), 1030U);
@@ -339,7 +339,7 @@ TEST_F(SemaphoreTest, KeepsNoMoreAnswersForObjectsThatLiveForACallAndNoneBeyondT
     EXPECT_THAT(raw.command({"KEYS", "redislock_request:{" + name + "*"}).elements, ::testing::IsEmpty());
 }
 
-/// Holds permits, and looks that never more than there are are held.
+/// Takes and releases permits, and checks that never more are held than there are.
 void contend(const Semaphore& semaphore, int rounds, std::int64_t permits, std::atomic<std::int64_t>& held,
              std::int64_t most)
 {
@@ -373,7 +373,7 @@ TEST_F(SemaphoreTest, NeverGivesMoreThanThereAreToManyThreadsOfManyClients)
 #if !defined(REDISLOCK_THREAD_SANITIZER) && !defined(REDISLOCK_ADDRESS_SANITIZER)
 TEST_F(SemaphoreTest, IsSharedByProcesses)
 {
-    raw.command({"SET", name, "2"}); // not through the library: no thread may run when the processes begin
+    raw.command({"SET", name, "2"}); // without the library: no thread may run when the processes are forked
     std::vector<pid_t> children;
     for (int i = 0; i < 3; ++i) {
         const pid_t child = ::fork();

@@ -1,4 +1,4 @@
-// The lock in the hands of the standard library.
+// The lock used by the standard library.
 #include "behaviour/behaviour_test.hpp"
 #include "behaviour/worker.hpp"
 #include "redislock/clock.hpp"
@@ -116,17 +116,17 @@ TEST_P(StandardNames, LossInsideAScopeIsNoException)
     {
         const std::scoped_lock held(lock);
         raw.command({"DEL", lock.name()});
-    } // at once: the unlock finds out
+    } // the destructor unlocks at once, and finds the loss
     {
         const std::scoped_lock held(lock);
         raw.command({"DEL", lock.name()});
-        ASSERT_TRUE(observer()->await("lost", lock.name())); // the renewal found out
+        ASSERT_TRUE(observer()->await("lost", lock.name())); // the renewal found the loss
     }
     {
         const std::scoped_lock held(lock);
         const std::scoped_lock nested(lock);
         raw.command({"DEL", lock.name()});
-    } // twice
+    } // unlocks for the second time
     const std::scoped_lock again(lock);
     EXPECT_TRUE(lock.isHeldByCurrentThread());
 }

@@ -1,4 +1,4 @@
-// Who holds a lock: seen by threads, by clients and in Redis.
+// The holder of a lock as seen by threads, by clients and in Redis.
 #include "behaviour/behaviour_test.hpp"
 #include "behaviour/worker.hpp"
 
@@ -16,17 +16,17 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(, State, driversWith({Feature::leases}), driverName);
 
-/// Of holds that belong to threads.
+/// The state of holds that belong to threads.
 class ThreadState : public State {};
 
 INSTANTIATE_TEST_SUITE_P(, ThreadState, driversWith({Feature::threadHolds, Feature::leases}), driverName);
 
-/// Of locks whose waiters all listen to one channel.
+/// The state of locks whose waiters all listen to one channel.
 class StateOnOneChannel : public State {};
 
 INSTANTIATE_TEST_SUITE_P(, StateOnOneChannel, driversWith({Feature::oneChannel, Feature::leases}), driverName);
 
-/// Of locks that one holds at a time.
+/// The state of exclusive locks.
 class ExclusiveState : public State {};
 
 INSTANTIATE_TEST_SUITE_P(, ExclusiveState, driversWith({Feature::exclusion, Feature::leases}), driverName);

@@ -1,4 +1,4 @@
-// Threads that wait for a lock that others hold. The poll comes after a minute: whoever is quicker was told.
+// Threads that wait for a lock that others hold. The poll comes after a minute: a waiter that is quicker got a message.
 #include "behaviour/behaviour_test.hpp"
 #include "behaviour/worker.hpp"
 
@@ -26,7 +26,7 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(, Waiting, driversWith({Feature::exclusion, Feature::waiting, Feature::leases}), driverName);
 
-/// Several waiters of one client of which only one listens, and not all ask.
+/// Several waiters of one client, of which only one listens and not all ask.
 class WaitingOnOneChannel : public Waiting {};
 
 INSTANTIATE_TEST_SUITE_P(, WaitingOnOneChannel,
@@ -56,7 +56,7 @@ TEST_P(Waiting, TryLockGivesUpWhenItsWaitIsOver)
     const auto held = make(far, name);
     const auto lock = make(name);
     EXPECT_EQ(held.lock(), true);
-    EXPECT_EQ(lock.isLocked(), true); // and is connected
+    EXPECT_EQ(lock.isLocked(), true); // so that the client is connected
     for (const auto wait : {400ms, 500ms, 600ms}) {
         const Stopwatch watch;
         EXPECT_EQ(lock.tryLock(wait), false);
@@ -191,7 +191,7 @@ TEST_P(Waiting, ThePollFindsALockThatWasFreedSilently)
     auto waiter = other.start([&] { return lock.lock(); });
     ASSERT_TRUE(eventually([&] { return listeners(name) == 1; }));
     const auto before = scriptCalls();
-    // one is the try that follows the subscription, and must not be the one that succeeds
+    // one of them is the try after the subscription, which must not be the one that succeeds
     ASSERT_TRUE(eventually([&] { return scriptCalls() >= before + 4; }));
     raw.command({"DEL", name});
     EXPECT_EQ(waiter.get(), true);
@@ -284,7 +284,7 @@ TEST_P(Waiting, WaiterThatGaveUpLeavesNothingThatIsRenewed)
     EXPECT_FALSE(lock.isHeldByCurrentThread());
     EXPECT_EQ(lock.unlock(), Errc::notHeld);
     EXPECT_EQ(held.unlock(), Unlocked::released);
-    // a release of the attempt that gave up would come now; its place in a queue may still be on the way out
+    // a release of the attempt that gave up would come now; the removal of its place in a queue may still be under way
     const auto other = make(far, name);
     EXPECT_EQ(other.tryLock(soon), true);
     EXPECT_EQ(other.unlock(), Unlocked::released);
@@ -310,7 +310,7 @@ TEST_P(Waiting, UnlockRightBehindTheSubscriptionIsNotMissedOnABusyMachine)
         while (listeners(name) == 0) {
         }
         const Stopwatch watch;
-        while (watch.elapsed() < round * 5us) { // the waiter's second try comes first, or not
+        while (watch.elapsed() < round * 5us) { // the waiter's second try comes first, or it does not
         }
         ASSERT_EQ(held.unlock(), Unlocked::released);
         ASSERT_EQ(waiter.get(), true);

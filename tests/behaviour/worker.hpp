@@ -1,5 +1,5 @@
 /// @file
-/// Another thread that does what a test tells it: holds belong to threads.
+/// Another thread that runs functions of a test, since holds belong to threads.
 #pragma once
 
 #include <condition_variable>
@@ -26,7 +26,7 @@ public:
         thread_.join();
     }
 
-    /// Has @p function run and does not wait for it.
+    /// Starts @p function on the thread and does not wait for it.
     template <class Function>
     std::future<std::invoke_result_t<Function>> start(Function function)
     {
@@ -39,7 +39,7 @@ public:
         }
     }
 
-    /// Has @p function run and waits for it. @return, or throws, what it did.
+    /// Runs @p function on the thread and waits for it. @return its result, or throws its exception.
     template <class Function>
     std::invoke_result_t<Function> run(Function function)
     {
@@ -47,7 +47,7 @@ public:
     }
 
 private:
-    /// Instantiated for each result, not for each function: what is behind a task takes the compiler longer than most
+    /// Instantiated for each type of result, not for each function: a packaged task takes the compiler longer than most
     /// tests.
     template <class Result>
     std::future<Result> startErased(std::function<Result()> function)
@@ -77,7 +77,7 @@ private:
     std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<std::function<void()>> tasks_;
-    bool ending_ = false; // of the thread alone
+    bool ending_ = false; // used by the thread alone
     std::thread thread_;
 };
 

@@ -1,4 +1,4 @@
-// A writer among readers that come and go: what is promised to it, and to them.
+// A writer among readers that come and go: the promises to the writer, and to the readers.
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
 
@@ -64,7 +64,7 @@ TEST_F(Writer, ThatGivesUpKeepsNobodyOutAndLeavesNothing)
     auto asynchronous = write.asyncTryLock(400ms, boost::asio::use_future);
     auto read = reader.start([&, blocking] {
         EXPECT_TRUE(eventually([&] { return blocking.wait_for(0s) == std::future_status::ready || aWriterWaits(); }));
-        other.lock(); // told when both have given up: it polls once a minute
+        other.lock(); // a message must come when both have given up: it polls once a minute
         return other.unlock();
     });
     EXPECT_FALSE(blocking.get()) << "others hold it: that is no error";
@@ -79,7 +79,7 @@ TEST_F(Writer, ThatGivesUpKeepsNobodyOutAndLeavesNothing)
 
 TEST_F(Writer, ThatDiedKeepsReadersOutForFivePolls)
 {
-    raw.command({"SET", waiting, "300 dead:1:write", "PX", "600"}); // as it left it
+    raw.command({"SET", waiting, "300 dead:1:write", "PX", "600"}); // as a dead writer left its key
     EXPECT_FALSE(near.tryLock());
     near.lock();
     EXPECT_LE(raw.pttl(waiting), 300ms);
@@ -105,7 +105,7 @@ TEST_F(Writer, WaitsInVainForReadersOfWhomOneWaitsForAnotherToReadAsWell)
     EXPECT_TRUE(written.get());
 }
 
-/// Four threads of two clients that read without a pause: a writer comes in again and again, and so do they.
+/// Four threads of two clients read without a pause: a writer comes in again and again, and so do the readers.
 TEST_F(Writer, AndReadersThatComeWithoutAPauseAllGetOn)
 {
     std::atomic<bool> over = false;

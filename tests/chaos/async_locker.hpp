@@ -21,8 +21,8 @@
 namespace redislock::test::chaos {
 
 /// Takes and frees locks with callbacks, one after the other, all on one io_context. Some of its calls are cancelled,
-/// some guards just end, some are released with a callback. It is no thread: its number is that of an owner of its own.
-/// @tparam Lock history::RecordedLock or history::RecordedGroup.
+/// some guards just end, some are released with a callback. The chain is not a thread: it is an owner with a number of
+/// its own. @tparam Lock history::RecordedLock or history::RecordedGroup.
 template <class Lock>
 class AsyncLocker {
 public:
@@ -33,7 +33,7 @@ public:
     AsyncLocker(const AsyncLocker&) = delete;
     AsyncLocker& operator=(const AsyncLocker&) = delete;
 
-    /// Asks for some lock, and goes on from there until the board says to end. On the io_context.
+    /// Asks for some lock, and goes on from there until the board says stop. Runs on the io_context.
     void begin()
     {
         if (board_.ending) {

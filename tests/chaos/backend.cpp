@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What is acknowledged survives kill -9: it was written to the file, if not to the disk.
+/// Acknowledged data survives kill -9: it was written to the file, if not to the disk.
 testing::RedisServerOptions serverOptions()
 {
     testing::RedisServerOptions options;
@@ -40,7 +40,7 @@ Backend::Backend(const std::filesystem::path& folder, int number, bool withReque
 
 void Backend::attach()
 {
-    truth_.attach(); // before any client
+    truth_.attach(); // before any client connects
     if (requests_) {
         requests_->attach();
     }
@@ -63,11 +63,11 @@ std::vector<std::string> Backend::keys()
     return keys;
 }
 
-/// Nothing comes any more, and all that was done is written down.
+/// Waits until no more requests come, and everything that the server did is written down.
 void Backend::settle()
 {
     proxy_.stall();
-    for (int i = 0; i < 2; ++i) { // the second time for what was in the socket when INFO was answered
+    for (int i = 0; i < 2; ++i) { // the second time for bytes that were in the socket when INFO was answered
         std::this_thread::sleep_for(5ms);
         if (!truth_.awaitCaughtUp()) {
             throw std::runtime_error("the replication stream is not complete");
@@ -75,7 +75,7 @@ void Backend::settle()
     }
 }
 
-/// When it has something to forget.
+/// Waits until the server has something to forget, and records it.
 std::size_t Backend::noteForgotten(history::Recorder& recorder)
 {
     std::vector<std::string> all;
@@ -111,7 +111,7 @@ void Backend::comeBack()
 
 void Backend::crash(std::chrono::milliseconds away)
 {
-    settle(); // what Redis has executed must be in the stream before it dies, or the truth would have a hole
+    settle(); // all that Redis has executed must be in the stream before it dies, or the record would have a hole
     leave(away);
     comeBack();
     proxy_.accept();
@@ -121,7 +121,7 @@ std::size_t Backend::crashAndForget(std::chrono::milliseconds away, history::Rec
 {
     const auto forgotten = noteForgotten(recorder);
     leave(away);
-    for (const char* file : {"appendonlydir", "appendonly.aof"}) { // of Redis 7, and before
+    for (const char* file : {"appendonlydir", "appendonly.aof"}) { // the names of Redis 7, and of earlier versions
         std::filesystem::remove_all(server_.folder() / file);
     }
     comeBack();

@@ -17,23 +17,24 @@
 
 namespace redislock::test::chaos {
 
-/// A server, the proxy before it, and the record of what it does. Not thread-safe; to be used by the thread that made
-/// it.
+/// A server, the proxy in front of it, and the record of what the server does. Not thread-safe; to be used by the
+/// thread that made it.
 class Backend {
 public:
-    /// @param folder of the histories. @param number of the server. @param withRequests also those without an effect.
+    /// @param folder of the histories. @param number of the server. @param withRequests also records requests without
+    /// an effect.
     Backend(const std::filesystem::path& folder, int number, bool withRequests);
 
-    /// The keys that it has.
+    /// The keys on the server.
     [[nodiscard]] std::vector<std::string> keys();
-    /// Kills it when it has executed what it got but its answers reach nobody any more, and starts it again after a
-    /// while.
+    /// Kills the server when it has executed its requests but its answers no longer reach anybody, and starts it again
+    /// after a while.
     void crash(std::chrono::milliseconds away);
-    /// The same, and all that it remembered is gone. @param recorder of what is forgotten. @return how many keys.
+    /// The same, and all data of the server is lost. @param recorder records the lost keys. @return how many keys.
     std::size_t crashAndForget(std::chrono::milliseconds away, history::Recorder& recorder);
-    /// Empties it as it runs. @return how many keys.
+    /// Empties the running server. @return how many keys.
     std::size_t empty(history::Recorder& recorder);
-    /// Ends the recording, when all is written down.
+    /// Ends the recording when everything is written down.
     void finish();
 
     testing::RedisServer& server() noexcept { return server_; }

@@ -1,4 +1,4 @@
-// Breaks things for some time while several processes work with locks, then tests what they wrote down.
+// Injects faults for some time while several processes work with locks, then checks the histories of these processes.
 #include "chaos/faults.hpp"
 #include "chaos/habits.hpp"
 #include "chaos/packets.hpp"
@@ -37,7 +37,7 @@ public:
     using std::runtime_error::runtime_error;
 };
 
-/// What was asked for.
+/// The options of the program.
 struct Order {
     chaos::Plan plan;
     int seconds = 60;
@@ -47,7 +47,7 @@ struct Order {
     history::Limits limits;
 };
 
-/// What was injected: how often, and with how many effects.
+/// The injected faults: how often each, and with how many effects.
 using Injected = std::map<std::string, std::pair<int, std::size_t>>;
 
 void requireLoad(chaos::World& world, double least)
@@ -111,10 +111,10 @@ std::vector<chaos::Fault> chosenFaults(const std::string& only, bool withPackets
     return all;
 }
 
-/// From this on a run has each fault at least once.
+/// A run of at least this time has each fault at least once.
 constexpr auto longRun = 60s;
 
-/// Each fault once, in an order of chance, and again, until the time is over or somebody has had enough.
+/// Injects each fault once, in random order, and again, until the time is over or the user interrupts.
 void breakThings(chaos::World& world, std::vector<chaos::Fault> faults, std::chrono::seconds time, Injected& injected)
 {
     const Stopwatch watch;
@@ -143,7 +143,7 @@ void print(const Injected& injected)
     }
 }
 
-/// @return whether the run came to its end.
+/// @return whether the run was completed.
 bool run(const Order& order, bool withPackets)
 {
     Injected injected;
@@ -163,7 +163,7 @@ bool run(const Order& order, bool withPackets)
     if (Interruption::isAsked()) {
         return false;
     }
-    std::this_thread::sleep_for(4s); // a time without faults, in which everything has to go well
+    std::this_thread::sleep_for(4s); // a time without faults, in which everything has to work
     if (!world.awaitQuiet()) {
         if (Interruption::isAsked()) {
             return false;
@@ -192,7 +192,7 @@ bool judge(const std::filesystem::path& folder, const history::Limits& limits)
 /// The exit status: 0, or 1 when an invariant is broken, 2 when the run proves nothing, 130 after Ctrl-C.
 int obey(const Order& order)
 {
-    const auto why = chaos::enterNetworkOfItsOwn(); // before there are threads
+    const auto why = chaos::enterNetworkOfItsOwn(); // before the process has threads
     if (!why.empty()) {
         std::cout << "no packets are dropped, half-open links are the proxy's alone: " << why << std::endl;
     }

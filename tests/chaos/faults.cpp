@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-/// Lets a rule hit, some times at most or for some time, and ends it.
+/// Adds a rule, and ends it after some time or a number of hits.
 std::size_t withRule(World& world, const Match& match, const Action& action, std::size_t most,
                      milliseconds patience = 2s)
 {
@@ -27,7 +27,7 @@ std::size_t withRule(World& world, const Match& match, const Action& action, std
     return proxy.hits(rule);
 }
 
-/// Lets a rule hit scripts: most of them, or renewals alone, which are rare.
+/// Adds a rule for scripts: for most scripts, or for renewals alone, which are rare.
 std::size_t withScripts(World& world, Direction direction, const Action& action, std::size_t most)
 {
     auto match = every(direction);
@@ -135,7 +135,7 @@ std::size_t delayReplies(World& world)
     return withScripts(world, Direction::reply, Action::delay(world.between(20, 120)), 25);
 }
 
-/// By more than the clients wait for them.
+/// Delays replies for longer than the clients wait for them.
 std::size_t delayRepliesBeyondTheTimeout(World& world)
 {
     return withScripts(world, Direction::reply, Action::delay(world.between(320, 900)), 4);
@@ -176,7 +176,7 @@ std::size_t doubleNotifications(World& world)
     return withRule(world, every(Direction::push, "message"), Action::duplicate(), 100);
 }
 
-/// One direction of some connections is silent for a while, then all of it comes at once.
+/// One direction of some connections is silent for a while, then all its bytes come at once.
 std::size_t halfOpen(World& world, Direction direction, const std::string& command, std::size_t connections)
 {
     auto& proxy = world.proxy();
@@ -216,7 +216,7 @@ std::size_t cutOff(World& world)
     return connections;
 }
 
-// --- None that a run could pass with
+// --- Faults with which no run could pass
 // -----------------------------------------------------------------------------------
 
 std::size_t doNothing(World&)
@@ -272,7 +272,7 @@ const std::vector<Fault>& faults()
         {"requests delayed", delayRequests},
         {"replies lost", loseReplies},
         {"requests lost", loseRequests},
-        {"requests doubled", doubleRequests}, // replies are not: TCP doubles none, and a client could not tell
+        {"requests doubled", doubleRequests}, // replies are not doubled: TCP doubles none, and a client could not tell
         {"replies cut", cutReplies},
         {"notifications lost", loseNotifications},
         {"notifications doubled", doubleNotifications},

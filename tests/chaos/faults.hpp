@@ -1,5 +1,5 @@
 /// @file
-/// What a chaos run breaks.
+/// The faults of a chaos run.
 #pragma once
 
 #include "chaos/world.hpp"
@@ -13,26 +13,26 @@ namespace redislock::test::chaos {
 /// Something that goes wrong for a while and is over when inject() returns.
 struct Fault {
     const char* name;
-    /// @return how often it took effect; a fault that did not proves nothing.
+    /// @return how often the fault took effect; a fault without an effect proves nothing.
     std::size_t (*inject)(World& world);
 };
 
-/// By signals, commands and the proxy.
+/// Faults by signals, commands and the proxy.
 const std::vector<Fault>& faults();
-/// The same at servers of groups, which are fewer than half unless none forgets.
+/// The same on servers of groups: on fewer than half of them, unless no server forgets.
 const std::vector<Fault>& groupFaults();
-/// By the kernel; they need a network of the run's own (packets.hpp).
+/// Faults by the kernel; they need a network of the run's own (packets.hpp).
 const std::vector<Fault>& packetFaults();
-/// What no run may pass with, to see it refused: only by its whole name.
+/// Faults with which no run may pass, to test that the run is refused: selected only by their whole names.
 const std::vector<Fault>& impossibleFaults();
 
-/// All such frames.
+/// Matches all such frames.
 inline Match every(Direction direction, const std::string& command = "EVALSHA")
 {
     return {.command = command, .direction = direction, .nth = 0};
 }
 
-/// For less than most leases, or for more.
+/// Waits for less than most leases, or for more.
 void waitAroundTheLeases(World& world);
 
 } // namespace redislock::test::chaos

@@ -1,6 +1,6 @@
-// What goes wrong with the servers of groups. Their memory goes one at a time, and never twice within a lease: a
-// majority that forgets is no RedLock's promise, nor is a MultiLock of a server that does. A hold that had no more
-// members than it needs may be lost, or taken twice, all the same: the checker is told what was forgotten.
+// The faults of the servers of groups. Only one of them loses its memory at a time, and none twice within a lease: no
+// RedLock promises anything if a majority forgets, and no MultiLock if one server does. A hold that had no more members
+// than it needs may all the same be lost, or taken twice: the history tells the checker what was forgotten.
 #include "chaos/faults.hpp"
 
 #include <thread>
@@ -45,7 +45,7 @@ std::size_t restartMemberEmpty(World& world)
         [&](Backend& member) { return member.crashAndForget(world.between(0, 400), world.recorder()); });
 }
 
-/// Lets a rule hit all scripts of as many servers as a RedLock can do without, for some time.
+/// For some time applies a rule to all scripts of as many servers as a RedLock can do without.
 std::size_t withMinority(World& world, const Match& match, const Action& action, std::size_t most)
 {
     std::vector<std::pair<FaultProxy*, RuleId>> rules;
@@ -61,19 +61,19 @@ std::size_t withMinority(World& world, const Match& match, const Action& action,
     return hits;
 }
 
-/// By more than a RedLock waits for one.
+/// Delays members for longer than a RedLock waits for one.
 std::size_t slowMembers(World& world)
 {
     return withMinority(world, every(Direction::reply), Action::delay(world.between(60, 200)), 20);
 }
 
-/// Granted, or released, and nobody is told.
+/// Members are granted, or released, but the answers are lost.
 std::size_t loseRepliesOfMembers(World& world)
 {
     return withMinority(world, every(Direction::request), Action::cutAfterForward(), 10);
 }
 
-/// Too many for any group.
+/// Cuts off too many servers for any group.
 std::size_t cutOffMajority(World& world)
 {
     const auto members = world.someMembers(majority);

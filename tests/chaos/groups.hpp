@@ -9,7 +9,7 @@
 
 namespace redislock::test::chaos {
 
-/// Their servers, which have nothing else.
+/// The number of servers for groups; these servers have nothing else.
 inline constexpr std::size_t groupServers = 5;
 
 /// What a group consists of.
@@ -19,7 +19,7 @@ struct SharedGroup {
     std::vector<std::pair<std::size_t, std::string>> members; ///< each with its server
 };
 
-/// @param names of the members; in a history those of several servers are named apart.
+/// @param names of the members; in a history members on several servers have different names.
 inline SharedGroup groupOn(const std::string& kind, const std::string& name, const std::string& names,
                            std::size_t firstServer, std::size_t servers)
 {
@@ -39,7 +39,7 @@ inline std::vector<SharedGroup> sharedGroups()
             groupOn("multi", "chaos:multi:1", "chaos:shelf", 1, 4)};
 }
 
-/// What nobody else takes: with these a process shows that it can.
+/// Groups that nobody else takes: with these a process shows that it can take a group.
 inline std::vector<SharedGroup> ownGroups(const std::string& client)
 {
     return {groupOn("red", "chaos:own:red:" + client, "chaos:own:" + client, 0, groupServers),

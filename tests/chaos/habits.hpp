@@ -1,5 +1,5 @@
 /// @file
-/// How threads and asynchronous chains of a chaos run use locks: by chance, from a seed.
+/// How threads and asynchronous chains of a chaos run use locks: at random, from a seed.
 #pragma once
 
 #include <redislock/lease_time.hpp>
@@ -13,10 +13,10 @@
 
 namespace redislock::test::chaos {
 
-/// The kinds of lock that they use besides RedisLock.
+/// The kinds of lock that a run uses besides RedisLock.
 inline const std::vector<std::string> otherKinds{"nonReentrant", "spin", "fenced", "fair", "read", "write"};
 
-/// Their semaphores: with leased permits, and with others.
+/// The semaphores of a run: with leased permits, and with permits without a lease.
 inline constexpr int semaphores = 2;
 inline constexpr std::int64_t leasedPermits = 2;
 inline constexpr std::int64_t plainPermits = 4;
@@ -29,14 +29,14 @@ inline std::string plainName(int number)
     return "chaos:semaphore:" + std::to_string(number);
 }
 
-/// Their latches, one after the other: each process counts once.
+/// The latches of a run, one after the other: each process counts each down once.
 inline constexpr int latches = 300;
 inline std::string latchName(int number)
 {
     return "chaos:latch:" + std::to_string(number);
 }
 
-/// Draws what one of them does next. Not thread-safe.
+/// Chooses the next step of a thread or chain. Not thread-safe.
 class Habits {
 public:
     explicit Habits(std::uint64_t seed) : random_(seed) {}
@@ -58,7 +58,7 @@ public:
         return which < 2 ? Wait(milliseconds(0)) : which < 8 ? Wait(between(100, 1500)) : Wait(milliseconds(3000));
     }
 
-    /// How long to hold: mostly not at all, sometimes as long as leases last.
+    /// How long to hold: mostly no time at all, sometimes as long as leases last.
     std::chrono::milliseconds hold()
     {
         const auto which = upTo(199);

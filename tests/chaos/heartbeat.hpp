@@ -13,8 +13,8 @@
 
 namespace redislock::test::chaos {
 
-/// A thread that wants to run often, and writes down when it could not for a long time: nobody else could either, or
-/// not as they should. Deadlines of clients hold on a machine that runs them.
+/// A thread that wants to run often, and writes down when it could not for a long time: then other threads could not
+/// run properly either. Clients can keep their deadlines only on a machine that lets them run.
 class Heartbeat {
 public:
     explicit Heartbeat(std::shared_ptr<history::Recorder> recorder)

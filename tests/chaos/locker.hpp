@@ -17,7 +17,7 @@
 
 namespace redislock::test::chaos {
 
-/// Adds one for as long as it lives.
+/// Adds one to a number for as long as this object lives.
 class Counted {
 public:
     explicit Counted(std::atomic<int>& counter) : counter_(counter) { ++counter_; }
@@ -29,7 +29,7 @@ private:
     std::atomic<int>& counter_;
 };
 
-/// What it shares with others.
+/// The objects that a locker shares with others.
 struct Shared {
     std::vector<history::RecordedLock> locks;
     std::vector<history::RecordedPermits> permits;
@@ -65,7 +65,7 @@ public:
         }
     }
 
-    /// Holds for some renewals, then lets the one who waits have it: nobody else asks.
+    /// Holds the lock for some renewals, then releases it to the one waiter: nobody else asks for it.
     void runPatiently(history::RecordedLock lock)
     {
         using namespace std::chrono_literals;
@@ -107,7 +107,7 @@ private:
         }
     }
 
-    /// tryLock() and unlock(); sometimes one too many.
+    /// tryLock() and unlock(); sometimes one unlock() too many.
     template <class Lock>
     void plain(Lock& lock)
     {
@@ -129,7 +129,7 @@ private:
 
     static void goOnWithOtherHalf(history::RecordedGroup&) {} // it has none
 
-    /// A writer becomes a reader, and the writing ends first. A reader is refused.
+    /// A writer becomes a reader, and the writing ends first. A reader that wants to write is refused.
     void goOnWithOtherHalf(history::RecordedLock& lock)
     {
         const auto other = std::find_if(shared_.locks.begin(), shared_.locks.end(), [&](const auto& each) {
@@ -174,7 +174,7 @@ private:
         slot_.operations += called ? 2 : 1;
     }
 
-    /// An asynchronous call whose future is waited for. Its hold is not the thread's: it is not nested.
+    /// An asynchronous call through a future. Its hold does not belong to the thread: it is not nested.
     template <class Lock>
     void awaited(Lock& lock)
     {
@@ -225,7 +225,7 @@ private:
         }
     }
 
-    /// A group is no re-entrant lock: that is refused.
+    /// A group is not re-entrant: a second lock() is refused.
     template <class Lock>
     void nest(Lock& lock)
     {
@@ -252,7 +252,7 @@ private:
         ++slot_.operations;
     }
 
-    /// Believes, and looks at it now and then, until the time or the belief is over.
+    /// Relies on the hold, and samples it now and then, until the time is over or the hold is lost.
     template <class Held>
     void use(Held& held, std::chrono::milliseconds time)
     {

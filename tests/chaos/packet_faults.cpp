@@ -1,4 +1,4 @@
-// What goes wrong below TCP.
+// Faults below TCP.
 #include "chaos/faults.hpp"
 #include "chaos/packets.hpp"
 
@@ -17,7 +17,7 @@ std::size_t withRules(World& world, const std::vector<std::string>& rules)
     return filter.hits();
 }
 
-/// Some of the connections between clients and the proxy, as a set of nft: at least one.
+/// Some of the connections between clients and the proxy, at least one, as a set of nft.
 std::string someConnections(World& world)
 {
     auto ports = clientPortsOf(world.proxy().port());
@@ -59,7 +59,7 @@ std::size_t dropBoth(World& world)
     return withRules(world, {requests(world, clients), replies(world, clients)});
 }
 
-/// Of everybody, new connections too.
+/// Drops packets of all connections, new ones too.
 std::size_t dropSome(World& world)
 {
     const auto port = std::to_string(world.proxy().port());

@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* table = "inet redislock_chaos";
 
-/// An exit status that is not 0 throws.
+/// Runs a command; throws if its exit status is not 0.
 std::string run(const std::string& command)
 {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen((command + " 2>&1").c_str(), "re"), ::pclose);
@@ -34,7 +34,7 @@ std::string run(const std::string& command)
         size = std::fread(bytes.data(), 1, bytes.size(), pipe.get());
         output.append(bytes.data(), size);
     }
-    const std::string end = "ok\n"; // of the commands that are given below, the last one
+    const std::string end = "ok\n"; // the last line of the output of all commands below
     if (!output.ends_with(end)) {
         throw std::runtime_error("nft: " + output);
     }
@@ -84,7 +84,7 @@ bool startLoopback()
     return done;
 }
 
-/// Whether rules can be made here; the kernel may lack a part of them.
+/// Why no rules can be made here, for instance because the kernel lacks a part; empty: they can be made.
 std::string whyNoRules()
 {
     try {
@@ -147,7 +147,7 @@ PacketFilter::~PacketFilter()
         nft(std::string("delete table ") + table);
     } catch (const std::exception& error) {
         std::fprintf(stderr, "%s\n", error.what());
-        std::abort(); // what follows would be broken for no reason that is told
+        std::abort(); // otherwise the rest of the run would be broken for no visible reason
     }
 }
 

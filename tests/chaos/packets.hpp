@@ -1,5 +1,5 @@
 /// @file
-/// Packets that are lost below TCP: what a proxy cannot do, because it acknowledges what it holds back.
+/// Packets that are lost below TCP. A proxy cannot do this, because it acknowledges the packets that it holds back.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 
 namespace redislock::test::chaos {
 
-/// Moves the process, before it has threads, into a network of its own, with nothing but a loopback device: what is
-/// dropped there concerns nobody else. Children are in it too.
-/// @return why that is not possible here, or why packets could not be dropped in it; empty: it is done.
+/// Moves the process, before it has threads, into a network of its own, with nothing but a loopback device: so dropped
+/// packets concern nobody else. Child processes are in that network too.
+/// @return why this is not possible here, or why packets could not be dropped in that network; empty: done.
 [[nodiscard]] std::string enterNetworkOfItsOwn();
 
-/// The client's ports of the connections to a port of this host.
+/// The ports on the clients' side of the connections to a port of this host.
 std::vector<std::uint16_t> clientPortsOf(std::uint16_t port);
 
-/// Rules of nft for what leaves any process of this network, for as long as it lives. Each rule counts.
+/// Rules of nft for packets from any process of this network, while this object lives. Each rule counts its hits.
 class PacketFilter {
 public:
     /// @throws std::runtime_error when nft refuses.

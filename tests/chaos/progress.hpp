@@ -1,5 +1,5 @@
 /// @file
-/// What the processes of a chaos run tell each other: a file that all of them map.
+/// How the processes of a chaos run tell each other their progress: a file that all of them map.
 #pragma once
 
 #include <atomic>
@@ -19,20 +19,20 @@ namespace redislock::test::chaos {
 /// A worker process' part.
 struct Slot {
     std::atomic<std::uint64_t> operations{0};     ///< lock and unlock calls that returned
-    std::atomic<std::int64_t> recovered{0};       ///< when the call of the latest lock began that was got and freed
-    std::atomic<std::int64_t> groupsRecovered{0}; ///< the same of groups
+    std::atomic<std::int64_t> recovered{0};       ///< when the call for the latest lock that was got and freed began
+    std::atomic<std::int64_t> groupsRecovered{0}; ///< the same for groups
     std::atomic<int> holding{0};                  ///< threads that have a lock
     std::atomic<int> waiting{0};                  ///< threads in a lock call
     std::atomic<bool> quiet{false};               ///< all threads have ended
 };
 
-/// All parts, and what the director wants.
+/// The parts of all processes, and the director's orders.
 struct Board {
     static constexpr std::size_t most = 16;
 
-    std::atomic<bool> ending{false}; ///< end what you are doing, and stay
-    std::atomic<bool> leave{false};  ///< and go
-    std::atomic<int> latch{0};       ///< the first that may be closed
+    std::atomic<bool> ending{false}; ///< workers end their work, but stay
+    std::atomic<bool> leave{false};  ///< and then leave
+    std::atomic<int> latch{0};       ///< the first latch that may be closed
     Slot slots[most];
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free, "shared between processes");

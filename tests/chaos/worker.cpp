@@ -1,5 +1,5 @@
 // A process of a chaos run: threads and chains of asynchronous calls that take and free shared locks as programs do,
-// and a thread that shows, with a lock of its own, that the process can still do so.
+// and a thread that shows, with a lock of its own, that the process can still take and free a lock.
 #include "chaos/async_locker.hpp"
 #include "chaos/groups.hpp"
 #include "chaos/locker.hpp"
@@ -44,9 +44,9 @@ struct Options {
 };
 
 constexpr int sharedLocks = 12;       ///< RedisLocks
-constexpr int sharedLocksOfAKind = 2; ///< of each other kind
-constexpr int chains = 3;             ///< of asynchronous calls
-constexpr int groupThreads = 2;       ///< that take groups, and nothing else
+constexpr int sharedLocksOfAKind = 2; ///< shared locks of each other kind
+constexpr int chains = 3;             ///< chains of asynchronous calls
+constexpr int groupThreads = 2;       ///< threads that take only groups
 
 using Clients = std::vector<std::unique_ptr<Client>>;
 
@@ -65,7 +65,7 @@ void prove(const Client& client, const std::shared_ptr<history::Recorder>& recor
     }
 }
 
-/// Shows the same of groups: one that needs some servers, and one that needs all.
+/// Shows the same for groups: one that needs some servers, and one that needs all.
 void proveGroups(std::vector<history::RecordedGroup> own, chaos::Board& board, chaos::Slot& slot)
 {
     while (!board.ending) {
@@ -87,7 +87,7 @@ void recordResources(history::Recorder& recorder, history::Phase phase, std::int
     recorder.write({.op = history::Op::resources, .phase = phase, .count = threads, .error = "threads"});
 }
 
-/// A client and its settings. @param observer null for those of groups: nobody asks about their members.
+/// A client and its settings. @param observer null for the clients of groups: their members are not recorded.
 std::unique_ptr<Client> clientOf(const std::string& url, history::Recorder& recorder,
                                  std::shared_ptr<Observer> observer = nullptr)
 {
@@ -103,8 +103,8 @@ std::unique_ptr<Client> clientOf(const std::string& url, history::Recorder& reco
     return client;
 }
 
-/// The work of a process: all its threads and chains on one client, and on those of the groups, until the director says
-/// that it is over.
+/// The work of a process: all its threads and chains on one client, and on the clients of the groups, until the
+/// director ends the run.
 class Work {
 public:
     Work(const Options& options, const Client& client, const Clients& members,
@@ -150,7 +150,7 @@ public:
 private:
     [[nodiscard]] std::uint64_t seedOf(int owner) const { return options_.seed * 1000 + static_cast<unsigned>(owner); }
 
-    /// A chain of calls, on its way.
+    /// A running chain of calls.
     template <class Lock>
     std::unique_ptr<chaos::AsyncLocker<Lock>> begun(boost::asio::io_context& io, int owner,
                                                     std::vector<Lock> locks) const
@@ -221,7 +221,7 @@ private:
     std::shared_ptr<history::Recorder> recorder_;
     chaos::Board& board_;
     chaos::Slot& slot_;
-    int next_ = 1; ///< the number of the next owner of holds; 0 proves
+    int next_ = 1; ///< the number of the next owner of holds; 0 is that of the proving thread
 };
 
 void work(const Options& options)
@@ -243,7 +243,7 @@ void work(const Options& options)
         for (const auto& url : options.members) {
             members.push_back(clientOf(url, *recorder));
         }
-        // A client: three connections, and of its thread five timers, a wake-up and what waits for events.
+        // The descriptors of a client: three connections, and for its thread five timers, a wake-up and an epoll.
         constexpr int filesOfAClient = 10;
         const auto clients = static_cast<std::int64_t>(1 + members.size());
         recordResources(*recorder, history::Phase::invoke, files + clients * filesOfAClient, 1 + clients);

@@ -37,7 +37,7 @@ World::World(const Plan& plan)
     }
 }
 
-/// What exists once: its numbers are written down.
+/// Makes the objects that exist once, and writes their numbers down.
 void World::makeShared()
 {
     const Client client(server().url());
@@ -101,7 +101,7 @@ void World::startWorker(std::size_t slot)
 
 void World::killWorker(std::size_t slot)
 {
-    recorder_->write({.pid = workers_[slot].pid(), .op = Op::killed}); // before: no belief is alive after it
+    recorder_->write({.pid = workers_[slot].pid(), .op = Op::killed}); // before the kill: no belief exists after it
     workers_[slot].kill();
 }
 
@@ -165,7 +165,7 @@ std::vector<Backend*> World::someMembers(std::size_t count)
 
 std::size_t World::afterALease(const std::function<std::size_t(Backend&)>& forget)
 {
-    constexpr auto longestLease = 2s; // the watchdog's
+    constexpr auto longestLease = 2s; // the watchdog's lease
     const auto since = bootTime() - forgot_;
     std::this_thread::sleep_for(std::max<std::chrono::nanoseconds>(longestLease - since, 0ns));
     const auto forgotten = forget(*someMembers(1).front());
@@ -220,7 +220,7 @@ bool World::awaitQuiet()
         20s);
 }
 
-/// Channels and keys that nobody uses any more. The keys of processes that were killed go with their leases.
+/// Records channels and keys that nobody uses any more. The keys of processes that were killed end with their leases.
 void World::recordRest(Backend& backend)
 {
     const auto channels = [&] { return backend.redis().command({"PUBSUB", "CHANNELS"}).elements.size(); };
@@ -231,12 +231,12 @@ void World::recordRest(Backend& backend)
             const auto left = backend.keys();
             return std::all_of(left.begin(), left.end(), [&](const auto& key) {
                 const auto live = backend.redis().pttl(key);
-                return live < 0ms || live > 10s; // no lease
+                return live < 0ms || live > 10s; // this is no lease
             });
         },
         3s);
     for (const auto& key : backend.keys()) {
-        if (const auto live = backend.redis().pttl(key); live != -2ms) { // not over meanwhile
+        if (const auto live = backend.redis().pttl(key); live != -2ms) { // it has not expired meanwhile
             recorder_->write({.lock = key, .op = Op::leftKey, .count = live.count()});
         }
     }

@@ -1,5 +1,5 @@
 /// @file
-/// What a chaos run consists of: a server, the servers of groups, worker processes, and the record of it all.
+/// The parts of a chaos run: a server, the servers of groups, worker processes, and the record of everything.
 #pragma once
 
 #include "chaos/backend.hpp"
@@ -21,40 +21,40 @@
 
 namespace redislock::test::chaos {
 
-/// What a run is asked for.
+/// The options of a run.
 struct Plan {
-    std::filesystem::path worker; ///< the program
+    std::filesystem::path worker; ///< the program of the workers
     std::filesystem::path folder; ///< of the histories
     std::uint64_t seed = 1;
     std::size_t processes = 4;
     int threads = 4;
 };
 
-/// The director's hands. Not thread-safe; to be used by the thread that made it.
+/// All that the director acts on. Not thread-safe; to be used by the thread that made it.
 class World {
 public:
     explicit World(const Plan& plan);
 
-    /// Starts a process in a place, where one has been killed or there was none.
+    /// Starts a process in a place whose process was killed, or that had none.
     void startWorker(std::size_t slot);
-    /// Ends it as a crash would.
+    /// Ends the process of a place as a crash would.
     void killWorker(std::size_t slot);
     void stopWorker(std::size_t slot);
     void resumeWorker(std::size_t slot);
-    /// A process with threads that hold a lock, or wait for one, right now.
+    /// The place of a process whose threads hold a lock, or wait for one, right now.
     std::size_t someHolder();
     std::size_t someWaiter();
 
-    /// Some servers of groups, in an order of chance, each of which has keys right now.
+    /// Some servers of groups, in random order, each of which has keys right now.
     std::vector<Backend*> someMembers(std::size_t count);
-    /// Waits until no hold is left of the time before the last server forgot something, then has one forget.
-    /// @return what @p forget did.
+    /// Waits until no hold is left from the time before the last server forgot something, then lets one forget.
+    /// @return the result of @p forget.
     std::size_t afterALease(const std::function<std::size_t(Backend&)>& forget);
 
-    /// Waits until every process got and freed a lock, and groups, that it asked for after @p since. @return who did
-    /// not.
+    /// Waits until every process got and freed a lock, and groups, that it asked for after @p since. @return the places
+    /// of the processes that did not.
     [[nodiscard]] std::vector<std::size_t> awaitRecovery(std::chrono::nanoseconds since);
-    /// How the process of a place ended, or that it runs.
+    /// Text: how the process of a place ended, or that it runs.
     [[nodiscard]] std::string stateOf(std::size_t slot);
     [[nodiscard]] std::uint64_t operations() const;
     /// Waits until all processes have ended their work.
@@ -62,7 +62,7 @@ public:
     /// Writes down what is left in Redis, and ends the processes and the recording.
     void finish();
 
-    /// The server of the locks that are no groups.
+    /// The server of the locks that are not groups.
     Backend& backend() noexcept { return *backend_; }
     testing::RedisServer& server() noexcept { return backend_->server(); }
     FaultProxy& proxy() noexcept { return backend_->proxy(); }
@@ -91,7 +91,7 @@ private:
     Heartbeat heartbeat_;
     std::unique_ptr<Backend> backend_;
     std::vector<std::unique_ptr<Backend>> members_; ///< of groups
-    std::chrono::nanoseconds forgot_{0};            ///< when the last of them did
+    std::chrono::nanoseconds forgot_{0};            ///< when the last of them forgot something
     std::vector<testing::detail::ChildProcess> workers_;
     std::uint64_t started_ = 0;
 };

@@ -1,4 +1,4 @@
-// What is counted and measured of the events of a client.
+// How the events of a client are counted and measured.
 #include "demos/registered.hpp"
 #include "redislock/redislock.hpp"
 #include "redislock/testing/redis_server.hpp"
@@ -72,8 +72,7 @@ TEST(PrometheusEvents, WhatIsNotKnownOrHasNoNameIsCountedWithoutHarm)
     EXPECT_EQ(registered.count("redislock_disconnected_total", {{"purpose", "commands"}, {"cause", "badReply"}}), 1);
 }
 
-// --- Of a client
-// -------------------------------------------------------------------------------------------------------
+// --- A client -------------------------------------------------------------------------------------------------------
 
 class PrometheusClient : public ::testing::Test {
 protected:

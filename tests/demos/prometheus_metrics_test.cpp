@@ -1,4 +1,4 @@
-// The metrics, what doc/metrics.md says of them, and the dashboard that shows them.
+// The metrics, their description in doc/metrics.md, and the dashboard that shows them.
 #include "demos/registered.hpp"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ namespace {
 
 using Names = std::set<std::string>;
 
-/// What is known of a metric but its values.
+/// The facts about a metric besides its values.
 struct Metric {
     std::string type;
     Names labels;
@@ -34,7 +34,7 @@ struct Metric {
 };
 using Metrics = std::map<std::string, Metric>;
 
-/// Those of an observer that was told of everything.
+/// The metrics of an observer that got every event.
 Metrics registeredMetrics()
 {
     const Registered registered;
@@ -56,7 +56,7 @@ std::string read(const std::string& document)
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// All that the expression finds: its first group.
+/// All matches of the expression: their first groups.
 std::vector<std::string> found(const std::string& text, const char* expression)
 {
     std::vector<std::string> all;
@@ -73,7 +73,7 @@ Names names(const std::string& text)
     return {words.begin(), words.end()};
 }
 
-/// The metric of a series: of `x_bucket` the histogram `x`.
+/// The metric of a series: for `x_bucket` the histogram `x`.
 std::string metricOf(const std::string& series, const Metrics& metrics)
 {
     const std::regex part("(.*)_(bucket|sum|count)");
@@ -85,7 +85,7 @@ std::string metricOf(const std::string& series, const Metrics& metrics)
 
 class Dashboard : public ::testing::Test {
 protected:
-    /// Those of all panels.
+    /// The targets of all panels.
     [[nodiscard]] std::vector<nlohmann::json> targets() const
     {
         std::vector<nlohmann::json> all;

@@ -16,7 +16,7 @@ LockEvent lockNamed(std::string_view name)
     return {name, {}, ObjectKind::redisLock};
 }
 
-/// What comes before the colon.
+/// The part of the name before the colon.
 std::string group(std::string_view name)
 {
     return std::string(name.substr(0, name.find(':')));

@@ -1,5 +1,5 @@
 /// @file
-/// What an observer has put into a registry of prometheus-cpp.
+/// The metrics that an observer has put into a registry of prometheus-cpp.
 #pragma once
 
 #include "redislock/error.hpp"
@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 
 using Labels = std::map<std::string, std::string>;
 
-/// Tells an observer of each event once, of an object and of a connection.
+/// Calls an observer once for each event of an object and of a connection.
 inline void tellEverything(Observer& observer, const LockEvent& event)
 {
     const std::error_code error = Cause::outOfMemory;
@@ -47,7 +47,7 @@ inline void tellEverything(Observer& observer, const LockEvent& event)
     observer.disconnected("renewals", error, "10.0.0.7:6379: the server is out of memory");
 }
 
-/// A registry that tests look into.
+/// A registry with functions to look into it.
 class Registered {
 public:
     [[nodiscard]] std::shared_ptr<PrometheusObserver> observer(PrometheusOptions options = {}) const
@@ -57,7 +57,7 @@ public:
 
     [[nodiscard]] std::vector<prometheus::MetricFamily> families() const { return registry_->Collect(); }
 
-    /// What Prometheus reads, without the comments.
+    /// The text that Prometheus reads, without the comments.
     [[nodiscard]] std::vector<std::string> lines() const
     {
         const auto text = prometheus::TextSerializer().Serialize(families());
@@ -76,7 +76,7 @@ public:
         return std::find(all.begin(), all.end(), line) != all.end();
     }
 
-    /// The count of a counter, or of what a histogram has observed; nothing: there is no such series.
+    /// The count of a counter, or of a histogram's observations; nothing: there is no such series.
     [[nodiscard]] std::optional<double> count(std::string_view name, const Labels& labels) const
     {
         for (const auto& family : families()) {

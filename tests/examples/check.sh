@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check.sh <how> <program> [<argument>...]: runs an example and checks what all of them have to keep to. How:
+# check.sh <how> <program> [<argument>...]: runs an example and checks the rules for all examples. How:
 #
 #   served            beside a private redis-server, whose URL replaces {url}: status 0, and no key is left
 #   unreachable=<n>   {url} is an address that refuses: status n, and one line on standard error, with the address
@@ -12,7 +12,7 @@ fail() {
     exit 1
 }
 
-# What KEYS * answers, which leaves out keys whose time to live is over: *0 where none is left.
+# The answer of KEYS *, which leaves out keys whose time to live is over: *0 if no key is left.
 keys_left() {
     local answer
     exec 3<>"/dev/tcp/127.0.0.1/${redis_url##*:}"
@@ -22,7 +22,7 @@ keys_left() {
     printf '%s\n' "${answer%$'\n'+OK}"
 }
 
-# Runs the program; its output is in $redis_folder/out and err, and in that of the test.
+# Runs the program; its output is in $redis_folder/out and err, and in the output of the test.
 run_example() {
     local status=0
     run_child "$@" >"$redis_folder/out" 2>"$redis_folder/err" || status=$?
@@ -39,7 +39,7 @@ case $how in
         start_redis
         run_example "${@//"{url}"/$redis_url}" || status=$?
         [ $status -eq 0 ] || fail "exit status $status, not 0"
-        # A lease that was to run out in the example may end in Redis a moment later; no other key goes by itself.
+        # A lease that ends during the example may end in Redis a moment later; no other key ends by itself.
         for ((attempt = 0; attempt < 100; ++attempt)); do
             keys=$(keys_left)
             [ "$keys" != '*0' ] || break

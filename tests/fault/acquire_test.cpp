@@ -135,7 +135,8 @@ TEST_F(LateReply, GrantThatNobodyWaitsForAnyMoreIsReleased)
     foreignLock(500ms);
     const RedisLock left = lock();
     auto late = std::async(std::launch::async, [left] { return left.tryLock(800ms, 25s); });
-    // refused when it asks and when it is subscribed; the third request is granted, but the answer is not seen in time
+    // the acquire is refused at first and again after its subscription; the third request is granted, but its answer
+    // comes too late
     ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), 2));
     inject(reply(redisLockLock), Action::delay(1300ms));
     EXPECT_FALSE(late.get());
@@ -179,7 +180,7 @@ TEST_F(LateReply, OfACallerThatLeftIsReadInItsOrder)
     inject(reply(redisLockLock, 2), Action::stallDirection());
     EXPECT_FALSE(lock().tryLock(300ms, 1s)) << "it left though the reply did not come";
     proxy.resume();
-    const auto left = lockOf("marker").remainingTimeToLive(); // its reply comes behind the late one
+    const auto left = lockOf("marker").remainingTimeToLive(); // its reply comes after the late one
     ASSERT_TRUE(left);
     EXPECT_GT(*left, 50s);
     EXPECT_EQ(seen->count(Event::disconnected), 0U);

@@ -1,6 +1,6 @@
 // Memory that is refused, at every single allocation of a call.
 //
-// This program has its own operator new, which all of it uses, the library included.
+// The whole program, including the library, uses the operator new of this file.
 #include "fault/fault_test.hpp"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ void* operator new(std::size_t size)
     return memory;
 }
 
-// The standard's algorithms ask for room in this way, and free it in the other.
+// The standard's algorithms allocate with this form, and free with the other.
 void* operator new(std::size_t size, const std::nothrow_t& /*nothrow*/) noexcept
 try {
     return operator new(size);
@@ -41,7 +41,7 @@ try {
     return nullptr;
 }
 
-// Where GCC puts these two in line, but not operator new, it takes them for a mismatch.
+// If GCC inlines these two functions, but not operator new, it reports a mismatch.
 [[gnu::noinline]] void operator delete(void* memory) noexcept
 {
     std::free(memory);
@@ -59,8 +59,8 @@ class RefusedMemory : public FaultTest {
 protected:
     static constexpr auto lease = 1s;
 
-    /// Calls a function for each of its allocations, which fails, and once more when all succeed; looks at the lock
-    /// after each.
+    /// Calls a function once for each of its allocations, which then fails, and once more without a failure; checks the
+    /// lock after each call.
     template <class Function>
     void forEachAllocation(Function function)
     {
@@ -77,7 +77,7 @@ protected:
             failed = failedAllocations > before;
             ASSERT_LT(which, 500);
             std::error_code ec;
-            while (lock().holdCount() > 0) { // a hold that could not be ended is still one
+            while (lock().holdCount() > 0) { // a hold that could not be ended still exists
                 (void)lock().unlock(ec);
             }
             EXPECT_EQ(lock().validFor(), 0ms);
@@ -140,7 +140,7 @@ TEST_F(RefusedMemory, AnywhereInAnUnlockForWhichAnotherThreadWaitsLetsThatIn)
             return held && own.unlock(ec) == Unlocked::released;
         });
         begins.get_future().wait();
-        std::this_thread::sleep_for(5ms); // until it waits; if it does not yet, the next round sees it
+        std::this_thread::sleep_for(5ms); // until it waits; if not yet, the next round does
         failingAllocation = armed;
         std::exception_ptr failed;
         try {
@@ -179,14 +179,15 @@ TEST_F(RefusedMemory, AnywhereInAClientsFirstCallIsNoCrash)
     });
 }
 
-/// Clients of which each is refused another allocation, once, on its own thread, where nobody would see an exception.
+/// Many clients: each is refused a different allocation, once, on its own thread, where no caller would see an
+/// exception.
 class RefusedMemoryOfClients : public RefusedMemory {
 protected:
-    static constexpr long most = 25; ///< more than any of them makes in these tests
+    static constexpr long most = 25; ///< more allocations than any of them makes in these tests
 
     RefusedMemoryOfClients()
     {
-        config.observer = nullptr; // it would be told there, and may not throw
+        config.observer = nullptr; // an observer would be called there, and may not throw
         config.pollInterval = 300ms;
         for (long i = 0; i < most; ++i) {
             clients.emplace_back(config).connect();
@@ -195,7 +196,7 @@ protected:
 
     RedisLock lockOf(std::size_t which) { return clients[which].getLock(nameOf(which)); }
     std::string nameOf(std::size_t which) { return name + ":" + std::to_string(which); }
-    /// The i-th allocation of the i-th client's thread fails, counted from the return of this call at the latest.
+    /// Lets the i-th allocation of the i-th client's thread fail, counted from the return of this call at the latest.
     void arm()
     {
         std::latch armed(static_cast<std::ptrdiff_t>(clients.size()));

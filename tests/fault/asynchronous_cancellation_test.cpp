@@ -1,4 +1,4 @@
-// Asynchronous acquires that are cancelled at every point at which they may be. The fault holds the point still.
+// Asynchronous acquires that are cancelled at every possible point. A fault stops the acquire at that point.
 #include "fault/asynchronous_test.hpp"
 
 #include <functional>
@@ -11,19 +11,19 @@ namespace {
 
 using asio::use_future;
 
-/// A point of an acquire: how it is brought there, and how one sees that it is there.
+/// A point of an acquire: how the test brings the acquire there, and how the test sees that it is there.
 struct Point {
     const char* name;
     std::function<void()> prepare;
     std::function<bool()> reached;
-    bool ofAWait = false; ///< one attempt never comes there
+    bool ofAWait = false; ///< a single attempt never comes to this point
 };
 
 class CancelledAsyncAcquire : public AsynchronousFaultTest {
 protected:
     CancelledAsyncAcquire()
     {
-        config.watchdogTimeout = 60s; // so that the time for a command is commandTimeout
+        config.watchdogTimeout = 60s; // so that a command has the time commandTimeout
         config.commandTimeout = 300ms;
         config.unreachableAfter = 20s;
     }
@@ -114,7 +114,7 @@ protected:
 
     std::vector<Point> waitingPoints()
     {
-        // an answer to a later question: the answer before it was taken
+        // if a later question was answered, the answer before it was read too
         const auto answered = [this] { return lock().asyncIsLocked(use_future).get(); };
         const auto asked = [this](std::size_t times) { return proxy.requests(request(redisLockLock)) >= times; };
         return {
@@ -157,7 +157,7 @@ protected:
         reset();
     }
 
-    static constexpr auto lease = 60s; // what is left behind is there for longer than any test
+    static constexpr auto lease = 60s; // a key that is left behind lives longer than any test
 
 private:
     void expectCancellable(const Point& point, const Form& form, asio::cancellation_type type)
@@ -242,7 +242,7 @@ TEST_F(CancelledAsyncAcquire, WhileTheClientShutsDownEndsOnce)
     for (const bool beforeItBegins : {false, true}) {
         SCOPED_TRACE(beforeItBegins);
         reset();
-        const LockGuard witness(lockOf("witness"), lease); // is lost when the shutdown has begun
+        const LockGuard witness(lockOf("witness"), lease); // lost when the shutdown has begun
         LockGuard held(lock(), lease);
         const auto stalled = inject(request(redisLockUnlock), Action::stallDirection());
         held = LockGuard();
@@ -253,7 +253,7 @@ TEST_F(CancelledAsyncAcquire, WhileTheClientShutsDownEndsOnce)
             standing.reset();
             ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), 3));
         }
-        auto ended = std::async(std::launch::async, [&] { return client().shutdown(3s); }); // the release keeps it
+        auto ended = std::async(std::launch::async, [&] { return client().shutdown(3s); }); // the release holds it up
         ASSERT_TRUE(eventually([&] { return !witness; }));
         call->cancel();
         standing.reset();
@@ -270,19 +270,20 @@ TEST_F(CancelledAsyncAcquire, WhileTheClientShutsDownEndsOnce)
     }
 }
 
-/// Its client's own thread comes to it only when the shutdown has told all waiters, and still waits for a release.
+/// The client's own thread comes to this acquire only when the shutdown has ended all waiters and still waits for a
+/// release.
 TEST_F(CancelledAsyncAcquire, ByAShutdownThatBeganBeforeItDidEndsAtOnce)
 {
     config.pollInterval = 60s;
     foreignLock(60s);
-    const LockGuard witness(lockOf("witness"), lease); // is lost when the shutdown has begun
+    const LockGuard witness(lockOf("witness"), lease); // lost when the shutdown has begun
     LockGuard other(lockOf("other"), lease);
     const auto stalled = inject(request(redisLockUnlock), Action::stallDirection());
     other = LockGuard();
     ASSERT_TRUE(proxy.awaitHits(stalled));
     std::optional<StandingThread> standing(lock());
     const auto call = forms().front().start();
-    auto ended = std::async(std::launch::async, [&] { return client().shutdown(4s); }); // the release keeps it
+    auto ended = std::async(std::launch::async, [&] { return client().shutdown(4s); }); // the release holds it up
     ASSERT_TRUE(eventually([&] { return !witness; }));
     const Stopwatch watch;
     standing.reset();

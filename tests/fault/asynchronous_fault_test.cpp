@@ -1,4 +1,4 @@
-// Faults under asynchronous calls: servers that are gone, refuse or forget, and links that lose what they carry.
+// Faults under asynchronous calls: servers that are gone, refuse or forget, and links that lose data.
 #include "fault/asynchronous_test.hpp"
 
 #include <atomic>
@@ -110,7 +110,7 @@ TEST_F(AsyncRefusingServer, RefusesLocksInTimeAndAReleaseIsRepeatedUntilItPasses
         const char* word;
         RawRedis::Arguments begin;
         RawRedis::Arguments end;
-        bool releases; ///< even so
+        bool releases; ///< whether releases are refused too
     };
     const std::vector<Refusal> refusals{
         {"OOM", {"CONFIG", "SET", "maxmemory", "1"}, {"CONFIG", "SET", "maxmemory", "0"}, true},
@@ -203,7 +203,7 @@ TEST_F(AsyncLostRequest, OfAReleaseThatNeverArrivesIsUnconfirmedInTimeAndGoesOn)
 
 TEST_F(AsyncLostRequest, OfAReleaseIsNotGivenUpByACancellation)
 {
-    config.watchdogTimeout = 60s; // so that the time for a command is long
+    config.watchdogTimeout = 60s; // so that a command has a long time
     auto held = lock().asyncLock(20s, use_future).get();
     const auto stalled = inject(request(redisLockUnlock), Action::stallDirection());
     Releasing releasing([&](auto token) { held.asyncRelease(std::move(token)); });
@@ -257,7 +257,7 @@ TEST_F(AsyncBrokenLink, ThatIsHalfOpenIsReplacedAfterTheTimeForACommandAndEveryC
     EXPECT_GE(watch.elapsed(), config.watchdogTimeout / 6);
     EXPECT_LT(watch.elapsed(), config.watchdogTimeout / 6 + slack);
     EXPECT_GE(seen->count(Event::disconnected), 1U);
-    proxy.closeAll(FaultProxy::Close::reset); // what is stuck in the dead link never arrives
+    proxy.closeAll(FaultProxy::Close::reset); // requests that are stuck in the dead link never arrive
     expectNothingLeft();
 }
 

@@ -1,4 +1,4 @@
-// Asynchronous calls that are handed the lock: on a thread that is late, and while connections end at any time.
+// Asynchronous calls that a release hands the lock to: on a thread that is late, and while connections end at any time.
 #include "fault/asynchronous_test.hpp"
 
 #include <atomic>
@@ -36,7 +36,7 @@ public:
     BusyChains& operator=(const BusyChains&) = delete;
     ~BusyChains() { (void)end(); }
 
-    /// @return whether every chain came to its end.
+    /// @return whether every chain ended.
     [[nodiscard]] bool end()
     {
         ending_ = true;
@@ -92,11 +92,11 @@ private:
 using AsyncHandOver = AsynchronousFaultTest;
 using AsyncKilledConnection = AsynchronousFaultTest;
 
-/// The release of one hold carries the next waiter's request. On a busy machine its answer may be there before the
-/// waiter has looked at its situation: gates put the client's own thread where it reads first.
+/// The release of one hold carries the next waiter's request. On a busy machine the answer may come before the waiter
+/// has looked at its state: gates make the client's own thread read first.
 TEST_F(AsyncHandOver, AnswerThatComesBeforeTheWaiterLooksIsTaken)
 {
-    config.watchdogTimeout = 60s; // so that the time for a command is commandTimeout
+    config.watchdogTimeout = 60s; // so that a command has the time commandTimeout
     config.commandTimeout = 5s;
     config.unreachableAfter = 20s;
     auto held = lock().asyncLock(60s, asio::use_future).get();
@@ -109,12 +109,12 @@ TEST_F(AsyncHandOver, AnswerThatComesBeforeTheWaiterLooksIsTaken)
     first.await(); // the question was sent
     ASSERT_TRUE(proxy.awaitHits(earlier)) << "there is something to read";
     Gate second(lock());
-    other = LockGuard(); // will be sent between these gates
+    other = LockGuard(); // its release will be sent between these gates
     Gate third(lock());
-    first.open(); // the thread sees that there is something to read, which it will do behind the third gate
+    first.open(); // the thread sees that there is something to read, which it will do after the third gate
     second.await();
     const auto handed = inject(reply(redisLockLock), Action::pass());
-    held = LockGuard(); // sent together with the other; the waiter looks when the thread has read
+    held = LockGuard(); // this release is sent together with the other; the waiter looks when the thread has read
     second.open();
     third.await();
     ASSERT_TRUE(proxy.awaitHits(handed)) << "the answer to the waiter's request";
@@ -157,13 +157,13 @@ std::vector<TwoKinds> kindsThatExcludeEachOther()
             {"reader, then writer", reader, writer, writeLockLock}};
 }
 
-/// A guard ends, and an acquire over the other connection overtakes its release, which has been answered before anybody
-/// looks at the refusal: gates and the proxy see to that.
+/// A guard ends, and an acquire over the other connection overtakes its release. The release is answered before anybody
+/// looks at the refusal: gates and the proxy bring this about.
 class OwnRelease : public AsynchronousFaultTest {
 protected:
     OwnRelease()
     {
-        config.watchdogTimeout = 60s; // so that the time for a command is commandTimeout
+        config.watchdogTimeout = 60s; // so that a command has the time commandTimeout
         config.commandTimeout = 10s;
         config.unreachableAfter = 20s;
     }
@@ -183,7 +183,7 @@ TEST_F(OwnRelease, OfAnAsynchronousHoldIsNoContentionForAThread)
             const auto before = seen->count(Recorder::Event::released);
             Gate gate(lock());
             gate.await();
-            guard = LockGuard(); // sent behind the gate
+            guard = LockGuard(); // its release is sent behind the gate
             const auto refusal = inject(reply(kinds.question), Action::stallDirection(), 1);
             auto call = std::async(std::launch::async, [&] {
                 const bool got = waits ? asked.tryLock(5s, 10s, never) : asked.tryLock();

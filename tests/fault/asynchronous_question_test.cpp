@@ -1,4 +1,4 @@
-// Asynchronous questions that are cancelled at every point at which they may be, and what becomes of them under faults.
+// Asynchronous questions that are cancelled at every possible point, and their results under faults.
 #include "fault/asynchronous_test.hpp"
 
 #include <functional>
@@ -21,7 +21,7 @@ public:
     virtual void cancel(asio::cancellation_type type) = 0;
     [[nodiscard]] virtual bool finish() = 0;
     [[nodiscard]] virtual error_code error() const = 0;
-    /// Whether it was answered as it must be for a lock that another program holds.
+    /// Whether the answer is right for a lock that another program holds.
     [[nodiscard]] virtual bool isAnswered() const = 0;
 };
 
@@ -41,7 +41,7 @@ private:
     WatchedCall<T> call_;
 };
 
-/// A kind of question, and the script that asks it first.
+/// A kind of question, and the first script that it sends.
 struct Kind {
     const char* name;
     const Script& script;
@@ -60,7 +60,7 @@ class AsyncQuestion : public AsynchronousFaultTest {
 protected:
     AsyncQuestion()
     {
-        config.watchdogTimeout = 60s; // so that the time for a command is commandTimeout
+        config.watchdogTimeout = 60s; // so that a command has the time commandTimeout
         config.commandTimeout = 300ms;
     }
 
@@ -85,7 +85,7 @@ protected:
         foreignLock(60s);
     }
 
-    /// Cancels a question at a point that @p prepare brings it to.
+    /// Cancels a question at the point to which @p prepare brings it.
     void expectCancellable(const Kind& kind, const std::function<void()>& prepare, const std::function<bool()>& reached)
     {
         for (const auto type : cancellations) {

@@ -1,5 +1,5 @@
 /// @file
-/// What the fault tests of asynchronous calls share.
+/// The common parts of the fault tests of asynchronous calls.
 #pragma once
 
 #include "fault/fault_test.hpp"
@@ -26,12 +26,12 @@ using boost::system::error_code;
 inline constexpr std::array cancellations{asio::cancellation_type::terminal, asio::cancellation_type::partial,
                                           asio::cancellation_type::total};
 
-/// An asynchronous call that is watched from the test's thread, on which its handler runs, in finish(), and its
+/// An asynchronous call that the test's thread watches. The handler runs on that thread, in finish(), and so does the
 /// cancellation.
 template <class T>
 class WatchedCall {
 public:
-    /// @param start called with the completion token.
+    /// @param start is called with the completion token.
     template <class Start>
     explicit WatchedCall(Start start)
     {
@@ -43,12 +43,12 @@ public:
     }
     WatchedCall(const WatchedCall&) = delete;
     WatchedCall& operator=(const WatchedCall&) = delete;
-    /// An executor must outlive what will run on it.
+    /// An executor must outlive the handlers that will run on it.
     ~WatchedCall() { (void)finish(60s); }
 
     void cancel(asio::cancellation_type type = asio::cancellation_type::terminal) { signal_.emit(type); }
 
-    /// Runs the handler when it comes. @return whether the call has ended, once.
+    /// Runs the handler when it is posted. @return whether the call has ended, and only once.
     [[nodiscard]] bool finish(std::chrono::milliseconds timeout = 10s)
     {
         io_.restart();
@@ -68,10 +68,10 @@ private:
 /// A handler in which the client's own thread stands still, until this object is opened or ends.
 class Gate {
 public:
-    /// Queues the handler behind what the thread has to do already.
+    /// Queues the handler behind the present work of the thread.
     explicit Gate(const RedisLock& lock)
     {
-        // a call that is refused without I/O, so that this works whatever is wrong with the server
+        // a call that is refused without I/O, so that this works whatever the state of the server
         lock.asyncLock(Lease(0ms),
                        [reached = std::move(arrived_), opened = opened_.get_future()](error_code, LockGuard) mutable {
                            reached.set_value();
@@ -82,7 +82,7 @@ public:
     Gate& operator=(const Gate&) = delete;
     ~Gate() { open(); }
 
-    /// Waits until the thread stands in it.
+    /// Waits until the thread stands still in the handler.
     void await() const { reached_.wait(); }
     void open()
     {
@@ -98,7 +98,7 @@ private:
     bool isOpen_ = false;
 };
 
-/// The client's own thread, standing still until this object ends.
+/// Makes the client's own thread stand still until this object ends.
 class StandingThread {
 public:
     explicit StandingThread(const RedisLock& lock) : gate_(lock) { gate_.await(); }
@@ -112,7 +112,7 @@ class AsynchronousFaultTest : public FaultTest {
 protected:
     using FaultTest::FaultTest;
 
-    /// Whatever the client's own thread had to do before this call is done.
+    /// Waits until the client's own thread has done all that it had to do before this call.
     void awaitThread() { const StandingThread reached(lock()); }
 
     /// A client that gives up early may have to pause before it connects again.
@@ -124,11 +124,12 @@ protected:
         }));
     }
 
-    /// With the faults gone: no key of this client and no subscription is left, every answer belongs to its question,
-    /// and the same client takes and frees the same lock, in both forms.
+    /// With the faults gone: expects that no key of this client and no subscription is left, that every answer belongs
+    /// to its question, and that the same client can take and free the same lock, in both forms.
     void expectNothingLeft()
     {
-        // The second question is behind whatever the answers before the first one made the client send.
+        // The second question comes after all requests that the client sent because of answers before the first
+        // question.
         for (int question = 0; question < 2; ++question) {
             lock().asyncIsLocked(asio::use_future).get();
         }
@@ -151,7 +152,7 @@ protected:
         expectFreshLockWorks();
     }
 
-    /// Everything as at the beginning of the test, with a new client.
+    /// Restores the state at the beginning of the test, with a new client.
     void reset()
     {
         endFaults();

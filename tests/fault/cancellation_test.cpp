@@ -4,7 +4,7 @@
 namespace redislock::test {
 namespace {
 
-/// A point where an acquire waits: how it is brought there, and how one sees that it is there.
+/// A point where an acquire waits: how the test brings the acquire there, and how the test sees that it is there.
 struct AwaitPoint {
     const char* name;
     std::function<void()> prepare;
@@ -53,7 +53,7 @@ protected:
         };
     }
 
-    /// Everything as before the first point, with a new client.
+    /// Restores the state before the first point, with a new client.
     void reset()
     {
         forgetClient();
@@ -64,7 +64,7 @@ protected:
         proxy.clearRequestLog();
     }
 
-    /// Nothing of the client is left in Redis, when the leases are over at the latest.
+    /// Expects that nothing of the client is left in Redis, at the latest when the leases are over.
     void expectNothingLeft()
     {
         EXPECT_TRUE(eventually([&] {
@@ -118,7 +118,7 @@ TEST_F(CancelledAcquire, ByItsDeadlineAtEveryAwaitPointReturnsInTimeAndLeavesNot
     for (const auto& [point, prepare, reached] : points()) {
         SCOPED_TRACE(point);
         bool hit = false;
-        // A wait that was over before the point was reached is no test of the point: the next one is longer.
+        // A wait that was over before the point was reached does not test the point: the next wait is longer.
         for (auto wait = 350ms; !hit && wait < 20s; wait *= 2) {
             reset();
             prepare();
@@ -179,7 +179,7 @@ protected:
         });
     }
 
-    /// With the faults gone nothing of the client is left in Redis, and it takes the lock at once.
+    /// With the faults gone: expects that nothing of the client is left in Redis, and that it gets the lock at once.
     void expectLockIsFree()
     {
         endFaults();
@@ -192,7 +192,7 @@ protected:
         EXPECT_TRUE(eventually([&] { return redis.command({"PUBSUB", "CHANNELS"}).elements.empty(); }));
     }
 
-    static constexpr auto longLease = 60s; // what is left behind is there for longer than any test
+    static constexpr auto longLease = 60s; // a key that is left behind lives longer than any test
     std::stop_source source;
 
 private:

@@ -1,5 +1,5 @@
 /// @file
-/// When a hold ends, as its holder sees it.
+/// The deadline of a hold, as its holder sees it.
 #pragma once
 
 #include "fault/fault_test.hpp"
@@ -22,7 +22,7 @@ struct Deadline {
     std::chrono::nanoseconds latest;
 };
 
-/// Whether a hold that is asked all the time is held until its deadline, and no longer.
+/// Expects the lock to be held until its deadline, and no longer, by asking it all the time.
 inline void expectHeldExactlyUntil(const Deadline& deadline, const RedisLock& lock)
 {
     for (bool held = true; held; std::this_thread::sleep_for(200us)) {

@@ -13,19 +13,19 @@ class DeniedUser {
 public:
     struct Way {
         const char* how;
-        const char* error; ///< that its requests, or its connections, are answered with
+        const char* error; ///< the error reply to its requests, or to its connections
         RawRedis::Arguments rights;
-        bool ends; ///< its connections too
+        bool ends; ///< whether its connections end too
     };
 
-    /// The ways in which it can be denied.
+    /// The ways in which the server can deny the user.
     static std::array<Way, 2> ways()
     {
         return {
             {{"switched off", "WRONGPASS", {"off"}, true}, {"may run no scripts", "NOPERM", {"-@scripting"}, false}}};
     }
 
-    /// Makes the user, as whom clients of that configuration come.
+    /// Makes the user, and sets it in the configuration of clients.
     DeniedUser(RawRedis& redis, Config& config) : redis_(redis)
     {
         config.username = "locker";

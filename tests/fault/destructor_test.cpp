@@ -75,7 +75,7 @@ TEST_F(GuardDestructor, AfterTheClientsEndDoesNothing)
     EXPECT_LT(watch.elapsed(), slack);
     EXPECT_TRUE(proxy.requestLog().empty()) << "it sent something";
     EXPECT_TRUE(eventually([&] { return !redis.exists(name); }));
-    EXPECT_FALSE(client().getLock(name).tryLock(0ms, ec)); // the fault is real: the requests of a new client are lost
+    EXPECT_FALSE(client().getLock(name).tryLock(0ms, ec)); // the fault is real: a new client's requests are lost
     EXPECT_EQ(ec, Errc::unreachable);
 }
 
@@ -92,7 +92,7 @@ TEST_F(GuardDestructor, OnTheClientsOwnThreadDoesNotWait)
             const Stopwatch watch;
             guard.reset();
             std::error_code ec;
-            other.lock(ec); // whatever would have to wait is refused
+            other.lock(ec); // a call that would have to wait is refused
             ended.set_value({watch.elapsed(), ec});
         }
     });
@@ -130,7 +130,7 @@ TEST_F(ClientDestructor, WithHeldLocksAndWaitersOnADeadServerEndsInTime)
     held.lock(1000ms);
     const auto stop = held.stopToken();
     auto waiter = waitInBackground(30s);
-    { // a release that cannot be answered
+    { // this release cannot be answered
         const LockGuard guard(lockOf("guarded"), 1000ms);
         server.freeze();
     }
@@ -159,7 +159,7 @@ TEST_F(ClientDestructor, SendsTheReleasesOfGuardsThoughTheConnectionBreaks)
     }
 }
 
-/// Who is just being granted a lock when its client ends.
+/// A waiter that is being granted a lock when its client ends.
 struct GrantedMeanwhile {
     enum class Asks { onThread, onThreadOnce, asynchronously };
     enum class Behind { nobody, guard, unlock, stranger };
@@ -168,12 +168,12 @@ struct GrantedMeanwhile {
     Behind behind = Behind::nobody;
 };
 
-/// Answers are held back until everybody was told of the end.
+/// Answers are held back until all waiters have learned of the end.
 TEST_F(ClientDestructor, LeavesNothingToThoseWhoAreToldOfIt)
 {
     using Asks = GrantedMeanwhile::Asks;
     using Behind = GrantedMeanwhile::Behind;
-    config.commandTimeout = config.unreachableAfter = 30s; // nobody asks twice
+    config.commandTimeout = config.unreachableAfter = 30s; // so that no request is repeated
     config.watchdogTimeout = 180s;
     for (const auto& [what, asks, behind] : std::vector<GrantedMeanwhile>{
              {"a thread", Asks::onThread},
@@ -196,7 +196,7 @@ TEST_F(ClientDestructor, LeavesNothingToThoseWhoAreToldOfIt)
         LockGuard guard;
         if (behind == Behind::guard) {
             guard = asks == Asks::asynchronously ? wanted.asyncLock(60s, boost::asio::use_future).get()
-                                                 : LockGuard(wanted, 60s); // over the same connection
+                                                 : LockGuard(wanted, 60s); // this acquire uses the same connection
         } else if (behind == Behind::unlock) {
             holder.run([&] { wanted.lock(60s); });
         } else if (behind == Behind::stranger) {
@@ -246,7 +246,7 @@ TEST_F(ClientDestructor, LeavesNothingToThoseWhoAreToldOfIt)
     }
 }
 
-/// Nothing of them can be in Redis.
+/// Waiters for a connection cannot have anything in Redis.
 TEST_F(ClientDestructor, DoesNotWaitForThoseWhoWaitForAConnection)
 {
     config.commandTimeout = config.connectTimeout = config.unreachableAfter = 60s;

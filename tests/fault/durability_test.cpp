@@ -1,4 +1,4 @@
-// Servers that come back with their data, with most of it, or without what memory had no room for.
+// Servers that come back with all data, or with most of it, and servers that evict keys for lack of memory.
 #include "fault/fault_test.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace redislock::test {
 namespace {
 
-/// A server that writes everything down before it answers.
+/// A server that writes everything to its disk before it answers.
 class DurableServer : public FaultTest {
 protected:
     DurableServer() : FaultTest({.arguments = {"--appendonly", "yes", "--appendfsync", "always"}}) {}
@@ -54,7 +54,7 @@ TEST_F(DurableServer, WhoseLogLostItsEndLosesTheHoldWithTheNextRenewal)
     for (const auto& file : std::filesystem::recursive_directory_iterator(server.folder())) {
         const auto path = file.path().string(); // the second name is that of versions before 7
         if ((path.ends_with(".incr.aof") || path.ends_with("/appendonly.aof")) && file.file_size() > 10) {
-            std::filesystem::resize_file(path, file.file_size() - 10); // as a power cut may leave it
+            std::filesystem::resize_file(path, file.file_size() - 10); // as a power cut may leave the file
             torn = true;
         }
     }

@@ -26,7 +26,7 @@ protected:
         config.watchdogTimeout = 10min;
     }
 
-    /// The end of a call on another thread; nothing when it does not come, though nobody answers.
+    /// Runs a call on another thread. @return its result; nothing if the call does not end while the server is silent.
     template <class Function>
     static auto endOf(Function function)
     {
@@ -35,7 +35,7 @@ protected:
         return call;
     }
 
-    /// Calls that wait, in every form. Each says how it ended.
+    /// Calls that wait, in every form. Each returns the error with which it ended.
     std::vector<std::pair<std::string, std::function<std::error_code()>>> calls()
     {
         constexpr auto wait = 100ms;
@@ -116,7 +116,7 @@ TEST_F(EndOfWait, IsTheEndOfTheCallThoughTheServerIsSilent)
         return true;
     }));
     forgetClient();
-    redis.command({"FLUSHALL"}); // records of counters
+    redis.command({"FLUSHALL"}); // removes the records of counters
 }
 
 TEST_F(EndOfWait, IsTheEndOfTheCallThoughAnotherCallerLeadsAndItsAnswerIsHeldBack)
@@ -140,7 +140,7 @@ TEST_F(EndOfWait, IsContentionWhereAnotherIsKnownToHoldTheLock)
 {
     foreignLock(10min);
     config.pollInterval = 100ms;
-    EXPECT_TRUE(lock().isLocked()); // and is connected
+    EXPECT_TRUE(lock().isLocked()); // so that the client is connected
     const auto held = inject(reply(redisLockLock, 2), Action::stallDirection());
     std::error_code ec;
     EXPECT_FALSE(endOf([&] { return lock().tryLock(3s, 10s, ec); }).get()) << "its second request gets no answer";
@@ -155,7 +155,7 @@ TEST_F(EndOfWait, OfOneAttemptIsTheFirstRefusalOfTheAddress)
 {
     config.unreachableAfter = 10min;
     proxy.refuse();
-    auto waiter = waitInBackground(10min); // the pauses grow to a second
+    auto waiter = waitInBackground(10min); // by then the pauses have grown to a second
     ASSERT_TRUE(seen->await(Event::disconnected, 8));
     const Stopwatch watch;
     for (int i = 0; i < 20; ++i) {

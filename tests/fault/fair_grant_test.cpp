@@ -1,4 +1,4 @@
-// Waiters of a fair lock to whom a release grants it, and what may become of the message that says so.
+// Waiters that are granted a fair lock by a release, and what may happen to the message of the grant.
 #include "fault/fault_test.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -10,12 +10,13 @@ namespace {
 
 using detail::scripts::fairLockUnlock;
 
-/// A holder that the test ends by itself, and a waiter of a client.
+/// A holder that the test itself ends, and a waiter of a client.
 class FairGrant : public FaultTest {
 protected:
     FairGrant() { config.watchdogTimeout = 60s; }
 
-    /// Starts one that has the lock until it is told to let go, and waits until the server knows that it listens.
+    /// Starts a waiter that keeps the lock until the test ends its hold; waits until the server knows that its client
+    /// listens.
     void startWaiter()
     {
         redis.command({"HSET", name, holder, "1"});
@@ -28,14 +29,14 @@ protected:
         });
         ASSERT_TRUE(eventually([&] { return request() > 0; }));
     }
-    /// Which of its requests keeps the place of the waiter; 0: of a client that does not listen, or there is none.
+    /// The number of the request that keeps the waiter's place; 0: the client does not listen, or there is no place.
     int request()
     {
         const auto records = redis.command({"HVALS", "redislock_places:{" + name + "}"}).elements;
         const auto text = records.size() == 1 ? records[0].text() : std::string();
         return std::ranges::count(text, ' ') == 3 ? std::stoi(text.substr(text.rfind(' ') + 1)) : 0;
     }
-    /// The holder's release, whose message is lost: its user may not publish.
+    /// Releases the holder's lock, without the message: the holder's user may not publish.
     void endWithoutMessage()
     {
         waiting = redis.command({"LINDEX", "redisson_lock_queue:{" + name + "}", "0"}).text();
@@ -50,7 +51,7 @@ protected:
         ASSERT_EQ(freed.integer(), 1) << "nobody was told";
         expectFault(redis.command({"HEXISTS", name, waiting}).integer() == 1, "granted without a message");
     }
-    /// That message. @param times 0: lost
+    /// Publishes that message. @param times 0: the message is lost
     void tell(int request, std::chrono::milliseconds lasts, int times = 1)
     {
         const auto colon = waiting.rfind(':');
@@ -73,7 +74,7 @@ protected:
         return waiter_.get();
     }
 
-    const std::string holder = "6f1c0f9e-8f1f-8f7e-9d5d-2f1f3b8a7c11:17"; ///< of a client of ours
+    const std::string holder = "6f1c0f9e-8f1f-8f7e-9d5d-2f1f3b8a7c11:17"; ///< a holder of a client of ours
     std::string waiting;
 
 private:
@@ -110,14 +111,14 @@ TEST_F(FairGrant, WhoseMessageIsOfAnEarlierRequestOrLeavesTooLittleIsAskedFor)
 {
     startWaiter();
     waiting = redis.command({"LINDEX", "redisson_lock_queue:{" + name + "}", "0"}).text();
-    for (const bool isEarlier : {true, false}) { // nothing was granted: it would be wrong to believe either
+    for (const bool isEarlier : {true, false}) { // nothing was granted: neither message may be believed
         const auto last = request();
         tell(isEarlier ? last - 1 : last, isEarlier ? 50s : 1ms);
         EXPECT_TRUE(eventually([&] { return request() == last + 1; })) << "it asks, and keeps its place";
         EXPECT_FALSE(has());
     }
     endWithoutMessage();
-    tell(1, 0ms); // that it may ask
+    tell(1, 0ms); // a message that it may ask
     EXPECT_TRUE(eventually([&] { return has(); }));
     EXPECT_EQ(letGo(), Unlocked::released);
 }
@@ -177,7 +178,7 @@ TEST_F(FairGrant, ThatTheServerForgotBeforeTheMessageIsLostAtOnce)
     startWaiter();
     const auto last = request();
     endWithoutMessage();
-    redis.command({"DEL", name}); // as a replica that takes over and has not got it
+    redis.command({"DEL", name}); // as on a replica that takes over without the key
     tell(last, 50s);
     EXPECT_TRUE(eventually([&] { return has(); }));
     EXPECT_EQ(letGo(), Unlocked::alreadyLost) << "its renewal finds out";

@@ -21,9 +21,9 @@ protected:
         }
         return holders;
     }
-    /// Clients that listen.
+    /// How many clients listen.
     std::size_t listening() { return redis.command({"PUBSUB", "CHANNELS"}).elements.size(); }
-    /// Of how many waiters the server knows that their clients listen to grants: what it keeps of them has four parts.
+    /// How many waiters the server knows to have a client that listens to grants: their records have four parts.
     std::size_t heard()
     {
         const auto records = redis.command({"HVALS", "redislock_places:{" + name + "}"}).elements;
@@ -31,7 +31,8 @@ protected:
             records, [](const Value& record) { return std::ranges::count(record.text(), ' ') == 3; }));
     }
 
-    /// The holder, three waiters behind the proxy, and one past it before each of them and behind them all.
+    /// Starts the holder, three waiters behind the proxy, and waiters without the proxy: one before each of the three,
+    /// and one after all.
     void startWaiters()
     {
         holder.lock(10min);
@@ -84,7 +85,7 @@ TEST_F(FairFault, WaiterWhoseConnectionsAreCutHasItsOldPlaceAfterwards)
 
 TEST_F(FairFault, WaiterWhoseRequestOrReplyIsLostHasItsOldPlaceAfterwards)
 {
-    config.pollInterval = 200ms; // each of them asks again
+    config.pollInterval = 200ms; // all of them ask again
     startWaiters();
     const auto before = queue();
     for (const auto& action :
@@ -103,7 +104,7 @@ TEST_F(FairFault, QueueOutlivesTheScripts)
     const auto before = queue();
     const auto errors = errorsSent("NOSCRIPT");
     redis.command({"SCRIPT", "FLUSH"});
-    proxy.closeAll(); // they ask again when they are back
+    proxy.closeAll(); // the waiters ask again when they are connected again
     EXPECT_TRUE(eventually([&] { return errorsSent("NOSCRIPT") > errors && listening() == 2U; }));
     EXPECT_EQ(queue(), before);
     redis.command({"SCRIPT", "FLUSH"});

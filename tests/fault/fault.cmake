@@ -1,6 +1,6 @@
-# What the fault tests need besides their sources: a clock for servers, and the folder of CATALOGUE.md.
+# Further needs of the fault tests: a clock for servers, and the folder of CATALOGUE.md.
 if(TARGET redislock_fault_tests)
-    # Preloaded into servers: no sanitizer may come with it.
+    # Preloaded into servers, so it must not contain a sanitizer.
     add_library(redislock_clock_shim MODULE support/clock_shim.cpp)
     target_compile_features(redislock_clock_shim PRIVATE cxx_std_20)
     target_compile_options(redislock_clock_shim PRIVATE -fno-sanitize=all)

@@ -1,6 +1,6 @@
 /// @file
-/// What the fault tests share: a server, a proxy in front of it that breaks things, and a client behind that which must
-/// cope.
+/// The common parts of the fault tests: a server, a proxy in front of it that causes faults, and a client behind the
+/// proxy that must cope with them.
 #pragma once
 
 #include "fault/recorder.hpp"
@@ -38,7 +38,7 @@
 
 namespace redislock {
 
-/// For messages of failed tests.
+/// Used in the messages of failed tests.
 inline void PrintTo(Unlocked how, std::ostream* out)
 {
     constexpr const char* names[] = {"released", "stillHeld", "alreadyLost", "unconfirmed", "passedOn"};
@@ -56,17 +56,18 @@ using detail::scripts::redisLockPttl;
 using detail::scripts::redisLockRenew;
 using detail::scripts::redisLockUnlock;
 
-/// How much later than it should something may happen on a busy machine, under a sanitizer.
+/// How late an event may be on a busy machine, under a sanitizer.
 inline constexpr std::chrono::milliseconds slack{2000};
 
-/// Under a sanitizer, which makes everything several times slower, and forbids some things in a forked child.
+/// Whether there is a sanitizer, which makes everything several times slower, and forbids some things in a forked
+/// child.
 #if defined(REDISLOCK_THREAD_SANITIZER) || defined(REDISLOCK_ADDRESS_SANITIZER)
 inline constexpr bool isSanitized = true;
 #else
 inline constexpr bool isSanitized = false;
 #endif
 
-/// A subscription, of whatever channel.
+/// A subscription to any channel.
 inline const Match subscription{.command = "SUBSCRIBE"};
 
 /// A request that runs a script by its SHA1.
@@ -81,7 +82,7 @@ inline Match reply(const Script& script, std::size_t nth = 1)
     return {.command = "EVALSHA", .script = std::string(script.sha1), .direction = Direction::reply, .nth = nth};
 }
 
-/// A way to lose something, with a name for messages.
+/// A way to lose a request or a reply, with a name for messages.
 struct Loss {
     const char* how;
     Action action;
@@ -102,11 +103,11 @@ inline std::vector<Loss> lostRequests()
             {"half a request, then the end", Action::truncate(30)}};
 }
 
-/// A real server, a proxy in front of it, a client behind the proxy, and a plain connection past it that sees the
-/// truth.
+/// A real server, a proxy in front of it, a client behind the proxy, and a plain connection to the server that shows
+/// the truth.
 ///
 /// After each test: every fault that was injected must have hit, and there must have been one; with the faults gone,
-/// the same client takes and frees the same lock; no key is left, or without a time to live.
+/// the same client must take and free the same lock; no key may be left, or be without a time to live.
 class FaultTest : public ::testing::Test {
 protected:
     explicit FaultTest(testing::RedisServerOptions options = {}) : server(std::move(options))
@@ -118,7 +119,7 @@ protected:
         config.commandTimeout = 300ms;
         config.unreachableAfter = 3s;
         config.watchdogTimeout = 1500ms;
-        config.pollInterval = 20s; // so that a waiter that was not told fails its test
+        config.pollInterval = 20s; // so that a waiter that gets no message fails its test
         config.observer = seen;
         loadScripts();
     }
@@ -133,16 +134,16 @@ protected:
         expectFreshLockWorks();
         expectNothingLeft();
         forgetClient();
-        server.kill(); // faster than asking it to end
+        server.kill(); // faster than asking the server to end
     }
 
-    /// What a test may leave in Redis: nothing, unless its fixture says otherwise.
+    /// Expects that a test left nothing in Redis; a fixture may allow something.
     virtual void expectNothingLeft()
     {
         EXPECT_EQ(redis.command({"DBSIZE"}).integer(), 0) << redis.command({"KEYS", "*"});
     }
 
-    /// The same lock can be taken and freed by the same client, and Redis agrees.
+    /// Expects that the same client can take and free the same lock, and that Redis agrees.
     void expectFreshLockWorks()
     {
         const RedisLock again = client().getLock(name);
@@ -162,14 +163,14 @@ protected:
         proxy.accept();
     }
 
-    /// Adds a fault, which must have hit by the end of the test.
+    /// Adds a fault, which must hit before the end of the test.
     RuleId inject(Match match, Action action, std::size_t limit = 0)
     {
         faults_.push_back(proxy.add(std::move(match), std::move(action), limit));
         return faults_.back();
     }
 
-    /// Has @p wrong in place of the next answer of a script, which Redis knows, and so executes.
+    /// Replaces the next answer of a script by @p wrong. Redis knows the script, and so executes it.
     RuleId spoil(const Script& script, const char* wrong)
     {
         redis.command({"SCRIPT", "LOAD", script.text});
@@ -183,7 +184,7 @@ protected:
         proven_ = true;
     }
 
-    /// How often the server has answered with this error.
+    /// How often the server has sent this error.
     std::uint64_t errorsSent(const std::string& word)
     {
         const auto statistics = redis.command({"INFO", "errorstats"}).text();
@@ -192,7 +193,7 @@ protected:
             const auto at = statistics.find(field);
             return at == std::string::npos ? 0 : std::strtoull(statistics.c_str() + at + field.size(), nullptr, 10);
         };
-        // before version 7 an error inside a script counts as ERR, with which its text begins
+        // before version 7 an error inside a script counts as ERR, and its text begins with ERR
         const bool wraps = redis.command({"INFO", "server"}).text().find("redis_version:6.") != std::string::npos;
         return count(word) + (wraps ? count("ERR") : 0);
     }
@@ -204,7 +205,7 @@ protected:
         }
     }
 
-    /// The client, made when first asked for: with `config` as it is then.
+    /// The client; the first call makes it, with `config` as it is then.
     Client& client()
     {
         if (!client_) {
@@ -218,7 +219,7 @@ protected:
     [[nodiscard]] RedisLock lockOf(const std::string& lockName) { return client().getLock(lockName); }
     [[nodiscard]] RedisLock lock() { return lockOf(name); }
 
-    /// The count of the hold of this client in Redis; empty when there is none, or anything else beside it.
+    /// The count of this client's hold in Redis; empty when there is none, or when there are other fields.
     std::string countInRedis() { return countInRedis(client()); }
     std::string countInRedis(const Client& holder)
     {
@@ -230,7 +231,7 @@ protected:
     std::set<std::string> holdersIn(const Script& script) const
     {
         std::set<std::string> holders;
-        const std::size_t first = script.sha1 == redisLockRenew.sha1 ? 5 : 4; // behind a lease, of one lock or several
+        const std::size_t first = script.sha1 == redisLockRenew.sha1 ? 5 : 4; // after a lease, for one lock or several
         for (const auto& logged : requestsFor(script)) {
             holders.insert(logged.arguments.at(first));
         }
@@ -248,7 +249,7 @@ protected:
         return found;
     }
 
-    /// Another program takes the lock, past the proxy. A negative time: without time to live.
+    /// Another program takes the lock, without the proxy. A negative time: without time to live.
     void foreignLock(std::chrono::milliseconds timeToLive) { foreignLock(name, timeToLive); }
     void foreignLock(const std::string& lockName, std::chrono::milliseconds timeToLive)
     {
@@ -257,16 +258,16 @@ protected:
             redis.command({"PEXPIRE", lockName, std::to_string(timeToLive.count())});
         }
     }
-    /// It frees the lock and tells waiters. @return how many were told.
+    /// The other program frees the lock and publishes the message. @return how many clients got it.
     std::int64_t foreignUnlock()
     {
-        redis.command({"MULTI"}); // nobody gets in between
+        redis.command({"MULTI"}); // so that no other client comes in between
         redis.command({"DEL", name});
         redis.command({"PUBLISH", detail::lockChannel(name), "0"});
         return redis.command({"EXEC"}).elements.at(1).integer();
     }
 
-    /// What a waiter met.
+    /// The results of a waiter.
     struct Waited {
         bool granted = false;
         std::error_code error{};
@@ -275,7 +276,7 @@ protected:
         Unlocked unlocked{};
     };
 
-    /// Waits for the lock on another thread, looks at Redis, frees it.
+    /// Waits for the lock on another thread, looks at Redis, and frees the lock.
     std::future<Waited> waitInBackground(std::chrono::milliseconds wait, Lease lease = 10s)
     {
         return waitInBackground(client(), wait, lease);
@@ -298,7 +299,7 @@ protected:
         });
     }
 
-    /// The waiter got the lock, Redis agreed, and it was freed.
+    /// Expects that the waiter got the lock, that Redis agreed, and that the lock was freed.
     static void expectGranted(const Waited& waited)
     {
         EXPECT_TRUE(waited.granted) << waited.error.message();

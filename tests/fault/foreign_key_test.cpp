@@ -1,4 +1,5 @@
-// Others that touch the key of a lock: delete it, change its time to live, take its name for something else.
+// Other programs that touch the key of a lock: they delete it, change its time to live, or use its name for something
+// else.
 #include "fault/fault_test.hpp"
 
 #include <boost/asio/use_future.hpp>
@@ -51,7 +52,7 @@ TEST_F(ForeignExpiry, TakenAwayIsSetAgainByANestedLockToTheLongerLease)
 TEST_F(ForeignDelete, ByForceUnlockOfTheOwnClientIsKnownAtOnce)
 {
     const RedisLock held = lock();
-    held.lock(20s); // no renewal will find out
+    held.lock(20s); // a fixed lease: no renewal will find the change
     const auto stop = held.stopToken();
     expectFault(held.forceUnlock(), "a forced unlock");
     EXPECT_FALSE(held.isHeldByCurrentThread());

@@ -29,7 +29,7 @@ std::chrono::microseconds cpuTime()
     return of(used.ru_utime) + of(used.ru_stime);
 }
 
-/// The greatest memory that this process had so far, in bytes.
+/// The peak memory of this process so far, in bytes.
 std::size_t peakMemory()
 {
     rusage used{};
@@ -52,7 +52,7 @@ TEST_F(EndlessReply, CostsLittleAndTheRequestIsRepeated)
         {"an error without end", "-ERR " + megabytes},
         {"arrays in arrays", nested},
     };
-    lock().lock(20s); // everything that is made once is there
+    lock().lock(20s); // so that everything that is allocated once exists
     EXPECT_EQ(lock().unlock(), Unlocked::released);
     for (const auto& [what, bytes] : bombs) {
         SCOPED_TRACE(what);
@@ -60,7 +60,7 @@ TEST_F(EndlessReply, CostsLittleAndTheRequestIsRepeated)
         const auto memory = peakMemory();
         const auto cpu = cpuTime();
         lock().lock(20s);
-        // the proxy, which holds the bytes too, is a part of this process
+        // the proxy is part of this process and holds the bytes too
         EXPECT_LT(peakMemory() - memory, (isSanitized ? 400U : 48U) << 20U);
         EXPECT_LT(cpuTime() - cpu, isSanitized ? 5s : 1s);
         EXPECT_EQ(countInRedis(), "1");
@@ -154,7 +154,7 @@ TEST_F(WrongReply, OfAnotherKindOfLockIsNoGrantAndWhatWasGrantedIsGivenBack)
     isNotBelieved(client().getFairLock(name), scripts::fairLockLock, {tokenReply, ":-3\r\n"});
     isNotBelieved(client().getFencedLock(name), scripts::fencedLockLock,
                   {nilReply, ":-3\r\n", "*1\r\n:1234\r\n", "*0\r\n"});
-    redis.command({"DEL", detail::prefixed(detail::tokenPrefix, name)}); // it is for good
+    redis.command({"DEL", detail::prefixed(detail::tokenPrefix, name)}); // this key has no time to live
     isNotBelieved(client().getReadWriteLock(name).readLock(), scripts::readLockLock, {tokenReply, ":-3\r\n"});
     isNotBelieved(client().getReadWriteLock(name).writeLock(), scripts::writeLockLock, {tokenReply, ":-3\r\n"});
 }
@@ -213,7 +213,7 @@ TEST_F(WrongReply, OfASemaphoreIsNoGrantAndWhatWasTakenIsGivenBack)
     semaphore.release(2, ec);
     EXPECT_EQ(ec, Errc::badReply) << "only a release for an existing one may find none";
     EXPECT_TRUE(eventually([&] { return redis.get(name) == "5"; }));
-    forgetClient(); // which ends when its repeated requests are answered
+    forgetClient(); // this ends when the repeated requests are answered
     redis.command({"FLUSHALL"});
 }
 
@@ -252,7 +252,7 @@ TEST_F(Redirection, IsRefusedAndNotFollowed)
     };
     for (const auto* how : {"MOVED 1 127.0.0.1:", "ASK 1 127.0.0.1:"}) {
         SCOPED_TRACE(how);
-        // a request that Redis answers so, and does not execute
+        // Redis answers a request with such a redirection, and does not execute it
         inject(request(redisLockLock),
                Action::replace("*4\r\n" + word("EVAL") + word("return redis.error_reply(ARGV[1])") + word("0") +
                                word(how + std::to_string(elsewhere.port()))));

@@ -1,4 +1,4 @@
-// Links that are dead, deaf, slow or lossy, and servers that take nobody in.
+// Links that are dead, deaf, slow or lossy, and servers that accept no connections.
 #include "fault/busy_clients.hpp"
 #include "fault/fault_test.hpp"
 
@@ -43,7 +43,7 @@ TEST_F(HalfOpenConnection, OfCommandsIsReplacedAfterTheTimeForACommandAndEveryCa
     EXPECT_GE(watch.elapsed(), config.commandTimeout);
     EXPECT_LT(watch.elapsed(), 2 * config.commandTimeout + slack);
     EXPECT_GE(seen->count(Event::disconnected), 1U);
-    proxy.closeAll(FaultProxy::Close::reset); // what is stuck in the dead link never arrives
+    proxy.closeAll(FaultProxy::Close::reset); // requests that are stuck in the dead link never arrive
 }
 
 TEST_F(HalfOpenConnection, OfRenewalsIsReplacedAndTheHoldGoesOn)
@@ -177,8 +177,8 @@ TEST_F(LossyLink, ThatLosesAQuarterOfAllRequestsAndATenthOfTheRepliesKeepsEveryC
     config.watchdogTimeout = 18s;
     const RedisLock renewed = lockOf("renewed");
     renewed.lock();
-    // So few that the renewal survives them if it meets them all: eight waits for an answer and the pauses between them
-    // are less than nine of the twelve seconds that are left for it.
+    // So few losses that the renewal survives even if it meets all of them: eight waits for an answer and the pauses
+    // between them take less than nine of the twelve seconds that it has.
     const auto requests = inject({.command = "*", .oneIn = 4}, Action::drop(), 6);
     const auto replies = inject({.command = "*", .direction = Direction::reply, .oneIn = 10}, Action::drop(), 2);
     Config others = config;
@@ -224,14 +224,14 @@ TEST_F(FullServer, RefusesNewConnectionsInTimeAndServesWhenThereIsRoom)
     expectGranted(waiter.get());
 }
 
-/// From here on this process gets no file descriptor more.
+/// While this object lives, this process gets no more file descriptors.
 class FewFiles {
 public:
     FewFiles()
     {
         ::getrlimit(RLIMIT_NOFILE, &before_);
         rlimit none = before_;
-        none.rlim_cur = 3; // those of input, output and errors; and poll() of one socket still works
+        none.rlim_cur = 3; // only input, output and errors; and poll() of one socket still works
         ::setrlimit(RLIMIT_NOFILE, &none);
     }
     FewFiles(const FewFiles&) = delete;

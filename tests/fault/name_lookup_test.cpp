@@ -1,6 +1,6 @@
-// Names of hosts that are looked up slowly, wrongly, or with another result than before.
+// Host names whose look-up is slow, wrong, or has another result than before.
 //
-// This program has its own getaddrinfo(), which all of it uses, the library included.
+// The whole program, including the library, uses the getaddrinfo() of this file.
 #include "fault/fault_test.hpp"
 
 #include <boost/asio/use_future.hpp>
@@ -19,7 +19,7 @@
 
 namespace {
 
-/// What the name of these tests is looked up as.
+/// The result of looking up the host name of these tests.
 struct Lookup {
     std::mutex mutex;
     std::condition_variable changed;
@@ -124,7 +124,7 @@ TEST_F(NameLookup, TriesEveryAddress)
 class SilentAddress {
 public:
     enum class Kind {
-        opens,    ///< connections are made, and nothing is said on them
+        opens,    ///< connections are made, but no bytes come
         swallows, ///< packets are lost
     };
 
@@ -175,7 +175,7 @@ TEST_F(NameLookup, GoesOnToTheNextAddressWhileOneIsSilent)
     }
 }
 
-/// The server behind the proxy, at 127.0.0.1, is made a replica of another, at 127.0.0.2 and the same port.
+/// The server behind the proxy, at 127.0.0.1, becomes a replica of another server, at 127.0.0.2 and the same port.
 class DemotedMaster : public NameLookup {
 protected:
     void SetUp() override
@@ -250,7 +250,7 @@ TEST_F(DemotedMaster, IsLeftByTheConnectionThatListensToo)
     auto waiter = waitInBackground(60s);
     ASSERT_TRUE(listens(redis));
     demote();
-    EXPECT_TRUE(lockOf("wanted").tryLock(20s, 20s)); // the client finds out
+    EXPECT_TRUE(lockOf("wanted").tryLock(20s, 20s)); // the client finds this out
     EXPECT_TRUE(listens(truth));
     truth.command({"DEL", name});
     truth.command({"PUBLISH", channel, "0"});
@@ -264,7 +264,7 @@ TEST_F(DemotedMaster, LosesNoLockThatTheNewMasterHas)
     const RedisLock held = lock();
     held.lock();
     ASSERT_TRUE(seen->await(Event::renewed));
-    // the new master has what the old one replicated
+    // the new master has the data that the old one replicated
     const auto hash = redis.hash(name);
     ASSERT_EQ(hash.size(), 1U);
     truth.command({"HSET", name, hash.begin()->first, hash.begin()->second});
@@ -329,7 +329,7 @@ TEST_F(NameLookup, OfAHostThatDoesNotExistYetIsRepeated)
 TEST_F(NameLookup, ThatIsSlowKeepsNobodyBeyondTheTimeToConnect)
 {
     config.watchdogTimeout = 6s;
-    config.commandTimeout = 20s; // no connection ends, however busy the machine is: the next one would be looked up
+    config.commandTimeout = 20s; // so that no connection ends on a busy machine, and no other look-up follows
     const RedisLock held = lock();
     held.lock();
     ASSERT_TRUE(seen->await(Event::renewed)); // its two connections are made

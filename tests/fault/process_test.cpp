@@ -1,4 +1,4 @@
-// What happens to the client's own process: its thread stalls, it ends, its threads come and go, its calls cross.
+// Events in the client's own process: the client's thread stalls, the process ends, threads come and go, calls cross.
 #include "fault/deadline.hpp"
 #include "fault/fault_test.hpp"
 
@@ -26,7 +26,7 @@ TEST_F(StalledThread, OfTheClientProlongsNoBelief)
     std::atomic<bool> stalled{false};
     seen->onEvent([&, resumed = go.get_future().share()](const Recorder::Told& told) {
         if (told.event == Event::renewed && !stalled.exchange(true)) {
-            resumed.wait(); // the client's own thread: nothing is renewed, no deadline is judged
+            resumed.wait(); // the client's own thread stands still: nothing is renewed, no deadline is judged
         }
     });
     const RedisLock held = lock();
@@ -76,7 +76,7 @@ TEST_F(EndedProcess, ByAnyExitEndsAtOnceAndLeavesItsLockToItsLease)
     }
 }
 
-/// Another thread of the process sleeps meanwhile, for an answer that does not come: it reads for all.
+/// Another thread of the process, which reads for all, sleeps meanwhile, waiting for an answer that does not come.
 TEST_F(EndedProcess, LeavesNoLockWhoseGuardHasEnded)
 {
     using Exit = void (*)();
@@ -159,7 +159,7 @@ TEST_F(CrossingCalls, UnlockDuringARenewalEndsTheHoldForGood)
         EXPECT_FALSE(redis.exists(name));
         const auto before = requestsFor(redisLockRenew).size();
         proxy.resume();
-        lock().lock(); // its own renewal comes behind the late one, or on the next connection
+        lock().lock(); // its own renewal comes after the late one, or on the next connection
         const auto renewed = seen->count(Event::renewed);
         EXPECT_TRUE(seen->await(Event::renewed, renewed + 1));
         EXPECT_EQ(countInRedis(), "1");
@@ -182,7 +182,7 @@ TEST_F(CrossingCalls, UnlockAtTheDeadlineEndsTheHoldOneWayOnly)
         const RedisLock held = lock();
         std::error_code ec;
         held.lock(40ms, ec);
-        if (ec) { // a very busy machine: the grant came too late
+        if (ec) { // on a very busy machine the grant came too late
             ++lost;
             continue;
         }
@@ -214,7 +214,7 @@ TEST_F(ManyLocks, AreAllRenewedThoughTheirConnectionBreaks)
     constexpr std::size_t count = isSanitized ? 2'000 : 10'000;
     config.watchdogTimeout = 6s;
     config.commandTimeout = 3s;
-    config.endpoint.port = server.port(); // what is measured is the client, not the proxy
+    config.endpoint.port = server.port(); // the test measures the client, not the proxy
     std::vector<LockGuard> guards;
     for (std::size_t i = 0; i < count; ++i) {
         guards.emplace_back(lockOf("many:" + std::to_string(i)));

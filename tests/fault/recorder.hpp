@@ -1,5 +1,5 @@
 /// @file
-/// An observer that remembers what it was told.
+/// An observer that remembers all events.
 #pragma once
 
 #include "redislock/redislock.hpp"
@@ -20,7 +20,7 @@ namespace redislock::test {
 
 using namespace std::chrono_literals;
 
-/// Remembers what a client told.
+/// Remembers all events of a client.
 class Recorder final : public Observer {
 public:
     enum class Event {
@@ -50,7 +50,7 @@ public:
 
     [[nodiscard]] std::size_t count(Event event) const { return all(event).size(); }
 
-    /// Waits until an event was told often enough.
+    /// Waits until an event happened often enough.
     [[nodiscard]] bool await(Event event, std::size_t times = 1, std::chrono::milliseconds timeout = 15s) const
     {
         return eventually([&] { return count(event) >= times; }, timeout);
@@ -68,7 +68,7 @@ public:
         return found;
     }
 
-    /// Called with each event, on the client's thread.
+    /// Sets a function that is called with each event, on the client's thread.
     void onEvent(std::function<void(const Told&)> reaction)
     {
         const std::lock_guard lock(mutex_);

@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::size_t servers = 5;
 
-/// Five servers, each with a proxy that lets everything through as long as no test adds a rule.
+/// Five servers, each with a proxy that lets everything through until a test adds a rule.
 ///
-/// After each test, with all servers back: the same RedLock is taken on all five and freed, and no key is left
+/// After each test, with all servers back: the same RedLock must be taken on all five and freed, and no key may be left
 /// anywhere.
 class GroupFault : public ::testing::Test {
 protected:
@@ -49,7 +49,7 @@ protected:
         expectNoKeys();
         clients.clear();
         for (auto& each : server) {
-            each.kill(); // faster than asking it to end
+            each.kill(); // faster than asking the servers to end
         }
     }
 
@@ -63,7 +63,7 @@ protected:
     }
     static std::int64_t keysOn(const testing::RedisServer& of) { return RawRedis(of).command({"DBSIZE"}).integer(); }
 
-    /// A client of each server, another set each time; kept for the test.
+    /// A client for each server, a new set each time; kept for the test.
     std::vector<Lock> newLocks()
     {
         std::vector<Lock> locks;
@@ -94,7 +94,7 @@ protected:
     void freeze(std::size_t index)
     {
         server[index].freeze();
-        proven_ = true; // it throws when it cannot
+        proven_ = true; // a failed check throws
     }
     void empty(std::size_t index) { proven_ = RawRedis(server[index]).command({"FLUSHALL"}).text() == "OK"; }
 
@@ -179,7 +179,7 @@ TEST_F(RedLockFault, AHoldOutlivesTheDeathOfOneServerAndTheEmptyingOfAnotherAndI
     empty(2);
     EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }, 3s + slack));
     EXPECT_FALSE(held);
-    expectNoKeys(); // the two that are left are given back
+    expectNoKeys(); // the two remaining members are given back
     EXPECT_EQ(held.release(), Unlocked::alreadyLost);
 }
 
@@ -240,7 +240,7 @@ TEST_F(RedLockFault, AWaitSurvivesAMajorityThatComesBack)
 
 TEST_F(RedLockFault, ThreadOfAClientThatEndsDoesNotOutliveItThoughAnAsynchronousWaitGoesOn)
 {
-    commandTimeout = 60s; // for which the wait has set its alarm, on the thread of the first client
+    commandTimeout = 60s; // the wait has set its alarm for this time, on the thread of the first client
     const RedLock lock(newLocks());
     expectTakenAndFreed(lock); // so that the connections are there, and the requests arrive
     for (const std::size_t victim : {1U, 2U, 3U}) {
@@ -272,7 +272,7 @@ TEST_F(RedLockFault, FiveThatWantItMakeProgressThoughTwoServersAreDown)
                 std::error_code ec;
                 ASSERT_TRUE(lock.tryLock(60s, 20s, ec)) << ec.message();
                 EXPECT_EQ(++inside, 1);
-                ++count; // under the lock
+                ++count; // guarded by the lock
                 --inside;
                 EXPECT_EQ(lock.unlock(), Unlocked::released);
             }
@@ -295,7 +295,7 @@ TEST_F(MultiLockFault, AMemberThatDoesNotAnswerLeavesNoneOfTheOthersHeld)
     EXPECT_EQ(ec, Errc::unreachable);
     EXPECT_LT(watch.elapsed(), 500ms + slack);
     server[1].thaw();
-    expectNoKeys(); // the one whose answer nobody knew too
+    expectNoKeys(); // also of the member whose answer was lost
 }
 
 TEST_F(MultiLockFault, AServerThatIsEmptiedOrKilledLosesTheGroupAndTheRestIsReleased)

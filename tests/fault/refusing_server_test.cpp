@@ -1,4 +1,4 @@
-// Servers that are there and do not do what they are asked: asleep, busy, paused, without a disk, without a command.
+// Servers that are there but do not work: asleep, busy, paused, without a disk, without a command.
 #include "fault/fault_test.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using PausedWrites = FaultTest;
 using FullDisk = FaultTest;
 using MissingCommand = FaultTest;
 
-/// A server that asks who one is, and holds other data in another database.
+/// A server that requires a password, and has other data in another database.
 class GuardedServer : public FaultTest {
 protected:
     GuardedServer() : FaultTest({.password = "secret: @/?#"})
@@ -31,7 +31,7 @@ TEST_F(SleepingServer, ForLessThanTheLeaseLosesNothing)
     config.unreachableAfter = 20s;
     const RedisLock held = lock();
     held.lock();
-    ASSERT_TRUE(seen->await(Event::renewed)); // so that the next one falls into the sleep
+    ASSERT_TRUE(seen->await(Event::renewed)); // so that the next renewal meets the sleep
     RawRedis sleeper(server);
     const Stopwatch watch;
     sleeper.send({"DEBUG", "SLEEP", "1.2"});
@@ -50,7 +50,7 @@ TEST_F(SleepingServer, ForLessThanTheLeaseLosesNothing)
 TEST_F(BusyServer, IsAskedAgainWithPausesAndServesWhenItsScriptEnds)
 {
     config.watchdogTimeout = 6s;
-    config.commandTimeout = 3s; // a busy server is slow to say so
+    config.commandTimeout = 3s; // a busy server takes some time to say so
     config.connectTimeout = 3s;
     config.unreachableAfter = 20s;
     const RedisLock held = lock();
@@ -69,7 +69,7 @@ TEST_F(BusyServer, IsAskedAgainWithPausesAndServesWhenItsScriptEnds)
     Config others = config;
     others.observer = nullptr;
     Client other(others);
-    auto waiter = waitInBackground(other, 20s); // this one's connection has still to be made: greeted with BUSY
+    auto waiter = waitInBackground(other, 20s); // this client's connection is still to be made: it is greeted with BUSY
     EXPECT_TRUE(seen->await(Event::renewalFailed));
     EXPECT_EQ(seen->all(Event::renewalFailed).front().error, Errc::serverRefused);
     EXPECT_EQ(redis.command({"SCRIPT", "KILL"}).text(), "OK");
@@ -116,7 +116,7 @@ TEST_F(FullDisk, RefusesLocksAndUnlocksUntilItsServerCanSaveAgain)
 {
     lock().lock(20s);
     const auto file = server.folder() / "dump.rdb";
-    std::filesystem::create_directory(file); // nothing can be saved under this name
+    std::filesystem::create_directory(file); // so that nothing can be saved under this name
     redis.command({"CONFIG", "SET", "save", "3600 1"});
     redis.command({"BGSAVE"});
     ASSERT_TRUE(eventually([&] { return redis.info("rdb_last_bgsave_status") == "err"; }));

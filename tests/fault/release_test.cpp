@@ -132,7 +132,7 @@ TEST_F(LostReply, GuardsReleaseBehindThatOfANestedLevelIsSentAgainAndAgain)
     const auto cut = inject(request(redisLockUnlock, 0), Action::cut(), 3);
     std::optional<LockGuard> outer(std::in_place, lock(), 60s);
     std::optional<LockGuard> inner(std::in_place, lock(), 60s);
-    inner.reset(); // neither waits for an answer
+    inner.reset(); // neither end waits for an answer
     outer.reset();
     EXPECT_TRUE(proxy.awaitHits(cut, 3));
     EXPECT_TRUE(eventually([&] { return !redis.exists(name); }));
@@ -142,7 +142,7 @@ TEST_F(LateRelease, OfAHoldDoesNotTouchTheNextHoldOfTheSameThread)
 {
     lock().lock(20s);
     const auto late = inject(request(redisLockUnlock), Action::stallDirection());
-    EXPECT_EQ(lock().unlock(), Unlocked::released); // by its second try
+    EXPECT_EQ(lock().unlock(), Unlocked::released); // released by its second try
     ASSERT_EQ(proxy.hits(late), 1U);
     lock().lock(20s);
     const auto before = redis.hash(name);
@@ -161,7 +161,7 @@ TEST_F(LateRelease, OfAGuardDoesNotTouchTheNextHoldOfTheSameThread)
     {
         const LockGuard first(lock(), 20s);
     }
-    lock().lock(20s); // behind the release on the same connection, then, with it, on the next
+    lock().lock(20s); // its request follows the release on the same connection, then on the next one
     ASSERT_EQ(proxy.hits(late), 1U);
     const auto before = redis.hash(name);
     EXPECT_EQ(countInRedis(), "1");
@@ -203,16 +203,16 @@ TEST_F(UnawaitedRelease, IsSentAgainWholeWhenRedisForgotTheScript)
     }
 }
 
-/// The user of the client is denied what it asks for, and allowed it again long before the leases are over.
+/// The server denies the client's user its requests, and allows them again long before the leases are over.
 class DeniedRelease : public FaultTest {
 protected:
     DeniedRelease()
     {
-        config.unreachableAfter = 60s; // who returns sooner was told
+        config.unreachableAfter = 60s; // a call that returns sooner got the error
         config.commandTimeout = 5s;
     }
 
-    /// Ends something while the user is denied, until a try that nobody waits for was denied too.
+    /// Ends a hold while the user is denied; returns when a try in the background was denied too.
     template <class End>
     void endDenied(const DeniedUser::Way& way, End end)
     {

@@ -1,4 +1,4 @@
-// Renewals that fail, and what the holder believes meanwhile.
+// Renewals that fail, and the holder's belief meanwhile.
 #include "fault/deadline.hpp"
 #include "fault/denied_user.hpp"
 #include "fault/fault_test.hpp"
@@ -30,7 +30,7 @@ TEST_F(LostRequest, RenewalIsRepeatedOnAFreshConnection)
 TEST_F(LostRequest, RenewalThatWaitsForAConnectionIsNotSentAfterTheEndOfItsHold)
 {
     config.watchdogTimeout = 3s;
-    inject({.command = "PING", .direction = Direction::reply, .nth = 0}, Action::delay(200ms)); // of each handshake
+    inject({.command = "PING", .direction = Direction::reply, .nth = 0}, Action::delay(200ms)); // delays each handshake
     const auto cut = inject(request(redisLockRenew, 0), Action::cut());
     const RedisLock held = lock();
     held.lock();
@@ -163,7 +163,7 @@ TEST_F(SwallowedReplies, FixedLeaseIsLostAtTheMomentThatValidForSaid)
     EXPECT_EQ(guard.validFor(), 0ms);
     EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }, slack));
     std::error_code ec;
-    EXPECT_FALSE(lock().tryLock(0ms, 600ms, ec)); // the fault is real: nothing is answered
+    EXPECT_FALSE(lock().tryLock(0ms, 600ms, ec)); // shows that the fault is real: nothing is answered
     EXPECT_EQ(ec, Errc::unreachable);
 }
 
@@ -173,7 +173,8 @@ TEST_F(LateReply, OfARenewalDoesNotReviveALostHold)
     held.lock();
     const auto stop = held.stopToken();
     const Deadline deadline(held);
-    // refused until shortly before the deadline; the last tries are executed then, and answered after it
+    // renewals are refused until shortly before the deadline; the last tries are executed then, and answered after the
+    // deadline
     const auto busy = inject(reply(redisLockRenew, 0), Action::replace("-BUSY not now\r\n"));
     EXPECT_TRUE(eventually([&] { return bootTime() > deadline.earliest - 400ms; }, 5s));
     const auto late = inject(reply(redisLockRenew, 0), Action::stallDirection());
@@ -183,7 +184,7 @@ TEST_F(LateReply, OfARenewalDoesNotReviveALostHold)
     EXPECT_GT(redis.pttl(name), 500ms) << "the renewal was executed";
     proxy.remove(late);
     proxy.resume();
-    const RedisLock other = lockOf("another"); // its renewal comes behind the late reply, or on the next connection
+    const RedisLock other = lockOf("another"); // its renewal comes after the late reply, or on the next connection
     other.lock();
     EXPECT_TRUE(seen->await(Event::renewed));
     EXPECT_EQ(seen->all(Event::renewed).at(0).holder, seen->all(Event::acquired).at(1).holder);
@@ -201,7 +202,7 @@ TEST_F(FrozenServer, ForLessThanTheLeaseLosesNothing)
     const RedisLock held = lock();
     held.lock();
     const auto stop = held.stopToken();
-    ASSERT_TRUE(seen->await(Event::renewed)); // there is a connection for renewals
+    ASSERT_TRUE(seen->await(Event::renewed)); // so that there is a connection for renewals
     server.freeze();
     EXPECT_TRUE(proxy.awaitRequests(request(redisLockRenew), 2));
     expectFault(seen->await(Event::renewalFailed), "a renewal that the frozen server did not answer");
@@ -237,7 +238,7 @@ TEST_F(FrozenServer, ForMoreThanTheLeaseLosesTheHoldInTimeAndAWaiterGetsIt)
     EXPECT_FALSE(held.isHeldByCurrentThread());
     EXPECT_TRUE(seen->await(Event::lost));
     expectFault(server.isRunning() && waiter.wait_for(0s) == std::future_status::timeout, "a frozen server");
-    // the key ends in the server's time: it must have been frozen for longer than that
+    // the key ends in the server's time: the server must have been frozen for longer than the lease
     EXPECT_TRUE(eventually([&] { return bootTime() > deadline.latest + 100ms; }));
     server.thaw();
     expectGranted(waiter.get());

@@ -74,7 +74,7 @@ TEST_F(DoubledReply, OfAGrantIsNotTakenForTheGrantOfAnotherLock)
     const RedisLock taken = lockOf("taken");
     inject(reply(redisLockLock), Action::duplicate());
     lock().lock(20s);
-    // both copies have left the proxy when the answer to a later request has
+    // when the answer to a later request has come, both copies have left the proxy
     RawRedis behind(proxy.host(), proxy.port());
     EXPECT_EQ(behind.command({"PING"}).text(), "PONG");
     EXPECT_FALSE(taken.tryLock()) << "the second copy was taken for the answer";
@@ -125,7 +125,7 @@ TEST_F(UnaskedReply, OnAnIdleConnectionIsNotTakenForTheNextAnswer)
 {
     foreignLock("taken", 60s);
     foreignLock("marker", 100s);
-    // another command rides behind the first one: its answer comes when nobody waits for any
+    // another command travels behind the first one: its answer comes when no caller waits for one
     const auto word = [](std::string_view text) {
         return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
     };
@@ -138,7 +138,7 @@ TEST_F(UnaskedReply, OnAnIdleConnectionIsNotTakenForTheNextAnswer)
     ASSERT_TRUE(proxy.awaitHits(late));
     const Stopwatch watch;
     EXPECT_TRUE(eventually([&] { return watch.elapsed() > delay; }));
-    // it has left the proxy when the answer to a later request has
+    // when the answer to a later request has come, this answer has left the proxy
     RawRedis behind(proxy.host(), proxy.port());
     EXPECT_EQ(behind.command({"PING"}).text(), "PONG");
     const RedisLock taken = lockOf("taken");

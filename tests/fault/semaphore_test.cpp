@@ -1,4 +1,4 @@
-// Semaphores and latches: what is lost, late or doubled neither takes, gives nor counts twice.
+// Semaphores and latches: a request that is lost, late or doubled neither takes, gives nor counts twice.
 #include "fault/asynchronous_test.hpp"
 #include "fault/denied_user.hpp"
 
@@ -23,8 +23,7 @@ using detail::scripts::semaphoreAdd;
 using detail::scripts::semaphoreDrain;
 using detail::scripts::semaphoreWithdraw;
 
-/// One counter beside the lock of the fixture, and nothing but answers to requests, which end by themselves, left of
-/// it.
+/// One counter beside the lock of the fixture. Only answers to requests, which expire, may be left of it.
 class CounterFault : public FaultTest {
 protected:
     CounterFault()
@@ -40,7 +39,7 @@ protected:
 
     void expectNothingLeft() override
     {
-        // The second copy of a doubled request may run after the first was answered, and may leave an answer too.
+        // The second copy of a doubled request may run after the first was answered, and may leave an answer as well.
         forgetClient();
         EXPECT_TRUE(eventually([&] { return redis.info("connected_clients") == "1"; }));
         redis.command({"DEL", counter, timeouts});
@@ -67,7 +66,7 @@ protected:
     {
         return eventually([&] { return value() == expected; }, within);
     }
-    /// Executed scripts, whoever sent them.
+    /// How many scripts were executed, for any client.
     std::uint64_t executed() { return redis.commandCalls("evalsha"); }
     std::int64_t listeners(const std::string& channel)
     {
@@ -88,11 +87,11 @@ protected:
     const std::string latchChannel = detail::latchChannel(counter);
 };
 
-/// What is given back goes over another connection than the question, which overtakes it; it has been answered before
-/// anybody looks at the refusal: a gate and the proxy see to that.
+/// The release goes over another connection than the acquire, which overtakes it. The release is answered before
+/// anybody looks at the refusal: a gate and the proxy bring this about.
 TEST_F(CounterFault, WhatThisClientGivesBackIsNotMissingForItsOtherCalls)
 {
-    config.watchdogTimeout = 60s; // so that the time for a command is commandTimeout
+    config.watchdogTimeout = 60s; // so that a command has the time commandTimeout
     config.commandTimeout = 10s;
     config.unreachableAfter = 20s;
     const auto semaphore = client().getSemaphore(counter);
@@ -122,7 +121,7 @@ TEST_F(CounterFault, WhatThisClientGivesBackIsNotMissingForItsOtherCalls)
         each.prepare();
         Gate gate(lock());
         gate.await();
-        each.give(); // sent behind the gate
+        each.give(); // its release is sent behind the gate
         const auto refusal = inject(reply(each.question), Action::stallDirection(), 1);
         auto asked = std::async(std::launch::async, each.ask);
         ASSERT_TRUE(proxy.awaitHits(refusal));
@@ -130,7 +129,7 @@ TEST_F(CounterFault, WhatThisClientGivesBackIsNotMissingForItsOtherCalls)
         EXPECT_EQ(client().getSemaphore("another").asyncAvailablePermits(asio::use_future).get(), 0) << "behind it";
         proxy.resume();
         EXPECT_TRUE(asked.get());
-        permits.asyncAvailablePermits(asio::use_future).get(); // what was taken is given back before it
+        permits.asyncAvailablePermits(asio::use_future).get(); // by this answer the permits are given back
         redis.command({"DEL", counter, timeouts});
     }
 }
@@ -139,16 +138,16 @@ using SemaphoreFault = CounterFault;
 using PermitFault = CounterFault;
 using LatchFault = CounterFault;
 
-/// The user of the client is denied what it asks for, and allowed it again soon.
+/// The server denies the client's user its requests, and allows them again soon.
 class DeniedCounterUser : public CounterFault {
 protected:
     DeniedCounterUser()
     {
-        config.unreachableAfter = 60s; // who returns sooner was told
+        config.unreachableAfter = 60s; // a call that returns sooner got the error
         config.commandTimeout = 5s;
     }
 
-    /// Until a repetition that nobody waits for was denied too.
+    /// Waits until a repetition in the background was denied too.
     void awaitDenial(const DeniedUser::Way& way, std::uint64_t before)
     {
         expectFault(eventually([&] { return errorsSent(way.error) >= before + 2; }), "a repetition that was denied");
@@ -305,7 +304,7 @@ TEST_F(PermitFault, AcquireTakesOnePermitWhateverIsLost)
         permit = semaphore.asyncAcquire(nonExpiring, boost::asio::use_future).get();
         EXPECT_EQ(value(), "4");
         inject(request(permitExpirableSemaphoreRelease), loss);
-        permit = Permit(); // does not wait
+        permit = Permit(); // the end of a permit does not wait
         EXPECT_TRUE(isLeft("5"));
     }
 }
@@ -380,7 +379,7 @@ TEST_F(PermitFault, AcquireThatIsCalledOffLeavesNothingTakenWhereverItIs)
             EXPECT_FALSE(call.get());
             EXPECT_LT(watch.elapsed(), slack);
             endFaults();
-            kind.ask(); // behind whatever it has sent
+            kind.ask(); // this answer comes after everything that the client has sent
             EXPECT_TRUE(isLeft("5"));
             EXPECT_EQ(redis.command({"ZCARD", timeouts}).integer(), 0);
         }
@@ -532,7 +531,7 @@ TEST_F(DeniedCounterUser, PermitIsGivenBackWhenItsUserIsBack)
          [](Permit& permit, const auto& semaphore) {
              std::error_code ec;
              EXPECT_EQ(semaphore.release(permit.id(), ec), Unlocked::unconfirmed);
-             // none where the request was under way when its connection was ended
+             // no error if the request was under way when its connection was ended
              EXPECT_TRUE(!ec || ec == Errc::authFailed || ec == Errc::permissionDenied) << ec.message();
          }},
     };
@@ -581,7 +580,7 @@ TEST_F(DeniedCounterUser, RequestThatMayHaveBeenExecutedIsUnreachableAndCountsOn
     for (const Case& c : cases) {
         SCOPED_TRACE(c.how);
         set(3);
-        EXPECT_EQ(semaphore.availablePermits(), 3); // connected
+        EXPECT_EQ(semaphore.availablePermits(), 3); // so that the client is connected
         redis.command({"SET", counter, c.before});
         const auto before = errorsSent(off.error);
         const auto swallowed = inject(c.lost, Action::swallow(), 1);

@@ -1,4 +1,4 @@
-// The wall clock of the server's machine is set: times to live are counted with it.
+// The wall clock of the server's machine, which counts times to live, is set.
 #include "fault/fault_test.hpp"
 
 #include <fcntl.h>
@@ -8,7 +8,8 @@
 namespace redislock::test {
 namespace {
 
-/// By how much the clock of the servers that are started meanwhile is off. Before the server, hence a base class.
+/// The offset of the clock of all servers that are started while this object lives. It must exist before the server,
+/// hence a base class.
 class ServerClockFile {
 protected:
     ServerClockFile()
@@ -28,7 +29,7 @@ protected:
     ServerClockFile& operator=(const ServerClockFile&) = delete;
     ~ServerClockFile() { ::munmap(offset_, sizeof *offset_); }
 
-    /// Sets the clock. @param by against the right time.
+    /// Sets the clock. @param by the offset from the right time.
     void setClock(std::chrono::microseconds by) { *offset_ = by.count(); }
 
 private:
@@ -83,7 +84,7 @@ TEST_F(ServerClock, SetBackKeepsTheLockOfADeadHolderAndEndsEveryWaitInTime)
     EXPECT_GE(requestsFor(redisLockLock).size(), 4U) << "it waits for a time that is not true";
     auto waiter = waitInBackground(20s);
     setClock(0s);
-    expectGranted(waiter.get()); // by its poll
+    expectGranted(waiter.get()); // the waiter's poll gets it
 }
 
 TEST_F(ServerClock, SetBackLosesNoHoldAndIsNotBelieved)

@@ -38,7 +38,7 @@ TEST_F(KilledServer, BetweenLockAndUnlockIsNoException)
     server.kill();
     expectFault(!server.isRunning(), "a killed server");
     server.restart();
-    // whether the first try, over the old connection, freed it or the restart did cannot be told
+    // the lock was freed either by the first try, over the old connection, or by the restart
     EXPECT_THAT(lock().unlock(), ::testing::AnyOf(Unlocked::alreadyLost, Unlocked::released));
     EXPECT_FALSE(redis.exists(name));
 }
@@ -178,7 +178,7 @@ TEST_F(ReadOnlyServer, ForGoodCostsOneConnectionAPauseAndRefuses)
     EXPECT_FALSE(lockOf("wanted").tryLock(ec));
     EXPECT_EQ(ec, Errc::serverRefused);
     EXPECT_EQ(proxy.requests(request(redisLockLock)), 3U) << "not after one retry";
-    for (const bool answersQuestions : {false, true}) { // which is no sign that it takes writes
+    for (const bool answersQuestions : {false, true}) { // this does not mean that the server takes writes
         SCOPED_TRACE(answersQuestions);
         std::jthread curious([&](const std::stop_token& stop) {
             while (answersQuestions && !stop.stop_requested()) {

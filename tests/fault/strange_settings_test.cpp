@@ -1,4 +1,4 @@
-// Names and settings of the program that must not change what is sent.
+// Names and settings of the program that must not change the requests.
 #include "fault/fault_test.hpp"
 
 #include <clocale>
@@ -42,7 +42,7 @@ TEST_F(StrangeLocale, ChangesNoNumberThatIsSent)
 TEST_F(PatternName, ListensToItselfAlone)
 {
     const std::string pattern = "stock:*[a-z]?";
-    const std::string fits = "stock:xay"; // what the pattern would fit
+    const std::string fits = "stock:xay"; // a name that the pattern would match
     foreignLock(pattern, 60s);
     auto waiter = std::async(std::launch::async, [wanted = lockOf(pattern)] {
         return wanted.tryLock(20s, 20s) && wanted.unlock() == Unlocked::released;

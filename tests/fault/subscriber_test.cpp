@@ -17,7 +17,7 @@ TEST_F(HalfOpenSubscriber, IsNoticedByItsHeartbeatAndReplaced)
 {
     foreignLock(60s);
     auto waiter = waitInBackground(30s);
-    ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), 2)); // it is subscribed, and asked once more
+    ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), 2)); // the waiter is subscribed, and has asked once more
     const auto dead = inject(heartbeat, Action::stallDirection());
     ASSERT_TRUE(proxy.awaitHits(dead));
     EXPECT_TRUE(proxy.awaitRequests(subscription, 2)) << "it was not replaced";
@@ -36,7 +36,7 @@ TEST_F(SlowSubscriber, ThatTheServerCutsOffIsReplacedAndItsWaiterIsTold)
     foreignLock(60s);
     auto waiter = waitInBackground(30s);
     ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), 2));
-    // more than the server keeps for a subscriber: it closes the connection instead
+    // more than the server buffers for a subscriber: it closes the connection instead
     redis.command({"PUBLISH", detail::lockChannel(name), std::string(256 * 1024, 'x')});
     expectFault(seen->await(Event::disconnected), "a subscriber that was cut off");
     EXPECT_TRUE(proxy.awaitRequests(subscription, 2)) << "it was not replaced";
@@ -154,7 +154,7 @@ TEST_F(ThousandWaiters, GetTheLockOneAfterTheOtherAndAskInTurn)
     EXPECT_EQ(overlaps, 0);
     const auto requests = redis.commandCalls("evalsha") - before;
     RecordProperty("requests", static_cast<int>(requests));
-    // each waiter: its release, and at each release one try of each process
+    // for each waiter its release, and at each release one try of each process
     EXPECT_LE(requests, processes * threads * (1 + processes) + 100) << "a herd";
     expectFault(served == processes * threads, "a thousand waiters");
     clients.clear();

@@ -1,5 +1,5 @@
-// How a client shares a lock with others: what its releases say, and that nobody sleeps beside a free lock because one
-// of them was silent.
+// How a client shares a lock with others: which releases publish, and that nobody sleeps while the lock is free because
+// a release was silent.
 #include "fault/fault_test.hpp"
 
 namespace redislock::test {
@@ -11,7 +11,7 @@ protected:
 
     void SetUp() override { listener.command({"SUBSCRIBE", detail::lockChannel(name)}); }
 
-    /// Whether each release so far named a channel, in their order.
+    /// For each release so far, in order, whether it named a channel.
     std::vector<bool> told() const
     {
         std::vector<bool> result;
@@ -21,7 +21,7 @@ protected:
         return result;
     }
 
-    /// What the client asked for, in its order.
+    /// The requests of the client, in order.
     std::vector<std::string> asked() const
     {
         std::vector<std::string> result;
@@ -38,14 +38,14 @@ protected:
         return result;
     }
 
-    /// The client has the lock for longer than a turn, and gives it back; so many others listen, and never ask.
+    /// The client has the lock for longer than a turn, and releases it; @p others other clients listen, and never ask.
     void endATurnBeside(std::size_t others)
     {
         while (silent_.size() + 1 < others) {
             silent_.emplace_back(server).command({"SUBSCRIBE", detail::lockChannel(name)});
         }
         const auto held = lock();
-        ASSERT_TRUE(held.tryLock()); // its release is told how many listen
+        ASSERT_TRUE(held.tryLock()); // so that the answer to its release says how many listen
         ASSERT_EQ(held.unlock(), Unlocked::released);
         ASSERT_TRUE(held.tryLock());
         std::this_thread::sleep_for(config.turn);
@@ -131,7 +131,7 @@ TEST_F(Turns, ClientStandsAsideAfterATurnAndListensMeanwhile)
 
 TEST_F(Turns, HoldOfWhichARequestWasNotAnsweredIsNotPassedOn)
 {
-    for (int i = 0; i < 6; ++i) { // the first goes to Redis anyway
+    for (int i = 0; i < 6; ++i) { // the first one goes to Redis anyway
         lock().lock();
         const auto cut = proxy.add(request(redisLockLock), Action::cutAfterForward(), 1);
         lock().lock();

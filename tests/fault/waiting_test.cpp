@@ -35,7 +35,7 @@ TEST_F(KilledSubscriber, IsReplacedAndItsWaiterIsTold)
     foreignLock(60s);
     auto waiter = waitInBackground(30s);
     for (std::size_t kills = 1; kills <= 3; ++kills) {
-        ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), kills + 1)); // again after each subscription
+        ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), kills + 1)); // asks again after each subscription
         expectFault(redis.command({"CLIENT", "KILL", "TYPE", "pubsub"}).integer() == 1, "killed subscriber");
     }
     ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), 5));
@@ -96,7 +96,7 @@ TEST_F(DoubledPush, WakesTwiceAndGrantsOnce)
     inject({.command = "message", .direction = Direction::push, .nth = 0}, Action::duplicate());
     auto waiter = waitInBackground(20s);
     ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), 2));
-    for (std::size_t i = 1; i <= 3; ++i) { // nothing was unlocked
+    for (std::size_t i = 1; i <= 3; ++i) { // though nothing was unlocked
         EXPECT_EQ(redis.command({"PUBLISH", detail::lockChannel(name), "0"}).integer(), 1);
         EXPECT_TRUE(proxy.awaitRequests(request(redisLockLock), 2 + i));
     }
@@ -125,7 +125,7 @@ TEST_F(RepeatedPush, EachCausesATryThoughTheTryBeforeIsStillUnderWay)
     EXPECT_TRUE(eventually([&] { return tries() == 2; }));
     int unheard = 0;
     for (int round = 0; round < 500 && unheard == 0; ++round) {
-        const auto before = tries(); // all executed: none of them can be the answer to what is published now
+        const auto before = tries(); // all are executed: none of them can answer a later message
         redis.command({"PUBLISH", detail::lockChannel(name), "0"});
         unheard += eventually([&] { return tries() > before; }, 3s) ? 0 : 1;
     }
@@ -223,7 +223,7 @@ TEST_F(KeyWithoutTtl, IsPolledAndTheWaiterGetsTheLockWhenItGoes)
     foreignLock(-1ms);
     auto waiter = waitInBackground(20s);
     EXPECT_TRUE(seen->await(Event::keyWithoutTtl, 4)) << "no polling";
-    redis.command({"DEL", name}); // nobody is told
+    redis.command({"DEL", name}); // no message is published
     const Stopwatch watch;
     expectGranted(waiter.get());
     EXPECT_LT(watch.elapsed(), config.pollInterval + slack);
@@ -252,7 +252,7 @@ TEST_F(RestartedServer, InTheMiddleOfAWaitLetsTheWaiterIn)
     const auto before = server.pid();
     server.kill();
     EXPECT_TRUE(seen->await(Event::disconnected, 3)) << "no attempts to connect again";
-    server.restart(); // empty
+    server.restart(); // the server comes back empty
     expectFault(server.pid() != before, "restarted server");
     const Stopwatch watch;
     expectGranted(waiter.get());
@@ -274,7 +274,7 @@ TEST_F(RestartedServer, ThatDoesNotComeBackEndsTheWaitAsUnreachable)
     EXPECT_EQ(waited.error, Errc::unreachable);
     EXPECT_LT(watch.elapsed(), config.unreachableAfter + config.pollInterval + slack);
     server.restart();
-    std::error_code ec; // the pauses between attempts to connect have grown longer than this client's patience
+    std::error_code ec; // by then the pauses between attempts to connect are longer than this client's patience
     EXPECT_TRUE(eventually([&] {
         client().connect(ec);
         return !ec;

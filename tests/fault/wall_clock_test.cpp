@@ -1,9 +1,9 @@
-// The wall clock of the client's machine is set: nothing of the library looks at it. The machine is suspended: what
-// became due meanwhile is done at once.
+// If the wall clock of the client's machine is set, nothing happens, since the library does not use it. If the machine
+// is suspended, work that became due meanwhile is done at once.
 //
-// This program has its own clock_gettime(), gettimeofday(), time(), timerfd_create() and timerfd_settime(), which all
-// of it uses, the library included. A suspend is a step of the boot clock, and of the timers that go by it, past all
-// the others.
+// The whole program, including the library, uses the clock_gettime(), gettimeofday(), time(), timerfd_create() and
+// timerfd_settime() of this file. A suspend is a step of the boot clock and of its timers, which all other clocks do
+// not make.
 #include "fault/fault_test.hpp"
 
 #include <sys/syscall.h>
@@ -23,9 +23,9 @@ namespace {
 
 std::atomic<std::int64_t> wallClockSetBy{0}; // seconds
 
-/// How long the machine was suspended, and what the timers of the boot clock are set to, by their descriptors.
+/// How long the machine was suspended, and the settings of the boot clock's timers, by their descriptors.
 struct Suspendable {
-    /// What is known of a descriptor; null of one that is too large.
+    /// The setting of a descriptor; null if the descriptor is too large.
     std::optional<itimerspec>* find(int timer) noexcept
     {
         const auto at = static_cast<std::size_t>(timer);
@@ -75,7 +75,7 @@ extern "C" int timerfd_create(clockid_t clock, int flags) noexcept
     const std::lock_guard lock(suspendable().mutex);
     const int timer = static_cast<int>(::syscall(SYS_timerfd_create, clock, flags));
     if (auto* const known = suspendable().find(timer)) {
-        known->reset(); // of another that was closed
+        known->reset(); // the setting of another timer that was closed
         if (clock == CLOCK_BOOTTIME) {
             known->emplace();
         }
@@ -158,7 +158,7 @@ TEST_F(WallClock, SetByADayForwardOrBackLosesNoHoldAndEndsNoWait)
     EXPECT_TRUE(waiter.get());
 }
 
-/// Seconds pass on the boot clock and on no other, as in a suspend.
+/// Lets @p time pass on the boot clock alone, as in a suspend.
 void suspend(std::chrono::seconds time)
 {
     const std::lock_guard lock(suspendable().mutex);
@@ -170,13 +170,13 @@ void suspend(std::chrono::seconds time)
     }
 }
 
-/// A renewal is due after an hour, whichever clock is looked at.
+/// A renewal is due after an hour, by any clock.
 class SuspendedMachine : public FaultTest {
 protected:
     SuspendedMachine()
     {
         config.watchdogTimeout = 3h;
-        config.commandTimeout = 1min; // of a renewal too
+        config.commandTimeout = 1min; // also for a renewal
         config.unreachableAfter = 1h;
     }
     ~SuspendedMachine() override { suspendable().suspended = 0; }
@@ -232,7 +232,7 @@ TEST_F(SuspendedMachine, KnowsAtOnceThatAHoldIsLostWhenItWakes)
     EXPECT_EQ(seen->count(Event::renewed), 0U);
     ASSERT_TRUE(seen->await(Event::lost));
     EXPECT_EQ(seen->all(Event::lost).front().reason, LossReason::paused);
-    redis.command({"DEL", name}); // its server did not sleep
+    redis.command({"DEL", name}); // the server did not sleep
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 /// @file
-/// What a fuzz target is made of: the function that libFuzzer, or the replay of the corpus, calls, and checks that end
-/// the process where a rule is broken.
+/// The parts of a fuzz target: the function that libFuzzer, or the replay of the corpus, calls, and checks that end the
+/// process if a rule is broken.
 #pragma once
 
 #include "redislock/random.hpp"
@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace redislock::test {
 
-/// Ends the process when a rule is broken, in every build. Libraries' assert() would be gone in a Release build.
+/// Ends the process when a rule is broken, in every build: assert() does nothing in a Release build.
 inline void require(bool holds, const char* rule)
 {
     if (!holds) {
@@ -25,7 +25,7 @@ inline void require(bool holds, const char* rule)
     }
 }
 
-/// An input, read from its front.
+/// An input that is read from its beginning.
 class Input {
 public:
     Input(const std::uint8_t* data, std::size_t size)

@@ -1,6 +1,6 @@
 /// @file
 /// The machines over a hostile stream: each is driven as the runtime drives it, and each of its results is judged by
-/// what the bytes said, not by what the machine made of them.
+/// the bytes, not by the machine's interpretation of them.
 #pragma once
 
 #include "fuzz/reply_stream.hpp"
@@ -27,7 +27,7 @@ class Exchange {
 public:
     Exchange(std::string_view bytes, std::uint64_t seed) : stream_(bytes, seed), random(seed) {}
 
-    /// Sends a request and reads what comes: the event of its answer. @tparam Event, Answer, Asked as of
+    /// Sends a request and reads the stream. @return the event of the answer. @tparam Event, Answer, Asked as for
     /// eventOfReply().
     template <class Event, class Answer, class... Asked>
     Event request(Asked... asked)
@@ -91,12 +91,12 @@ public:
     int requests = 0;
     int unanswered = 0; ///< requests whose answer was lost
     int unclear = 0;    ///< answers that the script cannot give
-    bool ended = false; ///< nothing more will come
+    bool ended = false; ///< no more bytes will come
 };
 
-inline constexpr int mostSteps = 20'000; ///< far more than any input has answers
+inline constexpr int mostSteps = 20'000; ///< far more than the answers of any input
 
-/// Drives a machine until it is done. @param resume called with an event. @param request sends.
+/// Drives a machine until it is done. @param resume is called with an event. @param request sends.
 template <class Machine, class Result>
 Result drive(Exchange& exchange, const std::function<typename Machine::Action(const typename Machine::Event&)>& resume,
              const std::function<typename Machine::Event()>& request)
@@ -121,7 +121,7 @@ Result drive(Exchange& exchange, const std::function<typename Machine::Action(co
                 continue;
             }
         }
-        // what nobody answers any more is cancelled after a while, as a shutdown does it
+        // a request without an answer is cancelled after a while, as by a shutdown
         event = exchange.ended && step > 100 ? typename Machine::Event(detail::Cancelled{exchange.now, Errc::shutdown})
                                              : request();
     }

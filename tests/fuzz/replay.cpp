@@ -1,5 +1,4 @@
-// Runs the files of a folder through a fuzz target, once each: what the fuzzer has found stays found, with every
-// compiler.
+// Runs the files of a folder through a fuzz target, once each: so the fuzzer's findings are tested with every compiler.
 #include "fuzz/fuzz_target.hpp"
 
 #include <algorithm>

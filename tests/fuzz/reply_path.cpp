@@ -1,6 +1,6 @@
-// Everything that a server can say: bytes, cut anywhere, to replies, to answers, to what a machine makes of them.
+// Everything that a server can send: bytes, cut anywhere, become replies, then answers, then the actions of a machine.
 //
-// An input is one byte that chooses who listens, one that chooses how the bytes are cut, and the bytes.
+// An input is one byte that chooses the listener, one byte that chooses how the bytes are cut, and the bytes.
 #include "fuzz/machine_checks.hpp"
 #include "redislock/detail/logic/subscription_table.hpp"
 #include "redislock/detail/protocol/printable.hpp"
@@ -15,7 +15,7 @@ namespace {
 void acquire(Exchange& exchange, std::uint8_t how)
 {
     detail::AcquireMachine::Settings settings;
-    settings.lease = how % 2 == 0 ? 30s : 20ms; // the short one is over before many an answer
+    settings.lease = how % 2 == 0 ? 30s : 20ms; // the short lease is over before many answers come
     settings.wait = how / 2 % 3 == 0 ? Wait(0ms) : how / 2 % 3 == 1 ? Wait(700ms) : waitForever;
     const auto level = how / 6 % 2 == 1 ? detail::Level::nested : detail::Level::outermost;
     if (level == detail::Level::nested) {

@@ -11,7 +11,7 @@
 
 namespace redislock::test {
 
-/// What a reply and all in it keep in memory.
+/// The memory of a reply and everything in it.
 inline std::size_t bytesOf(const detail::Reply& reply)
 {
     std::size_t bytes = sizeof reply + reply.text.capacity();
@@ -24,7 +24,7 @@ inline std::size_t bytesOf(const detail::Reply& reply)
 inline std::size_t elementsOf(const detail::Reply& reply)
 {
     if (reply.kind != detail::Reply::Kind::array) {
-        return 0; // its elements are of an earlier reply
+        return 0; // its elements belong to an earlier reply
     }
     std::size_t count = reply.elements.size();
     for (const auto& element : reply.elements) {
@@ -51,13 +51,13 @@ inline bool isSame(const detail::Reply& a, const detail::Reply& b)
     }
 }
 
-/// Replies out of a stream of bytes. A stream that makes no sense ends its connection, and the next one goes on behind
-/// it.
+/// Replies out of a stream of bytes. Bytes that make no sense end the connection, and the next connection goes on after
+/// them.
 class ReplyStream {
 public:
     enum class Status { reply, brokenConnection, end };
 
-    /// @param bytes must outlive it. @param seed of the segments.
+    /// @param bytes must outlive this object. @param seed of the segments.
     ReplyStream(std::string_view bytes, std::uint64_t seed) : bytes_(bytes), random_(seed) { reconnect(); }
 
     /// The next reply. After a broken connection it goes on with the next one.
@@ -86,13 +86,14 @@ public:
     }
 
 private:
-    /// The twin is fed all at once, and must say the same.
+    /// The twin reader gets all bytes at once, and must give the same replies.
     void checkReply(const detail::Reply& reply)
     {
         require(wholeStatus() == detail::ReplyReader::Status::complete, "where the bytes are cut does not matter");
         require(isSame(reply, twin_), "where the bytes are cut does not matter: the same reply");
         require(elementsOf(reply) <= detail::ReplyReader::maxElements, "a reply has a limited number of elements");
-        // an element has four bytes at least, ":1\r\n"; what an array promises is made before it comes, up to the limit
+        // an element has at least four bytes, ":1\r\n"; the elements that an array announces are allocated before they
+        // come, up to the limit
         constexpr std::size_t promised = (detail::ReplyReader::maxElements + 1) * sizeof reply;
         require(bytesOf(twin_) <= promised + fed_ * (2 + sizeof reply / 4), "a reply costs a multiple of its bytes");
     }

@@ -1,4 +1,4 @@
-// Any bytes as a URL: a valid Config or a LockError that shows no secret, and what was read can be written and read
+// Any bytes as a URL give a valid Config or a LockError that shows no secret. A Config can be written as a URL and read
 // again.
 #include "fuzz/fuzz_target.hpp"
 #include "redislock/config.hpp"
@@ -68,8 +68,8 @@ bool isSame(const Config& a, const Config& b)
            a.maxHold == b.maxHold && a.pollInterval == b.pollInterval;
 }
 
-/// The URL with other letters where a user name and a password stand or may be meant: before the last '@'. The letters
-/// that are exchanged mean nothing to a URL, so both are read alike.
+/// The URL with other letters where a user name and a password are, or may be meant: before the last '@'. The exchanged
+/// letters have no meaning in a URL, so both URLs are read alike.
 std::string withOtherSecret(std::string url)
 {
     const auto scheme = url.find("://");
@@ -100,7 +100,7 @@ void checkRefusal(const std::string& url, const Parsed& parsed)
 
 void checkConfig(const Config& config)
 {
-    config.validate(); // throws where it is not valid
+    config.validate(); // throws if the configuration is not valid
     require(config.endpoint.host.size() <= 253 && config.endpoint.unixSocket.size() <= 107, "names have limits");
     require(config.clientName.size() <= 64, "names have limits");
     const auto again = parse(written(config));

@@ -1,5 +1,5 @@
 /// @file
-/// Calls of a lock that go into a history, whichever way they are made.
+/// Calls of a lock that go into a history, whatever their form.
 #pragma once
 
 #include "history/recorder.hpp"
@@ -20,16 +20,16 @@ struct Belief {
     std::chrono::milliseconds validFor; ///< `max()`: for ever
     std::int64_t count;
 };
-/// What is known of a hold when its call returns.
+/// The facts about a hold when its call returns.
 struct Known {
     std::uint64_t token = 0; ///< 0: none
     std::string holder{};
 };
-/// Asked after the clock was read: the deadline that is written down is never later than the true one.
+/// Called after the clock was read: so the recorded deadline is never later than the true one.
 using AskBelief = std::function<Belief()>;
 
-/// Writes down the calls of one owner for one lock: of a thread, or of something else with a number of its own. Its
-/// calls do not overlap. Thread safety: one thread at a time.
+/// Writes down the calls of one owner for one lock. The owner is a thread, or something else with a number of its own;
+/// its calls do not overlap. Thread safety: one thread at a time.
 class CallLog {
 public:
     /// @param kind a word of the format; empty: a RedisLock.
@@ -37,7 +37,7 @@ public:
 
     void lockBegins(Wait wait, Lease lease, std::int64_t permits = 1) const;
     void locked(const AskBelief& ask, const Known& known = {}) const;
-    /// @param error none: others have the lock.
+    /// @param error no error: others have the lock.
     void notLocked(std::error_code error) const;
 
     void unlockBegins() const;

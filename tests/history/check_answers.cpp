@@ -1,5 +1,5 @@
-// S6: counts are exact. S8: "held" is never said after the deadline or the unlock. S9: lost is final. T2: what is over
-// is not renewed any more.
+// S6: counts are exact. S8: the answer is never "held" after the deadline or the unlock. S9: lost is final. T2: a hold
+// that is over is not renewed any more.
 #include "history/report.hpp"
 
 #include <algorithm>
@@ -26,14 +26,14 @@ public:
         } else if (end.phase == Phase::fail) {
             expect(call, count, 0, "an unlock was refused to a holder");
         } else if (end.error == "stillHeld") {
-            if (end.count == 0 && mayBeLost(call)) { // the level that is left was over when the answer came
+            if (end.count == 0 && mayBeLost(call)) { // the remaining level was over when the answer came
                 count = 0;
                 return;
             }
             expect(call, end.count.value_or(0), count - 1, "wrong count after the end of a nested level");
             count = end.count.value_or(0);
         } else if (end.error == "released" || end.error == "passedOn") {
-            // levels that were lost before are owed, and answered as alreadyLost
+            // the unlocks of levels that were lost before are still owed, and return alreadyLost
             if (!outerLevelsAreOver(call, count)) {
                 expect(call, count, 1, "released with another count than 1");
             }
@@ -53,18 +53,18 @@ private:
         auto& ends = ends_[placeOf(*call.end)];
         ends.resize(static_cast<std::size_t>(std::max<std::int64_t>(now, 1)), never);
         ends.back() = call.invoke.error == "fixed" ? call.end->deadline.value_or(never) : never;
-        if (findKind(call.invoke.kind)->isGroup) { // never nested; whether the hold before was over is S13
+        if (findKind(call.invoke.kind)->isGroup) { // never nested; S13 judges whether the hold before was over
             count = now;
             return expect(call, std::max<std::int64_t>(now, 1), 1, "wrong count after a lock");
         }
-        // A hold that was lost meanwhile is a new one; one that is over already has none.
+        // If the hold was lost meanwhile this is a new hold; if it is already over, it has no levels.
         if (now > 1 || (now == 1 && count > 0 && !mayBeLost(call))) {
             expect(call, now, count + 1, "wrong count after a lock");
         }
         count = now;
     }
 
-    /// Whether nothing was left when the innermost of several levels ended: the leases of the others were over.
+    /// Whether nothing was left when the innermost of several levels ended, because the leases of the others were over.
     [[nodiscard]] bool outerLevelsAreOver(const Call& call, std::int64_t count)
     {
         const auto& ends = ends_[placeOf(*call.end)];
@@ -124,7 +124,7 @@ void checkServerCounts(const History& history, const Hold& hold, Report& report)
     }
 }
 
-/// S8 and S9 of a thread. Reads: samples and the calls between them.
+/// S8 and S9 for a thread. Reads: samples and the calls between them.
 class Teller {
 public:
     explicit Teller(Report& report) : report_(report) {}
@@ -167,7 +167,7 @@ private:
     std::map<Place, State> states_;
 };
 
-/// S8 and S9 of a hold. Reads: what the observer was told of the holder, and the samples.
+/// S8 and S9 for a hold. Reads: the observer's events about the holder, and the samples.
 void checkTold(const Hold& hold, Report& report)
 {
     for (const auto& sample : hold.samples) {
@@ -178,7 +178,7 @@ void checkTold(const Hold& hold, Report& report)
     }
 }
 
-/// S9. Reads: the order of what the observer was told.
+/// S9. Reads: the order of the observer's events.
 void checkFinality(const History& history, Report& report)
 {
     for (const auto& [holder, records] : history.told) {
@@ -205,7 +205,7 @@ void checkFinality(const History& history, Report& report)
     }
 }
 
-/// S9 in Redis. Reads: PEXPIREAT long after the end of the belief, where nothing held a request back.
+/// S9 in Redis. Reads: PEXPIREAT long after the end of the belief, if nothing held a request back.
 void checkLateRenewals(const History& history, const Hold& hold, Report& report)
 {
     const auto pid = hold.first().pid;
@@ -222,7 +222,8 @@ void checkLateRenewals(const History& history, const Hold& hold, Report& report)
     }
 }
 
-/// T2. Reads: the renewals that the server executed, whether they found the hold or not, where nothing held one back.
+/// T2. Reads: the renewals that the server executed, whether they found the hold or not, if nothing held a request
+/// back.
 void checkRequests(const History& history, const Hold& hold, Report& report)
 {
     const auto found = history.requests.find(hold.holder);

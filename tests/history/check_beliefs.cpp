@@ -1,5 +1,5 @@
-// S1, S10, S11: no more believe at a time than the lock is for. S2: who believes is the holder in Redis. S3: a deadline
-// is before Redis' own expiry.
+// S1, S10, S11: no more owners believe at a time than the lock allows. S2: an owner that believes is the holder in
+// Redis. S3: a deadline is before Redis' own expiry.
 #include "history/report.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace redislock::test::history {
 namespace {
 
-/// How much there is of a lock, and how much of it a belief takes.
+/// The capacity of a lock, and the part of it that a belief takes.
 constexpr std::int64_t unlimited = 1'000'000'000;
 
 std::int64_t capacityOf(const History& history, const Hold& hold)
@@ -25,10 +25,10 @@ std::int64_t takenBy(const Hold& hold)
     return hold.kind().takesAll ? unlimited : hold.permits();
 }
 
-/// S1, S10, S11. Reads: lock ok, unlock invoke, samples, losses, deadlines; no truth.
+/// S1, S10, S11. Reads: lock ok, unlock invoke, samples, losses, deadlines; not the stream.
 void checkExclusion(const History& history, Report& report)
 {
-    std::map<std::string, std::vector<const Hold*>> swept; // by lock: those that may last, and the one before
+    std::map<std::string, std::vector<const Hold*>> swept; // by lock: holds that may last, and the last before them
     for (const auto& hold : history.holds) {
         if (hold.isEmpty() || hold.kind().isGroup) {
             continue;
@@ -82,7 +82,7 @@ void checkTruth(const History& history, const Hold& hold, Report& report)
 }
 
 /// S3. Reads: the deadlines that were seen, the expiries that may have been set before. An expiry was set at the latest
-/// when it came in the stream, and at the earliest one lease before itself.
+/// when it came in the stream, and at the earliest one lease before its own time.
 void checkDeadlines(const History& history, const Hold& hold, Report& report)
 {
     const auto& grant = history.grants[*hold.grant];

@@ -1,4 +1,4 @@
-// T7, T8: calls return in time. T9: after a fault everybody gets and frees a lock again. R1: what was used is given
+// T7, T8: calls return in time. T9: after a fault every process gets and frees a lock again. R1: resources are given
 // back. R4, S7: nothing stays in Redis.
 #include "history/keys.hpp"
 #include "history/report.hpp"
@@ -99,7 +99,7 @@ void checkGivenBack(const History& history, Report& report)
     }
 }
 
-/// How many permits went with processes that were killed: at least, and at most.
+/// How many permits were lost with killed processes: at least, and at most.
 std::pair<std::int64_t, std::int64_t> lostPermits(const History& history, const std::string& lock)
 {
     std::int64_t least = 0;
@@ -135,7 +135,7 @@ void checkPermits(const History& history, const Record& left, Report& report)
     }
 }
 
-/// What stays without a time to live, or for longer than a lease, as doc/keys.md has it.
+/// Whether a key may stay without a time to live, or for longer than a lease, according to doc/keys.md.
 bool mayStay(const History& history, const Record& key)
 {
     if (*key.count < 0) {

@@ -31,7 +31,7 @@ void checkGrants(const History& history, Report& report)
     }
 }
 
-/// S4 of what callers were given, in the order of their beliefs. Reads: lock ok of all levels, and the grant.
+/// S4 for the tokens that callers got, in the order of their beliefs. Reads: lock ok of all levels, and the grant.
 void checkHolds(const History& history, Report& report)
 {
     std::map<std::string, const Record*> latest;

@@ -1,5 +1,6 @@
-// S13: who believes to hold a group holds enough of its members until then, and nobody else believes so; a member that
-// nobody counts on any more is given back. T4: who waits for a group that nobody has gets it.
+// S13: an owner that believes in a group holds enough of its members until the deadline, and no other owner believes in
+// it; a member that no owner counts on any more is given back. T4: an owner that waits for a group that nobody has gets
+// it.
 #include "history/group_members.hpp"
 #include "history/keys.hpp"
 #include "history/report.hpp"
@@ -14,14 +15,14 @@
 namespace redislock::test::history {
 namespace {
 
-/// Until when the owner may have held it: not the end of what it surely believed.
+/// Until when the owner may have held the group: this may be later than the end of its sure belief.
 Nanoseconds keptUntil(const Hold& hold)
 {
     const auto end = hold.unlocks.empty() ? never : hold.unlocks.back().invoke.t;
     return hold.lostAt != never ? std::max(hold.end, hold.lostAt) : std::max(hold.end, end);
 }
 
-/// S13, the others. Reads: lock ok, unlock invoke, samples, losses, deadlines of groups. Two groups that need all of
+/// S13, exclusion. Reads: lock ok, unlock invoke, samples, losses, deadlines of groups. Two groups that need all of
 /// their members exclude each other when they have one in common.
 class Exclusion {
 public:
@@ -54,7 +55,7 @@ private:
 
     const GroupMembers& members_;
     Report& report_;
-    std::map<std::string, std::vector<const Hold*>> held_; ///< those that may last, and the one before
+    std::map<std::string, std::vector<const Hold*>> held_; ///< holds that may still last, and the last one before them
     std::set<std::pair<const Hold*, const Hold*>> told_;
 };
 
@@ -91,7 +92,8 @@ void checkMembers(const GroupMembers& members, const Hold& hold, Report& report)
     (void)check(hold.samples.back(), hold.end);
 }
 
-/// S13, what is left. Reads: grants of members, the beliefs that may count on them; where nothing held a request back.
+/// S13, remaining members. Reads: grants of members, the beliefs that may count on them; if nothing held a request
+/// back.
 class Leftovers {
 public:
     Leftovers(const History& history, const GroupMembers& members) : history_(history), members_(members)
@@ -127,9 +129,9 @@ public:
     }
 
 private:
-    static constexpr Nanoseconds calmBefore = 1500 * millisecond; // connections are there again by then
+    static constexpr Nanoseconds calmBefore = 1500 * millisecond; // by then there are connections again
 
-    /// By the round of an acquire, or by a hold of its process.
+    /// Until when the round of an acquire, or a hold of the process, wants the member.
     [[nodiscard]] Nanoseconds wantedUntil(const Grant& grant, int pid, Nanoseconds timeout) const
     {
         auto until = grant.made.t + timeout;
@@ -146,7 +148,7 @@ private:
     std::map<std::pair<int, std::string>, std::vector<const Hold*>> holds_; ///< by process and member
 };
 
-/// T4 of groups. Reads: lock calls that ended without the group, beliefs; where nothing had happened for a lease.
+/// T4 for groups. Reads: lock calls that ended without the group, beliefs; if there had been no fault for a lease.
 class Waits {
 public:
     Waits(const History& history, const GroupMembers& members) : history_(history), members_(members)
@@ -174,7 +176,7 @@ public:
             }
         }
         const auto free = longestWithout(std::move(taken), call.invoke.t, call.returned());
-        const auto left = history_.longestLease + report.limits.slack; // what was left behind is over by then
+        const auto left = history_.longestLease + report.limits.slack; // by then the remaining members are over
         if (history_.disturbed(free.begin - left, free.begin + limit, 0)) {
             return;
         }

@@ -1,4 +1,4 @@
-// Reads the histories of a run and tests what a lock promises.
+// Reads the histories of a run and checks the promises of locks.
 #include "history/report.hpp"
 
 #include <CLI/CLI.hpp>

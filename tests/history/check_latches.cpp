@@ -9,19 +9,19 @@
 namespace redislock::test::history {
 namespace {
 
-/// What was done to a latch that is made once.
+/// The calls of a latch that is made once.
 struct Latch {
     std::int64_t count = 0;
     std::vector<const Call*> countDowns{}; ///< by the time of the invoke
     std::vector<const Call*> waits{};
 
-    /// That the caller was told of, by a moment.
+    /// How many count-downs had returned to their callers by a moment.
     [[nodiscard]] std::int64_t counted(Nanoseconds by) const
     {
         return std::count_if(countDowns.begin(), countDowns.end(),
                              [&](const Call* call) { return call->succeeded() && call->returned() <= by; });
     }
-    /// That may have counted by a moment.
+    /// How many count-downs may have counted by a moment.
     [[nodiscard]] std::int64_t asked(Nanoseconds by) const
     {
         return std::count_if(countDowns.begin(), countDowns.end(),
@@ -44,7 +44,7 @@ void checkWait(const Latch& latch, const Call& wait, Report& report)
     }
 }
 
-/// Reads: what count-downs returned. Each has its own place in the row down to zero.
+/// Reads: the results of count-downs. Each has its own number on the way down to zero.
 void checkCounts(const Latch& latch, Report& report)
 {
     std::map<std::int64_t, const Call*> leftBy;
@@ -65,7 +65,7 @@ void checkCounts(const Latch& latch, Report& report)
     }
 }
 
-/// Reads: the count that is left in the end, 0 where the latch is open.
+/// Reads: the count that is left in the end, 0 if the latch is open.
 void checkRest(const Latch& latch, const Record& rest, Report& report)
 {
     report.judge("S12");

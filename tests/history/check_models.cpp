@@ -1,6 +1,6 @@
-// "linearizable": the calls on a lock can be put in an order that a mutex allows, which is re-entrant and, where its
-// kind is, shared. Reads: lock and unlock calls, losses; the replication stream says more exactly when each took
-// effect, and what happened for nobody.
+// "linearizable": the calls on a lock can be put in an order that a mutex allows, which is re-entrant and, for some
+// kinds, shared. Reads: lock and unlock calls, losses; the replication stream says more exactly when each call took
+// effect, and which grants no caller got.
 #include "history/keys.hpp"
 #include "history/linearizability.hpp"
 #include "history/report.hpp"
@@ -15,8 +15,8 @@
 namespace redislock::test::history {
 namespace {
 
-/// A number for each hold; that of its thread's write hold for one that reads while it writes, or asked to: the write
-/// hold may have been over when the answer came.
+/// A number for each hold. A read hold inside a write hold of its thread has the number of that write hold, also if the
+/// write hold may have been over when the answer came.
 class Owners {
 public:
     int of(const Hold& hold)
@@ -33,7 +33,7 @@ public:
         return last_;
     }
 
-    /// Of what was granted to nobody: whether it reads while it writes only its client tells.
+    /// The owner of a grant that no caller got. Only its client can tell whether it is a read hold inside a write hold.
     int of(const Grant& grant)
     {
         for (const auto& writer : byClient_[{clientOf(grant.holder), grant.lock}]) {
@@ -114,7 +114,7 @@ public:
     [[nodiscard]] const auto& byLock() const { return byLock_; }
 
 private:
-    /// Not before this.
+    /// The earliest time at which the grant was executed.
     [[nodiscard]] Nanoseconds executed(const Grant& grant, Nanoseconds lease) const
     {
         return grant.expiries.empty() ? 0 : history_.bootOf(*grant.expiries.front().expiresMs) - lease - millisecond;
@@ -145,7 +145,7 @@ void checkModels(const History& history, Report& report)
         }
     }
     for (const auto& grant : history.grants) {
-        if (!grant.hold && !history.isOfAGroup(grant.lock)) { // of which it is only known that each excluded all others
+        if (!grant.hold && !history.isOfAGroup(grant.lock)) { // it is only known that each of these excluded all others
             operations.add(grant, owners.of(grant));
         }
     }

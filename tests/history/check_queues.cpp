@@ -1,5 +1,5 @@
-// T6: a fair lock is granted in the order of asking, to those who go on asking. What those cost who died is in
-// check_times.cpp.
+// T6: a fair lock is granted in the order of asking, to waiters that go on asking. check_times.cpp judges the cost of
+// dead waiters.
 #include "history/keys.hpp"
 #include "history/report.hpp"
 
@@ -22,7 +22,7 @@ void checkTurn(const Grant& grant, Report& report)
     }
 }
 
-/// Reads: ZREM of the first in the queue without a grant, against the place before it, and those after it.
+/// Reads: ZREM of the first in the queue without a grant, against the place before it, and the places after it.
 void checkPlace(const History& history, const Waiter& waiter, const Waiter* again, Report& report)
 {
     if (waiter.how != Waiter::Leaving::removed) {

@@ -1,4 +1,5 @@
-// S5: nobody releases or renews another's hold. S7: a grant for nobody ends with its lease. R4: no key without time.
+// S5: nobody releases or renews another's hold. S7: a grant that no caller got ends with its lease. R4: no key without
+// time.
 #include "history/keys.hpp"
 #include "history/report.hpp"
 
@@ -15,8 +16,8 @@ const Hold* holdOf(const History& history, const Grant& grant)
 }
 
 /// S5, its end. Reads: DEL with PUBLISH (a release), DEL before the expiry, HSET over another's, against unlock invoke.
-/// A release that hands on to the next thread of its client tells nobody: then its holder has given it up before. Who
-/// holds a member of a group believes in the group: whether that lacks one is of S13.
+/// A release that hands on to the next thread of its client publishes nothing: then its holder has ended the hold
+/// before. The holder of a member believes in the group: whether the group lacks a member is a question of S13.
 void checkEnd(const History& history, const Grant& grant, Report& report)
 {
     const auto* hold = holdOf(history, grant);
@@ -46,7 +47,7 @@ void checkEnd(const History& history, const Grant& grant, Report& report)
     }
 }
 
-/// Of a script.
+/// The commands of a script.
 struct Commands {
     int all = 0;
     int times = 0; ///< PEXPIREAT
@@ -71,11 +72,11 @@ void checkRenewals(const History& history, const Grant& grant, const std::map<st
     }
 }
 
-/// S7. Reads: grants without a belief: given back, or left by a request that came late.
+/// S7. Reads: grants without a belief: they are given back, or came from a late request.
 void checkUnwanted(const History& history, const Grant& grant, const std::map<std::string, const Hold*>& holdsOf,
                    Report& report)
 {
-    if (grant.hold || history.isOfAGroup(grant.lock)) { // those are of S13
+    if (grant.hold || history.isOfAGroup(grant.lock)) { // S13 judges these
         return;
     }
     report.judge("S7");
@@ -88,7 +89,7 @@ void checkUnwanted(const History& history, const Grant& grant, const std::map<st
     const auto lastExpiry = grant.expiries.empty() ? 0 : history.bootOf(grant.expiresMs());
     const auto end = grant.freed ? std::min(grant.freed->t, lastExpiry) : lastExpiry;
     const auto longest = history.longestLease;
-    // Of a process that was killed just then the grant may have been wanted.
+    // If the process was killed just then, its caller may have wanted the grant.
     const auto killed = history.killedAt(clientOf(grant.holder));
     const bool mayBeWanted = killed != never && grant.made.t + longest + report.limits.slack > killed;
     if (end > grant.made.t + longest + report.limits.slack && !mayBeWanted) {

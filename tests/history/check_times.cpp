@@ -1,6 +1,6 @@
-// T1: a loss is told in time. T3: a hold is renewed while the server can be reached. T4, T5: a free lock with a waiter
-// is granted soon, after a release and after a lease that ran out. T6: waiters who died cost those behind them one wait
-// together.
+// T1: a loss is reported in time. T3: a hold is renewed while the server can be reached. T4, T5: a free lock with a
+// waiter is granted soon, after a release and after a lease that ran out. T6: all dead waiters together cost the
+// waiters behind them the time of one place.
 #include "history/report.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace redislock::test::history {
 namespace {
 
-/// When the hold was over at the latest, by what is known: renewals that were told moved what the thread saw last.
+/// The latest time at which the hold was over: the last deadline that the thread saw, moved by the reported renewals.
 Nanoseconds latestDeadline(const History& history, const Hold& hold)
 {
     auto latest = hold.deadline;
@@ -36,14 +36,14 @@ const Record* toldOf(const History& history, const Hold& hold, Op op)
     return found == told->second.end() ? nullptr : &*found;
 }
 
-/// When the caller of unlock() heard that the hold was lost while it was asked for; never: it was not asked in time.
+/// When the caller of unlock() learned that the hold was lost; never: unlock() was not called in time.
 Nanoseconds heardFromUnlock(const Hold& hold, Nanoseconds deadline)
 {
     const bool isAsked = !hold.unlocks.empty() && hold.unlocks.back().invoke.t < deadline;
     return isAsked && hold.unlocks.back().succeeded() ? hold.unlocks.back().returned() : never;
 }
 
-/// T1. Reads: the deadlines that were seen, what the observer was told, answers of unlock(), stops of the process.
+/// T1. Reads: the deadlines that were seen, the observer's events, the results of unlock(), stops of the process.
 void checkTold(const History& history, const Hold& hold, Report& report)
 {
     report.judge("T1");
@@ -60,7 +60,7 @@ void checkTold(const History& history, const Hold& hold, Report& report)
         return;
     }
     const auto* risk = toldOf(history, hold, Op::atRisk);
-    // A thread that did not run from before the one moment to after the other may tell the loss alone.
+    // If the thread did not run between the two moments, it may report only the loss.
     constexpr Nanoseconds punctual = 5 * millisecond;
     const bool byTime = lost != nullptr && lost->t >= hold.deadline && lost->t < hold.deadline + punctual;
     const bool ran = history.stopped(pid, hold.begin, until) == 0;
@@ -69,7 +69,7 @@ void checkTold(const History& history, const Hold& hold, Report& report)
     }
 }
 
-/// The longest time in which nothing was being done to the server, the network and the process.
+/// The longest time without a fault of the server, the network or the process.
 Nanoseconds calmIn(const History& history, Nanoseconds from, Nanoseconds to, int pid)
 {
     std::vector<Interval> troubles = history.faults;
@@ -80,7 +80,7 @@ Nanoseconds calmIn(const History& history, Nanoseconds from, Nanoseconds to, int
     return calm.end - calm.begin;
 }
 
-/// T3. Reads: the deadline of a hold that was lost by time, the faults, the stops.
+/// T3. Reads: the deadline of a hold that was lost because its time was over, the faults, the stops.
 void checkRenewed(const History& history, const Hold& hold, Report& report)
 {
     const auto pid = hold.first().pid;
@@ -99,7 +99,7 @@ void checkRenewed(const History& history, const Hold& hold, Report& report)
     }
 }
 
-/// Whether somebody waited for the lock all that time, in a process that ran.
+/// A call that waited for the lock all that time, in a process that ran; null: there is none.
 const Call* waiterThrough(const History& history, const std::vector<const Call*>& calls, Nanoseconds from,
                           Nanoseconds to)
 {
@@ -140,7 +140,7 @@ public:
     void check()
     {
         for (const auto& [lock, grants] : grants_) {
-            const Grant* last = grants.front(); // to be over of those up to now
+            const Grant* last = grants.front(); // the grant, of those up to now, that lasts longest
             for (const auto* next : grants) {
                 if (next != last && next->made.t >= freeAfter(*last)) {
                     checkAfter(*last, next);
@@ -181,7 +181,7 @@ private:
         const auto poll = history_.commonSetting("pollInterval", 1000 * millisecond);
         const bool told = released && !history_.disturbed(free - calmBefore, free, 0);
         const auto limit = isBehindDead ? placeTime_ + poll + slack : told ? slack : poll + slack;
-        const auto waitedFrom = isBehindDead ? free + limit - slack : free; // by anybody, when they are gone
+        const auto waitedFrom = isBehindDead ? free + limit - slack : free; // granted to any waiter, after the dead
         if (then - free <= limit || history_.disturbed(free, free + limit, 0)) {
             return;
         }
@@ -193,7 +193,7 @@ private:
         }
     }
 
-    /// Whether some in the queue had stopped asking.
+    /// Whether some waiters in the queue had stopped asking.
     [[nodiscard]] bool stoodBehindDead(const std::string& lock, Nanoseconds at) const
     {
         const auto found = dead_.find(lock);
@@ -202,13 +202,13 @@ private:
                });
     }
 
-    static constexpr Nanoseconds calmBefore = 1500 * millisecond; // notifications are subscribed to again by then
+    static constexpr Nanoseconds calmBefore = 1500 * millisecond; // by then there are subscriptions again
 
     const History& history_;
     Report& report_;
     std::map<std::string, std::vector<const Call*>> calls_;
     std::map<std::string, std::vector<const Grant*>> grants_;
-    std::map<std::string, std::vector<const Waiter*>> dead_; ///< those who never left by themselves
+    std::map<std::string, std::vector<const Waiter*>> dead_; ///< waiters that never left by themselves
     Nanoseconds placeTime_ = 0;                              ///< how long a place is kept
 };
 

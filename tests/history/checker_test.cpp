@@ -1,4 +1,4 @@
-// The checker against histories that were made by hand: every invariant has some that break it.
+// The checker against histories that were made by hand: for every invariant there are histories that break it.
 #include "history/report.hpp"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ std::string violationsOf(const History& history, const Report& report)
     return text;
 }
 
-/// All that the checker judges; doc/safety.md says what they are.
+/// All invariants that the checker judges; doc/safety.md describes them.
 const std::set<std::string> invariants{"S1",  "S2",  "S3",  "S4",  "S5", "S6", "S7",          "S8", "S9",
                                        "S10", "S11", "S12", "S13", "T1", "T6", "T2",          "T3", "T4",
                                        "T5",  "T7",  "T8",  "T9",  "R1", "R4", "linearizable"};

@@ -113,7 +113,7 @@ GroupMembers::Grants GroupMembers::alive(const Hold& hold, const std::string& me
     return alive;
 }
 
-/// Not freed, nor over by the latest time that was ever set.
+/// Neither freed, nor over by the latest time that was ever set.
 bool GroupMembers::isAlive(const Hold& hold, const Grant& grant, Nanoseconds at) const
 {
     std::int64_t latest = 0;
@@ -124,7 +124,7 @@ bool GroupMembers::isAlive(const Hold& hold, const Grant& grant, Nanoseconds at)
     return !isFreed && executed(hold, grant) <= at + millisecond && history_.bootOf(latest + 1) >= at;
 }
 
-/// When it was granted, if it was for this hold: the stream comes a moment later.
+/// When the member was granted, if it was for this hold: the stream comes a moment later.
 Nanoseconds GroupMembers::executed(const Hold& hold, const Grant& grant) const
 {
     return grant.expiries.empty()
@@ -132,7 +132,7 @@ Nanoseconds GroupMembers::executed(const Hold& hold, const Grant& grant) const
                : std::min(grant.made.t, history_.bootOf(*grant.expiries.front().expiresMs) - leaseOf(hold));
 }
 
-/// Until when it surely lives, by the times that had been set then.
+/// Until when the grant surely lives, by the times that had been set then.
 Nanoseconds GroupMembers::knownEnd(const Hold& hold, const Grant& grant, Nanoseconds at) const
 {
     Nanoseconds latest = 0;

@@ -1,5 +1,5 @@
 /// @file
-/// What Redis says of the members of groups.
+/// The members of groups according to Redis.
 #pragma once
 
 #include "history/history.hpp"
@@ -13,34 +13,34 @@
 
 namespace redislock::test::history {
 
-/// Which members the processes of those who believe to hold groups had, as far as the streams of their servers were
-/// recorded. Which thread of a process a member was granted to is not known.
+/// Which members the processes had whose threads believed in groups, as far as the streams of the servers were
+/// recorded. It is not known which thread of a process a member was granted to.
 class GroupMembers {
 public:
     explicit GroupMembers(const History& history);
 
-    /// Null for a group of which nothing is known but its beliefs.
+    /// Null for a group of which only the beliefs are known.
     [[nodiscard]] const Group* groupOf(const Hold& hold) const;
-    /// What nobody else can have meanwhile: the members where all are needed, or else the group.
+    /// The names that nobody else can have meanwhile: the members if all are needed, otherwise the group.
     [[nodiscard]] std::set<std::string> takenBy(const std::string& group) const;
     [[nodiscard]] bool areRecorded(const Group& group) const;
 
-    /// How many members there were for the hold at that time. What a server forgot counts until its lease is over: so
-    /// long the holder may not know.
+    /// How many members there were for the hold at that time. A member that a server forgot counts until its lease is
+    /// over: the holder may not know of the loss before.
     [[nodiscard]] std::size_t count(const Hold& hold, const Group& group, Nanoseconds at) const;
-    /// Until when so many of them as are needed surely live, by what the servers had been told by then.
+    /// Until when enough members surely live, by the times that the servers had by then.
     [[nodiscard]] Nanoseconds validUntil(const Hold& hold, const Group& group, Nanoseconds at) const;
-    /// Whether servers forgot some of them, and the others are too few.
+    /// Whether servers forgot some members, and the others are too few.
     [[nodiscard]] bool isExcused(const Hold& hold, Nanoseconds at) const;
 
-    /// Whether it may have been granted for this hold: by the time.
+    /// Whether, by the times, the grant may have been for this hold.
     [[nodiscard]] bool mayBeOf(const Hold& hold, const Grant& grant) const;
 
 private:
     using Grants = std::vector<const Grant*>;
 
-    /// Those of a member that may be the hold's and were alive at that time; one, or none, unless its threads took
-    /// turns.
+    /// The grants of a member that may be for this hold and were alive at that time; one, or none, unless threads of
+    /// the process took turns.
     [[nodiscard]] Grants alive(const Hold& hold, const std::string& member, Nanoseconds at) const;
     [[nodiscard]] bool isAlive(const Hold& hold, const Grant& grant, Nanoseconds at) const;
     [[nodiscard]] Nanoseconds executed(const Hold& hold, const Grant& grant) const;

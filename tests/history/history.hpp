@@ -1,5 +1,5 @@
 /// @file
-/// What the lines of a history say together: calls, holds that were believed, grants that Redis made.
+/// The contents of a history: calls, holds that callers believed in, grants that Redis made.
 #pragma once
 
 #include "history/kinds.hpp"
@@ -21,7 +21,7 @@ namespace redislock::test::history {
 constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
 constexpr Nanoseconds millisecond = 1'000'000;
 
-/// By how much a deadline is before the end of its lease.
+/// How long before the end of its lease a deadline is.
 inline Nanoseconds driftOf(Nanoseconds lease)
 {
     return (lease + 99) / 100 + 2 * millisecond;
@@ -29,7 +29,7 @@ inline Nanoseconds driftOf(Nanoseconds lease)
 
 struct History;
 
-/// A history that proves nothing, whatever it says: no truth, a clock that was set, too little done.
+/// A history that proves nothing: it has no stream, its clock was set, or too little happened.
 class Refused : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
@@ -43,7 +43,7 @@ struct Interval {
     [[nodiscard]] bool meets(Nanoseconds from, Nanoseconds to) const noexcept { return begin <= to && end >= from; }
 };
 
-/// The longest part of a time that meets none of these.
+/// The longest part of a time that overlaps none of the intervals.
 Interval longestWithout(std::vector<Interval> intervals, Nanoseconds from, Nanoseconds to);
 
 /// A call of a client, from its start to its end.
@@ -57,24 +57,24 @@ struct Call {
     [[nodiscard]] bool isRenewed() const noexcept { return invoke.error == "renewed"; }
 };
 
-/// What a thread believed: from the return of its lock() to the call of its last unlock(), its loss or its deadline.
+/// The belief of a thread: from the return of its lock() to the call of its last unlock(), its loss or its deadline.
 struct Hold {
     std::vector<Call> locks{}; ///< the outermost first
     std::vector<Call> unlocks{};
     std::vector<Nanoseconds> levels{}; ///< the deadline that each level not yet ended began with
-    std::vector<Record> samples{};     ///< that said "held", those of the lock calls too
-    std::string holder{};              ///< empty where it is not known
+    std::vector<Record> samples{};     ///< samples that said "held", including those of the lock calls
+    std::string holder{};              ///< empty if it is not known
     std::optional<std::size_t> grant{};
     Nanoseconds begin = 0;
     Nanoseconds end = 0;        ///< not before begin; the belief was surely alive until then
     Nanoseconds deadline = 0;   ///< the latest that was seen
-    Nanoseconds lostAt = never; ///< when its loss was told
+    Nanoseconds lostAt = never; ///< when its loss was reported
     enum class Ending { open, released, unconfirmed, lost } ending = Ending::open;
-    bool wasPassedToIt = false; ///< inside its client: its grant is that of the hold before
+    bool wasPassedToIt = false; ///< inside its client: it has the grant of the hold before
     bool wasPassedOn = false;   ///< the same: its holder goes on as another hold
 
     [[nodiscard]] const Record& first() const { return locks.front().invoke; }
-    /// How much of the lock it takes.
+    /// How many permits the hold takes.
     [[nodiscard]] std::int64_t permits() const { return first().permits.value_or(1); }
     [[nodiscard]] const std::string& lock() const { return first().lock; }
     [[nodiscard]] const Kind& kind() const { return *findKind(first().kind); }
@@ -83,14 +83,14 @@ struct Hold {
     [[nodiscard]] Nanoseconds longestLease() const;
 };
 
-/// Whether a hold that began while the other lasted is its own thread's reading: of a read/write lock that may be.
+/// Whether a hold that began during a write hold is a read hold of the same thread, which a read/write lock allows.
 inline bool readsWhileItWrites(const Hold& writer, const Hold& hold)
 {
     return writer.kind().name == "write" && hold.kind().name == "read" && writer.first().pid == hold.first().pid &&
            writer.first().thread == hold.first().thread;
 }
 
-/// A holder's time in Redis, as the replication stream tells it. Times are those of arrival: nothing was executed
+/// A holder's time in Redis according to the replication stream. Times are those of arrival: nothing was executed
 /// later.
 struct Grant {
     std::string lock{};
@@ -101,13 +101,13 @@ struct Grant {
     std::optional<Record> freed{};    ///< the DEL, or the HSET of the next holder
     enum class Freed { open, released, expired, removed, overwritten, emptied } how = Freed::open;
     std::optional<std::size_t> hold{};
-    std::int64_t keyExpiresMs = 0; ///< when it ended: until when the key could live, as long as nobody else came
+    std::int64_t keyExpiresMs = 0; ///< at its end: until when the key could live if no other holder came
     bool shares = false;           ///< a reader's
-    bool withoutExpiry = false;    ///< the script that made the key did not set its time
+    bool withoutExpiry = false;    ///< the script that made the key set no time to live
     std::optional<std::int64_t> token{};
-    std::string turnOf{}; ///< who was the first in the queue, if anybody was
+    std::string turnOf{}; ///< the first in the queue, if there was one
 
-    /// The one that was set last; 0 without any.
+    /// The last expiry; 0 if there is none.
     [[nodiscard]] std::int64_t expiresMs() const noexcept { return expiries.empty() ? 0 : *expiries.back().expiresMs; }
 };
 
@@ -117,14 +117,14 @@ struct Group {
     std::size_t needed = 0;          ///< how many of them are enough
 };
 
-/// Somebody's time in the queue of a fair lock.
+/// A waiter's time in the queue of a fair lock.
 struct Waiter {
     Record came{};                ///< the first ZADD
     Record asked{};               ///< the last one
     std::optional<Record> left{}; ///< ZREM
     enum class Leaving { open, granted, byItself, removed } how = Leaving::open;
 
-    /// For how long it has its place without asking.
+    /// How long the waiter has its place without asking.
     [[nodiscard]] Nanoseconds placeTime(const History& history) const;
 };
 
@@ -135,20 +135,20 @@ struct Process {
     std::map<std::string, Nanoseconds> settings{};
 };
 
-/// Whose hold of what it is that a line of a client tells of: process, thread, lock and kind.
+/// The owner and the lock of a client's line: process, thread, lock and kind.
 using Place = std::tuple<int, int, std::string, std::string>;
 inline Place placeOf(const Record& record)
 {
     return {record.pid, record.thread, record.lock, record.kind};
 }
 
-/// How often locks of a kind were held, and by another than before.
+/// How often locks of a kind were held, and how often by another holder than before.
 struct Turns {
     std::size_t holds = 0;
     std::size_t changes = 0;
 };
 
-/// Everything.
+/// A whole history.
 struct History {
     std::vector<Record> records;
     std::vector<Call> calls;     ///< by the time of the invoke
@@ -158,15 +158,15 @@ struct History {
     std::map<int, Process> processes;
     std::map<std::string, int> pidOf;            ///< by client
     std::vector<Call> latchCalls;                ///< count-downs and waits, by the time of the invoke
-    std::map<std::string, std::int64_t> latches; ///< the count that each began with
+    std::map<std::string, std::int64_t> latches; ///< the initial count of each
     std::map<std::string, std::int64_t> permits; ///< by semaphore: how many there are
     std::map<std::string, Group> groups;
-    std::map<std::string, std::string> kindOf; ///< by lock, where its clients named one
+    std::map<std::string, std::string> kindOf; ///< by lock, if its clients named one
     std::vector<Interval> faults;
-    std::vector<Interval> starved;                       ///< the machine let nobody run
+    std::vector<Interval> starved;                       ///< when the machine let no process run
     std::vector<Record> orphans;                         ///< changes of locks that nobody held in the stream
-    std::map<std::string, std::vector<Record>> told;     ///< by holder: what the observer was told
-    std::map<std::string, std::vector<Record>> requests; ///< by holder: what the server executed
+    std::map<std::string, std::vector<Record>> told;     ///< by holder: the observer's events
+    std::map<std::string, std::vector<Record>> requests; ///< by holder: the requests that the server executed
     bool hasTruth = false;
     std::optional<Nanoseconds> wallMinusBoot{};
     Nanoseconds clockMoved = 0;
@@ -179,9 +179,9 @@ struct History {
     {
         return wallMs * millisecond - wallMinusBoot.value_or(0);
     }
-    /// Whether something was being done to the server, the network or this process (0: any) in that time.
+    /// Whether there was a fault of the server, the network or this process (0: any) in that time.
     [[nodiscard]] bool disturbed(Nanoseconds from, Nanoseconds to, int pid) const;
-    /// For how long the process stood still in that time.
+    /// How long the process stood still in that time.
     [[nodiscard]] Nanoseconds stopped(int pid, Nanoseconds from, Nanoseconds to) const;
     [[nodiscard]] Nanoseconds setting(int pid, const std::string& name, Nanoseconds otherwise) const;
     /// A setting that all processes share.
@@ -190,14 +190,15 @@ struct History {
     [[nodiscard]] Nanoseconds killedAt(const std::string& client) const;
     [[nodiscard]] const Kind& kind(const std::string& lock) const;
     [[nodiscard]] bool isOfAGroup(const std::string& lock) const;
-    /// By kind.
+    /// The turns of each kind.
     [[nodiscard]] std::map<std::string, Turns> turns() const;
     /// Changes of holder, over all locks.
     [[nodiscard]] std::size_t handOvers() const;
 };
 
-/// Puts the lines together.
-/// @throws Refused when the clocks moved by more than 1 ms, or when lines contradict each other as no program's can.
+/// Makes a history from its lines.
+/// @throws Refused when the clocks moved by more than 1 ms, or when lines contradict each other in a way that no
+/// program can cause.
 History understand(std::vector<Record> records);
 
 } // namespace redislock::test::history

@@ -1,4 +1,4 @@
-// What the clients wrote as calls and holds.
+// Makes calls and holds from the lines of the clients.
 #include "history/history_parts.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ public:
         }
     }
 
-    /// Calls that never returned. Their effect is not known, but a belief ends with the call of unlock().
+    /// Handles calls that never returned. Their effect is not known, but a belief ends with the call of unlock().
     void finish()
     {
         for (auto& [thread, call] : pending_) {
@@ -112,7 +112,7 @@ private:
         }
     }
 
-    /// What is left has the deadline that it had before, or a later one, which a sample will show.
+    /// The remaining levels have the deadline that they had before, or a later one, which a sample will show.
     void endLevel(Hold& hold, const Record& end)
     {
         if (hold.levels.size() > 1) {
@@ -143,7 +143,7 @@ private:
         hold.deadline = std::max(hold.deadline, record.deadline.value_or(never));
     }
 
-    /// @param latest the belief did not last beyond.
+    /// @param latest the latest possible end of the belief.
     void close(Hold& hold, Hold::Ending ending, Nanoseconds latest)
     {
         hold.ending = ending;

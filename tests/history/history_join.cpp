@@ -1,4 +1,4 @@
-// Which hold of a client is which grant of Redis, and when each belief ended.
+// Finds the grant of Redis for each hold of a client, and the end of each belief.
 #include "history/history_parts.hpp"
 #include "history/keys.hpp"
 
@@ -17,13 +17,13 @@ namespace {
 
 using Half = std::tuple<std::string, std::string, bool>; // client, lock, and whether it writes
 
-/// When Redis made the grant, by its clock, to a call with that lease: the truth is read some time later.
+/// When Redis made the grant, by its clock, to a call with that lease: the stream is read some time later.
 Nanoseconds executedAt(const History& history, const Hold& hold, const Grant& grant)
 {
     return history.bootOf(*grant.expiries.front().expiresMs) - hold.locks.front().lease();
 }
 
-/// Whether the grant can be the one that the outermost call of the hold returned with.
+/// Whether the outermost call of the hold can have returned with this grant.
 bool fits(const History& history, const Hold& hold, const Grant& grant)
 {
     if (grant.expiries.empty()) {
@@ -49,7 +49,7 @@ std::optional<std::size_t> fittingGrant(const History& history, const GrantsOf& 
     return fitting;
 }
 
-/// That of a hold that was passed on inside the client: the holder had it before, and has it now.
+/// The grant of a hold that was passed on inside the client: the same holder had the grant before, and has it now.
 std::optional<std::size_t> passedGrant(const History& history, const GrantsOf& grantsOf, const Hold& hold,
                                        const std::string& holder)
 {
@@ -65,12 +65,12 @@ std::optional<std::size_t> passedGrant(const History& history, const GrantsOf& g
     return fitting;
 }
 
-/// Until when the hold was believed at least, by what its thread did.
+/// Until when the thread believed in the hold at least, by its calls.
 Nanoseconds believedUntil(const History& history, const Hold& hold)
 {
     const auto end = hold.ending == Hold::Ending::open ? never : hold.end;
-    // After a regular unlock() renewals may have moved the deadline beyond the one that was seen last. A group of which
-    // nobody heard that it was free may have been lost before.
+    // After a regular unlock() renewals may have moved the deadline beyond the one that was seen last. If the release
+    // of a group is unconfirmed, the group may have been lost before.
     const bool deadlineIsKnown =
         hold.ending != Hold::Ending::released && (hold.ending != Hold::Ending::unconfirmed || hold.kind().isGroup);
     const auto process = history.processes.find(hold.first().pid);
@@ -78,8 +78,8 @@ Nanoseconds believedUntil(const History& history, const Hold& hold)
     return std::min({end, deadlineIsKnown ? hold.deadline : never, killed});
 }
 
-/// Who has which grant is told to the observer, in the order of the grants; the calls return in that order too, except
-/// those that return so late that nothing is left of their hold.
+/// The observer's events say which holder has which grant, in the order of the grants. The calls return in that order
+/// too, except calls that return so late that their hold is already over.
 class Names {
 public:
     Names(const History& history, const GrantsOf& grantsOf) : history_(history), grantsOf_(grantsOf)
@@ -126,8 +126,8 @@ private:
                             [&](const Name& name) { return grantOf(hold, name).has_value(); });
     }
 
-    /// Of readers, whose calls return in any order: that of those grants that may be its own which fits best. What is
-    /// wrong with a hold stays wrong, since each grant is given once.
+    /// For readers, whose calls return in any order: the best fit among the grants that may be the hold's. An error in
+    /// a hold remains visible, since each grant is assigned only once.
     [[nodiscard]] Told::iterator bestOf(Told& told, const Hold& hold) const
     {
         auto best = told.end();
@@ -146,8 +146,8 @@ private:
 
     using Rank = std::tuple<bool, bool, bool, Nanoseconds>;
 
-    /// The request was not sent before the deadline tells; the levels are the same; and it ended after the belief, but
-    /// soon.
+    /// Ranks a grant: its request was not sent before the time that the deadline implies; the levels are the same; and
+    /// the grant ended after the belief, but soon.
     [[nodiscard]] Rank rankOf(const Grant& grant, const Hold& hold) const
     {
         std::int64_t levels = 1;
@@ -159,7 +159,7 @@ private:
         return {isOlder(grant, hold), hasOtherLevels, end < believedUntil(history_, hold), end};
     }
 
-    /// An acquire that was sent again has set its time again.
+    /// If an acquire was sent again, the grant's time was set again.
     [[nodiscard]] bool isOlder(const Grant& grant, const Hold& hold) const
     {
         const auto& call = hold.locks.front();
@@ -185,7 +185,7 @@ void nameHolders(History& history, const GrantsOf& grantsOf)
     }
 }
 
-/// A process that is killed may not have been told any more of what its call returned with.
+/// In a process that was killed the observer may not have got the event for the last call.
 void nameLastHolders(History& history)
 {
     for (auto& hold : history.holds) {
@@ -219,7 +219,8 @@ void findLosses(History& history, Hold& hold)
     }
 }
 
-/// The loss of a group before its deadline is told after it has happened: until then it was surely believed.
+/// The loss of a group before its deadline is reported after it has happened. The belief is certain only until the last
+/// sample before that loss.
 Nanoseconds lastSampleBefore(const Hold& hold, Nanoseconds loss)
 {
     Nanoseconds last = hold.begin;

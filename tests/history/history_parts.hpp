@@ -1,5 +1,5 @@
 /// @file
-/// The steps of understand(). Used by it alone.
+/// The steps of understand(), which alone uses them.
 #pragma once
 
 #include "history/history.hpp"
@@ -8,7 +8,7 @@ namespace redislock::test::history {
 
 /// Sets `grants` and `orphans` from the replication stream.
 void readTruth(History& history);
-/// Sets `calls` and `holds` from what the clients wrote.
+/// Sets `calls` and `holds` from the lines of the clients.
 void readClients(History& history);
 /// Finds the holder and the grant of each hold, and then the end of each belief.
 void joinTruth(History& history);

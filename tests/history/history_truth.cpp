@@ -63,7 +63,7 @@ private:
         std::int64_t removedIn = 0;                  ///< the script that removed a holder
     };
 
-    /// What tells nobody can only be told from an expiry.
+    /// Without a message only the time tells a release from an expiry.
     bool wasReleased(const Record& record, const Key& key, const Grant& grant)
     {
         if (!key.isReadWrite && !history_.kind(record.lock).tellsEverybody) {
@@ -71,7 +71,7 @@ private:
         }
         const auto channel = key.isReadWrite ? readWriteChannel : lockChannel;
         const bool told = published_.count({record.tx.value_or(0), prefixed(channel, record.lock)}) > 0;
-        // the last of the readers who left took those with it who had died
+        // the last reader that left also removed the readers that had died
         return told && !(grant.shares && howItVanished(record, grant) == Grant::Freed::expired);
     }
 
@@ -80,19 +80,19 @@ private:
         if (grant.expiries.empty()) {
             return Grant::Freed::removed;
         }
-        // it came here after it was executed: too early for an expiry here is too early there
+        // the record came after its execution: if it came too early for an expiry, it was executed too early for one
         return record.t + millisecond < history_.bootOf(grant.expiresMs()) ? Grant::Freed::removed
                                                                            : Grant::Freed::expired;
     }
 
-    /// A server that starts again forgets what is over without a word.
+    /// A server that starts again drops expired holds without a command in the stream.
     void pushAside(const Record& record, const Key& key, Grant& grant) const
     {
         const bool isOver = howItVanished(record, grant) == Grant::Freed::expired;
         end(record, key, grant, isOver ? Grant::Freed::expired : Grant::Freed::overwritten);
     }
 
-    /// A key begins, or its writer goes on as a reader.
+    /// A key is made, or its writer goes on as a reader.
     void setMode(const Record& record)
     {
         auto& key = keys_[record.lock];
@@ -105,7 +105,7 @@ private:
         key.isReadWrite = true;
     }
 
-    /// Beside readers others may read; beside a writer its own thread may, of which Redis knows the client.
+    /// Beside readers others may read; beside a writer only its own thread may, of which Redis knows only the client.
     static bool mayJoin(const Key& key, std::string_view there, std::string_view comes)
     {
         return key.isSemaphore ||
@@ -147,7 +147,7 @@ private:
         if (const auto waiting = queues_.find(record.lock); waiting != queues_.end() && !waiting->second.empty()) {
             grant.turnOf = history_.waiters[waiting->second.front()].came.holder;
         }
-        if (key.isReadWrite && !grant.shares && key.expiry) { // the key has its time before it has its writer
+        if (key.isReadWrite && !grant.shares && key.expiry) { // the key gets its time before its writer
             grant.expiries.push_back(*key.expiry);
         }
         return grant;
@@ -217,7 +217,7 @@ private:
         }
     }
 
-    /// The permits whose leases are over.
+    /// Frees the permits whose leases are over.
     void free(const Record& record)
     {
         auto& key = keys_[record.lock];
@@ -278,7 +278,7 @@ private:
     std::set<std::tuple<std::int64_t, std::string, std::string>> timed_; ///< script, lock, reader
     std::map<std::pair<std::int64_t, std::string>, std::int64_t> tokens_;
     std::map<std::string, Key> keys_;
-    std::map<std::string, std::vector<std::size_t>> queues_; ///< by lock: of those who wait
+    std::map<std::string, std::vector<std::size_t>> queues_; ///< by lock: the waiters
 };
 
 } // namespace

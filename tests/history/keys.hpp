@@ -1,6 +1,5 @@
 /// @file
-/// The names of keys and channels, as doc/keys.md has them. Not taken from the library: what it writes is judged by
-/// them.
+/// The names of keys and channels according to doc/keys.md. They are not taken from the library, whose keys they judge.
 #pragma once
 
 #include <optional>
@@ -9,7 +8,7 @@
 
 namespace redislock::test::history {
 
-/// `prefix:{lock}`, or `prefix:lock` where the name has braces.
+/// `prefix:{lock}`, or `prefix:lock` if the name has braces.
 inline std::string prefixed(std::string_view prefix, const std::string& lock)
 {
     return std::string(prefix) + (lock.find('{') == std::string::npos ? ":{" + lock + "}" : ":" + lock);
@@ -32,13 +31,13 @@ inline std::optional<std::string> lockOfPrefixed(std::string_view prefix, std::s
     return withoutBraces(key);
 }
 
-/// Whose hold of which lock a key `{lock}:<holder>:rwlock_timeout:<level>` is for.
+/// The lock and the holder of a key `{lock}:<holder>:rwlock_timeout:<level>`.
 struct HoldKey {
     std::string lock;
     std::string holder;
 };
 
-/// Nothing: the key is none of a reader's hold.
+/// Nothing: the key is not a key of a reader's hold.
 inline std::optional<HoldKey> holdKeyOf(std::string_view key)
 {
     const auto end = key.rfind(":rwlock_timeout:");
@@ -50,7 +49,7 @@ inline std::optional<HoldKey> holdKeyOf(std::string_view key)
     return HoldKey{withoutBraces(key.substr(0, client)), std::string(key.substr(client + 1, end - client - 1))};
 }
 
-/// Without what the fields of writers end with.
+/// The holder without the ending of writers' fields.
 inline std::string_view withoutHalf(std::string_view holder)
 {
     constexpr std::string_view writers = ":write";
@@ -69,7 +68,7 @@ inline std::string clientOf(std::string_view holder)
     return std::string(both.substr(0, both.rfind(':')));
 }
 
-/// The semaphore of a key `{semaphore}:timeout`; nothing: it is none.
+/// The semaphore of a key `{semaphore}:timeout`; nothing: the key is not such a key.
 inline std::optional<std::string> semaphoreOfLeases(std::string_view key)
 {
     constexpr std::string_view leases = ":timeout";
@@ -85,13 +84,13 @@ inline constexpr std::string_view queueKey = "redisson_lock_queue";
 inline constexpr std::string_view queueTimesKey = "redisson_lock_timeout";
 inline constexpr std::string_view placesKey = "redislock_places";
 
-/// Whether it says that a writer waits for readers.
+/// Whether the key says that a writer waits for readers.
 inline bool isWaitingWriter(std::string_view key)
 {
     return key.ends_with(":redislock_writer");
 }
 
-/// Whether it is one of the three keys of a fair lock's queue.
+/// Whether the key is one of the three keys of a fair lock's queue.
 inline bool isOfAQueue(std::string_view key)
 {
     return lockOfPrefixed(queueKey, key) || lockOfPrefixed(queueTimesKey, key) || lockOfPrefixed(placesKey, key);

@@ -1,5 +1,5 @@
 /// @file
-/// The kinds of lock that a history can tell of: the words of its field `kind`.
+/// The kinds of lock in a history: the words of the field `kind`.
 #pragma once
 
 #include <algorithm>
@@ -8,18 +8,18 @@
 
 namespace redislock::test::history {
 
-/// What the checker has to know of a kind.
+/// The facts about a kind that the checker needs.
 struct Kind {
     std::string_view name;
-    std::string_view exclusion = "S1"; ///< the rule of who may believe at the same time
+    std::string_view exclusion = "S1"; ///< the rule about who may believe at the same time
     bool takesAll = true;              ///< a holder takes the whole lock, not a part of it
-    bool tellsEverybody = true;        ///< its releases publish on the lock's channel, but where they hand on
-    bool isLeased = true;              ///< its holds end by themselves, and Redis knows their holders
-    bool tellsLoss = true;             ///< its client is told when a hold is lost
-    bool isGroup = false;              ///< its holds are those of other locks, its members
+    bool tellsEverybody = true;        ///< its releases publish on the lock's channel, unless they hand on
+    bool isLeased = true;              ///< its holds expire, and Redis knows their holders
+    bool tellsLoss = true;             ///< its client learns of the loss of a hold
+    bool isGroup = false;              ///< its holds are those of other locks, the members
 };
 
-/// The first one is that of lines without the field.
+/// The first kind is that of lines without the field.
 inline constexpr std::array kinds{
     Kind{.name = "reentrant"},
     Kind{.name = "nonReentrant"},
@@ -39,7 +39,7 @@ inline constexpr std::array kinds{
     Kind{.name = "red", .exclusion = "S13", .tellsEverybody = false, .tellsLoss = false, .isGroup = true},
 };
 
-/// Null: there is none of that name.
+/// Null: there is no kind of that name.
 inline const Kind* findKind(std::string_view name)
 {
     const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& kind) { return kind.name == name; });

@@ -14,8 +14,8 @@
 
 namespace redislock::test::history {
 
-/// An operation that took effect at some moment between two, both included. One whose effect is not known to have
-/// happened never returns.
+/// An operation that took effect at some moment between two, both included. An operation that may not have had an
+/// effect never returns.
 struct TimedOperation {
     Operation operation;
     Nanoseconds invoked = 0;
@@ -28,7 +28,7 @@ struct Linearization {
     std::size_t failedAt = 0; ///< impossible: the operation that has no place at its return
 };
 
-/// The states in which a model may be, each with those operations under way that have already taken effect in it.
+/// The states in which a model may be, each with the operations under way that have already taken effect.
 template <class Model>
 class Configurations {
 public:
@@ -39,7 +39,7 @@ public:
 
     void invoked(std::size_t operation) { pending_.push_back(operation); }
 
-    /// Everything under way may have happened before it; only orders that end with it matter.
+    /// Everything under way may have happened before this operation; only orders that end with it matter.
     Linearization::Verdict returned(std::size_t operation)
     {
         std::set<Configuration> after;
@@ -94,10 +94,10 @@ private:
 };
 
 /// Goes through time and keeps all configurations ("just-in-time linearization"). An operation takes effect at the
-/// latest when it returns. One that never returns may take effect at any time, or not at all. Undecided when there are
-/// more than @p most configurations at a time.
+/// latest when it returns. An operation that never returns may take effect at any time, or not at all. Undecided when
+/// there are more than @p most configurations at a time.
 ///
-/// Locks are independent of each other: call it for each one.
+/// Locks are independent of each other: call this function for each lock.
 template <class Model>
 Linearization linearize(const Model& model, const std::vector<TimedOperation>& operations, std::size_t most = 100'000)
 {

@@ -1,8 +1,8 @@
 /// @file
-/// Locks as sequential machines: what one operation after the other may do.
+/// Locks as sequential machines, which execute one operation after the other.
 ///
-/// A model is a class with a `State` that can be ordered, a `start`, and a function
-/// `std::optional<State> step(State, Operation)`: the state after the operation, or nothing where it is not possible.
+/// A model is a class with a `State` that can be ordered, a `start`, and a function `std::optional<State> step(State,
+/// Operation)`: the state after the operation, or nothing if the operation is not possible.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace redislock::test::history {
 
-/// What a model is asked about.
+/// An operation of a model.
 struct Operation {
     enum class Kind { acquire, release } kind = Kind::acquire;
     int owner = 0;
@@ -24,7 +24,7 @@ struct Operation {
     bool shares = false;      ///< SharedMutex: with others that do
 };
 
-/// One owner at a time, who cannot acquire twice.
+/// One owner at a time, which cannot acquire twice.
 struct OwnerMutex {
     using State = int; // the owner; 0: free
     State start = 0;
@@ -38,8 +38,8 @@ struct OwnerMutex {
     }
 };
 
-/// One owner at a time, or many who share, each of whom releases as often as it acquired. Who owns it may share it too,
-/// and goes on sharing when it has released the rest.
+/// One owner at a time, or many that share; each releases as often as it acquired. The owner may share as well, and
+/// goes on sharing when it has released the rest.
 struct SharedMutex {
     using State = std::tuple<int, int, std::map<int, int>>; // owner, count; count by sharer
     State start{};

@@ -31,7 +31,7 @@ public:
         }
     }
 
-    /// The rest behind the last end of a line: a record that was written whole, or one that was cut off.
+    /// Takes the text after the last line end: a whole record, or one that was cut off.
     void takeLast(std::string_view rest)
     {
         if (rest.empty()) {

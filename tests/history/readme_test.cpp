@@ -1,4 +1,4 @@
-// What the README of this folder says of the format.
+// Whether the README of this folder describes the format.
 #include "history/report.hpp"
 
 #include <gmock/gmock.h>

@@ -88,7 +88,7 @@ std::string wordOf(const Json& json, const std::string& name)
     return json.get<std::string>();
 }
 
-/// Takes the fields out of a line: what is left at the end is not known.
+/// Takes the fields out of a line: fields that are left at the end are unknown.
 class Reader {
 public:
     explicit Reader(Json& json) : json_(json) {}

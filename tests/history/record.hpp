@@ -1,5 +1,5 @@
 /// @file
-/// One line of a history: what a client did or was told, what Redis did, or what was done to them.
+/// One line of a history: a call or an event of a client, a command of Redis, or a fault of either.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ using Nanoseconds = std::int64_t;
 
 /// What a line is about.
 enum class Op {
-    unknown, ///< none that a file can have: stands for a last line that was cut off
+    unknown, ///< never in a file: stands for a last line that was cut off
     // calls of a client: invoke, then ok, fail or unknown
     lock,
     unlock,
     countDown,
     await,
-    // what a client saw and was told: events
+    // events of a client
     settings,
     sample,
     acquired,
@@ -33,7 +33,7 @@ enum class Op {
     released,
     unconfirmed,
     resources,
-    // what Redis did: its replication stream
+    // the replication stream of Redis
     attached,
     detached,
     hset,
@@ -47,7 +47,7 @@ enum class Op {
     unqueued,
     freed,   ///< permits whose leases are over
     request, ///< executed, with an effect or without
-    // what the director of a run did and saw
+    // actions and observations of a run's director
     fault,
     killed,
     stopped,
@@ -64,7 +64,7 @@ enum class Op {
 
 enum class Phase { invoke, ok, fail, unknown, event };
 
-/// A line of a history. Fields that do not concern it are left out in the file.
+/// A line of a history. Unused fields are left out in the file.
 struct Record {
     Nanoseconds t = 0;
     int pid = 0;
@@ -84,20 +84,20 @@ struct Record {
     std::optional<std::int64_t> expiresMs{}; ///< the key's expiry, by the server's wall clock
     std::optional<std::int64_t> token{};     ///< a fencing token
     std::optional<std::int64_t> permits{};   ///< of a call of a semaphore; none: 1
-    std::string error{};                     ///< of a call: its error or outcome; of other lines: what it is about
+    std::string error{};                     ///< of a call: its error or outcome; in other lines: the subject
     std::string source{};                    ///< file and line, set by readHistory()
 
-    /// Of a sample: whether the thread had the lock. In the last millisecond that is true with a deadline of now.
+    /// For a sample: whether the thread had the lock. In the last millisecond this is true with a deadline of now.
     [[nodiscard]] bool saysHeld() const noexcept { return count ? *count > 0 : deadline.value_or(0) > t; }
 };
 
 std::string toLine(const Record& record);
-/// @throws std::runtime_error when the line is no record.
+/// @throws std::runtime_error when the line is not a record.
 Record fromLine(std::string_view line);
 
 /// All records of the files `*.jsonl` of a folder, or of one file, in the order of their time. A last line that is cut
 /// off, which a killed process may leave behind, becomes a record of the kind `unknown`.
-/// @throws std::runtime_error when one cannot be read or breaks a rule (record_rules.hpp), with file and line.
+/// @throws std::runtime_error when a line cannot be read or breaks a rule (record_rules.hpp), with file and line.
 std::vector<Record> readHistory(const std::filesystem::path& path);
 /// The same from text.
 std::vector<Record> parseHistory(std::string_view text, const std::string& source);

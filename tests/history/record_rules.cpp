@@ -28,7 +28,7 @@ enum Field : unsigned {
     kind = 4096,
 };
 
-/// What a line of a kind needs; other fields it may have.
+/// The fields that a line of a kind needs; it may have other fields.
 struct Rule {
     Op op;
     Phase phase;
@@ -100,7 +100,7 @@ const std::vector<Rule>& rules()
     return all;
 }
 
-/// The first field of those needed that the line does not have; empty: it has them all.
+/// The first needed field that the line lacks; empty: the line has all of them.
 std::string_view missingField(const Record& record, unsigned needs)
 {
     const std::array<std::tuple<unsigned, bool, std::string_view>, 13> fields{{
@@ -126,7 +126,7 @@ std::string_view missingField(const Record& record, unsigned needs)
     return {};
 }
 
-/// The field that is beyond what can be calculated with; empty: none is. Times end before the year 2096, and the
+/// The field whose value is too large to calculate with; empty: there is none. Times end before the year 2096, and the
 /// machine has run for less than 31 years.
 std::string_view fieldOutOfRange(const Record& record)
 {

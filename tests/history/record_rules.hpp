@@ -1,6 +1,6 @@
 /// @file
-/// What the lines of a history must have, so that a history that somebody else wrote is understood or refused. The
-/// README of this folder says the same in words.
+/// Rules for the lines of a history, by which a foreign history is understood or refused. The README of this folder
+/// says the same in words.
 #pragma once
 
 #include "history/record.hpp"
@@ -11,15 +11,14 @@
 
 namespace redislock::test::history {
 
-/// What is wrong with the line, taken for itself: a field that is missing or out of range, a word that is not known.
-/// Empty: nothing.
+/// The error in a single line: a field that is missing or out of range, a word that is not known. Empty: none.
 std::string complaintAbout(const Record& record);
 
-/// The order of the lines of one file: what one thread did, and what the server did, is written down as it happened.
-/// Other lines may stand in any order.
+/// The order of the lines of one file: the lines of one thread, and the lines of the server, are in the order of the
+/// events. Other lines may be in any order.
 class OrderOfLines {
 public:
-    /// What is wrong with the place of the next line. Empty: nothing.
+    /// The error in the place of the next line. Empty: none.
     std::string complaintAbout(const Record& record);
 
 private:

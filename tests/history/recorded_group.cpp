@@ -22,7 +22,7 @@ GroupLock groupOf(const std::string& kind, const std::vector<RecordedMember>& me
     throw std::invalid_argument("no kind of group: " + kind);
 }
 
-/// Not that of any member's hold, and each time another.
+/// A new word each time, which is not the holder of any member.
 std::string newHolder(const std::string& client)
 {
     static std::atomic<int> last{0};

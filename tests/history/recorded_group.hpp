@@ -16,20 +16,21 @@
 
 namespace redislock::test::history {
 
-/// A lock of a group. In a history its name is that of one key on one server: those of several servers are named apart.
+/// A lock of a group. Its name in a history stands for one key on one server: equal keys on several servers have
+/// different names.
 struct RecordedMember {
     std::reference_wrapper<const Client> client;
     std::string name;
 };
 
-/// A MultiLock or a RedLock whose calls are recorded, as those of a RecordedLock. Its losses are too, by itself:
-/// observers are told of members only. For one thread.
+/// A MultiLock or a RedLock whose calls are recorded, as those of a RecordedLock. It also records its losses. For one
+/// thread.
 class RecordedGroup {
 public:
     using Guard = GroupGuard;
     static constexpr bool threadsOwnGuards = false;
 
-    /// Writes down what it consists of. @param kind "multi" or "red". @param name not one of its members.
+    /// Writes down the members of the group. @param kind "multi" or "red". @param name must not be that of a member.
     RecordedGroup(std::shared_ptr<Recorder> recorder, const std::string& kind, const std::string& name,
                   const std::vector<RecordedMember>& members, int owner);
 
@@ -54,7 +55,7 @@ private:
     std::string name_;
     CallLog log_;
     GroupLock lock_;
-    /// Of the hold that was taken last. On the heap: what is copied or moved is not called.
+    /// The callback of the last hold. On the heap, because a stop callback can be neither copied nor moved.
     std::unique_ptr<std::stop_callback<std::function<void()>>> loss_;
 };
 

@@ -15,14 +15,14 @@
 
 namespace redislock::test::history {
 
-/// A LockGuard or a GroupGuard. Its end is written down too: the release is sent, and its answer is not waited for.
+/// A LockGuard or a GroupGuard. Its end is written down too: the release is sent, and nobody waits for the answer.
 /// @tparam Recorded RecordedLock or RecordedGroup.
 template <class Recorded>
 class RecordedGuard {
 public:
     using Guard = typename Recorded::Guard;
 
-    /// As Guard(lock, wait, lease): the hold of a lock is the thread's.
+    /// As Guard(lock, wait, lease): the hold of a lock belongs to the thread.
     RecordedGuard(Recorded& lock, Wait wait, Lease lease) : lock_(lock), isOfThread_(Recorded::threadsOwnGuards)
     {
         lock_.log().lockBegins(wait, lease);
@@ -30,7 +30,7 @@ public:
         guard_ = Guard(lock_.lock(), wait, lease, ec);
         noteResult(ec);
     }
-    /// The result of an asynchronous call whose begin was written down: the hold is the guard's.
+    /// The result of an asynchronous call whose beginning was written down: the hold belongs to the guard.
     RecordedGuard(Recorded& lock, std::error_code ec, Guard guard)
         : lock_(lock), isOfThread_(false), guard_(std::move(guard))
     {
@@ -87,8 +87,8 @@ private:
 
     void noteResult(std::error_code ec)
     {
-        // A hold that was over before the call returned looks as if it had not been acquired: nobody ever believed in
-        // it.
+        // A hold that was over before the call returned looks as if it had not been acquired: its caller never believed
+        // in it.
         isHeld_ = !ec && static_cast<bool>(guard_);
         isHeld_ ? lock_.taken([this] { return belief(); }, guard_) : lock_.log().notLocked(ec);
     }

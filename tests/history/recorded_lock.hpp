@@ -1,5 +1,5 @@
 /// @file
-/// A lock of any kind whose calls go into a history, and an observer that writes down what a client is told.
+/// A lock of any kind whose calls go into a history, and an observer that writes down the events of a client.
 #pragma once
 
 #include "history/call_log.hpp"
@@ -17,7 +17,7 @@
 
 namespace redislock::test::history {
 
-/// Writes down what a client is told of its holds, with their holders.
+/// Writes down the events of a client's holds, with their holders.
 class HistoryObserver final : public Observer {
 public:
     explicit HistoryObserver(std::shared_ptr<Recorder> recorder) : recorder_(std::move(recorder)) {}
@@ -36,7 +36,7 @@ private:
     std::shared_ptr<Recorder> recorder_;
 };
 
-/// Writes down what the calls of a client depend on: the first record of the client.
+/// Writes down the settings of a client: its first record.
 void recordSettings(Recorder& recorder, const Client& client);
 
 /// A lock whose calls are recorded: invoke before, ok, fail or unknown after. For one thread.
@@ -61,11 +61,11 @@ public:
     [[nodiscard]] const CallLog& log() const noexcept { return log_; }
     [[nodiscard]] const Lock& lock() const noexcept { return lock_; }
     [[nodiscard]] Belief belief() const;
-    /// Writes down that another way of taking it has ended well.
+    /// Writes down that another way of taking the lock has succeeded.
     void taken(const AskBelief& ask, const LockGuard& guard) const;
 
 private:
-    /// @return the token, 0 where the kind has none; nothing when it was not acquired.
+    /// @return the token, 0 if the kind has none; nothing if the lock was not acquired.
     std::optional<std::uint64_t> attempt(Wait wait, Lease lease, std::error_code& ec) const;
 
     std::string kind_;

@@ -28,7 +28,7 @@ public:
         log_.lockBegins(wait, lease);
         std::error_code ec;
         permit_ = semaphore_.tryAcquire(wait, lease, ec);
-        // one that was over before the call returned looks as if it had not been acquired
+        // a permit that was over before the call returned looks as if it had not been acquired
         const bool isHeld = !ec && static_cast<bool>(permit_);
         isHeld ? log_.locked([this] { return belief(); }, {.holder = permit_.id()}) : log_.notLocked(ec);
         return isHeld;
@@ -44,7 +44,7 @@ public:
         return how;
     }
 
-    /// As the end of a Permit: the release is sent, and its answer is not waited for.
+    /// As the end of a Permit: the release is sent, and nobody waits for the answer.
     void end()
     {
         log_.unlockBegins();
@@ -120,7 +120,7 @@ public:
         line_.count.reset();
     }
 
-    /// As CountDownLatch::wait(). @return whether it is open.
+    /// As CountDownLatch::wait(). @return whether the latch is open.
     bool wait(Wait limit)
     {
         begin(Op::await);

@@ -8,8 +8,8 @@
 
 namespace redislock::test::history {
 
-/// Appends records to a file of this process, one `write` a line, so that a process that is killed leaves whole lines.
-/// Thread-safe.
+/// Appends records to a file of this process, with one `write` for each line, so that a process that is killed leaves
+/// whole lines. Thread-safe.
 class Recorder {
 public:
     /// @throws std::system_error when the file cannot be opened.
@@ -18,8 +18,8 @@ public:
     Recorder& operator=(const Recorder&) = delete;
     ~Recorder();
 
-    /// Sets the process, and the time where there is none. Ends the program when the line cannot be written: a history
-    /// with holes proves nothing.
+    /// Writes a record; sets its process, and its time if it has none. Ends the program when the line cannot be
+    /// written: a history with holes proves nothing.
     void write(Record record) noexcept;
 
 private:

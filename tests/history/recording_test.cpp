@@ -1,4 +1,4 @@
-// Real clients of a real server: what they and the server write down fits together, and a lie is found.
+// Real clients of a real server: the records of both fit together, and a false record is found.
 #include "history/recorded_group.hpp"
 #include "history/recorded_guard.hpp"
 #include "history/report.hpp"
@@ -54,14 +54,14 @@ protected:
         return std::count_if(records.begin(), records.end(), [&](const Record& record) { return record.op == op; });
     }
 
-    /// Observers are told a moment after the call has returned.
+    /// Observers are called a moment after the call has returned.
     [[nodiscard]] bool allAreTold() const
     {
         const auto records = readHistory(folder.path());
         std::ptrdiff_t holds = 0;
         for (const auto& record : records) {
             const bool isHold = record.op == Op::lock && record.phase == Phase::ok && record.count == 1;
-            holds += isHold && record.kind != "multi" ? 1 : 0; // groups are told of without their holders
+            holds += isHold && record.kind != "multi" ? 1 : 0; // a group's events have no holder
         }
         return told(Op::acquired) == holds;
     }

@@ -1,5 +1,5 @@
 /// @file
-/// Reads what a Redis server sends to its replicas.
+/// Reads the data that a Redis server sends to its replicas.
 #pragma once
 
 #include "history/record.hpp"
@@ -27,19 +27,19 @@ struct StreamCommand {
 class ReplicationStream {
 public:
     void feed(std::string_view bytes);
-    /// The next whole command. @throws std::runtime_error after bytes that are no such answer.
+    /// The next whole command. @throws std::runtime_error after bytes that are not such an answer.
     std::optional<StreamCommand> next();
 
     /// Whether the stream itself has begun.
     [[nodiscard]] bool streaming() const noexcept { return state_ == State::stream; }
-    /// How far the server's offset is known to have come.
+    /// The latest known offset of the server.
     [[nodiscard]] std::int64_t offset() const noexcept { return offset_; }
 
 private:
     enum class State { header, rdbLength, rdb, stream };
 
     std::optional<std::string> takeLine();
-    /// Goes on with what comes before the stream. @return false when bytes are missing.
+    /// Skips the bytes before the stream. @return false when bytes are missing.
     bool skipSnapshot();
 
     State state_ = State::header;
@@ -49,29 +49,30 @@ private:
     RespFramer framer_;
 };
 
-/// Makes records of the commands that concern locks: HSET, HDEL, DEL, PEXPIREAT, PUBLISH, and SET and INCR of
-/// fencing tokens and of readers' hold keys, LPOP, ZREM and HSET of queues, ZADD and ZREM of permits. Those of one
+/// Makes records of the commands that concern locks: HSET, HDEL, DEL, PEXPIREAT, PUBLISH, and SET and INCR of fencing
+/// tokens and of readers' hold keys, LPOP, ZREM and HSET of queues, ZADD and ZREM of permits. The commands of one
 /// script, which the server wraps in MULTI and EXEC, have one number.
 class StreamTranslator {
 public:
-    /// @param stream of several whose records are in one history: their numbers do not meet.
+    /// @param stream the number of this stream if a history has the records of several: it keeps the numbers `tx`
+    /// apart.
     explicit StreamTranslator(int stream = 0) : tx_(std::int64_t{stream} << 40U) {}
 
-    /// @return records without time and process, none for a command that concerns no lock.
+    /// @return records without time and process; none for a command that does not concern a lock.
     std::vector<Record> translate(const StreamCommand& command);
 
 private:
     Record make(const StreamCommand& command, Op op) const;
-    /// Of the fields of a hash.
+    /// The records of a command on the fields of a hash.
     std::vector<Record> fieldsOf(const StreamCommand& command) const;
-    /// Of a string: a counter that is set or raised, the time of a reader's hold.
+    /// The record of a command on a string: a counter that is set or raised, the time of a reader's hold.
     std::optional<Record> valueOf(const StreamCommand& command, const std::string& name);
-    /// Of a fair lock's queue: a place that is taken or kept, or given up.
+    /// The record of a command on a fair lock's queue: a place that is taken or kept, or given up.
     std::optional<Record> placeOf(const StreamCommand& command, const std::string& name);
 
     std::int64_t tx_;
     bool inside_ = false; // of MULTI
-    /// Of the leases of a semaphore's permits.
+    /// The records of a command on the leases of a semaphore's permits.
     std::vector<Record> leasesOf(const StreamCommand& command, const std::string& name) const;
 
     bool popped_ = false;                        // the first of a queue; its name comes next

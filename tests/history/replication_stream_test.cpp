@@ -1,4 +1,4 @@
-// What a server sends to its replicas, byte by byte and all at once.
+// The stream of a server to its replicas, byte by byte and all at once.
 #include "history/replication_stream.hpp"
 
 #include <gtest/gtest.h>
@@ -103,7 +103,7 @@ TEST(StreamTranslator, GivesSeveralStreamsNumbersThatDoNotMeet)
     EXPECT_GT(first.translate(released).front().tx, std::int64_t{1} << 40U);
 }
 
-/// What is left of a command, as "op lock holder expires word".
+/// The record of a command, as "op lock holder expires word".
 std::string translated(StreamTranslator& translator, std::vector<std::string> words)
 {
     std::string text;

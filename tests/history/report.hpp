@@ -1,5 +1,5 @@
 /// @file
-/// What a check of a history found.
+/// The findings of a check of a history.
 #pragma once
 
 #include "history/history.hpp"
@@ -18,29 +18,30 @@ struct Violation {
     std::string lock;
     Nanoseconds t = 0;
     std::string text;
-    std::vector<Record> records{}; ///< what shows it
+    std::vector<Record> records{}; ///< the lines that show the violation
 };
 
 struct Limits {
-    /// How late a process that runs may be: posting a callback, being scheduled.
+    /// How late a running process may be, because of posting a callback or of scheduling.
     Nanoseconds slack = 500 * millisecond;
     /// Fewer changes of holder prove nothing.
     std::size_t leastHandOvers = 1000;
     /// Kinds of lock each of which must have changed hands.
     std::vector<std::string> kinds{};
-    /// Files and connections that a client may have beyond those that it began with.
+    /// Files and connections that a client may have in addition to those at its beginning.
     std::int64_t moreResources = 2;
 };
 
 struct Report {
     Limits limits{};
     std::vector<Violation> violations{};
-    Nanoseconds longestWakeUp = 0; ///< from a free lock with a waiter to its next grant, undisturbed
+    Nanoseconds longestWakeUp = 0; ///< from a free lock with a waiter to its next grant, without a fault
     std::size_t wakeUps = 0;
     std::size_t deadlinesCompared = 0; ///< with the server's expiry
     std::size_t holdsCompared = 0;     ///< with a grant in the stream
     std::size_t linearized = 0;        ///< operations
-    /// By invariant: how often there was something that could have broken it. A history proves nothing of the others.
+    /// For each invariant: how often there was something that could have broken it. A history proves nothing about
+    /// other invariants.
     std::map<std::string, std::size_t, std::less<>> judged{};
 
     void judge(std::string_view invariant, std::size_t times = 1)
@@ -57,20 +58,20 @@ struct Report {
     }
 };
 
-/// Tests everything. @throws Refused for a history that proves nothing.
+/// Checks all invariants. @throws Refused for a history that proves nothing.
 Report check(const History& history, const Limits& limits);
 
 /// "12.345 ms".
 std::string inMs(Nanoseconds time);
 
-/// The counts, one a line.
+/// The counts, one on each line.
 std::string summaryOf(const History& history, const Report& report);
 /// A violation with the lines that show it, times relative to the beginning of the history.
 std::string textOf(const History& history, const Violation& violation);
 /// A picture of what happened to the lock around the violation: beliefs, grants, faults.
 std::string timelineSvg(const History& history, const Violation& violation);
 
-// The checks, by what they look at. Each names its invariants.
+// The checks, by their subjects. Each names its invariants.
 void checkBeliefs(const History& history, Report& report);
 void checkGroups(const History& history, Report& report);
 void checkFences(const History& history, Report& report);

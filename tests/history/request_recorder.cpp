@@ -12,8 +12,8 @@
 namespace redislock::test::history {
 namespace {
 
-/// The text between quotes from @p begin on; sets @p begin behind it. Of escapes only that of a line's end is needed,
-/// in scripts: names of locks in histories are plain.
+/// The text between quotes from @p begin on; sets @p begin to the end of it. The only escape that occurs is that of a
+/// line end, in scripts: names of locks in histories are plain.
 std::string quoted(std::string_view line, std::size_t& begin)
 {
     std::string word;
@@ -80,7 +80,7 @@ std::vector<Record> requestsOf(const std::vector<std::string>& words)
     if (keys == 0 || words.size() <= lock + keys || verb == verbs.end()) {
         return {};
     }
-    // a renewal is about several locks: a lease, and a holder for each
+    // a renewal concerns several locks: a lease, and a holder for each lock
     const bool renews = verb->name == "renew";
     const std::size_t locks = renews ? words.size() - lock - keys - 1 : 1;
     std::vector<Record> requests;

@@ -1,5 +1,5 @@
 /// @file
-/// Writes down which requests about locks a Redis server executed, those without an effect too.
+/// Writes down which requests about locks a Redis server executed, including those without an effect.
 #pragma once
 
 #include "history/recorder.hpp"
@@ -16,15 +16,15 @@
 
 namespace redislock::test::history {
 
-/// The words of a command in a line of MONITOR, `1795273334.441061 [0 127.0.0.1:6000] "evalsha" "1f" "1" "a"`; none
-/// for a command that a script ran, and for what is no such line.
+/// The words of a command in a line of MONITOR, `1795273334.441061 [0 127.0.0.1:6000] "evalsha" "1f" "1" "a"`; none for
+/// a command that a script ran, and for any other line.
 std::vector<std::string> wordsOfMonitorLine(std::string_view line);
 
-/// What the words ask for: the script, the lock and the holder, of each lock that a renewal is about; nothing for other
+/// The request of the words: the script, the lock and the holder, for each lock of a renewal; nothing for other
 /// commands. See doc/keys.md.
 std::vector<Record> requestsOf(const std::vector<std::string>& words);
 
-/// A connection that listens with MONITOR. The truth is told by the TruthRecorder: what comes here may end a moment too
+/// A connection that listens with MONITOR. The TruthRecorder is more reliable: these records may end a moment too
 /// early. Thread safety: one thread at a time.
 class RequestRecorder {
 public:
@@ -33,7 +33,7 @@ public:
     RequestRecorder& operator=(const RequestRecorder&) = delete;
     ~RequestRecorder() { detach(); }
 
-    /// Begins, at the server as it runs now.
+    /// Begins to listen to the running server.
     void attach();
     void detach() noexcept;
 

@@ -1,4 +1,4 @@
-// Histories that others wrote: what cannot be understood is refused with its place, whatever it is.
+// Foreign histories: whatever cannot be understood is refused, with its place.
 #include "history/report.hpp"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-/// Why the history is refused; "judged" when it is not.
+/// Why the history is refused; "judged" if it is not refused.
 std::string refusalOf(const std::string& text)
 {
     try {
@@ -122,8 +122,8 @@ TEST(StrangeHistory, OfNothingIsRefused)
     EXPECT_THROW(readHistory(fs::path(REDISLOCK_HISTORY_DATA) / "none.jsonl"), std::runtime_error);
 }
 
-/// Each line of each history is left out, doubled, cut and moved, and loses each of its fields: whatever comes of it,
-/// it is judged or refused.
+/// Each line of each history is left out, doubled, cut and moved, and loses each of its fields: the resulting history
+/// is always judged or refused.
 TEST(StrangeHistory, NeverEndsTheChecker)
 {
     static const std::regex field(R"re("\w+":("[^"]*"|-?\d+),?)re");
@@ -157,7 +157,7 @@ TEST(StrangeHistory, NeverEndsTheChecker)
     EXPECT_GT(refused, 100U);
 }
 
-/// Time and memory grow with the lines and not with their square: this takes a quarter of a second.
+/// Time and memory grow with the number of lines and not with its square: this takes a quarter of a second.
 TEST(StrangeHistory, MayBeLong)
 {
     const auto turn = [](std::size_t i) {

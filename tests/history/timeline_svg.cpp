@@ -1,4 +1,5 @@
-// The picture around a violation: a row for each thread that had the lock, one for Redis, faults behind them.
+// The picture around a violation: a row for each thread that had the lock, a row for Redis, and faults in the
+// background.
 #include "history/report.hpp"
 
 #include <algorithm>

@@ -44,7 +44,7 @@ void sendAll(int socket, const std::string& bytes)
 
 Nanoseconds wallMinusBoot()
 {
-    // The closest of some pairs: the thread may be put to sleep between two readings.
+    // Takes the closest of several pairs, because the thread may be interrupted between two readings.
     Nanoseconds best = 0;
     Nanoseconds closest = -1;
     for (int i = 0; i < 20; ++i) {
@@ -141,7 +141,7 @@ void TruthRecorder::readSome(ReplicationStream& stream)
     }
 }
 
-/// Without it the server takes the replica for dead.
+/// Without this acknowledgement the server takes the replica for dead.
 void TruthRecorder::acknowledge()
 {
     acknowledged_ = bootTime().count();

@@ -15,22 +15,23 @@
 
 namespace redislock::test::history {
 
-/// A replica that keeps nothing but the stream: every write of the server, in the order in which it happened, each with
-/// the time at which it came here (it was executed before that) and its place in the stream.
+/// A replica that keeps only the stream: every write of the server, in order, each with the time of its arrival (it was
+/// executed before that) and its place in the stream.
 ///
-/// The server must not be asked for changes between its start and attach(): they would be missed. It should have
-/// `repl-diskless-sync-delay 0`. Thread safety: one thread at a time.
+/// Nothing may change the server's data between its start and attach(): the recorder would miss such changes. It should
+/// have `repl-diskless-sync-delay 0`. Thread safety: one thread at a time.
 class TruthRecorder {
 public:
-    /// @param stream a number of its own where several servers are recorded.
+    /// @param stream a different number for each server if several servers are recorded.
     TruthRecorder(const testing::RedisServer& server, std::shared_ptr<Recorder> recorder, int stream = 0);
     TruthRecorder(const TruthRecorder&) = delete;
     TruthRecorder& operator=(const TruthRecorder&) = delete;
     ~TruthRecorder() { detach(); }
 
-    /// Connects and waits until the stream has begun. @throws std::runtime_error when it has not after 10 s.
+    /// Connects and waits until the stream has begun. @throws std::runtime_error when the stream has not begun after
+    /// 10 s.
     void attach();
-    /// Waits until everything that the server has done up to now was written down. @return whether it was, in time.
+    /// Waits until everything that the server has done up to now is written down. @return whether it was in time.
     [[nodiscard]] bool awaitCaughtUp(std::chrono::milliseconds timeout = std::chrono::seconds(5));
     /// Ends the recording.
     void detach() noexcept;

@@ -1,7 +1,6 @@
 // The blocking, uncontended path allocates nothing after the first use of a name.
 //
-// This program has its own malloc, which all of it uses: the library, hiredis, and operator new of the standard
-// library.
+// This program has its own malloc, which the library, hiredis, and operator new of the standard library use.
 #include "behaviour/lock_test.hpp"
 #include "redislock/lock_guard.hpp"
 #include "redislock/redis_lock.hpp"
@@ -22,7 +21,7 @@
 
 namespace {
 
-/// Of this thread: others may allocate, and do.
+/// The allocations of this thread: other threads may allocate, and do.
 constinit thread_local std::size_t allocations = 0;
 
 } // namespace
@@ -69,7 +68,7 @@ int posix_memalign(void** memory, std::size_t alignment, std::size_t size)
 namespace redislock::test {
 namespace {
 
-/// How many allocations this thread makes in a thousand calls, after a hundred that may.
+/// How many allocations this thread makes in a thousand calls, after a hundred calls that may allocate.
 std::size_t countIn(const std::function<void()>& cycle)
 {
     constexpr int warmUps = 100;
@@ -86,12 +85,12 @@ std::size_t countIn(const std::function<void()>& cycle)
 
 class AllocationCount : public LockTest {
 protected:
-    /// The default settings: what a program has that sets nothing.
+    /// The default settings.
     const Client client{server().url()};
     const RedisLock lock = client.getLock(uniqueName());
 
-    /// What a hold is made of is used again. While its release is under way the next hold takes another, and a third if
-    /// the thread that read the answer does not run just then: they are made here.
+    /// The memory of a hold is used again. While the release of a hold is under way the next hold needs new memory, and
+    /// a third one does if the thread that read the answer does not run just then: this memory is allocated here.
     void SetUp() override
     {
         LockTest::SetUp();

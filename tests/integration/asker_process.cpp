@@ -30,7 +30,7 @@ std::string text(Unlocked how)
     return how == Unlocked::released ? "released" : "not released";
 }
 
-/// What a thread prepares and then asks. Both may be called twice, with other names.
+/// The preparation and the call of a thread. Both functions may be called twice, with different names.
 struct Asker {
     std::string what;
     std::function<void(const std::string& name)> prepare;

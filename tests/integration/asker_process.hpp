@@ -1,5 +1,5 @@
 /// @file
-/// Another process whose threads ask at once, each something else.
+/// Another process whose threads make different calls at the same time.
 #pragma once
 
 #include "integration/role_process.hpp"
@@ -11,13 +11,13 @@
 
 namespace redislock::test {
 
-/// A process with one client and a thread for each kind of blocking call. It says `ready` when the server knows what it
-/// will be asked; told `ask`, it answers what the calls gave, when all have returned.
+/// A process with one client and a thread for each kind of blocking call. It says `ready` when the server has the
+/// scripts of all calls; after `ask`, when all calls have returned, it answers with their results.
 class AskerProcess : public RoleProcess {
 public:
     static constexpr std::string_view role = "--asker";
     static constexpr std::size_t askers = 8;
-    /// What it answers if nothing goes wrong.
+    /// The answer if nothing goes wrong.
     static constexpr std::string_view allWell =
         "tryLock=true lock=true nested=ok unlock=released isLocked=false acquire=true "
         "release=ok countDown=1";

@@ -53,7 +53,7 @@ struct NeverCalled {
 
 class AsyncContext : public LockTest {
 protected:
-    /// A server that answers nothing meanwhile: what is asked stays under way.
+    /// A server that answers nothing while this object lives: requests stay under way.
     struct Frozen {
         Frozen() { server().freeze(); }
         ~Frozen() { server().thaw(); }
@@ -106,7 +106,7 @@ protected:
         std::deque<Call> calls_;
     };
 
-    /// What calls of every kind are made with; the guards are held.
+    /// The objects for calls of every kind; the guards are held.
     struct Objects {
         explicit Objects(AsyncContext& test)
             : client(patient()),
@@ -123,7 +123,7 @@ protected:
             latch.trySetCount(5);
             held = client.getLock(test.uniqueName()).asyncLock(60s, use_future).get();
             watched = client.getLock(test.uniqueName()).asyncLock(60s, use_future).get();
-            ending.getLock(test.uniqueName()).asyncLock(60s, use_future).get().release(); // a script that it knows then
+            ending.getLock(test.uniqueName()).asyncLock(60s, use_future).get().release(); // so that it knows the script
             heldAtTheEnd = ending.getLock(test.uniqueName()).asyncLock(60s, use_future).get();
             heldGroup = MultiLock({client.getLock(test.uniqueName()), other.getLock(test.uniqueName())})
                             .asyncLock(60s, use_future)
@@ -132,7 +132,7 @@ protected:
             otherPermit = permits.asyncAcquire(60s, use_future).get();
         }
 
-        /// Begins one call of every kind, of which none can end while the server is frozen.
+        /// Begins one call of every kind; none of them can end while the server is frozen.
         void begin(AsyncContext& test, Calls& calls, milliseconds lease)
         {
             const auto name = [&test] { return test.uniqueName(); };
@@ -204,7 +204,7 @@ protected:
         Permit otherPermit;
     };
 
-    /// The settings of clients for whom a frozen server is slow, not gone.
+    /// The settings of clients that take a frozen server for a slow one, not for one that is gone.
     static Config patient()
     {
         Config config = LockTest::config();
@@ -215,14 +215,14 @@ protected:
         return config;
     }
 
-    /// A name of something that stays in Redis.
+    /// The name of an object that stays in Redis.
     std::string objectName(std::string_view suffix)
     {
         static std::atomic<int> last{0};
         return "context:" + std::to_string(++last) + std::string(suffix);
     }
 
-    /// @param context with its work in it, and the way in which it ends.
+    /// @param end ends the context, which contains the work.
     template <class Context, class End>
     void endsWithCallsUnderWay(End end)
     {
@@ -242,7 +242,7 @@ protected:
         TearDown(); // long before the leases are over
         objects.client.shutdown();
         objects.other.shutdown();
-        calls.cancelAll(); // long after everything that it could cancel
+        calls.cancelAll(); // long after everything that the signals could cancel
     }
 };
 
@@ -277,7 +277,7 @@ TEST_F(AsyncContext, MayEndWhileTheClientEnds)
     objects.other.shutdown(10s);
 }
 
-/// In the order of destruction that most programs have: what was declared last goes first.
+/// In the order of destruction that most programs have: the object that was declared last is destroyed first.
 TEST_F(AsyncContext, MayBeDeclaredAfterTheClientOfItsCoroutines)
 {
     const auto mine = uniqueName();
@@ -341,7 +341,7 @@ TEST_F(AsyncContext, GivesBackWhatItsHandlersWereNotToldOf)
     drained.asyncDrainPermits(calls.token("drained"));
     permits.asyncAcquire(60s, calls.token("permit"));
     calls.forgetExecutor();
-    ASSERT_TRUE(eventually([&] { // as the server sees it; the handlers are posted, or will be
+    ASSERT_TRUE(eventually([&] { // the answers, as the server sees it; the handlers are posted, or will be
         return lock.isLocked() && semaphore.availablePermits() == 1 && drained.availablePermits() == 0 &&
                permits.availablePermits() == 4;
     }));
@@ -370,7 +370,7 @@ TEST_F(AsyncContext, PermitThatOutlivesItsClientKeepsNothingOfIt)
     EXPECT_TRUE(kept.expired());
 }
 
-/// The lock is lost, and the starter cancels, when nothing is left that could be cancelled.
+/// The lock is lost, and the starter cancels, when there is nothing left to cancel.
 TEST_F(AsyncContext, EndsWhatALossWouldCancel)
 {
     const Client client(config());

@@ -1,4 +1,5 @@
-// A process that forks with asynchronous calls under way: its child is told so by every call, and disturbs nobody.
+// A process that forks with asynchronous calls under way: every call in the child reports this, and the child disturbs
+// nobody.
 #include "behaviour/lock_test.hpp"
 
 #include <redislock/redislock.hpp>
@@ -24,7 +25,7 @@ using boost::system::error_code;
 
 class AsyncFork : public LockTest {
 protected:
-    /// Runs a call on an executor of this process. @return its error; nothing if its handler did not come.
+    /// Runs a call on an executor of this process. @return its error; nothing if its handler was not called.
     template <class T, class Start>
     static std::optional<error_code> errorOf(Start start)
     {
@@ -35,7 +36,7 @@ protected:
         return error;
     }
 
-    /// What every call says in a child. @return the number of the first that says something else, or 0.
+    /// Checks the result of every call in a child. @return the number of the first call with a wrong result, or 0.
     static int callsInAChild(Client& client, const RedisLock& lock, LockGuard& held)
     {
         const error_code forked = make_error_code(Errc::forked);
@@ -54,7 +55,7 @@ protected:
         if (held || held.validFor() > 0ms) {
             return 5;
         }
-        // nothing to release, here
+        // there is nothing to release in the child
         if (errorOf<Unlocked>([&](auto token) { held.asyncRelease(token); }) != error_code()) {
             return 6;
         }
@@ -65,7 +66,7 @@ protected:
         if (connected != forked) {
             return 7;
         }
-        // nothing to wait for either
+        // there is nothing to wait for either
         return errorOf<bool>([&](auto token) { client.asyncShutdown(token); }) == error_code() ? 0 : 8;
     }
 };
@@ -79,7 +80,7 @@ TEST_F(AsyncFork, ChildIsToldByEveryCallAndItsGuardsSendNothing)
     const auto sent = scriptCalls();
     const pid_t child = ::fork();
     if (child == 0) {
-        ::alarm(10); // if it hangs
+        ::alarm(10); // ends the child if it hangs
         ::_exit(callsInAChild(client, lock, held));
     }
     int status = 0;
@@ -104,7 +105,7 @@ TEST_F(AsyncFork, ChildMayEndTheContextOfItsParentsCalls)
                             *io, [&called, alive](error_code ec, const LockGuard& guard) { called = !ec && guard; }));
     const pid_t child = ::fork();
     if (child == 0) {
-        ::alarm(10); // if it hangs
+        ::alarm(10); // ends the child if it hangs
         io.reset();
         ::_exit(alive.use_count() == 1 ? 0 : 1);
     }

@@ -37,7 +37,7 @@ namespace asio = boost::asio;
 using asio::use_future;
 using boost::system::error_code;
 
-/// Counts calls that began and handlers that were called; a handler ends the guard that it is given.
+/// Counts calls that began and handlers that were called; a handler ends the guard that it gets.
 struct Calls {
     template <class T>
     auto handler()
@@ -56,7 +56,7 @@ struct Calls {
 
 /// A client, a lock, a guard, and calls of every kind under way.
 struct Scene {
-    /// @param free a name that nobody holds. @param taken one that another program holds.
+    /// @param free a name that nobody holds. @param taken a name that another program holds.
     Scene(const Config& config, Calls& calls, const std::string& free, const std::string& taken)
         : client(config), lock(client->getLock(free))
     {
@@ -71,7 +71,7 @@ struct Scene {
         releasing.asyncRelease(calls.handler<Unlocked>());
     }
 
-    /// Ends the parts in an order.
+    /// Ends the parts in the given order.
     void end(const std::array<int, 3>& order)
     {
         for (const int part : order) {
@@ -113,7 +113,7 @@ protected:
         return std::make_unique<Scene>(config(), calls, free, takenName(500ms));
     }
 
-    /// Whatever the client's own thread had to do before this call is done.
+    /// Waits until the client's own thread has done all that it had to do before this call.
     static void awaitThread(const RedisLock& lock)
     {
         std::promise<void> reached;
@@ -218,7 +218,7 @@ TEST_F(AsyncLifetime, WhatAHandlerThrowsComesOutOfItsOwnExecutorsContext)
     EXPECT_TRUE(lock.asyncTryLock(soon, 60s, use_future).get()) << "the guard of the handler that threw has ended";
 }
 
-/// As out of any thread: nobody is there to catch it.
+/// As in any thread: nothing catches the exception.
 TEST(AsyncLifetimeDeathTest, WhatAHandlerThrowsOnTheClientsThreadEndsTheProcess)
 {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -363,7 +363,7 @@ TEST_F(AsyncLifetime, HandlersOfAStoppedExecutorAreDestroyedWithIt)
     EXPECT_TRUE(eventually([&] { return alive.use_count() == 1; }));
 }
 
-/// A signal may be emitted long after its call has ended, and everything that the call was made of is gone.
+/// A signal may be emitted long after its call has ended, when all parts of the call are gone.
 TEST_F(AsyncLifetime, CancellationAfterTheClientsEndTouchesNothing)
 {
     asio::io_context io;

@@ -1,4 +1,4 @@
-// How a client comes to its server, and what it says when it does not.
+// How a client connects to its server, and what it reports if it cannot.
 #include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
@@ -66,8 +66,8 @@ protected:
         EXPECT_EQ(D::unlock(lock), Unlocked::released);
     }
 
-    /// Expects all who meet what is at an address to be told of the cause in the same words: who throws, who waits
-    /// without a thread, and the observer. @param words what comes after the address
+    /// Expects a call that throws, an asynchronous call and the observer to report the cause of a failure at an address
+    /// in the same words. @param words the text after the address
     static void expectTold(Config config, Cause cause, const std::string& words)
     {
         const auto seen = std::make_shared<RecordingObserver>();
@@ -107,7 +107,7 @@ protected:
     }
     static std::string textOf(Cause cause) { return make_error_code(cause).message(); }
 
-    /// Expects every call that asks Redis to give this error at once, whatever it would be ready to wait.
+    /// Expects every call that asks Redis to give this error at once, however long it would be ready to wait.
     static void expectAtOnce(const Config& config, Errc error)
     {
         using Call = std::error_code (*)(const RedisLock&);
@@ -117,7 +117,7 @@ protected:
                                         [](const RedisLock& lock) { return D::isLocked(lock).error; },
                                         [](const RedisLock& lock) { return D::forceUnlock(lock).error; }};
         for (const auto call : calls) {
-            const Client fresh(config); // which has no reason yet to pause between its tries
+            const Client fresh(config); // a fresh client has no reason to pause between its tries
             const auto lock = fresh.getLock("unusable");
             const Stopwatch watch;
             EXPECT_EQ(call(lock), error);
@@ -228,7 +228,7 @@ TEST_F(Connecting, DatabaseIsSelectedOnEveryConnection)
     const auto lock = client.getLock(uniqueName());
     raw.command({"SELECT", "3"});
     EXPECT_EQ(D::lock(beside.getLock(lock.name()), 300ms), true);
-    EXPECT_EQ(D::lock(lock), true); // waits: three connections are there soon
+    EXPECT_EQ(D::lock(lock), true); // this wait makes all three connections
     EXPECT_TRUE(observer()->await("renewed", lock.name(), 2));
     EXPECT_TRUE(raw.exists(lock.name()));
     raw.command({"SELECT", "0"});
@@ -396,7 +396,7 @@ TEST_F(Connecting, SocketThatTheUserMayNotOpenIsTold)
 
 TEST_F(Connecting, AddressWithoutARouteIsTold)
 {
-    const std::string broadcast = "255.255.255.255"; // which no TCP connection can go to
+    const std::string broadcast = "255.255.255.255"; // no TCP connection to this address is possible
     expectTold(configFor(6379, broadcast), Cause::noRoute, textOf(Cause::noRoute) + ": Network is unreachable");
 }
 
@@ -404,7 +404,7 @@ TEST_F(Connecting, ServerInProtectedModeIsTold)
 {
     const testing::RedisServer open({.arguments = {"--protected-mode", "yes"}});
     FaultProxy proxy(open);
-    proxy.connectFrom("127.0.0.2"); // which is not the one that it knows for its own machine
+    proxy.connectFrom("127.0.0.2"); // not the address that the server knows for its own machine
     const auto config = configFor(proxy.port());
     try {
         Client(config).connect();

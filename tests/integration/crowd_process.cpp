@@ -74,13 +74,13 @@ public:
                     }
                     inside();
                     if (reads_) {
-                        guards_.push_back(std::move(held)); // of the handlers' only thread
+                        guards_.push_back(std::move(held)); // used only by the handlers' single thread
                     }
                 })));
         }
     }
 
-    /// Cancels some of those that wait. @return how many; their calls have ended.
+    /// Cancels some of the waiting calls. @return how many; these calls have ended.
     int cancelSome()
     {
         int count = 0;

@@ -1,5 +1,5 @@
 /// @file
-/// Other processes in which many wait for one lock.
+/// Other processes with many waiters for one lock.
 #pragma once
 
 #include "integration/role_process.hpp"
@@ -12,18 +12,18 @@
 
 namespace redislock::test {
 
-/// For what takes as long as the machine is slow.
+/// For things that take long on a slow machine.
 inline constexpr std::chrono::seconds patience{60};
 
-/// A process with one client and as many waiters as it is told; every other one is a thread, the rest are asynchronous
-/// calls. Its first line is the client's id. It answers
+/// A process with one client and as many waiters as the test asks for; every second waiter is a thread, the others are
+/// asynchronous calls. Its first line is the client's id. It answers
 ///  - `cancel`: how many of its asynchronous calls it has cancelled, one in five of them
 ///  - `reading`: how many of its readers have been let in
 class CrowdProcess : public RoleProcess {
 public:
     static constexpr std::string_view role = "--crowd";
 
-    /// What its waiters want.
+    /// What the waiters of the process want.
     enum class Wants {
         fairLock, ///< each adds "<holder> <us since 1970>" to the list servedKey(), by what Redis says, and leaves
         readLock, ///< each stays until `leave`
@@ -31,7 +31,7 @@ public:
 
     CrowdProcess(const std::string& url, const std::string& name, Wants wants, std::chrono::milliseconds pollInterval);
 
-    /// Has so many more of them wait, all at once.
+    /// Starts @p count more waiters at once.
     void join(std::size_t count) { tell("join " + std::to_string(count)); }
 
     static std::string servedKey(const std::string& name) { return name + ":served"; }

@@ -40,16 +40,16 @@ using Way = EndingProcess::Way;
 
 constexpr int waiterCount = 50;
 
-/// What a form consists of. The functions own what they use, but for the client and the context.
+/// The functions of a form. They own what they use, except the client and the context.
 struct Deeds {
     std::function<void()> take;
     std::function<void()> wait; ///< by a thread of its own; with a context: begun by the only one
     std::function<void()> letGo;
 };
 
-std::atomic<int> kept{0}; ///< what was got and could not be given back
+std::atomic<int> kept{0}; ///< how many things were got and could not be given back
 
-/// @param acquired whether there is one.
+/// @param acquired the error of the call; none if there is a permit.
 void giveBack(const Semaphore& semaphore, std::error_code acquired)
 {
     if (!acquired) {
@@ -64,7 +64,7 @@ bool isEnded(Unlocked how)
     return how == Unlocked::released || how == Unlocked::passedOn;
 }
 
-/// A guard, or a permit. @param acquired whether it is one.
+/// Gives back a guard, or a permit. @param acquired the error of the call; none if there is one.
 template <class Guard>
 void giveBack(Guard guard, std::error_code acquired)
 {
@@ -73,7 +73,7 @@ void giveBack(Guard guard, std::error_code acquired)
     }
 }
 
-/// Takes by a guard and lets go by its end. @param lockOf makes what the guard is of.
+/// A form that takes a lock with a guard and frees it at the guard's end.
 template <class Guard, class Lock>
 Deeds guarded(Lock lock)
 {
@@ -225,7 +225,7 @@ void await(const std::string& wanted)
     }
 }
 
-/// Of the ways that end the process, it does not return.
+/// Does not return for the ways that end the process.
 void end(Way way, std::optional<Client>& client, std::optional<asio::thread_pool>& context)
 {
     switch (way) {
@@ -264,13 +264,13 @@ int runEnding(const std::vector<std::string>& arguments)
         EndingProcess::hasContext(form) ? deeds.wait() : void(threads.emplace_back(deeds.wait));
     }
     if (way == Way::exit || way == Way::kill) {
-        std::ranges::for_each(threads, &std::thread::detach); // nobody joins them
+        std::ranges::for_each(threads, &std::thread::detach); // no thread joins them
         threads.clear();
     }
     say("waiting");
     await("end");
-    // Between what one thread does last, and what the end waits for; it needs time, which the destructor does not give.
-    // With so many waiters of locks it would need too much.
+    // Yields between the last steps of a thread and the end that waits for them; this takes time, which the destructor
+    // does not give. With many waiters for locks it would take too much time.
     std::optional<Yields> yields;
     if (form >= Form::semaphore && way == Way::shutdown) {
         yields.emplace(4U);
@@ -285,7 +285,7 @@ int runEnding(const std::vector<std::string>& arguments)
     }
     say(std::to_string(kept));
     await("leave");
-    ::_exit(0); // nothing that the end of a process would still do is under test
+    ::_exit(0); // _exit: the test is not about the rest of the end of a process
 }
 
 } // namespace redislock::test

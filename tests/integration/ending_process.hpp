@@ -1,5 +1,5 @@
 /// @file
-/// Another process that ends, in one way or another, while many of its calls wait.
+/// Another process that ends, in one of many ways, while many of its calls wait.
 #pragma once
 
 #include "integration/role_process.hpp"
@@ -11,14 +11,14 @@
 
 namespace redislock::test {
 
-/// A process with one client that has something, which many of its own calls wait for. It says `taken` and then
-/// `waiting`; told `end`, it lets go of what it has and ends at once in its way; where that leaves the process alive,
-/// it then says how often it could not give back what it had got.
+/// A process with one client that has an object for which many of its own calls wait. It says `taken` and then
+/// `waiting`. After `end` it releases the object and ends at once in its way. If the process is still alive then, it
+/// says how often it could not give back what its calls had got.
 class EndingProcess : public RoleProcess {
 public:
     static constexpr std::string_view role = "--ending";
 
-    /// What is taken and waited for, and how.
+    /// Which object is taken and waited for, and how.
     enum class Form : std::uint8_t {
         thread,
         guard,
@@ -40,7 +40,7 @@ public:
     {
     }
 
-    /// The members of its group.
+    /// The name of a member of the process' group.
     static std::string member(const std::string& name, int number) { return name + ":" + std::to_string(number); }
     static bool hasContext(Form form);
 };

@@ -1,4 +1,4 @@
-// Services that end in every way while their own calls wait: what each way promises to leave in Redis.
+// Services that end in every way while their own calls wait: what each way may leave in Redis.
 #include "behaviour/lock_test.hpp"
 #include "integration/ending_process.hpp"
 
@@ -20,7 +20,7 @@ using Way = EndingProcess::Way;
 
 class Endings : public LockTest, public ::testing::WithParamInterface<std::tuple<Form, Way>> {
 protected:
-    /// The keys that are named after the process' name, but for the counter itself, which has all it had.
+    /// The keys that contain the process' name, except the counter itself, which must be complete.
     std::vector<std::string> leftovers()
     {
         std::vector<std::string> left;
@@ -32,12 +32,12 @@ protected:
         return left;
     }
 
-    /// What a hold consists of.
+    /// Whether a key is part of a hold.
     [[nodiscard]] bool isOfHold(const std::string& key) const
     {
         return key.starts_with(name) || key == "{" + name + "}:timeout";
     }
-    /// The answer to a request, which has a time to live.
+    /// Whether a key is the answer to a request, which has a time to live.
     static bool isRecord(const std::string& key) { return key.starts_with("redislock_request:"); }
 
     [[nodiscard]] bool isCounter() const
@@ -46,7 +46,7 @@ protected:
                form == Form::asynchronousPermits;
     }
 
-    /// As LockTest, but without the names: a counter stays.
+    /// As in LockTest, but without checking the names: a counter stays.
     void TearDown() override
     {
         EXPECT_TRUE(eventually([&] { return channels().empty(); })) << "a subscription was left";
@@ -60,7 +60,7 @@ protected:
     const std::string name = uniqueName();
 };
 
-/// Nothing is left, though its leases would last for half a minute.
+/// Nothing is left, though the leases would last for half a minute.
 class PlannedEnding : public Endings {
 protected:
     EndingProcess process{server().url(), name, form, way};
@@ -70,8 +70,8 @@ TEST_P(PlannedEnding, LeavesNothing)
 {
     ASSERT_EQ(process.line(), "taken");
     ASSERT_EQ(process.line(), "waiting");
-    const auto lost = process.ask("end"); // what was held in the moment of the end
-    if (way == Way::context) {            // its client goes on, and gives back what nobody is told of
+    const auto lost = process.ask("end"); // the locks that were held at the moment of the end
+    if (way == Way::context) {            // the client goes on, and gives back grants without a handler
         EXPECT_TRUE(eventually([&] { return std::ranges::all_of(leftovers(), isRecord) && channels().empty(); }))
             << ::testing::PrintToString(leftovers());
     } else if (lost == "0") {
@@ -85,8 +85,8 @@ TEST_P(PlannedEnding, LeavesNothing)
     EXPECT_EQ(process.exitStatus(), 0);
 }
 
-/// What it may have been granted in its last moment is left to its lease, of a semaphore for good. The answers to
-/// requests have a time to live.
+/// A grant in the last moment of the process stays until its lease ends; a semaphore's permit stays for good. The
+/// answers to requests have a time to live.
 class SuddenEnding : public Endings {
 protected:
     static constexpr std::string_view shortLeases = "?watchdog_timeout=600";

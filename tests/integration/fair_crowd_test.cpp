@@ -1,4 +1,4 @@
-// A fair lock that hundreds wait for, in several processes.
+// A fair lock with hundreds of waiters in several processes.
 #include "behaviour/lock_test.hpp"
 #include "integration/crowd_process.hpp"
 
@@ -39,7 +39,7 @@ protected:
         EXPECT_EQ(ids.back().size(), 36U);
         return *processes.back();
     }
-    /// Has so many of each process join, and waits until all of them are in the queue, and listen.
+    /// Adds @p count waiters to each process, and waits until all of them are in the queue and listen.
     void joinEach(std::size_t count)
     {
         const auto ahead = queue();
@@ -60,7 +60,7 @@ protected:
         }
         return holders;
     }
-    /// Of how many waiters the server knows that their clients listen to grants: what it keeps of them has four parts.
+    /// How many waiters the server knows to have a client that listens to grants: their records have four parts.
     std::size_t heard()
     {
         const auto records = raw.command({"HVALS", "redislock_places:{" + name + "}"}).elements;

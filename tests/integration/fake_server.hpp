@@ -1,5 +1,5 @@
 /// @file
-/// What may listen at an address instead of Redis.
+/// Things that may listen at an address instead of Redis.
 #pragma once
 
 #include <arpa/inet.h>
@@ -23,7 +23,7 @@
 
 namespace redislock::test {
 
-/// A TCP port of 127.0.0.1 that is taken and refuses connections.
+/// A TCP port of 127.0.0.1 that is in use and refuses connections.
 class RefusingPort {
 public:
     RefusingPort() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))
@@ -52,7 +52,7 @@ private:
     std::uint16_t port_ = 0;
 };
 
-/// A TCP port of 127.0.0.1 whose listener never takes a connection, and can queue no more: packets are lost.
+/// A TCP port of 127.0.0.1 whose listener never accepts a connection, and whose queue is full: packets are lost.
 class SwallowingPort : RefusingPort {
 public:
     using RefusingPort::port;
@@ -80,14 +80,14 @@ private:
     std::array<int, 4> queued_{};
 };
 
-/// A server that accepts everybody and gives one answer to whatever comes first, or never any, or hangs up instead.
+/// A server that accepts every connection and gives one answer to the first bytes, or no answer, or hangs up instead.
 class FakeServer : RefusingPort {
 public:
     using RefusingPort::port;
 
-    /// @param answer what it says; empty: it says nothing and keeps the connection open.
+    /// @param answer the bytes to send; empty: the server says nothing and keeps the connection open.
     explicit FakeServer(std::string answer) : FakeServer(std::move(answer), false) {}
-    /// One that ends the connection when something comes.
+    /// A server that ends the connection when bytes come.
     static std::unique_ptr<FakeServer> thatHangsUp() { return std::unique_ptr<FakeServer>(new FakeServer({}, true)); }
     ~FakeServer()
     {
@@ -97,7 +97,7 @@ public:
         ::close(stop_);
     }
 
-    /// How many connections were made to it.
+    /// How many connections were made to the server.
     [[nodiscard]] int accepted() const noexcept { return accepted_; }
 
 private:

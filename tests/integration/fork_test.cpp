@@ -1,4 +1,4 @@
-// A process that forks: the child has nothing of its parent's client and does it no harm.
+// A process that forks: the child has no part in its parent's client and does not disturb it.
 #include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
@@ -21,22 +21,22 @@ namespace {
 
 using D = BlockingCodes;
 
-// Under the sanitizers a child of a process with threads may not do everything that it may do otherwise.
+// With the sanitizers a forked child of a process with threads is more limited than otherwise.
 #ifdef REDISLOCK_THREAD_SANITIZER
 constexpr bool childMayStartThreads = false;
 #else
 constexpr bool childMayStartThreads = true;
 #endif
 #ifdef REDISLOCK_ADDRESS_SANITIZER
-constexpr bool childMayAllocateAnyTime = false; // its allocator's locks may be held by a thread that is no more
+constexpr bool childMayAllocateAnyTime = false; // a thread that is gone may hold its allocator's locks
 #else
 constexpr bool childMayAllocateAnyTime = true;
 #endif
 
 class Fork : public LockTest {
 protected:
-    /// Runs a function in a child. @return the first check that failed there, counted from 1; 0: none; negative: it
-    /// crashed or hung.
+    /// Runs a function in a child. @return the first check that failed there, counted from 1; 0: none; negative: the
+    /// child crashed or hung.
     template <class Function>
     static int inChild(Function function)
     {

@@ -21,7 +21,7 @@ class Hammer : public LockTest {
 protected:
     static constexpr std::size_t nameCount = 5;
 
-    /// Calls what takes a lock, and notes the longest of those calls.
+    /// Calls @p take, which takes a lock, and notes the longest of these calls.
     template <class Take>
     auto timed(Take take)
     {
@@ -33,7 +33,7 @@ protected:
         return taken;
     }
 
-    /// What one thread does: @p rounds sections under random locks, in random forms, with random pauses.
+    /// The work of one thread: @p rounds sections under random locks, in random forms, with random pauses.
     void work(const Client& client, std::uint64_t seed, int rounds)
     {
         Random random(seed);
@@ -93,7 +93,7 @@ private:
         std::this_thread::sleep_for(std::chrono::microseconds(random.next() % upToMicroseconds));
     }
 
-    /// A short try, for which a connection that is being made may be a server that cannot be reached.
+    /// A short try; while a connection is being made it may fail with `unreachable`.
     template <class Try>
     bool attempt(Try tryLock)
     {
@@ -108,7 +108,7 @@ private:
         EXPECT_TRUE(how == Unlocked::released || how == Unlocked::passedOn || how == Unlocked::stillHeld) << how;
     }
 
-    /// Counts in a way that is right only for one at a time.
+    /// Counts in a way that is correct only for one thread at a time.
     void section(std::size_t which, Random& random)
     {
         EXPECT_EQ(inside_.at(which).fetch_add(1), 0) << "two inside";

@@ -15,7 +15,7 @@ using D = BlockingCodes;
 
 class Holder : public LockTest {
 protected:
-    /// Starts a holder and waits for its grant. @return when it asked for the lock.
+    /// Starts a holder and waits for its grant. @return when the holder asked for the lock.
     std::chrono::nanoseconds start(int leaseMs, int watchdogMs = 600)
     {
         process = std::make_unique<HolderProcess>(server().url(), name, leaseMs, watchdogMs);

@@ -1,4 +1,4 @@
-// Waiters in other processes that are killed or stand still: they leave nothing, and keep nobody from the lock.
+// Waiters in other processes that are killed or stand still: they leave nothing behind, and keep nobody from the lock.
 #include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "integration/holder_process.hpp"
@@ -39,7 +39,7 @@ TEST_F(KilledWaiter, KeepsNoOtherWaiterFromTheLock)
     ASSERT_TRUE(eventually([&] { return listeners(name) == 1; }));
     HolderProcess second(server().url(), name, 0, 600);
     ASSERT_TRUE(eventually([&] { return listeners(name) == 2; }));
-    first.freeze(); // it is told and does not ask
+    first.freeze(); // the waiter gets the message but does not ask
     EXPECT_EQ(D::unlock(lock), Unlocked::released);
     EXPECT_TRUE(second.line().starts_with("held "));
     first.kill();
@@ -51,7 +51,7 @@ TEST_F(KilledWaiter, ThatWasJustGrantedAFairLockCostsNoMoreThanItsPlace)
     const auto fair = client.getFairLock(name);
     fair.lock(60s);
     HolderProcess waiter(server().url() + "?poll_interval=400", name, 0, 2000, "fair");
-    ASSERT_TRUE(eventually([&] { // its client listens: the place has the lease that it wants, and a request
+    ASSERT_TRUE(eventually([&] { // its client listens: the waiter's record has a lease and a request
         const auto places = raw.command({"HVALS", "redislock_places:{" + name + "}"}).elements;
         return places.size() == 1 && std::ranges::count(places[0].text(), ' ') == 3;
     }));

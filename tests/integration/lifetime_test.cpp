@@ -32,7 +32,7 @@ TEST_F(Lifetime, ClientLockAndGuardMayEndInAnyOrderOnAnyThread)
             std::optional<Client> client(config);
             std::optional<RedisLock> lock(client->getLock(uniqueName()));
             std::optional<LockGuard> guard(std::in_place, *lock);
-            EXPECT_EQ(D::lock(client->getLock(uniqueName())), true); // and one that nobody ends
+            EXPECT_EQ(D::lock(client->getLock(uniqueName())), true); // and a hold that nobody ends
             for (const int which : order) {
                 const auto end = [&] { which == 0 ? client.reset() : which == 1 ? lock.reset() : guard.reset(); };
                 elsewhere ? other.run(end) : end();

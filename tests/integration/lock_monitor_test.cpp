@@ -1,4 +1,4 @@
-// Who holds what, seen from outside.
+// The locks of a server and their holders, seen from outside.
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
 #include "redislock/lock_monitor.hpp"
@@ -39,7 +39,7 @@ protected:
         return found == locks.end() ? nullptr : &*found;
     }
 
-    /// That many locks, as Redisson takes them.
+    /// Makes @p count locks, in the form of Redisson's.
     void makeLocks(int count, const std::string& prefix)
     {
         for (int i = 0; i < count; ++i) {
@@ -241,7 +241,7 @@ TEST_F(Monitor, TellsAllReadersOfACrowd)
     raw.command({"DEL", name});
 }
 
-/// Connections that are there, and named as those of a client.
+/// Connections with names like those of a client.
 class NamedConnections {
 public:
     NamedConnections(std::uint16_t port, int count)

@@ -1,4 +1,4 @@
-// The tests, or (for tests that need other processes) a process that holds a lock or in which many wait for one: see
+// The tests, or (for tests that need other processes) a process that holds a lock or has many waiters for one: see
 // holder_process.hpp, crowd_process.hpp, asker_process.hpp, ending_process.hpp.
 #include "integration/asker_process.hpp"
 #include "integration/crowd_process.hpp"

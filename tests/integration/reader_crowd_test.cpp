@@ -15,7 +15,8 @@ namespace {
 
 class ReaderCrowd : public LockTest {
 protected:
-    /// Starts processes with so many readers each, and waits until all of them have asked, listen, and sleep.
+    /// Starts @p count processes with @p readers readers each, and waits until all readers have asked, listen, and
+    /// sleep.
     void start(std::size_t count, std::size_t readers)
     {
         const auto answered =

@@ -1,4 +1,4 @@
-// What a client costs: threads, connections, and the renewal of a thousand locks.
+// The resources of a client: threads, connections, and the renewal of a thousand locks.
 #include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
@@ -43,7 +43,7 @@ protected:
         std::ranges::sort(all);
         return all;
     }
-    /// The signals that a thread blocks; 0: none, or it is gone.
+    /// The signals that a thread blocks; 0: none, or the thread is gone.
     static std::uint64_t blocked(int thread)
     {
         std::ifstream in("/proc/self/task/" + std::to_string(thread) + "/status");
@@ -54,7 +54,7 @@ protected:
         }
         return 0;
     }
-    /// Those that nobody can block: SIGKILL, SIGSTOP, and two of the C library's own.
+    /// The signals that cannot be blocked: SIGKILL, SIGSTOP, and two of the C library's own.
     static constexpr std::uint64_t kept = 1ULL << 8U | 1ULL << 18U | 1ULL << 31U | 1ULL << 32U;
 
     int threadsWithout = 0; ///< signals

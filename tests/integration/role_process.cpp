@@ -98,7 +98,7 @@ bool RoleProcess::sleeps() const
     return std::ranges::all_of(threads, [](const auto& thread) {
         std::ifstream in(thread.path() / "stat");
         const std::string line(std::istreambuf_iterator<char>(in), {});
-        const auto name = line.rfind(") "); // which may hold anything
+        const auto name = line.rfind(") "); // the name may contain anything
         return name == std::string::npos || line.at(name + 2) == 'S';
     });
 }

@@ -1,5 +1,5 @@
 /// @file
-/// This program, started once more in another role.
+/// A second process of this program, in another role.
 #pragma once
 
 #include <sys/types.h>
@@ -11,33 +11,33 @@
 
 namespace redislock::test {
 
-/// Another process of this program that does what a test tells it, a word a line, and answers by lines. The destructor
-/// ends it at once. Thread safety: unsafe.
+/// Another process of this program that follows the commands of a test, one word on each line, and answers by lines.
+/// The destructor ends it at once. Thread safety: unsafe.
 class RoleProcess {
 public:
-    /// Starts it. @param arguments of the program; the first one is the role, which main() knows.
+    /// Starts the process. @param arguments of the program; the first one is the role, which main() knows.
     explicit RoleProcess(std::vector<std::string> arguments);
     RoleProcess(const RoleProcess&) = delete;
     RoleProcess& operator=(const RoleProcess&) = delete;
     ~RoleProcess();
 
-    /// The next line it says; empty when none comes in time or when it has ended.
+    /// The next line that the process says; empty if none comes in time or if the process has ended.
     std::string line(std::chrono::milliseconds timeout = std::chrono::seconds(8));
-    /// Sends a word and gives the line it answers.
+    /// Sends a word and returns the answer.
     std::string ask(std::string_view word);
     /// Sends a word that is not answered.
     void tell(std::string_view word);
 
-    /// Whether all its threads sleep just now: then it has done with everything that came.
+    /// Whether all threads of the process sleep just now: then it has handled all commands.
     [[nodiscard]] bool sleeps() const;
 
-    /// SIGSTOP; returns when it has stopped.
+    /// Sends SIGSTOP; returns when the process has stopped.
     void freeze();
-    /// SIGCONT.
+    /// Sends SIGCONT.
     void thaw();
-    /// SIGKILL; returns when it is gone.
+    /// Sends SIGKILL; returns when the process is gone.
     void kill();
-    /// Waits for its end. @return its exit status; -1 when a signal ended it, -2 when it goes on.
+    /// Waits for the end of the process. @return its exit status; -1 if a signal ended it, -2 if it goes on.
     int exitStatus(std::chrono::milliseconds timeout = std::chrono::seconds(8));
 
 private:
@@ -47,7 +47,7 @@ private:
     std::string buffer_;
 };
 
-/// Says a line to the test. Of a process in a role.
+/// Says a line to the test; called in a process with a role.
 void say(const std::string& line);
 
 } // namespace redislock::test

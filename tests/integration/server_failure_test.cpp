@@ -31,7 +31,7 @@ protected:
         return config;
     }
 
-    /// Expects the client to be as good as new, renewal included.
+    /// Expects the client to work again as before, renewal included.
     void expectRecovered(const Client& client)
     {
         const auto lock = client.getLock("recovered");
@@ -165,7 +165,7 @@ TEST_F(ServerFailure, PauseLongerThanTheLeaseIsALossAndOneThatEveryoneSees)
     EXPECT_EQ(lock.validFor(), 0ms);
     EXPECT_EQ(D::unlock(lock), Unlocked::alreadyLost);
     own.thaw();
-    // renewals that the server finds in its buffers now must not bring the lock back for good
+    // renewals that the server now finds in its buffers must not bring the lock back for good
     EXPECT_TRUE(eventually([&] { return !redis.exists("stock"); }));
     expectRecovered(client);
 }

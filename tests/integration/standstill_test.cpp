@@ -1,5 +1,5 @@
-// Processes that are stopped while calls are under way: what the server did meanwhile counts, and nobody is told that
-// it is unreachable because of that.
+// Processes that are stopped while calls are under way: the server's answers of that time count, and no call is
+// `unreachable` because the process stood still.
 #include "behaviour/lock_test.hpp"
 #include "integration/asker_process.hpp"
 #include "support/fault_proxy.hpp"
@@ -31,13 +31,13 @@ protected:
 
     ~Standstill() override
     {
-        process.kill(); // what it holds is of no use any more
+        process.kill(); // its locks are of no use any more
         for (const auto& key : raw.command({"KEYS", "*" + name + "*"}).elements) {
             raw.command({"DEL", key.text()});
         }
     }
 
-    /// Has it go on, after more time than its calls would have waited for an answer.
+    /// Lets the process go on, after more time than its calls would have waited for an answer.
     std::string goOn()
     {
         const Stopwatch watch;

@@ -1,4 +1,4 @@
-// Exact counts while several processes of both languages, two of each, ask for the same.
+// Exact counts while several processes of both languages, two of each, want the same object.
 #include "interop/interop_test.hpp"
 #include "support/eventually.hpp"
 
@@ -17,7 +17,7 @@ class Contention : public InteropTest {
 protected:
     static constexpr std::size_t processes = 2;
 
-    /// Has threads of two processes do something until stop(). @param redisson empty: processes of ours
+    /// Lets threads of two processes do something until stop(). @param redisson empty: processes of ours
     void start(const std::string& redisson, std::size_t threads, std::string_view kind, const std::string& name,
                std::string_view operation)
     {
@@ -26,9 +26,9 @@ protected:
             at_.back().start(operation, key_);
         }
     }
-    /// How often one language counted right after the other.
+    /// How often a thread of one language counted right after one of the other.
     long turns() { return std::stol(raw.get(key_ + ":turns").value_or("0")); }
-    /// Ends all. @return what each told, in the order of their starts.
+    /// Ends all threads. @return their results, in the order of their starts.
     std::vector<long> stop()
     {
         raw.command({"SET", key_ + ":end", "1"});
@@ -50,16 +50,15 @@ private:
 // --- One at a time
 // -----------------------------------------------------------------------------------------------------
 
-/// Something that lets in one at a time.
+/// An object that lets in one thread at a time.
 struct Door {
     std::string_view name;        ///< in the names of the tests
     std::string_view kind;        ///< as the drivers call it
     std::string_view ours = "{}"; ///< the name of the object, with {} for that of the test
     std::string_view theirs = "{}";
     int since = 3;        ///< the first major version of Redisson that has it
-    bool permits = false; ///< is given one
-    int turns =
-        30; ///< how often the languages are to come in after each other; groups ask after pauses, nobody is told
+    bool permits = false; ///< it must get a permit first
+    int turns = 30;       ///< how often the languages must alternate; few for groups, which get no messages
 };
 
 constexpr Door doors[] = {

@@ -1,4 +1,4 @@
-// Fair queues in which waiters of both languages stand.
+// Fair queues with waiters of both languages.
 #include "interop/interop_test.hpp"
 #include "interop/queue_watch.hpp"
 #include "support/eventually.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 class FairQueues : public SidesInterop {
 protected:
-    /// Starts to wait, and returns when it stands in the queue. @return it
+    /// Starts a waiter. @return the waiter, when it stands in the queue
     template <class... Arguments>
     PeerObject queue(Peer& peer, std::string_view operation, const Arguments&... arguments)
     {
@@ -29,14 +29,14 @@ protected:
     }
     std::int64_t queued() { return raw.command({"LLEN", "redisson_lock_queue:{" + name_ + "}"}).integer(); }
 
-    /// A process that keeps its places for so long.
+    /// A process that keeps its places for @p place.
     static PeerOptions withPlace(const std::string& redisson, milliseconds place)
     {
         auto options = peerOptions(redisson);
         options.place = place;
         return options;
     }
-    /// The version of Redisson of the language that comes first, or second: nothing for ours.
+    /// The version of Redisson of the language that comes first, or second; empty for our language.
     static std::string language(bool first) { return first == GetParam().javaFirst ? GetParam().redisson : ""; }
 
     const std::string name_ = uniqueName();
@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Orders, FairQueues, ::testing::ValuesIn(allSides()), si
 
 TEST_P(FairQueues, TwelveWaitersInTurnAreServedInTheOrderOfAskingButForThoseWhoGaveUp)
 {
-    // As by default; while Java takes 5 min from all places whenever one of its own is let in.
+    // Our default place; Java subtracts 5 min from all times whenever one of its own waiters is let in.
     Peer ours(withPlace("", 5s));
     const auto side = [&](std::size_t i) -> Peer& {
         const auto redisson = language(i % 2 == 0);
@@ -55,12 +55,12 @@ TEST_P(FairQueues, TwelveWaitersInTurnAreServedInTheOrderOfAskingButForThoseWhoG
     PeerObject holder(ours, "fairLock", name_);
     ASSERT_EQ(holder.run("lock", longLease), "ok");
     for (std::size_t i = 0; i < 4; ++i) {
-        (void)PeerObject(side(i), "fairLock", name_).run("isLocked"); // what comes first in a process is slow
+        (void)PeerObject(side(i), "fairLock", name_).run("isLocked"); // the first call of a process is slow
     }
     std::deque<PeerObject> waiters;
     std::deque<PeerObject> impatients;
     for (std::size_t i = 0; i < 12; ++i) {
-        if (i == 0 || i == 5 || i == 6) { // the first of all, and one behind each language
+        if (i == 0 || i == 5 || i == 6) { // the first of all, and one after each language
             impatients.push_back(queue(side(i + 1), "tryLock", 1500ms, longLease));
         }
         waiters.push_back(queue(side(i), "lock", longLease));
@@ -72,7 +72,7 @@ TEST_P(FairQueues, TwelveWaitersInTurnAreServedInTheOrderOfAskingButForThoseWhoG
     ASSERT_EQ(holder.run("unlock"), "ok");
     std::int64_t left = 12;
     for (auto& waiter : waiters) {
-        // It would not be answered if another had come before: none unlocks before it was heard.
+        // If another waiter had come in before, there would be no answer: none unlocks before its answer was read.
         ASSERT_EQ(waiter.answer(), "ok") << left;
         EXPECT_EQ(queued(), --left);
         ASSERT_EQ(waiter.run("unlock"), "ok");
@@ -85,7 +85,7 @@ TEST_P(FairQueues, WaitersThatWereKilledCostSecondsAndNobodyItsPlace)
     const auto start = [&](bool isFirst) { return withPlace(language(isFirst), place); };
     Peer mortals[] = {Peer(start(true)), Peer(start(false))};
     Peer living[] = {Peer(start(true)), Peer(start(false))};
-    Peer last(withPlace("", place)); // somebody of ours has to ask: who waits in Java may sleep for a lease of others
+    Peer last(withPlace("", place)); // a waiter of ours has to ask: Java's may sleep for another's lease
     PeerObject holder(last, "fairLock", name_);
     ASSERT_EQ(holder.run("lock"), "ok");
     std::deque<PeerObject> dead;
@@ -104,13 +104,12 @@ TEST_P(FairQueues, WaitersThatWereKilledCostSecondsAndNobodyItsPlace)
         ASSERT_EQ(waiter.answer(), "ok") << queued();
         ASSERT_EQ(waiter.run("unlock"), "ok");
     }
-    constexpr auto forTheirClocks = 30s; // that a place of ours lasts longer, and so Redisson's behind it
+    constexpr auto forTheirClocks = 30s; // a place of ours lasts longer by this, and so does Redisson's behind it
     EXPECT_LT(sinceUnlock.elapsedMs(), 5 * place + forTheirClocks + soon)
         << "a place for each that stood there, at most";
 }
 
-// --- What a queue lasts
-// ------------------------------------------------------------------------------------------------
+// --- Robust queues ------------------------------------------------------------------------------------------------
 
 TEST_P(FairQueues, HoldThatLastsForLongerThanTheirPlacesCostsNobodyItsPlace)
 {
@@ -118,10 +117,10 @@ TEST_P(FairQueues, HoldThatLastsForLongerThanTheirPlacesCostsNobodyItsPlace)
     const auto& java = GetParam().redisson;
     Peer ours(withPlace("", place));
     PeerObject holder(GetParam().javaFirst ? peer(java, 1) : ours, "fairLock", name_);
-    ASSERT_EQ(holder.run("lock"), "ok"); // for a second, and renewed
+    ASSERT_EQ(holder.run("lock"), "ok"); // for a second, and then renewed
     std::deque<PeerObject> waiters;
     for (int i = 0; i < 3; ++i) {
-        waiters.push_back(queue(peer(java), "lock", longLease)); // who takes 5 min from all places when it is let in
+        waiters.push_back(queue(peer(java), "lock", longLease)); // its grant moves all times by 5 min
         waiters.push_back(queue(ours, "lock", longLease));
     }
     const auto isKeptUntil = [&] { // that of the first of ours, by the server's clock
@@ -152,7 +151,7 @@ TEST_P(FairQueues, ClocksOfJavaThatAreOffByTwentySecondsCostNobodyItsPlace)
         waiters.push_back(queue(ours, "lock", longLease));
         waiters.push_back(queue(java, "lock", longLease));
     }
-    ASSERT_EQ(holder.run("unlock"), "ok"); // which ends what is over by Java's clock
+    ASSERT_EQ(holder.run("unlock"), "ok"); // this removes places that are over by Java's clock
     for (auto& waiter : waiters) {
         ASSERT_EQ(waiter.answer(), "ok") << "of " << queued() << " that are left";
         ASSERT_EQ(waiter.run("unlock"), "ok");
@@ -178,7 +177,7 @@ protected:
             one.peer->send(one.peer->newThread(), "fairLock load " + name_ + " keep");
         }
     }
-    /// Takes in what they told, and looks at the queue.
+    /// Reads the answers of the processes, and looks at the queue.
     void look()
     {
         for (auto& one : processes_) {
@@ -198,7 +197,7 @@ protected:
         }
         queue_.look(raw, name_, [this](const std::string& id) { return live_.contains(id); });
     }
-    /// Looks on until every process that lives came in so many times more. @return whether it did
+    /// Looks until every live process has come in @p times more times. @return whether they all did
     [[nodiscard]] bool comeIn(std::size_t times, std::chrono::nanoseconds limit)
     {
         std::vector<std::size_t> before;
@@ -221,7 +220,7 @@ protected:
         live_.erase(processes_[which].id);
         processes_[which].peer->kill();
     }
-    /// Ends those that live.
+    /// Ends the live processes.
     void end()
     {
         for (auto& one : processes_) {
@@ -271,7 +270,7 @@ TEST_P(BusyFairQueues, GoOnAfterProcessesAreKilledAndNoTimeRunsAway)
         EXPECT_TRUE(comeIn(100, 60s));
     }
     end();
-    constexpr auto unknown = 300s; // the allowance of one of Redisson's that was first when it was seen
+    constexpr auto unknown = 300s; // the allowance of Redisson's first waiter, unseen before
     EXPECT_LT(queue_.furthest(), mostAhead + unknown);
     EXPECT_TRUE(queue_.passed().empty()) << queue_.passed().front();
 }

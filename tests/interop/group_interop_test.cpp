@@ -1,5 +1,5 @@
-// Multi locks and red locks of both languages, and locks of single members. Who waits for a group is told, or asks, in
-// waking_interop_test.cpp; counts are in contention_interop_test.cpp.
+// Multi locks and red locks of both languages, and locks of single members. Waits for groups are in
+// waking_interop_test.cpp, counts in contention_interop_test.cpp.
 #include "interop/interop_test.hpp"
 #include "support/eventually.hpp"
 
@@ -90,7 +90,7 @@ TEST_P(Groups, ARedLockIsHeldByAMajorityOfTheServers)
     const auto group = filledIn("{}@0,{}@1,{}@2", name);
     auto here = first("redLock", group);
     auto there = second("redLock", group);
-    auto middle = second("multiLock", name + "@1"); // a plain lock there
+    auto middle = second("multiLock", name + "@1"); // a plain lock on that server
     auto last = second("multiLock", name + "@2");
     ASSERT_EQ(here.run("tryLock", 1s, longLease), "ok");
     EXPECT_EQ(there.run("tryLock"), "false");

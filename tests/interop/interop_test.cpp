@@ -145,7 +145,7 @@ void InteropTest::awaitQuestion(RawRedis& monitor, const std::string& name, bool
     while (!asked) {
         const auto seen = monitor.receive(soon);
         if (!seen || watch.elapsed() > soon) {
-            // Redisson's RedLock has once asked and then waited elsewhere, as its turn right after the release showed.
+            // Redisson's RedLock once asked here and then waited on another server: it came in right after the release.
             EXPECT_TRUE(subscribes && !subscribed && !seenOfName.empty()) << "nobody waits for " << name << ", seen:\n"
                                                                           << seenOfName;
             return;
@@ -161,7 +161,7 @@ void InteropTest::awaitQuestion(RawRedis& monitor, const std::string& name, bool
         subscribed = subscribed || line.find("] \"subscribe\"") != std::string::npos;
         asked = subscribed && line.find("] \"eval") != std::string::npos;
     }
-    // Those of Redisson's waiters that do not sleep yet miss the message of the end of writing.
+    // Waiters of Redisson's that do not sleep yet miss the message of the end of writing.
     std::this_thread::sleep_for(100ms);
 }
 

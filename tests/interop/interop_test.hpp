@@ -1,5 +1,5 @@
 /// @file
-/// What the tests of both languages share: a server, Redisson clients, names of their own.
+/// The common parts of the tests of both languages: a server, Redisson clients, names of their own.
 #pragma once
 
 #include "interop/kinds.hpp"
@@ -25,16 +25,17 @@ namespace redislock::test {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-/// The bound of what should come at once; far below `longLease`, so that it did not come because a lease was over.
+/// The bound for things that should happen at once; far below `longLease`, so that they did not happen because a lease
+/// ended.
 inline constexpr milliseconds soon{5000};
-/// The lease of locks that are to stay until they are unlocked.
+/// The lease of locks that are held until they are unlocked.
 inline constexpr milliseconds longLease{60'000};
 /// How long the renewed leases of both languages are.
 inline constexpr milliseconds watchdogTimeout{1000};
 /// How many servers there are.
 inline constexpr std::size_t servers = 3;
 
-/// A text with {} replaced by the name of a test's object: `{}:a,{}:b` are two locks of its own.
+/// The text with {} replaced by the name of a test's object: `{}:a,{}:b` are two locks of the test.
 std::string filledIn(std::string_view text, const std::string& name);
 
 /// Three servers, two processes of ours and, for each version of Redisson, two of Java, for all tests of one program.
@@ -43,10 +44,10 @@ class InteropTest : public ::testing::Test {
 protected:
     /// @param which 0; 1 and 2 for groups on several servers
     static testing::RedisServer& server(std::size_t which = 0);
-    /// One of the processes of a version, or of ours where that is empty, started when first asked for. @param which 0
-    /// or 1
+    /// One of the processes of a version, or of ours if the version is empty; the first call starts the process. @param
+    /// which 0 or 1
     static Peer& peer(const std::string& redisson, std::size_t which = 0);
-    /// What a process that is a test's own is started with.
+    /// The options for starting a process of a single test.
     static PeerOptions peerOptions(const std::string& redisson);
 
     void TearDown() override;
@@ -54,20 +55,20 @@ protected:
     /// A name for this test alone. @param prefix for example a hash tag
     std::string uniqueName(std::string_view prefix = {});
 
-    /// Nobody of these tests is woken by the poll.
+    /// Settings with which the poll wakes no waiter of these tests.
     static Config config();
 
-    /// Returns when somebody listens to a channel that has to do with @p name.
+    /// Returns when a client listens to a channel whose name contains @p name.
     void awaitListener(const std::string& name);
-    /// Returns when so many processes listen to a channel.
+    /// Returns when @p count processes listen to a channel.
     void awaitListeners(const std::string& channel, std::int64_t count);
-    /// Returns when somebody, after a subscription where there is one, asked for @p name again: whatever comes next is
-    /// no answer to a question. @param monitor sent MONITOR before that began. @param subscribes whether to that name:
-    /// who waits for several locks may listen at another
+    /// Returns when a waiter, after its subscription if there is one, has asked for @p name again: from then on it only
+    /// waits. @param monitor a connection that sent MONITOR before the wait began. @param subscribes whether the waiter
+    /// subscribes for that name: a waiter for several locks may listen for another
     static void awaitQuestion(RawRedis& monitor, const std::string& name, bool subscribes);
-    /// Has all that is kept with a name deleted after the test: of objects that stay.
+    /// A name whose keys are deleted after the test, for objects that stay.
     std::string lastingName();
-    /// Deletes a name and what Redisson keeps with it: of objects that are never gone by themselves.
+    /// Deletes a name and Redisson's keys for it, for objects that never end by themselves.
     void removeAllOf(const std::string& name);
     /// The value of the field of a lock's hash that belongs to a client; empty when there is none.
     std::string countOf(const std::string& name, const std::string& clientId);
@@ -79,7 +80,7 @@ private:
     std::vector<std::string> lastingNames_;
 };
 
-/// The fixture of what is not about one kind of lock.
+/// The fixture of tests that are not about one kind of lock.
 class RedissonInterop : public InteropTest, public ::testing::WithParamInterface<std::string> {
 protected:
     /// An object of Redisson, for a Java thread of its own.
@@ -89,7 +90,7 @@ protected:
     }
 };
 
-/// Which language comes first: holds, where the other waits; or waits, where that tells it.
+/// Which language comes first: it holds while the other waits, or it waits for the other's message.
 struct Sides {
     std::string redisson;
     bool javaFirst;
@@ -105,15 +106,16 @@ std::vector<Sides> allSides();
 /// `JavaFirst_Redisson4_7_0`
 std::string sidesName(const ::testing::TestParamInfo<Sides>& info);
 
-/// The fixture of what is told to processes of both languages alike, in either order.
+/// The fixture of tests that give processes of both languages the same commands, in either order.
 class SidesInterop : public InteropTest, public ::testing::WithParamInterface<Sides> {
 protected:
-    /// An object of the language that comes first, for a thread of its own. @param which process of it, 0 or 1
+    /// An object of the language that comes first, for a thread of its own. @param which process of that language, 0 or
+    /// 1
     [[nodiscard]] static PeerObject first(std::string_view kind, const std::string& name, std::size_t which = 0)
     {
         return {peer(GetParam().javaFirst ? GetParam().redisson : "", which), kind, name};
     }
-    /// The same of the other language.
+    /// The same for the other language.
     [[nodiscard]] static PeerObject second(std::string_view kind, const std::string& name, std::size_t which = 0)
     {
         return {peer(GetParam().javaFirst ? "" : GetParam().redisson, which), kind, name};
@@ -131,12 +133,12 @@ struct LockCase {
     }
 };
 
-/// Every kind that is @p wanted with every version that has it.
+/// Every kind that is @p wanted, with every version that has the kind.
 std::vector<LockCase> lockCases(bool (*wanted)(const LockKind&) = [](const LockKind&) { return true; });
 /// `RedisLock_Redisson4_7_0`
 std::string lockCaseName(const ::testing::TestParamInfo<LockCase>& info);
 
-/// The fixture of what holds for all kinds of lock.
+/// The fixture of tests for all kinds of lock.
 class LockInterop : public InteropTest, public ::testing::WithParamInterface<LockCase> {
 protected:
     [[nodiscard]] const LockKind& kind() const { return GetParam().kind; }
@@ -153,7 +155,7 @@ protected:
         return peer(GetParam().redisson, which).id();
     }
 
-    /// Runs @p start, which has somebody wait for the lock, and returns when only its end can let him in.
+    /// Runs @p start, which starts a waiter for the lock; returns when only the end of the hold can let the waiter in.
     template <class Function>
     auto awaitWaiter(const std::string& name, Function start)
     {

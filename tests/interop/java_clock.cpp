@@ -1,5 +1,5 @@
-// A library to preload into a JVM: its wall clock is ahead by as many seconds as REDISLOCK_TEST_CLOCK_AHEAD says. Where
-// it reads any other clock nothing is changed: its waits take as long as they should.
+// A library to preload into a JVM: its wall clock is ahead by the number of seconds in REDISLOCK_TEST_CLOCK_AHEAD.
+// Other clocks are not changed: waits take as long as they should.
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -17,13 +17,13 @@ struct LockKind {
     std::string_view name; ///< in the names of the tests
     std::string_view java; ///< as the driver calls it
     Lock (*make)(const Client&, const std::string&);
-    bool told = true;      ///< who waits subscribes to a channel, and is told there
+    bool told = true;      ///< a waiter subscribes to a channel, and is woken by its messages
     bool reentrant = true; ///< a holder may lock again
-    bool shared = true;    ///< excludes the others under one name
+    bool shared = true;    ///< excludes the other kinds on one name
     int since = 3;         ///< the first major version of Redisson that has it
 };
 
-/// The kinds that let in one at a time. Who adds a kind adds it here, and all tests of LockInterop run for it.
+/// The kinds that let in one thread at a time. Add a new kind here, and all tests of LockInterop run for it.
 inline constexpr std::array lockKinds{
     LockKind{.name = "RedisLock",
              .java = "lock",
@@ -53,7 +53,7 @@ inline constexpr std::array lockKinds{
              .shared = false},
 };
 
-/// The versions that were built: REDISLOCK_REDISSON_VERSIONS of tests/interop/CMakeLists.txt.
+/// The versions that were built, from REDISLOCK_REDISSON_VERSIONS of tests/interop/CMakeLists.txt.
 std::vector<std::string> redissonVersions();
 
 /// Whether a version has a kind.

@@ -1,4 +1,4 @@
-// What holds for every kind of lock that both languages have.
+// Tests for every kind of lock that both languages have.
 #include "behaviour/lock_driver.hpp"
 #include "behaviour/worker.hpp"
 #include "interop/interop_test.hpp"
@@ -191,7 +191,7 @@ TEST_P(LockInterop, JavaComesInWhenOurLeaseIsOverAndOurUnlockTellsSo)
     auto there = javaLock(name);
     const Stopwatch sinceLock;
     here.lock(400ms);
-    // Again and again: a fair waiter of 3.16 that asks a moment too early sleeps until its own wait is over.
+    // Several short waits: a fair waiter of 3.16 that asks a moment too early sleeps until its own wait is over.
     ASSERT_TRUE(eventually([&] { return there.run("tryLock", 1s) == "ok"; }));
     EXPECT_GE(sinceLock.elapsedMs(), 399ms);
     EXPECT_TRUE(here.stopToken().stop_requested());
@@ -200,8 +200,7 @@ TEST_P(LockInterop, JavaComesInWhenOurLeaseIsOverAndOurUnlockTellsSo)
     EXPECT_EQ(there.run("unlock"), "ok");
 }
 
-// --- Whose it is
-// -------------------------------------------------------------------------------------------------------
+// --- Owners -------------------------------------------------------------------------------------------------------
 
 TEST_P(LockInterop, NobodyUnlocksWhatTheOtherHolds)
 {

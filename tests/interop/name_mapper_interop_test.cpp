@@ -1,4 +1,4 @@
-// Names that Redisson maps, and where they are in Redis: the table in doc/keys.md.
+// Names that Redisson maps, and their keys in Redis: the table in doc/keys.md.
 #include "interop/interop_test.hpp"
 #include "support/eventually.hpp"
 
@@ -13,7 +13,7 @@
 namespace redislock::test {
 namespace {
 
-/// What Redisson calls x is m(x) in Redis, but for these.
+/// The key of Redisson's x is m(x) in Redis, with the exceptions here.
 struct MappedKind {
     std::string_view name;        ///< as the drivers call it
     std::string_view ours = name; ///< what it excludes
@@ -85,7 +85,7 @@ protected:
                : isSemaphore()                     ? object.run("tryAcquire", 0ms, longLease)
                                                    : object.run("tryLock");
     }
-    /// @param taken what take() told
+    /// @param taken the result of take()
     static Answer giveBack(PeerObject& object, const Answer& taken)
     {
         return GetParam().kind.name == "semaphore" ? object.run("release", 1)
@@ -164,7 +164,7 @@ TEST_P(MappedQueue, IsOneWithOursButForOldVersions)
         ASSERT_EQ(java.run("unlock"), "ok");
     }
     ASSERT_EQ(ours.answer(), "ok");
-    if (isOld()) { // nobody tells it, but the lock is one
+    if (isOld()) { // no message comes, but the lock is the same
         EXPECT_EQ(java.answer(), "false");
     }
     ASSERT_EQ(ours.run("unlock"), "ok");

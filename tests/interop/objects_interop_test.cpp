@@ -1,4 +1,4 @@
-// Tokens and permits, in a process with our objects themselves.
+// Tokens and permits; our objects are in the test's own process.
 #include "behaviour/lock_driver.hpp"
 #include "behaviour/worker.hpp"
 #include "interop/interop_test.hpp"
@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(Versions, ObjectsInterop, ::testing::ValuesIn(redissonV
 TEST_P(ObjectsInterop, TokensOfBothLanguagesGrowTogether)
 {
     if (std::stoi(GetParam()) < 4) {
-        return; // it has no such lock
+        return; // this version has no such lock
     }
     const auto name = uniqueName();
     const auto here = client.getFencedLock(name);
@@ -73,7 +73,7 @@ TEST_P(ObjectsInterop, LeasedPermitsOfBothLanguagesAreReleasedByTheirIdsInEither
     auto ours = here.acquire(longLease);
     EXPECT_EQ(here.availablePermits(), 0);
     EXPECT_EQ(there.run("available"), "ok 0");
-    const bool sameIds = std::stoi(GetParam()) >= 4; // before, ids had another form in Redis
+    const bool sameIds = std::stoi(GetParam()) >= 4; // before version 4 ids had another form in Redis
     EXPECT_EQ(there.run("tryRelease", sameIds ? ours.id() : theirs), "ok");
     EXPECT_EQ(here.release(sameIds ? theirs : ours.id()), Unlocked::released);
     EXPECT_EQ(there.run("available"), "ok 2");

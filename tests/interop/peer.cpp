@@ -18,18 +18,18 @@ namespace {
 
 constexpr std::chrono::seconds patience{60};
 
-// A pipe with a name, and both its ends open here: so that opening it in the child does not block.
+// A named pipe with both ends open here, so that opening it in the child does not block.
 int makePipe(const std::string& path)
 {
     const int fd = ::mkfifo(path.c_str(), 0600) == 0 ? ::open(path.c_str(), O_RDWR | O_CLOEXEC) : -1;
     if (fd < 0) {
         throw std::runtime_error("cannot make the pipe " + path + ": " + std::strerror(errno));
     }
-    ::fcntl(fd, F_SETPIPE_SZ, 1 << 20); // nobody waits for who reads now and then
+    ::fcntl(fd, F_SETPIPE_SZ, 1 << 20); // so that the process does not wait for a reader that reads only now and then
     return fd;
 }
 
-// What a process of a language is, without what both are told.
+// The command line of a process of a language, without the arguments that both languages get.
 std::vector<std::string> program(const PeerOptions& options)
 {
     if (options.redisson.empty()) {
@@ -38,7 +38,7 @@ std::vector<std::string> program(const PeerOptions& options)
     const std::string library = REDISLOCK_INTEROP_DRIVERS "/redisson-" + options.redisson + "/lib";
     const std::string prefix = options.prefix.empty() ? "-Dredislock.nothing=" : "-Dredislock.prefix=" + options.prefix;
     return {REDISLOCK_JAVA,
-            // It starts in half a second with these.
+            // With these options the JVM starts in half a second.
             "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
             prefix, "-cp", library + "/*", "redislock.interop.Main"};
 }

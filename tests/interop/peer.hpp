@@ -1,5 +1,5 @@
 /// @file
-/// A process of either language that does what a test tells it.
+/// A process of either language that follows the commands of a test.
 #pragma once
 
 #include "redislock/testing/child_process.hpp"
@@ -19,7 +19,7 @@
 
 namespace redislock::test {
 
-/// What a driver (tests/interop/java, tests/interop/cpp) answered: compares with "ok", "ok VALUE", "false" and "error
+/// The answer of a driver (tests/interop/java, tests/interop/cpp): compares with "ok", "ok VALUE", "false" and "error
 /// CLASS".
 struct Answer {
     std::string how;   ///< ok, false or error
@@ -33,42 +33,42 @@ private:
     [[nodiscard]] std::string brief() const;
 };
 
-/// What a process is started with.
+/// The options for starting a process.
 struct PeerOptions {
     std::string redisson;                     ///< the version of Redisson; empty: our library
     std::vector<std::string> urls;            ///< its servers: a name `a@1` is on the second, any other on the first
     std::chrono::milliseconds watchdog;       ///< how long its renewed leases are
-    std::chrono::milliseconds place{300'000}; ///< how long it keeps its place in a fair queue, beyond what it waits for
+    std::chrono::milliseconds place{300'000}; ///< how long it keeps its place in a fair queue, beyond its wait
     std::chrono::milliseconds patience{
         0};                             ///< how long a server may take to answer, without a second try; 0: the default
-    std::chrono::seconds clockAhead{0}; ///< of the wall clock of a process of Redisson; negative: behind
-    std::string prefix{};               ///< what Redisson calls x is this and x in Redis
+    std::chrono::seconds clockAhead{0}; ///< offset of the wall clock of a process of Redisson; negative: behind
+    std::string prefix{};               ///< Redisson's name x is this prefix and x in Redis
 };
 
 /// A process with one client of Redisson, or of our library, for each server. The constructor starts it, the destructor
-/// ends it at once; what it held stays held in Redis, as after a crash. It dies with the thread that started it. Thread
+/// ends it at once; its locks stay held in Redis, as after a crash. It dies with the thread that started it. Thread
 /// safety: unsafe.
 class Peer {
 public:
-    /// @throws std::runtime_error, with the end of its log, when it does not reach the server.
+    /// @throws std::runtime_error, with the end of the process' log, when the process does not reach the server.
     explicit Peer(const PeerOptions& options);
     Peer(Peer&&) = delete;
     ~Peer();
 
-    /// Its UUID, the first part of its owners in Redis.
+    /// The UUID of the process' client, the first part of its holders in Redis.
     [[nodiscard]] const std::string& id() const noexcept { return id_; }
-    /// A word for a thread of it that did nothing yet.
+    /// A word for a new thread of the process.
     std::string newThread();
-    /// Has one of its threads do something, without waiting for it. @param command `kind operation object arguments...`
+    /// Sends a command to one of the process' threads, without waiting for the answer. @param command `kind operation
+    /// object arguments...`
     void send(const std::string& thread, const std::string& command);
     /// The next answer of a thread. @throws std::runtime_error when none comes within 20 s, or the process ended.
     Answer answer(const std::string& thread);
-    /// What its threads have answered meanwhile, in their order, without waiting for more; also of a process that
-    /// ended.
+    /// The answers of all threads so far, in order, without waiting for more; also for a process that has ended.
     std::vector<std::pair<std::string, Answer>> told();
-    /// Whether it has not ended.
+    /// Whether the process has not ended.
     [[nodiscard]] bool runs() noexcept { return process_.runs(); }
-    /// The end of its log.
+    /// The end of the process' log.
     [[nodiscard]] std::string lastWords() const;
     /// Ends the process at once.
     void kill() noexcept { process_.kill(); }
@@ -83,7 +83,7 @@ private:
     int commands_ = -1;
     int answers_ = -1;
     std::string read_;
-    std::size_t taken_ = 0; // of read_: whole lines
+    std::size_t taken_ = 0; // how much of read_ was taken: whole lines
     std::map<std::string, std::deque<Answer>> unread_;
     std::string id_;
     int threads_ = 0;
@@ -99,7 +99,7 @@ public:
     {
     }
 
-    /// Has the thread do something and waits for it: `run("tryLock", 5s, 30s)`.
+    /// Runs an operation on the thread and waits for the answer: `run("tryLock", 5s, 30s)`.
     template <class... Arguments>
     Answer run(std::string_view operation, const Arguments&... arguments)
     {
@@ -117,7 +117,7 @@ public:
     /// Another object of that name in the process, used by the same thread.
     [[nodiscard]] PeerObject sibling(std::string_view kind) const { return {peer_, kind, name_, thread_}; }
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
-    /// Waits for what was started.
+    /// Waits for the answer to a started operation.
     Answer answer() { return peer_.answer(thread_); }
 
 private:

@@ -60,7 +60,7 @@ void QueueWatch::look(RawRedis& redis, const std::string& name, const Lives& liv
             passed_.push_back(waiter.holder + " is queued anew");
         }
     }
-    std::vector<std::string> ahead; // of the one that has the lock now, a moment ago
+    std::vector<std::string> ahead; // the waiters ahead, a moment ago, of the present holder
     for (const auto& waiter : last_.waiters) {
         if (waiter.holder == now.holder) {
             for (const auto& each : ahead) {

@@ -1,5 +1,5 @@
 /// @file
-/// Looks at a fair queue in which waiters of both languages stand, and what must not be seen there.
+/// Samples a fair queue with waiters of both languages, and judges what must not happen there.
 #pragma once
 
 #include "support/eventually.hpp"
@@ -15,11 +15,11 @@
 
 namespace redislock::test {
 
-/// What one look shows.
+/// The result of one look.
 struct QueueLook {
     struct Waiter {
         std::string holder;
-        std::chrono::milliseconds ahead; ///< of the server's clock: its time in Redisson's sorted set
+        std::chrono::milliseconds ahead; ///< its time in Redisson's sorted set, ahead of the server's clock
         bool isOurs;
     };
 
@@ -31,8 +31,8 @@ struct QueueLook {
 /// @param name of the lock, without `{`
 QueueLook lookAtQueue(RawRedis& redis, const std::string& name);
 
-/// Follows a queue by looks at it, several a second. When one comes late the machine stood still, or had no time, and
-/// who waited may have asked too late for its place: then nothing is judged for a minute. Thread safety: unsafe.
+/// Follows a queue by several looks each second. If a look comes late, the machine stood still or was busy, and waiters
+/// may have asked too late for their places: then nothing is judged for a minute. Thread safety: unsafe.
 class QueueWatch {
 public:
     /// Whether a waiter's process lives, by the UUID of its client.
@@ -40,9 +40,10 @@ public:
 
     void look(RawRedis& redis, const std::string& name, const Lives& lives);
 
-    /// How far ahead a time was at most.
+    /// The greatest distance of a time from the present.
     [[nodiscard]] std::chrono::milliseconds furthest() const noexcept { return furthest_; }
-    /// Those of ours that lived and were passed by another, or were queued anew. Redisson's end each other's places.
+    /// The live waiters of ours that another waiter passed, or that were queued anew. Redisson's waiters end each
+    /// other's places, and do not count.
     [[nodiscard]] const std::vector<std::string>& passed() const noexcept { return passed_; }
     /// How often a look came late.
     [[nodiscard]] std::size_t standstills() const noexcept { return standstills_; }

@@ -1,5 +1,5 @@
-// Readers and writers of both languages. Counts are in contention_interop_test.cpp, and what holds for every lock that
-// lets in one at a time is in lock_interop_test.cpp.
+// Readers and writers of both languages. Counts are in contention_interop_test.cpp, and tests for every lock that lets
+// in one thread at a time are in lock_interop_test.cpp.
 #include "interop/interop_test.hpp"
 #include "support/eventually.hpp"
 
@@ -19,15 +19,15 @@ protected:
     PeerObject firstWriter() { return first("writeLock", name_); }
     PeerObject secondWriter() { return second("writeLock", name_); }
 
-    /// Two of each language, in four processes.
+    /// Two readers of each language, in four processes.
     std::vector<PeerObject> readers() { return {firstReader(0), secondReader(0), firstReader(1), secondReader(1)}; }
     void awaitWaiters(std::int64_t processes)
     {
         awaitListeners("redisson_rwlock:{" + name_ + "}", processes);
-        // Those of Redisson's waiters that do not sleep yet miss the message of the end of writing.
+        // Waiters of Redisson's that do not sleep yet miss the message of the end of writing.
         std::this_thread::sleep_for(100ms);
     }
-    /// A process that is the test's own. @param poll how often those of ours look
+    /// A process of this test alone. @param poll how often waiters of ours poll
     static PeerOptions own(bool isFirst, milliseconds poll = 60s)
     {
         auto options = peerOptions(isFirst == GetParam().javaFirst ? GetParam().redisson : "");
@@ -77,7 +77,7 @@ TEST_P(ReadersInterop, AllComeInWhenTheWriterLeavesLongBeforeItsLeaseIsOver)
     awaitWaiters(4);
     ASSERT_EQ(writer.run("unlock"), "ok");
     const Stopwatch sinceUnlock;
-    for (auto& reader : all) { // nobody leaves before all are in
+    for (auto& reader : all) { // no reader leaves before all are in
         EXPECT_EQ(reader.answer(), "ok");
     }
     EXPECT_LT(sinceUnlock.elapsedMs(), soon);
@@ -89,7 +89,7 @@ TEST_P(ReadersInterop, AllComeInWhenTheWriterLeavesLongBeforeItsLeaseIsOver)
 
 TEST_P(ReadersInterop, AWriterThatGoesOnReadingLetsReadersOfTheOtherLanguageIn)
 {
-    Peer polling(own(false, 1s)); // Redisson tells nobody of it
+    Peer polling(own(false, 1s)); // Redisson publishes nothing then
     auto writer = firstWriter();
     auto itsReading = writer.sibling("readLock");
     PeerObject reader(polling, "readLock", name_);

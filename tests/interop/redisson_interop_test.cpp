@@ -1,4 +1,4 @@
-// What is not about one kind of lock: the driver itself, kinds under one name, processes that die.
+// Tests that are not about one kind of lock: the driver itself, kinds that share a name, processes that die.
 #include "behaviour/lock_driver.hpp"
 #include "interop/interop_test.hpp"
 #include "support/eventually.hpp"
@@ -106,7 +106,7 @@ TEST_P(RedissonInterop, TheWatchdogsOfBothLanguagesKeepTheirLocksOfEveryKind)
         ASSERT_EQ(theirs.back().run("lock"), "ok") << kind.name;
         waiters.emplace_back(peer(""), kind.java, theirs.back().name());
     }
-    for (auto& waiter : waiters) { // each for the other's, all at the same time
+    for (auto& waiter : waiters) { // each waits for the other's lock, all at the same time
         waiter.start("tryLock", watchdogTimeout * 5 / 2, longLease);
     }
     for (auto& waiter : waiters) {

@@ -14,7 +14,7 @@
 namespace redislock::test {
 namespace {
 
-/// Which servers go down: a minority. The first one stays, which has the counts.
+/// Which servers go down: a minority. The first server, which has the counts, stays up.
 struct Outage {
     static constexpr std::size_t none = 0;
 
@@ -62,8 +62,8 @@ std::string outageCaseName(const ::testing::TestParamInfo<OutageCase>& info)
 
 /// Five servers and processes of their own, which give up a server that does not answer soon.
 ///
-/// After each test all servers are back: each language takes the red lock on all of them and frees it, and no key is
-/// left.
+/// After each test all servers are back: each language must take the red lock on all of them and free it, and no key
+/// may be left.
 class ServerDown : public InteropTest, public ::testing::WithParamInterface<OutageCase> {
 protected:
     void SetUp() override
@@ -136,7 +136,7 @@ protected:
             own()[outage().killed].kill();
         }
         if (outage().frozen != Outage::none) {
-            own()[outage().frozen].freeze(); // it throws when it cannot
+            own()[outage().frozen].freeze(); // throws if it cannot
         }
         down_ = outage().killed == Outage::none || !own()[outage().killed].isRunning();
     }
@@ -149,7 +149,7 @@ protected:
             }
         }
     }
-    /// On how many of the servers that answer the lock is held.
+    /// On how many of the answering servers the lock is held.
     [[nodiscard]] std::size_t heldOn() const
     {
         std::size_t held = 0;
@@ -168,14 +168,15 @@ protected:
         const bool everywhere = eventually([&] { return heldOn() == outage().servers; }, 500ms);
         return lock.run("unlock") == "ok" && everywhere;
     }
-    /// Of somebody whose lock is held by the other language. Ours gives each server a twentieth of its lease to answer.
+    /// Expects a lock that the other language holds to be refused. Ours gives each server a twentieth of its lease to
+    /// answer.
     void expectKeptOut(PeerObject& other, bool otherIsJava, milliseconds wait) const
     {
         EXPECT_EQ(otherIsJava ? other.run("tryLock") : other.run("tryLock", 0ms, longLease), "false");
         EXPECT_EQ(other.run("tryLock", wait, longLease), "false");
         EXPECT_EQ(heldOn(), outage().servers - outage().down());
     }
-    /// Lets somebody wait, who comes in when the holder ends its hold.
+    /// Starts a waiter, and expects it to come in when the holder ends its hold.
     void expectHandedOver(PeerObject& holder, PeerObject& waiter, bool waiterIsJava) const
     {
         RawRedis monitor(own().front());
@@ -188,8 +189,9 @@ protected:
         EXPECT_LT(sinceUnlock.elapsedMs(), soon);
     }
 
-    /// Longer than elsewhere, since a renewal has to get by without the servers that are down; and a lock of Redisson's
-    /// whose answer it gave up is renewed by it all the same, for ever: a quarter of this must do on a busy machine.
+    /// Longer than elsewhere, since a renewal has to work without the servers that are down. And if Redisson gave up
+    /// the answer to a lock, it renews that lock all the same, for ever: a quarter of this time must be enough on a
+    /// busy machine.
     static constexpr milliseconds renewedLease{4000};
     const std::string name = "stock:42";
     const std::string key = "count";
@@ -219,7 +221,8 @@ TEST_P(ServerDown, ProcessesOfBothLanguagesCountExactly)
     RawRedis redis(own().front());
     std::vector<PeerObject> at;
     for (const bool java : {GetParam().sides.javaFirst, !GetParam().sides.javaFirst}) {
-        // Redisson asks one server after the other and waits for a frozen one: two would leave it to each other.
+        // Redisson asks one server after the other and waits for a frozen one: two processes would only hand the lock
+        // to each other.
         const std::size_t processes = java && outage().frozen != Outage::none ? 1 : 2;
         for (std::size_t which = 0; which < processes; ++which) {
             at.push_back(lockOf(java, which));

@@ -1,5 +1,5 @@
-// Whoever waits for what a process of the other language has is told when it is free, long before the lease is over.
-// For the kinds of lock that let in one at a time see lock_interop_test.cpp.
+// A waiter for an object that a process of the other language holds is woken when it is free, long before the lease is
+// over. For the kinds of lock that let in one thread at a time see lock_interop_test.cpp.
 #include "interop/interop_test.hpp"
 #include "support/eventually.hpp"
 
@@ -10,7 +10,8 @@
 namespace redislock::test {
 namespace {
 
-/// Something that one has and another waits for. In the names of objects {} is the name of the test's.
+/// An object that one thread has and another waits for. In the names of objects {} stands for the name of the test's
+/// object.
 struct Passage {
     std::string_view name; ///< in the names of the tests
     std::string_view hadAs;

@@ -1,4 +1,4 @@
-// What a user of the package writes; built by the three consumer projects beside this file.
+// A program of a user of the package; the three consumer projects beside this file build it.
 #include <redislock/redislock.hpp>
 #include <redislock/testing/redis_server.hpp>
 

@@ -1,6 +1,6 @@
 # cmake -DLIBRARY=<shared library> -DNM=<nm> -P exports_its_api_only.cmake
 #
-# A shared library exports what programs link, and nothing of its inside, of Boost or of the standard library.
+# A shared library exports its API, and no symbols of its inner parts, of Boost or of the standard library.
 
 cmake_minimum_required(VERSION 3.25)
 
@@ -8,7 +8,7 @@ execute_process(COMMAND "${NM}" -D --defined-only --portability "${LIBRARY}"
     OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^\n]+" lines "${output}") # name@@version type value size
 set(api "^(_ZN|_ZNK|_ZTIN|_ZTSN|_ZTVN)9redislock")
-# What templates of the headers call.
+# Inner functions that templates in the headers call.
 set(inside "^_ZN9redislock6detail(6codeOf|9failureOf|21intrusive_ptr_add_ref|21intrusive_ptr_release)")
 set(others "")
 foreach(line IN LISTS lines)
@@ -27,7 +27,7 @@ if(count GREATER 0)
     message(FATAL_ERROR "${count} symbols do not belong to the API, such as\n  ${others}")
 endif()
 
-# Functions, what is thrown, and the category with which codes are compared.
+# Functions, exception types, and the category with which codes are compared.
 foreach(name _ZN9redislock6Client8shutdown _ZN9redislock9LockGuardD1Ev _ZTIN9redislock9LockErrorE
         _ZN9redislock13errorCategoryEv)
     if(NOT output MATCHES "${name}")

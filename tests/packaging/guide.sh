@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# guide.sh <guide> <work folder> <compiler> <option>...: compiles what the guide shows. A block that begins with the type of
-# a coroutine stands by itself; the others are the inside of a function, after the names that the guide takes for granted.
+# guide.sh <guide> <work folder> <compiler> <option>...: compiles the code in the guide. A block that begins with the
+# type of a coroutine is compiled as it is; the other blocks are bodies of functions, after declarations of the names
+# that the guide assumes.
 set -euo pipefail
 guide=$1 folder=$2
 shift 2

@@ -13,7 +13,7 @@ foreach(file ${tool_files} share/doc/redislock/LICENSE include/redislock/redislo
     endif()
 endforeach()
 
-# Who only links the library needs nothing of what the tool is made with.
+# A program that only links the library needs none of the tool's dependencies.
 file(GLOB_RECURSE package "${PREFIX}/lib*/cmake/redislock/*.cmake" "${PREFIX}/lib*/pkgconfig/redislock.pc")
 foreach(file IN LISTS package)
     file(READ "${file}" text)

@@ -1,6 +1,6 @@
 # cmake -DPACKAGE_DIR= -DINCLUDE_DIR= -DCOMPILER= -DGENERATOR= -DWORK_DIR= -P refuses_another_boost.cmake
 #
-# Makes a Boost 1.99.0 out of nothing and asks for redislock beside it, in every way a consumer can have it.
+# Makes a fake Boost 1.99.0 and asks for redislock together with it, in every way in which a consumer can have it.
 
 cmake_minimum_required(VERSION 3.25)
 
@@ -61,7 +61,7 @@ find_package(redislock REQUIRED)
     expect_in("${errors}" "redislock was built with Boost" "${name}")
 endfunction()
 
-# The same consumer with the right Boost, or the refusals below would prove nothing.
+# The same consumer with the right Boost; otherwise the refusals below would prove nothing.
 file(STRINGS "${INCLUDE_DIR}/redislock/version.hpp" hint REGEX "built with Boost [0-9.]+")
 string(REGEX REPLACE ".*built with Boost ([0-9.]+).*" "\\1" version "${hint}")
 if(BOOST_ROOT)
@@ -74,7 +74,7 @@ configure(same_boost_found_before "find_package(Boost ${version} REQUIRED)" "${P
 configure(other_boost_found_before
     "set(Boost_DIR \"${boost}\")\nfind_package(Boost CONFIG REQUIRED)" "${PACKAGE_DIR}" REFUSED)
 
-# There is no Boost of the right version: a package that wants one that nobody has.
+# There is no Boost of the right version: the package wants a version that does not exist.
 file(COPY "${PACKAGE_DIR}/" DESTINATION "${WORK_DIR}/package")
 file(READ "${WORK_DIR}/package/redislock-config.cmake" config)
 string(REPLACE "${version}" "1.98.0" config "${config}")

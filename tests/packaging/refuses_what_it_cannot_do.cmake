@@ -1,12 +1,12 @@
 # cmake -DINCLUDE_DIR= -DCOMPILER= -DWORK_DIR= -P refuses_what_it_cannot_do.cmake
 #
-# What a program sees that is compiled for an older C++, or not for Linux: one error that says so.
+# A program that is compiled for an older C++, or not for Linux, gets one error that says so.
 
 cmake_minimum_required(VERSION 3.25)
 
 file(MAKE_DIRECTORY "${WORK_DIR}")
 
-# compile(<header> <flag>...): what the compiler says of a program of one line; sets status and errors, one a line.
+# compile(<header> <flag>...): compiles a program of one line; sets status and errors, one error on each line.
 function(compile header)
     file(WRITE "${WORK_DIR}/program.cpp" "#include <redislock/${header}>\n")
     execute_process(COMMAND "${CMAKE_COMMAND}" -E env LC_ALL=C
@@ -18,7 +18,7 @@ function(compile header)
     set(errors "${errors}" PARENT_SCOPE)
 endfunction()
 
-# expect_refusal(<what the error says> <header> <flag>...)
+# expect_refusal(<text of the error> <header> <flag>...)
 function(expect_refusal what header)
     compile(${header} ${ARGN})
     list(LENGTH errors count)
@@ -34,9 +34,9 @@ foreach(standard 11 14 17)
     expect_refusal("${old}" redislock.hpp -std=c++${standard})
 endforeach()
 expect_refusal("${elsewhere}" redislock.hpp -std=c++20 -U__linux__)
-expect_refusal("${elsewhere}" redislock.hpp -std=c++17 -U__linux__) # the one that no flag helps against
+expect_refusal("${elsewhere}" redislock.hpp -std=c++17 -U__linux__) # no flag avoids this error
 
-# A header by itself goes on to other errors; the first is the same.
+# A single header causes further errors; the first is the same.
 file(GLOB headers RELATIVE "${INCLUDE_DIR}/redislock" "${INCLUDE_DIR}/redislock/*.hpp")
 list(LENGTH headers count)
 if(count LESS 30)

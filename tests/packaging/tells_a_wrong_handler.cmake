@@ -1,12 +1,12 @@
 # cmake -DINCLUDE_DIR= -DCOMPILER= -DBOOST_FLAGS= -DWORK_DIR= -P tells_a_wrong_handler.cmake
 #
-# What the compiler says of a handler that a call cannot use: one error, which names the call.
+# For a handler that a call cannot use the compiler reports one error, which names the call.
 
 cmake_minimum_required(VERSION 3.25)
 
 file(MAKE_DIRECTORY "${WORK_DIR}")
 
-# compile(<statement>): sets status, output and the errors in it.
+# compile(<statement>): sets status, output and the errors in the output.
 function(compile statement)
     file(WRITE "${WORK_DIR}/program.cpp" "#include <redislock/redislock.hpp>
 using boost::system::error_code;
@@ -37,7 +37,7 @@ function(expect_refusal name statement)
     endif()
 endfunction()
 
-# The same calls as they should be, or the refusals would prove nothing.
+# The same calls without mistakes; otherwise the refusals would prove nothing.
 compile("
     lock.asyncLock([](error_code, LockGuard) {});
     lock.asyncLock(std::chrono::seconds(10), [](error_code, LockGuard) {});

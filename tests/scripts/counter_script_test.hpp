@@ -1,5 +1,5 @@
 /// @file
-/// What the tests of the scripts of semaphores and latches share.
+/// The common parts of the tests of semaphores' and latches' scripts.
 #pragma once
 
 #include "scripts/script_test.hpp"

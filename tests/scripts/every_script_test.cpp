@@ -90,7 +90,7 @@ TEST_F(EveryScript, LeavesAKeyOfAnotherTypeAlone)
         const Value before = redis.command({"DUMP", name});
         for (const NamedScript& s : everyScript()) {
             const Value answer = run(s.script, s.keys(name), s.arguments);
-            if (std::string_view(s.name).ends_with("/renew")) { // of one of several locks
+            if (std::string_view(s.name).ends_with("/renew")) { // for one of several locks
                 EXPECT_EQ(answer.text(), "w") << s.name << " at a " << type;
             } else {
                 EXPECT_THAT(answer, ErrorLike("WRONGTYPE")) << s.name << " at a " << type;
@@ -125,7 +125,7 @@ TEST_F(EveryScript, RefusesAWrongNumberOfKeysOrArguments)
     EXPECT_THAT(redis.command({"DBSIZE"}), Number(1));
 }
 
-/// Texts that are no decimal number in a script's range, whatever the range is.
+/// Texts that are not a decimal number in a script's range, whatever the range is.
 const std::string noNumbers[] = {
     "",
     " ",

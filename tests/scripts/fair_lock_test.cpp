@@ -1,4 +1,4 @@
-// Queues of fair locks in which waiters of Redisson stand among ours.
+// Queues of fair locks with waiters of Redisson's among ours.
 #include "scripts/script_test.hpp"
 #include "support/redisson_fair_lock.hpp"
 
@@ -32,7 +32,7 @@ protected:
     {
         return run(detail::scripts::fairLockLock, keys, {holder, "30000", "1", std::to_string(placeMs), channels, "0"});
     }
-    /// One whose client listens to grants.
+    /// A waiter whose client listens to grants.
     Value listening(const std::string& holder, int request = 1, std::int64_t leaseMs = 30'000)
     {
         return run(detail::scripts::fairLockLock, keys,
@@ -50,25 +50,25 @@ protected:
     }
     std::int64_t score(const std::string& holder) { return redissons.time(holder).value_or(0); }
     Words waiting() { return redissons.waiting(); }
-    /// How far the place of one of ours is ahead of the clock: so much when it was set a moment ago.
+    /// Expects the place of one of ours, which was set a moment ago, to be ahead of the clock by @p ms.
     void expectAhead(const std::string& holder, std::int64_t ms)
     {
         EXPECT_THAT(score(holder) - now(), AllOf(Le(ms), Ge(ms - 3000))) << holder;
     }
 
-    /// One of Redisson's takes its place; its clock is so many ms ahead.
+    /// A waiter of Redisson's takes its place; its clock is @p ahead ms ahead.
     void javaWaits(const std::string& thread, std::int64_t allowance = usual, std::int64_t ahead = 0)
     {
         EXPECT_TRUE(redissons.acquire(thread, allowance, now() + ahead)) << thread << " has the lock";
     }
-    /// Whoever has the lock ends; one of Redisson's is let in, and ends at once.
+    /// The holder releases the lock; a waiter of Redisson's is let in, and releases at once.
     void javaIsLetIn(const std::string& thread, std::int64_t allowance = usual, std::int64_t ahead = 0)
     {
         redis.command({"DEL", name});
         ASSERT_FALSE(redissons.acquire(thread, allowance, now() + ahead)) << thread << " has to wait";
         redissons.release(thread, now() + ahead);
     }
-    /// The server's clock is set by so much, as seen from all times of the queue.
+    /// Sets the server's clock by @p byMs, by moving all times of the queue.
     void setClock(std::int64_t byMs)
     {
         for (const auto& each : waiting()) {
@@ -81,7 +81,7 @@ protected:
             redis.command({"HSET", places, holder, record.substr(0, begin) + moment + record.substr(end)});
         }
     }
-    /// A second connection that listens as a client of ours with waiters, and as two of its waiters.
+    /// A second connection that listens to the channel of a client with waiters, and to those of two of its waiters.
     RawRedis listener()
     {
         RawRedis connection(server());
@@ -90,7 +90,7 @@ protected:
         }
         return connection;
     }
-    /// What such a client is told of a grant. @param lasts the least and the most ms
+    /// Expects the message of a grant to such a client. @param lasts the least and the most ms
     static void expectGrant(const Words& messages, const std::string& begin, std::int64_t least, std::int64_t most)
     {
         ASSERT_THAT(messages, ::testing::ElementsAre(::testing::StartsWith(grants + " " + begin)));
@@ -146,7 +146,7 @@ TEST_F(FairScripts, PlaceIsAsFarAheadAsFivePollsTheClocksAndTheAllowancesOfRedis
 TEST_F(FairScripts, PlacesDoNotDriftInAQueueThatIsNeverEmpty)
 {
     fair(client + ":0");
-    for (int i = 0; i < 100; ++i) { // two of each wait, one of ours or of Redisson's is let in by turns
+    for (int i = 0; i < 100; ++i) { // two of each wait; one of ours and one of Redisson's are let in by turns
         javaWaits(java(i));
         fair(client + ":" + std::to_string(i + 1));
         if (i >= 2) {
@@ -172,7 +172,7 @@ TEST_F(FairScripts, LiveWaiterBehindRedissonsIsNotPrunedByItHoweverLongTheLockIs
         for (const std::int64_t allowance : {usual, std::int64_t{100'000}, std::int64_t{1'000'000}}) {
             SetUp();
             fair(hold17);
-            javaWaits(java(1), 3 * usual, skew); // long enough for what follows
+            javaWaits(java(1), 3 * usual, skew); // long enough for the rest of the test
             javaWaits(java(2), allowance, skew);
             fair(hold18);
             for (int i = 0; i < 10; ++i) { // 45 s
@@ -233,7 +233,7 @@ TEST_F(FairScripts, WaiterOfRedissonsThatMayHaveComeBehindOneThatIsGoneCountsAsU
     fair(hold17);
     fair(hold18);
     javaWaits(java(1), 60'000);
-    for (int i = 0; i < 10; ++i) { // the time of ours moves on, that of the other does not
+    for (int i = 0; i < 10; ++i) { // the time of ours moves on, that of Redisson's does not
         setClock(4500);
         redis.command({"PEXPIRE", name, "30000"});
         fair(hold18);
@@ -258,7 +258,7 @@ TEST_F(FairScripts, WaiterOfRedissonsThatCameAgainForLongerIsNotCountedAsBefore)
     javaIsLetIn(java(1));
     redissons.giveUp(java(2), 500);
     lock(client + ":1", 30'000);
-    javaWaits(java(2)); // with a lower time than before, since what was ahead is gone
+    javaWaits(java(2)); // with a lower time than before, since the waiters ahead are gone
     fair(hold19);
     redis.command({"DEL", name});
     EXPECT_THAT(fair(hold18), Nil());
@@ -273,7 +273,7 @@ TEST_F(FairScripts, WaiterOfRedissonsCountsForAllItTakesThoughOneOfOursThatStood
     javaWaits(java(1), 100'000);
     javaWaits(java(2), 20'000);
     fair(hold18);
-    redis.command({"ZADD", times, std::to_string(score(java(2)) - 10'000), hold18}); // as one that had less ahead of it
+    redis.command({"ZADD", times, std::to_string(score(java(2)) - 10'000), hold18}); // as if less were ahead of it
     javaWaits(java(3), 60'000);
     end(hold18);
     fair(hold19);
@@ -389,7 +389,7 @@ TEST_F(FairScripts, WaiterWhoseClientDoesNotListenAndOneOfRedissonsAreToldAsEver
 TEST_F(FairScripts, LockIsGrantedWhoeverFreesItOrFindsItFree)
 {
     const std::function<void()> ways[] = {
-        [&] { end(hold19); }, // which has a place, and gives it up
+        [&] { end(hold19); }, // it has a place, and gives it up
         [&] { EXPECT_THAT(fair(client + ":20", 0), Refusal(JustSet(place), hold18)); },
         [&] {
             redis.command({"HSET", name, javaThread, "1"});
@@ -432,7 +432,7 @@ TEST_F(FairScripts, DeadAreGrantedTheLockForNoLongerThanTheirPlacesAllTogether)
     }
     end(hold17);
     EXPECT_THAT(timeToLive(), JustSet(place));
-    redis.command({"DEL", name}); // its time is over
+    redis.command({"DEL", name}); // the lease is over
     setClock(place);
     EXPECT_THAT(fair(hold18), Nil());
 }
@@ -474,7 +474,7 @@ TEST_F(FairScripts, LockIsGrantedThoughMemoryIsOut)
 TEST_F(FairScripts, RefusalSaysWhetherSomebodyInTheWayTellsTheHolderAlone)
 {
     const auto tells = [&](const std::string& asks) { return fair(asks).elements.at(2).integer(); };
-    const std::string ofOurs = "6f1c0f9e-8f1f-8f7e-9d5d-2f1f3b8a7c11:17"; // of a client: version 8
+    const std::string ofOurs = "6f1c0f9e-8f1f-8f7e-9d5d-2f1f3b8a7c11:17"; // the id of a client: version 8
     fair(ofOurs);
     EXPECT_EQ(tells(hold18), 0);
     javaWaits(java(1));

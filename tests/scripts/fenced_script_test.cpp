@@ -1,4 +1,4 @@
-// The script that a user's own writes to Redis go through.
+// The script that checks the token of a user's own writes to Redis.
 #include "redislock/fencing.hpp"
 #include "scripts/script_test.hpp"
 

@@ -67,7 +67,7 @@ TEST_F(ForceUnlockScript, FreesTheLockEvenIfItMayNotTellAnybody)
     EXPECT_FALSE(redis.exists(name));
 }
 
-/// The scripts by which a kind's lock is ended by force, and the holder that it names.
+/// The scripts that end a lock of a kind by force, and the holder that they name.
 struct Force {
     const detail::Script& holder;
     const detail::Script& end;

@@ -30,7 +30,7 @@ protected:
         return run(detail::scripts::permitExpirableSemaphoreSet, {name, timeouts, request(id)},
                    {std::to_string(permits), channel, keep});
     }
-    /// Free permits and those taken.
+    /// Free permits and taken permits.
     std::pair<std::int64_t, std::int64_t> count()
     {
         const Value both = run(detail::scripts::permitExpirableSemaphoreCount, {name, timeouts}, {channel});

@@ -1,5 +1,5 @@
 /// @file
-/// What the tests of the scripts share: one server, one holder and another, and the scripts as functions.
+/// The common parts of the tests of scripts: one server, two holders, and the scripts as functions.
 #pragma once
 
 #include "redislock/detail/protocol/key_schema.hpp"
@@ -29,8 +29,8 @@ inline const std::string hold17 = client + ":17";
 inline const std::string hold18 = client + ":18";
 inline const std::string javaThread = "0d7c1be2-33aa-4f5e-8c1d-b0a3d6a2e9f4:84";
 
-/// The scripts, run with EVAL against a real server that is empty when a test begins. One server serves all tests
-/// of the program. After each test every key must have a time to live, except those a test left there itself.
+/// The scripts, run with EVAL against a real server that is empty when a test begins. One server serves all tests of
+/// the program. After each test every key must have a time to live, except keys that the test itself left there.
 class ScriptTest : public ::testing::Test {
 protected:
     static testing::RedisServer& server()
@@ -94,7 +94,7 @@ protected:
         return run(detail::scripts::redisLockForceUnlock, {name}, {whose, detail::lockChannel(name)});
     }
 
-    /// Any write that needs memory is refused from now on, until the test ends.
+    /// From now on the server refuses any write that needs memory, until the test ends.
     void runOutOfMemory()
     {
         redis.command({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
@@ -120,8 +120,8 @@ protected:
         return connection;
     }
 
-    /// What a subscriber has been told since it subscribed or was asked last, each as "channel message". The server
-    /// answers in order: what was published before the PING comes before its answer.
+    /// The messages to a subscriber since it subscribed or since the last call, each as "channel message". The server
+    /// answers in order: messages that were published before the PING come before its answer.
     static Words messages(RawRedis& subscriber)
     {
         subscriber.send({"PING"});
@@ -149,7 +149,7 @@ protected:
 
     std::string name = "stock:42";
     RawRedis redis{server()};
-    std::set<std::string> foreign; ///< keys that need no time to live
+    std::set<std::string> foreign; ///< keys that may be without a time to live
 };
 
 /// A time to live that was set a moment ago.
@@ -168,7 +168,7 @@ MATCHER_P(Number, expected, "")
     return arg.isInteger() && arg.integer() == expected;
 }
 
-/// That another holds the lock. @param left the time. @param holder empty: none is named
+/// The reply that another holds the lock. @param left the time. @param holder empty: none is named
 MATCHER_P2(Refusal, left, holder, "")
 {
     return arg.isArray() && (arg.elements.size() == 2 || arg.elements.size() == 3) &&

@@ -49,7 +49,7 @@ TEST_F(UnlockScript, TellsNobodyWhileTheLockIsHeld)
     EXPECT_EQ(messages(waiter), Words{});
 }
 
-// The release before may have told nobody, because this holder was to follow.
+// The release before may have published nothing, because this holder was to follow.
 TEST_F(UnlockScript, OfWhoHoldsNothingTellsThatTheLockIsFree)
 {
     RawRedis waiter = subscriber();
@@ -85,7 +85,8 @@ TEST_F(UnlockScript, LeavesNoKeyWithoutTimeToLiveHoweverShortTheRestIs)
     EXPECT_LE(timeToLive(), 1);
 }
 
-// A script that the server forgot is sent again behind what was queued meanwhile, and a network may deliver late.
+// If the server forgot a script, it is sent again behind requests that were queued meanwhile; and a network may deliver
+// late.
 TEST_F(UnlockScript, ThatComesBehindALaterLevelLeavesItsLease)
 {
     lock(hold17, 20'000);

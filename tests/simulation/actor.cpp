@@ -21,7 +21,7 @@ constexpr std::size_t mostLevels = 4;
 
 using detail::LockKind;
 
-/// Some names, each of a lock of some kind, or of both halves of one.
+/// Some names, each with a lock of some kind, or with both halves of a read/write lock.
 std::vector<View> drawViews(Random& chance)
 {
     std::vector<View> views;
@@ -38,14 +38,14 @@ std::vector<View> drawViews(Random& chance)
     return views;
 }
 
-/// How a thread asks again for a lock that tells nobody.
+/// A policy by which a thread asks again for a lock whose release publishes nothing.
 std::shared_ptr<const RetryPolicy> drawPolicy(Random& chance)
 {
     return std::make_shared<const RetryPolicy>(oneOf(
         chance, {RetryPolicy::exponential(1ms, 128ms), RetryPolicy::fixed(64ms), RetryPolicy::spinThenSleep(3, 20ms)}));
 }
 
-/// Whether threads may also ask for a lock of that kind when a policy says so.
+/// Whether threads may also use policies with a lock of that kind.
 bool mayHavePolicies(LockKind kind)
 {
     return kind == LockKind::redisLock || kind == LockKind::nonReentrantLock || kind == LockKind::fencedLock;
@@ -109,13 +109,13 @@ std::chrono::nanoseconds Actor::thinkTime()
     return std::chrono::duration_cast<std::chrono::nanoseconds>(around(workload_.meanThink) * workload_.pace);
 }
 
-/// Mostly short; sometimes as long as a renewed hold needs its renewals, and a fixed lease is over.
+/// Mostly short; sometimes so long that a renewed hold needs renewals and a fixed lease ends.
 std::chrono::nanoseconds Actor::holdTime()
 {
     if (!stopping_ && chance_.unit() < workload_.longHold) {
         return around(std::min(client_.config().watchdogTimeout, std::chrono::milliseconds(10'000)));
     }
-    constexpr double atOnce = 0.2; // one step right behind the other, in one packet
+    constexpr double atOnce = 0.2; // two steps in one packet
     return chance_.unit() < atOnce ? std::chrono::nanoseconds(1) : around(workload_.meanHold);
 }
 
@@ -143,7 +143,7 @@ void Actor::decide()
         return chance_.unit() < workload_.question ? ask() : acquire(view_);
     }
     const double choice = chance_.unit();
-    const bool isOwn = !levels_.front().isStarted; // it would wait for the guard that it has itself
+    const bool isOwn = !levels_.front().isStarted; // otherwise it would wait for its own guard
     if (!stopping_ && isOwn && levels_.size() < mostLevels && choice < workload_.nested) {
         return acquire(oneOfName());
     }
@@ -183,7 +183,7 @@ void Actor::acquire(std::size_t view)
     }
 }
 
-/// While it connects, asks or sleeps; or when it has ended.
+/// The call may then be connecting, asking or sleeping, or it may have ended.
 void Actor::callOffSoon()
 {
     const auto after = chance_.unit() < 0.5 ? around(2ms) : around(workload_.meanHold * 4);
@@ -195,7 +195,7 @@ void Actor::callOffSoon()
     });
 }
 
-/// @param next is called when it has ended.
+/// @param next is called when the operation has ended.
 template <class Operation, class... Arguments>
 void Actor::beginAcquire(Next next, Arguments&&... arguments)
 {
@@ -205,7 +205,7 @@ void Actor::beginAcquire(Next next, Arguments&&... arguments)
     begin(std::move(operation), next);
 }
 
-/// Null: it waits to be told.
+/// Null: the thread waits for a message.
 std::shared_ptr<const RetryPolicy> Actor::drawPolicy()
 {
     if (named().kind == LockKind::spinLock) {
@@ -338,7 +338,7 @@ void Actor::foundHolder()
         &Actor::forced);
 }
 
-/// Whoever of this client had it knows so at once.
+/// A holder of this client knows of the forced release at once.
 void Actor::forced()
 {
     const auto& question = static_cast<Question&>(*thread_.call());
@@ -379,7 +379,7 @@ void Actor::probed()
     unlock(named());
 }
 
-/// What the thread knows of its levels is what the client counts.
+/// Checks that the thread and the client count the same levels.
 void Actor::check()
 {
     for (const auto& level : levels_) {

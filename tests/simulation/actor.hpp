@@ -25,17 +25,18 @@ struct Workload {
     double question;    ///< how many calls are questions
     double forceUnlock; ///< how many calls are releases by force
     double started;     ///< how many outermost acquires are asynchronous
-    double policy;      ///< how many acquires of a lock that tells of its release ask when a policy says so
+    double policy;      ///< how many acquires of a lock whose release publishes use a policy
     double calledOff;   ///< how many acquires that a thread waits for are called off
-    double pace = 1;    ///< how many times as long as that threads think
+    double pace = 1;    ///< how many times as long the threads pause
 
     /// The names of the locks, each once.
     [[nodiscard]] std::vector<std::string> names() const;
-    /// A waiter of a fair lock, or a writer, that died keeps its place, with that it keeps others waiting.
+    /// Whether there are kinds in which a dead waiter (of a fair lock, or a writer) keeps its place, and so keeps
+    /// others waiting.
     [[nodiscard]] bool keepsPlaces() const noexcept;
 };
 
-/// Locks, works, nests, unlocks, asks; checks what it is told.
+/// Locks, works, nests, unlocks, asks; checks all results.
 class Actor {
 public:
     Actor(SimClient& client, const Workload& workload, std::uint64_t number, std::uint64_t seed,
@@ -43,10 +44,10 @@ public:
     Actor(const Actor&) = delete;
     Actor& operator=(const Actor&) = delete;
 
-    /// Ends what it holds and begins nothing new.
+    /// The actor ends its holds and begins nothing new.
     void stop() noexcept { stopping_ = true; }
     [[nodiscard]] bool isIdle() const noexcept { return stopping_ && thread_.call() == nullptr && levels_.empty(); }
-    /// Locks and unlocks once; only while idle. Then isIdle() again, unless it failed.
+    /// Locks and unlocks once; only while idle. The actor isIdle() again afterwards, unless this failed.
     void probe(std::size_t view);
 
     [[nodiscard]] const Awaiting* operation() const noexcept { return thread_.call(); }
@@ -98,7 +99,7 @@ private:
     std::size_t view_ = 0;                 ///< of the call under way, or the last one
     std::vector<Level> levels_;            ///< not ended, innermost last; some of them may be lost
     detail::EndedBy endedBy_{};            ///< of the acquire under way
-    const Acquiring* acquiring_ = nullptr; ///< likewise; null: none is
+    const Acquiring* acquiring_ = nullptr; ///< likewise; null: there is none
     std::uint64_t acquires_ = 0;           ///< that were begun
     bool isStarted_ = false;               ///< likewise
     std::string forced_;                   ///< the holder whose lock is ended by force

@@ -49,7 +49,7 @@ void AsyncAcquire::answered(detail::Call& call)
         return;
     }
     const auto self = shared_from_this();
-    if (!awaits_) { // the answer to a request that somebody else queued may come before look()
+    if (!awaits_) { // the answer to a request that another thread queued may come before look()
         act(flow_->look());
     }
     if (flow_ && awaits_) {
@@ -75,7 +75,7 @@ void AsyncAcquire::act(const WaitStep& next)
     });
 }
 
-/// Soon, as `detail::AsyncAcquire` does.
+/// Asks the policy soon, as `detail::AsyncAcquire` does.
 void AsyncAcquire::askPolicy(std::uint32_t refusals)
 {
     client_.post([this, self = shared_from_this(), refusals] {

@@ -1,5 +1,5 @@
 /// @file
-/// An acquire that no thread waits for.
+/// An acquire for which no thread waits.
 #pragma once
 
 #include "logic/flow/acquire_flow.hpp"
@@ -18,12 +18,12 @@ namespace redislock::simulation {
 /// Drives the library's flow on the background thread of a process, as `detail::AsyncWait` does.
 class AsyncAcquire final : public detail::AsyncWaiter, public std::enable_shared_from_this<AsyncAcquire> {
 public:
-    /// Called once, on the background thread. @param acquired without a hold: it was not
+    /// Called once, on the background thread. @param acquired has no hold if the lock was not acquired
     using End = std::function<void(std::error_code, const detail::Acquired& acquired)>;
 
     AsyncAcquire(SimClient& client, NamedLock& named, const detail::AcquireOrder& order, End end);
 
-    /// Background thread, as the rest.
+    /// Called on the background thread, as all functions here.
     void begin();
     void cancel();
     /// The process is gone.
@@ -52,7 +52,7 @@ private:
     bool looking_ = false;
 };
 
-/// An acquire that is started without waiting, by a thread that does nothing else until it has ended.
+/// An acquire that a thread starts without waiting; the thread does nothing else until the acquire has ended.
 class StartedAcquire final : public Awaiting, public Acquiring {
 public:
     StartedAcquire(SimClient& client, NamedLock& named, const detail::AcquireOrder& order);

@@ -24,12 +24,12 @@ std::optional<detail::Outcome> Awaiting::outcome()
         return std::nullopt;
     }
     if (outcome.stood > outcome.stood.zero() && !std::exchange(lookedAgain_, true)) {
-        alarm(now()); // what came meanwhile is read first
+        alarm(now()); // answers that came meanwhile are read first
         return std::nullopt;
     }
     outcome.replied = false;
     outcome.fault = commands_.giveUp(*call_);
-    if (call_->pending) { // it stays on the connection, and cannot be asked again
+    if (call_->pending) { // the call stays on the connection, and cannot be used again
         outcome.stood = outcome.stood.zero();
     }
     return outcome;

@@ -13,8 +13,8 @@
 
 namespace redislock::simulation {
 
-/// A call of a thread under way: a blocking function of the runtime, cut at the places where it waits. advance() goes
-/// on from there; it may be called at any time, like a thread that wakes for nothing.
+/// A call of a thread under way: a blocking function of the runtime, cut at the places where it waits. advance()
+/// continues from there; it may be called at any time, as a thread may wake for nothing.
 class Awaiting {
 public:
     Awaiting(Host& host, SimConnection& commands) noexcept : host_(host), commands_(commands) {}
@@ -23,23 +23,23 @@ public:
     virtual ~Awaiting() = default;
 
     virtual void advance() = 0;
-    /// As a stop token does: the thread is woken, and ends the call where it is.
+    /// Acts as a stop token: wakes the thread, which ends the call at its present point.
     virtual void callOff() {}
-    /// The state of its machine; nothing while it waits for its turn.
+    /// The state of the call's machine; nothing while the call waits for its turn.
     [[nodiscard]] virtual std::optional<Situation> situation() const = 0;
     [[nodiscard]] bool isDone() const noexcept { return done_; }
 
-    /// The thread that runs it is to go on.
+    /// Wakes the thread that runs the call.
     std::function<void()> wake;
-    /// It is to go on then, if nothing else comes first.
+    /// Wakes the thread at that time, if nothing else does so before.
     std::function<void(TimePoint)> alarm;
 
 protected:
     void finishOperation() noexcept { done_ = true; }
     [[nodiscard]] TimePoint now() const noexcept { return host_.now(); }
-    /// Waits for a call that was queued: alarms at the end of its time.
+    /// Waits for a queued call: sets an alarm for the end of its time.
     void awaitAnswer(detail::Call& call, TimePoint until);
-    /// What became of the awaited call, if need be because its time is over; nothing yet.
+    /// The outcome of the awaited call, which may be that its time is over; nothing: it has none yet.
     std::optional<detail::Outcome> outcome();
 
     Host& host_;

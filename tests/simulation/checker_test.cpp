@@ -15,7 +15,7 @@ using detail::LockKind;
 
 class SafetyCheckerTest : public ::testing::Test {
 protected:
-    /// What a server does for a request.
+    /// Executes a request as a server does.
     void execute(detail::ScriptUse KindTraits::*use, const std::string& holder, std::uint64_t number,
                  const std::vector<Keyspace::Words>& commands, const Reply& reply = {},
                  const std::vector<std::string>& more = {})
@@ -37,7 +37,7 @@ protected:
         execute(&KindTraits::lock, holder, number, {{"HSET", "stock", holder, count}, {"PEXPIRE", "stock", "1000"}});
     }
 
-    /// Grants a fenced lock, or says again that it did.
+    /// Grants a fenced lock, or repeats the answer.
     void lockFenced(const std::string& holder, const std::string& token)
     {
         Reply reply;
@@ -208,7 +208,7 @@ TEST_F(SafetyCheckerTest, TokensGrowFromHoldToHoldAndStayForItsLevels)
     kind = LockKind::fencedLock;
     EXPECT_EQ(ruleBrokenBy([&] {
                   lockFenced("a:1", "100");
-                  lockFenced("a:1", "100"); // sent again, or a level
+                  lockFenced("a:1", "100"); // the request again, or a nested level
                   checker.expectToken("a:1", 100, 100);
                   execute(&KindTraits::unlock, "a:1", 2, {{"DEL", "stock"}});
                   lockFenced("b:1", "101");

@@ -88,7 +88,7 @@ void CounterActor::begin(std::unique_ptr<Awaiting> operation, std::function<void
     });
 }
 
-/// @param then of one that was answered.
+/// @param then is called with the result of an answered call.
 template <class Result>
 void CounterActor::ask(detail::CounterRequest<Result> request, std::function<void(const Result&)> then)
 {
@@ -119,7 +119,7 @@ void CounterActor::await(detail::CounterOrder order, std::function<void(const Co
     });
 }
 
-/// While it connects, asks or sleeps; or when it has ended.
+/// The wait may then be connecting, asking or sleeping, or it may have ended.
 void CounterActor::callOffSoon()
 {
     const auto after = chance_.unit() < 0.5 ? around(std::chrono::milliseconds(2)) : around(workload_.meanHold * 4);
@@ -144,7 +144,7 @@ void CounterActor::stop()
     }
 }
 
-// --- What it does ----------------------------------------------------------------------------------------------------
+// --- Actions ---------------------------------------------------------------------------------------------------------
 
 void CounterActor::decide()
 {
@@ -234,7 +234,7 @@ void CounterActor::usePermits()
 void CounterActor::changeLease(const Held& held)
 {
     auto request = detail::updateRequest(*counter_, hexOf(held.who), drawLease());
-    believe(held); // from here on it may be either
+    believe(held); // from here on it may have either lease
     ask<bool>(std::move(request), [this, who = held.who](bool isKnown) {
         const auto own = std::ranges::find_if(held_, [&](const Held& each) { return each.who == who; });
         isKnown ? believe(*own) : forget(*own);
@@ -268,7 +268,7 @@ void CounterActor::giveBack()
         return ask<bool>(detail::releaseRequest(*counter_, held.permits, detail::AddTo::anyCounter), nullptr);
     }
     auto release = detail::permitRelease(*held.hold);
-    if (chance_.unit() < 0.3) { // its guard ends
+    if (chance_.unit() < 0.3) { // as the end of its guard
         counter_->askUnawaited(std::move(release.call));
         ++world_.statistics.operations;
         return pause(around(workload_.meanThink));
@@ -276,7 +276,7 @@ void CounterActor::giveBack()
     ask<Unlocked>(std::move(release), nullptr);
 }
 
-// --- What it has -----------------------------------------------------------------------------------------------------
+// --- Possessions -----------------------------------------------------------------------------------------------------
 
 std::string CounterActor::nextGrant()
 {

@@ -22,7 +22,7 @@ namespace redislock::simulation {
 
 /// How threads use semaphores and latches in one run: drawn anew for each seed.
 struct CounterWorkload {
-    /// A name, until it is taken away from outside: then the next generation has another one.
+    /// The name of a counter. When the counter is taken away from outside, the next generation has another name.
     struct Subject {
         CounterKind kind{};
         std::int64_t size = 1; ///< permits, or what a latch counts
@@ -43,11 +43,10 @@ struct CounterWorkload {
     double calledOff;   ///< how many waits are called off
 };
 
-/// Acquires permits, several at a time, gives them back, changes leases, counts down, waits, asks; checks what it is
-/// told.
+/// Acquires permits, several at a time, gives them back, changes leases, counts down, waits, asks; checks all results.
 class CounterActor {
 public:
-    struct World { ///< what it lives in
+    struct World { ///< the surroundings of the actor
         Scheduler& scheduler;
         PermitChecker& permits;
         LatchChecker& latches;
@@ -61,13 +60,13 @@ public:
     CounterActor& operator=(const CounterActor&) = delete;
     ~CounterActor();
 
-    /// Ends what it waits for, gives back what it has and begins nothing new.
+    /// Ends its wait, gives back its permits and begins nothing new.
     void stop();
     [[nodiscard]] bool isIdle() const noexcept { return stopping_ && thread_.call() == nullptr && held_.empty(); }
     [[nodiscard]] const Awaiting* operation() const noexcept { return thread_.call(); }
-    /// What it waits for, if that can be ended; null: nothing.
+    /// The present wait, if it can be ended; null: none.
     [[nodiscard]] const CounterWait* waiting() const noexcept { return waiting_; }
-    /// Tells that wait from all others.
+    /// A name for that wait, different from all others.
     [[nodiscard]] std::string waitName() const;
 
 private:
@@ -86,7 +85,7 @@ private:
     void await(detail::CounterOrder order, std::function<void(const CounterWait&)> granted);
     void callOffSoon();
 
-    // what it does
+    // actions
     void decide();
     void use();
     void useSemaphore(std::int64_t size);

@@ -21,7 +21,7 @@ public:
         : ModelComparison(lua, redis, seed, [](LinkId, const Reply&) {}), subscriber_(server)
     {
         model_.keyspace().publish = [this](const std::string& to, const std::string& message) {
-            if (to == counterChannel) { // an odd argument is another one
+            if (to == counterChannel) { // an odd argument may be another channel
                 told_.push_back(message);
             }
             return 1;
@@ -120,7 +120,7 @@ private:
         history_ += '\n';
     }
 
-    /// What others do.
+    /// Changes by other programs.
     void touch()
     {
         const std::array<Words, 6> commands{Words{"DEL", counterName},

@@ -1,5 +1,5 @@
 /// @file
-/// What a thread of a program does with semaphores and latches.
+/// The calls of a thread on semaphores and latches.
 #pragma once
 
 #include "logic/counter/counter.hpp"
@@ -24,7 +24,7 @@ public:
     [[nodiscard]] std::optional<Situation> situation() const override;
     /// The client ends.
     void cancel();
-    /// Whether it waits for that one.
+    /// Whether this call waits for that counter.
     [[nodiscard]] bool waitsFor(const std::string& name) const noexcept;
 
     [[nodiscard]] const NamedCounter& counter() const noexcept { return *counter_; }
@@ -41,7 +41,7 @@ private:
     detail::CounterOutcome end_;
 };
 
-/// A request that is repeated until answered.
+/// A request that is repeated until it is answered.
 template <class Result>
 class CounterQuestion final : public Question {
 public:
@@ -57,7 +57,7 @@ public:
         }
         return isAsking() ? Situation::releaseAsking : Situation::releaseBackingOff;
     }
-    /// How it ended, and with which result.
+    /// The error of the ended call; result() has its result.
     [[nodiscard]] std::error_code ended() const noexcept { return ended_; }
     [[nodiscard]] const Result& result() const noexcept { return result_; }
 

@@ -1,4 +1,4 @@
-// Whole runs of semaphores and latches that something is wrong with: S11, S12, R1. And one seed is one run.
+// Whole runs of semaphores and latches with an error in them: S11, S12, R1. Also: one seed gives one run.
 #include "simulation/counter_world.hpp"
 #include "simulation/whole_runs.hpp"
 
@@ -14,11 +14,11 @@ using namespace std::chrono_literals;
 Rules countersBrokenWith(const CounterSabotage& sabotage)
 {
     auto rules = rulesBrokenWith<CounterWorld>(40, sabotage);
-    rules.erase("none"); // not every run has what is sabotaged
+    rules.erase("none"); // not every run contains the sabotaged object
     return rules;
 }
 
-/// Does something to every semaphore, or every latch.
+/// Applies @p deed to every semaphore, or to every latch.
 template <class Deed>
 CounterSabotage::Deed toEach(CounterKind kind, Deed deed)
 {

@@ -24,7 +24,7 @@ bool isLatch(const std::string& name)
 
 } // namespace
 
-/// Has the checkers see each request.
+/// Shows each request to the checkers.
 class CounterWorld::Watch final : public Witness {
 public:
     explicit Watch(CounterWorld& world) noexcept : world_(world) {}
@@ -81,7 +81,8 @@ void CounterWorld::populate(std::size_t index)
     }
 }
 
-/// What it had for ever nobody will give back: some of the semaphores are given up, so that there is something to have.
+/// Nobody gives back the permits without a lease of a crashed process: some semaphores are replaced, so that permits
+/// remain.
 void CounterWorld::depopulate(std::size_t index)
 {
     permits_.mayKeep(host(index)->name());
@@ -103,7 +104,8 @@ void CounterWorld::tellSituations(std::size_t index, std::size_t /*server*/, con
     }
 }
 
-// --- What others do --------------------------------------------------------------------------------------------------
+// --- Changes by other programs
+// --------------------------------------------------------------------------------------------------
 
 void CounterWorld::takenAway(CounterWorkload::Subject& subject)
 {
@@ -122,7 +124,7 @@ void CounterWorld::dataLost(std::size_t /*server*/)
     }
 }
 
-/// They delete one; its time to live they cannot take away, it has none.
+/// Other programs delete a counter. They cannot take away its time to live, since it has none.
 void CounterWorld::touchKey(std::size_t /*server*/, Fault fault)
 {
     if (fault == Fault::keyDeleted) {
@@ -134,7 +136,7 @@ void CounterWorld::touchKey(std::size_t /*server*/, Fault fault)
     }
 }
 
-// --- What the server does --------------------------------------------------------------------------------------------
+// --- The server ------------------------------------------------------------------------------------------------------
 
 void CounterWorld::executed(const Request& request, const Reply& reply, VirtualTime now)
 {
@@ -195,7 +197,7 @@ void CounterWorld::commit(const CounterSabotage::Deed& deed)
     }
 }
 
-/// Work goes on. One more process may crash; messages may be lost for good: then the poll must do.
+/// Work goes on. One more process may crash; all messages may be lost: then polling must be enough.
 void CounterWorld::runCalm()
 {
     trace_("world", "everything must work");
@@ -216,7 +218,7 @@ void CounterWorld::runCalm()
     }
 }
 
-/// Of a process that was never without a connection: what its requests left, it takes along.
+/// A process that always had a connection removes the records of its requests at its end.
 void CounterWorld::endInOrder(std::size_t index)
 {
     Process& process = processes_[index];
@@ -264,10 +266,10 @@ void CounterWorld::stopAll()
         }
         runUntil(scheduler_.now() + 10ms);
     }
-    runUntil(scheduler_.now() + longestLease + 1s); // what a crashed process had
+    runUntil(scheduler_.now() + longestLease + 1s); // until the leases of a crashed process are over
 }
 
-/// Whoever asks for the number of permits frees those whose leases are over.
+/// Asking for the number of permits frees permits whose leases are over.
 void CounterWorld::askAll()
 {
     SimClient& client = *processes_.front().client;

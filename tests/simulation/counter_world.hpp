@@ -15,7 +15,7 @@
 
 namespace redislock::simulation {
 
-/// What a test breaks, to see it noticed.
+/// An error that a test puts in, to see whether it is noticed.
 struct CounterSabotage {
     struct Hands {
         Scheduler& scheduler;
@@ -29,12 +29,12 @@ struct CounterSabotage {
     Deed beforeResidue{}; ///< before nothing may be left
 };
 
-/// One server, some processes with some threads each. First with faults; then without: who could have what it waits for
-/// has it in time, and in the end all permits are free but those that crashed processes had for ever.
+/// One server, and some processes with some threads each. First with faults, then without: then a waiter that could
+/// have its permit must get it in time, and in the end all permits are free, except permits without a lease of crashed
+/// processes.
 ///
-/// The network makes no copies of requests here: of a request whose answer has arrived, the answer is not kept for
-/// long, since no copy of it can be under way over TCP. Requests that are late, on connections given up, are copies
-/// enough.
+/// The network makes no copies of requests here. When the answer to a request has arrived, its record is deleted soon,
+/// since with TCP no copy can be under way. Late requests on closed connections are copies enough.
 class CounterWorld final : public Stage {
 public:
     CounterWorld(LuaRuntime& lua, std::uint64_t seed, bool traced, CounterSabotage sabotage = {});
@@ -71,12 +71,12 @@ private:
     ModelServer server_;
     PermitChecker permits_;
     LatchChecker latches_;
-    SafetyChecker locks_; ///< there are none
+    SafetyChecker locks_; ///< there are no locks in these runs
     PollChecker polls_;
     std::unique_ptr<Watch> watch_;
-    std::set<std::string> withdrawn_; ///< records of acquires that were given up: kept, since those may still arrive
+    std::set<std::string> withdrawn_; ///< records of abandoned acquires: kept, since their requests may still arrive
     const CounterSabotage sabotage_;
-    std::vector<Process> processes_; ///< last: they go first, and use the rest until then
+    std::vector<Process> processes_; ///< last member: destroyed first, and uses the others until then
 };
 
 } // namespace redislock::simulation

@@ -1,5 +1,5 @@
 /// @file
-/// What goes wrong, how often, and what it hits.
+/// The faults, how often they happen, and what they hit.
 #pragma once
 
 #include "redislock/random.hpp"
@@ -13,10 +13,10 @@
 namespace redislock::simulation {
 
 enum class Fault : std::uint8_t {
-    requestLost,    ///< and whatever is sent after it on that connection
-    requestLate,    ///< perhaps long after its connection was given up
+    requestLost,    ///< and all later requests on that connection
+    requestLate,    ///< perhaps long after its connection was closed
     requestDoubled, ///< a copy is executed a second time, later
-    replyLost,      ///< and whatever is answered after it on that connection
+    replyLost,      ///< and all later replies on that connection
     replyLate,
     replyDoubled,
     messageLost, ///< of publish/subscribe
@@ -31,8 +31,8 @@ enum class Fault : std::uint8_t {
     outOfMemory,
     notEnoughReplicas,
     readOnly,
-    keyDeleted,   ///< by others
-    keyPersisted, ///< by others
+    keyDeleted,   ///< by other programs
+    keyPersisted, ///< by other programs
 };
 inline constexpr std::size_t faultCount = 20;
 
@@ -93,22 +93,22 @@ constexpr std::string_view impossible(Fault fault, Situation situation) noexcept
     return {};
 }
 
-/// How often each fault happens in one run: drawn anew for each seed, so that there are runs with one kind of trouble,
-/// with many and with none.
+/// How often each fault happens in one run: drawn anew for each seed, so that there are runs with one kind of fault,
+/// with many kinds and with none.
 class FaultPlan {
 public:
     explicit FaultPlan(Random& chance)
     {
         for (auto& rate : rates_) {
-            constexpr double widest = 8; // the largest rate is so many times the smallest
+            constexpr double widest = 8; // the ratio of the largest rate to the smallest
             rate = chance.unit() < 0.6 ? (1 + chance.unit() * (widest - 1)) / widest : 0;
         }
     }
 
-    /// That fault never comes.
+    /// From now on that fault never comes.
     void without(Fault fault) noexcept { rates_[static_cast<std::size_t>(fault)] = 0; }
 
-    /// Of a message: whether this one is hit.
+    /// For a fault of messages: whether this message is hit.
     [[nodiscard]] bool hits(Fault fault, Random& chance) const
     {
         constexpr double mostOften = 0.012;
@@ -116,14 +116,14 @@ public:
                chance.unit() < rates_[static_cast<std::size_t>(fault)] * mostOften;
     }
 
-    /// Of a fault that comes by itself: the time to the next one; zero when it never comes.
+    /// For a fault that comes by itself: the time to the next one; zero if it never comes.
     [[nodiscard]] VirtualTime pause(Fault fault, Random& chance) const
     {
         const double rate = rates_[static_cast<std::size_t>(fault)];
         if (rate == 0) {
             return VirtualTime{0};
         }
-        const double shortestMean = fault == Fault::scriptsForgotten ? 1e8 : 1e9; // that one costs a round trip only
+        const double shortestMean = fault == Fault::scriptsForgotten ? 1e8 : 1e9; // that fault costs only a round trip
         return VirtualTime(1 + static_cast<std::int64_t>(shortestMean / rate * 2 * chance.unit()));
     }
 
@@ -138,10 +138,10 @@ inline constexpr std::array<std::string_view, kindCount> kindNames{
     "RedisLock", "NonReentrantLock", "SpinLock", "FencedLock", "FairLock", "ReadLock", "WriteLock",
 };
 
-/// What happened in one run, or in many.
+/// The counts of one run, or of many.
 struct Statistics {
     std::array<std::array<std::uint64_t, situationCount>, faultCount> hits{};
-    std::array<std::uint64_t, kindCount> held{}; ///< how often each kind was
+    std::array<std::uint64_t, kindCount> held{}; ///< how often each kind was held
     std::uint64_t faults = 0;
     std::uint64_t operations = 0; ///< calls of clients that ended
     std::uint64_t grants = 0;

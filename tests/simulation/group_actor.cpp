@@ -1,4 +1,5 @@
-// What `detail::GroupAcquire` is around the flow of an acquire; a second acquire by its holder is tested elsewhere.
+// Plays the part of `detail::GroupAcquire` around the flow of an acquire. Other tests cover a second acquire by a
+// holder.
 #include "simulation/group_actor.hpp"
 
 #include "simulation/one_of.hpp"
@@ -97,7 +98,7 @@ void GroupActor::acquire(const Group& group, Wait wait, Lease lease)
     step(detail::Start{host_->now()});
 }
 
-/// As `detail::GroupAcquire::cancel()`, while it asks, waits or pauses; or when it has ended.
+/// As `detail::GroupAcquire::cancel()`: the acquire may then be asking, waiting or pausing, or it may have ended.
 void GroupActor::callOffSoon()
 {
     const auto after = chance_.unit() < 0.5 ? around(std::chrono::milliseconds(2)) : around(workload_.meanHold * 4);
@@ -150,7 +151,7 @@ void GroupActor::giveUp()
     }
 }
 
-/// From now on it believes to hold the group.
+/// From now on the actor believes that it holds the group.
 std::optional<Errc> GroupActor::keep()
 {
     believer_ = world_.checker.believes(
@@ -215,7 +216,7 @@ void GroupActor::stopBelieving()
 void GroupActor::giveBack()
 {
     stopBelieving();
-    if (!probing_ && chance_.unit() < 0.4) { // its guard ends
+    if (!probing_ && chance_.unit() < 0.4) { // as the end of its guard
         ++world_.statistics.operations;
         try_->end();
         return pause(around(workload_.meanThink));

@@ -36,13 +36,13 @@ struct Group {
     [[nodiscard]] std::size_t needed() const noexcept { return isMajority ? members.size() / 2 + 1 : members.size(); }
 };
 
-/// One try at all members, and the hold that may come of it, as `detail::GroupHold`. Members that arrive when it is
-/// over are given back.
+/// One try to get all members, and the hold that may result, as `detail::GroupHold`. Members that are granted when the
+/// try is over are given back.
 class GroupTry : public std::enable_shared_from_this<GroupTry> {
 public:
     using Answer = std::function<void(std::size_t member, const detail::MemberAnswer&)>;
 
-    /// @param clients of one process, by server.
+    /// @param clients of one process, one for each server.
     GroupTry(const Group& group, const std::vector<SimClient*>& clients);
     GroupTry(const GroupTry&) = delete;
     GroupTry& operator=(const GroupTry&) = delete;
@@ -50,27 +50,27 @@ public:
     void ask(std::size_t member, Wait wait, Lease lease, const Answer& answer);
     void keep();
     void end();
-    /// Ends it. @param released once, when it is certain how.
+    /// Ends the hold. @param released is called once, when the result is known.
     void release(const std::function<void(Unlocked)>& released);
 
     /// The process is gone.
     void drop();
 
     [[nodiscard]] TimePoint validUntil() const;
-    /// Those that it counts now: granted, and neither lost nor given back.
+    /// The members that count now: granted, and neither lost nor given back.
     [[nodiscard]] std::vector<HeldMember> members() const;
     [[nodiscard]] bool isUnderWay() const;
     [[nodiscard]] const Group& group() const noexcept { return group_; }
     void tellSituations(std::size_t server, const std::function<void(Situation)>& tell) const;
 
-    /// Called when it is lost.
+    /// Called when the group is lost.
     std::function<void()> lost;
 
 private:
     using OnStop = std::stop_callback<std::function<void()>>;
     struct Member {
         SimClient* client = nullptr;
-        std::shared_ptr<AsyncAcquire> attempt; ///< while it is under way
+        std::shared_ptr<AsyncAcquire> attempt; ///< while the attempt is under way
         detail::Acquired acquired{};           ///< without a hold: not granted, or given back
         std::unique_ptr<OnStop> onLoss;
         bool isReleasing = false;
@@ -94,7 +94,7 @@ private:
     std::function<void(Unlocked)> whenReleased_;
 };
 
-/// Acquires groups, works, releases; checks what it is told.
+/// Acquires groups, works, releases; checks all results.
 class GroupActor final : public detail::GroupRounds {
 public:
     struct Workload {
@@ -105,7 +105,7 @@ public:
         double fixedLease;
         double calledOff; ///< how many acquires are called off
     };
-    struct World { ///< what it lives in
+    struct World { ///< the surroundings of the actor
         Scheduler& scheduler;
         GroupChecker& checker;
         Trace& trace;
@@ -120,7 +120,7 @@ public:
 
     void stop() noexcept { stopping_ = true; }
     [[nodiscard]] bool isIdle() const;
-    /// Acquires and releases once; only while idle. Then isIdle() again, unless it failed.
+    /// Acquires and releases once; only while idle. The actor isIdle() again afterwards, unless this failed.
     void probe(std::size_t group);
     void tellSituations(std::size_t server, const std::function<void(Situation)>& tell) const;
 
@@ -152,11 +152,11 @@ private:
     const Group* group_ = nullptr; ///< of the acquire under way
     Lease lease_ = keepRenewing;
     std::unique_ptr<detail::GroupFlow> flow_;
-    std::shared_ptr<GroupTry> try_;               ///< of the round, or held
+    std::shared_ptr<GroupTry> try_;               ///< the try of the present round, or the held group
     std::vector<std::shared_ptr<GroupTry>> past_; ///< with attempts under way
     std::uint64_t alarms_ = 0;
     std::uint64_t acquires_ = 0; ///< that were begun
-    std::uint64_t believer_ = 0; ///< not zero: it holds a group
+    std::uint64_t believer_ = 0; ///< not zero: the actor holds a group
     bool busy_ = false;          ///< acquires, or waits for a release
     bool stopping_ = false;
     bool probing_ = false;

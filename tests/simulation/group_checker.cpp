@@ -55,7 +55,7 @@ bool GroupChecker::isTrue(const HeldMember& member, VirtualTime until, VirtualTi
            (!key->expiresAtMs || until <= VirtualTime((*key->expiresAtMs - 1) * 1'000'000));
 }
 
-/// Whether it would have enough members without those that were taken away from outside.
+/// Whether the believer has enough members, apart from members that were taken away from outside.
 bool GroupChecker::isWhole(const Belief& belief) const
 {
     const auto members = belief.members();

@@ -1,5 +1,5 @@
 /// @file
-/// That who believes to hold a group of locks holds enough of them.
+/// Checks that a believer in a group of locks holds enough of them.
 #pragma once
 
 #include "simulation/keyspace.hpp"
@@ -21,14 +21,14 @@ struct HeldMember {
     std::string holder;
 };
 
-/// S13: who believes to hold a group has so many of its members on the servers as are needed, each for at least a
-/// millisecond longer than it believes; and nobody else does, unless members were taken away from outside.
+/// S13: a believer in a group has enough of its members on the servers, each for at least a millisecond longer than it
+/// believes; and there is no other believer, unless members were taken away from outside.
 class GroupChecker {
 public:
-    /// What a server remembers. Whether a hold there was taken away from outside.
+    /// The first: the keys of a server. The second: whether a hold there was taken away from outside.
     using KeyspaceOf = std::function<const Keyspace&(std::size_t server)>;
     using IsExcused = std::function<bool(const HeldMember&)>;
-    /// Until when it believes so, as it would say now.
+    /// Until when the believer believes in the group, as it would say now.
     using Until = std::function<VirtualTime()>;
 
     GroupChecker(KeyspaceOf keyspaceOf, IsExcused isExcused)
@@ -36,12 +36,12 @@ public:
     {
     }
 
-    /// @param needed how many of the group's members. @param members those that it counts on now.
-    /// @return who it is.
+    /// @param needed how many of the group's members. @param members the members that it counts on now.
+    /// @return a number for the believer.
     std::uint64_t believes(const std::string& group, std::size_t needed, const Until& until,
                            const std::function<std::vector<HeldMember>()>& members);
     void ends(std::uint64_t who) { beliefs_.erase(who); }
-    /// After each request that a server executed, and each belief.
+    /// Called after each request that a server executed, and after each belief.
     void check(VirtualTime now) const;
 
 private:

@@ -1,4 +1,4 @@
-// Histories of groups, made by hand, and whole runs that something is wrong with in the end: S13.
+// Histories of groups, made by hand, and whole runs with an error at their end: S13.
 #include "simulation/group_world.hpp"
 #include "simulation/whole_runs.hpp"
 
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 /// A RedLock on three servers.
 class GroupCheckerTest : public ::testing::Test {
 protected:
-    /// The server has the lock for that holder, for another second.
+    /// From now on the server has the lock for that holder, for another second.
     void lock(std::size_t server, const std::string& holder)
     {
         auto& keyspace = keyspaces[server];
@@ -79,7 +79,7 @@ TEST_F(GroupCheckerTest, AMemberThatSomebodyElseHasDoesNotCount)
     lock(1, "b:1");
     believe({member(0, "a:1"), member(1, "a:2")});
     EXPECT_EQ(ruleBroken(), "S13");
-    excused.insert("a:2"); // it was taken away from it
+    excused.insert("a:2"); // it was taken away from the holder
     EXPECT_EQ(ruleBroken(), "none");
 }
 
@@ -104,7 +104,7 @@ Rules groupsBrokenWith(const GroupSabotage& sabotage)
     return rulesBrokenWith<GroupWorld>(15, sabotage);
 }
 
-/// Somebody has every lock on every server, for a day.
+/// A stranger takes every lock on every server, for a day.
 void takeEveryServer(const GroupSabotage::Hands& hands)
 {
     for (auto* server : hands.servers) {

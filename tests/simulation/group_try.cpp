@@ -1,4 +1,4 @@
-// What `detail::GroupHold` is around the standing of a group.
+// Plays the part of `detail::GroupHold` around the standing of a group.
 #include "simulation/group_actor.hpp"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ void GroupTry::ask(std::size_t member, Wait wait, Lease lease, const Answer& ans
     client.post([attempt] { attempt->begin(); });
 }
 
-/// An attempt is over. @return nothing: too late.
+/// An attempt for a member is over. @return nothing: the answer came too late.
 std::optional<MemberAnswer> GroupTry::arrived(std::size_t index, std::error_code error,
                                               const detail::Acquired& acquired)
 {
@@ -66,7 +66,7 @@ void GroupTry::keep()
     follow(standing_.keep());
 }
 
-/// What is no group any more ends.
+/// Ends the hold if the group no longer has enough members.
 void GroupTry::follow(detail::GroupStanding::Verdict verdict)
 {
     if (verdict == detail::GroupStanding::Verdict::lost) {
@@ -90,18 +90,18 @@ void GroupTry::giveAllBack()
     }
 }
 
-/// Ends what does not wait: callbacks, and attempts under way.
+/// Ends callbacks, and attempts under way, without waiting.
 void GroupTry::withdraw()
 {
     for (auto& member : members_) {
         member.onLoss.reset();
-        if (member.attempt) { // as its cancellation slot: there, soon
+        if (member.attempt) { // as through its cancellation slot: on the background thread, soon
             member.client->post([attempt = member.attempt] { attempt->cancel(); });
         }
     }
 }
 
-/// A guard ends.
+/// Does what the end of a guard does.
 void GroupTry::giveBack(Member& member)
 {
     member.onLoss.reset();

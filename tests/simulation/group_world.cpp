@@ -9,7 +9,7 @@ namespace redislock::simulation {
 
 using namespace std::chrono_literals;
 
-/// Has a server's own checker and that of the groups see each request.
+/// Shows each request to the server's own checker and to the checker of groups.
 class GroupWorld::Watch final : public Witness {
 public:
     Watch(SafetyChecker& own, const GroupChecker& groups) noexcept : own_(own), groups_(groups) {}
@@ -59,7 +59,7 @@ GroupWorld::GroupWorld(LuaRuntime& lua, std::uint64_t seed, bool traced, GroupSa
 
 GroupWorld::~GroupWorld() = default;
 
-/// A RedLock; or two MultiLocks with a member in common, which they name in opposite order.
+/// A RedLock; or two MultiLocks with a member in common, which name their members in opposite order.
 void GroupWorld::drawGroups()
 {
     workload_.meanThink = oneOf({1ms, 5ms, 30ms, 200ms});
@@ -170,7 +170,7 @@ void GroupWorld::commit(const GroupSabotage::Deed& deed)
     deed(hands);
 }
 
-/// No more faults; an operator ends what nobody would.
+/// No more faults; an operator frees locks that nobody else would free.
 void GroupWorld::settle()
 {
     endFaults();
@@ -208,10 +208,10 @@ void GroupWorld::stopAll()
         }
     }
     awaitIdle(2 * longestLease_ + 60s, "a thread did not come to its end");
-    runUntil(scheduler_.now() + longestLease_ + longestLease_ / 50); // what a crashed process had
+    runUntil(scheduler_.now() + longestLease_ + longestLease_ / 50); // until the leases of a crashed process are over
 }
 
-/// Some servers of a RedLock are gone: too few to matter.
+/// Stops some servers of a RedLock: too few to matter.
 void GroupWorld::loseMinority()
 {
     const auto& group = workload_.groups[0];
@@ -224,7 +224,7 @@ void GroupWorld::loseMinority()
     }
 }
 
-/// A fresh acquire and release by every process of every group.
+/// Lets every process acquire and release every group once.
 void GroupWorld::probeAll()
 {
     for (auto& process : processes_) {

@@ -13,7 +13,7 @@
 
 namespace redislock::simulation {
 
-/// What a test breaks, to see it noticed.
+/// An error that a test puts in, to see whether it is noticed.
 struct GroupSabotage {
     struct Hands {
         Scheduler& scheduler;
@@ -27,9 +27,9 @@ struct GroupSabotage {
 };
 
 /// A RedLock on three or five servers, or MultiLocks of some locks on one or two, and processes with some threads each.
-/// Faults hit one server at a time, or the way to it: several may be in trouble at once. Then without faults, but for a
-/// minority of the RedLock's servers that may be gone for good: everybody must get every group, and in the end no
-/// member is left.
+/// Each fault hits one server, or the way to it; several servers may have faults at once. Then there are no more
+/// faults, except that a minority of the RedLock's servers may be gone for good: everybody must get every group, and in
+/// the end no member is left.
 class GroupWorld final : public Stage {
 public:
     GroupWorld(LuaRuntime& lua, std::uint64_t seed, bool traced, GroupSabotage sabotage = {});
@@ -78,7 +78,7 @@ private:
     GroupChecker checker_;
     std::vector<std::unique_ptr<Watch>> watches_;
     const GroupSabotage sabotage_;
-    std::vector<Process> processes_; ///< last: they go first, and use the rest until then
+    std::vector<Process> processes_; ///< last member: destroyed first, and uses the others until then
 };
 
 } // namespace redislock::simulation

@@ -27,22 +27,22 @@ public:
     }
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
-    /// A timer of this machine.
+    /// Sets a timer of this machine.
     void at(TimePoint when, Task task)
     {
         if (when != TimePoint::max()) {
             arrive(clock_.when(when), std::move(task));
         }
     }
-    /// A thread is woken: it runs after a moment.
+    /// Wakes a thread: it runs after a moment.
     void soon(Task task) { arrive(scheduler_.now() + moment(), std::move(task)); }
-    /// The process' background thread gets something to do, behind what it has to do already.
+    /// Gives the process' background thread a task, behind its present tasks.
     void post(Task task)
     {
         lastPost_ = std::max(lastPost_, scheduler_.now() + moment());
         arrive(lastPost_, std::move(task));
     }
-    /// Something comes from outside at that time.
+    /// Lets something come from outside at that time.
     void arrive(VirtualTime when, Task task)
     {
         scheduler_.at(when, [self = shared_from_this(), task = std::move(task)]() mutable {
@@ -51,9 +51,9 @@ public:
     }
 
     void pauseUntil(VirtualTime end) noexcept { process_.pauseUntil(end); }
-    /// Since when it has run without a pause.
+    /// Since when the process has run without a pause.
     [[nodiscard]] VirtualTime runsSince() const noexcept { return process_.pausedUntil(); }
-    /// For how long it was paused, all in all.
+    /// How long the process was paused, in all.
     [[nodiscard]] VirtualTime stood() const noexcept { return process_.stood(); }
     void crash() noexcept { process_.end(); }
 

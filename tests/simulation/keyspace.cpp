@@ -39,7 +39,7 @@ Reply array(std::vector<Reply> elements)
     return {Reply::Kind::array, 0, {}, std::move(elements)};
 }
 
-/// As Redis reads it: no zeros before the first digit, nothing but the number.
+/// A number as Redis reads it: without leading zeros, and nothing but the number.
 std::optional<std::int64_t> number(const std::string& word)
 {
     std::int64_t value = 0;
@@ -47,7 +47,7 @@ std::optional<std::int64_t> number(const std::string& word)
     return std::to_string(value) == word ? std::optional(value) : std::nullopt;
 }
 
-/// Whether a member's score is between those words.
+/// A predicate: whether a member's score is between the two words.
 auto hasScore(const std::string& low, const std::string& high)
 {
     return [from = number(low).value_or(0), to = number(high).value_or(0)](const auto& member) {
@@ -162,7 +162,7 @@ Reply Keyspace::execute(const Words& words)
     return (this->*command->run)(words);
 }
 
-/// A server that may not write refuses a script's first write, and no later one: the script could not be undone.
+/// A server that may not write refuses only a script's first write, and no later one: the script could not be undone.
 std::optional<Reply> Keyspace::refused(const Command& command)
 {
     if (!command.writes || wrote_) {
@@ -198,7 +198,7 @@ Keyspace::Key* Keyspace::alive(const std::string& name)
     return &found->second;
 }
 
-/// The key; a new one of that type where there is none.
+/// The key; a new key of that type if there is none.
 Keyspace::Key& Keyspace::made(const std::string& name, Type type)
 {
     if (Key* key = alive(name)) {
@@ -207,7 +207,7 @@ Keyspace::Key& Keyspace::made(const std::string& name, Type type)
     return keys_[name] = Key{type, {}, std::nullopt};
 }
 
-/// Takes the first such field away, or every one; a key without any is gone. @return how many there were.
+/// Removes the first such field, or all of them; a key without fields is removed. @return how many were removed.
 std::int64_t Keyspace::removed(const std::string& name, std::string_view field, bool isEvery)
 {
     Key* key = alive(name);
@@ -419,7 +419,7 @@ Reply Keyspace::hdel(const Words& words)
     return integer(removed(words[1], words[2], true));
 }
 
-/// From the end where the number is negative.
+/// Counts from the end if the number is negative.
 Reply Keyspace::lindex(const Words& words)
 {
     const auto index = number(words[2]);
@@ -432,7 +432,7 @@ Reply Keyspace::lindex(const Words& words)
     return at < 0 || at >= size ? Reply{} : text(key->fields[static_cast<std::size_t>(at)].first);
 }
 
-/// Only from a number of the first to a number of the last, both from the front.
+/// Supports only positive indexes, counted from the front.
 Reply Keyspace::lrange(const Words& words)
 {
     const auto first = number(words[2]);
@@ -460,7 +460,7 @@ Reply Keyspace::lpop(const Words& words)
     return text(first);
 }
 
-/// Only of all that are equal.
+/// Supports only the removal of all equal elements.
 Reply Keyspace::lrem(const Words& words)
 {
     if (words[2] != "0") {
@@ -483,7 +483,7 @@ Reply Keyspace::zscore(const Words& words)
     return score == nullptr ? Reply{} : text(*score);
 }
 
-/// Only with whole numbers.
+/// Supports only whole numbers.
 Reply Keyspace::zadd(const Words& words)
 {
     const auto score = number(words[2]);
@@ -514,7 +514,7 @@ Reply Keyspace::zcount(const Words& words)
         key == nullptr ? 0 : std::count_if(key->fields.begin(), key->fields.end(), hasScore(words[2], words[3])));
 }
 
-/// Only the first one, with its score.
+/// Supports only the first member, with its score.
 Reply Keyspace::zrange(const Words& words)
 {
     if (words[2] != "0" || words[3] != "0" || words[4] != "WITHSCORES") {

@@ -1,5 +1,5 @@
 /// @file
-/// What a Redis server remembers.
+/// The data of a Redis server.
 #pragma once
 
 #include "redislock/detail/protocol/reply.hpp"
@@ -21,9 +21,9 @@ using detail::Reply;
 enum class Refusal : std::uint8_t { none, outOfMemory, notEnoughReplicas, readOnly };
 
 /// The keys of a server, their expiry, and the commands that the library's scripts use; any other command is an error,
-/// as an unknown one is in Redis. `tests/simulation/model_test.cpp` compares it with a real server.
+/// as an unknown command is in Redis. `tests/simulation/model_test.cpp` compares it with a real server.
 ///
-/// Its milliseconds are counted from the start of a run; TIME tells those since 1970.
+/// Its milliseconds are counted from the start of a run; TIME returns the time since 1970.
 class Keyspace {
 public:
     using Words = std::vector<std::string>;
@@ -32,8 +32,8 @@ public:
 
     struct Key {
         Type type = Type::hash;
-        /// Of a hash: its fields and their values. Of a string: itself, without a value. Of a list: its elements,
-        /// without values. Of a sorted set: its members and their scores, the lowest first.
+        /// For a hash: its fields and their values. For a string: the string, without a value. For a list: its
+        /// elements, without values. For a sorted set: its members and their scores, the lowest first.
         std::vector<std::pair<std::string, std::string>> fields;
         std::optional<std::int64_t> expiresAtMs; ///< the last millisecond of its life
 
@@ -41,29 +41,29 @@ public:
         bool operator==(const Key&) const = default;
     };
 
-    /// What TIME said when a run began, in ms.
+    /// The answer of TIME at the beginning of a run, in ms.
     static constexpr std::int64_t epochMs = 1'800'000'000'000;
 
-    /// Called by PUBLISH. @return how many were told.
+    /// Called by PUBLISH. @return how many clients got the message.
     std::function<std::int64_t(const std::string& channel, const std::string& message)> publish;
     Refusal refusal = Refusal::none;
 
-    /// What follows belongs to one script, for which time stands still.
+    /// The following commands belong to one script, for which time stands still.
     void beginScript(std::int64_t nowMs) noexcept
     {
         nowMs_ = nowMs;
         wrote_ = false;
     }
 
-    /// One command of that script.
+    /// Executes one command of that script.
     Reply execute(const Words& words);
 
-    /// A key that is not over yet; null when there is none.
+    /// A key that has not expired; null when there is none.
     [[nodiscard]] const Key* find(const std::string& name, std::int64_t nowMs) const noexcept;
 
     [[nodiscard]] const std::map<std::string, Key>& keys() const noexcept { return keys_; }
 
-    // What others than the library do.
+    // Changes by other programs.
     void erase(const std::string& name) { keys_.erase(name); }
     void persist(const std::string& name);
     void writeString(const std::string& name) { keys_[name] = Key{Type::string, {{"1", {}}}, std::nullopt}; }

@@ -32,7 +32,7 @@ void LatchChecker::executed(const Request& request, const Reply& reply, VirtualT
     }
 }
 
-/// What the request does, if it is executed for the first time. @return what it is answered.
+/// The effect of the request, if it is executed for the first time. @return its answer.
 std::int64_t LatchChecker::foresee(Latch& latch, const Request& request, VirtualTime now)
 {
     if (request.script == &scripts::counterGet) {

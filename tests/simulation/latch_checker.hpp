@@ -1,5 +1,5 @@
 /// @file
-/// That latches open when they have to.
+/// Checks that latches open when they have to.
 #pragma once
 
 #include "simulation/counter_ledger.hpp"
@@ -12,20 +12,20 @@
 
 namespace redislock::simulation {
 
-/// S12: a latch opens with the count-down that brings the number of distinct ones to its count, not before, and is
-/// closed only by being made anew. A latch that was taken away from outside is excused.
+/// S12: a latch opens with the count-down that brings the number of distinct count-downs to its count, not before, and
+/// closes only when it is made anew. A latch that was taken away from outside is excused.
 class LatchChecker {
 public:
     explicit LatchChecker(const Keyspace& keyspace) noexcept : keyspace_(keyspace) {}
 
-    /// After each request about a latch that the server executed.
+    /// Called after each request about a latch that the server executed.
     void executed(const Request& request, const Reply& reply, VirtualTime now);
     void excuse(const std::string& latch) { latches_[latch].isExcused = true; }
 
-    /// A client counts down from now on; that call has ended, with an answer.
+    /// A client begins to count down; the call has ended, with an answer.
     void counts(const std::string& latch) { ++latches_[latch].begun; }
     void counted(const std::string& latch) { ++latches_[latch].ended; }
-    /// A wait that began then has ended, because the latch was open.
+    /// A wait that began at @p began has ended, because the latch was open.
     void passed(const std::string& latch, VirtualTime began) const;
     /// No request is under way.
     void expectAllCounted() const;

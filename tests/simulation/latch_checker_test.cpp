@@ -1,4 +1,4 @@
-// Histories of latches and of who waits, made by hand: S12, T4.
+// Histories of latches and waiters, made by hand: S12, T4.
 #include "simulation/latch_checker.hpp"
 #include "simulation/poll_checker.hpp"
 #include "simulation/rule_broken_by.hpp"
@@ -17,7 +17,7 @@ namespace scripts = detail::scripts;
 
 class LatchCheckerTest : public ::testing::Test {
 protected:
-    /// What a server makes of a request: the count that is left, and its answer.
+    /// Executes a request as a server does: @p left is the remaining count. @return the rule that the request broke.
     std::string ruleBrokenBy(const detail::Script& script, const std::string& record, const std::string& left,
                              std::int64_t answer)
     {

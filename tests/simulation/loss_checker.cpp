@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 
 void expectLossTold(const std::string& holder, TimePoint deadline, const Host& host, VirtualTime now)
 {
-    const bool isAwake = now > host.runsSince(); // what was due in a pause comes at its end
+    const bool isAwake = now > host.runsSince(); // work that was due during a pause is done at its end
     if (isAwake && host.now() > deadline + 1ms) {
         throw Violation("T1 lost signal", fmt::format("{} is over and was not told lost", holder));
     }

@@ -1,5 +1,5 @@
 /// @file
-/// That a loss is told in time, and that there was no way around it.
+/// Checks that a loss is reported in time, and that it was inevitable.
 #pragma once
 
 #include "simulation/host.hpp"
@@ -9,7 +9,7 @@
 
 namespace redislock::simulation {
 
-/// T1. Of a hold that was not told lost: its deadline is still to come, by more than its process can be late.
+/// T1. For a hold that was not reported lost: its deadline must still be in the future, or its process may be late.
 /// @throws Violation otherwise.
 void expectLossTold(const std::string& holder, TimePoint deadline, const Host& host, VirtualTime now);
 
@@ -22,8 +22,8 @@ struct RunOut {
     TimePoint deadline;
 };
 
-/// T3. There was no time, two thirds of the lease through, in which a renewal could have worked: the last trouble was
-/// too late. @throws Violation otherwise.
+/// T3. In the last two thirds of the lease there must have been no time in which a renewal could have worked, because
+/// the last trouble was too late. @throws Violation otherwise.
 void expectNoChance(const RunOut& hold, const Host& host, VirtualTime lastTrouble);
 
 } // namespace redislock::simulation

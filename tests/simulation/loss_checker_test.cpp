@@ -16,7 +16,8 @@ class LossCheckerTest : public ::testing::Test {
 protected:
     void SetUp() override { scheduler.step(10s); } // it is ten o'clock
 
-    /// Of a hold of 3 s that was last renewed then, and given up by the clock 32 ms before its lease was over.
+    /// The rule that a hold of 3 s breaks that was last renewed at @p renewedAt, and given up by the clock 32 ms before
+    /// its lease was over.
     std::string ruleBrokenByRunningOut(TimePoint renewedAt, VirtualTime lastTrouble)
     {
         return ruleBrokenBy([&] {
@@ -40,7 +41,7 @@ protected:
 TEST_F(LossCheckerTest, AHoldThatIsOverAndNotLostBreaksT1)
 {
     EXPECT_EQ(ruleBrokenByDeadline(host->now() - 1ms - 1ns), "T1");
-    EXPECT_EQ(ruleBrokenByDeadline(host->now() - 1ms), "none"); // it may be told now
+    EXPECT_EQ(ruleBrokenByDeadline(host->now() - 1ms), "none"); // it may still be reported now
     EXPECT_EQ(ruleBrokenByDeadline(host->now() + 1s), "none");
 }
 

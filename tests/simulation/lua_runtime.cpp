@@ -10,7 +10,7 @@ namespace redislock::simulation {
 
 namespace {
 
-char keyspaceKey; ///< its address is where the state keeps the keyspace
+char keyspaceKey; ///< its address is the key under which the state keeps the keyspace
 
 void pushText(lua_State* lua, const std::string& text)
 {
@@ -24,7 +24,7 @@ std::string textAt(lua_State* lua, int index)
     return text == nullptr ? std::string() : std::string(text, size);
 }
 
-/// The names of the two tables that stand for replies that are no values.
+/// Pushes a table that stands for a reply that is not a value.
 void pushTagged(lua_State* lua, const char* tag, const std::string& text)
 {
     lua_createtable(lua, 0, 1);
@@ -55,7 +55,7 @@ void pushReply(lua_State* lua, const Reply& reply)
     }
 }
 
-/// A table with that field, as a reply of that kind.
+/// Reads a table with that field as a reply of that kind.
 bool readTagged(lua_State* lua, const char* tag, Reply::Kind kind, Reply& reply)
 {
     lua_getfield(lua, -1, tag);
@@ -67,7 +67,7 @@ bool readTagged(lua_State* lua, const char* tag, Reply::Kind kind, Reply& reply)
     return tagged;
 }
 
-/// The value on top of the stack as Redis sends it.
+/// The value on top of the stack as the reply that Redis sends.
 Reply replyOnTop(lua_State* lua)
 {
     Reply reply;
@@ -100,8 +100,8 @@ Reply replyOnTop(lua_State* lua)
     }
 }
 
-/// Runs the command that is on the stack and leaves its reply there. @return whether it is an error. Nothing of C++ is
-/// alive when the caller raises that error, which jumps.
+/// Runs the command that is on the stack and leaves its reply there. @return whether it is an error. No C++ object is
+/// alive when the caller raises the error, which is a jump.
 bool execute(lua_State* lua)
 {
     Keyspace::Words words;

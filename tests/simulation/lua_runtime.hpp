@@ -27,7 +27,7 @@ public:
     LuaRuntime(const LuaRuntime&) = delete;
     LuaRuntime& operator=(const LuaRuntime&) = delete;
 
-    /// Runs a script on some keys. Errors are replies. `Keyspace::beginScript()` comes before it.
+    /// Runs a script on some keys. Errors are replies. Call `Keyspace::beginScript()` first.
     Reply run(const detail::Script& script, Keyspace& keyspace, const Words& keys, const Words& arguments);
 
 private:

@@ -20,7 +20,7 @@ using test::RedissonFairLock;
 
 namespace {
 
-constexpr VirtualTime longestRun = 300s; ///< of a run
+constexpr VirtualTime longestRun = 300s; ///< the longest time of a run
 constexpr std::uint64_t requestsOfARun = 500;
 constexpr VirtualTime longestHold = 61s;
 constexpr std::int64_t pollMs = 1000;
@@ -33,7 +33,7 @@ constexpr std::int64_t latestMessageMs = 20;
 const std::string lockName = "stock:42";
 const KindTraits& fair = KindTraits::of(LockKind::fairLock);
 
-/// What the channels of waiters begin with.
+/// The beginning of the names of waiters' channels.
 const std::string channels = detail::prefixed(fair.channelPrefix, lockName) + ":";
 const std::string ourClient = "6f1c0f9e";
 const std::string grants = std::string(detail::lockChannelPrefix) + ":" + ourClient;
@@ -83,7 +83,7 @@ MixedQueueWorld::MixedQueueWorld(LuaRuntime& lua, std::uint64_t seed, bool trace
     for (int i = 0; i < ours + redissons; ++i) {
         auto thread = std::make_unique<Thread>();
         thread->isOurs = i < ours;
-        // Where the server's clock jumps, those of the other machines are off by the same all at once.
+        // If the server's clock jumps, the clocks of all other machines are off by this jump at once.
         thread->clockIsAheadMs = thread->isOurs || clockIsSetBack ? 0 : oneOf(chance_, {0, 0, 500, 29'000, -29'000});
         threads_.push_back(std::move(thread));
         born(*threads_.back());
@@ -121,7 +121,7 @@ void MixedQueueWorld::run()
 
 std::int64_t MixedQueueWorld::trueMs() const noexcept
 {
-    return millisecondOf(scheduler_.now()) + 100'000; // so that no clock shows less than nothing
+    return millisecondOf(scheduler_.now()) + 100'000; // so that no clock shows a negative time
 }
 
 std::int64_t MixedQueueWorld::clockOf(const Thread& thread) const noexcept
@@ -146,9 +146,9 @@ std::int64_t MixedQueueWorld::drawn(std::int64_t meanMs)
     return 1 + static_cast<std::int64_t>(2 * chance_.unit() * static_cast<double>(meanMs));
 }
 
-// --- What threads do -------------------------------------------------------------------------------------------------
+// --- Threads ---------------------------------------------------------------------------------------------------------
 
-/// A thread, or another in the place of one that died: no holder comes twice.
+/// A thread begins, or a new one in the place of a dead thread: no holder comes twice.
 void MixedQueueWorld::born(Thread& thread)
 {
     thread.holder = fmt::format("{}:{}", thread.isOurs ? ourClient : "0d7c1be2", ++born_);
@@ -224,11 +224,11 @@ void MixedQueueWorld::askRedissons(Thread& thread)
     if (!wait) {
         return granted(thread);
     }
-    if (!hadPlace) { // new, or its time was over: then it is last
+    if (!hadPlace) { // a new waiter, or its time was over: then it is last
         std::erase(arrived_, &thread);
         arrived_.push_back(&thread);
     }
-    constexpr std::int64_t leastMs = 50; // it asks without a pause where that is zero
+    constexpr std::int64_t leastMs = 50; // it would ask without a pause if this were zero
     plan(thread, std::max(*wait, leastMs), &MixedQueueWorld::ask);
 }
 
@@ -295,7 +295,7 @@ void MixedQueueWorld::release(Thread& thread)
     rest(thread);
 }
 
-/// Its process is killed: nothing is told to the server. Another is started.
+/// Its process is killed, and the server does not learn of it. Another process is started.
 void MixedQueueWorld::die(Thread& thread)
 {
     trace_(thread.holder, "dies");
@@ -318,7 +318,7 @@ void MixedQueueWorld::rest(Thread& thread)
     plan(thread, drawn(meanThinkMs_), &MixedQueueWorld::begin);
 }
 
-/// A message came for a waiter, or for the client of ours: that one of its waiters has the lock, or may ask.
+/// A message came for a waiter, or for our client: it says that one of the client's waiters has the lock, or may ask.
 std::int64_t MixedQueueWorld::told(const std::string& channel, const std::string& message)
 {
     const auto grant = channel == grants ? detail::GrantMessage::from(message) : std::nullopt;
@@ -334,7 +334,7 @@ std::int64_t MixedQueueWorld::told(const std::string& channel, const std::string
     return 0;
 }
 
-/// Unless the message is lost. Who is told may also die of it.
+/// Passes a message on, unless it is lost. Its receiver may also die at that moment.
 std::int64_t MixedQueueWorld::tell(Thread& thread, Plan what)
 {
     if (chance_.unit() < messageLost_) {
@@ -346,7 +346,7 @@ std::int64_t MixedQueueWorld::tell(Thread& thread, Plan what)
     return 1;
 }
 
-/// It was granted the lock by a release, and has not asked since: nobody else can have it.
+/// A release granted the lock to the thread, which has not asked since: nobody else can have the lock.
 void MixedQueueWorld::take(Thread& thread)
 {
     const auto* key = keyspace_.find(lockName, serverMs());
@@ -377,14 +377,14 @@ Reply MixedQueueWorld::runScript(detail::ScriptUse KindTraits::*use, std::vector
                    record == nullptr ? "unknown" : *record);
         }
     }
-    if (use != &KindTraits::renew && !(use == &KindTraits::lock && hadIt)) { // these look at no queue
+    if (use != &KindTraits::renew && !(use == &KindTraits::lock && hadIt)) { // these requests do not look at the queue
         checkTimesToLive(hadTimes || (use == &KindTraits::lock && detail::LockAnswer::refusal(reply)));
     }
     wasMixed_ = lacksTime(0);
     return reply;
 }
 
-// --- What is judged --------------------------------------------------------------------------------------------------
+// --- Judgements ------------------------------------------------------------------------------------------------------
 
 const MixedQueueWorld::Thread* MixedQueueWorld::threadOf(const std::string& holder) const
 {
@@ -410,9 +410,9 @@ bool MixedQueueWorld::lacksTime(std::size_t which) const
     return key != nullptr && !key->expiresAtMs;
 }
 
-/// After each script of ours. One of ours that waited beside Redisson's may find out when it asks that none of them is
-/// queued any more: only then do Redisson's keys have to have times to live again. @param isDue unless one of
-/// Redisson's is queued.
+/// Called after each script of ours. A waiter of ours beside Redisson's may find out, when it asks, that none of
+/// Redisson's is queued any more: only then must Redisson's keys have times to live again. @param isDue whether there
+/// must be times to live, unless a waiter of Redisson's is queued.
 void MixedQueueWorld::checkTimesToLive(bool isDue) const
 {
     const bool isMixed = !timesOfRedissons().empty();
@@ -428,9 +428,9 @@ void MixedQueueWorld::checkTimesToLive(bool isDue) const
     }
 }
 
-/// Of one of ours that has just asked. Where it is not sure what one of Redisson's ahead will take off its time, the
-/// usual counts; the first may seem to take all that its time is ahead, and somebody else what is left in its time of
-/// others who are gone.
+/// Checks the time of a waiter of ours that has just asked. If it is not known what a waiter of Redisson's ahead will
+/// subtract, the usual allowance counts. For the first waiter the whole distance of its time may count, and for another
+/// the part of its time that comes from waiters that are gone.
 void MixedQueueWorld::checkTimeOf(const Thread& thread) const
 {
     const auto waiters = redissons_.waiting();
@@ -448,8 +448,8 @@ void MixedQueueWorld::checkTimeOf(const Thread& thread) const
     }
 }
 
-/// Where one of ours waits, a free lock is taken in time after the last fault, unless one of Redisson's that is dead
-/// keeps it.
+/// If a waiter of ours waits, a free lock must be taken in time after the last fault, unless a dead waiter of
+/// Redisson's keeps its place.
 void MixedQueueWorld::checkFree()
 {
     const bool isAwaited = std::any_of(arrived_.begin(), arrived_.end(), [&](const Thread* t) {
@@ -470,8 +470,8 @@ void MixedQueueWorld::checkFree()
     }
 }
 
-/// All have come to rest. What is queued has no time to live if one of Redisson's that died is queued, or if one was
-/// when the last script of ours ran.
+/// All threads rest. The queue has no time to live if a dead waiter of Redisson's is queued, or if one was queued when
+/// our last script ran.
 void MixedQueueWorld::checkResidue()
 {
     keyspace_.beginScript(serverMs());

@@ -18,13 +18,13 @@
 
 namespace redislock::simulation {
 
-/// Threads of ours and of Redisson's wait for one fair lock, have it, give up, stand still and die. Ours run the
-/// library's scripts; Redisson's take the steps of its own, by the clocks of their machines, which are off by up to 30
-/// s. Messages get lost. In some runs the server's clock is set back.
+/// Threads of ours and of Redisson's wait for one fair lock, have it, give up, stand still and die. Our threads run the
+/// library's scripts; Redisson's threads take the steps of Redisson's scripts, by the clocks of their machines, which
+/// are off by up to 30 s. Messages get lost. In some runs the server's clock is set back.
 ///
-/// Judged: exclusion (S1); that nobody is let in before one of ours that came earlier and asked in time (T6); that no
-/// time of ours is further ahead than what stands before it (T6); that a lock that is free is taken by those who live
-/// (T4); that times of Redisson's are left alone (S5); times to live (R4) and what is left in the end (R1).
+/// The run judges: exclusion (S1); that nobody is let in before a waiter of ours that came earlier and asked in time
+/// (T6); that no time of ours is further ahead than the waiters before it justify (T6); that a live thread takes a free
+/// lock (T4); that times of Redisson's are left alone (S5); times to live (R4) and the remaining keys in the end (R1).
 class MixedQueueWorld final : public Simulated {
 public:
     MixedQueueWorld(LuaRuntime& lua, std::uint64_t seed, bool traced);
@@ -38,26 +38,26 @@ private:
     struct Thread {
         bool isOurs = true;
         std::string holder;
-        std::int64_t clockIsAheadMs = 0; ///< of Redisson's: than the server's, as a run begins
+        std::int64_t clockIsAheadMs = 0; ///< of Redisson's: ahead of the server's clock, when a run begins
         State state = State::idle;
         std::int64_t allowanceMs = 0; ///< of Redisson's that waits: what its place adds to the times behind it
-        bool wasSlow = false;         ///< of ours that waits: it once did not ask in time
+        bool wasSlow = false;         ///< of ours that waits: it once asked too late
         std::int64_t lastAskedMs = 0; ///< of ours that waits,
-        std::uint64_t step = 0;       ///< what was planned before it changed is void
-        std::uint64_t asking = 0;     ///< the same, of what it asks
-        std::uint32_t requests = 0;   ///< of ours, and so many were sent
+        std::uint64_t step = 0;       ///< a change makes earlier plans void
+        std::uint64_t asking = 0;     ///< the same, for its requests
+        std::uint32_t requests = 0;   ///< of ours: the number of requests
     };
     using Plan = void (MixedQueueWorld::*)(Thread&);
 
     // time
     [[nodiscard]] std::int64_t trueMs() const noexcept;
     [[nodiscard]] std::int64_t serverMs() const noexcept { return trueMs() + serverIsAheadMs_; }
-    /// Ms since 1970 as a machine of Redisson's has it.
+    /// Ms since 1970 by the clock of a machine of Redisson's.
     [[nodiscard]] std::int64_t clockOf(const Thread& thread) const noexcept;
     void plan(Thread& thread, std::int64_t inMs, Plan what);
     [[nodiscard]] std::int64_t drawn(std::int64_t meanMs);
 
-    // what threads do
+    // threads
     void born(Thread& thread);
     void begin(Thread& thread);
     void ask(Thread& thread);
@@ -74,7 +74,7 @@ private:
     void take(Thread& thread);
     Reply runScript(detail::ScriptUse detail::KindTraits::*use, std::vector<std::string> arguments);
 
-    // what is judged
+    // judgements
     void checkTimesToLive(bool isDue) const;
     void checkTimeOf(const Thread& thread) const;
     void checkFree();
@@ -91,17 +91,17 @@ private:
     Keyspace keyspace_;
     test::RedissonFairLock redissons_;
     std::vector<std::unique_ptr<Thread>> threads_; ///< the dead as well
-    std::vector<const Thread*> arrived_; ///< those who wait and live, as they came; of Redisson's: that have a place
+    std::vector<const Thread*> arrived_; ///< live waiters, in order of arrival; of Redisson's: those with a place
     std::string lastHolder_;
     std::uint64_t born_ = 0;
     std::int64_t serverIsAheadMs_ = 0;
-    std::optional<std::int64_t> freeSinceMs_; ///< with one of ours waiting, none of Redisson's dead, and no new fault
+    std::optional<std::int64_t> freeSinceMs_; ///< with a waiter of ours, no dead one of Redisson's, no new fault
     std::int64_t meanThinkMs_, meanHoldMs_;
     double longHold_, dies_, givesUp_;
-    /// A thread does not always wait for as long. One of Redisson's that comes again at once may then be taken for its
-    /// earlier wait, and cost one of ours its place (doc/keys.md).
+    /// Whether a thread's waits differ in length. If a thread of Redisson's comes again at once, our scripts may then
+    /// take it for its earlier wait, which may cost one of ours its place (doc/keys.md).
     bool waitsDiffer_;
-    bool listens_; ///< the client of ours, to grants
+    bool listens_; ///< whether our client listens to grants
     double messageLost_, standsStill_;
     bool wasMixed_ = false; ///< at the last script of ours: Redisson's keys then had no times to live
     bool isOver_ = false;

@@ -1,9 +1,9 @@
 /// @file
 /// The model of the server beside a real one: the same random steps on both, and the same replies and keys after each.
 ///
-/// Time passes on the real server without sleeping: a step forward gives every key the time to live that is left of it,
-/// and an expiry in the past to those that are over. What really passes meanwhile is measured, and allowed for; leases
-/// are so long that it does not matter otherwise.
+/// Time passes on the real server without sleeping: a step forward gives every key the rest of its time to live, and an
+/// expiry in the past if nothing is left. The real time that passes meanwhile is measured, and allowed for; leases are
+/// so long that it does not matter otherwise.
 #pragma once
 
 #include "redislock/detail/protocol/fault.hpp"
@@ -36,7 +36,7 @@ public:
     ModelComparison& operator=(const ModelComparison&) = delete;
     virtual ~ModelComparison() = default;
 
-    /// @return false when this machine stood still for so long that nothing can be said.
+    /// @return false when this machine stood still for so long that the comparison proves nothing.
     bool run()
     {
         for (int step = 0; step < steps && !::testing::Test::HasFailure(); ++step) {
@@ -77,13 +77,13 @@ protected:
 
     [[nodiscard]] bool isRefusing() const noexcept { return refusal_ != Refusal::none; }
 
-    /// From now on writes are refused, or are no longer.
+    /// Switches the refusal of writes on or off.
     void changeRefusal()
     {
         setRefusal(oneOf(std::array{Refusal::none, Refusal::none, Refusal::outOfMemory, Refusal::notEnoughReplicas}));
     }
 
-    /// What others do, on both.
+    /// Changes by other programs, on both servers.
     void write(const Words& command)
     {
         redis_.command(command);
@@ -91,7 +91,7 @@ protected:
         model_.keyspace().execute(command);
     }
 
-    /// Puts somebody into a sorted set with a moment that is so far ahead.
+    /// Puts a member into a sorted set with a time that is @p aheadMs ahead.
     void writeMoment(const std::string& name, const std::string& member, std::int64_t aheadMs)
     {
         redis_.command({"ZADD", name, std::to_string(realMs() + aheadMs), member});
@@ -135,7 +135,7 @@ protected:
         }
     }
 
-    /// Time passes, so much that every moment that counts is either over or far from it.
+    /// Lets so much time pass that every relevant moment is either over or far away.
     void advance()
     {
         constexpr int tries = 8;
@@ -154,15 +154,15 @@ protected:
     Random chance_;
     ModelServer model_;
     std::int64_t nowMs_ = 1'000'000;
-    std::string history_; ///< what was done
+    std::string history_; ///< the steps so far
 
 private:
     using Clock = std::chrono::steady_clock;
     using Field = std::pair<std::string, std::string>;
 
     static constexpr int steps = 60;
-    static constexpr std::int64_t margin = 3000;    ///< no key is left with less: real time must not end it
-    static constexpr std::size_t digitsOfTime = 16; ///< in microseconds; a token with more was written by others
+    static constexpr std::int64_t margin = 3000;    ///< no key is left with less, so that it does not end in real time
+    static constexpr std::size_t digitsOfTime = 16; ///< in microseconds; a longer token is from another program
     static constexpr const char* noEnd = "922337203685477"; ///< the score of a permit without a lease
 
     [[nodiscard]] std::int64_t elapsedMs() const
@@ -171,9 +171,9 @@ private:
     }
     [[nodiscard]] std::int64_t modelledMs() const noexcept { return Keyspace::epochMs + nowMs_; }
 
-    // What a script takes from the clock is compared by its distance from what the clock shows.
+    // Values that a script takes from the clock are compared by their distance from the clock.
 
-    /// Of a time to live, real time has taken something.
+    /// Real time has made a real time to live a little shorter.
     [[nodiscard]] bool isAsLong(std::int64_t real, std::int64_t modelled) const
     {
         return real <= modelled && modelled - real <= elapsedMs() + 2;
@@ -189,11 +189,10 @@ private:
     [[nodiscard]] bool isSameScore(const std::string& real, const std::string& modelled) const
     {
         const std::int64_t later = (std::stoll(real) - realMs_) - (std::stoll(modelled) - modelledMs());
-        const std::int64_t most = 2 * elapsedMs() + 4; // it may be made of several moments
+        const std::int64_t most = 2 * elapsedMs() + 4; // it may be the sum of several moments
         return later >= -most && later <= most;
     }
-    /// What is known of one who waits for a fair lock: a moment, with something before it, and behind it a span or a
-    /// holder.
+    /// The record of a waiter for a fair lock: a moment, with a text before it, and a span or a holder behind it.
     struct PlaceRecord {
         std::string before;
         std::int64_t momentMs;
@@ -216,7 +215,7 @@ private:
             return std::nullopt;
         }
         PlaceRecord record{value.substr(0, begin), std::stoll(value.substr(begin)), value.substr(end)};
-        return record.momentMs == 0 ? std::nullopt : std::optional(std::move(record)); // 0: of one that had no time
+        return record.momentMs == 0 ? std::nullopt : std::optional(std::move(record)); // 0: the waiter had no time
     }
     [[nodiscard]] bool isSamePlace(const std::string& name, const Field& real, const Field& modelled) const
     {
@@ -234,7 +233,7 @@ private:
             modelled.text.size() == digitsOfTime && modelled.text.find_first_not_of("0123456789") == std::string::npos;
         return real.isString() && (isToken ? isSameToken(real.text(), modelled.text) : real.text() == modelled.text);
     }
-    /// A number may be a time to live; a large number of permits is none.
+    /// A number may be a time to live; a large number of permits is not one.
     [[nodiscard]] bool isSameNumber(const Value& real, const Reply& modelled) const
     {
         return real.isInteger() && (real.integer() == modelled.integer ||
@@ -260,7 +259,7 @@ private:
         ASSERT_EQ(real.type, modelled.type) << history_ << name;
         ASSERT_EQ(real.fields.size(), modelled.fields.size()) << history_ << name;
         auto fields = modelled.fields;
-        if (modelled.type == Keyspace::Type::sortedSet) { // scores that are equal there differ by what really passed
+        if (modelled.type == Keyspace::Type::sortedSet) { // equal scores in the model differ by real time
             std::sort(fields.begin(), fields.end());
         }
         for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -286,7 +285,7 @@ private:
             << history_ << name << " lives for " << real.leftMs << " ms, in the model for " << left << " ms";
     }
 
-    /// Whether a moment is either over or far from it after that time.
+    /// Whether a moment is either over or far away after that time.
     [[nodiscard]] bool isClear(std::int64_t momentMs, std::int64_t span) const
     {
         const std::int64_t left = momentMs - nowMs_;
@@ -309,7 +308,7 @@ private:
                     return member.second == noEnd || isClear(std::stoll(member.second) - Keyspace::epochMs, span);
                 }));
     }
-    /// Whether it is that of a writer that waits, which means something else from the first half of its time on.
+    /// Whether the key is that of a waiting writer, whose meaning changes after the first half of its time.
     [[nodiscard]] static bool isWaitingWriter(const Keyspace::Key& key)
     {
         return key.type == Keyspace::Type::string && key.expiresAtMs && key.fields[0].first.ends_with(":write");
@@ -364,12 +363,12 @@ private:
     }
 
     Clock::time_point begin_ = Clock::now();
-    std::int64_t realMs_ = 0; ///< what the real server's clock showed then
+    std::int64_t realMs_ = 0; ///< the time of the real server's clock at that moment
     Refusal refusal_ = Refusal::none;
 };
 
-/// Runs so many sequences as a build takes, or as REDISLOCK_MODEL_SEQUENCES says. @param script how the scripts are
-/// sent.
+/// Runs the usual number of sequences for this build, or the number in REDISLOCK_MODEL_SEQUENCES. @param script how the
+/// scripts are sent.
 template <class Comparison>
 void compareWithARealServer(const char* script)
 {

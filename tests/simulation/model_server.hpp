@@ -17,10 +17,10 @@ namespace redislock::simulation {
 
 using LinkId = std::uint64_t; ///< a connection
 
-/// Keys, the cache of scripts, and who listens to what. Executes one request after the other; no time, no network.
+/// Keys, the cache of scripts, and the subscriptions. Executes one request after the other; no time, no network.
 class ModelServer {
 public:
-    /// @param push sends what nobody asked for to a subscriber.
+    /// @param push sends a message to a subscriber.
     ModelServer(LuaRuntime& lua, std::function<void(LinkId, const Reply&)> push);
 
     Reply execute(const Request& request, LinkId from, std::int64_t nowMs);

@@ -11,7 +11,7 @@ using detail::LockKind;
 
 const std::array<std::string, 3> names{"stock:1", "a{b}c", std::string("nul\0byte", 8)};
 const std::array<std::string, 3> holders{"6f1c0f9e:17", "6f1c0f9e:18", "0d7c1be2:84"};
-/// Those whose scripts differ; the later ones have more states.
+/// The kinds whose scripts differ; the later ones have more states.
 constexpr std::array kinds{detail::LockKind::redisLock, detail::LockKind::spinLock, detail::LockKind::fencedLock,
                            detail::LockKind::fairLock,  detail::LockKind::fairLock, detail::LockKind::readLock,
                            detail::LockKind::readLock,  detail::LockKind::writeLock};
@@ -60,8 +60,8 @@ private:
         }
     }
 
-    /// A script with valid arguments, or with one that is odd, missing or too many, or with a wrong number of keys.
-    /// Mostly of one kind in a sequence, or of both halves of a read/write lock.
+    /// A script with valid arguments, or with one that is odd, missing or too many, or with a wrong number of keys. A
+    /// sequence uses mostly one kind, or both halves of a read/write lock.
     void runScript()
     {
         const KindTraits& kind = KindTraits::of(chance_.unit() < 0.9 ? oneOf(usual_) : oneOf(kinds));
@@ -114,7 +114,7 @@ private:
         oddKeys ? executeWithOddKeys(request) : execute(request);
     }
 
-    /// What the channels of a queue end with before the holder.
+    /// The end of a queue's channel name before the holder.
     static std::string tail(const KindTraits& kind) { return kind.asking == detail::Asking::queue ? ":" : ""; }
 
     static Words words(const Request& request, const Words& keys)
@@ -153,7 +153,8 @@ private:
         history_ += '\n';
     }
 
-    /// One key too few or too many. The server's model is never sent such a request; its scripts are.
+    /// A script gets one key too few or too many. The model of the server never gets such a request, only its scripts
+    /// do.
     void executeWithOddKeys(const Request& request)
     {
         Words keys = keysOf(request);
@@ -173,7 +174,7 @@ private:
         history_ += "  " + std::string(request.script->name) + " with " + std::to_string(keys.size()) + " keys\n";
     }
 
-    /// What others do to a lock.
+    /// Changes of a lock by other programs.
     void touch(const std::string& name)
     {
         const double choice = chance_.unit();
@@ -193,9 +194,9 @@ private:
             write({"HSET", name, "0d7c1be2:99", oneOf(std::array<std::string, 3>{"1", "2", "odd"})});
         } else if (choice < 0.8) { // a counter that ran ahead
             write({"SET", detail::prefixed(detail::tokenPrefix, name), "9223372036854770000"});
-        } else if (choice < 0.85) { // somebody in the queue whose place is not known
+        } else if (choice < 0.85) { // a waiter in the queue whose place is not known
             write({"RPUSH", detail::prefixed(detail::queuePrefix, name), "0d7c1be2:99"});
-        } else if (choice < 0.95) { // one of Redisson's
+        } else if (choice < 0.95) { // a waiter of Redisson's
             const auto& who = oneOf(std::array<std::string, 2>{"0d7c1be2:97", "0d7c1be2:98"});
             write({"LREM", detail::prefixed(detail::queuePrefix, name), "0", who});
             write({"RPUSH", detail::prefixed(detail::queuePrefix, name), who});
@@ -215,7 +216,7 @@ private:
         for (const auto& holder : holders) {
             channels.push_back(channels[0] + ":" + holder);
         }
-        channels.push_back(std::string(detail::lockChannelPrefix) + ":6f1c0f9e"); // of grants
+        channels.push_back(std::string(detail::lockChannelPrefix) + ":6f1c0f9e"); // the channel of grants
         for (const auto& channel : channels) {
             subscriber_.send({listens_ ? "SUBSCRIBE" : "UNSUBSCRIBE", channel});
             hearUntil(listens_ ? "subscribe" : "unsubscribe");
@@ -226,7 +227,7 @@ private:
         }
     }
 
-    /// Reads messages until that answer comes.
+    /// Reads messages until @p answer comes.
     void hearUntil(std::string_view answer)
     {
         while (subscriber_.receive().elements.at(0).text() != answer) {

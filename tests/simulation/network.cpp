@@ -63,7 +63,7 @@ VirtualTime Network::latency()
     return microseconds(50) + VirtualTime(static_cast<std::int64_t>(chance_.unit() * chance_.unit() * 2e6));
 }
 
-/// From a little to longer than most leases and time-outs.
+/// A delay from a little to longer than most leases and time-outs.
 VirtualTime Network::late()
 {
     const double scale = chance_.unit();
@@ -132,7 +132,7 @@ void Network::deliver(LinkId id, const Request& request, std::optional<Situation
         nullptr);
 }
 
-/// @param from zero: a copy, whose answer nobody gets.
+/// @param from zero: the request is a copy, whose answer nobody gets.
 void Network::execute(const Request& request, LinkId from, std::optional<Situation> situation)
 {
     if (from == 0) {
@@ -185,7 +185,8 @@ void Network::receive(LinkId id, const Reply& reply, std::optional<Situation> si
         return;
     }
     links_.at(id).endpoint->received(reply);
-    // A doubled reply to a client that waits for another one cannot be told from that one; to others it is unsolicited.
+    // If a client waits for another reply, it cannot tell a doubled reply from that one; for other clients the reply is
+    // unsolicited.
     if (situation && isOpen() && links_.at(id).endpoint->unanswered() == 0 &&
         hits(Fault::replyDoubled, links_.at(id), situation)) {
         links_.at(id).endpoint->received(reply);
@@ -196,7 +197,7 @@ void Network::close(LinkId id)
 {
     Link& link = links_.at(id);
     link.endpoint = nullptr;
-    // its end travels behind what was sent before it
+    // the end of the connection travels behind the bytes that were sent before it
     scheduler_.at(std::max(scheduler_.now() + latency(), link.lastRequest), [this, id] { endAtServer(id); });
 }
 
@@ -223,7 +224,7 @@ void Network::cut(LinkId id)
     if (!link.openAtServer) {
         return;
     }
-    const bool atOnce = chance_.unit() < 0.5; // or what is under way still arrives
+    const bool atOnce = chance_.unit() < 0.5; // otherwise everything under way still arrives
     link.openAtServer = !atOnce;
     scheduler_.at(atOnce ? scheduler_.now() : std::max(scheduler_.now(), link.lastRequest),
                   [this, id] { endAtServer(id); });

@@ -36,7 +36,7 @@ public:
 /// when a connection ends may still be executed.
 class Network {
 public:
-    /// Told of every fault that hit: by the world, which knows the machines.
+    /// Learns of every fault that hit. The world implements it, since it knows the machines.
     class Observer {
     public:
         virtual ~Observer() = default;
@@ -55,7 +55,7 @@ public:
     void connect(const std::shared_ptr<Host>& host, Endpoint& endpoint, Purpose purpose, TimePoint notBefore,
                  TimePoint::duration timeout);
     void send(LinkId link, Request request, std::optional<Situation> situation);
-    /// The client closes; what it has sent may still arrive.
+    /// The client closes the connection; requests that it has sent may still arrive.
     void close(LinkId link);
 
     // For the server.
@@ -63,11 +63,11 @@ public:
 
     // For the world.
     void setFaults(bool on) noexcept { faults_ = on; }
-    /// No message of publish/subscribe comes any more.
+    /// From now on no message of publish/subscribe arrives.
     void setSilent(bool on) noexcept { silent_ = on; }
     void cutOne();
     void cutAll();
-    /// A process is gone, and with it, after a moment, its connections.
+    /// A process is gone; after a moment its connections end too.
     void drop(const Host& host);
     void pauseServerUntil(VirtualTime end) noexcept { serverProcess_.pauseUntil(end); }
     [[nodiscard]] bool isServerPaused() const noexcept { return serverProcess_.isPaused(); }

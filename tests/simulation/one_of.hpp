@@ -1,5 +1,4 @@
-/// @file
-/// Drawing.
+/// @file A random choice.
 #pragma once
 
 #include "redislock/random.hpp"
@@ -8,7 +7,7 @@
 
 namespace redislock::simulation {
 
-/// One of some values, each as often; one that stands there twice, twice as often.
+/// One of some values, each with the same chance; a value that is listed twice has twice the chance.
 template <class Value, std::size_t size>
 Value oneOf(Random& chance, const Value (&values)[size])
 {

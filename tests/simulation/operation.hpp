@@ -1,5 +1,5 @@
 /// @file
-/// What a thread of a program does in the library.
+/// The calls of a program's thread into the library.
 #pragma once
 
 #include "logic/flow/query_flow.hpp"
@@ -20,8 +20,8 @@
 
 namespace redislock::simulation {
 
-/// A call of a thread that is about locks: a flow of the library, driven by the scheduler as `detail::Engine::drive()`
-/// drives it by a thread.
+/// A call of a thread on locks: a flow of the library. The scheduler drives it as `detail::Engine::drive()` drives it
+/// with a thread.
 template <class Flow>
 class Operation : public Awaiting {
 public:
@@ -101,7 +101,7 @@ private:
         client_.observe();
     }
 
-    /// @param call on whose signal the thread sleeps; null: on none any more
+    /// @param call the call on whose signal the thread sleeps; null: it no longer sleeps
     void sleepOn(const detail::Call* call)
     {
         if (sleeper_ != nullptr) {
@@ -118,11 +118,11 @@ private:
     bool calledOff_ = false;
 };
 
-/// How an acquire has ended.
+/// The result of an acquire.
 class Acquiring {
 public:
     [[nodiscard]] virtual std::error_code error() const noexcept = 0;
-    /// Without a hold: not acquired.
+    /// Without a hold: the lock was not acquired.
     [[nodiscard]] virtual const detail::Acquired& acquired() const noexcept = 0;
     [[nodiscard]] virtual bool isNested() const noexcept = 0;
 
@@ -130,7 +130,7 @@ protected:
     ~Acquiring() = default;
 };
 
-/// An acquire, of a hold or of another level of one.
+/// An acquire of a hold, or of another level of a hold.
 class Acquire final : public Operation<detail::ThreadAcquire>, public Acquiring {
 public:
     Acquire(SimClient& client, NamedLock& named, std::uint64_t owner, detail::AcquireOrder order);
@@ -151,7 +151,7 @@ private:
     detail::Acquired acquired_;
 };
 
-/// The end of a level of a valid hold, waited for.
+/// The end of a level of a valid hold; the thread waits for the answer.
 class AwaitedRelease final : public Operation<detail::ReleaseFlow> {
 public:
     AwaitedRelease(SimClient& client, const detail::Acquired& acquired);
@@ -160,7 +160,7 @@ public:
     [[nodiscard]] Unlocked how() const noexcept { return flow_.result(); }
 
 private:
-    /// @param validUntil of the hold, before that
+    /// @param validUntil the deadline of the hold before the call
     AwaitedRelease(SimClient& client, const detail::Acquired& acquired, TimePoint validUntil);
     void conclude() override;
 
@@ -168,7 +168,7 @@ private:
     const TimePoint validUntil_;
 };
 
-/// What a question keeps until its end.
+/// The data that a question keeps until its end.
 struct Asked {
     std::shared_ptr<detail::Call> call;
     detail::QueryMachine machine;
@@ -184,7 +184,7 @@ public:
     [[nodiscard]] std::optional<detail::Reason> error() const noexcept { return flow_.error(); }
     [[nodiscard]] const detail::Reply& reply() const noexcept { return asked_->call->reply; }
     [[nodiscard]] const detail::Call& call() const noexcept { return *asked_->call; }
-    /// Of a release by force: whether it ended what it was about.
+    /// For a release by force: whether it ended the hold.
     [[nodiscard]] bool freed() const;
 
 protected:

@@ -10,7 +10,7 @@
 
 namespace redislock::simulation {
 
-/// Does things at once, or, while it is paused, later and in the same order.
+/// Runs tasks at once, or, while it is paused, later and in the same order.
 class Pausable {
 public:
     explicit Pausable(Scheduler& scheduler) noexcept : scheduler_(scheduler) {}
@@ -21,18 +21,18 @@ public:
         stood_ += std::max(end - begin, VirtualTime{0});
         pausedUntil_ = std::max(pausedUntil_, end);
     }
-    /// For how long it was paused, all in all.
+    /// How long it was paused, in all.
     [[nodiscard]] VirtualTime stood() const noexcept { return stood_; }
     [[nodiscard]] bool isPaused() const noexcept { return scheduler_.now() < pausedUntil_; }
     [[nodiscard]] VirtualTime pausedUntil() const noexcept { return pausedUntil_; }
-    /// Nothing is done any more.
+    /// Runs nothing any more.
     void end() noexcept
     {
         ended_ = true;
         backlog_.clear();
     }
 
-    /// @param keep what must live until then.
+    /// @param keep an object that must live until then.
     template <class Keep>
     void run(Task task, Keep keep)
     {
@@ -69,7 +69,7 @@ private:
     Scheduler& scheduler_;
     VirtualTime pausedUntil_{0};
     VirtualTime stood_{0};
-    std::deque<Task> backlog_; ///< the front one is being done
+    std::deque<Task> backlog_; ///< the front task is running
     bool ended_ = false;
 };
 

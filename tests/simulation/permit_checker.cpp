@@ -15,9 +15,9 @@ namespace scripts = detail::scripts;
 namespace {
 
 constexpr std::string_view permitRule = "S11 permits";
-constexpr std::string_view noEnd = "922337203685477"; ///< of a permit that does not expire
+constexpr std::string_view noEnd = "922337203685477"; ///< the end of a permit that does not expire
 
-/// Whether a lease that ends then, as the server knows it, is over at least a millisecond after that.
+/// Whether a lease with this end in the server is over at least a millisecond after @p until.
 bool covers(const std::string& end, VirtualTime until)
 {
     return end == noEnd || until <= std::chrono::milliseconds(numberIn(end).value_or(0) - Keyspace::epochMs - 1);
@@ -68,7 +68,7 @@ void PermitChecker::executed(const Request& request, const Reply& reply, Virtual
     checkBeliefs(request.name, semaphore, now);
 }
 
-/// What the request does, if it is executed for the first time; what it is answered, in any case.
+/// Judges the effect of the request, if it is executed for the first time, and its answer in any case.
 void PermitChecker::foresee(Semaphore& semaphore, const Request& request, const Reply& reply)
 {
     const auto* script = request.script;
@@ -104,7 +104,7 @@ void PermitChecker::foresee(Semaphore& semaphore, const Request& request, const 
     }
 }
 
-/// A request whose answer is kept. @param byProcess how many permits more its process has then.
+/// Counts a request whose answer is kept. @param byProcess by how many permits its process then has more.
 void PermitChecker::count(Semaphore& semaphore, const Request& request, std::int64_t answer, std::int64_t byProcess,
                           const Reply& reply) const
 {
@@ -124,7 +124,7 @@ const Keyspace::Key* PermitChecker::leases(const std::string& name, VirtualTime 
     return keyspace_.find(detail::suffixed(name, "timeout"), millisecondOf(now));
 }
 
-/// What is free and what is taken are all.
+/// Checks that the free permits and the taken permits are all there are.
 void PermitChecker::checkServer(const std::string& name, const Semaphore& semaphore, VirtualTime now) const
 {
     const auto* leased = leases(name, now);
@@ -135,7 +135,7 @@ void PermitChecker::checkServer(const std::string& name, const Semaphore& semaph
     }
 }
 
-/// What clients believe to have, the server knows to be theirs, and for at least a millisecond longer.
+/// Checks that the server has the permits that clients believe in, and for at least a millisecond longer.
 void PermitChecker::checkBeliefs(const std::string& name, const Semaphore& semaphore, VirtualTime now) const
 {
     if (semaphore.isExcused) {

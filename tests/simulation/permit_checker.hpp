@@ -1,5 +1,5 @@
 /// @file
-/// That no permit of a semaphore is there twice, and none is lost.
+/// Checks that no permit of a semaphore exists twice, and none is lost.
 #pragma once
 
 #include "simulation/counter_ledger.hpp"
@@ -14,31 +14,32 @@
 
 namespace redislock::simulation {
 
-/// S11, of both kinds of semaphore: at no time do clients believe to have more permits than there are; the server
-/// counts each request once; in the end all permits are free, but for those that nobody is left to give back.
+/// S11, for both kinds of semaphore: clients never believe in more permits than there are; the server counts each
+/// request once; in the end all permits are free, except those of processes that are gone.
 ///
 /// A semaphore that was taken away from outside is excused from everything.
 class PermitChecker {
 public:
     explicit PermitChecker(const Keyspace& keyspace) noexcept : keyspace_(keyspace) {}
 
-    /// A client believes from now on to have permits until then. Again with another time when the lease changed.
-    /// @param who the permit's id, or any name that begins with `processOfRecord()`'s and a colon.
+    /// From now on a client believes that it has permits until @p until. Called again with another time when the lease
+    /// changed.
+    /// @param who the permit's id, or any name that begins with the process' name and a colon.
     void believes(const std::string& semaphore, const std::string& who, std::int64_t permits, VirtualTime now,
                   VirtualTime until);
-    /// It believes so no longer: given back, lost, or its process is gone.
+    /// The belief ends: the permits were given back or lost, or the process is gone.
     void ends(const std::string& semaphore, const std::string& who);
 
     /// The semaphore is about to be taken away from outside.
     void excuse(const std::string& semaphore) { semaphores_[semaphore].isExcused = true; }
-    /// What that process had, it may never give back: it has crashed, or was without the server for longer than it
+    /// That process may never give back its permits: it has crashed, or was without the server for longer than it
     /// repeats a release.
     void mayKeep(const std::string& process) { keepers_.insert(process); }
 
-    /// After each request about a semaphore that the server executed.
+    /// Called after each request about a semaphore that the server executed.
     void executed(const Request& request, const Reply& reply, VirtualTime now);
 
-    /// Nobody believes anything any more, no request is under way, and the leases are over.
+    /// Called when no client believes in a permit, no request is under way, and all leases are over.
     void expectAllFree(VirtualTime now) const;
 
 private:
@@ -47,9 +48,9 @@ private:
         VirtualTime until;
     };
     struct Semaphore {
-        std::optional<std::int64_t> permits; ///< that there are; nothing before it was made
+        std::optional<std::int64_t> permits; ///< the number of permits; nothing before the semaphore was made
         Answers answers;
-        std::map<std::string, std::int64_t> taken; ///< by whom; of a semaphore without leases
+        std::map<std::string, std::int64_t> taken; ///< by process; of a semaphore without leases
         std::map<std::string, Belief> beliefs;
         bool isExcused = false;
     };

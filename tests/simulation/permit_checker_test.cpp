@@ -15,7 +15,7 @@ namespace scripts = detail::scripts;
 
 class PermitCheckerTest : public ::testing::Test {
 protected:
-    /// What a server does for a request, and answers.
+    /// Executes a request as a server does, and answers it.
     void execute(const detail::Script& script, const std::string& record, const std::vector<std::string>& arguments,
                  const std::vector<Keyspace::Words>& commands, const Reply& reply)
     {
@@ -50,7 +50,7 @@ protected:
     {
         execute(scripts::semaphoreAdd, record, {permits}, {{"INCRBY", "stock", permits}}, number(1));
     }
-    /// With a lease until then, in ms.
+    /// Gives a permit a lease until then, in ms.
     void lease(const std::string& id, std::int64_t until)
     {
         execute(scripts::permitExpirableSemaphoreAcquire, id, {id},

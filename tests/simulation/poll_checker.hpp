@@ -1,5 +1,5 @@
 /// @file
-/// That nobody sleeps on beside what he waits for.
+/// Checks that no waiter goes on sleeping although it could have its permit.
 #pragma once
 
 #include "simulation/scheduler.hpp"
@@ -13,23 +13,23 @@
 
 namespace redislock::simulation {
 
-/// Who could have what he waits for, and could have had it all the time, has it after a poll at the latest: whether a
-/// message came or not (T4, S12).
+/// A waiter that could have had its permit all the time has it after a poll at the latest, with or without a message
+/// (T4, S12).
 class PollChecker {
 public:
     struct Waiter {
         std::string who;
-        std::int64_t permits; ///< that he needs
-        VirtualTime within;   ///< his poll, and some time to ask
+        std::int64_t permits; ///< the number that the waiter needs
+        VirtualTime within;   ///< the waiter's poll interval, and some time to ask
     };
     using Waiters = std::function<std::vector<Waiter>(const std::string& name)>;
 
     PollChecker(Scheduler& scheduler, Waiters waiters) : scheduler_(scheduler), waiters_(std::move(waiters)) {}
 
-    /// From now on nothing is in the way of anybody.
+    /// From now on there is no fault.
     void begin() noexcept { isOn_ = true; }
-    /// After each request that the server executed: how many permits are free. What it makes of it, it throws later,
-    /// out of the scheduler.
+    /// Called after each request that the server executed, with the number of free permits. A violation is thrown
+    /// later, out of the scheduler.
     void executed(const std::string& name, std::int64_t free);
 
 private:

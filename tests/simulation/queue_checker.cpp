@@ -26,7 +26,7 @@ void QueueChecker::executed(const Request& request, const Reply& reply, bool had
     }
 }
 
-/// What it means for its own holder.
+/// Notes what the request means for its own holder.
 void QueueChecker::note(const Request& request, const Reply& reply, bool hadIt, Queue& queue, std::int64_t nowMs)
 {
     if (request.does(&KindTraits::unlock) && request.arguments.at(1) == "0") {
@@ -40,7 +40,7 @@ void QueueChecker::note(const Request& request, const Reply& reply, bool hadIt, 
     }
 }
 
-/// It leaves the queue.
+/// The granted waiter leaves the queue.
 void QueueChecker::granted(const std::string& name, const std::string& holder, Queue& queue)
 {
     const auto first = std::find_if(queue.begin(), queue.end(),

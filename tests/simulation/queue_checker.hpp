@@ -1,5 +1,5 @@
 /// @file
-/// That a fair lock is granted in the order in which it was asked for.
+/// Checks that a fair lock is granted in the order of asking.
 #pragma once
 
 #include "simulation/keyspace.hpp"
@@ -12,23 +12,23 @@
 
 namespace redislock::simulation {
 
-/// Watches the requests that the server executes, and keeps a queue of its own of those who ask and go on asking (T6).
-/// Who once did not ask again in time may lose its place, and keeps nobody waiting here.
+/// Watches the requests that the server executes, and keeps a queue of its own of the waiters that ask and go on asking
+/// (T6). A waiter that once did not ask again in time may lose its place, and does not hold up others in this queue.
 class QueueChecker {
 public:
-    /// After each request that the server executed. @param hadIt whether its holder had it before. @param passedTo
-    /// the waiter to whom it left the lock; empty: to nobody.
+    /// Called after each request that the server executed. @param hadIt whether its holder had the lock before. @param
+    /// passedTo the waiter to which it passed the lock; empty: to nobody.
     void executed(const Request& request, const Reply& reply, bool hadIt, const std::string& passedTo,
                   std::int64_t nowMs);
 
-    /// The server lost all that it knew.
+    /// The server lost all its data.
     void forgetAll() noexcept { queues_.clear(); }
 
 private:
     struct Place {
         std::string holder;
         std::int64_t keptUntilMs;
-        bool isOver = false; ///< or was once
+        bool isOver = false; ///< or was once late
     };
     using Queue = std::vector<Place>;
 

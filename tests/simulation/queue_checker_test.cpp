@@ -21,7 +21,7 @@ protected:
         request.run(KindTraits::of(detail::LockKind::fairLock), use, "stock", std::move(arguments));
         checker.executed(request, reply, hadIt, passedTo, nowMs);
     }
-    /// Asks, keeps its place for a second, and is told that another has the lock.
+    /// A waiter asks, keeps its place for a second, and gets the answer that another has the lock.
     void ask(const std::string& holder, const std::string& place = "1000")
     {
         request(&KindTraits::lock, {holder, "1000", "1", place},
@@ -31,9 +31,9 @@ protected:
     {
         request(&KindTraits::lock, {holder, "1000", "1", "1000"}, {}, hadIt);
     }
-    /// Gives up its place, or the lock.
+    /// A waiter gives up its place, or a holder the lock.
     void leave(const std::string& holder) { request(&KindTraits::unlock, {holder, "0", "1", "channel:"}, {}); }
-    /// Ends its hold, and passes the lock on.
+    /// A holder ends its hold, and passes the lock on.
     void pass(const std::string& holder, const std::string& next)
     {
         request(&KindTraits::unlock, {holder, "0", "1", "channel:"}, {Reply::Kind::integer, 2, {}, {}}, true, next);

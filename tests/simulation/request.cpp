@@ -20,7 +20,7 @@ constexpr detail::ScriptUse KindTraits::*uses[] = {&KindTraits::lock, &KindTrait
 
 struct Known {
     const detail::Script* script;
-    const KindTraits* kind; ///< one that has it; null: of no lock
+    const KindTraits* kind; ///< a kind that uses the script; null: it is not a script of a lock
 };
 
 constexpr const detail::Script* counterScripts[] = {
@@ -37,7 +37,7 @@ constexpr const detail::Script* counterScripts[] = {
     &detail::scripts::countDownLatchCountDown,
 };
 
-/// The scripts, by their names to the server and their texts.
+/// The scripts, by their SHA1 and by their texts.
 const std::unordered_map<std::string_view, Known>& knownScripts()
 {
     static const auto all = [] {

@@ -1,5 +1,5 @@
 /// @file
-/// What clients send.
+/// The requests of clients.
 #pragma once
 
 #include "logic/call/call.hpp"
@@ -15,7 +15,7 @@
 
 namespace redislock::simulation {
 
-/// A request, as the server takes it from its bytes.
+/// A request, as the server reads it from its bytes.
 struct Request {
     enum class Verb : std::uint8_t { script, del, subscribe, unsubscribe, ping };
 
@@ -28,13 +28,13 @@ struct Request {
     std::vector<std::string> arguments;       ///< of a script; the first one is the holder, where there is one
     std::uint64_t number = 0;                 ///< grows with each request that is made; copies keep it
 
-    /// Whether it runs that script of its kind of lock.
+    /// Whether the request runs that script of its kind of lock.
     [[nodiscard]] bool does(detail::ScriptUse detail::KindTraits::*use) const noexcept
     {
         return kind != nullptr && script == (kind->*use).script;
     }
 
-    /// Makes it run that script of a kind of lock.
+    /// Makes the request run that script of a kind of lock.
     void run(const detail::KindTraits& of, detail::ScriptUse detail::KindTraits::*use, const std::string& lock,
              std::vector<std::string> with)
     {
@@ -49,11 +49,11 @@ struct Request {
     }
 };
 
-/// What the bytes of a call ask for, as it is sent now.
+/// The request in the bytes of a call, as it is sent now.
 Request requestOf(detail::Call& call);
-/// A request for each lock that it is about: several of one that renews.
+/// One request for each lock of a request: a renewal may have several locks.
 std::vector<Request> partsOf(const Request& request);
-/// The state of the machine whose call that is, while it is under way.
+/// The state of the machine that made the call, while the call is under way.
 Situation situationOf(const detail::Call& call, const Request& request) noexcept;
 
 } // namespace redislock::simulation

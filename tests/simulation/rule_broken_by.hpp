@@ -9,10 +9,10 @@
 
 namespace redislock::simulation {
 
-/// When the checkers are asked, where nothing needs another time.
+/// The time of checks that do not need another time.
 inline constexpr VirtualTime checkedAt = std::chrono::seconds(1);
 
-/// The first word of the rule that the function broke, "S1"; "none".
+/// The first word of the rule that the function broke, such as "S1"; or "none".
 template <class Function>
 std::string ruleBrokenBy(Function function)
 {

@@ -24,16 +24,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t enoughForAll = 10'000; ///< seeds, for every fault to have hit every state
+constexpr std::uint64_t enoughForAll = 10'000; ///< enough seeds for every fault to hit every state
 
-constexpr std::uint64_t enoughForKinds = 100; ///< seeds, for every kind of lock to have been held
+constexpr std::uint64_t enoughForKinds = 100; ///< enough seeds for every kind of lock to be held
 
 double secondsSince(Clock::time_point begin)
 {
     return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// What lives in a seed's world.
+/// The population of a seed's world.
 Population populationOf(std::uint64_t seed)
 {
     using enum Population;
@@ -57,7 +57,7 @@ std::unique_ptr<Simulated> worldOf(LuaRuntime& lua, std::uint64_t seed, bool tra
     return std::make_unique<World>(lua, seed, traced);
 }
 
-/// The end of a trace: what led to it.
+/// The last lines of a trace, which lead to the failure.
 std::string_view lastLines(std::string_view text, std::size_t lines)
 {
     auto from = text.size();
@@ -67,11 +67,12 @@ std::string_view lastLines(std::string_view text, std::size_t lines)
     return from == std::string_view::npos || from == 0 ? text : text.substr(from + 1);
 }
 
-/// What the workers share.
+/// The state that the workers share.
 struct Campaign {
     explicit Campaign(const Options& o) : options(o), next(o.first) {}
 
-    /// The next seed; none when it is over. Whatever was taken is run to its end: those before `next` were all run.
+    /// The next seed; none when the campaign is over. A seed that was taken is run to its end: all seeds before `next`
+    /// were run.
     std::optional<std::uint64_t> take()
     {
         const std::lock_guard lock(mutex);
@@ -148,7 +149,7 @@ std::uint64_t median(std::vector<std::uint64_t> values)
     return *middle;
 }
 
-/// How often each fault hit each state. @return how many that can be hit were not.
+/// Prints how often each fault hit each state. @return how many possible hits did not happen.
 std::size_t printHits(const Statistics& total)
 {
     std::size_t missing = 0;
@@ -174,7 +175,7 @@ std::size_t printHits(const Statistics& total)
     return missing;
 }
 
-/// How often each kind was held. @return how many never were.
+/// Prints how often each kind was held. @return how many kinds never were.
 std::size_t printKinds(const Statistics& total)
 {
     std::string text;
@@ -256,7 +257,7 @@ int runMany(const Options& options)
     const auto missing = printHits(campaign.total);
     const auto idle = printKinds(campaign.total);
     printSummary(campaign);
-    const bool isAll = !options.only; // of others, some cannot be
+    const bool isAll = !options.only; // some hits are impossible in other populations
     if (isAll && idle > 0 && campaign.operations.size() >= enoughForKinds) {
         fmt::print("{} kinds of lock were never held\n", idle);
         return 1;

@@ -1,5 +1,5 @@
 /// @file
-/// Many runs.
+/// Runs many seeds.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace redislock::simulation {
 
-/// Who lives in a world: the seed decides.
+/// The population of a world, which the seed decides.
 enum class Population : std::uint8_t { locks, counters, groups, mixedQueue };
 
 struct Options {
@@ -15,14 +15,15 @@ struct Options {
     std::uint64_t first = 1;
     unsigned seconds = 0;
     double soakMinutes = 0;
-    std::optional<Population> only{}; ///< of the seeds, those
+    std::optional<Population> only{}; ///< only seeds with this population
 };
 
 /// Runs one seed. @return the exit status of the program.
 int runOne(std::uint64_t seed, bool trace);
 
-/// Runs many seeds on all processors and tells what was hit. The first failure ends it, with its trace and the command
-/// that repeats it. @return the exit status of the program: 1 also when some fault never hit some state of a machine.
+/// Runs many seeds on all processors and prints which states the faults hit. The first failure ends the campaign, with
+/// its trace and the command that repeats it. @return the exit status of the program: 1 also when some fault never hit
+/// some state of a machine.
 int runMany(const Options& options);
 
 } // namespace redislock::simulation

@@ -1,4 +1,4 @@
-// Whole runs that something is wrong with in the end, where everything has to be well: T9, S6, S7, R1.
+// Whole runs with an error at their end, where everything has to be in order: T9, S6, S7, R1.
 #include "simulation/rule_broken_by.hpp"
 #include "simulation/world.hpp"
 
@@ -22,7 +22,7 @@ std::string ruleBrokenWith(const Sabotage& sabotage)
     return ruleBrokenBy([&] { World(lua, seed, false, sabotage).run(); });
 }
 
-/// Somebody has every lock, for a day.
+/// A stranger takes every lock, for a day.
 void takeAll(const Sabotage::Hands& hands)
 {
     auto& keyspace = hands.server.keyspace();
@@ -35,7 +35,7 @@ void takeAll(const Sabotage::Hands& hands)
     }
 }
 
-/// Whenever the lock is held, it is taken away a moment later, for 40 s.
+/// For 40 s deletes the lock again a moment after each grant.
 void deleteAgainAndAgain(const Sabotage::Hands& hands)
 {
     for (VirtualTime then = 0ns; then < 40s; then += 100us) {
@@ -46,8 +46,8 @@ void deleteAgainAndAgain(const Sabotage::Hands& hands)
     }
 }
 
-/// Does it as the threads are told to stop, if it can. @return the rule that the first run broke in which it
-/// mattered.
+/// Calls @p deed when the threads are to stop. @return the rule that was broken by the first run in which the deed was
+/// possible.
 std::string ruleBrokenWhere(const std::function<bool(const Sabotage::Hands&)>& deed)
 {
     std::string rule = "no run";
@@ -57,14 +57,14 @@ std::string ruleBrokenWhere(const std::function<bool(const Sabotage::Hands&)>& d
         LuaRuntime lua;
         const auto broken = ruleBrokenBy([&] { World(lua, run, false, sabotage).run(); });
         rule = done ? broken : rule;
-        if (done && rule != "none") { // where it is none, whoever would have noticed has come to its end before
+        if (done && rule != "none") { // "none": the thread that would have noticed had already ended
             break;
         }
     }
     return rule;
 }
 
-/// The queue of a name, as the server has it.
+/// The queue of a name in the server.
 std::vector<std::string> queueOf(const Sabotage::Hands& hands, const std::string& name)
 {
     std::vector<std::string> queue;
@@ -83,7 +83,7 @@ void execute(const Sabotage::Hands& hands, const Keyspace::Words& command)
     hands.server.keyspace().execute(command);
 }
 
-/// Does it to a hold of a thread, as the threads are told to stop. In the first run that has one then.
+/// Calls @p deed with a hold of a thread when the threads are to stop, in the first run that has a hold then.
 std::string ruleBrokenWithHold(const std::function<void(const Sabotage::Hands&, Hold&)>& deed)
 {
     return ruleBrokenWhere([&](const Sabotage::Hands& hands) {

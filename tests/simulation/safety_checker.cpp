@@ -19,7 +19,7 @@ double ms(VirtualTime time)
     return static_cast<double>(time.count()) / 1e6;
 }
 
-constexpr std::string_view modeField = "mode"; ///< of a read/write lock
+constexpr std::string_view modeField = "mode"; ///< the field of a read/write lock
 
 using Field = std::pair<std::string, std::string>;
 using Others = std::vector<Field>;
@@ -35,7 +35,7 @@ bool isHolder(const Field& field)
     return field.first != modeField;
 }
 
-/// Of a read/write lock: a writer.
+/// Whether the field is that of a writer of a read/write lock.
 bool isWriter(const Field& field)
 {
     return field.first.ends_with(KindTraits::of(detail::LockKind::writeLock).holderSuffix);
@@ -50,7 +50,7 @@ Others othersOf(const Keyspace::Key& key, const std::string& holder)
     return others;
 }
 
-/// Whether the key's holders let the reader of that request in: they read, or are the writer that it is, too.
+/// Whether the key's holders let the reader of that request in: they read too, or are the reader's own write hold.
 bool admits(const Keyspace::Key& key, const Request& request)
 {
     return request.kind->asking == detail::Asking::each &&
@@ -100,7 +100,8 @@ void SafetyChecker::passes(const std::string& name, const std::string& holder, s
     passedAt_[holder] = requests;
 }
 
-/// What was asked for the hold before is over and done when that is passed on. Renewals are the holder's.
+/// When a hold is passed on, all earlier requests for it must be executed already, except renewals, which belong to the
+/// holder.
 void SafetyChecker::checkLate(const Request& request) const
 {
     const bool sets = request.does(&KindTraits::lock) || request.does(&KindTraits::unlock);
@@ -161,7 +162,7 @@ void SafetyChecker::after(const Request& request, const Reply& reply, VirtualTim
         const bool isOthers = std::ranges::any_of(parts, [&](const Request& other) {
             return &other != &parts[i] && other.name == parts[i].name && keyBefore_ && hadIt(other);
         });
-        if (hadIt(parts[i]) || !isOthers) { // a client may take one of its holds for valid that was taken from it
+        if (hadIt(parts[i]) || !isOthers) { // a client may believe in a hold that was taken from it
             afterOne(parts[i], reply, now);
         }
     }
@@ -230,7 +231,7 @@ bool SafetyChecker::hadIt(const Request& request) const
     return keyBefore_ && hasHolder(request) && keyBefore_->find(request.arguments[0]) != nullptr;
 }
 
-/// Whether it left a lock that nobody has, or its own holder's, to another who stood in the queue of that.
+/// Whether the request passed a free lock, or its own holder's lock, to another waiter in the queue of that lock.
 bool SafetyChecker::passesOn(const Request& request, const Keyspace::Key& key) const
 {
     const bool mayPass = (hadIt(request) && !request.does(&KindTraits::lock)) || !keyBefore_;
@@ -239,8 +240,8 @@ bool SafetyChecker::passesOn(const Request& request, const Keyspace::Key& key) c
            std::ranges::any_of(queueBefore_, [&](const Field& waiter) { return waiter.first == holder; });
 }
 
-/// A request may change a key that its own holder has, lock.lua also one that nobody has, or that has readers, to whom
-/// another reader comes; nothing else. In a key that stays only the field of that holder changes.
+/// A request may change only a key that its own holder has; lock.lua also a free key, or a key with readers if it adds
+/// another reader. In a key that stays only the field of that holder changes.
 void SafetyChecker::checkChange(const Request& request, const Keyspace::Key* key) const
 {
     const std::string& holder = request.arguments.at(0);
@@ -267,7 +268,7 @@ void SafetyChecker::checkChange(const Request& request, const Keyspace::Key* key
     }
 }
 
-/// All keys that a script may have written have one, but for the last token.
+/// All keys that a script may have written must have a time to live, except the last token.
 void SafetyChecker::checkTimesToLive(const Request& request) const
 {
     const auto& keys = keyspace_.keys();
@@ -280,14 +281,14 @@ void SafetyChecker::checkTimesToLive(const Request& request) const
         found != keys.end() && found->second.type == Keyspace::Type::hash && !persisted_.contains(request.name)) {
         check(*found);
     }
-    for (const std::string& other : request.otherKeys) { // or what others begin with
+    for (const std::string& other : request.otherKeys) { // or the prefix of other keys
         for (auto key = keys.lower_bound(other); key != keys.end() && key->first.starts_with(other); ++key) {
             check(*key);
         }
     }
 }
 
-/// Who ends a hold of a read/write lock leaves it to readers only if there is one whose lease is not over.
+/// The end of a hold of a read/write lock may leave the lock to readers only if the lease of one of them is not over.
 void SafetyChecker::checkReaders(const Request& request, const Reply& reply, VirtualTime now) const
 {
     const Keyspace::Key* key = keyspace_.find(request.name, millisecondOf(now));
@@ -307,7 +308,7 @@ void SafetyChecker::checkReaders(const Request& request, const Reply& reply, Vir
                     fmt::format("{} left {} to readers that are gone", request.script->name, request.name));
 }
 
-/// A new hold gets a greater token than all before it, and keeps it.
+/// A new hold must get a greater token than all before it, and keep this token.
 void SafetyChecker::checkToken(const Request& request, const Reply& reply)
 {
     if (!request.does(&KindTraits::lock) || reply.kind != Reply::Kind::array || detail::LockAnswer::refusal(reply)) {
@@ -329,7 +330,7 @@ void SafetyChecker::expectToken(const std::string& holder, std::uint64_t has, st
     }
 }
 
-/// The server has the lock for the believer for at least a millisecond longer than it believes.
+/// The server must have the lock for the believer for at least a millisecond longer than it believes.
 void SafetyChecker::checkTruth(const Belief& belief, VirtualTime now) const
 {
     const auto& [name, holder, thread, isShared] = belief.claim;

@@ -1,5 +1,5 @@
 /// @file
-/// What must never happen.
+/// Checks that certain things never happen.
 #pragma once
 
 #include "simulation/keyspace.hpp"
@@ -24,34 +24,34 @@ public:
     Violation(std::string_view rule, const std::string& what) : std::runtime_error(std::string(rule) + ": " + what) {}
 };
 
-/// Who believes to hold what.
+/// A believer and its lock.
 struct Claim {
     std::string name;
     std::string holder;
-    std::string thread{};  ///< what it has by two holds it may have
-    bool isShared = false; ///< with others of which that is true
+    std::string thread{};  ///< two holds of one thread may exist at the same time
+    bool isShared = false; ///< beside other shared holds
 };
 
-/// Watches what clients believe and what the server does. It is told of both at once, which no client ever is.
+/// Watches the beliefs of clients and the actions of the server. Unlike any client, it sees both at once.
 ///
 /// When others take a lock away (a restart without data, a foreign DEL), the holds concerned are excused from mutual
-/// exclusion and from being true, and from nothing else.
+/// exclusion and from being true in Redis, but from nothing else.
 class SafetyChecker : public Witness {
 public:
     explicit SafetyChecker(const Keyspace& keyspace) noexcept : keyspace_(keyspace) {}
 
-    /// A client believes from now on to hold a lock until then (S1, S2, S3, S9, S10). Again with a later time when it
-    /// was renewed.
+    /// From now on a client believes that it holds a lock until @p until (S1, S2, S3, S9, S10). Called again with a
+    /// later time when the hold was renewed.
     void believes(const Claim& claim, VirtualTime now, VirtualTime until);
-    /// Its owner passed it on inside the client, which had made no more than so many requests until then: the holder
-    /// goes on, and its hold is another's (S5, S6, S9).
+    /// The owner passed a hold on inside the client, which had made @p requests requests by then: the holder goes on,
+    /// and the hold has another owner (S5, S6, S9).
     void passes(const std::string& name, const std::string& holder, std::uint64_t requests, VirtualTime now);
-    /// It believes so no longer, for good: released, lost, or its process is gone.
+    /// The belief ends for good: the hold was released or lost, or its process is gone.
     void ends(const std::string& name, const std::string& holder);
-    /// Whether it was taken away from outside.
+    /// Whether the holder's lock was taken away from outside.
     [[nodiscard]] bool isExcused(const std::string& holder) const { return excused_.contains(holder); }
 
-    /// The lock is about to be taken away from outside: from a holder, from whoever has the key, from all.
+    /// The lock is about to be taken away from outside: from one holder, from the holders of a key, from all.
     void excuseHolder(const std::string& holder) { excused_.insert(holder); }
     void excuse(const std::string& name);
     void excuseAll();
@@ -60,25 +60,26 @@ public:
 
     /// A copy of a request, which the network made, is about to be executed.
     void copied(const Request& request) override;
-    /// Around each request that the server executes (S2, S4, S5, R4).
+    /// Called before and after each request that the server executes (S2, S4, S5, R4).
     void before(const Request& request, VirtualTime now) override;
     void after(const Request& request, const Reply& reply, VirtualTime now) override;
 
-    /// The server has the lock for that holder with that count, unless copies of older requests changed it (S6).
+    /// Expects the server to have the lock for that holder with that count, unless copies of older requests changed it
+    /// (S6).
     void expectCount(const std::string& name, const std::string& holder, std::uint32_t count, VirtualTime now) const;
-    /// The token that a hold got with a level is the one it has (S4).
+    /// Expects the token that a hold got with a level to be the hold's own (S4).
     void expectToken(const std::string& holder, std::uint64_t has, std::uint64_t got) const;
-    /// The server does not have the lock for that holder, unless copies of older requests took it again.
+    /// Expects the server not to have the lock for that holder, unless copies of older requests took it again.
     void expectGone(const std::string& name, const std::string& holder, VirtualTime now) const;
-    /// A client was told that a hold is gone though its time was not over.
+    /// A client got the answer that a hold is gone though its time was not over.
     void toldGone(const std::string& holder, const char* by) const;
 
-    /// A renewal is being asked for (S9, T2).
+    /// A renewal is being requested (S9, T2).
     void renews(const std::string& holder) const;
 
-    /// Whether the holder of the request that was executed last had the lock before it.
+    /// Whether the holder of the last executed request had the lock before that request.
     [[nodiscard]] bool hadIt(const Request& request) const;
-    /// To whom the request that was executed last passed the lock: a waiter of a fair lock. Empty: to nobody.
+    /// The waiter of a fair lock to which the last executed request passed the lock. Empty: to nobody.
     [[nodiscard]] const std::string& passedTo() const noexcept { return passedTo_; }
     [[nodiscard]] std::size_t believers(const std::string& name, VirtualTime now) const;
 
@@ -102,22 +103,21 @@ private:
     std::map<std::string, std::vector<Belief>> beliefs_;
     std::unordered_set<std::string> over_;
     std::unordered_map<std::string, std::uint64_t> passedAt_; ///< by holder: the last request before it was passed on
-    bool isCopy_ = false;                                     ///< what is executed next
+    bool isCopy_ = false;                                     ///< the next request is a copy
     std::unordered_set<std::string> excused_;
     std::unordered_set<std::string> persisted_; ///< names
     std::unordered_map<std::string, std::uint64_t>
-        latest_; ///< by holder: the number of its latest request that was executed
-    std::unordered_set<std::string>
-        releasedByCopy_;                         ///< holders; their release finds nothing, for no fault of the library
+        latest_;                                     ///< by holder: the number of its latest request that was executed
+    std::unordered_set<std::string> releasedByCopy_; ///< their release finds nothing, without a fault of the library
     std::unordered_set<std::string> disordered_; ///< holders of which an older request was executed after a younger one
     std::unordered_map<std::string, std::uint64_t> tokens_;        ///< by name: the last
-    std::vector<std::optional<Keyspace::Key>> keysBefore_;         ///< of each lock that the request is about
-    std::optional<Keyspace::Key> keyBefore_;                       ///< of the one that is looked at
-    std::vector<std::pair<std::string, std::string>> queueBefore_; ///< of a fair lock: who waited, each with nothing
+    std::vector<std::optional<Keyspace::Key>> keysBefore_;         ///< for each lock of the request
+    std::optional<Keyspace::Key> keyBefore_;                       ///< for the present lock of the request
+    std::vector<std::pair<std::string, std::string>> queueBefore_; ///< of a fair lock: waiters, with empty values
     std::string passedTo_;
 };
 
-/// The millisecond that the server's clock shows.
+/// The time of the server's clock in milliseconds.
 constexpr std::int64_t millisecondOf(VirtualTime now) noexcept
 {
     return now.count() / 1'000'000;

@@ -17,8 +17,7 @@ namespace redislock::simulation {
 using VirtualTime = std::chrono::nanoseconds;
 using Task = std::function<void()>;
 
-/// Everything that will happen, in order of time; what is due at the same time happens in the order in which it was
-/// asked for.
+/// All future events, in order of time; events of the same time happen in the order in which they were scheduled.
 class Scheduler {
 public:
     [[nodiscard]] VirtualTime now() const noexcept { return now_; }
@@ -29,7 +28,7 @@ public:
         std::push_heap(heap_.begin(), heap_.end(), later);
     }
 
-    /// Does what comes next. @return false when that is later than `end`; the time is then `end`.
+    /// Runs the next event. @return false when that event is later than `end`; the time is then `end`.
     bool step(VirtualTime end)
     {
         if (heap_.empty() || heap_.front().when > end) {
@@ -60,7 +59,7 @@ private:
     std::uint64_t last_ = 0;
 };
 
-/// A machine's clock: it began somewhere else and runs a little faster or slower than true time.
+/// A machine's clock: it began at another value and runs a little faster or slower than true time.
 class DriftingClock {
 public:
     static constexpr std::int64_t perUnit = 10'000; ///< the unit of `drift`

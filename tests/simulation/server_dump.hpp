@@ -1,5 +1,5 @@
 /// @file
-/// All that a real server remembers.
+/// All data of a real server.
 #pragma once
 
 #include "simulation/keyspace.hpp"
@@ -15,8 +15,8 @@
 
 namespace redislock::simulation {
 
-/// A key as the model has it, but for its time: what is left of it in ms, -1 for none; and members of sorted sets are
-/// in their own order.
+/// A key as in the model, except for its time: the rest of it in ms, -1 for none; and members of sorted sets are
+/// ordered by name.
 struct DumpedKey {
     Keyspace::Type type{};
     std::vector<std::pair<std::string, std::string>> fields;

@@ -21,7 +21,7 @@ Config observedBy(Config config, Observer& observer)
     return config;
 }
 
-/// Most who use locks are told apart from Redisson's by what they have in one place of their ids.
+/// Most clients that use locks have ids of a version that tells them from Redisson's.
 std::string idOf(const Host& host, bool usesLocks, std::uint64_t seed)
 {
     return usesLocks && seed % 4 != 0 ? fmt::format("{:_<14}8", host.name()) : host.name();
@@ -60,7 +60,7 @@ SimClient::SimClient(const World& world, std::shared_ptr<Host> host, const Confi
 
 void SimClient::End::operator()(SimClient* client) const
 {
-    const auto self = std::exchange(client->self_, nullptr); // what it knows may be the last to know it
+    const auto self = std::exchange(client->self_, nullptr); // the reference may be the last one
     client->observe();
     for (const auto& [holder, belief] : std::exchange(client->beliefs_, {})) {
         client->world_.checker.ends(belief.name, holder);
@@ -72,7 +72,7 @@ void SimClient::End::operator()(SimClient* client) const
     client->ended_.clear();
     client->counters_.clear();
     for (const auto& call : std::exchange(client->unawaited_, {})) {
-        call->whenFinished = nullptr; // nobody hears of its end
+        call->whenFinished = nullptr; // nobody learns of its end
     }
 }
 
@@ -96,8 +96,7 @@ std::shared_ptr<detail::NamedCounter> SimClient::counter(detail::CounterKind kin
     return counter;
 }
 
-// --- What it believes
-// --------------------------------------------------------------------------------------------------
+// --- Beliefs --------------------------------------------------------------------------------------------------
 
 void SimClient::observe()
 {
@@ -153,14 +152,14 @@ void SimClient::expectGranted(const detail::Acquired& acquired)
     }
 }
 
-/// Told in the middle of what ends the hold, which is still among those of its name. It cannot throw: what follows is
-/// for observe().
+/// Called in the middle of the hold's end, when the hold is still in the list of its name. It must not throw: observe()
+/// does the rest.
 void SimClient::lost(const LockEvent& event, LossReason /*reason*/) noexcept
 {
     for (const auto& named : names_) {
         for (const auto& hold : named->local.holds()) {
             if (hold->phase != Hold::Phase::lost || holderOf(*hold) != event.holder) {
-                continue; // not that one, or its outer levels were over and it is given back
+                continue; // another hold, or its outer levels were over and it is given back
             }
             const TimePoint deadline{TimePoint::duration(hold->deadline.load())};
             const auto lease = config_.watchdogTimeout;
@@ -185,12 +184,12 @@ void SimClient::released(const LockEvent& event, Unlocked how, std::chrono::nano
     }
 }
 
-/// One that its time took from it was renewed as long as that was possible.
+/// If a hold was lost because its time was over, it must have been renewed as long as that was possible.
 void SimClient::judge(const Loss& loss)
 {
     world_.trace(host_->name(), "lost {}{}", loss.end.holder, loss.isEarly ? ", before its time" : "");
     if (loss.told.stop_possible()) {
-        host_->post([holder = loss.end.holder, told = loss.told] { // behind what stops it
+        host_->post([holder = loss.end.holder, told = loss.told] { // after the task that stops the token
             if (!told.stop_requested()) {
                 throw Violation("T1 lost signal", holder + " was lost, and its stop token does not say so");
             }
@@ -202,7 +201,7 @@ void SimClient::judge(const Loss& loss)
     }
     if (loss.isEarly) {
         world_.checker.toldGone(loss.end.holder, "the server");
-    } else if (loss.isRenewed) { // otherwise it is not, or not yet: the level that asks for it is being acquired
+    } else if (loss.isRenewed) { // otherwise it is not renewed yet: its renewed level is being acquired
         expectNoChance(loss.end, *host_, lastTrouble);
     }
 }
@@ -210,7 +209,7 @@ void SimClient::judge(const Loss& loss)
 // --- detail::Port
 // ------------------------------------------------------------------------------------------------------
 
-/// What is found cannot be thrown in here.
+/// A violation cannot be thrown out of this function.
 void SimClient::exit() noexcept
 {
     if (self_ != nullptr && !std::exchange(observesSoon_, true)) {
@@ -245,7 +244,7 @@ void SimClient::submitIfConnected(std::vector<std::shared_ptr<detail::Call>> cal
     }
 }
 
-/// What no thread waits for.
+/// Notes a call for which no thread waits.
 void SimClient::note(const std::shared_ptr<detail::Call>& call)
 {
     if (const auto asked = std::dynamic_pointer_cast<detail::ScriptCall>(call)) {
@@ -271,7 +270,7 @@ void SimClient::note(const std::shared_ptr<detail::Call>& call)
     }
 }
 
-/// Lets go of those that are over.
+/// Removes the calls that are over.
 void SimClient::judgeUnawaited()
 {
     std::erase_if(unawaited_, [this](const auto& call) {

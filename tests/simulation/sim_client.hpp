@@ -32,17 +32,17 @@ using detail::HoldRef;
 using detail::NamedLock;
 using detail::Waiter;
 
-/// A lock of a run; of a read/write lock, one of its halves.
+/// A lock of a run, or one half of a read/write lock.
 struct View {
     std::string name;
     detail::LockKind kind;
 };
 
-/// What the threads of one simulated process share: what `detail::Engine` is around the logic, with one event here for
-/// one critical section there. After each event the checker is told what the client believes.
+/// The common part of the threads of one simulated process. It plays the part of `detail::Engine` around the logic,
+/// with one event for each critical section. After each event the checker learns the client's beliefs.
 class SimClient final : public detail::Port, private Observer, public std::enable_shared_from_this<SimClient> {
 public:
-    struct World { ///< what it lives in
+    struct World { ///< the surroundings of the client
         Scheduler& scheduler;
         Network& network;
         SafetyChecker& checker;
@@ -68,25 +68,25 @@ public:
     [[nodiscard]] VirtualTime trueTime() const noexcept { return world_.scheduler.now(); }
     [[nodiscard]] std::string holderOf(const Hold& hold) const { return core_.holderText(hold); }
 
-    /// An event of the logic is over.
+    /// To be called at the end of each event of the logic.
     void observe();
     /// A thread sleeps on that call, until wakesNoMore().
     void sleeps(const detail::Call& call, Awaiting& thread) { sleepers_[&call] = &thread; }
     void wakesNoMore(const detail::Call& call) { sleepers_.erase(&call); }
-    /// It ends in order, as by `detail::Engine::shutdown()`, which waits until nothing is under way. @return its
-    /// holders for whom Redis may keep a lock: those that held one until then, or lost it.
+    /// Ends the client in order, as `detail::Engine::shutdown()` does, which waits until nothing is under way. @return
+    /// the holders for which Redis may keep a lock: they held it until then, or lost it.
     std::vector<std::string> close();
 
-    /// A level was granted: Redis has it.
+    /// A level was granted: expects Redis to have it.
     void expectGranted(const detail::Acquired& acquired);
 
-    /// The states of the machines that no thread drives.
+    /// Calls @p tell with the states of the machines that no thread drives.
     void forEachSituation(const std::function<void(Situation, const std::string& name)>& tell) const;
-    /// The moment of the last trouble with the server, as far as it can be known: what is noted by the world.
+    /// The moment of the last trouble with the server, as far as the world knows.
     VirtualTime lastTrouble{0};
     /// Whether a request that no thread waits for was repeated in vain until its time was over.
     [[nodiscard]] bool gaveUp();
-    /// Whether anything is left that belongs to no hold and no thread.
+    /// Things that are left though they belong to no hold and no thread; empty: none.
     [[nodiscard]] std::string residue() const;
 
     // detail::Port
@@ -115,7 +115,7 @@ public:
     void ended() noexcept override {}
 
 private:
-    /// What it believes of a hold.
+    /// The client's belief in a hold.
     struct Belief {
         std::string name;
         TimePoint until;
@@ -124,7 +124,7 @@ private:
         std::weak_ptr<detail::HoldCall> call; ///< perhaps of another operation by now
         std::string name;
     };
-    /// A hold was passed on, when so many requests had been made.
+    /// A hold was passed on, after a number of requests.
     struct LockPassed {
         std::string name;
         std::string holder;
@@ -133,7 +133,7 @@ private:
     /// How a hold was lost.
     struct Loss {
         RunOut end;
-        std::stop_token told; ///< stopped soon
+        std::stop_token told; ///< must be stopped soon
         bool isEarly;         ///< before its time was over
         bool isRenewed;       ///< it was being renewed
     };
@@ -161,16 +161,15 @@ private:
     SimSubscriber subscriber_;
     detail::Core core_;
     std::unordered_map<const detail::Call*, Awaiting*> sleepers_;
-    std::map<std::string, Belief> beliefs_;        ///< by holder
-    std::map<std::string, std::uint64_t> tokens_;  ///< by holder: the first that it got
-    std::map<std::string, std::stop_token> stops_; ///< of some of the beliefs
-    std::vector<std::string> renewals_;            ///< begun, not judged yet
-    std::vector<Loss> losses_;                     ///< not judged yet
-    std::vector<LockPassed> passed_;               ///< likewise
-    std::vector<std::string> lost_;                ///< all holders that lost what they had
-    std::vector<Release> releases_;                ///< that no thread waits for
-    std::vector<std::shared_ptr<detail::ScriptCall>>
-        unawaited_; ///< likewise; over when whoever asked has let go of them
+    std::map<std::string, Belief> beliefs_;                      ///< by holder
+    std::map<std::string, std::uint64_t> tokens_;                ///< by holder: the first that it got
+    std::map<std::string, std::stop_token> stops_;               ///< of some of the beliefs
+    std::vector<std::string> renewals_;                          ///< begun, not judged yet
+    std::vector<Loss> losses_;                                   ///< not judged yet
+    std::vector<LockPassed> passed_;                             ///< likewise
+    std::vector<std::string> lost_;                              ///< all holders that lost their locks
+    std::vector<Release> releases_;                              ///< that no thread waits for
+    std::vector<std::shared_ptr<detail::ScriptCall>> unawaited_; ///< likewise; over when the caller has dropped them
     bool gaveUp_ = false;
     std::vector<std::shared_ptr<NamedLock>> names_, ended_;
     std::vector<std::shared_ptr<detail::NamedCounter>> counters_;

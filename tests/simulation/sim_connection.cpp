@@ -177,7 +177,7 @@ void SimConnection::connectFailed()
     connectIfNeeded();
 }
 
-/// What was written is ended; what was not waits for the next connection.
+/// Ends written calls; unwritten calls wait for the next connection.
 void SimConnection::disconnect(detail::Fault fault)
 {
     leaving_ = false;

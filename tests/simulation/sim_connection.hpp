@@ -15,12 +15,13 @@
 
 namespace redislock::simulation {
 
-/// What the blocking connection and the connection for renewals have in common: calls in the order of their replies,
-/// one time-out for the oldest, NOSCRIPT answered with EVAL, a new connection when there is something to send. Threads
-/// that lead and follow are tested elsewhere.
+/// The common behaviour of the blocking connection and the connection for renewals: calls in the order of their
+/// replies, one time-out for the oldest, NOSCRIPT answered with EVAL, a new connection when there is something to send.
+/// Other tests cover threads that lead and follow.
 class SimConnection final : public Endpoint {
 public:
-    /// @param told of each awaited call that has ended. @param lastRequest of the client: the number of its last one
+    /// @param told is called for each awaited call that has ended. @param lastRequest the number of the client's last
+    /// request
     SimConnection(Network& network, std::shared_ptr<Host> host, Purpose purpose, TimePoint::duration timeout,
                   TimePoint::duration connectTimeout, Random& random, std::uint64_t& lastRequest,
                   std::function<void(detail::Call&)> told = nullptr)
@@ -38,7 +39,7 @@ public:
     /// Queues a call, and perhaps another right behind it, and writes both if there is a connection.
     void enqueue(std::shared_ptr<detail::Call> call, std::shared_ptr<detail::Call> behind = nullptr);
 
-    /// The time of who waits is over: its reply is read all the same, by nobody.
+    /// The time of the call's waiter is over: the reply is read all the same, and dropped.
     detail::Fault giveUp(detail::Call& call);
     /// Takes out a call that waits for the connection. @return false if it may have been sent.
     bool withdraw(detail::Call& call);

@@ -23,7 +23,7 @@ void SimSubscriber::want(const std::string& channel, const detail::ChannelListen
         open();
     } else if (first) {
         request(Request::Verb::subscribe, channel);
-    } else { // perhaps confirmed already; if not, it hears of that once more
+    } else { // if it is not confirmed yet, the confirmation will come
         detail::tell(listener, Table::Incoming::Kind::confirmed, {});
     }
 }

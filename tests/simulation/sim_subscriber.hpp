@@ -14,7 +14,8 @@
 
 namespace redislock::simulation {
 
-/// As `detail::Subscriber`: every channel again after each connect, a PING every two seconds.
+/// Acts as `detail::Subscriber`: subscribes to every channel again after each connect, and sends a PING every two
+/// seconds.
 class SimSubscriber final : public Endpoint {
 public:
     using Table = detail::SubscriptionTable<detail::ChannelListener>;

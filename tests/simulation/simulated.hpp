@@ -1,5 +1,5 @@
 /// @file
-/// A run of the simulation, whatever lives in it.
+/// A run of the simulation with any population.
 #pragma once
 
 #include "simulation/faults.hpp"
@@ -7,10 +7,10 @@
 
 namespace redislock::simulation {
 
-/// How long a fault lasts at most, and a message is under way.
+/// The longest time of a fault, and of a message under way.
 inline constexpr VirtualTime longestTrouble = std::chrono::seconds(12);
 inline constexpr VirtualTime longestDelay = std::chrono::seconds(8);
-inline constexpr VirtualTime longestAbsence = std::chrono::seconds(2); ///< of a process that crashed
+inline constexpr VirtualTime longestAbsence = std::chrono::seconds(2); ///< the longest absence of a crashed process
 
 class Simulated {
 public:

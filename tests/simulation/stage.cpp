@@ -145,7 +145,7 @@ std::size_t Stage::anyProcess()
 
 // --- Faults ----------------------------------------------------------------------------------------------------------
 
-/// Mostly short, sometimes as long as that.
+/// Mostly short, sometimes as long as @p longest.
 VirtualTime Stage::duration(VirtualTime longest)
 {
     const double part = chance_.unit();
@@ -196,7 +196,7 @@ void Stage::happenTo(std::size_t server, Fault fault)
         return site.network.cutOne();
     case Fault::serverPaused: {
         if (site.network.isServerPaused()) {
-            return; // all in all for longer than answers are kept, it would do requests twice
+            return; // after more time than answers are kept, requests would count twice
         }
         const auto end = scheduler_.now() + duration(longestTrouble);
         hitServer(fault, server, end);

@@ -1,5 +1,5 @@
 /// @file
-/// Servers, processes, and what goes wrong with them.
+/// Servers, processes, and their faults.
 #pragma once
 
 #include "simulation/host.hpp"
@@ -15,8 +15,8 @@
 
 namespace redislock::simulation {
 
-/// What runs with other than one server or other than locks have in common: any number of servers, each with a network
-/// of its own, processes that crash and come back, and faults. Who derives from it says what lives in the processes.
+/// The common part of all runs but World's: any number of servers, each with a network of its own, processes that crash
+/// and come back, and faults. A derived class decides what lives in the processes.
 class Stage : public Simulated {
 public:
     [[nodiscard]] const Statistics& statistics() const noexcept override { return statistics_; }
@@ -25,20 +25,20 @@ public:
 protected:
     using TellSituation = std::function<void(Situation)>;
 
-    /// @param never a fault that does not come.
+    /// @param never a fault that never comes.
     Stage(std::uint64_t seed, bool traced, std::optional<Fault> never = {});
     ~Stage() override;
 
-    /// Another server. Its clients send over network(site).
+    /// Adds a server. Its clients send over network(site).
     void addServer(ModelServer& server, Witness& witness);
     [[nodiscard]] Network& network(std::size_t server) noexcept;
     [[nodiscard]] std::function<void(LinkId, const Reply&)> pushTo(std::size_t server);
 
     // time
     void runUntil(VirtualTime end);
-    /// @param fewest operations after which it is enough.
+    /// @param fewest operations before this phase may end.
     void runWithFaults(std::uint64_t fewest);
-    /// No new faults; until those that last and what is under way are over.
+    /// Runs without new faults until lasting faults and everything under way are over.
     void endFaults();
 
     // processes
@@ -57,22 +57,22 @@ protected:
         return values[static_cast<std::size_t>(chance_.unit() * static_cast<double>(size))];
     }
 
-    /// A process begins, the first of its place or after a crash: its host is there.
+    /// A process begins, the first of its place or after a crash: its host exists.
     virtual void populate(std::size_t process) = 0;
-    /// It has crashed.
+    /// A process has crashed.
     virtual void depopulate(std::size_t process) = 0;
-    /// The states of the machines of a process that have to do with a server.
+    /// Reports the states of those machines of a process that use a server.
     virtual void tellSituations(std::size_t process, std::size_t server, const TellSituation& tell) const = 0;
     /// The server is about to forget everything.
     virtual void dataLost(std::size_t server) = 0;
     /// Others delete a key, or take its time to live away.
     virtual void touchKey(std::size_t server, Fault fault) = 0;
-    /// Something that may last until then is between a process and a server.
+    /// A fault between a process and a server may last until then.
     virtual void troubled(std::size_t /*process*/, std::size_t /*server*/, Purpose /*purpose*/, VirtualTime /*until*/)
     {
     }
 
-    // in this order: the later ones use the earlier ones
+    // in this order: later members use earlier ones
     Random chance_;
     Scheduler scheduler_;
     Trace trace_;
@@ -99,7 +99,7 @@ private:
     const FaultPlan plan_;
     bool faults_ = true;
     std::vector<Place> places_;
-    std::vector<std::unique_ptr<Site>> sites_; ///< last: they go first
+    std::vector<std::unique_ptr<Site>> sites_; ///< last member: destroyed first
 };
 
 } // namespace redislock::simulation

@@ -1,5 +1,5 @@
 /// @file
-/// What happened, readable.
+/// The events of a run, in readable form.
 #pragma once
 
 #include "simulation/scheduler.hpp"
@@ -11,7 +11,7 @@
 
 namespace redislock::simulation {
 
-/// One line an event: virtual time in ms, who, what. Costs nothing when it is off.
+/// One line for each event: virtual time in ms, actor, action. Costs nothing when it is off.
 class Trace {
 public:
     explicit Trace(const Scheduler& scheduler, bool on) noexcept : scheduler_(scheduler), on_(on) {}

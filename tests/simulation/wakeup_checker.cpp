@@ -56,7 +56,7 @@ void WakeUpChecker::executed(const Request& request, const Reply& reply, const s
     const bool isQueue = request.kind->asking == detail::Asking::queue;
     const bool ends = (request.does(&KindTraits::unlock) || request.does(&KindTraits::forceUnlock)) &&
                       reply.kind == Reply::Kind::integer && reply.integer > 0;
-    if (key == nullptr) { // if it was so before, nobody is told
+    if (key == nullptr) { // if it was free before, no message is sent
         return ends ? expectFree(request.name, now, promptly, Freed::released, isQueue) : void();
     }
     if (ends && modeIsRead(*key) && request.kind->asking != detail::Asking::each) { // a writer goes on as a reader

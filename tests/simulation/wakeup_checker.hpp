@@ -1,5 +1,5 @@
 /// @file
-/// That nobody sleeps while a lock is free.
+/// Checks that no waiter sleeps while a lock is free.
 #pragma once
 
 #include "simulation/keyspace.hpp"
@@ -18,22 +18,22 @@ namespace redislock::simulation {
 inline constexpr VirtualTime longestPoll = std::chrono::seconds(60);
 inline constexpr VirtualTime promptly = std::chrono::milliseconds(200);
 
-/// Watches the requests that the server executes. When a lock becomes free and stays so, somebody who waits for it must
-/// try in time: soon after a release (T4); after an expiry (T5), of which nobody tells, when what he was told of the
-/// holder's time is over. When a writer goes on as a reader, so must one who waits for reading.
+/// Watches the requests that the server executes. When a lock becomes free and stays free, a waiter must try in time:
+/// soon after a release (T4); after an expiry (T5), which is not published, when the holder's time is over that the
+/// waiter knows of. When a writer goes on as a reader, a waiting reader must try in time.
 ///
-/// Who is passed a fair lock must know it in that time, unless he died.
+/// A waiter that is passed a fair lock must know this in time, unless it died.
 ///
-/// A fair lock must be granted in that time to the first in the queue if he still waits; else it must be granted to
-/// somebody when the dead ahead have had their time (T6).
+/// A fair lock must be granted in time to the first in the queue if that one still waits; otherwise to some waiter when
+/// the time of the dead waiters ahead is over (T6).
 class WakeUpChecker {
 public:
     enum class Who : std::uint8_t { anybody, readers };
 
-    /// Who waits for a lock since then or longer, and has no hold of his own; empty: nobody.
+    /// A waiter that has waited for a lock since then or longer, and has no hold of it; empty: none.
     using WaiterSince = std::function<std::string(const std::string& name, VirtualTime since, Who who)>;
 
-    /// Whether somebody waits under the name of that holder.
+    /// Whether a thread waits under the name of that holder.
     using IsWaiting = std::function<bool(const std::string& name, const std::string& holder)>;
 
     WakeUpChecker(Scheduler& scheduler, const Keyspace& keyspace, WaiterSince waiterSince, IsWaiting isWaiting)
@@ -44,15 +44,15 @@ public:
     {
     }
 
-    /// From now on nothing is in the way of anybody. Before that it only remembers what waiters were told.
-    /// @param deadKeep for how long all dead waiters of a fair lock together may keep others waiting.
+    /// From now on there is no fault. Before that the checker only remembers the answers to waiters.
+    /// @param deadKeep how long all dead waiters of a fair lock together may keep others waiting.
     void begin(VirtualTime deadKeep) noexcept
     {
         isOn_ = true;
         deadKeep_ = deadKeep;
     }
-    /// After each request that the server executed. What it makes of it, it throws later, out of the scheduler.
-    /// @param passedTo the waiter to whom it left the lock; empty: to nobody.
+    /// Called after each request that the server executed. A violation is thrown later, out of the scheduler.
+    /// @param passedTo the waiter to which the request passed the lock; empty: to nobody.
     void executed(const Request& request, const Reply& reply, const std::string& passedTo = {});
 
 private:
@@ -75,7 +75,7 @@ private:
     VirtualTime deadKeep_{0};
     std::map<std::string, VirtualTime> lastGrant_; ///< of fair locks
     std::map<std::pair<std::string, Who>, VirtualTime> lastAttempt_;
-    std::map<std::string, VirtualTime> seenUntil_; ///< the latest end of a hold that a waiter was told
+    std::map<std::string, VirtualTime> seenUntil_; ///< the latest end of a hold that a waiter knows of
 };
 
 } // namespace redislock::simulation

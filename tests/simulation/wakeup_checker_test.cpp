@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 using detail::KindTraits;
 using detail::LockKind;
 
-constexpr VirtualTime leaseEnd = 1001ms; ///< of what is locked at 0: the first moment at which it is free
+constexpr VirtualTime leaseEnd = 1001ms; ///< the first moment at which a lock is free that was taken at 0
 
 constexpr VirtualTime deadKeep = 6s;
 
@@ -33,7 +33,7 @@ protected:
 
     void lock() { execute(&KindTraits::lock, {{"HSET", "stock", "a:1", "1"}, {"PEXPIRE", "stock", "1000"}}, {}); }
     void unlock() { execute(&KindTraits::unlock, {{"DEL", "stock"}}, number(1)); }
-    /// Somebody asks and is told how long the holder has the lock.
+    /// A waiter asks and gets the time for which the holder has the lock.
     void tryInVain(std::int64_t told)
     {
         Reply refusal;
@@ -74,7 +74,7 @@ protected:
         scheduler.at(when, [this] { execute(&KindTraits::unlock, {{"HSET", "stock", "mode", "read"}}, number(1)); });
     }
 
-    /// A fair lock is released at 100 ms, and that holder is the next.
+    /// A fair lock is released at 100 ms, and @p holder is the next.
     void queueFor(const std::string& holder)
     {
         kind = LockKind::fairLock;
@@ -108,7 +108,7 @@ TEST_F(WakeUpCheckerTest, ATryInTimeAfterAReleaseBreaksNothing)
     lock();
     unlockAt(100ms);
     lockAt(100ms + promptly - 1ms);
-    waits = false; // it has it
+    waits = false; // the waiter has it
     EXPECT_EQ(ruleBrokenUntil(100ms + promptly), "none");
 }
 
@@ -152,8 +152,8 @@ TEST_F(WakeUpCheckerTest, ATryAfterADeadHoldersLeaseBreaksNothing)
 TEST_F(WakeUpCheckerTest, AWaiterMaySleepForAsLongAsItWasToldAndNoLonger)
 {
     lock();
-    scheduler.at(10ms, [this] { tryInVain(5000); }); // of an earlier holder, say
-    const VirtualTime told = 10ms + 5000ms + 100ms;  // and its clock may be slow
+    scheduler.at(10ms, [this] { tryInVain(5000); }); // from an earlier holder, for instance
+    const VirtualTime told = 10ms + 5000ms + 100ms;  // the waiter's clock may be slow
     EXPECT_EQ(ruleBrokenUntil(told + promptly - 1ms), "none");
     EXPECT_EQ(ruleBrokenUntil(told + promptly), "T5");
 }

@@ -1,5 +1,5 @@
 /// @file
-/// What tests of whole runs share.
+/// The common parts of tests of whole runs.
 #pragma once
 
 #include "simulation/lua_runtime.hpp"
@@ -15,7 +15,7 @@ namespace redislock::simulation {
 
 using Rules = std::set<std::string>;
 
-/// The rules that the first runs break; "none", where one breaks none.
+/// The rules that the first runs break; "none" for a run that breaks none.
 template <class World, class Sabotage>
 Rules rulesBrokenWith(std::uint64_t seeds, const Sabotage& sabotage)
 {

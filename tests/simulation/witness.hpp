@@ -1,5 +1,5 @@
 /// @file
-/// Who watches the requests that a server executes.
+/// An interface to watch the requests that a server executes.
 #pragma once
 
 #include "redislock/detail/protocol/reply.hpp"
@@ -8,7 +8,7 @@
 
 namespace redislock::simulation {
 
-/// Sees each request before and after it was executed, at one time.
+/// Sees each request before and after its execution, at the same virtual time.
 class Witness {
 public:
     Witness() = default;

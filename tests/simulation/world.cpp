@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr double calm = 100; ///< the pace while nothing but time must pass
+constexpr double calm = 100; ///< the pace while only time has to pass
 
 Config drawConfig(Random& chance)
 {
@@ -54,7 +54,7 @@ World::World(LuaRuntime& lua, std::uint64_t seed, bool traced, Sabotage sabotage
     processes_.resize(2 + static_cast<std::size_t>(chance_.unit() * 3));
     for (std::size_t i = 0; i < processes_.size(); ++i) {
         configs_.push_back(drawConfig(chance_));
-        if (workload_.keepsPlaces()) { // a place behind one that is kept for longer is kept for longer, too
+        if (workload_.keepsPlaces()) { // a place behind a long-lived place lives longer too
             configs_[i].pollInterval = configs_[0].pollInterval;
             deadKeep_ = (detail::AcquireFlow::placesKept + 1) * configs_[0].pollInterval;
         }
@@ -111,7 +111,7 @@ void World::endInOrder(std::size_t index, VirtualTime patience, bool isCalm)
     awaitEnd(index, process.client->close(), scheduler_.now() + patience, isCalm);
 }
 
-/// Until nothing of it is under way any more, or its time is over.
+/// Waits until nothing of the process is under way any more, or its time is over.
 void World::awaitEnd(std::size_t index, const std::vector<std::string>& held, VirtualTime until, bool isCalm)
 {
     Process& process = processes_[index];
@@ -133,7 +133,7 @@ void World::awaitEnd(std::size_t index, const std::vector<std::string>& held, Vi
     crash(index);
 }
 
-/// But what was held when it ended. Where threads read, a hold that is over is seen in the lock as long as others read.
+/// Except the holds at its end. In a read lock a hold that is over remains visible as long as others read.
 void World::expectNothingLeft(const Process& process, const std::vector<std::string>& held)
 {
     const auto own = process.client->core().id + ":";
@@ -190,7 +190,7 @@ void World::runWithFaults()
     }
 }
 
-/// No new faults; until those that last, what is under way, and every lease of what nobody works under are over.
+/// Runs without new faults until lasting faults, everything under way, and all leases without a user are over.
 void World::settle()
 {
     trace_("world", "no more faults");
@@ -198,7 +198,7 @@ void World::settle()
     workload_.pace = calm;
     network_.setFaults(false);
     runUntil(scheduler_.now() + longestTrouble + longestDelay);
-    for (const auto& name : workload_.names()) { // an operator ends what nobody would
+    for (const auto& name : workload_.names()) { // an operator frees locks that nobody else would free
         if (const auto* key = server_.keyspace().find(name, millisecondOf(scheduler_.now()));
             key != nullptr && !key->expiresAtMs) {
             checker_.excuse(name);
@@ -208,7 +208,7 @@ void World::settle()
     runUntil(scheduler_.now() + longestLease_ + longestLease_ / 50 + 4 * longestTimeout_ + 5s);
 }
 
-/// Work goes on, and everything that must work without faults is expected to. One more process may crash.
+/// Work goes on, and everything that must work without faults has to work. One more process may crash.
 void World::runWithout()
 {
     trace_("world", "everything must work");
@@ -253,10 +253,10 @@ void World::stopAll()
     }
 }
 
-/// A fresh lock and unlock by every process of every name.
+/// Lets every process lock and unlock every name once.
 void World::probeAll()
 {
-    runUntil(scheduler_.now() + longestLease_ + longestLease_ / 50 + deadKeep_); // what a crashed process had
+    runUntil(scheduler_.now() + longestLease_ + longestLease_ / 50 + deadKeep_); // the leases of a crashed process
     for (auto& process : processes_) {
         for (std::size_t view = 0; view < workload_.views.size(); ++view) {
             Actor& actor = *process.actors.front();
@@ -277,8 +277,7 @@ void World::checkResidue()
 {
     runUntil(scheduler_.now() + longestLease_ + 5s);
     if (workload_.keepsPlaces()) {
-        runUntil(scheduler_.now() + deadKeep_ +
-                 10min); // of a queue that nobody asks for, which is longer than of a writer
+        runUntil(scheduler_.now() + deadKeep_ + 10min); // the keys of an idle queue, which last longer than a writer's
     }
     for (const auto& [name, key] : server_.keyspace().keys()) {
         const bool isCounter = !key.expiresAtMs && name.starts_with(detail::tokenPrefix); // it outlasts every holder
@@ -313,7 +312,7 @@ void World::executed(const Request& request, const Reply& reply)
     queues_.executed(request, reply, checker_.hadIt(request), passedTo, millisecondOf(scheduler_.now()));
 }
 
-/// Whether a thread waits for the name under that of that holder.
+/// Whether a thread waits for the name as that holder.
 bool World::waitsAs(const std::string& name, const std::string& holder)
 {
     bool found = false;
@@ -329,7 +328,7 @@ bool World::waitsAs(const std::string& name, const std::string& holder)
     return found;
 }
 
-/// A process with a thread that waits for the name since then or longer.
+/// A process with a thread that has waited for the name since then or longer.
 std::string World::waiterSince(const std::string& name, VirtualTime since, WakeUpChecker::Who who)
 {
     for (auto& process : processes_) {
@@ -338,7 +337,7 @@ std::string World::waiterSince(const std::string& name, VirtualTime since, WakeU
             const bool reads = named.traits().asking == detail::Asking::each;
             if (named.name != name || (who == WakeUpChecker::Who::readers && !reads) ||
                 process.host->now() < named.local.validUntil()) {
-                continue; // taken away by force from a hold of its own: it will learn of it
+                continue; // its own hold was ended by force: the thread will learn of it
             }
             const Waiter* head = named.waiters.head();
             if (head != nullptr && process.host->trueTime(head->joined) <= since) {

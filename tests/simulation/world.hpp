@@ -24,8 +24,8 @@
 
 namespace redislock::simulation {
 
-/// What a test breaks, to see it noticed, when there are no faults any more: as the threads are told to stop, before
-/// everybody must get every lock, and before nothing may be left.
+/// An error that a test puts in, to see whether it is noticed, when there are no faults any more: when the threads are
+/// to stop, before everybody must get every lock, and before nothing may be left.
 struct Sabotage {
     struct Hands {
         Scheduler& scheduler;
@@ -41,8 +41,8 @@ struct Sabotage {
     Deed beforeResidue{};
 };
 
-/// A server, a network, some clients with some threads each, and one number that decides everything that happens. First
-/// with faults; then without, until everything must work again.
+/// A server, a network, some clients with some threads each, and one number that decides everything. First with faults;
+/// then without faults, when everything must work again.
 class World final : public Simulated, private Network::Observer {
 public:
     World(LuaRuntime& lua, std::uint64_t seed, bool traced, Sabotage sabotage = {});
@@ -73,8 +73,8 @@ private:
     // processes
     void start(std::size_t index);
     void crash(std::size_t index);
-    /// It ends in order, and waits for what is under way for so long. @param isCalm it must get to its end, and leave
-    /// nothing.
+    /// Ends a process in order; its shutdown waits for at most @p patience. @param isCalm the shutdown must finish in
+    /// time, and leave nothing.
     void endInOrder(std::size_t index, VirtualTime patience, bool isCalm);
     void awaitEnd(std::size_t index, const std::vector<std::string>& held, VirtualTime until, bool isCalm);
     void expectNothingLeft(const Process& process, const std::vector<std::string>& held);
@@ -118,9 +118,9 @@ private:
     bool faults_ = true;
     std::map<std::string, std::string> lastHolder_;
     VirtualTime longestLease_{0};
-    VirtualTime deadKeep_{0}; ///< for how long dead waiters that had places keep others waiting, all together
+    VirtualTime deadKeep_{0}; ///< how long all dead waiters with places together keep others waiting
     VirtualTime longestTimeout_{0};
-    std::vector<Process> processes_; ///< last: they go first, and use the rest until then
+    std::vector<Process> processes_; ///< last member: destroyed first, and uses the others until then
 };
 
 } // namespace redislock::simulation

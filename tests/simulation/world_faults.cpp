@@ -1,4 +1,4 @@
-// What goes wrong in a run, other than on the network.
+// The faults of a run that are not faults of the network.
 #include "simulation/world.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ Purpose purposeOf(Situation situation)
                                                                                             : Purpose::commands;
 }
 
-/// Whether a renewal may fail because of it. A renewal begins with PEXPIRE, which needs no memory.
+/// Whether a renewal may fail because of the fault. A renewal begins with PEXPIRE, which needs no memory.
 bool hindersRenewal(Fault fault)
 {
     return fault != Fault::requestDoubled && fault != Fault::scriptsForgotten && fault != Fault::outOfMemory &&
@@ -78,7 +78,7 @@ void World::happen(Fault fault)
     }
 }
 
-/// Mostly short, sometimes as long as that.
+/// Mostly short, sometimes as long as @p longest.
 VirtualTime World::duration(VirtualTime longest)
 {
     const double part = chance_.unit();
@@ -129,7 +129,7 @@ void World::refuse(Fault fault)
     });
 }
 
-/// Others delete a lock, or take its time to live away.
+/// Other programs delete a lock, or take its time to live away.
 void World::touchKey(Fault fault)
 {
     const auto names = workload_.names();
@@ -149,7 +149,8 @@ void World::touchKey(Fault fault)
     }
 }
 
-// --- What they hit ---------------------------------------------------------------------------------------------------
+// --- What the faults hit
+// ---------------------------------------------------------------------------------------------------
 
 void World::count(Fault fault, Situation situation) noexcept
 {
@@ -163,7 +164,7 @@ void World::hitAll(Fault fault, VirtualTime end)
     }
 }
 
-/// @param end until when it may be felt. @param name counts only what is about that name.
+/// @param end until when the fault may have an effect. @param name counts only machines for that name.
 void World::hitProcess(Fault fault, Process& process, VirtualTime end, const std::string* name)
 {
     if (!process.isAlive()) {
@@ -206,7 +207,7 @@ void World::hit(Fault fault, const Host& host, Purpose purpose, std::optional<Si
         return count(fault, *situation);
     }
     if (fault <= Fault::replyDoubled) {
-        return; // of a request to listen
+        return; // for a SUBSCRIBE
     }
     const auto tell = [&](Situation s, const std::string&) {
         const bool concerns = purpose == Purpose::notifications ? isWaiting(s) : purposeOf(s) == purpose;

@@ -19,12 +19,12 @@ constexpr std::string_view logicFolder = "include/redislock/detail/logic/";
 constexpr std::string_view publicFolder = "include/redislock/";
 constexpr std::string_view protocolFolder = "include/redislock/detail/protocol/";
 
-// Public, and below everything else.
+// Public headers below everything else.
 constexpr std::array baseHeaders{"error",        "unlocked", "identity",     "lease_time", "clock",
                                  "random",       "observer", "retry_policy", "endpoint",   "config",
                                  "requirements", "export",   "lock_report"};
 
-// Transport and logic are siblings. These parts of the logic are what a connection is made of; no others.
+// Transport and logic are siblings. Connections are made of these parts of the logic, and of no others.
 constexpr std::array logicForTransport{"event.hpp", "reply_queue.hpp", "reconnect_policy.hpp",
                                        "subscription_table.hpp"};
 
@@ -49,11 +49,11 @@ constexpr std::array asioForApi{"boost/asio/any_io_executor.hpp",
 constexpr std::array threading{"atomic", "barrier",   "condition_variable", "future",     "latch", "mutex",
                                "random", "semaphore", "shared_mutex",       "stop_token", "thread"};
 
-// Of the public headers above the base, those that the core needs: references to its own holds, and what they tell.
+// The public headers above the base that the core needs: references to its own holds, and their state.
 constexpr std::array apiForCore{"hold_ref.hpp", "stop_at.hpp"};
 
-// The core has no threads: whoever calls it has taken the mutex. But the ends of holds and permits are read without
-// that, a thread sleeps on its call, and others are told of a loss by the standard's own means.
+// The core has no threads: its caller has taken the mutex. But the ends of holds and permits are read without the
+// mutex, a thread sleeps on its call, and a loss is signalled by a std::stop_source.
 struct Exception {
     std::string_view file;
     std::string_view target;
@@ -110,7 +110,7 @@ std::string nameOf(Layer layer)
     return layerNames.at(static_cast<std::size_t>(layer));
 }
 
-// The included file as a path in the project; empty for the headers of others.
+// The included file as a path in the project; empty for foreign headers.
 std::string inProject(std::string_view file, std::string_view target)
 {
     if (target.starts_with("redislock/")) {

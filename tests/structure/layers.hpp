@@ -8,14 +8,14 @@
 namespace redislock::test {
 
 struct Include {
-    std::string target; ///< what stands between the quotes or angle brackets
+    std::string target; ///< the text between the quotes or angle brackets
     int line;           ///< from 1
 };
 
 /// The `#include` lines of a source text, in order.
 std::vector<Include> includesOf(std::string_view text);
 
-/// Why the file may not include that; empty when it may.
+/// Why the file may not include the target; empty when it may.
 std::string violation(std::string_view file, std::string_view target);
 
 /// "redis_lock/force_unlock" -> "redisLockForceUnlock": the name of an embedded script.

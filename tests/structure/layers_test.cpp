@@ -1,4 +1,4 @@
-// The checker itself: a rule that cannot say no proves nothing.
+// The checker itself: a rule that never refuses anything proves nothing.
 #include "structure/layers.hpp"
 
 #include <gtest/gtest.h>

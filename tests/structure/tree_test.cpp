@@ -1,4 +1,4 @@
-// The rules, applied to the tree this was built from.
+// The rules, applied to the source tree of this build.
 #include "structure/layers.hpp"
 
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ TEST(Tree, EveryScriptIsDeclaredAndEveryDeclarationHasAScript)
     std::vector<std::string> expected;
     for (const auto& file : filesBelow("lua", {".lua"})) {
         if (file.starts_with("lua/parts/")) {
-            continue; // of scripts
+            continue; // these are parts of scripts
         }
         const std::string folder = "lua/";
         const std::string ending = ".lua";
@@ -125,7 +125,7 @@ TEST(Tree, NoLineIsTooLongToRead)
         for (std::string line; std::getline(lines, line);) {
             const bool mayBeLong =
                 line.find("/// |") != std::string::npos || line.starts_with("#error"); // a table, or a text
-            const auto characters = // of UTF-8: each has one byte that does not go on with another
+            const auto characters = // of UTF-8: each has one byte that is not a continuation byte
                 std::ranges::count_if(line,
                                       [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; });
             EXPECT_TRUE(mayBeLong || characters <= columns) << file << ": " << line;

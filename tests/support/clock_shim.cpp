@@ -1,5 +1,5 @@
-// A library to preload into a redis-server: its wall clock is off by as many microseconds as the file says that
-// REDISLOCK_TEST_CLOCK names. Redis reads the time with gettimeofday(), and nowhere else where a time to live is meant.
+// A library to preload into a redis-server: its wall clock is off by the number of microseconds in the file that
+// REDISLOCK_TEST_CLOCK names. For times to live Redis reads the clock only with gettimeofday().
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -33,12 +33,11 @@ private:
     std::chrono::nanoseconds start_ = bootTime();
 };
 
-/// Asks @p predicate again and again, in steps from 0.2 ms to 5 ms, until it is true or @p timeout is over.
+/// Calls @p predicate again and again, in steps from 0.2 ms to 5 ms, until it returns true or @p timeout is over.
 ///
-/// The predicate is asked at least once and once more after the time-out, so that a test on a busy machine does not
-/// fail for having slept too long. An exception of the predicate ends the wait.
-/// The time-out only matters to a test that fails; that is why it is long. A waiter that polls would be saved by its
-/// poll after 20 s, which is why it is no longer.
+/// The predicate is called at least once, and once more after the time-out, so that a test on a busy machine does not
+/// fail because it slept too long. An exception of the predicate ends the wait. The time-out matters only to a failing
+/// test, so it is long. But it is below 20 s, after which a poll would wake a waiter that missed its message.
 /// @return whether the predicate was true in the end.
 template <class Predicate>
 [[nodiscard]] bool eventually(Predicate predicate, std::chrono::nanoseconds timeout = std::chrono::seconds(15))

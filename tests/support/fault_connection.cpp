@@ -38,7 +38,8 @@ void closeSocket(int& socket, FaultProxy::Close how) noexcept
 pollfd toPoll(int socket, const Lane& in, const Lane& out, Clock::time_point now) noexcept
 {
     const auto events = static_cast<short>((in.wantsBytes() ? POLLIN : 0) | (out.sendable(now) ? POLLOUT : 0));
-    // poll() reports a hang-up even when asked for nothing, so that a held back socket would make the thread spin.
+    // poll() reports a hang-up even for a socket without events, so that a socket that is held back would make the
+    // thread spin.
     return {events == 0 ? -1 : socket, events, 0};
 }
 
@@ -56,7 +57,7 @@ std::string kindOf(const Words& request)
     return request.empty() ? std::string() : lower(request.front());
 }
 
-/// Applies the actions that are the same in all directions; the others are a plain pass here.
+/// Applies the actions that are the same in all directions; the other actions pass the frame here.
 void pushFrame(Lane& lane, std::string bytes, const Action& action, std::shared_ptr<const Words> request = {})
 {
     Item item{.bytes = std::move(bytes), .request = std::move(request)};
@@ -183,7 +184,7 @@ Clock::time_point Connection::nextDue(Clock::time_point now) const noexcept
 {
     auto next = Clock::time_point::max();
     for (const auto* lane : {&requests_, &replies_}) {
-        // What is due already waits for its socket, not for the time.
+        // An item that is already due waits for its socket, not for a time.
         if (!lane->stalled && !lane->outbox.empty() && !lane->sendable(now)) {
             next = std::min(next, std::max(lane->outbox.front().due, lane->nextByte));
         }
@@ -380,7 +381,7 @@ void Connection::flush(Lane& lane, int socket, Clock::time_point now)
         if (sent < 0) {
             if (errno != EAGAIN && errno != EINTR && socket == client_) {
                 close(FaultProxy::Close::reset);
-            } else if (errno != EAGAIN && errno != EINTR) { // what the server said before its end is still to be read
+            } else if (errno != EAGAIN && errno != EINTR) { // the server's last bytes are still to be read
                 lane.outbox.clear();
                 lane.held = 0;
             }

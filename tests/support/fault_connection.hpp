@@ -21,13 +21,13 @@ namespace redislock::test::proxy {
 
 using Clock = std::chrono::steady_clock;
 
-/// What all connections of a proxy share, guarded by the proxy's mutex.
+/// The state that all connections of a proxy share, guarded by the proxy's mutex.
 struct Shared {
     RuleBook rules;
     std::deque<LoggedRequest> log;
     bool stalled = false;
 
-    /// Adds to the log, and forgets the oldest if it is full.
+    /// Adds to the log, and removes the oldest entry if the log is full.
     void record(std::size_t connection, const Words& words);
 };
 
@@ -51,10 +51,10 @@ struct Lane {
     Clock::time_point nextByte{}; // of an item with a pace
     bool opaque = false;          // no frames any more, bytes pass as they come
     bool stalled = false;         // by Action::stallDirection
-    bool lost = false;            // all that comes from now on, by Action::drop or swallow
+    bool lost = false;            // everything from now on, by Action::drop or swallow
     bool ended = false;           // the sender has closed
-    bool endPassedOn = false;     // and the receiver was told
-    bool cut = false;             // nothing behind the last item of the outbox will be passed on
+    bool endPassedOn = false;     // and the receiver's side was closed
+    bool cut = false;             // nothing after the last item of the outbox will be passed on
 
     [[nodiscard]] bool wantsBytes() const noexcept;
     /// Whether the first item may be sent.
@@ -107,12 +107,12 @@ public:
 
     [[nodiscard]] pollfd clientPoll(Clock::time_point now) const noexcept;
     [[nodiscard]] pollfd serverPoll(Clock::time_point now) const noexcept;
-    /// When something held back becomes due after @p now; far away when nothing does.
+    /// When the next item that is held back becomes due after @p now; a time far away if there is none.
     [[nodiscard]] Clock::time_point nextDue(Clock::time_point now) const noexcept;
 
     void readClient();
     void readServer();
-    /// Sends what is due, then passes on the ends of the streams.
+    /// Sends the items that are due, then passes on the ends of the streams.
     void flush(Clock::time_point now);
 
 private:
@@ -130,14 +130,14 @@ private:
 
     void takeReply(Frame frame);
     void takePush(Frame frame);
-    /// Whether nobody asked for it: a message, or an unsubscribe by the server itself.
+    /// Whether the frame answers no request: a message, or an unsubscribe by the server itself.
     [[nodiscard]] bool isPush(const Frame& frame) const;
     [[nodiscard]] bool isAwaitedConfirmation(const Frame& frame) const;
-    /// The request that the reply belongs to; taken off the list if this is its last reply.
+    /// The request that the reply belongs to; removed from the list if this is its last reply.
     Pending settle(const Frame& reply);
 
     void flush(Lane& lane, int socket, Clock::time_point now);
-    /// Removes the first item, which is sent. @return whether the lane still has its receiver.
+    /// Removes the first item after it was sent. @return whether the lane still has its receiver.
     bool finish(Lane& lane);
     void passEnds();
 

@@ -111,7 +111,7 @@ public:
 
     std::uint16_t port() const noexcept { return port_.number(); }
 
-    /// Runs @p function under the mutex, then lets the thread see what it changed.
+    /// Runs @p function under the mutex, then wakes the thread so that it sees the change.
     template <class Function>
     auto change(Function function)
     {
@@ -151,7 +151,7 @@ public:
     void refuse()
     {
         change([this] {
-            // Unlike a closed socket, one that was shut down keeps its port and stops listening at once.
+            // Unlike a closed socket, a socket that was shut down keeps its port and stops listening at once.
             listening_ = false;
             ::shutdown(listener_, SHUT_RD);
         });
@@ -186,7 +186,7 @@ private:
     void wake() const noexcept
     {
         const std::uint64_t one = 1;
-        [[maybe_unused]] const auto ignored = ::write(wake_, &one, sizeof(one)); // fails only when awake anyway
+        [[maybe_unused]] const auto ignored = ::write(wake_, &one, sizeof(one)); // fails only when it is awake anyway
     }
 
     void listen()
@@ -196,7 +196,7 @@ private:
         check(wake_ >= 0 && listener_ >= 0, "socket");
         const int on = 1; // for accept(), while connections of the same port go on
         ::setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-        // Not port 0: a socket keeps its port over refuse() and accept() only if it was asked for by number.
+        // Not port 0: a socket keeps its port over refuse() and accept() only if the port was given by number.
         const auto address = ipv4("127.0.0.1", port());
         check(::bind(listener_, asSockaddr(address), sizeof(address)) == 0, "bind");
         check(::listen(listener_, SOMAXCONN) == 0, "listen");
@@ -256,7 +256,7 @@ private:
             const int server = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
             sendAtOnce(client);
             sendAtOnce(server);
-            // A failure shows at the first read.
+            // The first read reports a failure.
             static_cast<void>(::bind(server, asSockaddr(source_), sizeof(source_)));
             static_cast<void>(::connect(server, asSockaddr(upstream_), sizeof(upstream_)));
             connections_.emplace_back(shared_, ++accepted_, client, server);

@@ -1,5 +1,5 @@
 /// @file
-/// A TCP proxy in front of a Redis server that breaks exactly what a test asks it to break.
+/// A TCP proxy in front of a Redis server that causes exactly the faults that a test asks for.
 #pragma once
 
 #include <chrono>
@@ -16,25 +16,26 @@ class RedisServer;
 
 namespace redislock::test {
 
-/// Whom a frame comes from and what it is.
+/// Where a frame comes from and what it is.
 enum class Direction {
     request, ///< a command of the client
     reply,   ///< the server's answer to a command; (un)subscribe confirmations are answers
-    push,    ///< a pub/sub message that nobody asked for at that moment
+    push,    ///< a pub/sub message, or another frame that answers no request
 };
 
-/// Which frames a rule is about.
+/// Which frames a rule applies to.
 struct Match {
     /// The command, in any case: "EVALSHA", "SCRIPT LOAD"; "*" or empty: any. A reply has the command of its request. A
     /// push has its kind: "message", "pmessage", "smessage".
     std::string command = "*";
-    /// Contained in any argument of the request (a SHA1 or its beginning, a key, a part of a script's text) or in any
-    /// part of the push (channel, payload); empty: any.
+    /// A text in any argument of the request (a SHA1 or its beginning, a key, a part of a script's text) or in any part
+    /// of the push (channel, payload); empty: any.
     std::string script{};
     Direction direction = Direction::request;
     /// Only the n-th matching frame since the rule was added, counted from 1 over all connections; 0: every one.
     std::size_t nth = 1;
-    /// One in so many of them, drawn by lot (the same lots each time), instead of the n-th; 0: nth counts.
+    /// One in @p oneIn matching frames, chosen at random (the same choice each time), instead of the n-th; 0: nth
+    /// counts.
     std::size_t oneIn = 0;
 };
 
@@ -58,13 +59,13 @@ public:
 
     /// Nothing; the rule only counts.
     static Action pass() { return Action(Kind::pass); }
-    /// The frame is lost, and so is all that comes behind it in its direction, as on a link: no later reply may look
-    /// like that of a lost request. The connection stays. Of pushes only the one is lost.
+    /// The frame is lost, and so is everything behind it in its direction, as on a real link: no later reply may look
+    /// like that of a lost request. The connection stays. If the frame is a push, only this push is lost.
     static Action drop() { return Action(Kind::drop); }
-    /// The frame, and all behind it in its direction, come later.
+    /// The frame, and everything behind it in its direction, come later.
     static Action delay(std::chrono::milliseconds time);
     /// The frame comes twice. The second reply to a doubled request is lost, so that the client stays in step; a
-    /// doubled reply puts it out of step.
+    /// doubled reply puts the client out of step.
     static Action duplicate() { return Action(Kind::duplicate); }
     /// Closes both sides instead of forwarding the frame.
     static Action cut() { return Action(Kind::cut); }
@@ -72,8 +73,8 @@ public:
     /// side is closed at once, the server's side when the server has answered. Behind a reply or push both sides are
     /// closed.
     static Action cutAfterForward() { return Action(Kind::cutAfterForward); }
-    /// A request is executed but its reply is lost, and all that comes behind that; the connection stays. The same as
-    /// drop for a reply or push.
+    /// A request is executed, but its reply and everything behind it are lost; the connection stays. For a reply or
+    /// push the same as drop.
     static Action swallow() { return Action(Kind::swallow); }
     /// Forwards the first @p count bytes of the frame, then closes both sides.
     static Action truncate(std::size_t count);
@@ -81,16 +82,16 @@ public:
     static Action replace(std::string bytes);
     /// Forwards the frame byte by byte, each in a segment of its own, @p pace apart.
     static Action split(std::chrono::microseconds pace = std::chrono::microseconds(50));
-    /// From this frame on nothing passes in its direction on its connection, which stays open; resume() ends that, and
-    /// the frames held back go through then.
+    /// From this frame on nothing passes in its direction on its connection, which stays open; resume() ends this and
+    /// lets the frames through that were held back.
     static Action stallDirection() { return Action(Kind::stallDirection); }
 
     [[nodiscard]] Kind kind() const noexcept { return kind_; }
-    /// Of a delay, or of the pace of a split.
+    /// The time of a delay, or the pace of a split.
     [[nodiscard]] std::chrono::microseconds time() const noexcept { return time_; }
-    /// Of a truncate.
+    /// The bytes that a truncate forwards.
     [[nodiscard]] std::size_t count() const noexcept { return count_; }
-    /// Of a replace.
+    /// The bytes that a replace forwards.
     [[nodiscard]] const std::string& bytes() const noexcept { return bytes_; }
 
 private:
@@ -102,7 +103,7 @@ private:
     std::string bytes_;
 };
 
-/// A fault: what it hits, what it does, how often at most.
+/// A fault: which frames it hits, what it does, and how often at most.
 struct Rule {
     Match match;
     Action action = Action::pass();
@@ -110,7 +111,7 @@ struct Rule {
     std::size_t limit = 0;
 };
 
-/// Names a rule of one proxy; never used again for another.
+/// Names a rule of one proxy; never used again for another rule.
 enum class RuleId : std::uint64_t {};
 
 /// A request that the proxy passed on whole.
@@ -119,25 +120,25 @@ struct LoggedRequest {
     std::size_t connection = 0;
     /// `CLOCK_BOOTTIME` when the last byte was handed to the server's connection.
     std::chrono::nanoseconds time{0};
-    /// As the client sent them, each cut after 4096 bytes.
+    /// The arguments as the client sent them, each cut after 4096 bytes.
     std::vector<std::string> arguments;
 };
 
 /// A TCP proxy, run by one thread of its own, that knows where requests and replies begin and end.
 ///
 /// It listens on a free port of 127.0.0.1 and opens one connection to the server per client. Without rules it passes
-/// all bytes on unchanged. A frame is matched against the rules in the order in which they were added; every rule that
-/// matches counts it, the first that is due hits it.
+/// all bytes on unchanged. A frame is matched against the rules in the order in which they were added; every matching
+/// rule counts the frame, and the first rule that is due acts on it.
 ///
-/// Understands RESP2 and RESP3 frames, inline commands, pipelines, MULTI and pub/sub. A connection that becomes a
-/// replica (PSYNC) or sends something else is passed on as it is from there on: rules no longer see it, stall(),
-/// closeAll() and refuse() still work. Not understood: CLIENT REPLY OFF, MONITOR together with other commands.
+/// Understands RESP2 and RESP3 frames, inline commands, pipelines, MULTI and pub/sub. If a connection becomes a replica
+/// (PSYNC) or sends anything else, its bytes are passed on unchanged from then on: rules no longer apply to it;
+/// stall(), closeAll() and refuse() still work. Not understood: CLIENT REPLY OFF, MONITOR together with other commands.
 ///
 /// Limits: a lane (one direction of a connection) holds about 4 MiB back before it stops reading; the log holds the
 /// last 100 000 requests.
 ///
 /// Thread safety: all functions may be called from any thread. None blocks for longer than a few milliseconds, except
-/// those named await and those that say so.
+/// the functions named await… and those that say so.
 class FaultProxy {
 public:
     /// A proxy in front of @p server, over TCP. Keeps no reference to it.
@@ -154,10 +155,10 @@ public:
     /// `redis://127.0.0.1:PORT`, with the server's password when the proxy was made from a RedisServer that has one.
     [[nodiscard]] std::string url() const;
 
-    /// Where connections accepted from now on go.
+    /// Sets the server for connections accepted from now on.
     void setUpstream(const std::string& host, std::uint16_t port);
     void setUpstream(const testing::RedisServer& server);
-    /// From now on connects to the server from this address of the machine.
+    /// From now on the proxy connects to the server from this address of the machine.
     void connectFrom(const std::string& host);
 
     RuleId add(Rule rule);
@@ -190,15 +191,15 @@ public:
     enum class Close { orderly, reset };
     /// Closes all connections, both sides; returns when that is done. New ones are still accepted.
     void closeAll(Close how = Close::orderly);
-    /// From now on a connect is refused (and one that was not yet accepted is reset); existing connections stay. The
-    /// port stays bound.
+    /// From now on a connect is refused (and a connection that was not yet accepted is reset); existing connections
+    /// stay. The port stays bound.
     void refuse();
     /// Ends refuse(). Connects are accepted again before it returns. @throws std::system_error when the port was lost.
     void accept();
-    /// From now on nothing passes in any direction, the closing of a side included. New connections are accepted, and
+    /// From now on nothing passes in any direction, the closing of a side included. New connections are accepted, but
     /// stalled too.
     void stall();
-    /// Ends stall() and every Action::stallDirection(): what was held back goes through.
+    /// Ends stall() and every Action::stallDirection(): everything that was held back goes through.
     void resume();
 
     /// Connections whose client has not closed yet.

@@ -79,7 +79,7 @@ TEST_F(FaultProxyTest, PassesOnWhatIsNotResp)
 
 TEST_F(FaultProxyTest, CarriesReplication)
 {
-    direct_.command({"CONFIG", "SET", "repl-diskless-sync", "no"}); // its snapshot looks like RESP, but is not
+    direct_.command({"CONFIG", "SET", "repl-diskless-sync", "no"}); // the snapshot looks like RESP, but is not
     direct_.command({"SET", "a", std::string(100'000, 'x')});
     const RedisServer replica({.arguments = {"--replicaof", proxy_.host() + " " + std::to_string(proxy_.port())}});
     RawRedis reader(replica);

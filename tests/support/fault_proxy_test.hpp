@@ -1,5 +1,5 @@
 /// @file
-/// What the tests of the proxy share.
+/// The common parts of the proxy's tests.
 #pragma once
 
 #include "redislock/testing/redis_server.hpp"
@@ -25,7 +25,7 @@ namespace redislock::test {
 
 class FaultProxyTest : public ::testing::Test {
 protected:
-    /// Every test ends with a fresh client that works, once the faults are over.
+    /// At the end of every test, after the faults, a fresh client has to work.
     void TearDown() override
     {
         proxy_.clear();
@@ -35,7 +35,7 @@ protected:
             RawRedis fresh(proxy_.host(), proxy_.port());
             EXPECT_EQ(fresh.command({"ECHO", "fresh"}).text(), "fresh");
         }
-        server_.kill(); // faster than its destructor
+        server_.kill(); // faster than the server's destructor
     }
 
     std::int64_t counter(std::string_view name) { return std::stoll(direct_.get(name).value_or("0")); }
@@ -48,7 +48,7 @@ protected:
 
 inline constexpr std::string_view incrementScript = "return redis.call('incr', KEYS[1])";
 
-/// A connection that shows the bytes as they come.
+/// A connection that returns the raw bytes.
 class RawSocket {
 public:
     explicit RawSocket(std::uint16_t port)
@@ -67,7 +67,7 @@ public:
     int connectError() const { return error_; }
     void send(std::string_view bytes) const { EXPECT_GT(::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL), 0); }
 
-    /// What comes until the end, or until there are @p size bytes.
+    /// Reads until the end of the connection, or until there are @p size bytes.
     std::string read(std::size_t size = std::string::npos)
     {
         std::string bytes;
@@ -83,7 +83,7 @@ public:
         return bytes;
     }
 
-    /// Of the last recv(); 0 after an orderly end.
+    /// The error of the last recv(); 0 after an orderly end.
     int readError() const { return error_; }
 
 private:

@@ -13,13 +13,13 @@ namespace redislock::test::proxy {
 
 using Words = std::vector<std::string>;
 
-/// In lower case, of ASCII letters.
+/// The text with its ASCII letters in lower case.
 std::string lower(std::string_view text);
 
 /// Whether the first words are those of @p command, in any case: "SCRIPT LOAD" has two; "*" and nothing stand for any.
 bool isCommand(const Words& words, std::string_view command);
 
-/// Whether the command and the text fit; the direction and the count are the caller's.
+/// Whether the command and the text match; the caller checks the direction and the count.
 bool matches(const Match& match, const Words& words);
 
 /// The rules of a proxy, the ended ones too. Not thread-safe.

@@ -13,7 +13,7 @@
 
 namespace redislock::test {
 
-/// Has another thread of this process stand still, in a signal handler, while it lives. One at a time.
+/// While this object lives, another thread of this process stands still in a signal handler. One object at a time.
 class FrozenThread {
 public:
     explicit FrozenThread(pthread_t thread)
@@ -57,7 +57,7 @@ private:
     {
         const int error = errno;
         ::sem_post(&entered_);
-        await(left_); // not among what handlers may call, and here only a futex
+        await(left_); // not allowed in a signal handler in general, but here it is only a futex
         ::sem_post(&entered_);
         errno = error;
     }

@@ -1,5 +1,5 @@
 /// @file
-/// Ctrl-C in a program that has something to say, or to clean up, before it ends.
+/// Ctrl-C in a program that has to print something, or to clean up, before it ends.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,8 @@
 
 namespace redislock::test {
 
-/// While it lives the first SIGINT, SIGTERM or SIGHUP is only noted; the second ends the program. One at a time.
+/// While this object lives, the first SIGINT, SIGTERM or SIGHUP is only noted; the second ends the program. One object
+/// at a time.
 class Interruption {
 public:
     Interruption() noexcept { handle(SIGINT, note), handle(SIGTERM, note), handle(SIGHUP, note); }
@@ -16,7 +17,7 @@ public:
     ~Interruption() { handle(SIGINT, SIG_DFL), handle(SIGTERM, SIG_DFL), handle(SIGHUP, SIG_DFL); }
 
     [[nodiscard]] static bool isAsked() noexcept { return signal_ != 0; }
-    /// As a shell has it for a program that a signal ended.
+    /// The status that a shell reports for a program that a signal ended.
     [[nodiscard]] static int exitStatus() noexcept { return 128 + signal_; }
 
 private:

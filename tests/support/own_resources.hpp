@@ -1,5 +1,5 @@
 /// @file
-/// What this process uses of the system's.
+/// The resources of the system that this process uses.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ inline std::int64_t entriesOf(const std::filesystem::path& folder)
     return std::distance(begin(entries), end(entries));
 }
 
-/// One more than there are otherwise: that which counts them.
+/// Includes one file that is open only to count the files.
 inline std::int64_t openFiles()
 {
     return entriesOf("/proc/self/fd");
 }
 
-/// What the open files are, for who has to find out why there are so many.
+/// A list of the open files, for a person who has to find out why there are so many.
 inline std::string listOfOpenFiles()
 {
     std::string list;

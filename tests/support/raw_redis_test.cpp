@@ -1,4 +1,4 @@
-// The plain client that tests see the truth with.
+// The plain client with which tests check what is really in Redis.
 #include "redislock/testing/redis_server.hpp"
 #include "support/raw_redis.hpp"
 
@@ -23,7 +23,7 @@ using ::testing::ThrowsMessage;
 
 class RawRedisTest : public ::testing::Test {
 protected:
-    void TearDown() override { server_.kill(); } // faster than its destructor
+    void TearDown() override { server_.kill(); } // faster than the server's destructor
 
     RedisServer server_;
     RawRedis redis_{server_};

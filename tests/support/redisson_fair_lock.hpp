@@ -12,19 +12,18 @@
 
 namespace redislock::test {
 
-/// A fair lock as Redisson's threads use it. Each of its machines has a clock of its own, which it gives: ms since
-/// 1970.
+/// A fair lock as Redisson's threads use it. Each machine of Redisson's has a clock of its own, which it passes as ms
+/// since 1970.
 ///
-/// It takes the steps of the scripts one by one, on a real server or on a model of one; nobody else may come between
-/// them.
+/// The class takes the steps of the scripts one by one, on a real server or on a model; no other client may come
+/// between two steps.
 class RedissonFairLock {
 public:
     /// One command, whose answer is a number, a text or nil.
     using Command = std::function<std::optional<std::string>(const std::vector<std::string>&)>;
 
     static constexpr std::int64_t leaseMs = 30'000;
-    static constexpr std::int64_t usualMs =
-        300'000; ///< fairLockWaitTimeout: the allowance of who waits without a limit
+    static constexpr std::int64_t usualMs = 300'000; ///< fairLockWaitTimeout: the allowance of a waiter without a limit
 
     RedissonFairLock(const std::string& name, Command command)
         : name_(name),
@@ -65,7 +64,7 @@ public:
 
     void renew() { command_({"PEXPIRE", name_, std::to_string(leaseMs)}); }
 
-    /// Ends its wait.
+    /// Ends the wait of a thread.
     void giveUp(const std::string& thread, std::int64_t allowanceMs)
     {
         const auto waiters = waiting();
@@ -76,7 +75,7 @@ public:
         leave(thread);
     }
 
-    /// Ends its hold and tells the first in the queue.
+    /// Ends the hold of a thread and sends the message to the first in the queue.
     void release(const std::string& thread, std::int64_t clock)
     {
         prune(clock);
@@ -91,7 +90,8 @@ public:
         }
     }
 
-    /// Ends the places, from the first on, whose times are over by that clock; one without a time ends them.
+    /// Removes waiters from the head of the queue while their times are over by that clock; stops at a waiter without a
+    /// time.
     void prune(std::int64_t clock)
     {
         for (auto head = first(); head && time(*head).value_or(clock + 1) <= clock; head = first()) {
@@ -109,7 +109,7 @@ public:
         return all;
     }
 
-    /// Until when a waiter has its place; nothing where it has none.
+    /// Until when a waiter has its place; nothing if it has none.
     [[nodiscard]] std::optional<std::int64_t> time(const std::string& waiter) const
     {
         const auto score = command_({"ZSCORE", times_, waiter});
@@ -130,7 +130,7 @@ private:
         command_({"ZREM", times_, thread});
     }
 
-    /// Takes an allowance off the times of those from that place on.
+    /// Subtracts an allowance from the times of all waiters from that place on.
     void move(std::int64_t allowanceMs, std::size_t from)
     {
         const auto waiters = waiting();

@@ -66,7 +66,7 @@ RespFramer::Step RespFramer::readElement()
         if (buffer_.size() - scanned_ > longestLine) {
             return giveUp();
         }
-        // The last byte may be the first of a line end.
+        // The last byte may be the first byte of a line end.
         lineScanned_ = buffer_.empty() ? 0 : buffer_.size() - 1;
         return Step::incomplete;
     }
@@ -168,7 +168,7 @@ RespFramer::Step RespFramer::giveUp()
 
 void RespFramer::discardRead()
 {
-    // Moving the rest to the front for each of many small frames would be quadratic.
+    // Moving the rest to the front after each of many small frames would take quadratic time.
     if (frameBegin_ == buffer_.size() || frameBegin_ > 64UL * 1024) {
         buffer_.erase(0, frameBegin_);
         scanned_ = lineScanned_ = 0;

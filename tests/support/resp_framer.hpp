@@ -13,10 +13,10 @@ namespace redislock::test {
 
 /// One whole request or reply.
 struct Frame {
-    /// As it came, binary-safe.
+    /// The frame's bytes as they came, binary-safe.
     std::string bytes;
-    /// Its leaves in order, without markers: the arguments of a request; the texts and numbers of a reply. At most
-    /// 1024.
+    /// The leaves of the frame in order, without markers: the arguments of a request; the texts and numbers of a reply.
+    /// At most 1024.
     std::vector<std::string> words;
 
     /// The first byte: `*`, `$`, `+`, `-`, `:` ...; a letter for an inline command.
@@ -25,8 +25,8 @@ struct Frame {
 
 /// Cuts a stream of bytes into frames: RESP2 and RESP3 values, and inline commands.
 ///
-/// It looks at each byte once, however small the pieces are. After bytes that are not RESP it is broken and returns no
-/// more frames; rest() has what it did not return.
+/// The framer looks at each byte once, however small the pieces are. After bytes that are not RESP the framer is broken
+/// and returns no more frames; rest() returns the remaining bytes.
 class RespFramer {
 public:
     void feed(std::string_view bytes) { buffer_.append(bytes); }

@@ -1,5 +1,5 @@
 /// @file
-/// Under which sanitizer this is compiled: GCC and Clang say it in different ways.
+/// Which sanitizer this code is compiled with: GCC and Clang say so in different ways.
 #pragma once
 
 #if defined(__has_feature)

@@ -1,5 +1,6 @@
-# What examples/run, tests/run, bench/run and the CI share: installing what is missing, building, a private redis-server.
-# Sourced, never run. The caller has set -euo pipefail and may set install=no before calling need_packages.
+# The common functions of examples/run, tests/run, bench/run and the CI: installing missing packages, building, a
+# private redis-server. Sourced, never run. The caller has set -euo pipefail and may set install=no before calling
+# need_packages.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$root/build/release
@@ -11,9 +12,9 @@ die() {
     exit 2
 }
 
-# --- Packages ----------------------------------------------------------------------------------------------------------
+# --- Packages ---------------------------------------------------------------------------------------------------------
 
-# True when what the Debian package gives is here, wherever it came from. Asks only this machine.
+# True if the contents of the Debian package are on this machine, wherever they came from. Asks only this machine.
 have() {
     case $1 in
         cmake | g++ | pkg-config | redis-server | tmux | clang | clang-format | git) command -v "$1" ;;
@@ -47,8 +48,8 @@ boost_version() {
     echo "$newest"
 }
 
-# need_packages <package>... : installs those whose contents are missing; nothing is asked of anyone when none is.
-# libboost-dev stands for whichever package brings Boost 1.81 or newer.
+# need_packages <package>... : installs the packages whose contents are missing; does nothing if none are missing.
+# libboost-dev stands for any package with Boost 1.81 or newer.
 need_packages() {
     local package missing=()
     for package in "$@"; do
@@ -113,7 +114,8 @@ apt_install() {
     fi
 }
 
-# An older Boost's headers are installed and other packages want them: leave those alone, build with a copy of ours.
+# If headers of an older Boost are installed and other packages need them: leaves them alone, and builds with a private
+# copy.
 unpack_boost() {
     local package=$1
     if [ "$package" = libboost-dev ]; then # only points to the package with the version in its name
@@ -129,7 +131,8 @@ unpack_boost() {
     cd "$root"
 }
 
-# Installing redis-server would start a system service; Debian asks this file first. Ours lives until the subshell ends.
+# Installing redis-server would start a system service; Debian asks this file first. Our file exists until the subshell
+# ends.
 keep_services_down() {
     local policy=/usr/sbin/policy-rc.d
     [ ! -e $policy ] || return 0
@@ -138,10 +141,10 @@ keep_services_down() {
     as_root chmod 755 $policy
 }
 
-# --- Building ----------------------------------------------------------------------------------------------------------
+# --- Building ---------------------------------------------------------------------------------------------------------
 
-# configure <TESTS|EXAMPLES|BENCH>... [-D...]: one build folder for all scripts; each switches on the parts it needs and
-# leaves on what another script switched on.
+# configure <TESTS|EXAMPLES|BENCH>... [-D...]: one build folder for all scripts; each script switches on the parts that
+# it needs and leaves on the parts that another script switched on.
 configure() {
     local part options=()
     if [ ! -e "$build/CMakeCache.txt" ]; then
@@ -167,7 +170,7 @@ compile() {
     cmake --build "$build" --parallel "$(nproc)" --target "$@" >&2
 }
 
-# --- A private redis-server --------------------------------------------------------------------------------------------
+# --- A private redis-server -------------------------------------------------------------------------------------------
 
 redis_pid=
 redis_folder=
@@ -179,7 +182,7 @@ start_redis() {
     local server port attempt bound=()
     server=$(command -v redis-server || command -v valkey-server) || die "no redis-server on this machine"
     redis_folder=$(mktemp -d)
-    # The server goes even when this script is killed with SIGKILL.
+    # The server ends even if this script is killed with SIGKILL.
     ! command -v setpriv >/dev/null || bound=(setpriv --pdeathsig KILL)
     for attempt in {1..20}; do
         port=$((20000 + (RANDOM * 32768 + RANDOM) % 12000))
@@ -196,7 +199,7 @@ start_redis() {
     die "redis-server does not start: $(tail -n 3 "$redis_folder/log" 2>/dev/null)"
 }
 
-# From here on nothing outlives the script: not the program under run_child, not the server, not its folder.
+# From here on nothing outlives the script: neither the program under run_child, nor the server, nor its folder.
 clean_up_on_exit() {
     trap clean_up EXIT
     trap 'exit 129' HUP

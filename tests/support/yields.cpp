@@ -1,4 +1,4 @@
-// What the linker puts in front of the system's own functions.
+// The functions that the linker puts in front of the system's own.
 #include "support/yields.hpp"
 
 #include <atomic>
@@ -39,7 +39,7 @@ void letOthersRun() noexcept
     }
     yields.fetch_add(1, std::memory_order_relaxed);
     if (draw() % 16 == 0) {
-        std::this_thread::sleep_for(std::chrono::microseconds(50)); // until after those who were just woken
+        std::this_thread::sleep_for(std::chrono::microseconds(50)); // until after the threads that were just woken
     } else {
         ::sched_yield();
     }

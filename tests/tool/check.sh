@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The tool as scripts and people use it: check.sh CASE TOOL. Each case has a redis-server of its own, on a unix socket.
+# Tests the tool as scripts and people use it: check.sh CASE TOOL. Each case has a redis-server of its own, on a unix
+# socket.
 set -uo pipefail
 case_name=$1
 tool=$2
@@ -25,7 +26,7 @@ fail() {
     exit 1
 }
 redis() { redis-cli -s "$folder/redis" "$@"; }
-eventually() { # eventually <command>...: it succeeds within 20 s
+eventually() { # eventually <command>...: the command succeeds within 20 s
     local tries
     for tries in $(seq 400); do
         ! "$@" >/dev/null 2>&1 || return 0
@@ -327,7 +328,7 @@ completes() {
     is $? 143
 }
 
-# The commands that the guide shows do what it says.
+# The commands in the guide work as it says.
 guide() {
     local commands=$folder/guide.sh
     awk '/^```sh$/ { inside = 1; next } /^```$/ { inside = 0 } inside' \

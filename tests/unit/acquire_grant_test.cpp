@@ -1,4 +1,4 @@
-// What an acquire makes of a grant, and of a hold that is gone.
+// How an acquire reacts to a grant, and to a hold that is gone.
 #include "unit/acquire_machine_test.hpp"
 
 namespace redislock::test::acquire {
@@ -56,7 +56,7 @@ TEST(AcquireMachine, AGrantThatCameTooLateIsAskedForAgainAndMayBeHeld)
 
 // ------------------------------------------------------------------------------------- Grants by releases
 
-/// One that was refused by a request of 0 ms, and sleeps.
+/// A machine whose request at 0 ms was refused, and which sleeps.
 Player<AcquireMachine> refusedAtBegin(milliseconds lease, Wait wait = waitForever)
 {
     auto settings = waiting(wait);

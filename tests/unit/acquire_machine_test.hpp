@@ -1,5 +1,5 @@
 /// @file
-/// What the tests of AcquireMachine share: the answers of Redis, and a story.
+/// The common parts of AcquireMachine's tests: the answers of Redis, and a story.
 #pragma once
 
 #include "redislock/detail/logic/acquire_machine.hpp"
@@ -59,7 +59,7 @@ inline Failed demoted(milliseconds now)
     return failed(now, Failure::demoted, Errc::serverRefused);
 }
 
-/// Tries, subscribes, tries again, polls, is told, is granted.
+/// The machine tries, subscribes, tries again, polls, gets a message, and is granted the lock.
 inline Story contendedStory()
 {
     return {

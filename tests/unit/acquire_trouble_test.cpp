@@ -161,7 +161,7 @@ TEST(AcquireMachine, TroubleThatStaysEndsItInTimeAndMayBeHeldTellsWhatIsOpen)
                                   FakeClock clock(now);
                                   const auto result = resultOf<AcquireResult>(persist(player, action, trouble, clock));
                                   EXPECT_NE(result.kind, Kind::granted);
-                                  // a sleep that ends is followed by a request that meets the same trouble
+                                  // after a sleep comes a request that meets the same trouble
                                   const bool met = asked || trouble != Trouble::cancelled;
                                   EXPECT_EQ(result.mayBeHeld, met && leavesOpen(trouble));
                                   // the last answer came at 1007 ms; a last request may take 10 ms

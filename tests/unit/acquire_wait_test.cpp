@@ -226,7 +226,7 @@ TEST(AcquireMachine, TheWaitEndsAsContendedHoweverItsLastStepEnds)
     EXPECT_TRUE(unanswered.mayBeHeld);
     EXPECT_EQ(unanswered.attempts, 2U);
 
-    // told at the last moment: somebody may have asked on its behalf, which only the answer settles
+    // a message at the last moment: another thread may have sent the request for it, so it waits for the answer
     EXPECT_EQ(text(told.resume(Notified{at(100ms)})), "send, until 100 ms");
     EXPECT_EQ(resultOf<AcquireResult>(told.resume(failed(100ms, Failure::lostReply))).kind, Kind::contended);
 }

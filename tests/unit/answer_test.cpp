@@ -47,7 +47,7 @@ Reply array(std::vector<Reply> elements)
 
 const Reply nilReply{};
 
-/// That another holds the lock.
+/// The reply that another holds the lock.
 Reply refusal(std::int64_t left, Reply holder = nilReply)
 {
     return array({integer(left), std::move(holder)});
@@ -55,7 +55,7 @@ Reply refusal(std::int64_t left, Reply holder = nilReply)
 
 const Reply tokenReply = array({text(Reply::Kind::text, "1234")});
 
-/// Replies that no script of ours gives, besides numbers.
+/// Replies, besides numbers, that none of our scripts gives.
 const std::vector<Reply> strange{
     text(Reply::Kind::text, "1"),
     text(Reply::Kind::status, "OK"),
@@ -72,7 +72,7 @@ const std::vector<Reply> strange{
     array({tokenReply}),
 };
 
-/// @param read of an answer. @param impossible more of what it refuses.
+/// @param read reads an answer. @param impossible more replies that it refuses.
 template <class Read>
 void refuses(Read read, std::vector<Reply> impossible)
 {

@@ -79,7 +79,7 @@ TEST_F(BlockingConnectionTest, RepliesBeforeTheEndOfTheConnectionAreGiven)
 
 TEST_F(BlockingConnectionTest, UnwrittenCallsSurviveALostConnectionAndWrittenOnesFail)
 {
-    const auto large = detached(bytes(3'000'000)); // more than the socket takes: what is behind it stays unwritten
+    const auto large = detached(bytes(3'000'000)); // more than the socket takes: requests after it stay unwritten
     auto redis = connectFor(large);
     connection.flush();
     connection.enqueue(y);

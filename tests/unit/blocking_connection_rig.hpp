@@ -1,6 +1,6 @@
 /// @file
-/// What the tests of BlockingConnection share: calls, and the other end of every connection, which is the test itself:
-/// it plays Redis on a socketpair.
+/// The common parts of BlockingConnection's tests: calls, and the other end of every connection: the test itself plays
+/// Redis on a socketpair.
 #pragma once
 
 #include "transport/blocking_connection.hpp"
@@ -41,7 +41,7 @@ using namespace std::chrono_literals;
 inline constexpr TimePoint past{};
 inline constexpr TimePoint never = TimePoint::max();
 
-/// Asks for its name; counts how often it ended unawaited.
+/// A call whose request is its own name; counts how often it ended unawaited.
 class TestCall final : public Call {
 public:
     explicit TestCall(std::string name, Mode how = Call::Mode::awaited) : name_(std::move(name)) { mode = how; }
@@ -75,7 +75,7 @@ inline std::shared_ptr<TestCall> detached(std::string name)
     return std::make_shared<TestCall>(std::move(name), Call::Mode::detached);
 }
 
-/// "1" for the reply 1, "unreachable" and the like with what it leaves open for failures, "pending" before the end.
+/// "1" for the reply 1; for failures "unreachable" and the like, with what they leave open; "pending" before the end.
 inline std::string inWords(const Call& call, const Outcome& outcome)
 {
     if (call.pending) {
@@ -135,7 +135,8 @@ public:
         }
     }
 
-    /// Replies as a server does: when a request is there. At once if it is; otherwise a thread waits for it.
+    /// Replies as a server does: when there is a request. At once if there is one; otherwise a thread waits for the
+    /// request.
     void reply(std::string_view text)
     {
         std::string bytes(text);
@@ -155,7 +156,7 @@ public:
 
     void replyUnasked(std::string_view bytes) const { ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
 
-    /// What has come since the last time, without waiting: "a", or "EVAL a" where the script was sent whole.
+    /// The requests since the last call, without waiting: "a", or "EVAL a" if the script was sent whole.
     std::vector<std::string> requests()
     {
         std::vector<std::string> all;
@@ -165,7 +166,7 @@ public:
         return all;
     }
 
-    /// The requests of the next packet, waiting for it; empty at the end of the connection, or when none comes.
+    /// Waits for the next packet. @return its requests; nothing at the end of the connection, or when no packet comes.
     std::vector<std::string> nextRequests()
     {
         std::vector<std::string> all;
@@ -175,7 +176,7 @@ public:
         return all;
     }
 
-    /// The number of bytes that have come, without waiting, and without a look at them.
+    /// The number of bytes that have come; does not wait, and does not parse the bytes.
     [[nodiscard]] std::size_t drain()
     {
         owed_ = std::numeric_limits<std::ptrdiff_t>::max();
@@ -205,7 +206,7 @@ private:
         }
     }
 
-    static constexpr int longest = 10'000; ///< ms, for what should come soon
+    static constexpr int longest = 10'000; ///< ms, for things that should happen soon
 
     [[nodiscard]] bool isAsked(int milliseconds) const
     {
@@ -248,7 +249,7 @@ inline std::pair<int, int> socketPair(int type)
     return {ends[0], ends[1]};
 }
 
-/// A connection whose background is the test: it connects and sweeps when the test says so.
+/// A connection without a background thread: the test itself connects and sweeps.
 class BlockingConnectionTest : public ::testing::Test {
 protected:
     /// @param type with SOCK_SEQPACKET each write of the client is one packet of its own.

@@ -246,7 +246,7 @@ TEST_F(BlockingConnectionTest, WhatACallerLeftIsReadByTheSweep)
 TEST_F(BlockingConnectionTest, ACallerThatLeavesHandsOnToTheNextWaiter)
 {
     const auto redis = connectFor(a);
-    a->signal.waitUntil(past); // told of the connection
+    a->signal.waitUntil(past); // the connection wakes it
     connection.enqueue(x);
     connection.enqueue(b);
     EXPECT_EQ(b->signal.waitUntil(past), 0U);
@@ -284,7 +284,7 @@ TEST_F(BlockingConnectionTest, AConnectionThatCameTooLateForItsOnlyCallerWaitsFo
     EXPECT_THAT(redis.requests(), ElementsAre("x"));
 }
 
-// Its request was made by somebody else, for instance, and its caller has ended before it knew.
+// For instance another thread made the caller's request, and the caller ended before it knew.
 TEST_F(BlockingConnectionTest, ACallerThatNeverCameLeavesTheLeadToTheSweep)
 {
     auto redis = connectFor(x);
@@ -355,7 +355,7 @@ TEST_F(BlockingConnectionTest, UnawaitedCallsEndThroughTheSweepWhichIsAskedForOn
 TEST_F(BlockingConnectionTest, FlushAsksForNoSweepWhereAWaiterWillRead)
 {
     auto redis = connectFor(a);
-    a->signal.waitUntil(past); // told of the connection
+    a->signal.waitUntil(past); // the connection wakes it
     connection.enqueue(x);
     connection.flush();
     EXPECT_EQ(sweepsWanted, 0);
@@ -548,7 +548,7 @@ TEST_F(BlockingConnectionTest, ACallThatIsCalledOffIsLeftAsItIs)
     EXPECT_TRUE(connection.idle());
 }
 
-// Whoever leads waits for the socket, others for their signals.
+// The leader waits for the socket, the others for their signals.
 TEST_F(BlockingConnectionTest, CallersThatAreCalledOffReturnThoughTheServerIsSilent)
 {
     auto redis = connectFor(x);

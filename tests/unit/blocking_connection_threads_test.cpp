@@ -26,7 +26,7 @@ TEST_F(BlockingConnectionTest, AFollowerBecomesTheLeaderWhenTheLeadersReplyCame)
     std::thread second([&] { EXPECT_EQ(inWords(*b, connection.await(*b, never)), "2"); });
     redis.reply(":1\r\n");
     first.join();
-    redis.reply(":2\r\n"); // nobody but the follower can read it now
+    redis.reply(":2\r\n"); // only the follower can read it now
     second.join();
     EXPECT_TRUE(connection.idle());
 }
@@ -88,7 +88,7 @@ TEST_F(BlockingConnectionTest, FlushReadsWhatHasComeBeforeItWakesAnybodyToLead)
     auto redis = connectFor(x);
     connection.flush();
     EXPECT_THAT(redis.requests(), ElementsAre("x"));
-    redis.replyUnasked(":0\r\n:1\r\n"); // the second one for what is written next
+    redis.replyUnasked(":0\r\n:1\r\n"); // the second reply is for the next request
     connection.enqueue(a);
     connection.flush();
     EXPECT_EQ(x->ends, 1);
@@ -198,7 +198,7 @@ TEST_F(BlockingConnectionTest, ALeaderThatLeavesHandsOnToAFollower)
     auto redis = connectFor(a);
     connection.enqueue(b);
     std::thread follower([&] { EXPECT_EQ(inWords(*b, connection.await(*b, never)), "2"); });
-    connection.await(*a, BootClock::now() + 1ms); // leads or not, as it comes
+    connection.await(*a, BootClock::now() + 1ms); // it leads or not, by chance
     redis.reply(":1\r\n:2\r\n");
     follower.join();
     EXPECT_TRUE(connection.idle());
@@ -234,7 +234,7 @@ TEST_F(BlockingConnectionTest, ALeaderOutlivesItsConnectionAndLeadsTheNext)
 }
 
 /// A background thread, and a Redis that answers each request with its own name, forgets its scripts, and hangs up
-/// after so many requests with some of them unanswered.
+/// after a number of requests, some of them unanswered.
 class Rig {
 public:
     explicit Rig(int requestsPerConnection) : requestsPerConnection_(requestsPerConnection) {}
@@ -342,7 +342,7 @@ private:
     std::thread background_{[this] { run(); }};
 };
 
-/// Many threads that wait, leave, and do not wait at all. Every call must end, with its own reply or none.
+/// Many threads that wait, leave, or do not wait at all. Every call must end, with its own reply or without one.
 void stress(Rig& rig, int threads, int calls)
 {
     std::atomic<int> replied{0};

@@ -41,7 +41,7 @@ std::string inWords(const Reply& reply)
     return "[" + all + "]";
 }
 
-/// Every reply in the bytes, then "broken" or "more" where something is left that is no whole reply.
+/// Every reply in the bytes, then "broken" or "more" if the remaining bytes are not a whole reply.
 std::vector<std::string> decode(std::string_view bytes, std::size_t pieces = std::numeric_limits<std::size_t>::max())
 {
     ReplyReader reader;
@@ -228,7 +228,7 @@ TEST(ReplyReader, AReplyHasAtMost1024Elements)
     EXPECT_EQ(decode("*1025\r\n"), Words{"broken"});
     EXPECT_EQ(decode("*1024\r\n*1\r\n"), Words{"broken"}) << "all levels together";
     EXPECT_EQ(decode("*2\r\n*1022\r\n" + elements.substr(0, 1022 * 4) + "*1\r\n"), Words{"broken"});
-    // each reply counts for itself
+    // the limits apply to each reply separately
     std::string many;
     for (int i = 0; i < 3; ++i) {
         many += "*1024\r\n" + elements;
@@ -239,7 +239,7 @@ TEST(ReplyReader, AReplyHasAtMost1024Elements)
 TEST(ReplyReader, AReplyHasAtMostAMebibyte)
 {
     static_assert(ReplyReader::maxBytes == 1024 * 1024);
-    constexpr std::size_t read = 16 * 1024; // as connections feed it
+    constexpr std::size_t read = 16 * 1024; // the size of a read of a connection
     const auto textOf = [](std::size_t size) {
         return "$" + std::to_string(size) + "\r\n" + std::string(size, 'x') + "\r\n";
     };

@@ -33,7 +33,7 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-/// What happened to one call.
+/// The events of one call.
 struct Fate {
     int called = 0;
     int cancelled = 0;
@@ -82,7 +82,7 @@ TEST(HandlersContext, IsKnownOfEveryExecutorThatTells)
     EXPECT_EQ(contextOn(asio::any_completion_executor(io.get_executor())), nullptr) << "it does not tell";
 }
 
-/// Ends as a context of programs does.
+/// Ends as the context of a program does.
 struct Io : asio::io_context {
     void halt() { stop(); }
 };
@@ -204,7 +204,7 @@ TEST(PendingHandler, IsNoWorkOfAContextThatDoesNotTell)
     EXPECT_EQ(fate.called, 1);
 }
 
-/// A signal may outlive the context; what it was connected to is gone.
+/// A signal may outlive the context, when its slot's handler is gone.
 TEST(PendingHandler, LeavesASignalThatOutlivesItsContextAlone)
 {
     asio::cancellation_signal signal;
@@ -221,7 +221,7 @@ TEST(PendingHandler, LeavesASignalThatOutlivesItsContextAlone)
     EXPECT_EQ(cancelled, 2) << "an operation that is over ignores it";
 }
 
-/// The executor of an io_context; counts what it is given.
+/// The executor of an io_context; counts the functions that it gets.
 struct CountingExecutor {
     asio::io_context::executor_type inner;
     std::atomic<int>* posted;
@@ -239,7 +239,7 @@ struct CountingExecutor {
     friend bool operator==(const CountingExecutor&, const CountingExecutor&) noexcept = default;
 };
 
-/// Also of what ThreadSanitizer and AddressSanitizer see: the end of the call never uses a context that is gone.
+/// Also a test for ThreadSanitizer and AddressSanitizer: the end of the call never uses a context that is gone.
 TEST(PendingHandler, IsHadByTheCallOrByTheContextHoweverTheyMeet)
 {
     struct Round {

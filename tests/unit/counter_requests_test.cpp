@@ -1,4 +1,4 @@
-// What a client's end does to requests whose answers Redis keeps.
+// Requests whose answers Redis keeps, at a client's end.
 #include "logic/counter/counter_requests.hpp"
 #include "logic/counter/latch_requests.hpp"
 #include "logic/counter/permit_requests.hpp"
@@ -36,7 +36,7 @@ TEST(CounterRequests, WithARecordAreRefusedWhenTheirClientHasEnded)
     EXPECT_EQ(getRequest(*semaphore).refused, std::nullopt) << "it leaves nothing";
 }
 
-/// Keeps what it is given to send.
+/// Keeps the requests that it is asked to send.
 class KeepingPort final : public Port {
 public:
     void enter() noexcept override {}

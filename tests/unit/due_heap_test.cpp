@@ -125,7 +125,7 @@ TEST(DueHeap, BehavesAsASortedListInRandomSequences)
     for (int step = 0; step < 10'000; ++step) {
         SCOPED_TRACE(step);
         Item& item = items[random.next() % items.size()];
-        // few different times, so that many are equal; more is put in first, more is taken out later
+        // few different times, so that many are equal; at first more entries are added, later more are removed
         const TimePoint when = at(std::chrono::seconds(random.next() % 100));
         const auto what = random.next() % 10;
         const bool filling = step / 1000 % 2 == 0;

@@ -1,4 +1,4 @@
-// What the release of a fair lock tells the client of the next waiter.
+// The message from the release of a fair lock to the client of the next waiter.
 #include "redislock/detail/logic/grant_message.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TEST(GrantMessage, NamesTheHoldItsRequestTheTimeAndTheLock)
 TEST(GrantMessage, TakesANameOfAnyBytes)
 {
     for (const auto name : {"two words"sv, " "sv, "nul\0byte"sv, "1 2 3"sv}) {
-        const std::string text = "1 1 0 " + std::string(name); // which the message's name points into
+        const std::string text = "1 1 0 " + std::string(name); // the message's name points into this text
         const auto message = GrantMessage::from(text);
         ASSERT_TRUE(message);
         EXPECT_EQ(message->name, name);

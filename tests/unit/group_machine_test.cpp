@@ -62,7 +62,7 @@ Player<GroupMachine> playerOf(std::size_t members, std::size_t needed, Wait wait
     return {.machine = GroupMachine(settings), .policy = &retry};
 }
 
-/// Without a policy of the caller's: the pauses are those between waits.
+/// A group without a policy of the caller's, with only the pauses between waits.
 Player<GroupMachine> waiterFor(std::size_t members, std::size_t needed, Wait wait = 20s)
 {
     return playerOf(members, needed, wait, pauseOf64ms, false);
@@ -366,7 +366,8 @@ TEST(GroupMachine, CancelledAnywhereEndsWithItsReasonAndSaysWhatIsOpen)
     EXPECT_THAT(player.machine.open(), ElementsAre(0, 1, 2));
 }
 
-/// Every mixture of answers of three members, in one round: granted exactly when enough are, and then at once.
+/// Every mixture of answers of three members, in one round: the group is granted exactly when enough members are, and
+/// then at once.
 TEST(GroupMachine, EveryMixtureOfAnswersEndsAsItsCountsSay)
 {
     const MemberAnswer::Kind kinds[] = {MemberAnswer::Kind::granted, MemberAnswer::Kind::busy,
@@ -399,7 +400,7 @@ TEST(GroupMachine, WaitsForTheFirstMemberThatIsHeldAndThenTriesTheOthers)
         resultOf<GroupResult>(play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
                                             {granted(2ms, 0), "await, until 500 ms"},
                                             {busy(3ms, 2), "round 2: wait for 2, until 20000 ms"},
-                                            {busy(4ms, 1), "await, until 20000 ms"}, // of the round before
+                                            {busy(4ms, 1), "await, until 20000 ms"}, // a late one of round 1
                                             {granted(9000ms, 2, 19s, 2), "all but 2, until 9500 ms"},
                                             {granted(9001ms, 0, 18s, 2), "await, until 9500 ms"},
                                             {granted(9002ms, 1, 19s, 2), "done"}}));

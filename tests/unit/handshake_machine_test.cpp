@@ -88,7 +88,7 @@ std::string play(Machine& machine, const std::vector<Scene>& scenes, std::size_t
     return last;
 }
 
-/// What comes of the handshake when this step is answered like that.
+/// The result of the handshake if this step gets this answer.
 std::string answeredAt(State step, const Machine::Event& event)
 {
     Machine machine(everything);
@@ -247,7 +247,7 @@ TEST(HandshakeMachine, NoFailureIsFollowedByAnythingElse)
         for (const Machine::Event& event : {Machine::Event(Machine::Closed{}), Machine::Event(Machine::Garbled{}),
                                             Machine::Event(error("LOADING"))}) {
             if (step < 1 && std::holds_alternative<Reply>(event)) {
-                continue; // nothing was asked yet
+                continue; // no request was sent yet
             }
             Machine machine(everything);
             play(machine, scenes, step);

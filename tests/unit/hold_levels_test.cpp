@@ -127,7 +127,8 @@ TEST(HoldLevels, ALateRenewalWithoutARenewedLevelChangesNothing)
     EXPECT_EQ(levels.validUntil(), at(9s));
 }
 
-// When the last renewed level ended, Redis was left with the lease of the others: what was granted to it is gone.
+// When the last renewed level ended, only the lease of the other levels was left in Redis: the renewed level's grant is
+// gone.
 TEST(HoldLevels, ARenewedLevelThatIsNotGrantedYetInheritsNothingFromOnesThatEnded)
 {
     HoldLevels levels;

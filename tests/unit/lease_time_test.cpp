@@ -217,7 +217,7 @@ TEST(Wait, UntilAMomentOfAnyClockDoesNotOverflow)
 
 __extension__ using Wide = __int128;
 
-/// The ends of the type, values around those up to which floating point is exact, and some of every size.
+/// The limits of the type, values around the greatest that floating point represents exactly, and some of every size.
 template <class Rep>
 std::vector<Rep> numbersOf()
 {
@@ -266,7 +266,7 @@ TYPED_TEST(EveryDuration, OfWholeNumbersIsConvertedExactly)
     for (const auto count : numbersOf<typename TypeParam::rep>()) {
         SCOPED_TRACE(testing::PrintToString(count));
         const TypeParam duration(count);
-        // in ticks of 1/(den · 10^9) s, where they fit
+        // in ticks of 1/(den · 10^9) s, if they fit
         if (Wide(count) > (Wide{1} << 96) / Period::num || Wide(count) < -(Wide{1} << 96) / Period::num) {
             continue;
         }

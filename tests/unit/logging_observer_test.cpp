@@ -29,7 +29,7 @@ protected:
     {
         return [&lines](LogLevel level, std::string_view line) { lines.push_back({level, std::string(line)}); };
     }
-    /// What one call of an observer writes.
+    /// The lines that one call of an observer writes.
     static std::string written(const std::function<void(Observer&)>& event)
     {
         std::vector<Line> lines;

@@ -24,13 +24,13 @@
 
 namespace redislock::test {
 
-/// A moment of the tests' own time: so long after its beginning.
+/// A moment of the tests' own time, as the time since its beginning.
 constexpr TimePoint at(std::chrono::nanoseconds sinceBegin) noexcept
 {
     return TimePoint(std::chrono::hours(24)) + sinceBegin;
 }
 
-/// Time that passes only when told to.
+/// A clock that only the test moves.
 class FakeClock {
 public:
     explicit FakeClock(TimePoint now = at({})) noexcept : now_(now) {}
@@ -44,13 +44,13 @@ private:
     TimePoint now_;
 };
 
-/// What goes wrong at that time.
+/// A failure at that time.
 inline detail::Failed failed(std::chrono::milliseconds now, detail::Failure failure, Errc error = Errc::unreachable)
 {
     return {at(now), {failure, error}};
 }
 
-/// "1001 ms", "never", or with nanoseconds where the moment is no whole millisecond.
+/// "1001 ms", "never", or with nanoseconds if the moment is not a whole millisecond.
 inline std::string text(TimePoint then)
 {
     if (then == TimePoint::max()) {
@@ -96,7 +96,7 @@ std::string text(const std::variant<Actions...>& action)
     return std::visit([](const auto& a) { return text(a); }, action);
 }
 
-/// What a machine ended with; a failed test and a default value when it did not end.
+/// The result of a machine; a failed test and a default value if it did not end.
 template <class Result, class Action>
 Result resultOf(const Action& action)
 {
@@ -124,7 +124,7 @@ TimePoint timeOf(const Event& event)
     return std::visit([](const auto& e) { return e.now; }, event);
 }
 
-/// After which attempt an action asks the policy for a pause; 0: it does not.
+/// The attempt after which an action asks the policy for a pause; 0: it does not ask.
 template <class... Actions>
 std::uint32_t asksPolicyAfter(const std::variant<Actions...>& action)
 {
@@ -139,7 +139,7 @@ std::uint32_t asksPolicyAfter(const std::variant<Actions...>& action)
         action);
 }
 
-/// A machine with what its resume() takes besides the event. Copyable: a copy goes on from the same point.
+/// A machine with the further arguments of its resume(). Copyable: a copy goes on from the same point.
 template <class M>
 struct Player {
     using Machine = M;
@@ -148,8 +148,8 @@ struct Player {
 
     Machine machine{};
     Random random{20260101};
-    std::chrono::milliseconds lease{30000}; ///< for machines that are told the lease at each event
-    const RetryPolicy* policy = nullptr; ///< asked at once where the machine asks for a pause; null: the test answers
+    std::chrono::milliseconds lease{30000}; ///< for machines that get the lease with each event
+    const RetryPolicy* policy = nullptr;    ///< asked at once when the machine asks for a pause; null: the test answers
 
     Action resume(const Event& event)
     {
@@ -175,7 +175,7 @@ struct Player {
     }
 };
 
-/// An event and what the machine then asks for, as text() has it.
+/// An event and the machine's answer to it, in the words of text().
 template <class Machine>
 struct Scene {
     typename Machine::Event event;
@@ -197,7 +197,7 @@ typename Machine::Action play(Player<Machine>& player, const Script<Machine>& sc
     return *last;
 }
 
-/// What can happen to a step instead of what should.
+/// The troubles that can happen to a step instead of its regular event.
 enum class Trouble : std::uint8_t { notConnected, lostReply, refused, fatal, badReply, timedOut, cancelled };
 
 inline constexpr Trouble allTroubles[] = {Trouble::notConnected, Trouble::lostReply, Trouble::refused,  Trouble::fatal,
@@ -224,19 +224,19 @@ inline const char* text(Trouble trouble)
     return "";
 }
 
-/// Whether a request that met it may have been executed.
+/// Whether a request that met the trouble may have been executed.
 constexpr bool leavesOpen(Trouble trouble) noexcept
 {
     return trouble != Trouble::notConnected && trouble != Trouble::fatal;
 }
 
-/// Whether it ends the operation at once, wherever it happens.
+/// Whether the trouble ends the operation at once, wherever it happens.
 constexpr bool isEnd(Trouble trouble) noexcept
 {
     return trouble == Trouble::fatal || trouble == Trouble::badReply || trouble == Trouble::cancelled;
 }
 
-/// The error that stays when the trouble does.
+/// The error of an operation if the trouble persists.
 constexpr Errc errorOf(Trouble trouble) noexcept
 {
     switch (trouble) {
@@ -253,7 +253,7 @@ constexpr Errc errorOf(Trouble trouble) noexcept
     }
 }
 
-/// Until when an action sleeps; long ago for one that does not.
+/// Until when an action sleeps; a time long ago if it does not sleep.
 template <class... Actions>
 TimePoint wakesAt(const std::variant<Actions...>& action)
 {
@@ -269,7 +269,7 @@ TimePoint wakesAt(const std::variant<Actions...>& action)
         action);
 }
 
-/// The trouble as an event after this action; nothing where it cannot happen.
+/// The trouble as an event after this action; nothing if the trouble cannot happen then.
 template <class Machine>
 std::optional<typename Machine::Event> eventOf(Trouble trouble, const typename Machine::Action& after, TimePoint now)
 {
@@ -304,7 +304,7 @@ std::optional<typename Machine::Event> eventOf(Trouble trouble, const typename M
 
 /// Replays the script once for each of its steps and each trouble that can meet it there.
 ///
-/// @param check called with the trouble, a player that met it, the action that it answered with, and the time.
+/// @param check is called with the trouble, a player that met it, the player's next action, and the time.
 template <class Machine, class Check>
 void forEachStepFail(const Player<Machine>& fresh, const Script<Machine>& script, Check check)
 {
@@ -325,8 +325,8 @@ void forEachStepFail(const Player<Machine>& fresh, const Script<Machine>& script
     EXPECT_GE(played, static_cast<int>(script.size()));
 }
 
-/// Lets the same trouble meet a machine until it ends, each request costing 10 ms. @return the last action; a failed
-/// test when it goes on after 100 000 steps.
+/// Lets a machine meet the same trouble until it ends; each request takes 10 ms. @return the last action; a failed test
+/// if the machine goes on after 100 000 steps.
 template <class Machine>
 typename Machine::Action persist(Player<Machine>& player, typename Machine::Action action, Trouble trouble,
                                  FakeClock& clock)
@@ -339,7 +339,7 @@ typename Machine::Action persist(Player<Machine>& player, typename Machine::Acti
         if (std::holds_alternative<detail::Send>(action)) {
             clock.advance(std::chrono::milliseconds(10));
         }
-        // what is asleep wakes up by itself
+        // a machine that sleeps wakes up when its time comes
         auto event = eventOf<Machine>(trouble, action, clock.now());
         if (!event) {
             event = eventOf<Machine>(Trouble::timedOut, action, clock.now());

@@ -17,7 +17,7 @@ TEST(OwnReleases, AreUnderWayFromTheFirstToTheLast)
     EXPECT_FALSE(releases.underWay());
 }
 
-/// What may happen beside an acquire: before it was queued, and between that and its refusal.
+/// What may happen beside an acquire: before it was queued, and between its queueing and its refusal.
 struct Beside {
     const char* name;
     int begunBefore;
@@ -64,7 +64,7 @@ TEST(Refusals, CountAfterSomeThoughReleasesGoOnAndStayOpen)
     OwnReleases releases;
     Refusals refusals;
     for (int round = 0; round < 3; ++round) {
-        refusals.start(); // for each answer anew
+        refusals.start(); // starts anew for each answer
         releases.begin();
         for (std::uint32_t i = 0; i < Refusals::most; ++i) {
             refusals.queued(releases);

@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::at;
 
-/// All that passing asks for, in which each case spoils something.
+/// A situation in which all conditions for passing on are met; each case breaks one of them.
 struct Situation {
     const char* name;
     EndingHold hold{

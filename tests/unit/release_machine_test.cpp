@@ -179,7 +179,7 @@ TEST(ReleaseMachine, AHoldThatIsOverIsStillAskedForOnce)
     EXPECT_EQ(resultOf<Unlocked>(unanswered.resume(failed(1ms, Failure::lostReply))), Unlocked::unconfirmed);
 }
 
-/// Fails once, is refused once, is answered.
+/// The release fails once, is refused once, and is then answered.
 test::Script<ReleaseMachine> troubledRelease()
 {
     return {

@@ -30,7 +30,7 @@ Failed failedAt(TimePoint now, Failure failure, Errc error = Errc::unreachable)
     return {now, {failure, error}};
 }
 
-/// Granted at the beginning and due for its first renewal. @return the time.
+/// The hold is granted at the beginning and due for its first renewal. @return the time of the renewal.
 TimePoint askFirst(Player<RenewMachine>& player)
 {
     const TimePoint due = std::get<SleepUntil>(player.resume(Start{at(0ms)})).until;
@@ -46,7 +46,7 @@ TEST(RenewMachine, RenewsAThirdOfTheLeaseAfterTheLastRequestThatWon)
     EXPECT_EQ(player.machine.state(), RenewMachine::State::sleeping);
     EXPECT_EQ(text(player.resume(TimerFired{at(10s)})), "send, until never");
     EXPECT_EQ(player.machine.state(), RenewMachine::State::asking);
-    // counted from the request, however long the answer took
+    // the interval counts from the request, however long the answer took
     EXPECT_TRUE(sleepsBetween(player.resume(renewed(at(12s), at(10s))), at(19500ms), at(20500ms)));
 }
 

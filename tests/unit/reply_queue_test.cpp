@@ -158,7 +158,7 @@ TEST(ReplyQueue, BehavesAsADequeInRandomSequences)
     for (int step = 0; step < 10'000; ++step) {
         SCOPED_TRACE(step);
         const TimePoint now = at(std::chrono::milliseconds(step));
-        const bool filling = step / 500 % 2 == 0; // so that it grows, and wraps around
+        const bool filling = step / 500 % 2 == 0; // so that the queue grows, and wraps around
         switch (random.next() % (filling ? 8 : 12)) {
         case 0:
             queue.written(now);

@@ -55,7 +55,7 @@ Reply message(const std::string& channel)
     return frame({text("message"), text(channel), text("0")});
 }
 
-/// Expects a frame to mean this, for this listener (0: for none).
+/// Expects a frame to have this meaning, for this listener (0: for none).
 void expectFrame(Table& table, const Reply& reply, Incoming::Kind kind, int listener)
 {
     const auto incoming = table.received(reply);

@@ -1,4 +1,4 @@
-// What stands before a resource of this process.
+// The gate in front of a resource of this process.
 #include "redislock/fencing.hpp"
 
 #include <gtest/gtest.h>

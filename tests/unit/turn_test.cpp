@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 constexpr auto span = 700us;
 
-/// A client that was granted the lock at 0, and has seen so many others listen.
+/// A client that was granted the lock at 0, and has seen @p others other clients listen.
 Turn turnBeside(std::int64_t others)
 {
     Turn turn(span);
@@ -130,7 +130,7 @@ TEST(Turn, LastsForTwoRoundTripsAtLeast)
     EXPECT_EQ(turn.span(), 10ms);
     turn.answered(200us);
     EXPECT_EQ(turn.span(), span);
-    turn.answered(3s); // once is chance, however slow
+    turn.answered(3s); // a single slow answer is chance
     EXPECT_LT(turn.span(), 1200us);
     for (int i = 0; i < 100; ++i) {
         turn.answered(5ms);
@@ -157,13 +157,13 @@ TEST(Turn, IsFollowedByNobodysWhereTheReleaseFoundNothingToEnd)
     EXPECT_EQ(turn.asideUntil(), TimePoint{});
     EXPECT_FALSE(turn.toldNobody(false));
     turn.told(at(1s), false, false);
-    turn.heard(); // another's: there is none of its own to come
+    turn.heard(); // a message of another client: there is none of its own to come
     turn.heard();
     turn.heard();
     EXPECT_TRUE(turn.endsWithMessage(at(1s + 3 * span)));
 }
 
-/// An aside in which a waiter stands, ended by a grant. @param use what happens meanwhile @return its end
+/// An aside of a client with a waiter, ended by a grant. @param use what happens meanwhile @return the end of the aside
 template <class Use>
 TimePoint standAsideOnce(Turn& turn, TimePoint begin, const Use& use)
 {
@@ -171,7 +171,7 @@ TimePoint standAsideOnce(Turn& turn, TimePoint begin, const Use& use)
     const TimePoint end = turn.asideUntil();
     EXPECT_GT(end, begin);
     turn.standsAside();
-    turn.heard(); // itself
+    turn.heard(); // its own message
     use();
     turn.granted(end);
     return end;
@@ -201,7 +201,7 @@ TEST(Turn, IsFollowedByTheNextAsideWhereOthersUsedTheLast)
 TEST(Turn, DoesNotTakeMessagesOfReleasesBeforeItListenedForItsOwn)
 {
     Turn turn = turnBeside(1);
-    turn.told(at(500us), false, true); // as it seems: the subscription is under way
+    turn.told(at(500us), false, true); // the client seems not to listen: its subscription is under way
     turn.listens();
     turn.granted(at(600us));
     standAsideOnce(turn, at(1ms), [&] { turn.heard(); });

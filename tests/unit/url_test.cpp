@@ -253,7 +253,7 @@ TEST(Url, SaysHowToWriteAPasswordWithBytesThatMeanSomethingInAUrl)
     };
     for (const Case& c : {Case{'/', "%2F"}, Case{'@', "%40"}, Case{'?', "%3F"}, Case{'#', "%23"}}) {
         for (const std::string before : {"redis://:", "redis://user:", "unix://:", "unix://user:"}) {
-            // Words, a port, a database: what they are taken for must not hide what is wrong.
+            // Words, a port, a database: their wrong interpretation must not hide the real error.
             for (const auto& [one, two] :
                  {std::pair("Xq7Zk"s, "Wv9Jp"s), std::pair("63"s, "7"s), std::pair(""s, ""s)}) {
                 for (const std::string after : {"@h", "@h:6379", "@h/3", "@h?client_name=x", "@/tmp/r.sock"}) {
@@ -276,7 +276,7 @@ TEST(Url, SaysHowToWriteAPasswordWithBytesThatMeanSomethingInAUrl)
 /// Bytes that mean something in a URL, or may not stand in one.
 constexpr std::string_view separators = "0a\0\t\n\r\x1b !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~\x7f\x80\xff"sv;
 
-/// Texts that go wrong in many ways around a user and a password, each made of two pieces joined by a byte.
+/// URLs that are wrong in many ways, with a user and a password that are each made of two pieces joined by a byte.
 std::vector<std::string> urlsAround(const std::string& userInfo)
 {
     std::vector<std::string> urls;

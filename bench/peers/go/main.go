@@ -23,7 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A locker waits for the lock of a name; the function that it gives ends it.
+// A locker waits for the lock of a name; the function that it returns releases the lock.
 type locker interface {
 	lock(name string) (unlock func(), err error)
 }
@@ -103,7 +103,7 @@ func now() int64 {
 	return moment.Nano()
 }
 
-// Sleeps for as long as the other drivers do: time.Sleep has a resolution of 1 ms where nothing else happens.
+// Sleeps for as long as the other drivers do: time.Sleep has a resolution of 1 ms in an idle program.
 func sleep(duration time.Duration) {
 	if duration > 0 {
 		rest := unix.NsecToTimespec(duration.Nanoseconds())
@@ -146,7 +146,7 @@ func (d *driver) work() { sleep(time.Duration(d.section) * time.Microsecond) }
 
 func (d *driver) hear(word string) bool { return d.input.Scan() && d.input.Text() == word }
 
-// In each goroutine, whose lines become one.
+// Runs body in each goroutine and joins the lines of all.
 func (d *driver) inAll(body func(thread int) []line) []line {
 	parts := make([][]line, d.threads)
 	var all sync.WaitGroup
@@ -192,7 +192,7 @@ func (d *driver) give(end int64) (lines []line) {
 	return lines
 }
 
-// The process that waits for it.
+// The process that waits for the lock.
 func (d *driver) take() (lines []line) {
 	for d.hear("ask") {
 		lines = append(lines, d.once(d.name, 0, func() {}))
@@ -201,7 +201,7 @@ func (d *driver) take() (lines []line) {
 	return lines
 }
 
-// Holds many locks at once until it is told to release them.
+// Holds many locks at once until the line "release" comes.
 func (d *driver) hold() []line {
 	var held sync.WaitGroup
 	held.Add(d.threads)

@@ -51,7 +51,8 @@ class Driver:
         return f"{self.options.name}:{self.options.process}:{thread}" if own else self.options.name
 
     def section(self):
-        # Also under asyncio, whose own sleep has a resolution of 1 ms: as long as in the other drivers.
+        # time.sleep also under asyncio, whose own sleep has a resolution of 1 ms: so it takes as long as in the other
+        # drivers.
         if self.options.section_us:
             time.sleep(self.options.section_us / 1e6)
 

@@ -79,7 +79,7 @@ public:
         return loop(end);
     }
 
-    /// How each thread names its locks.
+    /// The name of a thread's lock.
     [[nodiscard]] std::string ownName(unsigned number) const
     {
         return options_.name + ':' + std::to_string(options_.process) + ':' + std::to_string(number);
@@ -161,7 +161,7 @@ private:
         return lines;
     }
 
-    /// The process that waits for it.
+    /// The process that waits for the lock.
     Lines take() const
     {
         Lines lines;
@@ -172,7 +172,7 @@ private:
         return lines;
     }
 
-    /// Holds many locks at once until it is told to release them.
+    /// Holds many locks at once until the line "release" comes.
     Lines hold() const
     {
         std::vector<Lines> parts(options_.threads);

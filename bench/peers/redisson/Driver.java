@@ -124,7 +124,7 @@ public final class Driver {
         return lines;
     }
 
-    /** The process that waits for it. */
+    /** The process that waits for the lock. */
     private List<Line> take() throws IOException {
         List<Line> lines = new ArrayList<>();
         while ("ask".equals(input.readLine())) {
@@ -134,7 +134,7 @@ public final class Driver {
         return lines;
     }
 
-    /** Holds many locks at once until it is told to release them. */
+    /** Holds many locks at once until the line "release" comes. */
     private List<Line> hold() throws Exception {
         CountDownLatch held = new CountDownLatch(threads);
         CountDownLatch release = new CountDownLatch(1);
@@ -173,7 +173,7 @@ public final class Driver {
         });
     }
 
-    /** In each thread, whose lines become one list. */
+    /** Runs body in each thread and joins the lines of all in one list. */
     private List<Line> inAll(IntFunction<List<Line>> body) throws InterruptedException {
         List<Line> all = new ArrayList<>();
         List<Thread> running = new ArrayList<>();

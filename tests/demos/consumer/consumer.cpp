@@ -1,4 +1,4 @@
-// What a user of the component writes.
+// A program of a user of the component.
 #include <redislock/prometheus_observer.hpp>
 #include <redislock/redislock.hpp>
 #include <redislock/testing/redis_server.hpp>
@@ -19,7 +19,7 @@ int main()
     config.observer = std::make_shared<redislock::PrometheusObserver>(registry);
     redislock::Client client(config);
     client.getLock("demos").lock();
-    const auto isCounted = [&registry] { // on the client's thread, soon
+    const auto isCounted = [&registry] { // the client's thread counts it soon
         const auto text = prometheus::TextSerializer().Serialize(registry->Collect());
         return text.find("redislock_acquired_total{kind=\"redisLock\"} 1\n") != std::string::npos;
     };

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Tells of losses.
+/// Reports losses.
 class Witness : public Observer {
 public:
     explicit Witness(Load::Tell tell) : tell_(std::move(tell)) {}
@@ -61,7 +61,7 @@ std::optional<std::string> Load::run(const std::string& thread, const std::strin
         const bool isRead = kind == "readWrite" && random() % 4 != 0;
         const auto half = kind == "readWrite" ? (isRead ? "readLock" : "writeLock") : kind;
         turn(thread, isRead ? "r" : "w", (own ? *own : *objects_).turnstile(half, name, style != "keep"));
-        // Who comes back at once hardly ever meets a process that is not let in by its own neighbour.
+        // Without a pause the lock would nearly always go on to a thread of the same process.
         std::this_thread::sleep_for(std::chrono::milliseconds(1 + random() % 6));
     }
     return "";

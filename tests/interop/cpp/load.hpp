@@ -1,5 +1,5 @@
 /// @file
-/// What a thread of the library does under load, until it is told to end: come in, stay a moment, go.
+/// The actions of a thread of the library under load: it comes in, stays for a moment, and leaves, again and again.
 #pragma once
 
 #include "objects.hpp"
@@ -16,14 +16,14 @@ namespace redislock::test {
 
 /// `kind load name style`: the kind may also be `readWrite`, where every fourth turn writes; `end load` ends all of a
 /// process. Style: the objects of the process (`keep`), an `object` for each turn, or a whole `client` for each turn.
-/// Told while it runs:
+/// Answers while it runs:
 ///
-///     client <id>            who asks next, of a fresh client
-///     in <waited us> <mode>  it has come in: `w` to write, or alone; `r` to read
-///     out                    it is about to go
-///     lost <why>             it could not go, or its observer was told
+///     client <id>            the id of a fresh client that asks next
+///     in <waited us> <mode>  the thread has come in: `w` to write, or alone; `r` to read
+///     out                    the thread is about to leave
+///     lost <why>             the release failed, or the observer reported a loss
 ///
-/// Each has the time on `CLOCK_MONOTONIC`, the same for all processes of the host. Thread safety: safe.
+/// Each answer has the time on `CLOCK_MONOTONIC`, the same for all processes of the host. Thread safety: safe.
 class Load {
 public:
     using Tell = std::function<void(const std::string& thread, std::string_view how, const std::string& what)>;

@@ -1,9 +1,9 @@
-// One process of the library that does what it reads on standard input, a command a line, until the input ends:
+// A process of the library that executes commands from standard input, one on each line, until the input ends:
 //     thread kind operation object arguments...
-// and answers as the Java driver does (../java). A thread is any word; commands of one word run in one thread, in their
-// order, those of different words at the same time; see load.hpp for `load`. Arguments: the watchdog's timeout, how
-// long a place in a fair queue is kept and how long a server may take to answer (0: the default), in ms; the servers'
-// URLs.
+// and answers as the Java driver does (../java). A thread is any word; commands with the same word run in one thread,
+// in their order, and commands with different words at the same time; see load.hpp for `load`. Arguments: the
+// watchdog's timeout, how long a place in a fair queue is kept and how long a server may take to answer (0: the
+// default), in ms; the servers' URLs.
 #include "behaviour/worker.hpp"
 #include "load.hpp"
 #include "objects.hpp"
@@ -102,6 +102,6 @@ int main(int count, char** arguments)
     const auto time = [&](std::size_t index) { return std::chrono::milliseconds(std::stol(words.at(index))); };
     const std::vector<std::string> urls(words.begin() + 3, words.end());
     Main([&](auto observer) { return Objects(urls, time(0), time(1), time(2), std::move(observer)); }).readCommands();
-    // Without a farewell: what is still held is left as a crash would leave it.
+    // Without a shutdown: held locks are left as by a crash.
     ::_exit(0);
 }

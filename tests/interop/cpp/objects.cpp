@@ -32,7 +32,7 @@ milliseconds time(const Words& arguments, std::size_t index)
     return milliseconds(std::stol(arguments.at(index)));
 }
 
-// As in Java: no word, or -1, is the watchdog's.
+// As in Java: no word, or -1, means the watchdog's lease.
 Lease lease(const Words& arguments, std::size_t index)
 {
     return index < arguments.size() && arguments[index] != "-1" ? Lease(time(arguments, index)) : keepRenewing;
@@ -43,7 +43,7 @@ Lease lease(const Words& arguments, std::size_t index)
     throw std::invalid_argument("unknown: " + what);
 }
 
-// Java throws where a lock was lost before its unlock.
+// Java throws if a lock was lost before its unlock.
 Outcome ended(Unlocked how)
 {
     if (how == Unlocked::alreadyLost || how == Unlocked::unconfirmed) {

@@ -1,5 +1,5 @@
 /// @file
-/// The objects of a process of the library and what can be done with them, by the words that the Java driver knows.
+/// The objects of a process of the library and their operations, by the words that the Java driver knows.
 #pragma once
 
 #include "redislock/redislock.hpp"
@@ -19,10 +19,10 @@ namespace redislock::test {
 
 using Words = std::vector<std::string>;
 
-/// How a thread comes in somewhere, and goes.
+/// How a thread enters an object, and leaves it.
 struct Turnstile {
     std::function<void()> enter;
-    std::function<void()> leave; ///< throws where what was entered had been lost
+    std::function<void()> leave; ///< throws if the entered object had been lost
 };
 
 /// Thread safety: safe.
@@ -38,10 +38,11 @@ public:
     /// The UUID of the client of the first server.
     [[nodiscard]] std::string id() const { return servers_.front().id(); }
 
-    /// @return nothing: no, or not granted; otherwise what there is to tell, which may be empty.
+    /// @return nothing: the answer is no, or nothing was granted; otherwise the value of the answer, which may be
+    /// empty.
     std::optional<std::string> run(const std::string& kind, const std::string& operation, const std::string& name,
                                    const Words& arguments);
-    /// @param fresh an object that nobody else uses. Leases of permits are those of the watchdog.
+    /// @param fresh whether to make an object that no other thread uses. Leases of permits are those of the watchdog.
     [[nodiscard]] Turnstile turnstile(const std::string& kind, const std::string& name, bool fresh);
 
 private:
@@ -58,7 +59,7 @@ private:
     Outcome onPermits(const PermitExpirableSemaphore& semaphore, const std::string& operation, const Words& arguments);
     static Outcome onLatch(const CountDownLatch& latch, const std::string& operation, const Words& arguments);
 
-    /// What a thread does again and again; see there.
+    /// The repeated actions of a thread; see repeat().
     Outcome repeat(const std::string& what, const std::string& key, const std::function<void()>& enter,
                    const std::function<void()>& leave) const;
 

@@ -62,7 +62,7 @@ long repeat(const Endpoint& server, std::string_view what, const std::string& ke
             ++counted;
         }
         leave();
-        // Who comes back at once hardly ever meets a process that is not let in by its own neighbour.
+        // Without a pause the lock would nearly always go on to a thread of the same process.
         std::this_thread::sleep_for(3ms);
     }
     return counted;

@@ -1,4 +1,4 @@
-// Processes of both languages under load, some of which are killed, and what they told is judged.
+// Runs processes of both languages under load, kills some of them, and judges their reports.
 #include "interop/kinds.hpp"
 #include "interop/load/fleet.hpp"
 #include "support/eventually.hpp"
@@ -42,7 +42,7 @@ struct Order {
     double killEvery = 8;
 };
 
-/// What was done until now, of all kinds.
+/// The sums so far, over all kinds.
 struct Sum {
     std::string table;
     std::size_t turns = 0;
@@ -76,7 +76,7 @@ void load(Fleet& fleet, const LoadKind& kind, const Order& order, std::chrono::s
     }
 }
 
-/// @return whether it came to its end.
+/// Runs one kind, and judges it at the end.
 void run(const LoadKind& kind, const Order& order, std::chrono::seconds time, std::mt19937_64& random, Sum& sum)
 {
     Fleet fleet(kind, order.size);

@@ -20,11 +20,11 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr milliseconds redissonsClocks{30'000}; // doc/keys.md: a place of ours lasts longer by that
+constexpr milliseconds redissonsClocks{30'000}; // doc/keys.md: times of ours are longer by this
 constexpr milliseconds unknownAllowance{300'000};
 constexpr seconds longestOfTheDead{60};
-constexpr std::size_t mostRecords = 128; // of requests, of a client
-constexpr seconds slack{60};             // of a busy machine
+constexpr std::size_t mostRecords = 128; // records of requests of one client
+constexpr seconds slack{60};             // for a busy machine
 constexpr std::array<std::string_view, 6> mayBeLeft{
     "redislock_request:",   "redislock_places:",    "redisson_unlock_latch:",
     "redisson_lock_token:", "redisson_lock_queue:", "redisson_lock_timeout:"};
@@ -66,8 +66,8 @@ void Fleet::start(Berth& berth)
 {
     PeerOptions options{.redisson = berth.redisson, .urls = {}, .watchdog = fleetLease, .place = fleetPlace};
     if (!berth.redisson.empty()) {
-        // A call of Redisson's that gives up may have a lock all the same, which its thread then enters again and never
-        // leaves.
+        // If a call of Redisson's gives up, it may have the lock all the same, which its thread then enters again and
+        // never leaves.
         options.patience = 30s;
     }
     for (const auto& server : servers_) {
@@ -76,7 +76,7 @@ void Fleet::start(Berth& berth)
     for (int attempt = 1; !berth.peer; ++attempt) {
         try {
             berth.peer = std::make_unique<Peer>(options);
-        } catch (const std::runtime_error&) { // a JVM on a busy machine: more than a minute
+        } catch (const std::runtime_error&) { // starting a JVM can take more than a minute on a busy machine
             if (attempt == 3) {
                 throw;
             }
@@ -93,7 +93,7 @@ void Fleet::start(Berth& berth)
     }
 }
 
-// --- What they tell
+// --- Reports of the processes
 // ----------------------------------------------------------------------------------------------------
 
 void Fleet::watch()
@@ -151,7 +151,7 @@ void Fleet::told(std::size_t berth, const std::string& thread, const Answer& lin
         ++losses_[berth];
         remarks_.push_back(fmt::format("{} {}: lost: {}", nameOf(berth), thread, line.value));
         turns_.at(at.last.at(thread)).lost = true;
-    } else if (line.how == "failed") { // what it asked for it may have all the same
+    } else if (line.how == "failed") { // its request may have been granted all the same
         ++losses_[berth];
         ++mayHaveHeld_;
         remarks_.push_back(fmt::format("{} {}: failed: {}", nameOf(berth), thread, line.value));
@@ -169,7 +169,7 @@ void Fleet::told(std::size_t berth, const std::string& thread, const Answer& lin
 void Fleet::kill(std::size_t berth)
 {
     auto& at = berths_[berth];
-    const auto moment = now(); // it lives: who is inside stays there until its lease is over
+    const auto moment = now(); // the process lives: a thread inside stays there until its lease is over
     at.peer->kill();
     takeIn(berth);
     at.peer.reset();
@@ -197,7 +197,7 @@ void Fleet::kill(std::size_t berth)
 // --- Permits of the dead
 // -----------------------------------------------------------------------------------------------
 
-// Nobody does that for them but this.
+// Only the program gives back the permits of dead processes.
 void Fleet::giveBackPermits(std::size_t count, const std::string& why)
 {
     if (kind_.name != "semaphore" || count == 0) {
@@ -210,8 +210,8 @@ void Fleet::giveBackPermits(std::size_t count, const std::string& why)
     }
 }
 
-// Where nobody has come in for long, those are missing that were granted to threads which were killed before they could
-// tell.
+// If nobody has come in for long, permits are missing that were granted to threads that were killed before they could
+// report it.
 void Fleet::settlePermits()
 {
     const auto isInside = [](const Berth& each) { return !each.inside.empty(); };
@@ -229,7 +229,7 @@ void Fleet::settlePermits()
     }
 }
 
-// --- What is in Redis
+// --- The keys in Redis
 // --------------------------------------------------------------------------------------------------
 
 void Fleet::lookAtKeys()
@@ -258,7 +258,7 @@ void Fleet::lookAtKeys()
     }
 }
 
-// doc/keys.md has them all.
+// doc/keys.md lists all such keys.
 bool Fleet::mayLast(const std::string& key)
 {
     if (key.starts_with("redisson_lock_token:") ||
@@ -268,7 +268,7 @@ bool Fleet::mayLast(const std::string& key)
     if (!key.starts_with("redisson_lock_queue:") && !key.starts_with("redisson_lock_timeout:")) {
         return false;
     }
-    // While one of Redisson's is queued; ours renew the time when they ask next.
+    // While a waiter of Redisson's is queued; ours renew the times to live when they ask next.
     const auto queue = lookAtQueue(redis_.front(), kind_.ours);
     if (std::ranges::all_of(queue.waiters, &QueueLook::Waiter::isOurs) && queue.timeToLive == milliseconds(-1)) {
         return now() < withoutRedisson_.value_or(now()) + 2 * fleetPlace;
@@ -289,22 +289,23 @@ std::size_t Fleet::working() const
     return sum;
 }
 
-// The end of the hold, a place of ours, what Redisson gives each of its waiters, one of whom was first when it was
-// seen.
+// The end of the hold, a place of ours, and Redisson's allowance for each of its waiters, one of which was first when
+// our scripts first saw it.
 Micros Fleet::mostAhead() const
 {
     const auto redissons = static_cast<long>(size_.threads * (berths_.size() - size_.processes));
     return fleetLease + fleetPlace + redissonsClocks + unknownAllowance + fleetPlace * (redissons + 1);
 }
 
-// A waiter that was killed is kept for so long by doc/keys.md, a holder for its lease.
+// According to doc/keys.md a killed waiter keeps its place for this time, and a killed holder the lock for its lease.
 Micros Fleet::costOfADeath() const
 {
     return fleetLease +
            (kind_.name == "fairLock" ? std::max<Micros>(fleetPlace + redissonsClocks, longestOfTheDead) : 0s);
 }
 
-// Redisson gave them their time: how long is told, and then they have to go, or nothing else would be seen for minutes.
+// Removes dead waiters of Redisson's that have much time left, after noting the time: otherwise they would hold up the
+// queue for minutes.
 void Fleet::takeOutTheDead()
 {
     const auto of = [&](const char* prefix) { return prefix + kind_.ours + "}"; };
@@ -399,7 +400,7 @@ std::string Fleet::nameOf(std::size_t berth) const
 // --- The report
 // --------------------------------------------------------------------------------------------------------
 
-// In a fair queue everybody is served in turn, but for what the dead cost.
+// In a fair queue every waiter is served in turn, apart from the cost of dead waiters.
 void Fleet::judgeWaits()
 {
     for (const auto& turn : turns_) {
@@ -439,7 +440,7 @@ std::string Fleet::report()
     return text + (remarks_.size() > most ? fmt::format("  and {} more\n", remarks_.size() - most) : "");
 }
 
-// Of the processes of a language and version: from one berth on.
+// The row of the processes of a language and version, from the berth @p first on.
 std::string Fleet::row(std::size_t first) const
 {
     std::vector<Micros> waits;

@@ -1,5 +1,5 @@
 /// @file
-/// Processes of both languages under load on one object, what they told, and what is seen in Redis meanwhile.
+/// Processes of both languages under load on one object, their reports, and samples of Redis meanwhile.
 #pragma once
 
 #include "interop/load/turns.hpp"
@@ -20,7 +20,7 @@
 
 namespace redislock::test {
 
-/// What they ask for.
+/// The object that the processes want.
 struct LoadKind {
     std::string name; ///< as the drivers call it
     int since = 3;    ///< the first major version of Redisson that has it
@@ -29,7 +29,7 @@ struct LoadKind {
     std::string theirs = "load";
 };
 
-/// How much of it.
+/// The size of the load.
 struct FleetSize {
     std::size_t processes = 2; ///< of ours, and of each version of Redisson
     std::size_t threads = 2;
@@ -40,7 +40,7 @@ inline constexpr std::chrono::seconds fleetLease{10};
 /// How long a waiter keeps its place in a fair queue: five polls of ours, the allowance of Redisson's.
 inline constexpr std::chrono::seconds fleetPlace{5};
 
-/// A process, and all that came after it when it was killed.
+/// A process, and all its successors after kills.
 struct Berth {
     std::string redisson; ///< empty: ours
     std::unique_ptr<Peer> peer{};
@@ -55,18 +55,18 @@ class Fleet {
 public:
     Fleet(LoadKind kind, const FleetSize& size);
 
-    /// Takes in what was told, and looks into Redis where that is due.
+    /// Reads the reports, and looks into Redis when that is due.
     void watch();
     /// Ends a process as a crash would, and starts another in its place.
     void kill(std::size_t berth);
-    /// Has everybody end, and judges what is left. What has not ended when its time is over is a violation.
+    /// Ends all threads, and judges the remaining keys. A thread that has not ended in time is a violation.
     void end();
 
     [[nodiscard]] std::size_t berths() const noexcept { return berths_.size(); }
     [[nodiscard]] std::size_t turns() const noexcept { return turns_.size(); }
     [[nodiscard]] std::size_t kills() const noexcept { return killed_.size(); }
     [[nodiscard]] std::size_t violations() const noexcept { return violations_; }
-    /// Judges the turns; to be called once. @return rows of the table, and what there is to say below it
+    /// Judges the turns; to be called once. @return the rows of the table, and the text below it
     std::string report();
     /// The first row of the table.
     static std::string heading();
@@ -94,17 +94,17 @@ private:
     std::array<testing::RedisServer, 3> servers_;
     std::vector<RawRedis> redis_;
     std::vector<Berth> berths_;
-    std::map<std::string, std::size_t> clients_; ///< that live, by their UUID; where
+    std::map<std::string, std::size_t> clients_; ///< UUIDs of live clients, and their berths
     std::vector<Turn> turns_;
     std::vector<Micros> killed_;
     QueueWatch queue_;
-    std::size_t passed_ = 0; ///< of the queue's, that were told
+    std::size_t passed_ = 0; ///< violations of the queue that were reported
     bool toldOfTimes_ = false;
-    std::optional<Micros> withoutRedisson_; ///< when its queue was seen with one of Redisson's, or without a time
+    std::optional<Micros> withoutRedisson_; ///< when its queue was seen with a waiter of Redisson's, or without a time
     std::vector<Micros> mayKeepRecords_;    ///< when processes of ours were killed
-    std::size_t records_ = 0;               ///< of requests, at most
+    std::size_t records_ = 0;               ///< the most records of requests
     std::size_t recordBound_ = 0;
-    std::size_t mayHaveHeld_ = 0; ///< threads that were killed between two turns: they may have had a permit
+    std::size_t mayHaveHeld_ = 0; ///< threads that were killed between two turns: each may have had a permit
     Micros nextLook_{0};
     Micros lastIn_{0};
     bool ending_ = false;

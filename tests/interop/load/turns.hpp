@@ -1,5 +1,5 @@
 /// @file
-/// Who was inside, from when to when; and whether that was right.
+/// The turns of threads inside, and whether any of them overlap wrongly.
 #pragma once
 
 #include <chrono>
@@ -9,20 +9,21 @@
 
 namespace redislock::test {
 
-using Micros = std::chrono::microseconds; ///< on CLOCK_MONOTONIC, of all processes
+using Micros = std::chrono::microseconds; ///< on CLOCK_MONOTONIC, which all processes share
 
-/// From a moment after it had come in to one before it went, or was killed.
+/// From a moment after the thread came in to a moment before it left, or was killed.
 struct Turn {
     std::size_t place = 0; ///< of its process
     Micros in{0};
     Micros out{0};
     Micros waited{0};
     bool reads = false;
-    bool lost = false; ///< it was told that its lock had been lost
+    bool lost = false; ///< the thread learned that its lock had been lost
 };
 
-/// Those that came in while others were inside that should have kept them out, whoever was told of a loss left aside.
-/// @param most inside at a time; a reader counts for nothing beside readers
+/// The pairs of turns that overlapped although one should have kept the other out; turns that ended with a reported
+/// loss do not count.
+/// @param most inside at a time; readers beside readers do not count
 std::vector<std::pair<Turn, Turn>> overlaps(std::vector<Turn> turns, std::size_t most);
 
 } // namespace redislock::test

@@ -1,4 +1,4 @@
-// A plugin that uses the library, as another one uses another version of it.
+// A plugin that uses the library, while another plugin uses another version of it.
 #include <redislock/redislock.hpp>
 
 #include <boost/asio/bind_executor.hpp>
@@ -27,7 +27,7 @@ bool lockBothWays(redislock::Client& client)
     return held;
 }
 
-/// Whether the library's error is known here as what it is.
+/// Whether the plugin can catch the library's error by its type.
 bool catchesErrors()
 {
     try {
@@ -40,7 +40,8 @@ bool catchesErrors()
 
 } // namespace
 
-/// Takes a lock on the server, and gives it back. @return something of which each version has one; null: it went wrong.
+/// Takes a lock on the server, and gives it back. @return the address of an object that each version has once; null:
+/// something failed.
 extern "C" [[gnu::visibility("default")]] const void* useLibrary(const char* url)
 try {
     redislock::Client client{std::string_view(url)};

@@ -1,5 +1,5 @@
 #!/bin/sh
-# build.sh <compiler> <folder for the program> [flags]: what a project without CMake does, then runs the program.
+# build.sh <compiler> <folder for the program> [flags]: builds a program as a project without CMake does, then runs it.
 set -eu
 source=$(dirname "$0")/../consumer.cpp
 compiler=$1

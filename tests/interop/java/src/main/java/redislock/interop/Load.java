@@ -3,8 +3,8 @@ package redislock.interop;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * What a thread does under load, until it is told to end: come in, stay a moment, go. By the words of cpp/load.hpp, but that
- * each turn uses the objects of the process.
+ * The actions of a thread under load: it comes in, stays for a moment, and leaves, again and again. By the words of
+ * cpp/load.hpp, except that each turn uses the objects of the process.
  */
 final class Load {
     interface Tell {

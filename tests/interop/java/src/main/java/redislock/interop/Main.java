@@ -13,7 +13,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 
 /**
- * One process with Redisson that does what it reads on standard input, a command a line, until the input ends:
+ * A process with Redisson that executes commands from standard input, one on each line, until the input ends:
  *
  * <pre>thread kind operation object arguments...</pre>
  *
@@ -25,9 +25,10 @@ import java.util.concurrent.TimeUnit;
  * thread error micros Class: message
  * </pre>
  *
- * A thread is any word; commands of one word run in one Java thread, in their order, those of different words at the
- * same time. Kinds and operations are in {@link Objects}, but {@code load} in {@link Load}. The first answer comes without a command: {@code start ok
- * micros id}, when the client has reached the server.
+ * A thread is any word; commands with the same word run in one Java thread, in their order, and commands with
+ * different words at the same time. Kinds and operations are in {@link Objects}, except {@code load}, which is in
+ * {@link Load}. The first answer comes without a command: {@code start ok micros id}, when the client has reached the
+ * server.
  */
 public final class Main {
     private final Objects objects;
@@ -42,8 +43,8 @@ public final class Main {
     }
 
     /**
-     * Arguments: the watchdog's timeout, how long a place in a fair queue is kept and how long a server may take to answer,
-     * in milliseconds; the servers' URLs.
+     * Arguments: the watchdog's timeout, how long a place in a fair queue is kept and how long a server may take to
+     * answer, in milliseconds; the servers' URLs.
      */
     public static void main(String[] arguments) throws Exception {
         long begin = System.nanoTime();
@@ -52,7 +53,7 @@ public final class Main {
         Main main = new Main(objects, new PrintStream(System.out, true, StandardCharsets.UTF_8));
         main.answer("start", "ok", begin, objects.id());
         main.readCommands();
-        // Without a farewell: what is still held is left as a crash would leave it.
+        // Without a shutdown: held locks are left as by a crash.
         Runtime.getRuntime().halt(0);
     }
 

@@ -28,11 +28,11 @@ import org.redisson.config.Config;
 import org.redisson.config.SingleServerConfig;
 
 /**
- * The objects of a process and what can be done with them. Times are in milliseconds; a lease of -1 is the watchdog's.
+ * The objects of a process and their operations. Times are in milliseconds; a lease of -1 is the watchdog's.
  *
  * <pre>
- * lock, spinLock, fairLock, readLock, writeLock, fencedLock, nonReentrant, multiLock and redLock (of names a,b,c@1; b is on
- * the first server, c on the second):
+ * lock, spinLock, fairLock, readLock, writeLock, fencedLock, nonReentrant, multiLock and redLock (of names a,b,c@1;
+ * b is on the first server, c on the second):
  *     lock [lease]    tryLock [wait [lease]]    unlock    forceUnlock    isLocked    isHeld    holdCount    ttl
  *     count key    look key    crowd key    see {@link Repeat}
  * fencedLock:
@@ -61,9 +61,9 @@ final class Objects {
     private final Map<String, RLock> locks = new ConcurrentHashMap<>();
 
     /**
-     * @param place how long a place in a fair queue is kept beyond what is waited for, in milliseconds
-     * @param patience how long a server may take to answer, in milliseconds, and then it is not asked again: they may go
-     *         down later, and all must be up now; 0: Redisson's own time and attempts
+     * @param place how long a place in a fair queue is kept beyond the time of the wait, in milliseconds
+     * @param patience how long a server may take to answer, in milliseconds; then it is not asked again. Servers may go
+     *         down later, but all must be up now. 0: Redisson's own time and attempts
      */
     Objects(long watchdog, long place, int patience, List<String> urls) {
         this.watchdog = watchdog;
@@ -109,7 +109,10 @@ final class Objects {
         });
     }
 
-    /** What Redisson calls x is to be the prefix and x in Redis. The type, and where it is set, differ from version to version. */
+    /**
+     * Redisson's x becomes prefix + x in Redis. The type of the mapper, and where it is set, differ
+     * from version to version.
+     */
     private static void mapNames(Config config, SingleServerConfig single) {
         String prefix = System.getProperty(PREFIX);
         for (Object where : new Object[] {config, single}) {
@@ -127,7 +130,7 @@ final class Objects {
         throw new UnsupportedOperationException("this version of Redisson maps no names");
     }
 
-    /** In the first seconds of a process even PING can take longer than its patience. */
+    /** In the first seconds of a process even PING can take longer than {@code patience}. */
     private RedissonClient connected(Config config) {
         for (int attempt = 1;; ++attempt) {
             try {
@@ -144,7 +147,7 @@ final class Objects {
         return client.getId();
     }
 
-    /** @return false, a value to tell, or true or null when there is nothing to tell. */
+    /** @return false, a value for the answer, or true or null when the answer has no value. */
     Object run(String kind, String operation, String name, List<String> arguments) throws Exception {
         switch (kind) {
             case "semaphore":
@@ -160,7 +163,7 @@ final class Objects {
         }
     }
 
-    /** How a thread comes in somewhere, and goes. The leases of permits are those of the watchdog. */
+    /** How a thread enters an object, and leaves it. The leases of permits are those of the watchdog. */
     Repeat.Step[] turnstile(String kind, String name) {
         if (kind.equals("semaphore")) {
             RSemaphore semaphore = client.getSemaphore(name);
@@ -176,7 +179,7 @@ final class Objects {
         return new Repeat.Step[] {lock::lock, lock::unlock};
     }
 
-    // --- Locks ---------------------------------------------------------------------------------------------------------
+    // --- Locks -------------------------------------------------------------------------------------------------------
 
     private Function<String, RLock> lockKind(String kind) {
         Function<String, RLock> known = lockKinds.get(kind);
@@ -303,7 +306,7 @@ final class Objects {
         }
     }
 
-    // --- Semaphores and the latch --------------------------------------------------------------------------------------
+    // --- Semaphores and the latch ------------------------------------------------------------------------------------
 
     private Object onSemaphore(RSemaphore semaphore, String operation, Arguments arguments) throws Exception {
         switch (operation) {
@@ -383,7 +386,7 @@ final class Objects {
         }
     }
 
-    // --- What they share -----------------------------------------------------------------------------------------------
+    // --- Common parts ------------------------------------------------------------------------------------------------
 
     private static IllegalArgumentException unknown(String operation) {
         return new IllegalArgumentException("no operation " + operation);

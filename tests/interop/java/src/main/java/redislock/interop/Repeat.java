@@ -6,13 +6,13 @@ import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 
 /**
- * What a thread does again and again inside a lock or with a permit, until the key {@code key:end} exists. {@code key:turns}
- * counts how often one that counts came after one of the other language.
+ * The repeated actions of a thread inside a lock or with a permit, until the key {@code key:end} exists.
+ * {@code key:turns} counts how often a counting thread came after one of the other language.
  *
  * <ul>
  * <li>count: counts the key up, and then its copy, by GET, then SET. The result is how often.
  * <li>look: reads the key and its copy. The result is how often; an error, when they are not equal.
- * <li>crowd: counts those who are inside, by INCR and DECR. The result is the most that it saw.
+ * <li>crowd: counts the threads inside, by INCR and DECR. The result is the greatest count that it saw.
  * </ul>
  */
 final class Repeat {
@@ -51,7 +51,7 @@ final class Repeat {
                 ++counted;
             }
             leave.run();
-            // Who comes back at once hardly ever meets a process that is not let in by its own neighbour, and readers that
+            // Without a pause the lock would nearly always go on to a thread of the same process, and readers that
             // always overlap let no writer in.
             Thread.sleep(3);
         }
