@@ -24,8 +24,9 @@ public:
     [[nodiscard]] int handle() const noexcept { return handle_; }
 
     struct Come {
-        int signal = 0;        ///< 0: none
-        bool byKernel = false; ///< the terminal's, which all processes in front got
+        int signal = 0;         ///< 0: none
+        bool byKernel = false;  ///< the terminal's, which all processes in front got
+        bool isIgnored = false; ///< see isIgnored()
     };
     [[nodiscard]] Come next() const noexcept;
 
@@ -34,9 +35,17 @@ public:
 
 private:
     sigset_t before_{};
+    sigset_t ignored_{};
     struct sigaction childAction_ {};
     int handle_ = -1;
 };
+
+/// Whether a signal does nothing to this process: who started it may have had that in mind, as nohup has. Such a signal
+/// is delivered all the same where it is blocked.
+bool isIgnored(int signal) noexcept;
+
+/// Stops this process as Ctrl-Z does: not where no shell could let it go on. SIGTSTP must be blocked.
+void stopByTerminal() noexcept;
 
 /// The program and all that it starts. **Thread safety**: none.
 class Command {
@@ -54,6 +63,8 @@ public:
     Event look();
     /// As of a shell: what it returned, or 128 + its signal.
     [[nodiscard]] int status() const noexcept { return status_; }
+    /// The signal that ended it; 0: none did.
+    [[nodiscard]] int endSignal() const noexcept { return endSignal_; }
     /// The signal that stopped it.
     [[nodiscard]] int stopSignal() const noexcept { return stopSignal_; }
 
@@ -71,6 +82,7 @@ private:
     pid_t process_ = -1;
     int error_ = 0;
     int status_ = 0;
+    int endSignal_ = 0;
     int stopSignal_ = 0;
 };
 
