@@ -66,8 +66,12 @@ Signals::Signals()
 {
     sigset_t mine;
     ::sigemptyset(&mine);
+    ::sigemptyset(&ignored_);
     for (const int signal : watched) {
         ::sigaddset(&mine, signal);
+        if (isIgnored(signal)) {
+            ::sigaddset(&ignored_, signal);
+        }
     }
     handle_ = ::signalfd(-1, &mine, SFD_CLOEXEC | SFD_NONBLOCK);
     ::sigaddset(&mine, SIGTTOU); // a message may be written from the background
@@ -95,7 +99,24 @@ Signals::Come Signals::next() const noexcept
     if (::read(handle_, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) {
         return {};
     }
-    return {static_cast<int>(info.ssi_signo), info.ssi_code > 0};
+    const auto signal = static_cast<int>(info.ssi_signo);
+    return {signal, info.ssi_code > 0, ::sigismember(&ignored_, signal) == 1};
+}
+
+bool isIgnored(int signal) noexcept
+{
+    struct sigaction action {};
+    return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+void stopByTerminal() noexcept
+{
+    sigset_t stop;
+    ::sigemptyset(&stop);
+    ::sigaddset(&stop, SIGTSTP);
+    ::raise(SIGTSTP);
+    ::pthread_sigmask(SIG_UNBLOCK, &stop, nullptr); // here it stands still
+    ::pthread_sigmask(SIG_BLOCK, &stop, nullptr);
 }
 
 Command::Command(const std::vector<std::string>& words, const std::vector<std::string>& environment,
@@ -148,7 +169,8 @@ Command::Event Command::look()
             stopSignal_ = WSTOPSIG(how);
             return Event::stopped;
         }
-        status_ = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+        endSignal_ = WIFEXITED(how) ? 0 : WTERMSIG(how);
+        status_ = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + endSignal_;
         process_ = -1;
         return Event::ended;
     }

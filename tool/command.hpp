@@ -24,8 +24,9 @@ public:
     [[nodiscard]] int handle() const noexcept { return handle_; }
 
     struct Come {
-        int signal = 0;        ///< 0: none
-        bool byKernel = false; ///< sent by the terminal, to all processes in the foreground
+        int signal = 0;         ///< 0: none
+        bool byKernel = false;  ///< sent by the terminal, to all processes in the foreground
+        bool isIgnored = false; ///< see isIgnored()
     };
     [[nodiscard]] Come next() const noexcept;
 
@@ -34,9 +35,17 @@ public:
 
 private:
     sigset_t before_{};
+    sigset_t ignored_{};
     struct sigaction childAction_ {};
     int handle_ = -1;
 };
+
+/// Whether this process ignores a signal: the program that started it may have wanted that, as nohup does. An ignored
+/// signal is still delivered to a process that blocks it.
+bool isIgnored(int signal) noexcept;
+
+/// Stops this process as Ctrl-Z does, unless there is no shell that could make it go on. SIGTSTP must be blocked.
+void stopByTerminal() noexcept;
 
 /// The program and all processes that it starts. **Thread safety**: none.
 class Command {
@@ -54,6 +63,8 @@ public:
     Event look();
     /// The status as in a shell: what the program returned, or 128 + its signal.
     [[nodiscard]] int status() const noexcept { return status_; }
+    /// The signal that ended the program; 0: none did.
+    [[nodiscard]] int endSignal() const noexcept { return endSignal_; }
     /// The signal that stopped the program.
     [[nodiscard]] int stopSignal() const noexcept { return stopSignal_; }
 
@@ -72,6 +83,7 @@ private:
     pid_t process_ = -1;
     int error_ = 0;
     int status_ = 0;
+    int endSignal_ = 0;
     int stopSignal_ = 0;
 };
 

@@ -20,6 +20,9 @@ ordered_json objectOf(const LockHolder& holder)
     if (holder.count > 0) {
         object["count"] = holder.count;
     }
+    if (holder.writes) {
+        object["writes"] = true;
+    }
     if (holder.process != 0) {
         object["program"] = holder.program;
         object["host"] = holder.host;

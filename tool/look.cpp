@@ -24,14 +24,14 @@ std::string inQuotes(std::string_view name)
 void warnOfRights(const LockMonitor& monitor)
 {
     if (!monitor.missingRights().empty()) {
-        fmt::print(stderr, "redislock: less is known without these rights: {}\n",
-                   fmt::join(monitor.missingRights(), " "));
+        complain(fmt::format("less is known without these rights: {}", fmt::join(monitor.missingRights(), " ")));
     }
 }
 
 void describe(const LockReport& lock)
 {
-    fmt::print("{} ({}), {} left\n", bold(inQuotes(lock.name)), toString(lock.kind), timeLeft(lock));
+    fmt::print("{} ({}), {}\n", bold(inQuotes(lock.name)), toString(lock.kind),
+               timeLeft(lock) + (lock.timeLeft ? " left" : ""));
     for (const auto& holder : lock.holders) {
         fmt::print("  held by {}: {}{}, {} time{}\n", whereabouts(holder), holder.name,
                    holder.writes ? ", to write" : "", holder.count, holder.count == 1 ? "" : "s");
@@ -51,7 +51,7 @@ bool isConfirmed(const Settings& settings)
         return true;
     }
     if (::isatty(STDIN_FILENO) != 1) {
-        fmt::print(stderr, "redislock: nobody can be asked: standard input is no terminal; --yes does not ask\n");
+        complain("nobody can be asked: standard input is no terminal; --yes does not ask");
         return false;
     }
     fmt::print("Free it, whatever its holder is doing? [y/N] ");

@@ -4,13 +4,18 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <exception>
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -30,6 +35,18 @@ std::optional<std::chrono::milliseconds> durationOf(const std::string& text)
         return std::nullopt;
     }
     return std::chrono::milliseconds(static_cast<std::chrono::milliseconds::rep>(number * found->second));
+}
+
+void complain(const std::string& words) noexcept
+{
+    (void)!std::fprintf(stderr, "redislock: %s\n", words.c_str());
+}
+
+void flushOutput()
+{
+    if (std::fflush(stdout) != 0) {
+        throw std::system_error(errno, std::generic_category(), "standard output");
+    }
 }
 
 namespace {
@@ -101,11 +118,25 @@ int perform(const std::string& command, const Settings& settings)
         {"run", run}, {"ls", ls}, {"who", who}, {"watch", watch}, {"kick", kick}, {"doctor", doctor}};
     const auto* found =
         std::find_if(std::begin(commands), std::end(commands), [&](const auto& each) { return each.first == command; });
-    return found->second(settings);
+    const int status = found->second(settings);
+    flushOutput();
+    return status;
+}
+
+/// Takes those of the first three handles that are closed: else a connection may get their number, and a message go to
+/// the server. A command finds them closed.
+void reserveStandardHandles()
+{
+    int handle = 0;
+    do {
+        handle = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    } while (handle >= 0 && handle <= STDERR_FILENO);
+    ::close(handle);
 }
 
 int main(std::vector<std::string> arguments)
 {
+    reserveStandardHandles();
     Settings settings;
     // what follows the first -- belongs to the other program
     const auto mark = std::find(arguments.begin(), arguments.end(), "--");
@@ -135,7 +166,7 @@ int main(std::vector<std::string> arguments)
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? exitFine : failed();
     } catch (const std::exception& error) {
-        fmt::print(stderr, "redislock: {}\n", error.what());
+        complain(error.what());
         return failed();
     }
 }

@@ -93,12 +93,6 @@ std::string seconds(milliseconds time)
     return fmt::format("{:.1f} s", static_cast<double>(time.count()) / 1000);
 }
 
-/// Stops this process as the terminal's user wants it; SIGCONT makes it go on.
-void stopSelf()
-{
-    ::raise(SIGSTOP);
-}
-
 /// The lock, or why there is none.
 class Obtaining {
 public:
@@ -134,8 +128,8 @@ public:
             ::poll(events.data(), events.size(), -1);
             for (auto come = signals.next(); come.signal != 0; come = signals.next()) {
                 if (come.signal == SIGTSTP) {
-                    stopSelf();
-                } else if (come.signal != SIGCONT && come.signal != SIGCHLD) {
+                    stopByTerminal();
+                } else if (!come.isIgnored && come.signal != SIGCONT && come.signal != SIGCHLD) {
                     endedBy = come.signal;
                 }
             }
@@ -215,7 +209,7 @@ private:
             }
             // the terminal's user stopped the job: the shell waits for this process to stop too
             if (command_.stopSignal() != SIGSTOP && !isEnding_) {
-                stopSelf();
+                stopByTerminal();
                 judge();
                 command_.forward(SIGCONT);
             }
@@ -280,14 +274,19 @@ private:
     bool isKilled_ = false;
 };
 
-int supervise(const Settings& settings, const Config& config, const Signals& signals, LockGuard& held)
+/// How a program ended.
+struct Ending {
+    int status = 0;
+    int signal = 0; ///< 0: none ended it
+};
+
+Ending supervise(const Settings& settings, const Config& config, const Signals& signals, LockGuard& held)
 {
     const auto token = std::to_string(static_cast<std::uint64_t>(held.token().value_or(FencingToken{})));
     Command command(settings.command, environmentWith({{"REDISLOCK_NAME", settings.name}, {"REDISLOCK_TOKEN", token}}),
                     signals);
     if (command.error() != 0) {
-        fmt::print(stderr, "redislock: {}: {}\n", detail::printable(settings.command.front()),
-                   std::generic_category().message(command.error()));
+        complain(detail::printable(settings.command.front()) + ": " + std::generic_category().message(command.error()));
     }
     const bool wasEnded = Watching(settings, config, held, signals, command).untilEnd();
     std::error_code ec;
@@ -298,12 +297,11 @@ int supervise(const Settings& settings, const Config& config, const Signals& sig
     if (how == Unlocked::alreadyLost && !wasEnded) {
         say(settings, "was lost before the command had ended");
     }
-    return wasEnded || how == Unlocked::alreadyLost ? settings.lostStatus : command.status();
+    return wasEnded || how == Unlocked::alreadyLost ? Ending{settings.lostStatus}
+                                                    : Ending{command.status(), command.endSignal()};
 }
 
-} // namespace
-
-int run(const Settings& settings)
+Ending runLocked(const Settings& settings)
 {
     const Signals signals;
     const Client client(settings.url);
@@ -311,13 +309,24 @@ int run(const Settings& settings)
     LockGuard held;
     const int endedBy = Obtaining(lock, settings).await(signals, held);
     if (endedBy != 0) {
-        return 128 + endedBy;
+        return {128 + endedBy, endedBy};
     }
     if (!held) {
         say(settings, "was not to be had");
-        return settings.notObtainedStatus;
+        return {settings.notObtainedStatus};
     }
     return supervise(settings, client.config(), signals, held);
+}
+
+} // namespace
+
+int run(const Settings& settings)
+{
+    const auto ending = runLocked(settings);
+    if (ending.signal == SIGINT) {
+        ::raise(SIGINT); // a shell ends its loop or script only when it sees this
+    }
+    return ending.status;
 }
 
 } // namespace redislock::tool

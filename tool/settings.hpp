@@ -37,6 +37,11 @@ struct Settings {
 /// Reads `1500ms`, `30s`, `5m`, `2h`, or a number of seconds, also with a fraction; nothing for any other text.
 std::optional<std::chrono::milliseconds> durationOf(const std::string& text);
 
+/// Writes a line to standard error, if that can be written.
+void complain(const std::string& words) noexcept;
+/// Has standard output written. @throws std::system_error where that cannot be.
+void flushOutput();
+
 int ls(const Settings& settings);
 int who(const Settings& settings);
 int kick(const Settings& settings);

@@ -22,8 +22,12 @@ Row rowOf(const LockReport& lock)
 {
     Row row{detail::printable(lock.name, 60), std::string(toString(lock.kind)), "?", "", "", timeLeft(lock), "?"};
     if (!lock.holders.empty()) {
-        const auto& holder = lock.holders.front();
-        const auto others = lock.holders.size() - 1;
+        // a writer's own reading is no second holder
+        const auto writer =
+            std::find_if(lock.holders.begin(), lock.holders.end(), [](const auto& h) { return h.writes; });
+        const bool isWritten = writer != lock.holders.end();
+        const auto& holder = isWritten ? *writer : lock.holders.front();
+        const auto others = isWritten ? 0 : lock.holders.size() - 1;
         row[2] = holder.host.empty() ? detail::printable(holder.name, 60) : holder.host;
         row[3] = holder.process == 0 ? "" : std::to_string(holder.process);
         row[4] = others > 0 ? fmt::format("{}{} holders", others + 1, lock.hasMoreHolders ? "+" : "")
@@ -73,9 +77,10 @@ std::string timeLeft(const LockReport& lock)
 
 std::string whereabouts(const LockHolder& holder)
 {
-    return holder.process == 0 ? fmt::format("client {}, of which nothing more is known", holder.clientId)
-                               : fmt::format("{}, process {} ({}, from {})", holder.host, holder.process,
-                                             holder.program, holder.address);
+    return holder.process == 0
+               ? fmt::format("client {}, which has no named connection (gone, or Redisson's)", holder.clientId)
+               : fmt::format("{}, process {} ({}, from {})", holder.host, holder.process, holder.program,
+                             holder.address);
 }
 
 std::vector<std::string> tableOf(const std::vector<LockReport>& locks, std::size_t width)

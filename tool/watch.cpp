@@ -1,4 +1,5 @@
 // A table that is drawn again and again.
+#include "command.hpp"
 #include "settings.hpp"
 #include "table.hpp"
 
@@ -50,29 +51,30 @@ private:
     }
 };
 
-/// @return whether a signal asked to end meanwhile.
-bool pauseFor(std::chrono::milliseconds time, const sigset_t& ends)
+/// @return the signal that came meanwhile; 0 or less: none came.
+int pauseFor(std::chrono::milliseconds time, const sigset_t& signals)
 {
     const timespec limit{static_cast<std::time_t>(time.count() / 1000),
                          static_cast<long>(time.count() % 1000) * 1'000'000};
-    const int signal = ::sigtimedwait(&ends, nullptr, &limit);
-    return signal > 0 && signal != SIGWINCH;
+    return ::sigtimedwait(&signals, nullptr, &limit);
 }
 
 } // namespace
 
 int watch(const Settings& settings)
 {
-    sigset_t ends;
-    ::sigemptyset(&ends);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH}) {
-        ::sigaddset(&ends, signal);
+    sigset_t signals;
+    ::sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP}) {
+        if (!isIgnored(signal)) {
+            ::sigaddset(&signals, signal);
+        }
     }
-    ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+    ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
     LockMonitor monitor(settings.url);
     auto locks = monitor.list(settings.pattern); // reports a server that is not there before the screen changes
     const bool isScreen = !settings.json && ::isatty(STDOUT_FILENO) == 1;
-    const auto screen = isScreen ? std::make_unique<Screen>() : nullptr;
+    auto screen = isScreen ? std::make_unique<Screen>() : nullptr;
     std::string trouble;
     do {
         std::sort(locks.begin(), locks.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
@@ -81,6 +83,8 @@ int watch(const Settings& settings)
             Screen::draw(locks, trouble.empty() ? fmt::format("{} locks {} at {}", locks.size(),
                                                               detail::printable(settings.pattern), where)
                                                 : trouble);
+        } else if (!trouble.empty()) {
+            complain(trouble);
         } else if (settings.json) {
             for (const auto& lock : locks) {
                 fmt::print("{}\n", jsonOf(lock));
@@ -88,8 +92,13 @@ int watch(const Settings& settings)
         } else {
             fmt::print("{}\n\n", fmt::join(tableOf(locks), "\n"));
         }
-        std::fflush(stdout);
-        if (pauseFor(settings.interval, ends)) {
+        flushOutput();
+        const int signal = pauseFor(settings.interval, signals);
+        if (signal == SIGTSTP) {
+            screen.reset(); // the shell's, until it lets this program go on
+            stopByTerminal();
+            screen = isScreen ? std::make_unique<Screen>() : nullptr;
+        } else if (signal > 0 && signal != SIGWINCH) {
             return exitFine;
         }
         std::error_code ec;

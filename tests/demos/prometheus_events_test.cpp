@@ -6,7 +6,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
 #include <vector>
 
 namespace redislock::test {
@@ -145,6 +150,112 @@ TEST_F(PrometheusClient, ServerThatGoesAndComesBackIsSeenInTheConnectionsAndTheR
     server.restart();
     lock.unlock(); // whose hold may have been lost
     EXPECT_TRUE(await("redislock_connected_total", {{"purpose", "commands"}}, 2));
+}
+
+/// What the callers of a run have seen, by kind and outcome.
+class Tally {
+public:
+    void add(const std::string& kind, std::string_view outcome)
+    {
+        const std::lock_guard lock(mutex_);
+        ++counts_[kind + ' ' + std::string(outcome)];
+    }
+    double operator()(const std::string& kind, std::string_view outcome)
+    {
+        const std::lock_guard lock(mutex_);
+        return counts_[kind + ' ' + std::string(outcome)];
+    }
+
+private:
+    std::mutex mutex_;
+    std::map<std::string, double> counts_;
+};
+
+/// Takes a lock again and again: waits, does not, and holds it for longer than its lease.
+void comeAndGo(const Lock& lock, const std::string& kind, Tally& tally, const std::atomic<bool>& isOver)
+{
+    for (int i = 0; !isOver; ++i) {
+        try {
+            const bool outlives = i % 20 == 0;
+            if (!(outlives ? lock.tryLock(10s, 20ms) : lock.tryLock(i % 3 == 0 ? 0ms : 5ms))) {
+                tally.add(kind, "contended");
+                continue;
+            }
+            tally.add(kind, "acquired");
+            while (outlives && lock.validFor() > 0ms) {
+                std::this_thread::sleep_for(1ms);
+            }
+            std::this_thread::sleep_for(100us);
+            tally.add(kind, toString(lock.unlock()));
+        } catch (const LockError&) { // while there is no server
+            tally.add(kind, "failed");
+            std::this_thread::sleep_for(1ms);
+        }
+    }
+}
+
+TEST_F(PrometheusClient, EachCallAndEachHoldIsCountedOnceWhateverBecomesOfIt)
+{
+    Tally tally;
+    std::atomic<bool> isOver = false;
+    const std::vector<std::string> kinds{"redisLock", "fairLock", "fencedLock", "readLock", "writeLock", "spinLock"};
+    {
+        const Client client(observed());
+        const std::vector<Lock> locks{client.getLock("plain"),
+                                      client.getFairLock("fair"),
+                                      client.getFencedLock("fenced"),
+                                      client.getReadWriteLock("both").readLock(),
+                                      client.getReadWriteLock("both").writeLock(),
+                                      client.getSpinLock("spin")};
+        std::vector<std::future<void>> workers;
+        for (std::size_t i = 0; i < 2 * kinds.size(); ++i) {
+            const auto which = i % kinds.size();
+            workers.push_back(
+                std::async(std::launch::async, [&, which] { comeAndGo(locks[which], kinds[which], tally, isOver); }));
+        }
+        const auto goOn = [&] {
+            const double before = registered.sum("redislock_released_total");
+            EXPECT_TRUE(eventually([&] { return registered.sum("redislock_released_total") > before + 300; }));
+        };
+        goOn();
+        for (int i = 0; i < 2; ++i) {
+            server.restart(); // without what was in it
+            goOn();
+        }
+        for (const auto& kind : kinds) {
+            const Labels ended = with({{"kind", kind}}, "reason", "leaseEnded");
+            EXPECT_TRUE(await("redislock_lost_total", ended, 1)) << kind;
+        }
+        isOver = true;
+        for (auto& worker : workers) {
+            worker.get();
+        }
+    }
+    const auto count = [&](const char* metric, Labels labels) { return registered.count(metric, labels).value_or(0); };
+    for (const auto& kind : kinds) {
+        const Labels of{{"kind", kind}};
+        for (const std::string outcome : {"acquired", "contended"}) {
+            EXPECT_EQ(count(("redislock_" + outcome + "_total").c_str(), of), tally(kind, outcome)) << kind;
+            for (const auto* metric : {"redislock_wait_seconds", "redislock_attempts"}) {
+                EXPECT_EQ(count(metric, with(of, "outcome", outcome.c_str())), tally(kind, outcome)) << kind << metric;
+            }
+        }
+        double released = 0;
+        for (const auto* how : {"released", "unconfirmed", "passedOn"}) {
+            EXPECT_EQ(count("redislock_released_total", with(of, "result", how)), tally(kind, how)) << kind << how;
+            released += tally(kind, how);
+        }
+        double lost = 0;
+        for (int reason = 0; reason <= static_cast<int>(LossReason::shutDown); ++reason) {
+            const std::string name(toString(static_cast<LossReason>(reason)));
+            lost += count("redislock_lost_total", with(of, "reason", name.c_str()));
+        }
+        const auto late = count("redislock_released_total", with(of, "result", "alreadyLost"));
+        EXPECT_EQ(lost + late, tally(kind, "alreadyLost")) << kind;
+        EXPECT_EQ(released + lost + late, tally(kind, "acquired")) << kind;
+        EXPECT_EQ(count("redislock_hold_seconds", of), released + late) << kind;
+    }
+    EXPECT_GE(count("redislock_connected_total", {{"purpose", "commands"}}), 3);
 }
 
 TEST_F(PrometheusClient, ClientsWithOneObserverOrOneRegistryAddUpWhateverIsReadMeanwhile)

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <concepts>
+#include <csignal>
 #include <cstddef>
 #include <deque>
 #include <iosfwd>
@@ -72,6 +73,10 @@ public:
     [[nodiscard]] std::string lastWords() const;
     /// Ends the process at once.
     void kill() noexcept { process_.kill(); }
+    /// Stops it where it is; it is ended all the same.
+    void freeze() noexcept { process_.signal(SIGSTOP); }
+    /// 0 when it has ended.
+    [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
 
 private:
     void readLine(std::chrono::steady_clock::time_point deadline);

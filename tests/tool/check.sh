@@ -76,6 +76,10 @@ statuses() {
     has '10 ms to 30 days' "$folder/err"
     run --url redis://127.0.0.1:0 job -- true 2>"$folder/err"
     is $? 125
+    run job -- "$folder/nothing" 2>/dev/full
+    is $? 127
+    run job -- "$folder/nothing" <&- >&- 2>&-
+    is $? 127
     ! held job || fail 'the lock was left'
 }
 
@@ -100,9 +104,9 @@ excludes() {
     "$tool" run job -- true 2>"$folder/err" &
     local waiter=$!
     eventually listened
-    kill -INT $waiter # nobody waits any more
+    kill -HUP $waiter # nobody waits any more
     wait $waiter
-    is $? 130
+    is $? 129
     "$tool" run job -- true &
     waiter=$!
     kill -TERM $holder # passed on
@@ -123,6 +127,43 @@ inherits() {
     diff "$folder/direct" "$folder/through" || fail 'it does not inherit the same'
     has '7 ->' "$folder/through"
     ! grep -q socket "$folder/through" || fail 'it inherits a socket'
+    look='exec 5>"$0"; readlink /proc/$PPID/fd/0 /proc/$PPID/fd/1 /proc/$PPID/fd/2 >&5; (: >&2) 2>&- || echo closed >&5'
+    run job -- sh -c "$look" "$folder/closed" <&- >&- 2>&-
+    is $? 0
+    is "$(tr '\n' ' ' <"$folder/closed")" '/dev/null /dev/null /dev/null closed ' 'of closed handles'
+}
+
+# One of Redisson's holds it until it is kicked.
+held_by_java() {
+    redis hset job 1b1f96fc-15c1-4297-a056-e1c973a409fe:52 1 >/dev/null
+}
+
+# As of nohup, and of what a script runs in the background.
+ignored_signals_end_no_wait() {
+    held_by_java
+    (trap '' HUP INT TSTP && exec "$tool" run job -- true) &
+    local waiter=$!
+    eventually listened
+    kill -TSTP $waiter
+    kill -INT $waiter
+    kill -HUP $waiter
+    "$tool" kick --yes job >"$folder/out"
+    eventually gone $waiter
+    wait $waiter
+    is $? 0
+}
+
+# Nobody would let it go on.
+stops_only_below_a_shell() {
+    held_by_java
+    setsid "$tool" run job -- true &
+    local waiter=$!
+    eventually listened
+    kill -TSTP $waiter
+    "$tool" kick --yes job >"$folder/out"
+    eventually gone $waiter
+    wait $waiter
+    is $? 0
 }
 
 # A command whose processes notice a TERM, and go on.
@@ -233,8 +274,15 @@ terminal() {
     type_in 'a line' Enter
     eventually shows 'a line'
     type_in C-c
+    type_in 'echo st=$?' Enter
     eventually shows 'st=130'
     ! held job || fail 'the lock was left'
+    type_in "clear; for i in 1 2; do $tool run job -- sh -c 'touch \$0; exec sleep 60' $folder/\$i; done" Enter
+    eventually test -e "$folder/1"
+    type_in C-c # ends the loop
+    type_in 'clear; echo st=$?' Enter
+    eventually shows '^st='
+    [ ! -e "$folder/2" ] || fail 'the loop goes on'
     type_in "clear; $tool run job -- sh -c 'read line; echo got \$line'" Enter
     eventually held job
     type_in C-z
@@ -247,6 +295,11 @@ terminal() {
     type_in "clear; $tool run other -- sleep 60 &" Enter
     eventually held other
     type_in "clear; $tool watch -n 100ms; echo st=\$?" Enter
+    eventually shows '^other  *fencedLock'
+    type_in C-z
+    eventually shows Stopped
+    is "$("${mux[@]}" display -p '#{alternate_on}')" 0 'the screen is not the shell'\''s: alternate'
+    type_in "clear; fg; echo st=\$?" Enter
     eventually shows '^other  *fencedLock'
     type_in C-c
     eventually shows '^st=0'
@@ -302,11 +355,41 @@ looks() {
     has 'redislock: list locks' "$folder/err"
     "$tool" who 2>"$folder/err"
     is $? 2
+    "$tool" ls >/dev/full 2>"$folder/err"
+    is $? 2
+    has 'standard output' "$folder/err"
+    timeout 20 "$tool" watch -n 50ms >/dev/full 2>"$folder/err"
+    is $? 2
     "$tool" run --help | grep -q REDISLOCK_TOKEN || fail 'run --help'
     "$tool" --version | grep -q '^redislock [0-9]' || fail '--version'
     kill $holder
     wait $holder
     is $? 143
+}
+
+a_writer_that_reads_is_one_holder() {
+    local java=1b1f96fc-15c1-4297-a056-e1c973a409fe:52
+    redis hset rw mode write $java 2 $java:write 1 >/dev/null
+    "$tool" ls >"$folder/out"
+    has "^rw  *writeLock  *$java  *1 " "$folder/out"
+    "$tool" who --json rw >"$folder/out"
+    has "\"count\":1,\"writes\":true}" "$folder/out"
+    has "\"count\":2}" "$folder/out"
+}
+
+watch_tells_that_nobody_answers() {
+    redis hset java 1b1f96fc-15c1-4297-a056-e1c973a409fe:52 1 >/dev/null
+    (trap '' HUP && exec "$tool" watch -n 50ms) >"$folder/watched" 2>"$folder/err" &
+    local watcher=$!
+    eventually grep -q '^java ' "$folder/watched"
+    kill -HUP $watcher
+    redis shutdown nosave
+    wait $server
+    eventually grep -q 'no answer from' "$folder/err"
+    is "$(grep -c '^NAME' "$folder/watched")" "$(grep -c '^java ' "$folder/watched")" 'it shows no locks: tables'
+    kill -TERM $watcher
+    wait $watcher
+    is $? 0
 }
 
 completes() {
