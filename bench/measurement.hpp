@@ -44,8 +44,8 @@ Seconds runThreads(unsigned threads, Seconds duration,
 /// Lets each of @p threads threads call @p work(thread) again and again; counts the calls of all threads.
 double callsPerSecond(unsigned threads, Seconds duration, const std::function<void(unsigned)>& work);
 
-/// A figure of something that does not work is worthless. @throws std::runtime_error, which names @p what, if it does
-/// not.
+/// A figure of something that does not work is worthless.
+/// @throws std::runtime_error, which names @p what, if it does not.
 void expect(bool asItShouldBe, std::string_view what);
 
 inline double microseconds(Clock::duration d)

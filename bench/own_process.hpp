@@ -26,8 +26,8 @@ public:
 
     /// @throws std::runtime_error when the process has ended.
     void write(std::span<const std::byte> bytes) const;
-    /// Reads the available bytes, waiting for the first. @return the number of bytes; 0: the process has ended, or a
-    /// signal came.
+    /// Reads the available bytes, waiting for the first.
+    /// @return the number of bytes; 0: the process has ended, or a signal came.
     [[nodiscard]] std::size_t read(std::span<std::byte> bytes) const;
 
     void signal(int number) const noexcept;

@@ -93,8 +93,8 @@ public:
 private:
     [[nodiscard]] double scripts() { return infoNumber(server_, "commandstats", "cmdstat_evalsha:calls"); }
 
-    /// Waits until @p asked requests were sent, somebody listens, and no more requests come. @return false when that
-    /// took too long.
+    /// Waits until @p asked requests were sent, somebody listens, and no more requests come.
+    /// @return false when that took too long.
     bool awaitQuiet(double asked)
     {
         const auto end = Clock::now() + readersPatience;

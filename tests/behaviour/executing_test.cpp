@@ -209,8 +209,8 @@ TEST_P(Executing, DecoratedFunctionOutlivesItsClientAndThenRefuses)
 /// Functions that run under locks of every kind, and under a group.
 class ExecutingAnything : public GroupTest {
 protected:
-    /// Runs @p test with a lock of each kind. @param test is called with the lock's name, the lock, and its guard's
-    /// type
+    /// Runs @p test with a lock of each kind.
+    /// @param test is called with the lock's name, the lock, and its guard's type
     template <class Test>
     void forEachLock(Test test)
     {

@@ -56,8 +56,8 @@ protected:
     };
 
     /// Ends holds of this thread while another caller waits, until one is passed on: the first hold is not, and on a
-    /// busy machine a hold may last too long to be passed on. @param wait makes the caller wait @param leave ends the
-    /// caller's hold if it was not passed on
+    /// busy machine a hold may last too long to be passed on. @param wait makes the caller wait
+    /// @param leave ends the caller's hold if it was not passed on
     template <class Waiting>
     bool passOn(const RedisLock& lock, const std::function<Waiting()>& wait, const std::function<void(Waiting&)>& leave,
                 std::optional<Waiting>& passed)

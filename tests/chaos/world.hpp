@@ -51,8 +51,8 @@ public:
     /// @return the result of @p forget.
     std::size_t afterALease(const std::function<std::size_t(Backend&)>& forget);
 
-    /// Waits until every process got and freed a lock, and groups, that it asked for after @p since. @return the places
-    /// of the processes that did not.
+    /// Waits until every process got and freed a lock, and groups, that it asked for after @p since.
+    /// @return the places of the processes that did not.
     [[nodiscard]] std::vector<std::size_t> awaitRecovery(std::chrono::nanoseconds since);
     /// Text: how the process of a place ended, or that it runs.
     [[nodiscard]] std::string stateOf(std::size_t slot);

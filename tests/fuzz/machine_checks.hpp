@@ -27,8 +27,8 @@ class Exchange {
 public:
     Exchange(std::string_view bytes, std::uint64_t seed) : stream_(bytes, seed), random(seed) {}
 
-    /// Sends a request and reads the stream. @return the event of the answer. @tparam Event, Answer, Asked as for
-    /// eventOfReply().
+    /// Sends a request and reads the stream. @return the event of the answer.
+    /// @tparam Event, Answer, Asked as for eventOfReply().
     template <class Event, class Answer, class... Asked>
     Event request(Asked... asked)
     {

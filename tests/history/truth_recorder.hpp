@@ -28,8 +28,8 @@ public:
     TruthRecorder& operator=(const TruthRecorder&) = delete;
     ~TruthRecorder() { detach(); }
 
-    /// Connects and waits until the stream has begun. @throws std::runtime_error when the stream has not begun after
-    /// 10 s.
+    /// Connects and waits until the stream has begun.
+    /// @throws std::runtime_error when the stream has not begun after 10 s.
     void attach();
     /// Waits until everything that the server has done up to now is written down. @return whether it was in time.
     [[nodiscard]] bool awaitCaughtUp(std::chrono::milliseconds timeout = std::chrono::seconds(5));

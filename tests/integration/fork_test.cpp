@@ -35,8 +35,8 @@ constexpr bool childMayAllocateAnyTime = true;
 
 class Fork : public LockTest {
 protected:
-    /// Runs a function in a child. @return the first check that failed there, counted from 1; 0: none; negative: the
-    /// child crashed or hung.
+    /// Runs a function in a child.
+    /// @return the first check that failed there, counted from 1; 0: none; negative: the child crashed or hung.
     template <class Function>
     static int inChild(Function function)
     {

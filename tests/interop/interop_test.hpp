@@ -44,8 +44,8 @@ class InteropTest : public ::testing::Test {
 protected:
     /// @param which 0; 1 and 2 for groups on several servers
     static testing::RedisServer& server(std::size_t which = 0);
-    /// One of the processes of a version, or of ours if the version is empty; the first call starts the process. @param
-    /// which 0 or 1
+    /// One of the processes of a version, or of ours if the version is empty; the first call starts the process.
+    /// @param which 0 or 1
     static Peer& peer(const std::string& redisson, std::size_t which = 0);
     /// The options for starting a process of a single test.
     static PeerOptions peerOptions(const std::string& redisson);
@@ -63,8 +63,8 @@ protected:
     /// Returns when @p count processes listen to a channel.
     void awaitListeners(const std::string& channel, std::int64_t count);
     /// Returns when a waiter, after its subscription if there is one, has asked for @p name again: from then on it only
-    /// waits. @param monitor a connection that sent MONITOR before the wait began. @param subscribes whether the waiter
-    /// subscribes for that name: a waiter for several locks may listen for another
+    /// waits. @param monitor a connection that sent MONITOR before the wait began.
+    /// @param subscribes whether the waiter subscribes for that name: a waiter for several locks may listen for another
     static void awaitQuestion(RawRedis& monitor, const std::string& name, bool subscribes);
     /// A name whose keys are deleted after the test, for objects that stay.
     std::string lastingName();
@@ -109,8 +109,8 @@ std::string sidesName(const ::testing::TestParamInfo<Sides>& info);
 /// The fixture of tests that give processes of both languages the same commands, in either order.
 class SidesInterop : public InteropTest, public ::testing::WithParamInterface<Sides> {
 protected:
-    /// An object of the language that comes first, for a thread of its own. @param which process of that language, 0 or
-    /// 1
+    /// An object of the language that comes first, for a thread of its own.
+    /// @param which process of that language, 0 or 1
     [[nodiscard]] static PeerObject first(std::string_view kind, const std::string& name, std::size_t which = 0)
     {
         return {peer(GetParam().javaFirst ? GetParam().redisson : "", which), kind, name};

@@ -60,8 +60,8 @@ public:
     [[nodiscard]] const std::string& id() const noexcept { return id_; }
     /// A word for a new thread of the process.
     std::string newThread();
-    /// Sends a command to one of the process' threads, without waiting for the answer. @param command `kind operation
-    /// object arguments...`
+    /// Sends a command to one of the process' threads, without waiting for the answer.
+    /// @param command `kind operation object arguments...`
     void send(const std::string& thread, const std::string& command);
     /// The next answer of a thread. @throws std::runtime_error when none comes within 20 s, or the process ended.
     Answer answer(const std::string& thread);

@@ -100,8 +100,8 @@ Reply replyOnTop(lua_State* lua)
     }
 }
 
-/// Runs the command that is on the stack and leaves its reply there. @return whether it is an error. No C++ object is
-/// alive when the caller raises the error, which is a jump.
+/// Runs the command that is on the stack and leaves its reply there.
+/// @return whether it is an error. No C++ object is alive when the caller raises the error, which is a jump.
 bool execute(lua_State* lua)
 {
     Keyspace::Words words;

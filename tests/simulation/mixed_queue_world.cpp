@@ -411,8 +411,8 @@ bool MixedQueueWorld::lacksTime(std::size_t which) const
 }
 
 /// Called after each script of ours. A waiter of ours beside Redisson's may find out, when it asks, that none of
-/// Redisson's is queued any more: only then must Redisson's keys have times to live again. @param isDue whether there
-/// must be times to live, unless a waiter of Redisson's is queued.
+/// Redisson's is queued any more: only then must Redisson's keys have times to live again.
+/// @param isDue whether there must be times to live, unless a waiter of Redisson's is queued.
 void MixedQueueWorld::checkTimesToLive(bool isDue) const
 {
     const bool isMixed = !timesOfRedissons().empty();

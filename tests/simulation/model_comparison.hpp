@@ -367,8 +367,8 @@ private:
     Refusal refusal_ = Refusal::none;
 };
 
-/// Runs the usual number of sequences for this build, or the number in REDISLOCK_MODEL_SEQUENCES. @param script how the
-/// scripts are sent.
+/// Runs the usual number of sequences for this build, or the number in REDISLOCK_MODEL_SEQUENCES.
+/// @param script how the scripts are sent.
 template <class Comparison>
 void compareWithARealServer(const char* script)
 {

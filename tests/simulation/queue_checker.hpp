@@ -16,8 +16,8 @@ namespace redislock::simulation {
 /// (T6). A waiter that once did not ask again in time may lose its place, and does not hold up others in this queue.
 class QueueChecker {
 public:
-    /// Called after each request that the server executed. @param hadIt whether its holder had the lock before. @param
-    /// passedTo the waiter to which it passed the lock; empty: to nobody.
+    /// Called after each request that the server executed. @param hadIt whether its holder had the lock before.
+    /// @param passedTo the waiter to which it passed the lock; empty: to nobody.
     void executed(const Request& request, const Reply& reply, bool hadIt, const std::string& passedTo,
                   std::int64_t nowMs);
 

@@ -22,8 +22,8 @@ struct Options {
 int runOne(std::uint64_t seed, bool trace);
 
 /// Runs many seeds on all processors and prints which states the faults hit. The first failure ends the campaign, with
-/// its trace and the command that repeats it. @return the exit status of the program: 1 also when some fault never hit
-/// some state of a machine.
+/// its trace and the command that repeats it.
+/// @return the exit status of the program: 1 also when some fault never hit some state of a machine.
 int runMany(const Options& options);
 
 } // namespace redislock::simulation

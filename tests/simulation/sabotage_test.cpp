@@ -46,8 +46,8 @@ void deleteAgainAndAgain(const Sabotage::Hands& hands)
     }
 }
 
-/// Calls @p deed when the threads are to stop. @return the rule that was broken by the first run in which the deed was
-/// possible.
+/// Calls @p deed when the threads are to stop.
+/// @return the rule that was broken by the first run in which the deed was possible.
 std::string ruleBrokenWhere(const std::function<bool(const Sabotage::Hands&)>& deed)
 {
     std::string rule = "no run";

@@ -73,8 +73,8 @@ public:
     /// A thread sleeps on that call, until wakesNoMore().
     void sleeps(const detail::Call& call, Awaiting& thread) { sleepers_[&call] = &thread; }
     void wakesNoMore(const detail::Call& call) { sleepers_.erase(&call); }
-    /// Ends the client in order, as `detail::Engine::shutdown()` does, which waits until nothing is under way. @return
-    /// the holders for which Redis may keep a lock: they held it until then, or lost it.
+    /// Ends the client in order, as `detail::Engine::shutdown()` does, which waits until nothing is under way.
+    /// @return the holders for which Redis may keep a lock: they held it until then, or lost it.
     std::vector<std::string> close();
 
     /// A level was granted: expects Redis to have it.

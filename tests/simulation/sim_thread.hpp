@@ -20,8 +20,8 @@ public:
     SimThread& operator=(const SimThread&) = delete;
 
     void sleep(std::chrono::nanoseconds span, std::function<void()> then);
-    /// Begins a call. @param then is called when the call has ended; the call exists until it is forgotten, or another
-    /// one begins.
+    /// Begins a call.
+    /// @param then is called when the call has ended; the call exists until it is forgotten, or another one begins.
     void run(std::unique_ptr<Awaiting> call, std::function<void()> then);
     void forget() noexcept { call_.reset(); }
 

@@ -73,8 +73,8 @@ private:
     // processes
     void start(std::size_t index);
     void crash(std::size_t index);
-    /// Ends a process in order; its shutdown waits for at most @p patience. @param isCalm the shutdown must finish in
-    /// time, and leave nothing.
+    /// Ends a process in order; its shutdown waits for at most @p patience.
+    /// @param isCalm the shutdown must finish in time, and leave nothing.
     void endInOrder(std::size_t index, VirtualTime patience, bool isCalm);
     void awaitEnd(std::size_t index, const std::vector<std::string>& held, VirtualTime until, bool isCalm);
     void expectNothingLeft(const Process& process, const std::vector<std::string>& held);

@@ -325,8 +325,8 @@ void forEachStepFail(const Player<Machine>& fresh, const Script<Machine>& script
     EXPECT_GE(played, static_cast<int>(script.size()));
 }
 
-/// Lets a machine meet the same trouble until it ends; each request takes 10 ms. @return the last action; a failed test
-/// if the machine goes on after 100 000 steps.
+/// Lets a machine meet the same trouble until it ends; each request takes 10 ms.
+/// @return the last action; a failed test if the machine goes on after 100 000 steps.
 template <class Machine>
 typename Machine::Action persist(Player<Machine>& player, typename Machine::Action action, Trouble trouble,
                                  FakeClock& clock)

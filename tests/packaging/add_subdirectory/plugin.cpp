@@ -40,8 +40,8 @@ bool catchesErrors()
 
 } // namespace
 
-/// Takes a lock on the server, and gives it back. @return the address of an object that each version has once; null:
-/// something failed.
+/// Takes a lock on the server, and gives it back.
+/// @return the address of an object that each version has once; null: something failed.
 extern "C" [[gnu::visibility("default")]] const void* useLibrary(const char* url)
 try {
     redislock::Client client{std::string_view(url)};
