@@ -19,6 +19,12 @@ protected:
     /// listens.
     void startWaiter()
     {
+        startDeafWaiter();
+        ASSERT_TRUE(eventually([&] { return request() > 0; }));
+    }
+    /// The same, but does not wait.
+    void startDeafWaiter()
+    {
         redis.command({"HSET", name, holder, "1"});
         redis.command({"PEXPIRE", name, "600000"});
         waiter_ = std::async(std::launch::async, [this, lock = client().getFairLock(name)] {
@@ -27,7 +33,6 @@ protected:
             (void)eventually([&] { return letGo_ || !lock.isHeldByCurrentThread(); });
             return lock.unlock();
         });
-        ASSERT_TRUE(eventually([&] { return request() > 0; }));
     }
     /// The number of the request that keeps the waiter's place; 0: the client does not listen, or there is no place.
     int request()
@@ -82,6 +87,18 @@ private:
     std::atomic<bool> letGo_{false};
     std::future<Unlocked> waiter_;
 };
+
+TEST_F(FairGrant, IsMadeToNoWaiterWhoseClientDoesNotListenYet)
+{
+    const auto lost = inject(subscription, Action::drop());
+    startDeafWaiter();
+    ASSERT_TRUE(proxy.awaitHits(lost));
+    EXPECT_TRUE(eventually([&] { return redis.command({"HLEN", "redislock_places:{" + name + "}"}).integer() == 1; }));
+    EXPECT_EQ(request(), 0) << "its first request says that it would hear of a grant";
+    EXPECT_TRUE(eventually([&] { return request() > 0; })) << "it asks again when its client listens";
+    redis.command({"DEL", name});
+    EXPECT_EQ(letGo(), Unlocked::released);
+}
 
 TEST_F(FairGrant, WhoseMessageIsLostIsFoundByThePollToBeTheHolders)
 {
