@@ -1,5 +1,7 @@
 #include "command.hpp"
 
+#include "processes.hpp"
+
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -8,13 +10,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <map>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -28,27 +25,6 @@ constexpr int watched[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, S
 
 constexpr int commandNotFound = 127;
 constexpr int commandNotRun = 126;
-
-/// The parent of each process, except for processes that have ended but were not waited for.
-std::map<pid_t, pid_t> parents()
-{
-    std::map<pid_t, pid_t> all;
-    std::error_code gone;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
-        const auto name = entry.path().filename().string();
-        if (!std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; })) {
-            continue;
-        }
-        std::ifstream file(entry.path() / "stat");
-        const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-        const auto end = text.rfind(") "); // ends the program's name, which may contain anything
-        if (end != std::string::npos && end + 4 < text.size() && text[end + 2] != 'Z') {
-            all[static_cast<pid_t>(std::stol(name))] =
-                static_cast<pid_t>(std::strtol(text.c_str() + end + 4, nullptr, 10));
-        }
-    }
-    return all;
-}
 
 std::vector<char*> pointersTo(const std::vector<std::string>& words)
 {
@@ -123,7 +99,7 @@ Command::Command(const std::vector<std::string>& words, const std::vector<std::s
                  const Signals& signals)
 {
     const pid_t self = ::getpid();
-    for (const auto& [process, parent] : parents()) {
+    for (const auto& [process, parent] : parentsIn("/proc")) {
         if (parent == self) {
             others_.insert(process);
         }
@@ -187,7 +163,7 @@ void Command::forward(int signal) const noexcept
 /// All processes that descend from this one by way of the command.
 std::set<pid_t> Command::processes() const
 {
-    const auto all = parents();
+    const auto all = parentsIn("/proc");
     std::set<pid_t> found{::getpid()};
     for (std::size_t before = 0; before != found.size();) {
         before = found.size();

@@ -90,6 +90,7 @@ private:
 
 TEST_F(FairGrant, IsMadeToNoWaiterWhoseClientDoesNotListenYet)
 {
+    config.pollInterval = 300ms;
     const auto lost = inject(subscription, Action::drop());
     startDeafWaiter();
     ASSERT_TRUE(proxy.awaitHits(lost));
