@@ -1,8 +1,10 @@
 // The locks of a server and their holders, seen from outside.
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
+#include "redislock/lock_guard.hpp"
 #include "redislock/lock_monitor.hpp"
 #include "support/fault_proxy.hpp"
+#include "support/this_host.hpp"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -20,13 +22,6 @@
 
 namespace redislock::test {
 namespace {
-
-std::string thisHost()
-{
-    std::array<char, 256> host{};
-    ::gethostname(host.data(), host.size() - 1);
-    return host.data();
-}
 
 const std::string javaClient = "1b1f96fc-15c1-4297-a056-e1c973a409fe";
 

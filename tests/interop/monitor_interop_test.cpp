@@ -2,10 +2,8 @@
 #include "interop/interop_test.hpp"
 #include "redislock/lock_monitor.hpp"
 #include "support/eventually.hpp"
+#include "support/this_host.hpp"
 
-#include <unistd.h>
-
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,13 +11,6 @@
 
 namespace redislock::test {
 namespace {
-
-std::string thisHost()
-{
-    std::array<char, 256> host{};
-    ::gethostname(host.data(), host.size() - 1);
-    return host.data();
-}
 
 class Looking : public SidesInterop {
 protected:

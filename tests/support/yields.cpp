@@ -99,8 +99,8 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t* mutex)
     return result;
 }
 
-/// Reads six arguments, as the system's own function does; where a caller gives fewer, the last one is whatever its stack
-/// holds there, which AddressSanitizer would report.
+/// Reads six arguments, as the system's own function does. Where a caller gives fewer, the last one is whatever the
+/// caller's stack holds there, which AddressSanitizer would report.
 __attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...)
 {
     std::va_list list;
