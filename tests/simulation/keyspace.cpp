@@ -142,14 +142,13 @@ Reply Keyspace::execute(const Words& words)
 {
     const auto& known = commands();
     const auto isNamed = [&](const Command& c) { return c.name == words[0]; };
-    if (std::none_of(known.begin(), known.end(), isNamed)) {
-        return error("ERR Unknown Redis command called from script");
-    }
     const auto command = std::find_if(known.begin(), known.end(), [&](const Command& c) {
         return isNamed(c) && (c.words == some ? words.size() > 1 : c.words == words.size());
     });
     if (command == known.end()) {
-        return error("ERR Wrong number of args calling Redis command from script");
+        return error(std::any_of(known.begin(), known.end(), isNamed)
+                         ? "ERR Wrong number of args calling Redis command from script"
+                         : "ERR Unknown Redis command called from script");
     }
     if (auto reply = refused(*command)) {
         return *reply;

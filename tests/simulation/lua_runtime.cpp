@@ -3,6 +3,7 @@
 #include <lua.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <stdexcept>
 
@@ -100,16 +101,27 @@ Reply replyOnTop(lua_State* lua)
     }
 }
 
+/// A number as Redis writes it for a command.
+std::string digitsOf(lua_Number number)
+{
+    constexpr lua_Number exact = 1e15; // up to here the digits of a whole number are those of an integer
+    if (number > -exact && number < exact && number == std::trunc(number)) {
+        return std::to_string(static_cast<std::int64_t>(number));
+    }
+    char digits[40];
+    std::snprintf(digits, sizeof digits, "%.17g", number);
+    return digits;
+}
+
 /// Runs the command that is on the stack and leaves its reply there.
 /// @return whether it is an error. No C++ object is alive when the caller raises the error, which is a jump.
 bool execute(lua_State* lua)
 {
     Keyspace::Words words;
+    words.reserve(static_cast<std::size_t>(lua_gettop(lua)));
     for (int i = 1; i <= lua_gettop(lua); ++i) {
         if (lua_type(lua, i) == LUA_TNUMBER) {
-            char digits[40];
-            std::snprintf(digits, sizeof digits, "%.17g", lua_tonumber(lua, i));
-            words.emplace_back(digits);
+            words.push_back(digitsOf(lua_tonumber(lua, i)));
         } else {
             words.push_back(textAt(lua, i));
         }

@@ -96,10 +96,13 @@ void Network::attempt(const std::shared_ptr<Host>& host, Endpoint& endpoint, Pur
     });
 }
 
-void Network::send(LinkId id, Request request, std::optional<Situation> situation)
+void Network::send(LinkId id, Request sent, std::optional<Situation> situation)
 {
+    const auto request = std::make_shared<const Request>(std::move(sent));
     Link& link = links_.at(id);
-    trace_(link.host->name(), "sends #{} {}", request.number, describe(request));
+    if (trace_.isOn()) {
+        trace_(link.host->name(), "sends #{} {}", request->number, describe(*request));
+    }
     link.requestsVanish = link.requestsVanish || hits(Fault::requestLost, link, situation);
     if (link.requestsVanish) {
         return;
@@ -110,23 +113,23 @@ void Network::send(LinkId id, Request request, std::optional<Situation> situatio
     }
     arrival = std::max(arrival, link.lastRequest);
     link.lastRequest = arrival;
-    if (request.verb == Request::Verb::script && hits(Fault::requestDoubled, link, situation)) {
+    if (request->verb == Request::Verb::script && hits(Fault::requestDoubled, link, situation)) {
         scheduler_.at(arrival + late(), [this, request] {
             if (!isDown()) {
-                serverProcess_.run([this, request] { execute(request, 0, std::nullopt); }, nullptr);
+                serverProcess_.run([this, request] { execute(*request, 0, std::nullopt); }, nullptr);
             }
         });
     }
-    scheduler_.at(arrival, [this, id, request = std::move(request), situation] { deliver(id, request, situation); });
+    scheduler_.at(arrival, [this, id, request, situation] { deliver(id, request, situation); });
 }
 
-void Network::deliver(LinkId id, const Request& request, std::optional<Situation> situation)
+void Network::deliver(LinkId id, const std::shared_ptr<const Request>& request, std::optional<Situation> situation)
 {
     serverProcess_.run(
         [this, id, request, situation] {
             const auto link = links_.find(id);
             if (link != links_.end() && link->second.openAtServer) {
-                execute(request, id, situation);
+                execute(*request, id, situation);
             }
         },
         nullptr);
@@ -172,7 +175,9 @@ void Network::answer(LinkId id, const Reply& reply, std::optional<Situation> sit
     }
     arrival = std::max(arrival, link.lastReply);
     link.lastReply = arrival;
-    link.host->arrive(arrival, [this, id, reply, situation] { receive(id, reply, situation); });
+    link.host->arrive(arrival, [this, id, shared = std::make_shared<const Reply>(reply), situation] {
+        receive(id, *shared, situation);
+    });
 }
 
 void Network::receive(LinkId id, const Reply& reply, std::optional<Situation> situation)

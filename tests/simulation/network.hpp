@@ -54,7 +54,7 @@ public:
     // For clients.
     void connect(const std::shared_ptr<Host>& host, Endpoint& endpoint, Purpose purpose, TimePoint notBefore,
                  TimePoint::duration timeout);
-    void send(LinkId link, Request request, std::optional<Situation> situation);
+    void send(LinkId link, Request sent, std::optional<Situation> situation);
     /// The client closes the connection; requests that it has sent may still arrive.
     void close(LinkId link);
 
@@ -90,7 +90,7 @@ private:
     VirtualTime latency();
     VirtualTime late();
     void attempt(const std::shared_ptr<Host>& host, Endpoint& endpoint, Purpose purpose, TimePoint::duration timeout);
-    void deliver(LinkId id, const Request& request, std::optional<Situation> situation);
+    void deliver(LinkId id, const std::shared_ptr<const Request>& request, std::optional<Situation> situation);
     void execute(const Request& request, LinkId from, std::optional<Situation> situation);
     void answer(LinkId id, const Reply& reply, std::optional<Situation> situation);
     void receive(LinkId id, const Reply& reply, std::optional<Situation> situation);

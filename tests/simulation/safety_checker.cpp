@@ -146,7 +146,8 @@ void SafetyChecker::copied(const Request& request)
 void SafetyChecker::before(const Request& request, VirtualTime now)
 {
     keysBefore_.clear();
-    for (const auto& part : partsOf(request)) {
+    parts_ = partsOf(request);
+    for (const auto& part : parts_) {
         keyBefore_.reset();
         beforeOne(part, now);
         keysBefore_.push_back(std::move(keyBefore_));
@@ -154,16 +155,15 @@ void SafetyChecker::before(const Request& request, VirtualTime now)
     isCopy_ = false;
 }
 
-void SafetyChecker::after(const Request& request, const Reply& reply, VirtualTime now)
+void SafetyChecker::after(const Request& /*request*/, const Reply& reply, VirtualTime now)
 {
-    const auto parts = partsOf(request);
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-        keyBefore_ = keysBefore_.at(i);
-        const bool isOthers = std::ranges::any_of(parts, [&](const Request& other) {
-            return &other != &parts[i] && other.name == parts[i].name && keyBefore_ && hadIt(other);
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+        keyBefore_ = std::move(keysBefore_.at(i));
+        const bool isOthers = std::ranges::any_of(parts_, [&](const Request& other) {
+            return &other != &parts_[i] && other.name == parts_[i].name && keyBefore_ && hadIt(other);
         });
-        if (hadIt(parts[i]) || !isOthers) { // a client may believe in a hold that was taken from it
-            afterOne(parts[i], reply, now);
+        if (hadIt(parts_[i]) || !isOthers) { // a client may believe in a hold that was taken from it
+            afterOne(parts_[i], reply, now);
         }
     }
 }

@@ -111,7 +111,8 @@ private:
     std::unordered_set<std::string> releasedByCopy_; ///< their release finds nothing, without a fault of the library
     std::unordered_set<std::string> disordered_; ///< holders of which an older request was executed after a younger one
     std::unordered_map<std::string, std::uint64_t> tokens_;        ///< by name: the last
-    std::vector<std::optional<Keyspace::Key>> keysBefore_;         ///< for each lock of the request
+    std::vector<Request> parts_;                                   ///< of the present request, one for each lock
+    std::vector<std::optional<Keyspace::Key>> keysBefore_;         ///< for each of them
     std::optional<Keyspace::Key> keyBefore_;                       ///< for the present lock of the request
     std::vector<std::pair<std::string, std::string>> queueBefore_; ///< of a fair lock: waiters, with empty values
     std::string passedTo_;

@@ -24,8 +24,9 @@ Config drawConfig(Random& chance)
     config.connectTimeout = oneOf(chance, {100ms, 500ms, 3000ms});
     config.unreachableAfter = oneOf(chance, {1000ms, 3000ms, 10'000ms});
     config.maxHold = oneOf(chance, {0ms, std::chrono::milliseconds::max()});
-    config.pollInterval =
-        oneOf(chance, {100ms, 1000ms, 10'000ms, std::chrono::duration_cast<std::chrono::milliseconds>(longestPoll)});
+    // Seldom the shortest and the longest: many requests, and minutes behind a dead waiter's place.
+    config.pollInterval = oneOf(chance, {100ms, 1000ms, 1000ms, 1000ms, 10'000ms, 10'000ms, 10'000ms,
+                                         std::chrono::duration_cast<std::chrono::milliseconds>(longestPoll)});
     config.turn = oneOf(chance, {0us, 700us, 5000us, 20'000us});
     return config;
 }
