@@ -146,6 +146,13 @@ std::string thrownBy(Awaitable awaitable)
     return what;
 }
 
+/// The same for an operation that the coroutine awaits without a token.
+template <class Operation>
+boost::asio::awaitable<void> awaits(Operation operation)
+{
+    (void)co_await std::move(operation);
+}
+
 TEST_F(Messages, OfCoroutinesAndFuturesNameTheCallAndTheServerToo)
 {
     using boost::asio::use_awaitable;
@@ -168,6 +175,11 @@ TEST_F(Messages, OfCoroutinesAndFuturesNameTheCallAndTheServerToo)
     EXPECT_EQ(thrownBy(lost.getPermitExpirableSemaphore(name).asyncAvailablePermits(use_awaitable)),
               failed("asyncAvailablePermits"));
     EXPECT_EQ(thrownBy(lost.getCountDownLatch(name).asyncWait(waitForever, use_awaitable)), failed("asyncWait"));
+#if BOOST_ASIO_VERSION < 103200
+    EXPECT_EQ(thrownBy(awaits(lock.asyncLock())), failed("asyncLock"));
+    EXPECT_EQ(thrownBy(awaits(lock.asyncRemainingTimeToLive())), failed("asyncRemainingTimeToLive"));
+    EXPECT_EQ(thrownBy(awaits(lost.getSemaphore(name).asyncTryAcquire(1, 0ms))), failed("asyncTryAcquire"));
+#endif
     try {
         (void)lock.asyncTryLock(boost::asio::use_future).get();
         ADD_FAILURE() << "nothing was thrown";
