@@ -61,6 +61,8 @@ struct Completes<Failure, void, Return> {
 /// What handlers of operations that `deferred` makes return by their signature. Asio ignores this type; by it the
 /// specializations below know a coroutine that awaits such an operation of the library.
 struct Deferred;
+template <class... Results>
+using DeferredSignature = Deferred(boost::system::error_code, Results...);
 
 /// What such a coroutine gets.
 template <class Result>
@@ -126,11 +128,10 @@ auto initiate(const char* verb, const std::shared_ptr<State>& state, Begin begin
 
 #if BOOST_ASIO_VERSION < 103200
 
-/// A coroutine that awaits an operation of the library directly: its exception is that of the library. Without this, and
-/// with newer versions of Asio, Asio makes one of the code, which names neither the call nor the lock.
+/// A coroutine that awaits an operation of the library directly: its exception is that of the library. Without this,
+/// and with newer versions of Asio, Asio makes one of the code, which names neither the call nor the lock.
 template <class Result, class Executor>
-class boost::asio::detail::awaitable_async_op_handler<redislock::detail::Deferred(boost::system::error_code, Result),
-                                                      Executor>
+class boost::asio::detail::awaitable_async_op_handler<redislock::detail::DeferredSignature<Result>, Executor>
     : public awaitable_async_op_handler<void(redislock::detail::Awaited<Result>), Executor> {
     using Base = awaitable_async_op_handler<void(redislock::detail::Awaited<Result>), Executor>;
 
@@ -159,7 +160,7 @@ public:
 
 /// The same for operations without a result.
 template <class Executor>
-class boost::asio::detail::awaitable_async_op_handler<redislock::detail::Deferred(boost::system::error_code), Executor>
+class boost::asio::detail::awaitable_async_op_handler<redislock::detail::DeferredSignature<>, Executor>
     : public awaitable_async_op_handler<void(std::exception_ptr), Executor> {
     using Base = awaitable_async_op_handler<void(std::exception_ptr), Executor>;
 
