@@ -66,7 +66,7 @@ using DeferredSignature = Deferred(boost::system::error_code, Results...);
 
 /// What such a coroutine gets.
 template <class Result>
-struct Awaited {
+struct AwaitedResult {
     std::exception_ptr failure;
     Result result;
 };
@@ -100,14 +100,13 @@ template <class Token, class Result, class State, class Begin, class... Argument
 auto initiate(const char* verb, const std::shared_ptr<State>& state, Begin begin, Token& token,
               Arguments&&... arguments)
 {
-    using Given = std::decay_t<Token>;
-    if constexpr (throwsErrors<Given>) {
+    if constexpr (throwsErrors<std::decay_t<Token>>) {
         return boost::asio::async_initiate<Token, typename Completes<std::exception_ptr, Result>::Signature>(
             [verb, state, begin = std::move(begin)](auto handler, auto... rest) mutable {
                 begin(explaining(std::move(handler), verb, state), std::move(rest)...);
             },
             token, std::forward<Arguments>(arguments)...);
-    } else if constexpr (std::is_same_v<Given, boost::asio::deferred_t>) {
+    } else if constexpr (std::is_same_v<std::decay_t<Token>, boost::asio::deferred_t>) {
         return boost::asio::async_initiate<Token,
                                            typename Completes<boost::system::error_code, Result, Deferred>::Signature>(
             [verb, state, begin = std::move(begin)](auto handler, auto... rest) mutable {
@@ -132,8 +131,8 @@ auto initiate(const char* verb, const std::shared_ptr<State>& state, Begin begin
 /// and with newer versions of Asio, Asio makes one of the code, which names neither the call nor the lock.
 template <class Result, class Executor>
 class boost::asio::detail::awaitable_async_op_handler<redislock::detail::DeferredSignature<Result>, Executor>
-    : public awaitable_async_op_handler<void(redislock::detail::Awaited<Result>), Executor> {
-    using Base = awaitable_async_op_handler<void(redislock::detail::Awaited<Result>), Executor>;
+    : public awaitable_async_op_handler<void(redislock::detail::AwaitedResult<Result>), Executor> {
+    using Base = awaitable_async_op_handler<void(redislock::detail::AwaitedResult<Result>), Executor>;
 
 public:
     using Base::Base;
