@@ -21,7 +21,7 @@ struct use_awaitable_t;
 template <class Allocator>
 class use_future_t;
 class deferred_t;
-#if BOOST_ASIO_VERSION < 103200 // newer versions have another template: see the end of this file
+#if BOOST_VERSION < 108700 // newer versions have another template: see the end of this file
 namespace detail {
 template <typename Signature, typename Executor>
 class awaitable_async_op_handler;
@@ -74,7 +74,7 @@ struct AwaitedResult {
 /// Whether the handler is a coroutine that awaits an operation of the library without a token.
 template <class Handler>
 constexpr bool awaitsDirectly = false;
-#if BOOST_ASIO_VERSION < 103200
+#if BOOST_VERSION < 108700
 template <class... Arguments, class Executor>
 constexpr bool awaitsDirectly<boost::asio::detail::awaitable_async_op_handler<Deferred(Arguments...), Executor>> = true;
 #endif
@@ -125,7 +125,7 @@ auto initiate(const char* verb, const std::shared_ptr<State>& state, Begin begin
 
 } // namespace redislock::detail
 
-#if BOOST_ASIO_VERSION < 103200
+#if BOOST_VERSION < 108700
 
 /// A coroutine that awaits an operation of the library directly: its exception is that of the library. Without this,
 /// and with newer versions of Asio, Asio makes one of the code, which names neither the call nor the lock.
