@@ -158,7 +158,7 @@ void SafetyChecker::before(const Request& request, VirtualTime now)
 void SafetyChecker::after(const Request& /*request*/, const Reply& reply, VirtualTime now)
 {
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-        keyBefore_ = std::move(keysBefore_.at(i));
+        keyBefore_ = keysBefore_.at(i);
         const bool isOthers = std::ranges::any_of(parts_, [&](const Request& other) {
             return &other != &parts_[i] && other.name == parts_[i].name && keyBefore_ && hadIt(other);
         });
