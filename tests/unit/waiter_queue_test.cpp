@@ -11,27 +11,27 @@
 namespace redislock::detail {
 namespace {
 
-struct Waiter : WaiterLink<Waiter> {};
+struct Queued : WaiterLink<Queued> {};
 
-std::vector<const Waiter*> inOrder(const WaiterQueue<Waiter>& queue)
+std::vector<const Queued*> inOrder(const WaiterQueue<Queued>& queue)
 {
-    std::vector<const Waiter*> all;
-    queue.forEach([&all](const Waiter& waiter) { all.push_back(&waiter); });
+    std::vector<const Queued*> all;
+    queue.forEach([&all](const Queued& waiter) { all.push_back(&waiter); });
     return all;
 }
 
 TEST(WaiterQueue, FirstComeFirstServed)
 {
-    WaiterQueue<Waiter> queue;
-    Waiter a;
-    Waiter b;
-    Waiter c;
+    WaiterQueue<Queued> queue;
+    Queued a;
+    Queued b;
+    Queued c;
     EXPECT_TRUE(queue.empty());
     EXPECT_EQ(queue.head(), nullptr);
     queue.join(a);
     queue.join(b);
     queue.join(c);
-    EXPECT_EQ(inOrder(queue), (std::vector<const Waiter*>{&a, &b, &c}));
+    EXPECT_EQ(inOrder(queue), (std::vector<const Queued*>{&a, &b, &c}));
     EXPECT_EQ(queue.leave(a), &b);
     EXPECT_EQ(queue.leave(b), &c);
     EXPECT_EQ(queue.leave(c), nullptr);
@@ -41,25 +41,25 @@ TEST(WaiterQueue, FirstComeFirstServed)
 
 TEST(WaiterQueue, OnlyAHeadThatLeavesHandsOn)
 {
-    WaiterQueue<Waiter> queue;
-    Waiter a;
-    Waiter b;
-    Waiter c;
+    WaiterQueue<Queued> queue;
+    Queued a;
+    Queued b;
+    Queued c;
     queue.join(a);
     queue.join(b);
     queue.join(c);
     EXPECT_EQ(queue.leave(b), nullptr);
     EXPECT_EQ(queue.leave(c), nullptr);
     EXPECT_EQ(queue.head(), &a);
-    EXPECT_EQ(inOrder(queue), (std::vector<const Waiter*>{&a}));
+    EXPECT_EQ(inOrder(queue), (std::vector<const Queued*>{&a}));
     EXPECT_EQ(queue.leave(a), nullptr) << "nobody is left to hand on to";
 }
 
 TEST(WaiterQueue, LeavingTwiceOrWithoutHavingJoinedDoesNothing)
 {
-    WaiterQueue<Waiter> queue;
-    Waiter a;
-    Waiter stranger;
+    WaiterQueue<Queued> queue;
+    Queued a;
+    Queued stranger;
     queue.join(a);
     EXPECT_EQ(queue.leave(stranger), nullptr);
     queue.leave(a);
@@ -70,25 +70,25 @@ TEST(WaiterQueue, LeavingTwiceOrWithoutHavingJoinedDoesNothing)
 
 TEST(WaiterQueue, WhoeverComesBackJoinsAtTheEnd)
 {
-    WaiterQueue<Waiter> queue;
-    Waiter a;
-    Waiter b;
+    WaiterQueue<Queued> queue;
+    Queued a;
+    Queued b;
     queue.join(a);
     queue.join(b);
     queue.leave(a);
     queue.join(a);
-    EXPECT_EQ(inOrder(queue), (std::vector<const Waiter*>{&b, &a}));
+    EXPECT_EQ(inOrder(queue), (std::vector<const Queued*>{&b, &a}));
 }
 
 TEST(WaiterQueue, BehavesAsADequeInRandomSequences)
 {
     Random random(7);
-    WaiterQueue<Waiter> queue;
-    std::array<Waiter, 20> waiters;
-    std::deque<const Waiter*> model;
+    WaiterQueue<Queued> queue;
+    std::array<Queued, 20> waiters;
+    std::deque<const Queued*> model;
     for (int step = 0; step < 10'000; ++step) {
         SCOPED_TRACE(step);
-        Waiter& waiter = waiters[random.next() % waiters.size()];
+        Queued& waiter = waiters[random.next() % waiters.size()];
         const auto found = std::find(model.begin(), model.end(), &waiter);
         if (found == model.end()) {
             queue.join(waiter);
@@ -100,7 +100,7 @@ TEST(WaiterQueue, BehavesAsADequeInRandomSequences)
         }
         ASSERT_EQ(queue.size(), model.size());
         ASSERT_EQ(queue.head(), model.empty() ? nullptr : model.front());
-        ASSERT_EQ(inOrder(queue), std::vector<const Waiter*>(model.begin(), model.end()));
+        ASSERT_EQ(inOrder(queue), std::vector<const Queued*>(model.begin(), model.end()));
     }
 }
 

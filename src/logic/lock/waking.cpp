@@ -191,6 +191,9 @@ void Waking::heardOfGrant(Notice notice, std::string_view text)
         }
         return;
     }
+    if (grants_ == Listening::no) {
+        return; // heard after the last waiter had gone: the channel is not listened to any more
+    }
     grants_ = notice == Notice::confirmed ? Listening::confirmed : Listening::refused;
     for (const auto& [name, named] : queued_) {
         if (grants_ == Listening::refused) { // then each waiter listens on a channel of its own

@@ -1,0 +1,140 @@
+// What a client hears of grants to its waiters, and what it makes of it.
+#include "logic/flow/acquire_flow.hpp"
+#include "logic/lock/core.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace redislock::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Keeps what the logic asks for. Its time moves when the test says so.
+class KeptPort final : public Port {
+public:
+    void enter() noexcept override {}
+    void exit() noexcept override {}
+    TimePoint now() const noexcept override { return time; }
+    bool isForked() const noexcept override { return false; }
+    HolderId nextHolder() noexcept override { return HolderId{++last_}; }
+    std::uint64_t nextRequest() noexcept override { return ++last_; }
+    bool submit(Lane, std::shared_ptr<Call>, std::shared_ptr<Call>) override { return true; }
+    void submitIfConnected(std::vector<std::shared_ptr<Call>>) override {}
+    bool withdraw(Call&) override { return false; }
+    bool leave(Call&) noexcept override { return false; }
+    void fail(const std::shared_ptr<Call>&, Errc) override {}
+    void want(std::string channel, ChannelListener by) override
+    {
+        listened.push_back(std::move(channel));
+        listener = std::move(by);
+    }
+    void drop(std::string channel, ChannelListener) override { std::erase(listened, channel); }
+    void wake(Call&) noexcept override {}
+    void alarm(TimePoint) noexcept override {}
+    void after(TimePoint when, std::function<void()> what) override { later.emplace_back(when, std::move(what)); }
+    void post(std::function<void()>) override {}
+    void tell(std::function<void(Observer&)>) override {}
+    void ended() noexcept override {}
+
+    /// Time passes, and what is due by then is done.
+    void pass(std::chrono::milliseconds span)
+    {
+        time += span;
+        for (auto& [when, what] : std::exchange(later, {})) {
+            if (when <= time) {
+                what();
+            } else {
+                later.emplace_back(when, std::move(what));
+            }
+        }
+    }
+
+    TimePoint time{1h};
+    std::vector<std::string> listened;
+    ChannelListener listener;
+    std::vector<std::pair<TimePoint, std::function<void()>>> later;
+
+private:
+    std::uint64_t last_ = 0;
+};
+
+class GrantChannel : public ::testing::Test {
+protected:
+    using Kind = SubscriptionTable<ChannelListener>::Incoming::Kind;
+
+    /// A waiter for the lock, which has asked.
+    std::unique_ptr<AcquireFlow> ask()
+    {
+        auto waiter =
+            std::make_unique<AcquireFlow>(*core, *lock, core->takeHold(*lock, 1, Lane::commands), order, nullptr);
+        EXPECT_EQ(waiter->look().kind, WaitStep::Kind::awaitAnswer);
+        return waiter;
+    }
+    /// Another holder has the lock for a minute more.
+    void refuse(AcquireFlow& waiter)
+    {
+        Outcome refusal;
+        refusal.replied = true;
+        Reply& reply = waiter.call().reply;
+        reply.kind = Reply::Kind::array;
+        reply.elements.resize(3);
+        reply.elements[0].kind = reply.elements[2].kind = Reply::Kind::integer;
+        reply.elements[0].integer = 60'000;
+        reply.elements[1].kind = Reply::Kind::text;
+        reply.elements[1].text = "other:1";
+        EXPECT_EQ(waiter.answered(refusal).kind, WaitStep::Kind::sleep);
+    }
+
+    const std::shared_ptr<KeptPort> port = std::make_shared<KeptPort>();
+    const Config config;
+    const std::shared_ptr<Core> core = std::make_shared<Core>(*port, config, "client", 1);
+    const std::shared_ptr<NamedLock> lock = NamedLock::of(port, *core, LockKind::fairLock, "stock");
+    const AcquireOrder order{.wait = waitForever, .lease = Lease::renewed(), .endedBy = EndedBy::thread};
+};
+
+TEST_F(GrantChannel, IsListenedToWhileAnyWaiterSleepsAndForASecondMore)
+{
+    auto waiter = ask();
+    EXPECT_THAT(port->listened, ::testing::IsEmpty());
+    refuse(*waiter);
+    EXPECT_THAT(port->listened, ::testing::ElementsAre("redisson_lock__channel:client"));
+    waiter.reset();
+    port->pass(999ms);
+    EXPECT_THAT(port->listened, ::testing::SizeIs(1));
+    port->pass(1ms);
+    EXPECT_THAT(port->listened, ::testing::IsEmpty());
+}
+
+TEST_F(GrantChannel, IsOnlyCountedOnOnceItsSubscriptionIsConfirmed)
+{
+    auto waiter = ask();
+    refuse(*waiter);
+    EXPECT_FALSE(ask()->call().isHeard);
+    tell(port->listener, Kind::confirmed, {});
+    EXPECT_TRUE(waiter->waiter.submitted) << "it asks again, since a release may have gone unheard";
+    EXPECT_TRUE(ask()->call().isHeard);
+}
+
+TEST_F(GrantChannel, ThatWasDroppedIsNotCountedOnThoughItsConfirmationComesLater)
+{
+    auto waiter = ask();
+    refuse(*waiter);
+    waiter.reset();
+    port->pass(1s);
+    ASSERT_THAT(port->listened, ::testing::IsEmpty());
+    tell(port->listener, Kind::confirmed, {});
+    waiter = ask();
+    EXPECT_FALSE(waiter->call().isHeard) << "a release would grant it the lock, and nobody would hear of it";
+    refuse(*waiter);
+    EXPECT_THAT(port->listened, ::testing::SizeIs(1));
+}
+
+} // namespace
+} // namespace redislock::detail
