@@ -42,6 +42,9 @@ void CounterWait::conclude()
 {
     const auto ending = flow_.takeEnding();
     counter_->conclude(ending);
+    if (ending.isOpen() && now() >= ending.rememberedUntil()) {
+        client_.giveUp();
+    }
     end_ = ending.outcome;
     if (ending.error() == Errc::badReply) {
         throw Violation("replies", "a script gave an answer that it cannot give");

@@ -84,8 +84,10 @@ public:
     void forEachSituation(const std::function<void(Situation, const std::string& name)>& tell) const;
     /// The moment of the last trouble with the server, as far as the world knows.
     VirtualTime lastTrouble{0};
-    /// Whether a request that no thread waits for was repeated in vain until its time was over.
+    /// Whether a request that no thread waits for was repeated in vain until its time was over, or came too late to be
+    /// sent.
     [[nodiscard]] bool gaveUp();
+    void giveUp() noexcept { gaveUp_ = true; }
     /// Things that are left though they belong to no hold and no thread; empty: none.
     [[nodiscard]] std::string residue() const;
 

@@ -1,22 +1,22 @@
 // Requests whose answers Redis keeps, at a client's end.
+#include "logic/counter/counter_flow.hpp"
 #include "logic/counter/counter_requests.hpp"
 #include "logic/counter/latch_requests.hpp"
 #include "logic/counter/permit_requests.hpp"
 #include "logic/counter/semaphore_requests.hpp"
 #include "runtime/engine/engine.hpp"
+#include "unit/keeping_port.hpp"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdint>
-#include <functional>
 #include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 namespace redislock::detail {
 namespace {
+
+using namespace std::chrono_literals;
 
 // A call that began before the end may make its request after it: nobody would wait for the record of its answer.
 TEST(CounterRequests, WithARecordAreRefusedWhenTheirClientHasEnded)
@@ -36,37 +36,6 @@ TEST(CounterRequests, WithARecordAreRefusedWhenTheirClientHasEnded)
     EXPECT_EQ(getRequest(*semaphore).refused, std::nullopt) << "it leaves nothing";
 }
 
-/// Keeps the requests that it is asked to send.
-class KeepingPort final : public Port {
-public:
-    void enter() noexcept override {}
-    void exit() noexcept override {}
-    [[nodiscard]] TimePoint now() const noexcept override { return time; }
-    [[nodiscard]] bool isForked() const noexcept override { return false; }
-    HolderId nextHolder() noexcept override { return HolderId{1}; }
-    std::uint64_t nextRequest() noexcept override { return 1; }
-    bool submit(Lane /*lane*/, std::shared_ptr<Call> call, std::shared_ptr<Call> /*behind*/) override
-    {
-        sent = std::move(call);
-        return true;
-    }
-    void submitIfConnected(std::vector<std::shared_ptr<Call>> /*calls*/) override {}
-    bool withdraw(Call& /*call*/) override { return false; }
-    bool leave(Call& /*call*/) noexcept override { return false; }
-    void fail(const std::shared_ptr<Call>& /*call*/, Errc /*why*/) override {}
-    void want(std::string /*channel*/, ChannelListener /*listener*/) override {}
-    void drop(std::string /*channel*/, ChannelListener /*listener*/) override {}
-    void wake(Call& /*call*/) noexcept override {}
-    void alarm(TimePoint /*when*/) noexcept override {}
-    void after(TimePoint /*when*/, std::function<void()> /*what*/) override {}
-    void post(std::function<void()> /*what*/) override {}
-    void tell(std::function<void(Observer&)> /*what*/) override {}
-    void ended() noexcept override {}
-
-    TimePoint time = TimePoint(std::chrono::hours(1));
-    std::shared_ptr<Call> sent;
-};
-
 // A connection may come long after the request was queued for it.
 TEST(CounterRequests, ThatAreRepeatedAreNotSentWhenTheirRecordMayBeGone)
 {
@@ -79,6 +48,68 @@ TEST(CounterRequests, ThatAreRepeatedAreNotSentWhenTheirRecordMayBeGone)
     EXPECT_TRUE(port->sent->isWanted(port->time + std::chrono::milliseconds(59'999)));
     EXPECT_FALSE(port->sent->isWanted(port->time + std::chrono::milliseconds(60'000)));
     std::static_pointer_cast<ScriptCall>(std::exchange(port->sent, nullptr))->whenFinished = nullptr;
+}
+
+// The server forgets a grant after a while. A process that stood still until then must not ask for it again.
+class UnansweredAcquire : public ::testing::Test {
+protected:
+    WaitStep loseAnswer(std::chrono::nanoseconds stood)
+    {
+        Outcome outcome;
+        outcome.fault = {Failure::lostReply, Errc::unreachable};
+        outcome.stood = stood;
+        return flow.answered(outcome);
+    }
+    /// What the flow leaves to be done when it has ended.
+    void conclude() { semaphore->conclude(flow.takeEnding()); }
+    ~UnansweredAcquire() override
+    {
+        std::static_pointer_cast<ScriptCall>(std::exchange(port->sent, nullptr))->whenFinished = nullptr;
+    }
+
+    const std::shared_ptr<KeepingPort> port = std::make_shared<KeepingPort>();
+    const Config config;
+    Core core{*port, config, "client", 1};
+    const std::shared_ptr<NamedCounter> semaphore = NamedCounter::of(port, core, CounterKind::semaphore, "permits");
+    CounterFlow flow{*semaphore, permitsOrder(*semaphore, 1, waitForever), nullptr};
+};
+
+TEST_F(UnansweredAcquire, IsRepeatedWhileItsGrantIsRemembered)
+{
+    EXPECT_EQ(flow.look().kind, WaitStep::Kind::awaitAnswer);
+    port->pass(59'999ms);
+    EXPECT_EQ(loseAnswer(59'999ms).kind, WaitStep::Kind::awaitAnswer);
+    port->pass(1ms);
+    EXPECT_EQ(loseAnswer(1ms).kind, WaitStep::Kind::done);
+    const auto ending = flow.takeEnding();
+    EXPECT_EQ(ending.error(), Errc::unreachable);
+    EXPECT_TRUE(ending.isOpen());
+}
+
+TEST_F(UnansweredAcquire, IsRepeatedForLongerIfItWasRefusedMeanwhile)
+{
+    EXPECT_EQ(flow.look().kind, WaitStep::Kind::awaitAnswer);
+    port->pass(30'000ms);
+    Outcome refusal;
+    refusal.replied = true;
+    flow.call().reply.kind = Reply::Kind::integer;
+    flow.call().reply.integer = -1;
+    EXPECT_EQ(flow.answered(refusal).kind, WaitStep::Kind::sleep);
+    port->pass(10'000ms);
+    EXPECT_EQ(flow.look().kind, WaitStep::Kind::awaitAnswer) << "the poll";
+    port->pass(59'999ms);
+    EXPECT_EQ(loseAnswer(59'999ms).kind, WaitStep::Kind::awaitAnswer);
+}
+
+TEST_F(UnansweredAcquire, IsTakenBackWhileItsGrantIsRemembered)
+{
+    EXPECT_EQ(flow.look().kind, WaitStep::Kind::awaitAnswer);
+    port->pass(40'000ms);
+    EXPECT_EQ(loseAnswer(40'000ms).kind, WaitStep::Kind::awaitAnswer);
+    EXPECT_EQ(flow.cancel().kind, WaitStep::Kind::done);
+    conclude();
+    EXPECT_TRUE(port->sent->isWanted(port->time + 19'999ms));
+    EXPECT_FALSE(port->sent->isWanted(port->time + 20'000ms));
 }
 
 } // namespace

@@ -1,69 +1,18 @@
 // What a client hears of grants to its waiters, and what it makes of it.
 #include "logic/flow/acquire_flow.hpp"
 #include "logic/lock/core.hpp"
+#include "unit/keeping_port.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace redislock::detail {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// Keeps what the logic asks for. Its time moves when the test says so.
-class KeptPort final : public Port {
-public:
-    void enter() noexcept override {}
-    void exit() noexcept override {}
-    TimePoint now() const noexcept override { return time; }
-    bool isForked() const noexcept override { return false; }
-    HolderId nextHolder() noexcept override { return HolderId{++last_}; }
-    std::uint64_t nextRequest() noexcept override { return ++last_; }
-    bool submit(Lane, std::shared_ptr<Call>, std::shared_ptr<Call>) override { return true; }
-    void submitIfConnected(std::vector<std::shared_ptr<Call>>) override {}
-    bool withdraw(Call&) override { return false; }
-    bool leave(Call&) noexcept override { return false; }
-    void fail(const std::shared_ptr<Call>&, Errc) override {}
-    void want(std::string channel, ChannelListener by) override
-    {
-        listened.push_back(std::move(channel));
-        listener = std::move(by);
-    }
-    void drop(std::string channel, ChannelListener) override { std::erase(listened, channel); }
-    void wake(Call&) noexcept override {}
-    void alarm(TimePoint) noexcept override {}
-    void after(TimePoint when, std::function<void()> what) override { later.emplace_back(when, std::move(what)); }
-    void post(std::function<void()>) override {}
-    void tell(std::function<void(Observer&)>) override {}
-    void ended() noexcept override {}
-
-    /// Time passes, and what is due by then is done.
-    void pass(std::chrono::milliseconds span)
-    {
-        time += span;
-        for (auto& [when, what] : std::exchange(later, {})) {
-            if (when <= time) {
-                what();
-            } else {
-                later.emplace_back(when, std::move(what));
-            }
-        }
-    }
-
-    TimePoint time{1h};
-    std::vector<std::string> listened;
-    ChannelListener listener;
-    std::vector<std::pair<TimePoint, std::function<void()>>> later;
-
-private:
-    std::uint64_t last_ = 0;
-};
 
 class GrantChannel : public ::testing::Test {
 protected:
@@ -92,7 +41,7 @@ protected:
         EXPECT_EQ(waiter.answered(refusal).kind, WaitStep::Kind::sleep);
     }
 
-    const std::shared_ptr<KeptPort> port = std::make_shared<KeptPort>();
+    const std::shared_ptr<KeepingPort> port = std::make_shared<KeepingPort>();
     const Config config;
     const std::shared_ptr<Core> core = std::make_shared<Core>(*port, config, "client", 1);
     const std::shared_ptr<NamedLock> lock = NamedLock::of(port, *core, LockKind::fairLock, "stock");
