@@ -38,6 +38,14 @@ std::vector<char*> pointersTo(const std::vector<std::string>& words)
 
 } // namespace
 
+int madeHandle(int handle, const char* call)
+{
+    if (handle == -1) {
+        throw std::system_error(errno, std::generic_category(), call);
+    }
+    return handle;
+}
+
 Signals::Signals()
 {
     sigset_t mine;
@@ -49,7 +57,7 @@ Signals::Signals()
             ::sigaddset(&ignored_, signal);
         }
     }
-    handle_ = ::signalfd(-1, &mine, SFD_CLOEXEC | SFD_NONBLOCK);
+    handle_ = madeHandle(::signalfd(-1, &mine, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd");
     ::sigaddset(&mine, SIGTTOU); // a message may be written from the background
     ::pthread_sigmask(SIG_BLOCK, &mine, &before_);
     struct sigaction byDefault {};

@@ -11,6 +11,9 @@
 
 namespace redislock::tool {
 
+/// The handle that a system call made. @throws std::system_error when it made none
+int madeHandle(int handle, const char* call);
+
 /// The signals that this program reads one by one, and their state when this program was started.
 class Signals {
 public:

@@ -36,7 +36,7 @@ using std::chrono::milliseconds;
 /// Raised by other threads; can be polled.
 class Flag {
 public:
-    Flag() : handle_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+    Flag() : handle_(madeHandle(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {}
     Flag(const Flag&) = delete;
     Flag& operator=(const Flag&) = delete;
     ~Flag() { ::close(handle_); }
@@ -60,7 +60,7 @@ private:
 /// A moment of the boot clock, which goes on while the machine is suspended; can be polled.
 class Deadline {
 public:
-    Deadline() : handle_(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) {}
+    Deadline() : handle_(madeHandle(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create")) {}
     Deadline(const Deadline&) = delete;
     Deadline& operator=(const Deadline&) = delete;
     ~Deadline() { ::close(handle_); }

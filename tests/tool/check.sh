@@ -81,6 +81,16 @@ statuses() {
     run job -- "$folder/nothing" <&- >&- 2>&-
     is $? 127
     ! held job || fail 'the lock was left'
+    local handles
+    for handles in {5..20}; do # with too few it says so, wherever it notices
+        (ulimit -n "$handles" && exec timeout 10 "$tool" run --url "$(url)&unreachable_after=500" job -- true) 2>"$folder/err"
+        case $? in
+            0) [ "$handles" -gt 12 ] || fail "$handles handles cannot be enough" ;;
+            125) has 'Too many open files' "$folder/err" ;;
+            *) fail "with $handles handles" ;;
+        esac
+        ! held job || fail "the lock was left with $handles handles"
+    done
 }
 
 exports() {
