@@ -26,6 +26,7 @@ public:
     bool submit(Lane /*lane*/, std::shared_ptr<Call> call, std::shared_ptr<Call> /*behind*/) override
     {
         sent = std::move(call);
+        sent->sentAt = time;
         return true;
     }
     void submitIfConnected(std::vector<std::shared_ptr<Call>> /*calls*/) override {}

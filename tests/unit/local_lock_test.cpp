@@ -13,21 +13,21 @@ namespace {
 using namespace std::chrono_literals;
 using test::at;
 
-struct Hold {
+struct Held {
     std::uint64_t owner = 0;
     TimePoint until{};
 
     [[nodiscard]] TimePoint validUntil() const { return until; }
 };
 
-std::shared_ptr<Hold> holdOf(std::uint64_t owner, TimePoint until)
+std::shared_ptr<Held> holdOf(std::uint64_t owner, TimePoint until)
 {
-    return std::make_shared<Hold>(Hold{owner, until});
+    return std::make_shared<Held>(Held{owner, until});
 }
 
 TEST(LocalLock, WithoutHoldsNobodyIsKeptFromAsking)
 {
-    const LocalLock<Hold> local;
+    const LocalLock<Held> local;
     EXPECT_EQ(local.of(1), nullptr);
     EXPECT_EQ(local.validUntil(), TimePoint{});
     EXPECT_TRUE(local.holds().empty());
@@ -35,7 +35,7 @@ TEST(LocalLock, WithoutHoldsNobodyIsKeptFromAsking)
 
 TEST(LocalLock, FindsTheHoldOfAThreadAndOfNoOther)
 {
-    LocalLock<Hold> local;
+    LocalLock<Held> local;
     const auto hold = holdOf(7, at(1s));
     local.add(hold);
     EXPECT_EQ(local.of(7), hold.get());
@@ -45,7 +45,7 @@ TEST(LocalLock, FindsTheHoldOfAThreadAndOfNoOther)
 
 TEST(LocalLock, AHoldWhoseTimeIsOverMayStayBesideAValidOne)
 {
-    LocalLock<Hold> local;
+    LocalLock<Held> local;
     const auto over = holdOf(7, at(1s));
     const auto valid = holdOf(8, at(9s));
     local.add(over);
@@ -58,19 +58,19 @@ TEST(LocalLock, AHoldWhoseTimeIsOverMayStayBesideAValidOne)
 
 TEST(LocalLock, GivesBackTheHoldThatIsTakenOutOnce)
 {
-    LocalLock<Hold> local;
+    LocalLock<Held> local;
     const auto hold = holdOf(7, at(1s));
     local.add(hold);
     EXPECT_EQ(local.remove(*hold), hold);
     EXPECT_EQ(local.remove(*hold), nullptr);
-    EXPECT_EQ(local.remove(Hold{7, at(1s)}), nullptr) << "found by identity, not by value";
+    EXPECT_EQ(local.remove(Held{7, at(1s)}), nullptr) << "found by identity, not by value";
     EXPECT_EQ(hold.use_count(), 1);
     EXPECT_EQ(local.validUntil(), TimePoint{});
 }
 
 TEST(LocalLock, AThreadThatLostAHoldOwesItsUnlocks)
 {
-    LocalLock<Hold> local;
+    LocalLock<Held> local;
     local.owe(7, 2);
     EXPECT_FALSE(local.settle(8)) << "a stranger owes nothing";
     EXPECT_TRUE(local.settle(7));
@@ -80,7 +80,7 @@ TEST(LocalLock, AThreadThatLostAHoldOwesItsUnlocks)
 
 TEST(LocalLock, DebtsAddUpAndOnesOfNothingAreNone)
 {
-    LocalLock<Hold> local;
+    LocalLock<Held> local;
     local.owe(7, 0);
     EXPECT_FALSE(local.settle(7));
     local.owe(7, 1);
@@ -95,7 +95,7 @@ TEST(LocalLock, DebtsAddUpAndOnesOfNothingAreNone)
 // The standard's guards call unlock() in destructors, where nothing may be thrown.
 TEST(LocalLock, TakesNoDebtorForAStrangerHoweverManyThereAre)
 {
-    LocalLock<Hold> local;
+    LocalLock<Held> local;
     for (std::uint64_t thread = 0; thread < 2500; ++thread) {
         local.owe(thread, 1 + thread % 2);
     }

@@ -1,9 +1,13 @@
+#include "logic/flow/acquire_flow.hpp"
+#include "logic/lock/core.hpp"
 #include "redislock/detail/logic/pass_on.hpp"
+#include "unit/keeping_port.hpp"
 #include "unit/machine_script.hpp"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 
 namespace redislock::detail {
 namespace {
@@ -65,6 +69,53 @@ TEST(MayPassOn, NotLongerThanATenthOfASecondAfterRedisGrantedIt)
     EXPECT_TRUE(mayPassOn(each));
     each.now += 1ns;
     EXPECT_FALSE(mayPassOn(each));
+}
+
+class PassedOn : public ::testing::Test {
+protected:
+    using Flow = std::unique_ptr<AcquireFlow>;
+
+    Flow flow(std::uint64_t thread)
+    {
+        auto made =
+            std::make_unique<AcquireFlow>(*core, *lock, core->takeHold(*lock, thread, Lane::commands), order, nullptr);
+        made->look();
+        return made;
+    }
+    /// A hold, granted by Redis, and another thread that waits for its end.
+    PassedOn()
+    {
+        Flow first = flow(1);
+        Outcome granted;
+        granted.replied = true;
+        EXPECT_EQ(first->answered(granted).kind, WaitStep::Kind::done);
+        EXPECT_EQ(first->conclude(held), std::error_code());
+        first.reset();
+        (void)lock->takeTurns();
+        lock->turn->granted(port->time);
+        next = flow(2);
+    }
+
+    const std::shared_ptr<KeepingPort> port = std::make_shared<KeepingPort>();
+    const Config config;
+    const std::shared_ptr<Core> core = std::make_shared<Core>(*port, config, "client", 1);
+    const std::shared_ptr<NamedLock> lock = NamedLock::of(port, *core, LockKind::redisLock, "stock");
+    const AcquireOrder order{.wait = waitForever, .lease = keepRenewing, .endedBy = EndedBy::thread};
+    Acquired held;
+    Flow next;
+};
+
+TEST_F(PassedOn, IsAHolderThatNobodyForcesOut)
+{
+    core->forces(*lock, "client:4711");
+    EXPECT_EQ(core->releasing.endLevel(*held.hold, held.level), Unlocked::passedOn);
+    EXPECT_EQ(next->look().kind, WaitStep::Kind::done);
+}
+
+TEST_F(PassedOn, IsNoHolderWhoseForcedEndMayStillCome)
+{
+    core->forces(*lock, core->holderText(*held.hold));
+    EXPECT_EQ(core->releasing.endLevel(*held.hold, held.level), Unlocked::unconfirmed);
 }
 
 } // namespace
