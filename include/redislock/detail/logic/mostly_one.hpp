@@ -2,6 +2,7 @@
 /// A list that nearly always has one element.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,53 +11,23 @@
 
 namespace redislock::detail {
 
-/// A list whose first element lies inside it, and the others, which most lists never have, elsewhere: a client may have
-/// hundreds of thousands of these. (boost::container::small_vector is 24 bytes larger than its element, this one 16.)
-/// Keeps its memory when it is cleared. Not thread-safe.
+/// A list whose only element lies inside it. If there are several, which most lists never have, all of them lie
+/// elsewhere, one behind the other: a client may have hundreds of thousands of these lists.
+/// (boost::container::small_vector is 24 bytes larger than its element, this one 16.) Keeps its memory when it is
+/// cleared. Not thread-safe.
 ///
-/// @tparam T default-constructible and movable; an element that was taken out is set to `T()`.
+/// @tparam T default-constructible and movable without exceptions; an element that was taken out is set to `T()`.
 template <class T>
 class MostlyOne {
-    template <class List, class Element>
-    class Iterator {
-    public:
-        using value_type = T;
-        using difference_type = std::ptrdiff_t;
-
-        Iterator() noexcept = default;
-        Iterator(List& list, std::size_t i) noexcept : list_(&list), i_(i) {}
-
-        Element& operator*() const noexcept { return (*list_)[i_]; }
-        Element* operator->() const noexcept { return &(*list_)[i_]; }
-        Iterator& operator++() noexcept
-        {
-            ++i_;
-            return *this;
-        }
-        Iterator operator++(int) noexcept
-        {
-            const Iterator before = *this;
-            ++i_;
-            return before;
-        }
-        friend bool operator==(const Iterator&, const Iterator&) noexcept = default;
-
-    private:
-        List* list_ = nullptr;
-        std::size_t i_ = 0;
-    };
-
 public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
-    [[nodiscard]] T& operator[](std::size_t i) noexcept { return i == 0 ? first_ : (*others_)[i - 1]; }
-    [[nodiscard]] const T& operator[](std::size_t i) const noexcept { return i == 0 ? first_ : (*others_)[i - 1]; }
-
-    [[nodiscard]] auto begin() noexcept { return Iterator<MostlyOne, T>(*this, 0); }
-    [[nodiscard]] auto end() noexcept { return Iterator<MostlyOne, T>(*this, size_); }
-    [[nodiscard]] auto begin() const noexcept { return Iterator<const MostlyOne, const T>(*this, 0); }
-    [[nodiscard]] auto end() const noexcept { return Iterator<const MostlyOne, const T>(*this, size_); }
+    [[nodiscard]] T* begin() noexcept { return size_ > 1 ? several_->data() : &first_; }
+    [[nodiscard]] T* end() noexcept { return begin() + size_; }
+    [[nodiscard]] const T* begin() const noexcept { return size_ > 1 ? several_->data() : &first_; }
+    [[nodiscard]] const T* end() const noexcept { return begin() + size_; }
+    [[nodiscard]] const T& operator[](std::size_t i) const noexcept { return begin()[i]; }
 
     /// Adds an element at the end. Only this allocates, and only from the second element on.
     void add(T element)
@@ -64,10 +35,14 @@ public:
         if (size_ == 0) {
             first_ = std::move(element);
         } else {
-            if (others_ == nullptr) {
-                others_ = std::make_unique<std::vector<T>>();
+            if (several_ == nullptr) {
+                several_ = std::make_unique<std::vector<T>>();
             }
-            others_->push_back(std::move(element));
+            if (size_ == 1) {
+                several_->reserve(2);
+                several_->push_back(std::exchange(first_, T()));
+            }
+            several_->push_back(std::move(element));
         }
         ++size_;
     }
@@ -75,27 +50,30 @@ public:
     /// Takes out the i-th element; those behind it move up.
     T take(std::size_t i) noexcept
     {
-        T taken = std::exchange((*this)[i], T());
-        for (; i + 1 < size_; ++i) {
-            std::swap((*this)[i], (*this)[i + 1]);
-        }
+        T taken = std::exchange(begin()[i], T());
+        std::rotate(begin() + i, begin() + i + 1, end());
         if (size_ > 1) {
-            others_->pop_back();
+            several_->pop_back();
         }
-        --size_;
+        if (--size_ == 1) {
+            first_ = std::move(several_->front());
+            several_->clear();
+        }
         return taken;
     }
 
     void clear() noexcept
     {
-        while (!empty()) {
-            take(size_ - 1U);
+        first_ = T();
+        if (several_ != nullptr) {
+            several_->clear();
         }
+        size_ = 0;
     }
 
 private:
     T first_{};
-    std::unique_ptr<std::vector<T>> others_;
+    std::unique_ptr<std::vector<T>> several_;
     std::uint32_t size_ = 0;
 };
 
