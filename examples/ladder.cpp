@@ -7,6 +7,7 @@
 #include "ladder/journal.hpp"
 #include "ladder/page.hpp"
 #include "ladder/rungs.hpp"
+#include "shared/demonstration.hpp"
 #include "shared/progress.hpp"
 #include "shared/shop.hpp"
 #include "shared/workers.hpp"
@@ -19,7 +20,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <exception>
 #include <fstream>
 #include <optional>
 #include <random>
@@ -42,7 +42,6 @@ using ladder::Kind;
 using ladder::Rung;
 
 constexpr int exitNotShown = 1;
-constexpr int exitFailed = 2;
 constexpr int exitInterrupted = 130;
 constexpr auto think = 20ms;
 constexpr auto betweenPurchases = 4ms; ///< else the buyer that just sold would be the first to ask again
@@ -285,15 +284,5 @@ int main(int argc, char** argv)
     app.add_option("--page", settings.page, "also writes a page with a time line for each rung to this file");
     app.add_option("--url", settings.url,
                    "the server, as redis://[[user]:password@]host[:port][/database] or unix://path");
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : exitFailed;
-    }
-    try {
-        return run(settings);
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "ladder: {}\n", error.what());
-        return exitFailed;
-    }
+    return example::demonstrate(app, "ladder", argc, argv, [&] { return run(settings); });
 }

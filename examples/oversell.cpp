@@ -4,6 +4,7 @@
 ///
 /// Each buyer reads the stock, thinks for a moment and writes the stock less one. Two buyers that read the same number
 /// sell one unit twice. A lock around the three steps lets one buyer at a time do them, in whatever process it runs.
+#include "shared/demonstration.hpp"
 #include "shared/progress.hpp"
 #include "shared/shop.hpp"
 #include "shared/workers.hpp"
@@ -17,7 +18,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <future>
 #include <optional>
 #include <random>
@@ -34,7 +34,6 @@ using example::Workers;
 using namespace std::chrono_literals;
 
 constexpr int exitOversold = 1;
-constexpr int exitFailed = 2;
 constexpr int exitInterrupted = 130;
 
 struct Settings {
@@ -163,7 +162,7 @@ int report(const std::vector<Outcome>& outcomes, const Settings& settings)
     }
     if (!std::ranges::all_of(outcomes, &Outcome::complete)) {
         fmt::print(stderr, "oversell: a process ended before the stock was sold out; its buyers are missing above\n");
-        return exitFailed;
+        return example::exitFailed;
     }
     return 0;
 }
@@ -223,15 +222,5 @@ int main(int argc, char** argv)
         "Exit status: 0; 1 if RedisLock sold another number than the stock; 2 if that could not be found out.");
     app.option_defaults()->always_capture_default();
     declareOptions(app, settings);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : exitFailed;
-    }
-    try {
-        return run(settings);
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "oversell: {}\n", error.what());
-        return exitFailed;
-    }
+    return example::demonstrate(app, "oversell", argc, argv, [&] { return run(settings); });
 }

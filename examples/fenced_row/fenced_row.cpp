@@ -4,6 +4,7 @@
 /// A writer takes a FencedLock, reads the row, and is stopped for longer than its lease. Another writer has the lock
 /// meanwhile, and writes. When the first writer goes on it writes too: it does not know yet that its lock is lost. If
 /// its UPDATE checks the token, nothing happens; if not, the UPDATE overwrites the work of the other writer.
+#include "shared/demonstration.hpp"
 #include "shared/workers.hpp"
 
 #include <redislock/format.hpp>
@@ -27,7 +28,6 @@ using namespace std::chrono_literals;
 using example::Workers;
 
 constexpr int exitNotShown = 1;
-constexpr int exitFailed = 2;
 constexpr int units = 100; ///< at the beginning; the late writer sells 1, the other writer 30
 constexpr auto lease = 500ms;
 
@@ -170,15 +170,5 @@ int main(int argc, char** argv)
         "--database", settings.database,
         "the database, as postgresql://user@host/database or as host=… dbname=…; what is left out comes from "
         "PGHOST, PGUSER and so on");
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : exitFailed;
-    }
-    try {
-        return run(settings);
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "fenced_row: {}\n", error.what());
-        return exitFailed;
-    }
+    return example::demonstrate(app, "fenced_row", argc, argv, [&] { return run(settings); });
 }

@@ -10,6 +10,7 @@
 #include "flash_sale/proof.hpp"
 #include "flash_sale/sale.hpp"
 #include "flash_sale/settings.hpp"
+#include "shared/demonstration.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -23,7 +24,6 @@ namespace {
 using namespace flash;
 
 constexpr int exitWrong = 1;
-constexpr int exitFailed = 2;
 constexpr int exitInterrupted = 130;
 
 /// The tables of the sale, dropped by the destructor.
@@ -88,7 +88,7 @@ int run(Settings settings)
                !holds ? "stock, orders and answers DO NOT AGREE."
                : !saw ? "all agrees, but no kill met anybody at work: this proves little."
                       : "stock, orders and answers agree; nobody has two, nothing is lost.");
-    return !holds ? exitWrong : !saw ? exitFailed : 0;
+    return !holds ? exitWrong : !saw ? example::exitFailed : 0;
 }
 
 void declareOptions(CLI::App& app, Settings& settings)
@@ -124,18 +124,12 @@ int main(int argc, char** argv)
                  "Exit status: 0 if so; 1 if not; 2 if that could not be found out.");
     app.option_defaults()->always_capture_default();
     declareOptions(app, settings);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : exitFailed;
-    }
-    try {
-        return run(settings);
-    } catch (const Interrupted&) {
-        fmt::print(stderr, "flash_sale: interrupted; all processes were ended\n");
-        return exitInterrupted;
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "flash_sale: {}\n", error.what());
-        return exitFailed;
-    }
+    return example::demonstrate(app, "flash_sale", argc, argv, [&] {
+        try {
+            return run(settings);
+        } catch (const Interrupted&) {
+            fmt::print(stderr, "flash_sale: interrupted; all processes were ended\n");
+            return exitInterrupted;
+        }
+    });
 }
