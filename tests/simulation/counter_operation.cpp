@@ -42,7 +42,7 @@ void CounterWait::conclude()
 {
     const auto ending = flow_.takeEnding();
     counter_->conclude(ending);
-    if (ending.isOpen() && now() >= ending.rememberedUntil()) {
+    if (ending.isOpen() && now() >= ending.rememberedUntil) {
         client_.giveUp();
     }
     end_ = ending.outcome;

@@ -53,12 +53,19 @@ TEST(CounterRequests, ThatAreRepeatedAreNotSentWhenTheirRecordMayBeGone)
 // The server forgets a grant after a while. A process that stood still until then must not ask for it again.
 class UnansweredAcquire : public ::testing::Test {
 protected:
+    explicit UnansweredAcquire(std::chrono::milliseconds unreachableAfter = 10s) : config(patient(unreachableAfter)) {}
     WaitStep loseAnswer(std::chrono::nanoseconds stood)
     {
         Outcome outcome;
         outcome.fault = {Failure::lostReply, Errc::unreachable};
         outcome.stood = stood;
         return flow.answered(outcome);
+    }
+    static Config patient(std::chrono::milliseconds unreachableAfter)
+    {
+        Config config;
+        config.unreachableAfter = unreachableAfter;
+        return config;
     }
     /// What the flow leaves to be done when it has ended.
     void conclude() { semaphore->conclude(flow.takeEnding()); }
@@ -110,6 +117,20 @@ TEST_F(UnansweredAcquire, IsTakenBackWhileItsGrantIsRemembered)
     conclude();
     EXPECT_TRUE(port->sent->isWanted(port->time + 19'999ms));
     EXPECT_FALSE(port->sent->isWanted(port->time + 20'000ms));
+}
+
+class UnansweredPatientAcquire : public UnansweredAcquire {
+protected:
+    UnansweredPatientAcquire() : UnansweredAcquire(5min) {}
+};
+
+TEST_F(UnansweredPatientAcquire, IsRepeatedForAsLongAsItsClientIsPatient)
+{
+    EXPECT_EQ(flow.look().kind, WaitStep::Kind::awaitAnswer);
+    port->pass(5min - 1ms);
+    EXPECT_EQ(loseAnswer(0ms).kind, WaitStep::Kind::awaitAnswer);
+    port->pass(1ms);
+    EXPECT_EQ(loseAnswer(0ms).kind, WaitStep::Kind::done);
 }
 
 } // namespace

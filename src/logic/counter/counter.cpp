@@ -225,7 +225,7 @@ void NamedCounter::conclude(const CounterEnding& ending)
     }
     if (ending.isOpen()) {
         const bool copies = result.kind != AcquireResult::Kind::granted || outcome.repeated;
-        askUnawaited(order.undo(copies), copies ? std::string() : order.record, ending.rememberedUntil(), nullptr);
+        askUnawaited(order.undo(copies), copies ? std::string() : order.record, ending.rememberedUntil, nullptr);
     }
 }
 

@@ -128,29 +128,21 @@ struct CounterWaiter : WaiterLink<CounterWaiter> {
     std::shared_ptr<ScriptCall> call{}; ///< its last request; a thread sleeps on its signal
 };
 
-/// How long answers are kept at least. A copy of a request that the network holds back for longer is executed again.
-inline constexpr std::chrono::milliseconds leastRecordTime{60'000};
-
 /// What is left to be done at the end of a wait.
 struct CounterEnding {
     CounterOrder order{};
     AcquireResult result{};
     CounterOutcome outcome{};
     TimePoint began{};
-    TimePoint askedSince{};   ///< when its first request since the last refusal was queued; 0: before that
+    /// Until when Redis surely remembers what it may have granted. Later the same request would be granted again, and
+    /// taking it back would give nothing back.
+    TimePoint rememberedUntil = TimePoint::max();
     TimePoint blockedUntil{}; ///< nothing will be free before, as the last answer said; 0: not known
 
     /// Whether Redis may have granted something that nobody takes.
     [[nodiscard]] bool isOpen() const noexcept
     {
         return order.undo && !outcome.granted && (result.mayBeHeld || result.kind == AcquireResult::Kind::granted);
-    }
-    /// Until when Redis surely remembers what it may have granted: later the same request would be granted again, and
-    /// taking it back gives nothing back.
-    [[nodiscard]] TimePoint rememberedUntil() const noexcept
-    {
-        const bool mayForget = !order.record.empty() && askedSince != TimePoint{};
-        return mayForget ? saturatingAdd(askedSince, leastRecordTime) : TimePoint::max();
     }
     /// The error that its caller gets.
     [[nodiscard]] std::error_code error() const noexcept;
@@ -192,6 +184,8 @@ public:
     /// Such a key, and up to @p others settled keys of other requests. At the client's end none: the request is
     /// refused.
     [[nodiscard]] Recorded recorded(std::size_t others);
+    /// For how long an answer is surely kept, from before its request is sent; leaves time for the way to the server.
+    [[nodiscard]] std::chrono::milliseconds surelyRecorded() const noexcept;
     /// Finds out what the end of a request means, and does what follows. @param ec how it ended, in and out
     template <class Result>
     Result conclude(const CounterRequest<Result>& request, TimePoint begin, bool repeated, std::error_code& ec)
@@ -246,6 +240,10 @@ public:
 
 private:
     class Unawaited;
+    /// How long answers are kept at least. A copy of a request that the network holds back for longer is executed
+    /// again.
+    static constexpr std::chrono::milliseconds leastRecordTime{60'000};
+
     static bool isOpen(std::error_code ec) noexcept;
     /// Goes on in the background after a request that may have been executed, or may still be. @param call what to
     /// send; null: nothing. @return the error for its caller: no denial if an earlier try may have been executed.

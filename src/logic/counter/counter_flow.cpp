@@ -96,7 +96,7 @@ WaitStep CounterFlow::step(const Event& event)
         return finish(done->result);
     }
     if (const auto* ask = std::get_if<Send>(&action)) {
-        if (core_.port.now() >= ending_.rememberedUntil()) { // this process stood still
+        if (core_.port.now() >= ending_.rememberedUntil) { // this process stood still
             return finish({.kind = AcquireResult::Kind::failed, .error = Errc::unreachable, .mayBeHeld = true});
         }
         until_ = ask->until;
@@ -123,10 +123,10 @@ WaitStep CounterFlow::send()
         return step(Failed{core_.port.now(), {Failure::fatal, *waiter.ended}});
     }
     begins();
-    if (ending_.askedSince == TimePoint{}) {
-        ending_.askedSince = core_.port.now();
-    }
     const CounterOrder& order = ending_.order;
+    if (!order.record.empty() && ending_.rememberedUntil == TimePoint::max()) {
+        ending_.rememberedUntil = saturatingAdd(core_.port.now(), counter_.surelyRecorded());
+    }
     const auto call = std::make_shared<ScriptCall>(*order.script, order.keys, order.arguments);
     call->hurried = order.wait.isOneAttempt();
     if (waiter.operation != nullptr) {
@@ -146,7 +146,7 @@ WaitStep CounterFlow::answered(const Outcome& outcome)
     const auto event = eventOf(outcome);
     const LockAnswer* busy = busyAnswer(event);
     if (busy != nullptr) {
-        ending_.askedSince = TimePoint{};
+        ending_.rememberedUntil = TimePoint::max();
         ending_.blockedUntil = busy->timeToLive ? saturatingAdd(core_.port.now(), *busy->timeToLive) : TimePoint{};
     }
     if (busy == nullptr || !waiter.refusals.passesOver(counter_.releases())) {

@@ -2,6 +2,7 @@
 #include "logic/counter/counter.hpp"
 #include "redislock/detail/protocol/key_schema.hpp"
 
+#include <algorithm>
 #include <memory>
 
 namespace redislock::detail {
@@ -14,6 +15,11 @@ std::string NamedCounter::newRecord() const
 std::string NamedCounter::recordTime() const
 {
     return std::to_string((leastRecordTime + 2 * core.config.unreachableAfter).count());
+}
+
+std::chrono::milliseconds NamedCounter::surelyRecorded() const noexcept
+{
+    return std::max(leastRecordTime, 2 * core.config.unreachableAfter);
 }
 
 Recorded NamedCounter::recorded(std::size_t others)
