@@ -97,7 +97,7 @@ protected:
     }
 
     const std::shared_ptr<KeepingPort> port = std::make_shared<KeepingPort>();
-    const Config config;
+    const Config config{};
     const std::shared_ptr<Core> core = std::make_shared<Core>(*port, config, "client", 1);
     const std::shared_ptr<NamedLock> lock = NamedLock::of(port, *core, LockKind::redisLock, "stock");
     const AcquireOrder order{.wait = waitForever, .lease = keepRenewing, .endedBy = EndedBy::thread};
