@@ -95,6 +95,12 @@ protected:
         lock->turn->granted(port->time);
         next = flow(2);
     }
+    ~PassedOn() override
+    {
+        next.reset();
+        (void)core->close(); // as at a client's end: what is held keeps the core
+        port->sent.reset();
+    }
 
     const std::shared_ptr<KeepingPort> port = std::make_shared<KeepingPort>();
     const Config config{};
