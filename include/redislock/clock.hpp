@@ -4,7 +4,6 @@
 
 #include "redislock/requirements.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <concepts>
 #include <cstdint>
@@ -99,7 +98,8 @@ constexpr TimePoint saturatingAdd(TimePoint from, std::chrono::duration<Rep, Per
     if (more <= more.zero()) {
         return from;
     }
-    return more >= TimePoint::max() - std::max(from, TimePoint{}) ? TimePoint::max() : from + more;
+    const auto room = from > TimePoint{} ? TimePoint::max() - from : TimePoint::duration::max();
+    return more >= room ? TimePoint::max() : from + more;
 }
 
 } // namespace redislock

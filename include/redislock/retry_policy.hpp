@@ -3,14 +3,13 @@
 #pragma once
 
 #include "redislock/clock.hpp"
+#include "redislock/export.hpp"
 #include "redislock/random.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <utility>
 
 namespace redislock {
 
@@ -18,7 +17,7 @@ namespace redislock {
 ///
 /// A wait that is over ends the attempts whatever the policy says, and a pause is cut to what is left of it.
 /// **Thread safety**: safe, if a function of the user's own is.
-class RetryPolicy {
+class REDISLOCK_EXPORT RetryPolicy {
 public:
     /// A pause: any `std::chrono` duration converts, rounded **up** to whole nanoseconds. A negative duration means no
     /// pause, and one that is too long for the clock (292 years) means the longest that the clock can count.
@@ -26,9 +25,11 @@ public:
     public:
         template <class Rep, class Period>
         constexpr Pause(std::chrono::duration<Rep, Period> d) noexcept // NOLINT: implicit on purpose
-            : span_(std::max(detail::saturatingCast<std::chrono::nanoseconds, detail::Rounding::up>(d),
-                             std::chrono::nanoseconds::zero()))
+            : span_(detail::saturatingCast<std::chrono::nanoseconds, detail::Rounding::up>(d))
         {
+            if (span_ < std::chrono::nanoseconds::zero()) {
+                span_ = std::chrono::nanoseconds::zero();
+            }
         }
 
         [[nodiscard]] constexpr std::chrono::nanoseconds span() const noexcept { return span_; }
@@ -46,53 +47,27 @@ public:
     using Function = std::function<std::optional<Pause>(std::uint32_t attempt, Random& random)>;
 
     /// One attempt.
-    static RetryPolicy none()
-    {
-        return RetryPolicy([](std::uint32_t, Random&) { return std::optional<Pause>(); });
-    }
+    static RetryPolicy none();
 
     /// The same pause each time: sleep-only. @param pause zero: asks again as soon as the answer is there.
-    static RetryPolicy fixed(Pause pause)
-    {
-        return RetryPolicy([pause](std::uint32_t, Random&) { return std::optional(pause); });
-    }
+    static RetryPolicy fixed(Pause pause);
 
     /// Pauses that double from @p first to @p most, each between half and all of that, so that waiters that collided
     /// once do not collide again ("equal jitter", Brooker 2015). @param first at least 1 µs. @param most at least
     /// @p first.
-    static RetryPolicy exponential(Pause first, Pause most)
-    {
-        const auto least = std::max<std::chrono::nanoseconds>(first.span(), std::chrono::microseconds(1));
-        return RetryPolicy([least, most = std::max(least, most.span())](std::uint32_t attempt, Random& random) {
-            auto pause = least;
-            for (std::uint32_t i = 1; i < attempt && pause < most; ++i) {
-                pause = pause > most / 2 ? most : 2 * pause;
-            }
-            const auto half = static_cast<std::uint64_t>(pause.count() / 2);
-            const auto jitter = std::chrono::nanoseconds(static_cast<std::int64_t>(random.next() % (half + 1)));
-            return std::optional<Pause>(pause - jitter);
-        });
-    }
+    static RetryPolicy exponential(Pause first, Pause most);
 
     /// Asks @p spins times without a pause, then after each @p pause.
-    static RetryPolicy spinThenSleep(std::uint32_t spins, Pause pause)
-    {
-        return RetryPolicy([spins, pause](std::uint32_t attempt, Random&) {
-            return std::optional<Pause>(attempt <= spins ? Pause(std::chrono::nanoseconds::zero()) : pause);
-        });
-    }
+    static RetryPolicy spinThenSleep(std::uint32_t spins, Pause pause);
 
     /// Asks without any pause: spin-only. Keeps a processor and the connection busy.
-    static RetryPolicy spin() { return fixed(std::chrono::nanoseconds::zero()); }
+    static RetryPolicy spin();
 
     /// A policy of the user's own. @param function not empty.
-    explicit RetryPolicy(Function function) : function_(std::move(function)) {}
+    explicit RetryPolicy(Function function);
 
     /// The pause after an attempt. @param attempt from 1 on. @return nothing: no further attempt.
-    [[nodiscard]] std::optional<Pause> pauseAfter(std::uint32_t attempt, Random& random) const
-    {
-        return function_ ? function_(attempt, random) : std::nullopt;
-    }
+    [[nodiscard]] std::optional<Pause> pauseAfter(std::uint32_t attempt, Random& random) const;
 
 private:
     Function function_;

@@ -2,6 +2,7 @@
 /// A lock in pieces.
 #pragma once
 
+#include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/multi_lock.hpp"
 #include "redislock/redis_lock.hpp"
@@ -38,7 +39,7 @@ namespace redislock {
 /// { redislock::LockGuard held(accounts.lockFor("iban:DE02…")); book(); }
 /// redislock::GroupGuard everything(accounts.all());
 /// @endcode
-class SegmentedLock {
+class REDISLOCK_EXPORT SegmentedLock {
 public:
     /// The largest number of segments.
     static constexpr std::size_t maxSegments = 1024;
@@ -58,7 +59,7 @@ public:
 
     /// All segments as one lock, for what concerns the whole resource. Does no I/O; locking it asks for every segment
     /// at once.
-    [[nodiscard]] MultiLock all() const { return MultiLock(locks_); }
+    [[nodiscard]] MultiLock all() const;
 
     /// FNV-1a, 64 bits (Fowler, Noll, Vo), of the bytes of @p key.
     static constexpr std::uint64_t hash(std::string_view key) noexcept
