@@ -77,6 +77,7 @@ void BlockingConnection::put(Call& call)
 Outcome BlockingConnection::await(Call& call, TimePoint until, First first, const std::stop_token& stop)
 {
     constexpr std::chrono::milliseconds patience(2); // the thread that is to lead may have left
+    constexpr std::chrono::nanoseconds soon(200'000); // an answer that comes sooner is worth no sleep, if others run
     Lock lock(mutex_);
     Standstill standstill(call.sentAt);
     const auto result = [&](Outcome outcome) {
@@ -105,8 +106,9 @@ Outcome BlockingConnection::await(Call& call, TimePoint until, First first, cons
             }
             const TimePoint began = standstill.note(); // the leader soon reads what came while all stood still
             const TimePoint wake = mayJudge(standstill, began) ? until : std::max(until, began + patience);
+            const auto yields = answersTake_ <= soon ? soon : std::chrono::nanoseconds::zero();
             lock.unlock();
-            call.signal.yieldAwhile();
+            call.signal.yieldAwhile(yields);
             const auto reasons = standstill.sleep(call.signal, wake);
             if ((reasons & Signal::done) != 0) {
                 return result(call.outcome); // the thread that finished it touched the signal last
@@ -330,8 +332,9 @@ BlockingConnection::Progress BlockingConnection::read(Lock& lock, FinishedCalls&
 /// Gives each reply to its call. @return false when a reply belongs to no call: the stream cannot be trusted any more.
 bool BlockingConnection::dispatch(std::vector<Reply>& replies, std::size_t count, FinishedCalls& finished)
 {
-    if (count > 0) {
+    if (count > 0 && queue_.unanswered() > 0) {
         crowd_ = 0;
+        answersTake_ += (BootClock::now() - queue_.oldestSent() - answersTake_) / 8;
     }
     for (std::size_t i = 0; i < count; ++i) {
         finished.makeRoom();

@@ -155,6 +155,8 @@ private:
     TimePoint emptyAt_ REDISLOCK_GUARDED_BY(mutex_){};
     /// How many callers got the last replies: so many may come back at once.
     std::size_t crowd_ REDISLOCK_GUARDED_BY(mutex_) = 0;
+    /// How long the first of several answers takes: a mean of the last ones.
+    std::chrono::nanoseconds answersTake_ REDISLOCK_GUARDED_BY(mutex_){0};
 
     /// Empty lists with memory, for threads that lead or still tell others what they read.
     std::vector<FinishedCalls> spares_ REDISLOCK_GUARDED_BY(mutex_);

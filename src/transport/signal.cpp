@@ -1,6 +1,8 @@
 // How a thread sleeps on a signal, and is woken: the futex behind it.
 #include "logic/call/signal.hpp"
 
+#include "redislock/detail/logic/yield_budget.hpp"
+
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -16,28 +18,31 @@ void Signal::wake(const void* address) noexcept
     ::syscall(SYS_futex, address, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
-bool Signal::letOthersRun() noexcept
+Signal::Yield Signal::letOthersRun() noexcept
 {
-    constexpr std::chrono::milliseconds slice{1};
-    constexpr int callsWithout = 10000;
-    static std::atomic<int> without{0};
-    if (without.load(std::memory_order_relaxed) > 0) {
-        without.fetch_sub(1, std::memory_order_relaxed);
-        return false;
+    constexpr std::chrono::microseconds aSwitch{1}; // a yield that finds nobody else to run takes less
+    static YieldBudget budget;
+    if (!budget.take()) {
+        return Yield::leftOut;
     }
     const auto before = BootClock::now();
     ::sched_yield();
-    if (BootClock::now() - before <= slice) {
-        return true;
-    }
-    without.store(callsWithout, std::memory_order_relaxed);
-    return false;
+    const auto time = BootClock::now() - before;
+    budget.took(time);
+    return time < aSwitch ? Yield::alone : time <= YieldBudget::slice ? Yield::others : Yield::leftOut;
 }
 
-void Signal::yieldAwhile() const noexcept
+void Signal::yieldAwhile(std::chrono::nanoseconds most) const noexcept
 {
-    constexpr int most = 20;
-    for (int i = 0; i < most && (word_.load(std::memory_order_acquire) & (look | done)) == 0 && letOthersRun(); ++i) {
+    constexpr int least = 20;
+    const TimePoint until = BootClock::now() + most;
+    int alone = 0;
+    for (int i = 1; (word_.load(std::memory_order_acquire) & (look | done)) == 0; ++i) {
+        const auto yield = letOthersRun();
+        alone += yield == Yield::alone ? 1 : 0;
+        if (yield == Yield::leftOut || (i >= least && (alone >= least || BootClock::now() >= until))) {
+            return;
+        }
     }
 }
 

@@ -1,4 +1,5 @@
 #include "logic/call/signal.hpp"
+#include "redislock/detail/logic/yield_budget.hpp"
 
 #include <gtest/gtest.h>
 
@@ -126,10 +127,42 @@ TEST(Signal, NoRaiseOfManyThreadsIsMissed)
 TEST(Signal, YieldingTakesNoReasonAway)
 {
     Signal signal;
-    signal.yieldAwhile(); // comes back though nothing was raised
+    signal.yieldAwhile(0ns); // comes back though nothing was raised
+    signal.yieldAwhile(200us);
     signal.notify(Signal::look);
-    signal.yieldAwhile();
+    signal.yieldAwhile(1h);
     EXPECT_EQ(signal.waitUntil(past), Signal::look);
+}
+
+TEST(YieldBudget, LongYieldsAreLeftOutWhenShortOnesDoNotPayForThem)
+{
+    YieldBudget budget;
+    for (int i = 0; i < YieldBudget::most / YieldBudget::price; ++i) { // what is saved at the start
+        ASSERT_TRUE(budget.take()) << i;
+        budget.took(YieldBudget::slice + 1ns);
+    }
+    for (int round = 0; round < 2; ++round) {
+        ASSERT_TRUE(budget.take()) << round;
+        budget.took(YieldBudget::slice + 1ns);
+        for (int i = 0; i < YieldBudget::without; ++i) {
+            ASSERT_FALSE(budget.take()) << round << ' ' << i;
+        }
+    }
+    EXPECT_TRUE(budget.take());
+}
+
+TEST(YieldBudget, ShortYieldsPayForALongOneNowAndThen)
+{
+    YieldBudget budget;
+    for (int longOnes = 0; longOnes < 100; ++longOnes) {
+        for (int i = 0; i < YieldBudget::price; ++i) {
+            ASSERT_TRUE(budget.take()) << longOnes << ' ' << i;
+            budget.took(YieldBudget::slice);
+        }
+        ASSERT_TRUE(budget.take()) << longOnes;
+        budget.took(YieldBudget::slice + 1ns);
+    }
+    EXPECT_TRUE(budget.take());
 }
 
 TEST(Signal, ASleeperWithATimeOutIsWokenBeforeIt)

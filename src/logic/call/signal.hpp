@@ -5,6 +5,7 @@
 #include "redislock/clock.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 namespace redislock::detail {
@@ -38,16 +39,19 @@ public:
 
     static void wake(const void* address) noexcept;
 
+    enum class Yield : std::uint8_t {
+        alone,   ///< nobody else wanted to run
+        others,  ///< another thread ran
+        leftOut, ///< did not yield, or gave away a whole time slice: better sleep (see YieldBudget)
+    };
+
     /// Lets other threads of this processor run for a moment.
-    ///
-    /// Where other programs want the processors, a yield gives a whole time slice away, while a sleeping thread runs
-    /// soon after it is woken. So a yield that took long is the last for many calls. @return false when this one took
-    /// long, or was left out.
-    static bool letOthersRun() noexcept;
+    static Yield letOthersRun() noexcept;
 
     /// Lets others run several times, until a reason is raised: an answer that comes meanwhile costs neither a wake-up
-    /// nor a sleep. With nobody else to run, this takes some microseconds.
-    void yieldAwhile() const noexcept;
+    /// nor a sleep. Goes on until @p most is over while others do run; with nobody else to run, this takes some
+    /// microseconds.
+    void yieldAwhile(std::chrono::nanoseconds most) const noexcept;
 
     /// Sleeps until a reason is raised. @return the reasons, 0 when `until` came first. Clears `look`.
     std::uint32_t waitUntil(TimePoint until) noexcept;
