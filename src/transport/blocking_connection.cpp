@@ -76,7 +76,7 @@ void BlockingConnection::put(Call& call)
 
 Outcome BlockingConnection::await(Call& call, TimePoint until, First first, const std::stop_token& stop)
 {
-    constexpr std::chrono::milliseconds patience(2); // the thread that is to lead may have left
+    constexpr std::chrono::milliseconds patience(2);  // the thread that is to lead may have left
     constexpr std::chrono::nanoseconds soon(200'000); // an answer that comes sooner is worth no sleep, if others run
     Lock lock(mutex_);
     Standstill standstill(call.sentAt);

@@ -1,7 +1,6 @@
 // How a thread sleeps on a signal, and is woken: the futex behind it.
 #include "logic/call/signal.hpp"
-
-#include "redislock/detail/logic/yield_budget.hpp"
+#include "transport/yield_budget.hpp"
 
 #include <linux/futex.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 #include "logic/call/signal.hpp"
-#include "redislock/detail/logic/yield_budget.hpp"
+#include "transport/yield_budget.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,9 +11,9 @@ namespace redislock::detail {
 
 /// Leaves yields out where they cost more than they save, for all threads together.
 ///
-/// A thread that yields instead of sleeping saves a wake-up. But where other programs want the processors, a yield gives
-/// a whole time slice away, while a sleeping thread runs soon after it is woken. So a long yield costs what many short
-/// ones have saved; when that is used up, many calls go without.
+/// A thread that yields instead of sleeping saves a wake-up. But where other programs want the processors, a yield
+/// gives a whole time slice away, while a sleeping thread runs soon after it is woken. So a long yield costs what many
+/// short ones have saved; when that is used up, many calls go without.
 ///
 /// **Thread safety**: safe. Calls at the same time may be counted as one: this is a measure, no account.
 class YieldBudget {
