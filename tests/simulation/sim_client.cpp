@@ -378,7 +378,7 @@ std::string SimClient::residue() const
     std::string left;
     for (const auto& named : names_) {
         if (!named->local.holds().empty() || !named->waiters.empty() || !named->askers.empty() || named->subscribed ||
-            named->releases.underWay() || named->releaseWatchers != 0) {
+            named->releases.underWay()) {
             left +=
                 fmt::format(" {}: {} holds, {} waiters, {} releases;", named->name, named->local.holds().size(),
                             named->waiters.size() + named->askers.size(), named->releases.underWay() ? "some" : "no");

@@ -68,6 +68,31 @@ TEST(LocalLock, GivesBackTheHoldThatIsTakenOutOnce)
     EXPECT_EQ(local.validUntil(), TimePoint{});
 }
 
+TEST(LocalLock, KeepsTheOthersWhicheverOfSeveralHoldsIsTakenOut)
+{
+    for (std::uint64_t out = 1; out <= 3; ++out) {
+        SCOPED_TRACE(out);
+        LocalLock<Held> local;
+        for (std::uint64_t owner = 1; owner <= 3; ++owner) {
+            local.add(holdOf(owner, at(1s)));
+        }
+        const std::shared_ptr<Held> taken = local.remove(*local.of(out));
+        ASSERT_NE(taken, nullptr);
+        EXPECT_EQ(taken->owner, out);
+        EXPECT_EQ(taken.use_count(), 1);
+        for (std::uint64_t owner = 1; owner <= 3; ++owner) {
+            EXPECT_EQ(local.of(owner) != nullptr, owner != out) << owner;
+        }
+        EXPECT_EQ(local.holds().size(), 2U);
+        local.remove(*local.holds()[1]);
+        ASSERT_EQ(local.holds().size(), 1U);
+        const std::weak_ptr<Held> last = local.holds()[0];
+        EXPECT_NE(local.remove(*local.holds()[0]), nullptr);
+        EXPECT_TRUE(last.expired());
+        EXPECT_TRUE(local.holds().empty());
+    }
+}
+
 TEST(LocalLock, AThreadThatLostAHoldOwesItsUnlocks)
 {
     LocalLock<Held> local;

@@ -31,12 +31,12 @@ AcquireFlow::AcquireFlow(Core& c, NamedLock& n, HoldRef h, const AcquireOrder& o
     }
     hold->isMember = hold->isTentative = order.endedBy == EndedBy::group;
     level = hold->levels.add(order.lease, order.endedBy);
+    waiter.answersBefore = named.answers;
     queue_.join(waiter);
 }
 
 AcquireFlow::~AcquireFlow()
 {
-    watchReleases(false);
     queue_.leave(waiter);
     endPassed();
     if (waiter.call->pending && waiter.operation == nullptr) {
@@ -170,7 +170,7 @@ WaitStep AcquireFlow::judgeReleases()
     if (!named.releases.underWay()) {
         return send();
     }
-    watchReleases(true);
+    named.releasesWatched = true;
     return sleepUntil(until_);
 }
 
@@ -179,7 +179,7 @@ WaitStep AcquireFlow::judgeSleep()
     stage_ = Stage::sleeping;
     const TimePoint now = core_.port.now();
     const bool watches = waiter.refusals.isOpen();
-    watchReleases(watches);
+    named.releasesWatched = named.releasesWatched || watches;
     if (waiter.submitted) {
         return step(Notified{now});
     }
@@ -251,7 +251,6 @@ WaitStep AcquireFlow::step(const Event& event)
 WaitStep AcquireFlow::send()
 {
     stage_ = Stage::asking;
-    watchReleases(false);
     core_.begins(waiter);
     ++waiter.attempts;
     if (!std::exchange(waiter.submitted, false)) {
@@ -347,16 +346,7 @@ WaitStep AcquireFlow::finish(const AcquireResult& result) noexcept
 {
     stage_ = Stage::done;
     result_ = result;
-    watchReleases(false);
     return {};
-}
-
-/// Sets whether the end of the last release under way makes this waiter look again.
-void AcquireFlow::watchReleases(bool watches) noexcept
-{
-    if (std::exchange(watchesReleases_, watches) != watches) {
-        watches ? ++named.releaseWatchers : --named.releaseWatchers;
-    }
 }
 
 std::error_code AcquireFlow::conclude(Acquired& acquired)
@@ -449,7 +439,8 @@ bool AcquireFlow::wasContended(TimePoint now) const noexcept
 {
     const Waiter* first = named.waiters.head();
     const bool isBehindRefused = first != nullptr && first != &waiter && first->refused;
-    return waiter.behindHold || isBehindRefused || named.answeredAt >= waiter.joined || now < named.local.validUntil();
+    return waiter.behindHold || isBehindRefused || named.answers != waiter.answersBefore ||
+           now < named.local.validUntil();
 }
 
 /// The result of a wait that was over before its turn came. Contended: behind a hold of this client, or behind a waiter
@@ -466,7 +457,7 @@ void AcquireFlow::noteAnswer(const Event& event) noexcept
 {
     waiter.refused = busyAnswer(event) != nullptr;
     if (const auto* replied = std::get_if<Replied<LockAnswer>>(&event)) {
-        named.answeredAt = replied->now;
+        ++named.answers;
         core_.silentSince = TimePoint{};
         if (named.turn != nullptr) {
             named.turn->answered(replied->now - replied->sentAt);

@@ -81,7 +81,6 @@ private:
     void endPassed() noexcept;
     WaitStep sleepUntil(TimePoint until) noexcept;
     WaitStep finish(const AcquireResult& result) noexcept;
-    void watchReleases(bool watches) noexcept;
     AcquireMachine::Settings settings(TimePoint now) const noexcept;
     [[nodiscard]] bool wasContended(TimePoint now) const noexcept;
     [[nodiscard]] AcquireResult withoutTurn(AcquireResult result) const noexcept;
@@ -102,7 +101,6 @@ private:
     Stage stage_ = Stage::awaitingTurn;
     TimePoint until_{};            ///< end of the stage, as the machine said
     std::optional<Event> refusal_; ///< refusal of the request that is repeated after the releases
-    bool watchesReleases_ = false;
     AcquireResult result_;
 };
 

@@ -278,10 +278,10 @@ void Core::forces(NamedLock& named, std::string_view holder)
 void Core::loseForced(NamedLock& named, std::string_view holder, const Call& call)
 {
     const bool endsAll = named.kind == LockKind::readLock && call.reply.integer == 1;
-    const auto& holds = named.local.holds();
-    for (std::size_t i = holds.size(); i-- > 0;) {
-        if ((endsAll && holds[i]->grantedAt < call.sentAt) || holderText(*holds[i]) == holder) {
-            lose(*holds[i], LossReason::forced);
+    for (std::size_t i = named.local.holds().size(); i-- > 0;) {
+        const HoldRef hold = named.local.holds()[i];
+        if ((endsAll && hold->grantedAt < call.sentAt) || holderText(*hold) == holder) {
+            lose(*hold, LossReason::forced); // takes it out
         }
     }
 }

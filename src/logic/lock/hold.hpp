@@ -117,13 +117,13 @@ struct Hold {
     std::atomic<std::uint32_t> references{0};
     std::atomic<Phase> phase{Phase::acquiring};
     Lane lane = Lane::commands;
-    bool atRiskTold = false;
-    bool heldTooLong = false;
-    bool refused = false;     ///< the last answer to a renewal: for now, the server refuses it
-    bool isMember = false;    ///< member of a group: observers are told of the group
-    bool isTentative = false; ///< member of a group that is not held yet: its caller does not know of it
-    LossReason reason{};      ///< why it was lost
-    bool unanswered = false;  ///< a request that names the holder was never answered, or may still end the holder
+    LossReason reason{}; ///< why it was lost
+    bool atRiskTold : 1 = false;
+    bool heldTooLong : 1 = false;
+    bool refused : 1 = false;     ///< the last answer to a renewal: for now, the server refuses it
+    bool isMember : 1 = false;    ///< member of a group: observers are told of the group
+    bool isTentative : 1 = false; ///< member of a group that is not held yet: its caller does not know of it
+    bool unanswered : 1 = false;  ///< a request that names the holder was never answered, or may still end the holder
     std::uint16_t countsUnderWay = 0; ///< requests under way that set its count
     std::uint32_t givenLevel = 0;     ///< level granted by another's release for less than its lease, yet to be sent
     std::shared_ptr<NamedLock> lock;
@@ -172,9 +172,10 @@ struct Waiter : WaiterLink<Waiter> {
     bool owesTelling = false;   ///< was to follow a release that published nothing: without the lock, it must publish
     bool subscribed = false;    ///< to a channel of its own
     std::uint32_t attempts = 0; ///< requests that were sent
-    HoldRef passed{};           ///< hold that was passed on to it, and that it does not know of yet
-    std::uint32_t passedLevel = 0; ///< its level of `passed`
-    std::optional<Grant> grant{};  ///< not looked at yet
+    std::uint32_t answersBefore = 0; ///< NamedLock::answers when it came
+    HoldRef passed{};                ///< hold that was passed on to it, and that it does not know of yet
+    std::uint32_t passedLevel = 0;   ///< its level of `passed`
+    std::optional<Grant> grant{};    ///< not looked at yet
     Refusals refusals{};
     std::string blocker;       ///< who has the lock, as the last answer said; for observers only
     TimePoint blockedUntil{};  ///< the lock is held at least until then; 0: not known
@@ -229,16 +230,16 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     const std::string name;
 
     LocalLock<Hold, HoldRef> local;
-    WaiterQueue<Waiter> waiters;       ///< the head asks Redis
-    WaiterQueue<Waiter> askers;        ///< ask for themselves, in no order: once, or when their policy says so
-    NamedLock* sameName = this;        ///< next in the ring of all kinds of this name
-    OwnReleases releases;              ///< releases under way of all kinds of this name
-    std::uint32_t releaseWatchers = 0; ///< waiters that sleep until releases are answered
-    bool race = false;                 ///< the first waiter is to try when the release under way is answered
+    WaiterQueue<Waiter> waiters;  ///< the head asks Redis
+    WaiterQueue<Waiter> askers;   ///< ask for themselves, in no order: once, or when their policy says so
+    NamedLock* sameName = this;   ///< next in the ring of all kinds of this name
+    OwnReleases releases;         ///< releases under way of all kinds of this name
+    std::uint32_t answers = 0;    ///< how many acquires Redis has answered, with whatever answer
+    bool releasesWatched = false; ///< a waiter is to look when all releases are answered
+    bool race = false;            ///< the first waiter is to try when the release under way is answered
     bool subscribed = false;
     const LockKind kind;
     std::unique_ptr<Turn> turn; ///< from when others were seen to want the name, or callers of this client to wait
-    TimePoint answeredAt{};     ///< when Redis last answered an acquire, with whatever answer
 };
 
 /// Appends the holder's name in Redis, "<client>:<number>", as an argument, without an allocation.

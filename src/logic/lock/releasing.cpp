@@ -216,7 +216,8 @@ void Releasing::over(Hold& hold, Unlocked how)
     }
     named.forEachKind([](NamedLock& each) {
         each.releases.end();
-        if (each.releaseWatchers > 0 && !each.releases.underWay()) {
+        if (each.releasesWatched && !each.releases.underWay()) {
+            each.releasesWatched = false;
             const auto look = [](Waiter& waiter) { waiter.look(); };
             each.waiters.forEach(look);
             each.askers.forEach(look);

@@ -196,7 +196,8 @@ bool Renewing::overstays(Hold& hold, TimePoint now)
     if (most == most.zero() || now < saturatingAdd(hold.grantedAt, most) || !hold.levels.isRenewed()) {
         return false;
     }
-    if (!std::exchange(hold.heldTooLong, true)) {
+    if (!hold.heldTooLong) {
+        hold.heldTooLong = true;
         core_.tellOf(hold, [held](Observer& observer, const LockEvent& event) { observer.heldTooLong(event, held); });
     }
     return true;

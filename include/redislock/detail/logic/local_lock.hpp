@@ -3,13 +3,13 @@
 #pragma once
 
 #include "redislock/clock.hpp"
-#include "redislock/detail/logic/mostly_one.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -28,14 +28,36 @@ namespace redislock::detail {
 template <class Hold, class Pointer = std::shared_ptr<Hold>>
 class LocalLock {
 public:
-    void add(Pointer hold) { holds_.add(std::move(hold)); }
+    void add(Pointer hold)
+    {
+        if (holds().empty()) {
+            only_ = std::move(hold);
+            return;
+        }
+        auto& several = rest().several;
+        if (several.empty()) {
+            several.reserve(2);
+            several.push_back(std::exchange(only_, nullptr));
+        }
+        several.push_back(std::move(hold));
+    }
 
     /// Takes a hold out. @return the hold; null if it is not in here.
     Pointer remove(const Hold& hold) noexcept
     {
-        for (std::size_t i = 0; i < holds_.size(); ++i) {
-            if (holds_[i].get() == &hold) {
-                return holds_.take(i);
+        if (only_ != nullptr) {
+            return only_.get() == &hold ? std::exchange(only_, nullptr) : nullptr;
+        }
+        for (std::size_t i = 0; i < holds().size(); ++i) {
+            auto& several = rest_->several;
+            if (several[i].get() == &hold) {
+                Pointer taken = std::move(several[i]);
+                several.erase(several.begin() + static_cast<std::ptrdiff_t>(i));
+                if (several.size() == 1) {
+                    only_ = std::move(several.front());
+                    several.clear();
+                }
+                return taken;
             }
         }
         return nullptr;
@@ -44,7 +66,7 @@ public:
     /// The hold of a thread, valid or not; null when it has none.
     [[nodiscard]] Hold* of(std::uint64_t owner) const noexcept
     {
-        for (const auto& hold : holds_) {
+        for (const auto& hold : holds()) {
             if (hold->owner == owner) {
                 return hold.get();
             }
@@ -56,7 +78,7 @@ public:
     [[nodiscard]] TimePoint validUntil() const noexcept
     {
         TimePoint until{};
-        for (const auto& hold : holds_) {
+        for (const auto& hold : holds()) {
             until = std::max(until, hold->validUntil());
         }
         return until;
@@ -69,20 +91,18 @@ public:
             return;
         }
         try {
-            if (debts_ == nullptr) {
-                debts_ = std::make_unique<std::vector<Debt>>();
-            }
-            for (auto& debt : *debts_) {
+            auto& debts = rest().debts;
+            for (auto& debt : debts) {
                 if (debt.owner == owner) {
                     debt.unlocks += unlocks;
                     return;
                 }
             }
-            if (debts_->size() == maxDebtors) {
-                oweTogether(debts_->front().unlocks);
-                debts_->erase(debts_->begin());
+            if (debts.size() == maxDebtors) {
+                oweTogether(debts.front().unlocks);
+                debts.erase(debts.begin());
             }
-            debts_->push_back({owner, unlocks});
+            debts.push_back({owner, unlocks});
         } catch (const std::bad_alloc&) {
             oweTogether(unlocks);
         }
@@ -91,11 +111,12 @@ public:
     /// Counts one late unlock(). @return false for a thread that owes none.
     bool settle(std::uint64_t owner) noexcept
     {
-        if (debts_ != nullptr) {
-            const auto found = std::ranges::find(*debts_, owner, &Debt::owner);
-            if (found != debts_->end()) {
+        if (rest_ != nullptr) {
+            auto& debts = rest_->debts;
+            const auto found = std::ranges::find(debts, owner, &Debt::owner);
+            if (found != debts.end()) {
                 if (--found->unlocks == 0) {
-                    debts_->erase(found);
+                    debts.erase(found);
                 }
                 return true;
             }
@@ -107,8 +128,14 @@ public:
         return true;
     }
 
-    /// All holds of the name.
-    [[nodiscard]] const MostlyOne<Pointer>& holds() const noexcept { return holds_; }
+    /// All holds of the name. Valid until one is added or removed.
+    [[nodiscard]] std::span<const Pointer> holds() const noexcept
+    {
+        if (only_ == nullptr && rest_ != nullptr) {
+            return rest_->several;
+        }
+        return {&only_, only_ != nullptr ? std::size_t{1} : 0};
+    }
 
 private:
     static constexpr std::size_t maxDebtors = 1024;
@@ -117,14 +144,28 @@ private:
         std::uint32_t unlocks;
     };
 
+    /// What most names never have.
+    struct Rest {
+        std::vector<Pointer> several; ///< all holds, if there are several
+        std::vector<Debt> debts;
+    };
+
+    Rest& rest()
+    {
+        if (rest_ == nullptr) {
+            rest_ = std::make_unique<Rest>();
+        }
+        return *rest_;
+    }
+
     void oweTogether(std::uint32_t unlocks) noexcept
     {
         owedBySomebody_ += std::min(unlocks, UINT32_MAX - owedBySomebody_);
     }
 
-    [[no_unique_address]] MostlyOne<Pointer> holds_; // the next member lies in this one's padding
-    std::uint32_t owedBySomebody_ = 0;               ///< by the threads beyond maxDebtors
-    std::unique_ptr<std::vector<Debt>> debts_;       ///< most names never have debts
+    Pointer only_; ///< the hold, if there is one
+    std::unique_ptr<Rest> rest_;
+    std::uint32_t owedBySomebody_ = 0; ///< by the threads beyond maxDebtors
 };
 
 } // namespace redislock::detail
