@@ -102,10 +102,11 @@ local function noteRedissons(comes)
     end
     local before = waiter and scoreOf(waiter)
     local isSure = false
-    -- A waiter that came since, behind the last of ours, may have come behind one of Redisson's that is gone.
-    local isBehindOurs = not looked or lastThen == waiter
     for i = #since, 1, -1 do
         local score = since[i][2] or 0
+        -- The first that came since may have come behind one that is gone, and had a lower time than the waiter that is
+        -- before it now.
+        local isBehindLast = isSure or not looked or lastThen == (i < #since and since[i + 1][1] or waiter)
         local more = before and score - before or -1 -- than the time of the waiter before it
         local seen, allowance = redissons(since[i][3])
         -- It came since: it has no record, or a higher time than in a record left of an earlier wait, or is behind
@@ -114,10 +115,11 @@ local function noteRedissons(comes)
         if not since[i][2] then
             allowance = 0 -- its place is over as soon as it is the first
         elseif isSure and more >= 0 then
-            allowance = (i < #since or isBehindOurs) and more or math.max(usual, more)
+            allowance = isBehindLast and more or math.max(usual, more)
         elseif isSure or more < 0 and not waiter and not isWatched then
             -- How long the first has been there is not known. Its time may come from waiters of ours before it.
-            allowance = math.max(usual, allowance or 0, not looked and score - now - math.max(0, redis.call('PTTL', KEYS[1])) or 0)
+            local sinceFree = not looked and score - now - math.max(0, redis.call('PTTL', KEYS[1])) or 0
+            allowance = math.max(usual, allowance or 0, sinceFree)
         else
             -- The record may be left of an earlier wait with a smaller allowance.
             allowance = math.max(allowance, math.min(more, usual))

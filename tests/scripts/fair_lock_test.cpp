@@ -248,6 +248,24 @@ TEST_F(FairScripts, WaiterOfRedissonsThatMayHaveComeBehindOneThatIsGoneCountsAsU
     expectAhead(hold19, place + clocks);
 }
 
+TEST_F(FairScripts, WaiterOfRedissonsThatCameBehindOneWithALowerTimeThatIsGoneCountsAsUsual)
+{
+    fair(hold17);
+    fair(hold18);
+    javaWaits(java(1));
+    fair(hold19);
+    const auto later = std::to_string(score(java(1)) + 200'000); // one that died before it had that time too
+    redis.command({"ZADD", times, later, java(1)});
+    redis.command({"HSET", places, java(1), "redisson " + later + ' ' + std::to_string(usual)});
+    javaWaits(java(2), 500);
+    end(hold19);
+    javaWaits(java(3));
+    redissons.giveUp(java(2), 500);
+    const std::string hold20 = client + ":20";
+    fair(hold20);
+    expectAhead(hold20, place + clocks + 2 * usual);
+}
+
 TEST_F(FairScripts, WaiterOfRedissonsThatCameAgainForLongerIsNotCountedAsBefore)
 {
     fair(hold17);
