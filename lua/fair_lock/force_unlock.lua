@@ -21,8 +21,9 @@ if holder ~= ARGV[1] then
     return 0
 end
 redis.call('DEL', KEYS[1])
-if noteRedissons() then
-    keepForRedisson()
-end
+local isMixed = noteRedissons()
 passOn(ARGV[2])
+if isMixed then
+    keepMixedQueue()
+end
 return 1

@@ -56,16 +56,13 @@ if left == -2 and (not head or head == ARGV[1]) then
         leave(head)
     end
     if isMixed then
-        keepForRedisson()
+        keepMixedQueue()
     end
     return nil
 end
 if place > 0 then
     if redis.call('ZADD', KEYS[3], string.format('%.0f', now + place + clocks), ARGV[1]) == 1 then
         redis.call('RPUSH', KEYS[2], ARGV[1])
-        if isMixed then
-            noteLast(ARGV[1])
-        end
     end
     redis.call('HSET', KEYS[4], ARGV[1], recordOf(now + place, place, request > 0 and lease, ARGV[6]))
     if isMixed then
@@ -84,7 +81,7 @@ if place > 0 then
     end
 end
 if isMixed then
-    keepForRedisson()
+    keepMixedQueue()
 end
 if left == -2 then
     -- Either the first waiter is about to take the lock, and then the holder's time will be known; or it has died; or

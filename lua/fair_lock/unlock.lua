@@ -28,14 +28,15 @@ end
 --include parts/fair_queue.lua
 local held = redis.call('HGET', KEYS[1], ARGV[1])
 if not held then
-    if count == 0 and noteRedissons() then
-        keepForRedisson()
-    end
+    local isMixed = count == 0 and noteRedissons()
     if count == 0 and redis.call('ZREM', KEYS[3], ARGV[1]) + redis.call('HDEL', KEYS[4], ARGV[1]) > 0 then
         redis.call('LREM', KEYS[2], 0, ARGV[1])
         if redis.call('EXISTS', KEYS[1]) == 0 then -- the waiter that gives up may have been told
             passOn(ARGV[4])
         end
+    end
+    if isMixed then
+        keepMixedQueue()
     end
     return nil
 end
@@ -44,10 +45,11 @@ if count > 0 then
     return 0
 end
 redis.call('DEL', KEYS[1])
-if noteRedissons() then
-    keepForRedisson()
-end
+local isMixed = noteRedissons()
 local _, _, _, told = passOn(ARGV[4])
+if isMixed then
+    keepMixedQueue()
+end
 if type(told) == 'number' then
     return told + 1
 end

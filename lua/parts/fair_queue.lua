@@ -8,8 +8,8 @@
 --            and the number of the request
 --          of Redisson's: holder -> "redisson <time> <allowance>": its time in KEYS[3] when it was first seen, and what
 --            Redisson takes off all times behind it when it lets it in
---          'redisson' -> "<time> <last>" while a waiter of Redisson's may be queued: when one of our scripts last
---            looked, and which waiter was last then
+--          'redisson' -> "<time> <base> <last>" while a waiter of Redisson's may be queued: when one of our scripts last
+--            looked, which waiter was last when it ended, and that waiter's time in KEYS[3] without its allowance
 local clocks = 30000 -- by how much the clocks of Redisson's machines may be off, in ms
 local usual = 300000 -- the allowance of a waiter of Redisson's if nothing better is known, in ms
 local longest = 2592000000 -- the most by which waiters ahead may move a time, in ms
@@ -63,11 +63,6 @@ local function forgetLeavers()
     end
 end
 
--- Notes that one of our scripts looked, and which waiter is the last.
-local function noteLast(holder)
-    redis.pcall('HSET', KEYS[4], 'redisson', string.format('%.0f %s', now, holder))
-end
-
 -- Notes the allowances of Redisson's waiters that came since one of our scripts last looked. Done before any time is
 -- changed, since an allowance is how far a waiter's time is ahead of that of the waiter before it. `comes`: one of our
 -- waiters may join. Returns whether any of Redisson's may be queued. pcall: a lock can be freed even if memory is full.
@@ -80,14 +75,13 @@ local function noteRedissons(comes)
         return false
     end
     local known = redis.call('HMGET', KEYS[4], last, 'redisson')
-    local looked, lastThen = string.match(known[2] or '', '^(%d+) (.*)$')
+    local looked, base, lastThen = string.match(known[2] or '', '^(%d+) (-?%d+) (.*)$')
     if not looked and (ours(known[1]) or not comes and redis.call('EXISTS', KEYS[4]) == 0) then
         return not ours(known[1]) -- none of Redisson's waits, or none of ours
     end
     if looked then
         forgetLeavers()
     end
-    noteLast(last)
     if ours(known[1]) then
         return true
     end
@@ -104,9 +98,10 @@ local function noteRedissons(comes)
     local isSure = false
     for i = #since, 1, -1 do
         local score = since[i][2] or 0
-        -- The first that came since may have come behind one that is gone, and had a lower time than the waiter that is
+        -- The first that came since may have come behind one that is gone, whose time was lower than that of the waiter
         -- before it now.
         local isBehindLast = isSure or not looked or lastThen == (i < #since and since[i + 1][1] or waiter)
+        local isHigher = isBehindLast or i < #since and tonumber(base) >= before
         local more = before and score - before or -1 -- than the time of the waiter before it
         local seen, allowance = redissons(since[i][3])
         -- It came since: it has no record, or a higher time than in a record left of an earlier wait, or is behind
@@ -115,7 +110,7 @@ local function noteRedissons(comes)
         if not since[i][2] then
             allowance = 0 -- its place is over as soon as it is the first
         elseif isSure and more >= 0 then
-            allowance = isBehindLast and more or math.max(usual, more)
+            allowance = isHigher and more or math.max(usual, more)
         elseif isSure or more < 0 and not waiter and not isWatched then
             -- How long the first has been there is not known. Its time may come from waiters of ours before it.
             local sinceFree = not looked and score - now - math.max(0, redis.call('PTTL', KEYS[1])) or 0
@@ -136,10 +131,17 @@ local function noteRedissons(comes)
     return true
 end
 
--- While a waiter of Redisson's is queued, Redisson's two keys live until Redisson deletes them.
-local function keepForRedisson()
+-- Ends a script while a waiter of Redisson's is queued: Redisson's two keys live until Redisson deletes them. Notes which
+-- waiter is the last now, if anything is known of the queue.
+local function keepMixedQueue()
     redis.pcall('PERSIST', KEYS[2])
     redis.pcall('PERSIST', KEYS[3])
+    local last = redis.call('EXISTS', KEYS[4]) == 1 and redis.call('LINDEX', KEYS[2], -1)
+    if last then
+        local _, allowance = redissons(redis.call('HGET', KEYS[4], last))
+        local base = (scoreOf(last) or 0) - (allowance or 0)
+        redis.pcall('HSET', KEYS[4], 'redisson', string.format('%.0f %.0f %s', now, base, last))
+    end
 end
 
 -- How much Redisson will have taken off a holder's time when its turn comes: the allowances of the waiters ahead. Also
