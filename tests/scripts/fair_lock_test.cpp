@@ -68,6 +68,13 @@ protected:
         ASSERT_FALSE(redissons.acquire(thread, allowance, now() + ahead)) << thread << " has to wait";
         redissons.release(thread, now() + ahead);
     }
+    /// Gives a waiter of Redisson's the time that it would have if it had come behind another that died.
+    void oneDiedBefore(const std::string& waiter)
+    {
+        const auto later = std::to_string(score(waiter) + 200'000);
+        redis.command({"ZADD", times, later, waiter});
+        redis.command({"HSET", places, waiter, "redisson " + later + ' ' + std::to_string(usual)});
+    }
     /// Sets the server's clock by @p byMs, by moving all times of the queue.
     void setClock(std::int64_t byMs)
     {
@@ -109,6 +116,7 @@ protected:
     const Words keys{name, queue, times, places};
     static inline const std::string grants = "redisson_lock__channel:" + client;
     const std::string hold19 = client + ":19";
+    const std::string hold20 = client + ":20";
     RedissonFairLock redissons{name, [this](const Words& words) -> std::optional<std::string> {
                                    const Value value = redis.command(words);
                                    EXPECT_FALSE(value.isError()) << value;
@@ -254,16 +262,26 @@ TEST_F(FairScripts, WaiterOfRedissonsThatCameBehindOneWithALowerTimeThatIsGoneCo
     fair(hold18);
     javaWaits(java(1));
     fair(hold19);
-    const auto later = std::to_string(score(java(1)) + 200'000); // one that died before it had that time too
-    redis.command({"ZADD", times, later, java(1)});
-    redis.command({"HSET", places, java(1), "redisson " + later + ' ' + std::to_string(usual)});
+    oneDiedBefore(java(1));
     javaWaits(java(2), 500);
     end(hold19);
     javaWaits(java(3));
     redissons.giveUp(java(2), 500);
-    const std::string hold20 = client + ":20";
     fair(hold20);
     expectAhead(hold20, place + clocks + 2 * usual);
+}
+
+TEST_F(FairScripts, WaiterOfRedissonsIsCountedExactlyBehindOneThatIsTheLastAgainSinceOursLeft)
+{
+    fair(hold17);
+    fair(hold18);
+    javaWaits(java(1));
+    fair(hold19);
+    oneDiedBefore(java(1));
+    end(hold19);
+    javaWaits(java(2), 5000);
+    fair(hold20);
+    expectAhead(hold20, place + clocks + usual + 5000);
 }
 
 TEST_F(FairScripts, WaiterOfRedissonsThatCameAgainForLongerIsNotCountedAsBefore)

@@ -429,8 +429,8 @@ void MixedQueueWorld::checkTimesToLive(bool isDue) const
 }
 
 /// Checks the time of a waiter of ours that has just asked. If it is not known what a waiter of Redisson's ahead will
-/// subtract, the usual allowance counts. For the first waiter the whole distance of its time may count, and for another
-/// the part of its time that comes from waiters that are gone.
+/// subtract, the usual allowance counts. For the first waiter the whole distance of its time may count, and for the
+/// others together as much again: the parts of their times that come from waiters that are gone.
 void MixedQueueWorld::checkTimeOf(const Thread& thread) const
 {
     const auto waiters = redissons_.waiting();
@@ -438,7 +438,7 @@ void MixedQueueWorld::checkTimeOf(const Thread& thread) const
     std::int64_t most = placeMs + clocksMs;
     for (auto i = waiters.begin(); i != waiters.end() && *i != thread.holder; ++i) {
         if (!threadOf(*i)->isOurs) {
-            most += RedissonFairLock::usualMs + (most == placeMs + clocksMs ? unsureMs : 0);
+            most += RedissonFairLock::usualMs + (most == placeMs + clocksMs ? 2 * unsureMs : 0);
         }
     }
     const auto ahead = redissons_.time(thread.holder).value_or(0) - Keyspace::epochMs - serverMs();
