@@ -39,7 +39,7 @@ public:
         listener = std::move(by);
     }
     void drop(std::string channel, ChannelListener /*listener*/) override { std::erase(listened, channel); }
-    void wake(Call& /*call*/) noexcept override {}
+    void wake(Call& /*call*/) noexcept override { ++woken; }
     void alarm(TimePoint /*when*/) noexcept override {}
     void after(TimePoint when, std::function<void()> what) override { later_.emplace_back(when, std::move(what)); }
     void post(std::function<void()> /*what*/) override {}
@@ -63,6 +63,7 @@ public:
     std::shared_ptr<Call> sent;        ///< the last request
     std::vector<std::string> listened; ///< channels
     ChannelListener listener;          ///< the last one
+    int woken = 0;                     ///< how often a thread was to look
 
 private:
     std::uint64_t lastNumber_ = 0;

@@ -1,4 +1,4 @@
-// What a client hears of grants to its waiters, and what it makes of it.
+// What wakes the waiters of a client: what it hears of grants to them, and the ends of its own releases.
 #include "logic/flow/acquire_flow.hpp"
 #include "logic/lock/core.hpp"
 #include "unit/keeping_port.hpp"
@@ -14,6 +14,21 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// Another holder has the lock for a minute more.
+void refuse(AcquireFlow& waiter)
+{
+    Outcome refusal;
+    refusal.replied = true;
+    Reply& reply = waiter.call().reply;
+    reply.kind = Reply::Kind::array;
+    reply.elements.resize(3);
+    reply.elements[0].kind = reply.elements[2].kind = Reply::Kind::integer;
+    reply.elements[0].integer = 60'000;
+    reply.elements[1].kind = Reply::Kind::text;
+    reply.elements[1].text = "other:1";
+    EXPECT_EQ(waiter.answered(refusal).kind, WaitStep::Kind::sleep);
+}
+
 class GrantChannel : public ::testing::Test {
 protected:
     using Kind = SubscriptionTable<ChannelListener>::Incoming::Kind;
@@ -26,21 +41,6 @@ protected:
         EXPECT_EQ(waiter->look().kind, WaitStep::Kind::awaitAnswer);
         return waiter;
     }
-    /// Another holder has the lock for a minute more.
-    void refuse(AcquireFlow& waiter)
-    {
-        Outcome refusal;
-        refusal.replied = true;
-        Reply& reply = waiter.call().reply;
-        reply.kind = Reply::Kind::array;
-        reply.elements.resize(3);
-        reply.elements[0].kind = reply.elements[2].kind = Reply::Kind::integer;
-        reply.elements[0].integer = 60'000;
-        reply.elements[1].kind = Reply::Kind::text;
-        reply.elements[1].text = "other:1";
-        EXPECT_EQ(waiter.answered(refusal).kind, WaitStep::Kind::sleep);
-    }
-
     const std::shared_ptr<KeepingPort> port = std::make_shared<KeepingPort>();
     const Config config{};
     const std::shared_ptr<Core> core = std::make_shared<Core>(*port, config, "client", 1);
@@ -83,6 +83,28 @@ TEST_F(GrantChannel, ThatWasDroppedIsNotCountedOnThoughItsConfirmationComesLater
     EXPECT_FALSE(waiter->call().isHeard) << "a release would grant it the lock, and nobody would hear of it";
     refuse(*waiter);
     EXPECT_THAT(port->listened, ::testing::SizeIs(1));
+}
+
+TEST(OwnRelease, WakesAWaiterThatWasRefusedMeanwhileEachTimeEvenIfTheRefusalWasTheAnswer)
+{
+    const auto port = std::make_shared<KeepingPort>();
+    const Config config{};
+    const auto core = std::make_shared<Core>(*port, config, "client", 1);
+    const auto lock = NamedLock::of(port, *core, LockKind::redisLock, "stock");
+    const AcquireOrder order{.wait = waitForever, .lease = Lease::renewed(), .endedBy = EndedBy::thread};
+    const HoldRef released = core->takeHold(*lock, 2, Lane::commands);
+    AcquireFlow waiter(*core, *lock, core->takeHold(*lock, 1, Lane::commands), order, nullptr);
+    EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer);
+    for (std::uint32_t refusals = 0; refusals <= Refusals::most; ++refusals) { // the last one is the answer
+        SCOPED_TRACE(refusals);
+        core->begins();
+        lock->releases.begin();
+        refuse(waiter);
+        const int before = port->woken;
+        core->releasing.over(*released, Unlocked::released);
+        EXPECT_EQ(port->woken, before + 1);
+        EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer) << "it asks again";
+    }
 }
 
 } // namespace
