@@ -8,8 +8,9 @@
 --            and the number of the request
 --          of Redisson's: holder -> "redisson <time> <allowance>": its time in KEYS[3] when it was first seen, and what
 --            Redisson takes off all times behind it when it lets it in
---          'redisson' -> "<time> <base> <last>" while a waiter of Redisson's may be queued: when one of our scripts last
---            looked, which waiter was last when it ended, and that waiter's time in KEYS[3] without its allowance
+--          'redisson' -> "<time> <base> <last>" while a waiter of Redisson's may be queued: when one of our scripts
+--            last looked, the last waiter's time in KEYS[3] less its allowance, and which waiter was the last, both as
+--            that script left them
 local clocks = 30000 -- by how much the clocks of Redisson's machines may be off, in ms
 local usual = 300000 -- the allowance of a waiter of Redisson's if nothing better is known, in ms
 local longest = 2592000000 -- the most by which waiters ahead may move a time, in ms
@@ -98,8 +99,8 @@ local function noteRedissons(comes)
     local isSure = false
     for i = #since, 1, -1 do
         local score = since[i][2] or 0
-        -- The first that came since may have come behind one that is gone, whose time was lower than that of the waiter
-        -- before it now.
+        -- The first that came since may have come behind one that is gone, whose time was lower than that of the
+        -- waiter before it now.
         local isBehindLast = isSure or not looked or lastThen == (i < #since and since[i + 1][1] or waiter)
         local isHigher = isBehindLast or i < #since and tonumber(base) >= before
         local more = before and score - before or -1 -- than the time of the waiter before it
@@ -131,8 +132,8 @@ local function noteRedissons(comes)
     return true
 end
 
--- Ends a script while a waiter of Redisson's is queued: Redisson's two keys live until Redisson deletes them. Notes which
--- waiter is the last now, if anything is known of the queue.
+-- Ends a script while a waiter of Redisson's is queued: Redisson's two keys live until Redisson deletes them. Notes
+-- which waiter is the last now, if anything is known of the queue.
 local function keepMixedQueue()
     redis.pcall('PERSIST', KEYS[2])
     redis.pcall('PERSIST', KEYS[3])

@@ -144,7 +144,7 @@ private:
         std::uint32_t unlocks;
     };
 
-    /// What most names never have.
+    /// What most names never have. One pointer for both: with a MostlyOne, a name would not fit into 136 bytes.
     struct Rest {
         std::vector<Pointer> several; ///< all holds, if there are several
         std::vector<Debt> debts;
