@@ -12,8 +12,8 @@ namespace redislock::bench {
 /// The number behind `<field>:` or `<field>=` in INFO; 0 when there is none.
 double infoNumber(RawConnection& connection, std::string_view section, std::string_view field);
 
-/// How many requests clients have sent so far. Redis also counts the commands that scripts call, by the same names.
-/// These names are left out, which is correct because the library itself sends none of them.
+/// How many requests clients of the library have sent so far, but for those that open a connection. Redis counts the
+/// commands that scripts call by the same names: so only those count that the library sends and no script calls.
 double requestsSoFar(RawConnection& connection);
 
 } // namespace redislock::bench
