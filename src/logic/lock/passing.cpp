@@ -15,7 +15,7 @@ bool Passing::passOn(Hold& hold, std::uint32_t level)
     }
     const TimePoint now = core_.port.now();
     const auto margin = riskMarginOf(core_.config.watchdogTimeout, core_.config.commandTimeout);
-    const EndingHold ending{.grantedAt = hold.holderSince,
+    const EndingHold ending{.ownUntil = hold.holderSince + longestPassing(named.turn->roundTrip()),
                             .atRiskFrom = hold.validUntil() - margin,
                             .isRenewed = hold.levels.isRenewed(),
                             .isHeldTooLong = hold.heldTooLong,

@@ -4,17 +4,23 @@
 
 #include "redislock/clock.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 namespace redislock::detail {
 
-/// When Redis granted the lock to a holder longer ago than this, the next hand-over goes through Redis again. So a lock
-/// that Redis has lost is noticed then, and not only at the next renewal.
-inline constexpr std::chrono::milliseconds longestPassing{100};
+/// When Redis granted the lock to a holder longer ago than this, the next hand-over goes through Redis again. So it is
+/// noticed then, and not only at the next renewal, that others came, or that Redis has lost the lock. 10 ms; more where
+/// a request takes more than a tenth of that, but at most 100 ms.
+constexpr std::chrono::nanoseconds longestPassing(std::chrono::nanoseconds roundTrip) noexcept
+{
+    using std::chrono::milliseconds;
+    return std::clamp<std::chrono::nanoseconds>(10 * roundTrip, milliseconds(10), milliseconds(100));
+}
 
 /// A hold whose last level ends, as far as it matters here.
 struct EndingHold {
-    TimePoint grantedAt{};  ///< when Redis granted it to the holder
+    TimePoint ownUntil{};   ///< when the next hand-over goes through Redis
     TimePoint atRiskFrom{}; ///< when its lease is at risk
     bool isRenewed = false;
     bool isHeldTooLong = false; ///< it is not renewed any more
@@ -37,7 +43,7 @@ constexpr bool mayPassOn(const EndingHold& hold, const NextCaller& next, bool ma
     const bool isSafe = hold.isRenewed && !hold.isHeldTooLong && now < hold.atRiskFrom && hold.isConfirmed &&
                         hold.isAnswered && !hold.isMember;
     const bool isReady = next.isRenewed && next.sleeps && !next.leaves && !next.isMember;
-    return isSafe && isReady && mayFollow && now - hold.grantedAt < longestPassing;
+    return isSafe && isReady && mayFollow && now < hold.ownUntil;
 }
 
 } // namespace redislock::detail
