@@ -28,7 +28,7 @@ Turn turnBeside(std::int64_t others)
 
 TEST(Turn, IsQuietUntilItIsOver)
 {
-    const Turn turn = turnBeside(1);
+    Turn turn = turnBeside(1);
     EXPECT_TRUE(turn.mayFollow(at(699us)));
     EXPECT_TRUE(turn.isQuiet(at(699us)));
     EXPECT_FALSE(turn.mayFollow(at(700us)));
@@ -198,6 +198,20 @@ TEST(Turn, IsFollowedByTheNextAsideWhereOthersUsedTheLast)
     EXPECT_FALSE(turn.mayFollow(at(8ms)));
 }
 
+TEST(Turn, IsFollowedByTheNextAsideWhereTheMessageOfWhoUsedTheLastCameLate)
+{
+    Turn turn = turnBeside(1);
+    const TimePoint end = standAsideOnce(turn, at(1ms), [] {});
+    EXPECT_TRUE(turn.mayFollow(end + 1ms));
+    turn.heard();
+    EXPECT_FALSE(turn.mayFollow(end + 1ms));
+
+    standAsideOnce(turn, at(10ms), [] {});
+    turn.told(at(12ms), true, false);
+    turn.heard(); // of a hold after this client's, perhaps
+    EXPECT_TRUE(turn.mayFollow(at(13ms)));
+}
+
 TEST(Turn, DoesNotTakeMessagesOfReleasesBeforeItListenedForItsOwn)
 {
     Turn turn = turnBeside(1);
@@ -226,23 +240,24 @@ TEST(Turn, IsFollowedByTurnsAsLongAsItWasWhereHoldsAreLong)
     EXPECT_EQ(longest.asideUntil(), at(1h + Turn::longest + Turn::wakeUp));
 }
 
-TEST(Turn, AsideEndsWithAMessageWhenTheOthersHadTheirTurns)
+TEST(Turn, IsFollowedByTurnsAsLongAsItsOwnTimeWhereItWentOnBeyondThat)
 {
-    Turn turn = turnBeside(2);
-    turn.told(at(5ms), false, false);
-    for (int i = 0; i < 2; ++i) {
-        turn.heard();
-    }
-    EXPECT_FALSE(turn.endsWithMessage(at(5ms + 2 * span - 1us))) << "those may have been of one turn";
-    EXPECT_TRUE(turn.endsWithMessage(at(5ms + 2 * span)));
+    Turn turn = turnBeside(0);
+    EXPECT_TRUE(turn.mayFollow(at(1ms))) << "nobody else is known to listen";
+    EXPECT_TRUE(turn.mayFollow(at(9ms)));
+    turn.told(at(10ms), false, false);
+    turn.othersListen(1, at(10ms));
+    EXPECT_EQ(turn.asideUntil(), at(10ms + 1ms + Turn::wakeUp));
 }
 
 TEST(Turn, AsideEndsWithAMessageWhenItIsOverButForTheWakeUp)
 {
     Turn turn = turnBeside(2);
     turn.told(at(5ms), false, false);
-    turn.heard();
-    EXPECT_FALSE(turn.endsWithMessage(at(15ms - 1us))) << "the other is still to come";
+    for (int i = 0; i < 10; ++i) {
+        turn.heard();
+    }
+    EXPECT_FALSE(turn.endsWithMessage(at(15ms - 1us))) << "those may all have been of one turn";
     EXPECT_TRUE(turn.endsWithMessage(at(15ms)));
 }
 

@@ -61,7 +61,7 @@ public:
     void refused(TimePoint now) noexcept
     {
         refusedAt_ = now;
-        ++othersToldUs_;
+        isUsed_ = true;
         if (asideUntil_ != TimePoint{}) {
             endAside(now);
         }
@@ -74,14 +74,22 @@ public:
         if (ownMessages_ > 0) {
             --ownMessages_;
         } else {
-            ++othersToldUs_;
+            isUsed_ = true;
+            if (std::exchange(isInDoubt_, false)) { // this client had the lock again before it heard of that release
+                unused_ = 0;
+                restsUntil_ = TimePoint{};
+            }
         }
     }
     /// The client listens from now on: the messages of its earlier releases will not come.
     void listens() noexcept { ownMessages_ = 0; }
 
-    /// Whether a hold that ends now may be followed by the next one of this client at once.
-    [[nodiscard]] bool mayFollow(TimePoint now) const noexcept { return !isOver(now) || !sharesAt(now); }
+    /// A hold ends. @return whether it may be followed by the next one of this client at once.
+    [[nodiscard]] bool mayFollow(TimePoint now) noexcept
+    {
+        noteEnd(now);
+        return !isOver(now) || !sharesAt(now);
+    }
     /// Whether the release then need not be published.
     [[nodiscard]] bool isQuiet(TimePoint now) const noexcept { return !isOver(now); }
 
@@ -93,10 +101,9 @@ public:
         const bool over = isOver(now);
         freeSince_ = now;
         wasOver_ = over && !follows;
-        othersToldUs_ = 0;
-        stoodAside_ = false;
+        isUsed_ = isInDoubt_ = stoodAside_ = false;
         if (over) {
-            lasted_ = began_ == TimePoint{} ? span() : now - began_;
+            noteEnd(now);
             began_ = TimePoint{};
         }
         standAside(now);
@@ -124,16 +131,14 @@ public:
 
     /// Until when none of this client's waiters asks; in the past, or 0: they may ask.
     [[nodiscard]] TimePoint asideUntil() const noexcept { return asideUntil_; }
-    /// Whether the message that just came ends the standing aside: the others had their time, and as many messages came
-    /// as there are others; or only the time to wake up was left.
-    [[nodiscard]] bool endsWithMessage(TimePoint now) const noexcept
-    {
-        const auto others = listeners(freeSince_);
-        return now >= asideUntil_ - wakeUp || (now >= freeSince_ + others * span() && othersToldUs_ >= others);
-    }
+    /// Whether the message that just came ends the standing aside: the others had their time, and only the time to wake
+    /// up is left. How many messages came says nothing: a turn may be of many holds, each of which is told.
+    [[nodiscard]] bool endsWithMessage(TimePoint now) const noexcept { return now >= asideUntil_ - wakeUp; }
     /// A waiter sleeps until the client has stood aside.
     void standsAside() noexcept { stoodAside_ = true; }
 
+    /// How long a request takes; 0: not known.
+    [[nodiscard]] std::chrono::nanoseconds roundTrip() const noexcept { return roundTrip_; }
     /// How long a turn is: as configured, but long enough to hand on once.
     [[nodiscard]] std::chrono::nanoseconds span() const noexcept { return std::max(turn_, 2 * roundTrip_); }
 
@@ -149,7 +154,18 @@ private:
     void begin(TimePoint now) noexcept
     {
         began_ = now;
+        lasted_ = lasted_.zero();
         wasOver_ = false;
+    }
+
+    /// Notes how long the turn took until it was over, though the client may go on while it does not stand aside.
+    void noteEnd(TimePoint now) noexcept
+    {
+        if (began_ == TimePoint{}) {
+            lasted_ = span();
+        } else if (isOver(now) && lasted_ == lasted_.zero()) {
+            lasted_ = now - began_;
+        }
     }
 
     void standAside(TimePoint now) noexcept
@@ -166,9 +182,10 @@ private:
     {
         const auto took = asideUntil_ - freeSince_;
         asideUntil_ = TimePoint{};
-        if (othersToldUs_ > 0) {
+        if (isUsed_) {
             unused_ = 0;
         } else if (stoodAside_) {
+            isInDoubt_ = true;
             restsUntil_ = now + took * rests[unused_];
             unused_ = std::min(unused_ + 1, std::size(rests) - 1);
         }
@@ -181,12 +198,13 @@ private:
     TimePoint asideUntil_{};
     TimePoint restsUntil_{}; ///< does not stand aside before that
     TimePoint refusedAt_{};
-    std::chrono::nanoseconds lasted_{0}; ///< how long the last turn was
+    std::chrono::nanoseconds lasted_{0}; ///< how long the turn was at the first end of a hold after its time; else 0
     std::int64_t others_ = 0;            ///< how many listened to the last published release
-    std::int64_t othersToldUs_ = 0;      ///< messages of releases, and refusals, since that release
     std::uint32_t ownMessages_ = 0;      ///< messages of own releases that are yet to come
     bool wasOver_ = false;               ///< that release ended the turn, and nobody of this client followed
     bool stoodAside_ = false;            ///< a waiter slept because of it
+    bool isUsed_ = false;                ///< another client had the lock since that release
+    bool isInDoubt_ = false;             ///< none seems to have had it: the message of its release may still come
     std::size_t unused_ = 0;             ///< how many times in a row it was in vain
 };
 
