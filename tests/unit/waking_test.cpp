@@ -107,5 +107,39 @@ TEST(OwnRelease, WakesAWaiterThatWasRefusedMeanwhileEachTimeEvenIfTheRefusalWasT
     }
 }
 
+TEST(ChannelOfAName, IsListenedToALittleLongerWhereTheUseOfAnAsideIsInDoubt)
+{
+    const auto port = std::make_shared<KeepingPort>();
+    const Config config{};
+    const auto core = std::make_shared<Core>(*port, config, "client", 1);
+    const auto lock = NamedLock::of(port, *core, LockKind::redisLock, "stock");
+    const AcquireOrder order{.wait = waitForever, .lease = Lease::renewed(), .endedBy = EndedBy::thread};
+    Turn& turn = *lock->takeTurns();
+    turn.granted(port->time - 1ms);
+    turn.told(port->time, false, false);
+    turn.othersListen(1, port->time);
+    Acquired held;
+    {
+        AcquireFlow waiter(*core, *lock, core->takeHold(*lock, 1, Lane::commands), order, nullptr);
+        EXPECT_EQ(waiter.look().kind, WaitStep::Kind::sleep);
+        EXPECT_THAT(port->listened, ::testing::SizeIs(1));
+        port->pass(3ms);
+        EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer);
+        Outcome granted;
+        granted.replied = true;
+        EXPECT_EQ(waiter.answered(granted).kind, WaitStep::Kind::done);
+        EXPECT_EQ(waiter.conclude(held), std::error_code());
+    }
+    EXPECT_THAT(port->listened, ::testing::SizeIs(1));
+    port->pass(4ms);
+    EXPECT_TRUE(turn.mayFollow(port->time)) << "nobody seems to have used it";
+    tell(port->listener, SubscriptionTable<ChannelListener>::Incoming::Kind::message, {});
+    EXPECT_FALSE(turn.mayFollow(port->time)) << "the message was late";
+    port->pass(1ms);
+    EXPECT_THAT(port->listened, ::testing::IsEmpty());
+    (void)core->close();
+    port->sent.reset();
+}
+
 } // namespace
 } // namespace redislock::detail

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <string_view>
 #include <utility>
 
@@ -37,6 +38,8 @@ ChannelListener listenerOf(const std::shared_ptr<Core>& core)
 
 /// How long the subscription to the channel of grants outlasts the last waiter: the next one then need not subscribe.
 constexpr std::chrono::seconds keepsListening{1};
+/// How long a message may be on its way that was published before the answer to a request that has come.
+constexpr std::chrono::milliseconds awaitsMessage{5};
 
 } // namespace
 
@@ -132,9 +135,28 @@ void Waking::unsubscribe(NamedLock& named, Waiter& waiter) noexcept
     if (std::exchange(waiter.subscribed, false)) {
         core_.port.drop(named.channel() + core_.holderText(waiter.hold), listenerOf(named, waiter.hold.id));
     }
-    if (named.waiters.empty()) {
+    if (named.waiters.empty() && !listensOn(named)) {
         unsubscribe(named);
     }
+}
+
+/// Where a message may still come that tells whether the others used their time, the subscription outlasts the last
+/// waiter. @return whether it does.
+bool Waking::listensOn(NamedLock& named) noexcept
+{
+    if (named.turn == nullptr || !named.turn->isInDoubt() || core_.isClosing()) {
+        return false;
+    }
+    try {
+        core_.port.after(core_.port.now() + awaitsMessage, [this, keep = named.shared_from_this()] {
+            if (keep->waiters.empty()) {
+                unsubscribe(*keep);
+            }
+        });
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    return true;
 }
 
 /// For kinds whose waiters ask each for itself: lets all of them try, in one packet, or only the one with this holder.

@@ -59,6 +59,7 @@ private:
     [[nodiscard]] std::string channelOfGrants() const;
     void subscribe(NamedLock& named);
     void unsubscribe(NamedLock& named) noexcept;
+    bool listensOn(NamedLock& named) noexcept;
     void wakeWaiters(NamedLock& named, HolderId of);
     std::shared_ptr<HoldCall> letTry(NamedLock& named, Waiter* waiter, Lane lane) noexcept;
     std::shared_ptr<HoldCall> submitFor(Waiter& waiter) noexcept;

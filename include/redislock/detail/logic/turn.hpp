@@ -134,6 +134,8 @@ public:
     /// Whether the message that just came ends the standing aside: the others had their time, and only the time to wake
     /// up is left. How many messages came says nothing: a turn may be of many holds, each of which is told.
     [[nodiscard]] bool endsWithMessage(TimePoint now) const noexcept { return now >= asideUntil_ - wakeUp; }
+    /// Whether no other client seems to have used the last aside: the message of a release in that time may still come.
+    [[nodiscard]] bool isInDoubt() const noexcept { return isInDoubt_; }
     /// A waiter sleeps until the client has stood aside.
     void standsAside() noexcept { stoodAside_ = true; }
 
