@@ -150,7 +150,6 @@ private:
     bool writes_ REDISLOCK_GUARDED_BY(mutex_) = false; ///< a thread is writing `writing_`, and has taken it
     bool reads_ REDISLOCK_GUARDED_BY(mutex_) = false;  ///< the leader may sleep until something comes
     bool sweeping_ REDISLOCK_GUARDED_BY(mutex_) = false;
-    std::uint32_t withoutYield_ REDISLOCK_GUARDED_BY(mutex_) = 0; ///< so many reads follow without a yield
     /// A leader that began to look at this time found nothing to read.
     TimePoint emptyAt_ REDISLOCK_GUARDED_BY(mutex_){};
     /// How many callers got the last replies: so many may come back at once.

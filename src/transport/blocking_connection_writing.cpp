@@ -80,26 +80,13 @@ void BlockingConnection::writeForLeader(Lock& lock)
 }
 
 /// Before the leader sleeps: several callers have just got their replies, and are about to queue their next requests.
-/// Lets them run once, so that the leader writes all these requests together, and none of the callers has to. Where
-/// other programs want the processors, this takes long and brings little: then it is left out for many reads. @return
+/// Lets them run once, so that the leader writes all these requests together, and none of the callers has to. @return
 /// whether there is something to write.
 bool BlockingConnection::letCrowdQueue(Lock& lock)
 {
-    constexpr std::chrono::milliseconds slice{1};
-    constexpr std::uint32_t readsWithout = 1000;
-    if (withoutYield_ > 0) {
-        --withoutYield_;
-        return false;
-    }
-    bool tookLong = false;
     {
         const Gap gap(lock);
-        const auto before = BootClock::now();
-        ::sched_yield();
-        tookLong = BootClock::now() - before > slice;
-    }
-    if (tookLong && queue_.unwritten() < crowd_) {
-        withoutYield_ = readsWithout;
+        Signal::letOthersRun();
     }
     return !queued_.empty() && !writes_;
 }
