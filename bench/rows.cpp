@@ -86,6 +86,7 @@ std::vector<Row> shared()
     constexpr Sharing guards{4, 1, section, "guard"};
     constexpr Sharing bare{4, 2, none, "lock"};
     constexpr Sharing longHolds{2, 1, std::chrono::milliseconds(5), "lock"};
+    constexpr Sharing far{4, 1, section, "lock", std::chrono::microseconds(2500)};
     return {
         row("shared_4x2_longest_wait", " ms", Aim::atMost, 1,
             "4 processes of 2 threads want one lock all the time, 0.2 ms under it: the longest wait; against 25 ms",
@@ -127,6 +128,11 @@ std::vector<Row> shared()
             Figure::longestWait, 25),
         row("shared_long_least_served", "", Aim::atLeast, 0.9,
             "the same: locks of the process that had the fewest; against the mean", longHolds, Figure::leastServed, 1),
+        row("shared_far_longest_wait", " ms", Aim::atMost, 1,
+            "4 processes of 1 thread, 0.2 ms, 2.5 ms from the server: the longest wait; against 200 ms", far,
+            Figure::longestWait, 200),
+        row("shared_far_least_served", "", Aim::atLeast, 0.9,
+            "the same: locks of the process that had the fewest; against the mean", far, Figure::leastServed, 1),
     };
 }
 

@@ -104,6 +104,7 @@ struct Sharing {
     unsigned threads;                  ///< of each process
     std::chrono::microseconds section; ///< time asleep under the lock
     std::string_view form;             ///< how they take the lock: see runSharer()
+    std::chrono::microseconds delay{}; ///< of the link to the server, each way
 };
 enum class SharedFigure {
     locks,       ///< a second

@@ -5,6 +5,7 @@
 #include "own_process.hpp"
 #include "reference/server_facts.hpp"
 #include "rows.hpp"
+#include "slow_link.hpp"
 
 #include <redislock/redislock.hpp>
 
@@ -127,7 +128,11 @@ struct Shared {
 Shared share(const Target& target, const Sharing& sharing, Seconds duration)
 {
     RawConnection statistics(target.host, target.port);
-    Sharers sharers(target, sharing);
+    std::optional<SlowLink> link;
+    if (sharing.delay.count() > 0) {
+        link.emplace(target, sharing.delay);
+    }
+    Sharers sharers(link ? link->target() : target, sharing);
     const auto before = requestsSoFar(statistics);
     const auto taken = sharers.run(duration).count();
     const auto requests = requestsSoFar(statistics) - before;

@@ -143,10 +143,27 @@ TEST(Turn, AsideOfAClientThatFoundTheServerSlowIsCutByTheAnswerToItsRelease)
     Turn turn = turnBeside(3);
     turn.answered(40ms);
     turn.told(at(1s), false, false);
-    EXPECT_EQ(turn.asideUntil(), at(1s + 3 * 80ms + Turn::wakeUp));
+    EXPECT_EQ(turn.asideUntil(), at(1s + 3 * (80ms + 80ms) + Turn::wakeUp));
     turn.answered(300us);
     EXPECT_TRUE(turn.othersListen(3, at(1s + 300us))) << "its waiter is to look again";
-    EXPECT_EQ(turn.asideUntil(), at(1s + Turn::longest + Turn::wakeUp));
+    EXPECT_EQ(turn.asideUntil(), at(1s + Turn::longest + 3 * 600us + Turn::wakeUp));
+}
+
+TEST(Turn, IsOverForAThreadThatLocksAgainAsSoonAsASlowServerAnswers)
+{
+    Turn turn = turnBeside(1);
+    turn.answered(5ms);
+    turn.told(at(200us), false, false);
+    turn.granted(at(10'400us)); // a release and an acquire later
+    EXPECT_FALSE(turn.mayFollow(at(10'600us)));
+}
+
+TEST(Turn, IsFollowedByTheRoundTripsOfTheOthersToo)
+{
+    Turn turn = turnBeside(3);
+    turn.answered(5ms);
+    turn.told(at(10ms), false, false);
+    EXPECT_EQ(turn.asideUntil(), at(10ms + 3 * (10ms + 2 * 5ms) + Turn::wakeUp));
 }
 
 TEST(Turn, IsFollowedByNobodysWhereTheReleaseFoundNothingToEnd)

@@ -51,8 +51,8 @@ public:
         if (asideUntil_ != TimePoint{}) {
             endAside(now);
             begin(now);
-        } else if (began_ == TimePoint{} || (freeSince_ != TimePoint{} && now - freeSince_ > span())) {
-            begin(now); // other clients had their chance
+        } else if (began_ == TimePoint{} || (freeSince_ != TimePoint{} && now - freeSince_ > span() + 2 * roundTrip_)) {
+            begin(now); // other clients had their chance: a release and an acquire alone take two round trips
         }
         freeSince_ = TimePoint{};
     }
@@ -174,9 +174,11 @@ private:
     {
         asideUntil_ = TimePoint{};
         if (wasOver_ && sharesAt(now)) {
-            // the others' turns may take as long as this client's turn did, which was at least one hold
+            // The others' turns may take as long as this client's turn did, which was at least one hold. Before each of
+            // them a message and a request are under way, and behind it an answer and a release.
             const auto asLong = std::min<std::chrono::nanoseconds>(listeners(now) * lasted_, longest);
-            asideUntil_ = freeSince_ + std::max(listeners(now) * span(), asLong) + wakeUp;
+            const auto underWay = listeners(now) * 2 * roundTrip_;
+            asideUntil_ = freeSince_ + std::max(listeners(now) * span(), asLong) + underWay + wakeUp;
         }
     }
 
