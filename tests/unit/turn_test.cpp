@@ -143,10 +143,10 @@ TEST(Turn, AsideOfAClientThatFoundTheServerSlowIsCutByTheAnswerToItsRelease)
     Turn turn = turnBeside(3);
     turn.answered(40ms);
     turn.told(at(1s), false, false);
-    EXPECT_EQ(turn.asideUntil(), at(1s + 3 * (80ms + 80ms) + Turn::wakeUp));
+    EXPECT_EQ(turn.asideUntil(), at(1s + 3 * (80ms + 80ms)));
     turn.answered(300us);
     EXPECT_TRUE(turn.othersListen(3, at(1s + 300us))) << "its waiter is to look again";
-    EXPECT_EQ(turn.asideUntil(), at(1s + Turn::longest + 3 * 600us + Turn::wakeUp));
+    EXPECT_EQ(turn.asideUntil(), at(1s + Turn::longest + 3 * 600us));
 }
 
 TEST(Turn, IsOverForAThreadThatLocksAgainAsSoonAsASlowServerAnswers)
@@ -163,7 +163,7 @@ TEST(Turn, IsFollowedByTheRoundTripsOfTheOthersToo)
     Turn turn = turnBeside(3);
     turn.answered(5ms);
     turn.told(at(10ms), false, false);
-    EXPECT_EQ(turn.asideUntil(), at(10ms + 3 * (10ms + 2 * 5ms) + Turn::wakeUp));
+    EXPECT_EQ(turn.asideUntil(), at(10ms + 3 * (10ms + 2 * 5ms)));
 }
 
 TEST(Turn, IsFollowedByNobodysWhereTheReleaseFoundNothingToEnd)

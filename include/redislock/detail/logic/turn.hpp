@@ -177,8 +177,8 @@ private:
             // The others' turns may take as long as this client's turn did, which was at least one hold. Before each of
             // them a message and a request are under way, and behind it an answer and a release.
             const auto asLong = std::min<std::chrono::nanoseconds>(listeners(now) * lasted_, longest);
-            const auto underWay = listeners(now) * 2 * roundTrip_;
-            asideUntil_ = freeSince_ + std::max(listeners(now) * span(), asLong) + underWay + wakeUp;
+            const auto underWay = std::max<std::chrono::nanoseconds>(listeners(now) * 2 * roundTrip_, wakeUp);
+            asideUntil_ = freeSince_ + std::max(listeners(now) * span(), asLong) + underWay;
         }
     }
 
