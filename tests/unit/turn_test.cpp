@@ -174,9 +174,9 @@ TEST(Turn, IsFollowedByNobodysWhereTheReleaseFoundNothingToEnd)
     EXPECT_EQ(turn.asideUntil(), TimePoint{});
     EXPECT_FALSE(turn.toldNobody(false));
     turn.told(at(1s), false, false);
-    turn.heard(); // a message of another client: there is none of its own to come
-    turn.heard();
-    turn.heard();
+    turn.heard(at(1s)); // a message of another client: there is none of its own to come
+    turn.heard(at(1s));
+    turn.heard(at(1s));
     EXPECT_TRUE(turn.endsWithMessage(at(1s + 3 * span)));
 }
 
@@ -188,7 +188,7 @@ TimePoint standAsideOnce(Turn& turn, TimePoint begin, const Use& use)
     const TimePoint end = turn.asideUntil();
     EXPECT_GT(end, begin);
     turn.standsAside();
-    turn.heard(); // its own message
+    turn.heard(begin); // its own message
     use();
     turn.granted(end);
     return end;
@@ -209,7 +209,7 @@ TEST(Turn, IsNotFollowedByAnotherAsideForAWhileWhereNobodyUsedTheLast)
 TEST(Turn, IsFollowedByTheNextAsideWhereOthersUsedTheLast)
 {
     Turn turn = turnBeside(1);
-    standAsideOnce(turn, at(1ms), [&] { turn.heard(); });
+    standAsideOnce(turn, at(1ms), [&] { turn.heard(at(2ms)); });
     EXPECT_FALSE(turn.mayFollow(at(4ms)));
     standAsideOnce(turn, at(4ms), [&] { turn.refused(at(4500us)); });
     EXPECT_FALSE(turn.mayFollow(at(8ms)));
@@ -220,12 +220,12 @@ TEST(Turn, IsFollowedByTheNextAsideWhereTheMessageOfWhoUsedTheLastCameLate)
     Turn turn = turnBeside(1);
     const TimePoint end = standAsideOnce(turn, at(1ms), [] {});
     EXPECT_TRUE(turn.mayFollow(end + 1ms));
-    turn.heard();
+    turn.heard(end + 1ms);
     EXPECT_FALSE(turn.mayFollow(end + 1ms));
 
     standAsideOnce(turn, at(10ms), [] {});
     turn.told(at(12ms), true, false);
-    turn.heard(); // of a hold after this client's, perhaps
+    turn.heard(at(12ms)); // of a hold after this client's, perhaps
     EXPECT_TRUE(turn.mayFollow(at(13ms)));
 }
 
@@ -235,7 +235,7 @@ TEST(Turn, DoesNotTakeMessagesOfReleasesBeforeItListenedForItsOwn)
     turn.told(at(500us), false, true); // the client seems not to listen: its subscription is under way
     turn.listens();
     turn.granted(at(600us));
-    standAsideOnce(turn, at(1ms), [&] { turn.heard(); });
+    standAsideOnce(turn, at(1ms), [&] { turn.heard(at(2ms)); });
     EXPECT_FALSE(turn.mayFollow(at(4ms)));
 }
 
@@ -267,12 +267,62 @@ TEST(Turn, IsFollowedByTurnsAsLongAsItsOwnTimeWhereItWentOnBeyondThat)
     EXPECT_EQ(turn.asideUntil(), at(10ms + 1ms + Turn::wakeUp));
 }
 
+/// A client whose holds take 40 ms has been refused when it stood aside for the longest time.
+Turn refusedAside()
+{
+    Turn turn = turnBeside(3);
+    turn.told(at(40ms), false, false);
+    EXPECT_EQ(turn.asideUntil(), at(40ms + 20ms + Turn::wakeUp)) << "then it asks, in the middle of another hold";
+    turn.refused(turn.asideUntil());
+    EXPECT_TRUE(turn.defers());
+    EXPECT_EQ(turn.asideUntil(), at(40ms + 3 * 40ms + Turn::wakeUp));
+    return turn;
+}
+
+TEST(Turn, LetsTheOthersInBeforeItselfAtEachReleaseUntilTheyHadTheirLongTurns)
+{
+    Turn turn = refusedAside();
+    turn.heard(at(120ms));
+    EXPECT_FALSE(turn.endsWithMessage(at(120ms)));
+    EXPECT_EQ(turn.asideUntil(), at(120ms + Turn::wakeUp)) << "if none of them takes it, the lock is not left idle";
+    turn.refused(at(121ms));
+    EXPECT_EQ(turn.asideUntil(), at(40ms + 3 * 40ms + Turn::wakeUp));
+    EXPECT_TRUE(turn.endsWithMessage(at(160ms)));
+    turn.refused(at(161ms));
+    EXPECT_FALSE(turn.defers()) << "their time is over";
+}
+
+TEST(Turn, LetsNobodyInBeforeItselfAfterAsManyReleasesAsThereAreOthers)
+{
+    Turn turn = refusedAside();
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_FALSE(turn.endsWithMessage(at(70ms)));
+        turn.heard(at(70ms));
+    }
+    EXPECT_TRUE(turn.endsWithMessage(at(70ms)));
+    EXPECT_EQ(turn.asideUntil(), at(70ms));
+    turn.refused(at(71ms));
+    EXPECT_FALSE(turn.defers());
+}
+
+TEST(Turn, ThatWasDeferredBeginsWithTheNextHold)
+{
+    Turn turn = refusedAside();
+    turn.othersListen(3, at(100ms)); // the answer to the release comes late
+    EXPECT_TRUE(turn.defers());
+    turn.granted(at(121ms));
+    EXPECT_FALSE(turn.defers());
+    EXPECT_EQ(turn.asideUntil(), TimePoint{});
+    EXPECT_TRUE(turn.mayFollow(at(121ms + span - 1us)));
+    EXPECT_FALSE(turn.mayFollow(at(121ms + span)));
+}
+
 TEST(Turn, AsideEndsWithAMessageWhenItIsOverButForTheWakeUp)
 {
     Turn turn = turnBeside(2);
     turn.told(at(5ms), false, false);
     for (int i = 0; i < 10; ++i) {
-        turn.heard();
+        turn.heard(at(6ms));
     }
     EXPECT_FALSE(turn.endsWithMessage(at(15ms - 1us))) << "those may all have been of one turn";
     EXPECT_TRUE(turn.endsWithMessage(at(15ms)));

@@ -107,6 +107,29 @@ TEST(OwnRelease, WakesAWaiterThatWasRefusedMeanwhileEachTimeEvenIfTheRefusalWasT
     }
 }
 
+TEST(ChannelOfAName, TellsAWaiterThatDefersToAskAMomentLater)
+{
+    const auto port = std::make_shared<KeepingPort>();
+    const Config config{};
+    const auto core = std::make_shared<Core>(*port, config, "client", 1);
+    const auto lock = NamedLock::of(port, *core, LockKind::redisLock, "stock");
+    const AcquireOrder order{.wait = waitForever, .lease = Lease::renewed(), .endedBy = EndedBy::thread};
+    Turn& turn = *lock->takeTurns();
+    turn.granted(port->time - 40ms);
+    turn.told(port->time, false, false);
+    turn.othersListen(3, port->time);
+    AcquireFlow waiter(*core, *lock, core->takeHold(*lock, 1, Lane::commands), order, nullptr);
+    EXPECT_EQ(waiter.look().kind, WaitStep::Kind::sleep);
+    port->pass(21ms);
+    EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer);
+    refuse(waiter);
+    tell(port->listener, SubscriptionTable<ChannelListener>::Incoming::Kind::message, {});
+    EXPECT_FALSE(waiter.waiter.submitted);
+    EXPECT_EQ(waiter.look().kind, WaitStep::Kind::sleep) << "the others come first";
+    port->pass(1ms);
+    EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer) << "but the lock is not left idle";
+}
+
 TEST(ChannelOfAName, IsListenedToALittleLongerWhereTheUseOfAnAsideIsInDoubt)
 {
     const auto port = std::make_shared<KeepingPort>();

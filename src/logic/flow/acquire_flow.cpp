@@ -193,8 +193,8 @@ WaitStep AcquireFlow::judgeSleep()
         waiter.notified = false;
         return step(Notified{now});
     }
-    // a waiter that asks for itself is let in too, but not in the time of others
-    const TimePoint aside = waiter.notified && asksForItself ? asideUntil(true) : TimePoint{};
+    const TimePoint aside =
+        waiter.notified ? asideUntil(asksForItself || named.waiters.head() == &waiter) : TimePoint{};
     if (waiter.notified && now >= aside) {
         waiter.notified = false;
         return step(Notified{now});

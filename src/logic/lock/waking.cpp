@@ -182,16 +182,22 @@ void Waking::heard(NamedLock& named, HolderId of, Notice notice)
     if (named.traits().asking != Asking::first) {
         return wakeWaiters(named, of);
     }
-    if (named.turn != nullptr) {
-        notice == Notice::message ? named.turn->heard() : named.turn->listens();
+    const TimePoint now = core_.port.now();
+    Turn* const turn = named.turn.get();
+    if (turn != nullptr) {
+        notice == Notice::message ? turn->heard(now) : turn->listens();
     }
     Waiter* head = named.waiters.head();
-    const TimePoint now = core_.port.now();
     if (head == nullptr || now < named.local.validUntil()) { // the end of that hold wakes the waiter
         return;
     }
-    if (head->aside && (notice != Notice::message || !named.turn->endsWithMessage(now))) {
+    const bool isForOthers = turn != nullptr && !turn->endsWithMessage(now);
+    if (head->aside && (notice != Notice::message || isForOthers)) {
         return; // the lock is left to others
+    }
+    if (isForOthers && notice == Notice::message && turn->defers()) {
+        head->notified = true; // it asks when they have had time to
+        return head->look();
     }
     if (auto call = letTry(named, head, head->hold.lane)) {
         core_.port.submit(head->hold.lane, std::move(call));

@@ -28,7 +28,7 @@ public:
     static constexpr std::chrono::microseconds wakeUp{500};
     /// The number of listeners for which a client stands aside at most.
     static constexpr std::int64_t most = 32;
-    /// The time for which it stands aside at most because holds are long.
+    /// The time for which it stands aside at most because holds are long, until it asks whether others have the lock.
     static constexpr std::chrono::milliseconds longest{50};
     /// After standing aside in vain, the client does not repeat it for so many times as long; the last number holds
     /// from the third time on.
@@ -62,19 +62,31 @@ public:
     {
         refusedAt_ = now;
         isUsed_ = true;
+        began_ = TimePoint{};
+        if (now < othersUntil_) {
+            defers_ = true;
+            asideUntil_ = othersUntil_;
+            return;
+        }
         if (asideUntil_ != TimePoint{}) {
             endAside(now);
         }
-        began_ = freeSince_ = TimePoint{};
+        freeSince_ = TimePoint{};
     }
 
     /// A message on the channel told of a release. A client that listens gets the messages of its own releases too.
-    void heard() noexcept
+    void heard(TimePoint now) noexcept
     {
         if (ownMessages_ > 0) {
             --ownMessages_;
         } else {
             isUsed_ = true;
+            ++heard_;
+            if (defers_ && heard_ >= listeners(now)) { // enough for all of them, even if their holds are short
+                asideUntil_ = othersUntil_ = now;
+            } else if (defers_) { // the others come first, but if none does, the lock is not left idle
+                asideUntil_ = std::min(asideUntil_, now + wakeUp + 2 * roundTrip_);
+            }
             if (std::exchange(isInDoubt_, false)) { // this client had the lock again before it heard of that release
                 unused_ = 0;
                 restsUntil_ = TimePoint{};
@@ -101,6 +113,7 @@ public:
         const bool over = isOver(now);
         freeSince_ = now;
         wasOver_ = over && !follows;
+        heard_ = 0;
         isUsed_ = isInDoubt_ = stoodAside_ = false;
         if (over) {
             noteEnd(now);
@@ -113,7 +126,7 @@ public:
     bool othersListen(std::int64_t count, TimePoint now) noexcept
     {
         others_ = std::clamp<std::int64_t>(count, 0, most);
-        if (!wasOver_ || freeSince_ == TimePoint{}) {
+        if (!wasOver_ || freeSince_ == TimePoint{} || defers_) {
             return false; // the lock has been taken again since
         }
         const TimePoint before = asideUntil_;
@@ -126,6 +139,7 @@ public:
     bool toldNobody(bool listens) noexcept
     {
         ownMessages_ -= listens && ownMessages_ > 0 ? 1 : 0;
+        othersUntil_ = TimePoint{};
         return std::exchange(asideUntil_, TimePoint{}) != TimePoint{};
     }
 
@@ -133,7 +147,9 @@ public:
     [[nodiscard]] TimePoint asideUntil() const noexcept { return asideUntil_; }
     /// Whether the message that just came ends the standing aside: the others had their time, and only the time to wake
     /// up is left. How many messages came says nothing: a turn may be of many holds, each of which is told.
-    [[nodiscard]] bool endsWithMessage(TimePoint now) const noexcept { return now >= asideUntil_ - wakeUp; }
+    [[nodiscard]] bool endsWithMessage(TimePoint now) const noexcept { return now >= othersUntil_ - wakeUp; }
+    /// Whether the client was refused while it stood aside, and goes on doing so.
+    [[nodiscard]] bool defers() const noexcept { return defers_; }
     /// Whether no other client seems to have used the last aside: the message of a release in that time may still come.
     [[nodiscard]] bool isInDoubt() const noexcept { return isInDoubt_; }
     /// A waiter sleeps until the client has stood aside.
@@ -172,20 +188,33 @@ private:
 
     void standAside(TimePoint now) noexcept
     {
-        asideUntil_ = TimePoint{};
+        asideUntil_ = othersUntil_ = TimePoint{};
+        defers_ = false;
         if (wasOver_ && sharesAt(now)) {
             // The others' turns may take as long as this client's turn did, which was at least one hold. Before each of
             // them a message and a request are under way, and behind it an answer and a release.
-            const auto asLong = std::min<std::chrono::nanoseconds>(listeners(now) * lasted_, longest);
             const auto underWay = std::max<std::chrono::nanoseconds>(listeners(now) * 2 * roundTrip_, wakeUp);
-            asideUntil_ = freeSince_ + std::max(listeners(now) * span(), asLong) + underWay;
+            othersUntil_ = freeSince_ + listeners(now) * std::max(lasted_, span()) + underWay;
+            asideUntil_ = freeSince_ + std::max(listeners(now) * span(), beforeAsking()) + underWay;
+            asideUntil_ = std::min(asideUntil_, othersUntil_);
         }
+    }
+
+    /// The longest time in which the client does not ask: it ends in the middle of another's turn if that is as long as
+    /// its own, since a client that asks just when the lock becomes free would be let in before its time.
+    [[nodiscard]] std::chrono::nanoseconds beforeAsking() const noexcept
+    {
+        if (lasted_ == lasted_.zero() || lasted_ > 2 * longest) {
+            return longest;
+        }
+        return lasted_ / 2 + (longest - lasted_ / 2) / lasted_ * lasted_;
     }
 
     void endAside(TimePoint now) noexcept
     {
         const auto took = asideUntil_ - freeSince_;
-        asideUntil_ = TimePoint{};
+        asideUntil_ = othersUntil_ = TimePoint{};
+        defers_ = false;
         if (isUsed_) {
             unused_ = 0;
         } else if (stoodAside_) {
@@ -200,16 +229,19 @@ private:
     TimePoint began_{};     ///< when the turn began; 0: there is none
     TimePoint freeSince_{}; ///< when the last published release was, until the next hold; otherwise 0
     TimePoint asideUntil_{};
-    TimePoint restsUntil_{}; ///< does not stand aside before that
+    TimePoint othersUntil_{}; ///< until when the others' turns last after that release, if all of them take one; else 0
+    TimePoint restsUntil_{};  ///< does not stand aside before that
     TimePoint refusedAt_{};
     std::chrono::nanoseconds lasted_{0}; ///< how long the turn was at the first end of a hold after its time; else 0
     std::int64_t others_ = 0;            ///< how many listened to the last published release
+    std::int64_t heard_ = 0;             ///< messages of others' releases since that release
     std::uint32_t ownMessages_ = 0;      ///< messages of own releases that are yet to come
     bool wasOver_ = false;               ///< that release ended the turn, and nobody of this client followed
     bool stoodAside_ = false;            ///< a waiter slept because of it
-    bool isUsed_ = false;                ///< another client had the lock since that release
-    bool isInDoubt_ = false;             ///< none seems to have had it: the message of its release may still come
-    std::size_t unused_ = 0;             ///< how many times in a row it was in vain
+    bool defers_ = false;    ///< was refused in that time, and lets others in before itself until it is over
+    bool isUsed_ = false;    ///< another client had the lock since that release
+    bool isInDoubt_ = false; ///< none seems to have had it: the message of its release may still come
+    std::size_t unused_ = 0; ///< how many times in a row it was in vain
 };
 
 } // namespace redislock::detail
