@@ -115,12 +115,12 @@ TEST(ChannelOfAName, TellsAWaiterThatDefersToAskAMomentLater)
     const auto lock = NamedLock::of(port, *core, LockKind::redisLock, "stock");
     const AcquireOrder order{.wait = waitForever, .lease = Lease::renewed(), .endedBy = EndedBy::thread};
     Turn& turn = *lock->takeTurns();
-    turn.granted(port->time - 40ms);
+    turn.granted(port->time - 10s);
     turn.told(port->time, false, false);
     turn.othersListen(3, port->time);
     AcquireFlow waiter(*core, *lock, core->takeHold(*lock, 1, Lane::commands), order, nullptr);
     EXPECT_EQ(waiter.look().kind, WaitStep::Kind::sleep);
-    port->pass(21ms);
+    port->pass(51ms);
     EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer);
     refuse(waiter);
     tell(port->listener, SubscriptionTable<ChannelListener>::Incoming::Kind::message, {});
@@ -128,6 +128,9 @@ TEST(ChannelOfAName, TellsAWaiterThatDefersToAskAMomentLater)
     EXPECT_EQ(waiter.look().kind, WaitStep::Kind::sleep) << "the others come first";
     port->pass(1ms);
     EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer) << "but the lock is not left idle";
+    refuse(waiter);
+    port->pass(config.pollInterval);
+    EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer) << "it polls all the same";
 }
 
 TEST(ChannelOfAName, IsListenedToALittleLongerWhereTheUseOfAnAsideIsInDoubt)

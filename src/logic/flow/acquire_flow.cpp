@@ -119,7 +119,9 @@ WaitStep AcquireFlow::judgeTurn()
     const bool first = named.waiters.head() == &waiter;
     const TimePoint heldUntil = named.local.validUntil();
     const bool alone = asksForItself || named.traits().asking != Asking::first;
-    const TimePoint aside = asideUntil(first && !alone);
+    // where the client defers, a new waiter may have missed messages, and a poll must not wait
+    const bool defers = named.turn != nullptr && named.turn->defers();
+    const TimePoint aside = asideUntil(first && !alone && !defers);
     if (alone || waiter.submitted || (first && now >= std::max(heldUntil, aside))) {
         if (machine_) {
             return send();
