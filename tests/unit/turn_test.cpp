@@ -274,8 +274,7 @@ Turn refusedAside()
     turn.told(at(40ms), false, false);
     EXPECT_EQ(turn.asideUntil(), at(40ms + 20ms + Turn::wakeUp)) << "then it asks, in the middle of another hold";
     turn.refused(turn.asideUntil());
-    EXPECT_TRUE(turn.defers());
-    EXPECT_EQ(turn.asideUntil(), at(40ms + 3 * 40ms + Turn::wakeUp));
+    EXPECT_EQ(turn.asideUntil(), TimePoint{}) << "it polls, and its new waiters ask";
     return turn;
 }
 
@@ -283,36 +282,32 @@ TEST(Turn, LetsTheOthersInBeforeItselfAtEachReleaseUntilTheyHadTheirLongTurns)
 {
     Turn turn = refusedAside();
     turn.heard(at(120ms));
-    EXPECT_FALSE(turn.endsWithMessage(at(120ms)));
-    EXPECT_EQ(turn.asideUntil(), at(120ms + Turn::wakeUp)) << "if none of them takes it, the lock is not left idle";
+    EXPECT_TRUE(turn.defers(at(120ms)));
+    EXPECT_EQ(turn.grace(), Turn::wakeUp);
     turn.refused(at(121ms));
-    EXPECT_EQ(turn.asideUntil(), at(40ms + 3 * 40ms + Turn::wakeUp));
-    EXPECT_TRUE(turn.endsWithMessage(at(160ms)));
+    EXPECT_TRUE(turn.defers(at(160ms - 1us)));
+    EXPECT_FALSE(turn.defers(at(160ms)));
     turn.refused(at(161ms));
-    EXPECT_FALSE(turn.defers()) << "their time is over";
+    EXPECT_FALSE(turn.defers(at(161ms))) << "their time is over";
 }
 
 TEST(Turn, LetsNobodyInBeforeItselfAfterAsManyReleasesAsThereAreOthers)
 {
     Turn turn = refusedAside();
     for (int i = 0; i < 3; ++i) {
-        EXPECT_FALSE(turn.endsWithMessage(at(70ms)));
+        EXPECT_TRUE(turn.defers(at(70ms)));
         turn.heard(at(70ms));
     }
-    EXPECT_TRUE(turn.endsWithMessage(at(70ms)));
-    EXPECT_EQ(turn.asideUntil(), at(70ms));
-    turn.refused(at(71ms));
-    EXPECT_FALSE(turn.defers());
+    EXPECT_FALSE(turn.defers(at(70ms)));
 }
 
 TEST(Turn, ThatWasDeferredBeginsWithTheNextHold)
 {
     Turn turn = refusedAside();
     turn.othersListen(3, at(100ms)); // the answer to the release comes late
-    EXPECT_TRUE(turn.defers());
-    turn.granted(at(121ms));
-    EXPECT_FALSE(turn.defers());
     EXPECT_EQ(turn.asideUntil(), TimePoint{});
+    turn.granted(at(121ms));
+    EXPECT_FALSE(turn.defers(at(121ms)));
     EXPECT_TRUE(turn.mayFollow(at(121ms + span - 1us)));
     EXPECT_FALSE(turn.mayFollow(at(121ms + span)));
 }

@@ -128,6 +128,10 @@ TEST(ChannelOfAName, TellsAWaiterThatDefersToAskAMomentLater)
     EXPECT_EQ(waiter.look().kind, WaitStep::Kind::sleep) << "the others come first";
     port->pass(1ms);
     EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer) << "but the lock is not left idle";
+    tell(port->listener, SubscriptionTable<ChannelListener>::Incoming::Kind::message, {}); // overtakes the refusal
+    refuse(waiter);
+    port->pass(1ms);
+    EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer) << "that release came after the refusal, perhaps";
     refuse(waiter);
     port->pass(config.pollInterval);
     EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer) << "it polls all the same";

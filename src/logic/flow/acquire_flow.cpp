@@ -119,9 +119,7 @@ WaitStep AcquireFlow::judgeTurn()
     const bool first = named.waiters.head() == &waiter;
     const TimePoint heldUntil = named.local.validUntil();
     const bool alone = asksForItself || named.traits().asking != Asking::first;
-    // where the client defers, a new waiter may have missed messages, and a poll must not wait
-    const bool defers = named.turn != nullptr && named.turn->defers();
-    const TimePoint aside = asideUntil(first && !alone && !defers);
+    const TimePoint aside = asideUntil(first && !alone);
     if (alone || waiter.submitted || (first && now >= std::max(heldUntil, aside))) {
         if (machine_) {
             return send();
@@ -195,10 +193,12 @@ WaitStep AcquireFlow::judgeSleep()
         waiter.notified = false;
         return step(Notified{now});
     }
+    // a waiter that asks for itself is let in too, but not in the time of others
     const TimePoint aside =
-        waiter.notified ? asideUntil(asksForItself || named.waiters.head() == &waiter) : TimePoint{};
+        std::max(waiter.asksFrom, waiter.notified && asksForItself ? asideUntil(true) : TimePoint{});
     if (waiter.notified && now >= aside) {
         waiter.notified = false;
+        waiter.asksFrom = TimePoint{};
         return step(Notified{now});
     }
     if (now >= until_) {

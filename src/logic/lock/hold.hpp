@@ -161,6 +161,7 @@ struct Waiter : WaiterLink<Waiter> {
     std::shared_ptr<HoldCall> call; ///< its acquire
     std::chrono::milliseconds lease;
     TimePoint joined;
+    TimePoint asksFrom{};   ///< after a message: others may ask before that
     bool parked = false;    ///< asleep outside any call
     bool submitted = false; ///< another thread queued its acquire: it goes on as if it had queued it itself
     bool underWay = false;  ///< Redis may have granted it something, or may soon: counted by Core::begins()

@@ -195,8 +195,9 @@ void Waking::heard(NamedLock& named, HolderId of, Notice notice)
     if (head->aside && (notice != Notice::message || isForOthers)) {
         return; // the lock is left to others
     }
-    if (isForOthers && notice == Notice::message && turn->defers()) {
-        head->notified = true; // it asks when they have had time to
+    if (notice == Notice::message && turn != nullptr && turn->defers(now)) {
+        head->notified = true;
+        head->asksFrom = now + turn->grace();
         return head->look();
     }
     if (auto call = letTry(named, head, head->hold.lane)) {

@@ -54,7 +54,8 @@ public:
         } else if (began_ == TimePoint{} || (freeSince_ != TimePoint{} && now - freeSince_ > span() + 2 * roundTrip_)) {
             begin(now); // other clients had their chance: a release and an acquire alone take two round trips
         }
-        freeSince_ = TimePoint{};
+        freeSince_ = othersUntil_ = TimePoint{};
+        defers_ = false;
     }
 
     /// Another client holds the lock.
@@ -63,15 +64,13 @@ public:
         refusedAt_ = now;
         isUsed_ = true;
         began_ = TimePoint{};
-        if (now < othersUntil_) {
-            defers_ = true;
-            asideUntil_ = othersUntil_;
-            return;
-        }
+        const TimePoint others = othersUntil_;
         if (asideUntil_ != TimePoint{}) {
             endAside(now);
         }
         freeSince_ = TimePoint{};
+        defers_ = now < others;
+        othersUntil_ = defers_ ? others : TimePoint{};
     }
 
     /// A message on the channel told of a release. A client that listens gets the messages of its own releases too.
@@ -82,10 +81,8 @@ public:
         } else {
             isUsed_ = true;
             ++heard_;
-            if (defers_ && heard_ >= listeners(now)) { // enough for all of them, even if their holds are short
-                asideUntil_ = othersUntil_ = now;
-            } else if (defers_) { // the others come first, but if none does, the lock is not left idle
-                asideUntil_ = std::min(asideUntil_, now + wakeUp + 2 * roundTrip_);
+            if (heard_ >= listeners(now) && defers_) { // enough for all of them, even if their holds are short
+                othersUntil_ = now;
             }
             if (std::exchange(isInDoubt_, false)) { // this client had the lock again before it heard of that release
                 unused_ = 0;
@@ -126,7 +123,7 @@ public:
     bool othersListen(std::int64_t count, TimePoint now) noexcept
     {
         others_ = std::clamp<std::int64_t>(count, 0, most);
-        if (!wasOver_ || freeSince_ == TimePoint{} || defers_) {
+        if (!wasOver_ || freeSince_ == TimePoint{}) {
             return false; // the lock has been taken again since
         }
         const TimePoint before = asideUntil_;
@@ -148,8 +145,11 @@ public:
     /// Whether the message that just came ends the standing aside: the others had their time, and only the time to wake
     /// up is left. How many messages came says nothing: a turn may be of many holds, each of which is told.
     [[nodiscard]] bool endsWithMessage(TimePoint now) const noexcept { return now >= othersUntil_ - wakeUp; }
-    /// Whether the client was refused while it stood aside, and goes on doing so.
-    [[nodiscard]] bool defers() const noexcept { return defers_; }
+    /// Whether the client, which was refused while it stood aside, lets the others in before itself at the release of
+    /// which a message just came.
+    [[nodiscard]] bool defers(TimePoint now) const noexcept { return defers_ && !endsWithMessage(now); }
+    /// Then it asks so much later: the others come first, but if none does, the lock is not left idle.
+    [[nodiscard]] std::chrono::nanoseconds grace() const noexcept { return wakeUp + 2 * roundTrip_; }
     /// Whether no other client seems to have used the last aside: the message of a release in that time may still come.
     [[nodiscard]] bool isInDoubt() const noexcept { return isInDoubt_; }
     /// A waiter sleeps until the client has stood aside.
@@ -214,7 +214,6 @@ private:
     {
         const auto took = asideUntil_ - freeSince_;
         asideUntil_ = othersUntil_ = TimePoint{};
-        defers_ = false;
         if (isUsed_) {
             unused_ = 0;
         } else if (stoodAside_) {
