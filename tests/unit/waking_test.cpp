@@ -29,23 +29,32 @@ void refuse(AcquireFlow& waiter)
     EXPECT_EQ(waiter.answered(refusal).kind, WaitStep::Kind::sleep);
 }
 
-class GrantChannel : public ::testing::Test {
+class WakingTest : public ::testing::Test {
 protected:
     using Kind = SubscriptionTable<ChannelListener>::Incoming::Kind;
+
+    explicit WakingTest(LockKind kind) : lock(NamedLock::of(port, *core, kind, "stock")) {}
+
+    HoldRef hold() { return core->takeHold(*lock, 1, Lane::commands); }
+
+    const std::shared_ptr<KeepingPort> port = std::make_shared<KeepingPort>();
+    const Config config{};
+    const std::shared_ptr<Core> core = std::make_shared<Core>(*port, config, "client", 1);
+    const std::shared_ptr<NamedLock> lock;
+    const AcquireOrder order{.wait = waitForever, .lease = Lease::renewed(), .endedBy = EndedBy::thread};
+};
+
+class GrantChannel : public WakingTest {
+protected:
+    GrantChannel() : WakingTest(LockKind::fairLock) {}
 
     /// A waiter for the lock, which has asked.
     std::unique_ptr<AcquireFlow> ask()
     {
-        auto waiter =
-            std::make_unique<AcquireFlow>(*core, *lock, core->takeHold(*lock, 1, Lane::commands), order, nullptr);
+        auto waiter = std::make_unique<AcquireFlow>(*core, *lock, hold(), order, nullptr);
         EXPECT_EQ(waiter->look().kind, WaitStep::Kind::awaitAnswer);
         return waiter;
     }
-    const std::shared_ptr<KeepingPort> port = std::make_shared<KeepingPort>();
-    const Config config{};
-    const std::shared_ptr<Core> core = std::make_shared<Core>(*port, config, "client", 1);
-    const std::shared_ptr<NamedLock> lock = NamedLock::of(port, *core, LockKind::fairLock, "stock");
-    const AcquireOrder order{.wait = waitForever, .lease = Lease::renewed(), .endedBy = EndedBy::thread};
 };
 
 TEST_F(GrantChannel, IsListenedToWhileAnyWaiterSleepsAndForASecondMore)
@@ -85,15 +94,27 @@ TEST_F(GrantChannel, ThatWasDroppedIsNotCountedOnThoughItsConfirmationComesLater
     EXPECT_THAT(port->listened, ::testing::SizeIs(1));
 }
 
-TEST(OwnRelease, WakesAWaiterThatWasRefusedMeanwhileEachTimeEvenIfTheRefusalWasTheAnswer)
+class ChannelOfAName : public WakingTest {
+protected:
+    ChannelOfAName() : WakingTest(LockKind::redisLock) {}
+
+    /// A hold of that time ends, which is told to so many other clients.
+    Turn& endTurn(std::chrono::milliseconds lasted, int others)
+    {
+        Turn& turn = *lock->takeTurns();
+        turn.granted(port->time - lasted);
+        turn.told(port->time, false, false);
+        turn.othersListen(others, port->time);
+        return turn;
+    }
+};
+
+class OwnRelease : public ChannelOfAName {};
+
+TEST_F(OwnRelease, WakesAWaiterThatWasRefusedMeanwhileEachTimeEvenIfTheRefusalWasTheAnswer)
 {
-    const auto port = std::make_shared<KeepingPort>();
-    const Config config{};
-    const auto core = std::make_shared<Core>(*port, config, "client", 1);
-    const auto lock = NamedLock::of(port, *core, LockKind::redisLock, "stock");
-    const AcquireOrder order{.wait = waitForever, .lease = Lease::renewed(), .endedBy = EndedBy::thread};
     const HoldRef released = core->takeHold(*lock, 2, Lane::commands);
-    AcquireFlow waiter(*core, *lock, core->takeHold(*lock, 1, Lane::commands), order, nullptr);
+    AcquireFlow waiter(*core, *lock, hold(), order, nullptr);
     EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer);
     for (std::uint32_t refusals = 0; refusals <= Refusals::most; ++refusals) { // the last one is the answer
         SCOPED_TRACE(refusals);
@@ -107,28 +128,20 @@ TEST(OwnRelease, WakesAWaiterThatWasRefusedMeanwhileEachTimeEvenIfTheRefusalWasT
     }
 }
 
-TEST(ChannelOfAName, TellsAWaiterThatDefersToAskAMomentLater)
+TEST_F(ChannelOfAName, TellsAWaiterThatDefersToAskAMomentLater)
 {
-    const auto port = std::make_shared<KeepingPort>();
-    const Config config{};
-    const auto core = std::make_shared<Core>(*port, config, "client", 1);
-    const auto lock = NamedLock::of(port, *core, LockKind::redisLock, "stock");
-    const AcquireOrder order{.wait = waitForever, .lease = Lease::renewed(), .endedBy = EndedBy::thread};
-    Turn& turn = *lock->takeTurns();
-    turn.granted(port->time - 10s);
-    turn.told(port->time, false, false);
-    turn.othersListen(3, port->time);
-    AcquireFlow waiter(*core, *lock, core->takeHold(*lock, 1, Lane::commands), order, nullptr);
+    endTurn(10s, 3);
+    AcquireFlow waiter(*core, *lock, hold(), order, nullptr);
     EXPECT_EQ(waiter.look().kind, WaitStep::Kind::sleep);
     port->pass(51ms);
     EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer);
     refuse(waiter);
-    tell(port->listener, SubscriptionTable<ChannelListener>::Incoming::Kind::message, {});
+    tell(port->listener, Kind::message, {});
     EXPECT_FALSE(waiter.waiter.submitted);
     EXPECT_EQ(waiter.look().kind, WaitStep::Kind::sleep) << "the others come first";
     port->pass(1ms);
     EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer) << "but the lock is not left idle";
-    tell(port->listener, SubscriptionTable<ChannelListener>::Incoming::Kind::message, {}); // overtakes the refusal
+    tell(port->listener, Kind::message, {}); // overtakes the refusal
     refuse(waiter);
     port->pass(1ms);
     EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer) << "that release came after the refusal, perhaps";
@@ -137,20 +150,12 @@ TEST(ChannelOfAName, TellsAWaiterThatDefersToAskAMomentLater)
     EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer) << "it polls all the same";
 }
 
-TEST(ChannelOfAName, IsListenedToALittleLongerWhereTheUseOfAnAsideIsInDoubt)
+TEST_F(ChannelOfAName, IsListenedToALittleLongerWhereTheUseOfAnAsideIsInDoubt)
 {
-    const auto port = std::make_shared<KeepingPort>();
-    const Config config{};
-    const auto core = std::make_shared<Core>(*port, config, "client", 1);
-    const auto lock = NamedLock::of(port, *core, LockKind::redisLock, "stock");
-    const AcquireOrder order{.wait = waitForever, .lease = Lease::renewed(), .endedBy = EndedBy::thread};
-    Turn& turn = *lock->takeTurns();
-    turn.granted(port->time - 1ms);
-    turn.told(port->time, false, false);
-    turn.othersListen(1, port->time);
+    Turn& turn = endTurn(1ms, 1);
     Acquired held;
     {
-        AcquireFlow waiter(*core, *lock, core->takeHold(*lock, 1, Lane::commands), order, nullptr);
+        AcquireFlow waiter(*core, *lock, hold(), order, nullptr);
         EXPECT_EQ(waiter.look().kind, WaitStep::Kind::sleep);
         EXPECT_THAT(port->listened, ::testing::SizeIs(1));
         port->pass(3ms);
@@ -163,7 +168,7 @@ TEST(ChannelOfAName, IsListenedToALittleLongerWhereTheUseOfAnAsideIsInDoubt)
     EXPECT_THAT(port->listened, ::testing::SizeIs(1));
     port->pass(4ms);
     EXPECT_TRUE(turn.mayFollow(port->time)) << "nobody seems to have used it";
-    tell(port->listener, SubscriptionTable<ChannelListener>::Incoming::Kind::message, {});
+    tell(port->listener, Kind::message, {});
     EXPECT_FALSE(turn.mayFollow(port->time)) << "the message was late";
     port->pass(1ms);
     EXPECT_THAT(port->listened, ::testing::IsEmpty());

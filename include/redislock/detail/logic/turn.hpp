@@ -19,7 +19,8 @@ namespace redislock::detail {
 /// again as they like, before all other clients, which would get it later than the client's next request. The release
 /// that ends a turn is published to all listeners, and then the client stands aside, for about a turn for each listener
 /// and the time that they need to wake up: none of its waiters asks. If no other client used that time, standing aside
-/// is not repeated for a while, so that listeners that never ask cost little.
+/// is not repeated for a while, so that listeners that never ask cost little beside one client that wants the name.
+/// Beside several such clients the listeners' turns stay unused.
 ///
 /// Pure; not thread-safe. Knows no hold and no waiter: its owner reports when holds begin and end.
 class Turn {
@@ -55,7 +56,6 @@ public:
             begin(now); // other clients had their chance: a release and an acquire alone take two round trips
         }
         freeSince_ = othersUntil_ = TimePoint{};
-        defers_ = false;
     }
 
     /// Another client holds the lock.
@@ -69,8 +69,7 @@ public:
             endAside(now);
         }
         freeSince_ = TimePoint{};
-        defers_ = now < others;
-        othersUntil_ = defers_ ? others : TimePoint{};
+        othersUntil_ = now < others ? others : TimePoint{};
     }
 
     /// A message on the channel told of a release. A client that listens gets the messages of its own releases too.
@@ -81,7 +80,7 @@ public:
         } else {
             isUsed_ = true;
             ++heard_;
-            if (heard_ >= listeners(now) && defers_) { // enough for all of them, even if their holds are short
+            if (heard_ >= listeners(now) && defers(now)) { // enough for all of them, even if their holds are short
                 othersUntil_ = now;
             }
             if (std::exchange(isInDoubt_, false)) { // this client had the lock again before it heard of that release
@@ -147,7 +146,11 @@ public:
     [[nodiscard]] bool endsWithMessage(TimePoint now) const noexcept { return now >= othersUntil_ - wakeUp; }
     /// Whether the client, which was refused while it stood aside, lets the others in before itself at the release of
     /// which a message just came.
-    [[nodiscard]] bool defers(TimePoint now) const noexcept { return defers_ && !endsWithMessage(now); }
+    [[nodiscard]] bool defers(TimePoint now) const noexcept
+    {
+        // standing aside is over, and yet the others' time is known: only a refusal leaves that
+        return asideUntil_ == TimePoint{} && !endsWithMessage(now);
+    }
     /// Then it asks so much later: the others come first, but if none does, the lock is not left idle.
     [[nodiscard]] std::chrono::nanoseconds grace() const noexcept { return wakeUp + 2 * roundTrip_; }
     /// Whether no other client seems to have used the last aside: the message of a release in that time may still come.
@@ -189,7 +192,6 @@ private:
     void standAside(TimePoint now) noexcept
     {
         asideUntil_ = othersUntil_ = TimePoint{};
-        defers_ = false;
         if (wasOver_ && sharesAt(now)) {
             // The others' turns may take as long as this client's turn did, which was at least one hold. Before each of
             // them a message and a request are under way, and behind it an answer and a release.
@@ -237,10 +239,9 @@ private:
     std::uint32_t ownMessages_ = 0;      ///< messages of own releases that are yet to come
     bool wasOver_ = false;               ///< that release ended the turn, and nobody of this client followed
     bool stoodAside_ = false;            ///< a waiter slept because of it
-    bool defers_ = false;    ///< was refused in that time, and lets others in before itself until it is over
-    bool isUsed_ = false;    ///< another client had the lock since that release
-    bool isInDoubt_ = false; ///< none seems to have had it: the message of its release may still come
-    std::size_t unused_ = 0; ///< how many times in a row it was in vain
+    bool isUsed_ = false;                ///< another client had the lock since that release
+    bool isInDoubt_ = false;             ///< none seems to have had it: the message of its release may still come
+    std::size_t unused_ = 0;             ///< how many times in a row it was in vain
 };
 
 } // namespace redislock::detail
