@@ -178,6 +178,9 @@ void AsyncConnection::close(Fault fault)
     ++generation_;
     descriptor_->release(); // cancels the waits on it
     descriptor_.reset();
+    if (fault.failure != Failure::fatal) {
+        stream_.discardUndelivered();
+    }
     stream_.close();
     reader_.reset();
     writing_.clear();

@@ -9,6 +9,9 @@ namespace redislock::detail {
 /// Closes the socket and ends the calls that were written. The others are kept for the next connection. Leader only.
 void BlockingConnection::disconnect(Fault fault, FinishedCalls& finished)
 {
+    if (state_ != State::closed) {
+        stream_->discardUndelivered();
+    }
     stream_.reset();
     writes_ = false;
     reads_ = false;

@@ -154,6 +154,7 @@ std::optional<Fault> RequestConnection::receive(std::string_view& bytes)
 
 Fault RequestConnection::end(Fault fault)
 {
+    stream_.discardUndelivered();
     stream_.close();
     return fault;
 }

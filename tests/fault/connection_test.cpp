@@ -2,6 +2,8 @@
 #include "fault/busy_clients.hpp"
 #include "fault/fault_test.hpp"
 
+#include <boost/asio/use_future.hpp>
+
 #include <array>
 
 namespace redislock::test {
@@ -9,6 +11,7 @@ namespace {
 
 using IdleConnection = FaultTest;
 using KilledConnection = FaultTest;
+using SilentConnection = FaultTest;
 
 TEST_F(IdleConnection, ThatWasClosedIsNoFailureOfTheNextCall)
 {
@@ -108,6 +111,36 @@ TEST_F(KilledConnection, WithARequestUnderWayIsRepeatedForEveryCaller)
     for (auto& result : results) {
         EXPECT_EQ(result.get(), "1");
     }
+}
+
+// A network that comes back would deliver the request of a caller that has been told `unreachable`, perhaps minutes
+// later: the client's system must not try for so long.
+TEST_F(SilentConnection, ThatIsGivenUpIsReset)
+{
+    config.unreachableAfter = 500ms;
+    std::error_code ec;
+    inject({.command = "EVALSHA", .direction = Direction::reply, .nth = 0}, Action::drop());
+    EXPECT_FALSE(lock().tryLock(20s, 20s, ec));
+    EXPECT_EQ(ec, Errc::unreachable);
+    const auto byThreads = proxy.resets();
+    EXPECT_GE(byThreads, 1U);
+    EXPECT_THROW(lock().asyncLock(20s, boost::asio::use_future).get(), boost::system::system_error);
+    EXPECT_TRUE(eventually([&] { return proxy.resets() > byThreads; }));
+}
+
+TEST_F(SilentConnection, ThatEndsWithItsClientIsNotReset)
+{
+    config.commandTimeout = 10s;
+    const auto held = inject(request(redisLockUnlock), Action::delay(200ms));
+    const auto handedOver = inject(reply(redisLockUnlock), Action::delay(1s));
+    {
+        const LockGuard ends(lock(), 20s); // without waiting for the answer
+    }
+    EXPECT_FALSE(client().shutdown(0ms));
+    forgetClient();
+    EXPECT_TRUE(proxy.awaitHits(held));
+    EXPECT_TRUE(proxy.awaitHits(handedOver)) << "the last request was not delivered";
+    EXPECT_EQ(proxy.resets(), 0U);
 }
 
 } // namespace

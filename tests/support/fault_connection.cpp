@@ -219,6 +219,10 @@ std::optional<std::string> Connection::read(int socket, Lane& lane)
     }
     if (size == 0) {
         lane.ended = true;
+    } else if (errno != EAGAIN && errno != EINTR && socket == client_) {
+        ++shared_.resets;
+        lane.ended = true;
+        loseReplies();
     } else if (errno != EAGAIN && errno != EINTR) {
         close(FaultProxy::Close::reset);
     }
@@ -379,8 +383,8 @@ void Connection::flush(Lane& lane, int socket, Clock::time_point now)
         const auto size = item.pace.count() > 0 ? std::min<std::size_t>(left, 1) : left;
         const auto sent = size == 0 ? 0 : ::send(socket, &item.bytes[item.sent], size, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0) {
-            if (errno != EAGAIN && errno != EINTR && socket == client_) {
-                close(FaultProxy::Close::reset);
+            if (errno != EAGAIN && errno != EINTR && socket == client_) { // its last bytes are still to be read
+                loseReplies();
             } else if (errno != EAGAIN && errno != EINTR) { // the server's last bytes are still to be read
                 lane.outbox.clear();
                 lane.held = 0;
@@ -407,10 +411,16 @@ bool Connection::finish(Lane& lane)
         close(FaultProxy::Close::orderly);
     } else if (item.then == Item::Then::closeClient) {
         closeSocket(client_, FaultProxy::Close::orderly);
-        replies_.outbox.clear();
-        replies_.held = 0;
+        loseReplies();
     }
     return item.then == Item::Then::goOn;
+}
+
+void Connection::loseReplies()
+{
+    replies_.lost = true;
+    replies_.outbox.clear();
+    replies_.held = 0;
 }
 
 void Connection::passEnds()

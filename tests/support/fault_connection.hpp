@@ -26,6 +26,7 @@ struct Shared {
     RuleBook rules;
     std::deque<LoggedRequest> log;
     bool stalled = false;
+    std::size_t resets = 0; // connections that their clients reset
 
     /// Adds to the log, and removes the oldest entry if the log is full.
     void record(std::size_t connection, const Words& words);
@@ -139,6 +140,8 @@ private:
     void flush(Lane& lane, int socket, Clock::time_point now);
     /// Removes the first item after it was sent. @return whether the lane still has its receiver.
     bool finish(Lane& lane);
+    /// The client is gone: what it was to be sent goes nowhere, but what it has sent still goes on.
+    void loseReplies();
     void passEnds();
 
     Shared& shared_;

@@ -454,4 +454,9 @@ std::size_t FaultProxy::accepted() const
     return engine_->look([&] { return engine_->accepted_; });
 }
 
+std::size_t FaultProxy::resets() const
+{
+    return engine_->look([&] { return engine_->shared_.resets; });
+}
+
 } // namespace redislock::test

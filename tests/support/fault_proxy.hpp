@@ -206,6 +206,8 @@ public:
     [[nodiscard]] std::size_t connections() const;
     /// Connections accepted so far.
     [[nodiscard]] std::size_t accepted() const;
+    /// Connections that their clients have ended by a reset. What they had sent before still goes through.
+    [[nodiscard]] std::size_t resets() const;
 
 private:
     class Engine;

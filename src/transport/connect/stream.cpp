@@ -102,6 +102,12 @@ void Stream::shutdown() noexcept
     }
 }
 
+void Stream::discardUndelivered() noexcept
+{
+    const linger atOnce{1, 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &atOnce, sizeof atOnce);
+}
+
 void Stream::close() noexcept
 {
     if (isOpen()) {

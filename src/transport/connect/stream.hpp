@@ -42,6 +42,9 @@ public:
     /// Ends both directions: a reading thread sees the end. The handle stays until close().
     void shutdown() noexcept;
     void close() noexcept;
+    /// From now on close() drops what the system has not delivered yet, instead of trying for minutes: a request that
+    /// was given up must not reach a server that can be reached again. The other side sees a reset.
+    void discardUndelivered() noexcept;
 
     /// The address of the other side, as the system writes it; empty when the connection is gone.
     [[nodiscard]] std::string peer() const;
