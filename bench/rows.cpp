@@ -86,6 +86,15 @@ std::vector<Row> shared()
     constexpr Sharing guards{4, 1, section, "guard"};
     constexpr Sharing bare{4, 2, none, "lock"};
     constexpr Sharing far{4, 1, section, "lock", std::chrono::microseconds(2500)};
+    const auto besideListener = [](std::string_view name, unsigned processes, std::string_view what) {
+        const Sharing alone{processes, 1, section, "lock"};
+        Sharing watched = alone;
+        watched.listener = true;
+        const auto prepare = [=](const Target& target) {
+            return sharingOtherwise(target, watched, SharedFigure::locks, alone);
+        };
+        return Row{name, group, "/s", Aim::atLeast, 0.95, 0, what, prepare};
+    };
     return {
         row("shared_4x2_longest_wait", " ms", Aim::atMost, 1,
             "4 processes of 2 threads want one lock all the time, 0.2 ms under it: the longest wait; against 25 ms",
@@ -133,6 +142,10 @@ std::vector<Row> shared()
             Figure::longestWait, 200),
         row("shared_far_least_served", "", Aim::atLeast, 0.9,
             "the same: locks of the process that had the fewest; against the mean", far, Figure::leastServed, 1),
+        besideListener("shared_1x1_listener", 1,
+                       "1 process of 1 thread, 0.2 ms, beside a listener that never asks: locks; against none"),
+        besideListener("shared_2x1_listener", 2, "2 processes"),
+        besideListener("shared_4x1_listener", 4, "4 processes"),
     };
 }
 

@@ -105,6 +105,7 @@ struct Sharing {
     std::chrono::microseconds section; ///< time asleep under the lock
     std::string_view form;             ///< how they take the lock: see runSharer()
     std::chrono::microseconds delay{}; ///< of the link to the server, each way
+    bool listener = false;             ///< somebody listens to the lock's channel, and never asks for the lock
 };
 enum class SharedFigure {
     locks,       ///< a second

@@ -3,10 +3,12 @@
 #include "shared.hpp"
 
 #include "own_process.hpp"
+#include "reference/raw_connection.hpp"
 #include "reference/server_facts.hpp"
 #include "rows.hpp"
 #include "slow_link.hpp"
 
+#include <redislock/detail/protocol/key_schema.hpp>
 #include <redislock/redislock.hpp>
 
 #include <fmt/format.h>
@@ -131,6 +133,10 @@ Shared share(const Target& target, const Sharing& sharing, Seconds duration)
     std::optional<SlowLink> link;
     if (sharing.delay.count() > 0) {
         link.emplace(target, sharing.delay);
+    }
+    std::optional<RawConnection> listener;
+    if (sharing.listener) {
+        listener.emplace(target.host, target.port).command({"SUBSCRIBE", detail::lockChannel(lockName)});
     }
     Sharers sharers(link ? link->target() : target, sharing);
     const auto before = requestsSoFar(statistics);

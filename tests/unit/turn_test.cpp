@@ -206,6 +206,68 @@ TEST(Turn, IsNotFollowedByAnotherAsideForAWhileWhereNobodyUsedTheLast)
     }
 }
 
+/// An aside for three others, of whom one used its turn. @return its end, from which on the client expects only one
+TimePoint standAsideForOneOfThree(Turn& turn, TimePoint begin)
+{
+    return standAsideOnce(turn, begin, [&] { turn.heard(begin + span); });
+}
+
+/// How long the client stands aside after a turn that begins now.
+std::chrono::nanoseconds asideAfter(Turn turn, TimePoint begin)
+{
+    turn.told(begin - 1s, true, false); // within an earlier turn
+    turn.granted(begin);
+    turn.told(begin + span, false, false);
+    return turn.asideUntil() - (begin + span);
+}
+
+TEST(Turn, IsFollowedByTheTurnsOfThoseWhoUsedTheirsForAWhile)
+{
+    Turn turn = turnBeside(3);
+    TimePoint begin = at(span);
+    for (const int rest : {4, 20, 60, 60}) {
+        const TimePoint end = standAsideForOneOfThree(turn, begin);
+        const TimePoint over = end + rest * (end - begin);
+        EXPECT_EQ(asideAfter(turn, end), span + Turn::wakeUp);
+        EXPECT_EQ(asideAfter(turn, over - span - 1us), span + Turn::wakeUp);
+        EXPECT_EQ(asideAfter(turn, over - span), 3 * span + Turn::wakeUp);
+        turn.told(end, false, false); // the next turn begins later
+        turn.granted(over);
+        begin = over + span;
+    }
+}
+
+TEST(Turn, IsFollowedByTheTurnOfWhoComesWhereOthersDidNotUseTheirs)
+{
+    Turn turn = turnBeside(3);
+    const TimePoint end = standAsideForOneOfThree(turn, at(1ms));
+    turn.told(end + span, false, true);
+    turn.othersListen(4, end + span);
+    EXPECT_EQ(turn.asideUntil(), end + span + 2 * span + Turn::wakeUp);
+    turn.othersListen(1, end + span);
+    EXPECT_EQ(turn.asideUntil(), end + span + span + Turn::wakeUp) << "this one may be who used its turn";
+}
+
+TEST(Turn, SaysNothingOfAnAsideForSomeOfTheListeners)
+{
+    Turn turn = turnBeside(3);
+    const TimePoint end = standAsideForOneOfThree(turn, at(1ms));
+    const TimePoint next = standAsideOnce(turn, end + span, [] {});
+    EXPECT_FALSE(turn.mayFollow(next + span)) << "the others may have stood aside themselves";
+}
+
+TEST(Turn, LeavesNobodyOutForLongWhoWasLateOnce)
+{
+    Turn turn = turnBeside(3);
+    TimePoint begin = at(1ms);
+    for (int i = 0; i < 3; ++i) {
+        begin = standAsideForOneOfThree(turn, begin) + 1s;
+    }
+    const TimePoint end = standAsideOnce(turn, begin, [] {});
+    EXPECT_TRUE(turn.mayFollow(end + 4 * (end - begin) - 1us));
+    EXPECT_FALSE(turn.mayFollow(end + 4 * (end - begin)));
+}
+
 TEST(Turn, IsFollowedByTheNextAsideWhereOthersUsedTheLast)
 {
     Turn turn = turnBeside(1);

@@ -18,9 +18,9 @@ namespace redislock::detail {
 /// A client that gets the name keeps it for a turn: meanwhile its threads hand the lock on among themselves and lock
 /// again as they like, before all other clients, which would get it later than the client's next request. The release
 /// that ends a turn is published to all listeners, and then the client stands aside, for about a turn for each listener
-/// and the time that they need to wake up: none of its waiters asks. If no other client used that time, standing aside
-/// is not repeated for a while, so that listeners that never ask cost little beside one client that wants the name.
-/// Beside several such clients the listeners' turns stay unused.
+/// and the time that they need to wake up: none of its waiters asks. If a part of that time was not used, the client
+/// stands aside for fewer listeners for a while, so that listeners that never ask cost little. Listeners that come
+/// meanwhile count: a client that locks now and then is not taken for one that never does.
 ///
 /// Pure; not thread-safe. Knows no hold and no waiter: its owner reports when holds begin and end.
 class Turn {
@@ -31,8 +31,8 @@ public:
     static constexpr std::int64_t most = 32;
     /// The time for which it stands aside at most because holds are long, until it asks whether others have the lock.
     static constexpr std::chrono::milliseconds longest{50};
-    /// After standing aside in vain, the client does not repeat it for so many times as long; the last number holds
-    /// from the third time on.
+    /// After standing aside for listeners that did not use the time, the client does not repeat that for so many times
+    /// as long; the last number holds from the third time on that as many others used theirs.
     static constexpr int rests[] = {4, 20, 60};
     /// For so long after a refusal, a client assumes that another one wants the name, even if none is known to listen.
     static constexpr std::chrono::milliseconds lately{1000};
@@ -61,8 +61,7 @@ public:
     /// Another client holds the lock.
     void refused(TimePoint now) noexcept
     {
-        refusedAt_ = now;
-        isUsed_ = true;
+        refusedAt_ = usedAt_ = now;
         began_ = TimePoint{};
         const TimePoint others = othersUntil_;
         if (asideUntil_ != TimePoint{}) {
@@ -78,13 +77,13 @@ public:
         if (ownMessages_ > 0) {
             --ownMessages_;
         } else {
-            isUsed_ = true;
+            usedAt_ = now;
             ++heard_;
             if (heard_ >= listeners(now) && defers(now)) { // enough for all of them, even if their holds are short
                 othersUntil_ = now;
             }
             if (std::exchange(isInDoubt_, false)) { // this client had the lock again before it heard of that release
-                unused_ = 0;
+                inVain_ = 0;
                 restsUntil_ = TimePoint{};
             }
         }
@@ -96,7 +95,7 @@ public:
     [[nodiscard]] bool mayFollow(TimePoint now) noexcept
     {
         noteEnd(now);
-        return !isOver(now) || !sharesAt(now);
+        return !isOver(now) || sharers(now) == 0;
     }
     /// Whether the release then need not be published.
     [[nodiscard]] bool isQuiet(TimePoint now) const noexcept { return !isOver(now); }
@@ -110,7 +109,8 @@ public:
         freeSince_ = now;
         wasOver_ = over && !follows;
         heard_ = 0;
-        isUsed_ = isInDoubt_ = stoodAside_ = false;
+        usedAt_ = TimePoint{};
+        isInDoubt_ = stoodAside_ = false;
         if (over) {
             noteEnd(now);
             began_ = TimePoint{};
@@ -170,7 +170,13 @@ private:
         const bool refusedLately = refusedAt_ != TimePoint{} && now - refusedAt_ < lately;
         return std::max<std::int64_t>(others_, refusedLately ? 1 : 0);
     }
-    [[nodiscard]] bool sharesAt(TimePoint now) const noexcept { return listeners(now) > 0 && now >= restsUntil_; }
+    /// For how many others the client stands aside: after an aside that was not used in full, for so many of them less,
+    /// but for those that used it.
+    [[nodiscard]] std::int64_t sharers(TimePoint now) const noexcept
+    {
+        const std::int64_t all = listeners(now);
+        return now >= restsUntil_ ? all : std::max(all - silent_, std::min(all, users_));
+    }
 
     void begin(TimePoint now) noexcept
     {
@@ -192,14 +198,22 @@ private:
     void standAside(TimePoint now) noexcept
     {
         asideUntil_ = othersUntil_ = TimePoint{};
-        if (wasOver_ && sharesAt(now)) {
+        asideFor_ = wasOver_ ? sharers(now) : 0;
+        if (asideFor_ > 0) {
             // The others' turns may take as long as this client's turn did, which was at least one hold. Before each of
             // them a message and a request are under way, and behind it an answer and a release.
-            const auto underWay = std::max<std::chrono::nanoseconds>(listeners(now) * 2 * roundTrip_, wakeUp);
-            othersUntil_ = freeSince_ + listeners(now) * std::max(lasted_, span()) + underWay;
-            asideUntil_ = freeSince_ + std::max(listeners(now) * span(), beforeAsking()) + underWay;
+            const auto underWay = std::max<std::chrono::nanoseconds>(asideFor_ * 2 * roundTrip_, wakeUp);
+            othersUntil_ = freeSince_ + asideFor_ * turnOfOthers() + underWay;
+            asideUntil_ = freeSince_ + std::max(asideFor_ * span(), beforeAsking()) + underWay;
             asideUntil_ = std::min(asideUntil_, othersUntil_);
+            isShort_ = asideFor_ < listeners(now);
         }
+    }
+
+    /// How long another's turn may take; not 0.
+    [[nodiscard]] std::chrono::nanoseconds turnOfOthers() const noexcept
+    {
+        return std::max({lasted_, span(), std::chrono::nanoseconds(1)});
     }
 
     /// The longest time in which the client does not ask: it ends in the middle of another's turn if that is as long as
@@ -216,13 +230,30 @@ private:
     {
         const auto took = asideUntil_ - freeSince_;
         asideUntil_ = othersUntil_ = TimePoint{};
-        if (isUsed_) {
-            unused_ = 0;
+        if (isShort_) {
+            return; // says little: others may stand aside for longer
+        }
+        const std::int64_t unused = unusedTurns(now);
+        if (unused == 0) {
+            inVain_ = 0;
         } else if (stoodAside_) {
             isInDoubt_ = true;
-            restsUntil_ = now + took * rests[unused_];
-            unused_ = std::min(unused_ + 1, std::size(rests) - 1);
+            const std::int64_t before = std::exchange(users_, asideFor_ - unused);
+            inVain_ = users_ == before ? inVain_ : 0; // who was late once is not left out for long
+            silent_ = listeners(now) - users_;
+            restsUntil_ = now + took * rests[inVain_];
+            inVain_ = std::min(inVain_ + 1, std::size(rests) - 1);
         }
+    }
+    /// For how many others the client stood aside in vain: nobody had the lock since the last message came.
+    [[nodiscard]] std::int64_t unusedTurns(TimePoint now) const noexcept
+    {
+        if (usedAt_ == TimePoint{}) {
+            return asideFor_;
+        }
+        const auto free = now - usedAt_ - roundTrip_;
+        const std::int64_t turns = (free + turnOfOthers() / 2) / turnOfOthers(); // they are seldom exactly as long
+        return std::clamp<std::int64_t>(turns, 0, asideFor_ - 1);
     }
 
     std::chrono::nanoseconds turn_;
@@ -236,12 +267,16 @@ private:
     std::chrono::nanoseconds lasted_{0}; ///< how long the turn was at the first end of a hold after its time; else 0
     std::int64_t others_ = 0;            ///< how many listened to the last published release
     std::int64_t heard_ = 0;             ///< messages of others' releases since that release
+    TimePoint usedAt_{};                 ///< when another client was last known to have had the lock since then; else 0
     std::uint32_t ownMessages_ = 0;      ///< messages of own releases that are yet to come
     bool wasOver_ = false;               ///< that release ended the turn, and nobody of this client followed
+    std::int64_t asideFor_ = 0;          ///< for how many others the client stands aside
+    bool isShort_ = false;               ///< there are more
     bool stoodAside_ = false;            ///< a waiter slept because of it
-    bool isUsed_ = false;                ///< another client had the lock since that release
-    bool isInDoubt_ = false;             ///< none seems to have had it: the message of its release may still come
-    std::size_t unused_ = 0;             ///< how many times in a row it was in vain
+    bool isInDoubt_ = false;             ///< others seem not to have used it: the message of a release may still come
+    std::int64_t users_ = 0;             ///< how many others used the last aside that was for all
+    std::int64_t silent_ = 0;            ///< how many listeners did not
+    std::size_t inVain_ = 0; ///< how many times in a row it was not used in full, by as many others each time
 };
 
 } // namespace redislock::detail
