@@ -212,13 +212,20 @@ TimePoint standAsideForOneOfThree(Turn& turn, TimePoint begin)
     return standAsideOnce(turn, begin, [&] { turn.heard(begin + span); });
 }
 
+/// The turn that began at @p before is short, and the next begins at @p begin. @return the end of that one
+TimePoint takeTurn(Turn& turn, TimePoint before, TimePoint begin)
+{
+    turn.told(before, false, false);
+    turn.granted(begin);
+    return begin + span;
+}
+
 /// How long the client stands aside after a turn that begins now.
 std::chrono::nanoseconds asideAfter(Turn turn, TimePoint begin)
 {
-    turn.told(begin - 1s, true, false); // within an earlier turn
-    turn.granted(begin);
-    turn.told(begin + span, false, false);
-    return turn.asideUntil() - (begin + span);
+    const TimePoint end = takeTurn(turn, begin - 1s, begin);
+    turn.told(end, false, false);
+    return turn.asideUntil() - end;
 }
 
 TEST(Turn, IsFollowedByTheTurnsOfThoseWhoUsedTheirsForAWhile)
@@ -231,9 +238,7 @@ TEST(Turn, IsFollowedByTheTurnsOfThoseWhoUsedTheirsForAWhile)
         EXPECT_EQ(asideAfter(turn, end), span + Turn::wakeUp);
         EXPECT_EQ(asideAfter(turn, over - span - 1us), span + Turn::wakeUp);
         EXPECT_EQ(asideAfter(turn, over - span), 3 * span + Turn::wakeUp);
-        turn.told(end, false, false); // the next turn begins later
-        turn.granted(over);
-        begin = over + span;
+        begin = takeTurn(turn, end, over);
     }
 }
 
@@ -259,13 +264,13 @@ TEST(Turn, SaysNothingOfAnAsideForSomeOfTheListeners)
 TEST(Turn, LeavesNobodyOutForLongWhoWasLateOnce)
 {
     Turn turn = turnBeside(3);
-    TimePoint begin = at(1ms);
+    TimePoint begin = at(span);
     for (int i = 0; i < 3; ++i) {
-        begin = standAsideForOneOfThree(turn, begin) + 1s;
+        const TimePoint end = standAsideForOneOfThree(turn, begin);
+        begin = takeTurn(turn, end, end + 1s);
     }
     const TimePoint end = standAsideOnce(turn, begin, [] {});
-    EXPECT_TRUE(turn.mayFollow(end + 4 * (end - begin) - 1us));
-    EXPECT_FALSE(turn.mayFollow(end + 4 * (end - begin)));
+    EXPECT_EQ(asideAfter(turn, end + 4 * (end - begin) - span), 3 * span + Turn::wakeUp);
 }
 
 TEST(Turn, IsFollowedByTheNextAsideWhereOthersUsedTheLast)
