@@ -153,7 +153,7 @@ public:
     }
     /// Then it asks so much later: the others come first, but if none does, the lock is not left idle.
     [[nodiscard]] std::chrono::nanoseconds grace() const noexcept { return wakeUp + 2 * roundTrip_; }
-    /// Whether no other client seems to have used the last aside: the message of a release in that time may still come.
+    /// Whether others seem not to have used their time in the last aside: the message of a release may still come.
     [[nodiscard]] bool isInDoubt() const noexcept { return isInDoubt_; }
     /// A waiter sleeps until the client has stood aside.
     void standsAside() noexcept { stoodAside_ = true; }
@@ -262,7 +262,7 @@ private:
     TimePoint freeSince_{}; ///< when the last published release was, until the next hold; otherwise 0
     TimePoint asideUntil_{};
     TimePoint othersUntil_{}; ///< until when the others' turns last after that release, if all of them take one; else 0
-    TimePoint restsUntil_{};  ///< does not stand aside before that
+    TimePoint restsUntil_{};  ///< until when the client does not stand aside for silent listeners
     TimePoint refusedAt_{};
     std::chrono::nanoseconds lasted_{0}; ///< how long the turn was at the first end of a hold after its time; else 0
     std::int64_t others_ = 0;            ///< how many listened to the last published release
@@ -273,10 +273,10 @@ private:
     std::int64_t asideFor_ = 0;          ///< for how many others the client stands aside
     bool isShort_ = false;               ///< there are more
     bool stoodAside_ = false;            ///< a waiter slept because of it
-    bool isInDoubt_ = false;             ///< others seem not to have used it: the message of a release may still come
+    bool isInDoubt_ = false;             ///< see isInDoubt()
     std::int64_t users_ = 0;             ///< how many others used the last aside that was for all
     std::int64_t silent_ = 0;            ///< how many listeners did not
-    std::size_t inVain_ = 0; ///< how many times in a row it was not used in full, by as many others each time
+    std::size_t inVain_ = 0;             ///< how many times in a row as many did not, at most the last of `rests`
 };
 
 } // namespace redislock::detail
