@@ -42,8 +42,8 @@ private:
         report_.judge("S13", others.empty() ? 0 : 1);
         std::erase_if(others, [&](const Hold* other) { return other->end <= hold.begin; });
         for (const auto* other : others) {
-            if (!members_.isExcused(*other, hold.begin) && !members_.isExcused(hold, hold.begin) &&
-                told_.insert({other, &hold}).second) {
+            if (!members_.isExcused(*other, hold.begin, hold.first().t) &&
+                !members_.isExcused(hold, hold.begin, never) && told_.insert({other, &hold}).second) {
                 report_.add("S13", hold.lock(), hold.begin,
                             "two believed to have " + what + ", for " +
                                 inMs(std::min(hold.end, other->end) - hold.begin),

@@ -9,6 +9,9 @@
 namespace redislock::test::history {
 namespace {
 
+/// By how much a moment may be off that follows from an expiry.
+constexpr Nanoseconds rounding = 2 * millisecond;
+
 Nanoseconds leaseOf(const Hold& hold)
 {
     return hold.locks.front().lease();
@@ -71,7 +74,7 @@ Nanoseconds GroupMembers::validUntil(const Hold& hold, const Group& group, Nanos
     return ends.size() < group.needed ? 0 : ends[group.needed - 1];
 }
 
-bool GroupMembers::isExcused(const Hold& hold, Nanoseconds at) const
+bool GroupMembers::isExcused(const Hold& hold, Nanoseconds at, Nanoseconds until) const
 {
     const auto* group = groupOf(hold);
     if (group == nullptr) {
@@ -80,7 +83,8 @@ bool GroupMembers::isExcused(const Hold& hold, Nanoseconds at) const
     std::size_t forgotten = 0;
     std::size_t left = 0;
     for (const auto& member : group->members) {
-        const auto grants = alive(hold, member, at);
+        auto grants = alive(hold, member, at);
+        std::erase_if(grants, [&](const Grant* grant) { return executed(hold, *grant) >= until - rounding; });
         const bool isLeft =
             std::any_of(grants.begin(), grants.end(), [&](const Grant* grant) { return !isForgotten(*grant, at); });
         left += isLeft ? 1 : 0;
@@ -91,7 +95,7 @@ bool GroupMembers::isExcused(const Hold& hold, Nanoseconds at) const
 
 bool GroupMembers::mayBeOf(const Hold& hold, const Grant& grant) const
 {
-    return grant.made.t >= hold.first().t - 2 * millisecond && executed(hold, grant) <= hold.end + millisecond;
+    return grant.made.t >= hold.first().t - rounding && executed(hold, grant) <= hold.end + millisecond;
 }
 
 GroupMembers::Grants GroupMembers::alive(const Hold& hold, const std::string& member, Nanoseconds at) const
@@ -104,7 +108,7 @@ GroupMembers::Grants GroupMembers::alive(const Hold& hold, const std::string& me
     }
     const auto& grants = found->second;
     const auto isBefore = [](const Grant* grant, Nanoseconds t) { return grant->made.t < t; };
-    auto grant = std::lower_bound(grants.begin(), grants.end(), hold.first().t - 2 * millisecond, isBefore);
+    auto grant = std::lower_bound(grants.begin(), grants.end(), hold.first().t - rounding, isBefore);
     for (; grant != grants.end() && (*grant)->made.t <= hold.end + lag; ++grant) {
         if (mayBeOf(hold, **grant) && isAlive(hold, **grant, at)) {
             alive.push_back(*grant);

@@ -30,8 +30,9 @@ public:
     [[nodiscard]] std::size_t count(const Hold& hold, const Group& group, Nanoseconds at) const;
     /// Until when enough members surely live, by the times that the servers had by then.
     [[nodiscard]] Nanoseconds validUntil(const Hold& hold, const Group& group, Nanoseconds at) const;
-    /// Whether servers forgot some members, and the others are too few.
-    [[nodiscard]] bool isExcused(const Hold& hold, Nanoseconds at) const;
+    /// Whether servers forgot some members, and the others are too few. Only grants from before @p until can be of this
+    /// hold: later ones may be of another caller of the same process.
+    [[nodiscard]] bool isExcused(const Hold& hold, Nanoseconds at, Nanoseconds until) const;
 
     /// Whether, by the times, the grant may have been for this hold.
     [[nodiscard]] bool mayBeOf(const Hold& hold, const Grant& grant) const;
