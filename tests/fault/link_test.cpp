@@ -61,6 +61,21 @@ TEST_F(HalfOpenConnection, OfRenewalsIsReplacedAndTheHoldGoesOn)
     EXPECT_EQ(held.unlock(), Unlocked::released);
 }
 
+TEST_F(RefusedConnection, IsTriedAgainInTheTimeOfEachCallThoughThatIsShorterThanThePause)
+{
+    config.unreachableAfter = 150ms;
+    proxy.refuse();
+    std::error_code ec;
+    for (int i = 0; i < 6; ++i) { // by then a pause lasts 800 ms or more
+        EXPECT_FALSE(lock().tryLock(10s, 10s, ec));
+        EXPECT_EQ(ec, Errc::unreachable);
+    }
+    expectFault(seen->count(Event::disconnected) >= 6, "refused connections");
+    proxy.accept();
+    EXPECT_TRUE(lock().tryLock(10s, 10s, ec)) << ec.message();
+    EXPECT_EQ(lock().unlock(), Unlocked::released);
+}
+
 TEST_F(RefusedConnection, IsTriedAgainAfterGrowingPausesAndServesWhenTheServerIsBack)
 {
     config.unreachableAfter = 20s;

@@ -22,7 +22,7 @@ AcquireFlow::AcquireFlow(Core& c, NamedLock& n, HoldRef h, const AcquireOrder& o
     const Waiter* first = named.waiters.head();
     waiter.behindHold = waiter.joined < named.local.validUntil() || (first != nullptr && first->refused);
     waiter.comesBack = !o.wait.isOneAttempt();
-    waiter.call->hurried = o.wait.isOneAttempt();
+    waiter.call->hurried = isHurried(c.config, o.wait);
     if (!asksForItself && named.traits().keepsPlace) {
         waiter.call->place = placesKept * c.config.pollInterval;
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "redislock/config.hpp"
+#include "redislock/detail/logic/backoff.hpp"
 #include "redislock/detail/logic/hold_levels.hpp"
 #include "redislock/hold_ref.hpp"
 #include "redislock/lease_time.hpp"
@@ -28,6 +29,13 @@ struct AcquireOrder {
 inline std::chrono::milliseconds leaseTime(const Config& config, Lease lease) noexcept
 {
     return lease.isRenewed() ? config.watchdogTimeout : lease.fixed();
+}
+
+/// Whether a call may be over before the longest pause between two attempts to connect is: then the next attempt comes
+/// after the shortest, so that no call fails without one.
+inline bool isHurried(const Config& config, Wait wait) noexcept
+{
+    return wait.isOneAttempt() || config.unreachableAfter < Backoff::cap;
 }
 
 /// A level that was acquired: what a guard, or the thread, later ends.
