@@ -9,6 +9,7 @@
 #include "redislock/lease_time.hpp"
 #include "redislock/retry_policy.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -32,10 +33,10 @@ inline std::chrono::milliseconds leaseTime(const Config& config, Lease lease) no
 }
 
 /// Whether a call may be over before the longest pause between two attempts to connect is: then the next attempt comes
-/// after the shortest, so that no call fails without one.
+/// after the shortest, so that no call that lasts longer than that fails without one.
 inline bool isHurried(const Config& config, Wait wait) noexcept
 {
-    return wait.isOneAttempt() || config.unreachableAfter < Backoff::cap;
+    return std::min(wait.span(), config.unreachableAfter) < Backoff::cap;
 }
 
 /// A level that was acquired: what a guard, or the thread, later ends.
