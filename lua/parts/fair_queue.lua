@@ -16,6 +16,7 @@ local usual = 300000 -- the allowance of a waiter of Redisson's if nothing bette
 local longest = 2592000000 -- the most by which waiters ahead may move a time, in ms
 local most = 500 -- how many waiters are looked at
 local lately = 1000 -- for so long a waiter of Redisson's is assumed not to have left and come again, in ms
+local last, lastRecord -- the last waiter in the queue, and what is known of it, as noteRedissons() found them
 
 -- From the record of one of our waiters: until when its place is kept, and for how long each request keeps it; if its
 -- client listens, also the lease that it wants and the number of its request. nil from another record.
@@ -68,7 +69,7 @@ end
 -- changed, since an allowance is how far a waiter's time is ahead of that of the waiter before it. `comes`: one of our
 -- waiters may join. Returns whether any of Redisson's may be queued. pcall: a lock can be freed even if memory is full.
 local function noteRedissons(comes)
-    local last = redis.call('LINDEX', KEYS[2], -1)
+    last = redis.call('LINDEX', KEYS[2], -1)
     if not last then
         if redis.call('EXISTS', KEYS[4]) == 1 then -- a mere question must not write in vain: a server may refuse it
             redis.call('DEL', KEYS[4])
@@ -76,20 +77,22 @@ local function noteRedissons(comes)
         return false
     end
     local known = redis.call('HMGET', KEYS[4], last, 'redisson')
+    lastRecord = known[1]
+    local isOurs = ours(lastRecord) ~= nil
     local looked, base, lastThen = string.match(known[2] or '', '^(%d+) (-?%d+) (.*)$')
-    if not looked and (ours(known[1]) or not comes and redis.call('EXISTS', KEYS[4]) == 0) then
-        return not ours(known[1]) -- none of Redisson's waits, or none of ours
+    if not looked and (isOurs or not comes and redis.call('EXISTS', KEYS[4]) == 0) then
+        return not isOurs -- none of Redisson's waits, or none of ours
     end
     if looked then
         forgetLeavers()
     end
-    if ours(known[1]) then
+    if isOurs then
         return true
     end
     local isWatched = looked and now - tonumber(looked) < lately
     -- From the last waiter back to the last of ours, past those that are known: a thread that comes again may have left
     -- its record here.
-    local since, waiter, record = {}, last, known[1]
+    local since, waiter, record = {}, last, lastRecord
     while waiter and #since < most and not ours(record) do
         since[#since + 1] = {waiter, scoreOf(waiter), record}
         waiter = redis.call('LINDEX', KEYS[2], -1 - #since)
@@ -137,11 +140,11 @@ end
 local function keepMixedQueue()
     redis.pcall('PERSIST', KEYS[2])
     redis.pcall('PERSIST', KEYS[3])
-    local last = redis.call('EXISTS', KEYS[4]) == 1 and redis.call('LINDEX', KEYS[2], -1)
-    if last then
-        local _, allowance = redissons(redis.call('HGET', KEYS[4], last))
-        local base = (scoreOf(last) or 0) - (allowance or 0)
-        redis.pcall('HSET', KEYS[4], 'redisson', string.format('%.0f %.0f %s', now, base, last))
+    local newLast = redis.call('EXISTS', KEYS[4]) == 1 and redis.call('LINDEX', KEYS[2], -1)
+    if newLast then
+        local _, allowance = redissons(redis.call('HGET', KEYS[4], newLast))
+        local base = (scoreOf(newLast) or 0) - (allowance or 0)
+        redis.pcall('HSET', KEYS[4], 'redisson', string.format('%.0f %.0f %s', now, base, newLast))
     end
 end
 
@@ -185,6 +188,10 @@ end
 
 -- Takes the first waiter out of the queue.
 local function leave(head)
+    if head == last then -- and the only one
+        redis.call('DEL', KEYS[2], KEYS[3], KEYS[4])
+        return
+    end
     redis.call('LPOP', KEYS[2])
     redis.call('ZREM', KEYS[3], head)
     redis.call('HDEL', KEYS[4], head)
@@ -198,7 +205,8 @@ local function liveHead()
         if not head then
             return nil
         end
-        local untilThen, place, lease, request = ours(redis.call('HGET', KEYS[4], head))
+        local record = head == last and lastRecord or redis.call('HGET', KEYS[4], head)
+        local untilThen, place, lease, request = ours(record)
         if untilThen and untilThen > now + place then
             capPlaces()
             untilThen = now + place

@@ -101,6 +101,17 @@ TEST_F(FairScripts, LockIsGrantedWhoeverFreesItOrFindsItFree)
     }
 }
 
+TEST_F(FairScripts, WaiterThatComesToAFreeLockAndPassesItOnIsTheNext)
+{
+    fair(hold17);
+    listening(hold18);
+    redis.command({"DEL", name});
+    EXPECT_THAT(listening(hold19), Refusal(JustSet(place), hold18));
+    EXPECT_EQ(waiting(), Words{hold19});
+    EXPECT_THAT(end(hold18), Number(1));
+    EXPECT_EQ(hash(), (Hash{{hold19, "1"}}));
+}
+
 TEST_F(FairScripts, WaiterThatIsGrantedTheLockAndGivesUpGivesItToTheNext)
 {
     fair(hold17);

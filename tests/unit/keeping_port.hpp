@@ -40,7 +40,7 @@ public:
     }
     void drop(std::string channel, ChannelListener /*listener*/) override { std::erase(listened, channel); }
     void wake(Call& /*call*/) noexcept override { ++woken; }
-    void alarm(TimePoint /*when*/) noexcept override {}
+    void alarm(TimePoint when) noexcept override { alarmAt = when; }
     void after(TimePoint when, std::function<void()> what) override { later_.emplace_back(when, std::move(what)); }
     void post(std::function<void()> /*what*/) override {}
     void tell(std::function<void(Observer&)> /*what*/) override {}
@@ -64,6 +64,7 @@ public:
     std::vector<std::string> listened; ///< channels
     ChannelListener listener;          ///< the last one
     int woken = 0;                     ///< how often a thread was to look
+    TimePoint alarmAt{};
 
 private:
     std::uint64_t lastNumber_ = 0;

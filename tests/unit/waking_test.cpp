@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -92,6 +95,48 @@ TEST_F(GrantChannel, ThatWasDroppedIsNotCountedOnThoughItsConfirmationComesLater
     EXPECT_FALSE(waiter->call().isHeard) << "a release would grant it the lock, and nobody would hear of it";
     refuse(*waiter);
     EXPECT_THAT(port->listened, ::testing::SizeIs(1));
+}
+
+/// A waiter that a release has just granted the lock for some time.
+class GivenHold : public GrantChannel {
+protected:
+    void give(std::chrono::milliseconds lasts)
+    {
+        auto waiter = ask();
+        refuse(*waiter);
+        tell(port->listener, Kind::confirmed, {});
+        waiter = ask();
+        refuse(*waiter);
+        const auto number = std::to_string(static_cast<std::uint64_t>(waiter->waiter.hold.id));
+        tell(port->listener, Kind::message, number + " 0 " + std::to_string(lasts.count()) + " stock");
+        EXPECT_EQ(waiter->look().kind, WaitStep::Kind::done);
+        EXPECT_EQ(waiter->conclude(held), std::error_code());
+        port->sent.reset();
+    }
+    /// How long the hold lasts until its lease is sent.
+    std::chrono::nanoseconds timeUntilSent()
+    {
+        const TimePoint began = port->time;
+        while (port->sent == nullptr && port->time < held.hold->validUntil()) {
+            port->time = std::max(port->time, port->alarmAt);
+            core->renewing.ring();
+        }
+        return port->time - began;
+    }
+
+    Acquired held;
+};
+
+TEST_F(GivenHold, IsRenewedOnlyIfItIsNotOverInAMoment)
+{
+    give(5s);
+    EXPECT_THAT(timeUntilSent(), ::testing::AllOf(::testing::Gt(0ms), ::testing::Le(2ms)));
+}
+
+TEST_F(GivenHold, IsRenewedEarlyInAShortGrant)
+{
+    give(10ms);
+    EXPECT_LE(timeUntilSent(), 500us);
 }
 
 class ChannelOfAName : public WakingTest {

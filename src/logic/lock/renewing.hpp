@@ -23,7 +23,6 @@ std::chrono::milliseconds renewalTimeout(std::chrono::nanoseconds lease,
 /// The renewal schedule and the schedule of deadlines of one client, with one alarm for both.
 /// Renewals that are due within a tenth of the lease go together with those due now, and one request follows the answer
 /// to the one before. So they never keep the server or this client from other work for long.
-/// to the one before, so that neither the server nor this client is kept by them from anything else for long.
 class Renewing {
 public:
     static constexpr std::size_t mostAtOnce = 100; ///< renewals in one request
