@@ -167,7 +167,7 @@ private:
     std::shared_ptr<Stream> stream_; ///< null when not connected; shared with the writing thread
     std::optional<ReplyReader> reader_;
     std::vector<Reply> replies_;
-    std::array<char, 16 * 1024> buffer_{};
+    std::array<char, 16 * 1024> buffer_;
 };
 
 } // namespace redislock::detail

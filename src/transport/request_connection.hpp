@@ -67,7 +67,7 @@ private:
     Connector connector_;
     Stream stream_;
     ReplyReader reader_;
-    std::array<char, 16 * 1024> buffer_{};
+    std::array<char, 16 * 1024> buffer_;
 };
 
 } // namespace redislock::detail
