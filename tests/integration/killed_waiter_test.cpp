@@ -4,6 +4,10 @@
 #include "integration/holder_process.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
 
 namespace redislock::test {
 namespace {
@@ -44,6 +48,43 @@ TEST_F(KilledWaiter, KeepsNoOtherWaiterFromTheLock)
     EXPECT_TRUE(second.line().starts_with("held "));
     first.kill();
     EXPECT_EQ(second.ask("unlock"), "released");
+}
+
+TEST_F(KilledWaiter, ThatOnlyStoodStillGetsItsShareAgainBesideTwoOthers)
+{
+    constexpr int mine = 2; // times 50 turns, for the one that stands still
+    constexpr int theirs = 100;
+    std::vector<std::unique_ptr<HolderProcess>> processes;
+    std::string id; // of the last one's client
+    for (int i = 0; i < 3; ++i) {
+        processes.push_back(std::make_unique<HolderProcess>(server().url(), name, 0, 2000));
+        const auto line = processes.back()->line();
+        id = line.substr(line.rfind(' ') + 1);
+        EXPECT_EQ(processes.back()->ask("unlock"), "released");
+    }
+    HolderProcess& still = *processes.back();
+    const auto turns = [&] { return std::stoi(raw.get(name + ":count").value_or("0")); };
+    for (auto& process : processes) {
+        for (int i = 0; i < (process == processes.back() ? mine : theirs); ++i) {
+            process->tell("hammer");
+        }
+    }
+    ASSERT_TRUE(eventually([&] { return turns() > 20; }));
+    const auto hasLock = [&] {
+        std::this_thread::sleep_for(20ms); // its last request has been executed
+        const auto holders = raw.command({"HKEYS", name}).elements;
+        return std::ranges::any_of(holders, [&](const auto& holder) { return holder.text().starts_with(id); });
+    };
+    for (still.freeze(); hasLock(); still.freeze()) {
+        still.thaw();
+    }
+    const int before = turns();
+    EXPECT_TRUE(eventually([&] { return turns() > before + 500; })) << "the others go on";
+    still.thaw();
+    for (int i = 0; i < mine; ++i) {
+        EXPECT_EQ(still.line(), "done");
+    }
+    EXPECT_LT(turns(), theirs * 50) << "though the others went on";
 }
 
 TEST_F(KilledWaiter, ThatWasJustGrantedAFairLockCostsNoMoreThanItsPlace)
