@@ -273,6 +273,26 @@ TEST(Turn, LeavesNobodyOutForLongWhoWasLateOnce)
     EXPECT_EQ(asideAfter(turn, end + 4 * (end - begin) - span), 3 * span + Turn::wakeUp);
 }
 
+TEST(Turn, TakesSilentListenersForUsersOnlyAfterSeveralAsidesThatWereUsedInFull)
+{
+    for (const int uses : {1, Turn::enoughUses - 1, Turn::enoughUses}) {
+        SCOPED_TRACE(uses);
+        Turn turn = turnBeside(3);
+        TimePoint begin = at(span);
+        for (int i = 0; i < 3; ++i) {
+            begin = takeTurn(turn, standAsideForOneOfThree(turn, begin), begin + 1s);
+        }
+        for (int i = 0; i < uses; ++i) { // perhaps by the same client as the first turn
+            const TimePoint end = standAsideOnce(turn, begin, [&] { turn.heard(turn.asideUntil()); });
+            begin = takeTurn(turn, end, begin + 1s);
+        }
+        const TimePoint end = standAsideForOneOfThree(turn, begin);
+        const int rest = uses < Turn::enoughUses ? 60 : 4;
+        EXPECT_EQ(asideAfter(turn, end + rest * (end - begin) - span - 1us), span + Turn::wakeUp);
+        EXPECT_EQ(asideAfter(turn, end + rest * (end - begin) - span), 3 * span + Turn::wakeUp);
+    }
+}
+
 TEST(Turn, IsFollowedByTheNextAsideWhereOthersUsedTheLast)
 {
     Turn turn = turnBeside(1);

@@ -34,6 +34,9 @@ public:
     /// After standing aside for listeners that did not use the time, the client does not repeat that for so many times
     /// as long; the last number holds from the third time on that as many others used theirs.
     static constexpr int rests[] = {4, 20, 60};
+    /// So many asides in a row must be used in full before the next unused one counts as the first again: another client
+    /// that stood aside for fewer may have used the time of a listener that never asks.
+    static constexpr int enoughUses{4};
     /// For so long after a refusal, a client assumes that another one wants the name, even if none is known to listen.
     static constexpr std::chrono::milliseconds lately{1000};
 
@@ -235,8 +238,9 @@ private:
         }
         const std::int64_t unused = unusedTurns(now);
         if (unused == 0) {
-            inVain_ = 0;
+            inVain_ = ++usedInRow_ < enoughUses ? inVain_ : 0;
         } else if (stoodAside_) {
+            usedInRow_ = 0;
             isInDoubt_ = true;
             const std::int64_t before = std::exchange(users_, asideFor_ - unused);
             inVain_ = users_ == before ? inVain_ : 0; // who was late once is not left out for long
@@ -277,6 +281,7 @@ private:
     std::int64_t users_ = 0;             ///< how many others used the last aside that was for all
     std::int64_t silent_ = 0;            ///< how many listeners did not
     std::size_t inVain_ = 0;             ///< how many times in a row as many did not, at most the last of `rests`
+    int usedInRow_ = 0;                  ///< how many asides for all were used in full since then
 };
 
 } // namespace redislock::detail
