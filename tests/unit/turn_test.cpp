@@ -198,7 +198,7 @@ TEST(Turn, IsNotFollowedByAnotherAsideForAWhileWhereNobodyUsedTheLast)
 {
     Turn turn = turnBeside(1);
     TimePoint begin = at(span);
-    for (const int rest : {4, 20, 60, 60}) {
+    for (const int rest : {4, 20, 60, 180, 180}) {
         const TimePoint end = standAsideOnce(turn, begin, [] {});
         begin = end + rest * (end - begin);
         EXPECT_TRUE(turn.mayFollow(begin - 1us));
@@ -232,7 +232,7 @@ TEST(Turn, IsFollowedByTheTurnsOfThoseWhoUsedTheirsForAWhile)
 {
     Turn turn = turnBeside(3);
     TimePoint begin = at(span);
-    for (const int rest : {4, 20, 60, 60}) {
+    for (const int rest : {4, 20, 60, 180, 180}) {
         const TimePoint end = standAsideForOneOfThree(turn, begin);
         const TimePoint over = end + rest * (end - begin);
         EXPECT_EQ(asideAfter(turn, end), span + Turn::wakeUp);
@@ -287,7 +287,7 @@ TEST(Turn, TakesSilentListenersForUsersOnlyAfterSeveralAsidesThatWereUsedInFull)
             begin = takeTurn(turn, end, begin + 1s);
         }
         const TimePoint end = standAsideForOneOfThree(turn, begin);
-        const int rest = uses < Turn::enoughUses ? 60 : 4;
+        const int rest = uses < Turn::enoughUses ? 180 : 4;
         EXPECT_EQ(asideAfter(turn, end + rest * (end - begin) - span - 1us), span + Turn::wakeUp);
         EXPECT_EQ(asideAfter(turn, end + rest * (end - begin) - span), 3 * span + Turn::wakeUp);
     }

@@ -32,8 +32,8 @@ public:
     /// The time for which it stands aside at most because holds are long, until it asks whether others have the lock.
     static constexpr std::chrono::milliseconds longest{50};
     /// After standing aside for listeners that did not use the time, the client does not repeat that for so many times
-    /// as long; the last number holds from the third time on that as many others used theirs.
-    static constexpr int rests[] = {4, 20, 60};
+    /// as long; the last number holds from the fourth time on that as many others used theirs.
+    static constexpr int rests[] = {4, 20, 60, 180};
     /// So many asides in a row must be used in full before the next unused one counts as the first again: another client
     /// that stood aside for fewer may have used the time of a listener that never asks.
     static constexpr int enoughUses{4};
