@@ -253,6 +253,34 @@ TEST(Turn, IsFollowedByTheTurnOfWhoComesWhereOthersDidNotUseTheirs)
     EXPECT_EQ(turn.asideUntil(), end + span + span + Turn::wakeUp) << "this one may be who used its turn";
 }
 
+/// A turn ends, others use their time, and the next one begins. @return its end
+TimePoint passTurn(Turn& turn, TimePoint end, std::int64_t others)
+{
+    turn.told(end, false, false);
+    turn.othersListen(others, end);
+    turn.granted(end + 1s);
+    return end + 1s + span;
+}
+
+TEST(Turn, IsFollowedByTheTurnOfWhoComesAndGoesThoughItDidNotUseTheLast)
+{
+    const auto oneOfTwo = [](Turn& turn, TimePoint begin) {
+        const TimePoint end = standAsideOnce(turn, begin, [&] { turn.heard(begin + span); });
+        return asideAfter(turn, end);
+    };
+    Turn turn = turnBeside(2);
+    const TimePoint begin = passTurn(turn, at(span), 2);
+    EXPECT_EQ(oneOfTwo(turn, begin), span + Turn::wakeUp) << "both listened always";
+
+    turn = turnBeside(2);
+    TimePoint end = passTurn(turn, passTurn(turn, at(span), 1), 2);
+    EXPECT_EQ(oneOfTwo(turn, end), 2 * span + Turn::wakeUp) << "the second had gone, and came";
+    for (int i = 0; i < 2 * Turn::remembered; ++i) {
+        end = passTurn(turn, end, 2);
+    }
+    EXPECT_EQ(oneOfTwo(turn, end), span + Turn::wakeUp) << "it has not gone for long";
+}
+
 TEST(Turn, SaysNothingOfAnAsideForSomeOfTheListeners)
 {
     Turn turn = turnBeside(3);

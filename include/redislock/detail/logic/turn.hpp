@@ -20,7 +20,8 @@ namespace redislock::detail {
 /// that ends a turn is published to all listeners, and then the client stands aside, for about a turn for each listener
 /// and the time that they need to wake up: none of its waiters asks. If a part of that time was not used, the client
 /// stands aside for fewer listeners for a while, so that listeners that never ask cost little. Listeners that come
-/// meanwhile count: a client that locks now and then is not taken for one that never does.
+/// meanwhile count, and so do those that come and go: a client that locks now and then is not taken for one that never
+/// does.
 ///
 /// Pure; not thread-safe. Knows no hold and no waiter: its owner reports when holds begin and end.
 class Turn {
@@ -37,6 +38,8 @@ public:
     /// So many asides in a row must be used in full before the next unused one counts as the first again: another client
     /// that stood aside for fewer may have used the time of a listener that never asks.
     static constexpr int enoughUses{4};
+    /// Of so many turns at least the client remembers how many listened.
+    static constexpr int remembered{16};
     /// For so long after a refusal, a client assumes that another one wants the name, even if none is known to listen.
     static constexpr std::chrono::milliseconds lately{1000};
 
@@ -128,6 +131,7 @@ public:
         if (!wasOver_ || freeSince_ == TimePoint{}) {
             return false; // the lock has been taken again since
         }
+        noteListeners();
         const TimePoint before = asideUntil_;
         standAside(now);
         return asideUntil_ < before;
@@ -178,7 +182,21 @@ private:
     [[nodiscard]] std::int64_t sharers(TimePoint now) const noexcept
     {
         const std::int64_t all = listeners(now);
-        return now >= restsUntil_ ? all : std::max(all - silent_, std::min(all, users_));
+        return now >= restsUntil_ ? all : std::max(all - std::min(silent_, mostSilent()), std::min(all, users_));
+    }
+    /// How many listeners may be silent: not those that come and go, since they do ask, and not all of the others if any
+    /// used its time.
+    [[nodiscard]] std::int64_t mostSilent() const noexcept
+    {
+        return std::max<std::int64_t>(0, std::min(fewest_, fewestBefore_) - (users_ > 0 ? 1 : 0));
+    }
+    void noteListeners() noexcept
+    {
+        fewest_ = std::min(fewest_, others_);
+        if (++counted_ == remembered) {
+            counted_ = 0;
+            fewestBefore_ = std::exchange(fewest_, others_);
+        }
     }
 
     void begin(TimePoint now) noexcept
@@ -280,6 +298,9 @@ private:
     bool isInDoubt_ = false;             ///< see isInDoubt()
     std::int64_t users_ = 0;             ///< how many others used the last aside that was for all
     std::int64_t silent_ = 0;            ///< how many listeners did not
+    std::int64_t fewest_ = most;         ///< how many listened at least at the ends of the last `counted_` turns
+    std::int64_t fewestBefore_ = most;   ///< the same for the `remembered` turns before them
+    int counted_ = 0;
     std::size_t inVain_ = 0;             ///< how many times in a row as many did not, at most the last of `rests`
     int usedInRow_ = 0;                  ///< how many asides for all were used in full since then
 };
