@@ -85,6 +85,7 @@ std::vector<Row> shared()
     constexpr Sharing ones{4, 1, section, "lock"};
     constexpr Sharing guards{4, 1, section, "guard"};
     constexpr Sharing bare{4, 2, none, "lock"};
+    constexpr Sharing pausing{3, 1, section, "lock", {}, false, std::chrono::milliseconds(1)};
     constexpr Sharing far{4, 1, section, "lock", std::chrono::microseconds(2500)};
     const auto besideListener = [](std::string_view name, unsigned processes, std::string_view what) {
         const Sharing alone{processes, 1, section, "lock"};
@@ -131,6 +132,12 @@ std::vector<Row> shared()
             {2, 1, section, "lock"}, Figure::locks, 5000),
         row("shared_2x2_locks", "/s", Aim::atLeast, 0, "2 processes of 2 threads, 0.2 ms: locks; against 5 000",
             {2, 2, section, "lock"}, Figure::locks, 5000),
+        row("shared_pausing_longest_wait", " ms", Aim::atMost, 1,
+            "3 processes of 1 thread, 0.2 ms, one of which pauses for 1 ms after each lock: the longest wait; against "
+            "25 ms",
+            pausing, Figure::longestWait, 25),
+        row("shared_pausing_least_served", "", Aim::atLeast, 0.5,
+            "the same: locks of the process that had the fewest; against the mean", pausing, Figure::leastServed, 1),
         row("shared_5ms_longest_wait", " ms", Aim::atMost, 1,
             "2 processes of 1 thread, 5 ms under the lock: the longest wait; against 25 ms",
             {2, 1, std::chrono::milliseconds(5), "lock"}, Figure::longestWait, 25),

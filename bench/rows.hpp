@@ -106,6 +106,7 @@ struct Sharing {
     std::string_view form;             ///< how they take the lock: see runSharer()
     std::chrono::microseconds delay{}; ///< of the link to the server, each way
     bool listener = false;             ///< somebody listens to the lock's channel, and never asks for the lock
+    std::chrono::microseconds pause{}; ///< of the last process' threads, after each lock
 };
 enum class SharedFigure {
     locks,       ///< a second

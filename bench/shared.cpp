@@ -81,9 +81,11 @@ public:
         }
         board_ = new (&boardOf(descriptor_)) Board;
         for (unsigned process = 0; process < sharing.processes; ++process) {
-            processes_.push_back(std::make_unique<OwnProcess>(std::vector<std::string>{
-                "--sharer", target.url, std::to_string(descriptor_), std::to_string(process),
-                std::to_string(sharing.threads), std::to_string(sharing.section.count()), std::string(sharing.form)}));
+            const auto pause = process + 1 == sharing.processes ? sharing.pause.count() : 0;
+            processes_.push_back(std::make_unique<OwnProcess>(
+                std::vector<std::string>{"--sharer", target.url, std::to_string(descriptor_), std::to_string(process),
+                                         std::to_string(sharing.threads), std::to_string(sharing.section.count()),
+                                         std::string(sharing.form), std::to_string(pause)}));
         }
         while (board_->ready < sharing.processes) {
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -194,7 +196,8 @@ private:
     std::optional<RetryPolicy> policy_;
 };
 
-void oneThread(Board& board, std::size_t process, const Taker& taker, std::chrono::microseconds section)
+void oneThread(Board& board, std::size_t process, const Taker& taker, std::chrono::microseconds section,
+               std::chrono::microseconds pause)
 {
     while (!board.stop) {
         const auto begin = Clock::now();
@@ -211,6 +214,9 @@ void oneThread(Board& board, std::size_t process, const Taker& taker, std::chron
             }
             --board.inside;
         });
+        if (pause.count() > 0) {
+            std::this_thread::sleep_for(pause);
+        }
     }
 }
 
@@ -223,6 +229,7 @@ void runSharer(const std::vector<std::string>& words)
     Board& board = boardOf(std::stoi(words[1]));
     const auto process = static_cast<std::size_t>(std::stoul(words[2]));
     const std::chrono::microseconds section(std::stol(words[4]));
+    const std::chrono::microseconds pause(std::stol(words[6]));
     const Client client(words[0]);
     const auto lock = client.getLock(lockName);
     { // its first request takes longer
@@ -233,7 +240,7 @@ void runSharer(const std::vector<std::string>& words)
     const Taker taker(lock, words[5]);
     std::vector<std::jthread> threads;
     for (unsigned thread = 0; thread < std::stoul(words[3]); ++thread) {
-        threads.emplace_back([&] { oneThread(board, process, taker, section); });
+        threads.emplace_back([&] { oneThread(board, process, taker, section, pause); });
     }
 }
 

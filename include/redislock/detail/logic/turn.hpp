@@ -301,8 +301,8 @@ private:
     std::int64_t fewest_ = most;         ///< how many listened at least at the ends of the last `counted_` turns
     std::int64_t fewestBefore_ = most;   ///< the same for the `remembered` turns before them
     int counted_ = 0;
-    std::size_t inVain_ = 0;             ///< how many times in a row as many did not, at most the last of `rests`
-    int usedInRow_ = 0;                  ///< how many asides for all were used in full since then
+    std::size_t inVain_ = 0; ///< how many times in a row as many did not, at most the last of `rests`
+    int usedInRow_ = 0;      ///< how many asides for all were used in full since then
 };
 
 } // namespace redislock::detail
