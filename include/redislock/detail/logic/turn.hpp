@@ -35,8 +35,8 @@ public:
     /// After standing aside for listeners that did not use the time, the client does not repeat that for so many times
     /// as long; the last number holds from the fourth time on that as many others used theirs.
     static constexpr int rests[] = {4, 20, 60, 180};
-    /// So many asides in a row must be used in full before the next unused one counts as the first again: another client
-    /// that stood aside for fewer may have used the time of a listener that never asks.
+    /// So many asides in a row must be used in full before the next unused one counts as the first again: the time of a
+    /// listener that never asks may have been used by another client that stood aside for fewer.
     static constexpr int enoughUses{4};
     /// Of so many turns at least the client remembers how many listened.
     static constexpr int remembered{16};
@@ -184,8 +184,8 @@ private:
         const std::int64_t all = listeners(now);
         return now >= restsUntil_ ? all : std::max(all - std::min(silent_, mostSilent()), std::min(all, users_));
     }
-    /// How many listeners may be silent: not those that come and go, since they do ask, and not all of the others if any
-    /// used its time.
+    /// How many listeners may be silent: not those that come and go, since they do ask, and not all of the others if
+    /// any of them used its time.
     [[nodiscard]] std::int64_t mostSilent() const noexcept
     {
         return std::max<std::int64_t>(0, std::min(fewest_, fewestBefore_) - (users_ > 0 ? 1 : 0));
