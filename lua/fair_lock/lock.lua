@@ -63,7 +63,6 @@ end
 if place > 0 then
     if redis.call('ZADD', KEYS[3], string.format('%.0f', now + place + clocks), ARGV[1]) == 1 then
         redis.call('RPUSH', KEYS[2], ARGV[1])
-        last, lastRecord = ARGV[1], nil
     end
     redis.call('HSET', KEYS[4], ARGV[1], recordOf(now + place, place, request > 0 and lease, ARGV[6]))
     if isMixed then

@@ -188,13 +188,9 @@ end
 
 -- Takes the first waiter out of the queue.
 local function leave(head)
+    redis.call('LPOP', KEYS[2])
     redis.call('ZREM', KEYS[3], head)
-    if head == last then -- and the only one
-        redis.call('DEL', KEYS[2], KEYS[4])
-    else
-        redis.call('LPOP', KEYS[2])
-        redis.call('HDEL', KEYS[4], head)
-    end
+    redis.call('HDEL', KEYS[4], head)
 end
 
 -- Returns whose turn it is, until when that place is kept, and the rest of the record if it is one of ours. Waiters
