@@ -100,6 +100,12 @@ TEST_F(GrantChannel, ThatWasDroppedIsNotCountedOnThoughItsConfirmationComesLater
 /// A waiter that a release has just granted the lock for some time.
 class GivenHold : public GrantChannel {
 protected:
+    void TearDown() override
+    {
+        (void)core->close();
+        port->sent.reset(); // keeps the hold, and this the port
+    }
+
     void give(std::chrono::milliseconds lasts)
     {
         auto waiter = ask();
