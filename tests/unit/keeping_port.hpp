@@ -64,7 +64,7 @@ public:
     std::vector<std::string> listened; ///< channels
     ChannelListener listener;          ///< the last one
     int woken = 0;                     ///< how often a thread was to look
-    TimePoint alarmAt{};
+    TimePoint alarmAt{};               ///< when the last alarm goes off
 
 private:
     std::uint64_t lastNumber_ = 0;
