@@ -96,6 +96,12 @@ std::vector<Row> shared()
         };
         return Row{name, group, "/s", Aim::atLeast, 0.95, 0, what, prepare};
     };
+    const auto slow = [](std::string_view name, std::chrono::milliseconds held, std::string_view what) {
+        return Row{name,         group, " µs", Aim::atMost,
+                   2.5,          0,     what,  [=](const Target& target) { return slowHandOvers(target, held); },
+                   Asked::byName};
+    };
+    using std::chrono::milliseconds;
     return {
         row("shared_4x2_longest_wait", " ms", Aim::atMost, 1,
             "4 processes of 2 threads want one lock all the time, 0.2 ms under it: the longest wait; against 25 ms",
@@ -153,6 +159,13 @@ std::vector<Row> shared()
                        "1 process of 1 thread, 0.2 ms, beside a listener that never asks: locks; against none"),
         besideListener("shared_2x1_listener", 2, "2 processes"),
         besideListener("shared_4x1_listener", 4, "4 processes"),
+        slow(
+            "shared_3ms_hand_over", milliseconds(3),
+            "2 processes take a plain lock in turns, 2 to 4 ms under it: the 99th percentile of the time from unlock() "
+            "to the other's lock(); against a fair lock"),
+        slow("shared_15ms_hand_over", milliseconds(15), "the same with 10 to 20 ms"),
+        slow("shared_30ms_hand_over", milliseconds(30), "the same with 20 to 40 ms"),
+        slow("shared_75ms_hand_over", milliseconds(75), "the same with 50 to 100 ms"),
     };
 }
 

@@ -119,6 +119,9 @@ enum class SharedFigure {
 Measure sharing(const Target& target, const Sharing& how, SharedFigure figure, double allowed);
 /// How the processes share the lock, against how they share it in another way.
 Measure sharingOtherwise(const Target& target, const Sharing& how, SharedFigure figure, const Sharing& otherwise);
+/// The slowest 1 % of the hand-overs of a plain lock between two processes that hold it for a random time around
+/// @p section, against those of a fair lock.
+Measure slowHandOvers(const Target& target, std::chrono::microseconds section);
 
 /// Locks a second of a SegmentedLock that all threads want, each time for another key, against one segment.
 Measure segmented(const Target& target, std::size_t segments, unsigned threads);

@@ -7,6 +7,7 @@
 #include "reference/server_facts.hpp"
 #include "rows.hpp"
 #include "slow_link.hpp"
+#include "statistics.hpp"
 
 #include <redislock/detail/protocol/key_schema.hpp>
 #include <redislock/redislock.hpp>
@@ -52,7 +53,10 @@ struct Board {
     std::atomic<unsigned> overlaps{0};
     std::atomic<std::size_t> last{mostProcesses};
     std::atomic<std::uint64_t> changes{0};
+    std::atomic<Clock::rep> released{0}; ///< when the last holder called unlock(); 0: nobody has yet
     std::array<Part, mostProcesses> parts{};
+    /// How many hand-overs between processes took so many times 10 µs, or more for the last.
+    std::array<std::atomic<std::uint32_t>, 10'000> handOvers{};
 };
 
 Board& boardOf(int descriptor)
@@ -100,12 +104,15 @@ public:
         ::close(descriptor_);
     }
 
-    /// @return for how long the lock was shared.
-    Seconds run(Seconds duration)
+    /// @param changes shares it for so many changes of process at least. @return for how long the lock was shared.
+    Seconds run(Seconds duration, std::uint64_t changes = 0)
     {
         const auto begin = Clock::now();
         board_->go = true;
         std::this_thread::sleep_for(duration);
+        while (board_->changes < changes) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
         board_->stop = true;
         for (const auto& process : processes_) {
             expect(process->awaitEnd() == 0, "a process that shares the lock");
@@ -162,7 +169,10 @@ Shared share(const Target& target, const Sharing& sharing, Seconds duration)
 /// Takes the lock in one of the ways that runSharer() knows. Guards release the lock in their destructors.
 class Taker {
 public:
-    Taker(RedisLock lock, std::string_view form) : lock_(std::move(lock)), guards_(form == "guard")
+    Taker(const Client& client, std::string_view form)
+        : lock_(form == "fair" ? Lock(client.getFairLock(lockName)) : Lock(client.getLock(lockName))),
+          guards_(form == "guard"),
+          varied_(form == "fair" || form == "varied")
     {
         constexpr std::chrono::milliseconds pause{10};
         if (form == "sleep") {
@@ -189,30 +199,46 @@ public:
         act();
         lock_.unlock();
     }
+    /// For how long the lock is held this time.
+    [[nodiscard]] std::chrono::microseconds section(std::chrono::microseconds mean, Random& random) const
+    {
+        return varied_ ? std::chrono::duration_cast<std::chrono::microseconds>(mean * random.around(1.0 / 3)) : mean;
+    }
 
 private:
-    RedisLock lock_;
+    Lock lock_;
     bool guards_;
+    bool varied_;
     std::optional<RetryPolicy> policy_;
 };
 
 void oneThread(Board& board, std::size_t process, const Taker& taker, std::chrono::microseconds section,
                std::chrono::microseconds pause)
 {
+    Random random(process);
     while (!board.stop) {
         const auto begin = Clock::now();
         taker.with([&] {
-            const auto waited = Clock::now() - begin;
+            const auto now = Clock::now();
+            const auto waited = now - begin;
             board.overlaps += board.inside.fetch_add(1) == 0 ? 0U : 1U;
             auto& longest = board.parts[process].longestWait;
             const auto wait = static_cast<std::uint64_t>(std::chrono::nanoseconds(waited).count());
             longest = std::max<std::uint64_t>(longest, wait); // only the holder does this
-            board.changes += board.last.exchange(process) == process ? 0U : 1U;
+            if (board.last.exchange(process) != process) {
+                ++board.changes;
+                const auto released = Clock::time_point(Clock::duration(board.released));
+                if (released != Clock::time_point()) {
+                    const auto slot = static_cast<std::size_t>((now - released) / std::chrono::microseconds(10));
+                    ++board.handOvers[std::min(slot, board.handOvers.size() - 1)];
+                }
+            }
             ++board.parts[process].locks;
             if (section.count() > 0) {
-                std::this_thread::sleep_for(section);
+                std::this_thread::sleep_for(taker.section(section, random));
             }
             --board.inside;
+            board.released = Clock::now().time_since_epoch().count();
         });
         if (pause.count() > 0) {
             std::this_thread::sleep_for(pause);
@@ -231,13 +257,12 @@ void runSharer(const std::vector<std::string>& words)
     const std::chrono::microseconds section(std::stol(words[4]));
     const std::chrono::microseconds pause(std::stol(words[6]));
     const Client client(words[0]);
-    const auto lock = client.getLock(lockName);
     { // its first request takes longer
-        const LockGuard held(lock);
+        const LockGuard held(client.getLock(lockName));
     }
     ++board.ready;
     await(board.go);
-    const Taker taker(lock, words[5]);
+    const Taker taker(client, words[5]);
     std::vector<std::jthread> threads;
     for (unsigned thread = 0; thread < std::stoul(words[3]); ++thread) {
         threads.emplace_back([&] { oneThread(board, process, taker, section, pause); });
@@ -293,6 +318,30 @@ Measure sharingOtherwise(const Target& target, const Sharing& how, SharedFigure 
         const auto shared = shareLongEnough(target, how, duration);
         const auto other = shareLongEnough(target, otherwise, duration);
         return Pair{valueOf(shared, figure), valueOf(other, figure), noteOf(shared) + "; otherwise " + noteOf(other)};
+    };
+}
+
+Measure slowHandOvers(const Target& target, std::chrono::microseconds section)
+{
+    const auto slowest = [=](std::string_view form) {
+        Sharers sharers(target, {2, 1, section, form});
+        sharers.run(Seconds(0), target.many(400));
+        const Board& board = sharers.board();
+        expect(board.overlaps == 0, "the exclusion of a shared lock");
+        std::vector<double> samples;
+        for (std::size_t slot = 0; slot < board.handOvers.size(); ++slot) {
+            samples.insert(samples.end(), board.handOvers[slot], 10.0 * static_cast<double>(slot + 1));
+        }
+        return quantile(std::move(samples), 0.99);
+    };
+    return [=](Seconds, First) { // in turns, and the median of five
+        std::vector<double> plain;
+        std::vector<double> fair;
+        for (int i = 0; i < 5; ++i) {
+            plain.push_back(slowest("varied"));
+            fair.push_back(slowest("fair"));
+        }
+        return Pair{median(std::move(plain)), median(std::move(fair))};
     };
 }
 

@@ -77,6 +77,26 @@ TEST_F(Writer, ThatGivesUpKeepsNobodyOutAndLeavesNothing)
     EXPECT_FALSE(raw.exists(name));
 }
 
+TEST_F(Writer, ThatComesBackByAPolicyKeepsReadersOutAsLongAsItDoes)
+{
+    const auto policy = RetryPolicy::fixed(5ms); // beside readers that overlap, it would never find the lock free
+    ASSERT_TRUE(near.tryLock());
+    auto written = worker.start([&] {
+        EXPECT_TRUE(write.tryLock(20s, keepRenewing, policy));
+        return write.unlock();
+    });
+    ASSERT_TRUE(eventually([&] { return aWriterWaits(); }));
+    EXPECT_FALSE(other.tryLock());
+    EXPECT_EQ(near.unlock(), Unlocked::released);
+    EXPECT_EQ(written.get(), Unlocked::released);
+    EXPECT_FALSE(aWriterWaits());
+
+    ASSERT_TRUE(near.tryLock());
+    EXPECT_FALSE(worker.start([&] { return write.tryLock(100ms, keepRenewing, policy); }).get());
+    EXPECT_TRUE(eventually([&] { return !aWriterWaits(); }));
+    EXPECT_EQ(near.unlock(), Unlocked::released);
+}
+
 TEST_F(Writer, ThatDiedKeepsReadersOutForFivePolls)
 {
     raw.command({"SET", waiting, "300 dead:1:write", "PX", "600"}); // as a dead writer left its key

@@ -92,7 +92,7 @@ protected:
         EXPECT_EQ(first->conclude(held), std::error_code());
         first.reset();
         (void)lock->takeTurns();
-        lock->turn->granted(port->time);
+        lock->turn->granted(port->time, port->time);
         next = flow(2);
     }
     ~PassedOn() override

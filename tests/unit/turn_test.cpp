@@ -15,14 +15,27 @@ using namespace std::chrono_literals;
 
 constexpr auto span = 700us;
 
+/// A hold begins that was asked for just before.
+void grant(Turn& turn, TimePoint now)
+{
+    turn.granted(now, now);
+}
+
+/// A hold ends; see Turn::told().
+void tell(Turn& turn, TimePoint now, bool follows, bool listens)
+{
+    Random random(1);
+    turn.told(now, follows, listens, random);
+}
+
 /// A client that was granted the lock at 0, and has seen @p others other clients listen.
 Turn turnBeside(std::int64_t others)
 {
     Turn turn(span);
-    turn.granted(at(-2ms));
-    turn.told(at(-1ms), true, false);
+    grant(turn, at(-2ms));
+    tell(turn, at(-1ms), true, false);
     turn.othersListen(others, at(-1ms));
-    turn.granted(at(0us));
+    grant(turn, at(0us));
     return turn;
 }
 
@@ -38,19 +51,39 @@ TEST(Turn, IsQuietUntilItIsOver)
 TEST(Turn, GoesOnWhereNobodyElseListensButIsToldNowAndThen)
 {
     Turn turn = turnBeside(0);
-    EXPECT_TRUE(turn.mayFollow(at(1s)));
-    EXPECT_FALSE(turn.isQuiet(at(1s)));
-    turn.told(at(1s), true, false);
+    EXPECT_TRUE(turn.mayFollow(at(5ms)));
+    EXPECT_FALSE(turn.isQuiet(at(5ms)));
+    tell(turn, at(5ms), true, false);
     EXPECT_EQ(turn.asideUntil(), TimePoint{});
-    turn.granted(at(1s));
-    EXPECT_TRUE(turn.isQuiet(at(1s)));
+    grant(turn, at(5ms));
+    EXPECT_TRUE(turn.isQuiet(at(5ms)));
+}
+
+TEST(Turn, IsFollowedByAGapEvenIfNobodyIsKnownToListen)
+{
+    Turn turn = turnBeside(0);
+    EXPECT_FALSE(turn.mayFollow(at(20ms)));
+    tell(turn, at(20ms), false, false);
+    EXPECT_FALSE(turn.isAside(at(20ms)));
+    EXPECT_GT(turn.gapUntil(), at(20ms));
+    EXPECT_EQ(turn.asideUntil(), turn.gapUntil());
+}
+
+TEST(Turn, WhoseEndNobodyCanHearIsNotSharedAfterARefusal)
+{
+    Turn turn(span, Turn::Audience::none);
+    turn.refused(at(0us));
+    grant(turn, at(1ms));
+    EXPECT_TRUE(turn.mayFollow(at(1ms + span)));
+    tell(turn, at(1ms + span), false, false);
+    EXPECT_EQ(turn.asideUntil(), TimePoint{});
 }
 
 TEST(Turn, IsFollowedByTheTurnsOfThoseWhoListen)
 {
     for (const auto others : {1, 3, 32, 1000}) {
         Turn turn = turnBeside(others);
-        turn.told(at(span), false, false);
+        tell(turn, at(span), false, false);
         EXPECT_EQ(turn.asideUntil(), at(span + std::min(others, 32) * span + Turn::wakeUp)) << others;
     }
 }
@@ -58,7 +91,7 @@ TEST(Turn, IsFollowedByTheTurnsOfThoseWhoListen)
 TEST(Turn, IsFollowedByAsManyTurnsAsTheServerSays)
 {
     Turn turn = turnBeside(1);
-    turn.told(at(span), false, false);
+    tell(turn, at(span), false, false);
     EXPECT_FALSE(turn.othersListen(2, at(800us)));
     EXPECT_EQ(turn.asideUntil(), at(3 * span + Turn::wakeUp));
     EXPECT_TRUE(turn.othersListen(0, at(900us)));
@@ -68,7 +101,7 @@ TEST(Turn, IsFollowedByAsManyTurnsAsTheServerSays)
 TEST(Turn, LeavesTheLockToWhomTheFirstToldReleaseFinds)
 {
     Turn turn = turnBeside(0);
-    turn.told(at(span), false, false);
+    tell(turn, at(span), false, false);
     EXPECT_EQ(turn.asideUntil(), TimePoint{});
     turn.othersListen(1, at(800us));
     EXPECT_EQ(turn.asideUntil(), at(2 * span + Turn::wakeUp));
@@ -77,8 +110,8 @@ TEST(Turn, LeavesTheLockToWhomTheFirstToldReleaseFinds)
 TEST(Turn, LearnsOfListenersWithoutStandingAsideWhereItHasGoneOn)
 {
     Turn turn = turnBeside(0);
-    turn.told(at(1ms), false, false);
-    turn.granted(at(1050us));
+    tell(turn, at(1ms), false, false);
+    grant(turn, at(1050us));
     turn.othersListen(1, at(1100us));
     EXPECT_EQ(turn.asideUntil(), TimePoint{});
     EXPECT_FALSE(turn.mayFollow(at(1750us)));
@@ -93,9 +126,9 @@ TEST(Turn, CountsWhatAThreadLocksAgainAtOnceAndNotWhatItLocksLater)
     } cases[] = {{"at once", 100us, true}, {"after a whole turn", 701us, false}};
     for (const auto& each : cases) {
         Turn turn = turnBeside(1);
-        turn.told(at(500us), false, false);
+        tell(turn, at(500us), false, false);
         EXPECT_EQ(turn.asideUntil(), TimePoint{}) << each.name;
-        turn.granted(at(500us + each.pause));
+        grant(turn, at(500us + each.pause));
         EXPECT_EQ(turn.mayFollow(at(500us + each.pause + 300us)), !each.isOver) << each.name;
     }
 }
@@ -104,7 +137,7 @@ TEST(Turn, EndsWhereAnotherHasTheLock)
 {
     Turn turn = turnBeside(1);
     turn.refused(at(100us));
-    turn.granted(at(600us));
+    grant(turn, at(600us));
     EXPECT_TRUE(turn.mayFollow(at(1299us)));
     EXPECT_FALSE(turn.mayFollow(at(1300us)));
 }
@@ -113,14 +146,14 @@ TEST(Turn, AssumesAListenerAfterARefusalThoughTheServerKnowsOfNone)
 {
     Turn turn = turnBeside(0);
     turn.refused(at(0us));
-    turn.granted(at(1ms));
-    turn.told(at(1ms + span), false, false);
+    grant(turn, at(1ms));
+    tell(turn, at(1ms + span), false, false);
     turn.othersListen(0, at(2ms));
     EXPECT_EQ(turn.asideUntil(), at(1ms + 2 * span + Turn::wakeUp));
 
-    turn.granted(at(2s));
-    turn.told(at(3s), false, false);
-    EXPECT_EQ(turn.asideUntil(), TimePoint{}) << "that was long ago";
+    grant(turn, at(2s));
+    tell(turn, at(3s), false, false);
+    EXPECT_FALSE(turn.isAside(at(3s))) << "that was long ago";
 }
 
 TEST(Turn, LastsForTwoRoundTripsAtLeast)
@@ -142,7 +175,7 @@ TEST(Turn, AsideOfAClientThatFoundTheServerSlowIsCutByTheAnswerToItsRelease)
 {
     Turn turn = turnBeside(3);
     turn.answered(40ms);
-    turn.told(at(1s), false, false);
+    tell(turn, at(1s), false, false);
     EXPECT_EQ(turn.asideUntil(), at(1s + 3 * (80ms + 80ms)));
     turn.answered(300us);
     EXPECT_TRUE(turn.othersListen(3, at(1s + 300us))) << "its waiter is to look again";
@@ -153,8 +186,8 @@ TEST(Turn, IsOverForAThreadThatLocksAgainAsSoonAsASlowServerAnswers)
 {
     Turn turn = turnBeside(1);
     turn.answered(5ms);
-    turn.told(at(200us), false, false);
-    turn.granted(at(10'400us)); // a release and an acquire later
+    tell(turn, at(200us), false, false);
+    grant(turn, at(10'400us)); // a release and an acquire later
     EXPECT_FALSE(turn.mayFollow(at(10'600us)));
 }
 
@@ -162,18 +195,18 @@ TEST(Turn, IsFollowedByTheRoundTripsOfTheOthersToo)
 {
     Turn turn = turnBeside(3);
     turn.answered(5ms);
-    turn.told(at(10ms), false, false);
+    tell(turn, at(10ms), false, false);
     EXPECT_EQ(turn.asideUntil(), at(10ms + 3 * (10ms + 2 * 5ms)));
 }
 
 TEST(Turn, IsFollowedByNobodysWhereTheReleaseFoundNothingToEnd)
 {
     Turn turn = turnBeside(3);
-    turn.told(at(1s), false, true);
+    tell(turn, at(1s), false, true);
     EXPECT_TRUE(turn.toldNobody(true)) << "its waiter is to look again";
     EXPECT_EQ(turn.asideUntil(), TimePoint{});
     EXPECT_FALSE(turn.toldNobody(false));
-    turn.told(at(1s), false, false);
+    tell(turn, at(1s), false, false);
     turn.heard(at(1s)); // a message of another client: there is none of its own to come
     turn.heard(at(1s));
     turn.heard(at(1s));
@@ -184,14 +217,20 @@ TEST(Turn, IsFollowedByNobodysWhereTheReleaseFoundNothingToEnd)
 template <class Use>
 TimePoint standAsideOnce(Turn& turn, TimePoint begin, const Use& use)
 {
-    turn.told(begin, false, true);
+    tell(turn, begin, false, true);
     const TimePoint end = turn.asideUntil();
     EXPECT_GT(end, begin);
     turn.standsAside();
     turn.heard(begin); // its own message
     use();
-    turn.granted(end);
+    grant(turn, end);
     return end;
+}
+
+bool isFollowedByAnAside(Turn turn, TimePoint end)
+{
+    tell(turn, end, false, false);
+    return turn.isAside(end);
 }
 
 TEST(Turn, IsNotFollowedByAnotherAsideForAWhileWhereNobodyUsedTheLast)
@@ -201,8 +240,8 @@ TEST(Turn, IsNotFollowedByAnotherAsideForAWhileWhereNobodyUsedTheLast)
     for (const int rest : {4, 20, 60, 180, 180}) {
         const TimePoint end = standAsideOnce(turn, begin, [] {});
         begin = end + rest * (end - begin);
-        EXPECT_TRUE(turn.mayFollow(begin - 1us));
-        EXPECT_FALSE(turn.mayFollow(begin));
+        EXPECT_FALSE(isFollowedByAnAside(turn, begin - 1us));
+        EXPECT_TRUE(isFollowedByAnAside(turn, begin));
     }
 }
 
@@ -215,8 +254,8 @@ TimePoint standAsideForOneOfThree(Turn& turn, TimePoint begin)
 /// The turn that began at @p before is short, and the next begins at @p begin. @return the end of that one
 TimePoint takeTurn(Turn& turn, TimePoint before, TimePoint begin)
 {
-    turn.told(before, false, false);
-    turn.granted(begin);
+    tell(turn, before, false, false);
+    grant(turn, begin);
     return begin + span;
 }
 
@@ -224,7 +263,7 @@ TimePoint takeTurn(Turn& turn, TimePoint before, TimePoint begin)
 std::chrono::nanoseconds asideAfter(Turn turn, TimePoint begin)
 {
     const TimePoint end = takeTurn(turn, begin - 1s, begin);
-    turn.told(end, false, false);
+    tell(turn, end, false, false);
     return turn.asideUntil() - end;
 }
 
@@ -246,7 +285,7 @@ TEST(Turn, IsFollowedByTheTurnOfWhoComesWhereOthersDidNotUseTheirs)
 {
     Turn turn = turnBeside(3);
     const TimePoint end = standAsideForOneOfThree(turn, at(1ms));
-    turn.told(end + span, false, true);
+    tell(turn, end + span, false, true);
     turn.othersListen(4, end + span);
     EXPECT_EQ(turn.asideUntil(), end + span + 2 * span + Turn::wakeUp);
     turn.othersListen(1, end + span);
@@ -256,9 +295,9 @@ TEST(Turn, IsFollowedByTheTurnOfWhoComesWhereOthersDidNotUseTheirs)
 /// A turn ends, others use their time, and the next one begins. @return its end
 TimePoint passTurn(Turn& turn, TimePoint end, std::int64_t others)
 {
-    turn.told(end, false, false);
+    tell(turn, end, false, false);
     turn.othersListen(others, end);
-    turn.granted(end + 1s);
+    grant(turn, end + 1s);
     return end + 1s + span;
 }
 
@@ -339,7 +378,7 @@ TEST(Turn, IsFollowedByTheNextAsideWhereTheMessageOfWhoUsedTheLastCameLate)
     EXPECT_FALSE(turn.mayFollow(end + 1ms));
 
     standAsideOnce(turn, at(10ms), [] {});
-    turn.told(at(12ms), true, false);
+    tell(turn, at(12ms), true, false);
     turn.heard(at(12ms)); // of a hold after this client's, perhaps
     EXPECT_TRUE(turn.mayFollow(at(13ms)));
 }
@@ -347,9 +386,9 @@ TEST(Turn, IsFollowedByTheNextAsideWhereTheMessageOfWhoUsedTheLastCameLate)
 TEST(Turn, DoesNotTakeMessagesOfReleasesBeforeItListenedForItsOwn)
 {
     Turn turn = turnBeside(1);
-    turn.told(at(500us), false, true); // the client seems not to listen: its subscription is under way
+    tell(turn, at(500us), false, true); // the client seems not to listen: its subscription is under way
     turn.listens();
-    turn.granted(at(600us));
+    grant(turn, at(600us));
     standAsideOnce(turn, at(1ms), [&] { turn.heard(at(2ms)); });
     EXPECT_FALSE(turn.mayFollow(at(4ms)));
 }
@@ -357,18 +396,18 @@ TEST(Turn, DoesNotTakeMessagesOfReleasesBeforeItListenedForItsOwn)
 TEST(Turn, SaysNothingOfAnAsideInWhichNobodyOfItsOwnWanted)
 {
     Turn turn = turnBeside(1);
-    turn.told(at(1ms), false, false);
-    turn.granted(at(50ms));
+    tell(turn, at(1ms), false, false);
+    grant(turn, at(50ms));
     EXPECT_FALSE(turn.mayFollow(at(51ms)));
 }
 
 TEST(Turn, IsFollowedByTurnsAsLongAsItWasWhereHoldsAreLong)
 {
     Turn turn = turnBeside(3);
-    turn.told(at(5ms), false, false);
+    tell(turn, at(5ms), false, false);
     EXPECT_EQ(turn.asideUntil(), at(5ms + 15ms + Turn::wakeUp));
     Turn longest = turnBeside(3);
-    longest.told(at(1h), false, false);
+    tell(longest, at(1h), false, false);
     EXPECT_EQ(longest.asideUntil(), at(1h + Turn::longest + Turn::wakeUp));
 }
 
@@ -376,8 +415,8 @@ TEST(Turn, IsFollowedByTurnsAsLongAsItsOwnTimeWhereItWentOnBeyondThat)
 {
     Turn turn = turnBeside(0);
     EXPECT_TRUE(turn.mayFollow(at(1ms))) << "nobody else is known to listen";
-    EXPECT_TRUE(turn.mayFollow(at(9ms)));
-    turn.told(at(10ms), false, false);
+    EXPECT_TRUE(turn.mayFollow(at(8ms)));
+    tell(turn, at(10ms), false, false);
     turn.othersListen(1, at(10ms));
     EXPECT_EQ(turn.asideUntil(), at(10ms + 1ms + Turn::wakeUp));
 }
@@ -386,7 +425,7 @@ TEST(Turn, IsFollowedByTurnsAsLongAsItsOwnTimeWhereItWentOnBeyondThat)
 Turn refusedAside()
 {
     Turn turn = turnBeside(3);
-    turn.told(at(40ms), false, false);
+    tell(turn, at(40ms), false, false);
     EXPECT_EQ(turn.asideUntil(), at(40ms + 20ms + Turn::wakeUp)) << "then it asks, in the middle of another hold";
     turn.refused(turn.asideUntil());
     EXPECT_EQ(turn.asideUntil(), TimePoint{}) << "it polls, and its new waiters ask";
@@ -409,11 +448,11 @@ TEST(Turn, LetsTheOthersInBeforeItselfAtEachReleaseUntilTheyHadTheirLongTurns)
 TEST(Turn, LetsNobodyInBeforeItselfAfterAsManyReleasesAsThereAreOthers)
 {
     Turn turn = refusedAside();
-    for (int i = 0; i < 3; ++i) {
-        EXPECT_TRUE(turn.defers(at(70ms)));
-        turn.heard(at(70ms));
+    for (const auto when : {70ms, 71ms, 72ms}) {
+        EXPECT_TRUE(turn.defers(at(when)));
+        turn.heard(at(when));
     }
-    EXPECT_FALSE(turn.defers(at(70ms)));
+    EXPECT_FALSE(turn.defers(at(72ms)));
 }
 
 TEST(Turn, ThatWasDeferredBeginsWithTheNextHold)
@@ -421,7 +460,7 @@ TEST(Turn, ThatWasDeferredBeginsWithTheNextHold)
     Turn turn = refusedAside();
     turn.othersListen(3, at(100ms)); // the answer to the release comes late
     EXPECT_EQ(turn.asideUntil(), TimePoint{});
-    turn.granted(at(121ms));
+    grant(turn, at(121ms));
     EXPECT_FALSE(turn.defers(at(121ms)));
     EXPECT_TRUE(turn.mayFollow(at(121ms + span - 1us)));
     EXPECT_FALSE(turn.mayFollow(at(121ms + span)));
@@ -430,12 +469,27 @@ TEST(Turn, ThatWasDeferredBeginsWithTheNextHold)
 TEST(Turn, AsideEndsWithAMessageWhenItIsOverButForTheWakeUp)
 {
     Turn turn = turnBeside(2);
-    turn.told(at(5ms), false, false);
+    tell(turn, at(5ms), false, false);
     for (int i = 0; i < 10; ++i) {
         turn.heard(at(6ms));
     }
     EXPECT_FALSE(turn.endsWithMessage(at(15ms - 1us))) << "those may all have been of one turn";
     EXPECT_TRUE(turn.endsWithMessage(at(15ms)));
+}
+
+TEST(Turn, AsideEndsWithTheMessageOfTheLastOtherWhoseTurnWasShorter)
+{
+    Turn turn = turnBeside(2);
+    tell(turn, at(30ms), false, false);
+    turn.heard(at(30ms + span - 1us));
+    turn.heard(at(31ms));
+    EXPECT_FALSE(turn.endsWithMessage(at(31ms))) << "both may be of one turn, which takes a while";
+    turn.heard(at(31ms + span - 1us));
+    EXPECT_FALSE(turn.endsWithMessage(at(31ms + span - 1us)));
+    turn.heard(at(42ms));
+    EXPECT_TRUE(turn.endsWithMessage(at(42ms))) << "the lock would be idle until the others' time is over";
+    grant(turn, at(42ms));
+    EXPECT_FALSE(turn.isInDoubt()) << "both used their time";
 }
 
 } // namespace

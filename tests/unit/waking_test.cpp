@@ -153,8 +153,8 @@ protected:
     Turn& endTurn(std::chrono::milliseconds lasted, int others)
     {
         Turn& turn = *lock->takeTurns();
-        turn.granted(port->time - lasted);
-        turn.told(port->time, false, false);
+        turn.granted(port->time - lasted, port->time - lasted);
+        turn.told(port->time, false, false, core->random);
         turn.othersListen(others, port->time);
         return turn;
     }
@@ -200,6 +200,94 @@ TEST_F(ChannelOfAName, TellsAWaiterThatDefersToAskAMomentLater)
     port->pass(config.pollInterval);
     EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer) << "it polls all the same";
 }
+
+TEST_F(ChannelOfAName, ThatIsRefusedMakesItsWaitersAskAsOftenAsThoseOfASpinLock)
+{
+    AcquireFlow waiter(*core, *lock, hold(), order, nullptr);
+    EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer);
+    refuse(waiter);
+    tell(port->listener, Kind::refused, {});
+    for (int i = 0; i < 20; ++i) {
+        const WaitStep sleep = waiter.look();
+        ASSERT_EQ(sleep.kind, WaitStep::Kind::sleep);
+        EXPECT_LE(sleep.until, port->time + 128ms);
+        port->time = sleep.until;
+        EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer);
+        refuse(waiter);
+    }
+    tell(port->listener, Kind::confirmed, {}); // the right was given back
+    EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer);
+    refuse(waiter);
+    EXPECT_EQ(waiter.look().until, port->time + config.pollInterval);
+}
+
+TEST_F(ChannelOfAName, ThatIsNotListenedToByTheFirstPollIsNotReliedOn)
+{
+    AcquireFlow waiter(*core, *lock, hold(), order, nullptr);
+    EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer);
+    refuse(waiter);
+    EXPECT_EQ(waiter.look().until, port->time + config.pollInterval);
+    port->pass(config.pollInterval);
+    EXPECT_EQ(waiter.look().kind, WaitStep::Kind::awaitAnswer);
+    refuse(waiter);
+    EXPECT_LE(waiter.look().until, port->time + 2ms);
+}
+
+/// A client that has had the lock for so long that its release begins a gap.
+class GapOf : public WakingTest, public ::testing::WithParamInterface<LockKind> {
+protected:
+    GapOf() : WakingTest(GetParam())
+    {
+        Turn& turn = *lock->takeTurns();
+        turn.granted(port->time - 300ms, port->time - 300ms);
+        turn.told(port->time, false, false, core->random);
+        EXPECT_GT(turn.gapUntil(), port->time);
+    }
+
+    WaitStep::Kind stepOf(const AcquireOrder& by)
+    {
+        AcquireFlow waiter(*core, *lock, hold(), by, nullptr);
+        const auto kind = waiter.look().kind;
+        (void)waiter.cancel();
+        return kind;
+    }
+
+    AcquireOrder byPolicy = {.wait = waitForever,
+                             .lease = Lease::renewed(),
+                             .endedBy = EndedBy::thread,
+                             .retry = std::make_shared<const RetryPolicy>(RetryPolicy::spin())};
+    AcquireOrder once = {.wait = oneAttempt, .lease = Lease::renewed(), .endedBy = EndedBy::thread};
+};
+
+TEST_P(GapOf, KeepsWaitersOfItsNameAndKindFromAskingButNoSingleAttempt)
+{
+    EXPECT_EQ(stepOf(order), WaitStep::Kind::sleep);
+    EXPECT_EQ(stepOf(byPolicy), WaitStep::Kind::sleep);
+    EXPECT_EQ(stepOf(once), WaitStep::Kind::awaitAnswer);
+    EXPECT_THAT(port->listened, ::testing::IsEmpty()) << "a subscription would cost more than the gap";
+    port->time = lock->turn->gapUntil();
+    EXPECT_EQ(stepOf(order), WaitStep::Kind::awaitAnswer);
+    EXPECT_EQ(stepOf(byPolicy), WaitStep::Kind::awaitAnswer);
+}
+
+TEST_P(GapOf, DoesNotKeepACallFromAskingWhoseWaitWouldBeOverInIt)
+{
+    byPolicy.wait = Wait(1ms);
+    EXPECT_EQ(stepOf(byPolicy), WaitStep::Kind::awaitAnswer);
+}
+
+TEST_P(GapOf, EndsWithNoMessage)
+{
+    AcquireFlow waiter(*core, *lock, hold(), order, nullptr);
+    EXPECT_EQ(waiter.look().kind, WaitStep::Kind::sleep);
+    core->waking.heard(*lock, {}, Notice::message);
+    EXPECT_FALSE(waiter.waiter.submitted) << "another client released the lock, but others may want it too";
+    EXPECT_EQ(waiter.look().kind, WaitStep::Kind::sleep);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, GapOf,
+                         ::testing::Values(LockKind::redisLock, LockKind::nonReentrantLock, LockKind::spinLock,
+                                           LockKind::fencedLock, LockKind::writeLock));
 
 TEST_F(ChannelOfAName, IsListenedToALittleLongerWhereTheUseOfAnAsideIsInDoubt)
 {

@@ -17,6 +17,16 @@ enum class Notice : std::uint8_t {
     refused, ///< the listener will hear nothing
 };
 
+/// Whether messages on a channel are heard.
+enum class Listening : std::uint8_t { no, asked, confirmed, refused };
+
+/// Whether a waiter has to ask as often as a SpinLock's, since no message will wake it. @param attempts its requests so
+/// far: who has polled once, and still waits for the subscription, does not count on it any more
+constexpr bool isUnheard(Listening listening, std::uint32_t attempts) noexcept
+{
+    return listening == Listening::refused || (listening == Listening::asked && attempts >= 2);
+}
+
 /// Waits for messages on a channel. `hear` is called on the background thread, without a mutex.
 struct ChannelListener {
     std::weak_ptr<void> whose;

@@ -240,10 +240,11 @@ ChannelListener NamedCounter::listener()
 
 void NamedCounter::subscribe(CounterWaiter& waiter)
 {
-    if (!std::exchange(subscribed_, true)) {
+    if (listening_ == Listening::no) {
+        listening_ = Listening::asked;
         port->want(channel(), listener());
     }
-    waiter.notified = waiter.notified || confirmed_;
+    waiter.notified = waiter.notified || listening_ == Listening::confirmed;
 }
 
 void NamedCounter::refused(CounterWaiter& waiter) noexcept
@@ -259,8 +260,7 @@ void NamedCounter::leave(CounterWaiter& waiter) noexcept
     if (waiter.permits > 0 && (waiter.notified || waiter.hinted)) {
         wakeFor(waiter.permits); // others may use what it was woken for, and has not tried to take
     }
-    if (waiters_.empty() && std::exchange(subscribed_, false)) {
-        confirmed_ = false;
+    if (waiters_.empty() && std::exchange(listening_, Listening::no) != Listening::no) {
         port->drop(channel(), listener());
     }
 }
@@ -292,14 +292,18 @@ void NamedCounter::hear(Notice notice, std::string_view text)
     constexpr auto everybody = std::numeric_limits<std::int64_t>::max();
     if (notice == Notice::refused) {
         tellOf({}, [](Observer& observer, const LockEvent& event) { observer.subscribeRefused(event); });
-        return; // the waiters go on polling
     }
     std::int64_t permits = everybody;
     if (notice == Notice::message) { // a text that is no number is a hint all the same
         std::from_chars(text.data(), text.data() + text.size(), permits);
     }
     const Inside lock(*port);
-    confirmed_ = confirmed_ || (notice == Notice::confirmed && subscribed_);
+    if (notice != Notice::message && listening_ != Listening::no) {
+        listening_ = notice == Notice::confirmed ? Listening::confirmed : Listening::refused;
+    }
+    if (notice == Notice::refused) {
+        return waiters_.forEach([](CounterWaiter& waiter) { waiter.look(); }); // they poll
+    }
     wakeFor(kind == CounterKind::countDownLatch ? everybody : permits);
 }
 

@@ -221,7 +221,7 @@ public:
     void refused(CounterWaiter& waiter) noexcept;
     [[nodiscard]] const OwnReleases& releases() const noexcept { return releases_; }
     [[nodiscard]] const WaiterQueue<CounterWaiter>& waiters() const noexcept { return waiters_; }
-    [[nodiscard]] bool isSubscribed() const noexcept { return subscribed_; }
+    [[nodiscard]] Listening listening() const noexcept { return listening_; }
     /// A release begins for which its caller does not wait.
     void beginsGiving() noexcept { releases_.begin(); }
     void endsGiving() noexcept;
@@ -263,8 +263,7 @@ private:
     WaiterQueue<CounterWaiter> waiters_;
     OwnReleases releases_; ///< releases for which no caller waits, or not any more
     std::map<std::string, std::weak_ptr<PermitHold>> permits_;
-    bool subscribed_ = false;
-    bool confirmed_ = false;
+    Listening listening_ = Listening::no;
 };
 
 /// A release is under way for which its caller does not wait.

@@ -2,6 +2,7 @@
 
 #include "logic/call/event_of.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace redislock::detail {
@@ -82,10 +83,12 @@ WaitStep CounterFlow::judgeSleep()
     if (std::exchange(waiter.notified, false) || mayBeFree) {
         return step(Notified{now});
     }
-    if (now >= until_) {
+    const bool isDeaf = isUnheard(counter_.listening(), machine_.attempts());
+    const TimePoint until = isDeaf ? std::min(until_, unheardUntil_) : until_;
+    if (now >= until) {
         return step(TimerFired{now});
     }
-    return {.kind = WaitStep::Kind::sleep, .until = until_};
+    return {.kind = WaitStep::Kind::sleep, .until = until};
 }
 
 /// Does what the machine asks for.
@@ -113,6 +116,9 @@ WaitStep CounterFlow::step(const Event& event)
     } else {
         until_ = std::get<SleepUntil>(action).until;
     }
+    unheardUntil_ = machine_.state() == AcquireMachine::State::waiting
+                        ? core_.port.now() + pollPause(machine_.attempts(), core_.random)
+                        : TimePoint::max();
     return judgeSleep();
 }
 

@@ -63,6 +63,7 @@ private:
     AcquireMachine machine_;
     Stage stage_ = Stage::idle;
     TimePoint until_{};            ///< end of the stage, as the machine said
+    TimePoint unheardUntil_{};     ///< end of the sleep of a waiter that no message will wake
     std::optional<Event> refusal_; ///< refusal of the request that is repeated after the releases
     bool underWay_ = false;        ///< may have been granted something, or may soon be: the client's end waits
 };

@@ -119,15 +119,16 @@ WaitStep AcquireFlow::judgeTurn()
     const bool first = named.waiters.head() == &waiter;
     const TimePoint heldUntil = named.local.validUntil();
     const bool alone = asksForItself || named.traits().asking != Asking::first;
-    const TimePoint aside = asideUntil(first && !alone);
-    if (alone || waiter.submitted || (first && now >= std::max(heldUntil, aside))) {
+    const TimePoint aside = alone ? gapUntil() : asideUntil(first);
+    const TimePoint from = alone ? aside : std::max(heldUntil, aside);
+    if (waiter.submitted || ((alone || first) && now >= from)) {
         if (machine_) {
             return send();
         }
         machine_.emplace(settings(now));
         return step(Start{now});
     }
-    if (now >= deadline_) {
+    if (now >= waitEnd()) {
         AcquireResult over;
         if (machine_) {
             const auto end = machine_->resume(Cancelled{now, Errc::shutdown}, core_.random);
@@ -135,12 +136,27 @@ WaitStep AcquireFlow::judgeTurn()
         }
         return finish(withoutTurn(over));
     }
-    if (first && now < aside) {
-        waiter.aside = true;
+    waiter.aside = first && now < aside;
+    if (waiter.aside && named.turn->isAside(now)) {
         named.turn->standsAside();
         core_.waking.subscribe(named, waiter); // others count the subscription, and it hears whether they use the time
     }
-    return sleepUntil(first ? std::min(deadline_, std::max(heldUntil, aside)) : deadline_);
+    return sleepUntil(alone || first ? std::min(waitEnd(), from) : waitEnd());
+}
+
+/// Until when a waiter that asks for itself, more than once, leaves the lock free for everybody. A group makes single
+/// attempts, but comes back.
+TimePoint AcquireFlow::gapUntil() const noexcept
+{
+    const bool comesBack = waiter.comesBack || order.endedBy == EndedBy::group;
+    const TimePoint until = named.turn != nullptr && comesBack ? named.turn->gapUntil() : TimePoint{};
+    return until < waitEnd() ? until : TimePoint{};
+}
+
+/// When a wait for its turn is over; a single attempt has none.
+TimePoint AcquireFlow::waitEnd() const noexcept
+{
+    return order.wait.isOneAttempt() ? TimePoint::max() : deadline_;
 }
 
 /// Until when this waiter leaves the lock to other clients. If its wait would be over before that, it asks at once.
@@ -201,10 +217,11 @@ WaitStep AcquireFlow::judgeSleep()
         waiter.asksFrom = TimePoint{};
         return step(Notified{now});
     }
-    if (now >= until_) {
+    const TimePoint until = isUnheard(named.listening, machine_->attempts()) ? std::min(until_, unheardUntil_) : until_;
+    if (now >= until) {
         return step(TimerFired{now});
     }
-    return sleepUntil(waiter.notified ? std::min(until_, aside) : until_);
+    return sleepUntil(waiter.notified ? std::min(until, aside) : until);
 }
 
 /// What a message about a grant means. The grant counts from the sending of the request only if that is the waiter's
@@ -246,6 +263,8 @@ WaitStep AcquireFlow::step(const Event& event)
     } else {
         until_ = std::get<SleepUntil>(action).until;
     }
+    const bool waits = machine_->state() == AcquireMachine::State::waiting && !asksForItself;
+    unheardUntil_ = waits ? core_.port.now() + pollPause(machine_->attempts(), core_.random) : TimePoint::max();
     return judgeSleep();
 }
 
@@ -256,6 +275,9 @@ WaitStep AcquireFlow::send()
     core_.begins(waiter);
     ++waiter.attempts;
     if (!std::exchange(waiter.submitted, false)) {
+        if (named.releases.underWay()) {
+            (void)named.takeTurns(); // the release and this request may arrive together
+        }
         const auto mode = waiter.operation == nullptr ? Call::Mode::awaited : Call::Mode::detached;
         waiter.call->prepare(HoldCall::Verb::lock, waiter.lease, 1, mode);
         waiter.call->isHeard = core_.waking.hearsOfGrants(named, waiter);
@@ -292,6 +314,13 @@ WaitStep AcquireFlow::paused(const std::variant<Pause, Cancelled>& answer)
 {
     if (stage_ != Stage::choosing) { // cancelled meanwhile
         return {};
+    }
+    const auto* pause = std::get_if<Pause>(&answer);
+    if (pause != nullptr && pause->span && named.kind == LockKind::writeLock) {
+        // a writer that comes back in time keeps readers out as one that waits; otherwise they might never let it in
+        const std::chrono::nanoseconds place = placesKept * core_.config.pollInterval;
+        waiter.call->place =
+            *pause->span <= place / 2 ? placesKept * core_.config.pollInterval : std::chrono::milliseconds(0);
     }
     return std::visit(
         [this](auto event) {

@@ -48,7 +48,7 @@ public:
     HoldRef hold;
     const AcquireOrder& order;
     Waiter waiter;
-    const bool asksForItself; ///< stands behind nobody and before nobody, neither here nor in Redis
+    const bool asksForItself; ///< stands behind nobody and before nobody, neither here nor in a queue in Redis
     std::uint32_t level = 0;
 
     /// The machine's state; nothing before its turn.
@@ -88,6 +88,8 @@ private:
     void noteBlocker(const LockAnswer& busy);
     void tellContended() const;
     [[nodiscard]] TimePoint asideUntil(bool isFirst) const noexcept;
+    [[nodiscard]] TimePoint gapUntil() const noexcept;
+    [[nodiscard]] TimePoint waitEnd() const noexcept;
     /// Whether this waiter, once it has asked, has a place to give up if it is not granted the lock.
     [[nodiscard]] bool hasPlace() const noexcept { return waiter.call->place.count() > 0; }
     /// Whether its last request took a place to which a release may grant the lock: a message tells of each such grant.
@@ -100,6 +102,7 @@ private:
     std::optional<AcquireMachine> machine_; ///< from its turn on
     Stage stage_ = Stage::awaitingTurn;
     TimePoint until_{};            ///< end of the stage, as the machine said
+    TimePoint unheardUntil_{};     ///< end of the sleep of a waiter that no message will wake
     std::optional<Event> refusal_; ///< refusal of the request that is repeated after the releases
     AcquireResult result_;
 };

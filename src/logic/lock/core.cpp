@@ -174,7 +174,7 @@ void Core::grant(Hold& hold, std::uint32_t level, const AcquireResult& result)
             hold.grantedAt = hold.holderSince = port.now();
             hold.lock->local.add(&hold);
             if (hold.lock->turn != nullptr) {
-                hold.lock->turn->granted(hold.grantedAt);
+                hold.lock->turn->granted(hold.grantedAt, result.sentAt);
             }
         }
         hold.phase.store(Hold::Phase::held, std::memory_order_release);

@@ -126,8 +126,9 @@ std::string NamedLock::channel() const
 
 Turn* NamedLock::takeTurns() noexcept
 {
-    if (turn == nullptr && traits().asking == Asking::first && !traits().channelPrefix.empty()) {
-        turn.reset(new (std::nothrow) Turn(core->config.turn));
+    if (turn == nullptr && traits().asking == Asking::first) {
+        const auto audience = traits().channelPrefix.empty() ? Turn::Audience::none : Turn::Audience::listeners;
+        turn.reset(new (std::nothrow) Turn(core->config.turn, audience));
         if (turn != nullptr) {
             core->remember(*this);
         }

@@ -199,8 +199,8 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     /// The channel on which a release is published, or the prefix of the channels of waiters in a queue; empty if
     /// releases are not published. Made for each use: most names are never waited for.
     [[nodiscard]] std::string channel() const;
-    /// Keeps account of turns from now on; not for a kind whose waiters ask each for itself, or whose releases are not
-    /// published. @return null: no turns for this kind, or no memory for them
+    /// Keeps account of turns and gaps from now on; not for a kind whose waiters ask each for itself. @return null: none
+    /// for this kind, or no memory for them
     Turn* takeTurns() noexcept;
     /// Calls @p act for each kind of the name: a release of one kind lets in acquires of all kinds.
     template <class Act>
@@ -231,14 +231,14 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     const std::string name;
 
     LocalLock<Hold, HoldRef> local;
-    WaiterQueue<Waiter> waiters;  ///< the head asks Redis
-    WaiterQueue<Waiter> askers;   ///< ask for themselves, in no order: once, or when their policy says so
-    NamedLock* sameName = this;   ///< next in the ring of all kinds of this name
-    OwnReleases releases;         ///< releases under way of all kinds of this name
-    std::uint32_t answers = 0;    ///< how many acquires Redis has answered, with whatever answer
-    bool releasesWatched = false; ///< a waiter is to look when all releases are answered
-    bool race = false;            ///< the first waiter is to try when the release under way is answered
-    bool subscribed = false;
+    WaiterQueue<Waiter> waiters;         ///< the head asks Redis
+    WaiterQueue<Waiter> askers;          ///< ask for themselves, in no order: once, or when their policy says so
+    NamedLock* sameName = this;          ///< next in the ring of all kinds of this name
+    OwnReleases releases;                ///< releases under way of all kinds of this name
+    std::uint32_t answers = 0;           ///< how many acquires Redis has answered, with whatever answer
+    bool releasesWatched = false;        ///< a waiter is to look when all releases are answered
+    bool race = false;                   ///< the first waiter is to try when the release under way is answered
+    Listening listening = Listening::no; ///< on the name's channel, or on those of its waiters
     const LockKind kind;
     std::unique_ptr<Turn> turn; ///< from when others were seen to want the name, or callers of this client to wait
 };

@@ -136,7 +136,7 @@ std::shared_ptr<HoldCall> Releasing::takeCall(Hold& hold) noexcept
 {
     try {
         auto call = core_.takeCall(hold);
-        call->echoes = hold.lock->subscribed;
+        call->echoes = hold.lock->listening != Listening::no;
         return call;
     } catch (const std::bad_alloc&) {
         return nullptr;

@@ -38,6 +38,9 @@ ChannelListener listenerOf(const std::shared_ptr<Core>& core)
 
 /// How long the subscription to the channel of grants outlasts the last waiter: the next one then need not subscribe.
 constexpr std::chrono::seconds keepsListening{1};
+/// A client that locks again after a hold as long as this would leave the name free for less than a twentieth of the
+/// time, though its release was answered before.
+constexpr std::chrono::milliseconds longHold{1};
 /// How long a message may be on its way that was published before the answer to a request that has come.
 constexpr std::chrono::milliseconds awaitsMessage{5};
 
@@ -45,7 +48,8 @@ constexpr std::chrono::milliseconds awaitsMessage{5};
 
 void Waking::subscribe(NamedLock& named)
 {
-    if (!std::exchange(named.subscribed, true)) {
+    if (named.listening == Listening::no) {
+        named.listening = Listening::asked;
         core_.port.want(named.channel(), listenerOf(named));
     }
 }
@@ -93,7 +97,8 @@ std::string Waking::channelOfGrants() const
 
 void Waking::joinQueued(NamedLock& named)
 {
-    if (!std::exchange(named.subscribed, true)) {
+    if (named.listening == Listening::no) {
+        named.listening = grants_ == Listening::confirmed ? grants_ : Listening::asked;
         queued_.emplace(named.name, &named);
     }
 }
@@ -117,7 +122,7 @@ void Waking::listenNoLonger()
 
 void Waking::unsubscribe(NamedLock& named) noexcept
 {
-    if (!std::exchange(named.subscribed, false)) {
+    if (std::exchange(named.listening, Listening::no) == Listening::no) {
         return;
     }
     if (named.traits().asking != Asking::queue) {
@@ -173,11 +178,14 @@ void Waking::wakeWaiters(NamedLock& named, HolderId of)
 
 void Waking::heard(NamedLock& named, HolderId of, Notice notice)
 {
+    if (notice != Notice::message && named.listening != Listening::no) {
+        named.listening = notice == Notice::confirmed ? Listening::confirmed : Listening::refused;
+    }
     if (notice == Notice::refused) {
         core_.port.tell([keep = named.shared_from_this()](Observer& observer) {
             observer.subscribeRefused({keep->name, {}, objectKind(keep->kind)});
         });
-        return; // the waiters go on polling
+        return named.waiters.forEach([](Waiter& waiter) { waiter.look(); }); // they poll
     }
     if (named.traits().asking != Asking::first) {
         return wakeWaiters(named, of);
@@ -191,7 +199,7 @@ void Waking::heard(NamedLock& named, HolderId of, Notice notice)
     if (head == nullptr || now < named.local.validUntil()) { // the end of that hold wakes the waiter
         return;
     }
-    const bool isForOthers = turn != nullptr && !turn->endsWithMessage(now);
+    const bool isForOthers = turn != nullptr && (!turn->endsWithMessage(now) || now < turn->gapUntil());
     if (head->aside && (notice != Notice::message || isForOthers)) {
         return; // the lock is left to others
     }
@@ -227,8 +235,10 @@ void Waking::heardOfGrant(Notice notice, std::string_view text)
     for (const auto& [name, named] : queued_) {
         if (grants_ == Listening::refused) { // then each waiter listens on a channel of its own
             heard(*named, {}, notice);
+            named->listening = Listening::asked;
             named->waiters.forEach([this, each = named](Waiter& waiter) { subscribeOwn(*each, waiter); });
         } else {
+            named->listening = Listening::confirmed;
             wakeWaiters(*named, {});
         }
     }
@@ -290,19 +300,22 @@ Waking::Next Waking::handOn(const Hold& ended, Lane lane) noexcept
     Next next;
     const TimePoint now = core_.port.now();
     Waiter* waiter = nextOf(named);
-    if (waiter != nullptr && named.turn == nullptr && named.takeTurns() != nullptr) {
-        named.turn->granted(ended.grantedAt);
+    const bool mayComeBack = waiter != nullptr || now - ended.grantedAt >= longHold;
+    if (mayComeBack && named.turn == nullptr && named.takeTurns() != nullptr) {
+        named.turn->granted(ended.grantedAt, ended.grantedAt);
     }
     Turn* const turn = named.turn.get();
     if (waiter != nullptr && !kind.handsOn) {
         named.race = true;
     } else if (waiter != nullptr && (turn == nullptr || turn->mayFollow(now))) {
         next.call = letTry(named, waiter, lane);
-        next.quiet = next.call != nullptr && turn != nullptr && turn->isQuiet(now);
+        next.quiet = next.call != nullptr && turn != nullptr && !kind.channelPrefix.empty() && turn->isQuiet(now);
         waiter->owesTelling = waiter->owesTelling || next.quiet;
     }
-    if (turn != nullptr && !next.quiet) {
-        turn->told(now, next.call != nullptr, named.subscribed);
+    if (turn != nullptr && next.quiet) {
+        turn->followed(now);
+    } else if (turn != nullptr) {
+        turn->told(now, next.call != nullptr, named.listening != Listening::no, core_.random);
         if (now < turn->asideUntil()) {
             wakeNext(named); // the waiter sleeps until then
         }

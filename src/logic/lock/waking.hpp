@@ -52,8 +52,6 @@ public:
     static Waiter* nextOf(const NamedLock& named) noexcept;
 
 private:
-    enum class Listening : std::uint8_t { no, asked, confirmed, refused };
-
     void joinQueued(NamedLock& named);
     void listenNoLonger();
     [[nodiscard]] std::string channelOfGrants() const;

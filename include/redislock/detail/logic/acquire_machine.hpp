@@ -67,6 +67,8 @@ public:
     Action resume(const Event& event, Random& random);
 
     [[nodiscard]] State state() const noexcept { return state_; }
+    /// How many requests it has asked for.
+    [[nodiscard]] std::uint32_t attempts() const noexcept { return attempts_; }
     /// Whether Redis may have granted a request before the one under way, or before the sleep.
     [[nodiscard]] bool mayBeHeld() const noexcept { return unknown_; }
     /// When the server last answered; the start (or silentSince) if it has not.

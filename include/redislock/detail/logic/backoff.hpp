@@ -11,6 +11,14 @@
 
 namespace redislock::detail {
 
+/// The pause after a waiter's n-th request if nothing wakes it: as that of a SpinLock, 1 ms to 128 ms, less up to a half.
+inline std::chrono::nanoseconds pollPause(std::uint32_t attempt, Random& random) noexcept
+{
+    const std::chrono::nanoseconds pause = std::chrono::milliseconds(1) * (1 << std::min(attempt - 1, 7U));
+    return pause - std::chrono::nanoseconds(
+                       static_cast<std::int64_t>(random.unit() * 0.5 * static_cast<double>(pause.count())));
+}
+
 /// Pauses that double from 50 ms to 1 s, each with ± 20 % jitter, so that clients that failed together do not come back
 /// together.
 class Backoff {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "redislock/clock.hpp"
+#include "redislock/detail/logic/gaps.hpp"
+#include "redislock/random.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -23,9 +25,13 @@ namespace redislock::detail {
 /// meanwhile count, and so do those that come and go: a client that locks now and then is not taken for one that never
 /// does.
 ///
+/// Who does not listen is not forgotten: see Gaps.
+///
 /// Pure; not thread-safe. Knows no hold and no waiter: its owner reports when holds begin and end.
 class Turn {
 public:
+    enum class Audience : std::uint8_t { none, listeners };
+
     /// The time for a listener to wake up and ask.
     static constexpr std::chrono::microseconds wakeUp{500};
     /// The number of listeners for which a client stands aside at most.
@@ -43,7 +49,11 @@ public:
     /// For so long after a refusal, a client assumes that another one wants the name, even if none is known to listen.
     static constexpr std::chrono::milliseconds lately{1000};
 
-    explicit Turn(std::chrono::nanoseconds turn) noexcept : turn_(turn) {}
+    /// @param audience whether others can listen to this client's releases
+    explicit Turn(std::chrono::nanoseconds turn, Audience audience = Audience::listeners) noexcept
+        : turn_(turn), audience_(audience)
+    {
+    }
 
     /// A request was answered: notes how long that took. A single slow answer says little.
     void answered(std::chrono::nanoseconds roundTrip) noexcept
@@ -52,9 +62,10 @@ public:
         roundTrip_ = roundTrip < known ? roundTrip : known + std::min(roundTrip - known, known) / 16;
     }
 
-    /// A hold of this client begins.
-    void granted(TimePoint now) noexcept
+    /// A hold of this client begins. @param sent when its request was sent
+    void granted(TimePoint now, TimePoint sent) noexcept
     {
+        gaps_.begin(sent, now, roundTrip_);
         if (asideUntil_ != TimePoint{}) {
             endAside(now);
             begin(now);
@@ -67,8 +78,10 @@ public:
     /// Another client holds the lock.
     void refused(TimePoint now) noexcept
     {
-        refusedAt_ = usedAt_ = now;
+        refusedAt_ = audience_ == Audience::listeners ? now : TimePoint{};
+        usedAt_ = now;
         began_ = TimePoint{};
+        gaps_.taken();
         const TimePoint others = othersUntil_;
         if (asideUntil_ != TimePoint{}) {
             endAside(now);
@@ -84,9 +97,11 @@ public:
             --ownMessages_;
         } else {
             usedAt_ = now;
-            ++heard_;
-            if (heard_ >= listeners(now) && defers(now)) { // enough for all of them, even if their holds are short
-                othersUntil_ = now;
+            gaps_.taken();
+            if (now - turnHeardAt_ >=
+                span()) { // a turn has many messages if its holds are short, but it takes that long
+                turnHeardAt_ = now;
+                othersUntil_ = ++turnsHeard_ >= asideFor_ ? std::min(othersUntil_, now) : othersUntil_;
             }
             if (std::exchange(isInDoubt_, false)) { // this client had the lock again before it heard of that release
                 inVain_ = 0;
@@ -101,20 +116,22 @@ public:
     [[nodiscard]] bool mayFollow(TimePoint now) noexcept
     {
         noteEnd(now);
-        return !isOver(now) || sharers(now) == 0;
+        return !gaps_.isDue(now) && (!isOver(now) || sharers(now) == 0);
     }
     /// Whether the release then need not be published.
     [[nodiscard]] bool isQuiet(TimePoint now) const noexcept { return !isOver(now); }
 
+    /// A hold ended, and this client's next request goes right behind a release that is not published.
+    void followed(TimePoint now) noexcept { gaps_.follow(now); }
     /// A hold ended, and its release is published. @param follows this client's next request goes right behind it
     /// @param listens this client gets the message too
-    void told(TimePoint now, bool follows, bool listens) noexcept
+    void told(TimePoint now, bool follows, bool listens, Random& random) noexcept
     {
         ownMessages_ += listens ? 1 : 0;
         const bool over = isOver(now);
-        freeSince_ = now;
+        freeSince_ = turnHeardAt_ = now;
         wasOver_ = over && !follows;
-        heard_ = 0;
+        turnsHeard_ = 0;
         usedAt_ = TimePoint{};
         isInDoubt_ = stoodAside_ = false;
         if (over) {
@@ -122,6 +139,7 @@ public:
             began_ = TimePoint{};
         }
         standAside(now);
+        follows ? gaps_.follow(now) : gaps_.end(now, roundTrip_, now < asideUntil_, random);
     }
     /// The server said how many others heard of that release. @return whether the client stands aside for less time
     /// than before.
@@ -147,9 +165,13 @@ public:
     }
 
     /// Until when none of this client's waiters asks; in the past, or 0: they may ask.
-    [[nodiscard]] TimePoint asideUntil() const noexcept { return asideUntil_; }
+    [[nodiscard]] TimePoint asideUntil() const noexcept { return std::max(asideUntil_, gaps_.until()); }
+    /// Until when it leaves the name free whatever it hears, and nobody of this client asks who would ask again.
+    [[nodiscard]] TimePoint gapUntil() const noexcept { return gaps_.until(); }
+    /// Whether it stands aside for those who listen, and not just for a gap.
+    [[nodiscard]] bool isAside(TimePoint now) const noexcept { return now < asideUntil_; }
     /// Whether the message that just came ends the standing aside: the others had their time, and only the time to wake
-    /// up is left. How many messages came says nothing: a turn may be of many holds, each of which is told.
+    /// up is left.
     [[nodiscard]] bool endsWithMessage(TimePoint now) const noexcept { return now >= othersUntil_ - wakeUp; }
     /// Whether the client, which was refused while it stood aside, lets the others in before itself at the release of
     /// which a message just came.
@@ -279,6 +301,8 @@ private:
     }
 
     std::chrono::nanoseconds turn_;
+    Audience audience_;
+    Gaps gaps_;
     std::chrono::nanoseconds roundTrip_{0};
     TimePoint began_{};     ///< when the turn began; 0: there is none
     TimePoint freeSince_{}; ///< when the last published release was, until the next hold; otherwise 0
@@ -288,7 +312,8 @@ private:
     TimePoint refusedAt_{};
     std::chrono::nanoseconds lasted_{0}; ///< how long the turn was at the first end of a hold after its time; else 0
     std::int64_t others_ = 0;            ///< how many listened to the last published release
-    std::int64_t heard_ = 0;             ///< messages of others' releases since that release
+    std::int64_t turnsHeard_ = 0;        ///< turns of others since that release that ended with a message
+    TimePoint turnHeardAt_{};            ///< when the last of them ended; without one, that release
     TimePoint usedAt_{};                 ///< when another client was last known to have had the lock since then; else 0
     std::uint32_t ownMessages_ = 0;      ///< messages of own releases that are yet to come
     bool wasOver_ = false;               ///< that release ended the turn, and nobody of this client followed
