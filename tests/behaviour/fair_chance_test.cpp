@@ -113,6 +113,15 @@ TEST_F(FairChance, SingleAttemptsSucceedBesideBusyThreadsOfAnyKindThatHandsOn)
     expectSomeAttemptsToSucceed(other.getReadWriteLock(name).writeLock());
 }
 
+TEST_F(FairChance, SingleAttemptsToWriteSucceedBesideReadersThatOverlap)
+{
+    const Client crowd(config());
+    const Client other(config());
+    const std::string name = uniqueName();
+    const BusyThreads busy(crowd.getReadWriteLock(name).readLock(), 3, keepRenewing);
+    expectSomeAttemptsToSucceed(other.getReadWriteLock(name).writeLock());
+}
+
 TEST_F(FairChance, AnotherKindOfTheSameClientIsAmongTheOthers)
 {
     const Client client(config());

@@ -147,6 +147,22 @@ TEST(Gaps, AreReplacedByTheTimeThatIsLeftToListeners)
     EXPECT_FALSE(client.gaps.isDue(at(2s)));
 }
 
+TEST(Gaps, CloseANameThatSeveralHaveForAWhileEachSecondUntilAllOfThemHaveLeft)
+{
+    Gaps gaps;
+    gaps.begin(at(0s), at(0s), 50us);
+    const auto due = at(Gaps::own * Gaps::shortest);
+    EXPECT_EQ(gaps.closedUntil(due - 1us), TimePoint{});
+    EXPECT_EQ(gaps.closedUntil(due), due + 50ms);
+    EXPECT_EQ(gaps.closedUntil(due + 49ms), due + 50ms);
+    EXPECT_EQ(gaps.closedUntil(due + 50ms), TimePoint{}) << "one may wait for the other";
+    EXPECT_EQ(gaps.closedUntil(due + 1s + 20ms), due + 1s + 50ms);
+    Random random(1);
+    gaps.end(due + 1s + 20ms, 50us, false, random);
+    EXPECT_EQ(gaps.closedUntil(due + 1s + 21ms), TimePoint{});
+    EXPECT_GT(gaps.until(), due + 1s + 20ms);
+}
+
 TEST(Gaps, CountAHoldThatFollowsInTheSamePacket)
 {
     BusyClient client;

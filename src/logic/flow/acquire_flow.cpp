@@ -149,7 +149,12 @@ WaitStep AcquireFlow::judgeTurn()
 TimePoint AcquireFlow::gapUntil() const noexcept
 {
     const bool comesBack = waiter.comesBack || order.endedBy == EndedBy::group;
-    const TimePoint until = named.turn != nullptr && comesBack ? named.turn->gapUntil() : TimePoint{};
+    const bool isWriters = waiter.call->writer != HolderId{}; // a reader beside its own write hold waits for nobody
+    if (named.turn == nullptr || !comesBack || isWriters) {
+        return {};
+    }
+    const bool isJoined = named.traits().asking == Asking::each && !named.local.holds().empty();
+    const TimePoint until = isJoined ? named.turn->closedUntil(core_.port.now()) : named.turn->gapUntil();
     return until < waitEnd() ? until : TimePoint{};
 }
 
@@ -275,7 +280,7 @@ WaitStep AcquireFlow::send()
     core_.begins(waiter);
     ++waiter.attempts;
     if (!std::exchange(waiter.submitted, false)) {
-        if (named.releases.underWay()) {
+        if (named.releases.underWay() && named.traits().asking == Asking::first) {
             (void)named.takeTurns(); // the release and this request may arrive together
         }
         const auto mode = waiter.operation == nullptr ? Call::Mode::awaited : Call::Mode::detached;

@@ -173,7 +173,8 @@ void Core::grant(Hold& hold, std::uint32_t level, const AcquireResult& result)
         if (hold.phase.load(std::memory_order_relaxed) == Hold::Phase::acquiring) {
             hold.grantedAt = hold.holderSince = port.now();
             hold.lock->local.add(&hold);
-            if (hold.lock->turn != nullptr) {
+            const bool joins = hold.lock->traits().asking == Asking::each && hold.lock->local.holds().size() > 1;
+            if (hold.lock->turn != nullptr && !joins) {
                 hold.lock->turn->granted(hold.grantedAt, result.sentAt);
             }
         }

@@ -126,8 +126,9 @@ std::string NamedLock::channel() const
 
 Turn* NamedLock::takeTurns() noexcept
 {
-    if (turn == nullptr && traits().asking == Asking::first) {
-        const auto audience = traits().channelPrefix.empty() ? Turn::Audience::none : Turn::Audience::listeners;
+    if (turn == nullptr && traits().asking != Asking::queue) {
+        const bool isShared = traits().asking == Asking::first && !traits().channelPrefix.empty();
+        const auto audience = isShared ? Turn::Audience::listeners : Turn::Audience::none;
         turn.reset(new (std::nothrow) Turn(core->config.turn, audience));
         if (turn != nullptr) {
             core->remember(*this);

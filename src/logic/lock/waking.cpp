@@ -167,11 +167,17 @@ bool Waking::listensOn(NamedLock& named) noexcept
 /// For kinds whose waiters ask each for itself: lets all of them try, in one packet, or only the one with this holder.
 void Waking::wakeWaiters(NamedLock& named, HolderId of)
 {
+    const TimePoint now = core_.port.now();
+    const bool isGap = named.turn != nullptr && now < std::max(named.turn->gapUntil(), named.turn->closedUntil(now));
     named.waiters.forEach([&](Waiter& waiter) {
-        if (of == HolderId{} || waiter.hold.id == of) {
-            if (auto call = letTry(named, &waiter, waiter.hold.lane)) {
-                core_.port.submit(waiter.hold.lane, std::move(call));
-            }
+        if (of != HolderId{} && waiter.hold.id != of) {
+            return;
+        }
+        if (isGap) {
+            waiter.notified = true;
+            waiter.look();
+        } else if (auto call = letTry(named, &waiter, waiter.hold.lane)) {
+            core_.port.submit(waiter.hold.lane, std::move(call));
         }
     });
 }
@@ -295,6 +301,7 @@ Waking::Next Waking::handOn(const Hold& ended, Lane lane) noexcept
     NamedLock& named = *ended.lock;
     const KindTraits& kind = named.traits();
     if (kind.asking != Asking::first) {
+        readerLeft(named, ended);
         return {};
     }
     Next next;
@@ -321,6 +328,25 @@ Waking::Next Waking::handOn(const Hold& ended, Lane lane) noexcept
         }
     }
     return next;
+}
+
+/// Readers of one client that overlap leave gaps too, for writers that wait for no message.
+void Waking::readerLeft(NamedLock& named, const Hold& ended) noexcept
+{
+    const bool isLast = named.local.holds().empty();
+    if (!isLast && named.turn == nullptr && named.takeTurns() != nullptr) {
+        named.turn->granted(ended.grantedAt, ended.grantedAt);
+    }
+    const TimePoint now = core_.port.now();
+    const bool isDue = isLast && named.turn != nullptr && !named.turn->mayFollow(now);
+    if (isLast && named.turn != nullptr) {
+        named.turn->told(now, false, false, core_.random);
+    }
+    if (isDue) { // those who were not let in sleep until the end of the gap now
+        const auto look = [](Waiter& waiter) { waiter.look(); };
+        named.waiters.forEach(look);
+        named.askers.forEach(look);
+    }
 }
 
 /// The answer to a release that was published says how many heard it. It also shows how long the way to the server is:

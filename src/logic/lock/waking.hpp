@@ -59,6 +59,7 @@ private:
     void unsubscribe(NamedLock& named) noexcept;
     bool listensOn(NamedLock& named) noexcept;
     void wakeWaiters(NamedLock& named, HolderId of);
+    void readerLeft(NamedLock& named, const Hold& ended) noexcept;
     std::shared_ptr<HoldCall> letTry(NamedLock& named, Waiter* waiter, Lane lane) noexcept;
     std::shared_ptr<HoldCall> submitFor(Waiter& waiter) noexcept;
 

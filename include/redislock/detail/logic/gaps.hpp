@@ -50,6 +50,15 @@ public:
     /// Whether a hold that ends now must be followed by a gap.
     [[nodiscard]] bool isDue(TimePoint now) const noexcept { return began_ != TimePoint{} && now - began_ >= left_; }
 
+    /// Of a name that several callers of a client have at the same time: until when no other may get it, so that all of
+    /// them come to an end; in the past, or 0: others may. That is given up after 50 ms, and tried again each second:
+    /// who has the name may wait for one who wants it.
+    [[nodiscard]] TimePoint closedUntil(TimePoint now) const noexcept
+    {
+        const auto late = now - began_ - left_;
+        return isDue(now) && late % (20 * longest) < longest ? now - late % longest + longest : TimePoint{};
+    }
+
     /// A hold ends, and the client's next request goes right behind the release.
     void follow(TimePoint now) noexcept
     {

@@ -49,7 +49,7 @@ public:
     /// For so long after a refusal, a client assumes that another one wants the name, even if none is known to listen.
     static constexpr std::chrono::milliseconds lately{1000};
 
-    /// @param audience whether others can listen to this client's releases
+    /// @param audience whether there are turns, with those who listen to this client's releases; if not, only gaps
     explicit Turn(std::chrono::nanoseconds turn, Audience audience = Audience::listeners) noexcept
         : turn_(turn), audience_(audience)
     {
@@ -145,7 +145,7 @@ public:
     /// than before.
     bool othersListen(std::int64_t count, TimePoint now) noexcept
     {
-        others_ = std::clamp<std::int64_t>(count, 0, most);
+        others_ = audience_ == Audience::listeners ? std::clamp<std::int64_t>(count, 0, most) : 0;
         if (!wasOver_ || freeSince_ == TimePoint{}) {
             return false; // the lock has been taken again since
         }
@@ -168,6 +168,8 @@ public:
     [[nodiscard]] TimePoint asideUntil() const noexcept { return std::max(asideUntil_, gaps_.until()); }
     /// Until when it leaves the name free whatever it hears, and nobody of this client asks who would ask again.
     [[nodiscard]] TimePoint gapUntil() const noexcept { return gaps_.until(); }
+    /// Until when no caller may join those who have the name: see Gaps.
+    [[nodiscard]] TimePoint closedUntil(TimePoint now) const noexcept { return gaps_.closedUntil(now); }
     /// Whether it stands aside for those who listen, and not just for a gap.
     [[nodiscard]] bool isAside(TimePoint now) const noexcept { return now < asideUntil_; }
     /// Whether the message that just came ends the standing aside: the others had their time, and only the time to wake
