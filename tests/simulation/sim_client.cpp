@@ -377,7 +377,7 @@ std::string SimClient::residue() const
 {
     std::string left;
     for (const auto& named : names_) {
-        if (!named->local.holds().empty() || !named->waiters.empty() || !named->askers.empty() || named->listening != Listening::no ||
+        if (!named->local.holds().empty() || !named->waiters.empty() || !named->askers.empty() || named->listening != detail::Listening::no ||
             named->releases.underWay()) {
             left +=
                 fmt::format(" {}: {} holds, {} waiters, {} releases;", named->name, named->local.holds().size(),
@@ -385,7 +385,7 @@ std::string SimClient::residue() const
         }
     }
     for (const auto& counter : counters_) {
-        if (!counter->waiters().empty() || counter->listening() != Listening::no || counter->releases().underWay()) {
+        if (!counter->waiters().empty() || counter->listening() != detail::Listening::no || counter->releases().underWay()) {
             left += fmt::format(" {}: {} waiters, {} releases;", counter->name, counter->waiters().size(),
                                 counter->releases().underWay() ? "some" : "no");
         }

@@ -37,7 +37,7 @@ public:
         return std::chrono::duration<double>(free) / std::chrono::duration<double>(now - at(1s));
     }
 
-    Gaps gaps;
+    Gaps gaps{0us};
     Random random{1};
     std::chrono::nanoseconds roundTrip;
     TimePoint now = at(1s);
@@ -149,7 +149,7 @@ TEST(Gaps, AreReplacedByTheTimeThatIsLeftToListeners)
 
 TEST(Gaps, CloseANameThatSeveralHaveForAWhileEachSecondUntilAllOfThemHaveLeft)
 {
-    Gaps gaps;
+    Gaps gaps{0us};
     gaps.begin(at(0s), at(0s), 50us);
     const auto due = at(Gaps::own * Gaps::shortest);
     EXPECT_EQ(gaps.closedUntil(due - 1us), TimePoint{});

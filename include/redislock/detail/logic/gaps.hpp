@@ -32,6 +32,12 @@ public:
     /// free while the request is under way.
     static constexpr std::chrono::microseconds uncounted{50};
 
+    /// @param turn how long the client keeps the name for its own callers: about as long as between two gaps, or less
+    explicit Gaps(std::chrono::nanoseconds turn) noexcept
+        : least_(std::max<std::chrono::nanoseconds>(shortest, turn / own)), left_(own * least_)
+    {
+    }
+
     /// A hold begins. @param sent when its request was sent
     void begin(TimePoint sent, TimePoint now, std::chrono::nanoseconds roundTrip) noexcept
     {
@@ -90,12 +96,12 @@ public:
     [[nodiscard]] TimePoint until() const noexcept { return until_; }
 
 private:
-    static std::chrono::nanoseconds lengthFor(std::chrono::nanoseconds roundTrip) noexcept
+    [[nodiscard]] std::chrono::nanoseconds lengthFor(std::chrono::nanoseconds roundTrip) const noexcept
     {
-        return std::max<std::chrono::nanoseconds>(2 * roundTrip, shortest);
+        return std::max(2 * roundTrip, least_);
     }
     /// The longest time between two gaps; it is half of this on average.
-    static std::chrono::nanoseconds mostBetween(std::chrono::nanoseconds roundTrip) noexcept
+    [[nodiscard]] std::chrono::nanoseconds mostBetween(std::chrono::nanoseconds roundTrip) const noexcept
     {
         return 2 * own * lengthFor(roundTrip);
     }
@@ -106,9 +112,10 @@ private:
         }
     }
 
-    std::chrono::nanoseconds left_ = own * shortest; ///< how much longer the client may have the name until a gap
-    TimePoint began_{};                              ///< since when the client has the name; 0: it does not
-    TimePoint freeSince_{}; ///< its last release or gap, if nobody is known to have had the name since
+    std::chrono::nanoseconds least_; ///< of a gap
+    std::chrono::nanoseconds left_;  ///< how much longer the client may have the name until a gap
+    TimePoint began_{};              ///< since when the client has the name; 0: it does not
+    TimePoint freeSince_{};          ///< its last release or gap, if nobody is known to have had the name since
     TimePoint until_{};
 };
 

@@ -51,7 +51,7 @@ public:
 
     /// @param audience whether there are turns, with those who listen to this client's releases; if not, only gaps
     explicit Turn(std::chrono::nanoseconds turn, Audience audience = Audience::listeners) noexcept
-        : turn_(turn), audience_(audience)
+        : turn_(turn), audience_(audience), gaps_(turn)
     {
     }
 
