@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -130,6 +131,7 @@ void reserveStandardHandles()
     int handle = 0;
     do {
         handle = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+        handle = handle < 0 ? ::epoll_create1(EPOLL_CLOEXEC) : handle; // there may be no /dev
     } while (handle >= 0 && handle <= STDERR_FILENO);
     ::close(handle);
 }

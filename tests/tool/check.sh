@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Tests the tool as scripts and people use it: check.sh CASE TOOL. Each case has a redis-server of its own, on a unix
-# socket.
+# Tests the tool as scripts and people use it: check.sh CASE TOOL HARD_TO_END. Each case has a redis-server of its own,
+# on a unix socket.
 set -uo pipefail
 case_name=$1
 tool=$2
+hard_to_end=$3
 
 folder=$(mktemp -d)
-redis-server --port 0 --unixsocket "$folder/redis" --dir "$folder" --save '' --appendonly yes \
+redis-server --port 0 --unixsocket "$folder/redis" --unixsocketperm 777 --dir "$folder" --save '' --appendonly yes \
     --loglevel warning >"$folder/log" 2>&1 &
 server=$!
 cleanup() {
@@ -37,7 +38,11 @@ eventually() { # eventually <command>...: the command succeeds within 20 s
 }
 is() { [ "$1" = "$2" ] || fail "${3:-is} $1, not $2"; }
 has() { grep -q -- "$1" "$2" || fail "no $1 in: $(cat "$2")"; }
-gone() { ! kill -0 "$1" 2>/dev/null || [ "$(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null)" = Z ]; }
+gone() { # with all its threads
+    local state
+    state=$(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null) || return 0
+    [ "$state" = Z ] && [ "$(ls "/proc/$1/task" 2>/dev/null | wc -l)" -le 1 ]
+}
 free() { [ "$(redis exists "$1")" = 0 ]; }
 listened() { [ -n "$(redis pubsub channels)" ]; }
 held() { [ "$(redis exists "$1")" = 1 ]; }
@@ -141,6 +146,10 @@ inherits() {
     run job -- sh -c "$look" "$folder/closed" <&- >&- 2>&-
     is $? 0
     is "$(tr '\n' ' ' <"$folder/closed")" '/dev/null /dev/null /dev/null closed ' 'of closed handles'
+    unshare --mount sh -c 'mount -t tmpfs none /dev && exec "$@" <&- >&- 2>&-' sh \
+        "$tool" run job -- sh -c "$look" "$folder/no_dev"
+    is $? 0
+    has 'anon_inode:.eventpoll. anon_inode:.eventpoll. anon_inode:.eventpoll. closed' <(tr '\n' ' ' <"$folder/no_dev")
 }
 
 # One of Redisson's holds it until it is kicked.
@@ -196,14 +205,134 @@ lease_is_a_limit() {
     ! held job || fail 'the lock was left'
 }
 
+# Where the message cannot be written the command ends all the same: nobody reads, and the pipe is full; nobody could
+# read; the disk is full; the file has all that it may; there is no file.
 nobody_reads_what_it_says() {
-    mkfifo "$folder/full"
-    exec 8<>"$folder/full"
+    mkfifo "$folder/full" "$folder/broken" "$folder/process"
+    exec 8<>"$folder/full" 7<>"$folder/process" 6<>"$folder/broken"
     dd if=/dev/zero of="$folder/full" bs=4096 count=16 oflag=nonblock 2>/dev/null # as much as a pipe holds
-    run --lease 1s job -- sh -c "$stubborn" "$folder/x" 2>"$folder/full"
+    exec 5>"$folder/broken" 6<&- # which has no reader now
+    echo full >"$folder/limited"
+    local to process
+    for to in '2>&8' '2>&5' '2>/dev/full' "2>>$folder/limited" '2>&-'; do
+        eval "limited $to"
+        is $? 76 "with $to: status"
+        read -r process <&7
+        gone "$process" || fail "with $to the command goes on"
+    done
+}
+limited() (
+    ulimit -f 0
+    exec timeout 20 "$tool" run --lease 1s job -- \
+        sh -c 'trap "" TERM; setsid sh -c "echo \$\$ >&7; exec sleep 60" & wait'
+)
+
+# TERM ends the command itself; what it started ignores that, and is killed before another can have the lock.
+the_rest_ends_before_the_lock_is_free() {
+    run --lease 2s job -- sh -c '(trap "" TERM; exec sleep 60) & echo $! >$0; exec sleep 60' "$folder/pid" \
+        2>"$folder/err"
     is $? 76
-    has term "$folder/x.term"
+    gone "$(cat "$folder/pid")" || fail 'it goes on without the lock'
+    has 'is killed' "$folder/err"
+    ! held job || fail 'the lock was left'
+}
+
+# A shell that becomes the tool leaves it its other children.
+ends_no_process_of_others() {
+    sh -c 'sleep 60 & echo $! >"$1.other"; exec "$2" run --lease 1s job -- sh -c "$0" "$1"' "$stubborn" "$folder/x" \
+        "$tool" 2>"$folder/err"
+    is $? 76
+    has 'is killed' "$folder/err"
     all_are_gone
+    ! gone "$(cat "$folder/x.other")" || fail 'another process was killed'
+    kill "$(cat "$folder/x.other")"
+}
+
+ends_without_its_main_thread() {
+    run --lease 1s job -- "$hard_to_end" without_main_thread "$folder/x.pids" 2>"$folder/err"
+    is $? 76
+    has 'is killed' "$folder/err"
+    run --lease 1s job -- sh -c 'setsid "$0" without_main_thread $1 & exec sleep 60' "$hard_to_end" "$folder/x.pids" \
+        2>"$folder/err"
+    is $? 76
+    is "$(wc -l <"$folder/x.pids")" 2
+    all_are_gone
+}
+
+# What it needs for the end it has from the beginning.
+ends_with_few_handles() {
+    local handles started=0
+    for handles in {12..24}; do
+        (ulimit -n "$handles" && exec timeout 20 "$tool" run --url "$(url)&unreachable_after=500" --lease 1s \
+            "job$handles" -- sh -c "$stubborn" "$folder/$handles") 2>"$folder/$handles.err" &
+    done
+    for handles in {12..24}; do
+        wait %$((handles - 10)) # the server is the first job
+        case $? in
+            76) started=$((started + 1)) ;;
+            125) has 'Too many open files' "$folder/$handles.err" ;;
+            *) fail "with $handles handles: $(cat "$folder/$handles.err")" ;;
+        esac
+    done
+    [ "$started" -ge 4 ] || fail "only $started started"
+    cat "$folder"/*.pids >"$folder/all.pids"
+    "$tool" run --lease 3s job -- sh -c "$stubborn" "$folder/x" 2>"$folder/err" &
+    local holder=$!
+    eventually grep -c . "$folder/x.pids"
+    prlimit --pid $holder --nofile=3:3 # there will be none
+    wait $holder
+    is $? 76
+    has 'is killed' "$folder/err"
+    cat "$folder/all.pids" >>"$folder/x.pids"
+    all_are_gone
+}
+
+says_what_it_may_not_kill() {
+    local as_nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups "$folder/tool" run job) lived=no
+    chmod 755 "$folder"
+    cp "$tool" "$folder/tool"
+    cp "$hard_to_end" "$folder/owned"
+    chmod u+s "$folder/owned"
+    "${as_nobody[@]}" --lease 5s -- "$folder/owned" as_owner "$folder/pid" 2>"$folder/err" &
+    local holder=$! process
+    eventually grep -q KILL "$folder/err"
+    process=$(cat "$folder/pid")
+    gone "$process" || lived=yes
+    kill -KILL "$process"
+    wait $holder
+    is $? 76
+    is $lived yes 'it lived on:'
+    has "TERM is not permitted for its processes $process" "$folder/err"
+    has "KILL has not ended processes $process" "$folder/err"
+    ! grep -q 'is killed\|gets TERM' "$folder/err" || fail 'it says what did not happen'
+    # one that not even /proc shows
+    unshare --mount --pid --fork sh -c 'mount -t proc -o hidepid=2 proc /proc && "$@"; exit $?' sh \
+        "${as_nobody[@]}" --lease 1s -- sh -c '"$0" as_owner $1 & exec sleep 60' "$folder/owned" "$folder/pid" 2>"$folder/err"
+    is $? 76
+    has 'KILL has not ended processes that /proc does not show' "$folder/err"
+    ! grep -q 'is killed' "$folder/err" || fail 'it says what did not happen'
+}
+
+starts_nothing_that_it_could_not_find() {
+    unshare --mount sh -c 'mount -t tmpfs none /proc && exec "$@"' sh \
+        "$tool" run job -- touch "$folder/on" 2>"$folder/err"
+    is $? 125
+    has 'cannot be found' "$folder/err"
+    unshare --pid --fork "$tool" run job -- touch "$folder/on" 2>"$folder/err"
+    is $? 125
+    has 'in /proc: it is of another PID namespace' "$folder/err"
+    [ ! -e "$folder/on" ] || fail 'the command was started'
+    ! held job || fail 'the lock was left'
+    unshare --pid --fork --mount-proc "$tool" run job -- sh -c 'exit 3'
+    is $? 3
+}
+
+# A timer outlives exec, and would end the tool without its command.
+timers_are_passed_on() {
+    perl -e 'alarm 1; exec @ARGV' "$tool" run job -- sh -c 'echo $$ >$0; exec sleep 60' "$folder/pid"
+    is $? 142
+    gone "$(cat "$folder/pid")" || fail 'the command goes on'
+    ! held job || fail 'the lock was left'
 }
 
 no_term_only_warns() {
