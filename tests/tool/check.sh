@@ -399,6 +399,34 @@ stands_still() {
     eventually gone "$(cat "$folder/pid")"
 }
 
+names_with_dashes() {
+    REDISLOCK_URL=$(url 600)
+    run --wait 0 -- -x -- sh -c 'echo "$REDISLOCK_NAME" "$@"' sh -- y >"$folder/out"
+    is $? 0
+    is "$(cat "$folder/out")" '-x -- y'
+    run -- -x true 2>"$folder/err"
+    is $? 125
+    has 'needs a command behind --' "$folder/err"
+    "$tool" run -- -x -- sleep 60 &
+    local holder=$!
+    eventually held -x
+    "$tool" who -- -x >"$folder/out"
+    is $? 0
+    has '^"-x" (fencedLock)' "$folder/out"
+    is "$("$tool" ls -- '-*' | wc -l)" 2
+    "$tool" who -- -x y 2>"$folder/err"
+    is $? 2
+    "$tool" who -- 2>"$folder/err"
+    is $? 2
+    has 'NAME is required' "$folder/err"
+    "$tool" doctor -- -x >"$folder/out"
+    is $? 0
+    "$tool" kick --yes -- -x >"$folder/out"
+    is $? 0
+    wait $holder
+    is $? 76
+}
+
 # --- In a terminal ---------------------------------------------------------------------------------------------------
 
 terminal() {
@@ -451,6 +479,42 @@ terminal() {
     type_in y Enter
     eventually shows '^st=0'
     ! held other || fail 'yes was no answer'
+}
+
+# Names that a shell would turn into commands.
+hostile=('pwn:$(touch${IFS}pwned)' 'pwn:`touch pwned`' "pwn:'; touch pwned; '" 'pwn:"$(touch pwned)"'
+    $'pwn:\n$(touch pwned)' $'pwn:\t$(touch pwned)' 'pwn:\$(touch pwned)' 'pwn:~*' '-pwn:' $'pwn:\xff$(touch pwned)')
+held_by_enemies() {
+    local name
+    for name in "${hostile[@]}"; do
+        redis hset "$name" 1b1f96fc-15c1-4297-a056-e1c973a409fe:52 1 >/dev/null
+    done
+}
+
+no_name_is_expanded_in_a_shell() {
+    held_by_enemies
+    local mux=(tmux -S "$folder/tmux" -f /dev/null) word
+    cd "$folder" || exit 1
+    ln -s "$(realpath "$tool")" redislock
+    "${mux[@]}" new-session -d -x 150 -y 30 \
+        "REDISLOCK_URL='$REDISLOCK_URL' PATH='$folder':\$PATH PS1='> ' bash --norc --noprofile"
+    on_screen="${mux[*]} capture-pane -p"
+    shows() { "${mux[@]}" capture-pane -p | grep -qF -- "$1"; }
+    type_in() { "${mux[@]}" send-keys "$@"; }
+    type_in ". '$completion'; clear" Enter
+    for word in 'pwn' 'pwn:' 'pwn:\$' 'pwn:\"' "pwn:\\'" 'pwn:\\' "\$'pwn" '"pwn' "'pwn" '-- -'; do
+        type_in -l "redislock who $word"
+        type_in Tab Tab
+        type_in C-e C-u 'echo is over' Enter
+        eventually shows 'is over'
+        type_in clear Enter
+    done
+    type_in -l 'redislock who pwn:\$'
+    type_in Tab
+    eventually shows 'pwn:\$\(touch\$\{IFS\}pwned\)'
+    type_in Enter
+    eventually shows '"pwn:$(touch${IFS}pwned)" (redisLock)'
+    [ ! -e "$folder/pwned" ] || fail 'a name was run'
 }
 
 # --- Looking ---------------------------------------------------------------------------------------------------------
@@ -531,8 +595,69 @@ watch_tells_that_nobody_answers() {
     is $? 0
 }
 
+# JSON has no bytes, but two names stay two.
+json_keeps_names_apart() {
+    local name
+    for name in $'a\xff' $'a\xfe' $'a\xef\xbf\xbd' $'a\xef\xbf\xbdff' $'caf\xc3\xa9' $'\xc3(' $'\xed\xa0\x80'; do
+        redis hset "$name" 1b1f96fc-15c1-4297-a056-e1c973a409fe:52 1 >/dev/null
+    done
+    "$tool" ls --json >"$folder/out"
+    is "$(sed 's/"kind".*//' "$folder/out" | sort -u | wc -l)" 7 'names:'
+    local mark=$'\xef\xbf\xbd'
+    has "{\"name\":\"a${mark}ff\"," "$folder/out"
+    has "{\"name\":\"a${mark}ef${mark}bf${mark}bd\"," "$folder/out"
+    has $'{"name":"caf\xc3\xa9",' "$folder/out"
+    iconv -f UTF-8 -t UTF-8 "$folder/out" >/dev/null || fail 'it is not UTF-8'
+    "$tool" who --json $'a\xfe' >"$folder/out"
+    has "{\"name\":\"a${mark}fe\"," "$folder/out"
+}
+
+# A terminal that is dumb, or not known, is sent no escape sequences.
+plain_terminals_get_plain_text() {
+    held_by_java
+    local kind watcher
+    for kind in xterm dumb ''; do
+        TERM=$kind script -qec "'$tool' ls; '$tool' who job" /dev/null >"$folder/out.$kind" </dev/null
+        TERM=$kind script -qec "echo \$\$ >'$folder/pid'; exec '$tool' watch -n 50ms" /dev/null \
+            >"$folder/watched.$kind" </dev/null &
+        watcher=$!
+        eventually grep -q '^job ' "$folder/watched.$kind"
+        kill -TERM "$(cat "$folder/pid")"
+        wait $watcher
+    done
+    has "$(printf '\033')" "$folder/out.xterm"
+    has "$(printf '\033')" "$folder/watched.xterm"
+    ! grep "$(printf '\033')" "$folder"/{out,watched}.{dumb,} || fail 'escape sequences'
+}
+
+completion=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../../tool/completion.bash")
+
+no_name_is_expanded() {
+    . "$completion"
+    held_by_enemies
+    cd "$folder" || exit 1
+    local word offered each
+    for word in '' p pwn: 'pwn:$' 'pwn:\' "'p" '"p'; do
+        COMP_WORDS=("$tool" who "$word") COMP_CWORD=2 COMP_LINE="redislock who $word" COMP_POINT=100 COMPREPLY=()
+        _redislock "$tool" "${word##*:}" who
+        for offered in ${COMPREPLY[@]+"${COMPREPLY[@]}"}; do
+            case $word in *:*) offered=pwn:$offered ;; esac
+            eval "offered=$offered" # as the shell reads it
+            [[ $(printf '%s\n' "${hostile[@]}") == *"$offered"* ]] || fail "after $word it offers $offered"
+        done
+        case $word in [\"\']*) is "${#COMPREPLY[@]}" 0 'names within quotes:' ;; esac
+    done
+    COMP_WORDS=("$tool" who p) COMP_LINE='redislock who p' COMPREPLY=()
+    _redislock "$tool" p who
+    is "${#COMPREPLY[@]}" 6 'names:' # without those of control characters and backquotes
+    COMP_WORDS=("$tool" who -- -) COMP_CWORD=3 COMP_LINE='redislock who -- -' COMPREPLY=()
+    _redislock "$tool" - --
+    is "${COMPREPLY[*]}" -pwn:
+    [ ! -e "$folder/pwned" ] || fail 'a name was run'
+}
+
 completes() {
-    . "$(dirname "${BASH_SOURCE[0]}")/../../tool/completion.bash"
+    . "$completion"
     COMP_WORDS=(redislock k) COMP_CWORD=1 COMPREPLY=()
     _redislock redislock k redislock
     is "${COMPREPLY[*]}" kick
