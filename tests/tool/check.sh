@@ -114,7 +114,7 @@ excludes() {
     run --wait 0 job -- true 2>"$folder/err"
     is $? 75
     has 'was not to be had' "$folder/err"
-    run --wait 100ms -E 9 job -- true 2>"$folder/err"
+    run --wait 2s -E 9 job -- true 2>"$folder/err"
     is $? 9
     "$tool" run job -- true 2>"$folder/err" &
     local waiter=$!
@@ -436,17 +436,20 @@ terminal() {
     on_screen="${mux[*]} capture-pane -p"
     shows() { "${mux[@]}" capture-pane -p | grep -q -- "$1"; }
     type_in() { "${mux[@]}" send-keys "$@"; }
+    prompts() { [ "$("${mux[@]}" capture-pane -p | grep -v '^$' | tail -1)" = '>' ]; } # it may drop what came before
     type_in "$tool run job -- sh -c 'echo went; exec cat'; echo st=\$?" Enter
     eventually shows '^went'
     type_in 'a line' Enter
     eventually shows 'a line'
     type_in C-c
+    eventually prompts
     type_in 'echo st=$?' Enter
     eventually shows 'st=130'
     ! held job || fail 'the lock was left'
     type_in "clear; for i in 1 2; do $tool run job -- sh -c 'touch \$0; exec sleep 60' $folder/\$i; done" Enter
     eventually test -e "$folder/1"
     type_in C-c # ends the loop
+    eventually prompts
     type_in 'clear; echo st=$?' Enter
     eventually shows '^st='
     [ ! -e "$folder/2" ] || fail 'the loop goes on'
