@@ -1,7 +1,5 @@
 #include "command.hpp"
 
-#include "processes.hpp"
-
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -12,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -21,7 +18,12 @@ namespace redislock::tool {
 
 namespace {
 
-constexpr int watched[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2};
+/// Not read: those that cannot be, tell of a fault, or are ignored unless a program wants them; those of background
+/// jobs; and those that come of writing.
+constexpr int unread[] = {SIGKILL, SIGSTOP,  SIGILL, SIGTRAP, SIGABRT, SIGBUS,  SIGFPE, SIGSEGV,
+                          SIGSYS,  SIGWINCH, SIGURG, SIGTTIN, SIGTTOU, SIGPIPE, SIGXFSZ};
+/// A process that ignores the first does not hear of its children; the others would end it when it writes a message.
+constexpr std::array<int, 3> changed{SIGCHLD, SIGPIPE, SIGXFSZ};
 
 constexpr int commandNotFound = 127;
 constexpr int commandNotRun = 126;
@@ -34,6 +36,12 @@ std::vector<char*> pointersTo(const std::vector<std::string>& words)
     }
     pointers.push_back(nullptr);
     return pointers;
+}
+
+bool isChild(pid_t process) noexcept
+{
+    siginfo_t child{};
+    return ::waitid(P_PID, static_cast<id_t>(process), &child, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
 } // namespace
@@ -49,10 +57,12 @@ int madeHandle(int handle, const char* call)
 Signals::Signals()
 {
     sigset_t mine;
-    ::sigemptyset(&mine);
+    ::sigfillset(&mine);
+    for (const int signal : unread) {
+        ::sigdelset(&mine, signal);
+    }
     ::sigemptyset(&ignored_);
-    for (const int signal : watched) {
-        ::sigaddset(&mine, signal);
+    for (int signal = 1; signal <= SIGRTMAX; ++signal) {
         if (isIgnored(signal)) {
             ::sigaddset(&ignored_, signal);
         }
@@ -60,20 +70,24 @@ Signals::Signals()
     handle_ = madeHandle(::signalfd(-1, &mine, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd");
     ::sigaddset(&mine, SIGTTOU); // a message may be written from the background
     ::pthread_sigmask(SIG_BLOCK, &mine, &before_);
-    struct sigaction byDefault {};
-    byDefault.sa_handler = SIG_DFL; // a process that ignores SIGCHLD does not hear of its children
-    ::sigaction(SIGCHLD, &byDefault, &childAction_);
+    for (std::size_t i = 0; i < changed.size(); ++i) {
+        struct sigaction action {};
+        action.sa_handler = changed[i] == SIGCHLD ? SIG_DFL : SIG_IGN;
+        ::sigaction(changed[i], &action, &actions_[i]);
+    }
 }
 
 Signals::~Signals()
 {
     ::close(handle_);
-    restore();
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); // a message may still be written
 }
 
 void Signals::restore() const noexcept
 {
-    ::sigaction(SIGCHLD, &childAction_, nullptr);
+    for (std::size_t i = 0; i < changed.size(); ++i) {
+        ::sigaction(changed[i], &actions_[i], nullptr);
+    }
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
@@ -104,19 +118,16 @@ void stopByTerminal() noexcept
 }
 
 Command::Command(const std::vector<std::string>& words, const std::vector<std::string>& environment,
-                 const Signals& signals)
+                 const Signals& signals, const Processes& all)
+    : all_(all)
 {
-    const pid_t self = ::getpid();
-    for (const auto& [process, parent] : parentsIn("/proc")) {
-        if (parent == self) {
-            others_.insert(process);
-        }
-    }
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1); // processes that the command leaves behind become children of this one
+    others_ = processes();
+    std::erase_if(others_, [](pid_t process) { return !isChild(process); });
+    // processes that the command leaves behind become children of this one
+    madeHandle(::prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
     std::array<int, 2> failure{};
-    if (::pipe2(failure.data(), O_CLOEXEC) != 0) {
-        throw std::system_error(errno, std::generic_category(), "pipe");
-    }
+    madeHandle(::pipe2(failure.data(), O_CLOEXEC), "pipe");
+    const pid_t self = ::getpid();
     const auto arguments = pointersTo(words);
     const auto variables = pointersTo(environment);
     process_ = ::fork();
@@ -137,28 +148,38 @@ Command::Command(const std::vector<std::string>& words, const std::vector<std::s
         ::close(failure[0]);
         throw std::system_error(error, std::generic_category(), "fork");
     }
-    while (::read(failure[0], &error_, sizeof error_) < 0 && errno == EINTR) {
+    failure_ = failure[0];
+}
+
+Command::~Command()
+{
+    ::close(failure_);
+    try {
+        if (!hasEnded()) {
+            killAll();
+        }
+    } catch (...) { // there is no memory to find more than the program
     }
-    ::close(failure[0]);
 }
 
 Command::Event Command::look()
 {
     int how = 0;
     for (pid_t process = 0; (process = ::waitpid(-1, &how, WNOHANG | WUNTRACED)) > 0;) {
-        if (process != process_) {
-            continue; // a process that the command left behind
-        }
-        if (WIFSTOPPED(how)) {
+        if (process == process_ && WIFSTOPPED(how)) {
             stopSignal_ = WSTOPSIG(how);
             return Event::stopped;
         }
-        endSignal_ = WIFEXITED(how) ? 0 : WTERMSIG(how);
-        status_ = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + endSignal_;
-        process_ = -1;
-        return Event::ended;
+        if (process == process_) {
+            (void)!::read(failure_, &error_, sizeof error_); // nothing if the program ran
+            endSignal_ = WIFEXITED(how) ? 0 : WTERMSIG(how);
+            status_ = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + endSignal_;
+            process_ = -1;
+        } else if (!WIFSTOPPED(how)) {
+            others_.erase(process); // its number may become another's
+        }
     }
-    return Event::none;
+    return hasEnded() ? Event::ended : Event::none;
 }
 
 void Command::forward(int signal) const noexcept
@@ -168,38 +189,57 @@ void Command::forward(int signal) const noexcept
     }
 }
 
-/// All processes that descend from this one by way of the command.
 std::set<pid_t> Command::processes() const
 {
-    const auto all = parentsIn("/proc");
-    std::set<pid_t> found{::getpid()};
+    const auto all = all_.parents();
+    std::set<pid_t> found;
+    if (!hasEnded()) {
+        found.insert(process_);
+    }
+    for (const auto& [process, parent] : all) {
+        if (isChild(process) && !others_.contains(process)) {
+            found.insert(process);
+        }
+    }
     for (std::size_t before = 0; before != found.size();) {
         before = found.size();
         for (const auto& [process, parent] : all) {
-            if (found.contains(parent) && !others_.contains(process)) {
+            if (found.contains(parent)) {
                 found.insert(process);
             }
         }
     }
-    found.erase(::getpid());
     return found;
 }
 
-void Command::signalAll(int signal) const
+bool Command::isAnyLeft()
 {
-    for (const pid_t process : processes()) {
-        ::kill(process, signal);
+    while (look() == Event::stopped) {
     }
+    siginfo_t child{};
+    const bool hasChildren = ::waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
+    return hasChildren && (others_.empty() || !hasEnded() || !processes().empty());
 }
 
-void Command::killAll() const
+std::set<pid_t> Command::signalAll(int signal) const
 {
-    // a process that was just being started may have been missed
-    constexpr int most = 100;
-    for (int i = 0; i < most && !processes().empty(); ++i) {
+    std::set<pid_t> refused;
+    for (const pid_t process : processes()) {
+        if (::kill(process, signal) != 0 && errno == EPERM) {
+            refused.insert(process);
+        }
+    }
+    return refused;
+}
+
+void Command::killAll()
+{
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    forward(SIGKILL); // this needs neither memory nor /proc
+    do {              // a process that was just being started may have been missed
         signalAll(SIGKILL);
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
+    } while (isAnyLeft() && std::chrono::steady_clock::now() < end);
 }
 
 } // namespace redislock::tool

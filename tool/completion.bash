@@ -1,15 +1,46 @@
 # Completion of redislock for bash.
+
+# Adds the locks that are held and whose names begin with a word, quoted for the command line. Anybody may have chosen a
+# name: none goes to a command that expands it, and none is offered that quotes or backquotes around the word would
+# turn into something else. _redislock_names TOOL WORD MARK: MARK says that -- came before.
+_redislock_names() {
+    local tool=$1 word=$2 mark=$3 typed=${COMP_LINE-} head='' line name quoted
+    [[ ${COMP_WORDS[COMP_CWORD]} != *[\"\'\`]* ]] || return
+    typed=${typed:0:${COMP_POINT-0}}
+    typed=${typed##*[[:space:]]}
+    if [[ $typed == *"$word" ]]; then # bash's word may begin behind a colon
+        head=${typed%"$word"}
+    fi
+    while IFS= read -r line; do
+        line=${line#'{"name":"'}
+        line=${line%%'","kind":"'*} # within the name its quotes have backslashes
+        [[ $line != *'\u00'* ]] || continue
+        line=${line//'\"'/'"'}
+        printf -v name %b "${line//$'\xef\xbf\xbd'/'\x'}" # see --json in redislock(1)
+        if [[ $name == *[[:cntrl:]\`]* || ($name == -* && -z $mark) ]]; then
+            continue
+        fi
+        printf -v quoted %q "$name"
+        if [[ $quoted == "$head$word"* || (-z $head && $name == "$word"*) ]]; then
+            COMPREPLY+=("${quoted#"$head"}")
+        fi
+    done < <("$tool" ls --json 2>/dev/null)
+}
+
 _redislock() {
-    local tool=$1 word=$2 command='' i
+    local tool=$1 word=$2 command='' mark='' i
     local commands='run ls who watch kick doctor' options='--help --url'
     COMPREPLY=()
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-            --) # the command that is run
-                if declare -F _command_offset >/dev/null; then
-                    _command_offset $((i + 1))
+            --) # the command that is run; right behind run, a name
+                mark=1
+                if [[ $command == run && ${COMP_WORDS[i - 1]} != run ]]; then
+                    if declare -F _command_offset >/dev/null; then
+                        _command_offset $((i + 1))
+                    fi
+                    return
                 fi
-                return
                 ;;
             run | ls | who | watch | kick | doctor) command=${command:-${COMP_WORDS[i]}} ;;
         esac
@@ -20,12 +51,12 @@ _redislock() {
         watch) options+=' --json --interval' ;;
         kick) options+=' --yes' ;;
     esac
-    if [[ $word == -* ]]; then
+    if [[ $word == -* && -z $mark ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
     elif [ -z "$command" ]; then
         mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")
-    else # names of locks that are held
-        mapfile -t COMPREPLY < <(compgen -W "$("$tool" ls 2>/dev/null | sed '1d; s/ .*//')" -- "$word")
+    else
+        _redislock_names "$tool" "$word" "$mark"
     fi
 }
 complete -F _redislock redislock

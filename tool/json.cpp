@@ -1,6 +1,9 @@
 #include "table.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include <algorithm>
 
 namespace redislock::tool {
 
@@ -41,10 +44,29 @@ ordered_json arrayOf(const std::vector<LockHolder>& holders)
     return array;
 }
 
-/// Names may contain any bytes; those that are not UTF-8 are replaced.
-std::string lineOf(const ordered_json& object)
+constexpr auto replace = ordered_json::error_handler_t::replace; // what is not UTF-8 becomes U+FFFD
+
+/// Names may contain any bytes, JSON only text, and no two names may look the same. In a string that is not UTF-8, or
+/// contains U+FFFD, each byte above 0x7f becomes U+FFFD and two hexadecimal digits.
+void makeText(ordered_json& value)
 {
-    return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+    constexpr std::string_view mark = "\xef\xbf\xbd"; // U+FFFD
+    if (value.is_structured()) {
+        std::for_each(value.begin(), value.end(), makeText);
+    } else if (value.is_string() && value.dump(-1, ' ', false, replace).find(mark) != std::string::npos) {
+        std::string text;
+        for (const char byte : value.get_ref<const std::string&>()) {
+            const auto code = static_cast<unsigned char>(byte);
+            text += code < 0x80 ? std::string(1, byte) : fmt::format("{}{:02x}", mark, code);
+        }
+        value = text;
+    }
+}
+
+std::string lineOf(ordered_json object)
+{
+    makeText(object);
+    return object.dump();
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -71,11 +72,12 @@ void addStatus(CLI::App& command, const std::string& names, const std::string& h
     command.add_option(names, status, help)->type_name("STATUS")->check(CLI::Range(0, 255))->capture_default_str();
 }
 
-void addRun(CLI::App& app, Settings& settings)
+/// @param isNameBehind that a name may follow `--`
+void addRun(CLI::App& app, Settings& settings, bool isNameBehind)
 {
     auto* run = app.add_subcommand(
         "run", "Runs a command while it holds a lock: redislock run [OPTIONS] NAME -- COMMAND [ARGUMENT...]");
-    run->add_option("NAME", settings.name, "The lock")->required();
+    run->add_option("NAME", settings.name, "The lock")->required(!isNameBehind);
     addDuration(*run, "-w,--wait", "How long to wait for the lock, 0 for one attempt; without this: for ever",
                 [&settings](auto time) { settings.wait = time; });
     addDuration(*run, "-l,--lease", "Not renewed: the command is ended before this time is over",
@@ -93,22 +95,44 @@ void addRun(CLI::App& app, Settings& settings)
         "125 redislock failed; 126 the command cannot be run; 127 there is no such command.");
 }
 
-void addOthers(CLI::App& app, Settings& settings)
+void addOthers(CLI::App& app, Settings& settings, bool isNameBehind)
 {
     auto* ls = app.add_subcommand("ls", "Lists the locks that are held");
     ls->add_option("PATTERN", settings.pattern, "Which: *, ?, [ab] as of Redis")->capture_default_str();
     auto* who = app.add_subcommand("who", "Says who holds a lock and who waits; status 1: nobody holds it");
-    who->add_option("NAME", settings.name, "The lock")->required();
+    who->add_option("NAME", settings.name, "The lock")->required(!isNameBehind);
     auto* watch = app.add_subcommand("watch", "Shows the locks that are held, again and again, until Ctrl-C");
     watch->add_option("PATTERN", settings.pattern, "Which: *, ?, [ab] as of Redis")->capture_default_str();
     addDuration(*watch, "-n,--interval", "How often; 1 s", [&settings](auto time) { settings.interval = time; });
     auto* kick = app.add_subcommand("kick", "Frees a lock, whoever holds it; says whom and asks first");
-    kick->add_option("NAME", settings.name, "The lock")->required();
+    kick->add_option("NAME", settings.name, "The lock")->required(!isNameBehind);
     kick->add_flag("-y,--yes", settings.yes, "Does not ask");
     auto* doctor = app.add_subcommand("doctor", "Looks whether the server is fit for locks; status 1: it is not");
     doctor->add_option("NAME", settings.name, "A lock for whose keys the rights are judged");
     for (auto* command : {ls, who, watch, doctor}) {
         command->add_flag("--json", settings.json, "One JSON object a line");
+    }
+}
+
+/// Takes what follows the first `--`: a name that may begin with `-`, unless there was one before; then, for run, the
+/// other program, with `--` between the two.
+void takeRest(const CLI::App& command, const std::vector<std::string>& rest, Settings& settings)
+{
+    const bool isRun = command.get_name() == "run";
+    const auto* name = command.get_options([](const CLI::Option* each) { return each->get_positional(); }).front();
+    auto from = rest.begin();
+    bool hasMark = true;
+    if (name->count() == 0 && from != rest.end()) {
+        (name->get_name() == "PATTERN" ? settings.pattern : settings.name) = *from++;
+        hasMark = isRun && from != rest.end() && *from == "--";
+        from += hasMark ? 1 : 0;
+    }
+    settings.command.assign(from, rest.end());
+    if (isRun && (settings.command.empty() || !hasMark)) {
+        throw CLI::ValidationError("run needs a command behind --: redislock run NAME -- COMMAND");
+    }
+    if (!isRun && from != rest.end()) {
+        throw CLI::ValidationError(command.get_name() + " takes no command behind --");
     }
 }
 
@@ -130,6 +154,7 @@ void reserveStandardHandles()
     int handle = 0;
     do {
         handle = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+        handle = handle < 0 ? ::epoll_create1(EPOLL_CLOEXEC) : handle; // there may be no /dev
     } while (handle >= 0 && handle <= STDERR_FILENO);
     ::close(handle);
 }
@@ -138,31 +163,24 @@ int main(std::vector<std::string> arguments)
 {
     reserveStandardHandles();
     Settings settings;
-    // what follows the first -- belongs to the other program
     const auto mark = std::find(arguments.begin(), arguments.end(), "--");
-    const bool hasMark = mark != arguments.end();
-    if (hasMark) {
-        settings.command.assign(mark + 1, arguments.end());
-        arguments.erase(mark, arguments.end());
-    }
+    const std::vector<std::string> rest(mark == arguments.end() ? mark : mark + 1, arguments.end());
+    arguments.erase(mark, arguments.end());
     CLI::App app("Locks in Redis: holds them for commands, and shows who holds them.", "redislock");
     app.set_version_flag("--version", fmt::format("redislock {}.{}.{}", REDISLOCK_VERSION_MAJOR,
                                                   REDISLOCK_VERSION_MINOR, REDISLOCK_VERSION_PATCH));
     app.add_option("-u,--url", settings.url, "The server")->envname("REDISLOCK_URL")->capture_default_str();
     app.require_subcommand(1);
     app.fallthrough();
-    addRun(app, settings);
-    addOthers(app, settings);
+    addRun(app, settings, !rest.empty());
+    addOthers(app, settings, !rest.empty());
     const auto failed = [&app] { return app.got_subcommand("run") ? runFailed : exitError; };
     try {
         std::reverse(arguments.begin(), arguments.end()); // CLI11 expects this order
         app.parse(std::move(arguments));
-        const auto command = app.get_subcommands().front()->get_name();
-        if ((command == "run") != !settings.command.empty()) {
-            throw CLI::ValidationError(command == "run" ? "run needs a command behind --: redislock run NAME -- COMMAND"
-                                                        : command + " takes no command behind --");
-        }
-        return perform(command, settings);
+        const auto* const command = app.get_subcommands().front();
+        takeRest(*command, rest, settings);
+        return perform(command->get_name(), settings);
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? exitFine : failed();
     } catch (const std::exception& error) {

@@ -171,14 +171,15 @@ std::vector<std::string> environmentWith(const std::vector<std::pair<std::string
 /// Watches over a command until it has ended.
 class Watching {
 public:
+    /// Starts the command.
     Watching(const Settings& settings, const Config& config, const LockGuard& guard, const Signals& signals,
-             Command& command)
+             const Processes& processes, const std::vector<std::string>& environment)
         : settings_(settings),
           guard_(guard),
           signals_(signals),
-          command_(command),
           reserve_(
-              std::min<milliseconds>(std::chrono::seconds(1), settings.lease.value_or(config.watchdogTimeout) / 10))
+              std::min<milliseconds>(std::chrono::seconds(1), settings.lease.value_or(config.watchdogTimeout) / 10)),
+          command_(settings.command, environment, signals, processes)
     {
     }
 
@@ -199,13 +200,18 @@ public:
         return isEnding_;
     }
 
+    [[nodiscard]] const Command& command() const noexcept { return command_; }
+
 private:
     bool hasEnded()
     {
         for (;;) {
             const auto event = command_.look();
-            if (event != Command::Event::stopped) {
-                return event == Command::Event::ended;
+            if (event == Command::Event::ended) { // where the lock is the reason, what it started must have ended too
+                return !isEnding_ || !command_.isAnyLeft() || (isKilled_ && guard_.validFor().count() == 0);
+            }
+            if (event == Command::Event::none) {
+                return false;
             }
             // the terminal's user stopped the job: the shell waits for this process to stop too
             if (command_.stopSignal() != SIGSTOP && !isEnding_) {
@@ -219,27 +225,47 @@ private:
     /// Does what the remaining time of the lock demands.
     void judge()
     {
-        const auto left = guard_.validFor();
+        auto left = guard_.validFor();
         if (left <= reserve_) {
-            isEnding_ = true;
-            command_.killAll();
-            if (!std::exchange(isKilled_, true)) {
-                say(settings_, left.count() == 0 ? std::string("is lost: the command is killed")
-                                                 : "ends in " + seconds(left) + ": the command is killed");
-            }
+            kill();
+            left = guard_.validFor();
+            deadline_.set(left.count() == 0 ? milliseconds(1000) : left);
             return;
         }
         if (guard_.stopToken(StopAt::atRisk).stop_requested() && !std::exchange(isWarned_, true)) {
+            std::string how = "the command goes on until it is killed";
             if (!settings_.noTerm) {
                 isEnding_ = true;
-                command_.signalAll(SIGTERM);
+                const auto refused = command_.signalAll(SIGTERM);
                 command_.signalAll(SIGCONT); // a stopped process would not notice TERM
+                how = refused.empty()
+                          ? "the command gets TERM"
+                          : fmt::format("TERM is not permitted for its processes {}", fmt::join(refused, " "));
             }
-            const auto* const how =
-                settings_.noTerm ? "the command goes on until it is killed" : "the command gets TERM";
             say(settings_, fmt::format("is at risk, and ends in {}: {}", seconds(left), how));
         }
         deadline_.set(left - reserve_);
+    }
+
+    void kill()
+    {
+        if (!command_.isAnyLeft()) {
+            return; // it ended by itself meanwhile
+        }
+        isEnding_ = true;
+        if (std::exchange(isKilled_, true)) {
+            command_.signalAll(SIGKILL);
+            return;
+        }
+        command_.killAll();
+        std::string how = "the command is killed";
+        if (command_.isAnyLeft()) {
+            const auto rest = command_.processes();
+            how = rest.empty() ? std::string("KILL has not ended processes that /proc does not show")
+                               : fmt::format("KILL has not ended processes {}", fmt::join(rest, " "));
+        }
+        const auto left = guard_.validFor();
+        say(settings_, (left.count() == 0 ? std::string("is lost: ") : "ends in " + seconds(left) + ": ") + how);
     }
 
     /// Forwards the signals that the terminal sent before the command was started.
@@ -256,7 +282,8 @@ private:
     {
         for (auto come = signals_.next(); come.signal != 0; come = signals_.next()) {
             const bool isOwn = come.signal == SIGCHLD || come.signal == SIGTSTP;
-            if (!isOwn && !come.byKernel) {
+            const bool isForAll = come.byKernel && (come.signal == SIGINT || come.signal == SIGQUIT);
+            if (!isOwn && !isForAll) {
                 command_.forward(come.signal);
             }
         }
@@ -265,10 +292,10 @@ private:
     const Settings& settings_;
     const LockGuard& guard_;
     const Signals& signals_;
-    Command& command_;
     const milliseconds reserve_;
     Flag risk_;
     Deadline deadline_;
+    Command command_; // what watches over it is there before it starts
     bool isWarned_ = false;
     bool isEnding_ = false;
     bool isKilled_ = false;
@@ -280,22 +307,24 @@ struct Ending {
     int signal = 0; ///< 0: none ended it
 };
 
-Ending supervise(const Settings& settings, const Config& config, const Signals& signals, LockGuard& held)
+Ending supervise(const Settings& settings, const Config& config, const Signals& signals, const Processes& processes,
+                 LockGuard& held)
 {
     const auto token = std::to_string(static_cast<std::uint64_t>(held.token().value_or(FencingToken{})));
-    Command command(settings.command, environmentWith({{"REDISLOCK_NAME", settings.name}, {"REDISLOCK_TOKEN", token}}),
-                    signals);
-    if (command.error() != 0) {
-        complain(detail::printable(settings.command.front()) + ": " + std::generic_category().message(command.error()));
-    }
-    const bool wasEnded = Watching(settings, config, held, signals, command).untilEnd();
+    Watching watching(settings, config, held, signals, processes,
+                      environmentWith({{"REDISLOCK_NAME", settings.name}, {"REDISLOCK_TOKEN", token}}));
+    const bool wasEnded = watching.untilEnd();
+    const auto& command = watching.command();
     std::error_code ec;
     const auto how = held.release(ec);
     if (how == Unlocked::unconfirmed) {
         say(settings, "was given back, but the server did not answer: it is free when its lease is over");
     }
     if (how == Unlocked::alreadyLost && !wasEnded) {
-        say(settings, "was lost before the command had ended");
+        say(settings, "was lost before it could be given back");
+    }
+    if (command.error() != 0) {
+        complain(detail::printable(settings.command.front()) + ": " + std::generic_category().message(command.error()));
     }
     return wasEnded || how == Unlocked::alreadyLost ? Ending{settings.lostStatus}
                                                     : Ending{command.status(), command.endSignal()};
@@ -304,6 +333,7 @@ Ending supervise(const Settings& settings, const Config& config, const Signals& 
 Ending runLocked(const Settings& settings)
 {
     const Signals signals;
+    const Processes processes; // without them no command is started that could not be ended
     const Client client(settings.url);
     const auto lock = client.getFencedLock(settings.name);
     LockGuard held;
@@ -315,7 +345,7 @@ Ending runLocked(const Settings& settings)
         say(settings, "was not to be had");
         return {settings.notObtainedStatus};
     }
-    return supervise(settings, client.config(), signals, held);
+    return supervise(settings, client.config(), signals, processes, held);
 }
 
 } // namespace

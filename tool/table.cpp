@@ -44,9 +44,16 @@ std::string colour(std::string_view code, std::string_view text)
 
 } // namespace
 
+bool isScreen()
+{
+    const auto* const terminal = std::getenv("TERM");
+    const std::string_view kind(terminal == nullptr ? "" : terminal);
+    return ::isatty(STDOUT_FILENO) == 1 && !kind.empty() && kind != "dumb";
+}
+
 bool showsColours()
 {
-    static const bool shows = ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
+    static const bool shows = isScreen() && std::getenv("NO_COLOR") == nullptr;
     return shows;
 }
 

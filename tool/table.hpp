@@ -12,7 +12,9 @@
 
 namespace redislock::tool {
 
-/// Whether standard output is a terminal that may show colours (no NO_COLOR).
+/// Whether standard output is a terminal that knows escape sequences (TERM is set, and not `dumb`).
+bool isScreen();
+/// Whether standard output may show colours (no NO_COLOR).
 bool showsColours();
 /// The text in bold, or unchanged without colours.
 std::string bold(std::string_view text);

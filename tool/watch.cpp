@@ -73,13 +73,13 @@ int watch(const Settings& settings)
     ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
     LockMonitor monitor(settings.url);
     auto locks = monitor.list(settings.pattern); // reports a server that is not there before the screen changes
-    const bool isScreen = !settings.json && ::isatty(STDOUT_FILENO) == 1;
-    auto screen = isScreen ? std::make_unique<Screen>() : nullptr;
+    const bool draws = !settings.json && isScreen();
+    auto screen = draws ? std::make_unique<Screen>() : nullptr;
     std::string trouble;
     do {
         std::sort(locks.begin(), locks.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
         const auto where = Config::fromUrl(settings.url).endpoint.str();
-        if (isScreen) {
+        if (draws) {
             Screen::draw(locks, trouble.empty() ? fmt::format("{} locks {} at {}", locks.size(),
                                                               detail::printable(settings.pattern), where)
                                                 : trouble);
@@ -97,7 +97,7 @@ int watch(const Settings& settings)
         if (signal == SIGTSTP) {
             screen.reset(); // the shell's, until it lets this program go on
             stopByTerminal();
-            screen = isScreen ? std::make_unique<Screen>() : nullptr;
+            screen = draws ? std::make_unique<Screen>() : nullptr;
         } else if (signal > 0 && signal != SIGWINCH) {
             return exitFine;
         }

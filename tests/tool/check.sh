@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Tests the tool as scripts and people use it: check.sh CASE TOOL. Each case has a redis-server of its own, on a unix
-# socket.
+# Tests the tool as scripts and people use it: check.sh CASE TOOL HARD_TO_END. Each case has a redis-server of its own,
+# on a unix socket.
 set -uo pipefail
 case_name=$1
 tool=$2
+hard_to_end=$3
 
 folder=$(mktemp -d)
-redis-server --port 0 --unixsocket "$folder/redis" --dir "$folder" --save '' --appendonly yes \
+redis-server --port 0 --unixsocket "$folder/redis" --unixsocketperm 777 --dir "$folder" --save '' --appendonly yes \
     --loglevel warning >"$folder/log" 2>&1 &
 server=$!
 cleanup() {
@@ -37,7 +38,11 @@ eventually() { # eventually <command>...: the command succeeds within 20 s
 }
 is() { [ "$1" = "$2" ] || fail "${3:-is} $1, not $2"; }
 has() { grep -q -- "$1" "$2" || fail "no $1 in: $(cat "$2")"; }
-gone() { ! kill -0 "$1" 2>/dev/null || [ "$(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null)" = Z ]; }
+gone() { # with all its threads
+    local state
+    state=$(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null) || return 0
+    [ "$state" = Z ] && [ "$(ls "/proc/$1/task" 2>/dev/null | wc -l)" -le 1 ]
+}
 free() { [ "$(redis exists "$1")" = 0 ]; }
 listened() { [ -n "$(redis pubsub channels)" ]; }
 held() { [ "$(redis exists "$1")" = 1 ]; }
@@ -81,16 +86,6 @@ statuses() {
     run job -- "$folder/nothing" <&- >&- 2>&-
     is $? 127
     ! held job || fail 'the lock was left'
-    local handles
-    for handles in {5..20}; do # with too few it says so, wherever it notices
-        (ulimit -n "$handles" && exec timeout 10 "$tool" run --url "$(url)&unreachable_after=500" job -- true) 2>"$folder/err"
-        case $? in
-            0) [ "$handles" -gt 12 ] || fail "$handles handles cannot be enough" ;;
-            125) has 'Too many open files' "$folder/err" ;;
-            *) fail "with $handles handles" ;;
-        esac
-        ! held job || fail "the lock was left with $handles handles"
-    done
 }
 
 exports() {
@@ -109,7 +104,7 @@ excludes() {
     run --wait 0 job -- true 2>"$folder/err"
     is $? 75
     has 'was not to be had' "$folder/err"
-    run --wait 100ms -E 9 job -- true 2>"$folder/err"
+    run --wait 2s -E 9 job -- true 2>"$folder/err"
     is $? 9
     "$tool" run job -- true 2>"$folder/err" &
     local waiter=$!
@@ -141,6 +136,10 @@ inherits() {
     run job -- sh -c "$look" "$folder/closed" <&- >&- 2>&-
     is $? 0
     is "$(tr '\n' ' ' <"$folder/closed")" '/dev/null /dev/null /dev/null closed ' 'of closed handles'
+    unshare --mount sh -c 'mount -t tmpfs none /dev && exec "$@" <&- >&- 2>&-' sh \
+        "$tool" run job -- sh -c "$look" "$folder/no_dev"
+    is $? 0
+    has 'anon_inode:.eventpoll. anon_inode:.eventpoll. anon_inode:.eventpoll. closed' <(tr '\n' ' ' <"$folder/no_dev")
 }
 
 # One of Redisson's holds it until it is kicked.
@@ -196,14 +195,136 @@ lease_is_a_limit() {
     ! held job || fail 'the lock was left'
 }
 
+# Where the message cannot be written the command ends all the same: nobody reads, and the pipe is full; nobody could
+# read; the disk is full; the file has all that it may; there is no file.
 nobody_reads_what_it_says() {
-    mkfifo "$folder/full"
-    exec 8<>"$folder/full"
+    mkfifo "$folder/full" "$folder/broken" "$folder/process"
+    exec 8<>"$folder/full" 7<>"$folder/process" 6<>"$folder/broken"
     dd if=/dev/zero of="$folder/full" bs=4096 count=16 oflag=nonblock 2>/dev/null # as much as a pipe holds
-    run --lease 1s job -- sh -c "$stubborn" "$folder/x" 2>"$folder/full"
+    exec 5>"$folder/broken" 6<&- # which has no reader now
+    echo full >"$folder/limited"
+    local to process
+    for to in '2>&8' '2>&5' '2>/dev/full' "2>>$folder/limited" '2>&-'; do
+        eval "limited $to"
+        is $? 76 "with $to: status"
+        read -r process <&7
+        gone "$process" || fail "with $to the command goes on"
+    done
+}
+limited() (
+    ulimit -f 0
+    exec timeout 20 "$tool" run --lease 1s job -- \
+        sh -c 'trap "" TERM; setsid sh -c "echo \$\$ >&7; exec sleep 60" & wait'
+)
+
+# TERM ends the command itself; what it started ignores that, and is killed before another can have the lock.
+the_rest_ends_before_the_lock_is_free() {
+    run --lease 2s job -- sh -c '(trap "" TERM; exec sleep 60) & echo $! >$0; exec sleep 60' "$folder/pid" \
+        2>"$folder/err"
     is $? 76
-    has term "$folder/x.term"
+    gone "$(cat "$folder/pid")" || fail 'it goes on without the lock'
+    has 'is killed' "$folder/err"
+    ! held job || fail 'the lock was left'
+}
+
+# A shell that becomes the tool leaves it its other children.
+ends_no_process_of_others() {
+    sh -c 'sleep 60 & echo $! >"$1.other"; exec "$2" run --lease 1s job -- sh -c "$0" "$1"' "$stubborn" "$folder/x" \
+        "$tool" 2>"$folder/err"
+    is $? 76
+    has 'is killed' "$folder/err"
     all_are_gone
+    ! gone "$(cat "$folder/x.other")" || fail 'another process was killed'
+    kill "$(cat "$folder/x.other")"
+}
+
+ends_without_its_main_thread() {
+    run --lease 1s job -- "$hard_to_end" without_main_thread "$folder/x.pids" 2>"$folder/err"
+    is $? 76
+    has 'is killed' "$folder/err"
+    run --lease 1s job -- sh -c 'setsid "$0" without_main_thread $1 & exec sleep 60' "$hard_to_end" "$folder/x.pids" \
+        2>"$folder/err"
+    is $? 76
+    is "$(wc -l <"$folder/x.pids")" 2
+    all_are_gone
+}
+
+# With too few it says so, wherever it notices; what it needs for the end it has from the beginning.
+ends_with_few_handles() {
+    local handles started=0
+    for handles in {5..24}; do
+        (ulimit -n "$handles" && exec timeout 60 "$tool" run --url "$(url)&unreachable_after=4000" --lease 1s \
+            "job$handles" -- sh -c "$stubborn" "$folder/$handles") 2>"$folder/$handles.err" &
+    done
+    for handles in {5..24}; do
+        wait %$((handles - 3)) # the server is the first job
+        case $? in
+            76) started=$((started + 1)) && [ "$handles" -gt 12 ] || fail "$handles handles cannot be enough" ;;
+            125) has 'Too many open files' "$folder/$handles.err" ;;
+            *) fail "with $handles handles: $(cat "$folder/$handles.err")" ;;
+        esac
+        ! held "job$handles" || fail "the lock was left with $handles handles"
+    done
+    [ "$started" -ge 4 ] || fail "only $started started"
+    cat "$folder"/*.pids >"$folder/all.pids"
+    "$tool" run --lease 3s job -- sh -c "$stubborn" "$folder/x" 2>"$folder/err" &
+    local holder=$!
+    eventually grep -c . "$folder/x.pids"
+    prlimit --pid $holder --nofile=3:3 # there will be none
+    wait $holder
+    is $? 76
+    has 'is killed' "$folder/err"
+    cat "$folder/all.pids" >>"$folder/x.pids"
+    all_are_gone
+}
+
+says_what_it_may_not_kill() {
+    local as_nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups "$folder/tool" run job) lived=no
+    chmod 755 "$folder"
+    cp "$tool" "$folder/tool"
+    cp "$hard_to_end" "$folder/owned"
+    chmod u+s "$folder/owned"
+    "${as_nobody[@]}" --lease 5s -- "$folder/owned" as_owner "$folder/pid" 2>"$folder/err" &
+    local holder=$! process
+    eventually grep -q KILL "$folder/err"
+    process=$(cat "$folder/pid")
+    gone "$process" || lived=yes
+    kill -KILL "$process"
+    wait $holder
+    is $? 76
+    is $lived yes 'it lived on:'
+    has "TERM is not permitted for its processes $process" "$folder/err"
+    has "KILL has not ended processes $process" "$folder/err"
+    ! grep -q 'is killed\|gets TERM' "$folder/err" || fail 'it says what did not happen'
+    # one that not even /proc shows
+    unshare --mount --pid --fork sh -c 'mount -t proc -o hidepid=2 proc /proc && "$@"; exit $?' sh \
+        "${as_nobody[@]}" --lease 1s -- sh -c '"$0" as_owner $1 & exec sleep 60' "$folder/owned" "$folder/pid" \
+        2>"$folder/err"
+    is $? 76
+    has 'KILL has not ended processes that /proc does not show' "$folder/err"
+    ! grep -q 'is killed' "$folder/err" || fail 'it says what did not happen'
+}
+
+starts_nothing_that_it_could_not_find() {
+    unshare --mount sh -c 'mount -t tmpfs none /proc && exec "$@"' sh \
+        "$tool" run job -- touch "$folder/on" 2>"$folder/err"
+    is $? 125
+    has 'cannot be found' "$folder/err"
+    unshare --pid --fork "$tool" run job -- touch "$folder/on" 2>"$folder/err"
+    is $? 125
+    has 'in /proc: it is of another PID namespace' "$folder/err"
+    [ ! -e "$folder/on" ] || fail 'the command was started'
+    ! held job || fail 'the lock was left'
+    unshare --pid --fork --mount-proc "$tool" run job -- sh -c 'exit 3'
+    is $? 3
+}
+
+# A timer outlives exec, and would end the tool without its command.
+timers_are_passed_on() {
+    perl -e 'alarm 1; exec @ARGV' "$tool" run job -- sh -c 'echo $$ >$0; exec sleep 60' "$folder/pid"
+    is $? 142
+    gone "$(cat "$folder/pid")" || fail 'the command goes on'
+    ! held job || fail 'the lock was left'
 }
 
 no_term_only_warns() {
@@ -270,6 +391,34 @@ stands_still() {
     eventually gone "$(cat "$folder/pid")"
 }
 
+names_with_dashes() {
+    REDISLOCK_URL=$(url 600)
+    run --wait 0 -- -x -- sh -c 'echo "$REDISLOCK_NAME" "$@"' sh -- y >"$folder/out"
+    is $? 0
+    is "$(cat "$folder/out")" '-x -- y'
+    run -- -x true 2>"$folder/err"
+    is $? 125
+    has 'needs a command behind --' "$folder/err"
+    "$tool" run -- -x -- sleep 60 &
+    local holder=$!
+    eventually held -x
+    "$tool" who -- -x >"$folder/out"
+    is $? 0
+    has '^"-x" (fencedLock)' "$folder/out"
+    is "$("$tool" ls -- '-*' | wc -l)" 2
+    "$tool" who -- -x y 2>"$folder/err"
+    is $? 2
+    "$tool" who -- 2>"$folder/err"
+    is $? 2
+    has 'NAME is required' "$folder/err"
+    "$tool" doctor -- -x >"$folder/out"
+    is $? 0
+    "$tool" kick --yes -- -x >"$folder/out"
+    is $? 0
+    wait $holder
+    is $? 76
+}
+
 # --- In a terminal ---------------------------------------------------------------------------------------------------
 
 terminal() {
@@ -279,17 +428,20 @@ terminal() {
     on_screen="${mux[*]} capture-pane -p"
     shows() { "${mux[@]}" capture-pane -p | grep -q -- "$1"; }
     type_in() { "${mux[@]}" send-keys "$@"; }
+    prompts() { [ "$("${mux[@]}" capture-pane -p | grep -v '^$' | tail -1)" = '>' ]; } # it may drop what came before
     type_in "$tool run job -- sh -c 'echo went; exec cat'; echo st=\$?" Enter
     eventually shows '^went'
     type_in 'a line' Enter
     eventually shows 'a line'
     type_in C-c
+    eventually prompts
     type_in 'echo st=$?' Enter
     eventually shows 'st=130'
     ! held job || fail 'the lock was left'
     type_in "clear; for i in 1 2; do $tool run job -- sh -c 'touch \$0; exec sleep 60' $folder/\$i; done" Enter
     eventually test -e "$folder/1"
     type_in C-c # ends the loop
+    eventually prompts
     type_in 'clear; echo st=$?' Enter
     eventually shows '^st='
     [ ! -e "$folder/2" ] || fail 'the loop goes on'
@@ -322,6 +474,42 @@ terminal() {
     type_in y Enter
     eventually shows '^st=0'
     ! held other || fail 'yes was no answer'
+}
+
+# Names that a shell would turn into commands.
+hostile=('pwn:$(touch${IFS}pwned)' 'pwn:`touch pwned`' "pwn:'; touch pwned; '" 'pwn:"$(touch pwned)"'
+    $'pwn:\n$(touch pwned)' $'pwn:\t$(touch pwned)' 'pwn:\$(touch pwned)' 'pwn:~*' '-pwn:' $'pwn:\xff$(touch pwned)')
+held_by_enemies() {
+    local name
+    for name in "${hostile[@]}"; do
+        redis hset "$name" 1b1f96fc-15c1-4297-a056-e1c973a409fe:52 1 >/dev/null
+    done
+}
+
+no_name_is_expanded_in_a_shell() {
+    held_by_enemies
+    local mux=(tmux -S "$folder/tmux" -f /dev/null) word
+    cd "$folder" || exit 1
+    ln -s "$(realpath "$tool")" redislock
+    "${mux[@]}" new-session -d -x 150 -y 30 \
+        "REDISLOCK_URL='$REDISLOCK_URL' PATH='$folder':\$PATH PS1='> ' bash --norc --noprofile"
+    on_screen="${mux[*]} capture-pane -p"
+    shows() { "${mux[@]}" capture-pane -p | grep -qF -- "$1"; }
+    type_in() { "${mux[@]}" send-keys "$@"; }
+    type_in ". '$completion'; clear" Enter
+    for word in 'pwn' 'pwn:' 'pwn:\$' 'pwn:\"' "pwn:\\'" 'pwn:\\' "\$'pwn" '"pwn' "'pwn" '-- -'; do
+        type_in -l "redislock who $word"
+        type_in Tab Tab
+        type_in C-e C-u 'echo is over' Enter
+        eventually shows 'is over'
+        type_in clear Enter
+    done
+    type_in -l 'redislock who pwn:\$'
+    type_in Tab
+    eventually shows 'pwn:\$\(touch\$\{IFS\}pwned\)'
+    type_in Enter
+    eventually shows '"pwn:$(touch${IFS}pwned)" (redisLock)'
+    [ ! -e "$folder/pwned" ] || fail 'a name was run'
 }
 
 # --- Looking ---------------------------------------------------------------------------------------------------------
@@ -402,8 +590,69 @@ watch_tells_that_nobody_answers() {
     is $? 0
 }
 
+# JSON has no bytes, but two names stay two.
+json_keeps_names_apart() {
+    local name
+    for name in $'a\xff' $'a\xfe' $'a\xef\xbf\xbd' $'a\xef\xbf\xbdff' $'caf\xc3\xa9' $'\xc3(' $'\xed\xa0\x80'; do
+        redis hset "$name" 1b1f96fc-15c1-4297-a056-e1c973a409fe:52 1 >/dev/null
+    done
+    "$tool" ls --json >"$folder/out"
+    is "$(sed 's/"kind".*//' "$folder/out" | sort -u | wc -l)" 7 'names:'
+    local mark=$'\xef\xbf\xbd'
+    has "{\"name\":\"a${mark}ff\"," "$folder/out"
+    has "{\"name\":\"a${mark}ef${mark}bf${mark}bd\"," "$folder/out"
+    has $'{"name":"caf\xc3\xa9",' "$folder/out"
+    iconv -f UTF-8 -t UTF-8 "$folder/out" >/dev/null || fail 'it is not UTF-8'
+    "$tool" who --json $'a\xfe' >"$folder/out"
+    has "{\"name\":\"a${mark}fe\"," "$folder/out"
+}
+
+# A terminal that is dumb, or not known, is sent no escape sequences.
+plain_terminals_get_plain_text() {
+    held_by_java
+    local kind watcher
+    for kind in xterm dumb ''; do
+        TERM=$kind script -qec "'$tool' ls; '$tool' who job" /dev/null >"$folder/out.$kind" </dev/null
+        TERM=$kind script -qec "echo \$\$ >'$folder/pid'; exec '$tool' watch -n 50ms" /dev/null \
+            >"$folder/watched.$kind" </dev/null &
+        watcher=$!
+        eventually grep -q '^job ' "$folder/watched.$kind"
+        kill -TERM "$(cat "$folder/pid")"
+        wait $watcher
+    done
+    has "$(printf '\033')" "$folder/out.xterm"
+    has "$(printf '\033')" "$folder/watched.xterm"
+    ! grep "$(printf '\033')" "$folder"/{out,watched}.{dumb,} || fail 'escape sequences'
+}
+
+completion=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../../tool/completion.bash")
+
+no_name_is_expanded() {
+    . "$completion"
+    held_by_enemies
+    cd "$folder" || exit 1
+    local word offered each
+    for word in '' p pwn: 'pwn:$' 'pwn:\' "'p" '"p'; do
+        COMP_WORDS=("$tool" who "$word") COMP_CWORD=2 COMP_LINE="redislock who $word" COMP_POINT=100 COMPREPLY=()
+        _redislock "$tool" "${word##*:}" who
+        for offered in ${COMPREPLY[@]+"${COMPREPLY[@]}"}; do
+            case $word in *:*) offered=pwn:$offered ;; esac
+            eval "offered=$offered" # as the shell reads it
+            [[ $(printf '%s\n' "${hostile[@]}") == *"$offered"* ]] || fail "after $word it offers $offered"
+        done
+        case $word in [\"\']*) is "${#COMPREPLY[@]}" 0 'names within quotes:' ;; esac
+    done
+    COMP_WORDS=("$tool" who p) COMP_LINE='redislock who p' COMPREPLY=()
+    _redislock "$tool" p who
+    is "${#COMPREPLY[@]}" 6 'names:' # without those of control characters and backquotes
+    COMP_WORDS=("$tool" who -- -) COMP_CWORD=3 COMP_LINE='redislock who -- -' COMPREPLY=()
+    _redislock "$tool" - --
+    is "${COMPREPLY[*]}" -pwn:
+    [ ! -e "$folder/pwned" ] || fail 'a name was run'
+}
+
 completes() {
-    . "$(dirname "${BASH_SOURCE[0]}")/../../tool/completion.bash"
+    . "$completion"
     COMP_WORDS=(redislock k) COMP_CWORD=1 COMPREPLY=()
     _redislock redislock k redislock
     is "${COMPREPLY[*]}" kick
