@@ -100,19 +100,42 @@ inline std::optional<LockReport> reportOfCrowd(std::string name, const LockField
     return isRead && readTimeLeft(report, fields.timeToLive) ? std::optional(std::move(report)) : std::nullopt;
 }
 
+/// The value of `mode`. That of the page counts, since it is of the same moment as the holders.
+inline const Reply& modeIn(const LockFields& fields) noexcept
+{
+    if (fields.page.elements.size() == 2) {
+        const auto& words = fields.page.elements[1].elements;
+        for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
+            if (words[i].text == "mode") {
+                return words[i + 1];
+            }
+        }
+    }
+    return fields.mode;
+}
+
+/// Whether there was no key at the moment of one of the answers.
+inline bool isGone(const LockFields& fields) noexcept
+{
+    const bool isPage = fields.page.elements.size() == 2;
+    return (fields.timeToLive.kind == Reply::Kind::integer && fields.timeToLive.integer == -2) ||
+           (isPage && fields.page.elements[0].text == "0" && fields.page.elements[1].elements.empty());
+}
+
 /// The lock of the answers. Nothing for a key that is no lock, or is gone: a hash that is not clearly a lock is none.
 inline std::optional<LockReport> reportOf(std::string name, const LockFields& fields)
 {
     LockReport report;
     report.name = std::move(name);
-    const bool isReadWrite = fields.mode.kind == Reply::Kind::text;
-    if (fields.mode.isError() || !readTimeLeft(report, fields.timeToLive) ||
-        (isReadWrite && fields.mode.text != "read" && fields.mode.text != "write") ||
-        !appendHolders(report, fields.page) || report.holders.empty()) {
+    const Reply& mode = modeIn(fields);
+    const bool isReadWrite = mode.kind == Reply::Kind::text;
+    if (mode.isError() || !readTimeLeft(report, fields.timeToLive) ||
+        (isReadWrite && mode.text != "read" && mode.text != "write") || !appendHolders(report, fields.page) ||
+        report.holders.empty()) {
         return std::nullopt;
     }
     if (isReadWrite) {
-        report.kind = fields.mode.text == "read" ? ObjectKind::readLock : ObjectKind::writeLock;
+        report.kind = mode.text == "read" ? ObjectKind::readLock : ObjectKind::writeLock;
     } else if (report.holders.size() > 1 || report.hasMoreHolders || report.holders.front().writes) {
         return std::nullopt;
     }
