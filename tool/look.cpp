@@ -21,13 +21,9 @@ std::string inQuotes(std::string_view name)
     return '"' + detail::printable(name, 200) + '"';
 }
 
-std::string printableRights(const std::vector<std::string>& rights)
+std::string inWords(const std::vector<std::string>& rights)
 {
-    std::vector<std::string> words;
-    for (const auto& right : rights) {
-        words.push_back(detail::printable(right, 200));
-    }
-    return fmt::format("{}", fmt::join(words, " "));
+    return detail::printable(fmt::format("{}", fmt::join(rights, " ")), 1000);
 }
 
 void describe(const LockReport& lock)
@@ -87,25 +83,15 @@ bool isSameHolder(const LockReport& a, const LockReport& b)
 /// nothing: others have the lock.
 std::optional<std::string> whyNotToBeHad(const FencedLock& lock)
 {
-    constexpr std::chrono::seconds lease(10);
-    std::string why;
     try {
-        if (!lock.tryLock(oneAttempt, lease)) {
+        if (!lock.tryLock(oneAttempt, std::chrono::seconds(10))) {
             return std::nullopt;
         }
-        (void)lock.isLocked();
-        (void)lock.tryLock(oneAttempt, lease); // a second level goes another way through the script
+        const Unlocked how = lock.unlock();
+        return how == Unlocked::released ? "" : fmt::format("a lock could not be given back: {}", toString(how));
     } catch (const LockError& error) {
-        why = error.what();
+        return error.what();
     }
-    while (lock.isHeldByCurrentThread()) {
-        std::error_code ec;
-        const Unlocked how = lock.unlock(ec);
-        if (why.empty() && how != Unlocked::stillHeld && how != Unlocked::released) {
-            why = fmt::format("a lock could not be given back: {}", ec ? ec.message() : std::string(toString(how)));
-        }
-    }
-    return why;
 }
 
 /// What may harm locks on such a server.
@@ -129,7 +115,7 @@ std::vector<std::string> problemsOf(const ServerReport& server)
         problems.emplace_back("it saves nothing: a restart frees all locks");
     }
     if (server.lackingRights && !server.lackingRights->empty()) {
-        problems.push_back("the user lacks rights: " + printableRights(*server.lackingRights));
+        problems.push_back("the user lacks rights: " + inWords(*server.lackingRights));
     }
     return problems;
 }
@@ -164,7 +150,7 @@ void describe(const ServerReport& server, const Client& client, std::optional<bo
 void warnOfRights(const LockMonitor& monitor)
 {
     if (!monitor.missingRights().empty()) {
-        complain("less is known without these rights: " + printableRights(monitor.missingRights()));
+        complain("less is known without these rights: " + inWords(monitor.missingRights()));
     }
 }
 
@@ -248,12 +234,9 @@ int doctor(const Settings& settings)
     const auto why = whyNotToBeHad(client.getFencedLock(name));
     const auto wasTaken = why ? std::optional(why->empty()) : std::nullopt;
     auto problems = problemsOf(server);
-    try {
-        if (!wasTaken) {
-            (void)monitor.find(name); // says what is in the way, if it is no lock
-        }
-    } catch (const LockError& error) {
-        problems.emplace_back(error.what());
+    std::error_code ec;
+    if (!wasTaken && !monitor.find(name, ec) && ec == Errc::wrongType) {
+        problems.push_back(inQuotes(name) + " is no lock: " + ec.message());
     }
     if (wasTaken == false) {
         problems.push_back(*why);

@@ -217,11 +217,9 @@ void Inspector::refuse(const std::string& name, bool isReadable)
         throw InspectionFailed{Cause::keyDenied, "the user lacks ~" + printable(name)};
     }
     const Reply type = askOne({"TYPE", name});
-    if (!isGiven(type, "+type")) {
-        throw InspectionFailed{Errc::wrongType, "a key that is no lock lies there"};
-    }
     if (type.text != "none") {
-        throw InspectionFailed{Errc::wrongType, "a " + printable(type.text) + " that is no lock lies there"};
+        const auto what = isGiven(type, "+type") ? printable(type.text) : "key";
+        throw InspectionFailed{Errc::wrongType, "a " + what + " that is no lock lies there"};
     }
 }
 

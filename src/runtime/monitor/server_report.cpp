@@ -67,24 +67,22 @@ ServerReport Inspector::server(std::string_view name)
     const Reply reply = askOne({"INFO"});
     if (isGiven(reply, "+info")) {
         const std::string_view info = reply.text;
-        const auto number = [info](std::string_view field) {
-            return infoField(info, field).empty() ? std::nullopt : std::optional(infoNumber(info, field));
-        };
-        const auto flag = [number](std::string_view field) {
-            const auto told = number(field);
-            return told ? std::optional(*told != 0) : std::nullopt;
+        const auto read = [info]<class Value>(std::string_view field, std::optional<Value>& value) {
+            if (!infoField(info, field).empty()) {
+                value = static_cast<Value>(infoNumber(info, field));
+            }
         };
         const std::string valkey(infoField(info, "valkey_version"));
         const std::string redis(infoField(info, "redis_version"));
         report.version = !valkey.empty() ? "Valkey " + valkey : redis.empty() ? redis : "Redis " + redis;
         report.role = infoField(info, "role");
-        report.replicas = number("connected_slaves");
+        read("connected_slaves", report.replicas);
         report.masterLink = infoField(info, "master_link_status");
         report.evictionPolicy = infoField(info, "maxmemory_policy");
-        report.maxMemory = number("maxmemory");
-        report.usedMemory = number("used_memory");
-        report.isLoading = flag("loading");
-        report.appendsToFile = flag("aof_enabled");
+        read("maxmemory", report.maxMemory);
+        read("used_memory", report.usedMemory);
+        read("loading", report.isLoading);
+        read("aof_enabled", report.appendsToFile);
     }
     if (const auto save = setting("save")) {
         report.savesSnapshots = !save->empty();

@@ -54,6 +54,13 @@ struct LockFields {
     Reply timeToLive; ///< PTTL name
 };
 
+/// Makes it a read or a write lock. @return false for another mode.
+inline bool readMode(LockReport& report, const Reply& mode) noexcept
+{
+    report.kind = mode.text == "read" ? ObjectKind::readLock : ObjectKind::writeLock;
+    return mode.text == "read" || mode.text == "write";
+}
+
 /// Adds the fields of a page of HSCAN as holders. @return false when a field is not a holder's: the hash is no lock.
 inline bool appendHolders(LockReport& report, const Reply& page)
 {
@@ -62,7 +69,10 @@ inline bool appendHolders(LockReport& report, const Reply& page)
     }
     const auto& words = page.elements[1].elements;
     for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
-        if (words[i].text == "mode") {
+        if (words[i].text == "mode") { // may be newer than what HGET said of it
+            if (!readMode(report, words[i + 1])) {
+                return false;
+            }
             continue;
         }
         auto holder = holderNamed(words[i].text);
@@ -100,20 +110,6 @@ inline std::optional<LockReport> reportOfCrowd(std::string name, const LockField
     return isRead && readTimeLeft(report, fields.timeToLive) ? std::optional(std::move(report)) : std::nullopt;
 }
 
-/// The value of `mode`. That of the page counts, since it is of the same moment as the holders.
-inline const Reply& modeIn(const LockFields& fields) noexcept
-{
-    if (fields.page.elements.size() == 2) {
-        const auto& words = fields.page.elements[1].elements;
-        for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
-            if (words[i].text == "mode") {
-                return words[i + 1];
-            }
-        }
-    }
-    return fields.mode;
-}
-
 /// Whether there was no key at the moment of one of the answers.
 inline bool isGone(const LockFields& fields) noexcept
 {
@@ -127,16 +123,13 @@ inline std::optional<LockReport> reportOf(std::string name, const LockFields& fi
 {
     LockReport report;
     report.name = std::move(name);
-    const Reply& mode = modeIn(fields);
-    const bool isReadWrite = mode.kind == Reply::Kind::text;
-    if (mode.isError() || !readTimeLeft(report, fields.timeToLive) ||
-        (isReadWrite && mode.text != "read" && mode.text != "write") || !appendHolders(report, fields.page) ||
-        report.holders.empty()) {
+    const bool isMode = fields.mode.kind != Reply::Kind::text || readMode(report, fields.mode);
+    if (fields.mode.isError() || !isMode || !readTimeLeft(report, fields.timeToLive) ||
+        !appendHolders(report, fields.page) || report.holders.empty()) {
         return std::nullopt;
     }
-    if (isReadWrite) {
-        report.kind = mode.text == "read" ? ObjectKind::readLock : ObjectKind::writeLock;
-    } else if (report.holders.size() > 1 || report.hasMoreHolders || report.holders.front().writes) {
+    if (report.kind == ObjectKind::redisLock &&
+        (report.holders.size() > 1 || report.hasMoreHolders || report.holders.front().writes)) {
         return std::nullopt;
     }
     return report;
