@@ -284,12 +284,14 @@ terminal() {
     type_in 'a line' Enter
     eventually shows 'a line'
     type_in C-c
+    eventually shows '^>$' # what is typed before is lost
     type_in 'echo st=$?' Enter
     eventually shows 'st=130'
     ! held job || fail 'the lock was left'
     type_in "clear; for i in 1 2; do $tool run job -- sh -c 'touch \$0; exec sleep 60' $folder/\$i; done" Enter
     eventually test -e "$folder/1"
     type_in C-c # ends the loop
+    eventually shows '^>$'
     type_in 'clear; echo st=$?' Enter
     eventually shows '^st='
     [ ! -e "$folder/2" ] || fail 'the loop goes on'
