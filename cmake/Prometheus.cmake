@@ -16,3 +16,4 @@ set_target_properties(redislock_prometheus PROPERTIES
     VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 redislock_set_warnings(redislock_prometheus)
+redislock_without_static_objects(redislock_prometheus)

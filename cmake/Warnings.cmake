@@ -1,3 +1,11 @@
+# redislock_without_static_objects(<library>): Clang refuses static objects that are made before main() or destroyed at
+# the end of a program, when other static objects may already, or still, use locks.
+function(redislock_without_static_objects target)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+        target_compile_options(${target} PRIVATE -Wglobal-constructors -Wexit-time-destructors)
+    endif()
+endfunction()
+
 # The compiler flags of our own targets, in one place; they do not reach a consumer.
 function(redislock_set_warnings target)
     target_compile_options(${target} PRIVATE

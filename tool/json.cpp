@@ -82,17 +82,22 @@ std::string jsonOf(const LockReport& lock)
     return lineOf(object);
 }
 
-std::string jsonOf(const ServerReport& server, const std::vector<std::string>& problems)
+std::string jsonOf(const ServerReport& server, std::optional<bool> wasTaken, const std::vector<std::string>& problems)
 {
-    ordered_json object{{"version", server.version},
-                        {"role", server.role},
-                        {"replicas", server.replicas},
-                        {"eviction_policy", server.evictionPolicy},
-                        {"max_memory", server.maxMemory},
-                        {"used_memory", server.usedMemory},
-                        {"appends_to_file", server.appendsToFile}};
+    const auto textOrNull = [](const std::string& text) {
+        return text.empty() ? ordered_json(nullptr) : ordered_json(text);
+    };
+    ordered_json object;
+    object["version"] = textOrNull(server.version);
+    object["role"] = textOrNull(server.role);
+    object["replicas"] = orNull(server.replicas);
+    object["eviction_policy"] = textOrNull(server.evictionPolicy);
+    object["max_memory"] = orNull(server.maxMemory);
+    object["used_memory"] = orNull(server.usedMemory);
+    object["appends_to_file"] = orNull(server.appendsToFile);
     object["saves_snapshots"] = orNull(server.savesSnapshots);
     object["lacking_rights"] = orNull(server.lackingRights);
+    object["lock_taken"] = orNull(wasTaken);
     object["problems"] = problems;
     return lineOf(object);
 }

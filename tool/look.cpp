@@ -21,11 +21,9 @@ std::string inQuotes(std::string_view name)
     return '"' + detail::printable(name, 200) + '"';
 }
 
-void warnOfRights(const LockMonitor& monitor)
+std::string inWords(const std::vector<std::string>& rights)
 {
-    if (!monitor.missingRights().empty()) {
-        complain(fmt::format("less is known without these rights: {}", fmt::join(monitor.missingRights(), " ")));
-    }
+    return detail::printable(fmt::format("{}", fmt::join(rights, " ")), 1000);
 }
 
 void describe(const LockReport& lock)
@@ -81,6 +79,21 @@ bool isSameHolder(const LockReport& a, const LockReport& b)
                                           [](const auto& one, const auto& other) { return one.name == other.name; });
 }
 
+/// Takes the lock and gives it back, by the scripts that `run` uses. @return why that failed; empty: it did not;
+/// nothing: others have the lock.
+std::optional<std::string> whyNotToBeHad(const FencedLock& lock)
+{
+    try {
+        if (!lock.tryLock(oneAttempt, std::chrono::seconds(10))) {
+            return std::nullopt;
+        }
+        const Unlocked how = lock.unlock();
+        return how == Unlocked::released ? "" : fmt::format("a lock could not be given back: {}", toString(how));
+    } catch (const LockError& error) {
+        return error.what();
+    }
+}
+
 /// What may harm locks on such a server.
 std::vector<std::string> problemsOf(const ServerReport& server)
 {
@@ -88,45 +101,70 @@ std::vector<std::string> problemsOf(const ServerReport& server)
     if (server.role == "slave") {
         problems.emplace_back("it is a replica: it takes no locks");
     }
-    if (server.isLoading) {
+    if (server.isLoading == true) {
         problems.emplace_back("it is loading its data");
     }
     if (!server.evictionPolicy.empty() && server.evictionPolicy != "noeviction") {
         problems.push_back("it drops keys when memory runs out (maxmemory-policy " + server.evictionPolicy +
                            "): locks too; set noeviction");
     }
-    if (!server.appendsToFile && server.savesSnapshots == false) {
+    if (server.maxMemory.value_or(0) > 0 && server.usedMemory >= server.maxMemory) {
+        problems.emplace_back("its memory is full");
+    }
+    if (server.appendsToFile == false && server.savesSnapshots == false) {
         problems.emplace_back("it saves nothing: a restart frees all locks");
     }
     if (server.lackingRights && !server.lackingRights->empty()) {
-        problems.push_back(fmt::format("the user lacks rights: {}", fmt::join(*server.lackingRights, " ")));
+        problems.push_back("the user lacks rights: " + inWords(*server.lackingRights));
     }
     return problems;
 }
 
-void describe(const ServerReport& server, const Client& client)
+void describe(const ServerReport& server, const Client& client, std::optional<bool> wasTaken)
 {
-    const auto orUnknown = [](const std::string& text) { return text.empty() ? std::string("not told") : text; };
+    const std::string unknown = "not told";
+    const auto orUnknown = [&](const std::string& text) { return text.empty() ? unknown : text; };
+    const auto onOrOff = [&](std::optional<bool> is) { return is ? (*is ? "on" : "off") : unknown; };
+    const auto inMiB = [&](std::optional<std::uint64_t> bytes) {
+        return bytes ? fmt::format("{} MiB", *bytes / 1024 / 1024) : unknown;
+    };
     fmt::print("server       {} at {}\n", orUnknown(server.version), client.config().endpoint.str());
     fmt::print("role         {}{}\n", orUnknown(server.role),
-               server.role == "master" ? fmt::format(", {} replicas", server.replicas) : std::string());
-    fmt::print("persistence  append-only file {}{}, snapshots {}\n", server.appendsToFile ? "on" : "off",
-               server.appendsToFile && server.appendSync ? " (appendfsync " + *server.appendSync + ")" : "",
-               server.savesSnapshots ? (*server.savesSnapshots ? "on" : "off") : "not told");
-    fmt::print("memory       {} MiB used of {}, {}\n", server.usedMemory / 1024 / 1024,
-               server.maxMemory == 0 ? "any" : fmt::format("{} MiB", server.maxMemory / 1024 / 1024),
-               orUnknown(server.evictionPolicy));
-    fmt::print("rights       {}\n", !server.lackingRights           ? "not told"
+               server.role == "master" && server.replicas ? fmt::format(", {} replicas", *server.replicas)
+                                                          : std::string());
+    fmt::print("persistence  append-only file {}{}, snapshots {}\n", onOrOff(server.appendsToFile),
+               server.appendsToFile == true && server.appendSync ? " (appendfsync " + *server.appendSync + ")" : "",
+               onOrOff(server.savesSnapshots));
+    fmt::print("memory       used: {}, limit: {}, eviction: {}\n", inMiB(server.usedMemory),
+               server.maxMemory == 0 ? "none" : inMiB(server.maxMemory), orUnknown(server.evictionPolicy));
+    fmt::print("rights       {}\n", !server.lackingRights           ? unknown
                                     : server.lackingRights->empty() ? "all that RedisLock and FencedLock need"
                                                                     : "some are missing");
+    fmt::print("a lock       {}\n", !wasTaken   ? "was not tried: its name is in use"
+                                    : *wasTaken ? "was taken and given back"
+                                                : "is not to be had");
 }
 
 } // namespace
 
+void warnOfRights(const LockMonitor& monitor)
+{
+    if (!monitor.missingRights().empty()) {
+        complain("less is known without these rights: " + inWords(monitor.missingRights()));
+    }
+}
+
 int ls(const Settings& settings)
 {
     LockMonitor monitor(settings.url);
-    auto locks = monitor.list(settings.pattern);
+    std::vector<LockReport> locks;
+    const auto all = monitor.forEachPage(settings.pattern, [&locks](const auto& page, const auto&) {
+        locks.insert(locks.end(), page.begin(), page.end());
+        return true;
+    });
+    if (locks.empty() && settings.pattern.find_first_of("*?[\\") == std::string::npos) {
+        (void)monitor.find(settings.pattern); // says why it is not in the list, if there is anything
+    }
     std::sort(locks.begin(), locks.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     if (settings.json) {
         for (const auto& lock : locks) {
@@ -135,7 +173,14 @@ int ls(const Settings& settings)
     } else if (!locks.empty()) {
         fmt::print("{}\n", fmt::join(tableOf(locks), "\n"));
     }
+    if (all.others > 0) {
+        complain(fmt::format("hashes that are no locks, and keep locks of their names from being had: {}", all.others));
+    }
     warnOfRights(monitor);
+    if (all.unreadable > 0) {
+        complain(fmt::format("keys that may be locks, and that the user may not read: {}", all.unreadable));
+        return exitError;
+    }
     return exitFine;
 }
 
@@ -183,15 +228,30 @@ int doctor(const Settings& settings)
 {
     const Client client(settings.url);
     client.connect();
-    const auto server = LockMonitor(settings.url).server(settings.name.empty() ? "redislock:doctor" : settings.name);
-    const auto problems = problemsOf(server);
+    const auto name = settings.name.empty() ? "redislock:doctor" : settings.name;
+    LockMonitor monitor(settings.url);
+    const auto server = monitor.server(name);
+    const auto why = whyNotToBeHad(client.getFencedLock(name));
+    const auto wasTaken = why ? std::optional(why->empty()) : std::nullopt;
+    auto problems = problemsOf(server);
+    std::error_code ec;
+    if (!wasTaken && !monitor.find(name, ec) && ec == Errc::wrongType) {
+        problems.push_back(inQuotes(name) + " is no lock: " + ec.message());
+    }
+    if (wasTaken == false) {
+        problems.push_back(*why);
+    }
     if (settings.json) {
-        fmt::print("{}\n", jsonOf(server, problems));
+        fmt::print("{}\n", jsonOf(server, wasTaken, problems));
     } else {
-        describe(server, client);
+        describe(server, client, wasTaken);
         for (const auto& problem : problems) {
             fmt::print("{}  {}\n", red("problem    "), problem);
         }
+    }
+    if (problems.empty() && !wasTaken && !server.lackingRights) {
+        complain("whether the user may use locks could not be found out: " + inQuotes(name) + " is in use");
+        return exitError;
     }
     return problems.empty() ? exitFine : exitNo;
 }

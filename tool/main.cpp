@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iterator>
 #include <string>
@@ -169,7 +170,8 @@ int main(std::vector<std::string> arguments)
     CLI::App app("Locks in Redis: holds them for commands, and shows who holds them.", "redislock");
     app.set_version_flag("--version", fmt::format("redislock {}.{}.{}", REDISLOCK_VERSION_MAJOR,
                                                   REDISLOCK_VERSION_MINOR, REDISLOCK_VERSION_PATCH));
-    app.add_option("-u,--url", settings.url, "The server")->envname("REDISLOCK_URL")->capture_default_str();
+    const auto* url =
+        app.add_option("-u,--url", settings.url, "The server")->envname("REDISLOCK_URL")->capture_default_str();
     app.require_subcommand(1);
     app.fallthrough();
     addRun(app, settings, !rest.empty());
@@ -178,6 +180,9 @@ int main(std::vector<std::string> arguments)
     try {
         std::reverse(arguments.begin(), arguments.end()); // CLI11 expects this order
         app.parse(std::move(arguments));
+        if (const char* variable = std::getenv("REDISLOCK_URL"); url->empty() && variable != nullptr) {
+            throw CLI::ValidationError("REDISLOCK_URL is empty: it must be unset, or the address of a server");
+        }
         const auto* const command = app.get_subcommands().front();
         takeRest(*command, rest, settings);
         return perform(command->get_name(), settings);

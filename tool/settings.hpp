@@ -42,6 +42,9 @@ void complain(const std::string& words) noexcept;
 /// Has standard output written. @throws std::system_error where that cannot be.
 void flushOutput();
 
+/// Says on standard error which rights were missing, if any.
+void warnOfRights(const LockMonitor& monitor);
+
 int ls(const Settings& settings);
 int who(const Settings& settings);
 int kick(const Settings& settings);

@@ -34,6 +34,7 @@ std::vector<std::string> tableOf(const std::vector<LockReport>& locks, std::size
 
 /// One JSON object on one line.
 std::string jsonOf(const LockReport& lock);
-std::string jsonOf(const ServerReport& server, const std::vector<std::string>& problems);
+/// @param wasTaken whether a lock was to be had; nothing: that was not tried.
+std::string jsonOf(const ServerReport& server, std::optional<bool> wasTaken, const std::vector<std::string>& problems);
 
 } // namespace redislock::tool

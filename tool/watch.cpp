@@ -73,6 +73,7 @@ int watch(const Settings& settings)
     ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
     LockMonitor monitor(settings.url);
     auto locks = monitor.list(settings.pattern); // reports a server that is not there before the screen changes
+    warnOfRights(monitor);
     const bool draws = !settings.json && isScreen();
     auto screen = draws ? std::make_unique<Screen>() : nullptr;
     std::string trouble;

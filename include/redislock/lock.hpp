@@ -114,8 +114,8 @@ public:
     /// and process if that is this client; LockMonitor::find() gives those of other clients, and the queue. If there
     /// are many readers, none is named (`hasMoreHolders`). What the user may not ask (`+llen`, `+exists`,
     /// `+pubsub|numsub`) is left out.
-    /// @return nothing when the lock is free, or when the key is not a lock. @throws LockError as lock();
-    /// `permissionDenied` without `+hscan`, `+hlen`, `+hget` or `+pttl`.
+    /// @return nothing when the lock is free. @throws LockError as lock(); `permissionDenied` for a key that the user
+    /// may not read, and without `+hscan`, `+hlen`, `+hget` or `+pttl`; `wrongType` for a key that is not a lock.
     [[nodiscard]] std::optional<LockReport> explain() const;
     /// As explain(), without exceptions.
     [[nodiscard]] std::optional<LockReport> explain(std::error_code& ec) const;

@@ -23,6 +23,10 @@ struct REDISLOCK_EXPORT MonitorProgress {
     std::uint64_t locks = 0;    ///< found so far
     std::uint64_t examined = 0; ///< about how many keys of the database were looked at
     std::uint64_t keys = 0;     ///< how many it had when the round began; 0: not known (`+dbsize`)
+    /// Keys whose names match, and that the user may not read (`~name`): they may be locks.
+    std::uint64_t unreadable = 0;
+    /// Hashes whose names match, and that are no locks: nobody can have a lock of their names.
+    std::uint64_t others = 0;
 };
 
 /// What LockMonitor::check() raises an alarm for. Functions that are empty are not called; they are called on the
@@ -47,20 +51,21 @@ struct REDISLOCK_EXPORT MonitorAlarms {
     std::function<void(const LockReport&, const LockHolder&)> nearDeadline;
 };
 
-/// What a server says about itself. Empty, or 0, where it did not say, or may not be asked (`+info`).
+/// What a server says about itself. Empty, or nothing, where it did not say, or may not be asked (`+info`).
 struct REDISLOCK_EXPORT ServerReport {
     std::string version;
     std::string role; ///< `master` or `slave`
-    std::uint64_t replicas = 0;
-    std::string masterLink;      ///< of a replica: `up` or `down`
-    std::string evictionPolicy;  ///< `noeviction`; with any other one Redis may drop locks when memory runs out
-    std::uint64_t maxMemory = 0; ///< bytes; 0: no limit
-    std::uint64_t usedMemory = 0;
-    bool isLoading = false;
-    bool appendsToFile = false;            ///< append-only file
+    std::optional<std::uint64_t> replicas;
+    std::string masterLink;     ///< of a replica: `up` or `down`
+    std::string evictionPolicy; ///< `noeviction`; with any other one Redis may drop locks when memory runs out
+    std::optional<std::uint64_t> maxMemory; ///< bytes; 0: no limit
+    std::optional<std::uint64_t> usedMemory;
+    std::optional<bool> isLoading;
+    std::optional<bool> appendsToFile;     ///< append-only file
     std::optional<bool> savesSnapshots;    ///< `save` is set; nothing: not known (`+config|get`)
     std::optional<std::string> appendSync; ///< `appendfsync`; nothing: not known (`+config|get`)
-    /// Rights that locks need and the user lacks, as rules of `ACL SETUSER`; nothing: not known (`+multi +discard`).
+    /// Rights that locks need and the user lacks, as rules of `ACL SETUSER`. Without `+multi +discard` the rights to
+    /// write are not judged. Nothing: not known.
     std::optional<std::vector<std::string>> lackingRights;
 };
 
@@ -73,14 +78,14 @@ struct REDISLOCK_EXPORT ServerReport {
 /// moment. A hash whose fields look like holders' counts as a lock.
 ///
 /// **Rights**: see *Rights of a user* in doc/keys.md. Each is optional but `+scan`, `+hscan`, `+hget` and `+pttl`;
-/// missingRights() says which were missing. Keys that the user may not read are left out.
+/// missingRights() says which were missing. Keys that the user may not read are left out of lists, and counted.
 ///
 /// **Thread safety**: distinct objects: safe. Shared objects: unsafe. **Blocking**: every function but the constructors
 /// blocks, with `Config::commandTimeout` a step; use a thread of your own. Nothing is repeated: after an error the next
 /// call connects anew. The destructor waits for a look-up of the server's name that hangs.
 /// **Errors**, as LockError or as codes: `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`,
-/// `noSuchDatabase`, `notRedis`, `badReply`. **Cost**: one connection, no thread; memory for the identities of the
-/// clients and the names of the locks of a round.
+/// `noSuchDatabase`, `notRedis`, `badReply`; find() also `wrongType`. **Cost**: one connection, no thread; memory for
+/// the identities of the clients and the names of the locks of a round.
 ///
 /// @code
 /// redislock::LockMonitor monitor("redis://127.0.0.1:6379");
@@ -113,8 +118,9 @@ public:
     /// As list(), without exceptions: what was found until an error.
     [[nodiscard]] std::vector<LockReport> list(std::string_view pattern, std::error_code& ec);
 
-    /// One lock, with all of its holders and its queue, in its order. Nothing when nobody has it, or when the key is
-    /// not a lock. @throws LockError
+    /// One lock, with all of its holders and its queue, in its order. Nothing when nobody has it. @throws LockError
+    /// `wrongType` for a key that is not a lock, `permissionDenied` for one that the user may not read; the message
+    /// says what it is, or which right is missing.
     [[nodiscard]] std::optional<LockReport> find(std::string_view name);
     /// As find(), without exceptions.
     [[nodiscard]] std::optional<LockReport> find(std::string_view name, std::error_code& ec);

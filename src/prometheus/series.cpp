@@ -9,10 +9,9 @@ constexpr auto granted = "acquired";
 constexpr auto inVain = "contended";
 
 /// Most calls need one or two attempts; a waiter behind a hold of its own client may need none.
-const prometheus::Histogram::BucketBoundaries& attemptBuckets()
+prometheus::Histogram::BucketBoundaries attemptBuckets()
 {
-    static const prometheus::Histogram::BucketBoundaries boundaries{0, 1, 2, 3, 5, 10, 20, 50, 100};
-    return boundaries;
+    return {0, 1, 2, 3, 5, 10, 20, 50, 100};
 }
 
 } // namespace

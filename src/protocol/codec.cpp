@@ -112,7 +112,7 @@ void* refuseBool(const redisReadTask* /*task*/, int /*value*/)
 
 void freeNothing(void* /*reply*/) {} // values live in the root
 
-redisReplyObjectFunctions functions()
+constexpr redisReplyObjectFunctions functions() noexcept
 {
     redisReplyObjectFunctions f{};
     f.createString = createText;
@@ -127,7 +127,7 @@ redisReplyObjectFunctions functions()
     return f;
 }
 
-redisReplyObjectFunctions replyFunctions = functions();
+constinit redisReplyObjectFunctions replyFunctions = functions(); // a static object may lock before main()
 
 } // namespace
 

@@ -18,6 +18,7 @@
 #include <set>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace redislock::test {
@@ -109,9 +110,40 @@ TEST_F(Monitor, TellsTheKinds)
     EXPECT_EQ(java->holders.front().clientId, javaClient);
     EXPECT_EQ(java->holders.front().host, "");
     EXPECT_FALSE(java->timeLeft) << "without time to live";
-    for (const auto* none : {":visits", ":crowd", ":text", ":absent"}) {
-        EXPECT_FALSE(monitor.find(name + none)) << none;
+    EXPECT_FALSE(monitor.find(name + ":absent"));
+}
+
+TEST_F(Monitor, SaysWhatLiesThereInsteadOfALock)
+{
+    raw.command({"HSET", name + ":visits", "monday", "3"});
+    raw.command({"HSET", name + ":crowd", "monday", "3", "tuesday", "4"});
+    raw.command({"HSET", name + ":dark", "mode", "dark", javaClient + ":1", "1"});
+    raw.command({"SET", name + ":text", "x"});
+    raw.command({"RPUSH", name + ":list", "x"});
+    const std::pair<std::string, std::string> cases[] = {
+        {":visits", "hash"}, {":crowd", "hash"}, {":dark", "hash"}, {":text", "string"}, {":list", "list"}};
+    for (const auto& [what, type] : cases) {
+        try {
+            (void)monitor.find(name + what);
+            ADD_FAILURE() << what;
+        } catch (const LockError& error) {
+            EXPECT_EQ(error.code(), Errc::wrongType) << what;
+            EXPECT_NE(std::string(error.what()).find("a " + type + " that is no lock lies there"), std::string::npos)
+                << error.what();
+        }
+        std::error_code ec;
+        EXPECT_FALSE(client.getLock(name + what).explain(ec)) << what;
+        EXPECT_EQ(ec, Errc::wrongType) << what;
     }
+    EXPECT_EQ(monitor.forEachPage(name + ":*", [](const auto&, const auto&) { return true; }).others, 3U);
+    RawRedis::Arguments crowd{"HSET", name + ":visits"};
+    for (int i = 0; i < 300; ++i) {
+        crowd.insert(crowd.end(), {std::to_string(i), "1"});
+    }
+    raw.command(crowd);
+    std::error_code ec;
+    EXPECT_FALSE(client.getLock(name + ":visits").explain(ec));
+    EXPECT_EQ(ec, Errc::wrongType) << "a large hash";
 }
 
 TEST_F(Monitor, TellsTheQueueOfAFairLockInItsOrder)
@@ -345,6 +377,16 @@ TEST_F(Monitor, SaysWhichRightsAreMissing)
     std::sort(missing.begin(), missing.end());
     EXPECT_EQ(missing,
               (std::vector<std::string>{"+client|list", "+dbsize", "+exists", "+llen", "+pubsub|numsub", "~*"}));
+    EXPECT_EQ(watcher.forEachPage("oth*", [](const auto&, const auto&) { return true; }).unreadable, 1U);
+    EXPECT_EQ(watcher.missingRights().back(), "~oth*");
+    try {
+        (void)watcher.find("other:1");
+        ADD_FAILURE() << "it may not be read";
+    } catch (const LockError& error) {
+        EXPECT_EQ(error.code(), Cause::keyDenied);
+        EXPECT_NE(std::string(error.what()).find("the user lacks ~other:1"), std::string::npos) << error.what();
+    }
+    EXPECT_FALSE(watcher.find("stock:2")) << "free";
     admin.command({"ACL", "SETUSER", "watcher", "-scan"});
     std::error_code ec;
     EXPECT_TRUE(watcher.list("*", ec).empty());
@@ -387,7 +429,9 @@ TEST_F(Monitor, TellsOfTheServer)
     EXPECT_EQ(report.role, "master");
     EXPECT_EQ(report.evictionPolicy, "allkeys-lru");
     EXPECT_EQ(report.maxMemory, 100U * 1024 * 1024);
-    EXPECT_FALSE(report.appendsToFile);
+    EXPECT_EQ(report.appendsToFile, false);
+    EXPECT_EQ(report.isLoading, false);
+    EXPECT_EQ(report.replicas, 0U);
     EXPECT_TRUE(report.savesSnapshots.has_value());
     EXPECT_EQ(report.lackingRights, std::vector<std::string>{});
     EXPECT_EQ(admin.command({"DBSIZE"}).integer(), 0) << "nothing is written";
@@ -399,6 +443,34 @@ TEST_F(Monitor, TellsOfTheServer)
     EXPECT_FALSE(poor.savesSnapshots);
     EXPECT_EQ(poor.lackingRights, (std::vector<std::string>{"+hset", "&redisson_lock__channel:{stock:1}",
                                                             "~redisson_lock_token:{stock:1}"}));
+    EXPECT_EQ(admin.command({"DBSIZE"}).integer(), 0) << "nothing is written";
+}
+
+TEST_F(Monitor, TellsNothingThatTheServerDidNotTell)
+{
+    const testing::RedisServer own;
+    RawRedis admin(own);
+    admin.command({"ACL", "SETUSER", "poor", "on", ">pw"});
+    Config config = Config::fromUrl(own.url());
+    config.username = "poor";
+    config.password = "pw";
+    LockMonitor watcher(config);
+    const auto report = watcher.server("stock:1");
+    EXPECT_EQ(report.version, "");
+    EXPECT_FALSE(report.replicas || report.maxMemory || report.usedMemory || report.isLoading || report.appendsToFile ||
+                 report.savesSnapshots || report.appendSync);
+    ASSERT_TRUE(report.lackingRights);
+    for (const std::string right : {"+evalsha", "+eval", "+publish", "+subscribe", "+hget"}) {
+        EXPECT_NE(std::find(report.lackingRights->begin(), report.lackingRights->end(), right),
+                  report.lackingRights->end())
+            << right;
+    }
+    admin.command({"ACL", "SETUSER", "poor", "~*", "&*", "+@all", "-discard", "-unsubscribe"});
+    EXPECT_EQ(watcher.server("stock:1").lackingRights, std::vector<std::string>{"+unsubscribe"});
+    admin.command({"ACL", "SETUSER", "poor", "+unsubscribe"});
+    EXPECT_FALSE(watcher.server("stock:1").lackingRights) << "those for writing are not known";
+    admin.command({"ACL", "SETUSER", "poor", "+discard"});
+    EXPECT_EQ(watcher.server("stock:1").lackingRights, std::vector<std::string>{});
     EXPECT_EQ(admin.command({"DBSIZE"}).integer(), 0) << "nothing is written";
 }
 
@@ -422,13 +494,6 @@ TEST_F(Monitor, ALockExplainsWhoHasIt)
     ASSERT_TRUE(own);
     EXPECT_EQ(own->holders.front().host, thisHost());
     EXPECT_EQ(own->holders.front().process, static_cast<std::uint64_t>(::getpid()));
-    raw.command({"SET", name + ":text", "x"});
-    std::error_code ec;
-    EXPECT_FALSE(client.getLock(name + ":text").explain(ec));
-    EXPECT_EQ(ec, Errc::wrongType);
-    raw.command({"HSET", name + ":visits", "monday", "3"});
-    EXPECT_FALSE(client.getLock(name + ":visits").explain(ec));
-    EXPECT_FALSE(ec);
 }
 
 TEST_F(Monitor, ALockExplainsThoughAnAnswerIsLost)
@@ -475,6 +540,9 @@ TEST_F(Monitor, ALockExplainsAsFarAsItMay)
         EXPECT_EQ(ec, Cause::commandDenied) << right;
         admin.command({"ACL", "SETUSER", "poor", "+" + right});
     }
+    std::error_code ec;
+    EXPECT_FALSE(poor.getLock("other:1").explain(ec)) << "a key that may not be read";
+    EXPECT_EQ(ec, Cause::keyDenied);
     own.stop();
     Config gone = config;
     gone.unreachableAfter = 100ms;

@@ -565,6 +565,105 @@ looks() {
     is $? 143
 }
 
+user() { # user <rights>...: the tool is this user now
+    redis acl setuser poor reset on '>pw' "$@" >/dev/null
+    REDISLOCK_URL="unix://poor:pw@$folder/redis"
+}
+says() { # says <status> <pattern> <arguments of the tool>...
+    local status=$1 pattern=$2
+    shift 2
+    "$tool" "$@" </dev/null >"$folder/out" 2>"$folder/err"
+    is $? "$status" "$* says $(cat "$folder/out" "$folder/err"), with status"
+    has "$pattern" <(cat "$folder/out" "$folder/err")
+    ! grep -q 'nobody has' "$folder/out" "$folder/err" || fail "$*: nobody has it"
+}
+
+says_what_lies_there() {
+    redis hset visits monday 3 >/dev/null
+    redis set words x >/dev/null
+    local command
+    for command in who 'who --json' kick 'kick --yes' ls 'ls --json'; do
+        says 2 'a hash that is no lock' $command visits
+        says 2 'a string that is no lock' $command words
+    done
+    says 0 'no locks.*: 1' ls
+    "$tool" run --wait 0 visits -- true 2>"$folder/err"
+    is $? 75 # what lies there keeps others out
+    user '~stock:*' +@all
+    held_by_java
+    for command in who 'who --json' kick 'kick --yes' ls 'ls --json'; do
+        says 2 'the user lacks ~job' $command job
+    done
+    says 2 'without these rights: ~jo\*' ls 'jo*'
+    held job || fail 'it was freed'
+    user '~*' +@all -hget
+    for command in 'who job' 'kick job' 'ls'; do
+        says 2 "hget" $command
+    done
+    user '~*' +@all -scan
+    says 2 "scan" ls
+}
+
+# The rights that doc/keys.md names for a fenced lock.
+locking='+evalsha +eval +subscribe +unsubscribe +ping +pttl +hexists +hget +hset +hlen +hkeys +pexpire +del +publish +time +get +set +incr'
+doctor_tries_the_rights() {
+    user
+    says 1 'lacks rights: .*+evalsha +eval' doctor
+    has 'append-only file not told, snapshots not told' "$folder/out"
+    has 'used: not told, limit: not told, eviction: not told' "$folder/out"
+    "$tool" doctor --json >"$folder/out"
+    is $? 1
+    local field
+    for field in version role replicas eviction_policy max_memory used_memory appends_to_file saves_snapshots; do
+        has "\"$field\":null" "$folder/out"
+    done
+    user '~*' '&*' $locking
+    says 0 'was taken and given back' doctor
+    has 'rights  *not told' "$folder/out"
+    local right
+    for right in $locking; do
+        redis del redislock:doctor >/dev/null # without some rights it is not given back
+        [ "$right" != +ping ] && [ "$right" != +hkeys ] || continue # nothing, and forced unlocks, need these
+        user '~*' '&*' $locking -${right#+}
+        "$tool" doctor >"$folder/out" 2>&1
+        [ $? = 1 ] || [ "$right" = +incr ] || fail "without $right: $(cat "$folder/out")"
+        redis del redislock:doctor >/dev/null
+        user '~*' '&*' $locking +multi +discard -${right#+}
+        says 1 "lacks rights: .*$right" doctor
+    done
+    user '~*' '&*' $locking
+    held_by_java
+    says 2 'could not be found out: "job" is in use' doctor job
+    user '~*' '&*' +@all
+    redis hset visits monday 3 >/dev/null
+    says 1 'visits. is no lock' doctor visits
+}
+
+doctor_knows_a_full_server() {
+    redis config set maxmemory 1 >/dev/null
+    says 1 'out of memory' doctor
+    has 'its memory is full' "$folder/out"
+    redis config set maxmemory 0 >/dev/null
+    redis config set min-replicas-to-write 1 >/dev/null
+    says 1 'too few replicas' doctor
+    redis config set min-replicas-to-write 0 >/dev/null
+    says 0 'was taken and given back' doctor
+    ! held redislock:doctor || fail 'the lock was left'
+    redis replicaof 127.0.0.1 1 >/dev/null
+    says 1 'it is a replica' doctor
+}
+
+an_empty_address_is_an_error() {
+    export REDISLOCK_URL=
+    local command
+    for command in ls 'who job' 'kick job' doctor watch; do
+        says 2 'REDISLOCK_URL is empty' $command
+    done
+    says 125 'REDISLOCK_URL is empty' run job -- true
+    says 2 'address\|URL\|url' ls --url ''
+    "$tool" ls --url "$(url)" || fail 'an option counts'
+}
+
 a_writer_that_reads_is_one_holder() {
     local java=1b1f96fc-15c1-4297-a056-e1c973a409fe:52
     redis hset rw mode write $java 2 $java:write 1 >/dev/null

@@ -97,6 +97,19 @@ TEST(LockFields, OtherHashesAreNoLocks)
     EXPECT_FALSE(reportOf("n", {none, textReply("no page"), time}));
 }
 
+TEST(LockFields, ALockThatChangesBetweenTheAnswersIsNoOtherHash)
+{
+    const Reply none;
+    const auto page = pageReply({{"mode", "read"}, {holderClient + ":1", "1"}, {secondClient + ":2", "1"}});
+    const auto report = reportOf("n", {none, page, numberReply(5)});
+    ASSERT_TRUE(report) << "it became a read lock after HGET";
+    EXPECT_EQ(report->kind, ObjectKind::readLock);
+    EXPECT_TRUE(isGone({none, page, numberReply(-2)})) << "before PTTL";
+    EXPECT_TRUE(isGone({none, pageReply({}), numberReply(5)})) << "before HSCAN";
+    EXPECT_FALSE(isGone({none, pageReply({{"visits", "3"}}), numberReply(-1)}));
+    EXPECT_FALSE(isGone({none, pageReply({}, "7"), numberReply(-1)})) << "a large hash";
+}
+
 TEST(LockFields, ACrowdIsOfReaders)
 {
     EXPECT_TRUE(reportOfCrowd("r", {textReply("read"), {}, numberReply(5)})->hasMoreHolders);

@@ -1,5 +1,7 @@
 #include "logic/lock/core.hpp"
 
+#include "redislock/detail/logic/immortal.hpp"
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -289,12 +291,12 @@ void Core::loseForced(NamedLock& named, std::string_view holder, const Call& cal
 
 std::stop_token Core::stoppedToken()
 {
-    static const std::stop_token stopped = [] {
+    static const Immortal<std::stop_token> stopped([] {
         std::stop_source source;
         source.request_stop();
         return source.get_token();
-    }();
-    return stopped;
+    }());
+    return stopped.get();
 }
 
 std::stop_token Core::stopToken(Hold& hold, StopAt when)

@@ -1,5 +1,7 @@
 #include "redislock/error.hpp"
 
+#include "redislock/detail/logic/immortal.hpp"
+
 #include <boost/system/error_code.hpp>
 
 #include <algorithm>
@@ -159,29 +161,18 @@ public:
     }
 };
 
-/// Never destroyed: destructors of static objects compare and print codes too.
-template <class Kept>
-union Immortal {
-    Kept category;
-
-    constexpr Immortal() : category{} {}
-    ~Immortal() {} // NOLINT: leaves the category alone
-    Immortal(const Immortal&) = delete;
-    Immortal& operator=(const Immortal&) = delete;
-};
-constinit Immortal<Category> immortal;
-constinit Immortal<CauseCategory> immortalCauses;
-
 } // namespace
 
 const std::error_category& errorCategory() noexcept
 {
-    return immortal.category;
+    static const detail::Immortal<Category> category;
+    return category.get();
 }
 
 const std::error_category& causeCategory() noexcept
 {
-    return immortalCauses.category;
+    static const detail::Immortal<CauseCategory> category;
+    return category.get();
 }
 
 std::error_code make_error_code(Errc e) noexcept

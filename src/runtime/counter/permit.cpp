@@ -2,6 +2,7 @@
 
 #include "logic/counter/permit_hold.hpp"
 #include "logic/counter/permit_requests.hpp"
+#include "redislock/detail/logic/immortal.hpp"
 #include "runtime/counter/counter_calls.hpp"
 
 #include <boost/asio/system_executor.hpp>
@@ -59,8 +60,8 @@ std::chrono::milliseconds Permit::validFor() const noexcept
 
 const std::string& Permit::id() const noexcept
 {
-    static const std::string none;
-    return hold_ ? hold_->id : none;
+    static const detail::Immortal<std::string> none;
+    return hold_ ? hold_->id : none.get();
 }
 
 Unlocked Permit::release()

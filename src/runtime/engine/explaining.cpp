@@ -125,7 +125,9 @@ std::optional<LockReport> ThreadCalls::explain(NamedLock& named, std::error_code
         }
     }
     auto report = isCrowd ? reportOfCrowd(name, found) : reportOf(name, found);
-    if (report) {
+    if (!report && !isGone(found) && (!isCrowd || numberIn(found.page).value_or(0) > maxFields)) {
+        ec = Errc::wrongType;
+    } else if (report) {
         LockSurroundings around;
         around.hasToken = numberIn(first.answers()[0]).value_or(0) > 0;
         around.queued = numberIn(first.answers()[1]);

@@ -1,5 +1,6 @@
 #include "runtime/engine/pending_handlers.hpp"
 
+#include "redislock/detail/logic/immortal.hpp"
 #include "runtime/base/process.hpp"
 
 #include <utility>
@@ -11,7 +12,15 @@ namespace {
 /// A service that ends with its context, and so hears of the context's end.
 class ContextService final : public boost::asio::execution_context::service {
 public:
-    static boost::asio::execution_context::id id;
+    /// Asio asks for an id of the service: made when it is first asked for, which may be before main().
+    struct Id {
+        operator const boost::asio::execution_context::id&() const
+        {
+            static const Immortal<boost::asio::execution_context::id> made;
+            return made.get();
+        }
+    };
+    static constexpr Id id{};
 
     explicit ContextService(boost::asio::execution_context& context)
         : service(context), handlers(std::make_shared<PendingHandlers>())
@@ -24,8 +33,6 @@ public:
 private:
     void shutdown() override { handlers->end(); }
 };
-
-boost::asio::execution_context::id ContextService::id;
 
 } // namespace
 

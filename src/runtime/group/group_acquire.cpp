@@ -19,10 +19,9 @@ namespace {
 constexpr std::chrono::milliseconds identifyFor{250};
 
 /// The pauses between waits for one member, after which the others could not be had.
-const RetryPolicy& betweenWaits()
+RetryPolicy betweenWaits()
 {
-    static const auto policy = RetryPolicy::exponential(std::chrono::milliseconds(1), std::chrono::milliseconds(16));
-    return policy;
+    return RetryPolicy::exponential(std::chrono::milliseconds(1), std::chrono::milliseconds(16));
 }
 
 } // namespace
@@ -242,8 +241,9 @@ void GroupAcquire::awaitPolicy(std::uint32_t round)
 /// Asks the policy. Under no mutex: no other thread asks it, or draws from the same random numbers.
 void GroupAcquire::askPolicy(std::uint32_t round)
 {
+    const RetryPolicy own = betweenWaits();
     std::visit([this](const auto& event) { step(event); },
-               pauseOf(order_.retry ? *order_.retry : betweenWaits(), round, random_, order_.thrown));
+               pauseOf(order_.retry ? *order_.retry : own, round, random_, order_.thrown));
 }
 
 /// The acquire is over.

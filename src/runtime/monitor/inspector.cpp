@@ -2,6 +2,7 @@
 
 #include "redislock/detail/protocol/bulk_lines.hpp"
 #include "redislock/detail/protocol/key_schema.hpp"
+#include "redislock/detail/protocol/printable.hpp"
 #include "runtime/base/process.hpp"
 
 #include <boost/uuid/random_generator.hpp>
@@ -56,11 +57,15 @@ bool Inspector::isGiven(const Reply& reply, const std::string& right, std::strin
     if (why != Errc::permissionDenied && why != Reason(Cause::unknownCommand)) {
         throw InspectionFailed{why};
     }
-    const std::string lacking = why == Reason(Cause::keyDenied) ? "~" + std::string(key) : right;
-    if (std::find(missing_.begin(), missing_.end(), lacking) == missing_.end()) {
-        missing_.push_back(lacking);
-    }
+    noteMissing(why == Reason(Cause::keyDenied) ? "~" + std::string(key) : right);
     return false;
+}
+
+void Inspector::noteMissing(const std::string& right)
+{
+    if (std::find(missing_.begin(), missing_.end(), right) == missing_.end()) {
+        missing_.push_back(right);
+    }
 }
 
 // --- Where clients are -----------------------------------------------------------------------------------------------
@@ -110,7 +115,10 @@ MonitorProgress Inspector::round(std::string_view pattern, const LockMonitor::Pa
     do {
         auto keys = nextKeys(pattern, cursor);
         progress.examined += std::stoul(pageSize);
-        auto locks = inspect(keys);
+        auto locks = inspect(keys, progress);
+        if (progress.unreadable > 0) {
+            noteMissing("~" + std::string(pattern));
+        }
         std::erase_if(locks, [&](const LockReport& lock) { return !seen.insert(lock.name).second; });
         for (auto& lock : locks) {
             locate(lock.holders);
@@ -159,7 +167,7 @@ std::vector<std::string> Inspector::nextKeys(std::string_view pattern, std::stri
 
 // --- Locks -----------------------------------------------------------------------------------------------------------
 
-std::vector<LockReport> Inspector::inspect(const std::vector<std::string>& names)
+std::vector<LockReport> Inspector::inspect(const std::vector<std::string>& names, MonitorProgress& progress)
 {
     Pipeline requests;
     for (const auto& name : names) {
@@ -170,11 +178,13 @@ std::vector<LockReport> Inspector::inspect(const std::vector<std::string>& names
     for (std::size_t i = 0; i < names.size(); ++i) {
         const LockFields fields{std::move(replies[3 * i]), std::move(replies[3 * i + 1]),
                                 std::move(replies[3 * i + 2])};
-        if (!maySee(fields)) {
-            continue;
-        }
-        if (auto lock = reportOf(names[i], fields)) {
+        const Reason why = whyHidden(fields);
+        if (why == Errc::permissionDenied) {
+            ++progress.unreadable;
+        } else if (auto lock = why == Reason() ? reportOf(names[i], fields) : std::nullopt) {
             locks.push_back(*std::move(lock));
+        } else if (why == Errc::wrongType || !isGone(fields)) {
+            ++progress.others;
         }
     }
     if (!locks.empty()) {
@@ -185,22 +195,32 @@ std::vector<LockReport> Inspector::inspect(const std::vector<std::string>& names
 
 /// Without these commands no lock can be told from another hash; but an error may also mean that a key is of another
 /// type, or not to be read.
-bool Inspector::maySee(const LockFields& fields)
+Reason Inspector::whyHidden(const LockFields& fields) const
 {
     for (const Reply* reply : {&fields.mode, &fields.page, &fields.timeToLive}) {
         const Reason why = reply->isError() ? classify(reply->text).error : Reason();
-        if (why == Errc::wrongType) {
-            return false;
-        }
-        if (why == Reason(Cause::keyDenied)) {
-            isGiven(*reply, {}, "*");
-            return false;
+        if (why == Errc::wrongType || why == Reason(Cause::keyDenied)) {
+            return why;
         }
         if (reply->isError()) {
             throw InspectionFailed{why};
         }
     }
-    return true;
+    return {};
+}
+
+/// Throws what is known of a key that may be a lock or is none, unless it is gone.
+void Inspector::refuse(const std::string& name, bool isReadable)
+{
+    if (!isReadable) {
+        noteMissing("~" + name);
+        throw InspectionFailed{Cause::keyDenied, "the user lacks ~" + printable(name)};
+    }
+    const Reply type = askOne({"TYPE", name});
+    if (type.text != "none") {
+        const auto what = isGiven(type, "+type") ? printable(type.text) : "key";
+        throw InspectionFailed{Errc::wrongType, "a " + what + " that is no lock lies there"};
+    }
 }
 
 void Inspector::lookAround(std::vector<LockReport>& locks)
@@ -246,7 +266,11 @@ void Inspector::countListeners(std::vector<LockReport>& locks, std::vector<LockS
 std::optional<LockReport> Inspector::find(std::string_view name)
 {
     open();
-    auto found = inspect({std::string(name)});
+    MonitorProgress progress;
+    auto found = inspect({std::string(name)}, progress);
+    if (progress.unreadable + progress.others > 0) {
+        refuse(std::string(name), progress.unreadable == 0);
+    }
     if (found.empty()) {
         return std::nullopt;
     }

@@ -21,6 +21,7 @@ namespace redislock::detail {
 /// Thrown inside the monitor: why there is no answer.
 struct InspectionFailed {
     Reason reason;
+    std::string words{}; ///< more about it; empty: what the server last said
 };
 
 /// Asks Redis, and puts the answers together. Its functions block, and throw InspectionFailed.
@@ -48,13 +49,16 @@ private:
     Reply askOne(const std::vector<std::string>& words);
     /// @return whether the reply is an answer; false if a right is missing, which is noted.
     bool isGiven(const Reply& reply, const std::string& right, std::string_view key = {});
+    void noteMissing(const std::string& right);
 
     void readClients();
     void locate(std::vector<LockHolder>& holders) const;
     std::uint64_t countKeys();
     std::vector<std::string> nextKeys(std::string_view pattern, std::string& cursor);
-    std::vector<LockReport> inspect(const std::vector<std::string>& names);
-    bool maySee(const LockFields& fields);
+    /// @param progress counts the keys that are not among the reports.
+    std::vector<LockReport> inspect(const std::vector<std::string>& names, MonitorProgress& progress);
+    Reason whyHidden(const LockFields& fields) const;
+    void refuse(const std::string& name, bool isReadable);
     void lookAround(std::vector<LockReport>& locks);
     void countListeners(std::vector<LockReport>& locks, std::vector<LockSurroundings>& around);
     void readOtherHolders(LockReport& lock);

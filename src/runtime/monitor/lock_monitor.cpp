@@ -28,6 +28,7 @@ struct LockMonitor::Impl {
             return question();
         } catch (const detail::InspectionFailed& failed) {
             ec = failed.reason;
+            words = failed.words;
         }
         return {};
     }
@@ -36,12 +37,13 @@ struct LockMonitor::Impl {
     {
         const auto& troubles = inspector.troubles();
         throw LockError(ec, detail::Troubles::isOfServer(ec) ? call + " at " + troubles.server() : call,
-                        troubles.about(ec).text);
+                        words.empty() ? troubles.about(ec).text : words);
     }
 
     void raise(const LockReport& lock, const MonitorAlarms& alarms, TimePoint now);
 
     detail::Inspector inspector;
+    std::string words;                          ///< of the last failure
     std::unordered_map<std::string, Seen> seen; ///< by lock and holder
     std::uint64_t checks = 0;
 };

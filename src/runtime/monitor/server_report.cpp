@@ -14,6 +14,7 @@ namespace {
 struct Need {
     std::string right;
     std::vector<std::string> request;
+    bool writes = false;
 };
 
 /// What plain and fenced locks need, each need as a request about that name.
@@ -29,18 +30,18 @@ std::vector<Need> needsOf(const std::string& name)
         {"+pttl", {"PTTL", name}},
         {"+hexists", {"HEXISTS", name, "f"}},
         {"+hget", {"HGET", name, "f"}},
-        {"+hset", {"HSET", name, "f", "1"}},
+        {"+hset", {"HSET", name, "f", "1"}, true},
         {"+hlen", {"HLEN", name}},
         {"+hkeys", {"HKEYS", name}},
-        {"+pexpire", {"PEXPIRE", name, "1000"}},
-        {"+del", {"DEL", name}},
+        {"+pexpire", {"PEXPIRE", name, "1000"}, true},
+        {"+del", {"DEL", name}, true},
         {"+publish", {"PUBLISH", channel, "0"}},
         {"+subscribe", {"SUBSCRIBE", channel}},
         {"+unsubscribe", {"UNSUBSCRIBE", channel}},
         {"+time", {"TIME"}},
         {"+get", {"GET", token}},
-        {"+set", {"SET", token, "1"}},
-        {"+incr", {"INCR", token}},
+        {"+set", {"SET", token, "1"}, true},
+        {"+incr", {"INCR", token}, true},
     };
 }
 
@@ -66,17 +67,22 @@ ServerReport Inspector::server(std::string_view name)
     const Reply reply = askOne({"INFO"});
     if (isGiven(reply, "+info")) {
         const std::string_view info = reply.text;
-        const auto valkey = infoField(info, "valkey_version");
-        report.version =
-            valkey.empty() ? "Redis " + std::string(infoField(info, "redis_version")) : "Valkey " + std::string(valkey);
+        const auto read = [info]<class Value>(std::string_view field, std::optional<Value>& value) {
+            if (!infoField(info, field).empty()) {
+                value = static_cast<Value>(infoNumber(info, field));
+            }
+        };
+        const std::string valkey(infoField(info, "valkey_version"));
+        const std::string redis(infoField(info, "redis_version"));
+        report.version = !valkey.empty() ? "Valkey " + valkey : redis.empty() ? redis : "Redis " + redis;
         report.role = infoField(info, "role");
-        report.replicas = infoNumber(info, "connected_slaves");
+        read("connected_slaves", report.replicas);
         report.masterLink = infoField(info, "master_link_status");
         report.evictionPolicy = infoField(info, "maxmemory_policy");
-        report.maxMemory = infoNumber(info, "maxmemory");
-        report.usedMemory = infoNumber(info, "used_memory");
-        report.isLoading = infoNumber(info, "loading") != 0;
-        report.appendsToFile = infoNumber(info, "aof_enabled") != 0;
+        read("maxmemory", report.maxMemory);
+        read("used_memory", report.usedMemory);
+        read("loading", report.isLoading);
+        read("aof_enabled", report.appendsToFile);
     }
     if (const auto save = setting("save")) {
         report.savesSnapshots = !save->empty();
@@ -95,22 +101,25 @@ std::optional<std::string> Inspector::setting(const std::string& name)
     return std::move(reply.elements[1].text);
 }
 
-/// The requests are queued in a transaction, so that the server judges the user's rights, and then discarded.
+/// The requests are queued in a transaction, so that the server judges the user's rights, and then discarded. Without a
+/// transaction those that write nothing are made.
 std::optional<std::vector<std::string>> Inspector::lackingRights(std::string_view name)
 {
-    if (!isGiven(askOne({"MULTI"}), "+multi")) {
-        return std::nullopt;
+    auto needs = needsOf(std::string(name));
+    const auto denied = lackedBy({"+discard", {"DISCARD"}}, classify(askOne({"DISCARD"}).text).error);
+    const bool isQueued = denied.empty() && isGiven(askOne({"MULTI"}), "+multi");
+    if (!denied.empty()) {
+        noteMissing(denied);
     }
-    const auto needs = needsOf(std::string(name));
+    if (!isQueued) {
+        std::erase_if(needs, [](const Need& need) { return need.writes; });
+    }
     Pipeline requests;
     for (const auto& need : needs) {
         requests.add(need.request);
     }
-    requests.add({"DISCARD"});
+    requests.add({isQueued ? "DISCARD" : "QUIT"}); // the connection may have stayed subscribed
     const auto replies = ask(requests);
-    if (!isGiven(replies.back(), "+discard")) {
-        return std::nullopt;
-    }
     std::vector<std::string> lacking;
     for (std::size_t i = 0; i < needs.size(); ++i) {
         if (replies[i].isError()) {
@@ -120,7 +129,7 @@ std::optional<std::vector<std::string>> Inspector::lackingRights(std::string_vie
             }
         }
     }
-    return lacking;
+    return isQueued || !lacking.empty() ? std::optional(lacking) : std::nullopt;
 }
 
 } // namespace redislock::detail

@@ -54,6 +54,13 @@ struct LockFields {
     Reply timeToLive; ///< PTTL name
 };
 
+/// Makes it a read or a write lock. @return false for another mode.
+inline bool readMode(LockReport& report, const Reply& mode) noexcept
+{
+    report.kind = mode.text == "read" ? ObjectKind::readLock : ObjectKind::writeLock;
+    return mode.text == "read" || mode.text == "write";
+}
+
 /// Adds the fields of a page of HSCAN as holders. @return false when a field is not a holder's: the hash is no lock.
 inline bool appendHolders(LockReport& report, const Reply& page)
 {
@@ -62,7 +69,10 @@ inline bool appendHolders(LockReport& report, const Reply& page)
     }
     const auto& words = page.elements[1].elements;
     for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
-        if (words[i].text == "mode") {
+        if (words[i].text == "mode") { // may be newer than what HGET said of it
+            if (!readMode(report, words[i + 1])) {
+                return false;
+            }
             continue;
         }
         auto holder = holderNamed(words[i].text);
@@ -100,20 +110,26 @@ inline std::optional<LockReport> reportOfCrowd(std::string name, const LockField
     return isRead && readTimeLeft(report, fields.timeToLive) ? std::optional(std::move(report)) : std::nullopt;
 }
 
+/// Whether there was no key at the moment of one of the answers.
+inline bool isGone(const LockFields& fields) noexcept
+{
+    const bool isPage = fields.page.elements.size() == 2;
+    return (fields.timeToLive.kind == Reply::Kind::integer && fields.timeToLive.integer == -2) ||
+           (isPage && fields.page.elements[0].text == "0" && fields.page.elements[1].elements.empty());
+}
+
 /// The lock of the answers. Nothing for a key that is no lock, or is gone: a hash that is not clearly a lock is none.
 inline std::optional<LockReport> reportOf(std::string name, const LockFields& fields)
 {
     LockReport report;
     report.name = std::move(name);
-    const bool isReadWrite = fields.mode.kind == Reply::Kind::text;
-    if (fields.mode.isError() || !readTimeLeft(report, fields.timeToLive) ||
-        (isReadWrite && fields.mode.text != "read" && fields.mode.text != "write") ||
+    const bool isMode = fields.mode.kind != Reply::Kind::text || readMode(report, fields.mode);
+    if (fields.mode.isError() || !isMode || !readTimeLeft(report, fields.timeToLive) ||
         !appendHolders(report, fields.page) || report.holders.empty()) {
         return std::nullopt;
     }
-    if (isReadWrite) {
-        report.kind = fields.mode.text == "read" ? ObjectKind::readLock : ObjectKind::writeLock;
-    } else if (report.holders.size() > 1 || report.hasMoreHolders || report.holders.front().writes) {
+    if (report.kind == ObjectKind::redisLock &&
+        (report.holders.size() > 1 || report.hasMoreHolders || report.holders.front().writes)) {
         return std::nullopt;
     }
     return report;
