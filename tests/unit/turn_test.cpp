@@ -448,11 +448,11 @@ TEST(Turn, LetsTheOthersInBeforeItselfAtEachReleaseUntilTheyHadTheirLongTurns)
 TEST(Turn, LetsNobodyInBeforeItselfAfterAsManyReleasesAsThereAreOthers)
 {
     Turn turn = refusedAside();
-    for (const auto when : {70ms, 71ms, 72ms}) {
+    for (const auto when : {70ms, 72ms, 74ms}) {
         EXPECT_TRUE(turn.defers(at(when)));
         turn.heard(at(when));
     }
-    EXPECT_FALSE(turn.defers(at(72ms)));
+    EXPECT_FALSE(turn.defers(at(74ms)));
 }
 
 TEST(Turn, ThatWasDeferredBeginsWithTheNextHold)
@@ -481,11 +481,11 @@ TEST(Turn, AsideEndsWithTheMessageOfTheLastOtherWhoseTurnWasShorter)
 {
     Turn turn = turnBeside(2);
     tell(turn, at(30ms), false, false);
-    turn.heard(at(30ms + span - 1us));
-    turn.heard(at(31ms));
-    EXPECT_FALSE(turn.endsWithMessage(at(31ms))) << "both may be of one turn, which takes a while";
-    turn.heard(at(31ms + span - 1us));
-    EXPECT_FALSE(turn.endsWithMessage(at(31ms + span - 1us)));
+    turn.heard(at(30ms + 2 * span - 1us));
+    turn.heard(at(32ms));
+    EXPECT_FALSE(turn.endsWithMessage(at(32ms))) << "both may be of one turn, which takes a while";
+    turn.heard(at(32ms + 2 * span - 1us));
+    EXPECT_FALSE(turn.endsWithMessage(at(32ms + 2 * span - 1us)));
     turn.heard(at(42ms));
     EXPECT_TRUE(turn.endsWithMessage(at(42ms))) << "the lock would be idle until the others' time is over";
     grant(turn, at(42ms));

@@ -98,8 +98,7 @@ public:
         } else {
             usedAt_ = now;
             gaps_.taken();
-            if (now - turnHeardAt_ >=
-                span()) { // a turn has many messages if its holds are short, but it takes that long
+            if (now - turnHeardAt_ >= 2 * span()) { // a turn of short holds has many messages, but is over by then
                 turnHeardAt_ = now;
                 othersUntil_ = ++turnsHeard_ >= asideFor_ ? std::min(othersUntil_, now) : othersUntil_;
             }
