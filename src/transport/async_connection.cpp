@@ -23,7 +23,9 @@ void AsyncConnection::open()
     if (state_ != State::disconnected) {
         return;
     }
-    connector_.connect(this, policy_.notBefore(), timeout_, [this](Connected result) { opened(std::move(result)); });
+    connector_.connect(
+        this, policy_.notBefore(), timeout_, [this](Connected result) { opened(std::move(result)); },
+        [this](Cause stage) { absence_ = absenceAt(stage, absence_); });
     state_ = State::connecting; // not if connect() threw
 }
 
@@ -39,7 +41,7 @@ void AsyncConnection::opened(Connected result)
 {
     if (result.fault) {
         state_ = State::disconnected;
-        policy_.ended(BootClock::now(), random_);
+        policy_.ended(BootClock::now(), random_, true);
         absence_ = result.fault->error;
         owner_.onDisconnected(*result.fault);
         if (owner_.needed()) {
@@ -106,13 +108,13 @@ void AsyncConnection::waitRead()
 
 void AsyncConnection::read()
 {
-    if (take() != Taken::end) {
+    if (readWhatCame() != Taken::end) {
         waitRead();
     }
 }
 
 /// Reads what has come. @return the end, if the connection ended.
-AsyncConnection::Taken AsyncConnection::take()
+AsyncConnection::Taken AsyncConnection::readWhatCame()
 {
     const auto generation = generation_;
     const auto received = stream_.readSome(buffer_);
@@ -150,7 +152,7 @@ void AsyncConnection::timeOver()
 {
     timerArmed_ = false;
     while (isConnected() && isOverdue()) {
-        switch (take()) {
+        switch (readWhatCame()) {
         case Taken::something:
             break;
         case Taken::nothing:
@@ -169,26 +171,34 @@ bool AsyncConnection::isOverdue() const
     return BootClock::now() >= saturatingAdd(owner_.oldestSent(), timeout_);
 }
 
-void AsyncConnection::close(Fault fault)
+/// Leaves the state in which there is a connection.
+Stream AsyncConnection::take()
 {
-    if (!isConnected()) {
-        return;
-    }
     state_ = State::disconnected;
     ++generation_;
     descriptor_->release(); // cancels the waits on it
     descriptor_.reset();
-    if (fault.failure != Failure::fatal) {
-        stream_.discardUndelivered();
-    }
-    stream_.close();
     reader_.reset();
     writing_.clear();
     written_ = 0;
     waitingToWrite_ = false;
     timerArmed_ = false; // a timer that is still set checks this when it fires
+    return std::move(stream_);
+}
+
+void AsyncConnection::close(Fault fault)
+{
+    if (!isConnected()) {
+        return;
+    }
+    Stream stream = take();
+    if (fault.failure != Failure::fatal) {
+        stream.discardUndelivered();
+    }
+    stream.close();
     const bool demoted = fault.failure == Failure::demoted;
-    demoted ? policy_.demoted(BootClock::now(), random_) : policy_.ended(BootClock::now(), random_);
+    const auto now = BootClock::now();
+    demoted ? policy_.demoted(now, random_) : policy_.ended(now, random_, owner_.needed());
     absence_ = fault.error == Errc::badReply ? Reason(Cause::connectionLost) : fault.error;
     owner_.onDisconnected(fault);
     if (owner_.needed()) {

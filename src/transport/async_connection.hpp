@@ -54,6 +54,8 @@ public:
     /// Appends bytes and writes what the socket takes. Only while connected.
     void send(const std::string& bytes);
     void close(Fault fault);
+    /// Gives the connection away. Only while connected, and when nothing is unanswered. The owner is not told.
+    Stream take();
     /// Ends the connection for good.
     void end(Fault fault);
     /// After an exception, which may have interrupted anything: ends the connection, and makes another if that is
@@ -84,7 +86,7 @@ private:
     void waitRead();
     void read();
     enum class Taken { something, nothing, end };
-    Taken take();
+    Taken readWhatCame();
     void armTimeout();
     void timeOver();
     [[nodiscard]] bool isOverdue() const;

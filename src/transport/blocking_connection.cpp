@@ -344,10 +344,11 @@ bool BlockingConnection::dispatch(std::vector<Reply>& replies, std::size_t count
         }
         if (isDemotion(replies[i])) {
             leave();
-        } else {
+        } else if (!replies[i].isError()) {
             policy_.served();
         }
-        if (isNoScript(replies[i]) && call->form == Call::Form::bySha && call->mode != Call::Mode::abandoned) {
+        if (isNoScript(replies[i]) && call->form == Call::Form::bySha && call->mode != Call::Mode::abandoned &&
+            call->isWanted(BootClock::now())) {
             call->form = Call::Form::byText;
             try {
                 put(*call);

@@ -84,6 +84,8 @@ public:
     /// The background thread reports the end of an attempt to connect.
     void connected(Stream stream);
     void connectFailed(Fault fault);
+    /// And how far the attempt has come, see Connector::connect().
+    void reached(Cause stage);
 
     /// Ends everything: calls under way and later ones fail with `error`.
     void shutdown(Errc error);

@@ -1,5 +1,6 @@
 // How the calling threads' connection is made and ended.
 #include "transport/blocking_connection.hpp"
+#include "transport/connect/connect_machine.hpp"
 
 #include <optional>
 #include <utility>
@@ -27,7 +28,8 @@ void BlockingConnection::disconnect(Fault fault, FinishedCalls& finished)
         return;
     }
     state_ = State::disconnected;
-    demoted ? policy_.demoted(BootClock::now(), random_) : policy_.ended(BootClock::now(), random_);
+    const auto now = BootClock::now();
+    demoted ? policy_.demoted(now, random_) : policy_.ended(now, random_, queue_.unanswered() > 0);
     absence_ = demoted ? Reason(Cause::readOnly) : fault.error;
     background_.report(false, fault.error);
     abandon(queue_.unanswered(), fault, finished);
@@ -59,6 +61,12 @@ void BlockingConnection::connected(Stream stream)
     wakeOneWaiter();
 }
 
+void BlockingConnection::reached(Cause stage)
+{
+    const Lock lock(mutex_);
+    absence_ = absenceAt(stage, absence_);
+}
+
 void BlockingConnection::connectFailed(Fault fault)
 {
     FinishedCalls finished;
@@ -68,7 +76,7 @@ void BlockingConnection::connectFailed(Fault fault)
             return;
         }
         state_ = State::disconnected;
-        policy_.ended(BootClock::now(), random_);
+        policy_.ended(BootClock::now(), random_, true);
         absence_ = fault.error;
         background_.report(false, fault.error);
         abandon(queue_.size(), fault, finished);

@@ -1,5 +1,9 @@
 #include "transport/call_connection.hpp"
 
+#include "redislock/detail/protocol/command.hpp"
+
+#include <atomic>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -11,6 +15,86 @@ CallConnection::CallConnection(boost::asio::io_context& io, Connector& connector
 {
 }
 
+/// A call in the queue of the other connection. It is that connection's, but the call itself stays here.
+struct CallConnection::Lent final : Call {
+    Lent(std::shared_ptr<Call> lent, std::function<void()> tell) : call(std::move(lent)), ring(std::move(tell))
+    {
+        mode = Mode::detached;
+        hurried = call->hurried;
+    }
+
+    /// An answer to an abandoned one is expected all the same, but its call may be over.
+    void encode(std::string& out, Form by) override
+    {
+        mode == Mode::abandoned ? appendCommand(out, {"PING"}) : call->encode(out, by);
+    }
+    [[nodiscard]] bool isWanted(TimePoint now) const noexcept override
+    {
+        return call->mode != Mode::abandoned && call->isWanted(now);
+    }
+    void finished() noexcept override
+    {
+        hasEnded = true;
+        ring();
+    }
+
+    const std::shared_ptr<Call> call;
+    const std::function<void()> ring;
+    std::atomic<bool> hasEnded{false};
+};
+
+void CallConnection::lendTo(BlockingConnection& other, std::function<void()> ring)
+{
+    other_ = &other;
+    ring_ = std::move(ring);
+}
+
+void CallConnection::lend(const std::shared_ptr<Call>& call)
+{
+    lent_.push_back(std::make_shared<Lent>(call, ring_));
+    try {
+        (void)other_->enqueue(lent_.back()); // if it has been shut down, so will this be
+    } catch (...) {
+        lent_.pop_back();
+        throw;
+    }
+}
+
+void CallConnection::takeBack()
+{
+    while (!lent_.empty() && lent_.front()->hasEnded) {
+        const auto lent = lent_.front();
+        lent_.pop_front();
+        std::swap(lent->call->reply, lent->reply);
+        lent->call->sentAt = lent->sentAt;
+        end(lent->call, lent->outcome);
+    }
+}
+
+/// What needs no order, and the other connection has not answered, is asked again on this one.
+void CallConnection::askAgain()
+{
+    for (std::size_t i = 0; i < lent_.size();) {
+        const auto lent = lent_[i];
+        if (lent->hasEnded || !lent->call->isInNoOrder()) {
+            ++i;
+            continue;
+        }
+        lent_.erase(lent_.begin() + static_cast<std::ptrdiff_t>(i));
+        (void)other_->leave(*lent);
+        end(lent->call, {false, {Failure::lostReply, Cause::silent}});
+    }
+}
+
+Stream CallConnection::give()
+{
+    if (!connection_.isConnected() || !queue_.empty() || leaving_) {
+        return {};
+    }
+    isAbsent_ = true;
+    return Stream(connection_.take().release()); // whose calls wait, unlike those of Asio
+}
+
 void CallConnection::enqueue(std::shared_ptr<Call> call)
 {
     call->form = Call::Form::bySha;
@@ -18,6 +102,9 @@ void CallConnection::enqueue(std::shared_ptr<Call> call)
         return end(call, {false, {Failure::fatal, Errc::shutdown}});
     }
     call->pending = true;
+    if ((!lent_.empty() && !call->isInNoOrder()) || (isAbsent_ && queue_.empty() && other_->isConnected())) {
+        return lend(call);
+    }
     hurried_ = hurried_ || call->hurried;
     if (takesRequests()) {
         call->encode(bytes_, call->form);
@@ -33,6 +120,9 @@ bool CallConnection::withdraw(Call& call)
 void CallConnection::flush()
 {
     const bool hurried = std::exchange(hurried_, false);
+    if (!lent_.empty()) {
+        other_->flush();
+    }
     if (!connection_.isConnected()) {
         if (needed()) {
             hurried ? connection_.hurry() : connection_.open();
@@ -52,8 +142,13 @@ void CallConnection::close()
 {
     closed_ = true;
     connection_.end({Failure::fatal, Errc::shutdown});
+    const Outcome over{false, {Failure::fatal, Errc::shutdown}};
     while (auto call = queue_.abandon()) {
-        end(call, {false, {Failure::fatal, Errc::shutdown}});
+        end(call, over);
+    }
+    takeBack();
+    for (const auto& lent : std::exchange(lent_, {})) {
+        end(lent->call, over);
     }
 }
 
@@ -61,6 +156,7 @@ void CallConnection::onConnected()
 {
     report_(true, {});
     bytes_.clear();
+    isAbsent_ = false;
     std::vector<std::shared_ptr<Call>> unwanted;
     for (auto left = queue_.size(); left > 0; --left) { // each leaves the queue, and joins it again if still wanted
         auto call = queue_.abandon();
@@ -74,8 +170,9 @@ void CallConnection::onConnected()
     }
     flush();
     for (const auto& call : unwanted) {
-        end(call, {false, {Failure::notConnected, Cause::connectTimedOut}});
+        end(call, {false, {Failure::notConnected, connection_.absence()}});
     }
+    askAgain();
 }
 
 bool CallConnection::onReply(Reply& reply)
@@ -86,7 +183,7 @@ bool CallConnection::onReply(Reply& reply)
     }
     if (isDemotion(reply)) {
         leave();
-    } else {
+    } else if (!reply.isError()) {
         connection_.served();
     }
     if (isNoScript(reply) && call->form == Call::Form::bySha && call->mode != Call::Mode::abandoned &&
@@ -125,6 +222,13 @@ void CallConnection::onDisconnected(Fault fault)
     std::vector<std::shared_ptr<Call>> ended;
     // unwritten calls wait for the next connection, unless none could be made
     const bool wasConnected = fault.failure == Failure::lostReply || fault.failure == Failure::demoted;
+    isAbsent_ = !wasConnected && !closed_;
+    if (isAbsent_ && (!lent_.empty() || other_->isConnected())) {
+        for (; !queue_.empty(); (void)queue_.abandon()) {
+            lend(queue_[0]);
+        }
+        return other_->flush();
+    }
     for (auto left = wasConnected ? queue_.unanswered() : queue_.size(); left > 0; --left) {
         ended.push_back(queue_.abandon());
     }

@@ -95,7 +95,9 @@ private:
         const auto incoming = table_.received(reply);
         if (table_.unanswered() < before) {
             sentAt_.pop_front();
-            connection_.served();
+            if (!reply.isError()) {
+                connection_.served();
+            }
         }
         for (const Listener& listener : incoming.listeners) {
             handler_(listener, incoming.kind, incoming.text);

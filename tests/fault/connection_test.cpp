@@ -5,6 +5,8 @@
 #include <boost/asio/use_future.hpp>
 
 #include <array>
+#include <stop_token>
+#include <thread>
 
 namespace redislock::test {
 namespace {
@@ -12,6 +14,36 @@ namespace {
 using IdleConnection = FaultTest;
 using KilledConnection = FaultTest;
 using SilentConnection = FaultTest;
+
+/// A server that ends each connection at the same request, whatever it answered before.
+class ServerThatHangsUp : public FaultTest {
+protected:
+    /// Expects few connections and, of calls that want the lock, the error that says that the connection ended.
+    template <class Ask>
+    void expectPauses(const char* what, Ask ask)
+    {
+        SCOPED_TRACE(what);
+        forgetClient();
+        const auto before = proxy.accepted();
+        const Stopwatch watch;
+        ask();
+        EXPECT_GE(watch.elapsed(), 900ms);
+        EXPECT_GE(proxy.accepted(), before + 3) << "it is asked again";
+        EXPECT_LE(proxy.accepted(), before + 10) << "it is flooded";
+        proxy.clear();
+    }
+    /// From now on the server does not know the script, and ends connections that send it.
+    void endAt(const Script& script)
+    {
+        redis.command({"SCRIPT", "FLUSH"});
+        for (const auto* other : {&redisLockLock, &redisLockUnlock, &redisLockRenew, &redisLockPttl}) {
+            if (other->sha1 != script.sha1) {
+                redis.command({"SCRIPT", "LOAD", other->text});
+            }
+        }
+        inject({.command = "EVAL", .nth = 0}, Action::cut());
+    }
+};
 
 TEST_F(IdleConnection, ThatWasClosedIsNoFailureOfTheNextCall)
 {
@@ -111,6 +143,53 @@ TEST_F(KilledConnection, WithARequestUnderWayIsRepeatedForEveryCaller)
     for (auto& result : results) {
         EXPECT_EQ(result.get(), "1");
     }
+}
+
+TEST_F(ServerThatHangsUp, IsAskedAgainWithPausesThatGrowUnlessItDidWhatItWasAsked)
+{
+    config.watchdogTimeout = 30s;
+    expectPauses("lock", [&] {
+        endAt(redisLockLock);
+        std::error_code ec;
+        EXPECT_FALSE(lock().tryLock(1s, 10s, ec));
+        EXPECT_EQ(ec, Cause::connectionLost);
+    });
+    expectPauses("lock beside questions that are answered", [&] {
+        endAt(redisLockLock);
+        std::jthread curious([one = lock()](const std::stop_token& stop) {
+            while (!stop.stop_requested()) {
+                std::error_code ignored;
+                (void)one.isLocked(ignored);
+            }
+        });
+        std::error_code ec;
+        EXPECT_FALSE(lock().tryLock(1s, 10s, ec));
+        EXPECT_EQ(ec, Cause::connectionLost);
+    });
+    expectPauses("asyncLock", [&] {
+        endAt(redisLockLock);
+        try {
+            (void)lock().asyncTryLock(1s, boost::asio::use_future).get();
+            ADD_FAILURE() << "it was granted";
+        } catch (const boost::system::system_error& error) {
+            EXPECT_TRUE(error.code() == Cause::connectionLost) << error.what();
+        }
+    });
+    expectPauses("unlock", [&] {
+        EXPECT_TRUE(lock().tryLock(0ms, 1s));
+        endAt(redisLockUnlock);
+        EXPECT_EQ(lock().unlock(), Unlocked::unconfirmed);
+    });
+    expectPauses("the subscription of a waiter", [&] {
+        foreignLock(20s);
+        inject({.command = "SUBSCRIBE", .direction = Direction::reply, .nth = 0}, Action::cutAfterForward());
+        std::error_code ec;
+        EXPECT_FALSE(lock().tryLock(1s, 10s, ec));
+        EXPECT_EQ(ec, std::error_code()) << "contended";
+        redis.command({"DEL", name});
+    });
+    forgetClient();
+    loadScripts();
 }
 
 // A network that comes back would deliver the request of a caller that has been told `unreachable`, perhaps minutes

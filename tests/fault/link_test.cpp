@@ -240,10 +240,10 @@ TEST_F(FullServer, RefusesNewConnectionsInTimeAndServesWhenThereIsRoom)
     EXPECT_TRUE(ec == Errc::serverRefused || ec == Errc::unreachable) << ec;
     EXPECT_LT(watch.elapsed(), 300ms + slack);
     auto waiter = waitInBackground(other, 20s);
-    EXPECT_TRUE(seen->await(Event::renewalFailed)) << "there is no connection for renewals";
+    EXPECT_TRUE(seen->await(Event::renewed)) << "over the threads' connection";
     expectFault(std::stoi(redis.info("rejected_connections")) > 0, "a refused connection");
     redis.command({"CONFIG", "SET", "maxclients", "1000"});
-    EXPECT_TRUE(seen->await(Event::renewed));
+    EXPECT_TRUE(seen->await(Event::renewed, 2));
     EXPECT_EQ(seen->count(Event::lost), 0U);
     EXPECT_EQ(held.unlock(), Unlocked::released);
     expectGranted(waiter.get());
@@ -268,6 +268,20 @@ public:
 private:
     rlimit before_{};
 };
+
+TEST_F(NoFileDescriptors, KeepNoHoldFromBeingRenewed)
+{
+    config.endpoint.port = server.port(); // the proxy, in this process, needs poll() of several sockets
+    const RedisLock held = lock();
+    held.lock();
+    {
+        const FewFiles few;
+        expectFault(FewFiles::hit(), "no file descriptors");
+        EXPECT_TRUE(seen->await(Event::renewed, 3));
+    }
+    EXPECT_EQ(seen->count(Event::lost), 0U);
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+}
 
 TEST_F(NoFileDescriptors, LoseNoHoldAndNoProcess)
 {

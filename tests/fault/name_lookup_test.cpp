@@ -95,6 +95,27 @@ protected:
     }
 };
 
+TEST_F(NameLookup, ThatHangsKeepsNoHoldFromBeingRenewed)
+{
+    const RedisLock held = lock();
+    held.lock();
+    set({"127.0.0.1"}, true);
+    EXPECT_TRUE(seen->await(Event::renewed, 3));
+    expectFault(isHanging(), "a look-up that hangs");
+    EXPECT_EQ(seen->count(Event::lost), 0U);
+    EXPECT_EQ(held.unlock(), Unlocked::released);
+}
+
+TEST_F(NameLookup, ThatHangsIsToldToACallerWhoseWaitIsShort)
+{
+    set({"127.0.0.1"}, true);
+    std::error_code ec;
+    EXPECT_FALSE(lock().tryLock(100ms, 10s, ec));
+    EXPECT_EQ(ec, Cause::lookupFailed);
+    expectFault(isHanging(), "a look-up that hangs");
+    set({"127.0.0.1"});
+}
+
 TEST_F(NameLookup, HappensAgainForEachConnection)
 {
     config.unreachableAfter = 20s;

@@ -72,7 +72,9 @@ protected:
     {
         const auto seen = std::make_shared<RecordingObserver>();
         config.observer = seen;
-        config.connectTimeout = std::min(config.connectTimeout, 500ms);
+        if (cause == Cause::silent || cause == Cause::connectTimedOut) { // a busy machine may need all of the time
+            config.connectTimeout = 500ms;
+        }
         config.unreachableAfter = 700ms;
         const std::string server = config.endpoint.str();
         const Client client(config);
@@ -547,6 +549,60 @@ TEST_F(Connecting, SilentServerIsUnreachableWhenTheTimeToConnectIsOver)
     EXPECT_GE(watch.elapsed(), 500ms);
     EXPECT_LT(watch.elapsed(), 500ms + soon);
     EXPECT_GE(silent.accepted(), 3);
+}
+
+TEST_F(Connecting, WhoWaitsForLessThanTheTimeToConnectIsToldHowFarItCame)
+{
+    const FakeServer silent("");
+    const SwallowingPort lossy;
+    const std::pair<std::uint16_t, Cause> cases[] = {{silent.port(), Cause::silent},
+                                                     {lossy.port(), Cause::connectTimedOut}};
+    for (const auto& [port, cause] : cases) {
+        Config config = configFor(port);
+        config.watchdogTimeout = 30s;
+        const Client client(config);
+        const auto lock = client.getLock("stock");
+        std::error_code ec;
+        EXPECT_FALSE(lock.tryLock(200ms, 10s, ec));
+        EXPECT_EQ(ec, cause);
+        try {
+            (void)lock.asyncTryLock(200ms, boost::asio::use_future).get();
+            ADD_FAILURE() << "nothing was thrown";
+        } catch (const boost::system::system_error& error) {
+            EXPECT_TRUE(error.code() == cause) << error.what();
+        }
+    }
+}
+
+TEST_F(Connecting, ServerThatRefusesWhatIsOptionalByAnErrorOrByItsEndIsUsable)
+{
+    for (const std::string command : {"CLIENT", "PING"}) {
+        for (const bool hangsUp : {false, true}) {
+            for (const std::uint32_t database : {0U, 3U}) {
+                SCOPED_TRACE(command + (hangsUp ? " ends the connection" : " is an error"));
+                FaultProxy proxy(server());
+                const Match match{
+                    .command = command, .direction = hangsUp ? Direction::request : Direction::reply, .nth = 0};
+                proxy.add(match, hangsUp ? Action::cut() : Action::replace("-NOT here, in no way\r\n"));
+                Config config = configFor(proxy.port());
+                config.database = database;
+                {
+                    const Client client(config);
+                    EXPECT_EQ(D::tryLock(client.getLock("at-once")), true) << "by the first attempt";
+                    EXPECT_EQ(D::unlock(client.getLock("at-once")), Unlocked::released);
+                }
+                expectUsable(config);
+            }
+        }
+    }
+}
+
+TEST_F(Connecting, ServerThatHangsUpIsNotFlooded)
+{
+    const auto fake = FakeServer::thatHangsUp();
+    EXPECT_EQ(D::tryLock(Client(configFor(fake->port())).getLock("stock"), 1s), Errc::unreachable);
+    EXPECT_GE(fake->accepted(), 4);
+    EXPECT_LE(fake->accepted(), 8);
 }
 
 TEST_F(Connecting, AsynchronouslyIsCancelledAndEndsWithTheClient)

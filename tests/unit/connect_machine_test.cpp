@@ -139,6 +139,20 @@ TEST(ConnectMachine, TellsTheLastCauseThatWasMet)
           {Machine::TimeOver{Cause::silent}, failed(Failure::notConnected, Cause::silent)}});
 }
 
+TEST(ConnectMachine, DoesNotTellThatNobodyTookTheConnectionIfAnAddressDid)
+{
+    const Machine::Ended nobody{{Failure::notConnected, Cause::connectionRefused}};
+    for (const Cause end : {Cause::hungUp, Cause::connectionLost}) {
+        const Machine::Ended taken{{Failure::notConnected, end}};
+        for (const Machine::Event& last : {Machine::Event(nobody), Machine::Event(Machine::TimeOver{})}) {
+            play({{start(), "resolve"},
+                  {Machine::Resolved{2, 3s}, "open 0, the next after 250"},
+                  {taken, "open 1"},
+                  {last, failed(Failure::notConnected, end)}});
+        }
+    }
+}
+
 TEST(ConnectMachine, TellsTheFailureThatSaysMost)
 {
     struct Case {
@@ -163,6 +177,21 @@ TEST(ConnectMachine, TellsTheFailureThatSaysMost)
               {Machine::TimeOver{}, c.first.fault.error == Errc::unreachable  ? timedOut
                                     : c.first.fault.failure == Failure::fatal ? authFailed
                                                                               : refusedByServer}});
+    }
+}
+
+TEST(ConnectMachine, AnAttemptThatComesSoFarExplainsTheAbsenceUnlessTheLastOneSaysMore)
+{
+    for (const Cause stage : {Cause::lookupFailed, Cause::connectTimedOut, Cause::silent}) {
+        for (const Cause before : {Cause::lookupFailed, Cause::connectTimedOut}) {
+            EXPECT_EQ(absenceAt(stage, before), Reason(stage));
+        }
+        for (const Cause before : {Cause::hungUp, Cause::silent, Cause::connectionLost, Cause::tooManyClients}) {
+            EXPECT_EQ(absenceAt(stage, before), Reason(before)) << "a connection was taken";
+        }
+        for (const Cause before : {Cause::connectionRefused, Cause::hostNotFound, Cause::noRoute}) {
+            EXPECT_EQ(absenceAt(stage, before), Reason(stage == Cause::silent ? stage : before));
+        }
     }
 }
 

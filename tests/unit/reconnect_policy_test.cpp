@@ -22,7 +22,7 @@ TEST(ReconnectPolicy, AConnectionThatServedIsMadeAgainAtOnce)
     Random random(1);
     ReconnectPolicy policy;
     policy.served();
-    policy.ended(at(5s), random);
+    policy.ended(at(5s), random, true);
     EXPECT_LE(policy.notBefore(), at(5s));
 }
 
@@ -31,7 +31,7 @@ TEST(ReconnectPolicy, AttemptsThatServeNothingHaveGrowingPauses)
     Random random(1);
     ReconnectPolicy policy;
     for (const milliseconds pause : {50ms, 100ms, 200ms, 400ms, 800ms, 1000ms, 1000ms}) {
-        policy.ended(at(5s), random);
+        policy.ended(at(5s), random, true);
         EXPECT_GE(policy.notBefore(), at(5s) + pause * 4 / 5);
         EXPECT_LE(policy.notBefore(), at(5s) + pause * 6 / 5);
     }
@@ -43,7 +43,7 @@ TEST(ReconnectPolicy, WhoDoesNotWaitHasTheFirstPauseHoweverManyAttemptsFailed)
     ReconnectPolicy policy;
     EXPECT_LE(policy.soonest(), at(0s));
     for (int i = 0; i < 10; ++i) {
-        policy.ended(at(5s), random);
+        policy.ended(at(5s), random, true);
         EXPECT_LE(policy.soonest(), at(5s) + 50ms);
         EXPECT_GE(policy.soonest(), at(5s) + 40ms);
     }
@@ -56,13 +56,13 @@ TEST(ReconnectPolicy, ServingOnceMakesThePausesSmallAgain)
     Random random(1);
     ReconnectPolicy policy;
     for (int i = 0; i < 10; ++i) {
-        policy.ended(at(0s), random);
+        policy.ended(at(0s), random, true);
     }
     policy.served();
     EXPECT_LE(policy.notBefore(), at(0s));
-    policy.ended(at(1s), random);
+    policy.ended(at(1s), random, true);
     EXPECT_LE(policy.notBefore(), at(1s));
-    policy.ended(at(2s), random); // the new connection served nothing
+    policy.ended(at(2s), random, true); // the new connection served nothing
     EXPECT_GE(policy.notBefore(), at(2040ms));
     EXPECT_LE(policy.notBefore(), at(2060ms));
 }
@@ -94,6 +94,34 @@ TEST(ReconnectPolicy, AServerThatTakesNoWritesAtFirstIsTriedOnceMoreAtOnce)
     ReconnectPolicy policy;
     policy.demoted(at(0s), random);
     EXPECT_LE(policy.notBefore(), at(0s));
+}
+
+TEST(ReconnectPolicy, AConnectionThatDidAllThatItWasAskedIsMadeAgainAtOnceHoweverOftenItEnds)
+{
+    Random random(1);
+    ReconnectPolicy policy;
+    for (int i = 0; i < 10; ++i) {
+        policy.served();
+        policy.ended(at(5s), random, false);
+        EXPECT_LE(policy.notBefore(), at(5s));
+    }
+}
+
+TEST(ReconnectPolicy, ConnectionsThatServeSomethingAndOweTheRestHaveGrowingPauses)
+{
+    Random random(1);
+    ReconnectPolicy policy;
+    for (const auto begin : {at(5s), at(100s)}) { // the first is made again at once, also after a long time
+        policy.served();
+        policy.ended(begin, random, true);
+        EXPECT_LE(policy.notBefore(), begin);
+        for (const milliseconds pause : {50ms, 100ms, 200ms, 400ms, 800ms, 1000ms, 1000ms}) {
+            policy.served();
+            policy.ended(begin, random, true);
+            EXPECT_GE(policy.notBefore(), begin + pause * 4 / 5);
+            EXPECT_LE(policy.notBefore(), begin + pause * 6 / 5);
+        }
+    }
 }
 
 } // namespace

@@ -49,6 +49,9 @@ public:
     /// Whether the request is still worth sending; asked before its bytes are made again. Any thread.
     [[nodiscard]] virtual bool isWanted(TimePoint /*now*/) const noexcept { return true; }
 
+    /// Whether a repetition of the request may be executed before it, and both of them.
+    [[nodiscard]] virtual bool isInNoOrder() const noexcept { return false; }
+
     /// The end of a call that nobody waits for: called on the thread that read the reply, without a mutex.
     virtual void finished() noexcept {}
 
@@ -62,7 +65,7 @@ public:
     TimePoint sentAt{};
     Reply reply;
     Outcome outcome;
-    Mode mode = Mode::awaited;
+    std::atomic<Mode> mode{Mode::awaited};
     bool hurried = false; ///< its caller does not wait long: the next attempt to connect comes after a short pause
     Form form = Form::bySha;
     std::atomic<bool> pending{false}; ///< on a connection

@@ -6,13 +6,22 @@
 #include "redislock/detail/protocol/command.hpp"
 
 #include <string>
+#include <utility>
 
 namespace redislock::detail {
 
 /// The answer, whatever it is, shows that a connection is there.
 class PingCall final : public ListenedCall {
 public:
-    void encode(std::string& out, Form /*by*/) override { appendCommand(out, {"PING"}); }
+    /// The second time something else: some proxies refuse PING by ending the connection.
+    void encode(std::string& out, Form /*by*/) override
+    {
+        std::exchange(asked_, true) ? appendCommand(out, {"EVAL", "return 1", "1", "redislock"})
+                                    : appendCommand(out, {"PING"});
+    }
+
+private:
+    bool asked_ = false;
 };
 
 } // namespace redislock::detail

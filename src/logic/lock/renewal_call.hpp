@@ -34,6 +34,7 @@ public:
     /// Leaves out holds that have ended meanwhile.
     void encode(std::string& out, Form by) override;
     [[nodiscard]] bool isWanted(TimePoint now) const noexcept override;
+    [[nodiscard]] bool isInNoOrder() const noexcept override { return true; }
     void finished() noexcept override;
 
     [[nodiscard]] std::chrono::milliseconds lease() const noexcept { return lease_; }

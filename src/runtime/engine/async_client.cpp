@@ -60,12 +60,22 @@ struct AsyncConnect final : std::enable_shared_from_this<AsyncConnect> {
                 self->end(codeOf(self->engine->background().renewals.overdue(sent).error));
             }
         });
+        ask();
+    }
+
+    void ask() const
+    {
         engine->background().renewals.enqueue(ping);
         engine->background().renewals.flush();
     }
 
     /// If the user may not PING, the connection works all the same.
-    void answered() { end(ping->outcome.replied ? boost::system::error_code() : codeOf(ping->outcome.fault.error)); }
+    void answered()
+    {
+        const auto& [replied, fault, stood, off] = ping->outcome;
+        const bool again = !replied && fault.failure == Failure::lostReply && !ended && !std::exchange(lost, true);
+        again ? ask() : end(replied ? boost::system::error_code() : codeOf(fault.error));
+    }
 
     void end(boost::system::error_code ec)
     {
@@ -84,6 +94,7 @@ struct AsyncConnect final : std::enable_shared_from_this<AsyncConnect> {
     boost::asio::steady_timer timer;
     const std::shared_ptr<PingCall> ping = std::make_shared<PingCall>();
     bool ended = false;
+    bool lost = false; ///< the first answer
 };
 
 /// Waits until nothing is under way any more, or until its time is over, and ends what is left of the client. On the

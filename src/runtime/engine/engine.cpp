@@ -70,17 +70,23 @@ Engine::Engine(Config config)
         if (commands_->sweep()) {
             sweepSoon(*background_);
         }
+        background_->renewals.takeBack();
     });
     BlockingConnection::Background hooks;
     hooks.connect = [this](TimePoint notBefore) {
-        background_->connector.connect(this, notBefore, config_.connectTimeout, [this](Connected result) {
+        const auto ended = [this](Connected result) {
             if (result.fault) {
+                result.stream = background_->renewals.give();
+            }
+            if (!result.stream.isOpen()) {
                 return commands_->connectFailed(*result.fault);
             }
             const auto address = result.stream.peer();
             commands_->connected(std::move(result.stream));
             background_->subscriber.follow(address);
-        });
+        };
+        background_->connector.connect(this, notBefore, config_.connectTimeout, ended,
+                                       [this](Cause stage) { commands_->reached(stage); });
     };
     hooks.hurry = [this](TimePoint soonest) { background_->connector.hurry(this, soonest); };
     hooks.demoted = [this](std::string address) { background_->connector.demoted(std::move(address)); };
@@ -88,6 +94,7 @@ Engine::Engine(Config config)
     hooks.refused = [this](const Reply& reply) { background_->troubles.noteReply(reply); };
     hooks.report = [report](bool up, Reason error) { report("commands", up, error); };
     commands_ = std::make_unique<BlockingConnection>(std::move(hooks), config_.commandTimeout, freshSeed());
+    background_->renewals.lendTo(*commands_, [this] { background_->sweepTimer.set(BootClock::now()); });
 }
 
 Engine::~Engine()

@@ -176,12 +176,15 @@ void ThreadCalls::connect(Engine& engine, std::error_code& ec)
     call->hurried = true;
     TimePoint until = BootClock::now() + engine.config().connectTimeout + std::chrono::milliseconds(100);
     Outcome outcome;
-    do { // again if this process stood still meanwhile
+    bool lost = false;
+    do { // again if this process stood still meanwhile, and once after the end of the connection
         until += outcome.stood;
         engine.commands().enqueue(call);
         outcome = engine.commands().await(*call, until);
         call->signal.clearDone();
-    } while (!outcome.replied && outcome.fault.failure != Failure::fatal && outcome.stood > outcome.stood.zero());
+    } while (!outcome.replied && outcome.fault.failure != Failure::fatal &&
+             (outcome.stood > outcome.stood.zero() ||
+              (outcome.fault.failure == Failure::lostReply && !std::exchange(lost, true))));
     // if the user may not PING, the connection works all the same
     ec = outcome.replied ? std::error_code() : std::error_code(outcome.fault.error);
 }

@@ -1,19 +1,21 @@
 #include "transport/connect/connect_machine.hpp"
 
+#include "transport/connect/handshake_machine.hpp"
+
 #include <algorithm>
 
 namespace redislock::detail {
 
 namespace {
 
-/// Which of several addresses' failures is reported: first one that may pass by itself, then one that will not, at last
-/// that nobody answered.
+/// Which of several addresses' failures is reported: first one that may pass by itself, then one that will not, then
+/// that a connection was taken and ended, at last that nobody answered.
 int weightOf(const Fault& fault) noexcept
 {
     if (fault.error == Errc::serverRefused) {
-        return 2;
+        return 3;
     }
-    return fault.failure == Failure::fatal ? 1 : 0;
+    return fault.failure == Failure::fatal ? 2 : isHangUp(fault) ? 1 : 0;
 }
 
 } // namespace

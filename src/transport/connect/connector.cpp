@@ -2,8 +2,8 @@
 
 #include "protocol/codec.hpp"
 #include "redislock/detail/protocol/command.hpp"
+#include "transport/connect/causes.hpp"
 
-#include <boost/asio/error.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -44,50 +43,6 @@ void openUninherited(Socket& socket, const typename Socket::protocol_type& proto
     }
 }
 
-/// The reason for which the system made no connection.
-Reason reasonOf(const boost::system::error_code& ec) noexcept
-{
-    switch (ec.value()) {
-    case ECONNREFUSED:
-        return Cause::connectionRefused;
-    case ENOENT:
-    case ENOTDIR:
-        return Cause::socketNotFound;
-    case EACCES:
-    case EPERM:
-        return Cause::accessDenied;
-    case ENETUNREACH:
-    case EHOSTUNREACH:
-        return Cause::noRoute;
-    case ETIMEDOUT:
-        return Cause::connectTimedOut;
-    default:
-        return Cause::connectFailed;
-    }
-}
-
-/// The cause for which the resolver found no address.
-Cause causeOf(const boost::system::error_code& ec) noexcept
-{
-    const bool isUnknown = ec == asio::error::host_not_found || ec == asio::error::no_data;
-    return isUnknown ? Cause::hostNotFound : Cause::lookupFailed;
-}
-
-/// A TCP address as Endpoint::str() writes it.
-std::string textOf(const asio::generic::stream_protocol::endpoint& address)
-{
-    asio::ip::tcp::endpoint tcp;
-    tcp.resize(address.size());
-    std::memcpy(tcp.data(), address.data(), address.size());
-    return Endpoint{tcp.address().to_string(), tcp.port(), {}}.str();
-}
-
-/// Whether these are the first bytes of TLS: an alert, or a handshake.
-bool isTls(std::string_view bytes) noexcept
-{
-    return bytes.size() > 1 && (bytes[0] == 0x15 || bytes[0] == 0x16) && bytes[1] == 0x03;
-}
-
 } // namespace
 
 /// Tries one address: drives a HandshakeMachine over Asio.
@@ -99,8 +54,14 @@ public:
     using Protocol = asio::generic::stream_protocol;
     using End = std::function<void(const std::optional<Fault>&)>;
 
-    Try(asio::io_context& io, const Handshake& handshake, Troubles& troubles, std::string where, End end)
-        : socket_(io), machine_(handshake), troubles_(troubles), where_(std::move(where)), end_(std::move(end))
+    Try(asio::io_context& io, const HandshakeMachine& machine, Troubles& troubles, std::string where,
+        std::function<void()> taken, End end)
+        : socket_(io),
+          machine_(machine),
+          troubles_(troubles),
+          where_(std::move(where)),
+          taken_(std::move(taken)),
+          end_(std::move(end))
     {
     }
 
@@ -112,12 +73,13 @@ public:
             return asio::post(socket_.get_executor(), [this, keep, ec] { notOpened(keep, ec); });
         }
         socket_.async_connect(address, [this, keep](boost::system::error_code failed) {
-            failed ? notOpened(keep, failed) : (void)step(keep, HandshakeMachine::Opened{});
+            if (failed) {
+                return notOpened(keep, failed);
+            }
+            taken_();
+            step(keep, HandshakeMachine::Opened{});
         });
     }
-
-    /// Whether the connection was made: if so, it is the server that has not answered yet.
-    [[nodiscard]] bool isOpen() const noexcept { return machine_.state() != HandshakeMachine::State::opening; }
 
     /// The connection, once it is usable.
     Stream take()
@@ -225,7 +187,8 @@ private:
     Protocol::socket socket_;
     HandshakeMachine machine_;
     Troubles& troubles_;
-    const std::string where_; ///< the address, if it is not the endpoint's
+    const std::string where_;           ///< the address, if it is not the endpoint's
+    const std::function<void()> taken_; ///< called when the connection is open
     End end_;
     std::string request_;
     std::array<char, 4096> buffer_{};
@@ -238,14 +201,17 @@ public:
     using Handler = std::function<void(Connected)>;
 
     Attempt(const void* whose, asio::io_context& io, const Endpoint& endpoint, const Handshake& handshake,
-            const DemotedAddresses& demoted, Troubles& troubles, Handler handler)
+            const DemotedAddresses& demoted, std::size_t& hangUps, Troubles& troubles, Handler handler,
+            std::function<void(Cause)> reached)
         : whose_(whose),
           io_(io),
           endpoint_(endpoint),
           handshake_(handshake),
           demoted_(demoted),
+          hangUps_(hangUps),
           troubles_(troubles),
           handler_(std::move(handler)),
+          reached_(std::move(reached)),
           resolver_(io),
           timer_(io),
           pause_(io)
@@ -316,13 +282,19 @@ private:
         if (machine_.state() == ConnectMachine::State::resolving) {
             return notFound(Cause::lookupFailed, "no answer in " + std::to_string(timeout_.count()) + " ms");
         }
-        const bool isOpen =
-            std::any_of(tries_.begin(), tries_.end(), [](const auto& each) { return each && each->isOpen(); });
-        const Cause why = isOpen ? Cause::silent : Cause::connectTimedOut;
         if (handler_) {
-            troubles_.note(why, {});
+            troubles_.note(stage_, {});
         }
-        step(ConnectMachine::TimeOver{why});
+        step(ConnectMachine::TimeOver{stage_});
+    }
+
+    /// @param stage what the attempt fails for if it comes no further
+    void reach(Cause stage)
+    {
+        if (handler_ && stage_ != Cause::silent) {
+            stage_ = stage;
+            reached_(stage);
+        }
     }
 
     void notFound(Cause why, const std::string& words)
@@ -352,6 +324,7 @@ private:
             addresses_.emplace_back(asio::ip::tcp::endpoint(address, endpoint_.port));
             return resolved();
         }
+        reach(Cause::lookupFailed);
         resolver_.async_resolve(endpoint_.host, std::to_string(endpoint_.port),
                                 [self = shared_from_this()](boost::system::error_code failed, const auto& results) {
                                     if (failed) {
@@ -370,6 +343,7 @@ private:
             return std::string_view(reinterpret_cast<const char*>(address.data()), address.size());
         });
         tries_.resize(addresses_.size());
+        reach(Cause::connectTimedOut);
         step(ConnectMachine::Resolved{addresses_.size(), deadline_ - BootClock::now()});
     }
 
@@ -386,27 +360,46 @@ private:
         } else {
             pause_.cancel();
         }
-        auto& one = tries_[action.address];
-        one = std::make_unique<Try>(io_, handshake_, troubles_, whereIs(addresses_[action.address]),
-                                    [this, address = action.address](const std::optional<Fault>& fault) {
-                                        fault ? step(ConnectMachine::Ended{*fault})
-                                              : step(ConnectMachine::Ready{address});
-                                    });
-        one->open(self, addresses_[action.address]);
+        tryAddress(action.address);
     }
 
-    /// What to put before the words about one of several addresses.
-    [[nodiscard]] std::string whereIs(const Try::Protocol::endpoint& address) const
+    void tryAddress(std::size_t address)
     {
-        const bool isKnown = !endpoint_.unixSocket.empty() || textOf(address) == endpoint_.str();
-        return isKnown ? std::string() : textOf(address) + ": ";
+        using Form = HandshakeMachine::Form;
+        auto& one = tries_[address];
+        one = std::make_unique<Try>(
+            io_, HandshakeMachine(handshake_, hangUps_ % 2 == 0 ? Form::whole : Form::bare), troubles_,
+            whereIs(endpoint_, addresses_[address]), [this] { reach(Cause::silent); },
+            [this, address](const std::optional<Fault>& fault) {
+                fault ? failed(address, *fault) : step(ConnectMachine::Ready{address});
+            });
+        one->open(shared_from_this(), addresses_[address]);
+    }
+
+    /// A server that hung up may have refused an optional command in this way: the handshake's other form is tried
+    /// next, at once after the first time. If that one fails for another reason, it was not the form.
+    void failed(std::size_t address, const Fault& fault)
+    {
+        if (isHangUp(fault) && ++hangUps_ == 1) {
+            return asio::post(io_, [self = shared_from_this(), address] {
+                if (self->handler_) {
+                    self->tryAddress(address);
+                }
+            });
+        }
+        hangUps_ = isHangUp(fault) || hangUps_ != 1 ? hangUps_ : 0;
+        step(ConnectMachine::Ended{fault});
     }
 
     void perform(const ConnectMachine::Wait& /*action*/) {}
 
     void perform(const Done<Fault>& action) { finish({Stream{}, action.result}); }
 
-    void perform(const Done<std::size_t>& action) { finish({tries_[action.result]->take(), std::nullopt}); }
+    void perform(const Done<std::size_t>& action)
+    {
+        hangUps_ = 0;
+        finish({tries_[action.result]->take(), std::nullopt});
+    }
 
     void finish(Connected result)
     {
@@ -433,9 +426,12 @@ private:
     const Endpoint& endpoint_;
     const Handshake& handshake_;
     const DemotedAddresses& demoted_;
+    std::size_t& hangUps_;
     Troubles& troubles_;
     ConnectMachine machine_;
     Handler handler_;
+    const std::function<void(Cause)> reached_;
+    Cause stage_ = Cause::connectTimedOut;
     asio::ip::tcp::resolver resolver_;
     asio::steady_timer timer_;
     asio::steady_timer pause_; ///< until the next address
@@ -447,15 +443,16 @@ private:
 };
 
 void Connector::connect(const void* whose, TimePoint notBefore, std::chrono::milliseconds limit,
-                        std::function<void(Connected)> handler)
+                        std::function<void(Connected)> handler, std::function<void(Cause)> reached)
 {
-    asio::post(io_, [this, whose, notBefore, limit, handler = std::move(handler)]() mutable {
+    asio::post(io_, [this, whose, notBefore, limit, handler = std::move(handler), reached = std::move(reached)]() {
         if (closed_) {
             return;
         }
         std::shared_ptr<Attempt> attempt;
         try {
-            attempt = std::make_shared<Attempt>(whose, io_, endpoint_, handshake_, demoted_, troubles_, handler);
+            attempt = std::make_shared<Attempt>(whose, io_, endpoint_, handshake_, demoted_, hangUps_, troubles_,
+                                                handler, reached);
             std::erase_if(attempts_, [](const auto& past) { return past.expired(); });
             attempts_.push_back(attempt);
             attempt->start(notBefore, std::min(limit, timeout_));

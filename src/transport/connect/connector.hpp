@@ -13,6 +13,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -47,9 +48,11 @@ public:
 
     /// Starts one attempt at @p notBefore, or now, that takes at most @p limit, or the connector's time-out. Any
     /// thread. @p handler is called once on the io_context's thread, unless the io_context is stopped first. @param
-    /// whose names the caller for hurry()
-    void connect(const void* whose, TimePoint notBefore, std::chrono::milliseconds limit,
-                 std::function<void(Connected)> handler);
+    /// whose names the caller for hurry() @param reached called before, on the same thread, each time that the attempt
+    /// gets further, with what it fails for if it comes no further: `lookupFailed`, `connectTimedOut`, `silent`
+    void connect(
+        const void* whose, TimePoint notBefore, std::chrono::milliseconds limit, std::function<void(Connected)> handler,
+        std::function<void(Cause)> reached = [](Cause) {});
 
     /// Makes the attempts of that caller that have not begun begin at that time, or earlier. Any thread.
     void hurry(const void* whose, TimePoint when);
@@ -73,6 +76,7 @@ private:
     std::chrono::milliseconds timeout_;
     Troubles& troubles_;
     DemotedAddresses demoted_;
+    std::size_t hangUps_ = 0; ///< in the middle of a handshake, since the last one that was complete
     std::vector<std::weak_ptr<Attempt>> attempts_;
     bool closed_ = false;
 };

@@ -28,8 +28,10 @@ HandshakeMachine::Action HandshakeMachine::resume(const Event& event)
         return fail({Failure::fatal, e->why});
     }
     if (const auto* e = std::get_if<Closed>(&event)) {
-        return fail({Failure::notConnected, e->why});
+        const bool isLate = heard_ && e->why == Reason(Cause::hungUp);
+        return fail({Failure::notConnected, isLate ? Reason(Cause::connectionLost) : e->why});
     }
+    heard_ = true;
     return answered(std::get<Reply>(event));
 }
 
@@ -50,7 +52,8 @@ HandshakeMachine::Action HandshakeMachine::say()
             all.commands.push_back({"CLIENT", "SETNAME", handshake_.clientName});
             break;
         default:
-            all.commands.push_back({"PING"});
+            all.commands.push_back(form_ == Form::whole ? Command{"PING"}
+                                                        : Command{"EVAL", "return 1", "1", "redislock"});
         }
     }
     state_ = after(State::opening);
@@ -66,7 +69,7 @@ HandshakeMachine::State HandshakeMachine::after(State step) const noexcept
     if (step < State::select && handshake_.database != 0) {
         return State::select;
     }
-    if (step < State::setName && !handshake_.clientName.empty()) {
+    if (step < State::setName && form_ == Form::whole && !handshake_.clientName.empty()) {
         return State::setName;
     }
     return step < State::ping ? State::ping : State::done;
@@ -82,7 +85,10 @@ HandshakeMachine::Action HandshakeMachine::answered(const Reply& reply)
 {
     if (reply.isError()) {
         const Fault fault = classify(reply.text);
-        if (fault.failure == Failure::refused || fault.failure == Failure::demoted) {
+        // without a known cause it may be this command alone that is refused
+        const bool isOptional = form_ == Form::whole && (state_ == State::setName || state_ == State::ping);
+        const bool isKnown = fault.error != Reason(Errc::serverRefused);
+        if ((fault.failure == Failure::refused && (isKnown || !isOptional)) || fault.failure == Failure::demoted) {
             return fail({Failure::notConnected, fault.error});
         }
         if (fault.error == Errc::authFailed) {
@@ -122,10 +128,9 @@ HandshakeMachine::Action HandshakeMachine::selectAnswered(const Reply& reply)
 HandshakeMachine::Action HandshakeMachine::pingAnswered(const Reply& reply)
 {
     // where PING is forbidden or renamed, locks may work all the same
-    const Reason error = reply.isError() ? classify(reply.text).error : Reason();
-    const bool alive = error == Errc::permissionDenied || error == Errc::unsupported ||
-                       (reply.kind == Reply::Kind::status && reply.text == "PONG");
-    return alive ? next() : fail({Failure::fatal, Errc::notRedis});
+    const bool isRight = form_ == Form::whole ? reply.kind == Reply::Kind::status && reply.text == "PONG"
+                                              : reply.kind == Reply::Kind::integer && reply.integer == 1;
+    return reply.isError() || isRight ? next() : fail({Failure::fatal, Errc::notRedis});
 }
 
 HandshakeMachine::Action HandshakeMachine::fail(Fault fault)

@@ -21,8 +21,17 @@ struct Handshake {
     std::string clientName;
 };
 
+/// Whether the other side ended the connection in the middle of the handshake.
+inline bool isHangUp(const Fault& fault) noexcept
+{
+    return fault.error == Reason(Cause::hungUp) || fault.error == Reason(Cause::connectionLost);
+}
+
 /// The protocol of one connection until it is usable: open it, then AUTH, SELECT, CLIENT SETNAME and PING, all in one
 /// packet, each answer judged by itself: one round trip, however much there is to send. Pure: no I/O, no clock.
+///
+/// The last two are optional: where they are refused, locks may work all the same. Some proxies refuse a command by
+/// ending the connection; so there is a bare form without the two, which asks something that locks need as well.
 class HandshakeMachine {
 public:
     struct Opened {};
@@ -36,6 +45,7 @@ public:
     };
     using Event = std::variant<Opened, Closed, Garbled, Reply>;
 
+    enum class Form : std::uint8_t { whole, bare };
     using Command = std::vector<std::string>;
     struct Say {
         std::vector<Command> commands;
@@ -49,11 +59,13 @@ public:
         auth,    ///< the answer to AUTH is the next
         select,  ///< the answer to SELECT is the next
         setName, ///< the answer to CLIENT SETNAME is the next
-        ping,    ///< the answer to PING, the last one, is the next
+        ping,    ///< the answer to PING, or what is asked instead, is the next; it is the last one
         done,
     };
 
-    explicit HandshakeMachine(const Handshake& handshake) : handshake_(handshake) {}
+    explicit HandshakeMachine(const Handshake& handshake, Form form = Form::whole) : handshake_(handshake), form_(form)
+    {
+    }
 
     Action resume(const Event& event);
 
@@ -70,6 +82,8 @@ private:
     Action fail(Fault fault);
 
     const Handshake& handshake_;
+    const Form form_;
+    bool heard_ = false; ///< an answer has come
     State state_ = State::opening;
 };
 

@@ -42,6 +42,8 @@ public:
     /// Ends both directions: a reading thread sees the end. The handle stays until close().
     void shutdown() noexcept;
     void close() noexcept;
+    /// Gives the handle away.
+    [[nodiscard]] int release() noexcept { return std::exchange(socket_, -1); }
     /// From now on close() drops what the system has not delivered yet, instead of trying for minutes: a request that
     /// was given up must not reach a server that can be reached again. The other side sees a reset.
     void discardUndelivered() noexcept;
