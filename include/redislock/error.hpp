@@ -59,10 +59,14 @@ enum class Errc {
     forked,
     /// The function given to asyncExecuteWithLock() threw an exception that has no code.
     functionThrew,
+    /// The operating system refused what the client needs: a thread, a file descriptor. Nothing was sent; a later call
+    /// works when there is one again.
+    systemRefused,
 };
 
 /// The cause of an Errc, where it is known: the last one that was met. Calls give these codes for `unreachable`,
-/// `notRedis`, `authFailed`, `permissionDenied`, `unsupported` and `serverRefused`; each compares equal to its Errc.
+/// `notRedis`, `authFailed`, `permissionDenied`, `unsupported`, `serverRefused` and `systemRefused`; each compares equal
+/// to its Errc.
 ///
 /// The hundreds of a value are those of the Errc.
 enum class Cause {
@@ -104,6 +108,9 @@ enum class Cause {
     scriptBusy,     ///< `BUSY`: somebody's script does not end
     scriptKilled,   ///< somebody ended the script
     clusterDown,    ///< `CLUSTERDOWN`, `TRYAGAIN`: the cluster is not whole, or moves the key just now
+    // systemRefused
+    noThread = static_cast<int>(Errc::systemRefused) * 100, ///< no thread (RLIMIT_NPROC, the cgroup's `pids.max`)
+    noDescriptor,                                           ///< no file descriptor (RLIMIT_NOFILE)
 };
 
 /// The Errc that a cause belongs to.

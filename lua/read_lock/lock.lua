@@ -60,6 +60,7 @@ if mode ~= 'write' and not held then
     end
 end
 if left == -2 then
+    --include parts/can_free.lua
     redis.call('HSET', KEYS[1], 'mode', 'read')
     local expires = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
     if expires ~= 1 then -- not permitted: better no lock than one that stays for ever

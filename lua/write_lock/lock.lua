@@ -30,6 +30,7 @@ if left ~= -2 and not mode then
 end
 --include parts/waiting_writer.lua
 if left == -2 and count == 1 then
+    --include parts/can_free.lua
     redis.call('HSET', KEYS[1], 'mode', 'write')
     local expires = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
     if expires ~= 1 then -- not permitted: better no lock than one that stays for ever

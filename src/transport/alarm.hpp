@@ -6,6 +6,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/system/system_error.hpp>
 
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -16,7 +17,6 @@
 #include <cstdint>
 #include <ctime>
 #include <functional>
-#include <system_error>
 #include <utility>
 
 namespace redislock::detail {
@@ -29,7 +29,7 @@ namespace redislock::detail {
 /// **Thread safety**: set() by any thread; the rest by the thread of the io_context.
 class Alarm {
 public:
-    /// @throws std::system_error when the system has no more timers.
+    /// @throws boost::system::system_error when the system has no more timers.
     explicit Alarm(boost::asio::io_context& io) : timer_(io, make()) {}
 
     /// The alarm goes off at that time instead of the one set before; at once if that time has passed.
@@ -74,7 +74,7 @@ private:
     {
         const int timer = ::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
         if (timer < 0) {
-            throw std::system_error(errno, std::generic_category(), "timerfd_create");
+            throw boost::system::system_error(errno, boost::system::system_category(), "timerfd_create");
         }
         return timer;
     }

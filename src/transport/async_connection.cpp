@@ -1,5 +1,6 @@
 #include "transport/async_connection.hpp"
 
+#include <exception>
 #include <utility>
 
 namespace redislock::detail {
@@ -39,6 +40,14 @@ void AsyncConnection::hurry()
 
 void AsyncConnection::opened(Connected result)
 {
+    try {
+        if (!result.fault) {
+            reader_.emplace();
+            descriptor_.emplace(io_, result.stream.handle());
+        }
+    } catch (const std::exception&) { // out of memory, or of what the system needs to watch a socket
+        result.fault = Fault{};
+    }
     if (result.fault) {
         state_ = State::disconnected;
         policy_.ended(BootClock::now(), random_, true);
@@ -52,8 +61,6 @@ void AsyncConnection::opened(Connected result)
     state_ = State::connected;
     ++generation_;
     stream_ = std::move(result.stream);
-    descriptor_.emplace(io_, stream_.handle());
-    reader_.emplace();
     waitRead();
     owner_.onConnected();
 }

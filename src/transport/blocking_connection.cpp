@@ -1,5 +1,8 @@
 #include "transport/blocking_connection.hpp"
 
+#include "logic/call/patience.hpp"
+#include "transport/uncancelled.hpp"
+
 #include <sched.h>
 
 #include <algorithm>
@@ -10,11 +13,6 @@ namespace redislock::detail {
 BlockingConnection::BlockingConnection(Background background, std::chrono::milliseconds timeout, std::uint64_t seed)
     : background_(std::move(background)), timeout_(timeout), random_(seed)
 {
-    constexpr std::size_t mostSpares = 8;
-    spares_.reserve(mostSpares);
-    for (int i = 0; i < 2; ++i) { // one for a thread that leads, one for the sweep
-        spares_.emplace_back().makeRoom();
-    }
 }
 
 /// Whether a call without an answer may be given up. After a standstill of this process, what came meanwhile must be
@@ -26,6 +24,7 @@ bool BlockingConnection::mayJudge(const Standstill& standstill, TimePoint now) c
 
 bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> behind)
 {
+    const Uncancelled held;
     FinishedCalls finished;
     bool open = true;
     const bool hurried = call->hurried;
@@ -33,20 +32,26 @@ bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Cal
     {
         const Lock lock(mutex_);
         open = state_ != State::closed;
+        if (open) { // all that takes memory comes before anything is queued
+            patiently([&] {
+                queue_.makeRoom(2);
+                call->form = Call::Form::bySha;
+                put(*call, behind.get());
+            });
+        }
         for (auto* each : {&call, &behind}) {
             if (*each == nullptr) {
                 continue;
             }
-            (*each)->form = Call::Form::bySha;
             (*each)->sentAt = now; // until it is written
             (*each)->signal.clearDone();
             if (!open) {
-                finished.makeRoom();
-                finish(std::move(*each), {false, {Failure::fatal, closedFor_}}, finished);
+                (*each)->outcome = {false, {Failure::fatal, closedFor_}};
+                if ((*each)->mode == Call::Mode::awaited) { // an owner may hold locks that finished() takes
+                    finish(std::move(*each), (*each)->outcome, finished);
+                }
                 continue;
             }
-            queue_.makeRoom();
-            put(**each);
             (*each)->pending = true;
             queue_.push(std::move(*each));
         }
@@ -55,18 +60,20 @@ bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Cal
             background_.hurry(policy_.soonest());
         }
     }
-    finished.detached.clear(); // an owner may hold locks that finished() takes
     finished.tell();
     return open;
 }
 
 /// Makes the bytes if there is a connection for them; until then the queue alone remembers the calls.
-void BlockingConnection::put(Call& call)
+void BlockingConnection::put(Call& call, Call* behind)
 {
     const auto before = queued_.size();
     try {
         if (takesRequests()) {
             call.encode(queued_, call.form);
+            if (behind != nullptr) {
+                behind->encode(queued_, behind->form = Call::Form::bySha);
+            }
         }
     } catch (...) {
         queued_.resize(before); // half a request would spoil the next
@@ -78,6 +85,7 @@ Outcome BlockingConnection::await(Call& call, TimePoint until, First first, cons
 {
     constexpr std::chrono::milliseconds patience(2);  // the thread that is to lead may have left
     constexpr std::chrono::nanoseconds soon(200'000); // an answer that comes sooner is worth no sleep, if others run
+    const Uncancelled held;
     Lock lock(mutex_);
     Standstill standstill(call.sentAt);
     const auto result = [&](Outcome outcome) {
@@ -128,6 +136,7 @@ Outcome BlockingConnection::await(Call& call, TimePoint until, First first, cons
 
 void BlockingConnection::flush()
 {
+    const Uncancelled held;
     FinishedCalls finished;
     Lock lock(mutex_);
     while (state_ == State::connected && writes_ && !queued_.empty()) { // another caller's send(), which does not wait
@@ -194,7 +203,7 @@ void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until, Stan
                               const std::stop_token& stop)
 {
     constexpr std::chrono::milliseconds nap(10); // no signal wakes a thread that waits for the socket: it looks itself
-    FinishedCalls finished = takeSpare();
+    FinishedCalls finished;
     TimePoint began = standstill.note();
     led_ = true;
     for (bool leads = true; leads;) { // once even if its time is over: what has come is read
@@ -219,24 +228,6 @@ void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until, Stan
             }
             began = standstill.note();
         }
-    }
-    keepSpare(std::move(finished));
-}
-
-FinishedCalls BlockingConnection::takeSpare() noexcept
-{
-    if (spares_.empty()) {
-        return {};
-    }
-    auto spare = std::move(spares_.back());
-    spares_.pop_back();
-    return spare;
-}
-
-void BlockingConnection::keepSpare(FinishedCalls&& empty) noexcept
-{
-    if (spares_.size() < spares_.capacity()) {
-        spares_.push_back(std::move(empty));
     }
 }
 
@@ -337,7 +328,6 @@ bool BlockingConnection::dispatch(std::vector<Reply>& replies, std::size_t count
         answersTake_ += (BootClock::now() - queue_.oldestSent() - answersTake_) / 8;
     }
     for (std::size_t i = 0; i < count; ++i) {
-        finished.makeRoom();
         auto call = queue_.answered();
         if (call == nullptr) {
             return false;
@@ -367,34 +357,18 @@ bool BlockingConnection::dispatch(std::vector<Reply>& replies, std::size_t count
     return true;
 }
 
-void BlockingConnection::finish(std::shared_ptr<Call> call, Outcome outcome, FinishedCalls& finished)
+void BlockingConnection::finish(std::shared_ptr<Call> call, Outcome outcome, FinishedCalls& finished) noexcept
 {
     call->pending = false;
     call->outcome = outcome;
-    switch (call->mode) {
-    case Call::Mode::awaited: {
-        ++crowd_;
-        const void* address = call->signal.address();
-        if (call->signal.raise(Signal::done)) {
-            finished.sleepers.push_back(address);
-        }
-        finished.others.push_back(std::move(call));
-        break;
-    }
-    case Call::Mode::detached:
-        finished.detached.push_back(std::move(call));
-        break;
-    case Call::Mode::abandoned:
-        finished.others.push_back(std::move(call));
-        break;
-    }
+    crowd_ += call->mode == Call::Mode::awaited ? 1U : 0U;
+    finished.add(std::move(call));
 }
 
 /// Ends the first calls of the queue without an answer.
-void BlockingConnection::abandon(std::size_t count, Fault fault, FinishedCalls& finished)
+void BlockingConnection::abandon(std::size_t count, Fault fault, FinishedCalls& finished) noexcept
 {
     for (; count > 0; --count) {
-        finished.makeRoom();
         finish(queue_.abandon(), {false, fault}, finished);
     }
 }
@@ -414,8 +388,9 @@ bool BlockingConnection::isOver(Progress progress, TimePoint now) const noexcept
 
 bool BlockingConnection::sweep()
 {
+    FinishedCalls finished;
     Lock lock(mutex_);
-    FinishedCalls finished = takeSpare();
+    connectIfNeeded(); // there may have been no memory for it
     if (state_ == State::connected && !led_ && !queue_.empty()) {
         led_ = true;
         auto progress = step(lock, finished, TimePoint{});
@@ -430,9 +405,8 @@ bool BlockingConnection::sweep()
     lock.unlock();
     finished.tell();
     lock.lock();
-    keepSpare(std::move(finished));
-    // calls that wait for a connection are taken up when there is one
-    sweeping_ = state_ == State::connected && !queue_.empty();
+    // calls that wait for a connection that is being made are taken up when there is one
+    sweeping_ = (state_ == State::connected || state_ == State::disconnected) && !queue_.empty();
     return sweeping_;
 }
 

@@ -114,18 +114,17 @@ private:
     bool letCrowdQueue(Lock& lock) REDISLOCK_REQUIRES(mutex_);
     Progress read(Lock& lock, FinishedCalls& finished, TimePoint until = TimePoint{}) REDISLOCK_REQUIRES(mutex_);
     bool dispatch(std::vector<Reply>& replies, std::size_t count, FinishedCalls& finished) REDISLOCK_REQUIRES(mutex_);
-    void finish(std::shared_ptr<Call> call, Outcome outcome, FinishedCalls& finished) REDISLOCK_REQUIRES(mutex_);
-    void abandon(std::size_t count, Fault fault, FinishedCalls& finished) REDISLOCK_REQUIRES(mutex_);
-    [[nodiscard]] FinishedCalls takeSpare() noexcept REDISLOCK_REQUIRES(mutex_);
-    void keepSpare(FinishedCalls&& empty) noexcept REDISLOCK_REQUIRES(mutex_);
-    void put(Call& call) REDISLOCK_REQUIRES(mutex_);
+    void finish(std::shared_ptr<Call> call, Outcome outcome, FinishedCalls& finished) noexcept
+        REDISLOCK_REQUIRES(mutex_);
+    void abandon(std::size_t count, Fault fault, FinishedCalls& finished) noexcept REDISLOCK_REQUIRES(mutex_);
+    void put(Call& call, Call* behind = nullptr) REDISLOCK_REQUIRES(mutex_);
     void wakeOneWaiter() REDISLOCK_REQUIRES(mutex_);
     [[nodiscard]] Call* successor() const noexcept REDISLOCK_REQUIRES(mutex_);
     void resign() REDISLOCK_REQUIRES(mutex_);
     bool drop(Call& call) REDISLOCK_REQUIRES(mutex_);
-    void disconnect(Fault fault, FinishedCalls& finished) REDISLOCK_REQUIRES(mutex_);
+    void disconnect(Fault fault, FinishedCalls& finished) noexcept REDISLOCK_REQUIRES(mutex_);
     static Reason whyOver(Progress progress) noexcept;
-    void connectIfNeeded() REDISLOCK_REQUIRES(mutex_);
+    void connectIfNeeded() noexcept REDISLOCK_REQUIRES(mutex_);
     void armSweep() REDISLOCK_REQUIRES(mutex_);
     void leave() REDISLOCK_REQUIRES(mutex_);
     [[nodiscard]] bool takesRequests() const noexcept REDISLOCK_REQUIRES(mutex_)
@@ -159,8 +158,6 @@ private:
     /// How long the first of several answers takes: a mean of the last ones.
     std::chrono::nanoseconds answersTake_ REDISLOCK_GUARDED_BY(mutex_){0};
 
-    /// Empty lists with memory, for threads that lead or still tell others what they read.
-    std::vector<FinishedCalls> spares_ REDISLOCK_GUARDED_BY(mutex_);
     /// Bytes of the written part of the queue, of which the socket may not have taken all.
     std::string writing_ REDISLOCK_GUARDED_BY(mutex_);
     std::size_t writtenBytes_ REDISLOCK_GUARDED_BY(mutex_) = 0;

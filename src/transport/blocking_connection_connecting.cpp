@@ -8,7 +8,7 @@
 namespace redislock::detail {
 
 /// Closes the socket and ends the calls that were written. The others are kept for the next connection. Leader only.
-void BlockingConnection::disconnect(Fault fault, FinishedCalls& finished)
+void BlockingConnection::disconnect(Fault fault, FinishedCalls& finished) noexcept
 {
     if (state_ != State::closed) {
         stream_->discardUndelivered();
@@ -36,11 +36,15 @@ void BlockingConnection::disconnect(Fault fault, FinishedCalls& finished)
     connectIfNeeded();
 }
 
-void BlockingConnection::connectIfNeeded()
+void BlockingConnection::connectIfNeeded() noexcept
 {
     if (state_ == State::disconnected && !queue_.empty()) {
-        state_ = State::connecting;
-        background_.connect(policy_.notBefore());
+        try {
+            background_.connect(policy_.notBefore());
+            state_ = State::connecting;
+        } catch (...) { // out of memory: the sweep tries again
+            armSweep();
+        }
     }
 }
 
@@ -50,14 +54,15 @@ void BlockingConnection::connected(Stream stream)
     if (state_ != State::connecting) {
         return;
     }
-    state_ = State::connected;
-    stream_ = std::make_shared<Stream>(std::move(stream));
-    reader_.emplace();
-    background_.report(true, {});
+    // all that takes memory comes before the state: until then nobody uses this
+    queued_.clear();
     for (std::size_t i = 0; i < queue_.size(); ++i) {
-        queue_[i]->form = Call::Form::bySha;
-        put(*queue_[i]);
+        queue_[i]->encode(queued_, queue_[i]->form = Call::Form::bySha);
     }
+    reader_.emplace();
+    stream_ = std::make_shared<Stream>(std::move(stream));
+    state_ = State::connected;
+    background_.report(true, {});
     wakeOneWaiter();
 }
 

@@ -28,8 +28,12 @@ bool BlockingConnection::drop(Call& call)
 void BlockingConnection::leave()
 {
     if (!std::exchange(leaving_, true)) {
-        background_.demoted(stream_->peer());
         queued_.clear();
+        try {
+            background_.demoted(stream_->peer());
+        } catch (...) { // out of memory: the next attempt finds out
+            return;
+        }
     }
 }
 
@@ -45,7 +49,6 @@ void BlockingConnection::withdraw(const std::shared_ptr<Call>& call, Errc why)
     {
         const Lock lock(mutex_);
         if (!takesRequests() && call->pending) {
-            finished.makeRoom();
             if (!queue_.erase(*call)) {
                 return; // the answer is due
             }

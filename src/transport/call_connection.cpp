@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstddef>
 #include <utility>
-#include <vector>
 
 namespace redislock::detail {
 
@@ -99,7 +98,7 @@ void CallConnection::enqueue(std::shared_ptr<Call> call)
 {
     call->form = Call::Form::bySha;
     if (closed_) {
-        return end(call, {false, {Failure::fatal, Errc::shutdown}});
+        return end(std::move(call), {false, {Failure::fatal, Errc::shutdown}});
     }
     call->pending = true;
     if ((!lent_.empty() && !call->isInNoOrder()) || (isAbsent_ && queue_.empty() && other_->isConnected())) {
@@ -134,7 +133,8 @@ void CallConnection::flush()
             return connection_.close({Failure::lostReply, Errc::badReply});
         }
         queue_.written(BootClock::now());
-        connection_.send(std::exchange(bytes_, {}));
+        connection_.send(bytes_); // if this fails, the connection ends, and with it what was to be sent
+        bytes_.clear();
     }
 }
 
@@ -142,13 +142,13 @@ void CallConnection::close()
 {
     closed_ = true;
     connection_.end({Failure::fatal, Errc::shutdown});
-    const Outcome over{false, {Failure::fatal, Errc::shutdown}};
+    const Outcome ended{false, {Failure::fatal, Errc::shutdown}};
     while (auto call = queue_.abandon()) {
-        end(call, over);
+        end(std::move(call), ended);
     }
     takeBack();
     for (const auto& lent : std::exchange(lent_, {})) {
-        end(lent->call, over);
+        end(lent->call, ended);
     }
 }
 
@@ -157,21 +157,19 @@ void CallConnection::onConnected()
     report_(true, {});
     bytes_.clear();
     isAbsent_ = false;
-    std::vector<std::shared_ptr<Call>> unwanted;
+    FinishedCalls unwanted;
     for (auto left = queue_.size(); left > 0; --left) { // each leaves the queue, and joins it again if still wanted
-        auto call = queue_.abandon();
-        if (!call->isWanted(BootClock::now())) {
-            unwanted.push_back(std::move(call));
-            continue;
+        Call& next = *queue_[0];
+        const bool isWanted = next.isWanted(BootClock::now());
+        if (isWanted) {
+            next.encode(bytes_, next.form = Call::Form::bySha);
         }
-        call->form = Call::Form::bySha;
-        call->encode(bytes_, Call::Form::bySha);
-        queue_.push(std::move(call));
+        auto call = queue_.abandon();
+        isWanted ? queue_.push(std::move(call))
+                 : over(std::move(call), {false, {Failure::notConnected, connection_.absence()}}, unwanted);
     }
     flush();
-    for (const auto& call : unwanted) {
-        end(call, {false, {Failure::notConnected, connection_.absence()}});
-    }
+    unwanted.tell();
     askAgain();
 }
 
@@ -189,15 +187,15 @@ bool CallConnection::onReply(Reply& reply)
     if (isNoScript(reply) && call->form == Call::Form::bySha && call->mode != Call::Mode::abandoned &&
         call->isWanted(BootClock::now())) {
         call->form = Call::Form::byText;
+        queue_.push(call);
         if (!leaving_) {
-            call->encode(bytes_, call->form);
+            call->encode(bytes_, call->form); // if this fails, the call ends with the connection
         }
-        queue_.push(std::move(call));
         flush();
     } else {
         connection_.noteReply(reply);
         std::swap(call->reply, reply);
-        end(call, {true, {}});
+        end(std::move(call), {true, {}});
     }
     if (leaving_ && queue_.unanswered() == 0) {
         connection_.close({Failure::demoted, Cause::readOnly});
@@ -219,7 +217,7 @@ void CallConnection::onDisconnected(Fault fault)
     report_(false, fault.error);
     bytes_.clear();
     leaving_ = false;
-    std::vector<std::shared_ptr<Call>> ended;
+    FinishedCalls ended;
     // unwritten calls wait for the next connection, unless none could be made
     const bool wasConnected = fault.failure == Failure::lostReply || fault.failure == Failure::demoted;
     isAbsent_ = !wasConnected && !closed_;
@@ -230,18 +228,23 @@ void CallConnection::onDisconnected(Fault fault)
         return other_->flush();
     }
     for (auto left = wasConnected ? queue_.unanswered() : queue_.size(); left > 0; --left) {
-        ended.push_back(queue_.abandon());
+        over(queue_.abandon(), {false, fault}, ended);
     }
-    for (const auto& call : ended) {
-        end(call, {false, fault});
-    }
+    ended.tell();
 }
 
-void CallConnection::end(const std::shared_ptr<Call>& call, Outcome outcome)
+void CallConnection::end(std::shared_ptr<Call> call, Outcome outcome) noexcept
+{
+    FinishedCalls ended;
+    over(std::move(call), outcome, ended);
+    ended.tell();
+}
+
+void CallConnection::over(std::shared_ptr<Call> call, Outcome outcome, FinishedCalls& ended) noexcept
 {
     call->pending = false;
     call->outcome = outcome;
-    call->finished();
+    ended.add(std::move(call));
 }
 
 } // namespace redislock::detail

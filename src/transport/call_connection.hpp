@@ -6,6 +6,7 @@
 #include "redislock/detail/logic/reply_queue.hpp"
 #include "transport/async_connection.hpp"
 #include "transport/blocking_connection.hpp"
+#include "transport/finished_calls.hpp"
 
 #include <deque>
 #include <functional>
@@ -63,7 +64,8 @@ private:
     void askAgain();
     void leave();
     [[nodiscard]] bool takesRequests() const noexcept { return connection_.isConnected() && !leaving_; }
-    void end(const std::shared_ptr<Call>& call, Outcome outcome);
+    static void end(std::shared_ptr<Call> call, Outcome outcome) noexcept;
+    static void over(std::shared_ptr<Call> call, Outcome outcome, FinishedCalls& ended) noexcept;
 
     AsyncConnection connection_;
     ReplyQueue<Call> queue_;

@@ -1,32 +1,42 @@
 #include "transport/finished_calls.hpp"
 
-#include <algorithm>
+#include <utility>
 
 namespace redislock::detail {
 
-void FinishedCalls::makeRoom()
+void FinishedCalls::add(std::shared_ptr<Call> call) noexcept
 {
-    const auto one = [](auto& list) {
-        if (list.size() == list.capacity()) {
-            list.reserve(std::max<std::size_t>(8, 2 * list.size()));
+    if (call->mode == Call::Mode::awaited && call.use_count() > 1) { // else its thread is gone
+        Call& awaited = *call;
+        call.reset(); // the waiting thread has a reference until the call is done
+        const void* const address = awaited.signal.address();
+        if (!awaited.signal.raise(Signal::done)) {
+            return;
         }
-    };
-    one(detached);
-    one(others);
-    one(sleepers);
+        if (sleepers_ == addresses_.size()) {
+            return Signal::wake(address);
+        }
+        addresses_[sleepers_++] = address;
+        return;
+    }
+    Call* const added = call.get();
+    (last_ != nullptr ? last_->next : first_) = std::move(call);
+    last_ = added;
 }
 
 void FinishedCalls::tell() noexcept
 {
-    for (const void* sleeper : sleepers) {
-        Signal::wake(sleeper);
+    for (std::size_t i = 0; i < sleepers_; ++i) {
+        Signal::wake(addresses_[i]);
     }
-    sleepers.clear();
-    for (auto& call : detached) {
-        call->finished();
+    sleepers_ = 0;
+    last_ = nullptr;
+    while (const auto call = std::move(first_)) {
+        first_ = std::move(call->next); // a call that is told may be queued again in there
+        if (call->mode == Call::Mode::detached) {
+            call->finished();
+        }
     }
-    detached.clear();
-    others.clear();
 }
 
 } // namespace redislock::detail

@@ -1,6 +1,9 @@
 #include "transport/request_connection.hpp"
 
 #include "redislock/detail/protocol/command.hpp"
+#include "transport/uncancelled.hpp"
+
+#include <boost/asio/steady_timer.hpp>
 
 #include <utility>
 
@@ -34,30 +37,34 @@ RequestConnection::RequestConnection(const Config& config, const std::string& na
       connector_(io_, config.endpoint, handshakeFor(config, name), config.connectTimeout, troubles),
       reader_(inspectionLimits)
 {
+    const boost::asio::steady_timer opens(io_); // the descriptors of the io_context now, not with its first use
 }
 
 std::optional<Fault> RequestConnection::open()
 {
+    const Uncancelled held;
     if (stream_.isOpen() && stream_.readSome(buffer_).status == Transferred::Status::wouldBlock) {
         return std::nullopt;
     }
     stream_.close();
-    std::optional<Connected> result;
+    const auto result =
+        std::make_shared<std::optional<Connected>>(); // kept by an attempt that an exception leaves over
     connector_.connect(this, BootClock::now(), std::chrono::milliseconds::max(),
-                       [&result](Connected connected) { result = std::move(connected); });
+                       [result](Connected connected) { *result = std::move(connected); });
     io_.restart();
-    while (!result && io_.run_one() > 0) {
+    while (!*result && io_.run_one() > 0) {
     }
-    if (!result || result->fault) {
-        return result ? result->fault : Fault{};
+    if (!*result || (*result)->fault) {
+        return *result ? (*result)->fault : Fault{};
     }
-    stream_ = std::move(result->stream);
+    stream_ = std::move((*result)->stream);
     reader_ = ReplyReader(inspectionLimits);
     return std::nullopt;
 }
 
 std::optional<Fault> RequestConnection::ask(const Pipeline& requests, std::vector<Reply>& replies)
 {
+    const Uncancelled held;
     replies.clear();
     replies.reserve(requests.size());
     if (auto failed = send(requests.bytes())) {
@@ -87,6 +94,7 @@ std::optional<Fault> RequestConnection::askForLines(const Pipeline& request,
                                                     const std::function<void(std::string_view)>& onLine,
                                                     std::optional<Reply>& refusal)
 {
+    const Uncancelled held;
     if (auto failed = send(request.bytes())) {
         return failed;
     }

@@ -1,5 +1,6 @@
 // How a thread sleeps on a signal, and is woken: the futex behind it.
 #include "logic/call/signal.hpp"
+#include "logic/call/patience.hpp"
 #include "transport/yield_budget.hpp"
 
 #include <linux/futex.h>
@@ -9,8 +10,18 @@
 
 #include <chrono>
 #include <ctime>
+#include <thread>
 
 namespace redislock::detail {
+
+bool awaitMemory(int failures) noexcept
+{
+    constexpr int most = 100;
+    if (failures > 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return failures <= most;
+}
 
 void Signal::wake(const void* address) noexcept
 {

@@ -2,6 +2,7 @@
 /// The connection that listens to channels.
 #pragma once
 
+#include "logic/call/patience.hpp"
 #include "redislock/detail/logic/subscription_table.hpp"
 #include "redislock/detail/protocol/command.hpp"
 #include "transport/async_connection.hpp"
@@ -45,7 +46,7 @@ public:
     /// Makes a listener hear of a channel until drop().
     void want(const std::string& channel, Listener listener)
     {
-        const bool first = table_.want(channel, listener);
+        const bool first = patiently([&] { return table_.want(channel, listener); });
         if (!connection_.isConnected()) {
             if (!closed_) {
                 connection_.open();

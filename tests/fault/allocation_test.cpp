@@ -3,7 +3,10 @@
 // The whole program, including the library, uses the operator new of this file.
 #include "fault/fault_test.hpp"
 
+#include <boost/asio/use_future.hpp>
+
 #include <algorithm>
+#include <cstdio>
 #include <deque>
 #include <exception>
 #include <latch>
@@ -13,11 +16,14 @@ namespace {
 
 /// Which allocation of this thread fails: 0 the next one, negative none.
 thread_local long failingAllocation = -1;
+/// The same, whatever the thread.
+std::atomic<long> failingAnywhere{-1};
 std::atomic<std::size_t> failedAllocations{0};
 
 bool fails() noexcept
 {
-    const bool fails = failingAllocation >= 0 && failingAllocation-- == 0;
+    const bool fails = (failingAllocation >= 0 && failingAllocation-- == 0) ||
+                       (failingAnywhere.load(std::memory_order_relaxed) >= 0 && failingAnywhere.fetch_sub(1) == 0);
     failedAllocations += fails ? 1 : 0;
     return fails;
 }
@@ -251,6 +257,290 @@ TEST_F(RefusedMemoryOfClients, KeepsNoWaiterFromTheLockAndNoReleaseFromRedis)
         EXPECT_TRUE(eventually([&] { return !redis.exists(nameOf(i)); })) << i;
     }
     expectFault(failedAllocations > before + 10, "refused memory on the clients' threads");
+}
+
+/// Does nothing with what it is told.
+class Deaf final : public Observer {};
+
+/// Each public function, and connecting: its n-th allocation fails, for each n, on the calling thread or on any. A
+/// failed call may throw std::bad_alloc or give a code. Nothing may end the process or hang; the lock is free at the
+/// latest after its lease, and the client works.
+class SweptMemory : public RefusedMemory {
+protected:
+    SweptMemory()
+    {
+        config.observer = std::make_shared<Deaf>();
+        config.endpoint.port = server.port(); // the proxy lives in this process, and needs memory too
+        config.watchdogTimeout = 1s;
+        config.connectTimeout = 300ms;
+        config.pollInterval = 100ms;
+    }
+
+    enum class Where { callingThread, anywhere };
+
+    /// Calls a function on a thread of its own, again and again, each time with another allocation that fails. It must
+    /// come back.
+    void sweep(const char* what, const std::function<void()>& function, const std::function<void()>& afterwards)
+    {
+        for (const auto where : {Where::callingThread, Where::anywhere}) {
+            bool failed = true;
+            for (long which = 0; failed; ++which) {
+                SCOPED_TRACE(what + (" " + std::to_string(which)) +
+                             (where == Where::anywhere ? " on any thread" : " on the calling thread"));
+                ASSERT_LT(which, 1000);
+                const auto before = failedAllocations.load();
+                std::packaged_task<void()> task([&] {
+                    try {
+                        where == Where::anywhere ? failingAnywhere.store(which) : (void)(failingAllocation = which);
+                        function();
+                    } catch (const std::bad_alloc&) {
+                    } catch (const std::exception& e) { // an asynchronous call whose handler was destroyed, or a code
+                        last_ = e.what();
+                    }
+                    failingAllocation = -1;
+                });
+                auto over = task.get_future();
+                std::thread thread(std::move(task));
+                if (over.wait_for(20s) != std::future_status::ready) {
+                    failingAnywhere = -1;
+                    ADD_FAILURE() << "hangs";
+                    std::fprintf(stderr, "%s %ld %s hangs\n", what, which,
+                                 where == Where::anywhere ? "on any thread" : "on the calling thread");
+                    std::abort();
+                }
+                thread.join();
+                failingAnywhere = -1;
+                failed = failedAllocations > before;
+                afterwards();
+                ASSERT_FALSE(HasFailure());
+            }
+        }
+        expectFault(failedAllocations > 0, "refused memory");
+    }
+
+    /// After a call that may have left the lock to its lease.
+    void expectFreeAndWorking()
+    {
+        ASSERT_TRUE(eventually([&] { return !redis.exists(name); }, 3 * config.watchdogTimeout + slack))
+            << "left beyond its lease " << redis.command({"HGETALL", name});
+        std::error_code ec;
+        const RedisLock probe = client().getLock("probe");
+        ASSERT_TRUE(probe.tryLock(10s, 10s, ec)) << ec.message();
+        ASSERT_EQ(probe.unlock(ec), Unlocked::released) << ec.message();
+        std::promise<bool> locked;
+        probe.asyncIsLocked([&locked](boost::system::error_code failed, bool is) { locked.set_value(!failed && is); });
+        auto answer = locked.get_future();
+        ASSERT_EQ(answer.wait_for(10s), std::future_status::ready) << "asynchronous calls are not answered";
+        ASSERT_FALSE(answer.get());
+    }
+
+    void sweepOfLock(const char* what, const std::function<void()>& function)
+    {
+        client().connect();
+        sweep(what, function, [this] { expectFreeAndWorking(); });
+    }
+
+    static constexpr auto use = boost::asio::use_future;
+    std::string last_;
+};
+
+TEST_F(SweptMemory, OfBlockingCallsAboutLocksLeavesNothingForEver)
+{
+    const auto kinds = std::vector<std::pair<const char*, std::function<Lock()>>>{
+        {"RedisLock", [this] { return lock(); }},
+        {"FairLock", [this] { return client().getFairLock(name); }},
+        {"FencedLock", [this] { return client().getFencedLock(name); }},
+        {"SpinLock", [this] { return client().getSpinLock(name); }},
+        {"NonReentrantLock", [this] { return client().getNonReentrantLock(name); }},
+        {"ReadLock", [this] { return client().getReadWriteLock(name).readLock(); }},
+        {"WriteLock", [this] { return client().getReadWriteLock(name).writeLock(); }},
+    };
+    for (const auto& [kind, make] : kinds) {
+        sweepOfLock(kind, [&make] {
+            const Lock own = make();
+            const LockGuard guard(own);
+            (void)guard.stopToken(StopAt::lost);
+            (void)guard.validFor();
+        });
+    }
+    redis.command({"FLUSHALL"}); // the fencing token
+    sweepOfLock("lock, unlock", [this] {
+        const auto own = lock();
+        const LockGuard wakesNobody;
+        own.lock(lease);
+        (void)own.stopToken(StopAt::atRisk);
+        for (std::error_code ec; own.holdCount() > 0;) {
+            try {
+                (void)own.unlock(ec);
+            } catch (const std::bad_alloc&) { // a hold that could not be ended still exists
+            }
+        }
+    });
+    sweepOfLock("questions", [this] {
+        (void)lock().isLocked();
+        (void)lock().remainingTimeToLive();
+        (void)lock().explain();
+        (void)lock().forceUnlock();
+    });
+    sweepOfLock("executeWithLock", [this] { (void)executeWithLock(lock(), 5s, lease, [] { return 1; }); });
+    sweepOfLock("a wait in vain", [this] {
+        const LockGuard held(lock(), lease);
+        std::thread([this, armed = std::exchange(failingAllocation, -1)] {
+            try {
+                failingAllocation = armed;
+                std::error_code ec;
+                (void)lock().tryLock(20ms, lease, ec);
+            } catch (const std::bad_alloc&) {
+            }
+        }).join();
+    });
+}
+
+TEST_F(SweptMemory, OfAsynchronousCallsAboutLocksLeavesNothingForEver)
+{
+    sweepOfLock("asyncLock", [this] {
+        LockGuard guard = lock().asyncLock(use).get();
+        (void)guard.asyncRelease(use).get();
+    });
+    sweepOfLock("asyncLock, destroyed", [this] { (void)lock().asyncLock(use).get(); });
+    sweepOfLock("asyncTryLock in vain", [this] {
+        const LockGuard held(lock(), lease);
+        (void)lock().asyncTryLock(20ms, lease, use).get();
+    });
+    sweepOfLock("questions", [this] {
+        (void)lock().asyncIsLocked(use).get();
+        (void)lock().asyncRemainingTimeToLive(use).get();
+        (void)lock().asyncForceUnlock(use).get();
+    });
+    sweepOfLock("connect", [this] { client().asyncConnect(use).get(); });
+    sweepOfLock("asyncExecuteWithLock", [this] {
+        (void)asyncExecuteWithLock(
+            lock(), 5s, lease, [] { return 1; }, use)
+            .get();
+    });
+}
+
+TEST_F(SweptMemory, OfGroupsLeavesNothingForEver)
+{
+    const auto group = [this] { return MultiLock({lock(), lockOf(name + ":2")}); };
+    const auto free = [this, &group] {
+        (void)group;
+        expectFreeAndWorking();
+        ASSERT_TRUE(eventually([&] { return !redis.exists(name + ":2"); }, 3 * config.watchdogTimeout + slack));
+    };
+    client().connect();
+    sweep(
+        "GroupGuard",
+        [&] {
+            GroupGuard guard(group());
+            (void)guard.validFor();
+            (void)guard.stopToken(StopAt::lost);
+            (void)guard.release();
+        },
+        free);
+    sweep(
+        "asyncLock",
+        [&] {
+            GroupGuard guard = group().asyncLock(use).get();
+            (void)guard.asyncRelease(use).get();
+        },
+        free);
+}
+
+TEST_F(SweptMemory, OfSemaphoresAndLatchesLeavesAClientThatWorks)
+{
+    const auto forget = [this] {
+        redis.command({"DEL", "permits", "leased", "latch"});
+        expectFreeAndWorking();
+    };
+    client().connect();
+    const auto permits = [this] { return client().getSemaphore("permits"); };
+    sweep(
+        "Semaphore",
+        [&] {
+            (void)permits().trySetPermits(2);
+            if (permits().tryAcquire(1, 1s)) {
+                permits().release();
+            }
+        },
+        forget);
+    sweep(
+        "Semaphore, asynchronous",
+        [&] {
+            (void)permits().asyncTrySetPermits(2, use).get();
+            if (permits().asyncTryAcquire(1, Wait(1s), use).get()) {
+                permits().asyncRelease(1, use).get();
+            }
+        },
+        forget);
+    sweep(
+        "PermitExpirableSemaphore",
+        [&] {
+            const auto leased = client().getPermitExpirableSemaphore("leased");
+            (void)leased.trySetPermits(2);
+            const auto permit = leased.tryAcquire(1s, 1s);
+        },
+        forget);
+    sweep(
+        "CountDownLatch",
+        [&] {
+            const auto latch = client().getCountDownLatch("latch");
+            (void)latch.trySetCount(1);
+            latch.countDown();
+            (void)latch.wait(1s);
+        },
+        forget);
+    redis.command({"FLUSHALL"});
+}
+
+TEST_F(SweptMemory, OfConnectingIsNoEndOfIt)
+{
+    const auto afterwards = [this] {
+        ASSERT_TRUE(eventually([&] { return !redis.exists(name); }, 3 * config.watchdogTimeout + slack));
+    };
+    const auto uses = [](const Client& fresh, const std::string& of) {
+        const auto until = std::chrono::steady_clock::now() + 10s;
+        std::error_code ec;
+        const RedisLock first = fresh.getLock(of);
+        while (!first.tryLock(1s, lease, ec)) { // the client comes to work, whatever failed
+            ASSERT_LT(std::chrono::steady_clock::now(), until) << ec.message();
+        }
+        failingAllocation = -1;
+        failingAnywhere = -1;
+        EXPECT_EQ(first.unlock(), Unlocked::released);
+    };
+    const auto again = [](const std::function<void()>& function) {
+        try {
+            function();
+        } catch (const std::bad_alloc&) {
+            function();
+        }
+    };
+    sweep(
+        "the first call",
+        [&] {
+            const Client fresh(config);
+            again([&] { uses(fresh, name); });
+            again([&] { (void)fresh.getLock(name).asyncIsLocked(use).get(); });
+        },
+        afterwards);
+    sweep(
+        "a connection that is lost",
+        [&] {
+            const Client fresh(config);
+            fresh.connect();
+            redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+            again([&] { uses(fresh, name); });
+        },
+        afterwards);
+    sweep(
+        "shutdown",
+        [&] {
+            Client fresh(config);
+            const LockGuard held(fresh.getLock(name), 100ms);
+            (void)fresh.shutdown(1s);
+        },
+        afterwards);
 }
 
 } // namespace

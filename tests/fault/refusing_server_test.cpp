@@ -161,6 +161,33 @@ TEST_F(MissingCommand, IsToldAtOnceAndGrantsNothing)
     }
 }
 
+/// Commands that scripts call.
+TEST_F(MissingCommand, OfAReleaseIsNamedAndNoLockIsGrantedThatCouldNotBeGivenBack)
+{
+    testing::RedisServer managed({.arguments = {"--rename-command", "DEL", "elsewhere"}});
+    Config others = config;
+    others.endpoint.port = managed.port();
+    others.observer = nullptr;
+    const Client client(others);
+    RawRedis truth(managed);
+    const auto refused = [](const Lock& lock) -> std::string {
+        try {
+            lock.lock();
+        } catch (const LockError& e) {
+            return e.code() == Cause::unknownCommand ? e.what() : e.code().message();
+        }
+        return "granted";
+    };
+    const auto halves = client.getReadWriteLock(name);
+    const std::vector<Lock> kinds{client.getLock(name),     client.getFairLock(name), client.getFencedLock(name),
+                                  client.getSpinLock(name), halves.readLock(),        halves.writeLock()};
+    for (const auto& lock : kinds) {
+        EXPECT_THAT(refused(lock), ::testing::HasSubstr("'DEL'"));
+        EXPECT_FALSE(truth.exists(name));
+    }
+    expectFault(truth.command({"DEL", name}).isError(), "a missing command");
+}
+
 TEST_F(GuardedServer, IsToldEverythingOnEveryConnectionBeforeTheFirstLock)
 {
     config.watchdogTimeout = 3s;

@@ -2,11 +2,19 @@
 #include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
+#include "redislock/redislock.hpp"
 #include "support/own_resources.hpp"
 
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/io_context.hpp>
+
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
@@ -140,6 +148,151 @@ TEST_F(Resources, NothingThatIsOpenedIsInheritedAndTheThreadTakesNoSignal)
         EXPECT_FALSE(waiter.get());
     }
     EXPECT_GE(threadsWithout, 3);
+}
+
+/// While this exists, the system makes no thread for this process: no memory is as large as the stack that it would get.
+class NoThreads {
+public:
+    NoThreads()
+    {
+        ::pthread_getattr_default_np(&before_);
+        pthread_attr_t huge;
+        ::pthread_attr_init(&huge);
+        ::pthread_attr_setstacksize(&huge, std::size_t{1} << 46U);
+        ::pthread_setattr_default_np(&huge);
+        ::pthread_attr_destroy(&huge);
+    }
+    NoThreads(const NoThreads&) = delete;
+    NoThreads& operator=(const NoThreads&) = delete;
+    ~NoThreads()
+    {
+        ::pthread_setattr_default_np(&before_);
+        ::pthread_attr_destroy(&before_);
+    }
+
+private:
+    pthread_attr_t before_{};
+};
+
+/// While this exists, the system gives this process no descriptor.
+class NoDescriptors {
+public:
+    NoDescriptors()
+    {
+        ::getrlimit(RLIMIT_NOFILE, &before_);
+        const rlimit none{0, before_.rlim_max};
+        ::setrlimit(RLIMIT_NOFILE, &none);
+    }
+    NoDescriptors(const NoDescriptors&) = delete;
+    NoDescriptors& operator=(const NoDescriptors&) = delete;
+    ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+private:
+    rlimit before_{};
+};
+
+template <class Function>
+std::error_code codeThrownBy(Function function)
+{
+    try {
+        function();
+    } catch (const LockError& e) {
+        return e.code();
+    }
+    return {};
+}
+
+TEST_F(Resources, ThatNoThreadCanBeMadeIsACodeAndTheNextCallWorks)
+{
+    const Client client(config());
+    const auto lock = client.getLock(uniqueName());
+    {
+        const NoThreads none;
+        std::error_code ec;
+        EXPECT_FALSE(lock.tryLock(1s, 10s, ec));
+        EXPECT_EQ(ec, Cause::noThread);
+        EXPECT_EQ(ec, Errc::systemRefused);
+        client.connect(ec);
+        EXPECT_EQ(ec, Cause::noThread);
+        EXPECT_FALSE(lock.isLocked(ec));
+        EXPECT_EQ(ec, Cause::noThread);
+        EXPECT_EQ(lock.explain(ec), std::nullopt);
+        EXPECT_EQ(ec, Cause::noThread);
+        EXPECT_FALSE(client.getSemaphore(uniqueName()).tryAcquire(1, 1s, ec));
+        EXPECT_EQ(ec, Cause::noThread);
+        EXPECT_EQ(codeThrownBy([&] { lock.lock(); }), Cause::noThread);
+        EXPECT_EQ(codeThrownBy([&] { const LockGuard held(lock); }), Cause::noThread);
+        EXPECT_EQ(codeThrownBy([&] { lock.asyncLock([](boost::system::error_code, LockGuard) {}); }), Cause::noThread)
+            << "nobody could call the handler";
+        boost::asio::io_context own;
+        boost::system::error_code told;
+        lock.asyncLock(boost::asio::bind_executor(own, [&](boost::system::error_code e, LockGuard) { told = e; }));
+        own.run();
+        EXPECT_EQ(std::error_code(told), Cause::noThread);
+        EXPECT_FALSE(MultiLock({lock}).tryLock(1s, 10s, ec));
+        EXPECT_EQ(ec, Errc::systemRefused);
+    }
+    const LockGuard held(lock);
+    EXPECT_TRUE(held);
+}
+
+TEST_F(Resources, ThatThereIsNoDescriptorIsALockErrorAndTheNextClientWorks)
+{
+    const Config own = config();
+    {
+        const NoDescriptors none;
+        EXPECT_EQ(codeThrownBy([&] { const Client client(own); }), Cause::noDescriptor);
+        EXPECT_EQ(codeThrownBy([&] { const LockMonitor monitor(own); }), Cause::noDescriptor);
+    }
+    const Client client(own);
+    const auto lock = client.getLock(uniqueName());
+    {
+        const NoDescriptors none;
+        std::error_code ec;
+        EXPECT_FALSE(lock.tryLock(200ms, 10s, ec));
+        EXPECT_EQ(ec, Cause::connectFailed) << ec.message();
+    }
+    const LockGuard held(lock);
+    EXPECT_TRUE(held);
+}
+
+TEST_F(Resources, AreNeverStandardDescriptors)
+{
+    const auto taken = uniqueName();
+    const Client other(config());
+    const LockGuard foreign(other.getLock(taken), 60s);
+    EXPECT_EQ(listeners(taken), 0) << "the test's own connection, before descriptors are closed";
+    const auto urls = {server().url(), server().unixUrl()};
+    for (const auto& url : urls) {
+        std::array<int, 3> copies{};
+        for (int fd = 0; fd < 3; ++fd) {
+            copies.at(static_cast<std::size_t>(fd)) = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
+            ::close(fd);
+        }
+        bool worked = false;
+        std::array<bool, 3> used{};
+        {
+            Config own = Config::fromUrl(url);
+            own.watchdogTimeout = 300ms;
+            own.observer = std::make_shared<RecordingObserver>();
+            const Client client(own);
+            const LockGuard renewed(client.getLock(uniqueName()));
+            LockMonitor monitor(own);
+            worked = renewed && !monitor.list().empty();
+            Worker waiting;
+            auto waiter = waiting.start([lock = client.getLock(taken)] { return lock.tryLock(500ms); });
+            worked = worked && eventually([&] { return listeners(taken) == 1; }) && !waiter.get();
+            for (int fd = 0; fd < 3; ++fd) {
+                used.at(static_cast<std::size_t>(fd)) = ::fcntl(fd, F_GETFD) >= 0;
+            }
+        }
+        for (int fd = 0; fd < 3; ++fd) {
+            ::dup2(copies.at(static_cast<std::size_t>(fd)), fd);
+            ::close(copies.at(static_cast<std::size_t>(fd)));
+        }
+        EXPECT_TRUE(worked) << url;
+        EXPECT_EQ(used, (std::array<bool, 3>{})) << url;
+    }
 }
 
 TEST_F(Resources, AThousandLocksOfOneClientAreAllRenewed)

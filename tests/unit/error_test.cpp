@@ -16,7 +16,7 @@ constexpr Errc allErrors[] = {
     Errc::invalidArgument, Errc::badConfig,     Errc::authFailed,    Errc::permissionDenied, Errc::noSuchDatabase,
     Errc::notRedis,        Errc::unsupported,   Errc::wrongType,     Errc::notHeld,          Errc::lost,
     Errc::wouldDeadlock,   Errc::unreachable,   Errc::serverRefused, Errc::badReply,         Errc::shutdown,
-    Errc::forked,          Errc::functionThrew,
+    Errc::forked,          Errc::functionThrew, Errc::systemRefused,
 };
 
 constexpr Cause allCauses[] = {
@@ -52,6 +52,8 @@ constexpr Cause allCauses[] = {
     Cause::scriptBusy,
     Cause::scriptKilled,
     Cause::clusterDown,
+    Cause::noThread,
+    Cause::noDescriptor,
 };
 
 TEST(ErrorCategory, HasTheLibrarysName)
@@ -75,7 +77,7 @@ TEST(ErrorCategory, SaysSomethingElseForEachError)
 
 TEST(ErrorCategory, SurvivesValuesThatAreNoErrc)
 {
-    for (const int value : {0, -1, static_cast<int>(Errc::functionThrew) + 1, 1 << 30}) {
+    for (const int value : {0, -1, static_cast<int>(Errc::systemRefused) + 1, 1 << 30}) {
         const std::error_code code(value, errorCategory());
         EXPECT_EQ(code.message(), "unknown error") << value;
         EXPECT_EQ(code.default_error_condition(), std::error_condition(value, errorCategory())) << value;

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -70,6 +71,7 @@ public:
     Form form = Form::bySha;
     std::atomic<bool> pending{false}; ///< on a connection
     Signal signal;
+    std::shared_ptr<Call> next; ///< in a list of ended calls
 };
 
 /// Appends the beginning of a script's request: all that stands before the keys.

@@ -5,6 +5,7 @@
 #include "logic/call/call.hpp"
 
 #include <functional>
+#include <new>
 
 namespace redislock::detail {
 
@@ -13,8 +14,12 @@ class ListenedCall : public Call {
 public:
     void finished() noexcept override
     {
-        if (whenFinished) {
-            whenFinished();
+        try {
+            if (whenFinished) {
+                whenFinished();
+            }
+        } catch (const std::bad_alloc&) { // the time of the call ends it
+            return;
         }
     }
 

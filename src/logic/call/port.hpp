@@ -4,6 +4,7 @@
 
 #include "logic/call/call.hpp"
 #include "logic/call/channel_listener.hpp"
+#include "logic/call/patience.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/error.hpp"
 #include "redislock/identity.hpp"
@@ -13,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace redislock::detail {
@@ -68,8 +70,18 @@ public:
     virtual void alarm(TimePoint when) noexcept = 0;
     /// Calls @p what at that time, as one of the logic's functions; earlier if the client ends.
     virtual void after(TimePoint when, std::function<void()> what) = 0;
+    template <class What>
+    void after(TimePoint when, What what)
+    {
+        after(when, patiently([&] { return std::function<void()>(std::move(what)); }));
+    }
     /// Calls @p what soon, outside the logic.
     virtual void post(std::function<void()> what) = 0;
+    template <class What>
+    void post(What what)
+    {
+        post(patiently([&] { return std::function<void()>(std::move(what)); }));
+    }
     /// Calls @p what with the observer, if there is one.
     virtual void tell(std::function<void(Observer&)> what) = 0;
     /// What the client's end waits for may be over.

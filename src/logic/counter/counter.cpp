@@ -102,7 +102,8 @@ private:
         const auto action = machine_.resume(event, counter_->core.random);
         if (const auto* send = std::get_if<Send>(&action)) {
             call_->wantedUntil = send->until;
-            call_->whenFinished = [self = shared_from_this()] { self->answered(); };
+            call_->whenFinished =
+                patiently([this] { return std::function<void()>([self = shared_from_this()] { self->answered(); }); });
             if (outside.submit(Lane::background, call_)) {
                 return true;
             }
@@ -133,7 +134,7 @@ private:
             }
         }
         if (isSettled_) {
-            counter_->settle({record_});
+            counter_->settle({&record_, 1});
         }
         const Inside lock(*counter_->port);
         counter_->core.ends();
@@ -221,7 +222,7 @@ void NamedCounter::conclude(const CounterEnding& ending)
     const auto& result = ending.result;
     const auto& outcome = ending.outcome;
     if (outcome.granted && !outcome.repeated) {
-        settle({order.record});
+        settle({&order.record, 1});
     }
     if (ending.isOpen()) {
         const bool copies = result.kind != AcquireResult::Kind::granted || outcome.repeated;
@@ -241,8 +242,8 @@ ChannelListener NamedCounter::listener()
 void NamedCounter::subscribe(CounterWaiter& waiter)
 {
     if (listening_ == Listening::no) {
+        port->want(patiently([this] { return channel(); }), listener());
         listening_ = Listening::asked;
-        port->want(channel(), listener());
     }
     waiter.notified = waiter.notified || listening_ == Listening::confirmed;
 }
@@ -261,7 +262,7 @@ void NamedCounter::leave(CounterWaiter& waiter) noexcept
         wakeFor(waiter.permits); // others may use what it was woken for, and has not tried to take
     }
     if (waiters_.empty() && std::exchange(listening_, Listening::no) != Listening::no) {
-        port->drop(channel(), listener());
+        port->drop(patiently([this] { return channel(); }), listener());
     }
 }
 

@@ -25,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -195,7 +196,7 @@ public:
             settle(request.recorded.taken); // the request may not have deleted them
             ec = goOn(request.afterwards, request.denied, ec, repeated, begin);
         } else if (!repeated) {
-            settle({request.recorded.record});
+            settle({&request.recorded.record, 1});
         }
         if (request.tells && (!ec || isOpen(ec))) {
             request.tells(result, ec);
@@ -249,7 +250,7 @@ private:
     /// send; null: nothing. @return the error for its caller: no denial if an earlier try may have been executed.
     std::error_code goOn(const std::shared_ptr<ScriptCall>& call, Denied denied, std::error_code ec, bool repeated,
                          TimePoint begin);
-    void settle(const std::vector<std::string>& records) noexcept;
+    void settle(std::span<const std::string> records) noexcept;
     /// Called once, under the mutex: must only post. @param failed why there is no answer; nothing: there is one.
     /// @param repeated an earlier try may have been executed too
     using WhenOver = std::function<void(std::optional<Reason> failed, bool repeated)>;

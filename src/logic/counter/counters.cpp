@@ -4,6 +4,7 @@
 #include "logic/lock/underway.hpp"
 #include "redislock/detail/protocol/command.hpp"
 
+#include <new>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -41,7 +42,10 @@ void Counters::forget(NamedCounter& counter) noexcept
 
 void Counters::close()
 {
-    forgetRecords();
+    try {
+        forgetRecords();
+    } catch (const std::bad_alloc&) { // records have a time to live
+    }
     for (const auto& [key, counter] : names_) {
         counter->end();
     }

@@ -448,7 +448,7 @@ void AcquireFlow::tellContended() const
             until = own->validUntil();
         }
     }
-    core_.tellOf(*hold, std::move(blocker),
+    core_.tellOf(*hold, blocker,
                  [left = leftUntil(until, now), waited = now - waiter.joined,
                   attempts = result_.attempts](Observer& observer, const LockEvent& event) {
                      observer.contended(event, left, waited, attempts);

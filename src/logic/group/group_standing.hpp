@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -51,9 +52,9 @@ public:
     [[nodiscard]] bool isGranted(std::size_t member) const noexcept { return members_[member].isGranted; }
     [[nodiscard]] bool isLost(std::size_t member) const noexcept { return members_[member].isLost; }
     /// @param deadlines those of the valid members.
-    [[nodiscard]] TimePoint validUntil(std::vector<TimePoint> deadlines) const
+    [[nodiscard]] TimePoint validUntil(std::span<TimePoint> deadlines) const noexcept
     {
-        return isHeld() ? validityOf(std::move(deadlines), needed_) : TimePoint{};
+        return isHeld() ? validityOf(deadlines, needed_) : TimePoint{};
     }
 
 private:

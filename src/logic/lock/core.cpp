@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <utility>
 
 namespace redislock::detail {
@@ -13,6 +14,7 @@ Core::Core(Port& outside, const Config& settings, std::string client, std::uint6
 {
     idleHolds_.reserve(maxIdle);
     idleCalls_.reserve(maxIdle);
+    (void)stoppedToken(); // takes memory the first time
 }
 
 // --- Names ----------------------------------------------------------------------------------------------------------
@@ -108,7 +110,7 @@ std::shared_ptr<HoldCall> Core::takeCall(Hold& hold)
 {
     std::shared_ptr<HoldCall> call;
     if (idleCalls_.empty()) {
-        call = std::make_shared<HoldCall>();
+        call = patiently([] { return std::make_shared<HoldCall>(); });
     } else {
         call = std::move(idleCalls_.back());
         idleCalls_.pop_back();
@@ -256,7 +258,7 @@ void Core::tellLoss(Hold& hold, LossReason reason)
     hold.lock->local.owe(hold.owner, unlocks);
     std::shared_ptr<NamedLock> forgotten;
     if (unlocks > 0 && !closing_) {
-        lostNames_.push_back(hold.lock); // a late unlock() must still find the debt
+        patiently([&] { lostNames_.push_back(hold.lock); }); // a late unlock() must still find the debt
         if (lostNames_.size() > maxLostNames) {
             forgotten = std::move(lostNames_.front());
             lostNames_.pop_front();
@@ -307,7 +309,11 @@ std::stop_token Core::stopToken(Hold& hold, StopAt when)
     }
     auto& source = when == StopAt::lost ? hold.stopLost : hold.stopAtRisk;
     if (!source.stop_possible()) {
-        source = std::stop_source();
+        try {
+            source = patiently([] { return std::stop_source(); });
+        } catch (const std::bad_alloc&) { // who could not be told of the loss must not go on
+            return stoppedToken();
+        }
     }
     return source.get_token();
 }
@@ -347,12 +353,15 @@ std::string Core::holderText(const Hold& hold) const
     return (id + ":" + std::to_string(static_cast<std::uint64_t>(hold.id))).append(hold.lock->traits().holderSuffix);
 }
 
-void Core::tellObserverOf(const Hold& hold, std::string holder, std::function<void(Observer&, const LockEvent&)> what)
+void Core::tellObserverOf(const Hold& hold, const std::string& holder,
+                          const std::function<void(Observer&, const LockEvent&)>& what)
 {
-    port.tell([what = std::move(what), name = hold.lock->name, holder = std::move(holder),
-               kind = objectKind(hold.lock->kind)](Observer& observer) {
-        what(observer, LockEvent{name, holder, kind});
-    });
+    port.tell(patiently([&] {
+        return std::function<void(Observer&)>(
+            [what, name = hold.lock->name, holder, kind = objectKind(hold.lock->kind)](Observer& observer) {
+                what(observer, LockEvent{name, holder, kind});
+            });
+    }));
 }
 
 // --- The client's end -----------------------------------------------------------------------------------------------
@@ -381,8 +390,9 @@ void Core::ends(Waiter& waiter) noexcept
 
 std::vector<std::shared_ptr<NamedLock>> Core::close()
 {
-    closing_ = true;
     std::vector<std::shared_ptr<NamedLock>> names;
+    patiently([&] { names.reserve(names_.size() + lostNames_.size() + sharedNames_.size()); });
+    closing_ = true;
     for (NamedLock* each : names_) {
         if (auto named = each->weak_from_this().lock()) {
             names.push_back(std::move(named));

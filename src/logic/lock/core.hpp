@@ -25,6 +25,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <new>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -123,19 +124,24 @@ public:
     /// The hold's name in Redis.
     [[nodiscard]] std::string holderText(const Hold& hold) const;
     /// Tells the observer of a hold, or (@p holder) of another's that has the lock instead. Costs nothing without an
-    /// observer.
+    /// observer. What there is no memory for is not told.
     template <class What>
-    void tellOf(const Hold& hold, What what)
+    void tellOf(const Hold& hold, What what) noexcept
     {
-        if (config.observer) {
-            tellObserverOf(hold, holderText(hold), std::move(what));
+        try {
+            config.observer ? tellOf(hold, patiently([&] { return holderText(hold); }), std::move(what)) : void();
+        } catch (const std::bad_alloc&) {
+            return;
         }
     }
     template <class What>
-    void tellOf(const Hold& hold, std::string holder, What what)
+    void tellOf(const Hold& hold, const std::string& holder, What what) noexcept
     {
-        if (config.observer) {
-            tellObserverOf(hold, std::move(holder), std::move(what));
+        using Told = std::function<void(Observer&, const LockEvent&)>;
+        try {
+            config.observer ? tellObserverOf(hold, holder, patiently([&] { return Told(std::move(what)); })) : void();
+        } catch (const std::bad_alloc&) {
+            return;
         }
     }
     /// As tellOf(), but not of a member: the observer is told of its group.
@@ -184,7 +190,8 @@ private:
 
     Finished endOf(HoldCall& call);
     void joinOtherKinds(NamedLock& named);
-    void tellObserverOf(const Hold& hold, std::string holder, std::function<void(Observer&, const LockEvent&)> what);
+    void tellObserverOf(const Hold& hold, const std::string& holder,
+                        const std::function<void(Observer&, const LockEvent&)>& what);
     void tellLoss(Hold& hold, LossReason reason);
 
     boost::unordered_flat_set<NamedLock*, NameHash, NameEqual> names_; ///< a lock is in it until its destructor

@@ -49,8 +49,8 @@ constexpr std::chrono::milliseconds awaitsMessage{5};
 void Waking::subscribe(NamedLock& named)
 {
     if (named.listening == Listening::no) {
+        core_.port.want(patiently([&] { return named.channel(); }), listenerOf(named));
         named.listening = Listening::asked;
-        core_.port.want(named.channel(), listenerOf(named));
     }
 }
 
@@ -61,9 +61,9 @@ void Waking::subscribe(NamedLock& named, Waiter& waiter)
     }
     joinQueued(named);
     if (grants_ == Listening::no) {
-        grants_ = Listening::asked;
         grantListener_ = listenerOf(named.core);
-        core_.port.want(channelOfGrants(), grantListener_);
+        core_.port.want(patiently([this] { return channelOfGrants(); }), grantListener_);
+        grants_ = Listening::asked;
     } else if (grants_ == Listening::refused) {
         subscribeOwn(named, waiter);
     } else if (grants_ == Listening::confirmed && !waiter.call->isHeard) {
@@ -83,8 +83,10 @@ bool Waking::hearsOfGrants(NamedLock& named, const Waiter& waiter)
 
 void Waking::subscribeOwn(NamedLock& named, Waiter& waiter)
 {
-    if (!std::exchange(waiter.subscribed, true)) {
-        core_.port.want(named.channel() + core_.holderText(waiter.hold), listenerOf(named, waiter.hold.id));
+    if (!waiter.subscribed) {
+        core_.port.want(patiently([&] { return named.channel() + core_.holderText(waiter.hold); }),
+                        listenerOf(named, waiter.hold.id));
+        waiter.subscribed = true;
     }
 }
 
@@ -98,8 +100,8 @@ std::string Waking::channelOfGrants() const
 void Waking::joinQueued(NamedLock& named)
 {
     if (named.listening == Listening::no) {
+        patiently([&] { queued_.emplace(named.name, &named); });
         named.listening = grants_ == Listening::confirmed ? grants_ : Listening::asked;
-        queued_.emplace(named.name, &named);
     }
 }
 
@@ -112,12 +114,12 @@ void Waking::listenNoLonger()
     }
     const TimePoint end = saturatingAdd(queuedUntil_, keepsListening);
     if (core_.port.now() < end && !core_.isClosing()) {
-        looksLater_ = true;
         core_.port.after(end, [this] { listenNoLonger(); });
+        looksLater_ = true;
         return;
     }
     grants_ = Listening::no;
-    core_.port.drop(channelOfGrants(), grantListener_);
+    core_.port.drop(patiently([this] { return channelOfGrants(); }), grantListener_);
 }
 
 void Waking::unsubscribe(NamedLock& named) noexcept
@@ -126,7 +128,7 @@ void Waking::unsubscribe(NamedLock& named) noexcept
         return;
     }
     if (named.traits().asking != Asking::queue) {
-        return core_.port.drop(named.channel(), listenerOf(named));
+        return core_.port.drop(patiently([&] { return named.channel(); }), listenerOf(named));
     }
     queued_.erase(named.name);
     queuedUntil_ = core_.port.now();
@@ -138,7 +140,8 @@ void Waking::unsubscribe(NamedLock& named) noexcept
 void Waking::unsubscribe(NamedLock& named, Waiter& waiter) noexcept
 {
     if (std::exchange(waiter.subscribed, false)) {
-        core_.port.drop(named.channel() + core_.holderText(waiter.hold), listenerOf(named, waiter.hold.id));
+        core_.port.drop(patiently([&] { return named.channel() + core_.holderText(waiter.hold); }),
+                        listenerOf(named, waiter.hold.id));
     }
     if (named.waiters.empty() && !listensOn(named)) {
         unsubscribe(named);

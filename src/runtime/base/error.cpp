@@ -49,6 +49,8 @@ constexpr std::array descriptions{
     Description{Errc::shutdown, "shutdown", "the client was shut down", std::errc::operation_canceled},
     Description{Errc::forked, "forked", "the client belongs to the process that this one was forked from"},
     Description{Errc::functionThrew, "functionThrew", "the function that ran under the lock threw an exception"},
+    Description{Errc::systemRefused, "systemRefused", "the operating system refused what the client needs",
+                std::errc::resource_unavailable_try_again},
 };
 
 constexpr const Description* describe(int value) noexcept
@@ -64,7 +66,7 @@ constexpr bool describesEachInOrder() noexcept
             return false;
         }
     }
-    return static_cast<std::size_t>(Errc::functionThrew) == descriptions.size();
+    return static_cast<std::size_t>(Errc::systemRefused) == descriptions.size();
 }
 static_assert(describesEachInOrder());
 
@@ -110,6 +112,8 @@ constexpr std::array causeTexts{
     CauseText{Cause::scriptBusy, "scriptBusy", "the server is busy with a script that does not end"},
     CauseText{Cause::scriptKilled, "scriptKilled", "the script was ended by somebody else"},
     CauseText{Cause::clusterDown, "clusterDown", "the server's cluster is not whole, or is being rearranged"},
+    CauseText{Cause::noThread, "noThread", "the operating system has no thread left for the client"},
+    CauseText{Cause::noDescriptor, "noDescriptor", "the operating system has no file descriptor left for the client"},
 };
 
 const CauseText* textOf(int value) noexcept

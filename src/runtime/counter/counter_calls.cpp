@@ -1,6 +1,5 @@
 #include "runtime/counter/counter_calls.hpp"
 
-#include "logic/lock/underway.hpp"
 #include "runtime/engine/drive.hpp"
 
 #include <utility>
@@ -20,7 +19,6 @@ std::error_code CounterCalls::acquire(NamedCounter& counter, const CounterOrder&
     if (const auto refused = engine.refusal()) {
         return *refused;
     }
-    engine.start();
     bool calledOff = false;
     CounterEnding ending;
     std::optional<Underway> underway;
@@ -51,14 +49,19 @@ void CounterCalls::AsyncFlow::begin()
 
 void CounterCalls::AsyncFlow::finish()
 {
-    auto ending = std::make_shared<CounterEnding>(flow_->takeEnding());
-    auto underway = std::make_shared<Underway>(counter_->core); // until what is left to be done is done
+    ending_ = flow_->takeEnding();
+    underway_.emplace(counter_->core);
     flow_.reset();
-    engine_.post([this, self = shared_from_this(), ec = told(ending->error()), ending = std::move(ending),
-                  underway = std::move(underway)] {
-        counter_->conclude(*ending);
-        std::exchange(end_, nullptr)(ec, ending->outcome);
+    engine_.post([this, self = shared_from_this()] {
+        counter_->conclude(ending_);
+        std::exchange(end_, nullptr)(told(ending_.error()), ending_.outcome);
+        underway_.reset();
     });
+}
+
+void CounterCalls::AsyncFlow::failed()
+{
+    engine_.post([this, self = shared_from_this()] { std::exchange(end_, nullptr)(noMemory(), CounterOutcome()); });
 }
 
 } // namespace redislock::detail

@@ -5,6 +5,7 @@
 #include "logic/counter/counter.hpp"
 #include "logic/counter/counter_flow.hpp"
 #include "logic/counter/permit_hold.hpp"
+#include "logic/lock/underway.hpp"
 #include "redislock/permit.hpp"
 #include "runtime/engine/async_query.hpp"
 #include "runtime/engine/async_wait.hpp"
@@ -63,10 +64,13 @@ public:
 
 private:
     void finish() override;
+    void failed() override;
 
     const std::shared_ptr<NamedCounter> counter_;
     CounterOrder order_; ///< until it begins
     End end_;
+    CounterEnding ending_;
+    std::optional<Underway> underway_; ///< until what is left to be done is done
 };
 
 template <class Result>
@@ -98,7 +102,7 @@ void CounterCalls::asyncAcquire(const std::shared_ptr<NamedCounter>& counter, Co
 {
     Engine& engine = engineOf(*counter);
     const auto completion = std::make_shared<Completion<Result>>(completionOf(engine, std::move(handler)));
-    auto refused = order.script == nullptr ? std::optional(Errc::invalidArgument) : engine.asyncRefusal();
+    auto refused = order.script == nullptr ? std::optional<Reason>(Errc::invalidArgument) : engine.asyncRefusal();
     if (!refused) {
         End end = [completion, make = std::move(make), untold = order.untold](boost::system::error_code ec,
                                                                               const CounterOutcome& outcome) {

@@ -1,6 +1,6 @@
 #include "runtime/engine/async_acquire.hpp"
 
-#include "redislock/lock_guard.hpp"
+#include "runtime/engine/async_query.hpp"
 #include "runtime/engine/policy.hpp"
 
 #include <utility>
@@ -28,7 +28,7 @@ void AsyncAcquire::begin()
 {
     const auto lock = engine_.lock();
     Core& core = engine_.core(lock);
-    hold_ = core.takeHold(*named_, 0, Lane::background);
+    hold_ = patiently([&] { return core.takeHold(*named_, 0, Lane::background); });
     AsyncWait::begin(core, *named_, hold_, order_);
 }
 
@@ -38,26 +38,32 @@ void AsyncAcquire::askPolicy(std::uint32_t refusals)
     engine_.post([this, self = shared_from_this(), refusals] {
         const auto answer = pauseOf(*order_.retry, refusals, engine_.background().random);
         const auto lock = engine_.lock();
-        if (flow_) { // not cancelled meanwhile
-            act(flow_->paused(answer));
-        }
+        step([&answer](AcquireFlow& flow) { return flow.paused(answer); }); // unless it was cancelled meanwhile
     });
 }
 
 void AsyncAcquire::finish()
 {
     Acquired acquired;
-    const auto ec = told(flow_->conclude(acquired));
+    ec_ = told(flow_->conclude(acquired));
     flow_.reset();
-    std::shared_ptr<NamedLock> rest;
     if (acquired.hold != hold_) { // nothing, or a hold that was passed on to this call
-        rest = named_->core->recycle(std::move(hold_));
+        rest_ = named_->core->recycle(std::move(hold_));
     }
-    // outside the mutex, the handler runs and the rest is destroyed
-    engine_.post([this, self = shared_from_this(), rest = std::move(rest), ec,
-                  guard = std::make_shared<LockGuard>(LockGuard(std::move(acquired)))]() mutable {
-        completion_(ec, std::move(*guard));
-    });
+    guard_ = LockGuard(std::move(acquired));
+    tell();
+}
+
+void AsyncAcquire::failed()
+{
+    ec_ = noMemory();
+    tell();
+}
+
+/// Outside the mutex, the handler runs and the rest is destroyed.
+void AsyncAcquire::tell()
+{
+    engine_.post([this, self = shared_from_this()] { completion_(ec_, std::move(guard_)); });
 }
 
 } // namespace redislock::detail

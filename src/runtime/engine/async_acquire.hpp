@@ -3,6 +3,7 @@
 #pragma once
 
 #include "logic/flow/acquire_flow.hpp"
+#include "redislock/lock_guard.hpp"
 #include "runtime/engine/async_wait.hpp"
 #include "runtime/engine/completion.hpp"
 #include "runtime/engine/engine.hpp"
@@ -29,11 +30,17 @@ public:
 private:
     void askPolicy(std::uint32_t refusals) override;
     void finish() override;
+    void failed() override;
+    void tell();
 
     std::shared_ptr<NamedLock> named_;
     const AcquireOrder order_;
     Completion<LockGuard> completion_;
     HoldRef hold_;
+    // the result, which is not destroyed under the mutex
+    boost::system::error_code ec_;
+    LockGuard guard_;
+    std::shared_ptr<NamedLock> rest_;
 };
 
 } // namespace redislock::detail

@@ -36,10 +36,12 @@ struct ReleaseAnswer : std::enable_shared_from_this<ReleaseAnswer> {
     {
         if (!ended) {
             timer.expires_after(when - BootClock::now());
-            timer.async_wait([self = shared_from_this()](boost::system::error_code ec) {
-                if (!ec) {
-                    self->end(Unlocked::unconfirmed);
-                }
+            patiently([this] {
+                timer.async_wait([self = shared_from_this()](boost::system::error_code ec) {
+                    if (!ec) {
+                        self->end(Unlocked::unconfirmed);
+                    }
+                });
             });
         }
     }
@@ -68,7 +70,7 @@ void AsyncCalls::acquire(std::shared_ptr<NamedLock> named, AcquireOrder order, L
 {
     Engine& engine = engineOf(*named);
     auto completion = completionOf(engine, std::move(handler));
-    auto refused = order.lease.isValid() ? engine.asyncRefusal() : std::optional(Errc::invalidArgument);
+    auto refused = order.lease.isValid() ? engine.asyncRefusal() : std::optional<Reason>(Errc::invalidArgument);
     if (!refused) {
         const auto operation =
             std::make_shared<AsyncAcquire>(engine, std::move(named), std::move(order), std::move(completion));

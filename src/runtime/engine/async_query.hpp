@@ -11,10 +11,12 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/system_executor.hpp>
+#include <boost/system/errc.hpp>
 
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -39,11 +41,13 @@ public:
     void begin()
     {
         call_->mode = Call::Mode::detached;
-        call_->whenFinished = [weak = weak_from_this()] {
-            if (const auto self = weak.lock()) {
-                self->answered();
-            }
-        };
+        call_->whenFinished = patiently([this] {
+            return std::function<void()>([weak = weak_from_this()] {
+                if (const auto self = weak.lock()) {
+                    self->answered();
+                }
+            });
+        });
         step(Start{BootClock::now()});
     }
 
@@ -85,10 +89,12 @@ private:
     void wakeAt(TimePoint when)
     {
         timer_.expires_after(when - BootClock::now());
-        timer_.async_wait([self = shared_from_this()](boost::system::error_code ec) {
-            if (!ec && self->end_ != nullptr) {
-                self->timeOver();
-            }
+        patiently([this] {
+            timer_.async_wait([self = shared_from_this()](boost::system::error_code ec) {
+                if (!ec && self->end_ != nullptr) {
+                    self->timeOver();
+                }
+            });
         });
     }
 
@@ -116,6 +122,12 @@ inline boost::system::error_code codeOf(std::error_code ec)
     // compares with the code, not the condition: Errc::shutdown is equivalent to the condition too
     const bool cancelled = ec == std::make_error_code(std::errc::operation_canceled);
     return cancelled ? boost::system::error_code(boost::asio::error::operation_aborted) : boost::system::error_code(ec);
+}
+
+/// The code of a call for whose answer there was no memory.
+inline boost::system::error_code noMemory() noexcept
+{
+    return boost::system::errc::make_error_code(boost::system::errc::not_enough_memory);
 }
 
 /// A completion on the handler's executor; without one, on the background thread, as long as that runs.
@@ -146,7 +158,11 @@ void asyncQuery(Engine& engine, std::shared_ptr<ListenedCall> call, Handler<Resu
             std::make_shared<AsyncQuery>(engine, std::move(call),
                                          [asked, meaning, keep = engine.shared_from_this()](
                                              std::error_code ec, const QueryMachine& machine, const Reply& reply) {
-                                             meaning(asked, ec, machine, reply);
+                                             try {
+                                                 meaning(asked, ec, machine, reply);
+                                             } catch (const std::bad_alloc&) {
+                                                 asked->completion(noMemory(), Result());
+                                             }
                                          });
         asked->query = query;
         asked->completion.onCancellation([client = engine.weak_from_this(), weak = std::weak_ptr(asked)] {

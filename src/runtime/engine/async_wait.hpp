@@ -2,6 +2,7 @@
 /// An asynchronous wait.
 #pragma once
 
+#include "logic/call/patience.hpp"
 #include "logic/flow/waiting.hpp"
 #include "runtime/engine/engine.hpp"
 
@@ -10,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -31,9 +33,7 @@ public:
             if (const auto self = weak.lock()) {
                 const auto lock = self->engine_.lock();
                 self->cancelled_ = true;
-                if (self->flow_) {
-                    self->act(self->flow_->cancel());
-                }
+                self->step([](Flow& flow) { return flow.cancel(); });
             }
         });
     }
@@ -41,13 +41,15 @@ public:
     void look() noexcept override
     {
         if (!std::exchange(looking_, true)) {
-            engine_.post([self = this->shared_from_this()] {
-                const auto lock = self->engine_.lock();
-                self->looking_ = false;
-                if (self->flow_) {
-                    self->act(self->flow_->look());
-                }
-            });
+            try {
+                engine_.post([self = this->shared_from_this()] {
+                    const auto lock = self->engine_.lock();
+                    self->looking_ = false;
+                    self->step([](Flow& flow) { return flow.look(); });
+                });
+            } catch (...) { // out of memory: it looks when its time is over
+                looking_ = false;
+            }
         }
     }
 
@@ -59,11 +61,11 @@ public:
             return;
         }
         if (!awaits_) { // the answer to a request that another thread queued may come before look()
-            act(flow_->look());
+            step([](Flow& flow) { return flow.look(); });
         }
         if (flow_ && awaits_) {
             timer_.cancel();
-            act(flow_->answered(call.outcome));
+            step([&call](Flow& flow) { return flow.answered(call.outcome); });
         }
     }
 
@@ -74,9 +76,26 @@ protected:
     template <class... Arguments>
     void begin(Arguments&&... arguments)
     {
-        flow_.emplace(std::forward<Arguments>(arguments)..., this);
         self_ = this->shared_from_this();
-        act(cancelled_ ? flow_->cancel() : flow_->look());
+        try {
+            flow_.emplace(std::forward<Arguments>(arguments)..., this);
+        } catch (const std::bad_alloc&) {
+            return fail();
+        }
+        step([this](Flow& flow) { return cancelled_ ? flow.cancel() : flow.look(); });
+    }
+
+    /// Lets the flow, if it is not over, take a step, and does what it asks for next. Expects the mutex.
+    template <class Step>
+    void step(Step next)
+    {
+        try {
+            if (flow_) {
+                act(next(*flow_));
+            }
+        } catch (const std::bad_alloc&) {
+            fail();
+        }
     }
 
     /// Does what the flow asks for next.
@@ -97,10 +116,21 @@ protected:
         }
     }
 
+    /// Ends the operation for lack of memory.
+    void fail()
+    {
+        flow_.reset();
+        timer_.cancel();
+        failed();
+        self_.reset();
+    }
+
     /// The flow wants its policy to be asked. Called under no mutex.
     virtual void askPolicy(std::uint32_t /*refusals*/) {}
     /// The flow is done: takes its result, and ends it. Observers and handlers are called outside the mutex.
     virtual void finish() = 0;
+    /// There was no memory to go on, and the flow has been ended.
+    virtual void failed() = 0;
 
     /// The error that the handler gets: Asio's own code for cancellation, if the operation was cancelled.
     [[nodiscard]] boost::system::error_code told(std::error_code error) const noexcept
@@ -116,12 +146,14 @@ private:
     void timeOver()
     {
         if (!awaits_) {
-            return act(flow_->look());
+            return step([](Flow& flow) { return flow.look(); });
         }
         if (BootClock::now() < until_) {
             return wakeAt(until_); // the timer of the stage before went off just as that stage ended
         }
-        act(flow_->answered({.replied = false, .fault = engine_.background().renewals.overdue(flow_->withdraw())}));
+        step([this](Flow& flow) {
+            return flow.answered({.replied = false, .fault = engine_.background().renewals.overdue(flow.withdraw())});
+        });
     }
 
     void wakeAt(TimePoint when)
@@ -130,14 +162,16 @@ private:
             return;
         }
         timer_.expires_after(when - BootClock::now());
-        timer_.async_wait([self = this->shared_from_this()](boost::system::error_code ec) {
-            if (ec) {
-                return;
-            }
-            const auto lock = self->engine_.lock();
-            if (self->flow_) {
-                self->timeOver();
-            }
+        patiently([this] {
+            timer_.async_wait([self = this->shared_from_this()](boost::system::error_code ec) {
+                if (ec) {
+                    return;
+                }
+                const auto lock = self->engine_.lock();
+                if (self->flow_) {
+                    self->timeOver();
+                }
+            });
         });
     }
 

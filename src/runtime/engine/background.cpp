@@ -1,13 +1,16 @@
 #include "runtime/engine/background.hpp"
 
+#include "logic/call/patience.hpp"
 #include "logic/lock/renewing.hpp"
 #include "runtime/base/fresh_seed.hpp"
 #include "runtime/base/process.hpp"
+#include "transport/uncancelled.hpp"
 
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
 #include <csignal>
+#include <system_error>
 #include <utility>
 
 namespace redislock::detail {
@@ -67,19 +70,24 @@ Background::~Background()
     }
 }
 
-void Background::start(const std::shared_ptr<void>& owner)
+std::optional<Reason> Background::start(const std::shared_ptr<void>& owner)
 {
     if (started_.load(std::memory_order_acquire)) {
-        return;
+        return std::nullopt;
     }
     const std::lock_guard lock(mutex_);
     if (started_.load(std::memory_order_relaxed) || isEnding_) {
-        return;
+        return std::nullopt;
     }
     const BlockedSignals none; // the thread inherits this: signals are for the program's own threads
-    thread_ = std::thread([this, owner] { run(); });
+    try {
+        thread_ = std::thread([this, owner] { run(); });
+    } catch (const std::system_error&) {
+        return Cause::noThread;
+    }
     isRunning_ = true;
     started_.store(true, std::memory_order_release);
+    return std::nullopt;
 }
 
 bool Background::isOwnThread() const noexcept
@@ -111,6 +119,7 @@ void Background::run() noexcept
 /// After an exception on the thread: the function that threw may not have set its next wait.
 void Background::recover()
 {
+    connector.recover();
     renewalTimer.wait();
     renewals.recover();
     subscriber.recover();
@@ -120,24 +129,29 @@ void Background::recover()
 
 void Background::post(std::function<void()> what)
 {
-    boost::asio::post(io, std::move(what));
+    const Uncancelled held;
+    patiently([&] { boost::asio::post(io, what); });
 }
 
 std::shared_ptr<Background::Later> Background::later(TimePoint when, std::function<void()> what)
 {
-    auto later = std::make_shared<Later>(Later{boost::asio::steady_timer(io), std::move(what)});
-    post([this, later, when] {
+    auto later = patiently([&] { return std::make_shared<Later>(Later{boost::asio::steady_timer(io), {}}); });
+    later->what = std::move(what);
+    auto set = [this, later, when] {
         if (work_.owns_work()) {
-            later_.insert(later);
+            patiently([&] { later_.insert(later); });
             later->timer.expires_after(when - BootClock::now());
         } // else the client has ended
-        later->timer.async_wait([this, later](boost::system::error_code) {
-            later_.erase(later);
-            if (const auto due = std::exchange(later->what, nullptr)) {
-                due();
-            }
+        patiently([&] {
+            later->timer.async_wait([this, later](boost::system::error_code) {
+                later_.erase(later);
+                if (const auto due = std::exchange(later->what, nullptr)) {
+                    due();
+                }
+            });
         });
-    });
+    };
+    post(patiently([&] { return std::function<void()>(std::move(set)); }));
     return later;
 }
 
@@ -157,10 +171,15 @@ void Background::close()
 
 void Background::end(std::function<void()> last) noexcept
 {
-    post([this, last = std::move(last)] {
-        last();
-        close();
-    });
+    last_ = std::move(last);
+    try {
+        post([this] {
+            last_();
+            close();
+        });
+    } catch (...) { // out of memory, and not for a moment only: the thread ends without ending what is under way
+        io.stop();
+    }
     const std::lock_guard lock(mutex_);
     isEnding_ = true;
 }

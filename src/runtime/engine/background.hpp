@@ -22,6 +22,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_set>
@@ -46,8 +47,8 @@ public:
     ~Background();
 
     /// Starts the thread, unless it was started, or end() was called. Any thread. @param owner kept until the thread
-    /// ends; keeps this object alive.
-    void start(const std::shared_ptr<void>& owner);
+    /// ends; keeps this object alive. @return why there is no thread; nothing: there is, or was.
+    std::optional<Reason> start(const std::shared_ptr<void>& owner);
     [[nodiscard]] bool isOwnThread() const noexcept;
     /// Calls @p what on the thread, soon. Any thread.
     void post(std::function<void()> what);
@@ -79,6 +80,7 @@ private:
 
     boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{io.get_executor()};
     std::unordered_set<std::shared_ptr<Later>> later_; ///< all that waits for its time
+    std::function<void()> last_;                       ///< from end()
 
     std::atomic<std::uint64_t> ownThread_{0};
     std::atomic<bool> started_{false};

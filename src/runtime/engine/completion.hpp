@@ -2,8 +2,11 @@
 /// The end of an asynchronous call, as its caller gets it.
 #pragma once
 
+#include "logic/call/patience.hpp"
+#include "redislock/error.hpp"
 #include "redislock/handler.hpp"
 #include "runtime/engine/pending_handlers.hpp"
+#include "transport/uncancelled.hpp"
 
 #include <boost/asio/any_completion_executor.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
@@ -16,6 +19,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <new>
 #include <utility>
 
 namespace redislock::detail {
@@ -105,22 +109,29 @@ public:
     void operator()(boost::system::error_code ec, Result result, Undo undo = {})
     {
         const auto pending = std::move(pending_);
+        if (pending == nullptr) {
+            return; // ended before
+        }
+        const Uncancelled held;
         const Claim claim(*pending);
         if (!claim) {
             return;
         }
-        // tracked until the handler was called: the context's run() must not return before
-        const auto later =
-            boost::asio::prefer(std::exchange(pending->executor, nullptr), boost::asio::execution::blocking.never);
-        later.execute([handler = std::move(pending->handler), slot = pending->slot, ec, result = std::move(result),
-                       undo = std::move(undo), isOnFallback = pending->isOnFallback]() mutable {
-            undo.dismiss();
-            if (slot.is_connected()) {
-                slot.clear();
-            }
-            const auto call = [&] { std::move(handler)(ec, std::move(result)); };
-            isOnFallback ? callUncaught(call) : call();
+        const auto delivery = patiently([&] { // takes nothing if it fails
+            return std::make_shared<Delivery>(*pending, ec, std::move(result), std::move(undo));
         });
+        // tracked until the handler was called: the context's run() must not return before
+        const auto executor = std::exchange(pending->executor, nullptr);
+        for (int failures = 1;; ++failures) {
+            try {
+                return boost::asio::prefer(executor, boost::asio::execution::blocking.never)
+                    .execute([own = delivery]() mutable { std::exchange(own, nullptr)->tell(); });
+            } catch (const std::bad_alloc&) {
+                if (delivery->isBegun || !awaitMemory(failures)) {
+                    throw;
+                }
+            }
+        }
     }
 
 private:
@@ -129,6 +140,9 @@ private:
             : handler(std::move(function)), executor(boost::asio::get_associated_executor(handler, fallback))
         {
             isOnFallback = executor == fallback;
+            if (!executor) {
+                throw LockError(Cause::noThread, "an asynchronous call whose handler has no executor");
+            }
             executor = boost::asio::prefer(executor, boost::asio::execution::outstanding_work.tracked);
         }
         void destroy() noexcept override
@@ -141,6 +155,39 @@ private:
         boost::asio::any_completion_executor executor;
         bool isOnFallback = false;
         boost::asio::cancellation_slot slot; ///< lives as long as the handler, or longer
+    };
+
+    /// A handler on its way to its executor, which destroys it if it ends before.
+    struct Delivery {
+        Delivery(Pending& pending, boost::system::error_code e, Result&& r, Undo&& u)
+            : handler(std::move(pending.handler)),
+              slot(pending.slot),
+              ec(e),
+              result(std::move(r)),
+              undo(std::move(u)),
+              isOnFallback(pending.isOnFallback)
+        {
+        }
+
+        void tell()
+        {
+            isBegun = true;
+            undo.dismiss();
+            if (slot.is_connected()) {
+                slot.clear();
+            }
+            Result own = std::move(result);
+            const auto call = [&] { std::move(handler)(ec, std::move(own)); };
+            isOnFallback ? callUncaught(call) : call();
+        }
+
+        decltype(Handler<Result>::function) handler;
+        boost::asio::cancellation_slot slot;
+        boost::system::error_code ec;
+        Result result;
+        Undo undo;
+        bool isOnFallback;
+        bool isBegun = false; ///< some executors run the handler at once: what it throws is its own
     };
 
     std::shared_ptr<Pending> pending_;

@@ -6,6 +6,7 @@
 #include "logic/lock/order.hpp"
 #include "runtime/engine/engine.hpp"
 #include "runtime/engine/policy.hpp"
+#include "transport/uncancelled.hpp"
 
 #include <stop_token>
 
@@ -27,6 +28,7 @@ template <class Flow>
 bool drive(Engine& engine, Engine::Lock& lock, Flow& flow, const std::stop_token& stop = {},
            [[maybe_unused]] const AcquireOrder* order = nullptr)
 {
+    const Uncancelled held;
     for (auto next = flow.look(); next.kind != WaitStep::Kind::done;) {
         Call& call = flow.call();
         const auto wake = [&call] { call.signal.notify(Signal::look); };

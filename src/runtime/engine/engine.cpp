@@ -4,6 +4,7 @@
 #include "redislock/error.hpp"
 #include "runtime/base/fresh_seed.hpp"
 #include "runtime/base/process.hpp"
+#include "transport/connect/own_descriptors.hpp"
 
 #include <boost/asio/prefer.hpp>
 #include <boost/asio/system_executor.hpp>
@@ -11,6 +12,7 @@
 #include <boost/uuid/uuid_io.hpp>
 
 #include <cstdint>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -43,7 +45,8 @@ std::string freshId()
 std::shared_ptr<Engine> Engine::make(Config config)
 {
     config.validate();
-    return std::shared_ptr<Engine>(new Engine(std::move(config)));
+    return makeWithDescriptors("a client of " + config.endpoint.str(),
+                               [&] { return std::shared_ptr<Engine>(new Engine(std::move(config))); });
 }
 
 Engine::Engine(Config config)
@@ -53,9 +56,13 @@ Engine::Engine(Config config)
         if (!config_.observer) {
             return;
         }
-        tell([purpose, up, error, why = up ? std::string() : troubles().sentence(error)](Observer& observer) {
-            up ? observer.connected(purpose) : observer.disconnected(purpose, error, why);
-        });
+        try {
+            tell([purpose, up, error, why = up ? std::string() : troubles().sentence(error)](Observer& observer) {
+                up ? observer.connected(purpose) : observer.disconnected(purpose, error, why);
+            });
+        } catch (const std::bad_alloc&) { // the connection matters more than to be told of it
+            return;
+        }
     };
     background_ = std::make_unique<Background>(config_, connectionNameOf(config_, core_.id), report);
     background_->recovered = [this] { recover(); };
@@ -81,9 +88,14 @@ Engine::Engine(Config config)
             if (!result.stream.isOpen()) {
                 return commands_->connectFailed(*result.fault);
             }
-            const auto address = result.stream.peer();
-            commands_->connected(std::move(result.stream));
-            background_->subscriber.follow(address);
+            try {
+                const auto address = result.stream.peer();
+                commands_->connected(std::move(result.stream));
+                background_->subscriber.follow(address);
+            } catch (...) { // out of memory: nobody else would report the attempt's end
+                commands_->connectFailed({});
+                throw;
+            }
         };
         background_->connector.connect(this, notBefore, config_.connectTimeout, ended,
                                        [this](Cause stage) { commands_->reached(stage); });
@@ -104,6 +116,7 @@ Engine::~Engine()
         (void)background_.release();
         (void)commands_.release();
     }
+    held_.emplace();
 }
 
 void Engine::recover()
@@ -131,10 +144,15 @@ bool Engine::shutdown(std::chrono::milliseconds timeout) noexcept
     if (isForked()) {
         return true;
     }
+    const Uncancelled held;
     const TimePoint until = saturatingAdd(BootClock::now(), timeout);
-    if (!beginEnd(nullptr)) {
-        background_->join(BootClock::now()); // the end began elsewhere: only the thread may still have to be joined
-        return true;
+    try {
+        if (!beginEnd(nullptr)) {
+            background_->join(BootClock::now()); // the end began elsewhere: only the thread may still have to be joined
+            return true;
+        }
+    } catch (const std::bad_alloc&) { // the leases end the holds
+        closing_ = true;
     }
     bool answered = true;
     {
@@ -154,10 +172,11 @@ bool Engine::beginEnd(std::function<void()> whenDone)
     std::vector<std::shared_ptr<NamedLock>> names; // destroyed after the mutex is unlocked
     {
         const Lock lock(mutex_);
-        if (closing_.exchange(true)) {
+        if (closing_) {
             return false;
         }
         names = core_.close();
+        closing_ = true;
         whenDone_ = std::move(whenDone);
     }
     commands_->flush(); // writes the requests of the holds that were given back
@@ -180,15 +199,18 @@ void Engine::endConnections() noexcept
 
 // --- What calls are made of ------------------------------------------------------------------------------------------
 
-std::optional<Errc> Engine::asyncRefusal() const noexcept
+std::optional<Reason> Engine::asyncRefusal()
 {
-    return isForked() ? std::optional(Errc::forked) : closing_ ? std::optional(Errc::shutdown) : std::nullopt;
+    if (isForked()) {
+        return Errc::forked;
+    }
+    return closing_ ? Errc::shutdown : background_->start(shared_from_this());
 }
 
-std::optional<Errc> Engine::refusal() const noexcept
+std::optional<Reason> Engine::refusal()
 {
     const auto refused = asyncRefusal();
-    return refused || !background_->isOwnThread() ? refused : std::optional(Errc::wouldDeadlock);
+    return refused || !background_->isOwnThread() ? refused : Errc::wouldDeadlock;
 }
 
 bool Engine::tryPost(std::function<void()> what)
@@ -202,25 +224,29 @@ bool Engine::tryPost(std::function<void()> what)
 
 std::function<void()> Engine::doAt(TimePoint when, std::function<void()> what)
 {
-    start();
+    const auto refused = asyncRefusal();
     const Lock lock(mutex_); // as in tryPost()
-    if (closing_) {
+    if (refused || closing_) {
         return nullptr;
     }
-    return [this, weak = std::weak_ptr(background_->later(when, std::move(what)))] {
-        post([weak] {
-            if (const auto due = weak.lock()) {
-                due->what = nullptr;
-                due->timer.cancel();
-            }
+    const std::weak_ptr weak = background_->later(when, std::move(what));
+    return patiently([&] {
+        return std::function<void()>([this, weak] {
+            post([weak] {
+                if (const auto due = weak.lock()) {
+                    due->what = nullptr;
+                    due->timer.cancel();
+                }
+            });
         });
-    };
+    });
 }
 
 asio::any_completion_executor Engine::handlerExecutor()
 {
-    if (!isForked()) {
-        start();
+    if (const auto refused = asyncRefusal(); refused == Reason(Cause::noThread)) {
+        return {};
+    } else if (!refused) {
         const Lock lock(mutex_); // as in tryPost(): the thread runs until the completion is over
         if (!closing_) {
             return asio::prefer(asio::any_completion_executor(background_->io.get_executor()),

@@ -10,6 +10,7 @@
 #include "runtime/engine/waking_mutex.hpp"
 #include "runtime/group/server_id.hpp"
 #include "transport/blocking_connection.hpp"
+#include "transport/uncancelled.hpp"
 
 #include <boost/asio/any_completion_executor.hpp>
 
@@ -67,18 +68,17 @@ public:
     /// What was said about errors that calls have met.
     [[nodiscard]] const Troubles& troubles() const noexcept { return background_->troubles; }
     [[nodiscard]] ServerId& serverId() noexcept { return serverId_; }
-    /// Why an operation that may have to wait cannot begin; nothing: it can.
-    [[nodiscard]] std::optional<Errc> refusal() const noexcept;
+    /// Why an operation that may have to wait cannot begin; nothing: it can, and the background thread is there.
+    [[nodiscard]] std::optional<Reason> refusal();
     /// The same, for an operation that does not wait, and so may begin on any thread.
-    [[nodiscard]] std::optional<Errc> asyncRefusal() const noexcept;
-    /// Starts the background thread, unless it was started.
-    void start() { background_->start(shared_from_this()); }
+    [[nodiscard]] std::optional<Reason> asyncRefusal();
     /// Calls @p what on the background thread, soon. @return false after the client's end: then it is not called.
     bool tryPost(std::function<void()> what);
     /// Calls @p what on the background thread at that time; earlier, when the client ends. @return what calls it off;
-    /// empty if the client has ended: then it is not called.
+    /// empty if the client has ended, or has no thread: then it is not called.
     std::function<void()> doAt(TimePoint when, std::function<void()> what);
-    /// For handlers without an executor of their own: the background thread, as long as there is one.
+    /// For handlers without an executor of their own: the background thread, as long as there is one; empty if the
+    /// system has no thread for it.
     boost::asio::any_completion_executor handlerExecutor();
 
     // Port
@@ -97,7 +97,9 @@ public:
     void drop(std::string channel, ChannelListener listener) override;
     void wake(Call& call) noexcept override { mutex_.notify(call.signal, Signal::look); }
     void alarm(TimePoint when) noexcept override { background_->renewalTimer.set(when); }
+    using Port::after;
     void after(TimePoint when, std::function<void()> what) override;
+    using Port::post;
     void post(std::function<void()> what) override { background_->post(std::move(what)); }
     void tell(std::function<void(Observer&)> what) override;
     void ended() noexcept override;
@@ -108,6 +110,7 @@ private:
     void recover();
     void sendOutbox();
 
+    std::optional<Uncancelled> held_; ///< from the destructor on: the end of the other members closes descriptors
     const Config config_;
     const std::uint32_t generation_;
     std::atomic<bool> closing_{false}; ///< set under the mutex

@@ -96,7 +96,6 @@ std::optional<LockReport> ThreadCalls::explain(NamedLock& named, std::error_code
         ec = *refused;
         return std::nullopt;
     }
-    engine.start();
     const auto& name = named.name;
     const bool isReadWrite = named.kind == LockKind::readLock || named.kind == LockKind::writeLock;
     Explaining first(engine,

@@ -2,6 +2,7 @@
 
 #include "redislock/detail/logic/immortal.hpp"
 #include "runtime/base/process.hpp"
+#include "transport/uncancelled.hpp"
 
 #include <utility>
 
@@ -128,6 +129,7 @@ bool PendingHandlers::isBusyElsewhere() const noexcept
 
 void PendingHandlers::end() noexcept
 {
+    const Uncancelled held;
     std::unique_lock lock(mutex_, std::defer_lock);
     if (!isForked()) {
         lock.lock();

@@ -53,15 +53,19 @@ bool Engine::submit(Lane lane, std::shared_ptr<Call> call, std::shared_ptr<Call>
     if (outboxClosed_) {
         return false;
     }
-    const bool first = outbox_.empty();
+    patiently([this] {
+        if (outbox_.capacity() < outbox_.size() + 2) {
+            outbox_.reserve(2 * outbox_.size() + 2);
+        }
+    });
+    if (outbox_.empty()) {
+        post([this] { sendOutbox(); });
+    }
     for (auto* each : {&call, &behind}) {
         if (*each != nullptr) {
             (*each)->pending = true;
             outbox_.push_back(std::move(*each));
         }
-    }
-    if (first) {
-        post([this] { sendOutbox(); });
     }
     return true;
 }
@@ -76,7 +80,7 @@ void Engine::sendOutbox()
             background_->renewals.enqueue(*next);
         } catch (...) { // out of memory: recover() sends them
             lock.lock();
-            outbox_.insert(outbox_.begin(), next, calls.end());
+            patiently([&] { outbox_.insert(outbox_.begin(), next, calls.end()); });
             throw;
         }
     }
@@ -129,10 +133,13 @@ void Engine::drop(std::string channel, ChannelListener listener)
 
 void Engine::after(TimePoint when, std::function<void()> what)
 {
-    background_->later(when, [this, what = std::move(what)] {
-        const Inside inside(*this);
-        what();
+    auto due = patiently([&] {
+        return std::function<void()>([this, what = std::move(what)] {
+            const Inside inside(*this);
+            what();
+        });
     });
+    background_->later(when, std::move(due));
 }
 
 void Engine::ended() noexcept

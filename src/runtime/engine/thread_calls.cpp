@@ -50,7 +50,6 @@ std::error_code ThreadCalls::acquire(NamedLock& named, const AcquireOrder& order
     if (const auto refused = engine.refusal()) {
         return *refused;
     }
-    engine.start();
     std::error_code error;
     ThreadAcquire::Rest rest; // destroyed after the mutex is unlocked
     {
@@ -112,7 +111,8 @@ void ThreadCalls::releaseUnawaited(const Acquired& acquired) noexcept
             }
         }
     } catch (...) { // out of memory: the hold is no longer renewed and ends with its lease
-        return;
+        const auto lock = engine.lock();
+        engine.core(lock).renewing.forget(*acquired.hold);
     }
 }
 
@@ -123,7 +123,6 @@ std::error_code ThreadCalls::query(Engine& engine, const std::shared_ptr<Call>& 
     if (const auto refused = engine.refusal()) {
         return *refused;
     }
-    engine.start();
     auto lock = engine.lock();
     QueryFlow flow(engine, engine.core(lock).random, call, machine);
     drive(engine, lock, flow);
@@ -171,7 +170,6 @@ void ThreadCalls::connect(Engine& engine, std::error_code& ec)
         ec = *refused;
         return;
     }
-    engine.start();
     const auto call = std::make_shared<PingCall>();
     call->hurried = true;
     TimePoint until = BootClock::now() + engine.config().connectTimeout + std::chrono::milliseconds(100);

@@ -1,5 +1,6 @@
 #include "runtime/group/group_acquire.hpp"
 
+#include "logic/call/patience.hpp"
 #include "runtime/base/fresh_seed.hpp"
 #include "runtime/engine/policy.hpp"
 #include "runtime/lock/lock_access.hpp"
@@ -7,6 +8,7 @@
 #include <boost/asio/error.hpp>
 
 #include <algorithm>
+#include <new>
 #include <set>
 #include <string>
 #include <utility>
@@ -87,7 +89,11 @@ void GroupAcquire::start(End end)
 {
     end_ = std::move(end);
     self_ = shared_from_this();
-    identifyServers();
+    try {
+        identifyServers();
+    } catch (const std::bad_alloc&) {
+        cancel();
+    }
 }
 
 void GroupAcquire::cancel()
@@ -142,7 +148,7 @@ void GroupAcquire::step(const GroupMachine::Event& event)
 {
     const auto self = shared_from_this();
     std::unique_lock lock(mutex_);
-    events_.push_back(event);
+    patiently([&] { events_.push_back(event); });
     if (std::exchange(busy_, true)) {
         return;
     }
@@ -151,7 +157,15 @@ void GroupAcquire::step(const GroupMachine::Event& event)
         events_.pop_front();
         if (!over_) {
             lock.unlock();
-            handle(next);
+            try {
+                handle(next);
+            } catch (const std::bad_alloc&) { // half-done: ends, and gives back what it has
+                giveUp();
+                end(std::make_error_code(std::errc::not_enough_memory));
+            } catch (const LockError& e) { // no thread to ask a member
+                giveUp();
+                end(e.code());
+            }
             lock.lock();
         }
     }
@@ -182,7 +196,7 @@ void GroupAcquire::follow(const WaitStep& next)
     case WaitStep::Kind::askPolicy:
         return awaitPolicy(next.refusals);
     case WaitStep::Kind::done:
-        return end();
+        return end({});
     default:
         return wakeAt(next.until);
     }
@@ -246,15 +260,17 @@ void GroupAcquire::askPolicy(std::uint32_t round)
                pauseOf(order_.retry ? *order_.retry : own, round, random_, order_.thrown));
 }
 
-/// The acquire is over.
-void GroupAcquire::end()
+/// The acquire is over. @param error of its own, not of the flow
+void GroupAcquire::end(std::error_code error)
 {
     const GroupResult& result = flow_.result();
-    const auto error = result.kind == GroupResult::Kind::failed ? std::error_code(result.error) : std::error_code();
-    if (result.kind != GroupResult::Kind::granted) {
+    if (!error && result.kind == GroupResult::Kind::failed) {
+        error = result.error;
+    }
+    if (error || result.kind != GroupResult::Kind::granted) {
         hold_.reset();
     }
-    if (result.kind == GroupResult::Kind::contended) {
+    if (!error && result.kind == GroupResult::Kind::contended) {
         members_->tell(
             [waited = BootClock::now() - began_, rounds = result.rounds](Observer& observer, const LockEvent& event) {
                 observer.contended(event, std::nullopt, waited, rounds);

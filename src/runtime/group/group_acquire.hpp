@@ -53,7 +53,7 @@ private:
     void follow(const WaitStep& next);
     void awaitPolicy(std::uint32_t round);
     void askPolicy(std::uint32_t round);
-    void end();
+    void end(std::error_code error);
     void wakeAt(TimePoint when);
     std::function<void()> doAt(TimePoint when, const std::function<void()>& what);
     void callOff();

@@ -2,11 +2,13 @@
 
 #include "redislock/detail/protocol/printable.hpp"
 #include "runtime/lock/lock_access.hpp"
+#include "transport/uncancelled.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 
 #include <algorithm>
 #include <condition_variable>
+#include <new>
 #include <set>
 #include <utility>
 
@@ -102,7 +104,7 @@ bool GroupMembers::isObserved() const noexcept
                                [](const Lock& lock) { return LockAccess::engine(lock).config().observer != nullptr; });
 }
 
-void GroupMembers::tell(const std::function<void(Observer&, const LockEvent&)>& what) const
+void GroupMembers::tellEach(const std::function<void(Observer&, const LockEvent&)>& what) const
 {
     std::string names;
     for (const auto& lock : locks) {
@@ -122,6 +124,7 @@ void GroupMembers::tell(const std::function<void(Observer&, const LockEvent&)>& 
 GroupHold::GroupHold(std::shared_ptr<const GroupMembers> members)
     : members_(std::move(members)), standing_(members_->locks.size(), members_->needed()), held_(members_->locks.size())
 {
+    deadlines_.reserve(held_.size());
 }
 
 GroupHold::~GroupHold()
@@ -140,9 +143,15 @@ void GroupHold::ask(std::size_t member, Wait wait, Lease lease, const Answer& an
         held_[member].attempt = attempt;
     }
     // its executor is the client's own: the slot is cleared there, and abandon() uses it there
-    auto arrival = [self = shared_from_this(), attempt, answer, member](boost::system::error_code ec, LockGuard guard) {
-        const MemberAnswer result = answerOf(ec, guard);
-        self->arrived(member, std::move(guard));
+    auto arrival = [self = shared_from_this(), attempt, member, answer = Answer(answer)]( // is moved without a copy
+                       boost::system::error_code ec, LockGuard guard) {
+        MemberAnswer result = answerOf(ec, guard);
+        try {
+            self->arrived(member, std::move(guard));
+        } catch (const std::bad_alloc&) { // its loss would not be noticed
+            self->hurt(member, StopAt::lost);
+            result = {.kind = MemberAnswer::Kind::failed, .error = Errc::unreachable};
+        }
         answer(member, result);
     };
     LockAccess::acquireForGroup(members_->locks[member], wait, lease,
@@ -368,6 +377,7 @@ Unlocked GroupHold::release()
         std::condition_variable told;
         std::optional<Unlocked> how;
     };
+    const Uncancelled held;
     const auto ending = std::make_shared<Ending>();
     release([ending](Unlocked how) {
         const std::lock_guard lock(ending->mutex);
@@ -380,13 +390,14 @@ Unlocked GroupHold::release()
 }
 
 /// The deadlines of the members that are held.
-std::vector<TimePoint> GroupHold::deadlines() const
+std::vector<TimePoint>& GroupHold::deadlines() const noexcept
 {
-    std::vector<TimePoint> deadlines;
+    auto& deadlines = deadlines_;
+    deadlines.clear();
     const TimePoint now = BootClock::now();
     for (std::size_t i = 0; i < held_.size(); ++i) {
         if (const auto left = held_[i].guard.validFor(); left > left.zero() && !standing_.isLost(i)) {
-            deadlines.push_back(now + left);
+            deadlines.push_back(now + left); // the room is reserved
         }
     }
     return deadlines;

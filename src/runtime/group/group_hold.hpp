@@ -21,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -53,7 +54,16 @@ struct GroupMembers {
     [[nodiscard]] std::string str() const;
     [[nodiscard]] bool isObserved() const noexcept;
     /// Calls @p what with each different observer of the members' clients.
-    void tell(const std::function<void(Observer&, const LockEvent&)>& what) const;
+    template <class What>
+    void tell(const What& what) const noexcept
+    {
+        try {
+            tellEach(what);
+        } catch (const std::bad_alloc&) { // what there is no memory for is not told
+            return;
+        }
+    }
+    void tellEach(const std::function<void(Observer&, const LockEvent&)>& what) const;
 };
 
 /// One try at all members of a group, and the hold if the try succeeds. Members are granted, and lost, on the
@@ -99,7 +109,7 @@ private:
     void hurt(std::size_t index, StopAt how);
     void follow(GroupStanding::Verdict verdict, std::size_t index);
     void tellOf(GroupStanding::Verdict verdict, std::size_t index);
-    [[nodiscard]] std::vector<TimePoint> deadlines() const;
+    [[nodiscard]] std::vector<TimePoint>& deadlines() const noexcept;
     std::vector<Member> take() noexcept;
     void withdraw(std::vector<Member>& taken) noexcept;
     void giveBack(std::vector<Member>& taken, const std::function<void(Unlocked)>& whenReleased);
@@ -108,8 +118,9 @@ private:
     const std::shared_ptr<const GroupMembers> members_;
     mutable std::mutex mutex_; ///< never held over a call that may call back
     GroupStanding standing_;
-    std::vector<Member> held_; ///< empty when the hold is over
-    TimePoint keptAt_{};       ///< 0: not held yet, or never
+    std::vector<Member> held_;                 ///< empty when the hold is over
+    mutable std::vector<TimePoint> deadlines_; ///< its memory
+    TimePoint keptAt_{};                       ///< 0: not held yet, or never
     bool isRiskTold_ = false;
     std::stop_source lost_;
     std::stop_source atRisk_;

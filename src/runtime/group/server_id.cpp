@@ -21,13 +21,12 @@ public:
 /// end.
 void askRunId(Engine& engine, const std::function<void(std::error_code, std::string)>& answered)
 {
-    engine.start();
     const auto query = std::make_shared<AsyncQuery>(
         engine, std::make_shared<InfoCall>(),
         [answered, keep = engine.shared_from_this()](std::error_code ec, const QueryMachine&, const Reply& reply) {
             answered(ec, ec ? std::string() : ServerId::from(reply.text));
         });
-    if (!engine.tryPost([query] { query->begin(); })) {
+    if (engine.asyncRefusal() || !engine.tryPost([query] { query->begin(); })) {
         answered(Errc::shutdown, {});
     }
 }
@@ -65,7 +64,7 @@ void ServerId::ask(const std::shared_ptr<Engine>& engine, std::function<void()> 
     if (then) {
         return then();
     }
-    askRunId(*engine, [this, engine](std::error_code ec, std::string id) {
+    const auto answered = [this, engine](std::error_code ec, std::string id) {
         std::vector<std::function<void()>> waiting;
         {
             const std::lock_guard lock(mutex_);
@@ -77,7 +76,12 @@ void ServerId::ask(const std::shared_ptr<Engine>& engine, std::function<void()> 
         for (const auto& each : waiting) {
             each();
         }
-    });
+    };
+    try {
+        askRunId(*engine, answered);
+    } catch (...) {
+        answered(Errc::unreachable, {});
+    }
 }
 
 } // namespace redislock::detail

@@ -121,13 +121,14 @@ Unlocked LockGuard::release(std::error_code& ec)
 
 void LockGuard::asyncRelease(LockGuard guard, detail::UnlockHandler handler)
 {
-    const auto hold = std::move(guard.hold_);
+    const auto hold = guard.hold_; // the guard ends the hold if this throws
     if (!hold) {
         detail::Completion<Unlocked>(std::move(handler), boost::asio::system_executor())(std::error_code(Errc::notHeld),
                                                                                          Unlocked::alreadyLost);
         return;
     }
     detail::AsyncCalls::release({hold, guard.level_}, std::move(handler));
+    guard.hold_.reset();
 }
 
 std::stop_token LockGuard::stopToken(StopAt when) const noexcept

@@ -4,6 +4,7 @@
 #include "redislock/detail/protocol/printable.hpp"
 #include "redislock/error.hpp"
 #include "runtime/monitor/inspector.hpp"
+#include "transport/connect/own_descriptors.hpp"
 
 #include <unordered_map>
 #include <utility>
@@ -74,11 +75,19 @@ std::string quoted(std::string_view words)
 
 LockMonitor::LockMonitor(std::string_view url) : LockMonitor(Config::fromUrl(url)) {}
 
-LockMonitor::LockMonitor(const Config& config) : impl_(std::make_unique<Impl>(validated(config))) {}
+LockMonitor::LockMonitor(const Config& config)
+    : impl_(detail::makeWithDescriptors("a monitor of " + config.endpoint.str(),
+                                        [&] { return std::make_unique<Impl>(validated(config)); }))
+{
+}
 
 LockMonitor::LockMonitor(LockMonitor&&) noexcept = default;
 LockMonitor& LockMonitor::operator=(LockMonitor&&) noexcept = default;
-LockMonitor::~LockMonitor() = default;
+LockMonitor::~LockMonitor()
+{
+    const detail::Uncancelled held;
+    impl_.reset();
+}
 
 MonitorProgress LockMonitor::forEachPage(std::string_view pattern, const Page& page)
 {

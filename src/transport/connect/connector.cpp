@@ -3,6 +3,7 @@
 #include "protocol/codec.hpp"
 #include "redislock/detail/protocol/command.hpp"
 #include "transport/connect/causes.hpp"
+#include "transport/connect/own_descriptors.hpp"
 
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -10,14 +11,13 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
-
-#include <sys/socket.h>
-#include <unistd.h>
+#include <boost/system/system_error.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,25 +25,6 @@
 namespace redislock::detail {
 
 namespace asio = boost::asio;
-
-namespace {
-
-/// Like Socket::open(), but a program that this process starts does not inherit the socket.
-template <class Socket>
-void openUninherited(Socket& socket, const typename Socket::protocol_type& protocol, boost::system::error_code& ec)
-{
-    const int handle = ::socket(protocol.family(), protocol.type() | SOCK_CLOEXEC, protocol.protocol());
-    if (handle < 0) {
-        ec.assign(errno, boost::system::system_category());
-        return;
-    }
-    socket.assign(protocol, handle, ec);
-    if (ec) {
-        ::close(handle);
-    }
-}
-
-} // namespace
 
 /// Tries one address: drives a HandshakeMachine over Asio.
 ///
@@ -68,7 +49,7 @@ public:
     void open(const std::shared_ptr<void>& keep, const Protocol::endpoint& address)
     {
         boost::system::error_code ec;
-        openUninherited(socket_, address.protocol(), ec);
+        openOwn(socket_, address.protocol(), ec);
         if (ec) {
             return asio::post(socket_.get_executor(), [this, keep, ec] { notOpened(keep, ec); });
         }
@@ -325,16 +306,20 @@ private:
             return resolved();
         }
         reach(Cause::lookupFailed);
-        resolver_.async_resolve(endpoint_.host, std::to_string(endpoint_.port),
-                                [self = shared_from_this()](boost::system::error_code failed, const auto& results) {
-                                    if (failed) {
-                                        return self->notFound(causeOf(failed), failed.message());
-                                    }
-                                    for (const auto& result : results) {
-                                        self->addresses_.emplace_back(result.endpoint());
-                                    }
-                                    self->resolved();
-                                });
+        const auto found = [self = shared_from_this()](boost::system::error_code failed, const auto& results) {
+            if (failed) {
+                return self->notFound(causeOf(failed), failed.message());
+            }
+            for (const auto& result : results) {
+                self->addresses_.emplace_back(result.endpoint());
+            }
+            self->resolved();
+        };
+        try {
+            resolver_.async_resolve(endpoint_.host, std::to_string(endpoint_.port), found);
+        } catch (const boost::system::system_error& e) { // no thread for it
+            notFound(Cause::lookupFailed, e.what());
+        }
     }
 
     void resolved()
@@ -403,17 +388,20 @@ private:
 
     void finish(Connected result)
     {
-        if (auto handler = std::exchange(handler_, nullptr)) {
+        if (const auto handler = std::exchange(handler_, nullptr)) {
             end();
             handler(std::move(result));
         }
     }
 
-    void end()
+    void end() noexcept
     {
         timer_.cancel();
         pause_.cancel();
-        resolver_.cancel();
+        try {
+            resolver_.cancel();
+        } catch (const std::bad_alloc&) { // what it finds comes to nobody
+        }
         for (const auto& one : tries_) {
             if (one) {
                 one->cancel();
@@ -479,12 +467,24 @@ void Connector::demoted(std::string address)
     asio::post(io_, [this, address = std::move(address)]() mutable { demoted_.note(std::move(address)); });
 }
 
+void Connector::recover()
+{
+    endAttempts(&Attempt::fail);
+}
+
 void Connector::close()
 {
     closed_ = true;
-    for (const auto& attempt : std::exchange(attempts_, {})) {
-        if (const auto running = attempt.lock()) {
-            running->cancel();
+    endAttempts(&Attempt::cancel);
+}
+
+void Connector::endAttempts(void (Attempt::*how)())
+{
+    while (!attempts_.empty()) {
+        const auto running = attempts_.back().lock();
+        attempts_.pop_back();
+        if (running != nullptr) {
+            (running.get()->*how)();
         }
     }
 }

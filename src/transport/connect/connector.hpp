@@ -66,10 +66,16 @@ public:
     /// Notes what an answer on one of the connections says, if it is an error. Any thread.
     void noteReply(const Reply& reply) noexcept { troubles_.noteReply(reply); }
 
+    /// After an exception on the io_context's thread, which may have interrupted any of them: the attempts under way
+    /// fail.
+    void recover();
+
     /// Ends the attempts under way without calling their handlers, and starts no more. On the io_context's thread.
     void close();
 
 private:
+    void endAttempts(void (Attempt::*how)());
+
     boost::asio::io_context& io_;
     Endpoint endpoint_;
     Handshake handshake_;

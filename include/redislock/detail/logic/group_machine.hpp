@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -20,8 +21,8 @@
 namespace redislock::detail {
 
 /// Until when at least @p needed of the members are valid: the needed-th latest of their deadlines; long ago if there
-/// are fewer members.
-inline TimePoint validityOf(std::vector<TimePoint> deadlines, std::size_t needed)
+/// are fewer members. @param deadlines are put into another order.
+inline TimePoint validityOf(std::span<TimePoint> deadlines, std::size_t needed) noexcept
 {
     if (needed == 0 || deadlines.size() < needed) {
         return {};
@@ -29,6 +30,11 @@ inline TimePoint validityOf(std::vector<TimePoint> deadlines, std::size_t needed
     const auto nth = deadlines.begin() + static_cast<std::ptrdiff_t>(needed - 1);
     std::ranges::nth_element(deadlines, nth, std::greater());
     return *nth;
+}
+
+inline TimePoint validityOf(std::vector<TimePoint> deadlines, std::size_t needed)
+{
+    return validityOf(std::span(deadlines), needed);
 }
 
 /// How long one of several servers may take to answer: far less than the lease, so that a slow server uses up little of

@@ -21,10 +21,10 @@ namespace redislock::detail {
 template <class Request>
 class ReplyQueue {
 public:
-    /// Makes room for one more: the next push() allocates nothing.
-    void makeRoom()
+    /// Makes room for so many more, at most 16: the next push() of each allocates nothing.
+    void makeRoom(std::size_t more = 1)
     {
-        if (size_ == ring_.size()) {
+        if (size_ + more > ring_.size()) {
             grow();
         }
     }
