@@ -1,8 +1,12 @@
--- Ends a branch that has written nothing: `value` is an answer only if this server takes writes, since a replica may be
+-- Ends a script that has written nothing: `value` is an answer only if this server takes writes, since a replica may be
 -- behind. Asks for a write that changes, and replicates, nothing: a replica refuses it all the same. Its refusal is
 -- returned instead of `value`. Another refusal (a right, the disk, too few replicas) comes from a master: `value` stands.
 -- `...`: that write; none: to delete a field that no lock has.
 local function fromMaster(value, ...)
+    -- versions 5 and 6 would replicate an empty transaction; nothing follows in this script
+    if redis.set_repl and not redis.REDIS_VERSION_NUM and redis.replicate_commands() then
+        redis.set_repl(redis.REPL_NONE)
+    end
     local probe
     if ... then
         probe = redis.pcall(...)

@@ -21,12 +21,11 @@ end
 --include parts/from_master.lua
 local held = redis.call('HGET', KEYS[1], ARGV[1])
 if not held then
-    local refused = fromMaster(nil)
     -- a release may have told nobody, because this holder's request was to follow
-    if not refused and count == 0 and ARGV[4] ~= '' and redis.call('PTTL', KEYS[1]) == -2 then
+    if count == 0 and ARGV[4] ~= '' and redis.call('PTTL', KEYS[1]) == -2 then
         redis.pcall('PUBLISH', ARGV[4], '0')
     end
-    return refused
+    return fromMaster(nil)
 end
 if count > 0 then
     --include parts/lower_count.lua

@@ -1,6 +1,7 @@
 // What scripts answer without having written counts only from a server that takes writes.
 #include "redislock/detail/protocol/fault.hpp"
 #include "scripts/script_test.hpp"
+#include "support/eventually.hpp"
 
 #include <functional>
 
@@ -217,17 +218,24 @@ TEST_F(ReplicaBehind, GivesNoAnswer)
 
 TEST_F(ReplicaBehind, IsFoundOutByAWriteThatChangesAndReplicatesNothing)
 {
+    redis.command({"CONFIG", "SET", "appendonly", "yes"}); // what is replicated is written there too
+    ASSERT_TRUE(eventually([this] { return redis.info("aof_rewrite_in_progress") == "0"; }));
     forEachBranch([this](const Branch& branch) {
         const auto before = dump();
         const auto changes = redis.info("rdb_changes_since_last_save");
+        const auto file = redis.info("aof_current_size");
         const auto errors = redis.info("total_error_replies");
         EXPECT_FALSE(answerTo(branch).isError());
         EXPECT_EQ(redis.info("rdb_changes_since_last_save"), changes);
+        if (branch.script.name != scripts::fairLockUnlock.name || branch.arguments[1] != "0") { // leaves the queue
+            EXPECT_EQ(redis.info("aof_current_size"), file);
+        }
         if (std::string_view(branch.name) != "a key of another type") {
             EXPECT_EQ(redis.info("total_error_replies"), errors) << "no operator wants to look for these";
         }
         EXPECT_EQ(dump(), before);
     });
+    redis.command({"CONFIG", "SET", "appendonly", "no"});
 }
 
 TEST_F(ReplicaBehind, IsNoServerThatRefusesForAnotherReason)
