@@ -21,7 +21,13 @@ struct Branch {
 
 class ReplicaBehind : public ScriptTest {
 protected:
-    void TearDown() override { redis.command({"FLUSHALL"}); }
+    void TearDown() override
+    {
+        redis.command({"REPLICAOF", "NO", "ONE"});
+        redis.command({"CONFIG", "SET", "appendonly", "no"});
+        redis.command({"CONFIG", "SET", "min-replicas-to-write", "0"});
+        redis.command({"FLUSHALL"});
+    }
 
     std::vector<Branch> ofPlainLocks()
     {
@@ -235,7 +241,6 @@ TEST_F(ReplicaBehind, IsFoundOutByAWriteThatChangesAndReplicatesNothing)
         }
         EXPECT_EQ(dump(), before);
     });
-    redis.command({"CONFIG", "SET", "appendonly", "no"});
 }
 
 TEST_F(ReplicaBehind, IsNoServerThatRefusesForAnotherReason)
