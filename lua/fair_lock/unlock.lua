@@ -27,7 +27,7 @@ end
 --include parts/from_master.lua
 --include parts/server_time.lua
 --include parts/fair_queue.lua
-local held = redis.call('HGET', KEYS[1], ARGV[1])
+--include parts/held.lua
 if not held then
     local isMixed = count == 0 and noteRedissons()
     if count == 0 and redis.call('ZREM', KEYS[3], ARGV[1]) + redis.call('HDEL', KEYS[4], ARGV[1]) > 0 then

@@ -26,7 +26,7 @@ end
 local mode = redis.call('HGET', KEYS[1], 'mode')
 local left = redis.call('PTTL', KEYS[1])
 if left ~= -2 and not mode then
-    return redis.error_reply('WRONGTYPE redislock: the name is in use as a lock of another kind')
+    return fromMaster(redis.error_reply('WRONGTYPE redislock: the name is in use as a lock of another kind'))
 end
 --include parts/read_holds.lua
 -- Makes or extends the hold key. If that is not permitted, undoes the first level: without its hold key it would not

@@ -19,7 +19,7 @@ if #KEYS ~= 1 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
     return redis.error_reply('ERR redislock: bad arguments to unlock')
 end
 --include parts/from_master.lua
-local held = redis.call('HGET', KEYS[1], ARGV[1])
+--include parts/held.lua
 if not held then
     -- a release may have told nobody, because this holder's request was to follow
     if count == 0 and ARGV[4] ~= '' and redis.call('PTTL', KEYS[1]) == -2 then

@@ -27,7 +27,7 @@ end
 local mode = redis.call('HGET', KEYS[1], 'mode')
 local left = redis.call('PTTL', KEYS[1])
 if left ~= -2 and not mode then
-    return redis.error_reply('WRONGTYPE redislock: the name is in use as a lock of another kind')
+    return fromMaster(redis.error_reply('WRONGTYPE redislock: the name is in use as a lock of another kind'))
 end
 --include parts/waiting_writer.lua
 if left == -2 and count == 1 then

@@ -24,7 +24,8 @@ if #KEYS ~= 2 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
     return redis.error_reply('ERR redislock: bad arguments to unlock')
 end
 --include parts/from_master.lua
-local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '')
+--include parts/held.lua
+held = tonumber(held or '')
 if not held then
     --include parts/waiting_writer.lua
     local who = count == 0 and redis.call('GET', waitingWriter)

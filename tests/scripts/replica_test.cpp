@@ -182,10 +182,35 @@ protected:
         return all;
     }
 
-    /// Makes the state before each branch, and lets @p test run it.
-    void forEachBranch(const std::function<void(const Branch&)>& test)
+    /// What makes `unlock()` return `alreadyLost`, or says that the key is a lock of another kind.
+    std::vector<Branch> withAnotherType()
     {
-        for (const Branch& branch : every()) {
+        const Words keys{name, "prefix"};
+        const Words four{name, "queue", "times", "places"};
+        const std::string writer17 = hold17 + ":write";
+        const std::vector<Words> text{{"SET", name, "1"}};
+        const std::vector<Words> plain{{"HSET", name, javaThread, "1"}};
+        const std::vector<Words> read{{"HSET", name, "mode", "read", javaThread, "1"}};
+        return {
+            {"a string", scripts::redisLockUnlock, {name}, {hold17, "0", "30000", "channel"}, text},
+            {"a string", scripts::fairLockUnlock, four, {hold17, "0", "30000", "channel:"}, text},
+            {"a string", scripts::readLockUnlock, keys, {hold17, "0", "30000", "channel"}, text},
+            {"a string", scripts::writeLockUnlock, keys, {writer17, "0", "30000", "channel"}, text},
+            {"read", scripts::redisLockLock, {name}, {hold17, "30000", "1"}, read},
+            {"read", scripts::fencedLockLock, keys, {hold17, "30000", "1"}, read},
+            {"read", scripts::fairLockLock, four, {hold17, "30000", "1", "0", "channel:", "0"}, read},
+            {"a plain lock", scripts::readLockLock, keys, {hold17, "30000", "1", ""}, plain},
+            {"a plain lock", scripts::writeLockLock, keys, {writer17, "30000", "1", "0"}, plain},
+            {"a plain lock", scripts::writeLockHolder, {name}, {}, plain},
+            {"read", scripts::redisLockHolder, {name}, {}, {{"HSET", name, "mode", "1"}}},
+        };
+    }
+
+    /// Makes the state before each branch, and lets @p test run it.
+    void forEachBranch(const std::function<void(const Branch&)>& test) { forEach(every(), test); }
+    void forEach(const std::vector<Branch>& branches, const std::function<void(const Branch&)>& test)
+    {
+        for (const Branch& branch : branches) {
             SCOPED_TRACE(std::string(branch.script.name) + ": " + branch.name);
             redis.command({"FLUSHALL"});
             for (const auto& command : branch.before) {
@@ -219,6 +244,43 @@ TEST_F(ReplicaBehind, GivesNoAnswer)
             << answer;
         EXPECT_EQ(dump(), before);
         redis.command({"REPLICAOF", "NO", "ONE"});
+    });
+}
+
+TEST_F(ReplicaBehind, IsFoundOutByAUserWithTheRightsForPlainLocks)
+{
+    redis.command({"ACL",      "SETUSER", "plain",  "on",       ">pw",      "~stock:*", "&*",
+                   "+evalsha", "+eval",   "+ping",  "+pttl",    "+hexists", "+hget",    "+hset",
+                   "+hdel",    "+hlen",   "+hkeys", "+pexpire", "+del",     "+publish"});
+    RawRedis user(server());
+    ASSERT_EQ(user.command({"AUTH", "plain", "pw"}).text(), "OK");
+    redis.command({"ACL", "LOG", "RESET"});
+    forEach(ofPlainLocks(), [&](const Branch& branch) {
+        if (branch.script.name == scripts::fencedLockLock.name) {
+            return;
+        }
+        EXPECT_FALSE(run(user, branch.script, branch.keys, branch.arguments).isError());
+        redis.command({"REPLICAOF", "127.0.0.1", "1"}); // nobody listens there
+        EXPECT_THAT(run(user, branch.script, branch.keys, branch.arguments).text(), ::testing::HasSubstr("READONLY"));
+        redis.command({"REPLICAOF", "NO", "ONE"});
+    });
+    EXPECT_TRUE(redis.command({"ACL", "LOG"}).elements.empty());
+    redis.command({"ACL", "DELUSER", "plain"});
+}
+
+TEST_F(ReplicaBehind, SaysOfNoKeyThatItIsOfAnotherType)
+{
+    forEach(withAnotherType(), [this](const Branch& branch) {
+        const auto before = dump();
+        const Value ofMaster = answerTo(branch);
+        ASSERT_TRUE(ofMaster.isError()) << ofMaster;
+        EXPECT_EQ(detail::classify(ofMaster.text()).error, Errc::wrongType) << ofMaster;
+        redis.command({"REPLICAOF", "127.0.0.1", "1"}); // nobody listens there
+        const Value ofReplica = answerTo(branch);
+        ASSERT_TRUE(ofReplica.isError()) << ofReplica;
+        EXPECT_EQ(detail::classify(ofReplica.text()).error, detail::Reason(Cause::readOnly)) << ofReplica;
+        redis.command({"REPLICAOF", "NO", "ONE"});
+        EXPECT_EQ(dump(), before);
     });
 }
 
