@@ -11,6 +11,8 @@ class MisledClient : public CounterFault {
 protected:
     MisledClient()
     {
+        config.connectTimeout = 5s; // so that no connection is given up for another reason
+        config.commandTimeout = 5s;
         config.unreachableAfter = 20s;
         config.watchdogTimeout = 60s;
         ofReplica.command({"REPLICAOF", "127.0.0.1", "1"}); // nobody listens there
@@ -123,7 +125,7 @@ TEST_F(MisledClient, BelievesNoReplicaThatMembersAreGone)
 
 TEST_F(MisledClient, LosesNoHold)
 {
-    config.watchdogTimeout = 6s;
+    config.watchdogTimeout = 9s;
     const RedisLock first = lock();
     const RedisLock second = lockOf("another"); // renewed together with the first
     const auto reader = client().getReadWriteLock("read").readLock();
