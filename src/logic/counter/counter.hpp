@@ -179,8 +179,8 @@ public:
     // requests
     /// A key for the answer to a new request; never used for another request.
     [[nodiscard]] std::string newRecord() const;
-    /// How long answers are kept, in ms: much longer than anybody repeats a request, since the server's clock may be set
-    /// forward meanwhile.
+    /// How long answers are kept, in ms: much longer than anybody repeats a request, since the server's clock may be
+    /// set forward meanwhile.
     [[nodiscard]] static std::string recordTime();
     /// The same for the end of a permit that another client took, and which that client does not ask for again: only
     /// the network may hold a copy of its request. There may be many of these records, and nobody deletes them.
