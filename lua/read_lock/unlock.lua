@@ -23,9 +23,11 @@ if #KEYS ~= 2 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
     or count > 0 and (not lease or lease > 2592000000) then
     return redis.error_reply('ERR redislock: bad arguments to unlock')
 end
-local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '')
+--include parts/from_master.lua
+--include parts/held.lua
+held = tonumber(held or '')
 if not held then
-    return nil
+    return fromMaster(nil)
 end
 --include parts/read_holds.lua
 local left = redis.call('PTTL', KEYS[1])
@@ -41,8 +43,9 @@ if count > 0 then
             redis.call('DEL', holdKey(ARGV[1], level))
         end
         redis.call('SET', holdKey(ARGV[1], count), '1', 'PX', string.format('%.0f', kept))
+        return 0
     end
-    return 0
+    return fromMaster(0)
 end
 redis.call('HDEL', KEYS[1], ARGV[1])
 local own = -2
