@@ -89,7 +89,11 @@ private:
     void tellContended() const;
     [[nodiscard]] TimePoint asideUntil(bool isFirst) const noexcept;
     [[nodiscard]] TimePoint gapUntil() const noexcept;
-    [[nodiscard]] TimePoint waitEnd() const noexcept;
+    /// When a wait for its turn is over; a single attempt has none.
+    [[nodiscard]] TimePoint waitEnd() const noexcept
+    {
+        return order.wait.isOneAttempt() ? TimePoint::max() : deadline_;
+    }
     /// Whether this waiter, once it has asked, has a place to give up if it is not granted the lock.
     [[nodiscard]] bool hasPlace() const noexcept { return waiter.call->place.count() > 0; }
     /// Whether its last request took a place to which a release may grant the lock: a message tells of each such grant.
