@@ -257,7 +257,7 @@ TEST_F(ShutDownClient, WithAThousandWaitersAndADeadServerEndsInTime)
         });
     }
     EXPECT_TRUE(eventually([&] { return waiting == waiters && proxy.requests(request(redisLockLock)) >= 2; }));
-    LockGuard guard(lockOf("held"), 1500ms);
+    LockGuard guard(lockOf("held"), Lease(1500ms));
     const auto stalled = inject(request(redisLockUnlock), Action::stallDirection());
     guard = LockGuard();
     EXPECT_TRUE(proxy.awaitHits(stalled));

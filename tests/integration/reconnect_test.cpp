@@ -209,7 +209,7 @@ TEST_F(Reconnect, GuardsEndIsSentAgainWhenItsScriptWasForgotten)
     const Client client(observed());
     const auto lock = client.getLock(uniqueName());
     {
-        const LockGuard held(lock, 60s);
+        const LockGuard held(lock, Lease(60s));
         raw.command({"SCRIPT", "FLUSH"});
     }
     EXPECT_TRUE(eventually([&] { return !raw.exists(lock.name()); }));
