@@ -182,11 +182,11 @@ void Background::join(TimePoint until) noexcept
         return;
     }
     if (!isEnding_ || isOwnThread()) {
-        keepLoaded();
         if (isEnding_) { // else an asynchronous end is under way
             thread_.detach();
         }
-        return;
+        lock.unlock();
+        return keepLoaded();
     }
     const TimePoint latest = std::max(until, BootClock::now() + std::chrono::milliseconds(100));
     while (isRunning_ && BootClock::now() < latest) {
