@@ -39,7 +39,7 @@ TEST_F(GuardDestructor, WhileTheServerIsFrozenDoesNotWait)
     {
         const LockGuard first(lock(), Lease(20s)); // so that there is a connection
     }
-    auto guard = std::make_unique<LockGuard>(lock(), 20s);
+    auto guard = std::make_unique<LockGuard>(lock(), Lease(20s));
     server.freeze();
     const Stopwatch watch;
     guard.reset();
@@ -56,7 +56,7 @@ TEST_F(GuardDestructor, AfterTheClientsEndDoesNothing)
 {
     std::vector<LockGuard> guards;
     for (int i = 0; i < 2; ++i) {
-        guards.emplace_back(lock(), 800ms);
+        guards.emplace_back(lock(), Lease(800ms));
     }
     const auto stop = guards[0].stopToken();
     const RedisLock outliving = lock();
@@ -110,7 +110,7 @@ TEST_F(GuardDestructor, OnTheClientsOwnThreadDoesNotWait)
 TEST_F(GuardDestructor, InAStopCallbackOfAnotherLostHoldDoesNotWait)
 {
     const RedisLock lostOne = lockOf("lost");
-    std::optional<LockGuard> guard(std::in_place, lock(), 20s);
+    std::optional<LockGuard> guard(std::in_place, lock(), Lease(20s));
     lostOne.lock();
     std::atomic<bool> ended{false};
     const std::stop_callback onLost(lostOne.stopToken(), [&] {

@@ -97,7 +97,7 @@ TEST_F(EndedProcess, LeavesNoLockWhoseGuardHasEnded)
             const Client own(config);
             std::vector<LockGuard> guards;
             for (const auto& each : names) {
-                guards.emplace_back(own.getLock(each), 60s);
+                guards.emplace_back(own.getLock(each), Lease(60s));
             }
             const std::thread reader([&own] {
                 std::error_code ec;

@@ -130,8 +130,8 @@ TEST_F(LostReply, GuardsReleaseOfANestedLevelLeavesTheCountExact)
 TEST_F(LostReply, GuardsReleaseBehindThatOfANestedLevelIsSentAgainAndAgain)
 {
     const auto cut = inject(request(redisLockUnlock, 0), Action::cut(), 3);
-    std::optional<LockGuard> outer(std::in_place, lock(), 60s);
-    std::optional<LockGuard> inner(std::in_place, lock(), 60s);
+    std::optional<LockGuard> outer(std::in_place, lock(), Lease(60s));
+    std::optional<LockGuard> inner(std::in_place, lock(), Lease(60s));
     inner.reset(); // neither end waits for an answer
     outer.reset();
     EXPECT_TRUE(proxy.awaitHits(cut, 3));

@@ -68,7 +68,7 @@ TEST_F(Reconnect, GuardsEndIsRepeatedWhenItsConnectionWasKilled)
 {
     const Client client(named("guards"));
     const auto lock = client.getLock(uniqueName());
-    std::optional<LockGuard> held(std::in_place, lock, 60s);
+    std::optional<LockGuard> held(std::in_place, lock, Lease(60s));
     kill(connectionsOf("guards").front());
     held.reset();
     EXPECT_TRUE(eventually([&] { return !raw.exists(lock.name()); }));
