@@ -35,7 +35,8 @@ enum class Errc {
     noSuchDatabase,
     /// What answers at the address does not speak Redis' protocol.
     notRedis,
-    /// The server lacks something the library needs, or the feature comes with a later version of the library.
+    /// The server lacks something the library needs, the feature comes with a later version of the library, or the
+    /// program brings another hiredis than the library was built with.
     unsupported,
     /// The name belongs to a key of another type; it is left alone.
     wrongType,

@@ -261,7 +261,7 @@ TEST_F(ObservingGroups, GroupIsToldOfAsOne)
     EXPECT_EQ(observer()->count("acquired"), 1U);
     EXPECT_EQ(observer()->of("acquired").front().kind, ObjectKind::multiLock);
     {
-        const GroupGuard guard(group, 30s);
+        const GroupGuard guard(group, Lease(30s));
     }
     ASSERT_TRUE(observer()->await("released", both, 2)) << "a guard's end, too";
     EXPECT_THAT(toldOfMembers(), ElementsAre());

@@ -97,7 +97,7 @@ TEST_F(EndedProcess, LeavesNoLockWhoseGuardHasEnded)
             const Client own(config);
             std::vector<LockGuard> guards;
             for (const auto& each : names) {
-                guards.emplace_back(own.getLock(each), 60s);
+                guards.emplace_back(own.getLock(each), Lease(60s));
             }
             const std::thread reader([&own] {
                 std::error_code ec;
@@ -257,7 +257,7 @@ TEST_F(ShutDownClient, WithAThousandWaitersAndADeadServerEndsInTime)
         });
     }
     EXPECT_TRUE(eventually([&] { return waiting == waiters && proxy.requests(request(redisLockLock)) >= 2; }));
-    LockGuard guard(lockOf("held"), 1500ms);
+    LockGuard guard(lockOf("held"), Lease(1500ms));
     const auto stalled = inject(request(redisLockUnlock), Action::stallDirection());
     guard = LockGuard();
     EXPECT_TRUE(proxy.awaitHits(stalled));

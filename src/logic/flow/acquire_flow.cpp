@@ -24,7 +24,7 @@ AcquireFlow::AcquireFlow(Core& c, NamedLock& n, HoldRef h, const AcquireOrder& o
     waiter.comesBack = !o.wait.isOneAttempt();
     waiter.call->hurried = isHurried(c.config, o.wait);
     if (!asksForItself && named.traits().keepsPlace) {
-        waiter.call->place = placesKept * c.config.pollInterval;
+        waiter.call->place = std::max(placesKept * c.config.pollInterval, shortestPlace);
     }
     if (c.isClosing()) {
         waiter.ended = Errc::shutdown; // too late to be ended with the other waiters

@@ -58,6 +58,7 @@ public:
     }
 
     static constexpr int placesKept = 5; ///< polls that may fail before a waiter loses its place
+    static constexpr std::chrono::milliseconds shortestPlace{500}; ///< the client's own thread may be late, too
 
 private:
     enum class Stage : std::uint8_t {

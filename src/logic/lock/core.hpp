@@ -123,20 +123,22 @@ public:
     /// The hold's name in Redis.
     [[nodiscard]] std::string holderText(const Hold& hold) const;
     /// Tells the observer of a hold, or (@p holder) of another's that has the lock instead. Costs nothing without an
-    /// observer.
+    /// observer, and fails nothing: it is not told what there is no memory for.
     template <class What>
-    void tellOf(const Hold& hold, What what)
-    {
+    void tellOf(const Hold& hold, What what) noexcept
+    try {
         if (config.observer) {
             tellObserverOf(hold, holderText(hold), std::move(what));
         }
+    } catch (...) {
     }
     template <class What>
-    void tellOf(const Hold& hold, std::string holder, What what)
-    {
+    void tellOf(const Hold& hold, std::string holder, What what) noexcept
+    try {
         if (config.observer) {
             tellObserverOf(hold, std::move(holder), std::move(what));
         }
+    } catch (...) {
     }
     /// As tellOf(), but not of a member: the observer is told of its group.
     template <class What>

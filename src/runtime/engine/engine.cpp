@@ -1,6 +1,7 @@
 // The beginning and the end of a client.
 #include "runtime/engine/engine.hpp"
 
+#include "protocol/codec.hpp"
 #include "redislock/error.hpp"
 #include "runtime/base/fresh_seed.hpp"
 #include "runtime/base/process.hpp"
@@ -43,6 +44,7 @@ std::string freshId()
 std::shared_ptr<Engine> Engine::make(Config config)
 {
     config.validate();
+    requireOwnHiredis();
     return std::shared_ptr<Engine>(new Engine(std::move(config)));
 }
 

@@ -1,5 +1,6 @@
 #include "redislock/lock_monitor.hpp"
 
+#include "protocol/codec.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/detail/protocol/printable.hpp"
 #include "redislock/error.hpp"
@@ -62,6 +63,7 @@ void requireName(std::string_view name)
 Config validated(const Config& config)
 {
     config.validate();
+    detail::requireOwnHiredis();
     return config;
 }
 
@@ -74,11 +76,7 @@ std::string quoted(std::string_view words)
 
 LockMonitor::LockMonitor(std::string_view url) : LockMonitor(Config::fromUrl(url)) {}
 
-LockMonitor::LockMonitor(const Config& config) : impl_(std::make_unique<Impl>(validated(config))) {}
-
-LockMonitor::LockMonitor(LockMonitor&&) noexcept = default;
-LockMonitor& LockMonitor::operator=(LockMonitor&&) noexcept = default;
-LockMonitor::~LockMonitor() = default;
+LockMonitor::LockMonitor(const Config& config) : impl_(std::make_shared<Impl>(validated(config))) {}
 
 MonitorProgress LockMonitor::forEachPage(std::string_view pattern, const Page& page)
 {
