@@ -175,7 +175,15 @@ protected:
         return told.empty() ? LossReason{} : told.back().reason;
     }
 
-    Client client{observed()};
+    /// On a busy machine the client's thread may run late, by less than the time from the risk to the loss of a hold.
+    static Config longLeases()
+    {
+        Config config = LockTest::config();
+        config.watchdogTimeout = 3s;
+        return config;
+    }
+
+    Client client{observed(longLeases())};
     RedisLock lock = client.getLock(uniqueName());
 };
 
