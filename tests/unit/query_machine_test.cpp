@@ -95,6 +95,16 @@ TEST(QueryMachine, KnowsWhetherAnEarlierTryMayHaveBeenExecuted)
     }
 }
 
+TEST(QueryMachine, ARefusedTryMayHaveBeenExecutedOnlyIfTheErrorIsNotKnown)
+{
+    for (const Reason error : {Reason(Errc::serverRefused), Reason(Cause::outOfMemory)}) {
+        auto player = playerOf(10s);
+        player.resume(Start{at(0ms)});
+        player.resume(Failed{at(1ms), {Failure::refused, error}});
+        EXPECT_EQ(player.machine.repeated(), error == Reason(Errc::serverRefused));
+    }
+}
+
 TEST(QueryMachine, ARefusalIsTriedAgainAfterPausesThatEndWithThePatience)
 {
     auto player = playerOf(200ms);

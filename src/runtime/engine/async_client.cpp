@@ -64,8 +64,7 @@ struct AsyncConnect final : std::enable_shared_from_this<AsyncConnect> {
         engine->background().renewals.flush();
     }
 
-    /// If the user may not PING, the connection works all the same.
-    void answered() { end(ping->outcome.replied ? boost::system::error_code() : codeOf(ping->outcome.fault.error)); }
+    void answered() { end(codeOf(ping->obstacle(ping->outcome))); }
 
     void end(boost::system::error_code ec)
     {

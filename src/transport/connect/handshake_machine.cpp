@@ -1,23 +1,8 @@
 #include "transport/connect/handshake_machine.hpp"
 
-#include <string_view>
 #include <utility>
 
 namespace redislock::detail {
-
-namespace {
-
-/// The reason for a refusal of AUTH whose reply does not begin with an error code of its own.
-Reason refusalOfAuth(std::string_view text) noexcept
-{
-    const auto says = [text](std::string_view phrase) { return text.find(phrase) != std::string_view::npos; };
-    if (says("without any password configured") || says("no password is set")) {
-        return Cause::noPasswordSet;
-    }
-    return says("invalid password") ? Reason(Cause::wrongPassword) : Reason(Errc::authFailed);
-}
-
-} // namespace
 
 HandshakeMachine::Action HandshakeMachine::resume(const Event& event)
 {
@@ -28,7 +13,7 @@ HandshakeMachine::Action HandshakeMachine::resume(const Event& event)
         return fail({Failure::fatal, e->why});
     }
     if (const auto* e = std::get_if<Closed>(&event)) {
-        return fail({Failure::notConnected, e->why});
+        return fail({Failure::notConnected, nameIsRefused_ ? Reason(Errc::serverRefused) : e->why});
     }
     return answered(std::get<Reply>(event));
 }
@@ -82,7 +67,8 @@ HandshakeMachine::Action HandshakeMachine::answered(const Reply& reply)
 {
     if (reply.isError()) {
         const Fault fault = classify(reply.text);
-        if (fault.failure == Failure::refused || fault.failure == Failure::demoted) {
+        nameIsRefused_ = state_ == State::setName && fault == unknownRefusal;
+        if (!nameIsRefused_ && (fault.failure == Failure::refused || fault.failure == Failure::demoted)) {
             return fail({Failure::notConnected, fault.error});
         }
         if (fault.error == Errc::authFailed) {
@@ -105,7 +91,7 @@ HandshakeMachine::Action HandshakeMachine::answered(const Reply& reply)
 HandshakeMachine::Action HandshakeMachine::authAnswered(const Reply& reply)
 {
     if (reply.isError()) {
-        return fail({Failure::fatal, refusalOfAuth(reply.text)});
+        return fail({Failure::fatal, Errc::authFailed});
     }
     return reply.kind == Reply::Kind::status ? next() : fail({Failure::fatal, Errc::notRedis});
 }

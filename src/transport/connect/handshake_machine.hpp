@@ -71,6 +71,7 @@ private:
 
     const Handshake& handshake_;
     State state_ = State::opening;
+    bool nameIsRefused_ = false; ///< by an error that is not known: if the connection ends now, that is why
 };
 
 } // namespace redislock::detail

@@ -67,7 +67,7 @@ public:
 private:
     Action failed(const Failed& event, Random& random)
     {
-        unknown_ = unknown_ || event.fault.failure == Failure::lostReply;
+        unknown_ = unknown_ || mayBeExecuted(event.fault);
         end_ = std::min(limit_, saturatingAdd(end_, event.stood));
         const bool wasDemoted = demoted_ && event.fault.error == Errc::unreachable;
         if (isFinal(event.fault, asker_) || event.now >= end_) {
