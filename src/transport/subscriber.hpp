@@ -2,7 +2,6 @@
 /// The connection that listens to channels.
 #pragma once
 
-#include "redislock/detail/logic/backoff.hpp"
 #include "redislock/detail/logic/subscription_table.hpp"
 #include "redislock/detail/protocol/command.hpp"
 #include "transport/async_connection.hpp"
@@ -146,7 +145,8 @@ private:
 
     void armPulse()
     {
-        pulse_.expires_after(table_.refusedForNow().empty() ? heartbeat_ : std::min(heartbeat_, Backoff::cap));
+        constexpr std::chrono::milliseconds untilAskedAgain{1000};
+        pulse_.expires_after(table_.refusedForNow().empty() ? heartbeat_ : std::min(heartbeat_, untilAskedAgain));
         pulse_.async_wait([this](boost::system::error_code ec) {
             if (ec || !connection_.isConnected()) {
                 return;

@@ -30,8 +30,8 @@
 
 namespace redislock::detail {
 
-/// How long a condition variable is to wait at a time, until a moment that may be TimePoint::max(): added to the time of
-/// the clock that it waits by, more than this could overflow.
+/// How long a condition variable is to wait at a time, until a moment that may be TimePoint::max(). It adds the span to
+/// the time of a clock of its own, which a longer one could overflow.
 inline BootClock::duration napUntil(TimePoint until) noexcept
 {
     return std::min<BootClock::duration>(until - BootClock::now(), std::chrono::hours(1));
