@@ -138,6 +138,8 @@ inline Fault classify(std::string_view text) noexcept
         Rule{"MOVED", fatal(Cause::clusterNode)},
         Rule{"ASK", fatal(Cause::clusterNode)},
         Rule{"CROSSSLOT", fatal(Cause::clusterNode)},
+        Rule{"not an integer", fatal(Errc::badReply)}, // another program's key
+        Rule{"would overflow", fatal(Errc::badReply)},
         Rule{"DB index", fatal(Errc::noSuchDatabase)},
         Rule{"SELECT is not allowed", fatal(Errc::noSuchDatabase)},
         // the request is not the one that was sent, or the server's Lua cannot run it
