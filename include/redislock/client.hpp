@@ -122,6 +122,7 @@ public:
     /// under way is given @p timeout to be answered: releases, and requests of waiters, whose grants are given back.
     /// Blocks until then, which is a matter of milliseconds if the server answers; on the client's own thread not at
     /// all. A second call does nothing.
+    /// @param timeout zero or negative: nothing is waited for; `milliseconds::max()`: without limit.
     /// @return whether everything was answered: then nothing is left in Redis but the locks that were still held.
     bool shutdown(std::chrono::milliseconds timeout = std::chrono::seconds(1)) noexcept;
 

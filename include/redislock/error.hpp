@@ -50,9 +50,11 @@ enum class Errc {
     wouldDeadlock,
     /// No server answered in time. For an acquire the library releases whatever the server may have granted.
     unreachable,
-    /// The server answered, but refuses to run the command for now (out of memory, read-only, loading, no replicas).
+    /// The server answered, but refuses to run the command for now (out of memory, read-only, loading, no replicas), or
+    /// gave an error that is not known, as proxies do: then the message quotes it, and the command may have been run.
     serverRefused,
-    /// A reply that the script cannot give: something other than a Redis server rewrites replies.
+    /// A reply that the script cannot give, or an error about the request itself: something other than a Redis server
+    /// rewrites replies or requests.
     badReply,
     /// The client was shut down, or destroyed.
     shutdown,

@@ -150,7 +150,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t maxLostNames = 1024;
+    static constexpr std::size_t maxDebts = 1024;
     static constexpr std::size_t maxSharedNames = 64;
     static constexpr std::size_t maxIdle = 128; ///< holds, and calls, kept for the next operations
 
@@ -182,6 +182,12 @@ private:
         bool operator()(const NameKey& a, const NamedLock* b) const noexcept { return a == keyOf(*b); }
         bool operator()(const NamedLock* a, const NameKey& b) const noexcept { return keyOf(*a) == b; }
     };
+    /// What threads still owe of a name that nobody uses.
+    struct Debt {
+        LockKind kind;
+        std::string name;
+        LocalLock<Hold, HoldRef> owed;
+    };
     static NameKey keyOf(const NamedLock& named) noexcept { return {named.kind, named.name}; }
 
     Finished endOf(HoldCall& call);
@@ -192,7 +198,7 @@ private:
     boost::unordered_flat_set<NamedLock*, NameHash, NameEqual> names_; ///< a lock is in it until its destructor
     std::vector<HoldRef> idleHolds_;
     std::vector<std::shared_ptr<HoldCall>> idleCalls_;
-    std::deque<std::shared_ptr<NamedLock>> lostNames_;   ///< kept for late unlock() calls
+    std::deque<Debt> debts_;                             ///< for late unlock() calls, also after the client's end
     std::deque<std::shared_ptr<NamedLock>> sharedNames_; ///< kept for their turns
     std::size_t underWay_ = 0;                           ///< releases, and acquires that would have to be released
     bool closing_ = false;

@@ -190,7 +190,7 @@ void Background::join(TimePoint until) noexcept
     }
     const TimePoint latest = std::max(until, BootClock::now() + std::chrono::milliseconds(100));
     while (isRunning_ && BootClock::now() < latest) {
-        ended_.wait_for(lock, latest - BootClock::now());
+        ended_.wait_for(lock, napUntil(latest));
     }
     auto thread = std::move(thread_);
     const bool hasEnded = !isRunning_;

@@ -142,7 +142,7 @@ bool Engine::shutdown(std::chrono::milliseconds timeout) noexcept
     {
         Lock lock(mutex_);
         while (core_.isAnythingUnderWay() && !background_->isOwnThread() && BootClock::now() < until) {
-            changed_.wait_for(lock, until - BootClock::now());
+            changed_.wait_for(lock, napUntil(until));
         }
         answered = !core_.isAnythingUnderWay();
     }
