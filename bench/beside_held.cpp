@@ -21,7 +21,7 @@ class Holder {
 public:
     Holder(const std::string& url, std::size_t others) : client_(url), lock_(client_.getLock("bench:beside"))
     {
-        constexpr std::chrono::hours longEnough{1};
+        constexpr Lease longEnough = std::chrono::hours(1);
         others_.reserve(others);
         for (std::size_t i = 0; i < others; ++i) {
             others_.emplace_back(client_.getLock(fmt::format("bench:other:{:06}", i)), longEnough);

@@ -1,7 +1,11 @@
 # A shared library exports only its API: the symbols marked with REDISLOCK_EXPORT, with the library's version. A static
-# library has only hidden symbols, so that a shared library that contains it exports none of them.
+# library has only hidden symbols, so that a shared library that contains it exports none of them; and it may become a
+# part of one, unless CMAKE_POSITION_INDEPENDENT_CODE says otherwise.
 function(redislock_export_api_only target)
     set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+    if(NOT DEFINED CMAKE_POSITION_INDEPENDENT_CODE)
+        set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    endif()
     set(REDISLOCK_EXPORT_ATTRIBUTE "")
     get_target_property(type ${target} TYPE)
     if(type STREQUAL "SHARED_LIBRARY")

@@ -24,7 +24,7 @@ bool serveInOrder(const std::string& url)
     const redislock::FairLock counter = client.getFairLock("example:counter");
 
     std::vector<std::future<bool>> customers;
-    redislock::LockGuard busy(counter, 30s);
+    redislock::LockGuard busy(counter, redislock::Lease(30s));
     for (int customer = 1; customer <= 5; ++customer) {
         // each waits at most 10 s for its turn; its first request decides its place
         customers.push_back(redislock::asyncExecuteWithLock(

@@ -22,8 +22,9 @@ bool refuseTheOlder(const std::string& url)
     std::string value;
 
     const auto first = slow.getFencedLock("example:ledger").lockAndGetToken(100ms);
-    // here the slow client is paused for longer than its lease: swap, a debugger, a virtual machine that is moved
-    redislock::LockGuard held(quick.getFencedLock("example:ledger"), 10s); // granted when the lease is over
+    // here the slow client is paused for longer than its lease: swap, a debugger, a virtual machine that is moved; when
+    // the lease is over, the other gets the lock
+    redislock::LockGuard held(quick.getFencedLock("example:ledger"), redislock::Lease(10s));
     const bool newer = gate.admit(*held.token(), [&] { value = "of the quick one"; });
     const bool older = gate.admit(first, [&] { value = "of the slow one"; }); // without a look at its lock
 

@@ -15,6 +15,7 @@
 #include <boost/asio/execution/blocking.hpp>
 #include <boost/asio/prefer.hpp>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -26,23 +27,32 @@ namespace redislock {
 
 namespace detail {
 
-/// The signal of one operation: emitted when a stop token is stopped, or when its starter is cancelled. Used on the
-/// handler's executor, except for the stop callback, which only posts.
+/// The signal of one operation: emitted when a stop token is stopped, or when its starter is cancelled. Used before the
+/// operation begins, and then on the handler's executor, except for begunOrStopped(), which only posts.
 class LossSignal : public std::enable_shared_from_this<LossSignal> {
 public:
-    /// The token may be stopped already: the operation is then cancelled right after it began.
+    /// The token may be stopped already; it cancels nothing before the operation has begun, which would not notice.
     template <class Executor>
     void watch(std::stop_token stop, const Executor& executor)
     {
-        onStop_.emplace(
-            std::move(stop),
-            [weak = weak_from_this(), later = boost::asio::prefer(executor, boost::asio::execution::blocking.never)] {
-                later.execute([weak] {
-                    if (const auto self = weak.lock()) {
-                        self->signal_.emit(boost::asio::cancellation_type::terminal);
-                    }
-                });
+        cancel_ = [weak = weak_from_this(),
+                   later = boost::asio::prefer(executor, boost::asio::execution::blocking.never)] {
+            later.execute([weak] {
+                if (const auto self = weak.lock()) {
+                    self->signal_.emit(boost::asio::cancellation_type::terminal);
+                }
             });
+        };
+        onStop_.emplace(std::move(stop), [this] { begunOrStopped(); });
+    }
+
+    /// Called when the operation has begun (it may have ended on another thread by then) and when the token is stopped:
+    /// the second call cancels.
+    void begunOrStopped()
+    {
+        if (isSecond_.test_and_set()) {
+            cancel_();
+        }
     }
 
     /// Passes on what the starter of the operation cancels.
@@ -69,6 +79,8 @@ public:
 private:
     boost::asio::cancellation_signal signal_;
     boost::asio::cancellation_slot starter_;
+    std::function<void()> cancel_;
+    std::atomic_flag isSecond_;
     std::optional<std::stop_callback<std::function<void()>>> onStop_;
 };
 
@@ -118,6 +130,7 @@ public:
                 const auto signal = std::make_shared<redislock::detail::LossSignal>();
                 const auto executor = get_associated_executor(handler);
                 signal->follow(get_associated_cancellation_slot(handler));
+                signal->watch(std::move(stop), executor);
                 const auto slot = signal->slot();
                 std::move(begin)(
                     bind_cancellation_slot(slot, redislock::detail::StepBefore{std::move(handler),
@@ -128,7 +141,7 @@ public:
                                                                                            results)...);
                                                                                }}),
                     std::move(rest)...);
-                signal->watch(stop, executor);
+                signal->begunOrStopped();
             },
             with.token, std::forward<Initiation>(initiation), std::forward<Arguments>(arguments)...);
     }

@@ -53,11 +53,11 @@ class REDISLOCK_EXPORT Client {
 public:
     /// @param url see Config::fromUrl(). @throws LockError `badConfig`, `unsupported`. No I/O.
     explicit Client(std::string_view url);
-    /// @param config checked whole. @throws LockError `badConfig`. No I/O.
+    /// @param config checked whole. @throws LockError `badConfig`, `unsupported`. No I/O.
     explicit Client(Config config);
 
-    /// A moved-from client has no state: only destroying and assigning it is allowed.
-    Client(Client&&) noexcept = default;
+    /// Takes over the other's state, and shuts it down at its end; @p other goes on using that state until then.
+    Client(Client&& other) noexcept;
     /// Shuts its own state down as the destructor does, then takes over the other's.
     Client& operator=(Client&& other) noexcept;
     /// `shutdown(1s)`: blocks for up to 1 s when the server does not answer what is under way (releases, and requests
@@ -122,6 +122,7 @@ public:
     /// under way is given @p timeout to be answered: releases, and requests of waiters, whose grants are given back.
     /// Blocks until then, which is a matter of milliseconds if the server answers; on the client's own thread not at
     /// all. A second call does nothing.
+    /// @param timeout zero or negative: nothing is waited for; `milliseconds::max()`: without limit.
     /// @return whether everything was answered: then nothing is left in Redis but the locks that were still held.
     bool shutdown(std::chrono::milliseconds timeout = std::chrono::seconds(1)) noexcept;
 
@@ -174,6 +175,7 @@ private:
     static void startShutdown(const State& engine, std::chrono::milliseconds timeout, detail::FlagHandler handler);
 
     State engine_;
+    bool isOwner_ = true; ///< its end is that of the state: it was not moved from
 };
 
 } // namespace redislock

@@ -58,6 +58,9 @@ namespace redislock {
 /// @endcode
 class REDISLOCK_EXPORT CountDownLatch {
 public:
+    /// Moving copies: a moved-from latch is still the same latch.
+    CountDownLatch(const CountDownLatch&) noexcept = default;
+    CountDownLatch& operator=(const CountDownLatch&) noexcept = default; ///< as above
     /// Closes the latch, unless it is closed. Blocks for one round trip, without a server for
     /// `Config::unreachableAfter`.
     /// @param count 1 … 2 147 483 647. @return whether this call closed it.

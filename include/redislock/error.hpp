@@ -35,7 +35,8 @@ enum class Errc {
     noSuchDatabase,
     /// What answers at the address does not speak Redis' protocol.
     notRedis,
-    /// The server lacks something the library needs, or the feature comes with a later version of the library.
+    /// The server lacks something the library needs, the feature comes with a later version of the library, or the
+    /// program brings another hiredis than the library was built with.
     unsupported,
     /// The name belongs to a key of another type; it is left alone.
     wrongType,
@@ -49,9 +50,11 @@ enum class Errc {
     wouldDeadlock,
     /// No server answered in time. For an acquire the library releases whatever the server may have granted.
     unreachable,
-    /// The server answered, but refuses to run the command for now (out of memory, read-only, loading, no replicas).
+    /// The server answered, but refuses to run the command for now (out of memory, read-only, loading, no replicas), or
+    /// gave an error that is not known, as proxies do: then the message quotes it, and the command may have been run.
     serverRefused,
-    /// A reply that the script cannot give: something other than a Redis server rewrites replies.
+    /// A reply that the script cannot give, or an error about the request itself: something other than a Redis server
+    /// rewrites replies or requests.
     badReply,
     /// The client was shut down, or destroyed.
     shutdown,

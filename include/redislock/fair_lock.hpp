@@ -15,9 +15,9 @@ namespace redislock {
 ///
 /// **Guarantees**, besides those of Lock: the order among waiters that go on asking; a waiter that gives up, or is
 /// cancelled, leaves the queue by a request that is sent at once and not waited for. A waiter that died, or cannot
-/// reach Redis, keeps its place for five times `Config::pollInterval` after it last asked: however many of them are
-/// ahead, together they cost no more than that. A waiter that loses its connection and comes back in that time has its
-/// old place.
+/// reach Redis, keeps its place for five times `Config::pollInterval`, at least half a second, after it last asked:
+/// however many of them are ahead, together they cost no more than that. A waiter that loses its connection and
+/// comes back in that time has its old place.
 /// **Does not guarantee** the order when Redis loses acknowledged writes, nor towards other kinds of lock of that name,
 /// which exclude it but do not stand in the queue; tryLock() without wait never stands in it either. Waiters of
 /// Redisson that died keep their places for as long as that library gives them, by default five minutes.

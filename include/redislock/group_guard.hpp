@@ -13,6 +13,7 @@
 #include <boost/asio/deferred.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <stop_token>
@@ -56,9 +57,13 @@ public:
     /// As GroupGuard(lock), without exceptions: empty with a code on errors.
     GroupGuard(const GroupLock& lock, std::error_code& ec);
     /// Acquires as lock.lock(lease). @throws LockError as there.
-    GroupGuard(const GroupLock& lock, Lease lease);
+    /// @param lease a Lease, `GroupGuard(lock, Lease(10s))`: a plain duration, which could be a wait, does not compile.
+    GroupGuard(const GroupLock& lock, std::same_as<Lease> auto lease) : GroupGuard(lock, waitForever, lease) {}
     /// As GroupGuard(lock, lease), without exceptions.
-    GroupGuard(const GroupLock& lock, Lease lease, std::error_code& ec);
+    GroupGuard(const GroupLock& lock, std::same_as<Lease> auto lease, std::error_code& ec)
+        : GroupGuard(lock, waitForever, lease, ec)
+    {
+    }
     /// Acquires as lock.lock(stop); empty when it was called off. @throws LockError as there.
     GroupGuard(const GroupLock& lock, std::stop_token stop);
     /// As GroupGuard(lock, stop), without exceptions.

@@ -75,6 +75,9 @@ namespace redislock {
 /// be random: two that always try at the same moment can keep each other out for long.
 class REDISLOCK_EXPORT GroupLock : public LockCalls<GroupLock, GroupGuard> {
 public:
+    /// Moving copies: a moved-from group is still the same group.
+    GroupLock(const GroupLock&) noexcept = default;
+    GroupLock& operator=(const GroupLock&) noexcept = default; ///< as above
     /// Ends this thread's hold. Blocking and results as GroupGuard::release(). Losing the group, or servers, is not an
     /// exception: the standard's guards call this in destructors.
     /// @throws LockError `notHeld` when this thread has no hold to end: a stranger, a second unlock(), a guard's hold.

@@ -2,6 +2,7 @@
 /// The completion handlers of asynchronous calls, and the contexts in which they wait.
 #pragma once
 
+#include "redislock/asio_options.hpp"
 #include "redislock/fwd.hpp"
 
 #include <boost/asio/any_completion_handler.hpp>

@@ -71,6 +71,9 @@ namespace redislock {
 /// ReadWriteLock and a lock of another kind with the same name are `wrongType` for each other.
 class REDISLOCK_EXPORT Lock : public LockCalls<Lock, LockGuard> {
 public:
+    /// Moving copies: a moved-from lock is still the same lock.
+    Lock(const Lock&) noexcept = default;
+    Lock& operator=(const Lock&) noexcept = default; ///< as above
     /// Ends the innermost level of this thread's hold. Blocks until Redis confirmed it, at most until the lease is over
     /// or `Config::unreachableAfter`; the lock counts as given up from the moment of the call. If another caller of
     /// this client waits, a renewed lease may be passed on to it: then Redis is not asked, and the result is

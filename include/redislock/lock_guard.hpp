@@ -16,6 +16,7 @@
 #include <boost/asio/deferred.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <exception>
 #include <optional>
@@ -58,9 +59,13 @@ public:
     /// As LockGuard(lock), without exceptions: empty with a code on errors.
     LockGuard(const Lock& lock, std::error_code& ec);
     /// Acquires as lock.lock(lease). @throws LockError as there.
-    LockGuard(const Lock& lock, Lease lease);
+    /// @param lease a Lease, `LockGuard(lock, Lease(10s))`: a plain duration, which could be a wait, does not compile.
+    LockGuard(const Lock& lock, std::same_as<Lease> auto lease) : LockGuard(lock, waitForever, lease) {}
     /// As LockGuard(lock, lease), without exceptions.
-    LockGuard(const Lock& lock, Lease lease, std::error_code& ec);
+    LockGuard(const Lock& lock, std::same_as<Lease> auto lease, std::error_code& ec)
+        : LockGuard(lock, waitForever, lease, ec)
+    {
+    }
     /// Acquires as lock.lock(stop); empty when it was called off. @throws LockError as there.
     LockGuard(const Lock& lock, std::stop_token stop);
     /// As LockGuard(lock, stop), without exceptions.

@@ -2,6 +2,7 @@
 /// Looking at the locks of a server.
 #pragma once
 
+#include "redislock/asio_options.hpp"
 #include "redislock/config.hpp"
 #include "redislock/export.hpp"
 #include "redislock/lock_report.hpp"
@@ -100,11 +101,16 @@ public:
 
     /// @param url see Config::fromUrl(). @throws LockError `badConfig`, `unsupported`. No I/O.
     explicit LockMonitor(std::string_view url);
-    /// @param config as for a Client; only what concerns the connection is used. @throws LockError `badConfig`. No I/O.
+    /// @param config as for a Client; only what concerns the connection is used.
+    /// @throws LockError `badConfig`, `unsupported`. No I/O.
     explicit LockMonitor(const Config& config);
-    LockMonitor(LockMonitor&&) noexcept;
-    LockMonitor& operator=(LockMonitor&&) noexcept;
-    ~LockMonitor();
+    /// Both are the same monitor then, for one thread.
+    LockMonitor(LockMonitor&& other) noexcept : impl_(other.impl_) {}
+    LockMonitor& operator=(LockMonitor&& other) noexcept ///< as above
+    {
+        impl_ = other.impl_;
+        return *this;
+    }
 
     /// A round: all locks whose names match, in no order, each once. @param pattern as for Redis' KEYS: `*`, `?`,
     /// `[ab]`, `\` before what is meant literally; `*` is all. @param page called after each page of keys, also of
@@ -143,7 +149,7 @@ public:
 
 private:
     struct Impl;
-    std::unique_ptr<Impl> impl_;
+    std::shared_ptr<Impl> impl_;
 };
 
 } // namespace redislock

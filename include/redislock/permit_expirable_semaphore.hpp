@@ -67,6 +67,9 @@ namespace redislock {
 /// @endcode
 class REDISLOCK_EXPORT PermitExpirableSemaphore {
 public:
+    /// Moving copies: a moved-from semaphore is still the same semaphore.
+    PermitExpirableSemaphore(const PermitExpirableSemaphore&) noexcept = default;
+    PermitExpirableSemaphore& operator=(const PermitExpirableSemaphore&) noexcept = default; ///< as above
     /// Takes a permit, waiting as long as it takes. Blocks.
     /// @param lease 10 ms … 30 days, or `nonExpiring`; not `keepRenewing`.
     /// @throws LockError `invalidArgument` for any other lease, before any I/O; `unreachable`, `serverRefused`,

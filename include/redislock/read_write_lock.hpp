@@ -42,10 +42,10 @@ private:
 /// **Guarantees**, besides those of Lock: a writer excludes everybody else; readers exclude writers only. A writer may
 /// begin to read and then end the writing: others read from then on, and nobody writes in between.
 /// **Writers do not starve**: while one waits for readers (`lock()`, or a wait longer than 0), no new reader of this
-/// library comes in, for five times the writer's `Config::pollInterval` (5 s by default), or until it has been let in
-/// or has given up; so it waits only for readers that were there when it came. If those read for longer than that, new
-/// readers come in for as long again, then they are held back once more, and so on: so readers that need each other get
-/// on. A writer that died holds readers back for those 5 s at most.
+/// library comes in, for five times the writer's `Config::pollInterval` (5 s by default; at least 0.5 s), or until it
+/// has been let in or has given up; so it waits only for readers that were there when it came. If those read for longer
+/// than that, new readers come in for as long again, then they are held back once more, and so on: so readers that need
+/// each other get on. A writer that died holds readers back for those 5 s at most.
 /// **Does not guarantee** an order of writers; nor anything of the above to writers beside Redisson's readers, which
 /// know nothing of it; nor that asynchronous holds of one caller know each other: their guards are holders of their
 /// own. A lock of another kind with that name is refused as `Errc::wrongType`, where it is met.

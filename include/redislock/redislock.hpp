@@ -6,6 +6,7 @@
 
 #ifdef REDISLOCK_REQUIREMENTS_MET // otherwise its error is the only one
 
+#include "redislock/asio_options.hpp"
 #include "redislock/async_execute_with_lock.hpp"
 #include "redislock/cancel_on_loss.hpp"
 #include "redislock/client.hpp"

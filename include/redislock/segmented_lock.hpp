@@ -44,6 +44,10 @@ public:
     /// The largest number of segments.
     static constexpr std::size_t maxSegments = 1024;
 
+    /// Moving copies: a moved-from lock is still the same lock.
+    SegmentedLock(const SegmentedLock&) = default;
+    SegmentedLock& operator=(const SegmentedLock&) = default; ///< as above
+
     /// The lock of the segment to which a key belongs. Does no I/O. @param key any bytes, any length.
     [[nodiscard]] const RedisLock& lockFor(std::string_view key) const& noexcept { return locks_[segmentOf(key)]; }
     /// Not for a temporary object: the lock would end with it.

@@ -62,6 +62,9 @@ namespace redislock {
 /// @endcode
 class REDISLOCK_EXPORT Semaphore {
 public:
+    /// Moving copies: a moved-from semaphore is still the same semaphore.
+    Semaphore(const Semaphore&) noexcept = default;
+    Semaphore& operator=(const Semaphore&) noexcept = default; ///< as above
     /// Makes the semaphore, unless it exists: its number is then left alone. Blocks for one round trip, without a
     /// server for `Config::unreachableAfter`.
     /// @param permits 0 … 2 147 483 647. @return whether it was made.

@@ -12,9 +12,10 @@ local keep = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 if #KEYS < 2 or #ARGV ~= 2 or not keep then
     return redis.error_reply('ERR redislock: bad arguments to count_down')
 end
+--include parts/from_master.lua
 local answer = redis.call('GET', KEYS[2])
 if answer then
-    return tonumber(answer)
+    return fromMaster(tonumber(answer), 'SET', KEYS[2], answer, 'NX')
 end
 --include parts/counter.lua
 -- DEL first, though that key is not there: Redis allows it even when out of memory, and then allows the rest.

@@ -12,9 +12,10 @@ local keep = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 if #KEYS ~= 3 or #ARGV ~= 2 or not keep then
     return redis.error_reply('ERR redislock: bad arguments to delete')
 end
+--include parts/from_master.lua
 local answer = redis.call('GET', KEYS[3])
 if answer then
-    return tonumber(answer)
+    return fromMaster(tonumber(answer), 'SET', KEYS[3], answer, 'NX')
 end
 --include parts/counter.lua
 if KEYS[2] ~= KEYS[1] then

@@ -6,5 +6,9 @@
 if #KEYS ~= 1 or #ARGV ~= 0 then
     return redis.error_reply('ERR redislock: bad arguments to get')
 end
+--include parts/from_master.lua
 --include parts/counter.lua
-return tonumber(counter or '0')
+if counter then
+    return fromMaster(tonumber(counter), 'SET', KEYS[1], counter, 'NX')
+end
+return fromMaster(0, 'DEL', KEYS[1])

@@ -18,9 +18,10 @@ if #KEYS < 2 or #ARGV ~= 5 or not value or value > 2147483647 or not live or liv
     or not string.match(ARGV[4], '^%d+$') then
     return redis.error_reply('ERR redislock: bad arguments to try_set')
 end
+--include parts/from_master.lua
 local answer = redis.call('GET', KEYS[2])
 if answer then
-    return tonumber(answer)
+    return fromMaster(tonumber(answer), 'SET', KEYS[2], answer, 'NX')
 end
 local made = 0
 if redis.call('EXISTS', KEYS[1]) == 0 then

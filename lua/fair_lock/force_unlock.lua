@@ -14,13 +14,14 @@
 if #KEYS ~= 4 or #ARGV ~= 2 or ARGV[1] == '' then
     return redis.error_reply('ERR redislock: bad arguments to force_unlock')
 end
+--include parts/from_master.lua
 --include parts/plain_hold.lua
 --include parts/server_time.lua
 --include parts/fair_queue.lua
 if holder ~= ARGV[1] then
-    return 0
+    return fromMaster(0)
 end
-redis.call('DEL', KEYS[1])
+--include parts/free.lua
 local isMixed = noteRedissons()
 passOn(ARGV[2])
 if isMixed then

@@ -34,6 +34,7 @@ if #KEYS ~= 4 or #ARGV ~= 6 or ARGV[1] == '' or not lease or lease < 10 or lease
     or not count or count > 2147483647 or not place or place > 2592000000 or not request or request > 4294967295 then
     return redis.error_reply('ERR redislock: bad arguments to lock')
 end
+--include parts/from_master.lua
 --include parts/server_time.lua
 --include parts/fair_queue.lua
 local left = redis.call('PTTL', KEYS[1])
@@ -42,7 +43,7 @@ if left ~= -2 and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
     return nil
 end
 if count > 1 then
-    return -3
+    return fromMaster(-3)
 end
 local holder = false
 if left ~= -2 then
@@ -93,4 +94,5 @@ if left == -2 then
 else
     isMixed = isMixed or not holder or not isNameOfOurs(holder)
 end
-return { left, holder, isMixed and 1 or 0 }
+local answer = { left, holder, isMixed and 1 or 0 }
+return place > 0 and answer or fromMaster(answer) -- a place is a write

@@ -24,9 +24,10 @@ if #KEYS ~= 4 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
     or count > 0 and (not lease or lease > 2592000000) then
     return redis.error_reply('ERR redislock: bad arguments to unlock')
 end
+--include parts/from_master.lua
 --include parts/server_time.lua
 --include parts/fair_queue.lua
-local held = redis.call('HGET', KEYS[1], ARGV[1])
+--include parts/held.lua
 if not held then
     local isMixed = count == 0 and noteRedissons()
     if count == 0 and redis.call('ZREM', KEYS[3], ARGV[1]) + redis.call('HDEL', KEYS[4], ARGV[1]) > 0 then
@@ -38,13 +39,13 @@ if not held then
     if isMixed then
         keepMixedQueue()
     end
-    return nil
+    return fromMaster(nil)
 end
 if count > 0 then
     --include parts/lower_count.lua
     return 0
 end
-redis.call('DEL', KEYS[1])
+--include parts/free.lua
 local isMixed = noteRedissons()
 local _, _, _, told = passOn(ARGV[4])
 if isMixed then

@@ -1,9 +1,4 @@
 -- Makes the hold of ARGV[1] with a lease of ARGV[2] ms, where there is no key; ends the script if that is refused.
-local removed = redis.pcall('DEL', KEYS[1]) -- there is no key: shows whether a release can be made
-if removed ~= 0 then
-    local unknown = string.find(removed.err, 'Unknown Redis command', 1, true)
-    return unknown and redis.error_reply("ERR unknown command 'DEL', which a release needs") or removed
-end
 redis.call('HSET', KEYS[1], ARGV[1], '1')
 local expires = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
 if expires ~= 1 then -- better no lock than one that stays for ever

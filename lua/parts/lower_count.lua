@@ -11,4 +11,6 @@ if (tonumber(held) or count + 1) > count then
         -- time to live.
         redis.call('PEXPIRE', KEYS[1], ttl)
     end
+else
+    return fromMaster(0)
 end

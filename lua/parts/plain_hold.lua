@@ -4,5 +4,5 @@ local size = redis.call('HLEN', KEYS[1])
 local holder = size == 1 and redis.call('HKEYS', KEYS[1])[1] or nil
 local count = holder and redis.call('HGET', KEYS[1], holder)
 if size > 1 or holder == 'mode' or count and not string.match(count, '^[1-9]%d*$') then
-    return redis.error_reply('WRONGTYPE redislock: the key is no lock')
+    return fromMaster(redis.error_reply('WRONGTYPE redislock: the key is no lock'))
 end

@@ -8,5 +8,5 @@ for i = 1, #fields, 2 do
     isLock = isLock and (fields[i] == 'mode' or string.match(fields[i + 1], '^[1-9]%d*$'))
 end
 if not isLock then
-    return redis.error_reply('WRONGTYPE redislock: the key is no read/write lock')
+    return fromMaster(redis.error_reply('WRONGTYPE redislock: the key is no read/write lock'))
 end

@@ -16,11 +16,12 @@ if #KEYS ~= 3 or #ARGV ~= 3 or #ARGV[1] ~= 16
     or not lease or lease > 0 and lease < 10 or lease > 2592000000 then
     return redis.error_reply('ERR redislock: bad arguments to acquire')
 end
+--include parts/from_master.lua
 --include parts/counter.lua
 --include parts/server_time.lua
 local over = redis.call('ZCOUNT', KEYS[2], 0, now)
 if redis.call('EXISTS', KEYS[3]) == 1 then
-    return -1
+    return fromMaster(-1, 'ZREM', KEYS[2], 'redislock_probe')
 end
 local free = tonumber(counter or '0')
 if over > 0 then
@@ -49,6 +50,6 @@ if granted then
 end
 local first = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
 if not first or tonumber(first) >= 922337203685477 then
-    return -1
+    return fromMaster(-1, 'ZREM', KEYS[2], 'redislock_probe')
 end
-return math.max(tonumber(first) - now, 0)
+return fromMaster(math.max(tonumber(first) - now, 0), 'ZREM', KEYS[2], 'redislock_probe')

@@ -9,6 +9,7 @@
 if #KEYS ~= 2 or #ARGV ~= 1 then
     return redis.error_reply('ERR redislock: bad arguments to count')
 end
+--include parts/from_master.lua
 --include parts/counter.lua
 --include parts/server_time.lua
 local free = tonumber(counter or '0')
@@ -21,4 +22,4 @@ if over > 0 then
         redis.pcall('PUBLISH', ARGV[1], string.format('%.0f', free))
     end
 end
-return { free, redis.call('ZCARD', KEYS[2]) }
+return fromMaster({ free, redis.call('ZCARD', KEYS[2]) }, 'ZREM', KEYS[2], 'redislock_probe')

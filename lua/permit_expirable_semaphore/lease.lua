@@ -20,10 +20,11 @@ if #KEYS ~= 3 or #ARGV ~= 4 or #ARGV[1] ~= 16 or not number or not keep
     or ARGV[2] ~= '' and (not lease or lease > 0 and lease < 10 or lease > 2592000000) then
     return redis.error_reply('ERR redislock: bad arguments to lease')
 end
+--include parts/from_master.lua
 --include parts/server_time.lua
 local till = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or '0')
 if till <= now then
-    return nil
+    return fromMaster(nil, 'ZREM', KEYS[2], 'redislock_probe')
 end
 local latest = tonumber(redis.call('GET', KEYS[3]) or '0')
 if lease and (number == 0 or number >= latest) then
@@ -33,4 +34,4 @@ if lease and (number == 0 or number >= latest) then
         redis.call('SET', KEYS[3], ARGV[3], 'PX', ARGV[4])
     end
 end
-return till >= 922337203685477 and -1 or till - now
+return fromMaster(till >= 922337203685477 and -1 or till - now, 'ZREM', KEYS[2], 'redislock_probe')

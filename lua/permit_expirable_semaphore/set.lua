@@ -16,8 +16,9 @@ local keep = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))
 if #KEYS ~= 3 or #ARGV ~= 3 or not permits or permits > 2147483647 or not keep then
     return redis.error_reply('ERR redislock: bad arguments to set')
 end
+--include parts/from_master.lua
 if redis.call('EXISTS', KEYS[3]) == 1 then
-    return 1
+    return fromMaster(1, 'SET', KEYS[3], '1', 'NX')
 end
 --include parts/counter.lua
 -- A semaphore that is gone is made anew; the permits taken of the old one are gone with it, or still taken.

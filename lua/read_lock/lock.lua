@@ -22,10 +22,11 @@ if #KEYS ~= 2 or #ARGV ~= 4 or ARGV[1] == ''
     or not lease or lease < 10 or lease > 2592000000 or not count or count > 2147483647 then
     return redis.error_reply('ERR redislock: bad arguments to lock')
 end
+--include parts/from_master.lua
 local mode = redis.call('HGET', KEYS[1], 'mode')
 local left = redis.call('PTTL', KEYS[1])
 if left ~= -2 and not mode then
-    return redis.error_reply('WRONGTYPE redislock: the name is in use as a lock of another kind')
+    return fromMaster(redis.error_reply('WRONGTYPE redislock: the name is in use as a lock of another kind'))
 end
 --include parts/read_holds.lua
 -- Makes or extends the hold key. If that is not permitted, undoes the first level: without its hold key it would not
@@ -45,7 +46,7 @@ local function keep(ttl)
 end
 local held = left ~= -2 and tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '')
 if count > 1 and not held then
-    return -3
+    return fromMaster(-3)
 end
 if mode ~= 'write' and not held then
     --include parts/waiting_writer.lua
@@ -56,11 +57,10 @@ if mode ~= 'write' and not held then
         rest = waits
     end
     if rest > 0 then
-        return { rest, false }
+        return fromMaster({ rest, false })
     end
 end
 if left == -2 then
-    --include parts/can_free.lua
     redis.call('HSET', KEYS[1], 'mode', 'read')
     local expires = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
     if expires ~= 1 then -- not permitted: better no lock than one that stays for ever
@@ -76,7 +76,7 @@ if mode == 'write' and not held and (ARGV[4] == '' or redis.call('HEXISTS', KEYS
     for _, field in ipairs((size == 2 or size == 3) and redis.pcall('HKEYS', KEYS[1]) or {}) do
         writer = string.sub(field, -6) == ':write' and field or writer
     end
-    return { left, writer }
+    return fromMaster({ left, writer })
 end
 -- PEXPIRE first: Redis allows it even when out of memory, and then allows the rest. Above 2^53 a number is not exact.
 redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(lease, math.min(left, 9007199254740991))))

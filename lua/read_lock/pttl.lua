@@ -6,8 +6,9 @@
 if #KEYS ~= 1 or #ARGV ~= 0 then
     return redis.error_reply('ERR redislock: bad arguments to pttl')
 end
+--include parts/from_master.lua
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if mode == 'read' or mode == 'write' and redis.call('HLEN', KEYS[1]) > 2 then
-    return redis.call('PTTL', KEYS[1])
+    return fromMaster(redis.call('PTTL', KEYS[1]))
 end
-return -2
+return fromMaster(-2)

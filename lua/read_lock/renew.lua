@@ -18,6 +18,7 @@ end
 if not good then
     return redis.error_reply('ERR redislock: bad arguments to renew')
 end
+--include parts/from_master.lua
 -- Always a write: a server that may no longer write cannot answer "renewed". Above 2^53 a number is not exact.
 local function longer(key)
     return string.format('%.0f', math.max(lease, math.min(redis.call('PTTL', key), 9007199254740991)))
@@ -42,4 +43,5 @@ for i = 1, #KEYS / 2 do
         answers[i] = '1'
     end
 end
-return table.concat(answers)
+local all = table.concat(answers)
+return string.find(all, '1', 1, true) and all or fromMaster(all)

@@ -23,9 +23,11 @@ if #KEYS ~= 2 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
     or count > 0 and (not lease or lease > 2592000000) then
     return redis.error_reply('ERR redislock: bad arguments to unlock')
 end
-local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '')
+--include parts/from_master.lua
+--include parts/held.lua
+held = tonumber(held or '')
 if not held then
-    return nil
+    return fromMaster(nil)
 end
 --include parts/read_holds.lua
 local left = redis.call('PTTL', KEYS[1])
@@ -38,17 +40,18 @@ if count > 0 then
         local kept = lease
         for level = count, held do
             kept = math.max(kept, math.min(redis.call('PTTL', holdKey(ARGV[1], level)), 9007199254740991))
-            redis.call('DEL', holdKey(ARGV[1], level))
+            redis.pcall('DEL', holdKey(ARGV[1], level))
         end
         redis.call('SET', holdKey(ARGV[1], count), '1', 'PX', string.format('%.0f', kept))
+        return 0
     end
-    return 0
+    return fromMaster(0)
 end
 redis.call('HDEL', KEYS[1], ARGV[1])
 local own = -2
 for level = 1, held do
     own = math.max(own, redis.call('PTTL', holdKey(ARGV[1], level)))
-    redis.call('DEL', holdKey(ARGV[1], level))
+    redis.pcall('DEL', holdKey(ARGV[1], level))
 end
 if redis.call('HGET', KEYS[1], 'mode') == 'write' then
     return 1 -- this holder's own write lock stays
@@ -63,7 +66,7 @@ if redis.call('HLEN', KEYS[1]) > 1 then
         return 1
     end -- the others are readers that died
 end
-redis.call('DEL', KEYS[1])
+--include parts/free.lua
 -- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
 local told = redis.pcall('PUBLISH', ARGV[4], '0')
 if type(told) == 'number' then

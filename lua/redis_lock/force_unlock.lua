@@ -9,11 +9,12 @@
 if #KEYS ~= 1 or #ARGV ~= 2 or ARGV[1] == '' then
     return redis.error_reply('ERR redislock: bad arguments to force_unlock')
 end
+--include parts/from_master.lua
 --include parts/plain_hold.lua
 if holder ~= ARGV[1] then
-    return 0
+    return fromMaster(0)
 end
-redis.call('DEL', KEYS[1])
+--include parts/free.lua
 -- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
 if ARGV[2] ~= '' then
     redis.pcall('PUBLISH', ARGV[2], '0')

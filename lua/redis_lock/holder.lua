@@ -6,5 +6,6 @@
 if #KEYS ~= 1 or #ARGV ~= 0 then
     return redis.error_reply('ERR redislock: bad arguments to holder')
 end
+--include parts/from_master.lua
 --include parts/plain_hold.lua
-return holder
+return fromMaster(holder)

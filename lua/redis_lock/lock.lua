@@ -18,6 +18,7 @@ if #KEYS ~= 1 or #ARGV ~= 3 or ARGV[1] == ''
     or not lease or lease < 10 or lease > 2592000000 or not count or count > 2147483647 then
     return redis.error_reply('ERR redislock: bad arguments to lock')
 end
+--include parts/from_master.lua
 local left = redis.call('PTTL', KEYS[1])
 if left == -2 and count == 1 then
     --include parts/first_hold.lua
@@ -27,9 +28,9 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
     local holder
     --include parts/only_holder.lua
     if count > 1 then
-        return -3
+        return fromMaster(-3)
     end
-    return { left, holder }
+    return fromMaster({ left, holder })
 end
 --include parts/raise_count.lua
 return nil

@@ -17,6 +17,7 @@ end
 if not good then
     return redis.error_reply('ERR redislock: bad arguments to renew')
 end
+--include parts/from_master.lua
 local answers = {}
 for i = 1, #KEYS do
     local key, time = KEYS[i], ARGV[1]
@@ -37,4 +38,5 @@ for i = 1, #KEYS do
         return has
     end
 end
-return table.concat(answers)
+local all = table.concat(answers)
+return string.find(all, '1', 1, true) and all or fromMaster(all)

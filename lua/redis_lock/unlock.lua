@@ -18,19 +18,20 @@ if #KEYS ~= 1 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
     or count > 0 and (not lease or lease > 2592000000) then
     return redis.error_reply('ERR redislock: bad arguments to unlock')
 end
-local held = redis.call('HGET', KEYS[1], ARGV[1])
+--include parts/from_master.lua
+--include parts/held.lua
 if not held then
     -- a release may have told nobody, because this holder's request was to follow
     if count == 0 and ARGV[4] ~= '' and redis.call('PTTL', KEYS[1]) == -2 then
         redis.pcall('PUBLISH', ARGV[4], '0')
     end
-    return nil
+    return fromMaster(nil)
 end
 if count > 0 then
     --include parts/lower_count.lua
     return 0
 end
-redis.call('DEL', KEYS[1])
+--include parts/free.lua
 -- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
 local told = ARGV[4] ~= '' and redis.pcall('PUBLISH', ARGV[4], '0')
 if type(told) == 'number' then

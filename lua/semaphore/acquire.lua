@@ -13,13 +13,14 @@ local keep = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 if #KEYS ~= 2 or #ARGV ~= 2 or not permits or permits > 2147483647 or not keep then
     return redis.error_reply('ERR redislock: bad arguments to acquire')
 end
+--include parts/from_master.lua
 local granted = redis.call('GET', KEYS[2])
 if granted then
-    return granted == '0' and -1 or nil
+    return fromMaster(granted == '0' and -1 or nil, 'SET', KEYS[2], granted, 'NX')
 end
 --include parts/counter.lua
 if tonumber(counter or '0') < permits then
-    return -1
+    return fromMaster(-1, 'DEL', KEYS[2])
 end
 redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
 redis.call('DECRBY', KEYS[1], ARGV[1])

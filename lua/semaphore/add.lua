@@ -18,9 +18,10 @@ if #KEYS < 2 or #ARGV ~= 4 or not permits or math.abs(permits) > 2147483647 or n
     or ARGV[2] ~= '0' and ARGV[2] ~= '1' then
     return redis.error_reply('ERR redislock: bad arguments to add')
 end
+--include parts/from_master.lua
 local answer = redis.call('GET', KEYS[2])
 if answer then
-    return tonumber(answer)
+    return fromMaster(tonumber(answer), 'SET', KEYS[2], answer, 'NX')
 end
 --include parts/counter.lua
 local added = (counter or ARGV[2] == '0') and 1 or 0

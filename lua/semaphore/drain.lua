@@ -11,9 +11,10 @@ local keep = tonumber(string.match(ARGV[1] or '', '^[1-9]%d*$'))
 if #KEYS < 2 or #ARGV ~= 1 or not keep then
     return redis.error_reply('ERR redislock: bad arguments to drain')
 end
+--include parts/from_master.lua
 local answer = redis.call('GET', KEYS[2])
 if answer then
-    return tonumber(answer)
+    return fromMaster(tonumber(answer), 'SET', KEYS[2], answer, 'NX')
 end
 --include parts/counter.lua
 local taken = tonumber(counter or '0') > 0 and counter or '0'

@@ -6,12 +6,13 @@
 if #KEYS ~= 1 or #ARGV ~= 0 then
     return redis.error_reply('ERR redislock: bad arguments to holder')
 end
+--include parts/from_master.lua
 --include parts/read_write_hold.lua
 if mode == 'write' then
     for i = 1, #fields, 2 do
         if string.sub(fields[i], -6) == ':write' then
-            return fields[i]
+            return fromMaster(fields[i])
         end
     end
 end
-return nil
+return fromMaster(nil)

@@ -23,14 +23,14 @@ if #KEYS ~= 2 or #ARGV ~= 4 or ARGV[1] == '' or not lease or lease < 10 or lease
     or not count or count > 2147483647 or not place or place > 2592000000 then
     return redis.error_reply('ERR redislock: bad arguments to lock')
 end
+--include parts/from_master.lua
 local mode = redis.call('HGET', KEYS[1], 'mode')
 local left = redis.call('PTTL', KEYS[1])
 if left ~= -2 and not mode then
-    return redis.error_reply('WRONGTYPE redislock: the name is in use as a lock of another kind')
+    return fromMaster(redis.error_reply('WRONGTYPE redislock: the name is in use as a lock of another kind'))
 end
 --include parts/waiting_writer.lua
 if left == -2 and count == 1 then
-    --include parts/can_free.lua
     redis.call('HSET', KEYS[1], 'mode', 'write')
     local expires = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
     if expires ~= 1 then -- not permitted: better no lock than one that stays for ever
@@ -43,14 +43,14 @@ if left == -2 and count == 1 then
 end
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
     if count > 1 then
-        return -3
+        return fromMaster(-3)
     end
     if place > 0 and mode == 'read' and redis.call('EXISTS', waitingWriter) == 0 then
         -- pcall: if memory is full, the writer waits without this key
         redis.pcall('SET', waitingWriter, ARGV[4] .. ' ' .. ARGV[1], 'PX', string.format('%.0f', 2 * place))
     end
     local fields = redis.pcall('HLEN', KEYS[1]) == 2 and redis.pcall('HKEYS', KEYS[1]) or { false }
-    return { left, fields[1] ~= 'mode' and fields[1] or fields[2] or false }
+    return fromMaster({ left, fields[1] ~= 'mode' and fields[1] or fields[2] or false })
 end
 --include parts/raise_count.lua
 return nil

@@ -6,7 +6,8 @@
 if #KEYS ~= 1 or #ARGV ~= 0 then
     return redis.error_reply('ERR redislock: bad arguments to pttl')
 end
+--include parts/from_master.lua
 if redis.call('HGET', KEYS[1], 'mode') == 'write' then
-    return redis.call('PTTL', KEYS[1])
+    return fromMaster(redis.call('PTTL', KEYS[1]))
 end
-return -2
+return fromMaster(-2)

@@ -23,7 +23,9 @@ if #KEYS ~= 2 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
     or count > 0 and (not lease or lease > 2592000000) then
     return redis.error_reply('ERR redislock: bad arguments to unlock')
 end
-local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '')
+--include parts/from_master.lua
+--include parts/held.lua
+held = tonumber(held or '')
 if not held then
     --include parts/waiting_writer.lua
     local who = count == 0 and redis.call('GET', waitingWriter)
@@ -31,7 +33,7 @@ if not held then
         redis.call('DEL', waitingWriter)
         redis.pcall('PUBLISH', ARGV[4], '1')
     end
-    return nil
+    return fromMaster(nil)
 end
 if count > 0 then
     --include parts/lower_count.lua
@@ -47,7 +49,7 @@ if longest > 0 then
     redis.call('HSET', KEYS[1], 'mode', 'read')
     redis.call('PEXPIRE', KEYS[1], string.format('%.0f', longest))
 else
-    redis.call('DEL', KEYS[1])
+    --include parts/free.lua
 end
 -- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
 local told = redis.pcall('PUBLISH', ARGV[4], '1')

@@ -1,9 +1,16 @@
 // The only file that includes hiredis: its reader, with functions of our own that build Reply values under limits.
 #include "protocol/codec.hpp"
 
+#include "redislock/error.hpp"
+
+#include <dlfcn.h>
 #include <hiredis/hiredis.h>
 
+#include <cstddef>
+#include <cstring>
+#include <memory>
 #include <new>
+#include <string>
 #include <utility>
 
 namespace redislock::detail {
@@ -182,6 +189,43 @@ ReplyReader::Status ReplyReader::next(Reply& reply)
     impl_->building.elements = 0;
     std::swap(reply, impl_->building.root); // keeps the capacity of both
     return Status::complete;
+}
+
+namespace {
+
+/// The beginning of a reader of hiredis 1.0 and newer. Those before that have a larger one.
+struct ReaderSince1 {
+    int err;
+    char errstr[128];
+    char* buf;
+    std::size_t pos, len, maxbuf;
+    long long maxelements;
+    void* task;
+    int tasks, ridx;
+    void *reply, *fn;
+};
+
+} // namespace
+
+void requireOwnHiredis()
+{
+    redisReplyObjectFunctions mark{};
+    const std::unique_ptr<redisReader, void (*)(redisReader*)> reader(redisReaderCreateWithFunctions(&mark),
+                                                                      redisReaderFree);
+    const auto hasMarkAt = [&](std::size_t offset) {
+        const void* const expected = &mark;
+        return reader &&
+               std::memcmp(reinterpret_cast<const char*>(reader.get()) + offset, &expected, sizeof expected) == 0;
+    };
+    const bool isSince1 = hasMarkAt(offsetof(ReaderSince1, fn)); // first: within the smaller of the two
+    if (reader && (HIREDIS_MAJOR >= 1 ? !isSince1 : isSince1 || !hasMarkAt(offsetof(redisReader, fn)))) {
+        Dl_info found{};
+        const bool isKnown = ::dladdr(reinterpret_cast<const void*>(&redisReaderCreateWithFunctions), &found) != 0;
+        throw LockError(Errc::unsupported, "redislock was built with hiredis " + std::to_string(HIREDIS_MAJOR) + '.' +
+                                               std::to_string(HIREDIS_MINOR) + ", but the program uses one " +
+                                               (isSince1 ? "from 1.0 on" : "before 1.0") +
+                                               (isKnown ? std::string(", of ") + found.dli_fname : std::string()));
+    }
 }
 
 } // namespace redislock::detail

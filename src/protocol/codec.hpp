@@ -10,6 +10,10 @@
 
 namespace redislock::detail {
 
+/// A program may bring a second hiredis, and its linker then takes one of the two for all. @throws LockError
+/// `unsupported` if that is one with other structures than the library was built with.
+void requireOwnHiredis();
+
 /// How large a reply may be.
 struct ReplyLimits {
     std::size_t elements = 1024;       ///< of all levels together

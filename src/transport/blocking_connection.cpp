@@ -3,8 +3,6 @@
 #include "logic/call/patience.hpp"
 #include "transport/uncancelled.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <new>
 
@@ -139,28 +137,11 @@ void BlockingConnection::flush()
     const Uncancelled held;
     FinishedCalls finished;
     Lock lock(mutex_);
-    while (state_ == State::connected && writes_ && !queued_.empty()) { // another caller's send(), which does not wait
-        lock.unlock();
-        ::sched_yield();
-        lock.lock();
-    }
-    if (led_) {
-        // A leader that is awake writes before it sleeps or resigns.
-        Transferred sent{Transferred::Status::ok, 0};
-        while (reads_ && !writes_ && !queued_.empty() && queue_.unanswered() > 0 &&
-               sent.status == Transferred::Status::ok) {
-            if (writtenBytes_ == writing_.size()) {
-                takeQueued();
-            }
-            (void)send(lock, sent);
-        }
-        return;
-    }
-    if (state_ != State::connected || queue_.empty()) {
-        return;
+    auto progress = writeNow(lock);
+    if (led_ || state_ != State::connected || queue_.empty()) {
+        return; // whoever leads reads the replies
     }
     led_ = true;
-    auto progress = write(lock);
     if (progress == Progress::moved && successor() != nullptr) {
         // the server may have been woken to run on this processor next: waking a sleeper is slow, and the server would
         // wait for that
@@ -277,9 +258,8 @@ void BlockingConnection::armSweep()
 /// is over. Leader only.
 BlockingConnection::Progress BlockingConnection::read(Lock& lock, FinishedCalls& finished, TimePoint until)
 {
-    if (queue_.unanswered() == 0) { // another caller's write is about to end; before that, no reply is due
-        const Gap gap(lock);
-        ::sched_yield();
+    if (queue_.unanswered() == 0) { // no reply is due before another caller's write has ended
+        awaitSend(lock, until);
         return Progress::stuck;
     }
     if (until > TimePoint{} && crowd_ > 1 && !leaving_ && letCrowdQueue(lock)) {

@@ -15,6 +15,7 @@
 
 #include <array>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -30,8 +31,9 @@ namespace redislock::detail {
 /// for everybody, and hands leadership on when its own reply has come. While the leader waits, a caller that finds
 /// enough requests queued writes them.
 ///
-/// Invariants: queued bytes whose caller does not wait never wait for a leader that sleeps: flush() writes them; for
-/// other bytes, a waiting caller or the sweep is woken; a slot outlives its caller; only the leader closes the socket.
+/// Invariants: queued bytes whose caller does not wait never wait for another thread: flush() writes them, or sleeps
+/// until a send() with them has ended; for other bytes, a waiting caller or the sweep is woken; a slot outlives its
+/// caller; only the leader closes the socket.
 ///
 /// **Thread safety**: safe. The mutex is held for queue work only, never over I/O that waits, nor over finished().
 class BlockingConnection {
@@ -74,8 +76,8 @@ public:
     /// Ends an awaited call if it still waits for a connection. @param why what its caller is told
     void withdraw(const std::shared_ptr<Call>& call, Errc why);
 
-    /// Writes what is queued without waiting, even if another thread leads, and makes sure that somebody reads the
-    /// replies.
+    /// Writes what is queued, whoever leads, and makes sure that somebody reads the replies. Does not wait for the
+    /// server: what the socket does not take is left to the others.
     void flush();
 
     /// Called by the background thread: reads what has come if nobody leads. @return whether to sweep again.
@@ -107,10 +109,14 @@ private:
     Progress step(Lock& lock, FinishedCalls& finished, TimePoint until) REDISLOCK_REQUIRES(mutex_);
     Progress readOrBreak(Lock& lock, FinishedCalls& finished, TimePoint until) REDISLOCK_REQUIRES(mutex_);
     void takeQueued() REDISLOCK_REQUIRES(mutex_);
+    Progress prepare() REDISLOCK_REQUIRES(mutex_);
     bool send(Lock& lock, Transferred& sent) REDISLOCK_REQUIRES(mutex_);
+    void endSend() REDISLOCK_REQUIRES(mutex_);
+    void awaitSend(Lock& lock, TimePoint until) REDISLOCK_REQUIRES(mutex_);
     Progress write(Lock& lock) REDISLOCK_REQUIRES(mutex_);
+    Progress writeNow(Lock& lock) REDISLOCK_REQUIRES(mutex_);
     void writeForLeader(Lock& lock) REDISLOCK_REQUIRES(mutex_);
-    [[nodiscard]] bool isSilent();
+    [[nodiscard]] bool isSilent() REDISLOCK_REQUIRES(mutex_);
     bool letCrowdQueue(Lock& lock) REDISLOCK_REQUIRES(mutex_);
     Progress read(Lock& lock, FinishedCalls& finished, TimePoint until = TimePoint{}) REDISLOCK_REQUIRES(mutex_);
     bool dispatch(std::vector<Reply>& replies, std::size_t count, FinishedCalls& finished) REDISLOCK_REQUIRES(mutex_);
@@ -161,9 +167,12 @@ private:
     /// Bytes of the written part of the queue, of which the socket may not have taken all.
     std::string writing_ REDISLOCK_GUARDED_BY(mutex_);
     std::size_t writtenBytes_ REDISLOCK_GUARDED_BY(mutex_) = 0;
+    std::uint64_t packets_ REDISLOCK_GUARDED_BY(mutex_) = 0; ///< how often all that was queued was taken to be written
+    std::condition_variable_any sendEnded_;
+    int awaitSend_ REDISLOCK_GUARDED_BY(mutex_) = 0; ///< callers that sleep until `writes_` ends
 
-    // used by the leader alone
     std::shared_ptr<Stream> stream_; ///< null when not connected; shared with the writing thread
+    // used by the leader alone
     std::optional<ReplyReader> reader_;
     std::vector<Reply> replies_;
     std::array<char, 16 * 1024> buffer_;

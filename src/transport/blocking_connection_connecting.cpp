@@ -14,7 +14,7 @@ void BlockingConnection::disconnect(Fault fault, FinishedCalls& finished) noexce
         stream_->discardUndelivered();
     }
     stream_.reset();
-    writes_ = false;
+    endSend(); // of a caller that finds another connection, or none
     reads_ = false;
     reader_.reset();
     writing_.clear();

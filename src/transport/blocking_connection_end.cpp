@@ -74,6 +74,7 @@ void BlockingConnection::shutdown(Errc error)
             stream_.reset();
         }
         abandon(queue_.size(), {Failure::fatal, error}, finished);
+        sendEnded_.notify_all(); // who waits for that looks at the state
     }
     finished.tell();
 }

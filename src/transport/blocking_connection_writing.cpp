@@ -1,15 +1,21 @@
 // How requests get onto the socket of the calling threads' connection.
 #include "transport/blocking_connection.hpp"
 
-#include <sched.h>
+#include <algorithm>
+#include <array>
 
 namespace redislock::detail {
 
 /// Whether nothing has arrived unasked. What comes while no request is under way belongs to none, and would be taken
-/// for the answer to the next.
+/// for the answer to the next; so the leader, if it is not the caller, finds the connection ended then.
 bool BlockingConnection::isSilent()
 {
-    return stream_->readSome(buffer_).status == Transferred::Status::wouldBlock;
+    std::array<char, 1> byte;
+    if (stream_->readSome(byte).status == Transferred::Status::wouldBlock) {
+        return true;
+    }
+    stream_->shutdown();
+    return false;
 }
 
 /// Makes all that is queued the next bytes to write.
@@ -17,8 +23,25 @@ void BlockingConnection::takeQueued()
 {
     writing_.clear();
     writtenBytes_ = 0;
+    ++packets_;
     std::swap(writing_, queued_);
     queue_.written(BootClock::now());
+}
+
+/// Makes sure that there are bytes to write, while no caller writes. @return `stuck` if there are none.
+BlockingConnection::Progress BlockingConnection::prepare()
+{
+    if (writtenBytes_ < writing_.size()) {
+        return Progress::moved;
+    }
+    if (queued_.empty()) {
+        return Progress::stuck;
+    }
+    if (queue_.unanswered() == 0 && !isSilent()) {
+        return Progress::broken;
+    }
+    takeQueued();
+    return Progress::moved;
 }
 
 /// One call of send(), without the mutex. @return false when the socket takes no more, or the connection has ended.
@@ -33,13 +56,67 @@ bool BlockingConnection::send(Lock& lock, Transferred& sent)
         sent = stream->writeSome(std::string_view(bytes).substr(begin));
     }
     if (stream != stream_) {
-        sent = {};
+        sent = {Transferred::Status::wouldBlock, 0};
         return false;
     }
-    writes_ = false;
+    endSend();
     writing_ = std::move(bytes);
     writtenBytes_ += sent.bytes;
     return sent.status == Transferred::Status::ok;
+}
+
+void BlockingConnection::endSend()
+{
+    writes_ = false;
+    if (awaitSend_ > 0) {
+        sendEnded_.notify_all();
+    }
+}
+
+/// Sleeps while another caller is in send(), until @p until, or about 100 ms.
+void BlockingConnection::awaitSend(Lock& lock, TimePoint until)
+{
+    constexpr std::chrono::nanoseconds patience = std::chrono::milliseconds(100);
+    const auto left = until - BootClock::now();
+    if (writes_ && left > left.zero()) {
+        ++awaitSend_;
+        sendEnded_.wait_for(lock, std::min(left, patience));
+        --awaitSend_;
+    }
+}
+
+/// Writes what is queued now, unless another caller does meanwhile: when this returns, the socket has it, or takes no
+/// more. Only a caller that stands still in send() for the time of a request may keep it from that.
+BlockingConnection::Progress BlockingConnection::writeNow(Lock& lock)
+{
+    const auto last = packets_ + (queued_.empty() ? 0 : 1); // the packet with the caller's bytes
+    const TimePoint until = saturatingAdd(BootClock::now(), timeout_);
+    if (led_ && !reads_ && crowd_ > 1) { // others are about to queue requests, which the leader, or one of them, writes
+        const Gap gap(lock);
+        Signal::letOthersRun();
+    }
+    auto progress = Progress::stuck;
+    while (state_ == State::connected && packets_ <= last) {
+        if (writes_) {
+            if (BootClock::now() >= until) {
+                return progress;
+            }
+            awaitSend(lock, until);
+            continue;
+        }
+        if (packets_ == last && writtenBytes_ == writing_.size()) {
+            return progress;
+        }
+        if (const auto next = prepare(); next != Progress::moved) {
+            return next == Progress::broken ? next : progress;
+        }
+        Transferred sent;
+        if (!send(lock, sent)) {
+            return sent.status == Transferred::Status::closed ? Progress::broken : progress;
+        }
+        progress = Progress::moved;
+    }
+    return progress;
 }
 
 /// Writes as much as the socket takes, unless another caller is writing just now. Leader only.
@@ -47,14 +124,8 @@ BlockingConnection::Progress BlockingConnection::write(Lock& lock)
 {
     auto progress = Progress::stuck;
     while (!writes_) {
-        if (writtenBytes_ == writing_.size()) {
-            if (queued_.empty()) {
-                break;
-            }
-            if (queue_.unanswered() == 0 && !isSilent()) {
-                return Progress::broken;
-            }
-            takeQueued();
+        if (const auto next = prepare(); next != Progress::moved) {
+            return next == Progress::broken ? next : progress;
         }
         Transferred sent;
         if (!send(lock, sent)) {

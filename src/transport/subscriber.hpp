@@ -9,6 +9,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -20,7 +21,8 @@
 namespace redislock::detail {
 
 /// One connection for all channels of a client. After every (re)subscription, and for every message, it calls a
-/// function with each listener concerned. A PING every few seconds notices a connection that died silently.
+/// function with each listener concerned. A PING every few seconds notices a connection that died silently. What the
+/// server refuses for now is asked for again every second.
 ///
 /// **Thread safety**: none; everything on the io_context's thread.
 /// @tparam Listener what want() is given; copied and compared.
@@ -103,6 +105,9 @@ private:
         for (const Listener& listener : incoming.listeners) {
             handler_(listener, incoming.kind, incoming.text);
         }
+        if (incoming.kind == Kind::refused) {
+            armPulse();
+        }
         return incoming.kind != Kind::unexpected;
     }
 
@@ -129,17 +134,28 @@ private:
         connection_.send(bytes_);
     }
 
+    void pulse()
+    {
+        for (const auto& channel : table_.refusedForNow()) {
+            request("SUBSCRIBE", channel);
+        }
+        if (sentAt_.empty()) {
+            bytes_.clear();
+            appendCommand(bytes_, {"PING"});
+            send({});
+        }
+    }
+
     void armPulse()
     {
-        pulse_.expires_after(heartbeat_);
+        constexpr std::chrono::milliseconds untilAskedAgain{1000};
+        pulse_.expires_after(table_.refusedForNow().empty() ? heartbeat_ : std::min(heartbeat_, untilAskedAgain));
         pulse_.async_wait([this](boost::system::error_code ec) {
             if (ec || !connection_.isConnected()) {
                 return;
             }
             if (!table_.empty() && sentAt_.empty()) {
-                bytes_.clear();
-                appendCommand(bytes_, {"PING"});
-                send({});
+                pulse();
             }
             armPulse();
         });

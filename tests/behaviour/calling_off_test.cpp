@@ -317,7 +317,7 @@ TEST_F(CallingOff, ByAnObserverAndByTheLossOfAnotherLock)
     const auto mine = observing.getLock(uniqueName());
     std::promise<std::stop_token> lostToken;
     auto byObserver = other.start([&] {
-        const LockGuard brief(mine, 300ms);
+        const LockGuard brief(mine, Lease(300ms));
         lostToken.set_value(brief.stopToken());
         return observing.getLock(name).lock(stopper->source.get_token());
     });

@@ -11,13 +11,16 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <stop_token>
+#include <thread>
 #include <utility>
 
 namespace redislock::test {
@@ -117,13 +120,56 @@ TEST_F(CancelOnLossTest, CancellationOfTheStarterStillArrives)
 
 TEST_F(CancelOnLossTest, HandlerThatNeverRunsLeavesNothing)
 {
-    LockGuard held(lock, 100ms);
+    LockGuard held(lock, Lease(100ms));
     {
         asio::io_context io;
         asio::steady_timer timer(io, 60s);
         timer.async_wait(cancelOnLoss(held, StopAt::lost, asio::bind_executor(io, [](error_code) { ADD_FAILURE(); })));
     }
     EXPECT_TRUE(eventually([&] { return held.stopToken().stop_requested(); })); // and the loss calls nothing
+}
+
+/// An operation: begun by a function that gets the handler.
+template <class Begin>
+void startOperation(Begin begin, const std::stop_token& stop, asio::io_context& io, error_code& ended)
+{
+    auto token = CancelOnLoss{stop, asio::bind_executor(io, [&ended](error_code ec) { ended = ec; })};
+    asio::async_initiate<decltype(token), void(error_code)>(std::move(begin), token);
+}
+
+TEST(CancelOnLoss, OperationThatEndedBeforeItsBeginningReturnedIsWatchedNoMore)
+{
+    asio::io_context io;
+    std::stop_source loss;
+    error_code ended = asio::error::would_block;
+    std::shared_ptr<void> kept; // an operation may keep its handler for longer than it needs it
+    startOperation(
+        [&](auto handler) {
+            auto own = std::make_shared<decltype(handler)>(std::move(handler));
+            kept = own;
+            std::thread([own] { std::move (*own)(error_code()); }).join();
+        },
+        loss.get_token(), io, ended);
+    EXPECT_FALSE(ended);
+    loss.request_stop();
+    EXPECT_EQ(io.poll(), 0U) << "an operation that had ended was to be cancelled";
+}
+
+TEST(CancelOnLoss, LossWhileTheOperationBeginsCancelsItAfterThat)
+{
+    asio::io_context io;
+    std::stop_source loss;
+    error_code ended = asio::error::would_block;
+    asio::steady_timer timer(io, 60s);
+    startOperation(
+        [&](auto handler) {
+            loss.request_stop();
+            timer.async_wait(std::move(handler));
+        },
+        loss.get_token(), io, ended);
+    EXPECT_EQ(ended, asio::error::would_block);
+    io.run();
+    EXPECT_EQ(ended, asio::error::operation_aborted);
 }
 
 TEST_F(CancelOnLossTest, AtRiskIsToldToBlockingCodeToo)

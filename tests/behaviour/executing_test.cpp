@@ -261,25 +261,27 @@ TEST_F(ExecutingAnything, RunsNothingWhereTheLockIsNotToBeHad)
         SCOPED_TRACE(kind);
         const bool isHalf = std::string(kind) == "WriteLock";
         const Lock held = isHalf ? Lock(far.getReadWriteLock(name).writeLock()) : Lock(far.getLock(name));
-        held.lock();
-        beside.getLock(name).lock();
+        // Leases of a minute outlast the test on a busy machine without renewals, and leave a group's members the time
+        // to answer. A single attempt waits for its answer, a wait of some milliseconds may be over before.
+        held.lock(1min);
+        beside.getLock(name).lock(1min);
         int runs = 0;
         const auto run = [&] { return ++runs; };
-        EXPECT_FALSE(executeWithLock(lock, oneAttempt, 10s, run));
+        EXPECT_FALSE(executeWithLock(lock, oneAttempt, 1min, run));
         std::error_code ec = make_error_code(Errc::lost);
-        EXPECT_FALSE(executeWithLock(lock, 20ms, 10s, run, ec));
+        EXPECT_FALSE(executeWithLock(lock, oneAttempt, 1min, run, ec));
         EXPECT_FALSE(ec) << "contention is none";
         EXPECT_FALSE(executeWithLock(lock, 20ms, 1ms, run, ec));
         EXPECT_EQ(ec, Errc::invalidArgument);
         EXPECT_THROW((void)executeWithLock(lock, 20ms, 1ms, run), LockError);
         std::stop_source source;
-        auto calledOff = other.start([&] { return executeWithLock(lock, 1h, 10s, source.get_token(), run); });
+        auto calledOff = other.start([&] { return executeWithLock(lock, 1h, 1min, source.get_token(), run); });
         EXPECT_EQ(calledOff.wait_for(20ms), std::future_status::timeout);
         source.request_stop();
         EXPECT_FALSE(calledOff.get());
-        EXPECT_FALSE(executeWithLock(lock, 1h, 10s, source.get_token(), run, ec));
+        EXPECT_FALSE(executeWithLock(lock, 1h, 1min, source.get_token(), run, ec));
         EXPECT_FALSE(ec);
-        EXPECT_FALSE(locked(lock, 20ms, 10s, run)());
+        EXPECT_FALSE(locked(lock, oneAttempt, 1min, run)());
         EXPECT_EQ(runs, 0);
         EXPECT_EQ(held.unlock(), Unlocked::released);
         EXPECT_EQ(beside.getLock(name).unlock(), Unlocked::released);

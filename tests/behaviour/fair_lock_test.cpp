@@ -249,6 +249,19 @@ TEST_F(Fair, WaiterThatGoesOnAskingKeepsItsPlace)
     EXPECT_EQ(first.get(), Unlocked::released);
 }
 
+TEST_F(Fair, PlaceLastsForHalfASecondHoweverOftenItsWaiterAsks)
+{
+    auto settings = config();
+    settings.pollInterval = 10ms;
+    const Client asking(settings);
+    lock.lock();
+    auto first = startWaiter(asking, 1);
+    const auto record = raw.command({"HVALS", "redislock_places:{" + name + "}"}).elements.at(0).text();
+    EXPECT_EQ(std::stoi(record.substr(record.find(' '))), 500) << record;
+    EXPECT_EQ(lock.unlock(), Unlocked::released);
+    EXPECT_EQ(first.get(), Unlocked::released);
+}
+
 TEST_F(Fair, PlaceBehindAWaiterOfRedissonOutlastsWhatThatTakesFromIt)
 {
     lock.lock();

@@ -59,7 +59,7 @@ TEST_F(Messages, ShowTheArgumentThatIsOutOfItsRange)
     const Mistake mistakes[] = {
         {"zero", [&] { lock.lock(0ms); }, Errc::invalidArgument, "a lease of 0 ms (10 ms to 30 days)"},
         {"short", [&] { (void)lock.tryLock(1s, 5ms); }, Errc::invalidArgument, "a lease of 5 ms"},
-        {"guard", [&] { const LockGuard held(lock, 1ms); }, Errc::invalidArgument, "a lease of 1 ms"},
+        {"guard", [&] { const LockGuard held(lock, Lease(1ms)); }, Errc::invalidArgument, "a lease of 1 ms"},
         {"token", [&] { client.getFencedLock(name).lockAndGetToken(-1ms); }, Errc::invalidArgument, "a lease of -1 ms"},
         {"permit", [&] { (void)permits.acquire(0ms); }, Errc::invalidArgument, "a lease of 0 ms"},
         {"renewed", [&] { (void)permits.acquire(keepRenewing); }, Errc::invalidArgument, "the lease keepRenewing"},

@@ -159,7 +159,7 @@ TEST_F(ReadWrite, ReadingAgainWhileWritingIsNotEndedByTheReleaseOfTheHoldBefore)
     raw.command({"SCRIPT", "FLUSH"}); // so that the release is sent once more, behind the next request
     write.lock();
     {
-        const LockGuard first(read, 20s);
+        const LockGuard first(read, Lease(20s));
     }
     read.lock(20s);
     EXPECT_EQ(write.unlock(), Unlocked::released);

@@ -2,6 +2,7 @@
 #include "behaviour/behaviour_test.hpp"
 #include "behaviour/worker.hpp"
 
+#include <optional>
 #include <regex>
 #include <string>
 #include <thread>
@@ -143,6 +144,41 @@ TEST_P(ThreadState, ThreadThatEndedTakesItsHoldWithItOnlyWhenTheLeaseIsOver)
     std::thread([&] { EXPECT_EQ(lock.lock(400ms), true); }).join();
     EXPECT_EQ(lock.isLocked(), true);
     EXPECT_TRUE(eventually([&] { return lock.isLocked() == false; }));
+}
+
+TEST_P(ThreadState, UnlockAfterTheClientsEndIsAlreadyLostThroughALockMadeAnewToo)
+{
+    const int levels = supports(Feature::reentrance) ? 2 : 1;
+    for (const bool isKept : {true, false}) {
+        Client ending(config());
+        const auto name = uniqueName();
+        std::optional lock{make(ending, name)};
+        for (int level = 0; level < levels; ++level) {
+            EXPECT_EQ(lock->lock(), true);
+        }
+        if (!isKept) {
+            lock.reset();
+        }
+        EXPECT_TRUE(ending.shutdown());
+        Worker stranger;
+        EXPECT_EQ(stranger.run([&] { return make(ending, name).unlock(); }), Errc::notHeld);
+        for (int level = 0; level < levels; ++level) {
+            EXPECT_EQ(make(ending, name).unlock(), Unlocked::alreadyLost);
+        }
+        EXPECT_EQ(make(ending, name).unlock(), Errc::notHeld);
+    }
+}
+
+TEST_P(ThreadState, UnlockAfterALossIsAlreadyLostThroughALockMadeAnewToo)
+{
+    const auto name = uniqueName();
+    EXPECT_EQ(make(name).lock(100ms), true);
+    EXPECT_TRUE(eventually([&] { return !make(name).isHeldByCurrentThread() && !raw.exists(name); }));
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(make(uniqueName()).holdCount(), 0U);
+    }
+    EXPECT_EQ(make(name).unlock(), Unlocked::alreadyLost);
+    EXPECT_EQ(make(name).unlock(), Errc::notHeld);
 }
 
 TEST_P(ThreadState, StrangersUnlockIsRefusedAndDisturbsNobody)

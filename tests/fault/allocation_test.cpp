@@ -166,7 +166,7 @@ TEST_F(RefusedMemory, AnywhereInAGuardsLifeLeavesNoHoldBehind)
 {
     client().connect();
     forEachAllocation([this] {
-        const LockGuard guard(lock(), lease);
+        const LockGuard guard(lock(), Lease(lease));
         EXPECT_TRUE(guard);
     });
 }

@@ -126,7 +126,7 @@ protected:
              true},
             {"behind a release that is not answered",
              [this] {
-                 const LockGuard held(lock(), lease);
+                 const LockGuard held(lock(), Lease(lease));
                  rule_ = inject(request(redisLockUnlock), Action::stallDirection());
              },
              [=, this] { return proxy.hits(rule_) == 1 && asked(2) && answered(); }},
@@ -242,8 +242,8 @@ TEST_F(CancelledAsyncAcquire, WhileTheClientShutsDownEndsOnce)
     for (const bool beforeItBegins : {false, true}) {
         SCOPED_TRACE(beforeItBegins);
         reset();
-        const LockGuard witness(lockOf("witness"), lease); // lost when the shutdown has begun
-        LockGuard held(lock(), lease);
+        const LockGuard witness(lockOf("witness"), Lease(lease)); // lost when the shutdown has begun
+        LockGuard held(lock(), Lease(lease));
         const auto stalled = inject(request(redisLockUnlock), Action::stallDirection());
         held = LockGuard();
         ASSERT_TRUE(proxy.awaitHits(stalled));
@@ -276,8 +276,8 @@ TEST_F(CancelledAsyncAcquire, ByAShutdownThatBeganBeforeItDidEndsAtOnce)
 {
     config.pollInterval = 60s;
     foreignLock(60s);
-    const LockGuard witness(lockOf("witness"), lease); // lost when the shutdown has begun
-    LockGuard other(lockOf("other"), lease);
+    const LockGuard witness(lockOf("witness"), Lease(lease)); // lost when the shutdown has begun
+    LockGuard other(lockOf("other"), Lease(lease));
     const auto stalled = inject(request(redisLockUnlock), Action::stallDirection());
     other = LockGuard();
     ASSERT_TRUE(proxy.awaitHits(stalled));

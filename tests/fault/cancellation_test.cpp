@@ -159,7 +159,7 @@ protected:
         auto all = CancelledAcquire::points();
         all.push_back({"behind a release that is not answered",
                        [this] {
-                           const LockGuard held(lock(), longLease);
+                           const LockGuard held(lock(), Lease(longLease));
                            release_ = inject(request(redisLockUnlock), Action::stallDirection());
                        },
                        [this] { return proxy.hits(release_) == 1; }});

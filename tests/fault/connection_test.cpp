@@ -213,7 +213,7 @@ TEST_F(SilentConnection, ThatEndsWithItsClientIsNotReset)
     const auto held = inject(request(redisLockUnlock), Action::delay(200ms));
     const auto handedOver = inject(reply(redisLockUnlock), Action::delay(1s));
     {
-        const LockGuard ends(lock(), 20s); // without waiting for the answer
+        const LockGuard ends(lock(), Lease(20s)); // without waiting for the answer
     }
     EXPECT_FALSE(client().shutdown(0ms));
     forgetClient();

@@ -21,8 +21,8 @@ TEST_F(GuardDestructor, WhileAnExceptionPassesNeitherThrowsNorWaitsThoughTheRequ
         Stopwatch watch;
         EXPECT_THROW(
             {
-                const LockGuard outer(lock(), 20s);
-                const LockGuard guard(lock(), 20s);
+                const LockGuard outer(lock(), Lease(20s));
+                const LockGuard guard(lock(), Lease(20s));
                 watch.restart();
                 throw std::runtime_error("the work failed");
             },
@@ -37,9 +37,9 @@ TEST_F(GuardDestructor, WhileTheServerIsFrozenDoesNotWait)
 {
     config.commandTimeout = 2s;
     {
-        const LockGuard first(lock(), 20s); // so that there is a connection
+        const LockGuard first(lock(), Lease(20s)); // so that there is a connection
     }
-    auto guard = std::make_unique<LockGuard>(lock(), 20s);
+    auto guard = std::make_unique<LockGuard>(lock(), Lease(20s));
     server.freeze();
     const Stopwatch watch;
     guard.reset();
@@ -56,7 +56,7 @@ TEST_F(GuardDestructor, AfterTheClientsEndDoesNothing)
 {
     std::vector<LockGuard> guards;
     for (int i = 0; i < 2; ++i) {
-        guards.emplace_back(lock(), 800ms);
+        guards.emplace_back(lock(), Lease(800ms));
     }
     const auto stop = guards[0].stopToken();
     const RedisLock outliving = lock();
@@ -110,7 +110,7 @@ TEST_F(GuardDestructor, OnTheClientsOwnThreadDoesNotWait)
 TEST_F(GuardDestructor, InAStopCallbackOfAnotherLostHoldDoesNotWait)
 {
     const RedisLock lostOne = lockOf("lost");
-    std::optional<LockGuard> guard(std::in_place, lock(), 20s);
+    std::optional<LockGuard> guard(std::in_place, lock(), Lease(20s));
     lostOne.lock();
     std::atomic<bool> ended{false};
     const std::stop_callback onLost(lostOne.stopToken(), [&] {
@@ -131,7 +131,7 @@ TEST_F(ClientDestructor, WithHeldLocksAndWaitersOnADeadServerEndsInTime)
     const auto stop = held.stopToken();
     auto waiter = waitInBackground(30s);
     { // this release cannot be answered
-        const LockGuard guard(lockOf("guarded"), 1000ms);
+        const LockGuard guard(lockOf("guarded"), Lease(1000ms));
         server.freeze();
     }
     const Stopwatch watch;
@@ -152,7 +152,7 @@ TEST_F(ClientDestructor, SendsTheReleasesOfGuardsThoughTheConnectionBreaks)
         SCOPED_TRACE(how);
         inject(request(redisLockUnlock), loss);
         {
-            const LockGuard guard(lock(), 25s);
+            const LockGuard guard(lock(), Lease(25s));
         }
         forgetClient();
         EXPECT_TRUE(eventually([&] { return !redis.exists(name); }, slack)) << "the release was not drained";
@@ -195,8 +195,9 @@ TEST_F(ClientDestructor, LeavesNothingToThoseWhoAreToldOfIt)
         Worker holder;
         LockGuard guard;
         if (behind == Behind::guard) {
-            guard = asks == Asks::asynchronously ? wanted.asyncLock(60s, boost::asio::use_future).get()
-                                                 : LockGuard(wanted, 60s); // this acquire uses the same connection
+            guard = asks == Asks::asynchronously
+                        ? wanted.asyncLock(60s, boost::asio::use_future).get()
+                        : LockGuard(wanted, Lease(60s)); // this acquire uses the same connection
         } else if (behind == Behind::unlock) {
             holder.run([&] { wanted.lock(60s); });
         } else if (behind == Behind::stranger) {

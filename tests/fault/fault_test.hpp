@@ -10,11 +10,14 @@
 #include "redislock/testing/redis_server.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_proxy.hpp"
+#include "support/frozen_thread.hpp"
 #include "support/raw_redis.hpp"
 #include "support/sanitizers.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -283,7 +286,9 @@ protected:
     }
     std::future<Waited> waitInBackground(Client& of, std::chrono::milliseconds wait, Lease lease = 10s)
     {
+        waiter_ = 0;
         return std::async(std::launch::async, [this, &of, waited = of.getLock(name), wait, lease] {
+            waiter_ = ::gettid();
             Waited result;
             const Stopwatch watch;
             result.granted = waited.tryLock(wait, lease, result.error);
@@ -297,6 +302,13 @@ protected:
             }
             return result;
         });
+    }
+
+    /// Whether the thread that waits in the background sleeps, soon: the lock of another thread of its client is in its
+    /// way, or its answer is not there.
+    bool waiterSleeps()
+    {
+        return eventually([this] { return FrozenThread::sleeps(waiter_); });
     }
 
     /// Expects that the waiter got the lock, that Redis agreed, and that the lock was freed.
@@ -317,6 +329,7 @@ protected:
 
 private:
     std::vector<RuleId> faults_;
+    std::atomic<pid_t> waiter_{0}; ///< its thread
     bool proven_ = false;
     std::optional<Client> client_;
 };

@@ -59,7 +59,7 @@ TEST_F(ForeignDelete, ByForceUnlockOfTheOwnClientIsKnownAtOnce)
     EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
     EXPECT_EQ(held.unlock(), Unlocked::alreadyLost);
 
-    LockGuard guard(held, 20s);
+    LockGuard guard(held, Lease(20s));
     EXPECT_TRUE(held.asyncForceUnlock(boost::asio::use_future).get());
     EXPECT_FALSE(guard);
 }

@@ -97,7 +97,7 @@ TEST_F(EndedProcess, LeavesNoLockWhoseGuardHasEnded)
             const Client own(config);
             std::vector<LockGuard> guards;
             for (const auto& each : names) {
-                guards.emplace_back(own.getLock(each), 60s);
+                guards.emplace_back(own.getLock(each), Lease(60s));
             }
             const std::thread reader([&own] {
                 std::error_code ec;
@@ -122,6 +122,49 @@ TEST_F(EndedProcess, LeavesNoLockWhoseGuardHasEnded)
         ::close(go[0]);
         ::close(go[1]);
     }
+}
+
+/// Other threads of the process lock and unlock all the time: one of them reads for all, and may stand at any place when
+/// the guard ends.
+TEST_F(EndedProcess, LeavesNoLockWhoseGuardHasEndedBesideBusyThreads)
+{
+    constexpr int rounds = 20;
+    const Config direct = Config::fromUrl(server.url());
+    int left = 0;
+    for (const int busy : {1, 4, 16}) {
+        for (int round = 0; round < rounds; ++round) {
+            const pid_t child = ::fork();
+            if (child == 0) {
+                const Client own(direct);
+                std::atomic<int> holds{0};
+                std::vector<std::thread> threads;
+                for (int i = 0; i < busy; ++i) {
+                    threads.emplace_back([&, lock = own.getLock(own.id() + std::to_string(i))] {
+                        for (;;) {
+                            const LockGuard held(lock);
+                            ++holds;
+                        }
+                    });
+                }
+                LockGuard held(own.getLock(name), Lease(60s));
+                for (const int before = holds; holds < before + 2 * busy;) {
+                    std::this_thread::sleep_for(100us);
+                }
+                held = LockGuard();
+                ::_exit(0);
+            }
+            int status = 0;
+            EXPECT_EQ(::waitpid(child, &status, 0), child);
+            EXPECT_TRUE(WIFEXITED(status));
+            if (!eventually([&] { return !redis.exists(name); }, 5s)) {
+                ++left;
+                redis.command({"DEL", name});
+            }
+        }
+        EXPECT_EQ(left, 0) << "of " << rounds << ", beside " << busy;
+    }
+    expectFault(true, "processes that ended");
+    redis.command({"FLUSHDB"}); // what the others held
 }
 #endif
 
@@ -257,7 +300,7 @@ TEST_F(ShutDownClient, WithAThousandWaitersAndADeadServerEndsInTime)
         });
     }
     EXPECT_TRUE(eventually([&] { return waiting == waiters && proxy.requests(request(redisLockLock)) >= 2; }));
-    LockGuard guard(lockOf("held"), 1500ms);
+    LockGuard guard(lockOf("held"), Lease(1500ms));
     const auto stalled = inject(request(redisLockUnlock), Action::stallDirection());
     guard = LockGuard();
     EXPECT_TRUE(proxy.awaitHits(stalled));

@@ -161,8 +161,7 @@ TEST_F(MissingCommand, IsToldAtOnceAndGrantsNothing)
     }
 }
 
-/// Commands that scripts call.
-TEST_F(MissingCommand, OfAReleaseIsNamedAndNoLockIsGrantedThatCouldNotBeGivenBack)
+TEST_F(MissingCommand, OfAReleaseIsReplacedByOneThatEveryGrantNeeds)
 {
     testing::RedisServer managed({.arguments = {"--rename-command", "DEL", "elsewhere"}});
     Config others = config;
@@ -170,22 +169,36 @@ TEST_F(MissingCommand, OfAReleaseIsNamedAndNoLockIsGrantedThatCouldNotBeGivenBac
     others.observer = nullptr;
     const Client client(others);
     RawRedis truth(managed);
-    const auto refused = [](const Lock& lock) -> std::string {
-        try {
-            lock.lock();
-        } catch (const LockError& e) {
-            return e.code() == Cause::unknownCommand ? e.what() : e.code().message();
-        }
-        return "granted";
-    };
     const auto halves = client.getReadWriteLock(name);
     const std::vector<Lock> kinds{client.getLock(name),     client.getFairLock(name), client.getFencedLock(name),
                                   client.getSpinLock(name), halves.readLock(),        halves.writeLock()};
     for (const auto& lock : kinds) {
-        EXPECT_THAT(refused(lock), ::testing::HasSubstr("'DEL'"));
+        lock.lock();
+        EXPECT_EQ(lock.unlock(), Unlocked::released);
         EXPECT_FALSE(truth.exists(name));
+        lock.lock();
+        EXPECT_TRUE(lock.forceUnlock());
+        EXPECT_FALSE(truth.exists(name));
+        EXPECT_EQ(lock.unlock(), Unlocked::alreadyLost);
     }
     expectFault(truth.command({"DEL", name}).isError(), "a missing command");
+}
+
+TEST_F(MissingCommand, OfAScriptIsNamed)
+{
+    testing::RedisServer managed({.arguments = {"--rename-command", "PTTL", "elsewhere"}});
+    Config others = config;
+    others.endpoint.port = managed.port();
+    others.observer = nullptr;
+    const Client client(others);
+    try {
+        client.getLock(name).lock();
+        ADD_FAILURE();
+    } catch (const LockError& e) {
+        EXPECT_EQ(e.code(), Cause::unknownCommand);
+        EXPECT_THAT(e.what(), ::testing::HasSubstr("nknown Redis command"));
+        expectFault(true, "a missing command");
+    }
 }
 
 TEST_F(GuardedServer, IsToldEverythingOnEveryConnectionBeforeTheFirstLock)

@@ -95,7 +95,7 @@ TEST_F(LostReply, GuardsReleaseIsRepeatedUntilItArrives)
     for (const auto& [how, loss] : losses) {
         SCOPED_TRACE(how);
         inject(request(redisLockUnlock), loss);
-        LockGuard guard(lock(), 20s);
+        LockGuard guard(lock(), Lease(20s));
         EXPECT_EQ(countInRedis(), "1");
         const Stopwatch watch;
         guard = LockGuard();
@@ -116,9 +116,9 @@ TEST_F(LostReply, GuardsReleaseOfANestedLevelLeavesTheCountExact)
     losses.push_back({"request doubled", Action::duplicate()});
     for (const auto& [how, loss] : losses) {
         SCOPED_TRACE(how);
-        const LockGuard outer(lock(), 20s);
+        const LockGuard outer(lock(), Lease(20s));
         {
-            const LockGuard inner(lock(), 20s);
+            const LockGuard inner(lock(), Lease(20s));
             EXPECT_EQ(countInRedis(), "2");
             inject(request(redisLockUnlock), loss);
         }
@@ -130,8 +130,8 @@ TEST_F(LostReply, GuardsReleaseOfANestedLevelLeavesTheCountExact)
 TEST_F(LostReply, GuardsReleaseBehindThatOfANestedLevelIsSentAgainAndAgain)
 {
     const auto cut = inject(request(redisLockUnlock, 0), Action::cut(), 3);
-    std::optional<LockGuard> outer(std::in_place, lock(), 60s);
-    std::optional<LockGuard> inner(std::in_place, lock(), 60s);
+    std::optional<LockGuard> outer(std::in_place, lock(), Lease(60s));
+    std::optional<LockGuard> inner(std::in_place, lock(), Lease(60s));
     inner.reset(); // neither end waits for an answer
     outer.reset();
     EXPECT_TRUE(proxy.awaitHits(cut, 3));
@@ -159,7 +159,7 @@ TEST_F(LateRelease, OfAGuardDoesNotTouchTheNextHoldOfTheSameThread)
 {
     const auto late = inject(request(redisLockUnlock), Action::stallDirection());
     {
-        const LockGuard first(lock(), 20s);
+        const LockGuard first(lock(), Lease(20s));
     }
     lock().lock(20s); // its request follows the release on the same connection, then on the next one
     ASSERT_EQ(proxy.hits(late), 1U);
@@ -179,7 +179,7 @@ TEST_F(DoubledRelease, OfAHoldDoesNotTouchTheNextHoldOfTheSameThread)
     constexpr int rounds = 20;
     for (int i = 0; i < rounds; ++i) {
         {
-            const LockGuard guard(lock(), 20s);
+            const LockGuard guard(lock(), Lease(20s));
         }
         lock().lock(20s);
         EXPECT_EQ(countInRedis(), "1");
@@ -193,7 +193,7 @@ TEST_F(UnawaitedRelease, IsSentAgainWholeWhenRedisForgotTheScript)
 {
     for (int i = 1; i <= 3; ++i) {
         {
-            const LockGuard guard(lock(), 20s);
+            const LockGuard guard(lock(), Lease(20s));
             redis.command({"SCRIPT", "FLUSH"});
         }
         EXPECT_TRUE(eventually([&] { return !redis.exists(name); }));
@@ -256,7 +256,8 @@ TEST_F(DeniedRelease, GoesOnUntilItsUserIsBack)
                 if (ofThread) {
                     held.lock(60s);
                 } else {
-                    guard = asynchronous ? held.asyncLock(60s, boost::asio::use_future).get() : LockGuard(held, 60s);
+                    guard =
+                        asynchronous ? held.asyncLock(60s, boost::asio::use_future).get() : LockGuard(held, Lease(60s));
                 }
                 endDenied(way, [&] { c.end(held, guard); });
                 EXPECT_TRUE(redis.exists(name));
@@ -274,9 +275,9 @@ TEST_F(DeniedRelease, OfANestedLevelIsToldWhenItsUserIsBack)
     for (const auto& way : DeniedUser::ways()) {
         for (const bool awaited : {false, true}) {
             SCOPED_TRACE(std::string(awaited ? "unlock(), " : "the end of a guard, ") + way.how);
-            const LockGuard outer(lock(), 60s);
+            const LockGuard outer(lock(), Lease(60s));
             LockGuard inner;
-            awaited ? lock().lock(60s) : void(inner = LockGuard(lock(), 60s));
+            awaited ? lock().lock(60s) : void(inner = LockGuard(lock(), Lease(60s)));
             endDenied(way, [&] {
                 if (awaited) {
                     EXPECT_EQ(lock().unlock(), Unlocked::unconfirmed);
@@ -313,7 +314,7 @@ TEST_F(DeniedRelease, OfAGroupGoesOnForEachMember)
     for (const auto& way : DeniedUser::ways()) {
         SCOPED_TRACE(way.how);
         const MultiLock both({lockOf("first"), lockOf("second")});
-        GroupGuard guard(both, 60s);
+        GroupGuard guard(both, Lease(60s));
         endDenied(way, [&] { EXPECT_EQ(guard.release(), Unlocked::unconfirmed); });
         EXPECT_TRUE(redis.exists("first") && redis.exists("second"));
         user.allow();

@@ -155,7 +155,7 @@ TEST_F(SwallowedReplies, HoldIsLostAtTheMomentThatValidForSaidAndStaysLost)
 
 TEST_F(SwallowedReplies, FixedLeaseIsLostAtTheMomentThatValidForSaid)
 {
-    const LockGuard guard(lock(), 600ms);
+    const LockGuard guard(lock(), Lease(600ms));
     inject({.command = "*", .direction = Direction::reply, .nth = 0}, Action::drop());
     const auto stop = guard.stopToken();
     expectHeldExactlyUntil(Deadline(lock()), lock());

@@ -1,5 +1,5 @@
 // The wall clock of the server's machine, which counts times to live, is set.
-#include "fault/fault_test.hpp"
+#include "fault/counter_fault.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -29,6 +29,13 @@ protected:
     ServerClockFile& operator=(const ServerClockFile&) = delete;
     ~ServerClockFile() { ::munmap(offset_, sizeof *offset_); }
 
+    /// Later programs have the right clock.
+    static void endEnvironment()
+    {
+        ::unsetenv("LD_PRELOAD");
+        ::unsetenv("REDISLOCK_TEST_CLOCK");
+    }
+
     /// Sets the clock. @param by the offset from the right time.
     void setClock(std::chrono::microseconds by) { *offset_ = by.count(); }
 
@@ -37,14 +44,14 @@ private:
     std::atomic<std::int64_t>* offset_ = nullptr;
 };
 
-class ServerClock : protected ServerClockFile, public FaultTest {
+template <class Fixture>
+class WithServerClock : protected ServerClockFile, public Fixture {
 protected:
-    ServerClock()
-    {
-        ::unsetenv("LD_PRELOAD");
-        ::unsetenv("REDISLOCK_TEST_CLOCK");
-    }
+    WithServerClock() { endEnvironment(); }
+};
 
+class ServerClock : public WithServerClock<FaultTest> {
+protected:
     std::int64_t serverTime() { return std::stoll(redis.command({"TIME"}).elements.at(0).text()); }
 };
 
@@ -101,6 +108,67 @@ TEST_F(ServerClock, SetBackLosesNoHoldAndIsNotBelieved)
     EXPECT_EQ(countInRedis(), "1");
     EXPECT_EQ(held.unlock(), Unlocked::released);
     EXPECT_FALSE(redis.exists(name));
+}
+
+using CounterAndServerClock = WithServerClock<CounterFault>;
+
+TEST_F(CounterAndServerClock, SetForwardWhileAnAnswerIsLateLetsNoRequestCountTwice)
+{
+    const auto semaphore = client().getSemaphore(counter);
+    const auto latch = client().getCountDownLatch(counter);
+    const auto permits = client().getPermitExpirableSemaphore(counter);
+    struct Case {
+        const char* how;
+        const Script& script;
+        std::int64_t before;
+        std::function<void()> ask;
+        std::string after;
+    };
+    using detail::scripts::permitExpirableSemaphoreSet;
+    redis.command({"SCRIPT", "LOAD", permitExpirableSemaphoreSet.text});
+    const Case cases[] = {
+        {"acquire", detail::scripts::semaphoreAcquire, 5, [&] { semaphore.acquire(2); }, "3"},
+        {"asyncAcquire", detail::scripts::semaphoreAcquire, 5,
+         [&] { semaphore.asyncAcquire(2, boost::asio::use_future).get(); }, "3"},
+        {"release", detail::scripts::semaphoreAdd, 5, [&] { semaphore.release(2); }, "7"},
+        {"addPermits", detail::scripts::semaphoreAdd, 5, [&] { semaphore.addPermits(-2); }, "3"},
+        {"drainPermits", detail::scripts::semaphoreDrain, 5, [&] { EXPECT_EQ(semaphore.drainPermits(), 5); }, "0"},
+        {"forceDelete", detail::scripts::counterDelete, 5, [&] { EXPECT_TRUE(semaphore.forceDelete()); }, "none"},
+        {"trySetPermits", detail::scripts::counterTrySet, -1, [&] { EXPECT_TRUE(semaphore.trySetPermits(4)); }, "4"},
+        {"setPermits", permitExpirableSemaphoreSet, 5, [&] { permits.setPermits(6); }, "6"},
+        {"countDown", detail::scripts::countDownLatchCountDown, 5, [&] { EXPECT_EQ(latch.countDown(), 4); }, "4"},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.how);
+        redis.command({"DEL", counter});
+        if (c.before >= 0) {
+            set(c.before);
+        }
+        setClock(0s);
+        const auto lost = inject(reply(c.script), Action::swallow(), 1);
+        auto asked = std::async(std::launch::async, c.ask);
+        EXPECT_TRUE(proxy.awaitHits(lost));
+        setClock(24h * 29);
+        asked.get();
+        EXPECT_EQ(value(), c.after);
+    }
+}
+
+TEST_F(CounterAndServerClock, SetForwardLosesNoPermitOfAnAcquireThatIsWithdrawn)
+{
+    config.unreachableAfter = 1s;
+    set(5);
+    const auto lost = inject(reply(detail::scripts::semaphoreAcquire, 0), Action::swallow());
+    auto asked = std::async(std::launch::async, [this] {
+        std::error_code ec;
+        client().getSemaphore(counter).acquire(2, ec);
+        return ec;
+    });
+    ASSERT_TRUE(proxy.awaitHits(lost));
+    EXPECT_EQ(value(), "3");
+    setClock(24h * 29);
+    EXPECT_EQ(asked.get(), Errc::unreachable);
+    EXPECT_TRUE(isLeft("5"));
 }
 
 } // namespace

@@ -54,6 +54,37 @@ protected:
         expectFault(true, "listeners that never ask");
     }
 
+    /// Two threads wait behind a hold of the client. The first of them frees the lock as soon as it has it: within its
+    /// turn, unless the machine is too busy just then. @param wait of the other. @param atEnd runs before that release
+    std::future<Waited> handOn(std::chrono::milliseconds wait, const std::function<void()>& atEnd = {})
+    {
+        config.connectTimeout = config.unreachableAfter = config.watchdogTimeout = 10s; // for a busy machine, too
+        config.commandTimeout = 2s;
+        forgetClient(); // and with it what it may still have to ask after another try
+        proxy.clearRequestLog();
+        lock().lock();
+        std::atomic<pid_t> id{0};
+        auto first = std::async(std::launch::async, [&, own = lock()] {
+            id = ::gettid();
+            own.lock(10s);
+            if (atEnd) {
+                atEnd();
+            }
+            return own.unlock();
+        });
+        EXPECT_TRUE(eventually([&] { return FrozenThread::sleeps(id); }));
+        auto successor = waitInBackground(wait);
+        EXPECT_TRUE(waiterSleeps());
+        EXPECT_EQ(lock().unlock(), Unlocked::released);
+        EXPECT_EQ(first.get(), Unlocked::released);
+        return successor;
+    }
+    /// Whether that release named no channel.
+    [[nodiscard]] bool wasSilent() const { return !told().at(1); }
+
+    /// So many tries to find the machine less busy.
+    static constexpr int rounds = 50;
+
     RawRedis listener{server};
 
 private:
@@ -62,16 +93,12 @@ private:
 
 TEST_F(Turns, ReleaseThatHandsOnTellsNobodyAndTheLastTellsAll)
 {
-    for (int i = 0; i < 20; ++i) { // a waiter that does not sleep yet asks for itself
-        lock().lock();
-        auto waiter = waitInBackground(10s, 1500ms);
-        std::this_thread::sleep_for(20ms);
-        EXPECT_EQ(lock().unlock(), Unlocked::released);
-        expectGranted(waiter.get());
-        const auto releases = told();
-        ASSERT_GE(releases.size(), 2U);
-        EXPECT_TRUE(releases.back());
-        if (!releases[releases.size() - 2]) {
+    for (int i = 0; i < rounds; ++i) {
+        auto successor = handOn(1min);
+        const bool silent = wasSilent();
+        expectGranted(successor.get());
+        EXPECT_TRUE(told().back());
+        if (silent) {
             return expectFault(true, "a silent release");
         }
     }
@@ -80,23 +107,21 @@ TEST_F(Turns, ReleaseThatHandsOnTellsNobodyAndTheLastTellsAll)
 
 TEST_F(Turns, SuccessorThatGetsNothingTellsThatTheLockIsFree)
 {
-    for (int i = 0; i < 20; ++i) {
+    for (int i = 0; i < rounds; ++i) {
         listener.disconnect();
         listener.command({"SUBSCRIBE", detail::lockChannel(name)});
-        proxy.clearRequestLog();
-        lock().lock();
-        const auto lost = proxy.add(request(redisLockLock), Action::drop(), 1);
-        auto waiter = waitInBackground(150ms, 1500ms);
-        std::this_thread::sleep_for(20ms);
-        EXPECT_EQ(lock().unlock(), Unlocked::released);
-        EXPECT_FALSE(waiter.get().granted);
-        const auto message = listener.receive(15s);
-        EXPECT_TRUE(message) << "nobody was told";
+        RuleId lost{};
+        auto successor = handOn(1s, [&] { lost = proxy.add(request(redisLockLock, 0), Action::drop()); });
+        const bool silent = wasSilent();
+        for (const std::size_t release : {0U, 1U}) {
+            EXPECT_TRUE(!told().at(release) || listener.receive(15s));
+        }
+        EXPECT_FALSE(successor.get().granted);
+        EXPECT_TRUE(!silent || listener.receive(15s)) << "nobody was told";
         proxy.remove(lost);
-        const bool wasSilent = !told().front();
         EXPECT_TRUE(eventually([&] { return !redis.exists(name); }));
-        if (wasSilent) {
-            return expectFault(proxy.hits(lost) == 1, "the successor's request was lost");
+        if (silent) {
+            return expectFault(proxy.hits(lost) > 0, "the successor's requests were lost");
         }
     }
     expectFault(false, "a silent release");
@@ -104,16 +129,13 @@ TEST_F(Turns, SuccessorThatGetsNothingTellsThatTheLockIsFree)
 
 TEST_F(Turns, SuccessorWhoseRequestIsCutOffAsksAgain)
 {
-    for (int i = 0; i < 20; ++i) {
-        proxy.clearRequestLog();
-        lock().lock();
-        auto waiter = waitInBackground(10s, 1500ms);
-        std::this_thread::sleep_for(20ms);
-        const auto cut = proxy.add(request(redisLockLock), Action::cut(), 1);
-        EXPECT_EQ(lock().unlock(), Unlocked::released);
-        expectGranted(waiter.get());
+    for (int i = 0; i < rounds; ++i) {
+        RuleId cut{};
+        auto successor = handOn(1min, [&] { cut = proxy.add(request(redisLockLock), Action::cut(), 1); });
+        const bool silent = wasSilent();
+        expectGranted(successor.get());
         proxy.remove(cut);
-        if (!told().front()) {
+        if (silent) {
             return expectFault(proxy.hits(cut) == 1, "the successor's request was cut off");
         }
     }

@@ -58,7 +58,7 @@ public:
         last = reply;
         auto event = detail::eventOfReply<Event, Answer>(now, sentAt, reply, asked...);
         const auto* failed = std::get_if<detail::Failed>(&event);
-        unclear += failed != nullptr && failed->fault.error == Errc::badReply ? 1 : 0;
+        unclear += failed != nullptr && mayBeExecuted(failed->fault) ? 1 : 0;
         return event;
     }
 
@@ -210,7 +210,8 @@ inline void checkQuery(Exchange& exchange)
         exchange, [&](const Machine::Event& event) { return machine.resume(event, exchange.random); },
         [&] { return exchange.request<Machine::Event, detail::Answered>(); });
     require(error || (exchange.last && !exchange.last->isError()), "an answer that is none of an error");
-    require(machine.repeated() == (exchange.unanswered > 0), "it knows whether a try was not answered");
+    require(machine.repeated() == (exchange.unanswered + exchange.unclear > 0),
+            "it knows whether a try was not answered");
 }
 
 } // namespace redislock::test

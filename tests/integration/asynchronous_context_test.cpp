@@ -374,7 +374,7 @@ TEST_F(AsyncContext, PermitThatOutlivesItsClientKeepsNothingOfIt)
 TEST_F(AsyncContext, EndsWhatALossWouldCancel)
 {
     const Client client(config());
-    const LockGuard held(client.getLock(uniqueName()), 300ms);
+    const LockGuard held(client.getLock(uniqueName()), Lease(300ms));
     const auto taken = uniqueName();
     raw.command({"HSET", taken, "stranger:1", "1"});
     raw.command({"PEXPIRE", taken, "60000"});

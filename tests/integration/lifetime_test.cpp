@@ -61,7 +61,7 @@ TEST_F(Lifetime, DestructorDrainsTheReleasesOfGuards)
         std::vector<LockGuard> guards;
         for (int i = 0; i < 100; ++i) {
             names.push_back(uniqueName());
-            guards.emplace_back(client.getLock(names.back()), 60s);
+            guards.emplace_back(client.getLock(names.back()), Lease(60s));
         }
         guards.clear();
     }

@@ -59,8 +59,8 @@ TEST_F(Monitor, LeadsFromALockToHostAndProcess)
     own.clientName = "orders";
     const Client orders(own);
     const auto lock = orders.getLock(name);
-    const LockGuard held(lock, 20s);
-    const LockGuard nested(lock, 20s);
+    const LockGuard held(lock, Lease(20s));
+    const LockGuard nested(lock, Lease(20s));
     const auto report = monitor.find(name);
     ASSERT_TRUE(report);
     EXPECT_EQ(report->name, name);
@@ -87,11 +87,11 @@ TEST_F(Monitor, LeadsFromALockToHostAndProcess)
 TEST_F(Monitor, TellsTheKinds)
 {
     const auto fenced = client.getFencedLock(name + ":fenced");
-    const LockGuard fencedHeld(fenced, 20s);
+    const LockGuard fencedHeld(fenced, Lease(20s));
     const auto both = client.getReadWriteLock(name + ":read");
-    const LockGuard readHeld(both.readLock(), 20s);
+    const LockGuard readHeld(both.readLock(), Lease(20s));
     const auto other = client.getReadWriteLock(name + ":write");
-    const LockGuard writeHeld(other.writeLock(), 20s);
+    const LockGuard writeHeld(other.writeLock(), Lease(20s));
     raw.command({"HSET", name + ":visits", "monday", "3"});
     raw.command({"HSET", name + ":crowd", "monday", "3", "tuesday", "4"});
     raw.command({"SET", name + ":text", "x"});
@@ -149,7 +149,7 @@ TEST_F(Monitor, SaysWhatLiesThereInsteadOfALock)
 TEST_F(Monitor, TellsTheQueueOfAFairLockInItsOrder)
 {
     const auto lock = client.getFairLock(name);
-    const LockGuard held(lock, 60s);
+    const LockGuard held(lock, Lease(60s));
     std::vector<std::unique_ptr<Client>> clients;
     std::vector<std::unique_ptr<Worker>> workers;
     std::stop_source stop;
@@ -182,7 +182,7 @@ TEST_F(Monitor, TellsTheQueueOfAFairLockInItsOrder)
 TEST_F(Monitor, CountsWhoListens)
 {
     const auto lock = client.getLock(name);
-    const LockGuard held(lock, 60s);
+    const LockGuard held(lock, Lease(60s));
     const Client other(config());
     Worker worker;
     std::stop_source stop;
@@ -330,7 +330,7 @@ TEST_F(Monitor, FindsItsWayAmongFiveThousandClients)
 TEST_F(Monitor, RaisesAlarms)
 {
     const auto lock = client.getLock(name + ":held");
-    const LockGuard held(lock, 30s);
+    const LockGuard held(lock, Lease(30s));
     raw.command({"HSET", name + ":forever", javaClient + ":1", "1"});
     int held_ = 0;
     std::vector<std::string> forever;
@@ -480,7 +480,7 @@ TEST_F(Monitor, ALockExplainsWhoHasIt)
     const auto theirs = other.getLock(name);
     const auto mine = client.getLock(name);
     EXPECT_FALSE(mine.explain()) << "free";
-    const LockGuard held(theirs, 20s);
+    const LockGuard held(theirs, Lease(20s));
     ASSERT_FALSE(mine.tryLock());
     const auto report = mine.explain();
     ASSERT_TRUE(report);
@@ -499,7 +499,7 @@ TEST_F(Monitor, ALockExplainsWhoHasIt)
 TEST_F(Monitor, ALockExplainsThoughAnAnswerIsLost)
 {
     const auto theirs = client.getLock(name);
-    const LockGuard held(theirs, 60s);
+    const LockGuard held(theirs, Lease(60s));
     for (const std::string command : {"HLEN", "EXISTS", "LLEN", "PUBSUB NUMSUB", "HSCAN", "HGET", "PTTL"}) {
         FaultProxy proxy(server());
         Config config = LockTest::config();

@@ -68,7 +68,7 @@ TEST_F(Reconnect, GuardsEndIsRepeatedWhenItsConnectionWasKilled)
 {
     const Client client(named("guards"));
     const auto lock = client.getLock(uniqueName());
-    std::optional<LockGuard> held(std::in_place, lock, 60s);
+    std::optional<LockGuard> held(std::in_place, lock, Lease(60s));
     kill(connectionsOf("guards").front());
     held.reset();
     EXPECT_TRUE(eventually([&] { return !raw.exists(lock.name()); }));
@@ -209,7 +209,7 @@ TEST_F(Reconnect, GuardsEndIsSentAgainWhenItsScriptWasForgotten)
     const Client client(observed());
     const auto lock = client.getLock(uniqueName());
     {
-        const LockGuard held(lock, 60s);
+        const LockGuard held(lock, Lease(60s));
         raw.command({"SCRIPT", "FLUSH"});
     }
     EXPECT_TRUE(eventually([&] { return !raw.exists(lock.name()); }));

@@ -115,7 +115,7 @@ TEST_F(Resources, NothingThatIsOpenedIsInheritedAndTheThreadTakesNoSignal)
     const Client other(config());
     raw.command({"PING"});
     const auto taken = other.getLock(uniqueName());
-    const LockGuard held(taken, 60s);
+    const LockGuard held(taken, Lease(60s));
     const auto urls = {server().url(), server().unixUrl(), "redis://localhost:" + std::to_string(server().port())};
     for (const auto& url : urls) {
         const auto threadsBefore = ids("/proc/self/task");

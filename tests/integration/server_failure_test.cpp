@@ -106,7 +106,7 @@ TEST_F(ServerFailure, LockOfADeadServerIsLostWhenItsLeaseIsOver)
 TEST_F(ServerFailure, GuardsEndDoesNotWaitForADeadServer)
 {
     const Client client(observed(configFor(own)));
-    std::optional<LockGuard> held(std::in_place, client.getLock("stock"), 60s);
+    std::optional<LockGuard> held(std::in_place, client.getLock("stock"), Lease(60s));
     own.kill();
     const Stopwatch watch;
     held.reset();
@@ -231,7 +231,7 @@ TEST_F(ServerFailure, GuardsEndDoesNotWaitForAPausedServer)
 {
     const Client client(observed(configFor(own)));
     const auto lock = client.getLock("stock");
-    std::optional<LockGuard> held(std::in_place, lock, 60s);
+    std::optional<LockGuard> held(std::in_place, lock, Lease(60s));
     own.freeze();
     const Stopwatch watch;
     held.reset();
@@ -244,7 +244,7 @@ TEST_F(ServerFailure, GuardsEndDoesNotWaitForAPausedServer)
 TEST_F(ServerFailure, ShutdownOnAPausedServerComesBackInTime)
 {
     std::optional<Client> client(observed(configFor(own)));
-    std::optional<LockGuard> held(std::in_place, client->getLock("stock"), 500ms);
+    std::optional<LockGuard> held(std::in_place, client->getLock("stock"), Lease(500ms));
     own.freeze();
     held.reset();
     const Stopwatch watch;
@@ -259,7 +259,7 @@ TEST_F(ServerFailure, ShutdownOnAPausedServerComesBackInTime)
 TEST_F(ServerFailure, AsynchronousShutdownOnAPausedServerKeepsNoThread)
 {
     std::optional<Client> client(observed(configFor(own)));
-    std::optional<LockGuard> held(std::in_place, client->getLock("stock"), 60s);
+    std::optional<LockGuard> held(std::in_place, client->getLock("stock"), Lease(60s));
     own.freeze();
     held.reset();
     boost::asio::io_context io;
@@ -288,7 +288,7 @@ TEST_F(ServerFailure, AsynchronousShutdownOnAPausedServerKeepsNoThread)
 TEST_F(ServerFailure, AsynchronousShutdownOnAPausedServerEndsWithItsTime)
 {
     std::optional<Client> client(observed(configFor(own)));
-    std::optional<LockGuard> held(std::in_place, client->getLock("stock"), 60s);
+    std::optional<LockGuard> held(std::in_place, client->getLock("stock"), Lease(60s));
     own.freeze();
     held.reset();
     EXPECT_FALSE(client->asyncShutdown(50ms, boost::asio::use_future).get()) << "a release is not answered";

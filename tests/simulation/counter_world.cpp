@@ -2,6 +2,7 @@
 
 #include "logic/counter/permit_requests.hpp"
 #include "redislock/detail/protocol/key_schema.hpp"
+#include "redislock/lease_time.hpp"
 
 #include <fmt/format.h>
 
@@ -300,10 +301,9 @@ void CounterWorld::checkResidue()
     if (server_.subscriptions() != 0) {
         throw Violation("R1 nothing is left", "a subscription");
     }
-    runUntil(scheduler_.now() + 120s); // longer than any answer is kept
+    const auto end = millisecondOf(scheduler_.now() + maxLease); // no answer is kept for longer
     for (const auto& [name, key] : server_.keyspace().keys()) {
-        if (server_.keyspace().find(name, millisecondOf(scheduler_.now())) != nullptr &&
-            name.starts_with("redislock_request")) {
+        if (server_.keyspace().find(name, end) != nullptr && name.starts_with("redislock_request")) {
             throw Violation("R1 nothing is left", name);
         }
     }

@@ -87,6 +87,7 @@ const std::vector<Keyspace::Command>& Keyspace::commands()
         {"DEL", some, writes, frees, {}, &Keyspace::del},
         {"GET", 2, reads, frees, Type::string, &Keyspace::get},
         {"SET", 3, writes, takes, {}, &Keyspace::set},
+        {"SET", 4, writes, takes, {}, &Keyspace::setIfAbsent},
         {"SET", 5, writes, takes, {}, &Keyspace::setWithTime},
         {"INCR", 2, writes, takes, Type::string, &Keyspace::incr},
         {"INCRBY", 3, writes, takes, Type::string, &Keyspace::incrby},
@@ -290,6 +291,14 @@ Reply Keyspace::set(const Words& words)
 {
     keys_[words[1]] = Key{Type::string, {{words[2], {}}}, std::nullopt};
     return {Reply::Kind::status, 0, "OK", {}};
+}
+
+Reply Keyspace::setIfAbsent(const Words& words)
+{
+    if (words[3] != "NX") {
+        return error("ERR syntax error");
+    }
+    return alive(words[1]) == nullptr ? set(words) : Reply{};
 }
 
 Reply Keyspace::setWithTime(const Words& words)

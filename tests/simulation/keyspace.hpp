@@ -85,6 +85,7 @@ private:
     Reply persistKey(const Words& words);
     Reply get(const Words& words);
     Reply set(const Words& words);
+    Reply setIfAbsent(const Words& words);
     Reply setWithTime(const Words& words);
     Reply incr(const Words& words);
     Reply incrby(const Words& words);

@@ -44,6 +44,7 @@ constexpr std::array asioForApi{"boost/asio/any_io_executor.hpp",
                                 "boost/asio/execution_context.hpp",
                                 "boost/asio/prefer.hpp",
                                 "boost/asio/query.hpp",
+                                "boost/asio/recycling_allocator.hpp",
                                 "boost/asio/use_awaitable.hpp"};
 
 constexpr std::array threading{"atomic", "barrier",   "condition_variable", "future",     "latch", "mutex",

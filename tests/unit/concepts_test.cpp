@@ -65,6 +65,14 @@ static_assert(std::constructible_from<std::unique_lock<RedisLock>, RedisLock&, T
 // A lock is a value: a name and a client.
 static_assert(std::copyable<RedisLock> && std::is_nothrow_move_constructible_v<RedisLock>);
 static_assert(!std::is_default_constructible_v<RedisLock>);
+template <class... Values>
+constexpr bool areCopiedAndMovedWithoutThrowing = (... && (std::is_nothrow_copy_constructible_v<Values> &&
+                                                           std::is_nothrow_copy_assignable_v<Values> &&
+                                                           std::is_nothrow_move_constructible_v<Values> &&
+                                                           std::is_nothrow_move_assignable_v<Values>));
+static_assert(areCopiedAndMovedWithoutThrowing<RedisLock, NonReentrantLock, SpinLock, FairLock, FencedLock, ReadLock,
+                                               WriteLock, ReadWriteLock, MultiLock, RedLock, Semaphore,
+                                               PermitExpirableSemaphore, CountDownLatch>);
 
 // A guard is the one owner of its hold, and is never made by accident.
 static_assert(std::movable<LockGuard> && !std::copy_constructible<LockGuard>);
@@ -75,6 +83,31 @@ static_assert(std::constructible_from<LockGuard, const RedisLock&, Wait, Lease>)
 static_assert(std::constructible_from<LockGuard, RedisLock&, std::chrono::milliseconds, std::chrono::hours>);
 static_assert(std::constructible_from<LockGuard, RedisLock&, std::error_code&>);
 static_assert(!std::convertible_to<RedisLock&, LockGuard>);
+
+// One plain duration would be taken for a wait by some, and for a lease by others.
+template <class Guard, class L, class Argument>
+concept OfOneArgument = requires(L& lock, Argument argument)
+{
+    Guard(lock, argument);
+};
+template <class Guard, class L, class Argument>
+concept OfOneWithCode = requires(L& lock, Argument argument, std::error_code& ec)
+{
+    Guard(lock, argument, ec);
+};
+template <class Guard, class L, class Argument>
+concept OfOneInBraces = requires(L& lock, Argument argument)
+{
+    Guard(lock, {argument});
+};
+template <class Guard, class L, class... Durations>
+constexpr bool takesNone = !(... || (OfOneArgument<Guard, L, Durations> || OfOneWithCode<Guard, L, Durations> ||
+                                     OfOneInBraces<Guard, L, Durations>));
+static_assert(OfOneArgument<LockGuard, RedisLock, Lease> && OfOneWithCode<LockGuard, const FairLock, const Lease>);
+static_assert(OfOneArgument<GroupGuard, RedLock, Lease> && OfOneWithCode<GroupGuard, const RedLock, const Lease>);
+static_assert(takesNone<LockGuard, RedisLock, std::chrono::milliseconds, const std::chrono::hours, Wait>);
+static_assert(takesNone<GroupGuard, const MultiLock, std::chrono::seconds, std::chrono::duration<float>, Wait>);
+
 static_assert(std::constructible_from<bool, LockGuard&> && !std::convertible_to<LockGuard&, bool>);
 
 static_assert(std::movable<Client> && !std::copy_constructible<Client>);

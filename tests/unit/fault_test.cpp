@@ -86,18 +86,45 @@ TEST(Fault, ErrorRepliesMeanWhatTheyLeaveOpen)
         {"NOSCRIPT No matching script. Please use EVAL.", bad},
         {"ERR redislock: bad arguments to lock", bad},
         {"ERR wrong number of arguments for 'evalsha' command", bad},
-        {"ERR", bad},
-        {"", bad},
-        {" ", bad},
-        {"ERRATIC OOM", bad},
-        {"oom lower case is not a word of Redis", bad},
-        {"BUSYGROUP Consumer Group name already exists", bad},
+        {"ERR Error compiling script (new function): user_script:1: '=' expected near 'x'", bad},
+        {"ERR user_script:1: attempt to call a nil value script: 5a1b, on @user_script:1.", bad},
+        {"ERR Error running script (call to f_5a1b): @user_script:1: user_script:1: attempt to call a nil value", bad},
+        {"ERR value is not an integer or out of range", bad},
+        {"ERR hash value is not an integer", bad},
+        {"ERR increment or decrement would overflow", bad},
+        {"ERR invalid password", fatal(Cause::wrongPassword)},
+        {"ERR Client sent AUTH, but no password is set", fatal(Cause::noPasswordSet)},
+        {"ERR AUTH <password> called without any password configured for the default user.",
+         fatal(Cause::noPasswordSet)},
+        {"ERR DB index is out of range", {Failure::fatal, Errc::noSuchDatabase}},
+        {"ERR SELECT is not allowed in cluster mode", {Failure::fatal, Errc::noSuchDatabase}},
     };
     for (const Case& c : cases) {
         const Fault fault = classify(c.text);
         EXPECT_EQ(fault.failure, c.fault.failure) << c.text;
         EXPECT_EQ(fault.error, c.fault.error) << c.text;
     }
+}
+
+TEST(Fault, ErrorThatIsNotKnownIsARefusalForNowThatMayHaveBeenExecuted)
+{
+    for (const std::string_view text : {
+             "ERR",
+             "",
+             " ",
+             "no upstream host",
+             "WHATEVER text",
+             "WHATEVER text script: 5a1b, on @user_script:1.",
+             "ERR Connection refused",
+             "ERR upstream of TASK MASK7 is booming", // words in longer words
+             "ERRATIC OOM",
+             "oom lower case is not a word of Redis",
+             "BUSYGROUP Consumer Group name already exists",
+         }) {
+        EXPECT_EQ(classify(text), (Fault{Failure::refused, Errc::serverRefused})) << text;
+        EXPECT_TRUE(mayBeExecuted(classify(text))) << text;
+    }
+    EXPECT_FALSE(mayBeExecuted(classify("OOM command not allowed when used memory > 'maxmemory'.")));
 }
 
 TEST(Fault, WordsAmongTheArgumentsThatAnErrorRepeatsAreNotErrors)

@@ -213,14 +213,30 @@ TEST(HandshakeMachine, AServerThatWantsOtherCredentialsIsFatalAtEveryStep)
     }
 }
 
-TEST(HandshakeMachine, EveryOtherErrorToAuthMeansThatItFailed)
+TEST(HandshakeMachine, ErrorThatIsNotKnownIsTransientAndIsTheReasonIfTheConnectionEnds)
+{
+    for (const char* text : {"no upstream host", "ERR Connection refused", "ERR"}) {
+        for (const State step : answers) {
+            const bool isOptional = step == State::setName;
+            EXPECT_EQ(answeredAt(step, error(text)),
+                      isOptional ? "listen" : ended(Failure::notConnected, Errc::serverRefused))
+                << text;
+        }
+    }
+    Machine machine(everything);
+    play(machine, wholeStory(), 3);
+    EXPECT_EQ(inWords(machine.resume(error("no upstream host"))), "listen");
+    EXPECT_EQ(inWords(machine.resume(Machine::Closed{})), ended(Failure::notConnected, Errc::serverRefused));
+}
+
+TEST(HandshakeMachine, ErrorsToAuthThatAreKnownMeanThatItFailed)
 {
     const std::pair<const char*, Reason> refusals[] = {
         {"ERR invalid password", Cause::wrongPassword},
         {"ERR Client sent AUTH, but no password is set", Cause::noPasswordSet},
         {"ERR AUTH <password> called without any password configured for the default user.", Cause::noPasswordSet},
         {"ERR wrong number of arguments for 'auth' command", Errc::authFailed},
-        {"ERR", Errc::authFailed},
+        {"ERR unknown command 'AUTH'", Errc::authFailed},
     };
     for (const auto& [text, reason] : refusals) {
         EXPECT_EQ(answeredAt(State::auth, error(text)), ended(Failure::fatal, reason)) << text;

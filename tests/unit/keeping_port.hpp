@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,7 +44,12 @@ public:
     void alarm(TimePoint when) noexcept override { alarmAt = when; }
     void after(TimePoint when, std::function<void()> what) override { later_.emplace_back(when, std::move(what)); }
     void post(std::function<void()> /*what*/) override {}
-    void tell(std::function<void(Observer&)> /*what*/) override {}
+    void tell(std::function<void(Observer&)> /*what*/) override
+    {
+        if (--eventsWithMemory < 0) {
+            throw std::bad_alloc();
+        }
+    }
     void ended() noexcept override {}
 
     /// Time passes, and what is due by then is done.
@@ -65,6 +71,7 @@ public:
     ChannelListener listener;          ///< the last one
     int woken = 0;                     ///< how often a thread was to look
     TimePoint alarmAt{};               ///< when the last alarm goes off
+    int eventsWithMemory = 1'000'000;  ///< for the observer; for those after them there is none
 
 private:
     std::uint64_t lastNumber_ = 0;

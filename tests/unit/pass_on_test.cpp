@@ -103,7 +103,13 @@ protected:
     }
 
     const std::shared_ptr<KeepingPort> port = std::make_shared<KeepingPort>();
-    const Config config{};
+    static Config observed()
+    {
+        Config config;
+        config.observer = std::make_shared<Observer>();
+        return config;
+    }
+    const Config config = observed();
     const std::shared_ptr<Core> core = std::make_shared<Core>(*port, config, "client", 1);
     const std::shared_ptr<NamedLock> lock = NamedLock::of(port, *core, LockKind::redisLock, "stock");
     const AcquireOrder order{.wait = waitForever, .lease = keepRenewing, .endedBy = EndedBy::thread};
@@ -122,6 +128,14 @@ TEST_F(PassedOn, IsNoHolderWhoseForcedEndMayStillCome)
 {
     core->forces(*lock, core->holderText(*held.hold));
     EXPECT_EQ(core->releasing.endLevel(*held.hold, held.level), Unlocked::unconfirmed);
+}
+
+TEST_F(PassedOn, IsReceivedThoughThereIsNoMemoryToTellTheObserver)
+{
+    port->eventsWithMemory = 1; // for the end of the last caller's hold
+    EXPECT_EQ(core->releasing.endLevel(*held.hold, held.level), Unlocked::passedOn);
+    EXPECT_EQ(port->woken, 1);
+    EXPECT_EQ(next->look().kind, WaitStep::Kind::done);
 }
 
 } // namespace

@@ -95,6 +95,31 @@ TEST(QueryMachine, KnowsWhetherAnEarlierTryMayHaveBeenExecuted)
     }
 }
 
+TEST(QueryMachine, ARefusalIsToldThoughTheTryBehindItHasNoTimeToBeAnswered)
+{
+    for (const bool isSilentBefore : {false, true}) {
+        auto player = playerOf(200ms);
+        player.resume(Start{at(0ms)});
+        player.resume(failed(10ms, Failure::refused, Errc::serverRefused));
+        player.resume(TimerFired{at(70ms)});
+        if (isSilentBefore) {
+            player.resume(failed(150ms, Failure::lostReply));
+        }
+        EXPECT_EQ(resultOf<Result>(player.resume(failed(200ms, Failure::lostReply))),
+                  isSilentBefore ? Errc::unreachable : Errc::serverRefused);
+    }
+}
+
+TEST(QueryMachine, ARefusedTryMayHaveBeenExecutedOnlyIfTheErrorIsNotKnown)
+{
+    for (const Reason error : {Reason(Errc::serverRefused), Reason(Cause::outOfMemory)}) {
+        auto player = playerOf(10s);
+        player.resume(Start{at(0ms)});
+        player.resume(Failed{at(1ms), {Failure::refused, error}});
+        EXPECT_EQ(player.machine.repeated(), error == Reason(Errc::serverRefused));
+    }
+}
+
 TEST(QueryMachine, ARefusalIsTriedAgainAfterPausesThatEndWithThePatience)
 {
     auto player = playerOf(200ms);

@@ -94,6 +94,19 @@ TEST(ReleaseMachine, AbsentAfterAnUnansweredTryWasOursWhileTheLeaseLasted)
     }
 }
 
+TEST(ReleaseMachine, AbsentAfterARefusalWasOursOnlyIfTheErrorIsNotKnown)
+{
+    for (const Reason error : {Reason(Errc::serverRefused), Reason(Cause::outOfMemory)}) {
+        auto player = playerOf(at(5s));
+        player.resume(Start{at(0ms)});
+        const auto pause = player.resume(Failed{at(1ms), {Failure::refused, error}});
+        EXPECT_TRUE(sleepsBetween(pause, at(41ms), at(61ms)));
+        player.resume(TimerFired{at(61ms)});
+        EXPECT_EQ(resultOf<Unlocked>(player.resume(replied(62ms, UnlockAnswer::Kind::absent))),
+                  error == Reason(Errc::serverRefused) ? Unlocked::released : Unlocked::alreadyLost);
+    }
+}
+
 TEST(ReleaseMachine, AnUnansweredTryIsRememberedThroughLaterFailures)
 {
     auto player = playerOf(at(5s));
@@ -225,7 +238,7 @@ TEST(ReleaseMachine, EveryStepThatFailsOnceIsOvercome)
                                   }
                                   EXPECT_EQ(text(action), "send, until 5000 ms");
                                   const bool mayBeDone = player.machine.state() == ReleaseMachine::State::asking &&
-                                                         (trouble == Trouble::lostReply || now > at(10ms));
+                                                         (leavesOpen(trouble) || now > at(10ms));
                                   EXPECT_EQ(resultOf<Unlocked>(player.resume(replied(100ms, last))),
                                             last == UnlockAnswer::Kind::freed || mayBeDone ? Unlocked::released
                                                                                            : Unlocked::alreadyLost);

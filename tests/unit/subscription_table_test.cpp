@@ -150,6 +150,27 @@ TEST(SubscriptionTable, ARefusalIsToldToTheChannelThatWasAskedFor)
     EXPECT_EQ(table.unanswered(), 0U);
 }
 
+TEST(SubscriptionTable, AChannelThatIsRefusedForNowIsAskedForAgainAndItsListenersAreToldOnce)
+{
+    Table table;
+    table.want("a", 1);
+    const auto answer = [&table](const Reply& reply, Incoming::Kind kind, int listener) {
+        table.sent("a");
+        expectFrame(table, reply, kind, listener);
+    };
+    answer(errorReply("no upstream host"), Incoming::Kind::refused, 1);
+    EXPECT_THAT(table.refusedForNow(), UnorderedElementsAre("a"));
+    answer(errorReply("no upstream host"), Incoming::Kind::nothing, 0);
+    answer(subscribed("a"), Incoming::Kind::confirmed, 1);
+    EXPECT_THAT(table.refusedForNow(), IsEmpty());
+    answer(errorReply("BUSY Redis is busy"), Incoming::Kind::refused, 1);
+    answer(errorReply("NOPERM this user has no permissions"), Incoming::Kind::nothing, 0);
+    EXPECT_THAT(table.refusedForNow(), IsEmpty()) << "that does not pass";
+    answer(errorReply("BUSY Redis is busy"), Incoming::Kind::refused, 1);
+    table.drop("a", 1);
+    EXPECT_THAT(table.refusedForNow(), IsEmpty());
+}
+
 TEST(SubscriptionTable, ARefusalOfWhatNobodyWantsAnyMoreMeansNothing)
 {
     Table table;

@@ -44,6 +44,12 @@ private:
     std::filesystem::path path_;
 };
 
+/// Whether @p timeout has passed since then: `milliseconds::max()` never has.
+inline bool isOver(std::chrono::milliseconds timeout, std::chrono::steady_clock::time_point since) noexcept
+{
+    return std::chrono::floor<std::chrono::milliseconds>(std::chrono::steady_clock::now() - since) >= timeout;
+}
+
 /// A child process, or none. The destructor ends it as stop() does.
 class ChildProcess {
 public:
@@ -227,10 +233,10 @@ inline bool ChildProcess::runs() noexcept
 
 inline bool ChildProcess::awaitEnd(std::chrono::milliseconds timeout) noexcept
 {
-    const auto deadline = std::chrono::steady_clock::now() + timeout;
+    const auto began = std::chrono::steady_clock::now();
     for (auto step = std::chrono::microseconds(200); runs();
          step = std::min(step * 2, std::chrono::microseconds(5000))) {
-        if (std::chrono::steady_clock::now() >= deadline) {
+        if (isOver(timeout, began)) {
             return false;
         }
         std::this_thread::sleep_for(step);

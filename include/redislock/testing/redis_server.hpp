@@ -316,9 +316,9 @@ inline void RedisServer::startOnFreePort()
 inline void RedisServer::restart()
 {
     stop();
-    const auto deadline = std::chrono::steady_clock::now() + options_.startTimeout;
+    const auto began = std::chrono::steady_clock::now();
     auto result = start();
-    while (result == Start::portTaken && std::chrono::steady_clock::now() < deadline) {
+    while (result == Start::portTaken && !detail::isOver(options_.startTimeout, began)) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         result = start();
     }
@@ -339,8 +339,8 @@ inline RedisServer::Start RedisServer::start()
 inline RedisServer::Start RedisServer::awaitAnswer(std::uintmax_t logBegin)
 {
     // Asked over the unix socket: on the TCP port another server might answer. Redis opens the socket after the port.
-    const auto deadline = std::chrono::steady_clock::now() + options_.startTimeout;
-    while (process_.runs() && std::chrono::steady_clock::now() < deadline) {
+    const auto began = std::chrono::steady_clock::now();
+    while (process_.runs() && !detail::isOver(options_.startTimeout, began)) {
         if (detail::isReady(detail::ping(unixSocket(), std::chrono::milliseconds(250)))) {
             return Start::answers;
         }

@@ -180,8 +180,12 @@ public:
     // requests
     /// A key for the answer to a new request; never used for another request.
     [[nodiscard]] std::string newRecord() const;
-    /// How long answers are kept, in ms: longer than anybody repeats a request.
-    [[nodiscard]] std::string recordTime() const;
+    /// How long answers are kept, in ms: much longer than anybody repeats a request, since the server's clock may be
+    /// set forward meanwhile.
+    [[nodiscard]] static std::string recordTime();
+    /// The same for the end of a permit that another client took, and which that client does not ask for again: only
+    /// the network may hold a copy of its request. There may be many of these records, and nobody deletes them.
+    [[nodiscard]] std::string tombstoneTime() const;
     /// Such a key, and up to @p others settled keys of other requests. At the client's end none: the request is
     /// refused.
     [[nodiscard]] Recorded recorded(std::size_t others);
@@ -241,8 +245,7 @@ public:
 
 private:
     class Unawaited;
-    /// How long answers are kept at least. A copy of a request that the network holds back for longer is executed
-    /// again.
+    /// How long a request is repeated, and a tombstone kept, at least.
     static constexpr std::chrono::milliseconds leastRecordTime{60'000};
 
     static bool isOpen(std::error_code ec) noexcept;

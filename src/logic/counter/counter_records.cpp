@@ -1,6 +1,7 @@
 // Answers that Redis keeps, so that a request that is sent twice counts once: their names, and their end.
 #include "logic/counter/counter.hpp"
 #include "redislock/detail/protocol/key_schema.hpp"
+#include "redislock/lease_time.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -12,7 +13,12 @@ std::string NamedCounter::newRecord() const
     return requestKey(name, core.id + ":" + std::to_string(port->nextRequest()));
 }
 
-std::string NamedCounter::recordTime() const
+std::string NamedCounter::recordTime()
+{
+    return std::to_string(maxLease.count());
+}
+
+std::string NamedCounter::tombstoneTime() const
 {
     return std::to_string((leastRecordTime + 2 * core.config.unreachableAfter).count());
 }

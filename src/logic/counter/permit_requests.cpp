@@ -220,7 +220,10 @@ CounterRequest<Unlocked> permitRelease(PermitHold& hold)
 CounterRequest<Unlocked> releaseById(NamedCounter& counter, const std::string& id)
 {
     const auto hold = counter.find(id);
-    return permitRelease(counter, id, hold != nullptr && hold->open == 0 ? "0" : counter.recordTime());
+    return permitRelease(counter, id,
+                         hold == nullptr   ? counter.tombstoneTime()
+                         : hold->open == 0 ? "0"
+                                           : counter.recordTime());
 }
 
 } // namespace redislock::detail

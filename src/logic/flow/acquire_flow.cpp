@@ -24,7 +24,7 @@ AcquireFlow::AcquireFlow(Core& c, NamedLock& n, HoldRef h, const AcquireOrder& o
     waiter.comesBack = !o.wait.isOneAttempt();
     waiter.call->hurried = isHurried(c.config, o.wait);
     if (!asksForItself && named.traits().keepsPlace) {
-        waiter.call->place = placesKept * c.config.pollInterval;
+        waiter.call->place = std::max(placesKept * c.config.pollInterval, shortestPlace);
     }
     if (c.isClosing()) {
         waiter.ended = Errc::shutdown; // too late to be ended with the other waiters
@@ -149,19 +149,12 @@ WaitStep AcquireFlow::judgeTurn()
 TimePoint AcquireFlow::gapUntil() const noexcept
 {
     const bool comesBack = waiter.comesBack || order.endedBy == EndedBy::group;
-    const bool isWriters = waiter.call->writer != HolderId{}; // a reader beside its own write hold waits for nobody
-    if (named.turn == nullptr || !comesBack || isWriters) {
+    if (named.turn == nullptr || !comesBack || waiter.call->writer != HolderId{}) { // who writes reads at once
         return {};
     }
     const bool isJoined = named.traits().asking == Asking::each && !named.local.holds().empty();
     const TimePoint until = isJoined ? named.turn->closedUntil(core_.port.now()) : named.turn->gapUntil();
     return until < waitEnd() ? until : TimePoint{};
-}
-
-/// When a wait for its turn is over; a single attempt has none.
-TimePoint AcquireFlow::waitEnd() const noexcept
-{
-    return order.wait.isOneAttempt() ? TimePoint::max() : deadline_;
 }
 
 /// Until when this waiter leaves the lock to other clients. If its wait would be over before that, it asks at once.
@@ -321,11 +314,9 @@ WaitStep AcquireFlow::paused(const std::variant<Pause, Cancelled>& answer)
         return {};
     }
     const auto* pause = std::get_if<Pause>(&answer);
-    if (pause != nullptr && pause->span && named.kind == LockKind::writeLock) {
-        // a writer that comes back in time keeps readers out as one that waits; otherwise they might never let it in
-        const std::chrono::nanoseconds place = placesKept * core_.config.pollInterval;
-        waiter.call->place =
-            *pause->span <= place / 2 ? placesKept * core_.config.pollInterval : std::chrono::milliseconds(0);
+    const std::chrono::milliseconds place = placesKept * core_.config.pollInterval;
+    if (named.kind == LockKind::writeLock && pause != nullptr && pause->span && *pause->span <= place / 2) {
+        waiter.call->place = place; // keeps readers out as a writer does that waits: else they might never let it in
     }
     return std::visit(
         [this](auto event) {

@@ -58,6 +58,7 @@ public:
     }
 
     static constexpr int placesKept = 5; ///< polls that may fail before a waiter loses its place
+    static constexpr std::chrono::milliseconds shortestPlace{500}; ///< the client's own thread may be late, too
 
 private:
     enum class Stage : std::uint8_t {
@@ -89,7 +90,11 @@ private:
     void tellContended() const;
     [[nodiscard]] TimePoint asideUntil(bool isFirst) const noexcept;
     [[nodiscard]] TimePoint gapUntil() const noexcept;
-    [[nodiscard]] TimePoint waitEnd() const noexcept;
+    /// When a wait for its turn is over; a single attempt has none.
+    [[nodiscard]] TimePoint waitEnd() const noexcept
+    {
+        return order.wait.isOneAttempt() ? TimePoint::max() : deadline_;
+    }
     /// Whether this waiter, once it has asked, has a place to give up if it is not granted the lock.
     [[nodiscard]] bool hasPlace() const noexcept { return waiter.call->place.count() > 0; }
     /// Whether its last request took a place to which a release may grant the lock: a message tells of each such grant.

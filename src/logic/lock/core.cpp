@@ -26,7 +26,14 @@ std::shared_ptr<NamedLock> Core::knownOrAdd(NamedLock& fresh)
         if (auto known = (*found)->weak_from_this().lock()) { // null while its destructor waits for the mutex
             return known;
         }
+        fresh.local = std::exchange((*found)->local, {});
         names_.erase(found);
+    }
+    const auto debt = std::ranges::find_if(
+        debts_, [&](const Debt& each) { return each.kind == fresh.kind && each.name == fresh.name; });
+    if (debt != debts_.end()) {
+        fresh.local = std::move(debt->owed);
+        debts_.erase(debt);
     }
     joinOtherKinds(fresh);
     names_.insert(&fresh);
@@ -49,6 +56,16 @@ void Core::forget(NamedLock& named) noexcept
     const auto found = names_.find(keyOf(named));
     if (found != names_.end() && *found == &named) {
         names_.erase(found);
+    }
+    try {
+        if (named.local.isOwed()) {
+            debts_.push_back({named.kind, named.name, std::move(named.local)});
+        }
+        if (debts_.size() > maxDebts) {
+            debts_.pop_front();
+        }
+    } catch (...) { // out of memory: a late unlock() finds nothing
+        return;
     }
 }
 
@@ -254,18 +271,9 @@ LossReason Core::reasonOfEnd(const Hold& hold) const noexcept
 /// background thread.
 void Core::tellLoss(Hold& hold, LossReason reason)
 {
-    const auto unlocks = hold.levels.countOfThread();
-    hold.lock->local.owe(hold.owner, unlocks);
-    std::shared_ptr<NamedLock> forgotten;
-    if (unlocks > 0 && !closing_) {
-        patiently([&] { lostNames_.push_back(hold.lock); }); // a late unlock() must still find the debt
-        if (lostNames_.size() > maxLostNames) {
-            forgotten = std::move(lostNames_.front());
-            lostNames_.pop_front();
-        }
-    }
+    hold.lock->local.owe(hold.owner, hold.levels.countOfThread());
     tellOfWhole(hold, [reason](Observer& observer, const LockEvent& event) { observer.lost(event, reason); });
-    port.post([atRisk = hold.stopAtRisk, lost = hold.stopLost, forgotten = std::move(forgotten)]() mutable {
+    port.post([atRisk = hold.stopAtRisk, lost = hold.stopLost]() mutable {
         atRisk.request_stop();
         lost.request_stop();
     });
@@ -391,7 +399,7 @@ void Core::ends(Waiter& waiter) noexcept
 std::vector<std::shared_ptr<NamedLock>> Core::close()
 {
     std::vector<std::shared_ptr<NamedLock>> names;
-    patiently([&] { names.reserve(names_.size() + lostNames_.size() + sharedNames_.size()); });
+    patiently([&] { names.reserve(names_.size() + sharedNames_.size()); });
     closing_ = true;
     for (NamedLock* each : names_) {
         if (auto named = each->weak_from_this().lock()) {
@@ -427,10 +435,8 @@ std::vector<std::shared_ptr<NamedLock>> Core::close()
         named->askers.forEach(end);
     }
     counters.close();
-    for (auto* kept : {&lostNames_, &sharedNames_}) {
-        std::ranges::move(*kept, std::back_inserter(names));
-        kept->clear();
-    }
+    std::ranges::move(sharedNames_, std::back_inserter(names));
+    sharedNames_.clear();
     return names;
 }
 

@@ -124,25 +124,22 @@ public:
     /// The hold's name in Redis.
     [[nodiscard]] std::string holderText(const Hold& hold) const;
     /// Tells the observer of a hold, or (@p holder) of another's that has the lock instead. Costs nothing without an
-    /// observer. What there is no memory for is not told.
+    /// observer, and fails nothing: it is not told what there is no memory for.
     template <class What>
     void tellOf(const Hold& hold, What what) noexcept
-    {
-        try {
-            config.observer ? tellOf(hold, patiently([&] { return holderText(hold); }), std::move(what)) : void();
-        } catch (const std::bad_alloc&) {
-            return;
+    try {
+        if (config.observer) {
+            tellObserverOf(hold, holderText(hold), std::move(what));
         }
+    } catch (...) {
     }
     template <class What>
-    void tellOf(const Hold& hold, const std::string& holder, What what) noexcept
-    {
-        using Told = std::function<void(Observer&, const LockEvent&)>;
-        try {
-            config.observer ? tellObserverOf(hold, holder, patiently([&] { return Told(std::move(what)); })) : void();
-        } catch (const std::bad_alloc&) {
-            return;
+    void tellOf(const Hold& hold, std::string holder, What what) noexcept
+    try {
+        if (config.observer) {
+            tellObserverOf(hold, std::move(holder), std::move(what));
         }
+    } catch (...) {
     }
     /// As tellOf(), but not of a member: the observer is told of its group.
     template <class What>
@@ -154,7 +151,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t maxLostNames = 1024;
+    static constexpr std::size_t maxDebts = 1024;
     static constexpr std::size_t maxSharedNames = 64;
     static constexpr std::size_t maxIdle = 128; ///< holds, and calls, kept for the next operations
 
@@ -186,6 +183,12 @@ private:
         bool operator()(const NameKey& a, const NamedLock* b) const noexcept { return a == keyOf(*b); }
         bool operator()(const NamedLock* a, const NameKey& b) const noexcept { return keyOf(*a) == b; }
     };
+    /// What threads still owe of a name that nobody uses.
+    struct Debt {
+        LockKind kind;
+        std::string name;
+        LocalLock<Hold, HoldRef> owed;
+    };
     static NameKey keyOf(const NamedLock& named) noexcept { return {named.kind, named.name}; }
 
     Finished endOf(HoldCall& call);
@@ -197,7 +200,7 @@ private:
     boost::unordered_flat_set<NamedLock*, NameHash, NameEqual> names_; ///< a lock is in it until its destructor
     std::vector<HoldRef> idleHolds_;
     std::vector<std::shared_ptr<HoldCall>> idleCalls_;
-    std::deque<std::shared_ptr<NamedLock>> lostNames_;   ///< kept for late unlock() calls
+    std::deque<Debt> debts_;                             ///< for late unlock() calls, also after the client's end
     std::deque<std::shared_ptr<NamedLock>> sharedNames_; ///< kept for their turns
     std::size_t underWay_ = 0;                           ///< releases, and acquires that would have to be released
     bool closing_ = false;

@@ -199,8 +199,8 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     /// The channel on which a release is published, or the prefix of the channels of waiters in a queue; empty if
     /// releases are not published. Made for each use: most names are never waited for.
     [[nodiscard]] std::string channel() const;
-    /// Keeps account of turns and gaps from now on; not for a kind with a queue in Redis. @return null: none for this kind,
-    /// or no memory for them
+    /// Keeps account of turns and gaps from now on; not for a kind with a queue in Redis. @return null: none for this
+    /// kind, or no memory for them
     Turn* takeTurns() noexcept;
     /// Calls @p act for each kind of the name: a release of one kind lets in acquires of all kinds.
     template <class Act>

@@ -27,6 +27,12 @@ bool isAnswer(const Fault& fault) noexcept
     return fault.failure != Failure::notConnected && fault.failure != Failure::lostReply;
 }
 
+/// Whether one of several renewals may be why all of them were refused.
+bool mayBeOfOne(const Fault& fault) noexcept
+{
+    return fault.failure == Failure::fatal || fault == unknownRefusal;
+}
+
 } // namespace
 
 std::chrono::milliseconds renewalTimeout(std::chrono::nanoseconds lease,
@@ -224,9 +230,7 @@ void Renewing::finished(RenewalCall& call) noexcept
             answered(*item.hold, call, asked, which++, now);
         }
     }
-    const bool denied = call.outcome.replied && call.reply.isError() &&
-                        classify(call.reply.text).failure == Failure::fatal && asked > 1;
-    if (denied) {
+    if (call.outcome.replied && call.reply.isError() && asked > 1 && mayBeOfOne(classify(call.reply.text))) {
         oneByOneUntil_ = now + core_.config.watchdogTimeout;
     }
     arm();

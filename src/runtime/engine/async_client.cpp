@@ -69,12 +69,11 @@ struct AsyncConnect final : std::enable_shared_from_this<AsyncConnect> {
         engine->background().renewals.flush();
     }
 
-    /// If the user may not PING, the connection works all the same.
     void answered()
     {
         const auto& [replied, fault, stood, off] = ping->outcome;
         const bool again = !replied && fault.failure == Failure::lostReply && !ended && !std::exchange(lost, true);
-        again ? ask() : end(replied ? boost::system::error_code() : codeOf(fault.error));
+        again ? ask() : end(codeOf(ping->obstacle(ping->outcome)));
     }
 
     void end(boost::system::error_code ec)

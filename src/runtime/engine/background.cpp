@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <dlfcn.h>
 #include <system_error>
 #include <utility>
 
@@ -44,6 +45,15 @@ Handshake handshakeOf(const Config& config, const std::string& connectionName)
 std::function<void(bool, Reason)> reporter(const Background::Report& report, const char* purpose)
 {
     return [report, purpose](bool up, Reason error) { report(purpose, up, error); };
+}
+
+/// A thread goes on that nobody will join. If this code is a part of a library, it is not unloaded from now on.
+void keepLoaded() noexcept
+{
+    Dl_info self{};
+    if (::dladdr(reinterpret_cast<const void*>(&keepLoaded), &self) != 0) {
+        (void)::dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    }
 }
 
 } // namespace
@@ -187,20 +197,26 @@ void Background::end(std::function<void()> last) noexcept
 void Background::join(TimePoint until) noexcept
 {
     std::unique_lock lock(mutex_);
-    if (!isEnding_ || !thread_.joinable()) {
+    if (!thread_.joinable()) {
         return;
     }
-    if (isOwnThread()) {
-        thread_.detach();
-        return;
+    if (!isEnding_ || isOwnThread()) {
+        if (isEnding_) { // else an asynchronous end is under way
+            thread_.detach();
+        }
+        lock.unlock();
+        return keepLoaded();
     }
     const TimePoint latest = std::max(until, BootClock::now() + std::chrono::milliseconds(100));
     while (isRunning_ && BootClock::now() < latest) {
-        ended_.wait_for(lock, latest - BootClock::now());
+        ended_.wait_for(lock, napUntil(latest));
     }
     auto thread = std::move(thread_);
     const bool hasEnded = !isRunning_;
     lock.unlock();
+    if (!hasEnded) {
+        keepLoaded();
+    }
     if (thread.joinable()) { // else another caller of join() was first
         hasEnded ? thread.join() : thread.detach();
     }

@@ -16,7 +16,9 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -28,6 +30,13 @@
 #include <unordered_set>
 
 namespace redislock::detail {
+
+/// How long a condition variable is to wait at a time, until a moment that may be TimePoint::max(). It adds the span to
+/// the time of a clock of its own, which a longer one could overflow.
+inline BootClock::duration napUntil(TimePoint until) noexcept
+{
+    return std::min<BootClock::duration>(until - BootClock::now(), std::chrono::hours(1));
+}
 
 /// The client's own thread, which starts with its first operation, and what runs on it: connecting, renewals and
 /// asynchronous calls, notifications, timers.

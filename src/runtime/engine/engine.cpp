@@ -1,6 +1,7 @@
 // The beginning and the end of a client.
 #include "runtime/engine/engine.hpp"
 
+#include "protocol/codec.hpp"
 #include "redislock/error.hpp"
 #include "runtime/base/fresh_seed.hpp"
 #include "runtime/base/process.hpp"
@@ -45,6 +46,7 @@ std::string freshId()
 std::shared_ptr<Engine> Engine::make(Config config)
 {
     config.validate();
+    requireOwnHiredis();
     return makeWithDescriptors("a client of " + config.endpoint.str(),
                                [&] { return std::shared_ptr<Engine>(new Engine(std::move(config))); });
 }
@@ -158,7 +160,7 @@ bool Engine::shutdown(std::chrono::milliseconds timeout) noexcept
     {
         Lock lock(mutex_);
         while (core_.isAnythingUnderWay() && !background_->isOwnThread() && BootClock::now() < until) {
-            changed_.wait_for(lock, until - BootClock::now());
+            changed_.wait_for(lock, napUntil(until));
         }
         answered = !core_.isAnythingUnderWay();
     }

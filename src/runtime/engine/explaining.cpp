@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -29,24 +30,30 @@ class Explaining {
 public:
     Explaining(Engine& engine, std::vector<Words> alongside) : engine_(engine), alongside_(std::move(alongside)) {}
 
-    /// Asks again, if a connection ended before all requests had their answers.
+    /// Asks again, if a connection ended before all requests had their answers, or if one was refused for now.
     std::error_code ask(const Words& words, Reply& reply)
     {
         constexpr int most = 3;
         std::error_code ec;
         for (int tries = 0; tries < most; ++tries) {
             ec = askOnce(words, reply);
-            if (ec || answers_.size() == alongside_.size()) {
+            if (ec || (isWhole() && std::ranges::none_of(answers_, isRefusedForNow))) {
                 return ec;
             }
         }
-        return Cause::connectionLost;
+        return isWhole() ? ec : Cause::connectionLost;
     }
 
     /// The answers to the other requests, in their order.
     [[nodiscard]] const std::vector<Reply>& answers() const noexcept { return answers_; }
 
 private:
+    static bool isRefusedForNow(const Reply& answer) noexcept
+    {
+        return answer.isError() && classify(answer.text).failure == Failure::refused;
+    }
+    [[nodiscard]] bool isWhole() const noexcept { return answers_.size() == alongside_.size(); }
+
     std::error_code askOnce(const Words& words, Reply& reply)
     {
         std::vector<std::shared_ptr<CommandCall>> others;

@@ -183,8 +183,7 @@ void ThreadCalls::connect(Engine& engine, std::error_code& ec)
     } while (!outcome.replied && outcome.fault.failure != Failure::fatal &&
              (outcome.stood > outcome.stood.zero() ||
               (outcome.fault.failure == Failure::lostReply && !std::exchange(lost, true))));
-    // if the user may not PING, the connection works all the same
-    ec = outcome.replied ? std::error_code() : std::error_code(outcome.fault.error);
+    ec = call->obstacle(outcome);
 }
 
 // --- What is known here ----------------------------------------------------------------------------------------------

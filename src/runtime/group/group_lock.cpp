@@ -248,13 +248,6 @@ GroupGuard::GroupGuard(const GroupLock& lock) : GroupGuard(lock, waitForever, ke
 
 GroupGuard::GroupGuard(const GroupLock& lock, std::error_code& ec) : GroupGuard(lock, waitForever, keepRenewing, ec) {}
 
-GroupGuard::GroupGuard(const GroupLock& lock, Lease lease) : GroupGuard(lock, waitForever, lease) {}
-
-GroupGuard::GroupGuard(const GroupLock& lock, Lease lease, std::error_code& ec)
-    : GroupGuard(lock, waitForever, lease, ec)
-{
-}
-
 GroupGuard::GroupGuard(const GroupLock& lock, std::stop_token stop)
     : GroupGuard(lock, waitForever, keepRenewing, std::move(stop))
 {

@@ -41,24 +41,32 @@ std::shared_ptr<detail::NamedCounter> stateOf(const std::shared_ptr<detail::Engi
 
 } // namespace
 
+template <>
+void detail::programAndLibraryHaveTheSameAsioOptions<detail::asioOptions()>() noexcept
+{
+}
+
 Client::Client(std::string_view url) : Client(Config::fromUrl(url)) {}
 
 Client::Client(Config config) : engine_(detail::Engine::make(std::move(config))) {}
 
+Client::Client(Client&& other) noexcept : engine_(other.engine_), isOwner_(std::exchange(other.isOwner_, false)) {}
+
 Client& Client::operator=(Client&& other) noexcept
 {
     if (this != &other) {
-        if (engine_) {
+        if (isOwner_) {
             shutdown();
         }
-        engine_ = std::move(other.engine_);
+        engine_ = other.engine_;
+        isOwner_ = std::exchange(other.isOwner_, false);
     }
     return *this;
 }
 
 Client::~Client()
 {
-    if (engine_) {
+    if (isOwner_) {
         shutdown();
     }
 }

@@ -15,10 +15,6 @@ LockGuard::LockGuard(const Lock& lock) : LockGuard(lock, waitForever, keepRenewi
 
 LockGuard::LockGuard(const Lock& lock, std::error_code& ec) : LockGuard(lock, waitForever, keepRenewing, ec) {}
 
-LockGuard::LockGuard(const Lock& lock, Lease lease) : LockGuard(lock, waitForever, lease) {}
-
-LockGuard::LockGuard(const Lock& lock, Lease lease, std::error_code& ec) : LockGuard(lock, waitForever, lease, ec) {}
-
 LockGuard::LockGuard(const Lock& lock, std::stop_token stop)
     : LockGuard(lock, waitForever, keepRenewing, std::move(stop))
 {

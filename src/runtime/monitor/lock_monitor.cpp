@@ -1,5 +1,6 @@
 #include "redislock/lock_monitor.hpp"
 
+#include "protocol/codec.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/detail/protocol/printable.hpp"
 #include "redislock/error.hpp"
@@ -63,6 +64,7 @@ void requireName(std::string_view name)
 Config validated(const Config& config)
 {
     config.validate();
+    detail::requireOwnHiredis();
     return config;
 }
 
@@ -76,17 +78,13 @@ std::string quoted(std::string_view words)
 LockMonitor::LockMonitor(std::string_view url) : LockMonitor(Config::fromUrl(url)) {}
 
 LockMonitor::LockMonitor(const Config& config)
-    : impl_(detail::makeWithDescriptors("a monitor of " + config.endpoint.str(),
-                                        [&] { return std::make_unique<Impl>(validated(config)); }))
+    : impl_(detail::makeWithDescriptors("a monitor of " + config.endpoint.str(), [&] {
+          return std::shared_ptr<Impl>(new Impl(validated(config)), [](Impl* impl) {
+              const detail::Uncancelled held;
+              delete impl;
+          });
+      }))
 {
-}
-
-LockMonitor::LockMonitor(LockMonitor&&) noexcept = default;
-LockMonitor& LockMonitor::operator=(LockMonitor&&) noexcept = default;
-LockMonitor::~LockMonitor()
-{
-    const detail::Uncancelled held;
-    impl_.reset();
 }
 
 MonitorProgress LockMonitor::forEachPage(std::string_view pattern, const Page& page)

@@ -31,6 +31,7 @@ std::vector<Need> needsOf(const std::string& name)
         {"+hexists", {"HEXISTS", name, "f"}},
         {"+hget", {"HGET", name, "f"}},
         {"+hset", {"HSET", name, "f", "1"}, true},
+        {"+hdel", {"HDEL", name, "f"}, true},
         {"+hlen", {"HLEN", name}},
         {"+hkeys", {"HKEYS", name}},
         {"+pexpire", {"PEXPIRE", name, "1000"}, true},

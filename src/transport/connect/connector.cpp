@@ -92,6 +92,9 @@ private:
         if (!end_) {
             return false;
         }
+        if (const auto* reply = std::get_if<Reply>(&event)) {
+            troubles_.noteReply(*reply);
+        }
         const auto action = machine_.resume(event);
         if (std::holds_alternative<HandshakeMachine::Listen>(action)) {
             return true;

@@ -1,23 +1,8 @@
 #include "transport/connect/handshake_machine.hpp"
 
-#include <string_view>
 #include <utility>
 
 namespace redislock::detail {
-
-namespace {
-
-/// The reason for a refusal of AUTH whose reply does not begin with an error code of its own.
-Reason refusalOfAuth(std::string_view text) noexcept
-{
-    const auto says = [text](std::string_view phrase) { return text.find(phrase) != std::string_view::npos; };
-    if (says("without any password configured") || says("no password is set")) {
-        return Cause::noPasswordSet;
-    }
-    return says("invalid password") ? Reason(Cause::wrongPassword) : Reason(Errc::authFailed);
-}
-
-} // namespace
 
 HandshakeMachine::Action HandshakeMachine::resume(const Event& event)
 {
@@ -111,7 +96,7 @@ HandshakeMachine::Action HandshakeMachine::answered(const Reply& reply)
 HandshakeMachine::Action HandshakeMachine::authAnswered(const Reply& reply)
 {
     if (reply.isError()) {
-        return fail({Failure::fatal, refusalOfAuth(reply.text)});
+        return fail({Failure::fatal, Errc::authFailed});
     }
     return reply.kind == Reply::Kind::status ? next() : fail({Failure::fatal, Errc::notRedis});
 }

@@ -183,7 +183,7 @@ void Fleet::kill(std::size_t berth)
     at.inside.clear();
     std::erase_if(clients_, [&](const auto& each) { return each.second == berth; });
     if (at.redisson.empty()) {
-        mayKeepRecords_.push_back(now());
+        ++mayKeepRecords_;
     }
     mayHaveHeld_ += at.working.size() - held;
     at.working.clear();
@@ -249,8 +249,7 @@ void Fleet::lookAtKeys()
         }
     }
     const auto clients = 1 + size_.threads; // of a process of ours, at most
-    const auto processes = size_.processes + static_cast<std::size_t>(std::ranges::count_if(
-                                                 mayKeepRecords_, [](Micros when) { return now() < when + 90s; }));
+    const auto processes = size_.processes + mayKeepRecords_;
     recordBound_ = std::max(recordBound_, mostRecords * clients * processes);
     records_ = std::max(records_, records);
     if (records > mostRecords * clients * processes) {

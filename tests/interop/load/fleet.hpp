@@ -101,7 +101,7 @@ private:
     std::size_t passed_ = 0; ///< violations of the queue that were reported
     bool toldOfTimes_ = false;
     std::optional<Micros> withoutRedisson_; ///< when its queue was seen with a waiter of Redisson's, or without a time
-    std::vector<Micros> mayKeepRecords_;    ///< when processes of ours were killed
+    std::size_t mayKeepRecords_ = 0;        ///< processes of ours that were killed
     std::size_t records_ = 0;               ///< the most records of requests
     std::size_t recordBound_ = 0;
     std::size_t mayHaveHeld_ = 0; ///< threads that were killed between two turns: each may have had a permit

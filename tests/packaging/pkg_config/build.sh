@@ -1,11 +1,19 @@
 #!/bin/sh
-# build.sh <compiler> <folder for the program> [flags]: builds a program as a project without CMake does, then runs it.
+# build.sh <compiler> <folder for the programs> [flags]: builds a program, and one with a plugin, as a project without
+# CMake does, then runs them.
 set -eu
-source=$(dirname "$0")/../consumer.cpp
+sources=$(dirname "$0")/..
 compiler=$1
-program=$2/consumer
+folder=$2
 shift 2
-mkdir -p "$(dirname "$program")"
+mkdir -p "$folder"
 # shellcheck disable=SC2046 # several words
-"$compiler" -std=c++20 "$@" "$source" -o "$program" $(pkg-config --cflags --libs redislock)
-"$program"
+"$compiler" -std=c++20 "$@" "$sources/consumer.cpp" -o "$folder/consumer" $(pkg-config --cflags --libs redislock)
+"$folder/consumer"
+# shellcheck disable=SC2046 # several words
+"$compiler" -std=c++20 "$@" -fPIC -shared "-Wl,--version-script=$sources/unloading/plugin.map" \
+    "$sources/unloading/plugin.cpp" -o "$folder/plugin.so" $(pkg-config --cflags --libs redislock)
+# shellcheck disable=SC2046 # several words
+"$compiler" -std=c++20 "$@" "-DPLUGIN=\"$folder/plugin.so\"" "$sources/unloading/consumer.cpp" -o "$folder/loader" \
+    $(pkg-config --cflags redislock) -ldl
+"$folder/loader"

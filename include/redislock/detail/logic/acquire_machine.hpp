@@ -230,8 +230,7 @@ inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random
     if (event.fault.failure == Failure::demoted) {
         return demoted(event, random);
     }
-    // an answer that the script cannot give does not say what the script did
-    unknown_ = unknown_ || event.fault.failure == Failure::lostReply || event.fault.error == Errc::badReply;
+    unknown_ = unknown_ || mayBeExecuted(event.fault);
     if (event.fault.failure == Failure::fatal) {
         return fail(event.fault.error);
     }

@@ -11,7 +11,7 @@
 
 namespace redislock::detail {
 
-/// The pause after a waiter's n-th request if nothing wakes it: as that of a SpinLock, 1 ms to 128 ms, less up to a half.
+/// The pause after a waiter's n-th request if nothing wakes it: as a SpinLock's, 1 ms to 128 ms, less up to a half.
 inline std::chrono::nanoseconds pollPause(std::uint32_t attempt, Random& random) noexcept
 {
     const std::chrono::nanoseconds pause = std::chrono::milliseconds(1) * (1 << std::min(attempt - 1, 7U));

@@ -128,6 +128,12 @@ public:
         return true;
     }
 
+    /// Whether any thread owes an unlock().
+    [[nodiscard]] bool isOwed() const noexcept
+    {
+        return owedBySomebody_ > 0 || (rest_ != nullptr && !rest_->debts.empty());
+    }
+
     /// All holds of the name. Valid until one is added or removed.
     [[nodiscard]] std::span<const Pointer> holds() const noexcept
     {

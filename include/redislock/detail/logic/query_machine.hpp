@@ -67,11 +67,12 @@ public:
 private:
     Action failed(const Failed& event, Random& random)
     {
-        unknown_ = unknown_ || event.fault.failure == Failure::lostReply;
+        unknown_ = unknown_ || mayBeExecuted(event.fault);
         end_ = std::min(limit_, saturatingAdd(end_, event.stood));
         const bool wasDemoted = demoted_ && event.fault.error == Errc::unreachable;
+        const bool isCutShort = std::exchange(refused_, false) && event.fault.failure == Failure::lostReply;
         if (isFinal(event.fault, asker_) || event.now >= end_) {
-            return done(wasDemoted ? refusal_ : event.fault.error);
+            return done(wasDemoted || isCutShort ? refusal_ : event.fault.error);
         }
         if (event.fault.failure == Failure::demoted && !std::exchange(demoted_, true)) {
             refusal_ = event.fault.error;
@@ -80,6 +81,7 @@ private:
         if (event.fault.failure == Failure::refused || event.fault.failure == Failure::demoted ||
             event.fault.failure == Failure::fatal) {
             state_ = State::backingOff;
+            refused_ = true;
             refusal_ = event.fault.error;
             return SleepUntil{std::min(end_, event.now + backoff_.next(random))};
         }
@@ -105,6 +107,7 @@ private:
     Backoff backoff_;
     State state_ = State::idle;
     Reason refusal_;       ///< the last refusal
+    bool refused_ = false; ///< the last try was answered so
     bool demoted_ = false; ///< a replica answered
     bool unknown_ = false;
 };

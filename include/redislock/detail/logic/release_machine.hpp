@@ -127,8 +127,7 @@ inline ReleaseMachine::Action ReleaseMachine::failed(const Failed& event, Random
     if (event.fault.error == Errc::wrongType) {
         return done(Unlocked::alreadyLost); // another key took the name: our lock is gone
     }
-    // an answer that the script cannot give does not say what the script did
-    unknown_ = unknown_ || event.fault.failure == Failure::lostReply || event.fault.error == Errc::badReply;
+    unknown_ = unknown_ || mayBeExecuted(event.fault);
     settings_.giveUpAfter = saturatingAdd(settings_.giveUpAfter, event.stood);
     metFatal_ = metFatal_ || event.fault.failure == Failure::fatal;
     if (isFinal(event.fault, settings_.asker) || event.now >= end()) {

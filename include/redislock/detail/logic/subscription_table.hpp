@@ -2,6 +2,7 @@
 /// Which channels one connection listens to.
 #pragma once
 
+#include "redislock/detail/protocol/fault.hpp"
 #include "redislock/detail/protocol/reply.hpp"
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -20,7 +22,8 @@ namespace redislock::detail {
 ///
 /// A channel is listened to while a listener wants it. Every confirmation of a SUBSCRIBE is passed to the channel's
 /// listeners, even after the channel was dropped and wanted again meanwhile: a listener that hears it tries once, so no
-/// order of confirmations can lose a wake-up. Not thread-safe.
+/// order of confirmations can lose a wake-up. A channel that the server refuses for now is to be asked for again; its
+/// listeners hear of the first refusal only. Not thread-safe.
 ///
 /// @tparam Listener copied and compared; the owner finds the waiters by it.
 template <class Listener>
@@ -64,6 +67,7 @@ public:
             return false;
         }
         channels_.erase(found);
+        refused_.erase(channel);
         return true;
     }
 
@@ -74,6 +78,7 @@ public:
     std::vector<std::string> connected()
     {
         unanswered_.clear();
+        refused_.clear();
         std::vector<std::string> all;
         all.reserve(channels_.size());
         for (const auto& [channel, listeners] : channels_) {
@@ -86,7 +91,7 @@ public:
     Incoming received(const Reply& frame)
     {
         if (frame.isError()) {
-            return refused();
+            return refused(classify(frame.text).failure != Failure::fatal);
         }
         if (frame.kind == Reply::Kind::status) {
             return answered(Incoming::Kind::nothing, {}); // +PONG on a connection without subscriptions
@@ -101,6 +106,7 @@ public:
             return {Incoming::Kind::message, find(channel), text};
         }
         if (what == "subscribe") {
+            refused_.erase(channel);
             return answered(Incoming::Kind::confirmed, channel);
         }
         if (what == "unsubscribe" || what == "pong") {
@@ -109,6 +115,8 @@ public:
         return {Incoming::Kind::unexpected};
     }
 
+    /// The channels to subscribe to again.
+    [[nodiscard]] const std::unordered_set<std::string>& refusedForNow() const noexcept { return refused_; }
     [[nodiscard]] bool empty() const noexcept { return channels_.empty(); }
     [[nodiscard]] std::size_t size() const noexcept { return channels_.size(); }
     [[nodiscard]] std::size_t unanswered() const noexcept { return unanswered_.size(); }
@@ -131,7 +139,7 @@ private:
         return {listeners.empty() ? Incoming::Kind::nothing : kind, listeners};
     }
 
-    Incoming refused()
+    Incoming refused(bool isForNow)
     {
         if (unanswered_.empty()) {
             return {Incoming::Kind::unexpected};
@@ -139,11 +147,16 @@ private:
         const std::string channel = std::move(unanswered_.front());
         unanswered_.pop_front();
         const auto listeners = find(channel);
-        return {listeners.empty() ? Incoming::Kind::nothing : Incoming::Kind::refused, listeners};
+        if (listeners.empty()) {
+            return {};
+        }
+        const bool isKnown = isForNow ? !refused_.insert(channel).second : refused_.erase(channel) > 0;
+        return isKnown ? Incoming{} : Incoming{Incoming::Kind::refused, listeners};
     }
 
     std::unordered_map<std::string, std::vector<Listener>> channels_;
     std::deque<std::string> unanswered_;
+    std::unordered_set<std::string> refused_; ///< for now
 };
 
 } // namespace redislock::detail

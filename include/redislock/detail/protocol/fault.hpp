@@ -15,7 +15,7 @@ namespace redislock::detail {
 enum class Failure : std::uint8_t {
     notConnected, ///< no connection could be made; the request was not sent
     lostReply,    ///< the connection, or the caller's time, ended after the request may have been sent
-    refused,      ///< the server answered that it cannot execute the request for now
+    refused,      ///< the server, or a proxy, answered that it cannot execute the request for now
     demoted,      ///< the server answered that it is a replica, and did nothing: another server is the master now
     fatal,        ///< trying again would not help
 };
@@ -64,6 +64,29 @@ struct Fault {
     friend bool operator==(const Fault&, const Fault&) = default;
 };
 
+/// What an error reply means that nobody here knows: not even whether the request was executed, since a proxy may have
+/// said it. It may pass: only errors that are known to last are fatal.
+inline constexpr Fault unknownRefusal{Failure::refused, Errc::serverRefused};
+
+/// Whether the request may have been executed all the same.
+constexpr bool mayBeExecuted(const Fault& fault) noexcept
+{
+    return fault.failure == Failure::lostReply || fault.error == Errc::badReply || fault == unknownRefusal;
+}
+
+/// Whether a phrase stands in a text, and not inside longer words.
+constexpr bool mentions(std::string_view text, std::string_view phrase) noexcept
+{
+    constexpr auto isInWord = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+    for (auto at = text.find(phrase); at != std::string_view::npos; at = text.find(phrase, at + 1)) {
+        const auto end = at + phrase.size();
+        if ((at == 0 || !isInWord(text[at - 1])) && (end == text.size() || !isInWord(text[end]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /// Which right a user lacks, by the server's words.
 inline Reason deniedBy(std::string_view text) noexcept
 {
@@ -74,7 +97,8 @@ inline Reason deniedBy(std::string_view text) noexcept
     return says("channel") ? Cause::channelDenied : Cause::keyDenied;
 }
 
-/// The meaning of an error reply, judged by its first word, and by phrases where Redis gives no word of its own.
+/// The meaning of an error reply, judged by its first word, and by phrases where Redis gives no word of its own. Any
+/// other error, as from a proxy, is an unknown refusal.
 inline Fault classify(std::string_view text) noexcept
 {
     struct Rule {
@@ -93,6 +117,9 @@ inline Fault classify(std::string_view text) noexcept
         Rule{"WRONGTYPE", fatal(Errc::wrongType)},
         Rule{"NOAUTH", fatal(Cause::passwordWanted)},
         Rule{"WRONGPASS", fatal(Cause::wrongPassword)},
+        Rule{"invalid password", fatal(Cause::wrongPassword)}, // before Redis 6
+        Rule{"without any password configured", fatal(Cause::noPasswordSet)},
+        Rule{"no password is set", fatal(Cause::noPasswordSet)},
         Rule{"DENIED", fatal(Cause::protectedMode)},
         Rule{"NOPERM", fatal(Errc::permissionDenied)},
         Rule{"The user executing the script", fatal(Errc::permissionDenied)},
@@ -112,15 +139,25 @@ inline Fault classify(std::string_view text) noexcept
         Rule{"MOVED", fatal(Cause::clusterNode)},
         Rule{"ASK", fatal(Cause::clusterNode)},
         Rule{"CROSSSLOT", fatal(Cause::clusterNode)},
+        Rule{"not an integer", fatal(Errc::badReply)}, // another program's key
+        Rule{"would overflow", fatal(Errc::badReply)},
+        Rule{"DB index", fatal(Errc::noSuchDatabase)},
+        Rule{"SELECT is not allowed", fatal(Errc::noSuchDatabase)},
+        // the request is not the one that was sent, or the server's Lua cannot run it
+        Rule{"NOSCRIPT", fatal(Errc::badReply)},
+        Rule{"wrong number of arguments", fatal(Errc::badReply)},
+        Rule{"redislock: bad arguments", fatal(Errc::badReply)},
+        Rule{"Error compiling script", fatal(Errc::badReply)},
+        Rule{"user_script", fatal(Errc::badReply)},
     };
     const std::string_view word = text.substr(0, text.find(' '));
     const bool wrapped = word == "ERR" || word == "@user_script:";
     for (const auto& rule : rules) {
-        if (word == rule.word || (wrapped && text.find(rule.word) != std::string_view::npos)) {
+        if (word == rule.word || (wrapped && mentions(text, rule.word))) {
             return rule.fault.error == Errc::permissionDenied ? fatal(deniedBy(text)) : rule.fault;
         }
     }
-    return {Failure::fatal, Errc::badReply};
+    return unknownRefusal;
 }
 
 } // namespace redislock::detail
