@@ -260,7 +260,7 @@ TEST_F(Resources, AreNeverStandardDescriptors)
 {
     const auto taken = uniqueName();
     const Client other(config());
-    const LockGuard foreign(other.getLock(taken), 60s);
+    const LockGuard foreign(other.getLock(taken), Lease(60s));
     EXPECT_EQ(listeners(taken), 0) << "the test's own connection, before descriptors are closed";
     const auto urls = {server().url(), server().unixUrl()};
     for (const auto& url : urls) {
