@@ -162,24 +162,23 @@ Command::~Command()
     }
 }
 
-Command::Event Command::look()
+int Command::look()
 {
     int how = 0;
     for (pid_t process = 0; (process = ::waitpid(-1, &how, WNOHANG | WUNTRACED)) > 0;) {
         if (process == process_ && WIFSTOPPED(how)) {
-            stopSignal_ = WSTOPSIG(how);
-            return Event::stopped;
+            return WSTOPSIG(how);
         }
         if (process == process_) {
             (void)!::read(failure_, &error_, sizeof error_); // nothing if the program ran
             endSignal_ = WIFEXITED(how) ? 0 : WTERMSIG(how);
-            status_ = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + endSignal_;
+            status_ = WEXITSTATUS(how);
             process_ = -1;
         } else if (!WIFSTOPPED(how)) {
             others_.erase(process); // its number may become another's
         }
     }
-    return hasEnded() ? Event::ended : Event::none;
+    return 0;
 }
 
 void Command::forward(int signal) const noexcept
@@ -214,7 +213,7 @@ std::set<pid_t> Command::processes() const
 
 bool Command::isAnyLeft()
 {
-    while (look() == Event::stopped) {
+    while (look() != 0) {
     }
     siginfo_t child{};
     const bool hasChildren = ::waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;

@@ -58,9 +58,6 @@ void stopByTerminal() noexcept;
 /// The program and all processes that it starts. **Thread safety**: none.
 class Command {
 public:
-    /// What has happened to the program.
-    enum class Event { none, stopped, ended };
-
     /// Starts the program: in the same process group, with all that this program inherited. The program is killed if
     /// this thread ends without having waited for it. Does not wait until the program runs.
     /// @throws std::system_error when no process can be made, or none be adopted.
@@ -71,17 +68,15 @@ public:
     /// Kills what has not ended, if the program has not.
     ~Command();
 
-    /// Finds out what has happened, without waiting.
-    Event look();
+    /// Finds out what has happened, without waiting. @return the signal that stopped the program; 0: none did
+    int look();
     [[nodiscard]] bool hasEnded() const noexcept { return process_ == -1; }
     /// Why the program, which has ended, could not be run; 0 when it could.
     [[nodiscard]] int error() const noexcept { return error_; }
-    /// The status as in a shell: what the program returned, or 128 + its signal.
+    /// What the program returned.
     [[nodiscard]] int status() const noexcept { return status_; }
     /// The signal that ended the program; 0: none did.
     [[nodiscard]] int endSignal() const noexcept { return endSignal_; }
-    /// The signal that stopped the program.
-    [[nodiscard]] int stopSignal() const noexcept { return stopSignal_; }
 
     /// Sends a signal to the program, and to no other process.
     void forward(int signal) const noexcept;
@@ -103,7 +98,6 @@ private:
     int error_ = 0;
     int status_ = 0;
     int endSignal_ = 0;
-    int stopSignal_ = 0;
 };
 
 } // namespace redislock::tool

@@ -21,7 +21,7 @@ std::string inQuotes(std::string_view name)
     return '"' + detail::printable(name, 200) + '"';
 }
 
-std::string inWords(const std::vector<std::string>& rights)
+std::string listed(const std::vector<std::string>& rights)
 {
     return detail::printable(fmt::format("{}", fmt::join(rights, " ")), 1000);
 }
@@ -73,12 +73,6 @@ bool forceUnlock(const Client& client, const LockReport& lock)
     }
 }
 
-bool isSameHolder(const LockReport& a, const LockReport& b)
-{
-    return a.kind == b.kind && std::equal(a.holders.begin(), a.holders.end(), b.holders.begin(), b.holders.end(),
-                                          [](const auto& one, const auto& other) { return one.name == other.name; });
-}
-
 /// Takes the lock and gives it back, by the scripts that `run` uses. @return why that failed; empty: it did not;
 /// nothing: others have the lock.
 std::optional<std::string> whyNotToBeHad(const FencedLock& lock)
@@ -115,7 +109,7 @@ std::vector<std::string> problemsOf(const ServerReport& server)
         problems.emplace_back("it saves nothing: a restart frees all locks");
     }
     if (server.lackingRights && !server.lackingRights->empty()) {
-        problems.push_back("the user lacks rights: " + inWords(*server.lackingRights));
+        problems.push_back("the user lacks rights: " + listed(*server.lackingRights));
     }
     return problems;
 }
@@ -150,7 +144,7 @@ void describe(const ServerReport& server, const Client& client, std::optional<bo
 void warnOfRights(const LockMonitor& monitor)
 {
     if (!monitor.missingRights().empty()) {
-        complain("less is known without these rights: " + inWords(monitor.missingRights()));
+        complain("less is known without these rights: " + listed(monitor.missingRights()));
     }
 }
 
@@ -214,7 +208,8 @@ int kick(const Settings& settings)
         return exitNo;
     }
     const auto now = monitor.find(settings.name);
-    if (!now || !isSameHolder(*lock, *now)) {
+    if (!now || now->kind != lock->kind ||
+        !std::ranges::equal(now->holders, lock->holders, {}, &LockHolder::name, &LockHolder::name)) {
         fmt::print("{} has changed hands meanwhile: nothing was done\n", inQuotes(settings.name));
         return exitNo;
     }

@@ -74,11 +74,33 @@ void addStatus(CLI::App& command, const std::string& names, const std::string& h
 }
 
 /// @param isNameBehind that a name may follow `--`
-void addRun(CLI::App& app, Settings& settings, bool isNameBehind)
+void addCommands(CLI::App& app, Settings& settings, bool isNameBehind)
 {
-    auto* run = app.add_subcommand(
-        "run", "Runs a command while it holds a lock: redislock run [OPTIONS] NAME -- COMMAND [ARGUMENT...]");
-    run->add_option("NAME", settings.name, "The lock")->required(!isNameBehind);
+    const auto add = [&](const char* name, const char* help, int (*perform)(const Settings&)) {
+        auto* command = app.add_subcommand(name, help);
+        command->callback([&settings, perform] { settings.perform = perform; });
+        return command;
+    };
+    auto* run =
+        add("run", "Runs a command while it holds a lock: redislock run [OPTIONS] NAME -- COMMAND [ARGUMENT...]",
+            tool::run);
+    auto* ls = add("ls", "Lists the locks that are held", tool::ls);
+    auto* who = add("who", "Says who holds a lock and who waits; status 1: nobody holds it", tool::who);
+    auto* watch = add("watch", "Shows the locks that are held, again and again, until Ctrl-C", tool::watch);
+    auto* kick = add("kick", "Frees a lock, whoever holds it; says whom and asks first", tool::kick);
+    auto* doctor = add("doctor", "Looks whether the server is fit for locks; status 1: it is not", tool::doctor);
+    for (auto* command : {run, who, kick}) {
+        command->add_option("NAME", settings.name, "The lock")->required(!isNameBehind);
+    }
+    for (auto* command : {ls, watch}) {
+        command->add_option("PATTERN", settings.pattern, "Which: *, ?, [ab] as of Redis")->capture_default_str();
+    }
+    doctor->add_option("NAME", settings.name, "A lock for whose keys the rights are judged");
+    for (auto* command : {ls, who, watch, doctor}) {
+        command->add_flag("--json", settings.json, "One JSON object a line");
+    }
+    addDuration(*watch, "-n,--interval", "How often; 1 s", [&settings](auto time) { settings.interval = time; });
+    kick->add_flag("-y,--yes", settings.yes, "Does not ask");
     addDuration(*run, "-w,--wait", "How long to wait for the lock, 0 for one attempt; without this: for ever",
                 [&settings](auto time) { settings.wait = time; });
     addDuration(*run, "-l,--lease", "Not renewed: the command is ended before this time is over",
@@ -94,25 +116,6 @@ void addRun(CLI::App& app, Settings& settings, bool isNameBehind)
         "(with a lease below 10 s: a tenth of it before).\n"
         "Exit status: the command's; 128 + signal; 75 the lock was not to be had; 76 it was lost;\n"
         "125 redislock failed; 126 the command cannot be run; 127 there is no such command.");
-}
-
-void addOthers(CLI::App& app, Settings& settings, bool isNameBehind)
-{
-    auto* ls = app.add_subcommand("ls", "Lists the locks that are held");
-    ls->add_option("PATTERN", settings.pattern, "Which: *, ?, [ab] as of Redis")->capture_default_str();
-    auto* who = app.add_subcommand("who", "Says who holds a lock and who waits; status 1: nobody holds it");
-    who->add_option("NAME", settings.name, "The lock")->required(!isNameBehind);
-    auto* watch = app.add_subcommand("watch", "Shows the locks that are held, again and again, until Ctrl-C");
-    watch->add_option("PATTERN", settings.pattern, "Which: *, ?, [ab] as of Redis")->capture_default_str();
-    addDuration(*watch, "-n,--interval", "How often; 1 s", [&settings](auto time) { settings.interval = time; });
-    auto* kick = app.add_subcommand("kick", "Frees a lock, whoever holds it; says whom and asks first");
-    kick->add_option("NAME", settings.name, "The lock")->required(!isNameBehind);
-    kick->add_flag("-y,--yes", settings.yes, "Does not ask");
-    auto* doctor = app.add_subcommand("doctor", "Looks whether the server is fit for locks; status 1: it is not");
-    doctor->add_option("NAME", settings.name, "A lock for whose keys the rights are judged");
-    for (auto* command : {ls, who, watch, doctor}) {
-        command->add_flag("--json", settings.json, "One JSON object a line");
-    }
 }
 
 /// Takes what follows the first `--`: a name that may begin with `-`, unless there was one before; then, for run, the
@@ -135,17 +138,6 @@ void takeRest(const CLI::App& command, const std::vector<std::string>& rest, Set
     if (!isRun && from != rest.end()) {
         throw CLI::ValidationError(command.get_name() + " takes no command behind --");
     }
-}
-
-int perform(const std::string& command, const Settings& settings)
-{
-    constexpr std::pair<std::string_view, int (*)(const Settings&)> commands[] = {
-        {"run", run}, {"ls", ls}, {"who", who}, {"watch", watch}, {"kick", kick}, {"doctor", doctor}};
-    const auto* found =
-        std::find_if(std::begin(commands), std::end(commands), [&](const auto& each) { return each.first == command; });
-    const int status = found->second(settings);
-    flushOutput();
-    return status;
 }
 
 /// Takes those of the first three handles that are closed: else a connection may get their number, and a message go to
@@ -174,8 +166,7 @@ int main(std::vector<std::string> arguments)
         app.add_option("-u,--url", settings.url, "The server")->envname("REDISLOCK_URL")->capture_default_str();
     app.require_subcommand(1);
     app.fallthrough();
-    addRun(app, settings, !rest.empty());
-    addOthers(app, settings, !rest.empty());
+    addCommands(app, settings, !rest.empty());
     const auto failed = [&app] { return app.got_subcommand("run") ? runFailed : exitError; };
     try {
         std::reverse(arguments.begin(), arguments.end()); // CLI11 expects this order
@@ -183,9 +174,10 @@ int main(std::vector<std::string> arguments)
         if (const char* variable = std::getenv("REDISLOCK_URL"); url->empty() && variable != nullptr) {
             throw CLI::ValidationError("REDISLOCK_URL is empty: it must be unset, or the address of a server");
         }
-        const auto* const command = app.get_subcommands().front();
-        takeRest(*command, rest, settings);
-        return perform(command->get_name(), settings);
+        takeRest(*app.get_subcommands().front(), rest, settings);
+        const int status = settings.perform(settings);
+        flushOutput();
+        return status;
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? exitFine : failed();
     } catch (const std::exception& error) {
@@ -196,14 +188,9 @@ int main(std::vector<std::string> arguments)
 
 } // namespace
 
-int start(int argc, char** argv)
-{
-    return main({argv + 1, argv + std::max(argc, 1)});
-}
-
 } // namespace redislock::tool
 
 int main(int argc, char** argv)
 {
-    return redislock::tool::start(argc, argv);
+    return redislock::tool::main({argv + 1, argv + std::max(argc, 1)});
 }

@@ -1,23 +1,22 @@
 // Runs a command while the lock is held.
 #include "command.hpp"
 #include "settings.hpp"
+#include "table.hpp"
 
 #include "redislock/detail/protocol/printable.hpp"
 
 #include <fmt/format.h>
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <cstdio>
-#include <exception>
+#include <cstdlib>
+#include <future>
 #include <stop_token>
 #include <string>
 #include <system_error>
@@ -33,29 +32,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Raised by other threads; can be polled.
-class Flag {
-public:
-    Flag() : handle_(madeHandle(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {}
-    Flag(const Flag&) = delete;
-    Flag& operator=(const Flag&) = delete;
-    ~Flag() { ::close(handle_); }
-
-    [[nodiscard]] int handle() const noexcept { return handle_; }
-    void raise() const noexcept
-    {
-        const std::uint64_t one = 1;
-        (void)!::write(handle_, &one, sizeof one);
-    }
-    void lower() const noexcept
-    {
-        std::uint64_t times = 0;
-        (void)!::read(handle_, &times, sizeof times);
-    }
-
-private:
-    int handle_;
-};
+/// Has those who wait for signals look again. For other threads.
+void wake() noexcept
+{
+    ::kill(::getpid(), SIGCHLD);
+}
 
 /// A moment of the boot clock, which goes on while the machine is suspended; can be polled.
 class Deadline {
@@ -88,84 +69,30 @@ void say(const Settings& settings, const std::string& words)
     }
 }
 
-std::string seconds(milliseconds time)
+/// Waits for the lock. @return the signal that ended the wait; 0: none did. @throws what acquiring threw
+int obtain(const FencedLock& lock, const Settings& settings, const Signals& signals, LockGuard& guard)
 {
-    return fmt::format("{:.1f} s", static_cast<double>(time.count()) / 1000);
-}
-
-/// The lock, or why there is none.
-class Obtaining {
-public:
-    explicit Obtaining(const FencedLock& lock, const Settings& settings)
-    {
-        const Wait wait = settings.wait ? Wait(*settings.wait) : waitForever;
-        const Lease lease = settings.lease ? Lease(*settings.lease) : keepRenewing;
-        thread_ = std::thread([this, lock, wait, lease] {
-            try {
-                guard_ = LockGuard(lock, wait, lease, stop_.get_token());
-            } catch (...) {
-                thrown_ = std::current_exception();
-            }
-            over_.raise();
-        });
-    }
-    Obtaining(const Obtaining&) = delete;
-    Obtaining& operator=(const Obtaining&) = delete;
-    ~Obtaining()
-    {
-        if (thread_.joinable()) {
-            stop_.request_stop();
-            thread_.join();
+    std::packaged_task<LockGuard(std::stop_token)> acquire([&](std::stop_token stop) {
+        return LockGuard(lock, settings.wait ? Wait(*settings.wait) : waitForever,
+                         settings.lease ? Lease(*settings.lease) : keepRenewing, std::move(stop));
+    });
+    auto obtained = acquire.get_future();
+    const std::jthread thread([&acquire](std::stop_token stop) {
+        acquire(std::move(stop));
+        wake();
+    });
+    while (obtained.wait_for(milliseconds(0)) != std::future_status::ready) {
+        pollfd event{signals.handle(), POLLIN, 0};
+        ::poll(&event, 1, -1);
+        const auto come = signals.next();
+        if (come.signal == SIGTSTP) {
+            stopByTerminal();
+        } else if (come.signal != 0 && !come.isIgnored && come.signal != SIGCONT && come.signal != SIGCHLD) {
+            return come.signal;
         }
     }
-
-    /// Waits for the lock. @return the signal that ended the wait; 0: none did. @throws what acquiring threw
-    int await(const Signals& signals, LockGuard& guard)
-    {
-        int endedBy = 0;
-        std::array<pollfd, 2> events{{{over_.handle(), POLLIN, 0}, {signals.handle(), POLLIN, 0}}};
-        while (events[0].revents == 0 && endedBy == 0) {
-            ::poll(events.data(), events.size(), -1);
-            for (auto come = signals.next(); come.signal != 0; come = signals.next()) {
-                if (come.signal == SIGTSTP) {
-                    stopByTerminal();
-                } else if (!come.isIgnored && come.signal != SIGCONT && come.signal != SIGCHLD) {
-                    endedBy = come.signal;
-                }
-            }
-        }
-        stop_.request_stop();
-        thread_.join();
-        if (thrown_ && endedBy == 0) {
-            std::rethrow_exception(thrown_);
-        }
-        guard = std::move(guard_);
-        return endedBy;
-    }
-
-private:
-    std::stop_source stop_;
-    Flag over_;
-    LockGuard guard_;
-    std::exception_ptr thrown_;
-    std::thread thread_;
-};
-
-std::vector<std::string> environmentWith(const std::vector<std::pair<std::string, std::string>>& more)
-{
-    std::vector<std::string> all;
-    for (char** variable = environ; *variable != nullptr; ++variable) {
-        const std::string_view text(*variable);
-        const bool isReplaced =
-            std::any_of(more.begin(), more.end(), [&](const auto& each) { return text.starts_with(each.first + "="); });
-        if (!isReplaced) {
-            all.emplace_back(text);
-        }
-    }
-    for (const auto& [name, value] : more) {
-        all.push_back(name + "=" + value);
-    }
-    return all;
+    guard = obtained.get();
+    return 0;
 }
 
 /// Watches over a command until it has ended.
@@ -186,16 +113,14 @@ public:
     /// @return whether the command was ended because of the lock.
     bool untilEnd()
     {
-        const std::stop_callback atRisk(guard_.stopToken(StopAt::atRisk), [this] { risk_.raise(); });
-        const std::stop_callback lost(guard_.stopToken(), [this] { risk_.raise(); });
-        std::array<pollfd, 3> events{
-            {{signals_.handle(), POLLIN, 0}, {risk_.handle(), POLLIN, 0}, {deadline_.handle(), POLLIN, 0}}};
-        passEarlySignalsOn();
+        const std::stop_callback atRisk(guard_.stopToken(StopAt::atRisk), wake);
+        const std::stop_callback lost(guard_.stopToken(), wake);
+        std::array<pollfd, 2> events{{{signals_.handle(), POLLIN, 0}, {deadline_.handle(), POLLIN, 0}}};
+        passSignalsOn(true);
         while (!hasEnded()) {
             judge();
             ::poll(events.data(), events.size(), -1);
-            risk_.lower();
-            passSignalsOn();
+            passSignalsOn(false);
         }
         return isEnding_;
     }
@@ -205,21 +130,17 @@ public:
 private:
     bool hasEnded()
     {
-        for (;;) {
-            const auto event = command_.look();
-            if (event == Command::Event::ended) { // where the lock is the reason, what it started must have ended too
-                return !isEnding_ || !command_.isAnyLeft() || (isKilled_ && guard_.validFor().count() == 0);
-            }
-            if (event == Command::Event::none) {
-                return false;
-            }
+        while (const int signal = command_.look()) {
             // the terminal's user stopped the job: the shell waits for this process to stop too
-            if (command_.stopSignal() != SIGSTOP && !isEnding_) {
+            if (signal != SIGSTOP && !isEnding_) {
                 stopByTerminal();
                 judge();
                 command_.forward(SIGCONT);
             }
         }
+        // where the lock is the reason, what it started must have ended too
+        return command_.hasEnded() &&
+               (!isEnding_ || !command_.isAnyLeft() || (isKilled_ && guard_.validFor().count() == 0));
     }
 
     /// Does what the remaining time of the lock demands.
@@ -242,7 +163,7 @@ private:
                           ? "the command gets TERM"
                           : fmt::format("TERM is not permitted for its processes {}", fmt::join(refused, " "));
             }
-            say(settings_, fmt::format("is at risk, and ends in {}: {}", seconds(left), how));
+            say(settings_, fmt::format("is at risk, and ends in {}: {}", inWords(left), how));
         }
         deadline_.set(left - reserve_);
     }
@@ -265,25 +186,15 @@ private:
                                : fmt::format("KILL has not ended processes {}", fmt::join(rest, " "));
         }
         const auto left = guard_.validFor();
-        say(settings_, (left.count() == 0 ? std::string("is lost: ") : "ends in " + seconds(left) + ": ") + how);
+        say(settings_, (left.count() == 0 ? std::string("is lost: ") : "ends in " + inWords(left) + ": ") + how);
     }
 
-    /// Forwards the signals that the terminal sent before the command was started.
-    void passEarlySignalsOn()
+    /// @param areEarly whether the terminal sent them before the command was started
+    void passSignalsOn(bool areEarly)
     {
         for (auto come = signals_.next(); come.signal != 0; come = signals_.next()) {
-            if (come.signal != SIGCHLD) {
-                command_.forward(come.signal);
-            }
-        }
-    }
-
-    void passSignalsOn()
-    {
-        for (auto come = signals_.next(); come.signal != 0; come = signals_.next()) {
-            const bool isOwn = come.signal == SIGCHLD || come.signal == SIGTSTP;
             const bool isForAll = come.byKernel && (come.signal == SIGINT || come.signal == SIGQUIT);
-            if (!isOwn && !isForAll) {
+            if (come.signal != SIGCHLD && (areEarly || (come.signal != SIGTSTP && !isForAll))) {
                 command_.forward(come.signal);
             }
         }
@@ -293,7 +204,6 @@ private:
     const LockGuard& guard_;
     const Signals& signals_;
     const milliseconds reserve_;
-    Flag risk_;
     Deadline deadline_;
     Command command_; // what watches over it is there before it starts
     bool isWarned_ = false;
@@ -301,18 +211,25 @@ private:
     bool isKilled_ = false;
 };
 
-/// How a program ended.
-struct Ending {
-    int status = 0;
-    int signal = 0; ///< 0: none ended it
-};
+/// The status for the end by a signal. This process ends by INT too, as soon as its signals are restored: a shell ends
+/// its loop or script only when it sees that.
+int endedBy(int signal)
+{
+    if (signal == SIGINT) {
+        ::raise(SIGINT);
+    }
+    return 128 + signal;
+}
 
-Ending supervise(const Settings& settings, const Config& config, const Signals& signals, const Processes& processes,
-                 LockGuard& held)
+int supervise(const Settings& settings, const Config& config, const Signals& signals, const Processes& processes,
+              LockGuard& held)
 {
     const auto token = std::to_string(static_cast<std::uint64_t>(held.token().value_or(FencingToken{})));
-    Watching watching(settings, config, held, signals, processes,
-                      environmentWith({{"REDISLOCK_NAME", settings.name}, {"REDISLOCK_TOKEN", token}}));
+    std::vector<std::string> environment{"REDISLOCK_NAME=" + settings.name, "REDISLOCK_TOKEN=" + token};
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+        environment.emplace_back(*variable);
+    }
+    Watching watching(settings, config, held, signals, processes, environment);
     const bool wasEnded = watching.untilEnd();
     const auto& command = watching.command();
     std::error_code ec;
@@ -326,37 +243,30 @@ Ending supervise(const Settings& settings, const Config& config, const Signals& 
     if (command.error() != 0) {
         complain(detail::printable(settings.command.front()) + ": " + std::generic_category().message(command.error()));
     }
-    return wasEnded || how == Unlocked::alreadyLost ? Ending{settings.lostStatus}
-                                                    : Ending{command.status(), command.endSignal()};
-}
-
-Ending runLocked(const Settings& settings)
-{
-    const Signals signals;
-    const Processes processes; // without them no command is started that could not be ended
-    const Client client(settings.url);
-    const auto lock = client.getFencedLock(settings.name);
-    LockGuard held;
-    const int endedBy = Obtaining(lock, settings).await(signals, held);
-    if (endedBy != 0) {
-        return {128 + endedBy, endedBy};
+    if (wasEnded || how == Unlocked::alreadyLost) {
+        return settings.lostStatus;
     }
-    if (!held) {
-        say(settings, "was not to be had");
-        return {settings.notObtainedStatus};
-    }
-    return supervise(settings, client.config(), signals, processes, held);
+    return command.endSignal() != 0 ? endedBy(command.endSignal()) : command.status();
 }
 
 } // namespace
 
 int run(const Settings& settings)
 {
-    const auto ending = runLocked(settings);
-    if (ending.signal == SIGINT) {
-        ::raise(SIGINT); // a shell ends its loop or script only when it sees this
+    ::unsetenv("REDISLOCK_NAME"); // of an outer run; no other thread reads the environment yet
+    ::unsetenv("REDISLOCK_TOKEN");
+    const Signals signals;
+    const Processes processes; // without them no command is started that could not be ended
+    const Client client(settings.url);
+    LockGuard held;
+    if (const int signal = obtain(client.getFencedLock(settings.name), settings, signals, held)) {
+        return endedBy(signal);
     }
-    return ending.status;
+    if (!held) {
+        say(settings, "was not to be had");
+        return settings.notObtainedStatus;
+    }
+    return supervise(settings, client.config(), signals, processes, held);
 }
 
 } // namespace redislock::tool

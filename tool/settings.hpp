@@ -17,6 +17,7 @@ inline constexpr int exitNo = 1;    ///< the answer is no: free, not kicked, not
 inline constexpr int exitError = 2; ///< the answer could not be found out
 
 struct Settings {
+    int (*perform)(const Settings&) = nullptr; ///< one of the commands below
     std::string url = "redis://127.0.0.1:6379";
     bool json = false;
 

@@ -39,7 +39,8 @@ Row rowOf(const LockReport& lock)
 
 std::string colour(std::string_view code, std::string_view text)
 {
-    return showsColours() ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+    static const bool shows = isScreen() && std::getenv("NO_COLOR") == nullptr;
+    return shows ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
 }
 
 } // namespace
@@ -49,12 +50,6 @@ bool isScreen()
     const auto* const terminal = std::getenv("TERM");
     const std::string_view kind(terminal == nullptr ? "" : terminal);
     return ::isatty(STDOUT_FILENO) == 1 && !kind.empty() && kind != "dumb";
-}
-
-bool showsColours()
-{
-    static const bool shows = isScreen() && std::getenv("NO_COLOR") == nullptr;
-    return shows;
 }
 
 std::string bold(std::string_view text)

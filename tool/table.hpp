@@ -14,11 +14,9 @@ namespace redislock::tool {
 
 /// Whether standard output is a terminal that knows escape sequences (TERM is set, and not `dumb`).
 bool isScreen();
-/// Whether standard output may show colours (no NO_COLOR).
-bool showsColours();
-/// The text in bold, or unchanged without colours.
+/// The text in bold, or unchanged where standard output may show no colours (NO_COLOR).
 std::string bold(std::string_view text);
-/// The text in red, or unchanged without colours.
+/// The text in red, or unchanged.
 std::string red(std::string_view text);
 
 /// `1.5 s`, `2 min`.

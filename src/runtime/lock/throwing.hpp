@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -26,14 +27,13 @@ struct Account {
 };
 
 /// Adds what a client knows about an error.
-inline Account accountAt(const Engine& engine, const std::string& call, const std::error_code& ec)
+inline Account accountAt(const Troubles& troubles, const std::string& call, const std::error_code& ec)
 {
-    const Troubles& troubles = engine.troubles();
     return {Troubles::isOfServer(ec) ? call + " at " + troubles.server() : call, troubles.about(ec).text};
 }
 
 /// How a message names a call about a name.
-inline std::string callOn(const std::string& name, const char* verb)
+inline std::string callOn(std::string_view name, const char* verb)
 {
     return std::string(verb) + " \"" + printable(name) + "\"";
 }
@@ -42,7 +42,7 @@ inline std::string callOn(const std::string& name, const char* verb)
 template <class Named>
 Account accountOf(const Named& named, const char* verb, const std::error_code& ec)
 {
-    return accountAt(engineOf(named), callOn(named.name, verb), ec);
+    return accountAt(engineOf(named).troubles(), callOn(named.name, verb), ec);
 }
 
 /// Calls the form that reports codes, and throws what it reports. @param account called with the code.

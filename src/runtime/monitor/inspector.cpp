@@ -187,9 +187,7 @@ std::vector<LockReport> Inspector::inspect(const std::vector<std::string>& names
             ++progress.others;
         }
     }
-    if (!locks.empty()) {
-        lookAround(locks);
-    }
+    lookAround(locks);
     return locks;
 }
 
@@ -227,39 +225,27 @@ void Inspector::lookAround(std::vector<LockReport>& locks)
 {
     Pipeline requests;
     for (const auto& lock : locks) {
-        requests.add({"EXISTS", prefixed(tokenPrefix, lock.name)}).add({"LLEN", prefixed(queuePrefix, lock.name)});
+        requests.add({"EXISTS", prefixed(tokenPrefix, lock.name)})
+            .add({"LLEN", prefixed(queuePrefix, lock.name)})
+            .add({"PUBSUB", "NUMSUB", channelOf(lock)});
     }
     const auto replies = ask(requests);
-    std::vector<LockSurroundings> around(locks.size());
     for (std::size_t i = 0; i < locks.size(); ++i) {
-        const auto& token = replies[2 * i];
-        const auto& queue = replies[2 * i + 1];
+        const auto& token = replies[3 * i];
+        const auto& queue = replies[3 * i + 1];
+        const auto& listeners = replies[3 * i + 2];
         const bool isForeign = queue.isError() && classify(queue.text).error == Errc::wrongType;
+        LockSurroundings around;
         if (isGiven(token, "+exists", std::string(tokenPrefix) + ":*")) {
-            around[i].hasToken = numberIn(token).value_or(0) > 0;
+            around.hasToken = numberIn(token).value_or(0) > 0;
         }
         if (!isForeign && isGiven(queue, "+llen", std::string(queuePrefix) + ":*")) {
-            around[i].queued = numberIn(queue);
+            around.queued = numberIn(queue);
         }
-    }
-    countListeners(locks, around);
-    for (std::size_t i = 0; i < locks.size(); ++i) {
-        addSurroundings(locks[i], around[i]);
-    }
-}
-
-void Inspector::countListeners(std::vector<LockReport>& locks, std::vector<LockSurroundings>& around)
-{
-    std::vector<std::string> request{"PUBSUB", "NUMSUB"};
-    for (const auto& lock : locks) {
-        request.push_back(channelOf(lock));
-    }
-    const Reply reply = askOne(request);
-    if (!isGiven(reply, "+pubsub|numsub") || reply.elements.size() != 2 * locks.size()) {
-        return;
-    }
-    for (std::size_t i = 0; i < locks.size(); ++i) {
-        around[i].listeners = numberIn(reply.elements[2 * i + 1]);
+        if (isGiven(listeners, "+pubsub|numsub") && listeners.elements.size() == 2) {
+            around.listeners = numberIn(listeners.elements[1]);
+        }
+        addSurroundings(locks[i], around);
     }
 }
 

@@ -60,7 +60,6 @@ private:
     Reason whyHidden(const LockFields& fields) const;
     void refuse(const std::string& name, bool isReadable);
     void lookAround(std::vector<LockReport>& locks);
-    void countListeners(std::vector<LockReport>& locks, std::vector<LockSurroundings>& around);
     void readOtherHolders(LockReport& lock);
     void readQueue(LockReport& lock);
     std::optional<std::vector<std::string>> lackingRights(std::string_view name);

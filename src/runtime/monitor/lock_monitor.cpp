@@ -2,8 +2,7 @@
 
 #include "protocol/codec.hpp"
 #include "redislock/clock.hpp"
-#include "redislock/detail/protocol/printable.hpp"
-#include "redislock/error.hpp"
+#include "runtime/lock/throwing.hpp"
 #include "runtime/monitor/inspector.hpp"
 #include "transport/connect/own_descriptors.hpp"
 
@@ -35,11 +34,15 @@ struct LockMonitor::Impl {
         return {};
     }
 
-    [[noreturn]] void fail(const std::string& call, const std::error_code& ec) const
+    /// Calls the form that reports codes, and throws what it reports.
+    template <class Function>
+    auto throwing(const std::string& call, Function function) const
     {
-        const auto& troubles = inspector.troubles();
-        throw LockError(ec, detail::Troubles::isOfServer(ec) ? call + " at " + troubles.server() : call,
-                        words.empty() ? troubles.about(ec).text : words);
+        return detail::throwing(function, [&](const std::error_code& ec) {
+            auto account = detail::accountAt(inspector.troubles(), call, ec);
+            account.words = words.empty() ? account.words : words;
+            return account;
+        });
     }
 
     void raise(const LockReport& lock, const MonitorAlarms& alarms, TimePoint now);
@@ -68,11 +71,6 @@ Config validated(const Config& config)
     return config;
 }
 
-std::string quoted(std::string_view words)
-{
-    return '"' + detail::printable(words) + '"';
-}
-
 } // namespace
 
 LockMonitor::LockMonitor(std::string_view url) : LockMonitor(Config::fromUrl(url)) {}
@@ -89,12 +87,8 @@ LockMonitor::LockMonitor(const Config& config)
 
 MonitorProgress LockMonitor::forEachPage(std::string_view pattern, const Page& page)
 {
-    std::error_code ec;
-    const auto progress = forEachPage(pattern, page, ec);
-    if (ec) {
-        impl_->fail("list locks " + quoted(pattern), ec);
-    }
-    return progress;
+    return impl_->throwing(detail::callOn(pattern, "list locks"),
+                           [&](std::error_code& ec) { return forEachPage(pattern, page, ec); });
 }
 
 MonitorProgress LockMonitor::forEachPage(std::string_view pattern, const Page& page, std::error_code& ec)
@@ -104,12 +98,8 @@ MonitorProgress LockMonitor::forEachPage(std::string_view pattern, const Page& p
 
 std::vector<LockReport> LockMonitor::list(std::string_view pattern)
 {
-    std::error_code ec;
-    auto locks = list(pattern, ec);
-    if (ec) {
-        impl_->fail("list locks " + quoted(pattern), ec);
-    }
-    return locks;
+    return impl_->throwing(detail::callOn(pattern, "list locks"),
+                           [&](std::error_code& ec) { return list(pattern, ec); });
 }
 
 std::vector<LockReport> LockMonitor::list(std::string_view pattern, std::error_code& ec)
@@ -127,12 +117,7 @@ std::vector<LockReport> LockMonitor::list(std::string_view pattern, std::error_c
 
 std::optional<LockReport> LockMonitor::find(std::string_view name)
 {
-    std::error_code ec;
-    auto lock = find(name, ec);
-    if (ec) {
-        impl_->fail("find lock " + quoted(name), ec);
-    }
-    return lock;
+    return impl_->throwing(detail::callOn(name, "find lock"), [&](std::error_code& ec) { return find(name, ec); });
 }
 
 std::optional<LockReport> LockMonitor::find(std::string_view name, std::error_code& ec)
@@ -164,12 +149,8 @@ void LockMonitor::Impl::raise(const LockReport& lock, const MonitorAlarms& alarm
 
 MonitorProgress LockMonitor::check(std::string_view pattern, const MonitorAlarms& alarms, const Page& page)
 {
-    std::error_code ec;
-    const auto progress = check(pattern, alarms, page, ec);
-    if (ec) {
-        impl_->fail("check locks " + quoted(pattern), ec);
-    }
-    return progress;
+    return impl_->throwing(detail::callOn(pattern, "check locks"),
+                           [&](std::error_code& ec) { return check(pattern, alarms, page, ec); });
 }
 
 MonitorProgress LockMonitor::check(std::string_view pattern, const MonitorAlarms& alarms, const Page& page,
@@ -196,12 +177,7 @@ MonitorProgress LockMonitor::check(std::string_view pattern, const MonitorAlarms
 
 ServerReport LockMonitor::server(std::string_view name)
 {
-    std::error_code ec;
-    auto report = server(name, ec);
-    if (ec) {
-        impl_->fail("ask the server", ec);
-    }
-    return report;
+    return impl_->throwing("ask the server", [&](std::error_code& ec) { return server(name, ec); });
 }
 
 ServerReport LockMonitor::server(std::string_view name, std::error_code& ec)
