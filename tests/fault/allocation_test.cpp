@@ -384,7 +384,7 @@ TEST_F(SweptMemory, OfBlockingCallsAboutLocksLeavesNothingForEver)
     });
     sweepOfLock("executeWithLock", [this] { (void)executeWithLock(lock(), 5s, lease, [] { return 1; }); });
     sweepOfLock("a wait in vain", [this] {
-        const LockGuard held(lock(), lease);
+        const LockGuard held(lock(), Lease(lease));
         std::thread([this, armed = std::exchange(failingAllocation, -1)] {
             try {
                 failingAllocation = armed;
@@ -404,7 +404,7 @@ TEST_F(SweptMemory, OfAsynchronousCallsAboutLocksLeavesNothingForEver)
     });
     sweepOfLock("asyncLock, destroyed", [this] { (void)lock().asyncLock(use).get(); });
     sweepOfLock("asyncTryLock in vain", [this] {
-        const LockGuard held(lock(), lease);
+        const LockGuard held(lock(), Lease(lease));
         (void)lock().asyncTryLock(20ms, lease, use).get();
     });
     sweepOfLock("questions", [this] {
@@ -537,7 +537,7 @@ TEST_F(SweptMemory, OfConnectingIsNoEndOfIt)
         "shutdown",
         [&] {
             Client fresh(config);
-            const LockGuard held(fresh.getLock(name), 100ms);
+            const LockGuard held(fresh.getLock(name), Lease(100ms));
             (void)fresh.shutdown(1s);
         },
         afterwards);

@@ -195,7 +195,8 @@ std::vector<TimePoint> GroupTry::deadlines() const
 
 TimePoint GroupTry::validUntil() const
 {
-    return standing_.validUntil(deadlines());
+    auto all = deadlines();
+    return standing_.validUntil(all);
 }
 
 std::vector<HeldMember> GroupTry::members() const

@@ -169,7 +169,7 @@ void SimConnection::opened(LinkId link)
 void SimConnection::connectFailed()
 {
     state_ = State::disconnected;
-    policy_.ended(host_->now(), random_);
+    policy_.ended(host_->now(), random_, true);
     const detail::Fault fault{Failure::notConnected, Errc::unreachable};
     for (auto left = queue_.size(); left > 0; --left) {
         finish(queue_.abandon(), &fault);
@@ -182,7 +182,7 @@ void SimConnection::disconnect(detail::Fault fault)
 {
     leaving_ = false;
     state_ = State::disconnected;
-    policy_.ended(host_->now(), random_);
+    policy_.ended(host_->now(), random_, queue_.unanswered() > 0);
     std::vector<std::shared_ptr<Call>> ended;
     for (auto left = queue_.unanswered(); left > 0; --left) {
         ended.push_back(queue_.abandon());

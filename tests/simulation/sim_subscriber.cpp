@@ -73,7 +73,7 @@ void SimSubscriber::connectFailed()
 void SimSubscriber::disconnected()
 {
     state_ = State::disconnected;
-    policy_.ended(host_->now(), random_);
+    policy_.ended(host_->now(), random_, !table_.empty());
     sentAt_.clear();
     if (!table_.empty()) {
         open();

@@ -115,7 +115,7 @@ TEST(GroupMachine, IsValidUntilSoManyAsAreNeededAre)
     EXPECT_EQ(validityOf({at(3s), at(1s), at(2s)}, 2), at(2s));
     EXPECT_EQ(validityOf({at(3s), at(1s), at(2s)}, 1), at(3s));
     EXPECT_EQ(validityOf({at(3s), at(1s)}, 3), TimePoint{});
-    EXPECT_EQ(validityOf({}, 1), TimePoint{});
+    EXPECT_EQ(validityOf(std::vector<TimePoint>(), 1), TimePoint{});
     EXPECT_EQ(validityOf({at(1s)}, 0), TimePoint{});
 }
 
