@@ -68,8 +68,8 @@ enum class Errc {
 };
 
 /// The cause of an Errc, where it is known: the last one that was met. Calls give these codes for `unreachable`,
-/// `notRedis`, `authFailed`, `permissionDenied`, `unsupported`, `serverRefused` and `systemRefused`; each compares equal
-/// to its Errc.
+/// `notRedis`, `authFailed`, `permissionDenied`, `unsupported`, `serverRefused` and `systemRefused`; each equals
+/// its Errc.
 ///
 /// The hundreds of a value are those of the Errc.
 enum class Cause {

@@ -287,7 +287,8 @@ TEST_F(UnknownError, OfASubscriptionIsNoEndOfListening)
 
 TEST_F(UnknownError, OfANewConnectionIsFollowedByAnotherConnection)
 {
-    inject({.command = "PING", .direction = Direction::reply, .nth = 0}, ways().front().action, 3);
+    config.database = 1;
+    inject({.command = "SELECT", .direction = Direction::reply, .nth = 0}, ways().front().action, 3);
     lock().lock(20s);
     EXPECT_EQ(proxy.accepted(), 4U);
     EXPECT_EQ(lock().unlock(), Unlocked::released);

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <thread>
 #include <string>
 #include <vector>
 
@@ -98,6 +99,9 @@ protected:
         for (auto& guard : guards) {
             guard.emplace(client.getLock(uniqueName()));
         }
+        // the name's account of gaps begins after its first hold of this length
+        const LockGuard held(lock);
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
 
     static void expectReleased(Unlocked how)

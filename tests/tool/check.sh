@@ -626,7 +626,7 @@ doctor_tries_the_rights() {
         [ "$right" != +ping ] && [ "$right" != +hkeys ] || continue # nothing, and forced unlocks, need these
         user '~*' '&*' $locking -${right#+}
         "$tool" doctor >"$folder/out" 2>&1
-        [ $? = 1 ] || [ "$right" = +incr ] || [ "$right" = +hdel ] || fail "without $right: $(cat "$folder/out")"
+        [ $? = 1 ] || [ "$right" = +incr ] || [ "$right" = +hdel ] || [ "$right" = +del ] || fail "without $right: $(cat "$folder/out")"
         redis del redislock:doctor >/dev/null
         user '~*' '&*' $locking +multi +discard -${right#+}
         says 1 "lacks rights: .*$right" doctor

@@ -213,20 +213,16 @@ TEST(HandshakeMachine, AServerThatWantsOtherCredentialsIsFatalAtEveryStep)
     }
 }
 
-TEST(HandshakeMachine, ErrorThatIsNotKnownIsTransientAndIsTheReasonIfTheConnectionEnds)
+TEST(HandshakeMachine, ErrorThatIsNotKnownIsTransientButForWhatIsOptional)
 {
     for (const char* text : {"no upstream host", "ERR Connection refused", "ERR"}) {
         for (const State step : answers) {
-            const bool isOptional = step == State::setName;
+            const char* const goesOn = step == State::setName ? "listen" : step == State::ping ? "connected" : nullptr;
             EXPECT_EQ(answeredAt(step, error(text)),
-                      isOptional ? "listen" : ended(Failure::notConnected, Errc::serverRefused))
+                      goesOn != nullptr ? goesOn : ended(Failure::notConnected, Errc::serverRefused))
                 << text;
         }
     }
-    Machine machine(everything);
-    play(machine, wholeStory(), 3);
-    EXPECT_EQ(inWords(machine.resume(error("no upstream host"))), "listen");
-    EXPECT_EQ(inWords(machine.resume(Machine::Closed{})), ended(Failure::notConnected, Errc::serverRefused));
 }
 
 TEST(HandshakeMachine, ErrorsToAuthThatAreKnownMeanThatItFailed)

@@ -14,13 +14,17 @@ namespace redislock::detail {
 /// The answer shows that a connection is there: where PING is forbidden, locks may work all the same.
 class PingCall final : public ListenedCall {
 public:
-    /// The second time something else: some proxies refuse PING by ending the connection.
     void encode(std::string& out, Form /*by*/) override
     {
-        std::exchange(asked_, true) ? appendCommand(out, {"EVAL", "return 1", "1", "redislock"})
-                                    : appendCommand(out, {"PING"});
+        inOtherWords_ ? appendCommand(out, {"EVAL", "return 1", "1", "redislock"}) : appendCommand(out, {"PING"});
     }
 
+    /// Whether to ask once more, in other words: some proxies refuse PING alone, by an error or by ending the connection.
+    [[nodiscard]] bool asksAgain(const Outcome& end) noexcept
+    {
+        const bool isUnknown = end.replied && reply.isError() && classify(reply.text) == unknownRefusal;
+        return (isUnknown || end.fault.failure == Failure::lostReply) && !std::exchange(inOtherWords_, true);
+    }
     /// Why nothing can be asked now; nothing: the connection works.
     [[nodiscard]] std::error_code obstacle(const Outcome& end) const noexcept
     {
@@ -30,7 +34,7 @@ public:
     }
 
 private:
-    bool asked_ = false;
+    bool inOtherWords_ = false;
 };
 
 } // namespace redislock::detail

@@ -69,12 +69,7 @@ struct AsyncConnect final : std::enable_shared_from_this<AsyncConnect> {
         engine->background().renewals.flush();
     }
 
-    void answered()
-    {
-        const auto& [replied, fault, stood, off] = ping->outcome;
-        const bool again = !replied && fault.failure == Failure::lostReply && !ended && !std::exchange(lost, true);
-        again ? ask() : end(codeOf(ping->obstacle(ping->outcome)));
-    }
+    void answered() { !ended && ping->asksAgain(ping->outcome) ? ask() : end(codeOf(ping->obstacle(ping->outcome))); }
 
     void end(boost::system::error_code ec)
     {
@@ -93,7 +88,6 @@ struct AsyncConnect final : std::enable_shared_from_this<AsyncConnect> {
     boost::asio::steady_timer timer;
     const std::shared_ptr<PingCall> ping = std::make_shared<PingCall>();
     bool ended = false;
-    bool lost = false; ///< the first answer
 };
 
 /// Waits until nothing is under way any more, or until its time is over, and ends what is left of the client. On the

@@ -174,15 +174,13 @@ void ThreadCalls::connect(Engine& engine, std::error_code& ec)
     call->hurried = true;
     TimePoint until = BootClock::now() + engine.config().connectTimeout + std::chrono::milliseconds(100);
     Outcome outcome;
-    bool lost = false;
-    do { // again if this process stood still meanwhile, and once after the end of the connection
+    do { // again if this process stood still meanwhile
         until += outcome.stood;
         engine.commands().enqueue(call);
         outcome = engine.commands().await(*call, until);
         call->signal.clearDone();
-    } while (!outcome.replied && outcome.fault.failure != Failure::fatal &&
-             (outcome.stood > outcome.stood.zero() ||
-              (outcome.fault.failure == Failure::lostReply && !std::exchange(lost, true))));
+    } while (call->asksAgain(outcome) ||
+             (!outcome.replied && outcome.fault.failure != Failure::fatal && outcome.stood > outcome.stood.zero()));
     ec = call->obstacle(outcome);
 }
 
