@@ -287,12 +287,15 @@ TEST_F(UnknownError, OfASubscriptionIsNoEndOfListening)
 
 TEST_F(UnknownError, OfANewConnectionIsFollowedByAnotherConnection)
 {
-    config.database = 1;
-    inject({.command = "SELECT", .direction = Direction::reply, .nth = 0}, ways().front().action, 3);
+    config.password = "pw";
+    redis.command({"CONFIG", "SET", "requirepass", "pw"});
+    inject({.command = "AUTH", .direction = Direction::reply, .nth = 0}, ways().front().action, 3);
     lock().lock(20s);
     EXPECT_EQ(proxy.accepted(), 4U);
     EXPECT_EQ(lock().unlock(), Unlocked::released);
     forgetClient();
+    redis.command({"CONFIG", "SET", "requirepass", ""});
+    config.password.clear();
     const FakeServer greeter("-no upstream host\r\n");
     Config others = config;
     others.endpoint.port = greeter.port();

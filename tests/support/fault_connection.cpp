@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t mostHeldBytes = 4UL * 1024 * 1024;
 constexpr std::size_t longestLog = 100'000;
-constexpr std::size_t longestLoggedArgument = 4096;
+constexpr std::size_t longestLoggedArgument = 8192;
 
 void closeSocket(int& socket, FaultProxy::Close how) noexcept
 {

@@ -120,7 +120,7 @@ struct LoggedRequest {
     std::size_t connection = 0;
     /// `CLOCK_BOOTTIME` when the last byte was handed to the server's connection.
     std::chrono::nanoseconds time{0};
-    /// The arguments as the client sent them, each cut after 4096 bytes.
+    /// The arguments as the client sent them, each cut after 8192 bytes.
     std::vector<std::string> arguments;
 };
 

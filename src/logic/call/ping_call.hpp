@@ -19,7 +19,7 @@ public:
         inOtherWords_ ? appendCommand(out, {"EVAL", "return 1", "1", "redislock"}) : appendCommand(out, {"PING"});
     }
 
-    /// Whether to ask once more, in other words: some proxies refuse PING alone, by an error or by ending the connection.
+    /// Whether to ask once more, in other words: some proxies refuse PING alone, by an error or by hanging up.
     [[nodiscard]] bool asksAgain(const Outcome& end) noexcept
     {
         const bool isUnknown = end.replied && reply.isError() && classify(reply.text) == unknownRefusal;

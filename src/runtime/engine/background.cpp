@@ -140,7 +140,9 @@ void Background::recover()
 void Background::post(std::function<void()> what)
 {
     const Uncancelled held;
-    patiently([&] { boost::asio::post(io, what); });
+    // the caller, who may have the mutex, keeps nothing whose destructor has much to do
+    const auto shared = patiently([&] { return std::make_shared<std::function<void()>>(std::move(what)); });
+    patiently([&] { boost::asio::post(io, [shared] { std::exchange(*shared, nullptr)(); }); });
 }
 
 std::shared_ptr<Background::Later> Background::later(TimePoint when, std::function<void()> what)
