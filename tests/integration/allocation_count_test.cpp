@@ -16,8 +16,8 @@
 #include <mutex>
 #include <new>
 #include <optional>
-#include <thread>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {

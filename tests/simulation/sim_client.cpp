@@ -377,15 +377,16 @@ std::string SimClient::residue() const
 {
     std::string left;
     for (const auto& named : names_) {
-        if (!named->local.holds().empty() || !named->waiters.empty() || !named->askers.empty() || named->listening != detail::Listening::no ||
-            named->releases.underWay()) {
+        if (!named->local.holds().empty() || !named->waiters.empty() || !named->askers.empty() ||
+            named->listening != detail::Listening::no || named->releases.underWay()) {
             left +=
                 fmt::format(" {}: {} holds, {} waiters, {} releases;", named->name, named->local.holds().size(),
                             named->waiters.size() + named->askers.size(), named->releases.underWay() ? "some" : "no");
         }
     }
     for (const auto& counter : counters_) {
-        if (!counter->waiters().empty() || counter->listening() != detail::Listening::no || counter->releases().underWay()) {
+        if (!counter->waiters().empty() || counter->listening() != detail::Listening::no ||
+            counter->releases().underWay()) {
             left += fmt::format(" {}: {} waiters, {} releases;", counter->name, counter->waiters().size(),
                                 counter->releases().underWay() ? "some" : "no");
         }

@@ -37,7 +37,7 @@ TEST_F(FaultProxyTest, PassesEverythingOnAndLogsIt)
 
     const auto log = proxy_.requestLog();
     ASSERT_EQ(log.size(), 3U);
-    EXPECT_EQ(log[0].arguments.at(2).size(), 4096U);
+    EXPECT_EQ(log[0].arguments.at(2).size(), 8192U);
     EXPECT_THAT(log[1].arguments, ElementsAre("get", "a"));
     EXPECT_EQ(log[1].connection, 1U);
     EXPECT_EQ(log[2].connection, 2U);
