@@ -495,14 +495,20 @@ no_name_is_expanded_in_a_shell() {
         "REDISLOCK_URL='$REDISLOCK_URL' PATH='$folder':\$PATH PS1='> ' bash --norc --noprofile"
     on_screen="${mux[*]} capture-pane -p"
     shows() { "${mux[@]}" capture-pane -p | grep -qF -- "$1"; }
+    prompts() { [ "$("${mux[@]}" capture-pane -p | sed '/^$/d' | tail -n 1)" = '>' ]; }
+    is_clear() { [ "$("${mux[@]}" capture-pane -p | sed '/^$/d')" = '>' ]; }
     type_in() { "${mux[@]}" send-keys "$@"; }
     type_in ". '$completion'; clear" Enter
+    eventually is_clear
     for word in 'pwn' 'pwn:' 'pwn:\$' 'pwn:\"' "pwn:\\'" 'pwn:\\' "\$'pwn" '"pwn' "'pwn" '-- -'; do
         type_in -l "redislock who $word"
         type_in Tab Tab
-        type_in C-e C-u 'echo is over' Enter
+        type_in -l ' is over'
         eventually shows 'is over'
+        type_in C-c
+        eventually prompts # what is typed before is lost
         type_in clear Enter
+        eventually is_clear
     done
     type_in -l 'redislock who pwn:\$'
     type_in Tab
