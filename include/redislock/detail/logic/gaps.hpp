@@ -26,7 +26,8 @@ public:
     static constexpr std::int64_t own = 19;
     /// The shortest gap; two round trips, if those take longer.
     static constexpr std::chrono::microseconds shortest{500};
-    /// After a long hold a gap is longer, but not longer than this.
+    /// After a long hold, or far from the server, a gap is longer, but not longer than this: what seems to be the way to
+    /// the server may have been a server that stood still.
     static constexpr std::chrono::milliseconds longest{50};
     /// A hold counts from this time after its request was sent, if the name was free before: the name is often still
     /// free while the request is under way.
@@ -79,10 +80,9 @@ public:
         began_ = TimePoint{};
         freeSince_ = now;
         if (left_ <= left_.zero()) {
-            const auto least = lengthFor(roundTrip);
-            const auto most = std::max<std::chrono::nanoseconds>(least, longest);
-            if (!isLeft) {
-                freeSince_ = until_ = now + std::min(least - left_ / own, most); // the gap itself is not counted twice
+            if (!isLeft) { // the gap itself is not counted twice
+                freeSince_ = until_ =
+                    now + std::min<std::chrono::nanoseconds>(lengthFor(roundTrip) - left_ / own, longest);
             }
             const double chosen = random.unit() * static_cast<double>(mostBetween(roundTrip).count());
             left_ = std::chrono::nanoseconds(static_cast<std::int64_t>(chosen));
@@ -98,7 +98,7 @@ public:
 private:
     [[nodiscard]] std::chrono::nanoseconds lengthFor(std::chrono::nanoseconds roundTrip) const noexcept
     {
-        return std::max(2 * roundTrip, least_);
+        return std::clamp<std::chrono::nanoseconds>(2 * roundTrip, least_, longest);
     }
     /// The longest time between two gaps; it is half of this on average.
     [[nodiscard]] std::chrono::nanoseconds mostBetween(std::chrono::nanoseconds roundTrip) const noexcept
