@@ -6,6 +6,7 @@
 #include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
 #include "redislock/handler.hpp"
+#include "redislock/lease_time.hpp"
 #include "redislock/stop_at.hpp"
 #include "redislock/unlocked.hpp"
 

@@ -31,7 +31,7 @@ bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Cal
         const Lock lock(mutex_);
         open = state_ != State::closed;
         if (open) { // all that takes memory comes before anything is queued
-            patiently([&] {
+            patiently([&]() REDISLOCK_THREAD_SAFETY(no_thread_safety_analysis) { // the mutex is locked around it
                 queue_.makeRoom(2);
                 call->form = Call::Form::bySha;
                 put(*call, behind.get());

@@ -8,8 +8,8 @@ execute_process(COMMAND "${NM}" -D --defined-only --portability "${LIBRARY}"
     OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^\n]+" lines "${output}") # name@@version type value size
 set(api "^(_ZN|_ZNK|_ZTIN|_ZTSN|_ZTVN)9redislock")
-# Inner functions that templates in the headers call.
-set(inside "^_ZN9redislock6detail(6codeOf|9failureOf|21intrusive_ptr_add_ref|21intrusive_ptr_release)")
+# Inner functions that the headers call, or make the linker look for.
+set(inside "^_ZN9redislock6detail(6codeOf|9failureOf|21intrusive_ptr_add_ref|21intrusive_ptr_release|39programAndLibraryHaveTheSameAsioOptions)")
 set(others "")
 foreach(line IN LISTS lines)
     string(REGEX REPLACE "[@ ].*" "" name "${line}")
