@@ -69,9 +69,10 @@ protected:
         const Words keys{name, "queue", "times", "places"};
         const std::vector<Words> held{{"HSET", name, hold17, "1"}};
         const std::vector<Words> taken{{"HSET", name, javaThread, "1"}};
-        const std::string until = redis.command({"TIME"}).elements.at(0).text() + "999";
+        const std::string until =
+            std::to_string(std::stoll(redis.command({"TIME"}).elements.at(0).text()) + 40) + "000";
         const std::vector<Words> queued{
-            {"RPUSH", "queue", hold18}, {"ZADD", "times", until, hold18}, {"HSET", "places", hold18, until + " 5000"}};
+            {"RPUSH", "queue", hold18}, {"ZADD", "times", until, hold18}, {"HSET", "places", hold18, until + " 60000"}};
         const auto& lock = scripts::fairLockLock;
         const auto& unlock = scripts::fairLockUnlock;
         const auto& force = scripts::fairLockForceUnlock;
