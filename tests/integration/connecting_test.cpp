@@ -548,7 +548,7 @@ TEST_F(Connecting, SilentServerIsUnreachableWhenTheTimeToConnectIsOver)
     EXPECT_EQ(D::lock(lock), Errc::unreachable);
     EXPECT_GE(watch.elapsed(), 500ms);
     EXPECT_LT(watch.elapsed(), 500ms + soon);
-    EXPECT_GE(silent.accepted(), 3);
+    EXPECT_GE(silent.accepted(), 2) << "one for each connection; the pauses between attempts grow";
 }
 
 TEST_F(Connecting, WhoWaitsForLessThanTheTimeToConnectIsToldHowFarItCame)
