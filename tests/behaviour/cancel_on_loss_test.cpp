@@ -133,7 +133,8 @@ TEST_F(CancelOnLossTest, HandlerThatNeverRunsLeavesNothing)
 template <class Begin>
 void startOperation(Begin begin, const std::stop_token& stop, asio::io_context& io, error_code& ended)
 {
-    auto token = CancelOnLoss{stop, asio::bind_executor(io, [&ended](error_code ec) { ended = ec; })};
+    auto handler = asio::bind_executor(io, [&ended](error_code ec) { ended = ec; });
+    CancelOnLoss<decltype(handler)> token{stop, std::move(handler)};
     asio::async_initiate<decltype(token), void(error_code)>(std::move(begin), token);
 }
 

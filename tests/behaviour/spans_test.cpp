@@ -87,7 +87,7 @@ TEST_F(Spans, OfAWaitMeanOneAttemptOrUntilItIsFree)
             SCOPED_TRACE(std::string(what) + ", " + name);
             take();
             const Stopwatch watch;
-            EXPECT_FALSE(waiter.run([&, wait = span] { return form(wait); }));
+            EXPECT_FALSE(waiter.run([&, wait = span, &form = form] { return form(wait); }));
             EXPECT_LT(watch.elapsed(), soon);
             held.unlock();
             latch.countDown();
@@ -95,7 +95,7 @@ TEST_F(Spans, OfAWaitMeanOneAttemptOrUntilItIsFree)
         for (const auto& [name, span] : longSpans) {
             SCOPED_TRACE(std::string(what) + ", " + name);
             take();
-            auto waiting = waiter.start([&, wait = span] { return form(wait); });
+            auto waiting = waiter.start([&, wait = span, &form = form] { return form(wait); });
             EXPECT_EQ(waiting.wait_for(10ms), std::future_status::timeout);
             held.unlock();
             semaphore.release();
@@ -183,17 +183,18 @@ TEST_F(Spans, OfALeaseThatAreTooShortOrTooLongAreRefused)
                                      shortSpans[1], shortSpans[2], shortSpans[3], shortSpans[4]}) {
         SCOPED_TRACE(name);
         const Lease lease = span;
+        const auto each = span; // Clang 14 captures no structured binding
         if (lease != nonExpiring) {
             isRefused([&] { (void)permits.acquire(lease); });
             isRefused([&] { (void)permits.asyncAcquire(lease, token).get(); });
             isRefused([&] { permits.updateLeaseTime(permit.id(), lease); });
             isRefused([&] { permits.asyncUpdateLeaseTime(permit.id(), lease, token).get(); });
         }
-        isRefused([&] { semaphore.trySetPermits(1, span); });
-        isRefused([&] { permits.trySetPermits(1, span); });
-        if (span != 0ms) { // this means no time to live there
-            isRefused([&] { semaphore.asyncTrySetPermits(1, span, token).get(); });
-            isRefused([&] { permits.asyncTrySetPermits(1, span, token).get(); });
+        isRefused([&] { semaphore.trySetPermits(1, each); });
+        isRefused([&] { permits.trySetPermits(1, each); });
+        if (each != 0ms) { // this means no time to live there
+            isRefused([&] { semaphore.asyncTrySetPermits(1, each, token).get(); });
+            isRefused([&] { permits.asyncTrySetPermits(1, each, token).get(); });
         }
         const auto lock = client.getLock(uniqueName());
         isRefused([&] { lock.lock(lease); });

@@ -356,7 +356,7 @@ TEST_F(SweptMemory, OfBlockingCallsAboutLocksLeavesNothingForEver)
         {"WriteLock", [this] { return client().getReadWriteLock(name).writeLock(); }},
     };
     for (const auto& [kind, make] : kinds) {
-        sweepOfLock(kind, [&make] {
+        sweepOfLock(kind, [&make = make] {
             const Lock own = make();
             const LockGuard guard(own);
             (void)guard.stopToken(StopAt::lost);

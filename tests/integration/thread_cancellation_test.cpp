@@ -111,7 +111,7 @@ TEST_F(CancelledThread, IsEndedByNoCallAndNoDestructor)
              permits.release();
              (void)permits.forceDelete();
          }},
-        {"a monitor", [this] { (void)LockMonitor(config()).list(); }},
+        {"a monitor", [] { (void)LockMonitor(config()).list(); }},
     };
     for (const auto& [what, call] : calls) {
         std::atomic<bool> done{false};

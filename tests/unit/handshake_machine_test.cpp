@@ -169,8 +169,9 @@ TEST(HandshakeMachine, TheBareFormLeavesOutWhatIsOptionalAndAsksForWhatLocksNeed
         {error("LOADING"), loading},
         {ok("PONG"), notRedis},
     };
+    const Handshake nothing;
     for (const auto& [reply, end] : ends) {
-        Machine bare({}, Machine::Form::bare);
+        Machine bare(nothing, Machine::Form::bare);
         EXPECT_EQ(inWords(bare.resume(Machine::Opened{})), "EVAL return 1 1 redislock");
         EXPECT_EQ(inWords(bare.resume(reply)), end) << reply.text;
     }
