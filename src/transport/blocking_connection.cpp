@@ -44,9 +44,10 @@ bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Cal
             (*each)->sentAt = now; // until it is written
             (*each)->signal.clearDone();
             if (!open) {
-                (*each)->outcome = {false, {Failure::fatal, closedFor_}};
+                const Outcome refused{false, {Failure::fatal, closedFor_}};
+                (*each)->outcome = refused;
                 if ((*each)->mode == Call::Mode::awaited) { // an owner may hold locks that finished() takes
-                    finish(std::move(*each), (*each)->outcome, finished);
+                    finish(std::move(*each), refused, finished);
                 }
                 continue;
             }
