@@ -99,6 +99,7 @@ TEST_F(AsyncHandOver, AnswerThatComesBeforeTheWaiterLooksIsTaken)
     config.watchdogTimeout = 60s; // so that a command has the time commandTimeout
     config.commandTimeout = 5s;
     config.unreachableAfter = 20s;
+    config.turn = 100ms; // otherwise a gap may follow a hold of some milliseconds
     auto held = lock().asyncLock(60s, asio::use_future).get();
     auto other = lockOf("other").asyncLock(60s, asio::use_future).get();
     WatchedCall<LockGuard> waiting([&](auto token) { lock().asyncLock(60s, std::move(token)); });

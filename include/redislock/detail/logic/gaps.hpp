@@ -26,8 +26,8 @@ public:
     static constexpr std::int64_t own = 19;
     /// The shortest gap; two round trips, if those take longer.
     static constexpr std::chrono::microseconds shortest{500};
-    /// After a long hold, or far from the server, a gap is longer, but not longer than this: what seems to be the way to
-    /// the server may have been a server that stood still.
+    /// After a long hold, or far from the server, a gap is longer, but not longer than this: a server that stood still
+    /// looks as if it were far away.
     static constexpr std::chrono::milliseconds longest{50};
     /// A hold counts from this time after its request was sent, if the name was free before: the name is often still
     /// free while the request is under way.
