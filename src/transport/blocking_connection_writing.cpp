@@ -1,6 +1,8 @@
 // How requests get onto the socket of the calling threads' connection.
 #include "transport/blocking_connection.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 
@@ -73,10 +75,16 @@ void BlockingConnection::endSend()
     }
 }
 
-/// Sleeps while another caller is in send(), until @p until, or about 100 ms.
+/// Waits while another caller is in send(), until @p until, or about 100 ms. Lets others run a few times before it
+/// sleeps: a send() is short, and to be woken takes longer.
 void BlockingConnection::awaitSend(Lock& lock, TimePoint until)
 {
     constexpr std::chrono::nanoseconds patience = std::chrono::milliseconds(100);
+    constexpr int yields = 20;
+    for (int i = 0; writes_ && i < yields; ++i) {
+        const Gap gap(lock);
+        ::sched_yield();
+    }
     const auto left = until - BootClock::now();
     if (writes_ && left > left.zero()) {
         ++awaitSend_;
