@@ -49,8 +49,8 @@ local holder = false
 if left ~= -2 then
     --include parts/only_holder.lua
 end
-local isMixed = noteRedissons(place > 0)
-local head, headUntil = liveHead()
+local isMixed = noteRedissons(place > 0 and ARGV[1])
+local head = liveHead(left == -2)
 if left == -2 and (not head or head == ARGV[1]) then
     --include parts/first_hold.lua
     if head then
@@ -62,10 +62,12 @@ if left == -2 and (not head or head == ARGV[1]) then
     return nil
 end
 if place > 0 then
+    local _, _, came = ours(ownRecord)
     if redis.call('ZADD', KEYS[3], string.format('%.0f', now + place + clocks), ARGV[1]) == 1 then
         redis.call('RPUSH', KEYS[2], ARGV[1])
+        came = now
     end
-    redis.call('HSET', KEYS[4], ARGV[1], recordOf(now + place, place, request > 0 and lease, ARGV[6]))
+    redis.call('HSET', KEYS[4], ARGV[1], recordOf(now + place, place, came or now, request > 0 and lease, ARGV[6]))
     if isMixed then
         -- When Redisson lets one of its own waiters in, it takes an allowance off the times of all behind that waiter,
         -- and then compares what is left with the clock of its machine.

@@ -3,31 +3,33 @@
 -- KEYS[2]  the queue: list of holders, the next one first
 -- KEYS[3]  until when Redisson lets each waiter keep its place: sorted set holder -> ms since 1970
 -- KEYS[4]  what our scripts know of the waiters: a hash
---          of ours: holder -> "<until> <place>": until when its place is kept, and for how long each request keeps it;
---            followed by " <lease> <request>" if its client listens on a channel of its own: the lease that it wants,
---            and the number of the request
+--          of ours: holder -> "<until> <place> <came>": until when its place is kept, for how long each request keeps
+--            it, and when it came; followed by " <lease> <request>" if its client listens on a channel of its own: the
+--            lease that it wants, and the number of the request
 --          of Redisson's: holder -> "redisson <time> <allowance>": its time in KEYS[3] when it was first seen, and what
---            Redisson takes off all times behind it when it lets it in
---          'redisson' -> "<time> <base> <last>" while a waiter of Redisson's may be queued: when one of our scripts
---            last looked, the last waiter's time in KEYS[3] less its allowance, and which waiter was the last, both as
---            that script left them
+--            Redisson takes off all times behind it when it lets it in; followed by " about" if that is a conclusion
+--          'redisson' -> while a waiter of Redisson's may be queued: "<since> <time> <holder>" of the one that our
+--            scripts have found first since then while the lock was free; '' if there is none
 local clocks = 30000 -- by how much the clocks of Redisson's machines may be off, in ms
-local usual = 300000 -- the allowance of a waiter of Redisson's if nothing better is known, in ms
+local usual = 300000 -- the allowance of a waiter of Redisson's of which nothing is known, in ms
 local longest = 2592000000 -- the most by which waiters ahead may move a time, in ms
 local most = 500 -- how many waiters are looked at
-local lately = 1000 -- for so long a waiter of Redisson's is assumed not to have left and come again, in ms
+local grace = 2000 -- how much longer than its allowance a waiter of Redisson's may be first while the lock is free
 local last, lastRecord -- the last waiter in the queue, and what is known of it, as noteRedissons() found them
+local ownRecord -- what is known of the waiter that asks
+local firstFree -- the field 'redisson'; nil: none of Redisson's is known to wait
 
--- From the record of one of our waiters: until when its place is kept, and for how long each request keeps it; if its
--- client listens, also the lease that it wants and the number of its request. nil from another record.
+-- From the record of one of our waiters: until when its place is kept, for how long each request keeps it, and when it
+-- came; if its client listens, also the lease that it wants and the number of its request. nil from another record.
 local function ours(record)
-    local untilThen, place, lease, request = string.match(record or '', '^(%d+) (%d+) ?(%d*) ?(%d*)$')
-    return tonumber(untilThen), tonumber(place), tonumber(lease or ''), request
+    local untilThen, place, came, lease, request =
+        string.match(record or '', '^(%d+) (%d+) (%d+) ?(%d*) ?(%d*)$')
+    return tonumber(untilThen), tonumber(place), tonumber(came), tonumber(lease or ''), request
 end
 
 -- Makes the record of one of our waiters.
-local function recordOf(untilThen, place, lease, request)
-    local record = string.format('%.0f %.0f', untilThen, place)
+local function recordOf(untilThen, place, came, lease, request)
+    local record = string.format('%.0f %.0f %.0f', untilThen, place, came)
     return lease and string.format('%s %.0f %s', record, lease, request) or record
 end
 
@@ -37,61 +39,21 @@ local function isNameOfOurs(holder)
     return string.sub(holder, 15, 15) == '8'
 end
 
--- From the record of a waiter of Redisson's: its time when it was first seen, and its allowance; nil from another
--- record.
+-- From the record of a waiter of Redisson's: its time when it was first seen, its allowance, and ' about' if that is a
+-- conclusion; nil from another record.
 local function redissons(record)
-    local seen, allowance = string.match(record or '', '^redisson (%d+) (%d+)$')
-    return tonumber(seen), tonumber(allowance)
+    local seen, allowance, about = string.match(record or '', '^redisson (%d+) (%d+)( ?%a*)$')
+    return tonumber(seen), tonumber(allowance), about
 end
 
 local function scoreOf(holder)
     return tonumber(redis.call('ZSCORE', KEYS[3], holder) or '')
 end
 
--- Deletes the records of waiters that are not queued any more, if the queue is short enough to be read whole.
-local function forgetLeavers()
-    if redis.call('HLEN', KEYS[4]) <= redis.call('LLEN', KEYS[2]) + 1 then
-        return
-    end
-    local queued = {redisson = true}
-    local waiters = redis.call('LRANGE', KEYS[2], 0, most - 1)
-    for _, waiter in ipairs(waiters) do
-        queued[waiter] = true
-    end
-    for _, field in ipairs(#waiters < most and redis.call('HKEYS', KEYS[4]) or {}) do
-        if not queued[field] then
-            redis.call('HDEL', KEYS[4], field)
-        end
-    end
-end
-
--- Notes the allowances of Redisson's waiters that came since one of our scripts last looked. Done before any time is
--- changed, since an allowance is how far a waiter's time is ahead of that of the waiter before it. `comes`: one of our
--- waiters may join. Returns whether any of Redisson's may be queued. pcall: a lock can be freed even if memory is full.
-local function noteRedissons(comes)
-    last = redis.call('LINDEX', KEYS[2], -1)
-    if not last then
-        if redis.call('EXISTS', KEYS[4]) == 1 then -- a mere question must not write in vain: a server may refuse it
-            redis.call('DEL', KEYS[4])
-        end
-        return false
-    end
-    local known = redis.call('HMGET', KEYS[4], last, 'redisson')
-    lastRecord = known[1]
-    local isOurs = ours(lastRecord) ~= nil
-    local looked, base, lastThen = string.match(known[2] or '', '^(%d+) (-?%d+) (.*)$')
-    if not looked and (isOurs or not comes and redis.call('EXISTS', KEYS[4]) == 0) then
-        return not isOurs -- none of Redisson's waits, or none of ours
-    end
-    if looked then
-        forgetLeavers()
-    end
-    if isOurs then
-        return true
-    end
-    local isWatched = looked and now - tonumber(looked) < lately
-    -- From the last waiter back to the last of ours, past those that are known: a thread that comes again may have left
-    -- its record here.
+-- Notes the allowances of Redisson's waiters behind the last of ours: how far a time is ahead of that of the waiter
+-- before it, or of the end of the hold. The latter is a conclusion, since a hold may have been renewed; so is an
+-- allowance behind a higher time: another waiter stood between the two.
+local function noteAllowances()
     local since, waiter, record = {}, last, lastRecord
     while waiter and #since < most and not ours(record) do
         since[#since + 1] = {waiter, scoreOf(waiter), record}
@@ -99,35 +61,88 @@ local function noteRedissons(comes)
         record = waiter and redis.call('HGET', KEYS[4], waiter)
     end
     local before = waiter and scoreOf(waiter)
-    local isSure = false
+    local isNew = false -- came since: it has no record, or that of an earlier wait, or is behind another that came
     for i = #since, 1, -1 do
-        local score = since[i][2] or 0
-        -- The first that came since may have come behind one that is gone, whose time was lower than that of the
-        -- waiter before it now.
-        local isBehindLast = isSure or not looked or lastThen == (i < #since and since[i + 1][1] or waiter)
-        local isHigher = isBehindLast or i < #since and tonumber(base) >= before
-        local more = before and score - before or -1 -- than the time of the waiter before it
-        local seen, allowance = redissons(since[i][3])
-        -- It came since: it has no record, or a higher time than in a record left of an earlier wait, or is behind
-        -- another that came.
-        isSure = isSure or not seen or score > seen
-        if not since[i][2] then
-            allowance = 0 -- its place is over as soon as it is the first
-        elseif isSure and more >= 0 then
-            allowance = isHigher and more or math.max(usual, more)
-        elseif isSure or more < 0 and not waiter and not isWatched then
-            -- How long the first has been there is not known. Its time may come from waiters of ours before it.
-            local sinceFree = not looked and score - now - math.max(0, redis.call('PTTL', KEYS[1])) or 0
-            allowance = math.max(usual, allowance or 0, sinceFree)
-        else
-            -- The record may be left of an earlier wait with a smaller allowance.
+        local score = since[i][2]
+        local seen, allowance, about = redissons(since[i][3])
+        local more = score and score - (before or now + math.max(0, redis.call('PTTL', KEYS[1])))
+        isNew = isNew or not seen or score and score > seen
+        if score and isNew then
+            seen, allowance, about = score, more, before and more >= 0 and '' or ' about'
+        elseif score and before then -- the record may be that of an earlier wait with a smaller allowance
             allowance = math.max(allowance, math.min(more, usual))
         end
-        local new = string.format('redisson %.0f %.0f', isSure and score or seen, math.min(allowance, longest))
-        if new ~= since[i][3] then
-            redis.pcall('HSET', KEYS[4], since[i][1], new)
+        if seen then
+            local new = string.format('redisson %.0f %.0f%s', seen, math.max(0, math.min(allowance, longest)), about)
+            if new ~= since[i][3] then
+                redis.pcall('HSET', KEYS[4], since[i][1], new)
+            end
         end
-        before = score
+        before = score or before
+    end
+end
+
+-- Waiters with a record that are not queued: Redisson took out those of ours that still have their places, since it had
+-- taken more off their times than we knew, or its clock is far ahead. It takes out the first only; so they go back to
+-- the front, in the order in which they came. The records of all others are deleted.
+local function mendQueue()
+    local queued, lost = {redisson = true}, {}
+    local waiters = redis.call('LRANGE', KEYS[2], 0, most - 1)
+    for _, waiter in ipairs(waiters) do
+        queued[waiter] = true
+    end
+    local all = #waiters < most and redis.call('HGETALL', KEYS[4]) or {}
+    for i = 1, #all, 2 do
+        local untilThen, _, came = ours(all[i + 1])
+        if not queued[all[i]] and untilThen and untilThen > now then
+            lost[#lost + 1] = {all[i], came, untilThen}
+        elseif not queued[all[i]] then
+            redis.call('HDEL', KEYS[4], all[i])
+        end
+    end
+    table.sort(lost, function(a, b) return a[2] > b[2] end)
+    for _, each in ipairs(lost) do
+        if type(redis.pcall('LPUSH', KEYS[2], each[1])) == 'number' then
+            redis.pcall('ZADD', KEYS[3], string.format('%.0f', each[3] + clocks), each[1])
+        end
+    end
+end
+
+-- Looks at Redisson's waiters. Done before any time is changed, since an allowance is how far a waiter's time is ahead
+-- of that of the waiter before it. `comes`: one of our waiters that may join. Returns whether any of Redisson's may be
+-- queued. pcall: a lock can be freed even if memory is full.
+local function noteRedissons(comes)
+    last = redis.call('LINDEX', KEYS[2], -1)
+    if not last then
+        if redis.call('EXISTS', KEYS[4]) == 0 then -- a mere question must not write in vain: a server may refuse it
+            return false
+        end
+        mendQueue()
+        last = redis.call('LINDEX', KEYS[2], -1)
+        if not last then
+            redis.call('DEL', KEYS[4])
+            return false
+        end
+        redis.call('HDEL', KEYS[4], 'redisson')
+        for i = 2, 4 do
+            redis.call('PEXPIRE', KEYS[i], '600000')
+        end
+    end
+    local known = redis.call('HMGET', KEYS[4], last, 'redisson', comes or last)
+    lastRecord, firstFree, ownRecord = known[1], known[2], known[3]
+    local isOurs = ours(lastRecord) ~= nil
+    if not firstFree and (isOurs or not comes and redis.call('EXISTS', KEYS[4]) == 0) then
+        return not isOurs -- none of Redisson's waits, or none of ours
+    end
+    if not firstFree then
+        firstFree = ''
+        redis.pcall('HSET', KEYS[4], 'redisson', '')
+    end
+    if not isOurs then
+        noteAllowances()
+    end
+    if redis.call('HLEN', KEYS[4]) > redis.call('LLEN', KEYS[2]) + 1 then
+        mendQueue()
     end
     if redis.call('PTTL', KEYS[4]) == -1 then
         redis.call('PEXPIRE', KEYS[4], '600000')
@@ -135,17 +150,10 @@ local function noteRedissons(comes)
     return true
 end
 
--- Ends a script while a waiter of Redisson's is queued: Redisson's two keys live until Redisson deletes them. Notes
--- which waiter is the last now, if anything is known of the queue.
+-- Ends a script while a waiter of Redisson's is queued: Redisson's two keys live until Redisson deletes them.
 local function keepMixedQueue()
     redis.pcall('PERSIST', KEYS[2])
     redis.pcall('PERSIST', KEYS[3])
-    local newLast = redis.call('EXISTS', KEYS[4]) == 1 and redis.call('LINDEX', KEYS[2], -1)
-    if newLast then
-        local _, allowance = redissons(redis.call('HGET', KEYS[4], newLast))
-        local base = (scoreOf(newLast) or 0) - (allowance or 0)
-        redis.pcall('HSET', KEYS[4], 'redisson', string.format('%.0f %.0f %s', now, base, newLast))
-    end
 end
 
 -- How much Redisson will have taken off a holder's time when its turn comes: the allowances of the waiters ahead. Also
@@ -159,7 +167,7 @@ local function allowancesAhead(holder)
         if waiter ~= holder and not ours(records[i]) then
             isAny = true
             local _, allowance = redissons(records[i])
-            sum = sum + (isAhead and (allowance or usual) or 0)
+            sum = sum + (isAhead and allowance or 0)
         end
     end
     if #waiters == most then
@@ -175,9 +183,9 @@ end
 local function capPlaces()
     local all = redis.call('HGETALL', KEYS[4])
     for i = 1, #all, 2 do
-        local untilThen, place, lease, request = ours(all[i + 1])
+        local untilThen, place, came, lease, request = ours(all[i + 1])
         if untilThen and untilThen > now + place then
-            redis.call('HSET', KEYS[4], all[i], recordOf(now + place, place, lease, request))
+            redis.call('HSET', KEYS[4], all[i], recordOf(now + place, place, came, lease, request))
             local score = scoreOf(all[i])
             if score then
                 redis.call('ZADD', KEYS[3], string.format('%.0f', score - (untilThen - now - place)), all[i])
@@ -193,21 +201,54 @@ local function leave(head)
     redis.call('HDEL', KEYS[4], head)
 end
 
+-- Until when a waiter of Redisson's that is the first may keep its place while the lock is free, and since when it is:
+-- for its allowance or, if that is less, until its time is over, and for a moment more. Nothing else shows whether it
+-- lives. `before`: since when the one was that has just lost its place; the next whose time is over has no moment of
+-- its own. pcall: if the moment cannot be noted, the place is kept for longer.
+local function turnOfRedissons(head, record, before)
+    local text = redis.call('ZSCORE', KEYS[3], head)
+    local time = tonumber(text or '')
+    if not time then
+        return 0 -- an entry that Redisson would leave there for ever
+    end
+    if not firstFree then
+        return time + clocks -- none of ours waits
+    end
+    local since, timeThen, who = string.match(firstFree, '^(%d+) (%d+) (.*)$')
+    since = tonumber(since)
+    if who ~= head or timeThen ~= text or since > now then
+        since = time <= now and before or now
+        firstFree = string.format('%.0f %s %s', since, text, head)
+        redis.pcall('HSET', KEYS[4], 'redisson', firstFree)
+    end
+    local _, allowance, about = redissons(record)
+    allowance = (allowance or usual) + (about == ' about' and clocks or 0)
+    return since + math.max(0, math.min(allowance, time - since)) + grace, since
+end
+
 -- Returns whose turn it is, until when that place is kept, and the rest of the record if it is one of ours. Waiters
--- ahead that stopped asking lose their places.
-local function liveHead()
+-- ahead that stopped asking lose their places; those of Redisson's only while the lock is free.
+local function liveHead(isFree)
+    if not isFree and firstFree and firstFree ~= '' then
+        firstFree = ''
+        redis.pcall('HSET', KEYS[4], 'redisson', '')
+    end
+    local since
     while true do
         local head = redis.call('LINDEX', KEYS[2], 0)
         if not head then
             return nil
         end
         local record = head == last and lastRecord or redis.call('HGET', KEYS[4], head)
-        local untilThen, place, lease, request = ours(record)
+        local untilThen, place, _, lease, request = ours(record)
         if untilThen and untilThen > now + place then
             capPlaces()
             untilThen = now + place
         end
-        untilThen = untilThen or scoreOf(head) or 0
+        if not untilThen and isFree then
+            untilThen, since = turnOfRedissons(head, record, since)
+        end
+        untilThen = untilThen or math.huge
         if untilThen > now then
             return head, untilThen, place, lease, request
         end
@@ -225,7 +266,7 @@ end
 -- pcall: neither a refused grant nor a refused message must look like a failed unlock; the waiters then find out by
 -- polling.
 local function passOn(channels)
-    local head, headUntil, place, lease, request = liveHead()
+    local head, headUntil, place, lease, request = liveHead(true)
     if not head then
         return nil
     end

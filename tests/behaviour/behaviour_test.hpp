@@ -43,7 +43,7 @@ protected:
         if (!supports(Feature::oneChannel)) {
             const auto records = raw.command({"HVALS", "redislock_places" + braced(name)}).elements;
             return std::ranges::count_if(
-                records, [](const Value& record) { return std::ranges::count(record.text(), ' ') == 3; });
+                records, [](const Value& record) { return std::ranges::count(record.text(), ' ') == 4; });
         }
         std::int64_t all = 0;
         for (const auto& channel : channelsOf(name)) {

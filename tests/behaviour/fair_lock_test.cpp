@@ -39,12 +39,12 @@ protected:
         raw.command({"ZADD", timesKey, std::to_string(std::stoll(now()) + 1000 + place.count()), holder});
         raw.command({"RPUSH", queueKey, holder});
     }
-    /// How many waiters the server knows to have a client that listens to grants: their records have four parts.
+    /// How many waiters the server knows to have a client that listens to grants: their records have five parts.
     std::int64_t listening()
     {
         const auto records = raw.command({"HVALS", "redislock_places:{" + name + "}"}).elements;
         return std::ranges::count_if(records,
-                                     [](const Value& record) { return std::ranges::count(record.text(), ' ') == 3; });
+                                     [](const Value& record) { return std::ranges::count(record.text(), ' ') == 4; });
     }
     /// Starts a waiter and waits until the waiter stands in the queue and its client listens to grants.
     std::future<Unlocked> startWaiter(const Client& from, int number)

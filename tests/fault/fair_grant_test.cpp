@@ -39,7 +39,7 @@ protected:
     {
         const auto records = redis.command({"HVALS", "redislock_places:{" + name + "}"}).elements;
         const auto text = records.size() == 1 ? records[0].text() : std::string();
-        return std::ranges::count(text, ' ') == 3 ? std::stoi(text.substr(text.rfind(' ') + 1)) : 0;
+        return std::ranges::count(text, ' ') == 4 ? std::stoi(text.substr(text.rfind(' ') + 1)) : 0;
     }
     /// Releases the holder's lock, without the message: the holder's user may not publish.
     void endWithoutMessage()

@@ -28,7 +28,7 @@ protected:
     {
         const auto records = redis.command({"HVALS", "redislock_places:{" + name + "}"}).elements;
         return static_cast<std::size_t>(std::ranges::count_if(
-            records, [](const Value& record) { return std::ranges::count(record.text(), ' ') == 3; }));
+            records, [](const Value& record) { return std::ranges::count(record.text(), ' ') == 4; }));
     }
 
     /// Starts the holder, three waiters behind the proxy, and waiters without the proxy: one before each of the three,

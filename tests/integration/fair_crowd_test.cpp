@@ -65,7 +65,7 @@ protected:
     {
         const auto records = raw.command({"HVALS", "redislock_places:{" + name + "}"}).elements;
         return static_cast<std::size_t>(std::ranges::count_if(
-            records, [](const Value& record) { return std::ranges::count(record.text(), ' ') == 3; }));
+            records, [](const Value& record) { return std::ranges::count(record.text(), ' ') == 4; }));
     }
     std::vector<Served> served()
     {

@@ -94,7 +94,7 @@ TEST_F(KilledWaiter, ThatWasJustGrantedAFairLockCostsNoMoreThanItsPlace)
     HolderProcess waiter(server().url() + "?poll_interval=400", name, 0, 2000, "fair");
     ASSERT_TRUE(eventually([&] { // its client listens: the waiter's record has a lease and a request
         const auto places = raw.command({"HVALS", "redislock_places:{" + name + "}"}).elements;
-        return places.size() == 1 && std::ranges::count(places[0].text(), ' ') == 3;
+        return places.size() == 1 && std::ranges::count(places[0].text(), ' ') == 4;
     }));
     waiter.freeze();
     EXPECT_EQ(fair.unlock(), Unlocked::released);

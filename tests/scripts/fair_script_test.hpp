@@ -64,6 +64,13 @@ protected:
         ASSERT_FALSE(redissons.acquire(thread, allowance, now() + ahead)) << thread << " has to wait";
         redissons.release(thread, now() + ahead);
     }
+    /// Whether the first waiter, one of Redisson's, is still the first when another has asked after so long.
+    bool keepsItsTurn(const std::string& thread, std::int64_t afterMs)
+    {
+        setClock(afterMs);
+        fair(hold20, 0);
+        return !waiting().empty() && waiting().front() == thread;
+    }
     /// Gives a waiter of Redisson's the time that it would have if it had come behind another that died.
     void oneDiedBefore(const std::string& waiter)
     {
@@ -78,10 +85,13 @@ protected:
             redis.command({"ZINCRBY", times, std::to_string(-byMs), each});
         }
         for (const auto& [holder, record] : redis.hash(places)) {
-            const auto begin = record.find_first_of("0123456789");
-            const auto end = std::min(record.find(' ', begin), record.size());
-            const auto moment = std::to_string(std::stoll(record.substr(begin, end - begin)) - byMs);
-            redis.command({"HSET", places, holder, record.substr(0, begin) + moment + record.substr(end)});
+            std::istringstream words(record);
+            std::string moved;
+            for (std::string word; words >> word;) { // a number of so many digits is a moment
+                const bool isMoment = word.size() == 13 && word.find_first_not_of("0123456789") == std::string::npos;
+                moved += (moved.empty() ? "" : " ") + (isMoment ? std::to_string(std::stoll(word) - byMs) : word);
+            }
+            redis.command({"HSET", places, holder, moved});
         }
     }
     /// A second connection that listens to the channel of a client with waiters, and to those of two of its waiters.

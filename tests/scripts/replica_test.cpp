@@ -71,8 +71,9 @@ protected:
         const std::vector<Words> taken{{"HSET", name, javaThread, "1"}};
         const std::string until =
             std::to_string(std::stoll(redis.command({"TIME"}).elements.at(0).text()) + 40) + "000";
-        const std::vector<Words> queued{
-            {"RPUSH", "queue", hold18}, {"ZADD", "times", until, hold18}, {"HSET", "places", hold18, until + " 60000"}};
+        const std::vector<Words> queued{{"RPUSH", "queue", hold18},
+                                        {"ZADD", "times", until, hold18},
+                                        {"HSET", "places", hold18, until + " 60000 1"}};
         const auto& lock = scripts::fairLockLock;
         const auto& unlock = scripts::fairLockUnlock;
         const auto& force = scripts::fairLockForceUnlock;

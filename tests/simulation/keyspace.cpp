@@ -106,6 +106,7 @@ const std::vector<Keyspace::Command>& Keyspace::commands()
         {"LRANGE", 4, reads, frees, list, &Keyspace::lrange},
         {"LPOP", 2, writes, frees, list, &Keyspace::lpop},
         {"LREM", 4, writes, frees, list, &Keyspace::lrem},
+        {"LPUSH", 3, writes, takes, list, &Keyspace::lpush},
         {"RPUSH", 3, writes, takes, list, &Keyspace::rpush},
         {"ZSCORE", 3, reads, frees, sortedSet, &Keyspace::zscore},
         {"ZADD", 4, writes, takes, sortedSet, &Keyspace::zadd},
@@ -115,6 +116,7 @@ const std::vector<Keyspace::Command>& Keyspace::commands()
         {"ZRANGE", 5, reads, frees, sortedSet, &Keyspace::zrange},
         {"ZREMRANGEBYSCORE", 4, writes, frees, sortedSet, &Keyspace::zremrangebyscore},
         {"PUBLISH", 3, reads, frees, {}, &Keyspace::publishMessage},
+        {"PUBSUB", 3, reads, frees, {}, &Keyspace::countListeners},
     };
     return all;
 }
@@ -477,6 +479,13 @@ Reply Keyspace::lrem(const Words& words)
     return integer(removed(words[1], words[3], true));
 }
 
+Reply Keyspace::lpush(const Words& words)
+{
+    auto& fields = made(words[1], Type::list).fields;
+    fields.emplace(fields.begin(), words[2], std::string());
+    return integer(static_cast<std::int64_t>(fields.size()));
+}
+
 Reply Keyspace::rpush(const Words& words)
 {
     auto& fields = made(words[1], Type::list).fields;
@@ -548,6 +557,12 @@ Reply Keyspace::zremrangebyscore(const Words& words)
 Reply Keyspace::publishMessage(const Words& words)
 {
     return integer(publish ? publish(words[1], words[2]) : 0);
+}
+
+/// PUBSUB NUMSUB of one channel.
+Reply Keyspace::countListeners(const Words& words)
+{
+    return array({text(words[2]), integer(listeners ? listeners(words[2]) : 0)});
 }
 
 } // namespace redislock::simulation

@@ -46,6 +46,8 @@ public:
 
     /// Called by PUBLISH. @return how many clients got the message.
     std::function<std::int64_t(const std::string& channel, const std::string& message)> publish;
+    /// Called by PUBSUB NUMSUB. @return how many clients listen.
+    std::function<std::int64_t(const std::string& channel)> listeners;
     Refusal refusal = Refusal::none;
 
     /// The following commands belong to one script, for which time stands still.
@@ -104,6 +106,7 @@ private:
     Reply lrange(const Words& words);
     Reply lpop(const Words& words);
     Reply lrem(const Words& words);
+    Reply lpush(const Words& words);
     Reply rpush(const Words& words);
     Reply zscore(const Words& words);
     Reply zadd(const Words& words);
@@ -112,6 +115,7 @@ private:
     Reply zrange(const Words& words);
     Reply zremrangebyscore(const Words& words);
     Reply publishMessage(const Words& words);
+    Reply countListeners(const Words& words);
 
     std::map<std::string, Key> keys_;
     std::int64_t nowMs_ = 0;

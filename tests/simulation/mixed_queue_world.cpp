@@ -186,6 +186,7 @@ void MixedQueueWorld::askOurs(Thread& thread)
 {
     thread.wasSlow = thread.wasSlow || trueMs() - thread.lastAskedMs >= placeMs;
     thread.lastAskedMs = trueMs();
+    thread.mayBeOut = false;
     const auto before = timesOfRedissons();
     const Reply reply =
         runScript(&KindTraits::lock, {thread.holder, std::to_string(leaseMs), "1", std::to_string(placeMs), channels,
@@ -222,6 +223,7 @@ void MixedQueueWorld::askRedissons(Thread& thread)
     const auto wait = redissons_.acquire(thread.holder, thread.allowanceMs, clockOf(thread));
     trace_(thread.holder, "asks: {}", wait ? std::to_string(*wait) : "has it");
     if (!wait) {
+        leaves(thread);
         return granted(thread);
     }
     if (!hadPlace) { // a new waiter, or its time was over: then it is last
@@ -238,9 +240,21 @@ void MixedQueueWorld::giveUp(Thread& thread)
         runScript(&KindTraits::unlock, {thread.holder, "0", "1", channels});
     } else {
         redissons_.giveUp(thread.holder, thread.allowanceMs);
+        leaves(thread);
     }
     trace_(thread.holder, "gives up");
     rest(thread);
+}
+
+void MixedQueueWorld::leaves(const Thread& redissons)
+{
+    const auto* known = keyspace_.find(companion(2), serverMs());
+    const auto* record = known == nullptr ? nullptr : known->find(redissons.holder);
+    if (record != nullptr && record->ends_with(" about")) {
+        for (Thread* waiter : arrived_) {
+            waiter->mayBeOut = waiter->isOurs;
+        }
+    }
 }
 
 void MixedQueueWorld::granted(Thread& thread)
@@ -254,7 +268,9 @@ void MixedQueueWorld::granted(Thread& thread)
         if (earlier == &thread) {
             break;
         }
-        if (earlier->isOurs && !earlier->wasSlow && !waitsDiffer_ && trueMs() - earlier->lastAskedMs < placeMs) {
+        const bool isOut = earlier->mayBeOut && !thread.isOurs && !redissons_.time(earlier->holder);
+        if (earlier->isOurs && !earlier->wasSlow && !waitsDiffer_ && !isOut &&
+            trueMs() - earlier->lastAskedMs < placeMs) {
             throw Violation("T6 order of asking",
                             fmt::format("{} is let in before {}", thread.holder, earlier->holder));
         }
@@ -448,23 +464,28 @@ void MixedQueueWorld::checkTimeOf(const Thread& thread) const
     }
 }
 
-/// If a waiter of ours waits, a free lock must be taken in time after the last fault, unless a dead waiter of
-/// Redisson's keeps its place.
+/// If a waiter of ours waits, a free lock must be taken in time after the last fault; each dead waiter of Redisson's
+/// costs its allowance more, and 30 s if that is a conclusion.
 void MixedQueueWorld::checkFree()
 {
     const bool isAwaited = std::any_of(arrived_.begin(), arrived_.end(), [&](const Thread* t) {
         return t->isOurs && !t->wasSlow && trueMs() - t->lastAskedMs < placeMs;
     });
-    const auto isDead = [&](const auto& t) {
-        return t->state == State::dead && !t->isOurs && redissons_.time(t->holder).has_value();
-    };
     keyspace_.beginScript(serverMs());
-    if (!isAwaited || keyspace_.find(lockName, serverMs()) != nullptr ||
-        std::any_of(threads_.begin(), threads_.end(), isDead)) {
+    if (!isAwaited || keyspace_.find(lockName, serverMs()) != nullptr) {
+        mostFreeMs_ = placeMs + 2 * pollMs;
         return freeSinceMs_.reset();
     }
-    freeSinceMs_ = freeSinceMs_.value_or(trueMs());
-    if (trueMs() - *freeSinceMs_ > placeMs + 2 * pollMs) {
+    if (!freeSinceMs_) {
+        freeSinceMs_ = trueMs();
+        mostFreeMs_ = placeMs + 2 * pollMs;
+        for (const auto& thread : threads_) {
+            if (thread->state == State::dead && !thread->isOurs && redissons_.time(thread->holder)) {
+                mostFreeMs_ += thread->allowanceMs + clocksMs + placeMs;
+            }
+        }
+    }
+    if (trueMs() - *freeSinceMs_ > mostFreeMs_) {
         throw Violation("T4 no lost wake-up",
                         fmt::format("the lock has been free for {} ms", trueMs() - *freeSinceMs_));
     }

@@ -42,6 +42,9 @@ private:
         State state = State::idle;
         std::int64_t allowanceMs = 0; ///< of Redisson's that waits: what its place adds to the times behind it
         bool wasSlow = false;         ///< of ours that waits: it once asked too late
+        /// Of ours that waits: since it asked, Redisson took off its time what our scripts could not know exactly, and
+        /// may take it out of the queue before its turn. The next script of ours puts it back.
+        bool mayBeOut = false;
         std::int64_t lastAskedMs = 0; ///< of ours that waits,
         std::uint64_t step = 0;       ///< a change makes earlier plans void
         std::uint64_t asking = 0;     ///< the same, for its requests
@@ -72,6 +75,8 @@ private:
     std::int64_t told(const std::string& channel, const std::string& message);
     std::int64_t tell(Thread& thread, Plan what);
     void take(Thread& thread);
+    /// Redisson takes the allowance of a waiter off the times of others.
+    void leaves(const Thread& redissons);
     Reply runScript(detail::ScriptUse detail::KindTraits::*use, std::vector<std::string> arguments);
 
     // judgements
@@ -91,11 +96,12 @@ private:
     Keyspace keyspace_;
     test::RedissonFairLock redissons_;
     std::vector<std::unique_ptr<Thread>> threads_; ///< the dead as well
-    std::vector<const Thread*> arrived_; ///< live waiters, in order of arrival; of Redisson's: those with a place
+    std::vector<Thread*> arrived_; ///< live waiters, in order of arrival; of Redisson's: those with a place
     std::string lastHolder_;
     std::uint64_t born_ = 0;
     std::int64_t serverIsAheadMs_ = 0;
-    std::optional<std::int64_t> freeSinceMs_; ///< with a waiter of ours, no dead one of Redisson's, no new fault
+    std::optional<std::int64_t> freeSinceMs_; ///< with a waiter of ours, no new fault
+    std::int64_t mostFreeMs_ = 0;             ///< for so long it may be free then
     std::int64_t meanThinkMs_, meanHoldMs_;
     double longHold_, dies_, givesUp_;
     /// Whether a thread's waits differ in length. If a thread of Redisson's comes again at once, our scripts may then

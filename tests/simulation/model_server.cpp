@@ -22,6 +22,10 @@ ModelServer::ModelServer(LuaRuntime& lua, std::function<void(LinkId, const Reply
     keyspace_.publish = [this](const std::string& channel, const std::string& message) {
         return publish(channel, message);
     };
+    keyspace_.listeners = [this](const std::string& channel) {
+        const auto found = listeners_.find(channel);
+        return found == listeners_.end() ? 0 : static_cast<std::int64_t>(found->second.size());
+    };
 }
 
 Reply ModelServer::execute(const Request& request, LinkId from, std::int64_t nowMs)

@@ -16,7 +16,8 @@
 namespace redislock::simulation {
 
 inline constexpr VirtualTime longestPoll = std::chrono::seconds(60);
-inline constexpr VirtualTime promptly = std::chrono::milliseconds(200);
+/// A waiter's own client may leave a gap before: 50 ms, see Gaps.
+inline constexpr VirtualTime promptly = std::chrono::milliseconds(250);
 
 /// Watches the requests that the server executes. When a lock becomes free and stays free, a waiter must try in time:
 /// soon after a release (T4); after an expiry (T5), which is not published, when the holder's time is over that the
