@@ -12,7 +12,8 @@
 --          otherwise {the time in ms after which to ask again (-1: a key without time to live), the writer}: held by a
 --          writer; or, with nil for the writer, a writer waits and the holder does not read yet
 -- Clock    Redis' own key expiry only
--- Effects  shortens the key of a waiting writer if the server's clock was set back; writes KEYS[1], the hold key of
+-- Effects  shortens the key of a waiting writer if the server's clock was set back, and deletes it if it was written for
+--          an unknown writer, and one has the lock; writes KEYS[1], the hold key of
 --          that level, and their times to live, which are never shortened (a foreign PERSIST is undone); deletes hold
 --          keys of higher levels; a key of another type is left alone (WRONGTYPE), and so is a lock of another kind
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
@@ -48,12 +49,14 @@ local held = left ~= -2 and tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '')
 if count > 1 and not held then
     return fromMaster(-3)
 end
+--include parts/waiting_writer.lua
 if mode ~= 'write' and not held then
-    --include parts/waiting_writer.lua
-    local waits = tonumber(string.match(redis.call('GET', waitingWriter) or '', '^%d+'))
-    local rest = waits and redis.call('PTTL', waitingWriter) - waits or 0
+    local waits, open = string.match(redis.call('GET', waitingWriter) or '', '^(%d+)/?(%d*)')
+    waits = tonumber(waits)
+    open = tonumber(open or '') or waits
+    local rest = waits and redis.call('PTTL', waitingWriter) - open or 0
     if waits and rest > waits then -- the server's clock was set back
-        redis.pcall('PEXPIRE', waitingWriter, string.format('%.0f', 2 * waits))
+        redis.pcall('PEXPIRE', waitingWriter, string.format('%.0f', waits + open))
         rest = waits
     end
     if rest > 0 then
@@ -71,10 +74,14 @@ if left == -2 then
     return keep(ARGV[2])
 end
 if mode == 'write' and not held and (ARGV[4] == '' or redis.call('HEXISTS', KEYS[1], ARGV[4]) == 0) then
+    if string.match(redis.call('GET', waitingWriter) or '', '/') then -- a writer of Redisson's came in time
+        redis.pcall('DEL', waitingWriter)
+    end
     local writer = false
     local size = redis.pcall('HLEN', KEYS[1])
     for _, field in ipairs((size == 2 or size == 3) and redis.pcall('HKEYS', KEYS[1]) or {}) do
-        writer = string.sub(field, -6) == ':write' and field or writer
+        local writes = string.sub(field, -6) == ':write' or string.match(field, ':%-?%d+:write:')
+        writer = writes and field or writer
     end
     return fromMaster({ left, writer })
 end

@@ -11,7 +11,8 @@
 --          1: this holder no longer reads
 --          n > 1: the same, and the lock is free; n - 1 subscribers were told
 -- Clock    Redis' own key expiry only
--- Effects  count 0: deletes the reader's field and hold keys; if other readers are left, KEYS[1] lives as long as the
+-- Effects  count 0: deletes the reader's field and hold keys; if other readers are left and somebody listens, keeps new
+--          ones out for a while, as parts/waiting_writer.lua says; if other readers are left, KEYS[1] lives as long as the
 --          longest of their hold keys; if none is left, and no writer, deletes KEYS[1] and publishes '0' on ARGV[4].
 --          Another count, and only if the reader's was higher: writes KEYS[1] and deletes the hold keys above; times to
 --          live of what is left are never shortened. A key of another type is left alone (WRONGTYPE)
@@ -24,6 +25,9 @@ if #KEYS ~= 2 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
     return redis.error_reply('ERR redislock: bad arguments to unlock')
 end
 --include parts/from_master.lua
+if redis.replicate_commands then
+    redis.replicate_commands() -- before version 7 a script that looks at subscribers may otherwise not write
+end
 --include parts/held.lua
 held = tonumber(held or '')
 if not held then
@@ -56,7 +60,13 @@ end
 if redis.call('HGET', KEYS[1], 'mode') == 'write' then
     return 1 -- this holder's own write lock stays
 end
+--include parts/waiting_writer.lua
+local most, moment = 1000, 20 -- for so many ms readers that are left keep others out; so many has a writer to come then
 if redis.call('HLEN', KEYS[1]) > 1 then
+    local listeners = redis.call('EXISTS', waitingWriter) == 0 and redis.pcall('PUBSUB', 'NUMSUB', ARGV[4])
+    if listeners and (tonumber(listeners[2]) or 0) > 0 then
+        redis.pcall('SET', waitingWriter, most .. '/' .. 9 * most, 'PX', string.format('%.0f', 10 * most))
+    end
     if own + 100 < left then -- the clock goes on while a script runs
         return 1 -- another reader's lease is the longest
     end
@@ -65,6 +75,12 @@ if redis.call('HLEN', KEYS[1]) > 1 then
         redis.call('PEXPIRE', KEYS[1], string.format('%.0f', longest))
         return 1
     end -- the others are readers that died
+end
+local open = tonumber(string.match(redis.call('GET', waitingWriter) or '', '/(%d+)'))
+local rest = open and redis.call('PTTL', waitingWriter) - open or 0
+if rest > 0 and open == 9 * most then
+    open = 9 * (most - rest + moment)
+    redis.pcall('SET', waitingWriter, moment .. '/' .. open, 'PX', string.format('%.0f', moment + open))
 end
 --include parts/free.lua
 -- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling

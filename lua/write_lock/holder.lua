@@ -10,7 +10,7 @@ end
 --include parts/read_write_hold.lua
 if mode == 'write' then
     for i = 1, #fields, 2 do
-        if string.sub(fields[i], -6) == ':write' then
+        if string.sub(fields[i], -6) == ':write' or string.match(fields[i], ':%-?%d+:write:') then
             return fromMaster(fields[i])
         end
     end

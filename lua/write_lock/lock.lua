@@ -45,7 +45,7 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
     if count > 1 then
         return fromMaster(-3)
     end
-    if place > 0 and mode == 'read' and redis.call('EXISTS', waitingWriter) == 0 then
+    if place > 0 and mode == 'read' and not string.match(redis.call('GET', waitingWriter) or '', ' ') then
         -- pcall: if memory is full, the writer waits without this key
         redis.pcall('SET', waitingWriter, ARGV[4] .. ' ' .. ARGV[1], 'PX', string.format('%.0f', 2 * place))
     end

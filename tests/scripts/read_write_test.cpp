@@ -7,6 +7,9 @@ using detail::scripts::readLockLock;
 using detail::scripts::readLockUnlock;
 using detail::scripts::writeLockLock;
 using detail::scripts::writeLockUnlock;
+using ::testing::AllOf;
+using ::testing::Ge;
+using ::testing::Le;
 
 class ReadWriteScripts : public ScriptTest {
 protected:
@@ -131,6 +134,56 @@ TEST_F(ReadWriteScripts, WriterThatWaitsKeepsNoReaderOutThatReadsAlready)
     EXPECT_THAT(read(hold17, 60'000), Nil()) << "sent again";
     EXPECT_THAT(read(hold17, 60'000, 2), Nil());
     EXPECT_EQ(hash(), (Hash{{"mode", "read"}, {hold17, "2"}}));
+}
+
+TEST_F(ReadWriteScripts, ReadersThatTakeTurnsMakeRoomOnceWhereSomebodyListens)
+{
+    const auto left = [this] { return redis.command({"PTTL", waiting}).integer(); };
+    read(hold17, 60'000);
+    read(hold18, 60'000);
+    endReading(hold17);
+    EXPECT_EQ(left(), -2) << "nobody listens";
+    RawRedis listener(server());
+    EXPECT_FALSE(listener.command({"SUBSCRIBE", channel}).isError());
+    read(hold17, 60'000);
+    endReading(hold17);
+    EXPECT_THAT(left(), AllOf(Le(10'000), Ge(9000)));
+    EXPECT_THAT(read(javaThread, 60'000), Refusal(JustSet(1000), ""));
+    EXPECT_THAT(read(hold18, 60'000), Nil()) << "reads already";
+    redis.command({"PEXPIRE", waiting, "9900"}); // 100 ms later
+    endReading(hold18);
+    EXPECT_THAT(read(javaThread, 60'000), Refusal(JustSet(20), "")) << "for the writer to come";
+    EXPECT_THAT(left(), AllOf(Le(20 + 9 * 1020), Ge(9 * 120)));
+    redis.command({"PEXPIRE", waiting, "1080"});
+    EXPECT_THAT(read(hold17, 60'000), Nil()) << "nobody came";
+    read(hold18, 60'000);
+    endReading(hold18);
+    EXPECT_THAT(left(), JustSet(1080)) << "not again for nine times as long";
+    endReading(hold17);
+    redis.command({"HSET", name, "mode", "write"});
+    redis.command({"HSET", name, javaThread + ":write", "1"});
+    redis.command({"PEXPIRE", name, "30000"});
+    EXPECT_THAT(read(hold17, 60'000), Refusal(JustSet(30'000), javaThread + ":write"));
+    EXPECT_EQ(left(), -2) << "a writer came: at once again";
+}
+
+TEST_F(ReadWriteScripts, WriterOfOursKeepsReadersOutForItsTimeThoughRoomIsMadeForAnother)
+{
+    read(hold17, 60'000);
+    redis.command({"SET", waiting, "20/200", "PX", "220"});
+    EXPECT_THAT(write(writer18, 30'000, "60000"), Refusal(JustSet(60'000), hold17));
+    EXPECT_THAT(read(javaThread, 60'000), Refusal(JustSet(60'000), ""));
+}
+
+TEST_F(ReadWriteScripts, WritersOfTransactionsAreFoundByTheirNames)
+{
+    const auto field = javaThread + ":write:3f2a";
+    redis.command({"HSET", name, "mode", "write"});
+    redis.command({"HSET", name, field, "1"});
+    redis.command({"PEXPIRE", name, "30000"});
+    EXPECT_THAT(read(hold17, 60'000), Refusal(JustSet(30'000), field));
+    EXPECT_EQ(run(detail::scripts::writeLockHolder, {name}, {}).text(), field);
+    EXPECT_THAT(run(detail::scripts::writeLockForceUnlock, {name}, {field, channel}), Number(1));
 }
 
 TEST_F(ReadWriteScripts, LockThatIsFreeIsKeptForTheWriterThatWaits)
