@@ -15,7 +15,9 @@ namespace redislock {
 
 /// A holder of a lock, or a waiter in its queue.
 struct REDISLOCK_EXPORT LockHolder {
-    std::string name; ///< as in Redis: `<client id>:<number>`
+    /// As in Redis, but without `:write`: `<client id>:<number>`; in a transaction of Redisson's, `:` and its id
+    /// follow.
+    std::string name;
     /// The UUID of its client, as Client::id(); of Redisson, that of its connection manager.
     std::string clientId;
     std::uint32_t count = 0; ///< how often it holds the lock; 0 for a waiter

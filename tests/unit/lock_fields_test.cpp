@@ -59,6 +59,31 @@ TEST(LockFields, OneHolderIsAPlainLock)
     EXPECT_FALSE(reportOf("stock", {{}, pageReply({{holderClient + ":17", "2"}}), numberReply(-1)})->timeLeft);
 }
 
+TEST(LockFields, HoldersAreWhateverRedissonCanWrite)
+{
+    const auto holderOf = [](const std::string& tail, const std::string& count = "1") {
+        const auto report = reportOf("stock", {{}, pageReply({{holderClient + tail, count}}), numberReply(9986)});
+        return report ? report->holders[0].name + (report->holders[0].writes ? " writes" : "") : "none";
+    };
+    for (const char* tail :
+         {":-7", ":0", ":-9223372036854775808", ":9223372036854775807", ":5:3f2a", ":-5:tx:2", ":5:"}) {
+        EXPECT_EQ(holderOf(tail), holderClient + tail);
+    }
+    for (const char* tail : {":", ":-", ":+5", ":5x", ":9223372036854775808", ":tx", "5", "", ":5 ", ":--5"}) {
+        EXPECT_EQ(holderOf(tail), "none") << tail;
+    }
+    EXPECT_EQ(holderOf(":5", "99999999999"), holderClient + ":5") << "counts may be greater than ours";
+    for (const char* count : {"0", "-1", "", "1.5", "x", "5 "}) {
+        EXPECT_EQ(holderOf(":5", count), "none") << count;
+    }
+    const auto writing =
+        reportOf("r", {textReply("write"), pageReply({{"mode", "write"}, {holderClient + ":-1:write:tx", "1"}}),
+                       numberReply(5)});
+    ASSERT_TRUE(writing);
+    EXPECT_TRUE(writing->holders[0].writes);
+    EXPECT_EQ(writing->holders[0].name, holderClient + ":-1:tx");
+}
+
 TEST(LockFields, ReadersAndWritersAreTold)
 {
     const auto reading =

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,31 +20,40 @@
 
 namespace redislock::detail {
 
-/// A hold count as it is written: a whole number of at least 1.
+/// A hold count as it is written: a whole number of at least 1, which may be greater than ours ever are.
 inline std::optional<std::uint32_t> holdCountOf(std::string_view text) noexcept
 {
     std::uint32_t count = 0;
     const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), count);
-    const bool isWhole = failure == std::errc() && end == text.data() + text.size();
-    return isWhole && count > 0 ? std::optional(count) : std::nullopt;
+    if (end != text.data() + text.size()) {
+        return std::nullopt;
+    }
+    count = failure == std::errc::result_out_of_range ? std::numeric_limits<std::uint32_t>::max() : count;
+    return count > 0 ? std::optional(count) : std::nullopt;
 }
 
-/// A holder by its name in Redis: `<client id>:<number>` or `<client id>:<number>:write`. Nothing for another text.
+/// A holder by its name in Redis: `<client id>:<number>`, and for a hold to write `:write`. Redisson's number is any
+/// 64-bit one that its user chose, and the name may end with `:` and the id of a transaction. Nothing for another text.
 inline std::optional<LockHolder> holderNamed(std::string_view name)
 {
     constexpr std::size_t idSize = 36;
     constexpr std::string_view writing = ":write";
-    const bool writes = name.ends_with(writing);
-    name.remove_suffix(writes ? writing.size() : 0);
-    const bool isHolder = name.size() > idSize + 1 && name[idSize] == ':' && isClientId(name.substr(0, idSize)) &&
-                          name.find_first_not_of("0123456789", idSize + 1) == std::string_view::npos;
-    if (!isHolder) {
+    if (name.size() <= idSize + 1 || name[idSize] != ':' || !isClientId(name.substr(0, idSize))) {
+        return std::nullopt;
+    }
+    std::int64_t number = 0;
+    const char* const last = name.data() + name.size();
+    const auto [end, failure] = std::from_chars(name.data() + idSize + 1, last, number);
+    std::string_view rest(end, static_cast<std::size_t>(last - end));
+    if (failure != std::errc() || (!rest.empty() && rest[0] != ':')) {
         return std::nullopt;
     }
     LockHolder holder;
-    holder.name = name;
+    holder.name = name.substr(0, name.size() - rest.size());
     holder.clientId = name.substr(0, idSize);
-    holder.writes = writes;
+    holder.writes = rest == writing || rest.starts_with(":write:");
+    rest.remove_prefix(holder.writes ? writing.size() : 0);
+    holder.name += rest;
     return holder;
 }
 
