@@ -29,8 +29,9 @@ namespace redislock {
 /// All members are tried at the same time. When too few were granted, everything is given back (what was granted as
 /// well as what may be granted in a moment). Then the group waits for the first member that another held, as any waiter
 /// for that lock does, and tries the others when it has got that one; if it cannot have them, everything is given back
-/// and the next wait begins after a random pause of 1 to 16 ms. A waiting caller holds nothing, so two that want the
-/// same locks in any order both get them in the end. With a RetryPolicy all members are tried each time it says so.
+/// and the next wait begins after a random pause of 1 to 16 ms. From the fifth round on, it waits for the others for up
+/// to 5 ms before it gives everything back. Except for that, a waiting caller holds nothing, so two that want the same
+/// locks in any order both get them in the end. With a RetryPolicy all members are tried each time it says so.
 ///
 /// **Guarantees**, as far as the members do (see Lock):
 ///  - held means that enough members are held at the same time, as long as validFor() says;

@@ -25,7 +25,8 @@ inline std::string text(const AwaitMember& await)
 }
 inline std::string text(const AskOthers& others)
 {
-    return "all but " + std::to_string(others.member) + ", until " + test::text(others.until);
+    const auto wait = others.wait.isOneAttempt() ? "" : " for " + std::to_string(others.wait.span().count()) + " ms";
+    return "all but " + std::to_string(others.member) + wait + ", until " + test::text(others.until);
 }
 inline std::string text(const AwaitMembers& await)
 {
@@ -420,6 +421,24 @@ TEST(GroupMachine, PausesBeforeTheNextWaitWhereTheOthersCouldNotBeHad)
                   {granted(80ms, 1, 10s, 3), "all but 1, until 580 ms"},
                   {granted(81ms, 0, 10s, 3), "done"}});
     EXPECT_THAT(player.machine.open(), ElementsAre(0, 1));
+}
+
+TEST(GroupMachine, WaitsForTheOthersTooAfterFourRoundsInVain)
+{
+    auto player = waiterFor(2, 2);
+    play(player, {{Start{at(0ms)}, "round 1, until 500 ms"},
+                  {busy(1ms, 0), "round 2: wait for 0, until 20000 ms"},
+                  {granted(10ms, 0, 10s, 2), "all but 0, until 510 ms"},
+                  {busy(11ms, 1, 2), "sleep until 75 ms"},
+                  {TimerFired{at(75ms)}, "round 3: wait for 1, until 20000 ms"},
+                  {granted(80ms, 1, 10s, 3), "all but 1, until 580 ms"},
+                  {busy(81ms, 0, 3), "sleep until 145 ms"},
+                  {TimerFired{at(145ms)}, "round 4: wait for 0, until 20000 ms"},
+                  {granted(146ms, 0, 10s, 4), "all but 0, until 646 ms"},
+                  {busy(147ms, 1, 4), "sleep until 211 ms"},
+                  {TimerFired{at(211ms)}, "round 5: wait for 1, until 20000 ms"},
+                  {granted(212ms, 1, 10s, 5), "all but 1 for 5 ms, until 712 ms"},
+                  {granted(214ms, 0, 10s, 5), "done"}});
 }
 
 TEST(GroupMachine, TriesAllAgainWhereTheMemberItWaitsForCannotBeReached)

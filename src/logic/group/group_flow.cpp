@@ -49,7 +49,7 @@ WaitStep GroupFlow::step(const GroupMachine::Event& event)
     if (const auto* others = std::get_if<AskOthers>(&action)) {
         for (std::size_t i = 0; i < members_; ++i) {
             if (i != others->member) {
-                rounds_.ask(others->round, i, oneAttempt);
+                rounds_.ask(others->round, i, others->wait);
             }
         }
         return {.kind = WaitStep::Kind::sleep, .until = others->until};

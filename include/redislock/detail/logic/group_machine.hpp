@@ -74,10 +74,12 @@ struct AwaitMember {
     TimePoint until;
 };
 
-/// The member that was waited for was granted: try all others at once; report the answers that come until @p until.
+/// The member that was waited for was granted: try all others at once, each with that wait for its holder; report the
+/// answers that come until @p until.
 struct AskOthers {
     std::uint32_t round;
     std::size_t member;
+    Wait wait;
     TimePoint until;
 };
 
@@ -105,8 +107,9 @@ struct GroupResult {
 /// any waiter of that lock does, and tries the others when that member is granted. If that is not enough either,
 /// everything is given back again, and a random pause comes before the next wait, so that two callers that took each
 /// other's members do not collide again. With a policy of the caller's there are only pauses, each followed by a try at
-/// all members. A caller that waits holds nothing: there is no deadlock, whatever the order. Pure: no I/O, no clock, no
-/// random numbers of its own.
+/// all members. A caller that waits without limit holds nothing: there is no deadlock, whatever the order. After some
+/// rounds in vain it keeps what it has for a few ms while it waits for the rest: beside others that do so without limit
+/// it would hardly ever meet all members free. Pure: no I/O, no clock, no random numbers of its own.
 ///
 /// The wait for one member before the others are tried is what Howard E. Hinnant calls smart and polite in "Dining
 /// Philosophers Rebooted".
@@ -145,6 +148,10 @@ public:
 
     /// The longest pause: a shutdown, or a lock that becomes free, does not end a pause early.
     static constexpr std::chrono::milliseconds longestPause{1000};
+    /// After so many rounds a group waits for several members at a time,
+    static constexpr std::uint32_t politeRounds = 4;
+    /// for so long.
+    static constexpr std::chrono::milliseconds waitForOthers{5};
 
 private:
     Action answered(const MemberAnswered& event);
@@ -220,7 +227,8 @@ inline GroupMachine::Action GroupMachine::memberCame(const MemberAnswered& event
     if (event.now < validity()) {
         return judge(event.now);
     }
-    return AskOthers{round_, event.member, until_};
+    const Wait wait = round_ > politeRounds ? Wait(waitForOthers) : oneAttempt;
+    return AskOthers{round_, event.member, wait, until_};
 }
 
 inline GroupMachine::Action GroupMachine::timerFired(TimePoint now)
