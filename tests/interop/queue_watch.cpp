@@ -1,6 +1,7 @@
 #include "interop/queue_watch.hpp"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 namespace redislock::test {
@@ -18,6 +19,21 @@ return look
 )";
 
 constexpr std::chrono::seconds late(10);
+constexpr std::chrono::seconds grace(5);   // beyond an allowance
+constexpr std::chrono::seconds clocks(30); // doc/keys.md: where the allowance is a conclusion
+
+/// As doc/keys.md has the records: "<until> <place> ..." of ours, "redisson <time> <allowance> ..." of Redisson's.
+std::optional<std::chrono::milliseconds> allowanceIn(const std::string& record)
+{
+    std::istringstream words(record);
+    std::string first, second, third, about;
+    words >> first >> second >> third >> about;
+    const auto& number = first == "redisson" ? third : second;
+    if (number.empty()) {
+        return std::nullopt;
+    }
+    return std::chrono::milliseconds(std::stol(number)) + (about == "about" ? clocks : clocks.zero());
+}
 
 } // namespace
 
@@ -34,7 +50,8 @@ QueueLook lookAtQueue(RawRedis& redis, const std::string& name)
         const auto& record = waiter.at(2).text();
         look.waiters.push_back({.holder = waiter.at(0).text(),
                                 .ahead = std::chrono::milliseconds(waiter.at(1).integer()),
-                                .isOurs = !record.empty() && !record.starts_with("redisson")});
+                                .isOurs = !record.empty() && !record.starts_with("redisson"),
+                                .allowance = allowanceIn(record)});
     }
     return look;
 }
@@ -52,6 +69,7 @@ void QueueWatch::look(RawRedis& redis, const std::string& name, const Lives& liv
         gone_.clear();
         return;
     }
+    lookAtDead(now, lives);
     std::set<std::string> queued;
     for (const auto& waiter : now.waiters) {
         furthest_ = std::max(furthest_, waiter.ahead);
@@ -77,6 +95,20 @@ void QueueWatch::look(RawRedis& redis, const std::string& name, const Lives& liv
         }
     }
     last_ = std::move(now);
+}
+
+void QueueWatch::lookAtDead(const QueueLook& now, const Lives& lives)
+{
+    const auto* first = now.waiters.empty() || !now.holder.empty() ? nullptr : &now.waiters.front();
+    const bool isDead = first != nullptr && !lives(first->holder.substr(0, first->holder.find(':')));
+    if (!isDead || first->holder != deadFirst_) {
+        deadFirst_ = isDead ? first->holder : "";
+        deadSince_.emplace();
+    } else if (first->allowance && deadSince_ && deadSince_->elapsed() > *first->allowance + grace) {
+        outstayed_.push_back(first->holder + " is dead, and was the first for more than " +
+                             std::to_string(first->allowance->count()) + " ms and 5 s while the lock was free");
+        deadSince_.reset();
+    }
 }
 
 } // namespace redislock::test

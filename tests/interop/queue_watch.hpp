@@ -21,6 +21,8 @@ struct QueueLook {
         std::string holder;
         std::chrono::milliseconds ahead; ///< its time in Redisson's sorted set, ahead of the server's clock
         bool isOurs;
+        /// How long it may be the first while the lock is free, if it died, by what our scripts noted of it.
+        std::optional<std::chrono::milliseconds> allowance;
     };
 
     std::string holder; ///< of the lock; empty: free
@@ -45,10 +47,14 @@ public:
     /// The live waiters of ours that another waiter passed, or that were queued anew. Redisson's waiters end each
     /// other's places, and do not count.
     [[nodiscard]] const std::vector<std::string>& passed() const noexcept { return passed_; }
+    /// The dead that were the first for longer than their allowance and 5 s while the lock was free.
+    [[nodiscard]] const std::vector<std::string>& outstayed() const noexcept { return outstayed_; }
     /// How often a look came late.
     [[nodiscard]] std::size_t standstills() const noexcept { return standstills_; }
 
 private:
+    void lookAtDead(const QueueLook& now, const Lives& lives);
+
     QueueLook last_;
     std::optional<Stopwatch> sinceLast_;
     std::chrono::nanoseconds judgesFrom_{0}; // bootTime()
@@ -56,6 +62,9 @@ private:
     std::set<std::string> gone_; // of ours; each hold has a name of its own
     std::chrono::milliseconds furthest_{0};
     std::vector<std::string> passed_;
+    std::string deadFirst_; // while the lock is free
+    std::optional<Stopwatch> deadSince_;
+    std::vector<std::string> outstayed_;
 };
 
 } // namespace redislock::test

@@ -42,13 +42,17 @@ Load::Load(Make make, Tell tell)
 {
 }
 
-std::optional<std::string> Load::run(const std::string& thread, const std::string& kind, const std::string& name,
-                                     const std::string& style)
+std::optional<std::string> Load::run(const std::string& thread, const std::vector<std::string>& words)
 {
+    const auto& kind = words.at(0);
     if (kind == "end") {
         ending_ = true;
         return "";
     }
+    const auto& name = words.at(2);
+    const auto& style = words.at(3);
+    const std::chrono::milliseconds hold(std::stoi(words.at(4)));
+    const auto pause = static_cast<unsigned>(std::stoi(words.at(5)));
     std::call_once(once_, [&] { objects_.emplace(make_(observer_)); });
     tell_(thread, "client", objects_->id());
     std::minstd_rand random(std::random_device{}());
@@ -60,20 +64,25 @@ std::optional<std::string> Load::run(const std::string& thread, const std::strin
         }
         const bool isRead = kind == "readWrite" && random() % 4 != 0;
         const auto half = kind == "readWrite" ? (isRead ? "readLock" : "writeLock") : kind;
-        turn(thread, isRead ? "r" : "w", (own ? *own : *objects_).turnstile(half, name, style != "keep"));
+        turn(thread, isRead ? "r" : "w", (own ? *own : *objects_).turnstile(half, name, style != "keep"), hold);
         // Without a pause the lock would nearly always go on to a thread of the same process.
-        std::this_thread::sleep_for(std::chrono::milliseconds(1 + random() % 6));
+        if (pause > 0) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1 + random() % pause));
+        }
     }
     return "";
 }
 
-void Load::turn(const std::string& thread, const std::string& mode, const Turnstile& door)
+void Load::turn(const std::string& thread, const std::string& mode, const Turnstile& door,
+                std::chrono::milliseconds hold)
 {
     const auto asked = std::chrono::steady_clock::now();
     door.enter();
     const auto waited = (std::chrono::steady_clock::now() - asked) / 1us;
     tell_(thread, "in", std::to_string(waited) + ' ' + mode);
-    std::this_thread::sleep_for(1ms);
+    if (hold > hold.zero()) {
+        std::this_thread::sleep_for(hold);
+    }
     tell_(thread, "out", "");
     try {
         door.leave();

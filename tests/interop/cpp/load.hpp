@@ -5,17 +5,20 @@
 #include "objects.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace redislock::test {
 
-/// `kind load name style`: the kind may also be `readWrite`, where every fourth turn writes; `end load` ends all of a
-/// process. Style: the objects of the process (`keep`), an `object` for each turn, or a whole `client` for each turn.
+/// `kind load name style hold pause`: the kind may also be `readWrite`, where every fourth turn writes; `end load` ends all of a
+/// process. Style: the objects of the process (`keep`), an `object` for each turn, or a whole `client` for each turn. Hold, and the longest of the random pauses
+/// between turns, in ms.
 /// Answers while it runs:
 ///
 ///     client <id>            the id of a fresh client that asks next
@@ -31,11 +34,11 @@ public:
 
     Load(Make make, Tell tell);
 
-    std::optional<std::string> run(const std::string& thread, const std::string& kind, const std::string& name,
-                                   const std::string& style);
+    std::optional<std::string> run(const std::string& thread, const std::vector<std::string>& words);
 
 private:
-    void turn(const std::string& thread, const std::string& mode, const Turnstile& door);
+    void turn(const std::string& thread, const std::string& mode, const Turnstile& door,
+              std::chrono::milliseconds hold);
 
     Make make_;
     Tell tell_;

@@ -62,7 +62,7 @@ private:
     {
         const Stopwatch watch;
         try {
-            const auto result = words.at(1) == "load" ? load_.run(thread, words.at(0), words.at(2), words.at(3))
+            const auto result = words.at(1) == "load" ? load_.run(thread, words)
                                                       : objects_.run(words.at(0), words.at(1), words.at(2),
                                                                      Words(words.begin() + 3, words.end()));
             answer(thread, result ? "ok" : "false", watch, result.value_or(""));

@@ -77,9 +77,10 @@ void load(Fleet& fleet, const LoadKind& kind, const Order& order, std::chrono::s
 }
 
 /// Runs one kind, and judges it at the end.
-void run(const LoadKind& kind, const Order& order, std::chrono::seconds time, std::mt19937_64& random, Sum& sum)
+void run(const LoadKind& kind, const FleetSize& size, const Order& order, std::chrono::seconds time,
+         std::mt19937_64& random, Sum& sum)
 {
-    Fleet fleet(kind, order.size);
+    Fleet fleet(kind, size);
     const auto note = [&] {
         sum.table += fleet.report();
         sum.turns += fleet.turns();
@@ -110,8 +111,15 @@ int obey(const Order& order, const std::vector<LoadKind>& chosen)
     try {
         const auto share = std::chrono::seconds(std::chrono::minutes(order.minutes)) / static_cast<int>(chosen.size());
         for (const auto& kind : chosen) {
-            if (!Interruption::isAsked()) {
-                run(kind, order, share, random, sum);
+            if (Interruption::isAsked()) {
+                continue;
+            }
+            const bool isMeasured = kind.name == "fairLock" || kind.name == "readWrite" || kind.name == "multiLock";
+            run(kind, order.size, order, isMeasured ? share / 2 : share, random, sum);
+            if (isMeasured && !Interruption::isAsked()) {
+                auto alone = order.size;
+                alone.isMixed = false;
+                run(kind, alone, order, share / 2, random, sum);
             }
         }
     } catch (const std::exception& error) {
@@ -156,6 +164,12 @@ int main(int argc, char** argv)
         ->capture_default_str()
         ->check(CLI::Range(1, 8));
     app.add_option("--threads", order.size.threads, "In each process")->capture_default_str()->check(CLI::Range(1, 16));
+    app.add_option("--hold", order.size.hold, "Milliseconds inside")->capture_default_str()->check(CLI::Range(0, 1000));
+    app.add_option("--pause", order.size.pause, "The longest of the random pauses between turns, in milliseconds")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 1000));
+    app.add_option("--redisson", order.size.redisson, "Only this version (default: all)")
+        ->check(CLI::IsMember(redissonVersions()));
     app.add_option("--kill-every", order.killEvery, "Seconds, on average; four times as many for fair locks")
         ->capture_default_str()
         ->check(CLI::Range(1.0, 100000.0));

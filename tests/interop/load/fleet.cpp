@@ -28,7 +28,7 @@ constexpr seconds slack{60};             // for a busy machine
 constexpr std::array<std::string_view, 6> mayBeLeft{
     "redislock_request:",   "redislock_places:",    "redisson_unlock_latch:",
     "redisson_lock_token:", "redisson_lock_queue:", "redisson_lock_timeout:"};
-constexpr auto tableRow = "{:<26}{:<8}{:>10}{:>9}{:>9}{:>15}{:>14}{:>10}{:>7}{:>6}{:>12}\n";
+constexpr auto tableRow = "{:<26}{:<14}{:>10}{:>9}{:>9}{:>15}{:>14}{:>10}{:>10}{:>7}{:>6}{:>12}\n";
 
 Micros now()
 {
@@ -37,7 +37,7 @@ Micros now()
 
 std::string inSeconds(Micros time)
 {
-    return fmt::format("{:.2f} s", static_cast<double>(time.count()) / 1e6);
+    return fmt::format("{:.3f} s", static_cast<double>(time.count()) / 1e6);
 }
 
 } // namespace
@@ -51,8 +51,14 @@ Fleet::Fleet(LoadKind kind, const FleetSize& size) : kind_(std::move(kind)), siz
         redis_.front().command({"SET", kind_.ours, std::to_string(kind_.permits)});
     }
     auto versions = redissonVersions();
-    std::erase_if(versions, [&](const std::string& each) { return std::stoi(each) < kind_.since; });
-    versions.insert(versions.begin(), "");
+    std::erase_if(versions, [&](const std::string& each) {
+        return std::stoi(each) < kind_.since || (!size_.redisson.empty() && each != size_.redisson);
+    });
+    if (size_.isMixed) {
+        versions.insert(versions.begin(), "");
+    } else {
+        size_.processes = size_.processes * (versions.size() + 1) / versions.size();
+    }
     for (const auto& version : versions) {
         for (std::size_t i = 0; i < size_.processes; ++i) {
             berths_.push_back({.redisson = version});
@@ -88,7 +94,7 @@ void Fleet::start(Berth& berth)
         const auto style =
             styles.at((i + (&berth == &berths_.front() ? 1 : 0)) % styles.size()); // all three with two threads
         const auto& name = berth.redisson.empty() ? kind_.ours : kind_.theirs;
-        berth.peer->send(thread, fmt::format("{} load {} {}", kind_.name, name, style));
+        berth.peer->send(thread, fmt::format("{} load {} {} {} {}", kind_.name, name, style, size_.hold, size_.pause));
         berth.working.insert(thread);
     }
 }
@@ -104,10 +110,13 @@ void Fleet::watch()
             throw std::runtime_error("a process of " + nameOf(i) + " ended:\n" + berths_[i].peer->lastWords());
         }
     }
-    if (kind_.name == "fairLock") {
+    if (kind_.name == "fairLock" && size_.isMixed) {
         queue_.look(redis_.front(), kind_.ours, [this](const std::string& id) { return clients_.contains(id); });
         for (; passed_ < queue_.passed().size(); ++passed_) {
             violate(0, queue_.passed()[passed_]);
+        }
+        for (; outstayed_ < queue_.outstayed().size(); ++outstayed_) {
+            violate(0, queue_.outstayed()[outstayed_]);
         }
         if (queue_.furthest() > mostAhead() && !toldOfTimes_) {
             toldOfTimes_ = true;
@@ -369,8 +378,8 @@ void Fleet::judgeRest()
     for (auto& each : redis_) {
         for (const auto& key : each.command({"KEYS", "*"}).elements) {
             const auto name = key.text();
-            const bool isKnown =
-                std::ranges::any_of(mayBeLeft, [&](auto known) { return name.starts_with(known); }) || mayLast(name);
+            const bool isKnown = std::ranges::any_of(mayBeLeft, [&](auto known) { return name.starts_with(known); }) ||
+                                 name.ends_with(":redislock_writer") || mayLast(name);
             ++left[name.substr(0, name.find(':'))];
             if (!isKnown) {
                 violate(0, name + " was left");
@@ -384,6 +393,10 @@ void Fleet::judgeRest()
 
 void Fleet::violate(std::size_t berth, const std::string& what)
 {
+    if (!size_.isMixed) {
+        remarks_.push_back(fmt::format("Redisson alone ({}): {}", nameOf(berth), what));
+        return;
+    }
     ++violations_;
     ++violationsOf_[berth];
     remarks_.push_back(fmt::format("VIOLATION ({}): {}", nameOf(berth), what));
@@ -398,6 +411,21 @@ std::string Fleet::nameOf(std::size_t berth) const
 
 // --- The report
 // --------------------------------------------------------------------------------------------------------
+
+// From the beginning of a turn to that of the next.
+Micros Fleet::longestStandstill() const
+{
+    std::vector<Micros> began;
+    for (const auto& turn : turns_) {
+        began.push_back(turn.in);
+    }
+    std::ranges::sort(began);
+    Micros longest{0};
+    for (std::size_t i = 1; i < began.size(); ++i) {
+        longest = std::max(longest, began[i] - began[i - 1]);
+    }
+    return longest;
+}
 
 // In a fair queue every waiter is served in turn, apart from the cost of dead waiters.
 void Fleet::judgeWaits()
@@ -427,9 +455,14 @@ std::string Fleet::report()
         }
         remarks_.push_back(fmt::format("times of the queue: {} ahead at most", inSeconds(queue_.furthest())));
     }
+    remarks_.insert(remarks_.begin(), fmt::format("without a turn: {} at most", inSeconds(longestStandstill())));
     std::string text;
     for (std::size_t i = 0; i < berths_.size(); i += size_.processes) {
-        text += row(i);
+        if (kind_.name == "readWrite") {
+            text += row(i, true) + row(i, false);
+        } else {
+            text += row(i, std::nullopt);
+        }
     }
     text += fmt::format("  records of requests: {} at most, {} allowed\n", records_, recordBound_);
     constexpr std::size_t most = 20;
@@ -439,12 +472,18 @@ std::string Fleet::report()
     return text + (remarks_.size() > most ? fmt::format("  and {} more\n", remarks_.size() - most) : "");
 }
 
-// The row of the processes of a language and version, from the berth @p first on.
-std::string Fleet::row(std::size_t first) const
+// The row of the processes of a language and version, from the berth @p first on; if asked for, of their turns to read
+// or to write.
+std::string Fleet::row(std::size_t first, std::optional<bool> reads) const
 {
     std::vector<Micros> waits;
     std::vector<std::size_t> turns(size_.processes);
+    std::size_t all = 0;
     for (const auto& turn : turns_) {
+        if (reads && turn.reads != *reads) {
+            continue;
+        }
+        ++all;
         if (turn.place >= first && turn.place < first + size_.processes) {
             waits.push_back(turn.waited);
             ++turns[turn.place - first];
@@ -464,18 +503,20 @@ std::string Fleet::row(std::size_t first) const
     };
     const auto& redisson = berths_[first].redisson;
     return fmt::format(
-        tableRow, kind_.name, redisson.empty() ? "C++" : redisson, size_.processes, waits.size(),
-        fmt::format("{:.1f}", 100.0 * static_cast<double>(waits.size()) /
-                                  static_cast<double>(std::max<std::size_t>(1, turns_.size()))),
+        tableRow, kind_.name + (reads ? *reads ? " to read" : " to write" : ""),
+        redisson.empty() ? "C++" : redisson + (size_.isMixed ? "" : " alone"), size_.processes, waits.size(),
+        fmt::format("{:.1f}",
+                    100.0 * static_cast<double>(waits.size()) / static_cast<double>(std::max<std::size_t>(1, all))),
         fmt::format("{}-{}", std::ranges::min(turns), std::ranges::max(turns)),
-        waits.empty() ? "-" : inSeconds(waits.back()), waits.empty() ? "-" : inSeconds(waits[waits.size() / 2]),
+        waits.empty() ? "-" : inSeconds(waits.back()), waits.empty() ? "-" : inSeconds(waits[waits.size() * 99 / 100]),
+        waits.empty() ? "-" : inSeconds(waits[waits.size() / 2]),
         sumOf([&](std::size_t i) { return berths_[i].kills; }), sumOf([&](std::size_t i) { return at(losses_, i); }),
         sumOf([&](std::size_t i) { return at(violationsOf_, i); }));
 }
 
 std::string Fleet::heading()
 {
-    return fmt::format(tableRow, "kind", "who", "processes", "turns", "share %", "of a process", "longest wait",
+    return fmt::format(tableRow, "kind", "who", "processes", "turns", "share %", "of a process", "longest wait", "99 %",
                        "median", "kills", "lost", "violations");
 }
 

@@ -33,6 +33,10 @@ struct LoadKind {
 struct FleetSize {
     std::size_t processes = 2; ///< of ours, and of each version of Redisson
     std::size_t threads = 2;
+    int hold = 1;           ///< ms inside
+    int pause = 6;          ///< the longest of the random pauses, in ms
+    std::string redisson{}; ///< the only version; empty: all
+    bool isMixed = true;    ///< otherwise as many processes of Redisson's alone: the measure of what it does to itself
 };
 
 /// How long renewed leases are, and leases of permits.
@@ -82,7 +86,8 @@ private:
     void giveBackPermits(std::size_t count, const std::string& why);
     void settlePermits();
     [[nodiscard]] std::size_t working() const;
-    [[nodiscard]] std::string row(std::size_t first) const;
+    [[nodiscard]] std::string row(std::size_t first, std::optional<bool> reads) const;
+    [[nodiscard]] Micros longestStandstill() const;
     [[nodiscard]] Micros mostAhead() const;
     [[nodiscard]] Micros costOfADeath() const;
     void takeOutTheDead();
@@ -98,7 +103,8 @@ private:
     std::vector<Turn> turns_;
     std::vector<Micros> killed_;
     QueueWatch queue_;
-    std::size_t passed_ = 0; ///< violations of the queue that were reported
+    std::size_t passed_ = 0;    ///< violations of the queue that were reported
+    std::size_t outstayed_ = 0; ///< the same, of the dead
     bool toldOfTimes_ = false;
     std::optional<Micros> withoutRedisson_; ///< when its queue was seen with a waiter of Redisson's, or without a time
     std::size_t mayKeepRecords_ = 0;        ///< processes of ours that were killed

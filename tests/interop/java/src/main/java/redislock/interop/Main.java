@@ -77,7 +77,7 @@ public final class Main {
     private void run(String thread, List<String> words) {
         long begin = System.nanoTime();
         try {
-            Object result = words.get(2).equals("load") ? load.run(thread, words.get(1), words.get(3))
+            Object result = words.get(2).equals("load") ? load.run(thread, words.subList(1, words.size()))
                     : objects.run(words.get(1), words.get(2), words.get(3), words.subList(4, words.size()));
             if (Boolean.FALSE.equals(result)) {
                 answer(thread, "false", begin, null);

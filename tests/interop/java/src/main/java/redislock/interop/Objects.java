@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
 import java.util.stream.IntStream;
 
@@ -163,8 +164,12 @@ final class Objects {
         }
     }
 
-    /** How a thread enters an object, and leaves it. The leases of permits are those of the watchdog. */
-    Repeat.Step[] turnstile(String kind, String name) {
+    /**
+     * How a thread enters an object, and leaves it. The leases of permits are those of the watchdog.
+     *
+     * @param wait for a lock, in milliseconds, 0: without a bound; when it is over, entering throws TimeoutException
+     */
+    Repeat.Step[] turnstile(String kind, String name, int wait) {
         if (kind.equals("semaphore")) {
             RSemaphore semaphore = client.getSemaphore(name);
             return new Repeat.Step[] {semaphore::acquire, semaphore::release};
@@ -176,7 +181,11 @@ final class Objects {
                     () -> semaphore.release(permit[0])};
         }
         RLock lock = locks.computeIfAbsent(kind + " " + name, unused -> lockKind(kind).apply(name));
-        return new Repeat.Step[] {lock::lock, lock::unlock};
+        return new Repeat.Step[] {wait == 0 ? lock::lock : () -> {
+            if (!lock.tryLock(wait, -1, TimeUnit.MILLISECONDS)) {
+                throw new TimeoutException();
+            }
+        }, lock::unlock};
     }
 
     // --- Locks -------------------------------------------------------------------------------------------------------
