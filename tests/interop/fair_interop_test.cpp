@@ -174,7 +174,7 @@ protected:
         auto& one = processes_.emplace_back();
         one.peer = std::make_unique<Peer>(withPlace(redisson, place));
         for (int i = 0; i < threads; ++i) {
-            one.peer->send(one.peer->newThread(), "fairLock load " + name_ + " keep");
+            one.peer->send(one.peer->newThread(), "fairLock load " + name_ + " keep 1 6");
         }
     }
     /// Reads the answers of the processes, and looks at the queue.
