@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -107,6 +108,33 @@ TEST_P(FairQueues, WaitersThatWereKilledCostSecondsAndNobodyItsPlace)
     constexpr auto forTheirClocks = 30s; // a place of ours lasts longer by this, and so does Redisson's behind it
     EXPECT_LT(sinceUnlock.elapsedMs(), 5 * place + forTheirClocks + soon)
         << "a place for each that stood there, at most";
+}
+
+TEST_P(FairQueues, DeadWaiterOfRedissonsBehindOursCostsWhatItWasToWaitAndFiveSeconds)
+{
+    constexpr auto wait = 3s;
+    const auto& java = GetParam().redisson;
+    Peer ours(withPlace("", 5s));
+    Peer mortal(withPlace(java, 60s));
+    PeerObject holder(ours, "fairLock", name_);
+    ASSERT_EQ(holder.run("lock", longLease), "ok");
+    (void)PeerObject(mortal, "fairLock", name_).run("isLocked"); // the first call of a process is slow
+    std::deque<PeerObject> waiters;
+    waiters.push_back(queue(GetParam().javaFirst ? peer(java) : ours, "tryLock", 60s, longLease));
+    waiters.push_back(queue(ours, "lock", longLease));
+    const PeerObject dead = queue(mortal, "tryLock", wait, longLease);
+    waiters.push_back(queue(ours, "lock", longLease));
+    mortal.kill();
+    ASSERT_EQ(holder.run("unlock"), "ok");
+    std::optional<Stopwatch> sinceFree; // and the dead one is the first
+    for (auto& waiter : waiters) {
+        ASSERT_EQ(waiter.answer(), "ok") << queued();
+        if (&waiter == &waiters.back()) {
+            EXPECT_LT(sinceFree->elapsed(), wait + 5s);
+        }
+        ASSERT_EQ(waiter.run("unlock"), "ok");
+        sinceFree.emplace();
+    }
 }
 
 // --- Robust queues ------------------------------------------------------------------------------------------------
