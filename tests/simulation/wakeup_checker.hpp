@@ -2,6 +2,7 @@
 /// Checks that no waiter sleeps while a lock is free.
 #pragma once
 
+#include "redislock/detail/logic/gaps.hpp"
 #include "simulation/keyspace.hpp"
 #include "simulation/request.hpp"
 #include "simulation/scheduler.hpp"
@@ -16,8 +17,9 @@
 namespace redislock::simulation {
 
 inline constexpr VirtualTime longestPoll = std::chrono::seconds(60);
-/// A waiter's own client may leave a gap before: 50 ms, see Gaps.
-inline constexpr VirtualTime promptly = std::chrono::milliseconds(250);
+/// After a hold of its own, a waiter's client may leave a gap.
+inline constexpr VirtualTime longestGap = detail::Gaps::longest;
+inline constexpr VirtualTime promptly = std::chrono::milliseconds(200) + longestGap;
 
 /// Watches the requests that the server executes. When a lock becomes free and stays free, a waiter must try in time:
 /// soon after a release (T4); after an expiry (T5), which is not published, when the holder's time is over that the
