@@ -12,10 +12,10 @@
 --          otherwise {the time in ms after which to ask again (-1: a key without time to live), the writer}: held by a
 --          writer; or, with nil for the writer, a writer waits and the holder does not read yet
 -- Clock    Redis' own key expiry only
--- Effects  shortens the key of a waiting writer if the server's clock was set back, and deletes it if it was written for
---          an unknown writer, and one has the lock; writes KEYS[1], the hold key of
---          that level, and their times to live, which are never shortened (a foreign PERSIST is undone); deletes hold
---          keys of higher levels; a key of another type is left alone (WRONGTYPE), and so is a lock of another kind
+-- Effects  shortens the key of a waiting writer if the server's clock was set back, and deletes it if it was written
+--          for an unknown writer, and one has the lock; writes KEYS[1], the hold key of that level, and their times to
+--          live, which are never shortened (a foreign PERSIST is undone); deletes hold keys of higher levels; a key
+--          of another type is left alone (WRONGTYPE), and so is a lock of another kind
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local lease = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 local count = tonumber(string.match(ARGV[3] or '', '^[1-9]%d*$'))

@@ -11,9 +11,9 @@
 --          1: this holder no longer reads
 --          n > 1: the same, and the lock is free; n - 1 subscribers were told
 -- Clock    Redis' own key expiry only
--- Effects  count 0: deletes the reader's field and hold keys; if other readers are left and somebody listens, keeps new
---          ones out for a while, as parts/waiting_writer.lua says; if other readers are left, KEYS[1] lives as long as the
---          longest of their hold keys; if none is left, and no writer, deletes KEYS[1] and publishes '0' on ARGV[4].
+-- Effects  count 0: deletes the reader's field and hold keys; if other readers are left, KEYS[1] lives as long as the
+--          longest of their hold keys, and if somebody listens, new ones are kept out for a while, as
+--          parts/waiting_writer.lua says; if none is left, and no writer, deletes KEYS[1] and publishes '0' on ARGV[4].
 --          Another count, and only if the reader's was higher: writes KEYS[1] and deletes the hold keys above; times to
 --          live of what is left are never shortened. A key of another type is left alone (WRONGTYPE)
 -- Cost     if the reader had the longest lease, one look at each hold key of the other readers

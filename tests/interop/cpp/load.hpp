@@ -16,9 +16,9 @@
 
 namespace redislock::test {
 
-/// `kind load name style hold pause`: the kind may also be `readWrite`, where every fourth turn writes; `end load` ends all of a
-/// process. Style: the objects of the process (`keep`), an `object` for each turn, or a whole `client` for each turn. Hold, and the longest of the random pauses
-/// between turns, in ms.
+/// `kind load name style hold pause`: the kind may also be `readWrite`, where every fourth turn writes; `end load` ends
+/// all of a process. Style: the objects of the process (`keep`), an `object` for each turn, or a whole `client` for
+/// each turn. Hold, and the longest of the random pauses between turns, in ms.
 /// Answers while it runs:
 ///
 ///     client <id>            the id of a fresh client that asks next
