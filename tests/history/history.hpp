@@ -103,6 +103,7 @@ struct Grant {
     std::optional<std::size_t> hold{};
     std::int64_t keyExpiresMs = 0; ///< at its end: until when the key could live if no other holder came
     bool shares = false;           ///< a reader's
+    bool besideWriter = false;     ///< made while a writer had the lock, whose own thread may read
     bool withoutExpiry = false;    ///< the script that made the key set no time to live
     std::optional<std::int64_t> token{};
     std::string turnOf{}; ///< the first in the queue, if there was one

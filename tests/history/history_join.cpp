@@ -105,6 +105,9 @@ public:
             hold.grant = grantOf(hold, *own);
             told.erase(hold.kind().takesAll ? told.begin() : own, std::next(own));
         }
+        if (hold.kind().name == "write") {
+            writers_[{hold.first().pid, hold.first().thread, hold.lock()}] = &hold;
+        }
     }
 
 private:
@@ -144,10 +147,10 @@ private:
         return best;
     }
 
-    using Rank = std::tuple<bool, bool, bool, Nanoseconds>;
+    using Rank = std::tuple<bool, bool, bool, bool, Nanoseconds>;
 
-    /// Ranks a grant: its request was not sent before the time that the deadline implies; the levels are the same; and
-    /// the grant ended after the belief, but soon.
+    /// Ranks a grant: beside a writer only that writer's thread reads; the request was not sent before the time that
+    /// the deadline implies; the levels are the same; and the grant ended after the belief, but soon.
     [[nodiscard]] Rank rankOf(const Grant& grant, const Hold& hold) const
     {
         std::int64_t levels = 1;
@@ -156,7 +159,15 @@ private:
         }
         const bool hasOtherLevels = *std::max_element(grant.counts.begin(), grant.counts.end()) != levels;
         const auto end = grant.freed ? grant.freed->t : never;
-        return {isOlder(grant, hold), hasOtherLevels, end < believedUntil(history_, hold), end};
+        return {grant.besideWriter != writes(hold), isOlder(grant, hold), hasOtherLevels,
+                end < believedUntil(history_, hold), end};
+    }
+
+    /// Whether the thread of the hold had the same lock for writing when the hold began.
+    [[nodiscard]] bool writes(const Hold& hold) const
+    {
+        const auto writer = writers_.find({hold.first().pid, hold.first().thread, hold.lock()});
+        return writer != writers_.end() && hold.first().t < believedUntil(history_, *writer->second);
     }
 
     /// If an acquire was sent again, the grant's time was set again.
@@ -173,6 +184,7 @@ private:
     const History& history_;
     const GrantsOf& grantsOf_;
     std::map<Half, Told> told_;
+    std::map<std::tuple<int, int, std::string>, const Hold*> writers_; ///< the last of each thread
 };
 
 void nameHolders(History& history, const GrantsOf& grantsOf)

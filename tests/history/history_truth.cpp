@@ -140,6 +140,9 @@ private:
         grant.made = record;
         grant.counts.push_back(record.count.value_or(0));
         grant.shares = key.isSemaphore || (key.isReadWrite && !isWriter(record.holder));
+        grant.besideWriter = std::any_of(key.grants.begin(), key.grants.end(), [&](const auto& other) {
+            return other.first != record.holder && isWriter(other.first);
+        });
         grant.withoutExpiry = timed_.count({tx, record.lock, grant.shares ? record.holder : ""}) == 0;
         if (const auto token = tokens_.find({tx, record.lock}); token != tokens_.end()) {
             grant.token = token->second;
