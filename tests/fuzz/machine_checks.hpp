@@ -183,7 +183,10 @@ inline void checkRelease(Exchange& exchange, const detail::ReleaseMachine::Setti
         require(exchange.lastIsNil() || exchange.lastIsError("WRONGTYPE"), "lost only where Redis has nothing of ours");
         return;
     case Unlocked::unconfirmed:
-        require(!exchange.lastIsInteger(0, INT64_MAX) && !exchange.lastIsNil(), "an answer is believed");
+        require(!exchange.lastIsInteger(settings.level == detail::Level::nested ? 0 : 1,
+                                        settings.level == detail::Level::nested ? 0 : INT64_MAX) &&
+                    !exchange.lastIsNil(),
+                "an answer is believed");
         return;
     case Unlocked::passedOn:
         require(false, "a request is not passed on");

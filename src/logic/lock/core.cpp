@@ -112,7 +112,7 @@ std::shared_ptr<NamedLock> Core::recycle(HoldRef&& hold) noexcept
     auto named = std::move(hold->lock);
     hold->levels.clear();
     hold->stopAtRisk = hold->stopLost = std::stop_source(std::nostopstate);
-    hold->atRiskTold = hold->heldTooLong = hold->refused = false;
+    hold->atRiskTold = hold->heldTooLong = hold->refused = hold->levelHasEnded = false;
     hold->isMember = hold->isTentative = false;
     hold->givenLevel = 0;
     hold->renewal = RenewMachine();
@@ -240,9 +240,13 @@ void Core::lose(Hold& hold, LossReason reason)
     hold.reason = reason;
     hold.phase.store(Hold::Phase::lost, std::memory_order_release);
     NamedLock& named = *hold.lock;
+    const bool isInRedis = Renewing::mayOutlive(hold, reason);
     renewing.forget(hold);
     tellLoss(hold, reason);
     auto removed = named.local.remove(hold); // perhaps the last reference: destroyed outside the mutex
+    if (isInRedis) {
+        releasing.takeBack(hold, saturatingAdd(port.now(), config.watchdogTimeout));
+    }
     port.post([removed = std::move(removed)]() mutable { removed.reset(); });
     Waking::wakeNext(named);
 }

@@ -124,6 +124,7 @@ struct Hold {
     bool isMember : 1 = false;    ///< member of a group: observers are told of the group
     bool isTentative : 1 = false; ///< member of a group that is not held yet: its caller does not know of it
     bool unanswered : 1 = false;  ///< a request that names the holder was never answered, or may still end the holder
+    bool levelHasEnded : 1 = false; ///< one of several levels has ended: Redis keeps its time to live
     std::uint16_t countsUnderWay = 0; ///< requests under way that set its count
     std::uint32_t givenLevel = 0;     ///< level granted by another's release for less than its lease, yet to be sent
     std::shared_ptr<NamedLock> lock;

@@ -38,6 +38,7 @@ Unlocked Releasing::endLevel(Hold& hold, std::uint32_t level, std::function<void
 
 void Releasing::levelEnded(Hold& hold)
 {
+    hold.levelHasEnded = true;
     hold.updateDeadline();
     core_.renewing.watch(hold, core_.port.now());
 }
@@ -90,10 +91,22 @@ void Releasing::giveUp(Hold& hold)
 {
     hold.phase.store(Hold::Phase::ended, std::memory_order_release);
     core_.renewing.forget(hold);
-    hold.lock->forEachKind([](NamedLock& named) { named.releases.begin(); });
-    core_.begins();
+    begins(hold);
     // not the last reference: the caller has another
     (void)hold.lock->local.remove(hold);
+}
+
+void Releasing::begins(Hold& hold) noexcept
+{
+    hold.lock->forEachKind([](NamedLock& named) { named.releases.begin(); });
+    core_.begins();
+}
+
+void Releasing::takeBack(Hold& hold, TimePoint until)
+{
+    hold.grantedAt = TimePoint{};
+    begins(hold);
+    start(hold, unawaited(until), Behind::nobody);
 }
 
 void Releasing::giveBack(Hold& hold, TimePoint until)

@@ -31,6 +31,8 @@ public:
     void correctCount(Hold& hold, bool unknown);
     /// Ends a hold that is not held, or no longer, but may still be in Redis.
     void giveBack(Hold& hold, TimePoint until);
+    /// Ends a lost hold in Redis, too, where others would wait for it. Tells no observer.
+    void takeBack(Hold& hold, TimePoint until);
     /// A release's request has ended. @return whether the release of a hold is over.
     bool answered(HoldCall& call);
 
@@ -49,6 +51,7 @@ public:
 private:
     enum class Behind { nobody, nextWaiter };
 
+    void begins(Hold& hold) noexcept;
     static ReleaseMachine unawaited(TimePoint validUntil) noexcept;
     void start(Hold& hold, const ReleaseMachine& machine, Behind behind,
                std::function<void(Unlocked)> whenReleased = nullptr);

@@ -82,6 +82,15 @@ void Renewing::forget(Hold& hold) noexcept
     deadlines_.remove(hold);
 }
 
+bool Renewing::mayOutlive(const Hold& hold, LossReason reason) noexcept
+{
+    if (reason == LossReason::gone || reason == LossReason::forced || reason == LossReason::shutDown) {
+        return false;
+    }
+    const bool isAsked = hold.renewal.state() == RenewMachine::State::asking;
+    return isAsked || hold.unanswered || hold.givenLevel != 0 || hold.levelHasEnded;
+}
+
 /// Sets the next moment at which the hold is to be reported, as at risk or as lost.
 void Renewing::setDeadline(Hold& hold)
 {

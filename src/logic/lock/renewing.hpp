@@ -33,6 +33,8 @@ public:
     /// that.
     void watch(Hold& hold, TimePoint sentAt);
     void forget(Hold& hold) noexcept;
+    /// Whether Redis may keep a hold, lost for that reason, for longer than its deadline says.
+    static bool mayOutlive(const Hold& hold, LossReason reason) noexcept;
     [[nodiscard]] std::size_t watched() const noexcept { return deadlines_.size(); }
 
     /// The alarm goes off: judges the deadlines that have come, then sends the renewals that are due.

@@ -70,7 +70,7 @@ Engine::Engine(Config config)
     background_->recovered = [this] { recover(); };
     background_->renewalTimer.onRing([this] {
         {
-            const Lock lock(mutex_);
+            const Inside inside(*this);
             core_.renewing.ring();
         }
         sendOutbox();
