@@ -120,10 +120,10 @@ struct Hold {
     LossReason reason{}; ///< why it was lost
     bool atRiskTold : 1 = false;
     bool heldTooLong : 1 = false;
-    bool refused : 1 = false;     ///< the last answer to a renewal: for now, the server refuses it
-    bool isMember : 1 = false;    ///< member of a group: observers are told of the group
-    bool isTentative : 1 = false; ///< member of a group that is not held yet: its caller does not know of it
-    bool unanswered : 1 = false;  ///< a request that names the holder was never answered, or may still end the holder
+    bool refused : 1 = false;       ///< the last answer to a renewal: for now, the server refuses it
+    bool isMember : 1 = false;      ///< member of a group: observers are told of the group
+    bool isTentative : 1 = false;   ///< member of a group that is not held yet: its caller does not know of it
+    bool unanswered : 1 = false;    ///< a request that names the holder was never answered, or may still end the holder
     bool levelHasEnded : 1 = false; ///< one of several levels has ended: Redis keeps its time to live
     std::uint16_t countsUnderWay = 0; ///< requests under way that set its count
     std::uint32_t givenLevel = 0;     ///< level granted by another's release for less than its lease, yet to be sent
