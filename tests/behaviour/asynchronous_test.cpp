@@ -90,6 +90,21 @@ TEST_F(AsynchronousCalls, CoroutineLocksAndReleases)
     EXPECT_FALSE(raw.exists(lock.name()));
 }
 
+TEST_F(AsynchronousCalls, CodeOfASuccessIsZeroByItsValueToo)
+{
+    const MultiLock both({lock, client.getLock("other")});
+    run([&]() -> asio::awaitable<void> {
+        auto [ec, held] = co_await lock.asyncLock(asio::as_tuple(use_awaitable));
+        EXPECT_EQ(ec.value(), 0);
+        const auto [released, how] = co_await held.asyncRelease(asio::as_tuple(use_awaitable));
+        EXPECT_EQ(released.value(), 0);
+        auto [grouped, group] = co_await both.asyncLock(asio::as_tuple(use_awaitable));
+        EXPECT_EQ(grouped.value(), 0);
+        const auto [asked, isHeld] = co_await lock.asyncIsLocked(asio::as_tuple(use_awaitable));
+        EXPECT_EQ(asked.value(), 0);
+    });
+}
+
 TEST_F(AsynchronousCalls, EveryTokenGivesTheGuard)
 {
     EXPECT_TRUE(lock.asyncLock(use_future).get());

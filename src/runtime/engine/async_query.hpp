@@ -8,7 +8,6 @@
 #include "runtime/engine/completion.hpp"
 #include "runtime/engine/engine.hpp"
 
-#include <boost/asio/error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/system_executor.hpp>
 #include <boost/system/errc.hpp>
@@ -121,7 +120,7 @@ inline boost::system::error_code codeOf(std::error_code ec)
 {
     // compares with the code, not the condition: Errc::shutdown is equivalent to the condition too
     const bool cancelled = ec == std::make_error_code(std::errc::operation_canceled);
-    return cancelled ? boost::system::error_code(boost::asio::error::operation_aborted) : boost::system::error_code(ec);
+    return handlersCode(ec, cancelled);
 }
 
 /// The code of a call for whose answer there was no memory.

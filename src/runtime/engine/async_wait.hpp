@@ -4,9 +4,9 @@
 
 #include "logic/call/patience.hpp"
 #include "logic/flow/waiting.hpp"
+#include "runtime/engine/completion.hpp"
 #include "runtime/engine/engine.hpp"
 
-#include <boost/asio/error.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include <cstdint>
@@ -135,8 +135,7 @@ protected:
     /// The error that the handler gets: Asio's own code for cancellation, if the operation was cancelled.
     [[nodiscard]] boost::system::error_code told(std::error_code error) const noexcept
     {
-        return error && cancelled_ ? boost::system::error_code(boost::asio::error::operation_aborted)
-                                   : boost::system::error_code(error);
+        return handlersCode(error, cancelled_);
     }
 
     Engine& engine_;

@@ -12,6 +12,7 @@
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/execution/blocking.hpp>
 #include <boost/asio/execution/outstanding_work.hpp>
 #include <boost/asio/prefer.hpp>
@@ -20,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <system_error>
 #include <utility>
 
 namespace redislock::detail {
@@ -47,6 +49,16 @@ public:
 private:
     std::function<void()> undo_; ///< does not throw
 };
+
+/// The code that a handler gets: Asio's own if its call was cancelled.
+inline boost::system::error_code handlersCode(std::error_code error, bool cancelled) noexcept
+{
+    if (!error) {
+        return {}; // made from the other, its value would not be 0
+    }
+    return cancelled ? boost::system::error_code(boost::asio::error::operation_aborted)
+                     : boost::system::error_code(error);
+}
 
 /// Calls a function whose exceptions nobody is there to catch: they end the process, as in any thread.
 template <class Function>

@@ -2,10 +2,9 @@
 
 #include "logic/call/patience.hpp"
 #include "runtime/base/fresh_seed.hpp"
+#include "runtime/engine/completion.hpp"
 #include "runtime/engine/policy.hpp"
 #include "runtime/lock/lock_access.hpp"
-
-#include <boost/asio/error.hpp>
 
 #include <algorithm>
 #include <new>
@@ -284,8 +283,7 @@ void GroupAcquire::end(std::error_code error)
         changed_.notify(Signal::look);
     }
     if (const auto tell = std::exchange(end_, nullptr)) {
-        tell(cancelled_ && error ? boost::asio::error::operation_aborted : boost::system::error_code(error),
-             std::move(hold_));
+        tell(handlersCode(error, cancelled_), std::move(hold_));
     }
     self_.reset(); // step() has another reference
 }

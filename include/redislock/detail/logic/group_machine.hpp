@@ -151,7 +151,7 @@ public:
     /// After so many rounds a group waits for several members at a time,
     static constexpr std::uint32_t politeRounds = 4;
     /// for so long.
-    static constexpr std::chrono::milliseconds waitForOthers{5};
+    static constexpr std::chrono::milliseconds waitForOthers{2};
 
 private:
     Action answered(const MemberAnswered& event);
