@@ -1,15 +1,19 @@
 // The rules, applied to the source tree of this build.
+#include "structure/figures.hpp"
 #include "structure/layers.hpp"
+#include "structure/signatures.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <regex>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace redislock::test {
@@ -48,6 +52,59 @@ std::vector<std::string> librarySources()
     const auto sources = filesBelow("src", {".hpp", ".cpp", ".cpp.in"});
     files.insert(files.end(), sources.begin(), sources.end());
     return files;
+}
+
+/// The files below a folder with their texts.
+std::vector<SourceFile> textsBelow(const std::string& folder)
+{
+    std::vector<SourceFile> files;
+    for (const auto& path : filesBelow(folder, {""})) {
+        files.push_back({path, read(path)});
+    }
+    return files;
+}
+
+/// Lines of the tests, without the data that they read.
+std::size_t linesOfTests()
+{
+    std::size_t lines = 0;
+    for (const auto& [path, text] : textsBelow("tests")) {
+        const bool isData = path.find("/data/") != path.npos || path.find("/corpus/") != path.npos ||
+                            (path.starts_with("tests/structure/") && path.ends_with(".txt"));
+        lines += isData ? 0 : static_cast<std::size_t>(std::ranges::count(text, '\n'));
+    }
+    return lines;
+}
+
+TEST(Tree, IsAsLargeAsItsCeilingsSay)
+{
+    std::vector<SourceFile> product;
+    for (const auto* folder : {"include", "src", "lua", "tool"}) {
+        std::ranges::move(textsBelow(folder), std::back_inserter(product));
+    }
+    auto figures = figuresOf(product);
+    figures["lines of the tests"] = linesOfTests();
+    constexpr std::size_t slack = 100;
+    EXPECT_EQ(differences(figures, ceilingsIn(read("tests/structure/ceilings.txt")), slack), "");
+}
+
+TEST(Tree, EveryChangeOfASignatureIsNamedInTheChangelog)
+{
+    std::vector<SourceFile> headers;
+    for (auto& header : textsBelow("include/redislock")) {
+        if (header.path.find("/detail/") == std::string::npos) {
+            headers.push_back(std::move(header));
+        }
+    }
+    const auto signatures = signaturesOf(headers);
+    if (const char* const file = std::getenv("REDISLOCK_WRITE_SIGNATURES")) { // for a release
+        std::ofstream out(file);
+        std::ranges::copy(signatures, std::ostream_iterator<std::string>(out, "\n"));
+    }
+    EXPECT_GT(signatures.size(), 500U) << "the headers were not found";
+    const auto snapshot = signaturesIn(read("tests/structure/signatures.txt"));
+    EXPECT_EQ(unnamedChanges(signatures, snapshot, read("CHANGELOG.md")), "")
+        << "name them in CHANGELOG.md, Unreleased, Interface, as `Class::function`";
 }
 
 TEST(Tree, EveryIncludeGoesDownTheLayers)
