@@ -50,6 +50,7 @@ if count > 1 and not held then
     return fromMaster(-3)
 end
 --include parts/waiting_writer.lua
+--include parts/is_writers.lua
 if mode ~= 'write' and not held then
     local waits, open = string.match(redis.call('GET', waitingWriter) or '', '^(%d+)/?(%d*)')
     waits = tonumber(waits)
@@ -80,8 +81,7 @@ if mode == 'write' and not held and (ARGV[4] == '' or redis.call('HEXISTS', KEYS
     local writer = false
     local size = redis.pcall('HLEN', KEYS[1])
     for _, field in ipairs((size == 2 or size == 3) and redis.pcall('HKEYS', KEYS[1]) or {}) do
-        local writes = string.sub(field, -6) == ':write' or string.match(field, ':%-?%d+:write:')
-        writer = writes and field or writer
+        writer = isWriters(field) and field or writer
     end
     return fromMaster({ left, writer })
 end

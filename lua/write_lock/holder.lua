@@ -8,9 +8,10 @@ if #KEYS ~= 1 or #ARGV ~= 0 then
 end
 --include parts/from_master.lua
 --include parts/read_write_hold.lua
+--include parts/is_writers.lua
 if mode == 'write' then
     for i = 1, #fields, 2 do
-        if string.sub(fields[i], -6) == ':write' or string.match(fields[i], ':%-?%d+:write:') then
+        if isWriters(fields[i]) then
             return fromMaster(fields[i])
         end
     end

@@ -444,17 +444,15 @@ void MixedQueueWorld::checkTimesToLive(bool isDue) const
     }
 }
 
-/// Checks the time of a waiter of ours that has just asked. If it is not known what a waiter of Redisson's ahead will
-/// subtract, the usual allowance counts. For the first waiter the whole distance of its time may count, and for the
-/// others together as much again: the parts of their times that come from waiters that are gone.
+/// Checks the time of a waiter of ours that has just asked: a waiter of Redisson's ahead counts for the usual allowance
+/// at most, or for one that is concluded from two times, each of which is as wrong as the clocks are.
 void MixedQueueWorld::checkTimeOf(const Thread& thread) const
 {
     const auto waiters = redissons_.waiting();
-    constexpr std::int64_t unsureMs = 2 * RedissonFairLock::usualMs + leaseMs + placeMs + 2 * clocksMs;
     std::int64_t most = placeMs + clocksMs;
     for (auto i = waiters.begin(); i != waiters.end() && *i != thread.holder; ++i) {
         if (!threadOf(*i)->isOurs) {
-            most += RedissonFairLock::usualMs + (most == placeMs + clocksMs ? 2 * unsureMs : 0);
+            most += RedissonFairLock::usualMs + 2 * clocksMs;
         }
     }
     const auto ahead = redissons_.time(thread.holder).value_or(0) - Keyspace::epochMs - serverMs();
