@@ -288,7 +288,8 @@ TEST_F(ReplicaBehind, SaysOfNoKeyThatItIsOfAnotherType)
 
 TEST_F(ReplicaBehind, IsFoundOutByAWriteThatChangesAndReplicatesNothing)
 {
-    redis.command({"CONFIG", "SET", "appendonly", "yes"}); // what is replicated is written there too
+    redis.command({"CONFIG", "SET", "appendfsync", "always"}); // else a busy disk delays what is written
+    redis.command({"CONFIG", "SET", "appendonly", "yes"});     // what is replicated is written there too
     ASSERT_TRUE(eventually([this] { return redis.info("aof_rewrite_in_progress") == "0"; }));
     forEachBranch([this](const Branch& branch) {
         const auto before = dump();

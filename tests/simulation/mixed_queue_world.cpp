@@ -445,14 +445,15 @@ void MixedQueueWorld::checkTimesToLive(bool isDue) const
 }
 
 /// Checks the time of a waiter of ours that has just asked: a waiter of Redisson's ahead counts for the usual allowance
-/// at most, or for one that is concluded from two times, each of which is as wrong as the clocks are.
+/// at most, or for one that is concluded from two times, each of which is as wrong as the clocks are, or from the end of a
+/// hold that was renewed.
 void MixedQueueWorld::checkTimeOf(const Thread& thread) const
 {
     const auto waiters = redissons_.waiting();
     std::int64_t most = placeMs + clocksMs;
     for (auto i = waiters.begin(); i != waiters.end() && *i != thread.holder; ++i) {
         if (!threadOf(*i)->isOurs) {
-            most += RedissonFairLock::usualMs + 2 * clocksMs;
+            most += RedissonFairLock::usualMs + leaseMs + 2 * clocksMs;
         }
     }
     const auto ahead = redissons_.time(thread.holder).value_or(0) - Keyspace::epochMs - serverMs();
