@@ -158,23 +158,29 @@ TEST_F(LostReply, HoldThatIsLostThoughRedisRenewedItIsGivenBackAtOnce)
     config.watchdogTimeout = 3s;
     const RedisLock plain = lock();
     const FairLock fair = client().getFairLock(name + ":fair");
+    const RedisLock fixed = lockOf(name + ":fixed");
     plain.lock();
     fair.lock();
+    ASSERT_TRUE(fixed.tryLock(0s, 1s));
     inject(request(redisLockRenew, 0), Action::swallow());
-    ASSERT_TRUE(seen->await(Event::atRisk, 2));
+    ASSERT_TRUE(seen->await(Event::atRisk, 3));
     EXPECT_TRUE(eventually([&] { return redis.pttl(name) > 1500ms && redis.pttl(fair.name()) > 1500ms; }, 300ms))
         << "no renewal was executed";
-    auto config2 = config;
-    config2.observer = nullptr;
-    const Client other(config2);
+    auto unobserved = config;
+    unobserved.observer = nullptr;
+    const Client other(unobserved);
     const FairLock next = other.getFairLock(fair.name());
     EXPECT_TRUE(next.tryLock(10s));
-    EXPECT_EQ(seen->count(Event::lost), 2U);
+    EXPECT_EQ(seen->count(Event::lost), 3U);
     EXPECT_EQ(next.unlock(), Unlocked::released);
     EXPECT_TRUE(eventually([&] { return !redis.exists(name); }, 300ms)) << "it stays until its lease is over";
     EXPECT_EQ(seen->count(Event::released), 0U) << "it was lost, as the observer was told";
     EXPECT_EQ(plain.unlock(), Unlocked::alreadyLost);
     EXPECT_EQ(fair.unlock(), Unlocked::alreadyLost);
+    for (const auto& sent : requestsFor(redisLockUnlock)) {
+        EXPECT_NE(sent.arguments.at(3), fixed.name()) << "nobody waits longer for a fixed lease than it lasts";
+    }
+    EXPECT_EQ(fixed.unlock(), Unlocked::alreadyLost);
 }
 
 TEST_F(LostReply, HoldWhoseInnerLevelHadALongerLeaseIsGivenBackWhenTheOuterOneIsOver)

@@ -1,6 +1,7 @@
 // Every holder that Redisson can write is read as it was written; of any other bytes nothing is made that they are not.
 #include "redislock/detail/logic/lock_fields.hpp"
 #include "fuzz/fuzz_target.hpp"
+#include "support/replies.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -17,30 +18,6 @@ using namespace detail;
 
 constexpr std::string_view client = "0a1f96fc-15c1-4297-a056-e1c973a409fe";
 constexpr std::string_view writing = ":write";
-
-Reply text(std::string_view of)
-{
-    Reply reply;
-    reply.kind = Reply::Kind::text;
-    reply.text = of;
-    return reply;
-}
-
-Reply array(std::vector<Reply> elements)
-{
-    Reply reply;
-    reply.kind = Reply::Kind::array;
-    reply.elements = std::move(elements);
-    return reply;
-}
-
-Reply number(std::int64_t of)
-{
-    Reply reply;
-    reply.kind = Reply::Kind::integer;
-    reply.integer = of;
-    return reply;
-}
 
 /// A holder of any number, with the id of a transaction or without.
 void checkWritten(Input input)
@@ -89,10 +66,10 @@ void checkHash(Input input)
     }
     std::vector<Reply> page;
     for (const auto word : words) {
-        page.push_back(text(word));
+        page.push_back(textReply(std::string(word)));
     }
-    const LockFields fields{mode == 0 ? Reply() : text(mode == 1 ? "read" : "write"),
-                            array({text("0"), array(std::move(page))}), number(1000)};
+    const LockFields fields{mode == 0 ? Reply() : textReply(mode == 1 ? "read" : "write"),
+                            arrayReply({textReply("0"), arrayReply(std::move(page))}), numberReply(1000)};
     const auto report = reportOf("n", fields);
     if (!report) {
         return;

@@ -183,9 +183,9 @@ inline void checkRelease(Exchange& exchange, const detail::ReleaseMachine::Setti
         require(exchange.lastIsNil() || exchange.lastIsError("WRONGTYPE"), "lost only where Redis has nothing of ours");
         return;
     case Unlocked::unconfirmed:
-        require(!exchange.lastIsInteger(settings.level == detail::Level::nested ? 0 : 1,
-                                        settings.level == detail::Level::nested ? 0 : INT64_MAX) &&
-                    !exchange.lastIsNil(),
+        require(!exchange.lastIsNil() &&
+                    !(settings.level == detail::Level::nested ? exchange.lastIsInteger(0, 0)
+                                                              : exchange.lastIsInteger(1, INT64_MAX)),
                 "an answer is believed");
         return;
     case Unlocked::passedOn:

@@ -445,8 +445,8 @@ void MixedQueueWorld::checkTimesToLive(bool isDue) const
 }
 
 /// Checks the time of a waiter of ours that has just asked: a waiter of Redisson's ahead counts for the usual allowance
-/// at most, or for one that is concluded from two times, each of which is as wrong as the clocks are, or from the end of a
-/// hold that was renewed.
+/// at most, or for one that is concluded from two times, each of which is as wrong as the clocks are, or from the end
+/// of a hold that was renewed.
 void MixedQueueWorld::checkTimeOf(const Thread& thread) const
 {
     const auto waiters = redissons_.waiting();

@@ -201,7 +201,7 @@ private:
             }
             headWord(head, begin);
         }
-        add(scope, head, begin, at_, begin);
+        add(scope, head, begin, at_);
         ++at_;
     }
 
@@ -277,7 +277,7 @@ private:
         }
         if (isClass && !head.hasParameters && !head.isAssigned) {
             const auto name = nameOfClass(head, open);
-            const auto index = add(scope, head, begin, open, begin);
+            const auto index = add(scope, head, begin, open);
             found_[index].name = name;
             ++at_;
             const auto inside = head.keyword == "class" ? Access::isPrivate : Access::isPublic;
@@ -285,35 +285,28 @@ private:
             read({joined(scope.name, name), true, std::max(inside, around), around});
             ++at_;
             found_[index].lines = linesFrom(begin);
-            found_[index].isDefinition = true;
             if (word(at_) != ";") { // it declares a member as well
                 const auto member = at_;
                 while (at_ < words_.size() && word(at_) != ";") {
                     isAt({"{"}) ? skip() : void(++at_);
                 }
-                add(scope, {}, member, at_, member);
+                add(scope, {}, member, at_);
             }
             return true;
         }
         skip();
         if (head.keyword == "enum") {
-            const auto index = add(scope, head, begin, at_, begin);
-            found_[index].isDefinition = true;
+            add(scope, head, begin, at_);
             return true;
         }
         if (!head.hasParameters || head.isAssigned) {
             return false;
         }
-        auto end = open;
-        for (auto i = begin; i < open; ++i) { // the initializers are no part of the signature
-            if (words_[i].text == ":" && i > head.named) {
-                end = i;
-                break;
-            }
-        }
-        const auto index = add(scope, head, begin, end, begin);
+        const auto from = words_.begin() + static_cast<std::ptrdiff_t>(head.named);
+        const auto body = words_.begin() + static_cast<std::ptrdiff_t>(open);
+        const auto end = std::ranges::find(from, body, ":", &Word::text); // initializers are no part of the signature
+        const auto index = add(scope, head, begin, static_cast<std::size_t>(end - words_.begin()));
         found_[index].lines = linesFrom(begin);
-        found_[index].isDefinition = true;
         return true;
     }
 
@@ -371,7 +364,7 @@ private:
         return scope.isClass ? Kind::data : Kind::staticData;
     }
 
-    std::size_t add(const Scope& scope, const Head& head, std::size_t begin, std::size_t end, std::size_t from)
+    std::size_t add(const Scope& scope, const Head& head, std::size_t begin, std::size_t end)
     {
         Declaration one;
         one.kind = kindOf(scope, head, begin, end);
@@ -380,7 +373,6 @@ private:
         one.name = head.hasParameters ? std::string(word(head.named)) : std::string();
         one.text = textOf(begin, end);
         one.isInClass = scope.isClass;
-        one.line = from < words_.size() ? words_[from].line : 0;
         found_.push_back(std::move(one));
         return found_.size() - 1;
     }

@@ -19,9 +19,7 @@ struct Declaration {
     std::string name;                 ///< of the class, function or alias; may be empty for others
     std::string text;                 ///< its words, each one apart by a space, without a body
     std::size_t lines = 1;            ///< with the body
-    bool isDefinition = false;        ///< it has a body
     bool isInClass = false;           ///< directly in a class
-    int line = 0;                     ///< where it begins, from 1
 };
 
 /// In the order of the source, classes before their members.

@@ -38,11 +38,11 @@ std::string nameIn(const std::string& text)
 /// Without the names of the inner namespaces: what the changelog calls it.
 std::string qualified(const Declaration& one)
 {
-    constexpr std::string_view outer = "redislock";
-    auto scope = one.scope.starts_with(outer) ? one.scope.substr(outer.size()) : one.scope;
-    scope.erase(0, scope.find_first_not_of(':') == std::string::npos ? scope.size() : scope.find_first_not_of(':'));
+    constexpr std::string_view outer = "redislock::";
+    const auto scope = one.scope + "::";
+    const auto inner = scope.substr(scope.starts_with(outer) ? outer.size() : 0);
     const auto name = one.name.empty() ? nameIn(one.text) : one.name;
-    return scope.empty() ? name : scope + "::" + name;
+    return (inner == "::" ? "" : inner) + name;
 }
 
 bool isPublic(const Declaration& one)

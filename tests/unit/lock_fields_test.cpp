@@ -1,5 +1,6 @@
 #include "redislock/detail/logic/lock_fields.hpp"
 #include "redislock/detail/protocol/info.hpp"
+#include "support/replies.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,41 +8,26 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace redislock::detail {
 namespace {
 
+using test::arrayReply;
+using test::numberReply;
+using test::textReply;
+
 const std::string holderClient = "0a1f96fc-15c1-4297-a056-e1c973a409fe";
 const std::string secondClient = "1b1f96fc-15c1-4297-a056-e1c973a409fe";
 
-Reply textReply(std::string text)
-{
-    Reply reply;
-    reply.kind = Reply::Kind::text;
-    reply.text = std::move(text);
-    return reply;
-}
-
-Reply numberReply(std::int64_t number)
-{
-    Reply reply;
-    reply.kind = Reply::Kind::integer;
-    reply.integer = number;
-    return reply;
-}
-
 Reply pageReply(std::initializer_list<std::pair<std::string, std::string>> fields, const std::string& cursor = "0")
 {
-    Reply words;
-    words.kind = Reply::Kind::array;
+    std::vector<Reply> words;
     for (const auto& [field, value] : fields) {
-        words.elements.push_back(textReply(field));
-        words.elements.push_back(textReply(value));
+        words.push_back(textReply(field));
+        words.push_back(textReply(value));
     }
-    Reply page;
-    page.kind = Reply::Kind::array;
-    page.elements = {textReply(cursor), words};
-    return page;
+    return arrayReply({textReply(cursor), arrayReply(std::move(words))});
 }
 
 TEST(LockFields, OneHolderIsAPlainLock)

@@ -104,7 +104,7 @@ void Releasing::begins(Hold& hold) noexcept
 
 void Releasing::takeBack(Hold& hold, TimePoint until)
 {
-    hold.grantedAt = TimePoint{};
+    hold.grantedAt = TimePoint{}; // over() then reports nothing
     begins(hold);
     start(hold, unawaited(until), Behind::nobody);
 }

@@ -31,7 +31,7 @@ public:
     void correctCount(Hold& hold, bool unknown);
     /// Ends a hold that is not held, or no longer, but may still be in Redis.
     void giveBack(Hold& hold, TimePoint until);
-    /// Ends a lost hold in Redis, too, where others would wait for it. Tells no observer.
+    /// Releases a lost hold that Redis may still have, and reports nothing. @param until when to stop trying
     void takeBack(Hold& hold, TimePoint until);
     /// A release's request has ended. @return whether the release of a hold is over.
     bool answered(HoldCall& call);
