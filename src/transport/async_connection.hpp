@@ -107,7 +107,7 @@ private:
     bool waitingToWrite_ = false;
     Alarm timer_;
     bool timerArmed_ = false;
-    std::array<char, 16 * 1024> buffer_;
+    std::array<char, std::size_t{16} * 1024> buffer_;
     Reply reply_;
     std::uint64_t generation_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "transport/blocking_connection.hpp"
 
 #include "logic/call/patience.hpp"
+#include "redislock/detail/protocol/assert.hpp"
 #include "transport/uncancelled.hpp"
 
 #include <algorithm>
@@ -51,6 +52,7 @@ bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Cal
                 }
                 continue;
             }
+            REDISLOCK_ASSERT(!(*each)->pending);
             (*each)->pending = true;
             queue_.push(std::move(*each));
         }
@@ -187,6 +189,7 @@ void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until, Stan
     constexpr std::chrono::milliseconds nap(10); // no signal wakes a thread that waits for the socket: it looks itself
     FinishedCalls finished;
     TimePoint began = standstill.note();
+    REDISLOCK_ASSERT(!led_ && state_ == State::connected);
     led_ = true;
     for (bool leads = true; leads;) { // once even if its time is over: what has come is read
         const auto progress = step(lock, finished, stop.stop_possible() ? std::min(until, began + nap) : until);
@@ -216,6 +219,7 @@ void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until, Stan
 /// Ends leadership: what is left goes to a waiting caller, or to the sweep. What was queued has been written before.
 void BlockingConnection::resign()
 {
+    REDISLOCK_ASSERT(led_);
     led_ = false;
     if (state_ == State::closed) {
         stream_.reset();
@@ -272,6 +276,7 @@ BlockingConnection::Progress BlockingConnection::read(Lock& lock, FinishedCalls&
     const TimePoint limit = std::min(until, saturatingAdd(queue_.oldestSent(), timeout_));
     const bool writing = writtenBytes_ < writing_.size();
     const bool alone = crowd_ <= 1; // no other caller will queue a request to be written meanwhile
+    REDISLOCK_ASSERT(!reads_ && led_);
     reads_ = true;
     Transferred received;
     std::size_t count = 0;

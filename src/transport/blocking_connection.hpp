@@ -175,7 +175,7 @@ private:
     // used by the leader alone
     std::optional<ReplyReader> reader_;
     std::vector<Reply> replies_;
-    std::array<char, 16 * 1024> buffer_;
+    std::array<char, std::size_t{16} * 1024> buffer_;
 };
 
 } // namespace redislock::detail

@@ -1,4 +1,5 @@
 // How calls end for which nobody waits any more, and how the connection ends.
+#include "redislock/detail/protocol/assert.hpp"
 #include "transport/blocking_connection.hpp"
 
 #include <utility>
@@ -14,6 +15,7 @@ bool BlockingConnection::leave(Call& call)
 /// The call's owner stops waiting. @return whether the call may have been sent.
 bool BlockingConnection::drop(Call& call)
 {
+    REDISLOCK_ASSERT(call.pending && call.mode != Call::Mode::abandoned);
     const bool sent = takesRequests() || !queue_.erase(call);
     if (sent) {
         call.mode = Call::Mode::abandoned;

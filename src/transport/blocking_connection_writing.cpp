@@ -1,4 +1,5 @@
 // How requests get onto the socket of the calling threads' connection.
+#include "redislock/detail/protocol/assert.hpp"
 #include "transport/blocking_connection.hpp"
 
 #include <sched.h>
@@ -23,6 +24,7 @@ bool BlockingConnection::isSilent()
 /// Makes all that is queued the next bytes to write.
 void BlockingConnection::takeQueued()
 {
+    REDISLOCK_ASSERT(takesRequests() && writtenBytes_ == writing_.size());
     writing_.clear();
     writtenBytes_ = 0;
     ++packets_;
@@ -52,6 +54,7 @@ bool BlockingConnection::send(Lock& lock, Transferred& sent)
     const auto stream = stream_; // the leader may drop it meanwhile
     auto bytes = std::move(writing_);
     const auto begin = writtenBytes_;
+    REDISLOCK_ASSERT(!writes_);
     writes_ = true;
     {
         const Gap gap(lock);

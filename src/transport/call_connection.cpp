@@ -1,5 +1,6 @@
 #include "transport/call_connection.hpp"
 
+#include "redislock/detail/protocol/assert.hpp"
 #include "redislock/detail/protocol/command.hpp"
 
 #include <atomic>
@@ -50,6 +51,7 @@ void CallConnection::lendTo(BlockingConnection& other, std::function<void()> rin
 
 void CallConnection::lend(const std::shared_ptr<Call>& call)
 {
+    REDISLOCK_ASSERT(other_ != nullptr);
     lent_.push_back(std::make_shared<Lent>(call, ring_));
     try {
         (void)other_->enqueue(lent_.back()); // if it has been shut down, so will this be
@@ -100,6 +102,7 @@ void CallConnection::enqueue(std::shared_ptr<Call> call)
     if (closed_) {
         return end(std::move(call), {false, {Failure::fatal, Errc::shutdown}});
     }
+    REDISLOCK_ASSERT(!call->pending);
     call->pending = true;
     if ((!lent_.empty() && !call->isInNoOrder()) || (isAbsent_ && queue_.empty() && other_->isConnected())) {
         return lend(call);

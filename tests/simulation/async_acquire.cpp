@@ -110,7 +110,7 @@ void AsyncAcquire::finish()
     const auto error = flow_->conclude(acquired);
     flow_.reset();
     if (acquired.hold != hold_) {
-        (void)client_.core().recycle(std::move(hold_));
+        (void)client_.core().recycle(hold_);
     }
     hold_ = nullptr;
     client_.post([self = std::move(self_), error, acquired] {

@@ -78,7 +78,7 @@ void AwaitedRelease::conclude()
     if (how() == Unlocked::released) {
         client_.checker().expectGone(hold_->lock->name, holder, client_.trueTime());
     }
-    (void)client_.core().recycle(std::move(hold_));
+    (void)client_.core().recycle(hold_);
 }
 
 // --- Asking

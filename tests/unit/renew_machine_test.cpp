@@ -56,6 +56,7 @@ TEST(RenewMachine, DueTimesAreSpreadByFivePerCent)
     auto most = TimePoint{};
     Player<RenewMachine> player{.lease = 3s};
     for (int i = 0; i < 1000; ++i) {
+        player.machine = {};
         const auto action = player.resume(Start{at(0ms)});
         ASSERT_TRUE(sleepsBetween(action, at(950ms), at(1050ms)));
         least = std::min(least, std::get<SleepUntil>(action).until);

@@ -43,12 +43,11 @@ CounterRequest<bool> trySetRequest(NamedCounter& counter, std::int64_t value, st
     if (recorded.refused) {
         return {.refused = recorded.refused};
     }
-    return {.call = std::make_shared<ScriptCall>(scripts::counterTrySet, recorded.keysWith(counter.name),
-                                                 std::vector{std::to_string(value), std::to_string(live.count()),
-                                                             counter.channel(), std::to_string(message),
-                                                             counter.recordTime()}),
-            .recorded = std::move(recorded),
-            .meaning = flagOf};
+    auto call = std::make_shared<ScriptCall>(scripts::counterTrySet, recorded.keysWith(counter.name),
+                                             std::vector{std::to_string(value), std::to_string(live.count()),
+                                                         counter.channel(), std::to_string(message),
+                                                         counter.recordTime()});
+    return {.call = std::move(call), .recorded = std::move(recorded), .meaning = flagOf};
 }
 
 CounterRequest<std::int64_t> getRequest(NamedCounter& counter)

@@ -1,6 +1,7 @@
 #include "logic/flow/release_flow.hpp"
 
 #include "logic/call/event_of.hpp"
+#include "redislock/detail/protocol/assert.hpp"
 
 #include <utility>
 
@@ -99,6 +100,7 @@ WaitStep ReleaseFlow::finish(Unlocked how)
 void ReleaseFlow::endNested()
 {
     core_.putBack(std::move(call_));
+    REDISLOCK_ASSERT(hold_.countsUnderWay > 0);
     --hold_.countsUnderWay;
     hold_.unanswered = hold_.unanswered || result_ != Unlocked::stillHeld;
     if (hold_.phase != Hold::Phase::held) {

@@ -33,7 +33,7 @@ std::error_code ThreadAcquire::conclude(Acquired& acquired, Rest& rest)
     auto hold = outermost_->hold;
     outermost_.reset();
     if (acquired.hold != hold) { // nothing, or a hold that was passed on to this thread
-        rest.named = core_.recycle(std::move(hold));
+        rest.named = core_.recycle(hold);
         rest.hold = std::move(hold);
     }
     return error;

@@ -1,6 +1,7 @@
 #include "logic/lock/core.hpp"
 
 #include "redislock/detail/logic/immortal.hpp"
+#include "redislock/detail/protocol/assert.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -104,11 +105,13 @@ HoldRef Core::takeHold(NamedLock& named, std::uint64_t caller, Lane lane)
     return hold;
 }
 
-std::shared_ptr<NamedLock> Core::recycle(HoldRef&& hold) noexcept
+std::shared_ptr<NamedLock> Core::recycle(HoldRef& hold) noexcept
 {
     if (hold == nullptr || hold->references.load(std::memory_order_acquire) != 1 || idleHolds_.size() == maxIdle) {
         return nullptr;
     }
+    REDISLOCK_ASSERT(hold->phase != Hold::Phase::held);
+    REDISLOCK_ASSERT(!hold->renewalSlot.scheduled() && !hold->deadlineSlot.scheduled());
     auto named = std::move(hold->lock);
     hold->levels.clear();
     hold->stopAtRisk = hold->stopLost = std::stop_source(std::nostopstate);
@@ -132,6 +135,7 @@ std::shared_ptr<HoldCall> Core::takeCall(Hold& hold)
         call = std::move(idleCalls_.back());
         idleCalls_.pop_back();
     }
+    REDISLOCK_ASSERT(!call->pending);
     call->attach(&hold);
     call->outcome = {};
     call->hurried = false;
@@ -191,6 +195,7 @@ void Core::grant(Hold& hold, std::uint32_t level, const AcquireResult& result)
 {
     try {
         hold.levels.granted(level, result.validUntil);
+        REDISLOCK_ASSERT(hold.phase == Hold::Phase::acquiring || hold.phase == Hold::Phase::held);
         if (hold.phase.load(std::memory_order_relaxed) == Hold::Phase::acquiring) {
             hold.grantedAt = hold.holderSince = port.now();
             hold.lock->local.add(&hold);
@@ -237,6 +242,7 @@ bool Core::isHeld(const Acquired& acquired)
 /// Ends a hold that was not given up; `lost` is its final state.
 void Core::lose(Hold& hold, LossReason reason)
 {
+    REDISLOCK_ASSERT(hold.phase == Hold::Phase::held);
     hold.reason = reason;
     hold.phase.store(Hold::Phase::lost, std::memory_order_release);
     NamedLock& named = *hold.lock;
@@ -355,7 +361,7 @@ Core::Finished Core::endOf(HoldCall& call)
     if (call.verb() == HoldCall::Verb::lock) {
         end.asking = call.asker;
     } else if (releasing.answered(call)) {
-        end.rest = recycle(std::move(end.hold));
+        end.rest = recycle(end.hold);
     }
     return end;
 }
@@ -380,6 +386,7 @@ void Core::tellObserverOf(const Hold& hold, const std::string& holder,
 
 void Core::ends() noexcept
 {
+    REDISLOCK_ASSERT(underWay_ > 0);
     --underWay_;
     if (closing_) {
         port.ended();

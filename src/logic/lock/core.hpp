@@ -65,7 +65,7 @@ public:
     // holds, and requests about them
     HoldRef takeHold(NamedLock& named, std::uint64_t caller, Lane lane);
     /// Keeps a hold that nobody else uses any more for reuse. @return what to destroy without the mutex.
-    std::shared_ptr<NamedLock> recycle(HoldRef&& hold) noexcept;
+    std::shared_ptr<NamedLock> recycle(HoldRef& hold) noexcept;
     std::shared_ptr<HoldCall> takeCall(Hold& hold);
     /// An operation is over. @param call its request. The caller has another reference to the hold.
     void putBack(std::shared_ptr<HoldCall> call) noexcept;
@@ -134,10 +134,10 @@ public:
     } catch (...) {
     }
     template <class What>
-    void tellOf(const Hold& hold, std::string holder, What what) noexcept
+    void tellOf(const Hold& hold, const std::string& holder, What what) noexcept
     try {
         if (config.observer) {
-            tellObserverOf(hold, std::move(holder), std::move(what));
+            tellObserverOf(hold, holder, std::move(what));
         }
     } catch (...) {
     }

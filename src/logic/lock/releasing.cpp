@@ -3,6 +3,7 @@
 #include "logic/call/event_of.hpp"
 #include "logic/lock/core.hpp"
 #include "redislock/detail/logic/count_correction.hpp"
+#include "redislock/detail/protocol/assert.hpp"
 
 #include <new>
 #include <utility>
@@ -20,6 +21,7 @@ ReleaseMachine::Event unlockEventOf(const HoldCall& call, TimePoint now)
 
 Unlocked Releasing::endLevel(Hold& hold, std::uint32_t level, std::function<void(Unlocked)> whenReleased)
 {
+    REDISLOCK_ASSERT(hold.phase == Hold::Phase::held && level != 0);
     if (core_.passing.passOn(hold, level)) {
         return Unlocked::passedOn;
     }
@@ -89,6 +91,8 @@ void Releasing::tellCount(const std::shared_ptr<HoldCall>& call, const ReleaseMa
 
 void Releasing::giveUp(Hold& hold)
 {
+    REDISLOCK_ASSERT(hold.phase == Hold::Phase::acquiring || hold.phase == Hold::Phase::held ||
+                     hold.phase == Hold::Phase::ended);
     hold.phase.store(Hold::Phase::ended, std::memory_order_release);
     core_.renewing.forget(hold);
     begins(hold);
@@ -104,6 +108,7 @@ void Releasing::begins(Hold& hold) noexcept
 
 void Releasing::takeBack(Hold& hold, TimePoint until)
 {
+    REDISLOCK_ASSERT(hold.phase == Hold::Phase::lost);
     hold.grantedAt = TimePoint{}; // over() then reports nothing
     begins(hold);
     start(hold, unawaited(until), Behind::nobody);
@@ -160,6 +165,7 @@ std::shared_ptr<HoldCall> Releasing::takeCall(Hold& hold) noexcept
 bool Releasing::step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event, Waking::Next behind)
 {
     Hold& hold = call->hold();
+    REDISLOCK_ASSERT(hold.phase == Hold::Phase::ended || hold.phase == Hold::Phase::lost);
     const auto action = call->release.resume(event, core_.random);
     if (const auto* pause = std::get_if<SleepUntil>(&action)) {
         if (call->whenReleased && call->release.metFatal()) {
@@ -204,6 +210,7 @@ void Releasing::nestedAnswered(HoldCall& call)
     Hold& hold = call.hold();
     const TimePoint now = core_.port.now();
     const auto event = unlockEventOf(call, now);
+    REDISLOCK_ASSERT(hold.countsUnderWay > 0);
     --hold.countsUnderWay;
     hold.unanswered = hold.unanswered || !std::holds_alternative<Replied<UnlockAnswer>>(event);
     if (hold.phase == Hold::Phase::held) {

@@ -2,6 +2,7 @@
 
 #include "logic/call/event_of.hpp"
 #include "logic/lock/core.hpp"
+#include "redislock/detail/protocol/assert.hpp"
 
 #include <algorithm>
 #include <array>
@@ -45,6 +46,7 @@ std::chrono::milliseconds renewalTimeout(std::chrono::nanoseconds lease,
 
 void Renewing::watch(Hold& hold, TimePoint sentAt)
 {
+    REDISLOCK_ASSERT(hold.phase == Hold::Phase::held);
     setDeadline(hold);
     if (!mustRenew(hold, sentAt)) {
         renewals_.remove(hold);
@@ -176,6 +178,7 @@ void Renewing::send(TimePoint now)
             } else if (call->lease() != left) {
                 break; // goes with the next request
             }
+            REDISLOCK_ASSERT(hold->phase == Hold::Phase::held);
             const bool isSent = sends(*hold, now);
             renewals_.remove(*hold);
             if (isSent) {
@@ -230,6 +233,7 @@ void Renewing::finished(RenewalCall& call) noexcept
 {
     const auto items = call.takeItems(); // destroyed without the mutex, and last: they may keep the client alive
     const Inside lock(core_.port);
+    REDISLOCK_ASSERT(underWay_ > 0);
     --underWay_;
     const TimePoint now = core_.port.now();
     const auto asked = static_cast<std::size_t>(std::ranges::count_if(items, &RenewalCall::Item::asked));
@@ -300,6 +304,7 @@ void Renewing::recover() noexcept
 void Renewing::judge(TimePoint now)
 {
     while (Hold* hold = deadlines_.popDue(now)) {
+        REDISLOCK_ASSERT(hold->phase == Hold::Phase::held);
         const TimePoint validUntil = hold->validUntil();
         if (now >= validUntil) {
             core_.expire(*hold);

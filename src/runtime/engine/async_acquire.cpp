@@ -48,7 +48,7 @@ void AsyncAcquire::finish()
     ec_ = told(flow_->conclude(acquired));
     flow_.reset();
     if (acquired.hold != hold_) { // nothing, or a hold that was passed on to this call
-        rest_ = named_->core->recycle(std::move(hold_));
+        rest_ = named_->core->recycle(hold_);
     }
     guard_ = LockGuard(std::move(acquired));
     tell();

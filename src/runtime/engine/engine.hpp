@@ -6,6 +6,7 @@
 #include "logic/counter/counter.hpp"
 #include "logic/lock/core.hpp"
 #include "redislock/config.hpp"
+#include "redislock/detail/protocol/assert.hpp"
 #include "runtime/engine/background.hpp"
 #include "runtime/engine/waking_mutex.hpp"
 #include "runtime/group/server_id.hpp"
@@ -15,7 +16,6 @@
 #include <boost/asio/any_completion_executor.hpp>
 
 #include <atomic>
-#include <cassert>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -60,7 +60,7 @@ public:
     /// @param lock of this engine's mutex, and locked.
     [[nodiscard]] Core& core([[maybe_unused]] const Lock& lock) noexcept
     {
-        assert(lock.mutex() == &mutex_ && lock.owns_lock());
+        REDISLOCK_ASSERT(lock.mutex() == &mutex_ && lock.owns_lock());
         return core_;
     }
     [[nodiscard]] BlockingConnection& commands() noexcept { return *commands_; }

@@ -27,7 +27,7 @@ Unlocked endLevel(Engine& engine, Engine::Lock& lock, Acquired acquired)
         drive(engine, lock, flow);
         how = flow.result();
     }
-    const auto rest = core.recycle(std::move(acquired.hold)); // destroyed after the mutex is unlocked, like the hold
+    const auto rest = core.recycle(acquired.hold); // destroyed after the mutex is unlocked, like the hold
     lock.unlock();
     if (how == Unlocked::unconfirmed || how == Unlocked::stillHeld) {
         engine.commands().flush();

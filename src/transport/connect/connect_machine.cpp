@@ -1,5 +1,6 @@
 #include "transport/connect/connect_machine.hpp"
 
+#include "redislock/detail/protocol/assert.hpp"
 #include "transport/connect/handshake_machine.hpp"
 
 #include <algorithm>
@@ -26,10 +27,12 @@ ConnectMachine::Action ConnectMachine::resume(const Event& event)
         return Wait{};
     }
     if (std::holds_alternative<Start>(event)) {
+        REDISLOCK_ASSERT(state_ == State::idle);
         state_ = State::resolving;
         return Resolve{};
     }
     if (const auto* e = std::get_if<Resolved>(&event)) {
+        REDISLOCK_ASSERT(state_ == State::resolving);
         state_ = State::trying;
         addresses_ = e->addresses;
         const auto share = e->left / static_cast<std::int64_t>(std::max<std::size_t>(addresses_, 1));
@@ -37,16 +40,20 @@ ConnectMachine::Action ConnectMachine::resume(const Event& event)
         return openNext();
     }
     if (const auto* e = std::get_if<Ready>(&event)) {
+        REDISLOCK_ASSERT(state_ == State::trying && e->address < next_);
         state_ = State::done;
         return Done<std::size_t>{e->address};
     }
     if (const auto* e = std::get_if<Ended>(&event)) {
+        REDISLOCK_ASSERT(state_ == State::trying && underWay_ > 0);
         return ended(e->fault);
     }
     if (std::holds_alternative<PauseOver>(event)) {
+        REDISLOCK_ASSERT(state_ == State::trying);
         return next_ < addresses_ ? openNext() : Wait{};
     }
     if (const auto* e = std::get_if<NotFound>(&event)) {
+        REDISLOCK_ASSERT(state_ == State::resolving);
         return failFor(e->why);
     }
     return failFor(std::get<TimeOver>(event).why);

@@ -1,4 +1,5 @@
 #include "transport/connect/handshake_machine.hpp"
+#include "redislock/detail/protocol/assert.hpp"
 
 #include <utility>
 
@@ -7,15 +8,19 @@ namespace redislock::detail {
 HandshakeMachine::Action HandshakeMachine::resume(const Event& event)
 {
     if (std::holds_alternative<Opened>(event)) {
+        REDISLOCK_ASSERT(state_ == State::opening);
         return say();
     }
+    REDISLOCK_ASSERT(state_ != State::done);
     if (const auto* e = std::get_if<Garbled>(&event)) {
+        REDISLOCK_ASSERT(state_ != State::opening);
         return fail({Failure::fatal, e->why});
     }
     if (const auto* e = std::get_if<Closed>(&event)) {
         const bool isLate = heard_ && e->why == Reason(Cause::hungUp);
         return fail({Failure::notConnected, isLate ? Reason(Cause::connectionLost) : e->why});
     }
+    REDISLOCK_ASSERT(state_ != State::opening);
     heard_ = true;
     return answered(std::get<Reply>(event));
 }

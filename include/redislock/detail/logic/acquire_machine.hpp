@@ -7,6 +7,7 @@
 #include "redislock/detail/logic/event.hpp"
 #include "redislock/detail/logic/lease.hpp"
 #include "redislock/detail/logic/lock_answer.hpp"
+#include "redislock/detail/protocol/assert.hpp"
 #include "redislock/error.hpp"
 #include "redislock/lease_time.hpp"
 #include "redislock/random.hpp"
@@ -118,27 +119,36 @@ private:
 
 inline AcquireMachine::Action AcquireMachine::resume(const Event& event, Random& random)
 {
+    [[maybe_unused]] const bool isAsleep = state_ == State::waiting || state_ == State::backingOff;
     if (const auto* e = std::get_if<Start>(&event)) {
+        REDISLOCK_ASSERT(state_ == State::idle);
         return started(e->now);
     }
     if (const auto* e = std::get_if<Replied<LockAnswer>>(&event)) {
+        REDISLOCK_ASSERT(state_ == State::asking);
         return replied(*e);
     }
     if (const auto* e = std::get_if<Failed>(&event)) {
+        REDISLOCK_ASSERT(state_ == State::asking);
         return failed(*e, random);
     }
     if (const auto* e = std::get_if<Pause>(&event)) {
+        REDISLOCK_ASSERT(state_ == State::choosing);
         return paused(*e);
     }
     if (const auto* e = std::get_if<Notified>(&event)) {
+        REDISLOCK_ASSERT(isAsleep);
         return woken(e->now, false);
     }
     if (const auto* e = std::get_if<Given>(&event)) {
+        REDISLOCK_ASSERT(isAsleep);
         return given(*e);
     }
     if (const auto* e = std::get_if<TimerFired>(&event)) {
+        REDISLOCK_ASSERT(isAsleep);
         return woken(e->now, true);
     }
+    REDISLOCK_ASSERT(state_ != State::idle && state_ != State::done);
     unknown_ = unknown_ || state_ == State::asking;
     return fail(std::get<Cancelled>(event).reason);
 }

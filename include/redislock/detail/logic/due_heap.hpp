@@ -3,6 +3,7 @@
 #pragma once
 
 #include "redislock/clock.hpp"
+#include "redislock/detail/protocol/assert.hpp"
 
 #include <cassert>
 #include <cstddef>
@@ -51,6 +52,7 @@ public:
         if (!place.scheduled()) {
             return;
         }
+        REDISLOCK_ASSERT(place.index < heap_.size() && heap_[place.index].item == &item);
         const std::uint32_t hole = std::exchange(place.index, DueSlot::absent);
         const Entry last = heap_.back();
         heap_.pop_back();
@@ -80,7 +82,11 @@ public:
     [[nodiscard]] TimePoint earliest() const noexcept { return heap_.empty() ? TimePoint::max() : heap_.front().due; }
 
     /// When a scheduled item is due.
-    [[nodiscard]] TimePoint dueOf(const Item& item) const noexcept { return heap_[(item.*slot).index].due; }
+    [[nodiscard]] TimePoint dueOf(const Item& item) const noexcept
+    {
+        REDISLOCK_ASSERT((item.*slot).scheduled());
+        return heap_[(item.*slot).index].due;
+    }
 
     [[nodiscard]] std::size_t size() const noexcept { return heap_.size(); }
     [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }

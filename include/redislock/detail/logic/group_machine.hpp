@@ -4,6 +4,7 @@
 
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/event.hpp"
+#include "redislock/detail/protocol/assert.hpp"
 #include "redislock/error.hpp"
 #include "redislock/lease_time.hpp"
 
@@ -188,19 +189,24 @@ private:
 inline GroupMachine::Action GroupMachine::resume(const Event& event)
 {
     if (const auto* e = std::get_if<Start>(&event)) {
+        REDISLOCK_ASSERT(state_ == State::idle);
         enoughSeen_ = e->now;
         deadline_ = saturatingAdd(settings_.began.value_or(e->now), settings_.wait.span());
         return ask(e->now);
     }
     if (const auto* e = std::get_if<MemberAnswered>(&event)) {
+        REDISLOCK_ASSERT(state_ != State::idle && e->member < settings_.members && e->round <= round_);
         return answered(*e);
     }
     if (const auto* e = std::get_if<TimerFired>(&event)) {
+        REDISLOCK_ASSERT(state_ != State::idle);
         return timerFired(e->now);
     }
     if (const auto* e = std::get_if<Pause>(&event)) {
+        REDISLOCK_ASSERT(state_ == State::choosing);
         return paused(*e);
     }
+    REDISLOCK_ASSERT(state_ != State::done);
     return done({.kind = GroupResult::Kind::failed, .error = std::get<Cancelled>(event).reason});
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "redislock/clock.hpp"
+#include "redislock/detail/protocol/assert.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -30,6 +31,7 @@ class LocalLock {
 public:
     void add(Pointer hold)
     {
+        REDISLOCK_ASSERT(hold != nullptr);
         if (holds().empty()) {
             only_ = std::move(hold);
             return;

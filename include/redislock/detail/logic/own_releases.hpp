@@ -2,6 +2,8 @@
 /// Whether an acquire was refused only because of a release of its own client.
 #pragma once
 
+#include "redislock/detail/protocol/assert.hpp"
+
 #include <cstdint>
 
 namespace redislock::detail {
@@ -10,7 +12,11 @@ namespace redislock::detail {
 class OwnReleases {
 public:
     void begin() noexcept { ++begun_; }
-    void end() noexcept { ++ended_; }
+    void end() noexcept
+    {
+        REDISLOCK_ASSERT(underWay());
+        ++ended_;
+    }
     [[nodiscard]] bool underWay() const noexcept { return begun_ != ended_; }
 
 private:

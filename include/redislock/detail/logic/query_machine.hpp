@@ -5,6 +5,7 @@
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/backoff.hpp"
 #include "redislock/detail/logic/event.hpp"
+#include "redislock/detail/protocol/assert.hpp"
 #include "redislock/random.hpp"
 
 #include <algorithm>
@@ -45,18 +46,23 @@ public:
     Action resume(const Event& event, Random& random)
     {
         if (const auto* e = std::get_if<Start>(&event)) {
+            REDISLOCK_ASSERT(state_ == State::idle);
             end_ = std::min(limit_, saturatingAdd(e->now, patience_));
             return e->now < limit_ ? ask() : done(Errc::unreachable);
         }
         if (const auto* e = std::get_if<Failed>(&event)) {
+            REDISLOCK_ASSERT(state_ == State::asking);
             return failed(*e, random);
         }
         if (const auto* e = std::get_if<Cancelled>(&event)) {
+            REDISLOCK_ASSERT(state_ != State::done);
             return done(e->reason);
         }
         if (const auto* e = std::get_if<TimerFired>(&event)) {
+            REDISLOCK_ASSERT(state_ == State::backingOff);
             return e->now < end_ ? ask() : done(refusal_); // nobody would wait for the answer
         }
+        REDISLOCK_ASSERT(state_ == State::asking);
         return done(std::nullopt);
     }
 

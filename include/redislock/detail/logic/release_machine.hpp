@@ -5,6 +5,7 @@
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/backoff.hpp"
 #include "redislock/detail/logic/event.hpp"
+#include "redislock/detail/protocol/assert.hpp"
 #include "redislock/random.hpp"
 #include "redislock/unlocked.hpp"
 
@@ -64,6 +65,7 @@ public:
     /// The caller stops waiting: the release can be started again, and goes on until the lease is over.
     void goOnInBackground() noexcept
     {
+        REDISLOCK_ASSERT(state_ == State::done);
         settings_.giveUpAfter = TimePoint::max();
         settings_.asker = Asker::background;
         backoff_.reset();
@@ -93,17 +95,22 @@ private:
 inline ReleaseMachine::Action ReleaseMachine::resume(const Event& event, Random& random)
 {
     if (const auto* e = std::get_if<Replied<UnlockAnswer>>(&event)) {
+        REDISLOCK_ASSERT(state_ == State::asking);
         return replied(*e);
     }
     if (const auto* e = std::get_if<Failed>(&event)) {
+        REDISLOCK_ASSERT(state_ == State::asking);
         return failed(*e, random);
     }
     if (const auto* e = std::get_if<TimerFired>(&event)) {
+        REDISLOCK_ASSERT(state_ == State::backingOff);
         return e->now < end() ? ask() : done(Unlocked::unconfirmed);
     }
     if (std::holds_alternative<Start>(event)) {
+        REDISLOCK_ASSERT(state_ == State::idle);
         return ask();
     }
+    REDISLOCK_ASSERT(state_ != State::done);
     return done(Unlocked::unconfirmed);
 }
 

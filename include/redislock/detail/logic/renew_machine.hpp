@@ -5,6 +5,7 @@
 #include "redislock/clock.hpp"
 #include "redislock/detail/logic/backoff.hpp"
 #include "redislock/detail/logic/event.hpp"
+#include "redislock/detail/protocol/assert.hpp"
 #include "redislock/random.hpp"
 
 #include <chrono>
@@ -82,15 +83,19 @@ private:
 inline RenewMachine::Action RenewMachine::resume(const Event& event, std::chrono::milliseconds lease, Random& random)
 {
     if (const auto* e = std::get_if<Start>(&event)) {
+        REDISLOCK_ASSERT(state_ == State::idle);
         return sleepFrom(e->now, lease, random);
     }
     if (const auto* e = std::get_if<Replied<RenewAnswer>>(&event)) {
+        REDISLOCK_ASSERT(state_ == State::asking);
         return e->answer.kind == RenewAnswer::Kind::renewed ? sleepFrom(e->sentAt, lease, random)
                                                             : done(RenewalEnd::lost);
     }
     if (const auto* e = std::get_if<Failed>(&event)) {
+        REDISLOCK_ASSERT(state_ == State::asking);
         return failed(*e, lease, random);
     }
+    REDISLOCK_ASSERT(state_ != State::done);
     return std::holds_alternative<TimerFired>(event) ? ask() : done(RenewalEnd::cancelled);
 }
 

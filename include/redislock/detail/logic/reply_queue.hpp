@@ -3,6 +3,7 @@
 #pragma once
 
 #include "redislock/clock.hpp"
+#include "redislock/detail/protocol/assert.hpp"
 
 #include <cassert>
 #include <cstddef>
@@ -33,6 +34,7 @@ public:
     void push(std::shared_ptr<Request> request)
     {
         makeRoom();
+        REDISLOCK_ASSERT(request != nullptr);
         ring_[at(size_)] = std::move(request);
         ++size_;
     }
@@ -90,7 +92,11 @@ public:
     }
 
     /// The i-th request from the front.
-    [[nodiscard]] const std::shared_ptr<Request>& operator[](std::size_t i) const noexcept { return ring_[at(i)]; }
+    [[nodiscard]] const std::shared_ptr<Request>& operator[](std::size_t i) const noexcept
+    {
+        REDISLOCK_ASSERT(i < size_);
+        return ring_[at(i)];
+    }
 
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
@@ -102,6 +108,7 @@ private:
 
     std::shared_ptr<Request> takeFirst() noexcept
     {
+        REDISLOCK_ASSERT(size_ > 0 && written_ < size_);
         auto request = std::move(ring_[first_]);
         first_ = at(1);
         --size_;

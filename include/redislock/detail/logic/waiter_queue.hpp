@@ -2,6 +2,8 @@
 /// The waiters of one name in this process.
 #pragma once
 
+#include "redislock/detail/protocol/assert.hpp"
+
 #include <cstddef>
 
 namespace redislock::detail {
@@ -33,6 +35,7 @@ public:
     /// Joins at the end.
     void join(Waiter& waiter) noexcept
     {
+        REDISLOCK_ASSERT(!waiter.queued);
         waiter.behind = nullptr;
         waiter.queued = true;
         if (head_ == nullptr) {
@@ -51,6 +54,7 @@ public:
         if (!waiter.queued) {
             return nullptr;
         }
+        REDISLOCK_ASSERT(head_ != nullptr && waiter.before != nullptr);
         const bool wasHead = head_ == &waiter;
         if (wasHead) {
             head_ = waiter.behind;
