@@ -3,8 +3,8 @@
 #include "reference/raw_connection.hpp"
 #include "rows.hpp"
 
-#include <redislock/detail/protocol/key_schema.hpp>
-#include <redislock/detail/protocol/script.hpp>
+#include <wire/key_schema.hpp>
+#include <wire/script.hpp>
 
 #include <cstdint>
 #include <memory>

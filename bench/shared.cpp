@@ -9,8 +9,8 @@
 #include "slow_link.hpp"
 #include "statistics.hpp"
 
-#include <redislock/detail/protocol/key_schema.hpp>
 #include <redislock/redislock.hpp>
+#include <wire/key_schema.hpp>
 
 #include <fmt/format.h>
 

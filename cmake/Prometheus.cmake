@@ -9,6 +9,7 @@ redislock_export_api_only(redislock_prometheus)
 target_sources(redislock_prometheus
     PUBLIC
         FILE_SET HEADERS BASE_DIRS include FILES "${PROJECT_SOURCE_DIR}/include/redislock/prometheus_observer.hpp")
+target_include_directories(redislock_prometheus PRIVATE src)
 target_link_libraries(redislock_prometheus PUBLIC redislock prometheus-cpp::core)
 set_target_properties(redislock_prometheus PROPERTIES
     EXPORT_NAME prometheus

@@ -3,7 +3,7 @@
 #include "settings.hpp"
 #include "table.hpp"
 
-#include "redislock/detail/protocol/printable.hpp"
+#include "wire/printable.hpp"
 
 #include <fmt/format.h>
 

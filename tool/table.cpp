@@ -1,6 +1,6 @@
 #include "table.hpp"
 
-#include "redislock/detail/protocol/printable.hpp"
+#include "wire/printable.hpp"
 
 #include <fmt/format.h>
 

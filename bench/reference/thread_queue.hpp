@@ -2,7 +2,7 @@
 /// A lock that the threads of one process can have without a server.
 #pragma once
 
-#include "redislock/detail/logic/waiter_queue.hpp"
+#include "core/share/waiter_queue.hpp"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

@@ -1,7 +1,7 @@
 #include "options.hpp"
 
-#include "redislock/detail/protocol/printable.hpp"
 #include "redislock/error.hpp"
+#include "wire/printable.hpp"
 
 #include <algorithm>
 #include <string>

@@ -2,9 +2,9 @@
 
 #include "families.hpp"
 #include "options.hpp"
-#include "redislock/detail/protocol/printable.hpp"
 #include "redislock/error.hpp"
 #include "series.hpp"
+#include "wire/printable.hpp"
 
 #include <array>
 #include <mutex>

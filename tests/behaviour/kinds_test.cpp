@@ -2,8 +2,8 @@
 #include "behaviour/blocking_drivers.hpp"
 #include "behaviour/lock_test.hpp"
 #include "behaviour/worker.hpp"
-#include "redislock/detail/protocol/script.hpp"
 #include "support/frozen_thread.hpp"
+#include "wire/script.hpp"
 
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_future.hpp>

@@ -1,7 +1,7 @@
 #include "chaos/faults.hpp"
 
-#include "redislock/detail/protocol/script.hpp"
 #include "support/eventually.hpp"
+#include "wire/script.hpp"
 
 #include <algorithm>
 #include <chrono>

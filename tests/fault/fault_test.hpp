@@ -4,8 +4,6 @@
 #pragma once
 
 #include "fault/recorder.hpp"
-#include "redislock/detail/protocol/key_schema.hpp"
-#include "redislock/detail/protocol/script.hpp"
 #include "redislock/redislock.hpp"
 #include "redislock/testing/redis_server.hpp"
 #include "support/eventually.hpp"
@@ -13,6 +11,8 @@
 #include "support/frozen_thread.hpp"
 #include "support/raw_redis.hpp"
 #include "support/sanitizers.hpp"
+#include "wire/key_schema.hpp"
+#include "wire/script.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

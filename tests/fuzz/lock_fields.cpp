@@ -1,5 +1,5 @@
 // Every holder that Redisson can write is read as it was written; of any other bytes nothing is made that they are not.
-#include "redislock/detail/logic/lock_fields.hpp"
+#include "core/lock_fields.hpp"
 #include "fuzz/fuzz_target.hpp"
 #include "support/replies.hpp"
 

@@ -3,11 +3,11 @@
 /// the bytes, not by the machine's interpretation of them.
 #pragma once
 
+#include "core/machine/acquire_machine.hpp"
+#include "core/machine/query_machine.hpp"
+#include "core/machine/release_machine.hpp"
+#include "core/machine/renew_machine.hpp"
 #include "fuzz/reply_stream.hpp"
-#include "redislock/detail/logic/acquire_machine.hpp"
-#include "redislock/detail/logic/query_machine.hpp"
-#include "redislock/detail/logic/release_machine.hpp"
-#include "redislock/detail/logic/renew_machine.hpp"
 
 #include <chrono>
 #include <cstdint>

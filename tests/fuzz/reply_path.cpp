@@ -2,9 +2,9 @@
 //
 // An input is one byte that chooses the listener, one byte that chooses how the bytes are cut, and the bytes.
 #include "fuzz/machine_checks.hpp"
-#include "redislock/detail/logic/subscription_table.hpp"
-#include "redislock/detail/protocol/printable.hpp"
-#include "transport/connect/handshake_machine.hpp"
+#include "link/connect/handshake_machine.hpp"
+#include "link/subscribe/subscription_table.hpp"
+#include "wire/printable.hpp"
 
 #include <array>
 #include <string>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "fuzz/fuzz_target.hpp"
-#include "protocol/codec.hpp"
+#include "wire/codec.hpp"
 
 #include <cstddef>
 #include <optional>

@@ -1,6 +1,6 @@
 #include "history/request_recorder.hpp"
 
-#include "redislock/detail/protocol/script.hpp"
+#include "wire/script.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // Lines of MONITOR.
 #include "history/request_recorder.hpp"
 
-#include "redislock/detail/protocol/script.hpp"
+#include "wire/script.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // What scripts answer without having written counts only from a server that takes writes.
-#include "redislock/detail/protocol/fault.hpp"
 #include "scripts/script_test.hpp"
 #include "support/eventually.hpp"
+#include "wire/fault.hpp"
 
 #include <functional>
 

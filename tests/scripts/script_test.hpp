@@ -2,10 +2,10 @@
 /// The common parts of the tests of scripts: one server, two holders, and the scripts as functions.
 #pragma once
 
-#include "redislock/detail/protocol/key_schema.hpp"
-#include "redislock/detail/protocol/script.hpp"
 #include "redislock/testing/redis_server.hpp"
 #include "support/raw_redis.hpp"
+#include "wire/key_schema.hpp"
+#include "wire/script.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

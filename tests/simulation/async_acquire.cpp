@@ -1,6 +1,6 @@
 #include "simulation/async_acquire.hpp"
 
-#include "runtime/engine/policy.hpp"
+#include "client/policy.hpp"
 
 #include <utility>
 

@@ -2,8 +2,8 @@
 /// An acquire for which no thread waits.
 #pragma once
 
-#include "logic/flow/acquire_flow.hpp"
-#include "logic/flow/waiting.hpp"
+#include "core/operation/acquire_flow.hpp"
+#include "core/operation/waiting.hpp"
 #include "simulation/operation.hpp"
 #include "simulation/sim_client.hpp"
 

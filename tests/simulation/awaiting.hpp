@@ -2,7 +2,7 @@
 /// Something that waits for answers and for time.
 #pragma once
 
-#include "logic/call/call.hpp"
+#include "link/request/call.hpp"
 #include "simulation/faults.hpp"
 #include "simulation/host.hpp"
 #include "simulation/sim_connection.hpp"

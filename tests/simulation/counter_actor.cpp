@@ -1,8 +1,8 @@
 #include "simulation/counter_actor.hpp"
 
-#include "logic/counter/latch_requests.hpp"
-#include "logic/counter/permit_requests.hpp"
-#include "logic/counter/semaphore_requests.hpp"
+#include "core/counter/latch_requests.hpp"
+#include "core/counter/permit_requests.hpp"
+#include "core/counter/semaphore_requests.hpp"
 #include "simulation/one_of.hpp"
 #include "simulation/safety_checker.hpp"
 

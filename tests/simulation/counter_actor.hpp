@@ -2,8 +2,8 @@
 /// A thread of a simulated program that uses semaphores and latches.
 #pragma once
 
-#include "logic/counter/counter_requests.hpp"
-#include "logic/counter/permit_hold.hpp"
+#include "core/counter/counter_requests.hpp"
+#include "core/counter/permit_hold.hpp"
 #include "redislock/lease_time.hpp"
 #include "simulation/counter_operation.hpp"
 #include "simulation/latch_checker.hpp"

@@ -2,8 +2,8 @@
 /// The calls of a thread on semaphores and latches.
 #pragma once
 
-#include "logic/counter/counter.hpp"
-#include "logic/counter/counter_flow.hpp"
+#include "core/counter/counter.hpp"
+#include "core/counter/counter_flow.hpp"
 #include "simulation/operation.hpp"
 
 #include <memory>

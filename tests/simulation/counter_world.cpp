@@ -1,8 +1,8 @@
 #include "simulation/counter_world.hpp"
 
-#include "logic/counter/permit_requests.hpp"
-#include "redislock/detail/protocol/key_schema.hpp"
+#include "core/counter/permit_requests.hpp"
 #include "redislock/lease_time.hpp"
+#include "wire/key_schema.hpp"
 
 #include <fmt/format.h>
 

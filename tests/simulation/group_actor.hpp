@@ -2,9 +2,9 @@
 /// A thread of a simulated program that uses groups of locks.
 #pragma once
 
-#include "logic/group/group_flow.hpp"
-#include "logic/group/group_standing.hpp"
-#include "redislock/detail/logic/group_machine.hpp"
+#include "core/group/group_flow.hpp"
+#include "core/group/group_machine.hpp"
+#include "core/group/group_standing.hpp"
 #include "redislock/random.hpp"
 #include "redislock/retry_policy.hpp"
 #include "simulation/async_acquire.hpp"

@@ -2,7 +2,7 @@
 /// The data of a Redis server.
 #pragma once
 
-#include "redislock/detail/protocol/reply.hpp"
+#include "wire/reply.hpp"
 
 #include <cstdint>
 #include <functional>

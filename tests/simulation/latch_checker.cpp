@@ -1,7 +1,7 @@
 #include "simulation/latch_checker.hpp"
 
-#include "redislock/detail/protocol/script.hpp"
 #include "simulation/safety_checker.hpp"
+#include "wire/script.hpp"
 
 #include <fmt/format.h>
 

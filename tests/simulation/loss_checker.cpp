@@ -1,6 +1,6 @@
 #include "simulation/loss_checker.hpp"
 
-#include "logic/lock/renewing.hpp"
+#include "core/renewing.hpp"
 
 #include "simulation/safety_checker.hpp"
 

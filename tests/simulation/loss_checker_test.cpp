@@ -1,5 +1,5 @@
 // Losses made by hand: T1 and T3.
-#include "logic/lock/renewing.hpp"
+#include "core/renewing.hpp"
 #include "simulation/loss_checker.hpp"
 #include "simulation/rule_broken_by.hpp"
 

@@ -2,9 +2,9 @@
 /// Runs the library's scripts as Redis does.
 #pragma once
 
-#include "redislock/detail/protocol/reply.hpp"
-#include "redislock/detail/protocol/script.hpp"
 #include "simulation/keyspace.hpp"
+#include "wire/reply.hpp"
+#include "wire/script.hpp"
 
 #include <string>
 #include <unordered_map>

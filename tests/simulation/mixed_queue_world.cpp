@@ -1,9 +1,9 @@
 #include "simulation/mixed_queue_world.hpp"
 
-#include "redislock/detail/logic/grant_message.hpp"
-#include "redislock/detail/protocol/key_schema.hpp"
+#include "core/share/grant_message.hpp"
 #include "simulation/one_of.hpp"
 #include "simulation/safety_checker.hpp"
+#include "wire/key_schema.hpp"
 
 #include <fmt/format.h>
 

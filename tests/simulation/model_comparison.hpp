@@ -6,13 +6,13 @@
 /// so long that it does not matter otherwise.
 #pragma once
 
-#include "redislock/detail/protocol/fault.hpp"
-#include "redislock/detail/protocol/key_schema.hpp"
 #include "redislock/random.hpp"
 #include "redislock/testing/redis_server.hpp"
 #include "simulation/model_server.hpp"
 #include "simulation/server_dump.hpp"
 #include "support/raw_redis.hpp"
+#include "wire/fault.hpp"
+#include "wire/key_schema.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include "simulation/operation.hpp"
 
-#include "logic/lock/name_call.hpp"
-#include "runtime/engine/policy.hpp"
+#include "client/policy.hpp"
+#include "core/name_call.hpp"
 
 namespace redislock::simulation {
 

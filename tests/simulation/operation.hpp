@@ -2,10 +2,10 @@
 /// The calls of a program's thread into the library.
 #pragma once
 
-#include "logic/flow/query_flow.hpp"
-#include "logic/flow/release_flow.hpp"
-#include "logic/flow/thread_acquire.hpp"
-#include "logic/flow/waiting.hpp"
+#include "core/operation/query_flow.hpp"
+#include "core/operation/release_flow.hpp"
+#include "core/operation/thread_acquire.hpp"
+#include "core/operation/waiting.hpp"
 #include "redislock/retry_policy.hpp"
 #include "simulation/awaiting.hpp"
 #include "simulation/sim_client.hpp"

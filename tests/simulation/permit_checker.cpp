@@ -1,7 +1,7 @@
 #include "simulation/permit_checker.hpp"
 
-#include "redislock/detail/protocol/key_schema.hpp"
 #include "simulation/safety_checker.hpp"
+#include "wire/key_schema.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "simulation/request.hpp"
 
-#include "logic/lock/hold.hpp"
-#include "logic/lock/renewal_call.hpp"
+#include "core/hold.hpp"
+#include "core/renewal_call.hpp"
 
 #include <charconv>
 #include <string_view>

@@ -2,11 +2,11 @@
 /// The requests of clients.
 #pragma once
 
-#include "logic/call/call.hpp"
-#include "logic/lock/lock_kind.hpp"
-#include "redislock/detail/protocol/key_schema.hpp"
-#include "redislock/detail/protocol/script.hpp"
+#include "core/lock_kind.hpp"
+#include "link/request/call.hpp"
 #include "simulation/faults.hpp"
+#include "wire/key_schema.hpp"
+#include "wire/script.hpp"
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 #include "simulation/safety_checker.hpp"
 
-#include "redislock/detail/logic/acquire_machine.hpp"
+#include "core/machine/acquire_machine.hpp"
 
 #include <fmt/format.h>
 

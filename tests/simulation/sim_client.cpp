@@ -1,7 +1,7 @@
 #include "simulation/sim_client.hpp"
 
-#include "logic/lock/renewal_call.hpp"
-#include "redislock/detail/logic/lease.hpp"
+#include "core/machine/lease.hpp"
+#include "core/renewal_call.hpp"
 #include "simulation/loss_checker.hpp"
 
 #include <fmt/format.h>

@@ -2,11 +2,11 @@
 /// A client: the library's own logic, in a world of virtual time.
 #pragma once
 
-#include "logic/call/call.hpp"
-#include "logic/call/port.hpp"
-#include "logic/call/script_call.hpp"
-#include "logic/counter/counter.hpp"
-#include "logic/lock/core.hpp"
+#include "core/core.hpp"
+#include "core/counter/counter.hpp"
+#include "core/port.hpp"
+#include "link/request/call.hpp"
+#include "link/request/script_call.hpp"
 #include "redislock/config.hpp"
 #include "redislock/observer.hpp"
 #include "simulation/awaiting.hpp"

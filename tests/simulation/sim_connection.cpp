@@ -1,6 +1,6 @@
 #include "simulation/sim_connection.hpp"
 
-#include "logic/lock/renewal_call.hpp"
+#include "core/renewal_call.hpp"
 #include "simulation/request.hpp"
 
 #include <utility>

@@ -2,9 +2,9 @@
 /// A client's connection for requests.
 #pragma once
 
-#include "logic/call/call.hpp"
-#include "redislock/detail/logic/reconnect_policy.hpp"
-#include "redislock/detail/logic/reply_queue.hpp"
+#include "link/reconnect_policy.hpp"
+#include "link/reply_queue.hpp"
+#include "link/request/call.hpp"
 #include "simulation/network.hpp"
 
 #include <chrono>

@@ -2,9 +2,9 @@
 /// A client's connection that listens.
 #pragma once
 
-#include "logic/call/channel_listener.hpp"
-#include "redislock/detail/logic/reconnect_policy.hpp"
-#include "redislock/detail/logic/subscription_table.hpp"
+#include "link/reconnect_policy.hpp"
+#include "link/subscribe/channel_listener.hpp"
+#include "link/subscribe/subscription_table.hpp"
 #include "simulation/network.hpp"
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 /// Checks that no waiter sleeps while a lock is free.
 #pragma once
 
-#include "redislock/detail/logic/gaps.hpp"
+#include "core/share/gaps.hpp"
 #include "simulation/keyspace.hpp"
 #include "simulation/request.hpp"
 #include "simulation/scheduler.hpp"

@@ -2,9 +2,9 @@
 /// An interface to watch the requests that a server executes.
 #pragma once
 
-#include "redislock/detail/protocol/reply.hpp"
 #include "simulation/request.hpp"
 #include "simulation/scheduler.hpp"
+#include "wire/reply.hpp"
 
 namespace redislock::simulation {
 

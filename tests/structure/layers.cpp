@@ -60,9 +60,9 @@ struct Exception {
     std::string_view target;
 };
 constexpr std::array threadingInCore{
-    Exception{"src/logic/call/call.hpp", "atomic"},     Exception{"src/logic/call/signal.hpp", "atomic"},
-    Exception{"src/logic/lock/hold.hpp", "atomic"},     Exception{"src/logic/lock/hold.hpp", "stop_token"},
-    Exception{"src/logic/lock/core.hpp", "stop_token"}, Exception{"src/logic/counter/permit_hold.hpp", "atomic"}};
+    Exception{"src/link/request/call.hpp", "atomic"}, Exception{"src/link/request/signal.hpp", "atomic"},
+    Exception{"src/core/hold.hpp", "atomic"},         Exception{"src/core/hold.hpp", "stop_token"},
+    Exception{"src/core/core.hpp", "stop_token"},     Exception{"src/core/counter/permit_hold.hpp", "atomic"}};
 
 template <class Range>
 bool contains(const Range& range, std::string_view value)
@@ -164,7 +164,7 @@ std::string ownViolation(Layer from, std::string_view path)
     case Layer::runtime:
         return isIn(to, {Layer::prometheus, Layer::testing, Layer::none}) ? refusal : "";
     case Layer::prometheus: // as a program with an observer of its own
-        if (path == "include/redislock/detail/protocol/printable.hpp") {
+        if (path == "src/wire/printable.hpp") {
             return "";
         }
         return isIn(to, {Layer::base, Layer::prometheus, Layer::api}) ? "" : refusal;
@@ -185,7 +185,7 @@ std::string foreignViolation(Layer from, std::string_view file, std::string_view
 {
     const std::string refusal = nameOf(from) + " may not include <" + std::string(target) + ">";
     if (target.starts_with("hiredis/")) {
-        return file == "src/protocol/codec.cpp" ? "" : "only src/protocol/codec.cpp may include hiredis";
+        return file == "src/wire/codec.cpp" ? "" : "only src/wire/codec.cpp may include hiredis";
     }
     if (target.starts_with("fmt/")) {
         const bool compiled = isIn(from, {Layer::protocol, Layer::transport, Layer::runtime}) && file.ends_with(".cpp");

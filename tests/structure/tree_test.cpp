@@ -144,7 +144,7 @@ TEST(Tree, TheUmbrellaHasEveryPublicHeader)
 
 TEST(Tree, EveryScriptIsDeclaredAndEveryDeclarationHasAScript)
 {
-    const std::string header = read("include/redislock/detail/protocol/script.hpp");
+    const std::string header = read("src/wire/script.hpp");
     std::vector<std::string> expected;
     for (const auto& file : filesBelow("lua", {".lua"})) {
         if (file.starts_with("lua/parts/")) {

@@ -2,7 +2,7 @@
 /// Replies of a server, made by hand.
 #pragma once
 
-#include "redislock/detail/protocol/reply.hpp"
+#include "wire/reply.hpp"
 
 #include <cstdint>
 #include <string>

@@ -2,7 +2,7 @@
 /// The common parts of AcquireMachine's tests: the answers of Redis, and a story.
 #pragma once
 
-#include "redislock/detail/logic/acquire_machine.hpp"
+#include "core/machine/acquire_machine.hpp"
 #include "unit/machine_script.hpp"
 
 #include <gtest/gtest.h>

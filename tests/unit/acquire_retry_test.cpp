@@ -1,5 +1,5 @@
 // AcquireMachine when a policy says when to ask again.
-#include "redislock/detail/logic/acquire_machine.hpp"
+#include "core/machine/acquire_machine.hpp"
 #include "redislock/retry_policy.hpp"
 #include "unit/machine_script.hpp"
 

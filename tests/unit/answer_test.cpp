@@ -1,8 +1,8 @@
 // What the replies of the scripts mean to the machines.
-#include "redislock/detail/logic/acquire_machine.hpp"
-#include "redislock/detail/logic/query_machine.hpp"
-#include "redislock/detail/logic/release_machine.hpp"
-#include "redislock/detail/logic/renew_machine.hpp"
+#include "core/machine/acquire_machine.hpp"
+#include "core/machine/query_machine.hpp"
+#include "core/machine/release_machine.hpp"
+#include "core/machine/renew_machine.hpp"
 
 #include <gtest/gtest.h>
 

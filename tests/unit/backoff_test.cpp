@@ -1,4 +1,4 @@
-#include "redislock/detail/logic/backoff.hpp"
+#include "link/backoff.hpp"
 
 #include <gtest/gtest.h>
 

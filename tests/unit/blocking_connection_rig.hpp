@@ -3,11 +3,11 @@
 /// Redis on a socketpair.
 #pragma once
 
-#include "transport/blocking_connection.hpp"
+#include "link/blocking_connection.hpp"
 
-#include "protocol/codec.hpp"
-#include "redislock/detail/protocol/command.hpp"
 #include "support/eventually.hpp"
+#include "wire/codec.hpp"
+#include "wire/command.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

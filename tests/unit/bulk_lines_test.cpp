@@ -1,4 +1,4 @@
-#include "redislock/detail/protocol/bulk_lines.hpp"
+#include "wire/bulk_lines.hpp"
 
 #include <gtest/gtest.h>
 

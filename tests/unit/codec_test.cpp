@@ -1,4 +1,4 @@
-#include "protocol/codec.hpp"
+#include "wire/codec.hpp"
 
 #include "redislock/random.hpp"
 

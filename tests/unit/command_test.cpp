@@ -1,4 +1,4 @@
-#include "redislock/detail/protocol/command.hpp"
+#include "wire/command.hpp"
 
 #include <gtest/gtest.h>
 

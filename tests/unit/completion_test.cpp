@@ -1,5 +1,5 @@
 // A handler, the end of its call, and the end of its execution context.
-#include "runtime/engine/completion.hpp"
+#include "client/completion.hpp"
 
 #include "redislock/handler.hpp"
 

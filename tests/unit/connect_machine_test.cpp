@@ -1,6 +1,6 @@
-#include "transport/connect/connect_machine.hpp"
+#include "link/connect/connect_machine.hpp"
 
-#include "transport/connect/demoted_addresses.hpp"
+#include "link/connect/demoted_addresses.hpp"
 #include "unit/machine_script.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "redislock/detail/protocol/connection_name.hpp"
+#include "wire/connection_name.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "redislock/detail/logic/count_correction.hpp"
+#include "core/counter/count_correction.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 // Requests whose answers Redis keeps, at a client's end.
-#include "logic/counter/counter_flow.hpp"
-#include "logic/counter/counter_requests.hpp"
-#include "logic/counter/latch_requests.hpp"
-#include "logic/counter/permit_requests.hpp"
-#include "logic/counter/semaphore_requests.hpp"
-#include "runtime/engine/engine.hpp"
+#include "client/engine.hpp"
+#include "core/counter/counter_flow.hpp"
+#include "core/counter/counter_requests.hpp"
+#include "core/counter/latch_requests.hpp"
+#include "core/counter/permit_requests.hpp"
+#include "core/counter/semaphore_requests.hpp"
 #include "unit/keeping_port.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "redislock/detail/logic/due_heap.hpp"
+#include "core/due_heap.hpp"
 #include "unit/machine_script.hpp"
 
 #include <gtest/gtest.h>

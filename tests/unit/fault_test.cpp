@@ -1,4 +1,4 @@
-#include "redislock/detail/protocol/fault.hpp"
+#include "wire/fault.hpp"
 
 #include <gtest/gtest.h>
 

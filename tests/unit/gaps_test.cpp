@@ -1,4 +1,4 @@
-#include "redislock/detail/logic/gaps.hpp"
+#include "core/share/gaps.hpp"
 
 #include "unit/machine_script.hpp"
 

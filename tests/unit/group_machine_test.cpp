@@ -1,5 +1,5 @@
 // GroupMachine, step by step.
-#include "redislock/detail/logic/group_machine.hpp"
+#include "core/group/group_machine.hpp"
 #include "redislock/retry_policy.hpp"
 #include "unit/machine_script.hpp"
 

@@ -1,4 +1,4 @@
-#include "redislock/detail/logic/hand_on.hpp"
+#include "core/share/hand_on.hpp"
 
 #include <gtest/gtest.h>
 

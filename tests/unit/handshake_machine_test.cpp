@@ -1,4 +1,4 @@
-#include "transport/connect/handshake_machine.hpp"
+#include "link/connect/handshake_machine.hpp"
 
 #include <gtest/gtest.h>
 

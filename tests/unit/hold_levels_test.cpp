@@ -1,4 +1,4 @@
-#include "redislock/detail/logic/hold_levels.hpp"
+#include "core/hold_levels.hpp"
 #include "unit/machine_script.hpp"
 
 #include <gtest/gtest.h>

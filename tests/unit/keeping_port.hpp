@@ -2,7 +2,7 @@
 /// The surroundings of a core in a test.
 #pragma once
 
-#include "logic/call/port.hpp"
+#include "core/port.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "redislock/detail/protocol/key_schema.hpp"
+#include "wire/key_schema.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "redislock/detail/logic/lease.hpp"
+#include "core/machine/lease.hpp"
 #include "redislock/lease_time.hpp"
 #include "unit/machine_script.hpp"
 

@@ -1,4 +1,4 @@
-#include "redislock/detail/logic/local_lock.hpp"
+#include "core/share/local_lock.hpp"
 #include "unit/machine_script.hpp"
 
 #include <gtest/gtest.h>

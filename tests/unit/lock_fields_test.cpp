@@ -1,6 +1,6 @@
-#include "redislock/detail/logic/lock_fields.hpp"
-#include "redislock/detail/protocol/info.hpp"
+#include "core/lock_fields.hpp"
 #include "support/replies.hpp"
+#include "wire/info.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,12 +2,12 @@
 /// Machines played as scripts: expect this action, feed that event.
 #pragma once
 
+#include "link/event.hpp"
 #include "redislock/clock.hpp"
-#include "redislock/detail/logic/event.hpp"
-#include "redislock/detail/protocol/fault.hpp"
 #include "redislock/error.hpp"
 #include "redislock/random.hpp"
 #include "redislock/retry_policy.hpp"
+#include "wire/fault.hpp"
 
 #include <gtest/gtest.h>
 

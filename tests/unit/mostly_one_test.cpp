@@ -1,4 +1,4 @@
-#include "redislock/detail/logic/mostly_one.hpp"
+#include "core/share/mostly_one.hpp"
 #include "redislock/random.hpp"
 
 #include <gtest/gtest.h>

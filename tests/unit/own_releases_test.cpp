@@ -1,4 +1,4 @@
-#include "redislock/detail/logic/own_releases.hpp"
+#include "core/share/own_releases.hpp"
 
 #include <gtest/gtest.h>
 

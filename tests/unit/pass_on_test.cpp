@@ -1,6 +1,6 @@
-#include "logic/flow/acquire_flow.hpp"
-#include "logic/lock/core.hpp"
-#include "redislock/detail/logic/pass_on.hpp"
+#include "core/core.hpp"
+#include "core/operation/acquire_flow.hpp"
+#include "core/share/pass_on.hpp"
 #include "unit/keeping_port.hpp"
 #include "unit/machine_script.hpp"
 

@@ -1,4 +1,4 @@
-#include "redislock/detail/protocol/printable.hpp"
+#include "wire/printable.hpp"
 
 #include <gtest/gtest.h>
 

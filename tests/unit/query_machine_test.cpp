@@ -1,4 +1,4 @@
-#include "redislock/detail/logic/query_machine.hpp"
+#include "core/machine/query_machine.hpp"
 #include "unit/machine_script.hpp"
 
 #include <gtest/gtest.h>

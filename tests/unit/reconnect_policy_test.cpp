@@ -1,4 +1,4 @@
-#include "redislock/detail/logic/reconnect_policy.hpp"
+#include "link/reconnect_policy.hpp"
 #include "unit/machine_script.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "redislock/detail/logic/release_machine.hpp"
+#include "core/machine/release_machine.hpp"
 #include "unit/machine_script.hpp"
 
 #include <gtest/gtest.h>

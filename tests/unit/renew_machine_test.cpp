@@ -1,5 +1,5 @@
-#include "redislock/detail/logic/lease.hpp"
-#include "redislock/detail/logic/renew_machine.hpp"
+#include "core/machine/lease.hpp"
+#include "core/machine/renew_machine.hpp"
 #include "unit/machine_script.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "redislock/detail/logic/reply_queue.hpp"
+#include "link/reply_queue.hpp"
 #include "unit/machine_script.hpp"
 
 #include <gtest/gtest.h>

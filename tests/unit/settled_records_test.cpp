@@ -1,4 +1,4 @@
-#include "redislock/detail/logic/settled_records.hpp"
+#include "core/counter/settled_records.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

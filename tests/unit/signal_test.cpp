@@ -1,5 +1,5 @@
-#include "logic/call/signal.hpp"
-#include "transport/yield_budget.hpp"
+#include "link/request/signal.hpp"
+#include "link/yield_budget.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "redislock/detail/logic/subscription_table.hpp"
+#include "link/subscribe/subscription_table.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

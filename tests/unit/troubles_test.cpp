@@ -1,4 +1,4 @@
-#include "transport/troubles.hpp"
+#include "link/connect/troubles.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "redislock/detail/logic/turn.hpp"
+#include "core/share/turn.hpp"
 
 #include "unit/machine_script.hpp"
 

@@ -1,4 +1,4 @@
-#include "redislock/detail/logic/waiter_queue.hpp"
+#include "core/share/waiter_queue.hpp"
 #include "redislock/random.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // What wakes the waiters of a client: what it hears of grants to them, and the ends of its own releases.
-#include "logic/flow/acquire_flow.hpp"
-#include "logic/lock/core.hpp"
+#include "core/core.hpp"
+#include "core/operation/acquire_flow.hpp"
 #include "unit/keeping_port.hpp"
 
 #include <gmock/gmock.h>

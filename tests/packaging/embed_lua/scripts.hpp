@@ -1,6 +1,6 @@
 #pragma once
 
-#include "redislock/detail/protocol/script.hpp"
+#include "wire/script.hpp"
 
 namespace redislock::detail::scripts {
 

@@ -1,0 +1,261 @@
+// The beginning and the end of a client.
+#include "client/engine.hpp"
+
+#include "values/process.hpp"
+#include "link/connect/own_descriptors.hpp"
+#include "redislock/error.hpp"
+#include "values/fresh_seed.hpp"
+#include "wire/codec.hpp"
+
+#include <boost/asio/prefer.hpp>
+#include <boost/asio/system_executor.hpp>
+#include <boost/uuid/random_generator.hpp>
+#include <boost/uuid/uuid_io.hpp>
+
+#include <cstdint>
+#include <new>
+#include <string>
+#include <utility>
+
+namespace redislock::detail {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr std::chrono::milliseconds sweepPause{2};
+
+/// The background thread reads the replies that nobody waits for. It does so a little later, when there are more of
+/// them.
+void sweepSoon(Background& background) noexcept
+{
+    background.sweepTimer.set(BootClock::now() + sweepPause);
+}
+
+/// A random UUID of version 8. Those of Redisson's clients are of version 4: the scripts of fair locks tell them apart.
+std::string freshId()
+{
+    auto id = boost::uuids::random_generator()();
+    auto& version = *(id.begin() + 6);
+    version = static_cast<std::uint8_t>((version & 0x0fU) | 0x80U);
+    return to_string(id);
+}
+
+} // namespace
+
+std::shared_ptr<Engine> Engine::make(Config config)
+{
+    config.validate();
+    requireOwnHiredis();
+    return makeWithDescriptors("a client of " + config.endpoint.str(),
+                               [&] { return std::shared_ptr<Engine>(new Engine(std::move(config))); });
+}
+
+Engine::Engine(Config config)
+    : config_(std::move(config)), generation_(forkGeneration()), core_(*this, config_, freshId(), freshSeed())
+{
+    const auto report = [this](const char* purpose, bool up, Reason error) {
+        if (!config_.observer) {
+            return;
+        }
+        try {
+            tell([purpose, up, error, why = up ? std::string() : troubles().sentence(error)](Observer& observer) {
+                up ? observer.connected(purpose) : observer.disconnected(purpose, error, why);
+            });
+        } catch (const std::bad_alloc&) { // the connection matters more than to be told of it
+            return;
+        }
+    };
+    background_ = std::make_unique<Background>(config_, connectionNameOf(config_, core_.id), report);
+    background_->recovered = [this] { recover(); };
+    background_->renewalTimer.onRing([this] {
+        {
+            const Inside inside(*this);
+            core_.renewing.ring();
+        }
+        sendOutbox();
+    });
+    background_->sweepTimer.onRing([this] {
+        if (commands_->sweep()) {
+            sweepSoon(*background_);
+        }
+        background_->renewals.takeBack();
+    });
+    BlockingConnection::Background hooks;
+    hooks.connect = [this](TimePoint notBefore) {
+        const auto ended = [this](Connected result) {
+            if (result.fault) {
+                result.stream = background_->renewals.give();
+            }
+            if (!result.stream.isOpen()) {
+                return commands_->connectFailed(*result.fault);
+            }
+            try {
+                const auto address = result.stream.peer();
+                commands_->connected(std::move(result.stream));
+                background_->subscriber.follow(address);
+            } catch (...) { // out of memory: nobody else would report the attempt's end
+                commands_->connectFailed({});
+                throw;
+            }
+        };
+        background_->connector.connect(this, notBefore, config_.connectTimeout, ended,
+                                       [this](Cause stage) { commands_->reached(stage); });
+    };
+    hooks.hurry = [this](TimePoint soonest) { background_->connector.hurry(this, soonest); };
+    hooks.demoted = [this](std::string address) { background_->connector.demoted(std::move(address)); };
+    hooks.sweepSoon = [this] { sweepSoon(*background_); };
+    hooks.refused = [this](const Reply& reply) { background_->troubles.noteReply(reply); };
+    hooks.report = [report](bool up, Reason error) { report("commands", up, error); };
+    commands_ = std::make_unique<BlockingConnection>(std::move(hooks), config_.commandTimeout, freshSeed());
+    background_->renewals.lendTo(*commands_, [this] { background_->sweepTimer.set(BootClock::now()); });
+}
+
+Engine::~Engine()
+{
+    if (isForked()) {
+        // sockets, epoll and the thread belong to the parent: touching them here would disturb it
+        (void)background_.release();
+        (void)commands_.release();
+    }
+    held_.emplace();
+}
+
+void Engine::recover()
+{
+    {
+        const Lock lock(mutex_);
+        core_.renewing.recover();
+    }
+    sweepSoon(*background_);
+    sendOutbox();
+}
+
+std::shared_ptr<NamedLock> Engine::named(LockKind kind, std::string name)
+{
+    return NamedLock::of(shared_from_this(), core_, kind, std::move(name));
+}
+
+std::shared_ptr<NamedCounter> Engine::counter(CounterKind kind, std::string name)
+{
+    return NamedCounter::of(shared_from_this(), core_, kind, std::move(name));
+}
+
+bool Engine::shutdown(std::chrono::milliseconds timeout) noexcept
+{
+    if (isForked()) {
+        return true;
+    }
+    const Uncancelled held;
+    const TimePoint until = saturatingAdd(BootClock::now(), timeout);
+    try {
+        if (!beginEnd(nullptr)) {
+            background_->join(BootClock::now()); // the end began elsewhere: only the thread may still have to be joined
+            return true;
+        }
+    } catch (const std::bad_alloc&) { // the leases end the holds
+        closing_ = true;
+    }
+    bool answered = true;
+    {
+        Lock lock(mutex_);
+        while (core_.isAnythingUnderWay() && !background_->isOwnThread() && BootClock::now() < until) {
+            changed_.wait_for(lock, napUntil(until));
+        }
+        answered = !core_.isAnythingUnderWay();
+    }
+    endConnections();
+    background_->join(until);
+    return answered;
+}
+
+bool Engine::beginEnd(std::function<void()> whenDone)
+{
+    std::vector<std::shared_ptr<NamedLock>> names; // destroyed after the mutex is unlocked
+    {
+        const Lock lock(mutex_);
+        if (closing_) {
+            return false;
+        }
+        names = core_.close();
+        closing_ = true;
+        whenDone_ = std::move(whenDone);
+    }
+    commands_->flush(); // writes the requests of the holds that were given back
+    return true;
+}
+
+void Engine::endConnections() noexcept
+{
+    commands_->shutdown(Errc::shutdown);
+    background_->end([this] {
+        std::function<void()> done; // destroyed after the mutex is unlocked
+        {
+            const Lock lock(mutex_);
+            outboxClosed_ = true;
+            done.swap(whenDone_);
+        }
+        sendOutbox();
+    });
+}
+
+// --- What calls are made of ------------------------------------------------------------------------------------------
+
+std::optional<Reason> Engine::asyncRefusal()
+{
+    if (isForked()) {
+        return Errc::forked;
+    }
+    return closing_ ? Errc::shutdown : background_->start(shared_from_this());
+}
+
+std::optional<Reason> Engine::refusal()
+{
+    const auto refused = asyncRefusal();
+    return refused || !background_->isOwnThread() ? refused : Errc::wouldDeadlock;
+}
+
+bool Engine::tryPost(std::function<void()> what)
+{
+    const Lock lock(mutex_); // `closing_` is set under the mutex: what was posted before is still done
+    if (!closing_) {
+        post(std::move(what));
+    }
+    return !closing_;
+}
+
+std::function<void()> Engine::doAt(TimePoint when, std::function<void()> what)
+{
+    const auto refused = asyncRefusal();
+    const Lock lock(mutex_); // as in tryPost()
+    if (refused || closing_) {
+        return nullptr;
+    }
+    const std::weak_ptr weak = background_->later(when, std::move(what));
+    return patiently([&] {
+        return std::function<void()>([this, weak] {
+            post([weak] {
+                if (const auto due = weak.lock()) {
+                    due->what = nullptr;
+                    due->timer.cancel();
+                }
+            });
+        });
+    });
+}
+
+asio::any_completion_executor Engine::handlerExecutor()
+{
+    if (const auto refused = asyncRefusal(); refused == Reason(Cause::noThread)) {
+        return {};
+    } else if (!refused) {
+        const Lock lock(mutex_); // as in tryPost(): the thread runs until the completion is over
+        if (!closing_) {
+            return asio::prefer(asio::any_completion_executor(background_->io.get_executor()),
+                                asio::execution::outstanding_work.tracked);
+        }
+    }
+    return asio::system_executor();
+}
+
+} // namespace redislock::detail

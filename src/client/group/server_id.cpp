@@ -1,0 +1,87 @@
+#include "client/group/server_id.hpp"
+
+#include "client/async_query.hpp"
+#include "client/engine.hpp"
+#include "link/request/listened_call.hpp"
+#include "wire/command.hpp"
+#include "wire/info.hpp"
+
+#include <utility>
+
+namespace redislock::detail {
+
+namespace {
+
+class InfoCall final : public ListenedCall {
+public:
+    void encode(std::string& out, Form /*by*/) override { appendCommand(out, {"INFO", "server"}); }
+};
+
+/// Asks the server for its run id. @param answered called once, on the background thread, or in here after the client's
+/// end.
+void askRunId(Engine& engine, const std::function<void(std::error_code, std::string)>& answered)
+{
+    const auto query = std::make_shared<AsyncQuery>(
+        engine, std::make_shared<InfoCall>(),
+        [answered, keep = engine.shared_from_this()](std::error_code ec, const QueryMachine&, const Reply& reply) {
+            answered(ec, ec ? std::string() : ServerId::from(reply.text));
+        });
+    if (engine.asyncRefusal() || !engine.tryPost([query] { query->begin(); })) {
+        answered(Errc::shutdown, {});
+    }
+}
+
+} // namespace
+
+std::string ServerId::from(std::string_view info)
+{
+    return std::string(infoField(info, "run_id"));
+}
+
+ServerId::State ServerId::state() const
+{
+    const std::lock_guard lock(mutex_);
+    return state_;
+}
+
+std::string ServerId::text() const
+{
+    const std::lock_guard lock(mutex_);
+    return text_;
+}
+
+void ServerId::ask(const std::shared_ptr<Engine>& engine, std::function<void()> then)
+{
+    {
+        const std::lock_guard lock(mutex_);
+        if (state_ != State::known && state_ != State::untold) {
+            waiting_.push_back(std::move(then));
+            if (std::exchange(state_, State::asking) == State::asking) {
+                return;
+            }
+        }
+    }
+    if (then) {
+        return then();
+    }
+    const auto answered = [this, engine](std::error_code ec, std::string id) {
+        std::vector<std::function<void()>> waiting;
+        {
+            const std::lock_guard lock(mutex_);
+            const bool again = ec == Errc::unreachable || ec == Errc::serverRefused || ec == Errc::shutdown;
+            state_ = again ? State::failed : id.empty() ? State::untold : State::known;
+            text_ = std::move(id);
+            waiting.swap(waiting_);
+        }
+        for (const auto& each : waiting) {
+            each();
+        }
+    };
+    try {
+        askRunId(*engine, answered);
+    } catch (...) {
+        answered(Errc::unreachable, {});
+    }
+}
+
+} // namespace redislock::detail

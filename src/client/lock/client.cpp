@@ -1,0 +1,186 @@
+#include "redislock/client.hpp"
+
+#include "client/async_calls.hpp"
+#include "client/engine.hpp"
+#include "client/lock/thread_calls.hpp"
+#include "core/counter/counter.hpp"
+#include "redislock/error.hpp"
+#include "wire/printable.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace redislock {
+
+namespace {
+
+constexpr std::size_t maxNameBytes = 1024;
+
+std::string checked(std::string name)
+{
+    if (name.empty() || name.size() > maxNameBytes) {
+        throw LockError(Errc::invalidArgument, "name \"" + detail::printable(name) + "\" of " +
+                                                   std::to_string(name.size()) + " bytes: a name has 1 to " +
+                                                   std::to_string(maxNameBytes));
+    }
+    return name;
+}
+
+std::shared_ptr<detail::NamedLock> stateOf(const std::shared_ptr<detail::Engine>& engine, detail::LockKind kind,
+                                           std::string name)
+{
+    return engine->named(kind, checked(std::move(name)));
+}
+
+std::shared_ptr<detail::NamedCounter> stateOf(const std::shared_ptr<detail::Engine>& engine, detail::CounterKind kind,
+                                              std::string name)
+{
+    return engine->counter(kind, checked(std::move(name)));
+}
+
+} // namespace
+
+template <>
+void detail::programAndLibraryHaveTheSameAsioOptions<detail::asioOptions()>() noexcept
+{
+}
+
+Client::Client(std::string_view url) : Client(Config::fromUrl(url)) {}
+
+Client::Client(Config config) : engine_(detail::Engine::make(std::move(config))) {}
+
+Client::Client(Client&& other) noexcept : engine_(other.engine_), isOwner_(std::exchange(other.isOwner_, false)) {}
+
+Client& Client::operator=(Client&& other) noexcept
+{
+    if (this != &other) {
+        if (isOwner_) {
+            shutdown();
+        }
+        engine_ = other.engine_;
+        isOwner_ = std::exchange(other.isOwner_, false);
+    }
+    return *this;
+}
+
+Client::~Client()
+{
+    if (isOwner_) {
+        shutdown();
+    }
+}
+
+RedisLock Client::getLock(std::string name) const
+{
+    return RedisLock(stateOf(engine_, detail::LockKind::redisLock, std::move(name)));
+}
+
+NonReentrantLock Client::getNonReentrantLock(std::string name) const
+{
+    return NonReentrantLock(stateOf(engine_, detail::LockKind::nonReentrantLock, std::move(name)));
+}
+
+SpinLock Client::getSpinLock(std::string name, RetryPolicy retry) const
+{
+    return SpinLock(stateOf(engine_, detail::LockKind::spinLock, std::move(name)),
+                    std::make_shared<const RetryPolicy>(std::move(retry)));
+}
+
+FairLock Client::getFairLock(std::string name) const
+{
+    return FairLock(stateOf(engine_, detail::LockKind::fairLock, std::move(name)));
+}
+
+FencedLock Client::getFencedLock(std::string name) const
+{
+    return FencedLock(stateOf(engine_, detail::LockKind::fencedLock, std::move(name)));
+}
+
+ReadWriteLock Client::getReadWriteLock(std::string name) const
+{
+    WriteLock write(stateOf(engine_, detail::LockKind::writeLock, name));
+    return {ReadLock(stateOf(engine_, detail::LockKind::readLock, std::move(name))), std::move(write)};
+}
+
+Semaphore Client::getSemaphore(std::string name) const
+{
+    return Semaphore(stateOf(engine_, detail::CounterKind::semaphore, std::move(name)));
+}
+
+PermitExpirableSemaphore Client::getPermitExpirableSemaphore(std::string name) const
+{
+    return PermitExpirableSemaphore(stateOf(engine_, detail::CounterKind::permitExpirableSemaphore, std::move(name)));
+}
+
+CountDownLatch Client::getCountDownLatch(std::string name) const
+{
+    return CountDownLatch(stateOf(engine_, detail::CounterKind::countDownLatch, std::move(name)));
+}
+
+SegmentedLock Client::getSegmentedLock(std::string name, std::size_t segments) const
+{
+    if (segments == 0 || segments > SegmentedLock::maxSegments) {
+        throw LockError(Errc::invalidArgument, "segmented lock \"" + detail::printable(name) + "\" with " +
+                                                   std::to_string(segments) + " segments: it has 1 to " +
+                                                   std::to_string(SegmentedLock::maxSegments));
+    }
+    if (name.empty()) {
+        throw LockError(Errc::invalidArgument, "segmented lock without a name");
+    }
+    std::vector<RedisLock> locks;
+    locks.reserve(segments);
+    for (std::size_t i = 0; i < segments; ++i) {
+        locks.push_back(getLock(name + ":" + std::to_string(i)));
+    }
+    return {std::move(name), std::move(locks)};
+}
+
+std::function<RedisLock(std::string)> Client::locks() const
+{
+    return [engine = engine_](std::string name) {
+        return RedisLock(stateOf(engine, detail::LockKind::redisLock, std::move(name)));
+    };
+}
+
+void Client::connect() const
+{
+    std::error_code ec;
+    connect(ec);
+    if (ec) {
+        const detail::Troubles& troubles = engine_->troubles();
+        throw LockError(ec, "connect to " + troubles.server(), troubles.about(ec).text);
+    }
+}
+
+void Client::connect(std::error_code& ec) const
+{
+    detail::ThreadCalls::connect(*engine_, ec);
+}
+
+bool Client::shutdown(std::chrono::milliseconds timeout) noexcept
+{
+    return engine_->shutdown(timeout);
+}
+
+void Client::startConnect(const State& engine, detail::FlagHandler handler)
+{
+    detail::AsyncCalls::connect(*engine, std::move(handler));
+}
+
+void Client::startShutdown(const State& engine, std::chrono::milliseconds timeout, detail::FlagHandler handler)
+{
+    detail::AsyncCalls::shutdown(*engine, timeout, std::move(handler));
+}
+
+const std::string& Client::id() const noexcept
+{
+    return engine_->id();
+}
+
+const Config& Client::config() const noexcept
+{
+    return engine_->config();
+}
+
+} // namespace redislock

@@ -1,0 +1,27 @@
+/// @file
+/// The inside of a lock, for groups of locks.
+#pragma once
+
+#include "client/async_calls.hpp"
+#include "client/engine.hpp"
+#include "redislock/group_lock.hpp"
+#include "redislock/lock.hpp"
+#include "redislock/lock_guard.hpp"
+
+#include <utility>
+
+namespace redislock::detail {
+
+struct LockAccess {
+    static const HoldRef& hold(const LockGuard& guard) noexcept { return guard.hold_; }
+    static NamedLock& named(const Lock& lock) noexcept { return *lock.state_; }
+    static const GroupState& group(const GroupLock& lock) noexcept { return *lock.state_; }
+    static Engine& engine(const Lock& lock) noexcept { return engineOf(*lock.state_); }
+    /// Acquires a member, as the lock itself would.
+    static void acquireForGroup(const Lock& lock, Wait wait, Lease lease, LockHandler handler)
+    {
+        AsyncCalls::acquire(lock.state_, {wait, lease, EndedBy::group, lock.retry_}, std::move(handler));
+    }
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,252 @@
+#include "client/lock/thread_calls.hpp"
+
+#include "client/drive.hpp"
+#include "values/process.hpp"
+#include "core/name_call.hpp"
+#include "core/operation/query_flow.hpp"
+#include "core/operation/release_flow.hpp"
+#include "core/operation/thread_acquire.hpp"
+#include "link/request/ping_call.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace redislock::detail {
+
+namespace {
+
+/// Ends a level of a valid hold and waits for the answer.
+Unlocked endLevel(Engine& engine, Engine::Lock& lock, Acquired acquired)
+{
+    Core& core = engine.core(lock);
+    auto how = Unlocked::unconfirmed;
+    if (engine.background().isOwnThread()) {
+        how = core.releasing.endLevel(*acquired.hold, acquired.level);
+    } else {
+        ReleaseFlow flow(core, *acquired.hold, acquired.level);
+        drive(engine, lock, flow);
+        how = flow.result();
+    }
+    const auto rest = core.recycle(acquired.hold); // destroyed after the mutex is unlocked, like the hold
+    lock.unlock();
+    if (how == Unlocked::unconfirmed || how == Unlocked::stillHeld) {
+        engine.commands().flush();
+    }
+    return how;
+}
+
+} // namespace
+
+std::error_code ThreadCalls::acquire(NamedLock& named, const AcquireOrder& order, const std::stop_token& stop,
+                                     Acquired& acquired)
+{
+    Engine& engine = engineOf(named);
+    if (!order.lease.isValid()) {
+        return Errc::invalidArgument;
+    }
+    if (stop.stop_requested()) {
+        return {};
+    }
+    if (const auto refused = engine.refusal()) {
+        return *refused;
+    }
+    std::error_code error;
+    ThreadAcquire::Rest rest; // destroyed after the mutex is unlocked
+    {
+        auto lock = engine.lock();
+        ThreadAcquire flow(engine.core(lock), named, order, currentThread());
+        const bool calledOff = drive(engine, lock, flow, stop, &order);
+        error = flow.conclude(acquired, rest);
+        error = calledOff ? std::error_code() : error;
+    }
+    if (acquired.hold == nullptr) {
+        engine.commands().flush(); // writes the release of what may have been granted
+    }
+    return error;
+}
+
+Unlocked ThreadCalls::unlock(NamedLock& named, std::error_code& ec)
+{
+    Engine& engine = engineOf(named);
+    ec.clear();
+    if (engine.isForked()) {
+        return Unlocked::alreadyLost;
+    }
+    auto lock = engine.lock();
+    bool owed = false;
+    auto level = engine.core(lock).innermostOf(named, currentThread(), owed);
+    if (level.hold != nullptr) {
+        return endLevel(engine, lock, std::move(level));
+    }
+    if (!owed) {
+        ec = Errc::notHeld;
+    }
+    return Unlocked::alreadyLost;
+}
+
+Unlocked ThreadCalls::release(Acquired acquired)
+{
+    Engine& engine = engineOf(*acquired.hold->lock);
+    if (engine.isForked()) {
+        return Unlocked::alreadyLost;
+    }
+    auto lock = engine.lock();
+    return engine.core(lock).isHeld(acquired) ? endLevel(engine, lock, std::move(acquired)) : Unlocked::alreadyLost;
+}
+
+void ThreadCalls::releaseUnawaited(const Acquired& acquired) noexcept
+{
+    Engine& engine = engineOf(*acquired.hold->lock);
+    if (engine.isForked()) {
+        return;
+    }
+    try {
+        auto lock = engine.lock();
+        Core& core = engine.core(lock);
+        if (core.isHeld(acquired)) {
+            const auto how = core.releasing.endLevel(*acquired.hold, acquired.level);
+            lock.unlock();
+            if (how != Unlocked::passedOn) {
+                engine.commands().flush();
+            }
+        }
+    } catch (...) { // out of memory: the hold is no longer renewed and ends with its lease
+        const auto lock = engine.lock();
+        engine.core(lock).renewing.forget(*acquired.hold);
+    }
+}
+
+// --- Questions -------------------------------------------------------------------------------------------------------
+
+std::error_code ThreadCalls::query(Engine& engine, const std::shared_ptr<Call>& call, QueryMachine& machine)
+{
+    if (const auto refused = engine.refusal()) {
+        return *refused;
+    }
+    auto lock = engine.lock();
+    QueryFlow flow(engine, engine.core(lock).random, call, machine);
+    drive(engine, lock, flow);
+    return flow.error() ? std::error_code(*flow.error()) : std::error_code();
+}
+
+/// In two steps, so that a try whose reply was lost can be repeated without ending the next holder.
+bool ThreadCalls::forceUnlock(NamedLock& named, std::error_code& ec)
+{
+    Engine& engine = engineOf(named);
+    QueryMachine asking(engine.config().unreachableAfter);
+    const auto holder = nameCall(named, named.traits().holder);
+    ec = query(engine, holder, asking);
+    const auto forced = ec ? std::nullopt : holderOf(holder->reply, ec);
+    if (!forced) {
+        return false;
+    }
+    {
+        const auto lock = engine.lock();
+        engine.core(lock).forces(named, *forced);
+    }
+    QueryMachine ending(engine.config().unreachableAfter);
+    const auto end = nameCall(named, named.traits().forceUnlock, {*forced, named.channel()});
+    ec = query(engine, end, ending);
+    if (ec || !freed(end->reply, ending, ec)) {
+        return false;
+    }
+    const auto lock = engine.lock();
+    engine.core(lock).loseForced(named, *forced, *end);
+    return true;
+}
+
+std::optional<std::chrono::milliseconds> ThreadCalls::timeToLive(NamedLock& named, std::error_code& ec)
+{
+    Engine& engine = engineOf(named);
+    QueryMachine machine(engine.config().unreachableAfter);
+    const auto call = nameCall(named, named.traits().pttl);
+    ec = query(engine, call, machine);
+    return ec ? std::nullopt : timeToLiveOf(call->reply, ec);
+}
+
+void ThreadCalls::connect(Engine& engine, std::error_code& ec)
+{
+    if (const auto refused = engine.refusal()) {
+        ec = *refused;
+        return;
+    }
+    const auto call = std::make_shared<PingCall>();
+    call->hurried = true;
+    TimePoint until = BootClock::now() + engine.config().connectTimeout + std::chrono::milliseconds(100);
+    Outcome outcome;
+    do { // again if this process stood still meanwhile
+        until += outcome.stood;
+        engine.commands().enqueue(call);
+        outcome = engine.commands().await(*call, until);
+        call->signal.clearDone();
+    } while (call->asksAgain(outcome) ||
+             (!outcome.replied && outcome.fault.failure != Failure::fatal && outcome.stood > outcome.stood.zero()));
+    ec = call->obstacle(outcome);
+}
+
+// --- What is known here ----------------------------------------------------------------------------------------------
+
+std::uint32_t ThreadCalls::holdCount(const NamedLock& named) noexcept
+{
+    Engine& engine = engineOf(named);
+    if (engine.isForked()) {
+        return 0;
+    }
+    const auto lock = engine.lock();
+    const Hold* hold = named.local.of(currentThread());
+    return hold != nullptr && BootClock::now() < hold->validUntil() ? hold->levels.count() : 0;
+}
+
+const char* ThreadCalls::inTheWay(NamedLock& named)
+{
+    Engine& engine = engineOf(named);
+    if (engine.isForked()) {
+        return "";
+    }
+    const auto lock = engine.lock();
+    Core& core = engine.core(lock);
+    if (core.validHold(named, currentThread()) != nullptr) {
+        return ", which this thread holds already";
+    }
+    if (core.holdOfOtherKind(named, currentThread()) == nullptr) {
+        return "";
+    }
+    return named.kind == LockKind::writeLock
+               ? ", which this thread reads, and must stop reading before it can write: no upgrade"
+               : ", which this thread holds by a lock of another kind";
+}
+
+std::chrono::milliseconds ThreadCalls::validFor(const NamedLock& named) noexcept
+{
+    Engine& engine = engineOf(named);
+    if (engine.isForked()) {
+        return {};
+    }
+    const auto lock = engine.lock();
+    const Hold* hold = named.local.of(currentThread());
+    const auto left = hold == nullptr ? BootClock::duration{} : hold->validUntil() - BootClock::now();
+    return std::max(std::chrono::milliseconds{}, std::chrono::floor<std::chrono::milliseconds>(left));
+}
+
+std::stop_token ThreadCalls::stopToken(const NamedLock& named, StopAt when)
+{
+    Engine& engine = engineOf(named);
+    if (engine.isForked()) {
+        return Core::stoppedToken();
+    }
+    const auto lock = engine.lock();
+    Hold* const hold = named.local.of(currentThread());
+    return hold == nullptr ? Core::stoppedToken() : engine.core(lock).stopToken(*hold, when);
+}
+
+std::stop_token ThreadCalls::stopToken(Hold* hold, StopAt when)
+{
+    if (hold == nullptr || engineOf(*hold->lock).isForked()) {
+        return Core::stoppedToken();
+    }
+    Engine& engine = engineOf(*hold->lock);
+    const auto lock = engine.lock();
+    return engine.core(lock).stopToken(*hold, when);
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,164 @@
+// The engine as the core's port.
+#include "client/engine.hpp"
+#include "values/process.hpp"
+
+#include <utility>
+
+namespace redislock::detail {
+
+namespace {
+
+std::atomic<std::uint64_t> lastHolder{0};
+std::atomic<std::uint64_t> lastRequest{0};
+
+} // namespace
+
+/// Unlocks the mutex, and writes what was queued meanwhile.
+void Engine::exit() noexcept
+{
+    const bool queued = std::exchange(queued_, false);
+    mutex_.unlock();
+    if (queued) {
+        try {
+            commands_->flush();
+        } catch (...) { // out of memory: the next caller writes it
+            return;
+        }
+    }
+}
+
+bool Engine::isForked() const noexcept
+{
+    return forkGeneration() != generation_;
+}
+
+HolderId Engine::nextHolder() noexcept
+{
+    return HolderId{lastHolder.fetch_add(1, std::memory_order_relaxed) + 1};
+}
+
+std::uint64_t Engine::nextRequest() noexcept
+{
+    return lastRequest.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+// --- Requests -------------------------------------------------------------------------------------------------------
+
+bool Engine::submit(Lane lane, std::shared_ptr<Call> call, std::shared_ptr<Call> behind)
+{
+    if (lane == Lane::commands) {
+        queued_ = true;
+        return commands_->enqueue(std::move(call), std::move(behind));
+    }
+    if (outboxClosed_) {
+        return false;
+    }
+    patiently([this] {
+        if (outbox_.capacity() < outbox_.size() + 2) {
+            outbox_.reserve(2 * outbox_.size() + 2);
+        }
+    });
+    if (outbox_.empty()) {
+        post([this] { sendOutbox(); });
+    }
+    for (auto* each : {&call, &behind}) {
+        if (*each != nullptr) {
+            (*each)->pending = true;
+            outbox_.push_back(std::move(*each));
+        }
+    }
+    return true;
+}
+
+void Engine::sendOutbox()
+{
+    Lock lock(mutex_);
+    const auto calls = std::exchange(outbox_, {});
+    lock.unlock();
+    for (auto next = calls.begin(); next != calls.end(); ++next) {
+        try {
+            background_->renewals.enqueue(*next);
+        } catch (...) { // out of memory: recover() sends them
+            lock.lock();
+            patiently([&] { outbox_.insert(outbox_.begin(), next, calls.end()); });
+            throw;
+        }
+    }
+    background_->renewals.flush();
+}
+
+void Engine::submitIfConnected(std::vector<std::shared_ptr<Call>> calls)
+{
+    post([this, calls = std::move(calls)]() mutable {
+        auto& renewals = background_->renewals;
+        const bool byCommands = commands_->isConnected();
+        if (byCommands || renewals.isConnected()) {
+            for (auto& call : calls) {
+                byCommands ? (void)commands_->enqueue(std::move(call)) : renewals.enqueue(std::move(call));
+            }
+            byCommands ? commands_->flush() : renewals.flush();
+        }
+        calls.clear();
+    });
+}
+
+/// Background thread.
+bool Engine::withdraw(Call& call)
+{
+    const auto waits = [&call](const auto& other) { return other.get() == &call; };
+    if (std::erase_if(outbox_, waits) == 0 && !background_->renewals.withdraw(call)) {
+        return false;
+    }
+    call.pending = false;
+    return true;
+}
+
+// --- What is published ----------------------------------------------------------------------------------------------
+
+void Engine::want(std::string channel, ChannelListener listener)
+{
+    post([this, channel = std::move(channel), listener = std::move(listener)] {
+        background_->subscriber.want(channel, listener);
+    });
+}
+
+void Engine::drop(std::string channel, ChannelListener listener)
+{
+    post([this, channel = std::move(channel), listener = std::move(listener)] {
+        background_->subscriber.drop(channel, listener);
+    });
+}
+
+// --- Time, and what others are told ---------------------------------------------------------------------------------
+
+void Engine::after(TimePoint when, std::function<void()> what)
+{
+    auto due = patiently([&] {
+        return std::function<void()>([this, what = std::move(what)] {
+            const Inside inside(*this);
+            what();
+        });
+    });
+    background_->later(when, std::move(due));
+}
+
+void Engine::ended() noexcept
+{
+    changed_.notify_all();
+    if (whenDone_ && !core_.isAnythingUnderWay()) {
+        try {
+            post(std::exchange(whenDone_, nullptr));
+        } catch (...) { // out of memory: shutdown ends when its time is over
+            return;
+        }
+    }
+}
+
+void Engine::tell(std::function<void(Observer&)> what)
+{
+    if (config_.observer) {
+        post([this, what = std::move(what)] { what(*config_.observer); });
+    }
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,71 @@
+/// @file
+/// A wait for a counter, and its place among the waits of its client.
+#pragma once
+
+#include "core/counter/counter.hpp"
+#include "core/machine/acquire_machine.hpp"
+#include "core/operation/waiting.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace redislock::detail {
+
+/// A wait for a grant, step by step; see WaitStep.
+class CounterFlow {
+public:
+    /// Joins the waiters.
+    CounterFlow(NamedCounter& counter, CounterOrder order, AsyncWaiter* operation);
+    CounterFlow(const CounterFlow&) = delete;
+    CounterFlow& operator=(const CounterFlow&) = delete;
+    ~CounterFlow();
+
+    WaitStep look();
+    WaitStep answered(const Outcome& outcome);
+    /// Ends the wait. What may have been granted is to be taken back.
+    WaitStep cancel();
+
+    [[nodiscard]] Call& call() const noexcept { return *waiter.call; }
+    [[nodiscard]] AcquireMachine::State state() const noexcept { return machine_.state(); }
+    /// Only when done.
+    CounterEnding takeEnding() noexcept;
+    /// Stops waiting for the answer to the request under way. @return whether the request may have been sent
+    bool withdraw();
+
+    CounterWaiter waiter;
+
+private:
+    enum class Stage : std::uint8_t {
+        idle,
+        asking,         ///< a request is under way
+        behindReleases, ///< refused, perhaps only because a release of this client is under way
+        sleeping,       ///< until woken, or `until_`
+        done,
+    };
+    using Event = AcquireMachine::Event;
+
+    WaitStep judgeAsking();
+    WaitStep judgeReleases();
+    WaitStep judgeSleep();
+    WaitStep step(const Event& event);
+    WaitStep send();
+    [[nodiscard]] bool takeBack();
+    WaitStep finish(const AcquireResult& result) noexcept;
+    [[nodiscard]] Event eventOf(const Outcome& outcome);
+    void begins() noexcept;
+    void ends() noexcept;
+
+    NamedCounter& counter_;
+    Core& core_;
+    CounterEnding ending_;
+    AcquireMachine machine_;
+    Stage stage_ = Stage::idle;
+    TimePoint until_{};            ///< end of the stage, as the machine said
+    TimePoint unheardUntil_{};     ///< end of the sleep of a waiter that no message will wake
+    std::optional<Event> refusal_; ///< refusal of the request that is repeated after the releases
+    bool underWay_ = false;        ///< may have been granted something, or may soon be: the client's end waits
+};
+
+} // namespace redislock::detail

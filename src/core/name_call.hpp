@@ -1,0 +1,67 @@
+/// @file
+/// Questions about a name, and what their answers mean.
+#pragma once
+
+#include "core/hold.hpp"
+#include "core/machine/query_machine.hpp"
+#include "link/request/script_call.hpp"
+#include "wire/key_schema.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace redislock::detail {
+
+/// A script that is given a lock's name, perhaps the kind's other keys, and these arguments.
+inline std::shared_ptr<ScriptCall> nameCall(const NamedLock& named, const ScriptUse& use,
+                                            std::vector<std::string> arguments = {})
+{
+    std::vector keys{named.name};
+    const KindTraits& kind = named.traits();
+    for (std::size_t i = 0; use.withCompanions && i < kind.companionCount; ++i) {
+        keys.push_back(prefixed(kind.companions[i], named.name));
+    }
+    return std::make_shared<ScriptCall>(*use.script, std::move(keys), std::move(arguments));
+}
+
+/// Whether the lock was freed, by this try or by an earlier one whose reply was lost.
+inline bool freed(const Reply& reply, const QueryMachine& machine, std::error_code& ec) noexcept
+{
+    if (reply.kind != Reply::Kind::integer || reply.integer < 0 || reply.integer > 1) {
+        ec = Errc::badReply;
+        return false;
+    }
+    return reply.integer == 1 || machine.repeated();
+}
+
+/// The holder; nothing for a lock that is free.
+inline std::optional<std::string> holderOf(const Reply& reply, std::error_code& ec)
+{
+    if (reply.kind == Reply::Kind::text && !reply.text.empty()) {
+        return reply.text;
+    }
+    if (reply.kind != Reply::Kind::nil) {
+        ec = Errc::badReply;
+    }
+    return std::nullopt;
+}
+
+/// The remaining time; nothing for a name that is free, the longest time for a key without a time to live.
+inline std::optional<std::chrono::milliseconds> timeToLiveOf(const Reply& reply, std::error_code& ec) noexcept
+{
+    if (reply.kind != Reply::Kind::integer || reply.integer < -2) {
+        ec = Errc::badReply;
+    }
+    if (ec || reply.integer == -2) {
+        return std::nullopt;
+    }
+    return reply.integer == -1 ? std::chrono::milliseconds::max() : std::chrono::milliseconds(reply.integer);
+}
+
+} // namespace redislock::detail

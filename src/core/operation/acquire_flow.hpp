@@ -1,0 +1,115 @@
+/// @file
+/// An acquire of an outermost hold, step by step.
+#pragma once
+
+#include "core/core.hpp"
+#include "core/machine/event_of.hpp"
+#include "core/operation/waiting.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <system_error>
+#include <variant>
+
+namespace redislock::detail {
+
+/// The answer to an acquire. @param outcome as for eventOf().
+inline AcquireMachine::Event lockEventOf(const HoldCall& call, const Outcome& outcome, TimePoint now)
+{
+    return eventOf<AcquireMachine::Event, LockAnswer>(call, outcome, now, call.hold().lock->traits().tokens,
+                                                      call.level());
+}
+
+/// An acquire under way: the waiter, its place in a queue, the machine; see WaitStep. The driver keeps the AcquireOrder
+/// alive, and has another reference to the hold.
+class AcquireFlow {
+public:
+    /// Joins the queue. @param operation null: a thread drives it
+    AcquireFlow(Core& core, NamedLock& named, HoldRef hold, const AcquireOrder& order, AsyncWaiter* operation);
+    AcquireFlow(const AcquireFlow&) = delete;
+    AcquireFlow& operator=(const AcquireFlow&) = delete;
+    /// Leaves the queue, and hands on to the next waiter.
+    ~AcquireFlow();
+
+    WaitStep look();
+    WaitStep answered(const Outcome& outcome);
+    /// The policy has answered.
+    WaitStep paused(const std::variant<Pause, Cancelled>& answer);
+    /// Ends the acquire. What Redis may have granted is to be given back.
+    WaitStep cancel();
+
+    [[nodiscard]] HoldCall& call() const noexcept { return *waiter.call; }
+    /// Only when done: the result. @param acquired what was granted
+    std::error_code conclude(Acquired& acquired);
+    /// Stops waiting for the answer to the request under way. @return whether the request may have been sent
+    bool withdraw();
+
+    NamedLock& named;
+    HoldRef hold;
+    const AcquireOrder& order;
+    Waiter waiter;
+    const bool asksForItself; ///< stands behind nobody and before nobody, neither here nor in a queue in Redis
+    std::uint32_t level = 0;
+
+    /// The machine's state; nothing before its turn.
+    [[nodiscard]] std::optional<AcquireMachine::State> state() const noexcept
+    {
+        return machine_ ? std::optional(machine_->state()) : std::nullopt;
+    }
+
+    static constexpr int placesKept = 5; ///< polls that may fail before a waiter loses its place
+    static constexpr std::chrono::milliseconds shortestPlace{500}; ///< the client's own thread may be late, too
+
+private:
+    enum class Stage : std::uint8_t {
+        awaitingTurn,   ///< others of this client are before it
+        asking,         ///< a request is under way
+        behindReleases, ///< refused, perhaps only because a hold of this client is being released
+        choosing,       ///< its policy is asked for a pause
+        sleeping,       ///< until woken, or `until_`
+        done,
+    };
+    using Event = AcquireMachine::Event;
+
+    WaitStep judgeTurn();
+    WaitStep judgeAsking();
+    WaitStep judgeReleases();
+    WaitStep judgeSleep();
+    WaitStep step(const Event& event);
+    WaitStep send();
+    [[nodiscard]] bool takeBack();
+    bool takesPassed();
+    void endPassed() noexcept;
+    WaitStep sleepUntil(TimePoint until) noexcept;
+    WaitStep finish(const AcquireResult& result) noexcept;
+    AcquireMachine::Settings settings(TimePoint now) const noexcept;
+    [[nodiscard]] bool wasContended(TimePoint now) const noexcept;
+    [[nodiscard]] AcquireResult withoutTurn(AcquireResult result) const noexcept;
+    void noteAnswer(const Event& event) noexcept;
+    void noteBlocker(const LockAnswer& busy);
+    void tellContended() const;
+    [[nodiscard]] TimePoint asideUntil(bool isFirst) const noexcept;
+    [[nodiscard]] TimePoint gapUntil() const noexcept;
+    /// When a wait for its turn is over; a single attempt has none.
+    [[nodiscard]] TimePoint waitEnd() const noexcept
+    {
+        return order.wait.isOneAttempt() ? TimePoint::max() : deadline_;
+    }
+    /// Whether this waiter, once it has asked, has a place to give up if it is not granted the lock.
+    [[nodiscard]] bool hasPlace() const noexcept { return waiter.call->place.count() > 0; }
+    /// Whether its last request took a place to which a release may grant the lock: a message tells of each such grant.
+    [[nodiscard]] bool isQueued() const noexcept { return waiter.call->isHeard; }
+    [[nodiscard]] Event eventOfGrant(const Grant& grant, TimePoint now) const noexcept;
+
+    Core& core_;
+    WaiterQueue<Waiter>& queue_;
+    const TimePoint deadline_;
+    std::optional<AcquireMachine> machine_; ///< from its turn on
+    Stage stage_ = Stage::awaitingTurn;
+    TimePoint until_{};            ///< end of the stage, as the machine said
+    TimePoint unheardUntil_{};     ///< end of the sleep of a waiter that no message will wake
+    std::optional<Event> refusal_; ///< refusal of the request that is repeated after the releases
+    AcquireResult result_;
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,59 @@
+#include "core/renewal_call.hpp"
+
+#include "core/core.hpp"
+#include "wire/command.hpp"
+
+#include <algorithm>
+
+namespace redislock::detail {
+
+namespace {
+
+bool isHeld(const RenewalCall::Item& item) noexcept
+{
+    return item.hold->phase.load(std::memory_order_acquire) == Hold::Phase::held;
+}
+
+} // namespace
+
+void RenewalCall::encode(std::string& out, Form by)
+{
+    std::size_t count = 0;
+    for (auto& item : items_) {
+        item.asked = isHeld(item);
+        count += item.asked ? 1 : 0;
+    }
+    if (count == 0) { // all ended a moment ago, but a request there must be: this one changes nothing
+        items_.front().asked = true;
+        count = 1;
+    }
+    const std::size_t keys = 1 + (use_.withCompanions ? items_.front().hold->lock->traits().companionCount : 0);
+    appendScript(out, *use_.script, by, count * keys, 1 + count);
+    for (const auto& item : items_) {
+        if (item.asked) {
+            const NamedLock& named = *item.hold->lock;
+            appendArgument(out, std::string_view(named.name));
+            if (use_.withCompanions) {
+                appendCompanions(out, named.traits(), named.name);
+            }
+        }
+    }
+    appendArgument(out, std::int64_t{lease_.count()});
+    for (const auto& item : items_) {
+        if (item.asked) {
+            appendHolder(out, *item.hold);
+        }
+    }
+}
+
+bool RenewalCall::isWanted(TimePoint /*now*/) const noexcept
+{
+    return std::ranges::any_of(items_, isHeld);
+}
+
+void RenewalCall::finished() noexcept
+{
+    items_.front().hold->lock->core->renewing.finished(*this);
+}
+
+} // namespace redislock::detail

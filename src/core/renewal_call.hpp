@@ -1,0 +1,51 @@
+/// @file
+/// The request that renews holds.
+#pragma once
+
+#include "core/hold.hpp"
+#include "link/request/call.hpp"
+#include "redislock/clock.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace redislock::detail {
+
+/// Renews several holds, with one script and one lease. Nobody waits for it.
+class RenewalCall final : public Call {
+public:
+    struct Item {
+        HoldRef hold;
+        bool asked; ///< was in the request when it was last sent
+    };
+
+    /// @param count how many holds are added at most, so that add() allocates nothing. @param use the script that
+    /// renews
+    RenewalCall(const ScriptUse& use, std::chrono::milliseconds lease, std::size_t count) : use_(use), lease_(lease)
+    {
+        items_.reserve(count);
+        mode = Mode::detached;
+    }
+    void add(Hold& hold) noexcept { items_.push_back({&hold, true}); }
+
+    /// Leaves out holds that have ended meanwhile.
+    void encode(std::string& out, Form by) override;
+    [[nodiscard]] bool isWanted(TimePoint now) const noexcept override;
+    [[nodiscard]] bool isInNoOrder() const noexcept override { return true; }
+    void finished() noexcept override;
+
+    [[nodiscard]] std::chrono::milliseconds lease() const noexcept { return lease_; }
+    [[nodiscard]] const std::vector<Item>& items() const noexcept { return items_; }
+    /// When the request is over: what to destroy without the mutex.
+    std::vector<Item> takeItems() noexcept { return std::move(items_); }
+
+private:
+    const ScriptUse& use_;
+    std::chrono::milliseconds lease_;
+    std::vector<Item> items_;
+};
+
+} // namespace redislock::detail

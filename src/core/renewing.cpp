@@ -1,0 +1,325 @@
+#include "core/renewing.hpp"
+
+#include "core/core.hpp"
+#include "core/machine/event_of.hpp"
+#include "wire/assert.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace redislock::detail {
+
+namespace {
+
+constexpr std::chrono::milliseconds whileOutOfMemory{10}; ///< between two tries
+
+/// When the full lease of a hold is sent that another's release granted for less: not at once, since a short hold needs
+/// no renewal and waking the client's thread for it delays its caller; but early in the time that was granted.
+TimePoint whenOwed(const Hold& hold, TimePoint now) noexcept
+{
+    constexpr std::chrono::nanoseconds shortHold = std::chrono::milliseconds(2);
+    return now + std::min(shortHold, (hold.validUntil() - now) / 20);
+}
+
+/// Whether the server answered, though it did not renew.
+bool isAnswer(const Fault& fault) noexcept
+{
+    return fault.failure != Failure::notConnected && fault.failure != Failure::lostReply;
+}
+
+/// Whether one of several renewals may be why all of them were refused.
+bool mayBeOfOne(const Fault& fault) noexcept
+{
+    return fault.failure == Failure::fatal || fault == unknownRefusal;
+}
+
+} // namespace
+
+std::chrono::milliseconds renewalTimeout(std::chrono::nanoseconds lease,
+                                         std::chrono::nanoseconds commandTimeout) noexcept
+{
+    using std::chrono::milliseconds;
+    return std::clamp(std::chrono::duration_cast<milliseconds>(lease / 6), milliseconds(10),
+                      std::chrono::duration_cast<milliseconds>(commandTimeout));
+}
+
+void Renewing::watch(Hold& hold, TimePoint sentAt)
+{
+    REDISLOCK_ASSERT(hold.phase == Hold::Phase::held);
+    setDeadline(hold);
+    if (!mustRenew(hold, sentAt)) {
+        renewals_.remove(hold);
+        hold.renewal = RenewMachine();
+    } else if (hold.renewal.state() == RenewMachine::State::idle) {
+        owedLease(hold) > std::chrono::milliseconds(0)
+            ? schedule(hold, whenOwed(hold, core_.port.now()))
+            : apply(hold, hold.renewal.resume(Start{sentAt}, core_.config.watchdogTimeout, core_.random));
+    }
+}
+
+bool Renewing::mustRenew(const Hold& hold, TimePoint now) const
+{
+    return hold.levels.mustRenew(now, core_.config.watchdogTimeout, hold.lock->traits().sharesTime) ||
+           owedLease(hold) > std::chrono::milliseconds(0);
+}
+
+/// The full lease of a hold that another's release granted for less, until it has been sent and answered; otherwise 0.
+std::chrono::milliseconds Renewing::owedLease(const Hold& hold) const
+{
+    return hold.givenLevel == 0 ? std::chrono::milliseconds(0)
+                                : hold.levels.leaseOf(hold.givenLevel, core_.config.watchdogTimeout);
+}
+
+/// The lease that a renewal sends.
+std::chrono::milliseconds Renewing::leaseFor(const Hold& hold, TimePoint now) const
+{
+    const auto usual = hold.levels.leaseToRenew(now, core_.config.watchdogTimeout, hold.lock->traits().sharesTime);
+    return std::max(usual, owedLease(hold));
+}
+
+void Renewing::forget(Hold& hold) noexcept
+{
+    renewals_.remove(hold);
+    deadlines_.remove(hold);
+}
+
+bool Renewing::mayOutlive(const Hold& hold, LossReason reason) noexcept
+{
+    if (reason == LossReason::gone || reason == LossReason::forced || reason == LossReason::shutDown) {
+        return false;
+    }
+    const bool isAsked = hold.renewal.state() == RenewMachine::State::asking;
+    return isAsked || hold.unanswered || hold.givenLevel != 0 || hold.levelHasEnded;
+}
+
+/// Sets the next moment at which the hold is to be reported, as at risk or as lost.
+void Renewing::setDeadline(Hold& hold)
+{
+    const TimePoint validUntil = hold.validUntil();
+    const bool isWhole = hold.levels.isRenewed() && owedLease(hold) == std::chrono::milliseconds(0);
+    const auto lease = isWhole ? std::chrono::nanoseconds(core_.config.watchdogTimeout) : validUntil - hold.grantedAt;
+    const TimePoint risk = validUntil - riskMarginOf(lease, core_.config.commandTimeout);
+    hold.atRiskTold = hold.atRiskTold && core_.port.now() >= risk;
+    deadlines_.set(hold, hold.atRiskTold ? validUntil : risk);
+    arm();
+}
+
+/// Does what the renewal machine asks for.
+void Renewing::apply(Hold& hold, const RenewMachine::Action& action)
+{
+    if (const auto* sleep = std::get_if<SleepUntil>(&action)) {
+        schedule(hold, sleep->until);
+    } else if (std::holds_alternative<Send>(action)) {
+        schedule(hold, core_.port.now()); // together with others
+    } else if (std::get<Done<RenewalEnd>>(action).result == RenewalEnd::lost) {
+        core_.lose(hold, LossReason::gone);
+    }
+}
+
+void Renewing::schedule(Hold& hold, TimePoint due)
+{
+    renewals_.set(hold, due);
+    arm();
+}
+
+/// There was no memory to go on with a renewal: tries again soon. The heap has room for it, so this takes no memory.
+void Renewing::retrySoon(Hold& hold)
+{
+    schedule(hold, core_.port.now() + whileOutOfMemory);
+}
+
+/// When the next request is sent. While one is unanswered, a second one is sent only if its renewals are late.
+TimePoint Renewing::nextRequest() const noexcept
+{
+    const TimePoint due = renewals_.earliest();
+    return underWay_ == 0 || due == TimePoint::max() ? due : due + core_.config.watchdogTimeout / 100;
+}
+
+/// Sets the alarm. Leaving an alarm set after its hold is gone is cheaper than setting one for each lock.
+void Renewing::arm() noexcept
+{
+    const TimePoint earliest = std::min(nextRequest(), deadlines_.earliest());
+    if (earliest >= armed_) {
+        return; // the alarm goes off earlier, and is then set again
+    }
+    armed_ = earliest;
+    core_.port.alarm(earliest);
+}
+
+void Renewing::ring()
+{
+    const TimePoint now = core_.port.now();
+    armed_ = TimePoint::max();
+    judge(now);
+    if (now >= nextRequest()) {
+        send(now);
+    }
+    arm();
+}
+
+/// Sends requests for the renewals that are due, and those that will be soon: one for each script that is needed.
+void Renewing::send(TimePoint now)
+{
+    const auto lease = core_.config.watchdogTimeout;
+    const std::size_t most = now < oneByOneUntil_ ? 1 : std::min(mostAtOnce, renewals_.size());
+    std::array<std::shared_ptr<RenewalCall>, 2> calls;
+    try {
+        for (std::size_t count = 0; count < most; ++count) {
+            Hold* hold = renewals_.firstDue(count == 0 ? now : now + lease / 10);
+            if (hold == nullptr) {
+                break;
+            }
+            const KindTraits& kind = hold->lock->traits();
+            const auto left = leaseFor(*hold, now);
+            auto& call = calls[kind.renew.withCompanions ? 1 : 0];
+            if (call == nullptr) {
+                call = std::make_shared<RenewalCall>(kind.renew, left, most);
+            } else if (call->lease() != left) {
+                break; // goes with the next request
+            }
+            REDISLOCK_ASSERT(hold->phase == Hold::Phase::held);
+            const bool isSent = sends(*hold, now);
+            renewals_.remove(*hold);
+            if (isSent) {
+                call->add(*hold);
+            }
+        }
+        for (const auto& call : calls) {
+            if (call != nullptr && !call->items().empty() && core_.port.submit(Lane::background, call)) {
+                ++underWay_;
+            }
+        }
+    } catch (...) { // out of memory
+        for (const auto& call : calls) {
+            if (call != nullptr) {
+                std::ranges::for_each(call->items(), [this](const auto& item) { retrySoon(*item.hold); });
+            }
+        }
+        throw;
+    }
+}
+
+/// Whether a renewal that is due is to be sent.
+bool Renewing::sends(Hold& hold, TimePoint now)
+{
+    if (!mustRenew(hold, now)) {
+        hold.renewal = RenewMachine();
+        return false;
+    }
+    if (overstays(hold, now)) {
+        return false;
+    }
+    const auto action = hold.renewal.resume(TimerFired{now}, core_.config.watchdogTimeout, core_.random);
+    return std::holds_alternative<Send>(action);
+}
+
+/// A hold that reached its maximum is no longer renewed.
+bool Renewing::overstays(Hold& hold, TimePoint now)
+{
+    const auto most = core_.config.maxHold;
+    const auto held = now - hold.grantedAt;
+    if (most == most.zero() || now < saturatingAdd(hold.grantedAt, most) || !hold.levels.isRenewed()) {
+        return false;
+    }
+    if (!hold.heldTooLong) {
+        hold.heldTooLong = true;
+        core_.tellOf(hold, [held](Observer& observer, const LockEvent& event) { observer.heldTooLong(event, held); });
+    }
+    return true;
+}
+
+void Renewing::finished(RenewalCall& call) noexcept
+{
+    const auto items = call.takeItems(); // destroyed without the mutex, and last: they may keep the client alive
+    const Inside lock(core_.port);
+    REDISLOCK_ASSERT(underWay_ > 0);
+    --underWay_;
+    const TimePoint now = core_.port.now();
+    const auto asked = static_cast<std::size_t>(std::ranges::count_if(items, &RenewalCall::Item::asked));
+    std::size_t which = 0;
+    for (const auto& item : items) {
+        if (item.asked) {
+            answered(*item.hold, call, asked, which++, now);
+        }
+    }
+    if (call.outcome.replied && call.reply.isError() && asked > 1 && mayBeOfOne(classify(call.reply.text))) {
+        oneByOneUntil_ = now + core_.config.watchdogTimeout;
+    }
+    arm();
+}
+
+/// Handles the answer for one of several holds.
+void Renewing::answered(Hold& hold, const RenewalCall& call, std::size_t count, std::size_t which,
+                        TimePoint now) noexcept
+{
+    try {
+        judge(now);
+        hold.note(call.outcome);
+        if (hold.phase == Hold::Phase::held) { // otherwise nothing revives the hold, and Redis ends it soon
+            apply(hold, eventOf<RenewMachine::Event, RenewAnswer>(call, call.outcome, now, count, which), call.lease());
+        }
+    } catch (...) { // out of memory
+        if (hold.phase == Hold::Phase::held && !hold.renewalSlot.scheduled()) {
+            retrySoon(hold);
+        }
+    }
+}
+
+/// @param sent the lease of the request.
+void Renewing::apply(Hold& hold, const RenewMachine::Event& event, std::chrono::milliseconds sent)
+{
+    const auto lease = core_.config.watchdogTimeout;
+    const auto* replied = std::get_if<Replied<RenewAnswer>>(&event);
+    if (replied != nullptr && replied->answer.kind == RenewAnswer::Kind::renewed) {
+        hold.refused = false;
+        hold.levels.granted(hold.givenLevel, deadlineOf(replied->sentAt, std::min(owedLease(hold), sent)));
+        hold.givenLevel = 0;
+        hold.levels.renewed(deadlineOf(replied->sentAt, std::min(lease, sent))); // a level may have joined since
+        hold.updateDeadline();
+        setDeadline(hold);
+        if (hold.levels.isRenewed()) {
+            core_.tellOf(hold, [took = replied->now - replied->sentAt](Observer& observer, const LockEvent& told) {
+                observer.renewed(told, took);
+            });
+        }
+    }
+    const auto* failed = std::get_if<Failed>(&event);
+    const bool isOther = replied != nullptr && replied->answer.kind == RenewAnswer::Kind::wrongType;
+    if (failed != nullptr || isOther) {
+        const Reason error = isOther ? Errc::wrongType : failed->fault.error;
+        hold.refused = hold.refused || (failed != nullptr && isAnswer(failed->fault));
+        core_.tellOf(hold, [error](Observer& observer, const LockEvent& told) { observer.renewalFailed(told, error); });
+    }
+    apply(hold, hold.renewal.resume(event, lease, core_.random));
+}
+
+void Renewing::recover() noexcept
+{
+    armed_ = core_.port.now() + whileOutOfMemory;
+    core_.port.alarm(armed_);
+}
+
+/// Reports holds at risk, and ends holds whose time is over.
+void Renewing::judge(TimePoint now)
+{
+    while (Hold* hold = deadlines_.popDue(now)) {
+        REDISLOCK_ASSERT(hold->phase == Hold::Phase::held);
+        const TimePoint validUntil = hold->validUntil();
+        if (now >= validUntil) {
+            core_.expire(*hold);
+            continue;
+        }
+        hold->atRiskTold = true;
+        deadlines_.set(*hold, validUntil);
+        if (hold->stopAtRisk.stop_possible()) {
+            core_.port.post([stop = hold->stopAtRisk]() mutable { stop.request_stop(); });
+        }
+        const auto reason = core_.reasonOfEnd(*hold);
+        core_.tellOfWhole(*hold, [left = validUntil - now, reason](Observer& observer, const LockEvent& event) {
+            observer.atRisk(event, left, reason);
+        });
+    }
+}
+
+} // namespace redislock::detail

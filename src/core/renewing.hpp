@@ -1,0 +1,72 @@
+/// @file
+/// Keeps leases alive and judges when they are over.
+#pragma once
+
+#include "core/due_heap.hpp"
+#include "core/hold.hpp"
+#include "core/machine/renew_machine.hpp"
+#include "core/renewal_call.hpp"
+#include "redislock/clock.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+
+namespace redislock::detail {
+
+class Core;
+
+/// How long to wait for the answer to a renewal: there must be time for several tries before the lease is over.
+std::chrono::milliseconds renewalTimeout(std::chrono::nanoseconds lease,
+                                         std::chrono::nanoseconds commandTimeout) noexcept;
+
+/// The renewal schedule and the schedule of deadlines of one client, with one alarm for both.
+/// Renewals that are due within a tenth of the lease go together with those due now, and one request follows the answer
+/// to the one before. So they never keep the server or this client from other work for long.
+class Renewing {
+public:
+    static constexpr std::size_t mostAtOnce = 100; ///< renewals in one request
+
+    explicit Renewing(Core& core) noexcept : core_(core) {}
+
+    /// A hold was granted, or its deadline changed: watches it until forget(), and renews it if its lease asks for
+    /// that.
+    void watch(Hold& hold, TimePoint sentAt);
+    void forget(Hold& hold) noexcept;
+    /// Whether Redis may keep a hold, lost for that reason, for longer than its deadline says.
+    static bool mayOutlive(const Hold& hold, LossReason reason) noexcept;
+    [[nodiscard]] std::size_t watched() const noexcept { return deadlines_.size(); }
+
+    /// The alarm goes off: judges the deadlines that have come, then sends the renewals that are due.
+    void ring();
+    /// A request has ended. Called without the mutex.
+    void finished(RenewalCall& call) noexcept;
+    /// Asks for the alarm again, after an exception.
+    void recover() noexcept;
+
+private:
+    void send(TimePoint now);
+    bool sends(Hold& hold, TimePoint now);
+    void answered(Hold& hold, const RenewalCall& call, std::size_t count, std::size_t which, TimePoint now) noexcept;
+    void setDeadline(Hold& hold);
+    void apply(Hold& hold, const RenewMachine::Event& event, std::chrono::milliseconds sent);
+    void apply(Hold& hold, const RenewMachine::Action& action);
+    void schedule(Hold& hold, TimePoint due);
+    void retrySoon(Hold& hold);
+    [[nodiscard]] TimePoint nextRequest() const noexcept;
+    void arm() noexcept;
+    void judge(TimePoint now);
+    bool overstays(Hold& hold, TimePoint now);
+    [[nodiscard]] bool mustRenew(const Hold& hold, TimePoint now) const;
+    [[nodiscard]] std::chrono::milliseconds owedLease(const Hold& hold) const;
+    [[nodiscard]] std::chrono::milliseconds leaseFor(const Hold& hold, TimePoint now) const;
+
+    Core& core_;
+    DueHeap<Hold, &Hold::renewalSlot> renewals_;
+    DueHeap<Hold, &Hold::deadlineSlot> deadlines_;
+    TimePoint armed_ = TimePoint::max();
+    std::size_t underWay_ = 0;  ///< requests without an answer
+    TimePoint oneByOneUntil_{}; ///< until then, one hold a request: denying one must not fail the others
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,109 @@
+#include "link/connect/troubles.hpp"
+
+#include "wire/printable.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace redislock::detail {
+
+namespace {
+
+/// Leaves out what Redis adds about the script in which an error happened: " script: <sha1>, on @user_script:1."
+std::string_view withoutScript(std::string_view line) noexcept
+{
+    return line.substr(0, line.find(" script: "));
+}
+
+} // namespace
+
+Troubles::Troubles(std::string server, std::string password)
+    : server_(std::move(server)), password_(std::move(password))
+{
+}
+
+void Troubles::note(Reason reason, std::string_view words) noexcept
+{
+    try {
+        keep(reason, printable(words, 200));
+    } catch (const std::bad_alloc&) { // out of memory: messages say less
+        return;
+    }
+}
+
+void Troubles::noteReply(const Reply& reply) noexcept
+{
+    if (reply.isError()) {
+        noteReply(classify(reply.text).error, reply.text);
+    }
+}
+
+void Troubles::noteReply(Reason reason, std::string_view line) noexcept
+{
+    try {
+        const bool isFit = !line.empty() && !repeatsPassword(line);
+        keep(reason, isFit ? '"' + printable(withoutScript(line), 200) + '"' : std::string());
+    } catch (const std::bad_alloc&) { // out of memory: messages say less
+        return;
+    }
+}
+
+void Troubles::keep(Reason reason, std::string words)
+{
+    const std::lock_guard lock(mutex_);
+    auto entry =
+        std::find_if(entries_.begin(), entries_.end(), [reason](const Entry& each) { return each.reason == reason; });
+    if (entry == entries_.end()) {
+        entry = entries_.insert(entry, {reason, {}});
+    }
+    entry->words = {std::move(words), BootClock::now()};
+}
+
+/// Servers repeat arguments, shortened and escaped: a piece of the password is as bad as the whole.
+bool Troubles::repeatsPassword(std::string_view line) const noexcept
+{
+    const std::size_t piece = std::min<std::size_t>(password_.size(), 4);
+    for (std::size_t at = 0; piece > 0 && at + piece <= password_.size(); ++at) {
+        if (line.find(std::string_view(password_).substr(at, piece)) != std::string_view::npos) {
+            return true;
+        }
+    }
+    return false;
+}
+
+Troubles::Words Troubles::about(const std::error_code& code) const
+{
+    if (!isOfServer(code)) {
+        return {}; // a forked child must not wait for the mutex
+    }
+    const std::lock_guard lock(mutex_);
+    const auto entry = std::find_if(entries_.begin(), entries_.end(),
+                                    [&](const Entry& each) { return code == std::error_code(each.reason); });
+    return entry == entries_.end() ? Words() : entry->words;
+}
+
+std::string Troubles::sentence(const std::error_code& code) const
+{
+    const auto words = about(code).text;
+    return server_ + ": " + code.message() + (words.empty() ? words : ": " + words);
+}
+
+bool Troubles::isOfServer(const std::error_code& code) noexcept
+{
+    switch (errcOf(code).value_or(Errc{})) {
+    case Errc::authFailed:
+    case Errc::permissionDenied:
+    case Errc::noSuchDatabase:
+    case Errc::notRedis:
+    case Errc::unsupported:
+    case Errc::unreachable:
+    case Errc::serverRefused:
+    case Errc::badReply:
+        return true;
+    default:
+        return false;
+    }
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,62 @@
+/// @file
+/// What the system, the resolver and the server said about errors.
+#pragma once
+
+#include "redislock/clock.hpp"
+#include "wire/fault.hpp"
+#include "wire/reply.hpp"
+
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace redislock::detail {
+
+/// The last words that one client met about each error: the operating system's, the resolver's or the server's own.
+/// They go into messages; nothing is decided by them.
+///
+/// **Thread safety**: safe; no other mutex is taken under its own. Costs nothing where nothing fails.
+class Troubles {
+public:
+    struct Words {
+        std::string text; ///< printable, without the password; empty: nothing was said
+        TimePoint saidAt{};
+    };
+
+    /// @param server the address, for messages. @param password no words that repeat any of it are kept
+    Troubles(std::string server, std::string password);
+
+    /// Notes the words of the system or the resolver, or an address.
+    void note(Reason reason, std::string_view words) noexcept;
+    /// Notes an error reply, if it is one.
+    void noteReply(const Reply& reply) noexcept;
+    /// The same, where the reason is known better than from the reply.
+    void noteReply(Reason reason, std::string_view line) noexcept;
+
+    [[nodiscard]] const std::string& server() const noexcept { return server_; }
+    /// What was last said about that error.
+    [[nodiscard]] Words about(const std::error_code& code) const;
+    /// One line: where, what and the words. @param code an error about the server; see isOfServer()
+    [[nodiscard]] std::string sentence(const std::error_code& code) const;
+
+    /// Whether an error is about the server, which a message then names.
+    [[nodiscard]] static bool isOfServer(const std::error_code& code) noexcept;
+
+private:
+    struct Entry {
+        Reason reason;
+        Words words;
+    };
+
+    void keep(Reason reason, std::string words);
+    [[nodiscard]] bool repeatsPassword(std::string_view line) const noexcept;
+
+    const std::string server_;
+    const std::string password_;
+    mutable std::mutex mutex_;
+    std::vector<Entry> entries_; ///< one for each reason that was met
+};
+
+} // namespace redislock::detail

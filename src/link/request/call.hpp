@@ -1,0 +1,99 @@
+/// @file
+/// One request and what became of it.
+#pragma once
+
+#include "link/request/signal.hpp"
+#include "redislock/clock.hpp"
+#include "wire/command.hpp"
+#include "wire/fault.hpp"
+#include "wire/reply.hpp"
+#include "wire/script.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace redislock::detail {
+
+/// What became of a call: a reply, or a failure with its reason.
+struct Outcome {
+    bool replied = false;
+    Fault fault;                       ///< when not replied
+    std::chrono::nanoseconds stood{0}; ///< how long this process stood still while a thread waited
+    bool calledOff = false;            ///< the caller was told to stop waiting: the call is still queued, or under way
+};
+
+/// A request on a connection. Shared between the caller that waits for it and the connection, which keeps it until its
+/// reply was read.
+///
+/// Until the call is finished, the connection guards all its members but the signal.
+class Call {
+public:
+    /// How a script is named.
+    enum class Form : std::uint8_t {
+        bySha,  ///< EVALSHA
+        byText, ///< EVAL, after NOSCRIPT
+    };
+
+    Call() = default;
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    virtual ~Call() = default;
+
+    /// Appends the request's bytes. Called each time the request is put on a connection.
+    virtual void encode(std::string& out, Form by) = 0;
+
+    /// Whether the request is still worth sending; asked before its bytes are made again. Any thread.
+    [[nodiscard]] virtual bool isWanted(TimePoint /*now*/) const noexcept { return true; }
+
+    /// Whether a repetition of the request may be executed before it, and both of them.
+    [[nodiscard]] virtual bool isInNoOrder() const noexcept { return false; }
+
+    /// The end of a call that nobody waits for: called on the thread that read the reply, without a mutex.
+    virtual void finished() noexcept {}
+
+    /// Who waits for the end.
+    enum class Mode : std::uint8_t {
+        awaited,   ///< a thread sleeps on `signal`
+        detached,  ///< nobody: finished() is called
+        abandoned, ///< nobody any more: the reply is read and dropped
+    };
+
+    TimePoint sentAt{};
+    Reply reply;
+    Outcome outcome;
+    std::atomic<Mode> mode{Mode::awaited};
+    bool hurried = false; ///< its caller does not wait long: the next attempt to connect comes after a short pause
+    Form form = Form::bySha;
+    std::atomic<bool> pending{false}; ///< on a connection
+    Signal signal;
+    std::shared_ptr<Call> next; ///< in a list of ended calls
+};
+
+/// Appends the beginning of a script's request: all that stands before the keys.
+inline void appendScript(std::string& out, const Script& script, Call::Form by, std::size_t keys, std::size_t arguments)
+{
+    const bool bySha = by == Call::Form::bySha;
+    appendHeader(out, '*', 3 + keys + arguments);
+    appendArgument(out, bySha ? std::string_view("EVALSHA") : std::string_view("EVAL"));
+    appendArgument(out, bySha ? script.sha1 : script.text);
+    appendArgument(out, static_cast<std::int64_t>(keys));
+}
+
+/// Whether a reply says that the server does not know a script's SHA1.
+inline bool isNoScript(const Reply& reply) noexcept
+{
+    return reply.isError() && reply.text.starts_with("NOSCRIPT");
+}
+
+/// Whether a reply says that the server is no master any more.
+inline bool isDemotion(const Reply& reply) noexcept
+{
+    return reply.isError() && classify(reply.text).failure == Failure::demoted;
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,162 @@
+/// @file
+/// Which channels one connection listens to.
+#pragma once
+
+#include "wire/fault.hpp"
+#include "wire/reply.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace redislock::detail {
+
+/// The subscriptions of one subscriber connection. Pure: says what to send and what a frame means.
+///
+/// A channel is listened to while a listener wants it. Every confirmation of a SUBSCRIBE is passed to the channel's
+/// listeners, even after the channel was dropped and wanted again meanwhile: a listener that hears it tries once, so no
+/// order of confirmations can lose a wake-up. A channel that the server refuses for now is to be asked for again; its
+/// listeners hear of the first refusal only. Not thread-safe.
+///
+/// @tparam Listener copied and compared; the owner finds the waiters by it.
+template <class Listener>
+class SubscriptionTable {
+public:
+    /// What a frame from the server means.
+    struct Incoming {
+        enum class Kind : std::uint8_t {
+            nothing,    ///< an acknowledgement that needs no action
+            confirmed,  ///< the listeners' channel is now listened to: try once
+            message,    ///< the listeners' channel has a message: try once
+            refused,    ///< the server does not allow the channel: poll
+            unexpected, ///< not a frame of this protocol: the connection must be closed
+        };
+        Kind kind = Kind::nothing;
+        std::span<const Listener> listeners{}; ///< valid until the table changes
+        std::string_view text{};               ///< of a message; valid until the frame changes
+    };
+
+    /// Adds a listener. @return whether a SUBSCRIBE must be sent (on an existing connection).
+    bool want(const std::string& channel, Listener listener)
+    {
+        auto& listeners = channels_[channel];
+        listeners.push_back(std::move(listener));
+        return listeners.size() == 1;
+    }
+
+    /// Removes a listener, once. @return whether an UNSUBSCRIBE must be sent (on an existing connection).
+    bool drop(const std::string& channel, const Listener& listener)
+    {
+        const auto found = channels_.find(channel);
+        if (found == channels_.end()) {
+            return false;
+        }
+        auto& listeners = found->second;
+        const auto wanted = std::find(listeners.begin(), listeners.end(), listener);
+        if (wanted != listeners.end()) {
+            listeners.erase(wanted);
+        }
+        if (!listeners.empty()) {
+            return false;
+        }
+        channels_.erase(found);
+        refused_.erase(channel);
+        return true;
+    }
+
+    /// Notes a request that is being sent, so that its answer can be recognized. @param channel empty for PING.
+    void sent(std::string channel) { unanswered_.push_back(std::move(channel)); }
+
+    /// A new connection: no request is under way. @return the channels to subscribe to.
+    std::vector<std::string> connected()
+    {
+        unanswered_.clear();
+        refused_.clear();
+        std::vector<std::string> all;
+        all.reserve(channels_.size());
+        for (const auto& [channel, listeners] : channels_) {
+            all.push_back(channel);
+        }
+        return all;
+    }
+
+    /// Reads a frame of the server.
+    Incoming received(const Reply& frame)
+    {
+        if (frame.isError()) {
+            return refused(classify(frame.text).failure != Failure::fatal);
+        }
+        if (frame.kind == Reply::Kind::status) {
+            return answered(Incoming::Kind::nothing, {}); // +PONG on a connection without subscriptions
+        }
+        if (frame.kind != Reply::Kind::array || frame.elements.size() < 2) {
+            return {Incoming::Kind::unexpected};
+        }
+        const std::string_view what = frame.elements[0].text;
+        const std::string& channel = frame.elements[1].text;
+        if (what == "message") {
+            const auto& text = frame.elements.size() > 2 ? frame.elements[2].text : frame.elements[0].text;
+            return {Incoming::Kind::message, find(channel), text};
+        }
+        if (what == "subscribe") {
+            refused_.erase(channel);
+            return answered(Incoming::Kind::confirmed, channel);
+        }
+        if (what == "unsubscribe" || what == "pong") {
+            return answered(Incoming::Kind::nothing, channel);
+        }
+        return {Incoming::Kind::unexpected};
+    }
+
+    /// The channels to subscribe to again.
+    [[nodiscard]] const std::unordered_set<std::string>& refusedForNow() const noexcept { return refused_; }
+    [[nodiscard]] bool empty() const noexcept { return channels_.empty(); }
+    [[nodiscard]] std::size_t size() const noexcept { return channels_.size(); }
+    [[nodiscard]] std::size_t unanswered() const noexcept { return unanswered_.size(); }
+
+private:
+    std::span<const Listener> find(const std::string& channel) const
+    {
+        const auto found = channels_.find(channel);
+        return found == channels_.end() ? std::span<const Listener>() : found->second;
+    }
+
+    Incoming answered(typename Incoming::Kind kind, const std::string& channel)
+    {
+        if (unanswered_.empty()) {
+            // the server may end a subscription by itself; the subscription is then renewed with the connection
+            return {Incoming::Kind::unexpected};
+        }
+        unanswered_.pop_front();
+        const auto listeners = kind == Incoming::Kind::confirmed ? find(channel) : std::span<const Listener>();
+        return {listeners.empty() ? Incoming::Kind::nothing : kind, listeners};
+    }
+
+    Incoming refused(bool isForNow)
+    {
+        if (unanswered_.empty()) {
+            return {Incoming::Kind::unexpected};
+        }
+        const std::string channel = std::move(unanswered_.front());
+        unanswered_.pop_front();
+        const auto listeners = find(channel);
+        if (listeners.empty()) {
+            return {};
+        }
+        const bool isKnown = isForNow ? !refused_.insert(channel).second : refused_.erase(channel) > 0;
+        return isKnown ? Incoming{} : Incoming{Incoming::Kind::refused, listeners};
+    }
+
+    std::unordered_map<std::string, std::vector<Listener>> channels_;
+    std::deque<std::string> unanswered_;
+    std::unordered_set<std::string> refused_; ///< for now
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,302 @@
+#include "redislock/config.hpp"
+
+#include "redislock/error.hpp"
+#include "wire/printable.hpp"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace redislock {
+
+namespace {
+
+// Messages show nothing of the URL but what stands behind its '?': if a password's '/', '?' or '@' was not encoded, the
+// password ends up in what looks like the host, the port, the path or the options. For the same reason each of these is
+// refused when it holds an '@'.
+
+[[noreturn]] void refuse(const std::string& why)
+{
+    throw LockError(Errc::badConfig, "URL: " + why);
+}
+
+/// The text before the first separator, and the text after it where there is one.
+std::pair<std::string_view, std::optional<std::string_view>> split(std::string_view text, char separator)
+{
+    const std::size_t at = text.find(separator);
+    if (at == std::string_view::npos) {
+        return {text, std::nullopt};
+    }
+    return {text.substr(0, at), text.substr(at + 1)};
+}
+
+int hexDigit(char c)
+{
+    constexpr std::string_view digits = "0123456789abcdef";
+    const char lower = c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
+    const std::size_t value = digits.find(lower);
+    return value == std::string_view::npos ? -1 : static_cast<int>(value);
+}
+
+/// Undoes percent-encoding; the result may hold any byte.
+std::string decoded(std::string_view text)
+{
+    std::string bytes;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] != '%') {
+            bytes.push_back(text[i]);
+            continue;
+        }
+        const int high = i + 2 < text.size() ? hexDigit(text[i + 1]) : -1;
+        const int low = high >= 0 ? hexDigit(text[i + 2]) : -1;
+        if (low < 0) {
+            refuse("a '%' must be followed by two hexadecimal digits");
+        }
+        bytes.push_back(static_cast<char>(high * 16 + low));
+        i += 2;
+    }
+    return bytes;
+}
+
+/// Decimal digits and nothing else, at most @p most.
+std::optional<std::uint64_t> number(std::string_view text, std::uint64_t most)
+{
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool whole = error == std::errc{} && end == text.data() + text.size();
+    return whole && value <= most ? std::optional(value) : std::nullopt;
+}
+
+/// The text before the only '@', if there is one, and the rest. Refuses what looks like a password that is not encoded;
+/// whatever else is wrong with the text follows from that.
+std::pair<std::optional<std::string_view>, std::string_view> splitUserInfo(std::string_view text)
+{
+    const auto [userInfo, rest] = split(text, '@');
+    if (!rest) {
+        return {std::nullopt, text};
+    }
+    if (userInfo.find_first_of("/?") != std::string_view::npos || rest->find('@') != std::string_view::npos) {
+        refuse("'/', '?', '#' and '@' in a user name or password must be percent-encoded, as %2F, %3F, %23 and %40; "
+               "a '@' elsewhere must be written as %40");
+    }
+    return {userInfo, *rest};
+}
+
+/// `user:password`, both encoded.
+void readUserInfo(std::string_view text, Config& config)
+{
+    const auto [user, password] = split(text, ':');
+    if (!password) {
+        refuse("what stands before '@' must be user:password or :password");
+    }
+    config.username = decoded(user);
+    config.password = decoded(*password);
+}
+
+/// The text between the brackets of an IPv6 address. A zone is kept: `fe80::1%25eth0`.
+std::string readV6(std::string_view text)
+{
+    std::string host = decoded(text);
+    const std::string withoutZone(split(host, '%').first);
+    in6_addr address{};
+    if (withoutZone.find('\0') != std::string::npos || ::inet_pton(AF_INET6, withoutZone.c_str(), &address) != 1) {
+        refuse("what stands in brackets must be an IPv6 address");
+    }
+    return host;
+}
+
+constexpr std::string_view hostCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+
+/// `host[:port]`
+void readAddress(std::string_view text, Config& config)
+{
+    std::optional<std::string_view> port;
+    if (text.starts_with('[')) {
+        const auto [address, rest] = split(text.substr(1), ']');
+        if (!rest || !(rest->empty() || rest->starts_with(':'))) {
+            refuse("an IPv6 address must stand in brackets, followed by nothing or a port");
+        }
+        config.endpoint.host = readV6(address);
+        port = split(*rest, ':').second;
+    } else {
+        std::string_view host;
+        std::tie(host, port) = split(text, ':');
+        if (host.empty()) {
+            refuse("the host is empty");
+        }
+        if (host.find_first_not_of(hostCharacters) != std::string_view::npos) {
+            refuse("the host has a character that host names do not have");
+        }
+        config.endpoint.host = host;
+    }
+    if (port) {
+        const auto value = number(*port, std::numeric_limits<std::uint16_t>::max());
+        if (!value || *value == 0) {
+            refuse("the port must be a number from 1 to 65535 (an IPv6 address must stand in brackets)");
+        }
+        config.endpoint.port = static_cast<std::uint16_t>(*value);
+    }
+}
+
+struct TimeOption {
+    std::string_view name;
+    std::chrono::milliseconds Config::*field;
+};
+
+constexpr TimeOption timeOptions[] = {
+    {"connect_timeout", &Config::connectTimeout},
+    {"command_timeout", &Config::commandTimeout},
+    {"unreachable_after", &Config::unreachableAfter},
+    {"watchdog_timeout", &Config::watchdogTimeout},
+    {"max_hold", &Config::maxHold},
+    {"poll_interval", &Config::pollInterval},
+};
+
+template <class Integer>
+Integer optionNumber(std::string_view name, std::string_view value)
+{
+    const auto parsed = number(value, static_cast<std::uint64_t>(std::numeric_limits<Integer>::max()));
+    if (!parsed) {
+        refuse("the option " + std::string(name) + " must be a number, not \"" + detail::printable(value) + '"');
+    }
+    return static_cast<Integer>(*parsed);
+}
+
+Naming namingOf(std::string_view value)
+{
+    if (value != "identified" && value != "as_given") {
+        refuse("the option naming must be identified or as_given, not \"" + detail::printable(value) + '"');
+    }
+    return value == "identified" ? Naming::identified : Naming::asGiven;
+}
+
+void setOption(std::string_view name, std::string_view value, Config& config)
+{
+    if (name == "client_name") {
+        config.clientName = decoded(value);
+    } else if (name == "naming") {
+        config.naming = namingOf(value);
+    } else if (name == "database") {
+        config.database = optionNumber<std::uint32_t>(name, value);
+    } else if (name == "turn_us") {
+        config.turn = std::chrono::microseconds(optionNumber<std::chrono::microseconds::rep>(name, value));
+    } else {
+        const auto* option = std::find_if(std::begin(timeOptions), std::end(timeOptions),
+                                          [name](const TimeOption& candidate) { return candidate.name == name; });
+        if (option == std::end(timeOptions)) {
+            refuse("there is no option \"" + detail::printable(name) + '"');
+        }
+        config.*option->field = std::chrono::milliseconds(optionNumber<std::chrono::milliseconds::rep>(name, value));
+    }
+}
+
+/// `name=value&…`. @param given options that stand elsewhere in the URL.
+void readOptions(std::optional<std::string_view> text, std::set<std::string_view> given, Config& config)
+{
+    while (text) {
+        std::string_view option;
+        std::tie(option, text) = split(*text, '&');
+        const auto [name, value] = split(option, '=');
+        if (!value) {
+            refuse("an option must be name=value");
+        }
+        if (!given.insert(name).second) {
+            refuse("the option \"" + detail::printable(name) + "\" is given twice");
+        }
+        setOption(name, *value, config);
+    }
+}
+
+/// `[[user]:password@]host[:port][/database][?options]`
+void readTcp(std::string_view text, Config& config)
+{
+    const auto [userInfo, place] = splitUserInfo(text);
+    const auto [location, options] = split(place, '?');
+    const auto [address, path] = split(location, '/');
+    if (userInfo) {
+        readUserInfo(*userInfo, config);
+    }
+    readAddress(address, config);
+    std::set<std::string_view> given;
+    if (path && !path->empty()) {
+        const auto database = number(*path, std::numeric_limits<std::uint32_t>::max());
+        if (!database) {
+            refuse("what stands after the host must be the number of a database");
+        }
+        config.database = static_cast<std::uint32_t>(*database);
+        given.insert("database");
+    }
+    readOptions(options, std::move(given), config);
+}
+
+/// `[[user]:password@]/path[?options]`
+void readUnix(std::string_view text, Config& config)
+{
+    const auto [userInfo, place] = splitUserInfo(text);
+    const auto [location, options] = split(place, '?');
+    if (location.find('/') == std::string_view::npos) {
+        refuse("the path of a unix socket must begin with '/'");
+    }
+    if (!location.starts_with('/')) {
+        refuse("before the path of a unix socket nothing but user:password@ may stand");
+    }
+    if (userInfo) {
+        readUserInfo(*userInfo, config);
+    }
+    config.endpoint.unixSocket = decoded(location);
+    readOptions(options, {}, config);
+}
+
+/// The text before `://`, in lower case.
+std::string schemeOf(std::string_view url)
+{
+    std::string scheme(url.substr(0, std::min(url.find("://"), url.size())));
+    for (char& c : scheme) {
+        c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+    return scheme;
+}
+
+void refuseWhatComesLater(std::string_view scheme)
+{
+    constexpr std::pair<std::string_view, std::string_view> later[] = {
+        {"rediss", "URL: rediss:// (TLS) comes with a later version"},
+        {"redis-sentinel", "URL: redis-sentinel:// (Sentinel) comes with a later version"},
+        {"redis-cluster", "URL: redis-cluster:// (Cluster) comes with a later version"},
+    };
+    for (const auto& [name, message] : later) {
+        if (scheme == name) {
+            throw LockError(Errc::unsupported, std::string(message));
+        }
+    }
+}
+
+} // namespace
+
+Config Config::fromUrl(std::string_view url)
+{
+    if (!std::all_of(url.begin(), url.end(), [](char c) { return c > ' ' && c <= '~' && c != '#'; })) {
+        refuse("spaces, '#' and bytes that are not printable ASCII must be percent-encoded (' ' as %20, '#' as %23)");
+    }
+    const std::string scheme = schemeOf(url);
+    const std::string_view rest = url.substr(std::min(scheme.size() + 3, url.size()));
+    Config config;
+    refuseWhatComesLater(scheme);
+    if (scheme == "redis") {
+        readTcp(rest, config);
+    } else if (scheme == "unix") {
+        readUnix(rest, config);
+    } else {
+        refuse("it must begin with redis:// or unix://");
+    }
+    config.validate();
+    return config;
+}
+
+} // namespace redislock

@@ -1,0 +1,319 @@
+#include "watch/inspector.hpp"
+
+#include "values/process.hpp"
+#include "wire/bulk_lines.hpp"
+#include "wire/key_schema.hpp"
+#include "wire/printable.hpp"
+
+#include <boost/uuid/random_generator.hpp>
+#include <boost/uuid/uuid_io.hpp>
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+namespace redislock::detail {
+
+namespace {
+
+constexpr const char* pageSize = "500"; ///< of keys, and of fields
+constexpr std::size_t queuePage = 500;
+
+} // namespace
+
+Inspector::Inspector(const Config& config)
+    : troubles_(config.endpoint.str(), config.password),
+      connection_(config, connectionNameOf(config, to_string(boost::uuids::random_generator()())), troubles_)
+{
+}
+
+void Inspector::open()
+{
+    if (const auto fault = connection_.open()) {
+        throw InspectionFailed{fault->error};
+    }
+}
+
+std::vector<Reply> Inspector::ask(const Pipeline& requests)
+{
+    std::vector<Reply> replies;
+    if (const auto fault = connection_.ask(requests, replies)) {
+        throw InspectionFailed{fault->error};
+    }
+    return replies;
+}
+
+Reply Inspector::askOne(const std::vector<std::string>& words)
+{
+    return std::move(ask(Pipeline().add(words)).front());
+}
+
+bool Inspector::isGiven(const Reply& reply, const std::string& right, std::string_view key)
+{
+    if (!reply.isError()) {
+        return true;
+    }
+    const Reason why = classify(reply.text).error;
+    if (why != Errc::permissionDenied && why != Reason(Cause::unknownCommand)) {
+        throw InspectionFailed{why};
+    }
+    noteMissing(why == Reason(Cause::keyDenied) ? "~" + std::string(key) : right);
+    return false;
+}
+
+void Inspector::noteMissing(const std::string& right)
+{
+    if (std::find(missing_.begin(), missing_.end(), right) == missing_.end()) {
+        missing_.push_back(right);
+    }
+}
+
+// --- Where clients are -----------------------------------------------------------------------------------------------
+
+void Inspector::readClients()
+{
+    clients_.clear();
+    std::optional<Reply> refusal;
+    const auto fault = connection_.askForLines(
+        Pipeline().add({"CLIENT", "LIST", "TYPE", "normal"}),
+        [this](std::string_view line) {
+            if (auto identity = identityOf(fieldOf(line, "name"))) {
+                auto id = identity->clientId;
+                clients_.try_emplace(std::move(id),
+                                     Whereabouts{*std::move(identity), std::string(fieldOf(line, "addr"))});
+            }
+        },
+        refusal);
+    if (fault) {
+        throw InspectionFailed{fault->error};
+    }
+    if (refusal) {
+        isGiven(*refusal, "+client|list");
+    }
+}
+
+void Inspector::locate(std::vector<LockHolder>& holders) const
+{
+    for (auto& holder : holders) {
+        const auto found = clients_.find(holder.clientId);
+        if (found != clients_.end()) {
+            place(holder, found->second.identity, found->second.address);
+        }
+    }
+}
+
+// --- Rounds ----------------------------------------------------------------------------------------------------------
+
+MonitorProgress Inspector::round(std::string_view pattern, const LockMonitor::Page& page)
+{
+    open();
+    readClients();
+    MonitorProgress progress;
+    progress.keys = countKeys();
+    std::unordered_set<std::string> seen; // SCAN may give a key twice
+    std::string cursor = "0";
+    do {
+        auto keys = nextKeys(pattern, cursor);
+        progress.examined += std::stoul(pageSize);
+        auto locks = inspect(keys, progress);
+        if (progress.unreadable > 0) {
+            noteMissing("~" + std::string(pattern));
+        }
+        std::erase_if(locks, [&](const LockReport& lock) { return !seen.insert(lock.name).second; });
+        for (auto& lock : locks) {
+            locate(lock.holders);
+        }
+        if (cursor == "0" && progress.keys > 0) {
+            progress.examined = progress.keys;
+        }
+        progress.locks += locks.size();
+        if (!page(locks, progress)) {
+            return progress;
+        }
+    } while (cursor != "0");
+    return progress;
+}
+
+std::uint64_t Inspector::countKeys()
+{
+    const Reply reply = askOne({"DBSIZE"});
+    return isGiven(reply, "+dbsize") ? numberIn(reply).value_or(0) : 0;
+}
+
+std::vector<std::string> Inspector::nextKeys(std::string_view pattern, std::string& cursor)
+{
+    std::vector<std::string> request{"SCAN", cursor, "MATCH", std::string(pattern), "COUNT", pageSize};
+    if (filtersTypes_) {
+        request.insert(request.end(), {"TYPE", "hash"});
+    }
+    Reply reply = askOne(request);
+    if (reply.isError() && filtersTypes_ && reply.text.find("syntax") != std::string::npos) {
+        filtersTypes_ = false; // Redis 5
+        return nextKeys(pattern, cursor);
+    }
+    if (reply.isError()) {
+        throw InspectionFailed{classify(reply.text).error};
+    }
+    if (reply.elements.size() != 2 || reply.elements[0].text.empty()) {
+        throw InspectionFailed{Errc::badReply};
+    }
+    cursor = std::move(reply.elements[0].text);
+    std::vector<std::string> keys;
+    for (auto& key : reply.elements[1].elements) {
+        keys.push_back(std::move(key.text));
+    }
+    return keys;
+}
+
+// --- Locks -----------------------------------------------------------------------------------------------------------
+
+std::vector<LockReport> Inspector::inspect(const std::vector<std::string>& names, MonitorProgress& progress)
+{
+    Pipeline requests;
+    for (const auto& name : names) {
+        requests.add({"HGET", name, "mode"}).add({"HSCAN", name, "0", "COUNT", pageSize}).add({"PTTL", name});
+    }
+    auto replies = ask(requests);
+    std::vector<LockReport> locks;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        const LockFields fields{std::move(replies[3 * i]), std::move(replies[3 * i + 1]),
+                                std::move(replies[3 * i + 2])};
+        const Reason why = whyHidden(fields);
+        if (why == Errc::permissionDenied) {
+            ++progress.unreadable;
+        } else if (auto lock = why == Reason() ? reportOf(names[i], fields) : std::nullopt) {
+            locks.push_back(*std::move(lock));
+        } else if (why == Errc::wrongType || !isGone(fields)) {
+            ++progress.others;
+        }
+    }
+    lookAround(locks);
+    return locks;
+}
+
+/// Without these commands no lock can be told from another hash; but an error may also mean that a key is of another
+/// type, or not to be read.
+Reason Inspector::whyHidden(const LockFields& fields) const
+{
+    for (const Reply* reply : {&fields.mode, &fields.page, &fields.timeToLive}) {
+        const Reason why = reply->isError() ? classify(reply->text).error : Reason();
+        if (why == Errc::wrongType || why == Reason(Cause::keyDenied)) {
+            return why;
+        }
+        if (reply->isError()) {
+            throw InspectionFailed{why};
+        }
+    }
+    return {};
+}
+
+/// Throws what is known of a key that may be a lock or is none, unless it is gone.
+void Inspector::refuse(const std::string& name, bool isReadable)
+{
+    if (!isReadable) {
+        noteMissing("~" + name);
+        throw InspectionFailed{Cause::keyDenied, "the user lacks ~" + printable(name)};
+    }
+    const Reply type = askOne({"TYPE", name});
+    if (type.text != "none") {
+        const auto what = isGiven(type, "+type") ? printable(type.text) : "key";
+        throw InspectionFailed{Errc::wrongType, "a " + what + " that is no lock lies there"};
+    }
+}
+
+void Inspector::lookAround(std::vector<LockReport>& locks)
+{
+    Pipeline requests;
+    for (const auto& lock : locks) {
+        requests.add({"EXISTS", prefixed(tokenPrefix, lock.name)})
+            .add({"LLEN", prefixed(queuePrefix, lock.name)})
+            .add({"PUBSUB", "NUMSUB", channelOf(lock)});
+    }
+    const auto replies = ask(requests);
+    for (std::size_t i = 0; i < locks.size(); ++i) {
+        const auto& token = replies[3 * i];
+        const auto& queue = replies[3 * i + 1];
+        const auto& listeners = replies[3 * i + 2];
+        const bool isForeign = queue.isError() && classify(queue.text).error == Errc::wrongType;
+        LockSurroundings around;
+        if (isGiven(token, "+exists", std::string(tokenPrefix) + ":*")) {
+            around.hasToken = numberIn(token).value_or(0) > 0;
+        }
+        if (!isForeign && isGiven(queue, "+llen", std::string(queuePrefix) + ":*")) {
+            around.queued = numberIn(queue);
+        }
+        if (isGiven(listeners, "+pubsub|numsub") && listeners.elements.size() == 2) {
+            around.listeners = numberIn(listeners.elements[1]);
+        }
+        addSurroundings(locks[i], around);
+    }
+}
+
+std::optional<LockReport> Inspector::find(std::string_view name)
+{
+    open();
+    MonitorProgress progress;
+    auto found = inspect({std::string(name)}, progress);
+    if (progress.unreadable + progress.others > 0) {
+        refuse(std::string(name), progress.unreadable == 0);
+    }
+    if (found.empty()) {
+        return std::nullopt;
+    }
+    LockReport& lock = found.front();
+    readOtherHolders(lock);
+    readQueue(lock);
+    readClients();
+    locate(lock.holders);
+    locate(lock.queue);
+    return std::move(lock);
+}
+
+void Inspector::readOtherHolders(LockReport& lock)
+{
+    if (!lock.hasMoreHolders) {
+        return;
+    }
+    std::vector<LockHolder> all;
+    std::unordered_set<std::string> seen; // HSCAN may give a field twice
+    std::string cursor = "0";
+    do {
+        LockReport part;
+        const Reply page = askOne({"HSCAN", lock.name, cursor, "COUNT", pageSize});
+        if (!appendHolders(part, page)) {
+            return; // something else has come in the lock's place
+        }
+        for (auto& holder : part.holders) {
+            if (seen.insert(holder.name + (holder.writes ? ":write" : "")).second) {
+                all.push_back(std::move(holder));
+            }
+        }
+        cursor = page.elements[0].text;
+    } while (cursor != "0");
+    lock.holders = std::move(all);
+    lock.hasMoreHolders = false;
+}
+
+void Inspector::readQueue(LockReport& lock)
+{
+    if (lock.kind != ObjectKind::fairLock) {
+        return;
+    }
+    const auto key = prefixed(queuePrefix, lock.name);
+    for (std::size_t from = 0;; from += queuePage) {
+        const Reply page = askOne({"LRANGE", key, std::to_string(from), std::to_string(from + queuePage - 1)});
+        if (!isGiven(page, "+lrange", std::string(queuePrefix) + ":*")) {
+            return;
+        }
+        for (const auto& element : page.elements) {
+            if (auto waiter = holderNamed(element.text)) {
+                lock.queue.push_back(*std::move(waiter));
+            }
+        }
+        if (page.elements.size() < queuePage) {
+            return;
+        }
+    }
+}
+
+} // namespace redislock::detail
