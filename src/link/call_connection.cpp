@@ -102,7 +102,6 @@ void CallConnection::enqueue(std::shared_ptr<Call> call)
     if (closed_) {
         return end(std::move(call), {false, {Failure::fatal, Errc::shutdown}});
     }
-    REDISLOCK_ASSERT(!call->pending);
     call->pending = true;
     if ((!lent_.empty() && !call->isInNoOrder()) || (isAbsent_ && queue_.empty() && other_->isConnected())) {
         return lend(call);
