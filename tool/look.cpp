@@ -2,7 +2,7 @@
 #include "settings.hpp"
 #include "table.hpp"
 
-#include "wire/printable.hpp"
+#include "values/printable.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #include "table.hpp"
 
-#include "wire/printable.hpp"
+#include "values/printable.hpp"
 
 #include <fmt/format.h>
 

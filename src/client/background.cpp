@@ -1,10 +1,10 @@
 #include "client/background.hpp"
 
-#include "values/process.hpp"
 #include "core/renewing.hpp"
 #include "link/request/patience.hpp"
 #include "link/uncancelled.hpp"
-#include "values/fresh_seed.hpp"
+#include "values/system/fresh_seed.hpp"
+#include "values/system/process.hpp"
 
 #include <boost/asio/post.hpp>
 

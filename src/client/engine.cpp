@@ -1,10 +1,10 @@
 // The beginning and the end of a client.
 #include "client/engine.hpp"
 
-#include "values/process.hpp"
 #include "link/connect/own_descriptors.hpp"
 #include "redislock/error.hpp"
-#include "values/fresh_seed.hpp"
+#include "values/system/fresh_seed.hpp"
+#include "values/system/process.hpp"
 #include "wire/codec.hpp"
 
 #include <boost/asio/prefer.hpp>

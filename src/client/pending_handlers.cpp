@@ -1,8 +1,8 @@
 #include "client/pending_handlers.hpp"
 
-#include "values/process.hpp"
-#include "core/counter/immortal.hpp"
 #include "link/uncancelled.hpp"
+#include "values/immortal.hpp"
+#include "values/system/process.hpp"
 
 #include <utility>
 

@@ -2,7 +2,7 @@
 /// Asks users' policies for a pause.
 #pragma once
 
-#include "link/event.hpp"
+#include "link/request/event.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/error.hpp"
 #include "redislock/random.hpp"

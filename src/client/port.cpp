@@ -1,6 +1,6 @@
 // The engine as the core's port.
 #include "client/engine.hpp"
-#include "values/process.hpp"
+#include "values/system/process.hpp"
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 #include "core/core.hpp"
 
-#include "core/counter/immortal.hpp"
+#include "values/immortal.hpp"
 #include "wire/assert.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 /// @file
-/// What a client knows about its locks: names, holds, waiters. The logic's mutex guards everything here, except where a
+/// What a client knows about its locks: names, holds, waiters. The core's mutex guards everything here, except where a
 /// comment says otherwise.
 #pragma once
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "redislock/lock_report.hpp"
-#include "wire/connection_name.hpp"
+#include "values/connection_name.hpp"
 #include "wire/key_schema.hpp"
 #include "wire/reply.hpp"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/hold_levels.hpp"
-#include "link/backoff.hpp"
+#include "link/request/backoff.hpp"
 #include "redislock/config.hpp"
 #include "redislock/hold_ref.hpp"
 #include "redislock/lease_time.hpp"

@@ -1,10 +1,10 @@
 /// @file
-/// What the logic asks of the code that runs it.
+/// What the core asks of the code that runs it.
 #pragma once
 
 #include "link/request/call.hpp"
+#include "link/request/channel_listener.hpp"
 #include "link/request/patience.hpp"
-#include "link/subscribe/channel_listener.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/error.hpp"
 #include "redislock/identity.hpp"
@@ -25,7 +25,7 @@ enum class Lane : std::uint8_t {
     background, ///< the connection of the client's own thread: asynchronous operations, and renewals
 };
 
-/// The world outside the logic: connections, time, threads. The logic's functions are called one at a time, under the
+/// The world outside the core: connections, time, threads. The core's functions are called one at a time, under the
 /// mutex of the implementation, except for those that take it themselves. What they ask for here is only queued:
 /// nothing here waits, calls back or runs a user's code. Requests that they queue for a connection are written when
 /// they have returned and the mutex is free.
@@ -34,7 +34,7 @@ public:
     Port(const Port&) = delete;
     Port& operator=(const Port&) = delete;
 
-    /// The mutex under which the logic's functions are called; see Inside.
+    /// The mutex under which the core's functions are called; see Inside.
     virtual void enter() noexcept = 0;
     virtual void exit() noexcept = 0;
 
@@ -68,14 +68,14 @@ public:
     virtual void wake(Call& call) noexcept = 0;
     /// Calls Renewing::ring() at that time, instead of at the time asked for before.
     virtual void alarm(TimePoint when) noexcept = 0;
-    /// Calls @p what at that time, as one of the logic's functions; earlier if the client ends.
+    /// Calls @p what at that time, as one of the core's functions; earlier if the client ends.
     virtual void after(TimePoint when, std::function<void()> what) = 0;
     template <class What>
     void after(TimePoint when, What what)
     {
         after(when, patiently([&] { return std::function<void()>(std::move(what)); }));
     }
-    /// Calls @p what soon, outside the logic.
+    /// Calls @p what soon, outside the core.
     virtual void post(std::function<void()> what) = 0;
     template <class What>
     void post(What what)

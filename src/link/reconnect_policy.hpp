@@ -2,7 +2,7 @@
 /// When to connect again.
 #pragma once
 
-#include "link/backoff.hpp"
+#include "link/request/backoff.hpp"
 #include "redislock/clock.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "options.hpp"
 
 #include "redislock/error.hpp"
-#include "wire/printable.hpp"
+#include "values/printable.hpp"
 
 #include <algorithm>
 #include <string>

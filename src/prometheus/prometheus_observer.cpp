@@ -4,7 +4,7 @@
 #include "options.hpp"
 #include "redislock/error.hpp"
 #include "series.hpp"
-#include "wire/printable.hpp"
+#include "values/printable.hpp"
 
 #include <array>
 #include <mutex>

@@ -2,7 +2,7 @@
 
 #include "redislock/error.hpp"
 #include "redislock/lease_time.hpp"
-#include "wire/printable.hpp"
+#include "values/printable.hpp"
 
 #include <algorithm>
 

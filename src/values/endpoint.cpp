@@ -1,6 +1,6 @@
 #include "redislock/endpoint.hpp"
 
-#include "wire/printable.hpp"
+#include "values/printable.hpp"
 
 namespace redislock {
 

@@ -1,6 +1,6 @@
 #include "redislock/error.hpp"
 
-#include "core/counter/immortal.hpp"
+#include "values/immortal.hpp"
 
 #include <boost/system/error_code.hpp>
 

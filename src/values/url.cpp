@@ -1,7 +1,7 @@
 #include "redislock/config.hpp"
 
 #include "redislock/error.hpp"
-#include "wire/printable.hpp"
+#include "values/printable.hpp"
 
 #include <arpa/inet.h>
 

@@ -1,8 +1,8 @@
 // Who has a lock, in two round trips on the command connection.
 #include "client/lock/thread_calls.hpp"
-#include "values/process.hpp"
 #include "core/lock_fields.hpp"
 #include "link/request/command_call.hpp"
+#include "values/system/process.hpp"
 #include "wire/key_schema.hpp"
 
 #include <unistd.h>

@@ -1,9 +1,9 @@
 #include "watch/inspector.hpp"
 
-#include "values/process.hpp"
+#include "values/printable.hpp"
+#include "values/system/process.hpp"
 #include "wire/bulk_lines.hpp"
 #include "wire/key_schema.hpp"
-#include "wire/printable.hpp"
 
 #include <boost/uuid/random_generator.hpp>
 #include <boost/uuid/uuid_io.hpp>

@@ -6,7 +6,7 @@
 #include "link/connect/troubles.hpp"
 #include "link/request_connection.hpp"
 #include "redislock/lock_monitor.hpp"
-#include "wire/connection_name.hpp"
+#include "values/connection_name.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "redislock/logging_observer.hpp"
 
 #include "redislock/error.hpp"
-#include "wire/printable.hpp"
+#include "values/printable.hpp"
 
 #include <fmt/format.h>
 

@@ -19,8 +19,7 @@ namespace redislock::detail {
 } // namespace redislock::detail
 
 /// Checks a rule in builds with `REDISLOCK_ASSERTIONS`, as those of the tests are; elsewhere does nothing.
-#define REDISLOCK_ASSERT(rule)                                                                                         \
-    ((rule) ? void() : ::redislock::detail::assertionFailed(#rule, __FILE__, __LINE__))
+#define REDISLOCK_ASSERT(rule) ((rule) ? void() : ::redislock::detail::assertionFailed(#rule, __FILE__, __LINE__))
 
 #else
 #define REDISLOCK_ASSERT(rule) void()

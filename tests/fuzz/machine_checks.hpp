@@ -1,5 +1,5 @@
 /// @file
-/// The machines over a hostile stream: each is driven as the runtime drives it, and each of its results is judged by
+/// The machines over a hostile stream: each is driven as the client drives it, and each of its results is judged by
 /// the bytes, not by the machine's interpretation of them.
 #pragma once
 

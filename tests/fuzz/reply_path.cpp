@@ -3,8 +3,8 @@
 // An input is one byte that chooses the listener, one byte that chooses how the bytes are cut, and the bytes.
 #include "fuzz/machine_checks.hpp"
 #include "link/connect/handshake_machine.hpp"
-#include "link/subscribe/subscription_table.hpp"
-#include "wire/printable.hpp"
+#include "link/request/subscription_table.hpp"
+#include "values/printable.hpp"
 
 #include <array>
 #include <string>

@@ -13,7 +13,7 @@
 
 namespace redislock::simulation {
 
-/// A call of a thread under way: a blocking function of the runtime, cut at the places where it waits. advance()
+/// A call of a thread under way: a blocking function of the client, cut at the places where it waits. advance()
 /// continues from there; it may be called at any time, as a thread may wake for nothing.
 class Awaiting {
 public:

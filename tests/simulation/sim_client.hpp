@@ -1,5 +1,5 @@
 /// @file
-/// A client: the library's own logic, in a world of virtual time.
+/// A client: the library's own core, in a world of virtual time.
 #pragma once
 
 #include "core/core.hpp"
@@ -38,7 +38,7 @@ struct View {
     detail::LockKind kind;
 };
 
-/// The common part of the threads of one simulated process. It plays the part of `detail::Engine` around the logic,
+/// The common part of the threads of one simulated process. It plays the part of `detail::Engine` around the core,
 /// with one event for each critical section. After each event the checker learns the client's beliefs.
 class SimClient final : public detail::Port, private Observer, public std::enable_shared_from_this<SimClient> {
 public:
@@ -68,7 +68,7 @@ public:
     [[nodiscard]] VirtualTime trueTime() const noexcept { return world_.scheduler.now(); }
     [[nodiscard]] std::string holderOf(const Hold& hold) const { return core_.holderText(hold); }
 
-    /// To be called at the end of each event of the logic.
+    /// To be called at the end of each event of the core.
     void observe();
     /// A thread sleeps on that call, until wakesNoMore().
     void sleeps(const detail::Call& call, Awaiting& thread) { sleepers_[&call] = &thread; }

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "link/reconnect_policy.hpp"
-#include "link/subscribe/channel_listener.hpp"
-#include "link/subscribe/subscription_table.hpp"
+#include "link/request/channel_listener.hpp"
+#include "link/request/subscription_table.hpp"
 #include "simulation/network.hpp"
 
 #include <cstddef>

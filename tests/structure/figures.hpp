@@ -9,7 +9,7 @@
 
 namespace redislock::test {
 
-/// By name: "lines of the product", "files in src/logic", "functions of Engine" …
+/// By name: "lines of the product", "files in src/core", "functions of Engine" …
 using Figures = std::map<std::string, std::size_t>;
 
 /// A file of the project, by its path.

@@ -5,28 +5,35 @@
 #include <cctype>
 #include <initializer_list>
 #include <sstream>
+#include <utility>
 
 namespace redislock::test {
 
 namespace {
 
-enum class Layer { base, logic, protocol, core, transport, runtime, prometheus, api, testing, none };
+enum class Layer { values, system, wire, request, link, core, client, api, watch, prometheus, tool, testing, none };
 
-constexpr std::array layerNames{"base",    "logic",      "protocol", "core",    "transport",
-                                "runtime", "prometheus", "api",      "testing", "no layer"};
+constexpr std::array layerNames{"values", "system", "wire",       "request", "link",    "core",    "client",
+                                "api",    "watch",  "prometheus", "tool",    "testing", "no layer"};
 
-constexpr std::string_view logicFolder = "include/redislock/detail/logic/";
+// Folders by layer, the inner ones first. What a request is, the core knows by its headers.
+constexpr std::array<std::pair<std::string_view, Layer>, 10> folders{{{"src/values/system/", Layer::system},
+                                                                      {"src/values/", Layer::values},
+                                                                      {"src/wire/", Layer::wire},
+                                                                      {"src/link/", Layer::link},
+                                                                      {"src/core/", Layer::core},
+                                                                      {"src/client/", Layer::client},
+                                                                      {"src/watch/", Layer::watch},
+                                                                      {"src/prometheus/", Layer::prometheus},
+                                                                      {"tool/", Layer::tool},
+                                                                      {"include/redislock/testing/", Layer::testing}}};
+constexpr std::string_view requestFolder = "src/link/request/";
 constexpr std::string_view publicFolder = "include/redislock/";
-constexpr std::string_view protocolFolder = "include/redislock/detail/protocol/";
 
-// Public headers below everything else.
-constexpr std::array baseHeaders{"error",        "unlocked", "identity",     "lease_time", "clock",
-                                 "random",       "observer", "retry_policy", "endpoint",   "config",
-                                 "requirements", "export",   "lock_report"};
-
-// Transport and logic are siblings. Connections are made of these parts of the logic, and of no others.
-constexpr std::array logicForTransport{"event.hpp", "reply_queue.hpp", "reconnect_policy.hpp",
-                                       "subscription_table.hpp"};
+// The public headers that every layer may include; the others are the api.
+constexpr std::array publicValues{"clock",        "config",       "endpoint",   "error",       "export",   "fwd",
+                                  "hold_ref",     "identity",     "lease_time", "lock_report", "observer", "random",
+                                  "requirements", "retry_policy", "stop_at",    "unlocked"};
 
 constexpr std::array asioForApi{"boost/asio/any_io_executor.hpp",
                                 "boost/asio/any_completion_handler.hpp",
@@ -47,22 +54,9 @@ constexpr std::array asioForApi{"boost/asio/any_io_executor.hpp",
                                 "boost/asio/recycling_allocator.hpp",
                                 "boost/asio/use_awaitable.hpp"};
 
-constexpr std::array threading{"atomic", "barrier",   "condition_variable", "future",     "latch", "mutex",
-                               "random", "semaphore", "shared_mutex",       "stop_token", "thread"};
-
-// The public headers above the base that the core needs: references to its own holds, and their state.
-constexpr std::array apiForCore{"hold_ref.hpp", "stop_at.hpp"};
-
-// The core has no threads: its caller has taken the mutex. But the ends of holds and permits are read without the
-// mutex, a thread sleeps on its call, and a loss is signalled by a std::stop_source.
-struct Exception {
-    std::string_view file;
-    std::string_view target;
-};
-constexpr std::array threadingInCore{
-    Exception{"src/link/request/call.hpp", "atomic"}, Exception{"src/link/request/signal.hpp", "atomic"},
-    Exception{"src/core/hold.hpp", "atomic"},         Exception{"src/core/hold.hpp", "stop_token"},
-    Exception{"src/core/core.hpp", "stop_token"},     Exception{"src/core/counter/permit_hold.hpp", "atomic"}};
+// Atomic and stop_token are not among them: they are values, which others may read or signal meanwhile.
+constexpr std::array threading{"barrier", "condition_variable", "future",       "latch", "mutex",
+                               "random",  "semaphore",          "shared_mutex", "thread"};
 
 template <class Range>
 bool contains(const Range& range, std::string_view value)
@@ -77,33 +71,20 @@ bool isIn(Layer layer, std::initializer_list<Layer> layers)
 
 Layer layerOf(std::string_view path)
 {
-    const auto below = [&](std::string_view folder) { return path.starts_with(folder); };
-    if (below(logicFolder)) {
-        return Layer::logic;
+    using enum Layer;
+    if (path.starts_with(requestFolder) && path.ends_with(".hpp")) {
+        return request;
     }
-    if (below(protocolFolder) || below("src/protocol/")) {
-        return Layer::protocol;
+    for (const auto& [folder, layer] : folders) {
+        if (path.starts_with(folder)) {
+            return layer;
+        }
     }
-    if (below("src/logic/")) {
-        return Layer::core;
-    }
-    if (below("src/transport/")) {
-        return Layer::transport;
-    }
-    if (below("src/runtime/")) {
-        return Layer::runtime;
-    }
-    if (below("src/prometheus/")) {
-        return Layer::prometheus;
-    }
-    if (below("include/redislock/testing/")) {
-        return Layer::testing;
-    }
-    if (!below(publicFolder) || path.find('/', publicFolder.size()) != std::string_view::npos) {
-        return Layer::none;
+    if (!path.starts_with(publicFolder) || path.find('/', publicFolder.size()) != std::string_view::npos) {
+        return none;
     }
     const std::string_view name = path.substr(publicFolder.size());
-    return contains(baseHeaders, name.substr(0, name.find('.'))) ? Layer::base : Layer::api;
+    return contains(publicValues, name.substr(0, name.find('.'))) ? values : api;
 }
 
 std::string nameOf(Layer layer)
@@ -117,8 +98,9 @@ std::string inProject(std::string_view file, std::string_view target)
     if (target.starts_with("redislock/")) {
         return "include/" + std::string(target);
     }
-    for (const std::string_view folder : {"protocol/", "logic/", "transport/", "runtime/"}) {
-        if (target.starts_with(folder)) {
+    for (const auto& [folder, layer] : folders) {
+        const auto name = folder.substr(folder.find('/') + 1);
+        if (target.ends_with(".hpp") && !name.empty() && target.starts_with(name)) {
             return "src/" + std::string(target);
         }
     }
@@ -128,89 +110,84 @@ std::string inProject(std::string_view file, std::string_view target)
     return {};
 }
 
-std::string ownViolation(Layer from, std::string_view path)
+bool mayInclude(Layer from, Layer to)
 {
-    const Layer to = layerOf(path);
-    const std::string refusal = nameOf(from) + " may not include " + nameOf(to);
-    if (path == "include/redislock/prometheus_observer.hpp" && from != Layer::prometheus) {
-        return "it is of a library that may not be there";
-    }
+    using enum Layer;
     switch (from) {
-    case Layer::base:
-        return to == Layer::base ? "" : refusal;
-    case Layer::logic:
-        if (path.starts_with("src/")) {
-            return "logic may not include what is compiled";
-        }
-        return isIn(to, {Layer::base, Layer::logic, Layer::protocol}) ? "" : refusal;
-    case Layer::protocol:
-        return isIn(to, {Layer::base, Layer::protocol}) ? "" : refusal;
-    case Layer::core:
-        if (path.starts_with("src/protocol/")) {
-            return "the core may not include the codec";
-        }
-        if (to == Layer::api) {
-            return contains(apiForCore, path.substr(publicFolder.size())) ? "" : refusal;
-        }
-        return isIn(to, {Layer::base, Layer::logic, Layer::protocol, Layer::core}) ? "" : refusal;
-    case Layer::transport:
-        if (to == Layer::core) {
-            return path.starts_with("src/logic/call/") ? "" : refusal;
-        }
-        if (to == Layer::logic) {
-            return contains(logicForTransport, path.substr(logicFolder.size())) ? "" : refusal;
-        }
-        return isIn(to, {Layer::base, Layer::protocol, Layer::transport}) ? "" : refusal;
-    case Layer::runtime:
-        return isIn(to, {Layer::prometheus, Layer::testing, Layer::none}) ? refusal : "";
-    case Layer::prometheus: // as a program with an observer of its own
-        if (path == "src/wire/printable.hpp") {
-            return "";
-        }
-        return isIn(to, {Layer::base, Layer::prometheus, Layer::api}) ? "" : refusal;
-    case Layer::api:
-        if (path.starts_with("include/redislock/detail/") && path.ends_with("fwd.hpp")) {
-            return "";
-        }
-        return isIn(to, {Layer::base, Layer::api}) ? "" : refusal;
-    case Layer::testing:
-        return to == Layer::testing ? "" : refusal;
-    case Layer::none:
+    case values:
+        return to == values;
+    case system:
+        return isIn(to, {values, system});
+    case wire:
+        return isIn(to, {values, wire});
+    case request:
+        return isIn(to, {values, wire, request});
+    case link:
+        return isIn(to, {values, system, wire, request, link});
+    case core:
+        return isIn(to, {values, wire, request, core});
+    case client:
+        return isIn(to, {values, system, wire, request, link, core, client, api});
+    case watch:
+        return mayInclude(client, to) || to == watch;
+    case api:
+        return isIn(to, {values, api});
+    case prometheus: // as a program with an observer of its own
+    case tool:
+        return isIn(to, {values, api, from});
+    case testing:
+        return to == testing;
+    case none:
         break;
     }
-    return "the file belongs to no layer";
+    return false;
+}
+
+std::string ownViolation(std::string_view file, Layer from, std::string_view path)
+{
+    using enum Layer;
+    if (path == "include/redislock/prometheus_observer.hpp" && from != prometheus) {
+        return "it is of a library that may not be there";
+    }
+    if (file.starts_with("include/") && !path.starts_with("include/")) {
+        return "a public header may not include the inside";
+    }
+    const Layer to = layerOf(path);
+    return mayInclude(from, to) ? "" : nameOf(from) + " may not include " + nameOf(to);
 }
 
 std::string foreignViolation(Layer from, std::string_view file, std::string_view target)
 {
+    using enum Layer;
     const std::string refusal = nameOf(from) + " may not include <" + std::string(target) + ">";
+    const bool isCompiled = file.ends_with(".cpp");
     if (target.starts_with("hiredis/")) {
         return file == "src/wire/codec.cpp" ? "" : "only src/wire/codec.cpp may include hiredis";
     }
+    if (target.starts_with("prometheus/")) {
+        return from == prometheus ? "" : "only src/prometheus may include prometheus-cpp";
+    }
     if (target.starts_with("fmt/")) {
-        const bool compiled = isIn(from, {Layer::protocol, Layer::transport, Layer::runtime}) && file.ends_with(".cpp");
+        const bool compiled = isCompiled && !isIn(from, {core, prometheus});
         return compiled || file == "include/redislock/format.hpp" ? "" : "only compiled sources may include fmt";
     }
-    if (target.starts_with("prometheus/")) {
-        return from == Layer::prometheus ? "" : "only src/prometheus may include prometheus-cpp";
+    if (from == tool) {
+        return "";
     }
     if (target.starts_with("boost/")) {
-        const bool sockets = isIn(from, {Layer::transport, Layer::runtime});
-        const bool erased =
-            from == Layer::api && (contains(asioForApi, target) || target.starts_with("boost/system/") ||
-                                   target == "boost/smart_ptr/intrusive_ptr.hpp");
+        const bool sockets = isIn(from, {link, client, watch});
+        const bool erased = from == api && contains(asioForApi, target);
+        const bool codes = (from == api || (from == values && isCompiled)) && target.starts_with("boost/system/");
+        const bool counted = file.starts_with("include/") && target == "boost/smart_ptr/intrusive_ptr.hpp";
         const bool version = file == "include/redislock/version.hpp.in" && target == "boost/version.hpp";
-        const bool container = from == Layer::core && target.starts_with("boost/unordered/");
-        return sockets || erased || version || container ? "" : refusal;
+        const bool container = from == core && target.starts_with("boost/unordered/");
+        return sockets || erased || codes || counted || version || container ? "" : refusal;
     }
     if (target.ends_with(".h")) { // the operating system's
-        const bool compiled = file.starts_with("src/") && from != Layer::core;
-        return isIn(from, {Layer::transport, Layer::runtime, Layer::testing}) || compiled ? "" : refusal;
+        const bool compiled = isCompiled && from != core;
+        return isIn(from, {system, link, client, watch, testing}) || compiled ? "" : refusal;
     }
-    const bool excepted = std::any_of(threadingInCore.begin(), threadingInCore.end(), [&](const Exception& each) {
-        return each.file == file && each.target == target;
-    });
-    if (isIn(from, {Layer::logic, Layer::core}) && contains(threading, target) && !excepted) {
+    if (isIn(from, {values, wire, request, core}) && contains(threading, target)) {
         return refusal;
     }
     return target.find('/') == std::string_view::npos ? "" : refusal;
@@ -247,7 +224,7 @@ std::string violation(std::string_view file, std::string_view target)
         return "the file belongs to no layer";
     }
     const std::string own = inProject(file, target);
-    return own.empty() ? foreignViolation(from, file, target) : ownViolation(from, own);
+    return own.empty() ? foreignViolation(from, file, target) : ownViolation(file, from, own);
 }
 
 std::string scriptIdentifier(std::string_view name)

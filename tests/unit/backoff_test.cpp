@@ -1,4 +1,4 @@
-#include "link/backoff.hpp"
+#include "link/request/backoff.hpp"
 
 #include <gtest/gtest.h>
 

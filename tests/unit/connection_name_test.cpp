@@ -1,4 +1,4 @@
-#include "wire/connection_name.hpp"
+#include "values/connection_name.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 /// Machines played as scripts: expect this action, feed that event.
 #pragma once
 
-#include "link/event.hpp"
+#include "link/request/event.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/error.hpp"
 #include "redislock/random.hpp"

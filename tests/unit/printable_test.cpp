@@ -1,4 +1,4 @@
-#include "wire/printable.hpp"
+#include "values/printable.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "link/subscribe/subscription_table.hpp"
+#include "link/request/subscription_table.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
 #include "redislock/permit.hpp"
 
 #include "client/counter/counter_calls.hpp"
-#include "core/counter/immortal.hpp"
 #include "core/counter/permit_hold.hpp"
 #include "core/counter/permit_requests.hpp"
+#include "values/immortal.hpp"
 
 #include <boost/asio/system_executor.hpp>
 

@@ -2,7 +2,7 @@
 
 #include "client/lock/lock_access.hpp"
 #include "link/uncancelled.hpp"
-#include "wire/printable.hpp"
+#include "values/printable.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 

@@ -4,11 +4,11 @@
 #include "client/group/group_acquire.hpp"
 #include "client/lock/lock_access.hpp"
 #include "client/lock/throwing.hpp"
-#include "values/process.hpp"
 #include "redislock/group_lock.hpp"
 #include "redislock/multi_lock.hpp"
 #include "redislock/red_lock.hpp"
-#include "wire/printable.hpp"
+#include "values/printable.hpp"
+#include "values/system/process.hpp"
 
 #include <boost/asio/system_executor.hpp>
 

@@ -5,7 +5,7 @@
 #include "client/lock/thread_calls.hpp"
 #include "core/counter/counter.hpp"
 #include "redislock/error.hpp"
-#include "wire/printable.hpp"
+#include "values/printable.hpp"
 
 #include <string>
 #include <utility>

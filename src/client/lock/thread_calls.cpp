@@ -1,12 +1,12 @@
 #include "client/lock/thread_calls.hpp"
 
 #include "client/drive.hpp"
-#include "values/process.hpp"
 #include "core/name_call.hpp"
 #include "core/operation/query_flow.hpp"
 #include "core/operation/release_flow.hpp"
 #include "core/operation/thread_acquire.hpp"
 #include "link/request/ping_call.hpp"
+#include "values/system/process.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -6,7 +6,7 @@
 #include "link/connect/troubles.hpp"
 #include "redislock/error.hpp"
 #include "redislock/lease_time.hpp"
-#include "wire/printable.hpp"
+#include "values/printable.hpp"
 
 #include <cstdint>
 #include <exception>

@@ -2,7 +2,7 @@
 /// Acquiring several locks as one, step by step.
 #pragma once
 
-#include "link/event.hpp"
+#include "link/request/event.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/error.hpp"
 #include "redislock/lease_time.hpp"

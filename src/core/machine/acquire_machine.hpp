@@ -4,8 +4,8 @@
 
 #include "core/machine/lease.hpp"
 #include "core/machine/lock_answer.hpp"
-#include "link/backoff.hpp"
-#include "link/event.hpp"
+#include "link/request/backoff.hpp"
+#include "link/request/event.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/error.hpp"
 #include "redislock/lease_time.hpp"

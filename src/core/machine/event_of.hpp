@@ -3,8 +3,8 @@
 #pragma once
 
 #include "core/machine/acquire_machine.hpp"
-#include "link/event.hpp"
 #include "link/request/call.hpp"
+#include "link/request/event.hpp"
 
 #include <variant>
 

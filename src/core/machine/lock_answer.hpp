@@ -2,7 +2,7 @@
 /// What Redis answers to a request for a lock, for permits, or for an open latch.
 #pragma once
 
-#include "link/event.hpp"
+#include "link/request/event.hpp"
 #include "redislock/lease_time.hpp"
 #include "wire/reply.hpp"
 

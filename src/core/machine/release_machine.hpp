@@ -2,8 +2,8 @@
 /// Ending a hold, step by step.
 #pragma once
 
-#include "link/backoff.hpp"
-#include "link/event.hpp"
+#include "link/request/backoff.hpp"
+#include "link/request/event.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/random.hpp"
 #include "redislock/unlocked.hpp"

@@ -1,6 +1,6 @@
 #include "core/operation/acquire_flow.hpp"
 
-#include "wire/printable.hpp"
+#include "values/printable.hpp"
 
 #include <algorithm>
 #include <utility>

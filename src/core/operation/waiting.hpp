@@ -11,7 +11,7 @@
 namespace redislock::detail {
 
 /// What the driver of a flow does next. A flow is a wait under way, step by step: a thread drives it in a loop, an
-/// asynchronous operation by completions. Each function of a flow expects the logic's mutex and returns one of these:
+/// asynchronous operation by completions. Each function of a flow expects the core's mutex and returns one of these:
 ///
 ///     WaitStep look();                   // something changed, or its time has come; the first step too
 ///     WaitStep answered(const Outcome&); // the request ended
@@ -36,7 +36,7 @@ struct WaitStep {
 class AsyncWaiter {
 public:
     virtual ~AsyncWaiter() = default;
-    /// Something changed: the operation judges again, soon, on the background thread. Expects the logic's mutex.
+    /// Something changed: the operation judges again, soon, on the background thread. Expects the core's mutex.
     virtual void look() noexcept = 0;
     /// Its request was answered, or failed. Called on the background thread, without the mutex.
     virtual void answered(Call& call) = 0;

@@ -2,7 +2,7 @@
 /// From a name to one usable connection, step by step.
 #pragma once
 
-#include "link/event.hpp"
+#include "link/request/event.hpp"
 #include "wire/fault.hpp"
 
 #include <chrono>

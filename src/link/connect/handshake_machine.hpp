@@ -2,7 +2,7 @@
 /// Making a connection usable, step by step.
 #pragma once
 
-#include "link/event.hpp"
+#include "link/request/event.hpp"
 #include "wire/fault.hpp"
 #include "wire/reply.hpp"
 

@@ -1,6 +1,6 @@
 #include "link/connect/troubles.hpp"
 
-#include "wire/printable.hpp"
+#include "values/printable.hpp"
 
 #include <algorithm>
 #include <new>

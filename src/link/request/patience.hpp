@@ -6,7 +6,7 @@
 
 namespace redislock::detail {
 
-/// Lets other threads free memory: after the first failure not at all, later 1 ms. In the transport's signal.cpp.
+/// Lets other threads free memory: after the first failure not at all, later 1 ms. In signal.cpp.
 /// @return false when about 100 ms have been waited.
 bool awaitMemory(int failures) noexcept;
 

@@ -14,8 +14,7 @@ namespace redislock::detail {
 /// sleeps.
 ///
 /// A reason must be raised while the owner of the signal cannot go away (under the mutex that guards the owner's list),
-/// but the system call may be left for later: wake() uses the address alone. Sleeping and waking are in the transport's
-/// signal.cpp.
+/// but the system call may be left for later: wake() uses the address alone.
 class Signal {
 public:
     static constexpr std::uint32_t look = 1; ///< something changed: judge again; cleared by waiting

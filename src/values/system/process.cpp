@@ -1,6 +1,6 @@
-#include "values/process.hpp"
+#include "values/system/process.hpp"
 
-#include "wire/connection_name.hpp"
+#include "values/connection_name.hpp"
 
 #include <climits>
 #include <pthread.h>

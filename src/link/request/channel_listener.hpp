@@ -2,7 +2,7 @@
 /// Listeners to what is published.
 #pragma once
 
-#include "link/subscribe/subscription_table.hpp"
+#include "link/request/subscription_table.hpp"
 
 #include <cstdint>
 #include <memory>
