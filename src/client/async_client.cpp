@@ -3,7 +3,7 @@
 #include "client/async_query.hpp"
 #include "client/completion.hpp"
 #include "client/engine.hpp"
-#include "link/request/ping_call.hpp"
+#include "link/request/calls.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/steady_timer.hpp>

@@ -4,9 +4,8 @@
 
 #include "client/completion.hpp"
 #include "client/engine.hpp"
-#include "core/machine/event_of.hpp"
 #include "core/machine/query_machine.hpp"
-#include "link/request/listened_call.hpp"
+#include "link/request/calls.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/system_executor.hpp>

@@ -2,8 +2,6 @@
 
 #include "core/renewing.hpp"
 #include "link/request/patience.hpp"
-#include "link/uncancelled.hpp"
-#include "values/system/fresh_seed.hpp"
 #include "values/system/process.hpp"
 
 #include <boost/asio/post.hpp>

@@ -5,7 +5,7 @@
 #include "link/call_connection.hpp"
 #include "link/connect/alarm.hpp"
 #include "link/connect/connector.hpp"
-#include "link/request/channel_listener.hpp"
+#include "link/request/subscriptions.hpp"
 #include "link/subscriber.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/config.hpp"

@@ -4,9 +4,9 @@
 
 #include "client/pending_handlers.hpp"
 #include "link/request/patience.hpp"
-#include "link/uncancelled.hpp"
 #include "redislock/error.hpp"
 #include "redislock/handler.hpp"
+#include "values/system/process.hpp"
 
 #include <boost/asio/any_completion_executor.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>

@@ -6,7 +6,7 @@
 #include "client/policy.hpp"
 #include "core/operation/waiting.hpp"
 #include "core/order.hpp"
-#include "link/uncancelled.hpp"
+#include "values/system/process.hpp"
 
 #include <stop_token>
 

@@ -3,7 +3,6 @@
 
 #include "link/connect/own_descriptors.hpp"
 #include "redislock/error.hpp"
-#include "values/system/fresh_seed.hpp"
 #include "values/system/process.hpp"
 #include "wire/codec.hpp"
 

@@ -4,13 +4,13 @@
 
 #include "client/background.hpp"
 #include "client/group/server_id.hpp"
-#include "client/waking_mutex.hpp"
 #include "core/core.hpp"
 #include "core/counter/counter.hpp"
 #include "core/port.hpp"
 #include "link/blocking_connection.hpp"
-#include "link/uncancelled.hpp"
+#include "link/mutexes.hpp"
 #include "redislock/config.hpp"
+#include "values/system/process.hpp"
 #include "wire/assert.hpp"
 
 #include <boost/asio/any_completion_executor.hpp>

@@ -1,6 +1,5 @@
 #include "client/pending_handlers.hpp"
 
-#include "link/uncancelled.hpp"
 #include "values/immortal.hpp"
 #include "values/system/process.hpp"
 

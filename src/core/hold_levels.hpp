@@ -2,7 +2,7 @@
 /// The nested levels of one hold.
 #pragma once
 
-#include "core/machine/lease.hpp"
+#include "core/machine/lock_answer.hpp"
 #include "core/share/mostly_one.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/lease_time.hpp"

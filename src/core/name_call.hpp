@@ -4,7 +4,7 @@
 
 #include "core/hold.hpp"
 #include "core/machine/query_machine.hpp"
-#include "link/request/script_call.hpp"
+#include "link/request/calls.hpp"
 #include "wire/key_schema.hpp"
 
 #include <chrono>

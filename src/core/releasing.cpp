@@ -1,8 +1,8 @@
 #include "core/releasing.hpp"
 
 #include "core/core.hpp"
-#include "core/counter/count_correction.hpp"
-#include "core/machine/event_of.hpp"
+#include "core/machine/release_machine.hpp"
+#include "link/request/calls.hpp"
 #include "wire/assert.hpp"
 
 #include <new>

@@ -1,7 +1,7 @@
 #include "core/renewing.hpp"
 
 #include "core/core.hpp"
-#include "core/machine/event_of.hpp"
+#include "link/request/calls.hpp"
 #include "wire/assert.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "link/blocking_connection.hpp"
 
 #include "link/request/patience.hpp"
-#include "link/uncancelled.hpp"
+#include "values/system/process.hpp"
 #include "wire/assert.hpp"
 
 #include <algorithm>

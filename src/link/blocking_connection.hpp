@@ -2,8 +2,8 @@
 /// The connection that calling threads drive themselves.
 #pragma once
 
-#include "link/adaptive_mutex.hpp"
 #include "link/connect/stream.hpp"
+#include "link/mutexes.hpp"
 #include "link/reconnect_policy.hpp"
 #include "link/reply_queue.hpp"
 #include "link/request/call.hpp"

@@ -1,6 +1,6 @@
 #include "link/request_connection.hpp"
 
-#include "link/uncancelled.hpp"
+#include "values/system/process.hpp"
 #include "wire/command.hpp"
 
 #include <boost/asio/steady_timer.hpp>

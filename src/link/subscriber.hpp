@@ -4,7 +4,7 @@
 
 #include "link/async_connection.hpp"
 #include "link/request/patience.hpp"
-#include "link/request/subscription_table.hpp"
+#include "link/request/subscriptions.hpp"
 #include "wire/command.hpp"
 
 #include <boost/asio/steady_timer.hpp>

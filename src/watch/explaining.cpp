@@ -1,7 +1,7 @@
 // Who has a lock, in two round trips on the command connection.
 #include "client/lock/thread_calls.hpp"
 #include "core/lock_fields.hpp"
-#include "link/request/command_call.hpp"
+#include "link/request/calls.hpp"
 #include "values/system/process.hpp"
 #include "wire/key_schema.hpp"
 

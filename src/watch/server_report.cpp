@@ -1,6 +1,6 @@
 // What a server tells about itself, and what the monitor's user may do there.
 #include "watch/inspector.hpp"
-#include "wire/info.hpp"
+#include "wire/bulk_lines.hpp"
 #include "wire/key_schema.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 /// @file
-/// Long answers, line by line.
+/// Long answers, line by line, and what the lines of INFO say.
 #pragma once
 
 #include <algorithm>
@@ -127,6 +127,30 @@ inline std::string_view fieldOf(std::string_view line, std::string_view field) n
         at = end + 1;
     }
     return {};
+}
+
+/// The value of a line `field:value`; empty if there is none.
+inline std::string_view infoField(std::string_view info, std::string_view field) noexcept
+{
+    for (std::size_t at = 0; at < info.size();) {
+        const auto end = std::min(info.find('\n', at), info.size());
+        auto line = info.substr(at, end - at);
+        line.remove_suffix(line.ends_with('\r') ? 1 : 0);
+        if (line.size() > field.size() && line.starts_with(field) && line[field.size()] == ':') {
+            return line.substr(field.size() + 1);
+        }
+        at = end + 1;
+    }
+    return {};
+}
+
+/// The value as a number; 0 for anything else.
+inline std::uint64_t infoNumber(std::string_view info, std::string_view field) noexcept
+{
+    const auto text = infoField(info, field);
+    std::uint64_t number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
 }
 
 } // namespace redislock::detail

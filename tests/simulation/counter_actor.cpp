@@ -1,8 +1,7 @@
 #include "simulation/counter_actor.hpp"
 
-#include "core/counter/latch_requests.hpp"
+#include "core/counter/counter_requests.hpp"
 #include "core/counter/permit_requests.hpp"
-#include "core/counter/semaphore_requests.hpp"
 #include "simulation/one_of.hpp"
 #include "simulation/safety_checker.hpp"
 

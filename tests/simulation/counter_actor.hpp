@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/counter/counter_requests.hpp"
-#include "core/counter/permit_hold.hpp"
+#include "core/counter/permit_requests.hpp"
 #include "redislock/lease_time.hpp"
 #include "simulation/counter_operation.hpp"
 #include "simulation/latch_checker.hpp"

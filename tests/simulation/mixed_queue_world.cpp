@@ -1,6 +1,6 @@
 #include "simulation/mixed_queue_world.hpp"
 
-#include "core/share/grant_message.hpp"
+#include "core/share/handoff.hpp"
 #include "simulation/one_of.hpp"
 #include "simulation/safety_checker.hpp"
 #include "wire/key_schema.hpp"

@@ -1,6 +1,6 @@
 #include "simulation/sim_client.hpp"
 
-#include "core/machine/lease.hpp"
+#include "core/machine/lock_answer.hpp"
 #include "core/renewal_call.hpp"
 #include "simulation/loss_checker.hpp"
 

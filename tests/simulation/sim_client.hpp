@@ -6,7 +6,7 @@
 #include "core/counter/counter.hpp"
 #include "core/port.hpp"
 #include "link/request/call.hpp"
-#include "link/request/script_call.hpp"
+#include "link/request/calls.hpp"
 #include "redislock/config.hpp"
 #include "redislock/observer.hpp"
 #include "simulation/awaiting.hpp"

@@ -3,8 +3,7 @@
 #pragma once
 
 #include "link/reconnect_policy.hpp"
-#include "link/request/channel_listener.hpp"
-#include "link/request/subscription_table.hpp"
+#include "link/request/subscriptions.hpp"
 #include "simulation/network.hpp"
 
 #include <cstddef>

@@ -1,6 +1,5 @@
 #include "link/connect/connect_machine.hpp"
 
-#include "link/connect/demoted_addresses.hpp"
 #include "unit/machine_script.hpp"
 
 #include <gtest/gtest.h>

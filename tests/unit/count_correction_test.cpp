@@ -1,4 +1,4 @@
-#include "core/counter/count_correction.hpp"
+#include "core/machine/release_machine.hpp"
 
 #include <gtest/gtest.h>
 

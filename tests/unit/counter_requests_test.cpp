@@ -2,9 +2,7 @@
 #include "client/engine.hpp"
 #include "core/counter/counter_flow.hpp"
 #include "core/counter/counter_requests.hpp"
-#include "core/counter/latch_requests.hpp"
 #include "core/counter/permit_requests.hpp"
-#include "core/counter/semaphore_requests.hpp"
 #include "unit/keeping_port.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The message from the release of a fair lock to the client of the next waiter.
-#include "core/share/grant_message.hpp"
+#include "core/share/handoff.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/share/hand_on.hpp"
+#include "core/share/handoff.hpp"
 
 #include <gtest/gtest.h>
 

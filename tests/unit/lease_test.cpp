@@ -1,4 +1,4 @@
-#include "core/machine/lease.hpp"
+#include "core/machine/lock_answer.hpp"
 #include "redislock/lease_time.hpp"
 #include "unit/machine_script.hpp"
 

@@ -1,6 +1,6 @@
 #include "core/lock_fields.hpp"
 #include "support/replies.hpp"
-#include "wire/info.hpp"
+#include "wire/bulk_lines.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "core/core.hpp"
 #include "core/operation/acquire_flow.hpp"
-#include "core/share/pass_on.hpp"
+#include "core/share/handoff.hpp"
 #include "unit/keeping_port.hpp"
 #include "unit/machine_script.hpp"
 

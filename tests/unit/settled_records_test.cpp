@@ -1,4 +1,4 @@
-#include "core/counter/settled_records.hpp"
+#include "core/counter/counters.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "link/request/subscription_table.hpp"
+#include "link/request/subscriptions.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

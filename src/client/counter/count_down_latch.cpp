@@ -3,7 +3,6 @@
 #include "client/counter/counter_calls.hpp"
 #include "client/lock/throwing.hpp"
 #include "core/counter/counter_requests.hpp"
-#include "core/counter/latch_requests.hpp"
 #include "redislock/client.hpp"
 
 #include <utility>

@@ -6,10 +6,10 @@
 #include "client/async_wait.hpp"
 #include "client/engine.hpp"
 #include "client/lock/thread_calls.hpp"
+#include "core/core.hpp"
 #include "core/counter/counter.hpp"
 #include "core/counter/counter_flow.hpp"
-#include "core/counter/permit_hold.hpp"
-#include "core/underway.hpp"
+#include "core/counter/permit_requests.hpp"
 #include "redislock/permit.hpp"
 
 #include <functional>

@@ -1,7 +1,6 @@
 #include "redislock/permit.hpp"
 
 #include "client/counter/counter_calls.hpp"
-#include "core/counter/permit_hold.hpp"
 #include "core/counter/permit_requests.hpp"
 #include "values/immortal.hpp"
 

@@ -4,7 +4,6 @@
 #include "client/lock/throwing.hpp"
 #include "core/counter/counter_requests.hpp"
 #include "core/counter/permit_requests.hpp"
-#include "core/counter/semaphore_requests.hpp"
 
 #include <boost/uuid/random_generator.hpp>
 

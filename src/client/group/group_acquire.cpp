@@ -4,7 +4,7 @@
 #include "client/lock/lock_access.hpp"
 #include "client/policy.hpp"
 #include "link/request/patience.hpp"
-#include "values/system/fresh_seed.hpp"
+#include "values/system/process.hpp"
 
 #include <algorithm>
 #include <new>

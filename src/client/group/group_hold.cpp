@@ -1,8 +1,8 @@
 #include "client/group/group_hold.hpp"
 
 #include "client/lock/lock_access.hpp"
-#include "link/uncancelled.hpp"
 #include "values/printable.hpp"
+#include "values/system/process.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 

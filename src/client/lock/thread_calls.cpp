@@ -5,7 +5,7 @@
 #include "core/operation/query_flow.hpp"
 #include "core/operation/release_flow.hpp"
 #include "core/operation/thread_acquire.hpp"
-#include "link/request/ping_call.hpp"
+#include "link/request/calls.hpp"
 #include "values/system/process.hpp"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // Semaphores and latches: what their kinds share.
 #include "core/counter/counter.hpp"
 
-#include "core/counter/permit_hold.hpp"
-#include "core/machine/event_of.hpp"
+#include "core/counter/permit_requests.hpp"
+#include "link/request/calls.hpp"
 #include "wire/key_schema.hpp"
 
 #include <algorithm>

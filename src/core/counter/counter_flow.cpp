@@ -1,6 +1,6 @@
 #include "core/counter/counter_flow.hpp"
 
-#include "core/machine/event_of.hpp"
+#include "link/request/calls.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,8 +1,9 @@
 /// @file
-/// The requests that several kinds of counter share.
+/// The requests of semaphores and latches.
 #pragma once
 
 #include "core/counter/counter.hpp"
+#include "redislock/lease_time.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -41,5 +42,18 @@ enum class AddTo { anyCounter, existingCounter };
 CounterRequest<bool> addRequest(NamedCounter& counter, std::int64_t difference, AddTo where);
 /// Gives permits back in the background, unless the semaphore was deleted.
 void putBack(NamedCounter& counter, std::int64_t permits) noexcept;
+
+/// Waits for so many permits. Refused for zero, and for an impossible number.
+CounterOrder permitsOrder(NamedCounter& counter, std::int64_t permits, Wait wait);
+CounterRequest<bool> releaseRequest(NamedCounter& counter, std::int64_t permits, AddTo where);
+/// Takes all free permits.
+CounterRequest<std::int64_t> drainRequest(NamedCounter& counter);
+/// Makes a semaphore that lives for that time.
+CounterRequest<bool> trySetForRequest(NamedCounter& counter, std::int64_t permits, std::chrono::milliseconds live);
+
+/// Waits until the latch is open.
+CounterOrder waitOrder(const NamedCounter& latch, Wait limit);
+CounterRequest<bool> newCountRequest(NamedCounter& latch, std::int64_t count);
+CounterRequest<std::int64_t> countDownRequest(NamedCounter& latch);
 
 } // namespace redislock::detail

@@ -1,7 +1,7 @@
 #include "core/counter/counters.hpp"
 
+#include "core/core.hpp"
 #include "core/counter/counter.hpp"
-#include "core/underway.hpp"
 #include "wire/command.hpp"
 
 #include <new>

@@ -1,7 +1,6 @@
 #include "core/counter/permit_requests.hpp"
 
 #include "core/counter/counter_requests.hpp"
-#include "core/machine/lease.hpp"
 #include "core/machine/lock_answer.hpp"
 #include "wire/key_schema.hpp"
 

@@ -1,12 +1,13 @@
 /// @file
-/// The requests of semaphores whose permits are leased.
+/// Leased permits, and the requests of their semaphores.
 #pragma once
 
 #include "core/counter/counter.hpp"
-#include "core/counter/permit_hold.hpp"
+#include "redislock/clock.hpp"
 #include "redislock/lease_time.hpp"
 #include "redislock/unlocked.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,26 @@
 #include <string>
 
 namespace redislock::detail {
+
+/// Shared by the guard and the callers that change the lease by the id.
+struct PermitHold {
+    [[nodiscard]] TimePoint validUntil() const noexcept
+    {
+        return TimePoint(TimePoint::duration(deadline.load(std::memory_order_acquire)));
+    }
+    void setValidUntil(TimePoint until) noexcept
+    {
+        deadline.store(until.time_since_epoch().count(), std::memory_order_release);
+    }
+
+    std::shared_ptr<NamedCounter> counter;
+    std::string id; ///< 32 hex digits
+    TimePoint grantedAt{};
+    std::atomic<TimePoint::rep> deadline{0};
+    std::atomic<std::uint64_t> changes{0}; ///< how often its lease was changed
+    /// Its requests (the acquire, changes of the lease) of which a copy may still arrive.
+    std::atomic<std::uint32_t> open{0};
+};
 
 /// Waits for a permit. Refused for an impossible lease. @param id of the permit, never used for another: 32 hex digits
 CounterOrder permitOrder(NamedCounter& counter, const std::string& id, Wait wait, Lease lease);

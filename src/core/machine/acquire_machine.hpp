@@ -2,7 +2,6 @@
 /// Acquiring a lock, step by step.
 #pragma once
 
-#include "core/machine/lease.hpp"
 #include "core/machine/lock_answer.hpp"
 #include "link/request/backoff.hpp"
 #include "link/request/event.hpp"
@@ -347,6 +346,13 @@ inline TimePoint AcquireMachine::patienceEnd() const noexcept
 {
     const TimePoint end = settings_.wait.isOneAttempt() ? saturatingAdd(start_, settings_.commandTimeout) : deadline_;
     return std::min({end, saturatingAdd(lastAnswer_, settings_.unreachableAfter), settings_.holdDeadline});
+}
+
+/// The answer that another holds the lock; null for any other event.
+inline const LockAnswer* busyAnswer(const AcquireMachine::Event& event)
+{
+    const auto* replied = std::get_if<Replied<LockAnswer>>(&event);
+    return replied != nullptr && replied->answer.kind == LockAnswer::Kind::busy ? &replied->answer : nullptr;
 }
 
 } // namespace redislock::detail

@@ -1,8 +1,9 @@
 /// @file
-/// What Redis answers to a request for a lock, for permits, or for an open latch.
+/// What Redis answers to a request for a lock, for permits, or for an open latch, and how long a grant may be believed.
 #pragma once
 
 #include "link/request/event.hpp"
+#include "redislock/clock.hpp"
 #include "redislock/lease_time.hpp"
 #include "wire/reply.hpp"
 
@@ -15,6 +16,25 @@
 #include <system_error>
 
 namespace redislock::detail {
+
+/// What to take off a lease for clocks that run at different rates, and for Redis' whole milliseconds.
+constexpr std::chrono::milliseconds driftOf(std::chrono::milliseconds lease) noexcept
+{
+    return (lease + std::chrono::milliseconds(99)) / 100 + std::chrono::milliseconds(2);
+}
+
+/// Until when a grant may be believed: counted from before its request was sent, whenever the reply came.
+constexpr TimePoint deadlineOf(TimePoint sentAt, std::chrono::milliseconds lease) noexcept
+{
+    return saturatingAdd(sentAt, lease - driftOf(lease));
+}
+
+/// How long before the deadline a hold counts as at risk.
+constexpr std::chrono::nanoseconds riskMarginOf(std::chrono::nanoseconds lease,
+                                                std::chrono::nanoseconds commandTimeout) noexcept
+{
+    return std::max(lease / 10, std::min(2 * commandTimeout, lease / 4));
+}
 
 /// Whether the grants of a kind of lock come with tokens.
 enum class Tokens : std::uint8_t { none, given };

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "core/core.hpp"
-#include "core/machine/event_of.hpp"
 #include "core/operation/waiting.hpp"
+#include "link/request/calls.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -2,10 +2,10 @@
 /// A question for whose answer a thread waits.
 #pragma once
 
-#include "core/machine/event_of.hpp"
 #include "core/machine/query_machine.hpp"
 #include "core/operation/waiting.hpp"
 #include "core/port.hpp"
+#include "link/request/calls.hpp"
 #include "redislock/random.hpp"
 
 #include <memory>

@@ -1,6 +1,6 @@
 #include "core/operation/release_flow.hpp"
 
-#include "core/machine/event_of.hpp"
+#include "link/request/calls.hpp"
 #include "wire/assert.hpp"
 
 #include <utility>

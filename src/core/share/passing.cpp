@@ -1,8 +1,8 @@
 #include "core/share/passing.hpp"
 
 #include "core/core.hpp"
-#include "core/machine/lease.hpp"
-#include "core/share/pass_on.hpp"
+#include "core/machine/lock_answer.hpp"
+#include "core/share/handoff.hpp"
 
 namespace redislock::detail {
 

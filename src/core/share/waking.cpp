@@ -1,8 +1,7 @@
 #include "core/share/waking.hpp"
 
 #include "core/core.hpp"
-#include "core/share/grant_message.hpp"
-#include "core/share/hand_on.hpp"
+#include "core/share/handoff.hpp"
 #include "wire/key_schema.hpp"
 
 #include <algorithm>

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "link/connect/connect_machine.hpp"
-#include "link/connect/demoted_addresses.hpp"
 #include "link/connect/handshake_machine.hpp"
 #include "link/connect/stream.hpp"
 #include "link/connect/troubles.hpp"

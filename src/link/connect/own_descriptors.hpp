@@ -2,8 +2,8 @@
 /// Descriptors that are not the standard ones.
 #pragma once
 
-#include "link/uncancelled.hpp"
 #include "redislock/error.hpp"
+#include "values/system/process.hpp"
 
 #include <boost/system/system_error.hpp>
 

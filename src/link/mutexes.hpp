@@ -1,10 +1,27 @@
 /// @file
-/// A mutex for very short sections.
+/// Mutexes for very short sections, and words for which mutex guards what, which Clang checks (-Wthread-safety) and
+/// other compilers ignore.
 #pragma once
 
-#include "link/thread_safety.hpp"
+#include "link/request/signal.hpp"
 
 #include <pthread.h>
+
+#include <cstdint>
+#include <utility>
+
+#if defined(__clang__)
+#define REDISLOCK_THREAD_SAFETY(attribute) __attribute__((attribute))
+#else
+#define REDISLOCK_THREAD_SAFETY(attribute)
+#endif
+
+/// A member that is read and written under that mutex only.
+#define REDISLOCK_GUARDED_BY(mutex) REDISLOCK_THREAD_SAFETY(guarded_by(mutex))
+/// A function that is called with that mutex locked.
+#define REDISLOCK_REQUIRES(mutex) REDISLOCK_THREAD_SAFETY(requires_capability(mutex))
+#define REDISLOCK_ACQUIRES(...) REDISLOCK_THREAD_SAFETY(acquire_capability(__VA_ARGS__))
+#define REDISLOCK_RELEASES(...) REDISLOCK_THREAD_SAFETY(release_capability(__VA_ARGS__))
 
 namespace redislock::detail {
 
@@ -77,6 +94,37 @@ public:
 
 private:
     AdaptiveLock& lock_;
+};
+
+/// An AdaptiveMutex whose owner can have a thread woken when the mutex is free: a woken thread first of all wants the
+/// mutex, and the system call takes longer than the guarded work.
+class REDISLOCK_THREAD_SAFETY(capability("mutex")) WakingMutex {
+public:
+    void lock() noexcept REDISLOCK_ACQUIRES() REDISLOCK_THREAD_SAFETY(no_thread_safety_analysis) { mutex_.lock(); }
+    void unlock() noexcept REDISLOCK_RELEASES() REDISLOCK_THREAD_SAFETY(no_thread_safety_analysis)
+    {
+        const void* const sleeper = std::exchange(sleeper_, nullptr);
+        mutex_.unlock();
+        if (sleeper != nullptr) {
+            Signal::wake(sleeper);
+        }
+    }
+
+    /// Raises a reason; if the thread sleeps on the signal, it is woken when the mutex is unlocked. Expects the mutex
+    /// locked.
+    void notify(Signal& signal, std::uint32_t reason) noexcept
+    {
+        if (!signal.raise(reason)) {
+            return;
+        }
+        if (const void* const before = std::exchange(sleeper_, signal.address())) {
+            Signal::wake(before);
+        }
+    }
+
+private:
+    AdaptiveMutex mutex_;
+    const void* sleeper_ = nullptr; ///< the address it sleeps on; what is there may be gone
 };
 
 } // namespace redislock::detail
