@@ -8,8 +8,8 @@
 -- ARGV[2]  what waiters' channels begin with; the holder follows
 -- Returns  1: freed; 0: that holder does not have the lock
 -- Clock    the server's TIME
--- Effects  deletes KEYS[1]; takes waiters that stopped asking out of KEYS[2], KEYS[3] and KEYS[4]; passes the lock on
---          by passOn() in parts/fair_queue.lua; notes Redisson's waiters in KEYS[4], and while there are any, removes
+-- Effects  deletes KEYS[1]; takes waiters that stopped asking out of KEYS[2], KEYS[3] and KEYS[4]; grants the lock
+--          by grantNext() in parts/fair_queue.lua; notes Redisson's waiters in KEYS[4], and while there are any, removes
 --          the times to live of KEYS[2] and KEYS[3]; a key that is not a lock of one holder is left alone (WRONGTYPE)
 if #KEYS ~= 4 or #ARGV ~= 2 or ARGV[1] == '' then
     return redis.error_reply('ERR redislock: bad arguments to force_unlock')
@@ -23,7 +23,7 @@ if holder ~= ARGV[1] then
 end
 --include parts/free.lua
 local isMixed = noteRedissons()
-passOn(ARGV[2])
+grantNext(ARGV[2])
 if isMixed then
     keepMixedQueue()
 end

@@ -23,7 +23,7 @@
 --          that gets the lock, and those that stopped asking, out of KEYS[2], KEYS[3] and KEYS[4]; adds one that waits;
 --          notes Redisson's waiters in KEYS[4], but does not move their places. These three keys live 10 minutes longer
 --          than the places in them, KEYS[2] and KEYS[3] without an end while a waiter of Redisson's is queued. If the
---          lock is free and it is another's turn, passes the lock on by passOn() in parts/fair_queue.lua. A key of
+--          lock is free and it is another's turn, grants the lock by grantNext() in parts/fair_queue.lua. A key of
 --          another type is left alone (WRONGTYPE), and so is a read/write lock
 -- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local lease = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
@@ -90,7 +90,7 @@ if left == -2 then
     -- Either the first waiter is about to take the lock, and then the holder's time will be known; or it has died; or
     -- it sleeps: a waiter of Redisson's that was not the first when the lock became free is told by nobody else, and
     -- would lose its place.
-    local first, firstUntil, lasts = passOn(ARGV[5])
+    local first, firstUntil, lasts = grantNext(ARGV[5])
     holder = lasts > 0 and first
     left = holder and lasts or math.max(1, math.min(250, math.floor(firstUntil - now)))
 else

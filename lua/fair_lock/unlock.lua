@@ -13,7 +13,7 @@
 --          n >= 1: freed; n - 1 subscribers were told
 -- Clock    the server's TIME
 -- Effects  count 0: deletes KEYS[1], or takes the holder out of KEYS[2], KEYS[3] and KEYS[4]; if the lock is free then,
---          drops waiters that stopped asking and passes the lock on by passOn() in parts/fair_queue.lua, which tells
+--          drops waiters that stopped asking and grants the lock by grantNext() in parts/fair_queue.lua, which tells
 --          the first waiter; notes Redisson's waiters in KEYS[4], and while there are any, removes the times to live of
 --          KEYS[2] and KEYS[3]. Another count, and only if the holder's was higher: writes KEYS[1] and its time to
 --          live, which is never shortened. A key of another type is left alone (WRONGTYPE)
@@ -33,7 +33,7 @@ if not held then
     if count == 0 and redis.call('ZREM', KEYS[3], ARGV[1]) + redis.call('HDEL', KEYS[4], ARGV[1]) > 0 then
         redis.call('LREM', KEYS[2], 0, ARGV[1])
         if redis.call('EXISTS', KEYS[1]) == 0 then -- the waiter that gives up may have been told
-            passOn(ARGV[4])
+            grantNext(ARGV[4])
         end
     end
     if isMixed then
@@ -47,7 +47,7 @@ if count > 0 then
 end
 --include parts/free.lua
 local isMixed = noteRedissons()
-local _, _, _, told = passOn(ARGV[4])
+local _, _, _, told = grantNext(ARGV[4])
 if isMixed then
     keepMixedQueue()
 end

@@ -256,16 +256,16 @@ local function liveHead(isFree)
     end
 end
 
--- The lock is free: grants it to the first waiter in the queue, and tells that waiter. Only a waiter of ours whose
+-- The lock is free: grants it to the first waiter in the queue, or notifies that waiter. Only a waiter of ours whose
 -- client listens can be granted it, and only if both its place and the lease that it wants last for two more of its
 -- polls (of the five for which a place is kept): its client takes off that time all that went by since it asked. It has
--- the lock for as long as it would have had the place, or for its lease if that is shorter. All others are only told,
--- and ask. `channels`: what waiters' channels begin with.
+-- the lock for as long as it would have had the place, or for its lease if that is shorter. All others are only
+-- notified, and ask. `channels`: what waiters' channels begin with.
 -- Returns the first waiter, until when its place was kept, for how long it has the lock (0: it does not), and how many
 -- were told.
 -- pcall: neither a refused grant nor a refused message must look like a failed unlock; the waiters then find out by
 -- polling.
-local function passOn(channels)
+local function grantNext(channels)
     local head, headUntil, place, lease, request = liveHead(true)
     if not head then
         return nil

@@ -45,9 +45,9 @@ void AsyncAcquire::askPolicy(std::uint32_t refusals)
 void AsyncAcquire::finish()
 {
     Acquired acquired;
-    ec_ = told(flow_->conclude(acquired));
+    ec_ = codeForHandler(flow_->conclude(acquired));
     flow_.reset();
-    if (acquired.hold != hold_) { // nothing, or a hold that was passed on to this call
+    if (acquired.hold != hold_) { // nothing, or a hold that this call inherited
         rest_ = named_->core->recycle(hold_);
     }
     guard_ = LockGuard(std::move(acquired));

@@ -156,7 +156,7 @@ void AsyncCalls::forceUnlock(const std::shared_ptr<NamedLock>& named, FlagHandle
                              engineOf(*named), call,
                              [named, asked, forced = *holder, call](std::error_code error, const QueryMachine& machine,
                                                                     const Reply& answer) {
-                                 const bool was = !error && freed(answer, machine, error);
+                                 const bool was = !error && wasFreed(answer, machine, error);
                                  if (was) {
                                      Engine& engine = engineOf(*named);
                                      const auto lock = engine.lock();

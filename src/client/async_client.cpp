@@ -47,7 +47,7 @@ struct AsyncConnect final : std::enable_shared_from_this<AsyncConnect> {
             return;
         }
         ping->mode = Call::Mode::detached;
-        ping->hurried = true;
+        ping->isHurried = true;
         ping->whenFinished = [weak = weak_from_this()] {
             if (const auto self = weak.lock()) {
                 self->answered();

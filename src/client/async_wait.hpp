@@ -133,7 +133,7 @@ protected:
     virtual void failed() = 0;
 
     /// The error that the handler gets: Asio's own code for cancellation, if the operation was cancelled.
-    [[nodiscard]] boost::system::error_code told(std::error_code error) const noexcept
+    [[nodiscard]] boost::system::error_code codeForHandler(std::error_code error) const noexcept
     {
         return handlersCode(error, cancelled_);
     }

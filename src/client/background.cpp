@@ -57,8 +57,8 @@ void keepLoaded() noexcept
 } // namespace
 
 Background::Background(const Config& config, const std::string& connectionName, const Report& report)
-    : troubles(config.endpoint.str(), config.password),
-      connector(io, config.endpoint, handshakeOf(config, connectionName), config.connectTimeout, troubles),
+    : lastErrors(config.endpoint.str(), config.password),
+      connector(io, config.endpoint, handshakeOf(config, connectionName), config.connectTimeout, lastErrors),
       renewals(io, connector, renewalTimeout(config.watchdogTimeout, config.commandTimeout), freshSeed(),
                reporter(report, "renewals")),
       subscriber(

@@ -74,7 +74,7 @@ public:
 
     // used on the thread only, except that any thread may set alarms
     boost::asio::io_context io{1};
-    Troubles troubles; ///< used by any thread
+    LastErrors lastErrors; ///< used by any thread
     Connector connector;
     CallConnection renewals;
     Subscriber<ChannelListener> subscriber;

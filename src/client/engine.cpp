@@ -58,7 +58,7 @@ Engine::Engine(Config config)
             return;
         }
         try {
-            tell([purpose, up, error, why = up ? std::string() : troubles().sentence(error)](Observer& observer) {
+            tell([purpose, up, error, why = up ? std::string() : lastErrors().sentence(error)](Observer& observer) {
                 up ? observer.connected(purpose) : observer.disconnected(purpose, error, why);
             });
         } catch (const std::bad_alloc&) { // the connection matters more than to be told of it
@@ -104,7 +104,7 @@ Engine::Engine(Config config)
     hooks.hurry = [this](TimePoint soonest) { background_->connector.hurry(this, soonest); };
     hooks.demoted = [this](std::string address) { background_->connector.demoted(std::move(address)); };
     hooks.sweepSoon = [this] { sweepSoon(*background_); };
-    hooks.refused = [this](const Reply& reply) { background_->troubles.noteReply(reply); };
+    hooks.refused = [this](const Reply& reply) { background_->lastErrors.noteReply(reply); };
     hooks.report = [report](bool up, Reason error) { report("commands", up, error); };
     commands_ = std::make_unique<BlockingConnection>(std::move(hooks), config_.commandTimeout, freshSeed());
     background_->renewals.lendTo(*commands_, [this] { background_->sweepTimer.set(BootClock::now()); });

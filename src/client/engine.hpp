@@ -66,7 +66,7 @@ public:
     [[nodiscard]] BlockingConnection& commands() noexcept { return *commands_; }
     [[nodiscard]] Background& background() noexcept { return *background_; }
     /// What was said about errors that calls have met.
-    [[nodiscard]] const Troubles& troubles() const noexcept { return background_->troubles; }
+    [[nodiscard]] const LastErrors& lastErrors() const noexcept { return background_->lastErrors; }
     [[nodiscard]] ServerId& serverId() noexcept { return serverId_; }
     /// Why an operation that may have to wait cannot begin; nothing: it can, and the background thread is there.
     [[nodiscard]] std::optional<Reason> refusal();

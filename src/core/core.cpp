@@ -31,7 +31,7 @@ std::shared_ptr<NamedLock> Core::knownOrAdd(NamedLock& fresh)
         names_.erase(found);
     }
     const auto debt = std::ranges::find_if(
-        debts_, [&](const Debt& each) { return each.kind == fresh.kind && each.name == fresh.name; });
+        debts_, [&](const OwedUnlocks& each) { return each.kind == fresh.kind && each.name == fresh.name; });
     if (debt != debts_.end()) {
         fresh.local = std::move(debt->owed);
         debts_.erase(debt);
@@ -117,7 +117,7 @@ std::shared_ptr<NamedLock> Core::recycle(HoldRef& hold) noexcept
     hold->stopAtRisk = hold->stopLost = std::stop_source(std::nostopstate);
     hold->atRiskTold = hold->heldTooLong = hold->refused = hold->levelHasEnded = false;
     hold->isMember = hold->isTentative = false;
-    hold->givenLevel = 0;
+    hold->grantedLevel = 0;
     hold->renewal = RenewMachine();
     hold->unanswered = false;
     hold->countsUnderWay = 0;
@@ -138,7 +138,7 @@ std::shared_ptr<HoldCall> Core::takeCall(Hold& hold)
     REDISLOCK_ASSERT(!call->pending);
     call->attach(&hold);
     call->outcome = {};
-    call->hurried = false;
+    call->isHurried = false;
     call->quiet = call->echoes = false;
     call->place = {};
     call->writer = {};
@@ -206,7 +206,7 @@ void Core::grant(Hold& hold, std::uint32_t level, const AcquireResult& result)
         }
         hold.phase.store(Hold::Phase::held, std::memory_order_release);
         hold.updateDeadline();
-        hold.givenLevel = result.isGiven ? level : hold.givenLevel;
+        hold.grantedLevel = result.isGiven ? level : hold.grantedLevel;
         renewing.watch(hold, result.sentAt);
     } catch (...) { // out of memory: a hold that cannot be watched must not be held
         hold.phase.store(Hold::Phase::ended, std::memory_order_release);
@@ -219,14 +219,14 @@ void Core::grant(Hold& hold, std::uint32_t level, const AcquireResult& result)
 
 // --- Ending and losing ----------------------------------------------------------------------------------------------
 
-Acquired Core::innermostOf(NamedLock& named, std::uint64_t caller, bool& owed)
+Acquired Core::innermostOf(NamedLock& named, std::uint64_t caller, bool& unlockOwed)
 {
     if (Hold* own = validHold(named, caller)) {
         if (const auto level = own->levels.innermostOfThread(); level != 0) {
             return {own, level, 0};
         }
     }
-    owed = named.local.settle(caller);
+    unlockOwed = named.local.countLateUnlock(caller);
     return {};
 }
 
@@ -419,9 +419,9 @@ std::vector<std::shared_ptr<NamedLock>> Core::close()
     }
     for (const auto& named : names) {
         const auto takeBack = [this](Waiter& waiter) {
-            const HoldRef passed = std::move(waiter.passed);
-            if (passed != nullptr && isHeld({passed, waiter.passedLevel})) {
-                releasing.giveBack(*passed, passed->validUntil()); // the waiter does not know yet that it has the hold
+            const HoldRef inherited = std::move(waiter.inherited);
+            if (inherited != nullptr && isHeld({inherited, waiter.inheritedLevel})) {
+                releasing.giveBack(*inherited, inherited->validUntil()); // the waiter does not know yet that it has it
             }
         };
         named->waiters.forEach(takeBack);

@@ -9,7 +9,7 @@
 #include "core/port.hpp"
 #include "core/releasing.hpp"
 #include "core/renewing.hpp"
-#include "core/share/passing.hpp"
+#include "core/share/inheritance.hpp"
 #include "core/share/waking.hpp"
 #include "redislock/config.hpp"
 #include "redislock/hold_ref.hpp"
@@ -47,7 +47,7 @@ public:
     const std::string id; ///< the client's id: its holders' names in Redis begin with it
     Random random;
     Waking waking{*this};
-    Passing passing{*this};
+    Inheritance inheritance{*this};
     Releasing releasing{*this};
     Renewing renewing{*this};
     Counters counters{*this};
@@ -81,7 +81,7 @@ public:
 
     // ending
     /// The level that a thread's unlock() ends. @param owed where there is none: whether the thread lost what it had
-    Acquired innermostOf(NamedLock& named, std::uint64_t caller, bool& owed);
+    Acquired innermostOf(NamedLock& named, std::uint64_t caller, bool& unlockOwed);
     /// Whether a level can still be given back.
     [[nodiscard]] bool isHeld(const Acquired& acquired);
 
@@ -95,7 +95,7 @@ public:
     /// The leases of the outer levels of a hold were over before the inner level ended: reports the outer ones as lost.
     void loseRest(Hold& hold);
     /// A request that ends a holder of this client by force is about to be sent. It may come late, so the holder is not
-    /// passed on to another caller from now on.
+    /// inherited by another caller from now on.
     void forces(NamedLock& named, std::string_view holder);
     /// The holds of this client that forceUnlock() ended are lost now, not only at their next renewal: that of the
     /// holder and, of a read lock, those of the other readers. @param call the request with its answer. Other readers
@@ -184,7 +184,7 @@ private:
         bool operator()(const NamedLock* a, const NameKey& b) const noexcept { return keyOf(*a) == b; }
     };
     /// What threads still owe of a name that nobody uses.
-    struct Debt {
+    struct OwedUnlocks {
         LockKind kind;
         std::string name;
         LocalLock<Hold, HoldRef> owed;
@@ -200,7 +200,7 @@ private:
     boost::unordered_flat_set<NamedLock*, NameHash, NameEqual> names_; ///< a lock is in it until its destructor
     std::vector<HoldRef> idleHolds_;
     std::vector<std::shared_ptr<HoldCall>> idleCalls_;
-    std::deque<Debt> debts_;                             ///< for late unlock() calls, also after the client's end
+    std::deque<OwedUnlocks> debts_;                      ///< for late unlock() calls, also after the client's end
     std::deque<std::shared_ptr<NamedLock>> sharedNames_; ///< kept for their turns
     std::size_t underWay_ = 0;                           ///< releases, and acquires that would have to be released
     bool closing_ = false;

@@ -126,14 +126,14 @@ struct Hold {
     bool unanswered : 1 = false;    ///< a request that names the holder was never answered, or may still end the holder
     bool levelHasEnded : 1 = false; ///< one of several levels has ended: Redis keeps its time to live
     std::uint16_t countsUnderWay = 0; ///< requests under way that set its count
-    std::uint32_t givenLevel = 0;     ///< level granted by another's release for less than its lease, yet to be sent
+    std::uint32_t grantedLevel = 0;   ///< level granted by another's release for less than its lease, yet to be sent
     std::shared_ptr<NamedLock> lock;
     HolderId id{};
     std::uint64_t owner = 0; ///< currentThread() of the thread that took it; 0: taken asynchronously
     std::atomic<TimePoint::rep> deadline{0};
     HoldLevels levels;
     TimePoint grantedAt{};
-    TimePoint holderSince{};                       ///< when Redis granted it; the hold may have been passed on since
+    TimePoint holderSince{};                       ///< when Redis granted it; the hold may have been inherited since
     std::stop_source stopAtRisk{std::nostopstate}; ///< made when first asked for
     std::stop_source stopLost{std::nostopstate};   ///< made when first asked for
 
@@ -171,13 +171,13 @@ struct Waiter : WaiterLink<Waiter> {
     bool refused = false;       ///< its last answer was that another holds the lock
     bool comesBack = true;      ///< asks more than once
     bool aside = false;         ///< asleep so that other clients get the lock: messages are not for it
-    bool owesTelling = false;   ///< was to follow a release that published nothing: without the lock, it must publish
+    bool mustNotify = false;    ///< was to follow a release that published nothing: without the lock, it must publish
     bool subscribed = false;    ///< to a channel of its own
     std::uint32_t attempts = 0; ///< requests that were sent
-    std::uint32_t answersBefore = 0; ///< NamedLock::answers when it came
-    HoldRef passed{};                ///< hold that was passed on to it, and that it does not know of yet
-    std::uint32_t passedLevel = 0;   ///< its level of `passed`
-    std::optional<Grant> grant{};    ///< not looked at yet
+    std::uint32_t answersBefore = 0;  ///< NamedLock::answers when it came
+    HoldRef inherited{};              ///< hold that it inherited, and that it does not know of yet
+    std::uint32_t inheritedLevel = 0; ///< its level of `inherited`
+    std::optional<Grant> grant{};     ///< not looked at yet
     Refusals refusals{};
     std::string blocker;       ///< who has the lock, as the last answer said; for observers only
     TimePoint blockedUntil{};  ///< the lock is held at least until then; 0: not known

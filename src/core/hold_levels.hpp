@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/machine/lock_answer.hpp"
-#include "core/share/mostly_one.hpp"
+#include "core/share/compact_list.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/lease_time.hpp"
 
@@ -56,9 +56,9 @@ public:
     }
     void renewed(TimePoint validUntil) noexcept { renewedUntil_ = std::max(renewedUntil_, validUntil); }
 
-    /// The hold is passed on: all levels are replaced by the one that the next caller asks for. Both are renewed, so
+    /// The hold is inherited: all levels are replaced by the one that the next caller asks for. Both are renewed, so
     /// the deadline stays. @return the id of the new level
-    std::uint32_t passTo(const HoldLevels& next)
+    std::uint32_t replaceWith(const HoldLevels& next)
     {
         const TimePoint until = renewedUntil_;
         clear();
@@ -165,7 +165,7 @@ public:
     }
 
 private:
-    [[no_unique_address]] MostlyOne<HoldLevel> levels_; // the next member lies in this one's padding
+    [[no_unique_address]] CompactList<HoldLevel> levels_; // the next member lies in this one's padding
     std::uint32_t lastId_ = 0;
     TimePoint renewedUntil_{};
 };

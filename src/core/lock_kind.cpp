@@ -20,7 +20,7 @@ constexpr KindTraits plain()
     kind.holder = {&redisLockHolder};
     kind.forceUnlock = {&redisLockForceUnlock};
     kind.channelPrefix = lockChannelPrefix;
-    kind.passesOn = true;
+    kind.inherits = true;
     return kind;
 }
 
@@ -35,7 +35,7 @@ constexpr KindTraits spin()
 {
     KindTraits kind = plain();
     kind.channelPrefix = {};
-    kind.passesOn = false; // without messages, nobody here knows that others wait
+    kind.inherits = false; // without messages, nobody here knows that others wait
     return kind;
 }
 
@@ -44,7 +44,7 @@ constexpr KindTraits fenced()
     KindTraits kind = plain();
     kind.lock = {&fencedLockLock, true};
     kind.tokens = Tokens::given;
-    kind.passesOn = false; // each hold needs a token of its own
+    kind.inherits = false; // each hold needs a token of its own
     kind.companions[0] = tokenPrefix;
     kind.companionCount = 1;
     return kind;
@@ -63,8 +63,8 @@ constexpr KindTraits fair()
     kind.lockArguments = 6;
     kind.asking = Asking::queue;
     kind.keepsPlace = true;
-    kind.handsOn = false;
-    kind.passesOn = false;
+    kind.follows = false;
+    kind.inherits = false;
     return kind;
 }
 
@@ -83,7 +83,7 @@ constexpr KindTraits read()
     kind.lockArguments = 4;
     kind.asking = Asking::each;
     kind.sharesTime = true;
-    kind.handsOn = false;
+    kind.follows = false;
     return kind;
 }
 
@@ -102,7 +102,7 @@ constexpr KindTraits write()
     kind.companionCount = 1;
     kind.lockArguments = 4;
     kind.keepsPlace = true;
-    kind.handsOn = false; // otherwise readers might never get in
+    kind.follows = false; // otherwise readers might never get in
     return kind;
 }
 

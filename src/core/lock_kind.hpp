@@ -53,8 +53,8 @@ struct KindTraits {
     bool isReentrant = true;
     bool keepsPlace = false; ///< the lock script keeps a place for a waiter, and the unlock script gives it up
     bool sharesTime = false; ///< other holders' renewals set the time to live of its key, and may set it shorter
-    bool handsOn = true;     ///< a release may let the next waiter of this client in before all others
-    bool passesOn = false;   ///< a lease may go to the next waiter of this client without a request
+    bool follows = true;     ///< the next waiter of this client may follow a release, before all others
+    bool inherits = false;   ///< the next waiter of this client may inherit a hold
 
     static const KindTraits& of(LockKind kind) noexcept;
 };

@@ -31,7 +31,7 @@ inline std::shared_ptr<ScriptCall> nameCall(const NamedLock& named, const Script
 }
 
 /// Whether the lock was freed, by this try or by an earlier one whose reply was lost.
-inline bool freed(const Reply& reply, const QueryMachine& machine, std::error_code& ec) noexcept
+inline bool wasFreed(const Reply& reply, const QueryMachine& machine, std::error_code& ec) noexcept
 {
     if (reply.kind != Reply::Kind::integer || reply.integer < 0 || reply.integer > 1) {
         ec = Errc::badReply;

@@ -22,7 +22,7 @@ ReleaseMachine::Event unlockEventOf(const HoldCall& call, TimePoint now)
 Unlocked Releasing::endLevel(Hold& hold, std::uint32_t level, std::function<void(Unlocked)> whenReleased)
 {
     REDISLOCK_ASSERT(hold.phase == Hold::Phase::held && level != 0);
-    if (core_.passing.passOn(hold, level)) {
+    if (core_.inheritance.letInherit(hold, level)) {
         return Unlocked::passedOn;
     }
     const TimePoint validUntil = hold.validUntil();
@@ -147,7 +147,7 @@ void Releasing::start(Hold& hold, const ReleaseMachine& machine, Behind behind,
     call->whenReleased = std::move(whenReleased);
     call->prepare(HoldCall::Verb::unlock, std::chrono::milliseconds(1), 0, Call::Mode::detached);
     step(call, Start{core_.port.now()},
-         behind == Behind::nextWaiter ? core_.waking.handOn(hold, hold.lane) : Waking::Next{});
+         behind == Behind::nextWaiter ? core_.waking.letFollow(hold, hold.lane) : Waking::Next{});
 }
 
 std::shared_ptr<HoldCall> Releasing::takeCall(Hold& hold) noexcept

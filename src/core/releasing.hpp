@@ -24,7 +24,7 @@ public:
     explicit Releasing(Core& core) noexcept : core_(core) {}
 
     /// Ends a level of a valid hold. @return `unconfirmed` where a release is under way now, at the end of which
-    /// `whenReleased` is called; otherwise that other levels are left, or that the hold was passed on
+    /// `whenReleased` is called; otherwise that other levels are left, or that the hold was inherited
     Unlocked endLevel(Hold& hold, std::uint32_t level, std::function<void(Unlocked)> whenReleased = nullptr);
     /// A level ended, or Redis may have granted one that nobody has: tells Redis the true count. Without levels, ends
     /// the hold.

@@ -67,8 +67,8 @@ bool Renewing::mustRenew(const Hold& hold, TimePoint now) const
 /// The full lease of a hold that another's release granted for less, until it has been sent and answered; otherwise 0.
 std::chrono::milliseconds Renewing::owedLease(const Hold& hold) const
 {
-    return hold.givenLevel == 0 ? std::chrono::milliseconds(0)
-                                : hold.levels.leaseOf(hold.givenLevel, core_.config.watchdogTimeout);
+    return hold.grantedLevel == 0 ? std::chrono::milliseconds(0)
+                                  : hold.levels.leaseOf(hold.grantedLevel, core_.config.watchdogTimeout);
 }
 
 /// The lease that a renewal sends.
@@ -90,7 +90,7 @@ bool Renewing::mayOutlive(const Hold& hold, LossReason reason) noexcept
         return false;
     }
     const bool isAsked = hold.renewal.state() == RenewMachine::State::asking;
-    return isAsked || hold.unanswered || hold.givenLevel != 0 || hold.levelHasEnded;
+    return isAsked || hold.unanswered || hold.grantedLevel != 0 || hold.levelHasEnded;
 }
 
 /// Sets the next moment at which the hold is to be reported, as at risk or as lost.
@@ -273,8 +273,8 @@ void Renewing::apply(Hold& hold, const RenewMachine::Event& event, std::chrono::
     const auto* replied = std::get_if<Replied<RenewAnswer>>(&event);
     if (replied != nullptr && replied->answer.kind == RenewAnswer::Kind::renewed) {
         hold.refused = false;
-        hold.levels.granted(hold.givenLevel, deadlineOf(replied->sentAt, std::min(owedLease(hold), sent)));
-        hold.givenLevel = 0;
+        hold.levels.granted(hold.grantedLevel, deadlineOf(replied->sentAt, std::min(owedLease(hold), sent)));
+        hold.grantedLevel = 0;
         hold.levels.renewed(deadlineOf(replied->sentAt, std::min(lease, sent))); // a level may have joined since
         hold.updateDeadline();
         setDeadline(hold);

@@ -26,7 +26,7 @@ bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Cal
     const Uncancelled held;
     FinishedCalls finished;
     bool open = true;
-    const bool hurried = call->hurried;
+    const bool hurried = call->isHurried;
     const TimePoint now = BootClock::now();
     {
         const Lock lock(mutex_);

@@ -20,7 +20,7 @@ struct CallConnection::Lent final : Call {
     Lent(std::shared_ptr<Call> lent, std::function<void()> tell) : call(std::move(lent)), ring(std::move(tell))
     {
         mode = Mode::detached;
-        hurried = call->hurried;
+        isHurried = call->isHurried;
     }
 
     /// An answer to an abandoned one is expected all the same, but its call may be over.
@@ -106,7 +106,7 @@ void CallConnection::enqueue(std::shared_ptr<Call> call)
     if ((!lent_.empty() && !call->isInNoOrder()) || (isAbsent_ && queue_.empty() && other_->isConnected())) {
         return lend(call);
     }
-    hurried_ = hurried_ || call->hurried;
+    hurried_ = hurried_ || call->isHurried;
     if (takesRequests()) {
         call->encode(bytes_, call->form);
     }

@@ -31,10 +31,10 @@ Pipeline& Pipeline::add(const std::vector<std::string>& words)
     return *this;
 }
 
-RequestConnection::RequestConnection(const Config& config, const std::string& name, Troubles& troubles)
+RequestConnection::RequestConnection(const Config& config, const std::string& name, LastErrors& lastErrors)
     : timeout_(config.commandTimeout),
-      troubles_(troubles),
-      connector_(io_, config.endpoint, handshakeFor(config, name), config.connectTimeout, troubles),
+      lastErrors_(lastErrors),
+      connector_(io_, config.endpoint, handshakeFor(config, name), config.connectTimeout, lastErrors),
       reader_(inspectionLimits)
 {
     const boost::asio::steady_timer opens(io_); // the descriptors of the io_context now, not with its first use
@@ -74,7 +74,7 @@ std::optional<Fault> RequestConnection::ask(const Pipeline& requests, std::vecto
         Reply reply;
         const auto status = reader_.next(reply);
         if (status == ReplyReader::Status::complete) {
-            troubles_.noteReply(reply);
+            lastErrors_.noteReply(reply);
             replies.push_back(std::move(reply));
             continue;
         }
@@ -112,7 +112,7 @@ std::optional<Fault> RequestConnection::askForLines(const Pipeline& request,
             refusal.emplace();
             refusal->kind = Reply::Kind::error;
             refusal->text = lines.error();
-            troubles_.noteReply(*refusal);
+            lastErrors_.noteReply(*refusal);
         }
     }
     return std::nullopt;

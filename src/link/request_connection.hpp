@@ -3,8 +3,8 @@
 #pragma once
 
 #include "link/connect/connector.hpp"
+#include "link/connect/last_errors.hpp"
 #include "link/connect/stream.hpp"
-#include "link/connect/troubles.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/config.hpp"
 #include "wire/bulk_lines.hpp"
@@ -42,7 +42,7 @@ private:
 /// **Thread safety**: none.
 class RequestConnection {
 public:
-    RequestConnection(const Config& config, const std::string& name, Troubles& troubles);
+    RequestConnection(const Config& config, const std::string& name, LastErrors& lastErrors);
 
     /// Opens the connection if it is not open, or was closed by the server. Blocks for at most
     /// `Config::connectTimeout`.
@@ -62,7 +62,7 @@ private:
     Fault endGarbled() { return end({Failure::fatal, Errc::notRedis}); }
 
     const std::chrono::milliseconds timeout_;
-    Troubles& troubles_;
+    LastErrors& lastErrors_;
     boost::asio::io_context io_{1};
     Connector connector_;
     Stream stream_;

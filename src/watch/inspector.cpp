@@ -22,8 +22,8 @@ constexpr std::size_t queuePage = 500;
 } // namespace
 
 Inspector::Inspector(const Config& config)
-    : troubles_(config.endpoint.str(), config.password),
-      connection_(config, connectionNameOf(config, to_string(boost::uuids::random_generator()())), troubles_)
+    : lastErrors_(config.endpoint.str(), config.password),
+      connection_(config, connectionNameOf(config, to_string(boost::uuids::random_generator()())), lastErrors_)
 {
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/lock_fields.hpp"
-#include "link/connect/troubles.hpp"
+#include "link/connect/last_errors.hpp"
 #include "link/request_connection.hpp"
 #include "redislock/lock_monitor.hpp"
 #include "values/connection_name.hpp"
@@ -36,7 +36,7 @@ public:
     ServerReport server(std::string_view name);
 
     [[nodiscard]] const std::vector<std::string>& missingRights() const noexcept { return missing_; }
-    [[nodiscard]] const Troubles& troubles() const noexcept { return troubles_; }
+    [[nodiscard]] const LastErrors& lastErrors() const noexcept { return lastErrors_; }
 
 private:
     struct Whereabouts {
@@ -65,7 +65,7 @@ private:
     std::optional<std::vector<std::string>> lackingRights(std::string_view name);
     std::optional<std::string> setting(const std::string& name);
 
-    Troubles troubles_;
+    LastErrors lastErrors_;
     RequestConnection connection_;
     std::unordered_map<std::string, Whereabouts> clients_; ///< by client id, as CLIENT LIST last said
     std::vector<std::string> missing_;

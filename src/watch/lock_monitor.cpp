@@ -39,9 +39,9 @@ struct LockMonitor::Impl {
     auto throwing(const std::string& call, Function function) const
     {
         return detail::throwing(function, [&](const std::error_code& ec) {
-            auto account = detail::accountAt(inspector.troubles(), call, ec);
-            account.words = words.empty() ? account.words : words;
-            return account;
+            auto failed = detail::failedCallAt(inspector.lastErrors(), call, ec);
+            failed.words = words.empty() ? failed.words : words;
+            return failed;
         });
     }
 

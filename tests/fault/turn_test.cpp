@@ -56,7 +56,7 @@ protected:
 
     /// Two threads wait behind a hold of the client. The first of them frees the lock as soon as it has it: within its
     /// turn, unless the machine is too busy just then. @param wait of the other. @param atEnd runs before that release
-    std::future<Waited> handOn(std::chrono::milliseconds wait, const std::function<void()>& atEnd = {})
+    std::future<Waited> letFollow(std::chrono::milliseconds wait, const std::function<void()>& atEnd = {})
     {
         config.connectTimeout = config.unreachableAfter = config.watchdogTimeout = 10s; // for a busy machine, too
         config.commandTimeout = 2s;
@@ -94,7 +94,7 @@ private:
 TEST_F(Turns, ReleaseThatHandsOnTellsNobodyAndTheLastTellsAll)
 {
     for (int i = 0; i < rounds; ++i) {
-        auto successor = handOn(1min);
+        auto successor = letFollow(1min);
         const bool silent = wasSilent();
         expectGranted(successor.get());
         EXPECT_TRUE(told().back());
@@ -111,7 +111,7 @@ TEST_F(Turns, SuccessorThatGetsNothingTellsThatTheLockIsFree)
         listener.disconnect();
         listener.command({"SUBSCRIBE", detail::lockChannel(name)});
         RuleId lost{};
-        auto successor = handOn(1s, [&] { lost = proxy.add(request(redisLockLock, 0), Action::drop()); });
+        auto successor = letFollow(1s, [&] { lost = proxy.add(request(redisLockLock, 0), Action::drop()); });
         const bool silent = wasSilent();
         for (const std::size_t release : {0U, 1U}) {
             EXPECT_TRUE(!told().at(release) || listener.receive(15s));
@@ -131,7 +131,7 @@ TEST_F(Turns, SuccessorWhoseRequestIsCutOffAsksAgain)
 {
     for (int i = 0; i < rounds; ++i) {
         RuleId cut{};
-        auto successor = handOn(1min, [&] { cut = proxy.add(request(redisLockLock), Action::cut(), 1); });
+        auto successor = letFollow(1min, [&] { cut = proxy.add(request(redisLockLock), Action::cut(), 1); });
         const bool silent = wasSilent();
         expectGranted(successor.get());
         proxy.remove(cut);

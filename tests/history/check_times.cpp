@@ -72,11 +72,11 @@ void checkTold(const History& history, const Hold& hold, Report& report)
 /// The longest time without a fault of the server, the network or the process.
 Nanoseconds calmIn(const History& history, Nanoseconds from, Nanoseconds to, int pid)
 {
-    std::vector<Interval> troubles = history.faults;
+    std::vector<Interval> lastErrors = history.faults;
     if (const auto process = history.processes.find(pid); process != history.processes.end()) {
-        troubles.insert(troubles.end(), process->second.stops.begin(), process->second.stops.end());
+        lastErrors.insert(lastErrors.end(), process->second.stops.begin(), process->second.stops.end());
     }
-    const auto calm = longestWithout(std::move(troubles), from, to);
+    const auto calm = longestWithout(std::move(lastErrors), from, to);
     return calm.end - calm.begin;
 }
 

@@ -104,7 +104,7 @@ Question::Question(SimClient& client, std::unique_ptr<Asked> asked)
 bool Question::freed() const
 {
     std::error_code ec;
-    return !error() && detail::freed(reply(), asked_->machine, ec) && !ec;
+    return !error() && detail::wasFreed(reply(), asked_->machine, ec) && !ec;
 }
 
 std::optional<Situation> Question::situation() const

@@ -150,7 +150,7 @@ TEST(Sabotage, AnUnlockAfterALossThatIsNotExpectedAnyMoreBreaksS6)
                   const auto owner = hold.owner;
                   hands.checker.excuseHolder(hands.client.holderOf(hold));
                   hands.client.core().lose(hold, LossReason::gone);
-                  while (named.local.settle(owner)) {
+                  while (named.local.countLateUnlock(owner)) {
                   }
               }),
               "S6");

@@ -201,7 +201,7 @@ void SafetyChecker::afterOne(const Request& request, const Reply& reply, Virtual
         return;
     }
     const Keyspace::Key* key = keyspace_.find(request.name, millisecondOf(now));
-    passedTo_ = key != nullptr && passesOn(request, *key) ? key->fields.front().first : std::string();
+    passedTo_ = key != nullptr && inherits(request, *key) ? key->fields.front().first : std::string();
     if (request.kind != nullptr && (key == nullptr ? keyBefore_.has_value() : keyBefore_ != *key)) {
         checkChange(request, key);
         if (key != nullptr && key->expiresAtMs) {
@@ -232,7 +232,7 @@ bool SafetyChecker::hadIt(const Request& request) const
 }
 
 /// Whether the request passed a free lock, or its own holder's lock, to another waiter in the queue of that lock.
-bool SafetyChecker::passesOn(const Request& request, const Keyspace::Key& key) const
+bool SafetyChecker::inherits(const Request& request, const Keyspace::Key& key) const
 {
     const bool mayPass = (hadIt(request) && !request.does(&KindTraits::lock)) || !keyBefore_;
     const auto& [holder, count] = key.fields.front();

@@ -70,7 +70,7 @@ Player<AcquireMachine> refusedAtBegin(milliseconds lease, Wait wait = waitForeve
 TEST(AcquireMachine, AGrantByAReleaseCountsFromTheLastRequestThatWasRefused)
 {
     auto player = refusedAtBegin(30s);
-    const auto result = resultOf<AcquireResult>(player.resume(Given{at(700ms), at(0ms), 4000ms}));
+    const auto result = resultOf<AcquireResult>(player.resume(GrantHeard{at(700ms), at(0ms), 4000ms}));
     EXPECT_EQ(result.kind, Kind::granted);
     EXPECT_TRUE(result.isGiven);
     EXPECT_FALSE(result.mayBeHeld);
@@ -84,13 +84,13 @@ TEST(AcquireMachine, AGrantByAReleaseIsAskedForWhereLessThanHalfOfItMayBeLeft)
     const auto atLast = refusedAtBegin(30s);
     auto inTime = atLast;
     auto justOver = atLast;
-    EXPECT_EQ(text(inTime.resume(Given{at(1958ms), at(0ms), 4000ms})), "done");
-    EXPECT_EQ(text(justOver.resume(Given{at(1959ms), at(0ms), 4000ms})), "send, until 10001 ms");
+    EXPECT_EQ(text(inTime.resume(GrantHeard{at(1958ms), at(0ms), 4000ms})), "done");
+    EXPECT_EQ(text(justOver.resume(GrantHeard{at(1959ms), at(0ms), 4000ms})), "send, until 10001 ms");
     const auto result = resultOf<AcquireResult>(justOver.resume(granted(1961ms)));
     EXPECT_FALSE(result.isGiven) << "it has the whole lease";
     EXPECT_EQ(text(result.validUntil), text(deadlineOf(at(1960ms), 30s)));
     auto shortLease = refusedAtBegin(300ms);
-    EXPECT_EQ(text(shortLease.resume(Given{at(200ms), at(0ms), 300ms})), "send, until 10001 ms");
+    EXPECT_EQ(text(shortLease.resume(GrantHeard{at(200ms), at(0ms), 300ms})), "send, until 10001 ms");
 }
 
 TEST(AcquireMachine, AGrantByAReleaseIsAskedForWhereTheLastRequestWasNotAnsweredWithARefusal)
@@ -99,7 +99,7 @@ TEST(AcquireMachine, AGrantByAReleaseIsAskedForWhereTheLastRequestWasNotAnswered
     player.resume(TimerFired{at(1001ms)});
     player.resume(refused(1002ms)); // by the server
     EXPECT_EQ(player.machine.state(), AcquireMachine::State::backingOff);
-    EXPECT_EQ(text(player.resume(Given{at(1003ms), at(1001ms), 4000ms})), "send, until 11002 ms");
+    EXPECT_EQ(text(player.resume(GrantHeard{at(1003ms), at(1001ms), 4000ms})), "send, until 11002 ms");
 }
 
 // ---------------------------------------------------------------------------------------------- Refusals

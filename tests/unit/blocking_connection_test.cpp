@@ -56,7 +56,7 @@ TEST_F(BlockingConnectionTest, WhoAsksOnceWaitsForNoLongPause)
     connection.enqueue(b);
     EXPECT_GE(connects.back(), before + 800ms);
     EXPECT_THAT(hurries, IsEmpty());
-    a->hurried = true;
+    a->isHurried = true;
     connection.enqueue(a);
     ASSERT_EQ(hurries.size(), 1U) << "the attempt that was asked for already begins sooner";
     EXPECT_LE(hurries.back(), BootClock::now() + 50ms);

@@ -134,7 +134,7 @@ TEST(Gaps, ComeWhereTheTimeBetweenTwoHoldsWasAnothers)
     BusyClient client;
     for (int i = 0; client.count == 0 && i < 200; ++i) {
         client.hold(300us, 5ms);
-        client.gaps.taken();
+        client.gaps.nameTaken();
     }
     EXPECT_EQ(client.count, 1);
 }
@@ -146,7 +146,7 @@ TEST(Gaps, AreReplacedByTheTimeThatIsLeftToListeners)
     EXPECT_TRUE(client.gaps.isDue(at(1s)));
     client.gaps.end(at(1s), 50us, true, client.random);
     EXPECT_EQ(client.gaps.until(), TimePoint{});
-    client.gaps.taken();
+    client.gaps.nameTaken();
     client.gaps.begin(at(2s), at(2s), 50us);
     EXPECT_FALSE(client.gaps.isDue(at(2s)));
 }

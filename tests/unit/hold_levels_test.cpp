@@ -58,7 +58,7 @@ TEST(HoldLevels, PassedOnTheHoldHasTheLevelOfTheNextCallerAndItsOwnDeadline)
     levels.granted(ended, at(9s));
     EXPECT_TRUE(levels.isOnly(ended));
     next.add(keepRenewing, EndedBy::guard);
-    const auto level = levels.passTo(next);
+    const auto level = levels.replaceWith(next);
     EXPECT_NE(level, ended);
     EXPECT_TRUE(levels.isOnly(level));
     EXPECT_EQ(levels.validUntil(), at(9s));

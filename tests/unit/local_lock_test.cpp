@@ -97,24 +97,24 @@ TEST(LocalLock, AThreadThatLostAHoldOwesItsUnlocks)
 {
     LocalLock<Held> local;
     local.owe(7, 2);
-    EXPECT_FALSE(local.settle(8)) << "a stranger owes nothing";
-    EXPECT_TRUE(local.settle(7));
-    EXPECT_TRUE(local.settle(7));
-    EXPECT_FALSE(local.settle(7)) << "all were settled";
+    EXPECT_FALSE(local.countLateUnlock(8)) << "a stranger owes nothing";
+    EXPECT_TRUE(local.countLateUnlock(7));
+    EXPECT_TRUE(local.countLateUnlock(7));
+    EXPECT_FALSE(local.countLateUnlock(7)) << "all were settled";
 }
 
 TEST(LocalLock, DebtsAddUpAndOnesOfNothingAreNone)
 {
     LocalLock<Held> local;
     local.owe(7, 0);
-    EXPECT_FALSE(local.settle(7));
+    EXPECT_FALSE(local.countLateUnlock(7));
     local.owe(7, 1);
     local.owe(8, 1);
     local.owe(7, 1);
-    EXPECT_TRUE(local.settle(7));
-    EXPECT_TRUE(local.settle(7));
-    EXPECT_FALSE(local.settle(7));
-    EXPECT_TRUE(local.settle(8));
+    EXPECT_TRUE(local.countLateUnlock(7));
+    EXPECT_TRUE(local.countLateUnlock(7));
+    EXPECT_FALSE(local.countLateUnlock(7));
+    EXPECT_TRUE(local.countLateUnlock(8));
 }
 
 // The standard's guards call unlock() in destructors, where nothing may be thrown.
@@ -126,11 +126,11 @@ TEST(LocalLock, TakesNoDebtorForAStrangerHoweverManyThereAre)
     }
     for (std::uint64_t thread = 0; thread < 2500; ++thread) {
         for (std::uint64_t level = 0; level < 1 + thread % 2; ++level) {
-            ASSERT_TRUE(local.settle(thread)) << thread;
+            ASSERT_TRUE(local.countLateUnlock(thread)) << thread;
         }
     }
-    EXPECT_FALSE(local.settle(1)) << "all were settled";
-    EXPECT_FALSE(local.settle(2499));
+    EXPECT_FALSE(local.countLateUnlock(1)) << "all were settled";
+    EXPECT_FALSE(local.countLateUnlock(2499));
 }
 
 } // namespace

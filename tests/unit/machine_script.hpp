@@ -197,7 +197,7 @@ typename Machine::Action play(Player<Machine>& player, const Script<Machine>& sc
     return *last;
 }
 
-/// The troubles that can happen to a step instead of its regular event.
+/// The lastErrors that can happen to a step instead of its regular event.
 enum class Trouble : std::uint8_t { notConnected, lostReply, refused, fatal, badReply, timedOut, cancelled };
 
 inline constexpr Trouble allTroubles[] = {Trouble::notConnected, Trouble::lostReply, Trouble::refused,  Trouble::fatal,

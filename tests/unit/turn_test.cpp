@@ -25,7 +25,7 @@ void grant(Turn& turn, TimePoint now)
 void tell(Turn& turn, TimePoint now, bool follows, bool listens)
 {
     Random random(1);
-    turn.told(now, follows, listens, random);
+    turn.releasePublished(now, follows, listens, random);
 }
 
 /// A client that was granted the lock at 0, and has seen @p others other clients listen.
@@ -207,9 +207,9 @@ TEST(Turn, IsFollowedByNobodysWhereTheReleaseFoundNothingToEnd)
     EXPECT_EQ(turn.asideUntil(), TimePoint{});
     EXPECT_FALSE(turn.toldNobody(false));
     tell(turn, at(1s), false, false);
-    turn.heard(at(1s)); // a message of another client: there is none of its own to come
-    turn.heard(at(1s));
-    turn.heard(at(1s));
+    turn.messageHeard(at(1s)); // a message of another client: there is none of its own to come
+    turn.messageHeard(at(1s));
+    turn.messageHeard(at(1s));
     EXPECT_TRUE(turn.endsWithMessage(at(1s + 3 * span)));
 }
 
@@ -221,7 +221,7 @@ TimePoint standAsideOnce(Turn& turn, TimePoint begin, const Use& use)
     const TimePoint end = turn.asideUntil();
     EXPECT_GT(end, begin);
     turn.standsAside();
-    turn.heard(begin); // its own message
+    turn.messageHeard(begin); // its own message
     use();
     grant(turn, end);
     return end;
@@ -248,7 +248,7 @@ TEST(Turn, IsNotFollowedByAnotherAsideForAWhileWhereNobodyUsedTheLast)
 /// An aside for three others, of whom one used its turn. @return its end, from which on the client expects only one
 TimePoint standAsideForOneOfThree(Turn& turn, TimePoint begin)
 {
-    return standAsideOnce(turn, begin, [&] { turn.heard(begin + span); });
+    return standAsideOnce(turn, begin, [&] { turn.messageHeard(begin + span); });
 }
 
 /// The turn that began at @p before is short, and the next begins at @p begin. @return the end of that one
@@ -304,7 +304,7 @@ TimePoint passTurn(Turn& turn, TimePoint end, std::int64_t others)
 TEST(Turn, IsFollowedByTheTurnOfWhoComesAndGoesThoughItDidNotUseTheLast)
 {
     const auto oneOfTwo = [](Turn& turn, TimePoint begin) {
-        const TimePoint end = standAsideOnce(turn, begin, [&] { turn.heard(begin + span); });
+        const TimePoint end = standAsideOnce(turn, begin, [&] { turn.messageHeard(begin + span); });
         return asideAfter(turn, end);
     };
     Turn turn = turnBeside(2);
@@ -350,7 +350,7 @@ TEST(Turn, TakesSilentListenersForUsersOnlyAfterSeveralAsidesThatWereUsedInFull)
             begin = takeTurn(turn, standAsideForOneOfThree(turn, begin), begin + 1s);
         }
         for (int i = 0; i < uses; ++i) { // perhaps by the same client as the first turn
-            const TimePoint end = standAsideOnce(turn, begin, [&] { turn.heard(turn.asideUntil()); });
+            const TimePoint end = standAsideOnce(turn, begin, [&] { turn.messageHeard(turn.asideUntil()); });
             begin = takeTurn(turn, end, begin + 1s);
         }
         const TimePoint end = standAsideForOneOfThree(turn, begin);
@@ -363,7 +363,7 @@ TEST(Turn, TakesSilentListenersForUsersOnlyAfterSeveralAsidesThatWereUsedInFull)
 TEST(Turn, IsFollowedByTheNextAsideWhereOthersUsedTheLast)
 {
     Turn turn = turnBeside(1);
-    standAsideOnce(turn, at(1ms), [&] { turn.heard(at(2ms)); });
+    standAsideOnce(turn, at(1ms), [&] { turn.messageHeard(at(2ms)); });
     EXPECT_FALSE(turn.mayFollow(at(4ms)));
     standAsideOnce(turn, at(4ms), [&] { turn.refused(at(4500us)); });
     EXPECT_FALSE(turn.mayFollow(at(8ms)));
@@ -374,12 +374,12 @@ TEST(Turn, IsFollowedByTheNextAsideWhereTheMessageOfWhoUsedTheLastCameLate)
     Turn turn = turnBeside(1);
     const TimePoint end = standAsideOnce(turn, at(1ms), [] {});
     EXPECT_TRUE(turn.mayFollow(end + 1ms));
-    turn.heard(end + 1ms);
+    turn.messageHeard(end + 1ms);
     EXPECT_FALSE(turn.mayFollow(end + 1ms));
 
     standAsideOnce(turn, at(10ms), [] {});
     tell(turn, at(12ms), true, false);
-    turn.heard(at(12ms)); // of a hold after this client's, perhaps
+    turn.messageHeard(at(12ms)); // of a hold after this client's, perhaps
     EXPECT_TRUE(turn.mayFollow(at(13ms)));
 }
 
@@ -389,7 +389,7 @@ TEST(Turn, DoesNotTakeMessagesOfReleasesBeforeItListenedForItsOwn)
     tell(turn, at(500us), false, true); // the client seems not to listen: its subscription is under way
     turn.listens();
     grant(turn, at(600us));
-    standAsideOnce(turn, at(1ms), [&] { turn.heard(at(2ms)); });
+    standAsideOnce(turn, at(1ms), [&] { turn.messageHeard(at(2ms)); });
     EXPECT_FALSE(turn.mayFollow(at(4ms)));
 }
 
@@ -435,7 +435,7 @@ Turn refusedAside()
 TEST(Turn, LetsTheOthersInBeforeItselfAtEachReleaseUntilTheyHadTheirLongTurns)
 {
     Turn turn = refusedAside();
-    turn.heard(at(120ms));
+    turn.messageHeard(at(120ms));
     EXPECT_TRUE(turn.defers(at(120ms)));
     EXPECT_EQ(turn.grace(), Turn::wakeUp);
     turn.refused(at(121ms));
@@ -450,7 +450,7 @@ TEST(Turn, LetsNobodyInBeforeItselfAfterAsManyReleasesAsThereAreOthers)
     Turn turn = refusedAside();
     for (const auto when : {70ms, 72ms, 74ms}) {
         EXPECT_TRUE(turn.defers(at(when)));
-        turn.heard(at(when));
+        turn.messageHeard(at(when));
     }
     EXPECT_FALSE(turn.defers(at(74ms)));
 }
@@ -471,7 +471,7 @@ TEST(Turn, AsideEndsWithAMessageWhenItIsOverButForTheWakeUp)
     Turn turn = turnBeside(2);
     tell(turn, at(5ms), false, false);
     for (int i = 0; i < 10; ++i) {
-        turn.heard(at(6ms));
+        turn.messageHeard(at(6ms));
     }
     EXPECT_FALSE(turn.endsWithMessage(at(15ms - 1us))) << "those may all have been of one turn";
     EXPECT_TRUE(turn.endsWithMessage(at(15ms)));
@@ -481,12 +481,12 @@ TEST(Turn, AsideEndsWithTheMessageOfTheLastOtherWhoseTurnWasShorter)
 {
     Turn turn = turnBeside(2);
     tell(turn, at(30ms), false, false);
-    turn.heard(at(30ms + 2 * span - 1us));
-    turn.heard(at(32ms));
+    turn.messageHeard(at(30ms + 2 * span - 1us));
+    turn.messageHeard(at(32ms));
     EXPECT_FALSE(turn.endsWithMessage(at(32ms))) << "both may be of one turn, which takes a while";
-    turn.heard(at(32ms + 2 * span - 1us));
+    turn.messageHeard(at(32ms + 2 * span - 1us));
     EXPECT_FALSE(turn.endsWithMessage(at(32ms + 2 * span - 1us)));
-    turn.heard(at(42ms));
+    turn.messageHeard(at(42ms));
     EXPECT_TRUE(turn.endsWithMessage(at(42ms))) << "the lock would be idle until the others' time is over";
     grant(turn, at(42ms));
     EXPECT_FALSE(turn.isInDoubt()) << "both used their time";

@@ -98,7 +98,7 @@ TEST_F(GrantChannel, ThatWasDroppedIsNotCountedOnThoughItsConfirmationComesLater
 }
 
 /// A waiter that a release has just granted the lock for some time.
-class GivenHold : public GrantChannel {
+class GrantedHold : public GrantChannel {
 protected:
     void TearDown() override
     {
@@ -133,13 +133,13 @@ protected:
     Acquired held;
 };
 
-TEST_F(GivenHold, IsRenewedOnlyIfItIsNotOverInAMoment)
+TEST_F(GrantedHold, IsRenewedOnlyIfItIsNotOverInAMoment)
 {
     give(5s);
     EXPECT_THAT(timeUntilSent(), ::testing::AllOf(::testing::Gt(0ms), ::testing::Le(2ms)));
 }
 
-TEST_F(GivenHold, IsRenewedEarlyInAShortGrant)
+TEST_F(GrantedHold, IsRenewedEarlyInAShortGrant)
 {
     give(10ms);
     EXPECT_LE(timeUntilSent(), 500us);
@@ -154,7 +154,7 @@ protected:
     {
         Turn& turn = *lock->takeTurns();
         turn.granted(port->time - lasted, port->time - lasted);
-        turn.told(port->time, false, false, core->random);
+        turn.releasePublished(port->time, false, false, core->random);
         turn.othersListen(others, port->time);
         return turn;
     }
@@ -240,7 +240,7 @@ protected:
     {
         Turn& turn = *lock->takeTurns();
         turn.granted(port->time - 300ms, port->time - 300ms);
-        turn.told(port->time, false, false, core->random);
+        turn.releasePublished(port->time, false, false, core->random);
         EXPECT_GT(turn.gapUntil(), port->time);
     }
 

@@ -54,7 +54,7 @@ void CounterCalls::AsyncFlow::finish()
     flow_.reset();
     engine_.post([this, self = shared_from_this()] {
         counter_->conclude(ending_);
-        std::exchange(end_, nullptr)(told(ending_.error()), ending_.outcome);
+        std::exchange(end_, nullptr)(codeForHandler(ending_.error()), ending_.outcome);
         underway_.reset();
     });
 }

@@ -83,7 +83,7 @@ void CounterCalls::asyncAsk(const std::shared_ptr<NamedCounter>& counter, Counte
         return completionOf(engine, std::move(handler))(ec, std::move(request.known));
     }
     const auto call = request.call;
-    const auto giving = request.afterwards ? std::make_shared<Giving>(counter) : nullptr;
+    const auto giving = request.afterwards ? std::make_shared<UnawaitedRelease>(counter) : nullptr;
     asyncQuery<Result>(engine, call, std::move(handler),
                        [counter, request = std::move(request), begin = BootClock::now(),
                         giving](const auto& asked, std::error_code ec, const QueryMachine& machine, const Reply&) {

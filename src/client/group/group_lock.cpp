@@ -7,6 +7,7 @@
 #include "redislock/group_lock.hpp"
 #include "redislock/multi_lock.hpp"
 #include "redislock/red_lock.hpp"
+#include "redislock/segmented_lock.hpp"
 #include "values/printable.hpp"
 #include "values/system/process.hpp"
 
@@ -146,20 +147,20 @@ std::shared_ptr<GroupHold> GroupState::held() const
 }
 
 /// With the words of the member that last met the error.
-Account GroupState::accountOf(const char* verb, const std::error_code& ec) const
+FailedCall GroupState::failedCall(const char* verb, const std::error_code& ec) const
 {
     const char* why = ec == Errc::badConfig ? ": two of these addresses are one server" : "";
-    Account account{std::string(verb) + " " + members_->str() + why, {}};
+    FailedCall failed{std::string(verb) + " " + members_->str() + why, {}};
     TimePoint last{};
     for (const auto& lock : members_->locks) {
-        const Troubles& troubles = LockAccess::engine(lock).troubles();
-        const auto words = troubles.about(ec);
+        const LastErrors& lastErrors = LockAccess::engine(lock).lastErrors();
+        const auto words = lastErrors.about(ec);
         if (last < words.saidAt) {
             last = words.saidAt;
-            account.words = troubles.server() + (words.text.empty() ? words.text : ": " + words.text);
+            failed.words = lastErrors.server() + (words.text.empty() ? words.text : ": " + words.text);
         }
     }
-    return account;
+    return failed;
 }
 
 namespace {
@@ -181,7 +182,8 @@ namespace {
 template <class Operation>
 auto throwing(const detail::GroupState& state, const char* verb, Operation operation)
 {
-    return detail::throwing(std::move(operation), [&](const std::error_code& ec) { return state.accountOf(verb, ec); });
+    return detail::throwing(std::move(operation),
+                            [&](const std::error_code& ec) { return state.failedCall(verb, ec); });
 }
 
 } // namespace
@@ -209,7 +211,7 @@ void GroupLock::asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail:
 
 void GroupLock::fail(const char* verb, Lease lease, const std::error_code& ec, const std::exception_ptr& thrown) const
 {
-    detail::failNesting(thrown, ec, state_->accountOf(verb, ec), lease);
+    detail::failNesting(thrown, ec, state_->failedCall(verb, ec), lease);
 }
 
 Unlocked GroupLock::unlock() const
@@ -349,6 +351,11 @@ std::chrono::milliseconds GroupGuard::validFor() const noexcept
 std::size_t GroupGuard::heldMembers() const noexcept
 {
     return hold_ ? hold_->heldMembers() : 0;
+}
+
+MultiLock SegmentedLock::all() const
+{
+    return MultiLock(locks_);
 }
 
 } // namespace redislock

@@ -19,7 +19,7 @@
 
 namespace redislock::detail {
 
-struct Account;
+struct FailedCall;
 
 /// A MultiLock or RedLock: its members, and the holds of threads.
 class GroupState {
@@ -41,7 +41,7 @@ public:
     [[nodiscard]] std::shared_ptr<GroupHold> held() const;
 
     /// Describes the error, for messages.
-    [[nodiscard]] Account accountOf(const char* verb, const std::error_code& ec) const;
+    [[nodiscard]] FailedCall failedCall(const char* verb, const std::error_code& ec) const;
 
     static GroupGuard guardOf(std::shared_ptr<GroupHold> hold) noexcept { return GroupGuard(std::move(hold)); }
     static std::shared_ptr<GroupHold> holdOf(GroupGuard&& guard) noexcept { return std::move(guard.hold_); }

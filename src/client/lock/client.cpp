@@ -148,8 +148,8 @@ void Client::connect() const
     std::error_code ec;
     connect(ec);
     if (ec) {
-        const detail::Troubles& troubles = engine_->troubles();
-        throw LockError(ec, "connect to " + troubles.server(), troubles.about(ec).text);
+        const detail::LastErrors& lastErrors = engine_->lastErrors();
+        throw LockError(ec, "connect to " + lastErrors.server(), lastErrors.about(ec).text);
     }
 }
 

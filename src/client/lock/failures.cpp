@@ -13,8 +13,8 @@ namespace {
 /// What an asynchronous call throws, with a message like that of the other calls.
 class AsyncFailure final : public boost::system::system_error {
 public:
-    AsyncFailure(const boost::system::error_code& ec, const Account& account)
-        : system_error(ec), text_(account.error(ec))
+    AsyncFailure(const boost::system::error_code& ec, const FailedCall& failed)
+        : system_error(ec), text_(failed.error(ec))
     {
     }
 
@@ -24,16 +24,16 @@ private:
     LockError text_;
 };
 
-std::exception_ptr failure(const boost::system::error_code& ec, const Account& account)
+std::exception_ptr failure(const boost::system::error_code& ec, const FailedCall& failed)
 {
-    return std::make_exception_ptr(AsyncFailure(ec, account));
+    return std::make_exception_ptr(AsyncFailure(ec, failed));
 }
 
 } // namespace
 
 std::exception_ptr failureOf(const NamedLock& lock, const char* verb, const boost::system::error_code& ec)
 {
-    return ec ? failure(ec, accountOf(lock, verb, ec)) : nullptr;
+    return ec ? failure(ec, failedCall(lock, verb, ec)) : nullptr;
 }
 
 std::exception_ptr failureOf(const Lock& lock, const char* verb, const boost::system::error_code& ec)
@@ -48,12 +48,12 @@ std::exception_ptr failureOf(const GroupLock& lock, const char* verb, const boos
 
 std::exception_ptr failureOf(const NamedCounter& counter, const char* verb, const boost::system::error_code& ec)
 {
-    return ec ? failure(ec, accountOf(counter, verb, ec)) : nullptr;
+    return ec ? failure(ec, failedCall(counter, verb, ec)) : nullptr;
 }
 
 std::exception_ptr failureOf(const GroupState& group, const char* verb, const boost::system::error_code& ec)
 {
-    return ec ? failure(ec, group.accountOf(verb, ec)) : nullptr;
+    return ec ? failure(ec, group.failedCall(verb, ec)) : nullptr;
 }
 
 } // namespace redislock::detail

@@ -24,9 +24,9 @@ bool Lock::acquire(Wait wait, Lease lease, const Retry& retry, const std::stop_t
 void Lock::fail(const char* verb, Lease lease, const std::error_code& ec, const std::exception_ptr& thrown) const
 {
     const char* const inTheWay = ec == Errc::wouldDeadlock ? detail::ThreadCalls::inTheWay(*state_) : "";
-    auto account = detail::accountOf(*state_, verb, ec);
-    account.call += inTheWay;
-    detail::failNesting(thrown, ec, std::move(account), lease);
+    auto failed = detail::failedCall(*state_, verb, ec);
+    failed.call += inTheWay;
+    detail::failNesting(thrown, ec, std::move(failed), lease);
 }
 
 std::optional<std::uint64_t> Lock::acquireByThread(Wait wait, Lease lease, const Retry& retry,

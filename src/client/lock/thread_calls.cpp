@@ -73,12 +73,12 @@ Unlocked ThreadCalls::unlock(NamedLock& named, std::error_code& ec)
         return Unlocked::alreadyLost;
     }
     auto lock = engine.lock();
-    bool owed = false;
-    auto level = engine.core(lock).innermostOf(named, currentThread(), owed);
+    bool unlockOwed = false;
+    auto level = engine.core(lock).innermostOf(named, currentThread(), unlockOwed);
     if (level.hold != nullptr) {
         return endLevel(engine, lock, std::move(level));
     }
-    if (!owed) {
+    if (!unlockOwed) {
         ec = Errc::notHeld;
     }
     return Unlocked::alreadyLost;
@@ -147,7 +147,7 @@ bool ThreadCalls::forceUnlock(NamedLock& named, std::error_code& ec)
     QueryMachine ending(engine.config().unreachableAfter);
     const auto end = nameCall(named, named.traits().forceUnlock, {*forced, named.channel()});
     ec = query(engine, end, ending);
-    if (ec || !freed(end->reply, ending, ec)) {
+    if (ec || !wasFreed(end->reply, ending, ec)) {
         return false;
     }
     const auto lock = engine.lock();
@@ -171,7 +171,7 @@ void ThreadCalls::connect(Engine& engine, std::error_code& ec)
         return;
     }
     const auto call = std::make_shared<PingCall>();
-    call->hurried = true;
+    call->isHurried = true;
     TimePoint until = BootClock::now() + engine.config().connectTimeout + std::chrono::milliseconds(100);
     Outcome outcome;
     do { // again if this process stood still meanwhile

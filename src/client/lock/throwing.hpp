@@ -3,7 +3,7 @@
 #pragma once
 
 #include "client/engine.hpp"
-#include "link/connect/troubles.hpp"
+#include "link/connect/last_errors.hpp"
 #include "redislock/error.hpp"
 #include "redislock/lease_time.hpp"
 #include "values/printable.hpp"
@@ -18,7 +18,7 @@
 namespace redislock::detail {
 
 /// A call that failed, for a message.
-struct Account {
+struct FailedCall {
     std::string call;  ///< what was attempted, on what, at which server
     std::string words; ///< what the server or the system said about it; may be empty
 
@@ -27,9 +27,9 @@ struct Account {
 };
 
 /// Adds what a client knows about an error.
-inline Account accountAt(const Troubles& troubles, const std::string& call, const std::error_code& ec)
+inline FailedCall failedCallAt(const LastErrors& lastErrors, const std::string& call, const std::error_code& ec)
 {
-    return {Troubles::isOfServer(ec) ? call + " at " + troubles.server() : call, troubles.about(ec).text};
+    return {LastErrors::isOfServer(ec) ? call + " at " + lastErrors.server() : call, lastErrors.about(ec).text};
 }
 
 /// How a message names a call about a name.
@@ -38,21 +38,21 @@ inline std::string callOn(std::string_view name, const char* verb)
     return std::string(verb) + " \"" + printable(name) + "\"";
 }
 
-/// The account of a call about a lock, a semaphore or a latch. @tparam Named the object's state
+/// A failed call about a lock, a semaphore or a latch. @tparam Named the object's state
 template <class Named>
-Account accountOf(const Named& named, const char* verb, const std::error_code& ec)
+FailedCall failedCall(const Named& named, const char* verb, const std::error_code& ec)
 {
-    return accountAt(engineOf(named).troubles(), callOn(named.name, verb), ec);
+    return failedCallAt(engineOf(named).lastErrors(), callOn(named.name, verb), ec);
 }
 
-/// Calls the form that reports codes, and throws what it reports. @param account called with the code.
-template <class Operation, class AccountFor>
-auto throwing(Operation operation, AccountFor account)
+/// Calls the form that reports codes, and throws what it reports. @param failed makes the failed call from the code.
+template <class Operation, class FailedCallFor>
+auto throwing(Operation operation, FailedCallFor failed)
 {
     std::error_code ec;
     auto result = operation(ec);
     if (ec) {
-        throw account(ec).error(ec);
+        throw failed(ec).error(ec);
     }
     return result;
 }
@@ -70,25 +70,25 @@ inline std::string inWords(std::int64_t number)
 
 /// Adds the argument, if the error is about it.
 template <class Argument>
-Account withArgument(Account account, const std::error_code& ec, Argument argument)
+FailedCall withArgument(FailedCall failed, const std::error_code& ec, Argument argument)
 {
     if (ec == Errc::invalidArgument) {
-        account.call += " with " + inWords(argument);
+        failed.call += " with " + inWords(argument);
     }
-    return account;
+    return failed;
 }
 
 /// Throws the error of an acquire; with the exception of its policy nested in it, if there was one.
 [[noreturn]] inline void failNesting(const std::exception_ptr& thrown, const std::error_code& ec,
-                                     const Account& account, Lease lease)
+                                     const FailedCall& failed, Lease lease)
 {
     if (!thrown) {
-        throw withArgument(account, ec, lease).error(ec);
+        throw withArgument(failed, ec, lease).error(ec);
     }
     try {
         std::rethrow_exception(thrown);
     } catch (...) {
-        std::throw_with_nested(LockError(ec, account.call + ", whose retry policy threw an exception"));
+        std::throw_with_nested(LockError(ec, failed.call + ", whose retry policy threw an exception"));
     }
 }
 
@@ -96,7 +96,7 @@ Account withArgument(Account account, const std::error_code& ec, Argument argume
 template <class Named, class Operation>
 auto throwing(const Named& named, const char* verb, Operation operation)
 {
-    return throwing(std::move(operation), [&](const std::error_code& ec) { return accountOf(named, verb, ec); });
+    return throwing(std::move(operation), [&](const std::error_code& ec) { return failedCall(named, verb, ec); });
 }
 
 /// The same for a call with an argument that may be out of range.
@@ -104,7 +104,7 @@ template <class Named, class Argument, class Operation>
 auto throwing(const Named& named, const char* verb, Argument argument, Operation operation)
 {
     return throwing(std::move(operation),
-                    [&](const std::error_code& ec) { return withArgument(accountOf(named, verb, ec), ec, argument); });
+                    [&](const std::error_code& ec) { return withArgument(failedCall(named, verb, ec), ec, argument); });
 }
 
 } // namespace redislock::detail

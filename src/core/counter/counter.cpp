@@ -82,7 +82,7 @@ public:
     /// Called with the mutex, like the rest.
     void begin()
     {
-        counter_->beginsGiving();
+        counter_->beginsUnawaitedRelease();
         counter_->core.begins();
         goOn(Start{counter_->port->now()});
     }
@@ -116,7 +116,7 @@ private:
             failed_ = std::get<Done<std::optional<Reason>>>(action).result;
             isSettled_ = !failed_ && !machine_.repeated();
         }
-        counter_->endsGiving();
+        counter_->endsUnawaitedRelease();
         if (whenOver_) {
             whenOver_(failed_, machine_.repeated());
         }
@@ -134,7 +134,7 @@ private:
             }
         }
         if (isSettled_) {
-            counter_->settle({&record_, 1});
+            counter_->discardRecords({&record_, 1});
         }
         const Inside lock(*counter_->port);
         counter_->core.ends();
@@ -222,7 +222,7 @@ void NamedCounter::conclude(const CounterEnding& ending)
     const auto& result = ending.result;
     const auto& outcome = ending.outcome;
     if (outcome.granted && !outcome.repeated) {
-        settle({&order.record, 1});
+        discardRecords({&order.record, 1});
     }
     if (ending.isOpen()) {
         const bool copies = result.kind != AcquireResult::Kind::granted || outcome.repeated;
@@ -266,7 +266,7 @@ void NamedCounter::leave(CounterWaiter& waiter) noexcept
     }
 }
 
-void NamedCounter::endsGiving() noexcept
+void NamedCounter::endsUnawaitedRelease() noexcept
 {
     releases_.end();
     waiters_.forEach([](CounterWaiter& waiter) {

@@ -196,10 +196,10 @@ public:
     {
         auto result = ec || request.call == nullptr ? request.known : request.meaning(*request.call, repeated, ec);
         if (ec) {
-            settle(request.recorded.taken); // the request may not have deleted them
+            discardRecords(request.recorded.taken); // the request may not have deleted them
             ec = goOn(request.afterwards, request.denied, ec, repeated, begin);
         } else if (!repeated) {
-            settle({&request.recorded.record, 1});
+            discardRecords({&request.recorded.record, 1});
         }
         if (request.tells && (!ec || isOpen(ec))) {
             request.tells(result, ec);
@@ -227,8 +227,8 @@ public:
     [[nodiscard]] const WaiterQueue<CounterWaiter>& waiters() const noexcept { return waiters_; }
     [[nodiscard]] Listening listening() const noexcept { return listening_; }
     /// A release begins for which its caller does not wait.
-    void beginsGiving() noexcept { releases_.begin(); }
-    void endsGiving() noexcept;
+    void beginsUnawaitedRelease() noexcept { releases_.begin(); }
+    void endsUnawaitedRelease() noexcept;
     /// The client ends.
     void end();
 
@@ -252,7 +252,7 @@ private:
     /// send; null: nothing. @return the error for its caller: no denial if an earlier try may have been executed.
     std::error_code goOn(const std::shared_ptr<ScriptCall>& call, Denied denied, std::error_code ec, bool repeated,
                          TimePoint begin);
-    void settle(std::span<const std::string> records) noexcept;
+    void discardRecords(std::span<const std::string> records) noexcept;
     /// Called once, under the mutex: must only post. @param failed why there is no answer; nothing: there is one.
     /// @param repeated an earlier try may have been executed too
     using WhenOver = std::function<void(std::optional<Reason> failed, bool repeated)>;
@@ -270,19 +270,19 @@ private:
 };
 
 /// A release is under way for which its caller does not wait.
-class Giving {
+class UnawaitedRelease {
 public:
-    explicit Giving(std::shared_ptr<NamedCounter> counter) : counter_(std::move(counter))
+    explicit UnawaitedRelease(std::shared_ptr<NamedCounter> counter) : counter_(std::move(counter))
     {
         const Inside lock(*counter_->port);
-        counter_->beginsGiving();
+        counter_->beginsUnawaitedRelease();
     }
-    Giving(const Giving&) = delete;
-    Giving& operator=(const Giving&) = delete;
-    ~Giving()
+    UnawaitedRelease(const UnawaitedRelease&) = delete;
+    UnawaitedRelease& operator=(const UnawaitedRelease&) = delete;
+    ~UnawaitedRelease()
     {
         const Inside lock(*counter_->port);
-        counter_->endsGiving();
+        counter_->endsUnawaitedRelease();
     }
 
 private:

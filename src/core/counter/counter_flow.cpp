@@ -134,7 +134,7 @@ WaitStep CounterFlow::send()
         ending_.rememberedUntil = saturatingAdd(core_.port.now(), counter_.surelyRecorded());
     }
     const auto call = std::make_shared<ScriptCall>(*order.script, order.keys, order.arguments);
-    call->hurried = isHurried(core_.config, order.wait);
+    call->isHurried = isHurried(core_.config, order.wait);
     if (waiter.operation != nullptr) {
         call->mode = Call::Mode::detached;
         call->whenFinished = [operation = waiter.operation, asked = call.get()] { operation->answered(*asked); };

@@ -45,7 +45,7 @@ Recorded NamedCounter::recorded(std::size_t others)
 
 /// These records are no longer needed: the answers have arrived, and no other copies of the requests are under way.
 /// Empty names are skipped.
-void NamedCounter::settle(std::span<const std::string> records) noexcept
+void NamedCounter::discardRecords(std::span<const std::string> records) noexcept
 {
     try {
         const Inside lock(*port);

@@ -50,7 +50,7 @@ public:
         std::chrono::milliseconds commandTimeout{3000};
         std::chrono::milliseconds unreachableAfter{10000};
     };
-    using Event = std::variant<Start, Replied<LockAnswer>, Failed, Notified, Given, TimerFired, Pause, Cancelled>;
+    using Event = std::variant<Start, Replied<LockAnswer>, Failed, Notified, GrantHeard, TimerFired, Pause, Cancelled>;
     using Action = std::variant<Send, Subscribe, AskPolicy, SleepUntil, Done<AcquireResult>>;
 
     enum class State : std::uint8_t {
@@ -79,7 +79,7 @@ private:
     Action replied(const Replied<LockAnswer>& event);
     Action busy(TimePoint now, const LockAnswer& answer);
     Action paused(const Pause& event);
-    Action given(const Given& event);
+    Action grantHeard(const GrantHeard& event);
     Action failed(const Failed& event, Random& random);
     Action refused(const Failed& event, Random& random);
     Action demoted(const Failed& event, Random& random);
@@ -139,9 +139,9 @@ inline AcquireMachine::Action AcquireMachine::resume(const Event& event, Random&
         REDISLOCK_ASSERT(isAsleep);
         return woken(e->now, false);
     }
-    if (const auto* e = std::get_if<Given>(&event)) {
+    if (const auto* e = std::get_if<GrantHeard>(&event)) {
         REDISLOCK_ASSERT(isAsleep);
-        return given(*e);
+        return grantHeard(*e);
     }
     if (const auto* e = std::get_if<TimerFired>(&event)) {
         REDISLOCK_ASSERT(isAsleep);
@@ -221,7 +221,7 @@ inline AcquireMachine::Action AcquireMachine::paused(const Pause& event)
 
 /// Believes the grant if at least half of it is left, counted from before the grant was made. Otherwise it asks: the
 /// answer says whether it has the lock, and then for the whole lease.
-inline AcquireMachine::Action AcquireMachine::given(const Given& event)
+inline AcquireMachine::Action AcquireMachine::grantHeard(const GrantHeard& event)
 {
     const TimePoint validUntil = deadlineOf(event.sentAt, event.lasts);
     if (state_ != State::waiting || saturatingAdd(event.now, event.lasts / 2) > validUntil) {

@@ -22,7 +22,7 @@ AcquireFlow::AcquireFlow(Core& c, NamedLock& n, HoldRef h, const AcquireOrder& o
     const Waiter* first = named.waiters.head();
     waiter.behindHold = waiter.joined < named.local.validUntil() || (first != nullptr && first->refused);
     waiter.comesBack = !o.wait.isOneAttempt();
-    waiter.call->hurried = isHurried(c.config, o.wait);
+    waiter.call->isHurried = isHurried(c.config, o.wait);
     if (!asksForItself && named.traits().keepsPlace) {
         waiter.call->place = std::max(placesKept * c.config.pollInterval, shortestPlace);
     }
@@ -46,8 +46,8 @@ AcquireFlow::~AcquireFlow()
     core_.ends(waiter);
     core_.putBack(std::move(waiter.call));
     core_.waking.unsubscribe(named, waiter);
-    const bool handsOn = !named.waiters.empty() || waiter.comesBack; // a single attempt has nothing to hand on
-    if (handsOn && named.traits().asking == Asking::first && core_.port.now() >= named.local.validUntil()) {
+    const bool wakesNext = !named.waiters.empty() || waiter.comesBack; // nobody waits behind a single attempt
+    if (wakesNext && named.traits().asking == Asking::first && core_.port.now() >= named.local.validUntil()) {
         Waking::wakeNext(named);
     }
 }
@@ -77,29 +77,29 @@ WaitStep AcquireFlow::look()
     return {};
 }
 
-/// Whether a hold was passed on to this waiter, and not lost before the waiter knew.
+/// Whether this waiter inherited a hold, which was not lost before the waiter knew.
 bool AcquireFlow::takesPassed()
 {
-    if (waiter.passed == nullptr || core_.isHeld({waiter.passed, waiter.passedLevel})) {
-        return waiter.passed != nullptr;
+    if (waiter.inherited == nullptr || core_.isHeld({waiter.inherited, waiter.inheritedLevel})) {
+        return waiter.inherited != nullptr;
     }
     endPassed();
     return false;
 }
 
-/// A hold was passed on to a caller that leaves: gives it to the next caller, or back to Redis. If it was lost before
+/// A caller that leaves had inherited a hold: gives it to the next caller, or back to Redis. If it was lost before
 /// its caller knew of it, the caller owes no unlock() for it.
 void AcquireFlow::endPassed() noexcept
 {
-    const HoldRef passed = std::move(waiter.passed);
-    if (passed == nullptr) {
+    const HoldRef inherited = std::move(waiter.inherited);
+    if (inherited == nullptr) {
         return;
     }
     try {
-        if (core_.isHeld({passed, waiter.passedLevel})) {
-            core_.releasing.endLevel(*passed, waiter.passedLevel);
+        if (core_.isHeld({inherited, waiter.inheritedLevel})) {
+            core_.releasing.endLevel(*inherited, waiter.inheritedLevel);
         } else if (order.endedBy == EndedBy::thread) {
-            named.local.settle(hold->owner);
+            named.local.countLateUnlock(hold->owner);
         }
     } catch (...) { // out of memory: the hold ends with its lease
         return;
@@ -230,7 +230,7 @@ AcquireFlow::Event AcquireFlow::eventOfGrant(const Grant& grant, TimePoint now) 
     if (!isQueued() || grant.request != call.sends || grant.lasts == grant.lasts.zero()) {
         return Notified{now};
     }
-    return Given{now, call.sentAt, std::min({grant.lasts, waiter.lease, call.place})};
+    return GrantHeard{now, call.sentAt, std::min({grant.lasts, waiter.lease, call.place})};
 }
 
 /// Does what the machine asks for.
@@ -328,7 +328,7 @@ WaitStep AcquireFlow::paused(const std::variant<Pause, Cancelled>& answer)
 
 WaitStep AcquireFlow::cancel()
 {
-    if (waiter.passed != nullptr && stage_ != Stage::done) {
+    if (waiter.inherited != nullptr && stage_ != Stage::done) {
         queue_.leave(waiter); // so that it is not the next one to get the hold
         endPassed();
     }
@@ -382,8 +382,8 @@ std::error_code AcquireFlow::conclude(Acquired& acquired)
     const TimePoint now = core_.port.now();
     const auto waited = now - waiter.joined;
     const auto attempts = result_.attempts;
-    if (waiter.passed != nullptr) { // the observer was told when the hold was passed on
-        acquired = {std::move(waiter.passed), waiter.passedLevel, 0};
+    if (waiter.inherited != nullptr) { // the observer was told when the hold was inherited
+        acquired = {std::move(waiter.inherited), waiter.inheritedLevel, 0};
         return {};
     }
     const bool granted = result_.kind == Kind::granted && !core_.isClosing();
@@ -399,7 +399,7 @@ std::error_code AcquireFlow::conclude(Acquired& acquired)
         }
         return {};
     }
-    if (result_.mayBeHeld || result_.kind == Kind::granted || waiter.owesTelling || (attempts > 0 && hasPlace())) {
+    if (result_.mayBeHeld || result_.kind == Kind::granted || waiter.mustNotify || (attempts > 0 && hasPlace())) {
         core_.releasing.giveBack(*hold, saturatingAdd(now, waiter.lease));
     }
     if (result_.kind == Kind::contended) {

@@ -28,7 +28,7 @@ public:
     AcquireFlow(Core& core, NamedLock& named, HoldRef hold, const AcquireOrder& order, AsyncWaiter* operation);
     AcquireFlow(const AcquireFlow&) = delete;
     AcquireFlow& operator=(const AcquireFlow&) = delete;
-    /// Leaves the queue, and hands on to the next waiter.
+    /// Leaves the queue, and wakes the next waiter.
     ~AcquireFlow();
 
     WaitStep look();

@@ -85,7 +85,7 @@ std::error_code NestedFlow::conclude(Acquired& acquired)
     }
     if (hold.phase != Hold::Phase::held) {
         if (order_.endedBy == EndedBy::thread && hold.levels.remove(level_)) {
-            hold.lock->local.settle(hold.owner); // the loss counted this level too, as one to unlock
+            hold.lock->local.countLateUnlock(hold.owner); // the loss counted this level too, as one to unlock
         }
         return core_.isClosing() ? Errc::shutdown : Errc::lost;
     }

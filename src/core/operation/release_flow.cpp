@@ -10,7 +10,7 @@ namespace redislock::detail {
 ReleaseFlow::ReleaseFlow(Core& core, Hold& hold, std::uint32_t level)
     : core_(core), hold_(hold), validUntil_(hold.validUntil())
 {
-    if (core.passing.passOn(hold, level)) {
+    if (core.inheritance.letInherit(hold, level)) {
         result_ = Unlocked::passedOn;
         return;
     }
@@ -46,7 +46,7 @@ void ReleaseFlow::beginOutermost()
     if (call_ != nullptr) {
         call_->prepare(HoldCall::Verb::unlock, std::chrono::milliseconds(1), 0, Call::Mode::awaited);
         machine_ = ReleaseMachine(settings());
-        behind_ = core_.waking.handOn(hold_, Lane::commands);
+        behind_ = core_.waking.letFollow(hold_, Lane::commands);
     }
 }
 

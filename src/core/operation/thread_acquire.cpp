@@ -32,7 +32,7 @@ std::error_code ThreadAcquire::conclude(Acquired& acquired, Rest& rest)
     const auto error = outermost_->conclude(acquired);
     auto hold = outermost_->hold;
     outermost_.reset();
-    if (acquired.hold != hold) { // nothing, or a hold that was passed on to this thread
+    if (acquired.hold != hold) { // nothing, or a hold that this thread inherited
         rest.named = core_.recycle(hold);
         rest.hold = std::move(hold);
     }

@@ -13,8 +13,8 @@ namespace redislock::detail {
 
 /// The gaps in which one client leaves a name free for a twentieth of the time for which it has the name.
 ///
-/// A client that hands a name on within itself does not show the name free in Redis: a hold goes on without a request,
-/// or a release and the next acquire arrive in one packet. Others who ask now and then would never meet a free name. So
+/// A client whose waiters inherit or follow does not show the name free in Redis: a hold goes on without a request, or
+/// a release and the next acquire arrive in one packet. Others who ask now and then would never meet a free name. So
 /// the client releases the name now and then, and lets nobody ask who waits in it. That needs no knowledge of who else
 /// wants the name. Gaps come at random moments: at regular ones, a caller that asks at regular intervals might never
 /// meet one. Time in which the name was free anyway counts.
@@ -90,7 +90,7 @@ public:
     }
 
     /// Another client has had the name since this client's last hold.
-    void taken() noexcept { freeSince_ = TimePoint{}; }
+    void nameTaken() noexcept { freeSince_ = TimePoint{}; }
 
     /// Until when none of the client's waiters asks; in the past, or 0: there is no gap.
     [[nodiscard]] TimePoint until() const noexcept { return until_; }

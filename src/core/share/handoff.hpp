@@ -17,10 +17,10 @@
 
 namespace redislock::detail {
 
-/// When Redis granted the lock to a holder longer ago than this, the next hand-over goes through Redis again. So it is
+/// When Redis granted the lock to a holder longer ago than this, no caller inherits it any more. So it is
 /// noticed then, and not only at the next renewal, that others came, or that Redis has lost the lock. 10 ms; more where
 /// a request takes more than a tenth of that, but at most 100 ms.
-constexpr std::chrono::nanoseconds longestPassing(std::chrono::nanoseconds roundTrip) noexcept
+constexpr std::chrono::nanoseconds longestInheritance(std::chrono::nanoseconds roundTrip) noexcept
 {
     using std::chrono::milliseconds;
     return std::clamp<std::chrono::nanoseconds>(10 * roundTrip, milliseconds(10), milliseconds(100));
@@ -28,7 +28,7 @@ constexpr std::chrono::nanoseconds longestPassing(std::chrono::nanoseconds round
 
 /// A hold whose last level ends, as far as it matters here.
 struct EndingHold {
-    TimePoint ownUntil{};   ///< when the next hand-over goes through Redis
+    TimePoint ownUntil{};   ///< from when on nobody inherits the hold
     TimePoint atRiskFrom{}; ///< when its lease is at risk
     bool isRenewed = false;
     bool isHeldTooLong = false; ///< it is not renewed any more
@@ -45,8 +45,8 @@ struct NextCaller {
     bool leaves = false;
 };
 
-/// Whether the hold is passed on. @param mayFollow whether it is still this client's turn
-constexpr bool mayPassOn(const EndingHold& hold, const NextCaller& next, bool mayFollow, TimePoint now) noexcept
+/// Whether the next caller inherits the hold. @param mayFollow whether it is still this client's turn
+constexpr bool mayInherit(const EndingHold& hold, const NextCaller& next, bool mayFollow, TimePoint now) noexcept
 {
     const bool isSafe = hold.isRenewed && !hold.isHeldTooLong && now < hold.atRiskFrom && hold.isConfirmed &&
                         hold.isAnswered && !hold.isMember;
@@ -55,7 +55,7 @@ constexpr bool mayPassOn(const EndingHold& hold, const NextCaller& next, bool ma
 }
 
 /// What to do with the first waiter of this client.
-enum class HandOn : std::uint8_t {
+enum class Follow : std::uint8_t {
     nobody,   ///< there is no waiter, or it is leaving
     remember, ///< its try is under way, and may have been answered before this: it must try once more
     race,     ///< its request would overtake the release, on another connection: it tries when the release is answered
@@ -65,25 +65,25 @@ enum class HandOn : std::uint8_t {
 
 /// The first waiter, as far as it matters here.
 struct FirstInLine {
-    bool leaves = false;    ///< or a hold was passed on to it
+    bool leaves = false;    ///< or it has inherited a hold
     bool submitted = false; ///< a try was sent for it
     bool sameLane = true;   ///< its requests go over the connection of the release
     bool sleeps = false;    ///< and none of its requests is on a connection
 };
 
 /// @param first null: nobody waits.
-constexpr HandOn handOnTo(const FirstInLine* first) noexcept
+constexpr Follow howToFollow(const FirstInLine* first) noexcept
 {
     if (first == nullptr || first->leaves) {
-        return HandOn::nobody;
+        return Follow::nobody;
     }
     if (first->submitted) {
-        return HandOn::remember;
+        return Follow::remember;
     }
     if (!first->sameLane) {
-        return HandOn::race;
+        return Follow::race;
     }
-    return first->sleeps ? HandOn::send : HandOn::look;
+    return first->sleeps ? Follow::send : Follow::look;
 }
 
 /// A message on a client's channel: the hold with that number has the lock, or may ask for it.

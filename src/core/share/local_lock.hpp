@@ -111,11 +111,11 @@ public:
     }
 
     /// Counts one late unlock(). @return false for a thread that owes none.
-    bool settle(std::uint64_t owner) noexcept
+    bool countLateUnlock(std::uint64_t owner) noexcept
     {
         if (rest_ != nullptr) {
             auto& debts = rest_->debts;
-            const auto found = std::ranges::find(debts, owner, &Debt::owner);
+            const auto found = std::ranges::find(debts, owner, &OwedUnlocks::owner);
             if (found != debts.end()) {
                 if (--found->unlocks == 0) {
                     debts.erase(found);
@@ -147,15 +147,15 @@ public:
 
 private:
     static constexpr std::size_t maxDebtors = 1024;
-    struct Debt {
+    struct OwedUnlocks {
         std::uint64_t owner;
         std::uint32_t unlocks;
     };
 
-    /// What most names never have. One pointer for both: with a MostlyOne, a name would not fit into 136 bytes.
+    /// What most names never have. One pointer for both: with a CompactList, a name would not fit into 136 bytes.
     struct Rest {
         std::vector<Pointer> several; ///< all holds, if there are several
-        std::vector<Debt> debts;
+        std::vector<OwedUnlocks> debts;
     };
 
     Rest& rest()

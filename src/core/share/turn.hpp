@@ -17,7 +17,7 @@ namespace redislock::detail {
 
 /// The turns of one client at one name that other clients want too.
 ///
-/// A client that gets the name keeps it for a turn: meanwhile its threads hand the lock on among themselves and lock
+/// A client that gets the name keeps it for a turn: meanwhile its waiters inherit or follow, and its threads lock
 /// again as they like, before all other clients, which would get it later than the client's next request. The release
 /// that ends a turn is published to all listeners, and then the client stands aside, for about a turn for each listener
 /// and the time that they need to wake up: none of its waiters asks. If a part of that time was not used, the client
@@ -81,7 +81,7 @@ public:
         refusedAt_ = audience_ == Audience::listeners ? now : TimePoint{};
         usedAt_ = now;
         began_ = TimePoint{};
-        gaps_.taken();
+        gaps_.nameTaken();
         const TimePoint others = othersUntil_;
         if (asideUntil_ != TimePoint{}) {
             endAside(now);
@@ -91,13 +91,13 @@ public:
     }
 
     /// A message on the channel told of a release. A client that listens gets the messages of its own releases too.
-    void heard(TimePoint now) noexcept
+    void messageHeard(TimePoint now) noexcept
     {
         if (ownMessages_ > 0) {
             --ownMessages_;
         } else {
             usedAt_ = now;
-            gaps_.taken();
+            gaps_.nameTaken();
             if (now - turnHeardAt_ >= 2 * span()) { // a turn of short holds has many messages, but is over by then
                 turnHeardAt_ = now;
                 othersUntil_ = ++turnsHeard_ >= asideFor_ ? std::min(othersUntil_, now) : othersUntil_;
@@ -121,10 +121,10 @@ public:
     [[nodiscard]] bool isQuiet(TimePoint now) const noexcept { return !isOver(now); }
 
     /// A hold ended, and this client's next request goes right behind a release that is not published.
-    void followed(TimePoint now) noexcept { gaps_.follow(now); }
+    void releaseFollowed(TimePoint now) noexcept { gaps_.follow(now); }
     /// A hold ended, and its release is published. @param follows this client's next request goes right behind it
     /// @param listens this client gets the message too
-    void told(TimePoint now, bool follows, bool listens, Random& random) noexcept
+    void releasePublished(TimePoint now, bool follows, bool listens, Random& random) noexcept
     {
         ownMessages_ += listens ? 1 : 0;
         const bool over = isOver(now);
@@ -155,7 +155,7 @@ public:
     }
 
     /// That release found nothing to end: it was not published, and no other client uses the time. @param listens as in
-    /// told() @return whether the client has stopped standing aside.
+    /// releasePublished() @return whether the client has stopped standing aside.
     bool toldNobody(bool listens) noexcept
     {
         ownMessages_ -= listens && ownMessages_ > 0 ? 1 : 0;
@@ -190,7 +190,7 @@ public:
 
     /// How long a request takes; 0: not known.
     [[nodiscard]] std::chrono::nanoseconds roundTrip() const noexcept { return roundTrip_; }
-    /// How long a turn is: as configured, but long enough to hand on once.
+    /// How long a turn is: as configured, but long enough for one to follow.
     [[nodiscard]] std::chrono::nanoseconds span() const noexcept { return std::max(turn_, 2 * roundTrip_); }
 
 private:

@@ -201,7 +201,7 @@ void Waking::heard(NamedLock& named, HolderId of, Notice notice)
     const TimePoint now = core_.port.now();
     Turn* const turn = named.turn.get();
     if (turn != nullptr) {
-        notice == Notice::message ? turn->heard(now) : turn->listens();
+        notice == Notice::message ? turn->messageHeard(now) : turn->listens();
     }
     Waiter* head = named.waiters.head();
     if (head == nullptr || now < named.local.validUntil()) { // the end of that hold wakes the waiter
@@ -259,25 +259,25 @@ std::shared_ptr<HoldCall> Waking::letTry(NamedLock& named, Waiter* waiter, Lane 
 {
     FirstInLine first;
     if (waiter != nullptr) {
-        first = {.leaves = waiter->ended.has_value() || waiter->passed != nullptr,
+        first = {.leaves = waiter->ended.has_value() || waiter->inherited != nullptr,
                  .submitted = waiter->submitted,
                  .sameLane = waiter->hold.lane == lane,
                  .sleeps = waiter->parked && !waiter->call->pending};
     }
-    switch (handOnTo(waiter == nullptr ? nullptr : &first)) {
-    case HandOn::nobody:
+    switch (howToFollow(waiter == nullptr ? nullptr : &first)) {
+    case Follow::nobody:
         break;
-    case HandOn::race:
+    case Follow::race:
         named.race = true;
         break;
-    case HandOn::remember:
+    case Follow::remember:
         waiter->notified = true;
         break;
-    case HandOn::look:
+    case Follow::look:
         waiter->notified = true;
         waiter->look();
         break;
-    case HandOn::send:
+    case Follow::send:
         return submitFor(*waiter);
     }
     return nullptr;
@@ -298,7 +298,7 @@ std::shared_ptr<HoldCall> Waking::submitFor(Waiter& waiter) noexcept
     return waiter.call;
 }
 
-Waking::Next Waking::handOn(const Hold& ended, Lane lane) noexcept
+Waking::Next Waking::letFollow(const Hold& ended, Lane lane) noexcept
 {
     NamedLock& named = *ended.lock;
     const KindTraits& kind = named.traits();
@@ -314,17 +314,17 @@ Waking::Next Waking::handOn(const Hold& ended, Lane lane) noexcept
         named.turn->granted(ended.grantedAt, ended.grantedAt);
     }
     Turn* const turn = named.turn.get();
-    if (waiter != nullptr && !kind.handsOn) {
+    if (waiter != nullptr && !kind.follows) {
         named.race = true;
     } else if (waiter != nullptr && (turn == nullptr || turn->mayFollow(now))) {
         next.call = letTry(named, waiter, lane);
         next.quiet = next.call != nullptr && turn != nullptr && !kind.channelPrefix.empty() && turn->isQuiet(now);
-        waiter->owesTelling = waiter->owesTelling || next.quiet;
+        waiter->mustNotify = waiter->mustNotify || next.quiet;
     }
     if (turn != nullptr && next.quiet) {
-        turn->followed(now);
+        turn->releaseFollowed(now);
     } else if (turn != nullptr) {
-        turn->told(now, next.call != nullptr, named.listening != Listening::no, core_.random);
+        turn->releasePublished(now, next.call != nullptr, named.listening != Listening::no, core_.random);
         if (now < turn->asideUntil()) {
             wakeNext(named); // the waiter sleeps until then
         }
@@ -342,7 +342,7 @@ void Waking::readerLeft(NamedLock& named, const Hold& ended) noexcept
     const TimePoint now = core_.port.now();
     const bool isDue = isLast && named.turn != nullptr && !named.turn->mayFollow(now);
     if (isLast && named.turn != nullptr) {
-        named.turn->told(now, false, false, core_.random);
+        named.turn->releasePublished(now, false, false, core_.random);
     }
     if (isDue) { // those who were not let in sleep until the end of the gap now
         const auto look = [](Waiter& waiter) { waiter.look(); };

@@ -43,7 +43,7 @@ public:
         bool quiet = false;             ///< the release need not be published
     };
     /// A hold ends. @param lane of its release
-    Next handOn(const Hold& ended, Lane lane) noexcept;
+    Next letFollow(const Hold& ended, Lane lane) noexcept;
     /// A release was answered.
     void noteAudience(const HoldCall& call) noexcept;
     /// Makes the next waiter look for itself.

@@ -35,11 +35,11 @@ public:
     using Protocol = asio::generic::stream_protocol;
     using End = std::function<void(const std::optional<Fault>&)>;
 
-    Try(asio::io_context& io, const HandshakeMachine& machine, Troubles& troubles, std::string where,
+    Try(asio::io_context& io, const HandshakeMachine& machine, LastErrors& lastErrors, std::string where,
         std::function<void()> taken, End end)
         : socket_(io),
           machine_(machine),
-          troubles_(troubles),
+          lastErrors_(lastErrors),
           where_(std::move(where)),
           taken_(std::move(taken)),
           end_(std::move(end))
@@ -81,7 +81,7 @@ private:
     {
         if (end_) {
             const Reason why = reasonOf(ec);
-            troubles_.note(why, where_ + ec.message());
+            lastErrors_.note(why, where_ + ec.message());
             step(keep, HandshakeMachine::Closed{why});
         }
     }
@@ -93,7 +93,7 @@ private:
             return false;
         }
         if (const auto* reply = std::get_if<Reply>(&event)) {
-            troubles_.noteReply(*reply);
+            lastErrors_.noteReply(*reply);
         }
         const auto action = machine_.resume(event);
         if (std::holds_alternative<HandshakeMachine::Listen>(action)) {
@@ -107,7 +107,7 @@ private:
         const auto end = std::exchange(end_, nullptr);
         if (failed != nullptr) {
             if (const auto* reply = std::get_if<Reply>(&event)) {
-                troubles_.noteReply(failed->result.error, reply->text);
+                lastErrors_.noteReply(failed->result.error, reply->text);
             }
             boost::system::error_code ignored;
             socket_.close(ignored);
@@ -163,14 +163,14 @@ private:
     {
         const Reason why = isTls(bytes) ? Reason(Cause::tlsSpoken) : Reason(Errc::notRedis);
         if (why == Reason(Errc::notRedis)) {
-            troubles_.noteReply(why, bytes);
+            lastErrors_.noteReply(why, bytes);
         }
         step(keep, HandshakeMachine::Garbled{why});
     }
 
     Protocol::socket socket_;
     HandshakeMachine machine_;
-    Troubles& troubles_;
+    LastErrors& lastErrors_;
     const std::string where_;           ///< the address, if it is not the endpoint's
     const std::function<void()> taken_; ///< called when the connection is open
     End end_;
@@ -185,7 +185,7 @@ public:
     using Handler = std::function<void(Connected)>;
 
     Attempt(const void* whose, asio::io_context& io, const Endpoint& endpoint, const Handshake& handshake,
-            const DemotedAddresses& demoted, std::size_t& hangUps, Troubles& troubles, Handler handler,
+            const DemotedAddresses& demoted, std::size_t& hangUps, LastErrors& lastErrors, Handler handler,
             std::function<void(Cause)> reached)
         : whose_(whose),
           io_(io),
@@ -193,7 +193,7 @@ public:
           handshake_(handshake),
           demoted_(demoted),
           hangUps_(hangUps),
-          troubles_(troubles),
+          lastErrors_(lastErrors),
           handler_(std::move(handler)),
           reached_(std::move(reached)),
           resolver_(io),
@@ -267,7 +267,7 @@ private:
             return notFound(Cause::lookupFailed, "no answer in " + std::to_string(timeout_.count()) + " ms");
         }
         if (handler_) {
-            troubles_.note(stage_, {});
+            lastErrors_.note(stage_, {});
         }
         step(ConnectMachine::TimeOver{stage_});
     }
@@ -284,7 +284,7 @@ private:
     void notFound(Cause why, const std::string& words)
     {
         if (handler_) {
-            troubles_.note(why, words);
+            lastErrors_.note(why, words);
             step(ConnectMachine::NotFound{why});
         }
     }
@@ -356,7 +356,7 @@ private:
         using Form = HandshakeMachine::Form;
         auto& one = tries_[address];
         one = std::make_unique<Try>(
-            io_, HandshakeMachine(handshake_, hangUps_ % 2 == 0 ? Form::whole : Form::bare), troubles_,
+            io_, HandshakeMachine(handshake_, hangUps_ % 2 == 0 ? Form::whole : Form::bare), lastErrors_,
             whereIs(endpoint_, addresses_[address]), [this] { reach(Cause::silent); },
             [this, address](const std::optional<Fault>& fault) {
                 fault ? failed(address, *fault) : step(ConnectMachine::Ready{address});
@@ -418,7 +418,7 @@ private:
     const Handshake& handshake_;
     const DemotedAddresses& demoted_;
     std::size_t& hangUps_;
-    Troubles& troubles_;
+    LastErrors& lastErrors_;
     ConnectMachine machine_;
     Handler handler_;
     const std::function<void(Cause)> reached_;
@@ -442,7 +442,7 @@ void Connector::connect(const void* whose, TimePoint notBefore, std::chrono::mil
         }
         std::shared_ptr<Attempt> attempt;
         try {
-            attempt = std::make_shared<Attempt>(whose, io_, endpoint_, handshake_, demoted_, hangUps_, troubles_,
+            attempt = std::make_shared<Attempt>(whose, io_, endpoint_, handshake_, demoted_, hangUps_, lastErrors_,
                                                 handler, reached);
             std::erase_if(attempts_, [](const auto& past) { return past.expired(); });
             attempts_.push_back(attempt);

@@ -4,8 +4,8 @@
 
 #include "link/connect/connect_machine.hpp"
 #include "link/connect/handshake_machine.hpp"
+#include "link/connect/last_errors.hpp"
 #include "link/connect/stream.hpp"
-#include "link/connect/troubles.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/endpoint.hpp"
 
@@ -34,14 +34,14 @@ class Attempt;
 /// attempt, and the first usable one wins; addresses that were found demoted come last.
 class Connector {
 public:
-    /// @param troubles notes what the system, the resolver and the server say about failures
+    /// @param lastErrors notes what the system, the resolver and the server say about failures
     Connector(boost::asio::io_context& io, Endpoint endpoint, Handshake handshake, std::chrono::milliseconds timeout,
-              Troubles& troubles)
+              LastErrors& lastErrors)
         : io_(io),
           endpoint_(std::move(endpoint)),
           handshake_(std::move(handshake)),
           timeout_(timeout),
-          troubles_(troubles)
+          lastErrors_(lastErrors)
     {
     }
 
@@ -63,7 +63,7 @@ public:
     [[nodiscard]] bool isDemoted(const std::string& address) const { return demoted_.contains(address); }
 
     /// Notes what an answer on one of the connections says, if it is an error. Any thread.
-    void noteReply(const Reply& reply) noexcept { troubles_.noteReply(reply); }
+    void noteReply(const Reply& reply) noexcept { lastErrors_.noteReply(reply); }
 
     /// After an exception on the io_context's thread, which may have interrupted any of them: the attempts under way
     /// fail.
@@ -79,7 +79,7 @@ private:
     Endpoint endpoint_;
     Handshake handshake_;
     std::chrono::milliseconds timeout_;
-    Troubles& troubles_;
+    LastErrors& lastErrors_;
     DemotedAddresses demoted_;
     std::size_t hangUps_ = 0; ///< in the middle of a handshake, since the last one that was complete
     std::vector<std::weak_ptr<Attempt>> attempts_;

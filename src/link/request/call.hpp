@@ -67,7 +67,7 @@ public:
     Reply reply;
     Outcome outcome;
     std::atomic<Mode> mode{Mode::awaited};
-    bool hurried = false; ///< its caller does not wait long: the next attempt to connect comes after a short pause
+    bool isHurried = false; ///< its caller does not wait long: the next attempt to connect comes after a short pause
     Form form = Form::bySha;
     std::atomic<bool> pending{false}; ///< on a connection
     Signal signal;

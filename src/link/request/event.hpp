@@ -75,7 +75,7 @@ struct Notified {
 
 /// Another's release granted the lock to this waiter, some time after @p sentAt, for the time @p lasts. The waiter's
 /// last request had been refused.
-struct Given {
+struct GrantHeard {
     TimePoint now;
     TimePoint sentAt; ///< when that request was sent
     std::chrono::milliseconds lasts;

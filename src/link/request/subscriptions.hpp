@@ -189,7 +189,7 @@ struct ChannelListener {
     }
 };
 
-/// Passes on to a listener what came, if the listener is still there. @param text of a message
+/// Tells a listener what came, if the listener is still there. @param text of a message
 inline void tell(const ChannelListener& listener, SubscriptionTable<ChannelListener>::Incoming::Kind kind,
                  std::string_view text)
 {

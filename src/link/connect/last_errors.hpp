@@ -18,7 +18,7 @@ namespace redislock::detail {
 /// They go into messages; nothing is decided by them.
 ///
 /// **Thread safety**: safe; no other mutex is taken under its own. Costs nothing where nothing fails.
-class Troubles {
+class LastErrors {
 public:
     struct Words {
         std::string text; ///< printable, without the password; empty: nothing was said
@@ -26,7 +26,7 @@ public:
     };
 
     /// @param server the address, for messages. @param password no words that repeat any of it are kept
-    Troubles(std::string server, std::string password);
+    LastErrors(std::string server, std::string password);
 
     /// Notes the words of the system or the resolver, or an address.
     void note(Reason reason, std::string_view words) noexcept;

@@ -1,4 +1,4 @@
-#include "core/share/mostly_one.hpp"
+#include "core/share/compact_list.hpp"
 #include "redislock/random.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace redislock::detail {
 namespace {
 
-using Numbers = MostlyOne<std::shared_ptr<int>>;
+using Numbers = CompactList<std::shared_ptr<int>>;
 
 std::vector<int> valuesOf(const Numbers& list)
 {
@@ -21,7 +21,7 @@ std::vector<int> valuesOf(const Numbers& list)
     return values;
 }
 
-TEST(MostlyOne, KeepsTheOrderOfWhatWasAdded)
+TEST(CompactList, KeepsTheOrderOfWhatWasAdded)
 {
     Numbers list;
     EXPECT_TRUE(list.empty());
@@ -34,7 +34,7 @@ TEST(MostlyOne, KeepsTheOrderOfWhatWasAdded)
     EXPECT_EQ(valuesOf(list), (std::vector{3}));
 }
 
-TEST(MostlyOne, LetsGoOfWhatWasTakenOutOrCleared)
+TEST(CompactList, LetsGoOfWhatWasTakenOutOrCleared)
 {
     const auto first = std::make_shared<int>(1);
     const auto second = std::make_shared<int>(2);
@@ -51,7 +51,7 @@ TEST(MostlyOne, LetsGoOfWhatWasTakenOutOrCleared)
     EXPECT_EQ(second.use_count(), 1);
 }
 
-TEST(MostlyOne, BehavesAsAVectorInRandomSequences)
+TEST(CompactList, BehavesAsAVectorInRandomSequences)
 {
     Random random(11);
     Numbers list;

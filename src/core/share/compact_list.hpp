@@ -18,7 +18,7 @@ namespace redislock::detail {
 ///
 /// @tparam T default-constructible and movable without exceptions; an element that was taken out is set to `T()`.
 template <class T>
-class MostlyOne {
+class CompactList {
 public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }

@@ -1,4 +1,4 @@
-#include "core/share/passing.hpp"
+#include "core/share/inheritance.hpp"
 
 #include "core/core.hpp"
 #include "core/machine/lock_answer.hpp"
@@ -6,16 +6,16 @@
 
 namespace redislock::detail {
 
-bool Passing::passOn(Hold& hold, std::uint32_t level)
+bool Inheritance::letInherit(Hold& hold, std::uint32_t level)
 {
     NamedLock& named = *hold.lock;
-    Waiter* const next = named.traits().passesOn ? Waking::nextOf(named) : nullptr;
+    Waiter* const next = named.traits().inherits ? Waking::nextOf(named) : nullptr;
     if (next == nullptr || named.turn == nullptr || core_.isClosing() || !hold.levels.isOnly(level)) {
         return false;
     }
     const TimePoint now = core_.port.now();
     const auto margin = riskMarginOf(core_.config.watchdogTimeout, core_.config.commandTimeout);
-    const EndingHold ending{.ownUntil = hold.holderSince + longestPassing(named.turn->roundTrip()),
+    const EndingHold ending{.ownUntil = hold.holderSince + longestInheritance(named.turn->roundTrip()),
                             .atRiskFrom = hold.validUntil() - margin,
                             .isRenewed = hold.levels.isRenewed(),
                             .isHeldTooLong = hold.heldTooLong,
@@ -25,26 +25,26 @@ bool Passing::passOn(Hold& hold, std::uint32_t level)
     const NextCaller caller{.isRenewed = next->hold.levels.isRenewed(),
                             .isMember = next->hold.isMember,
                             .sleeps = next->parked && !next->submitted && !next->underWay && !next->call->pending,
-                            .leaves = next->ended.has_value() || next->passed != nullptr};
-    if (!mayPassOn(ending, caller, named.turn->mayFollow(now), now)) {
+                            .leaves = next->ended.has_value() || next->inherited != nullptr};
+    if (!mayInherit(ending, caller, named.turn->mayFollow(now), now)) {
         return false;
     }
     give(hold, *next);
     return true;
 }
 
-void Passing::give(Hold& hold, Waiter& next)
+void Inheritance::give(Hold& hold, Waiter& next)
 {
     const TimePoint now = core_.port.now();
     core_.tellOf(hold, [held = now - hold.grantedAt](Observer& observer, const LockEvent& event) {
         observer.released(event, Unlocked::passedOn, held);
     });
-    next.passedLevel = hold.levels.passTo(next.hold.levels);
+    next.inheritedLevel = hold.levels.replaceWith(next.hold.levels);
     hold.owner = next.hold.owner;
     hold.lane = next.hold.lane;
     hold.grantedAt = now;
     hold.stopAtRisk = hold.stopLost = std::stop_source(std::nostopstate);
-    next.passed = &hold;
+    next.inherited = &hold;
     core_.tellOf(hold, [waited = now - next.joined, attempts = next.attempts](
                            Observer& observer, const LockEvent& event) { observer.acquired(event, waited, attempts); });
     next.look();

@@ -25,9 +25,9 @@ struct Situation {
     TimePoint now = at(10s + 99ms);
 };
 
-bool mayPassOn(const Situation& each)
+bool mayInherit(const Situation& each)
 {
-    return mayPassOn(each.hold, each.next, each.mayFollow, each.now);
+    return mayInherit(each.hold, each.next, each.mayFollow, each.now);
 }
 
 Situation spoilt(const char* name, void (*spoil)(Situation&))
@@ -37,12 +37,12 @@ Situation spoilt(const char* name, void (*spoil)(Situation&))
     return each;
 }
 
-TEST(MayPassOn, WhatIsConfirmedAndNotAtRiskToWhoSleepsWithinTheTurn)
+TEST(MayInherit, WhatIsConfirmedAndNotAtRiskToWhoSleepsWithinTheTurn)
 {
-    EXPECT_TRUE(mayPassOn(Situation{"nothing is spoilt"}));
+    EXPECT_TRUE(mayInherit(Situation{"nothing is spoilt"}));
 }
 
-TEST(MayPassOn, NothingElse)
+TEST(MayInherit, NothingElse)
 {
     const Situation cases[] = {
         spoilt("fixed lease", [](Situation& c) { c.hold.isRenewed = false; }),
@@ -59,16 +59,16 @@ TEST(MayPassOn, NothingElse)
         spoilt("the turn is over", [](Situation& c) { c.mayFollow = false; }),
     };
     for (const auto& each : cases) {
-        EXPECT_FALSE(mayPassOn(each)) << each.name;
+        EXPECT_FALSE(mayInherit(each)) << each.name;
     }
 }
 
-TEST(MayPassOn, GoesThroughRedisAgainTheLaterTheLongerARequestTakes)
+TEST(MayInherit, GoesThroughRedisAgainTheLaterTheLongerARequestTakes)
 {
-    EXPECT_EQ(longestPassing(0us), 10ms);
-    EXPECT_EQ(longestPassing(200us), 10ms);
-    EXPECT_EQ(longestPassing(5ms), 50ms);
-    EXPECT_EQ(longestPassing(1s), 100ms);
+    EXPECT_EQ(longestInheritance(0us), 10ms);
+    EXPECT_EQ(longestInheritance(200us), 10ms);
+    EXPECT_EQ(longestInheritance(5ms), 50ms);
+    EXPECT_EQ(longestInheritance(1s), 100ms);
 }
 
 class PassedOn : public ::testing::Test {

@@ -29,7 +29,7 @@
 namespace redislock::test {
 namespace {
 
-class Passing : public LockTest {
+class Inheritance : public LockTest {
 protected:
     /// Threads that lock and unlock a lock until the crowd ends.
     class Crowd {
@@ -59,8 +59,8 @@ protected:
     /// busy machine a hold may last too long to be passed on. @param wait makes the caller wait
     /// @param leave ends the caller's hold if it was not passed on
     template <class Waiting>
-    bool passOn(const RedisLock& lock, const std::function<Waiting()>& wait, const std::function<void(Waiting&)>& leave,
-                std::optional<Waiting>& passed)
+    bool letInherit(const RedisLock& lock, const std::function<Waiting()>& wait,
+                    const std::function<void(Waiting&)>& leave, std::optional<Waiting>& passed)
     {
         for (int i = 0; i < 100 && !passed; ++i) {
             lock.lock();
@@ -87,7 +87,7 @@ protected:
             locked.get();
             other.run([lock] { lock.unlock(); });
         };
-        const bool isPassed = passOn<Locked>(lock, wait, leave, passed);
+        const bool isPassed = letInherit<Locked>(lock, wait, leave, passed);
         if (isPassed) {
             passed->get();
         }
@@ -99,7 +99,7 @@ protected:
     std::uint64_t requests = 0; ///< before the passing on
 };
 
-TEST_F(Passing, TheHolderInRedisStaysAndTheHoldIsTheNextCallers)
+TEST_F(Inheritance, TheHolderInRedisStaysAndTheHoldIsTheNextCallers)
 {
     Config config = observed();
     config.watchdogTimeout = 10min; // no renewal comes in between
@@ -124,7 +124,7 @@ TEST_F(Passing, TheHolderInRedisStaysAndTheHoldIsTheNextCallers)
     });
 }
 
-TEST_F(Passing, TheObserverIsToldOfTheEndOfOneHoldAndTheBeginningOfTheNext)
+TEST_F(Inheritance, TheObserverIsToldOfTheEndOfOneHoldAndTheBeginningOfTheNext)
 {
     const auto lock = client.getLock(uniqueName());
     Worker other;
@@ -143,12 +143,12 @@ TEST_F(Passing, TheObserverIsToldOfTheEndOfOneHoldAndTheBeginningOfTheNext)
     EXPECT_EQ(told[3].how, Unlocked::released);
 }
 
-TEST_F(Passing, AnAsynchronousCallerGetsItAndIsToldWhenItIsLost)
+TEST_F(Inheritance, AnAsynchronousCallerGetsItAndIsToldWhenItIsLost)
 {
     const auto lock = client.getLock(uniqueName());
     using Locked = std::future<LockGuard>;
     std::optional<Locked> passed;
-    const bool isPassed = passOn<Locked>(
+    const bool isPassed = letInherit<Locked>(
         lock, [&] { return lock.asyncLock(boost::asio::use_future); }, [](Locked& locked) { (void)locked.get(); },
         passed);
     ASSERT_TRUE(isPassed);
@@ -163,7 +163,7 @@ TEST_F(Passing, AnAsynchronousCallerGetsItAndIsToldWhenItIsLost)
     EXPECT_EQ(guard.release(), Unlocked::alreadyLost);
 }
 
-TEST_F(Passing, TheHoldThatWasPassedOnIsRenewed)
+TEST_F(Inheritance, TheHoldThatWasPassedOnIsRenewed)
 {
     const auto lock = client.getLock(uniqueName());
     Worker other;
@@ -174,7 +174,7 @@ TEST_F(Passing, TheHoldThatWasPassedOnIsRenewed)
     EXPECT_EQ(other.run([&] { return lock.unlock(); }), Unlocked::released);
 }
 
-TEST_F(Passing, FixedLeasesAndTokensGoThroughRedis)
+TEST_F(Inheritance, FixedLeasesAndTokensGoThroughRedis)
 {
     const auto lock = client.getLock(uniqueName());
     const auto fenced = client.getFencedLock(uniqueName());
@@ -201,7 +201,7 @@ TEST_F(Passing, FixedLeasesAndTokensGoThroughRedis)
     }
 }
 
-TEST_F(Passing, ALockThatRedisLostIsFoundLongBeforeItsNextRenewal)
+TEST_F(Inheritance, ALockThatRedisLostIsFoundLongBeforeItsNextRenewal)
 {
     Config config = observed();
     config.watchdogTimeout = 10min;
@@ -215,7 +215,7 @@ TEST_F(Passing, ALockThatRedisLostIsFoundLongBeforeItsNextRenewal)
     }));
 }
 
-TEST_F(Passing, AHolderIsPassedOnForATenthOfASecondAtMost)
+TEST_F(Inheritance, AHolderIsPassedOnForATenthOfASecondAtMost)
 {
     const auto lock = client.getLock(uniqueName());
     std::mutex mutex;
@@ -248,7 +248,7 @@ TEST_F(Passing, AHolderIsPassedOnForATenthOfASecondAtMost)
     EXPECT_LT(longest, 100ms);
 }
 
-TEST_F(Passing, WhoLeavesAtTheSameMomentLeavesNothing)
+TEST_F(Inheritance, WhoLeavesAtTheSameMomentLeavesNothing)
 {
     const auto lock = client.getLock(uniqueName());
     Worker other;
@@ -267,7 +267,7 @@ TEST_F(Passing, WhoLeavesAtTheSameMomentLeavesNothing)
     }
 }
 
-TEST_F(Passing, ToACallerThatDoesNotKnowOfItYetIsGivenBackAtTheEndOfTheClient)
+TEST_F(Inheritance, ToACallerThatDoesNotKnowOfItYetIsGivenBackAtTheEndOfTheClient)
 {
     Client ending(config());
     const auto lock = ending.getLock(uniqueName());

@@ -10,16 +10,16 @@ namespace redislock::detail {
 
 class Core;
 
-/// Passes holds on inside a client. The holder stays the same: in Redis nothing changes. Here, its `Hold` keeps
+/// Lets waiters inherit holds of their client. The holder stays the same: in Redis nothing changes. Its `Hold` keeps
 /// deadline and renewals and becomes that of the next caller, with a level, stop sources and a beginning of its own. No
 /// other reference to the hold matters: whoever ended the last level has dropped theirs, and renewals mean the holder.
-class Passing {
+class Inheritance {
 public:
-    explicit Passing(Core& core) noexcept : core_(core) {}
+    explicit Inheritance(Core& core) noexcept : core_(core) {}
 
-    /// The owner of a valid hold ends a level. Passes the hold on if that was its last level and the rules allow it.
-    /// @return whether the hold was passed on: it is another caller's now.
-    bool passOn(Hold& hold, std::uint32_t level);
+    /// The owner of a valid hold ends a level. Lets the next waiter inherit the hold if that was its last level and the
+    /// rules allow it. @return whether it did: the hold is another caller's now.
+    bool letInherit(Hold& hold, std::uint32_t level);
 
 private:
     void give(Hold& hold, Waiter& next);

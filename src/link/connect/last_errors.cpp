@@ -1,4 +1,4 @@
-#include "link/connect/troubles.hpp"
+#include "link/connect/last_errors.hpp"
 
 #include "values/printable.hpp"
 
@@ -18,12 +18,12 @@ std::string_view withoutScript(std::string_view line) noexcept
 
 } // namespace
 
-Troubles::Troubles(std::string server, std::string password)
+LastErrors::LastErrors(std::string server, std::string password)
     : server_(std::move(server)), password_(std::move(password))
 {
 }
 
-void Troubles::note(Reason reason, std::string_view words) noexcept
+void LastErrors::note(Reason reason, std::string_view words) noexcept
 {
     try {
         keep(reason, printable(words, 200));
@@ -32,14 +32,14 @@ void Troubles::note(Reason reason, std::string_view words) noexcept
     }
 }
 
-void Troubles::noteReply(const Reply& reply) noexcept
+void LastErrors::noteReply(const Reply& reply) noexcept
 {
     if (reply.isError()) {
         noteReply(classify(reply.text).error, reply.text);
     }
 }
 
-void Troubles::noteReply(Reason reason, std::string_view line) noexcept
+void LastErrors::noteReply(Reason reason, std::string_view line) noexcept
 {
     try {
         const bool isFit = !line.empty() && !repeatsPassword(line);
@@ -49,7 +49,7 @@ void Troubles::noteReply(Reason reason, std::string_view line) noexcept
     }
 }
 
-void Troubles::keep(Reason reason, std::string words)
+void LastErrors::keep(Reason reason, std::string words)
 {
     const std::lock_guard lock(mutex_);
     auto entry =
@@ -61,7 +61,7 @@ void Troubles::keep(Reason reason, std::string words)
 }
 
 /// Servers repeat arguments, shortened and escaped: a piece of the password is as bad as the whole.
-bool Troubles::repeatsPassword(std::string_view line) const noexcept
+bool LastErrors::repeatsPassword(std::string_view line) const noexcept
 {
     const std::size_t piece = std::min<std::size_t>(password_.size(), 4);
     for (std::size_t at = 0; piece > 0 && at + piece <= password_.size(); ++at) {
@@ -72,7 +72,7 @@ bool Troubles::repeatsPassword(std::string_view line) const noexcept
     return false;
 }
 
-Troubles::Words Troubles::about(const std::error_code& code) const
+LastErrors::Words LastErrors::about(const std::error_code& code) const
 {
     if (!isOfServer(code)) {
         return {}; // a forked child must not wait for the mutex
@@ -83,13 +83,13 @@ Troubles::Words Troubles::about(const std::error_code& code) const
     return entry == entries_.end() ? Words() : entry->words;
 }
 
-std::string Troubles::sentence(const std::error_code& code) const
+std::string LastErrors::sentence(const std::error_code& code) const
 {
     const auto words = about(code).text;
     return server_ + ": " + code.message() + (words.empty() ? words : ": " + words);
 }
 
-bool Troubles::isOfServer(const std::error_code& code) noexcept
+bool LastErrors::isOfServer(const std::error_code& code) noexcept
 {
     switch (errcOf(code).value_or(Errc{})) {
     case Errc::authFailed:

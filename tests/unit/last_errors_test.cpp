@@ -1,0 +1,74 @@
+#include "link/connect/last_errors.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+namespace redislock::detail::trouble {
+namespace {
+
+Reply refusal(std::string line)
+{
+    return {.kind = Reply::Kind::error, .integer = 0, .text = std::move(line), .elements = {}};
+}
+
+TEST(LastErrors, KeepsTheLastWordsOfEachError)
+{
+    LastErrors lastErrors("redis:6379", "");
+    EXPECT_EQ(lastErrors.about(Errc::unreachable).text, "");
+    lastErrors.note(Cause::hostNotFound, "Host not found");
+    lastErrors.note(Cause::connectionRefused, "first");
+    lastErrors.note(Cause::connectionRefused, "Connection refused");
+    EXPECT_EQ(lastErrors.about(Cause::connectionRefused).text, "Connection refused");
+    EXPECT_EQ(lastErrors.about(Cause::hostNotFound).text, "Host not found");
+    EXPECT_EQ(lastErrors.about(Cause::silent).text, "");
+    EXPECT_EQ(lastErrors.sentence(Cause::connectionRefused),
+              "redis:6379: nothing listens at the address: Connection refused");
+    EXPECT_EQ(lastErrors.sentence(Cause::silent), "redis:6379: the connection was made, but no answer came in time");
+}
+
+TEST(LastErrors, QuotesTheServerWithoutWhatCannotBePrintedAndWithoutTheScript)
+{
+    LastErrors lastErrors("redis:6379", "");
+    lastErrors.noteReply(refusal("OOM not allowed\x1b[2J script: 5a1b, on @user_script:9."));
+    EXPECT_EQ(lastErrors.about(Cause::outOfMemory).text, "\"OOM not allowed\\x1b[2J\"");
+    lastErrors.noteReply(refusal("LOADING " + std::string(1000, 'x')));
+    EXPECT_LT(lastErrors.about(Cause::loading).text.size(), 210U);
+    lastErrors.noteReply({.kind = Reply::Kind::text, .integer = 0, .text = "READONLY", .elements = {}});
+    EXPECT_EQ(lastErrors.about(Cause::readOnly).text, "") << "no error";
+}
+
+TEST(LastErrors, KeepsNothingThatRepeatsThePasswordOrAPieceOfIt)
+{
+    const std::string password = "hunter2 is secret";
+    for (const std::string_view line : {
+             "ERR unknown command `AUTH`, with args beginning with: `hunter2 is secret`, ",
+             "ERR unknown command 'AUTH', with args beginning with: 'hunter2 is sec",
+             "ERR secret",
+         }) {
+        LastErrors lastErrors("redis:6379", password);
+        lastErrors.noteReply(Errc::authFailed, "WRONGPASS no");
+        lastErrors.noteReply(Errc::authFailed, line);
+        EXPECT_EQ(lastErrors.about(Errc::authFailed).text, "") << line;
+    }
+    LastErrors brief("redis:6379", "x");
+    brief.noteReply(Errc::authFailed, "ERR x");
+    EXPECT_EQ(brief.about(Errc::authFailed).text, "");
+    brief.noteReply(Errc::authFailed, "ERR y");
+    EXPECT_EQ(brief.about(Errc::authFailed).text, "\"ERR y\"");
+}
+
+TEST(LastErrors, AreOfTheServerOrOfTheCall)
+{
+    for (const Errc e : {Errc::unreachable, Errc::authFailed, Errc::serverRefused, Errc::badReply}) {
+        EXPECT_TRUE(LastErrors::isOfServer(e));
+    }
+    EXPECT_TRUE(LastErrors::isOfServer(Cause::silent));
+    for (const Errc e : {Errc::invalidArgument, Errc::notHeld, Errc::shutdown, Errc::forked, Errc::wouldDeadlock}) {
+        EXPECT_FALSE(LastErrors::isOfServer(e));
+    }
+}
+
+} // namespace
+} // namespace redislock::detail::trouble
