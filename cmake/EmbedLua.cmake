@@ -68,10 +68,11 @@ function(redislock_script_definition folder path out)
     string(REGEX REPLACE "(................................)" "\\1\n    " bytes "${bytes}") # 16 a line
     string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")
     set(${out} "// ${name}.lua
+namespace redislock::detail::scripts {
 constexpr char ${identifier}Text[] = {
     ${bytes}'\\0'};
-constinit const redislock::detail::Script redislock::detail::scripts::${identifier}{
-    \"${name}\", {${identifier}Text, ${size}}, \"${sha1}\"};
+constinit const Script ${identifier}{\"${name}\", {${identifier}Text, ${size}}, \"${sha1}\"};
+} // namespace redislock::detail::scripts
 " PARENT_SCOPE)
 endfunction()
 

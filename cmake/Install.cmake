@@ -8,6 +8,9 @@ install(TARGETS redislock
     EXPORT redislock-targets
     FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
     FILE_SET generated_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(TARGETS redislock_header_only
+    EXPORT redislock-targets
+    FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT redislock-targets NAMESPACE redislock:: DESTINATION "${package_dir}")
 if(REDISLOCK_PROMETHEUS) # find_package(redislock COMPONENTS prometheus)
     install(TARGETS redislock_prometheus
@@ -42,7 +45,9 @@ else()
         BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE up)
     set(REDISLOCK_PC_PREFIX "\${pcfiledir}/${up}")
 endif()
-configure_file(cmake/redislock.pc.in redislock.pc @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/redislock.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+foreach(package redislock redislock-header-only)
+    configure_file(cmake/${package}.pc.in ${package}.pc @ONLY)
+    install(FILES "${PROJECT_BINARY_DIR}/${package}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endforeach()
 
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/redislock")

@@ -2,7 +2,7 @@
 /// Assertions about the library's own state, never about what a server or a user may do.
 #pragma once
 
-#if REDISLOCK_ASSERTIONS
+#if defined(REDISLOCK_ASSERTIONS) && REDISLOCK_ASSERTIONS
 
 #include <cstdio>
 #include <cstdlib>

@@ -15,14 +15,14 @@
 
 namespace redislock::detail {
 
-namespace {
-
 /// The reply being read. hiredis keeps its address from one call to the next.
-struct Building {
+struct ReplyBeingRead {
     Reply root;
     std::size_t elements = 0;
     ReplyLimits limits;
 };
+
+namespace {
 
 // hiredis 1.x counts elements in size_t, 0.14 in int
 #if HIREDIS_MAJOR >= 1
@@ -31,9 +31,9 @@ using ElementCount = std::size_t;
 using ElementCount = int;
 #endif
 
-Building& buildingOf(const redisReadTask* task)
+ReplyBeingRead& buildingOf(const redisReadTask* task)
 {
-    return *static_cast<Building*>(task->privdata);
+    return *static_cast<ReplyBeingRead*>(task->privdata);
 }
 
 /// Where the value of this task belongs: the root, or its place in the enclosing array.
@@ -140,7 +140,7 @@ constinit redisReplyObjectFunctions replyFunctions = functions(); // a static ob
 
 struct ReplyReader::Impl {
     redisReader* reader = redisReaderCreateWithFunctions(&replyFunctions);
-    Building building;
+    ReplyBeingRead building;
     std::size_t fed = 0; ///< bytes since the last complete reply
     bool broken = false;
 

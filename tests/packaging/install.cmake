@@ -7,14 +7,15 @@ if(TOOL)
     set(tool_files bin/redislock share/man/man1/redislock.1 share/bash-completion/completions/redislock)
     execute_process(COMMAND "${PREFIX}/bin/redislock" --version OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 endif()
-foreach(file ${tool_files} share/doc/redislock/LICENSE include/redislock/redislock.hpp include/redislock/version.hpp)
+foreach(file ${tool_files} share/doc/redislock/LICENSE
+        include/redislock/redislock.hpp include/redislock/src.hpp include/redislock/version.hpp)
     if(NOT EXISTS "${PREFIX}/${file}")
         message(FATAL_ERROR "not installed: ${file}")
     endif()
 endforeach()
 
 # A program that only links the library needs none of the tool's dependencies.
-file(GLOB_RECURSE package "${PREFIX}/lib*/cmake/redislock/*.cmake" "${PREFIX}/lib*/pkgconfig/redislock.pc")
+file(GLOB_RECURSE package "${PREFIX}/lib*/cmake/redislock/*.cmake" "${PREFIX}/lib*/pkgconfig/*.pc")
 foreach(file IN LISTS package)
     file(READ "${file}" text)
     if(text MATCHES "CLI11|nlohmann|redislock_tool")

@@ -1,0 +1,1 @@
+#include <redislock/src.hpp>
