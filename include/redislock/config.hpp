@@ -55,8 +55,8 @@ struct REDISLOCK_EXPORT Config {
     /// All addresses of a name are tried in this time: one that is silent delays the next by 250 ms at most, and the
     /// first that answers as Redis does is used. Raise it for slow networks; lower it to try again sooner.
     std::chrono::milliseconds connectTimeout{3000};
-    /// How long the oldest request on a connection may stay unanswered before the connection is given up and its
-    /// requests are sent again on a new one; 10 ms … 1 min. Default 3 s. Low: a slow server costs reconnects; high: a
+    /// How long a server may send nothing on a connection while an answer is due. Then the connection is given up, and
+    /// its requests are sent again on a new one; 10 ms … 1 min. Default 3 s. Low: slow servers cost reconnects; high: a
     /// dead one is noticed late. The connection that renews uses at most a sixth of `watchdogTimeout`, so that a
     /// renewal has several tries.
     std::chrono::milliseconds commandTimeout{3000};

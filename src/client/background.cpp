@@ -61,12 +61,7 @@ Background::Background(const Config& config, const std::string& connectionName, 
       connector(io, config.endpoint, handshakeOf(config, connectionName), config.connectTimeout, lastErrors),
       renewals(io, connector, renewalTimeout(config.watchdogTimeout, config.commandTimeout), freshSeed(),
                reporter(report, "renewals")),
-      subscriber(
-          io, connector, config.commandTimeout, heartbeat, freshSeed(),
-          [](const ChannelListener& listener, Subscriber<ChannelListener>::Kind kind, std::string_view text) {
-              detail::tell(listener, kind, text);
-          },
-          reporter(report, "notifications")),
+      subscriber(io, connector, config.commandTimeout, heartbeat, freshSeed(), reporter(report, "notifications")),
       random(freshSeed())
 {
 }

@@ -2,10 +2,10 @@
 /// A client's own thread.
 #pragma once
 
-#include "link/call_connection.hpp"
+#include "link/background_link.hpp"
 #include "link/connect/alarm.hpp"
 #include "link/connect/connector.hpp"
-#include "link/request/subscriptions.hpp"
+#include "link/request/channels.hpp"
 #include "link/subscriber.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/config.hpp"
@@ -76,8 +76,8 @@ public:
     boost::asio::io_context io{1};
     LastErrors lastErrors; ///< used by any thread
     Connector connector;
-    CallConnection renewals;
-    Subscriber<ChannelListener> subscriber;
+    BackgroundLink renewals;
+    Subscriber subscriber;
     Alarm sweepTimer{io};
     Alarm renewalTimer{io};
     Random random; ///< for questions; what concerns holds takes the core's, under the core's mutex

@@ -36,7 +36,7 @@ bool drive(Engine& engine, Engine::Lock& lock, Flow& flow, const std::stop_token
         case WaitStep::Kind::awaitAnswer: {
             lock.unlock();
             const Outcome outcome = [&] {
-                using First = BlockingConnection::First;
+                using First = ThreadLink::First;
                 const std::stop_callback wakes(stop, wake);
                 return engine.commands().await(call, next.until, next.follows ? First::follow : First::lead, stop);
             }();

@@ -80,7 +80,7 @@ Engine::Engine(Config config)
         }
         background_->renewals.takeBack();
     });
-    BlockingConnection::Background hooks;
+    ThreadLink::Background hooks;
     hooks.connect = [this](TimePoint notBefore) {
         const auto ended = [this](Connected result) {
             if (result.fault) {
@@ -89,14 +89,7 @@ Engine::Engine(Config config)
             if (!result.stream.isOpen()) {
                 return commands_->connectFailed(*result.fault);
             }
-            try {
-                const auto address = result.stream.peer();
-                commands_->connected(std::move(result.stream));
-                background_->subscriber.follow(address);
-            } catch (...) { // out of memory: nobody else would report the attempt's end
-                commands_->connectFailed({});
-                throw;
-            }
+            background_->subscriber.follow(commands_->connected(std::move(result.stream)));
         };
         background_->connector.connect(this, notBefore, config_.connectTimeout, ended,
                                        [this](Cause stage) { commands_->reached(stage); });
@@ -106,7 +99,7 @@ Engine::Engine(Config config)
     hooks.sweepSoon = [this] { sweepSoon(*background_); };
     hooks.refused = [this](const Reply& reply) { background_->lastErrors.noteReply(reply); };
     hooks.report = [report](bool up, Reason error) { report("commands", up, error); };
-    commands_ = std::make_unique<BlockingConnection>(std::move(hooks), config_.commandTimeout, freshSeed());
+    commands_ = std::make_unique<ThreadLink>(std::move(hooks), config_.commandTimeout, freshSeed());
     background_->renewals.lendTo(*commands_, [this] { background_->sweepTimer.set(BootClock::now()); });
 }
 

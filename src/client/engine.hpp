@@ -7,8 +7,8 @@
 #include "core/core.hpp"
 #include "core/counter/counter.hpp"
 #include "core/port.hpp"
-#include "link/blocking_connection.hpp"
 #include "link/mutexes.hpp"
+#include "link/thread_link.hpp"
 #include "redislock/config.hpp"
 #include "values/system/process.hpp"
 #include "wire/assert.hpp"
@@ -63,7 +63,7 @@ public:
         REDISLOCK_ASSERT(lock.mutex() == &mutex_ && lock.owns_lock());
         return core_;
     }
-    [[nodiscard]] BlockingConnection& commands() noexcept { return *commands_; }
+    [[nodiscard]] ThreadLink& commands() noexcept { return *commands_; }
     [[nodiscard]] Background& background() noexcept { return *background_; }
     /// What was said about errors that calls have met.
     [[nodiscard]] const LastErrors& lastErrors() const noexcept { return background_->lastErrors; }
@@ -124,7 +124,7 @@ private:
     bool outboxClosed_ = false;
 
     std::unique_ptr<Background> background_;
-    std::unique_ptr<BlockingConnection> commands_;
+    std::unique_ptr<ThreadLink> commands_;
 
     ServerId serverId_;
 };

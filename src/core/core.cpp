@@ -242,7 +242,6 @@ bool Core::isHeld(const Acquired& acquired)
 /// Ends a hold that was not given up; `lost` is its final state.
 void Core::lose(Hold& hold, LossReason reason)
 {
-    REDISLOCK_ASSERT(hold.phase == Hold::Phase::held);
     hold.reason = reason;
     hold.phase.store(Hold::Phase::lost, std::memory_order_release);
     NamedLock& named = *hold.lock;

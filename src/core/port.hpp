@@ -3,8 +3,8 @@
 #pragma once
 
 #include "link/request/call.hpp"
+#include "link/request/channels.hpp"
 #include "link/request/patience.hpp"
-#include "link/request/subscriptions.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/error.hpp"
 #include "redislock/identity.hpp"

@@ -5,7 +5,6 @@
 #include "redislock/clock.hpp"
 #include "wire/assert.hpp"
 
-#include <cassert>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -81,6 +80,16 @@ public:
             ring_[at(i)].reset();
             --size_;
             return true;
+        }
+        return false;
+    }
+
+    [[nodiscard]] bool contains(const Request& request) const noexcept
+    {
+        for (std::size_t i = 0; i < size_; ++i) {
+            if (ring_[at(i)].get() == &request) {
+                return true;
+            }
         }
         return false;
     }

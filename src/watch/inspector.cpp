@@ -2,7 +2,7 @@
 
 #include "values/printable.hpp"
 #include "values/system/process.hpp"
-#include "wire/bulk_lines.hpp"
+#include "wire/info.hpp"
 #include "wire/key_schema.hpp"
 
 #include <boost/uuid/random_generator.hpp>
@@ -25,13 +25,6 @@ Inspector::Inspector(const Config& config)
     : lastErrors_(config.endpoint.str(), config.password),
       connection_(config, connectionNameOf(config, to_string(boost::uuids::random_generator()())), lastErrors_)
 {
-}
-
-void Inspector::open()
-{
-    if (const auto fault = connection_.open()) {
-        throw InspectionFailed{fault->error};
-    }
 }
 
 std::vector<Reply> Inspector::ask(const Pipeline& requests)
@@ -73,22 +66,17 @@ void Inspector::noteMissing(const std::string& right)
 void Inspector::readClients()
 {
     clients_.clear();
-    std::optional<Reply> refusal;
-    const auto fault = connection_.askForLines(
-        Pipeline().add({"CLIENT", "LIST", "TYPE", "normal"}),
-        [this](std::string_view line) {
-            if (auto identity = identityOf(fieldOf(line, "name"))) {
-                auto id = identity->clientId;
-                clients_.try_emplace(std::move(id),
-                                     Whereabouts{*std::move(identity), std::string(fieldOf(line, "addr"))});
-            }
-        },
-        refusal);
-    if (fault) {
-        throw InspectionFailed{fault->error};
+    const Reply list = askOne({"CLIENT", "LIST", "TYPE", "normal"});
+    if (!isGiven(list, "+client|list")) {
+        return;
     }
-    if (refusal) {
-        isGiven(*refusal, "+client|list");
+    for (std::string_view left = list.text; !left.empty();) {
+        const auto line = left.substr(0, left.find('\n'));
+        left.remove_prefix(std::min(left.size(), line.size() + 1));
+        if (auto identity = identityOf(fieldOf(line, "name"))) {
+            auto id = identity->clientId;
+            clients_.try_emplace(std::move(id), Whereabouts{*std::move(identity), std::string(fieldOf(line, "addr"))});
+        }
     }
 }
 
@@ -106,7 +94,6 @@ void Inspector::locate(std::vector<LockHolder>& holders) const
 
 MonitorProgress Inspector::round(std::string_view pattern, const LockMonitor::Page& page)
 {
-    open();
     readClients();
     MonitorProgress progress;
     progress.keys = countKeys();
@@ -251,7 +238,6 @@ void Inspector::lookAround(std::vector<LockReport>& locks)
 
 std::optional<LockReport> Inspector::find(std::string_view name)
 {
-    open();
     MonitorProgress progress;
     auto found = inspect({std::string(name)}, progress);
     if (progress.unreadable + progress.others > 0) {

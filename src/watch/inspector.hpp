@@ -4,9 +4,9 @@
 
 #include "core/lock_fields.hpp"
 #include "link/connect/last_errors.hpp"
-#include "link/request_connection.hpp"
 #include "redislock/lock_monitor.hpp"
 #include "values/connection_name.hpp"
+#include "watch/request_connection.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -44,7 +44,6 @@ private:
         std::string address;
     };
 
-    void open();
     std::vector<Reply> ask(const Pipeline& requests);
     Reply askOne(const std::vector<std::string>& words);
     /// @return whether the reply is an answer; false if a right is missing, which is noted.

@@ -1,6 +1,6 @@
 // What a server tells about itself, and what the monitor's user may do there.
 #include "watch/inspector.hpp"
-#include "wire/bulk_lines.hpp"
+#include "wire/info.hpp"
 #include "wire/key_schema.hpp"
 
 #include <algorithm>
@@ -63,7 +63,6 @@ std::string lackedBy(const Need& need, Reason why)
 
 ServerReport Inspector::server(std::string_view name)
 {
-    open();
     ServerReport report;
     const Reply reply = askOne({"INFO"});
     if (isGiven(reply, "+info")) {

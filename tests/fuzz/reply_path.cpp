@@ -3,7 +3,7 @@
 // An input is one byte that chooses the listener, one byte that chooses how the bytes are cut, and the bytes.
 #include "fuzz/machine_checks.hpp"
 #include "link/connect/handshake_machine.hpp"
-#include "link/request/subscriptions.hpp"
+#include "link/request/channels.hpp"
 #include "values/printable.hpp"
 
 #include <array>

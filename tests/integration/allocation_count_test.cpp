@@ -4,7 +4,7 @@
 #include "behaviour/lock_test.hpp"
 #include "redislock/lock_guard.hpp"
 #include "redislock/redis_lock.hpp"
-#include "unit/blocking_connection_rig.hpp"
+#include "unit/thread_link_rig.hpp"
 
 #include <gtest/gtest.h>
 
@@ -123,7 +123,7 @@ TEST_F(AllocationCount, SeesWhatTheStandardLibraryAndHiredisAllocate)
     EXPECT_GT(allocations, before + 2) << "the reader of hiredis, which is a library of its own";
 }
 
-class LeaderAllocationCount : public detail::BlockingConnectionTest {};
+class LeaderAllocationCount : public detail::ThreadLinkTest {};
 
 TEST_F(LeaderAllocationCount, LeadsWithoutAllocatingWhileTheSweepTellsWhatItRead)
 {

@@ -18,6 +18,7 @@ std::optional<detail::Outcome> Awaiting::outcome()
     detail::Outcome outcome = call_->outcome;
     outcome.stood = host_.stood() - stoodBefore_;
     if (!call_->pending) {
+        call_->signal.clearDone();
         return outcome;
     }
     if (now() < until_) {
@@ -28,7 +29,7 @@ std::optional<detail::Outcome> Awaiting::outcome()
         return std::nullopt;
     }
     outcome.replied = false;
-    outcome.fault = commands_.giveUp(*call_);
+    outcome.fault = commands_.link().giveUp(*call_);
     if (call_->pending) { // the call stays on the connection, and cannot be used again
         outcome.stood = outcome.stood.zero();
     }

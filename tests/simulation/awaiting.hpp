@@ -3,9 +3,9 @@
 #pragma once
 
 #include "link/request/call.hpp"
+#include "simulation/carrier.hpp"
 #include "simulation/faults.hpp"
 #include "simulation/host.hpp"
-#include "simulation/sim_connection.hpp"
 
 #include <functional>
 #include <memory>
@@ -17,7 +17,7 @@ namespace redislock::simulation {
 /// continues from there; it may be called at any time, as a thread may wake for nothing.
 class Awaiting {
 public:
-    Awaiting(Host& host, SimConnection& commands) noexcept : host_(host), commands_(commands) {}
+    Awaiting(Host& host, RequestCarrier& commands) noexcept : host_(host), commands_(commands) {}
     Awaiting(const Awaiting&) = delete;
     Awaiting& operator=(const Awaiting&) = delete;
     virtual ~Awaiting() = default;
@@ -43,7 +43,7 @@ protected:
     std::optional<detail::Outcome> outcome();
 
     Host& host_;
-    SimConnection& commands_;
+    RequestCarrier& commands_;
 
 private:
     detail::Call* call_ = nullptr; ///< awaited

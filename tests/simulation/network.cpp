@@ -48,7 +48,7 @@ std::string describe(const Reply& reply)
 
 } // namespace
 
-bool Network::hits(Fault fault, const Link& link, std::optional<Situation> situation)
+bool Network::hits(Fault fault, const Line& link, std::optional<Situation> situation)
 {
     if (!faults_ || !plan_.hits(fault, chance_)) {
         return false;
@@ -99,7 +99,7 @@ void Network::attempt(const std::shared_ptr<Host>& host, Endpoint& endpoint, Pur
 void Network::send(LinkId id, Request sent, std::optional<Situation> situation)
 {
     const auto request = std::make_shared<const Request>(std::move(sent));
-    Link& link = links_.at(id);
+    Line& link = links_.at(id);
     if (trace_.isOn()) {
         trace_(link.host->name(), "sends #{} {}", request->number, describe(*request));
     }
@@ -164,7 +164,7 @@ void Network::push(LinkId id, const Reply& message)
 
 void Network::answer(LinkId id, const Reply& reply, std::optional<Situation> situation)
 {
-    Link& link = links_.at(id);
+    Line& link = links_.at(id);
     link.repliesVanish = link.repliesVanish || hits(Fault::replyLost, link, situation);
     if (link.repliesVanish) {
         return;
@@ -200,7 +200,7 @@ void Network::receive(LinkId id, const Reply& reply, std::optional<Situation> si
 
 void Network::close(LinkId id)
 {
-    Link& link = links_.at(id);
+    Line& link = links_.at(id);
     link.endpoint = nullptr;
     // the end of the connection travels behind the bytes that were sent before it
     scheduler_.at(std::max(scheduler_.now() + latency(), link.lastRequest), [this, id] { endAtServer(id); });
@@ -225,7 +225,7 @@ void Network::endAtServer(LinkId id)
 
 void Network::cut(LinkId id)
 {
-    Link& link = links_.at(id);
+    Line& link = links_.at(id);
     if (!link.openAtServer) {
         return;
     }

@@ -75,7 +75,7 @@ public:
     [[nodiscard]] bool isDown() const noexcept { return scheduler_.now() < downUntil_; }
 
 private:
-    struct Link {
+    struct Line {
         std::shared_ptr<Host> host;
         Endpoint* endpoint = nullptr; ///< null: the client has closed it
         Purpose purpose = Purpose::commands;
@@ -86,7 +86,7 @@ private:
         VirtualTime lastReply{0};
     };
 
-    bool hits(Fault fault, const Link& link, std::optional<Situation> situation);
+    bool hits(Fault fault, const Line& link, std::optional<Situation> situation);
     VirtualTime latency();
     VirtualTime late();
     void attempt(const std::shared_ptr<Host>& host, Endpoint& endpoint, Purpose purpose, TimePoint::duration timeout);
@@ -104,7 +104,7 @@ private:
     Trace& trace_;
     Observer& observer_;
     ModelServer* server_ = nullptr;
-    std::map<LinkId, Link> links_;
+    std::map<LinkId, Line> links_;
     LinkId lastLink_ = 0;
     bool faults_ = true;
     bool silent_ = false;

@@ -102,7 +102,7 @@ private:
     }
 
     /// @param call the call on whose signal the thread sleeps; null: it no longer sleeps
-    void sleepOn(const detail::Call* call)
+    void sleepOn(detail::Call* call)
     {
         if (sleeper_ != nullptr) {
             client_.wakesNoMore(*sleeper_);
@@ -114,7 +114,7 @@ private:
     }
 
     detail::WaitStep next_{.kind = detail::WaitStep::Kind::sleep};
-    const detail::Call* sleeper_ = nullptr;
+    detail::Call* sleeper_ = nullptr;
     bool calledOff_ = false;
 };
 

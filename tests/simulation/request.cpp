@@ -69,8 +69,8 @@ std::size_t takeNumber(std::string_view& bytes)
     return number;
 }
 
-/// The words of one request.
-std::vector<std::string_view> wordsOf(std::string_view bytes)
+/// Takes the words of one request.
+std::vector<std::string_view> takeWords(std::string_view& bytes)
 {
     std::vector<std::string_view> words(takeNumber(bytes));
     for (auto& word : words) {
@@ -78,23 +78,21 @@ std::vector<std::string_view> wordsOf(std::string_view bytes)
         word = bytes.substr(0, size);
         bytes.remove_prefix(size + 2);
     }
-    if (!bytes.empty()) {
-        throw std::logic_error("bytes behind a request");
-    }
     return words;
 }
 
-} // namespace
-
-Request requestOf(detail::Call& call)
+Request requestOf(const std::vector<std::string_view>& words)
 {
-    std::string bytes;
-    call.encode(bytes, call.form);
-    const auto words = wordsOf(bytes);
     Request request;
+    request.name = words.size() > 1 ? words[1] : std::string_view();
+    if (words[0] == "SUBSCRIBE" || words[0] == "UNSUBSCRIBE" || words[0] == "PING") {
+        request.verb = words[0] == "SUBSCRIBE"     ? Request::Verb::subscribe
+                       : words[0] == "UNSUBSCRIBE" ? Request::Verb::unsubscribe
+                                                   : Request::Verb::ping;
+        return request;
+    }
     if (words[0] == "DEL") {
         request.verb = Request::Verb::del;
-        request.name = words.at(1);
         request.otherKeys.assign(words.begin() + 2, words.end());
         return request;
     }
@@ -103,12 +101,29 @@ Request requestOf(detail::Call& call)
     std::from_chars(words.at(2).data(), words.at(2).data() + words.at(2).size(), keys);
     request.byText = words[0] == "EVAL";
     request.script = known.script;
-    const auto* about = dynamic_cast<const HoldCall*>(&call);
-    request.kind = about != nullptr ? &about->hold().lock->traits() : known.kind;
+    request.kind = known.kind;
     request.name = words.at(3);
     request.otherKeys.assign(words.begin() + 4, words.begin() + 3 + static_cast<std::ptrdiff_t>(keys));
     request.arguments.assign(words.begin() + 3 + static_cast<std::ptrdiff_t>(keys), words.end());
     return request;
+}
+
+} // namespace
+
+std::vector<Request> requestsIn(std::string_view bytes)
+{
+    std::vector<Request> requests;
+    while (!bytes.empty()) {
+        requests.push_back(requestOf(takeWords(bytes)));
+    }
+    return requests;
+}
+
+void noteKind(const detail::Call& call, Request& request) noexcept
+{
+    if (const auto* about = dynamic_cast<const HoldCall*>(&call)) {
+        request.kind = &about->hold().lock->traits();
+    }
 }
 
 std::vector<Request> partsOf(const Request& request)

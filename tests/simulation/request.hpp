@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -49,8 +50,10 @@ struct Request {
     }
 };
 
-/// The request in the bytes of a call, as it is sent now.
-Request requestOf(detail::Call& call);
+/// The requests in what is sent.
+std::vector<Request> requestsIn(std::string_view bytes);
+/// Notes which kind of lock a request is about, if its call knows: several kinds share scripts.
+void noteKind(const detail::Call& call, Request& request) noexcept;
 /// One request for each lock of a request: a renewal may have several locks.
 std::vector<Request> partsOf(const Request& request);
 /// The state of the machine that made the call, while the call is under way.

@@ -15,6 +15,8 @@ using detail::HoldCall;
 
 namespace {
 
+constexpr std::chrono::seconds heartbeat{2};
+
 Config observedBy(Config config, Observer& observer)
 {
     config.observer = std::shared_ptr<Observer>(std::shared_ptr<void>(), &observer);
@@ -47,15 +49,27 @@ SimClient::SimClient(const World& world, std::shared_ptr<Host> host, const Confi
     : world_(world),
       host_(std::move(host)),
       config_(observedBy(config, *this)),
-      random_(seed),
-      commands_(world.network, host_, Purpose::commands, config.commandTimeout, config.connectTimeout, random_,
-                lastRequest_, [this](detail::Call& call) { wake(call); }),
-      background_(world.network, host_, Purpose::renewals,
-                  detail::renewalTimeout(config.watchdogTimeout, config.commandTimeout),
-                  detail::renewalTimeout(config.watchdogTimeout, config.commandTimeout), random_, lastRequest_),
-      subscriber_(world.network, host_, config.commandTimeout, config.commandTimeout, random_),
-      core_(*this, config_, std::move(id), random_.next())
+      commands_(way(Purpose::commands, config.connectTimeout), config.commandTimeout, seed, lastRequest_),
+      background_(way(Purpose::renewals, detail::renewalTimeout(config.watchdogTimeout, config.commandTimeout)),
+                  detail::renewalTimeout(config.watchdogTimeout, config.commandTimeout), seed + 1, lastRequest_),
+      subscriber_(way(Purpose::notifications, config.connectTimeout), config.commandTimeout, heartbeat, seed + 2),
+      core_(*this, config_, std::move(id), seed + 3)
 {
+}
+
+Carrier::Way SimClient::way(Purpose purpose, TimePoint::duration connectTimeout)
+{
+    return {world_.network, host_, purpose, connectTimeout, [this] { wakeAnswered(); }};
+}
+
+/// Wakes the threads whose calls have ended.
+void SimClient::wakeAnswered()
+{
+    for (const auto& [call, thread] : sleepers_) {
+        if ((call->signal.waitUntil(TimePoint{}) & detail::Signal::done) != 0) {
+            thread->wake();
+        }
+    }
 }
 
 void SimClient::End::operator()(SimClient* client) const
@@ -65,8 +79,8 @@ void SimClient::End::operator()(SimClient* client) const
     for (const auto& [holder, belief] : std::exchange(client->beliefs_, {})) {
         client->world_.checker.ends(belief.name, holder);
     }
-    client->commands_.clear();
-    client->background_.clear();
+    client->commands_.drop();
+    client->background_.drop();
     client->core_.close();
     client->names_.clear();
     client->ended_.clear();
@@ -234,8 +248,8 @@ bool SimClient::submit(detail::Lane lane, std::shared_ptr<detail::Call> call, st
 
 void SimClient::submitIfConnected(std::vector<std::shared_ptr<detail::Call>> calls)
 {
-    for (SimConnection* const connection : {&commands_, &background_}) {
-        if (connection->isConnected()) {
+    for (RequestCarrier* const connection : {&commands_, &background_}) {
+        if (self_ != nullptr && connection->link().takesRequests()) {
             for (auto& call : calls) {
                 connection->enqueue(std::move(call));
             }
@@ -288,10 +302,11 @@ bool SimClient::gaveUp()
 
 void SimClient::fail(const std::shared_ptr<detail::Call>& call, Errc why)
 {
-    if (call->pending && commands_.withdraw(*call)) {
-        call->outcome = {.fault = {detail::Failure::fatal, why}};
-        wake(*call);
+    if (self_ != nullptr) {
+        detail::FinishedCalls finished;
+        commands_.link().fail(call, why, finished);
     }
+    wakeAnswered();
 }
 
 void SimClient::want(std::string channel, detail::ChannelListener listener)
@@ -308,8 +323,10 @@ void SimClient::drop(std::string channel, detail::ChannelListener listener)
 
 void SimClient::wake(detail::Call& call) noexcept
 {
-    if (const auto found = sleepers_.find(&call); found != sleepers_.end()) {
-        found->second->wake();
+    for (const auto& each : sleepers_) {
+        if (each.call == &call) {
+            each.thread->wake();
+        }
     }
 }
 
@@ -392,7 +409,7 @@ std::string SimClient::residue() const
         }
     }
     if (core_.renewing.watched() != 0 || core_.isAnythingUnderWay() || subscriber_.channels() != 0 ||
-        !commands_.idle() || !background_.idle()) {
+        !commands_.link().queue().empty() || !background_.link().queue().empty()) {
         left += fmt::format(" {} deadlines, {} channels, {}", core_.renewing.watched(), subscriber_.channels(),
                             core_.isAnythingUnderWay() ? "something under way" : "nothing under way");
     }

@@ -10,11 +10,10 @@
 #include "redislock/config.hpp"
 #include "redislock/observer.hpp"
 #include "simulation/awaiting.hpp"
+#include "simulation/carrier.hpp"
 #include "simulation/host.hpp"
 #include "simulation/loss_checker.hpp"
 #include "simulation/safety_checker.hpp"
-#include "simulation/sim_connection.hpp"
-#include "simulation/sim_subscriber.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -60,7 +59,7 @@ public:
     [[nodiscard]] detail::Core& core() noexcept { return core_; }
     [[nodiscard]] Host& host() noexcept { return *host_; }
     [[nodiscard]] const Config& config() const noexcept { return config_; }
-    [[nodiscard]] SimConnection& commands() noexcept { return commands_; }
+    [[nodiscard]] RequestCarrier& commands() noexcept { return commands_; }
     [[nodiscard]] NamedLock& named(std::size_t index) noexcept { return *names_[index]; }
     std::shared_ptr<detail::NamedCounter> counter(detail::CounterKind kind, const std::string& name);
     [[nodiscard]] SafetyChecker& checker() noexcept { return world_.checker; }
@@ -71,8 +70,11 @@ public:
     /// To be called at the end of each event of the core.
     void observe();
     /// A thread sleeps on that call, until wakesNoMore().
-    void sleeps(const detail::Call& call, Awaiting& thread) { sleepers_[&call] = &thread; }
-    void wakesNoMore(const detail::Call& call) { sleepers_.erase(&call); }
+    void sleeps(detail::Call& call, Awaiting& thread) { sleepers_.push_back({&call, &thread}); }
+    void wakesNoMore(const detail::Call& call)
+    {
+        std::erase_if(sleepers_, [&](const Sleeper& each) { return each.call == &call; });
+    }
     /// Ends the client in order, as `detail::Engine::shutdown()` does, which waits until nothing is under way.
     /// @return the holders for which Redis may keep a lock: they held it until then, or lost it.
     std::vector<std::string> close();
@@ -101,10 +103,11 @@ public:
     bool submit(detail::Lane lane, std::shared_ptr<detail::Call> call,
                 std::shared_ptr<detail::Call> behind = nullptr) override;
     void submitIfConnected(std::vector<std::shared_ptr<detail::Call>> calls) override;
-    bool withdraw(detail::Call& call) override { return background_.withdraw(call); }
+    bool withdraw(detail::Call& call) override { return self_ != nullptr && background_.link().withdraw(call); }
     bool leave(detail::Call& call) noexcept override
     {
-        return call.pending && commands_.giveUp(call).failure == detail::Failure::notConnected;
+        return self_ != nullptr && call.pending &&
+               commands_.link().giveUp(call).failure == detail::Failure::notConnected;
     }
     void fail(const std::shared_ptr<detail::Call>& call, Errc why) override;
     void want(std::string channel, detail::ChannelListener listener) override;
@@ -117,6 +120,11 @@ public:
     void ended() noexcept override {}
 
 private:
+    /// A thread that sleeps on the signal of a call.
+    struct Sleeper {
+        detail::Call* call;
+        Awaiting* thread;
+    };
     /// The client's belief in a hold.
     struct Belief {
         std::string name;
@@ -148,21 +156,22 @@ private:
     void judge(const Loss& loss);
     void note(const std::shared_ptr<detail::Call>& call);
     void judgeUnawaited();
+    Carrier::Way way(Purpose purpose, TimePoint::duration connectTimeout);
+    void wakeAnswered();
 
     World world_;
     std::shared_ptr<Host> host_;
     const Config config_;
-    Random random_; ///< of the connections
     std::uint64_t lastHolder_ = 0;
     std::uint64_t lastRequest_ = 0;
     std::uint64_t lastRecord_ = 0;
     std::uint64_t alarms_ = 0;
     bool observesSoon_ = false;
-    SimConnection commands_;
-    SimConnection background_;
-    SimSubscriber subscriber_;
+    RequestCarrier commands_;
+    RequestCarrier background_;
+    ListeningCarrier subscriber_;
     detail::Core core_;
-    std::unordered_map<const detail::Call*, Awaiting*> sleepers_;
+    std::vector<Sleeper> sleepers_;
     std::map<std::string, Belief> beliefs_;                      ///< by holder
     std::map<std::string, std::uint64_t> tokens_;                ///< by holder: the first that it got
     std::map<std::string, std::stop_token> stops_;               ///< of some of the beliefs

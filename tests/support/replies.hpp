@@ -19,6 +19,13 @@ inline detail::Reply textReply(std::string text)
     return reply;
 }
 
+inline detail::Reply errorReply(std::string text)
+{
+    detail::Reply reply = textReply(std::move(text));
+    reply.kind = detail::Reply::Kind::error;
+    return reply;
+}
+
 inline detail::Reply numberReply(std::int64_t number)
 {
     detail::Reply reply;

@@ -1,4 +1,5 @@
 #include "link/connect/connect_machine.hpp"
+#include "link/protocol.hpp"
 
 #include "unit/machine_script.hpp"
 

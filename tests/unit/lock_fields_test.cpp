@@ -1,6 +1,6 @@
 #include "core/lock_fields.hpp"
 #include "support/replies.hpp"
-#include "wire/bulk_lines.hpp"
+#include "wire/info.hpp"
 
 #include <gtest/gtest.h>
 
@@ -162,6 +162,17 @@ TEST(Info, HasFields)
     EXPECT_EQ(infoField(info, "x"), "");
     EXPECT_EQ(infoNumber(info, "maxmemory"), 12U);
     EXPECT_EQ(infoNumber(info, "run_id"), 0U);
+}
+
+TEST(ClientLine, HasFields)
+{
+    const std::string_view line = "id=3 addr=10.0.0.7:50222 laddr=1.1.1.1:1 fd=8 name=orders:x age=1 lib-name=";
+    EXPECT_EQ(fieldOf(line, "addr"), "10.0.0.7:50222");
+    EXPECT_EQ(fieldOf(line, "name"), "orders:x");
+    EXPECT_EQ(fieldOf(line, "id"), "3");
+    EXPECT_EQ(fieldOf(line, "lib-name"), "");
+    EXPECT_EQ(fieldOf(line, "user"), "");
+    EXPECT_EQ(fieldOf("", "id"), "");
 }
 
 } // namespace

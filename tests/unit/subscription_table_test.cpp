@@ -1,4 +1,4 @@
-#include "link/request/subscriptions.hpp"
+#include "link/request/channels.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

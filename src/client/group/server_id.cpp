@@ -3,8 +3,8 @@
 #include "client/async_query.hpp"
 #include "client/engine.hpp"
 #include "link/request/calls.hpp"
-#include "wire/bulk_lines.hpp"
 #include "wire/command.hpp"
+#include "wire/info.hpp"
 
 #include <utility>
 

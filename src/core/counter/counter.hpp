@@ -10,7 +10,7 @@
 #include "core/share/own_releases.hpp"
 #include "core/share/waiter_queue.hpp"
 #include "link/request/calls.hpp"
-#include "link/request/subscriptions.hpp"
+#include "link/request/channels.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/error.hpp"
 #include "redislock/observer.hpp"

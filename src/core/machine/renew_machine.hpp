@@ -86,16 +86,14 @@ inline RenewMachine::Action RenewMachine::resume(const Event& event, std::chrono
         REDISLOCK_ASSERT(state_ == State::idle);
         return sleepFrom(e->now, lease, random);
     }
+    REDISLOCK_ASSERT(state_ != State::done); // an answer may come when another renewal has begun meanwhile
     if (const auto* e = std::get_if<Replied<RenewAnswer>>(&event)) {
-        REDISLOCK_ASSERT(state_ == State::asking);
         return e->answer.kind == RenewAnswer::Kind::renewed ? sleepFrom(e->sentAt, lease, random)
                                                             : done(RenewalEnd::lost);
     }
     if (const auto* e = std::get_if<Failed>(&event)) {
-        REDISLOCK_ASSERT(state_ == State::asking);
         return failed(*e, lease, random);
     }
-    REDISLOCK_ASSERT(state_ != State::done);
     return std::holds_alternative<TimerFired>(event) ? ask() : done(RenewalEnd::cancelled);
 }
 

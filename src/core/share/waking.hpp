@@ -4,7 +4,7 @@
 
 #include "core/hold.hpp"
 #include "core/port.hpp"
-#include "link/request/subscriptions.hpp"
+#include "link/request/channels.hpp"
 #include "redislock/identity.hpp"
 
 #include <cstdint>

@@ -16,16 +16,6 @@
 
 namespace redislock::detail {
 
-/// Why there is no connection when an attempt has come so far, and there was none before for the reason @p before: what
-/// says more than how far it came stays, but nobody can be said to have taken no connection when somebody did.
-inline Reason absenceAt(Cause stage, Reason before) noexcept
-{
-    const bool isStage = before == Reason(Cause::connectTimedOut) || before == Reason(Cause::lookupFailed);
-    const bool wasTaken = before != Errc::unreachable || before == Reason(Cause::silent) ||
-                          before == Reason(Cause::hungUp) || before == Reason(Cause::connectionLost);
-    return isStage || (stage == Cause::silent && !wasTaken) ? stage : before;
-}
-
 /// The protocol of one attempt to connect: look the name up, try its addresses, each a little after the one before or
 /// as soon as that has failed (RFC 8305), and take the first that is usable, not the first that is open. Pure: no I/O,
 /// no clock.

@@ -1,5 +1,6 @@
 #include "link/connect/last_errors.hpp"
 
+#include "link/request/call.hpp"
 #include "values/printable.hpp"
 
 #include <algorithm>
@@ -34,7 +35,7 @@ void LastErrors::note(Reason reason, std::string_view words) noexcept
 
 void LastErrors::noteReply(const Reply& reply) noexcept
 {
-    if (reply.isError()) {
+    if (reply.isError() && !isNoScript(reply)) { // the script is sent whole
         noteReply(classify(reply.text).error, reply.text);
     }
 }

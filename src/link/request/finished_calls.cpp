@@ -6,6 +6,7 @@ namespace redislock::detail {
 
 void FinishedCalls::add(std::shared_ptr<Call> call) noexcept
 {
+    awaited_ += call->mode == Call::Mode::awaited ? 1U : 0U;
     if (call->mode == Call::Mode::awaited && call.use_count() > 1) { // else its thread is gone
         Call& awaited = *call;
         call.reset(); // the waiting thread has a reference until the call is done

@@ -1,6 +1,6 @@
 // Several callers at a time.
 #include "support/frozen_thread.hpp"
-#include "unit/blocking_connection_rig.hpp"
+#include "unit/thread_link_rig.hpp"
 
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ using Mode = Call::Mode;
 
 // --------------------------------------------------------------------------------------------- Several threads
 
-TEST_F(BlockingConnectionTest, AFollowerBecomesTheLeaderWhenTheLeadersReplyCame)
+TEST_F(ThreadLinkTest, AFollowerBecomesTheLeaderWhenTheLeadersReplyCame)
 {
     auto redis = connectFor(a);
     connection.enqueue(b);
@@ -31,7 +31,7 @@ TEST_F(BlockingConnectionTest, AFollowerBecomesTheLeaderWhenTheLeadersReplyCame)
     EXPECT_TRUE(connection.idle());
 }
 
-TEST_F(BlockingConnectionTest, WhoCameLastLeadsNextBecauseItsReplyComesLast)
+TEST_F(ThreadLinkTest, WhoCameLastLeadsNextBecauseItsReplyComesLast)
 {
     auto redis = connectFor(a);
     connection.enqueue(b);
@@ -44,13 +44,12 @@ TEST_F(BlockingConnectionTest, WhoCameLastLeadsNextBecauseItsReplyComesLast)
     EXPECT_EQ(c->signal.waitUntil(past), Signal::look);
 }
 
-TEST_F(BlockingConnectionTest, WhoFollowsFirstWritesAndWakesTheOtherWhileTheServerWorks)
+TEST_F(ThreadLinkTest, WhoFollowsFirstWritesAndWakesTheOtherWhileTheServerWorks)
 {
     auto redis = connectFor(a);
     connection.enqueue(b);
     EXPECT_EQ(a->signal.waitUntil(past), Signal::look) << "told of the connection, and forgotten here";
-    std::thread first(
-        [&] { EXPECT_EQ(inWords(*a, connection.await(*a, never, BlockingConnection::First::follow)), "1"); });
+    std::thread first([&] { EXPECT_EQ(inWords(*a, connection.await(*a, never, ThreadLink::First::follow)), "1"); });
     EXPECT_EQ(b->signal.waitUntil(never), Signal::look) << "before any answer";
     EXPECT_THAT(redis.nextRequests(), ElementsAre("a", "b"));
     redis.reply(":1\r\n:2\r\n");
@@ -59,31 +58,29 @@ TEST_F(BlockingConnectionTest, WhoFollowsFirstWritesAndWakesTheOtherWhileTheServ
     EXPECT_TRUE(connection.idle());
 }
 
-TEST_F(BlockingConnectionTest, WhoFollowsFirstLeadsAllTheSameWhenTheOtherDoesNotCome)
+TEST_F(ThreadLinkTest, WhoFollowsFirstLeadsAllTheSameWhenTheOtherDoesNotCome)
 {
     auto redis = connectFor(a);
     connection.enqueue(b);
     EXPECT_EQ(a->signal.waitUntil(past), Signal::look) << "told of the connection, and forgotten here";
-    std::thread first(
-        [&] { EXPECT_EQ(inWords(*a, connection.await(*a, never, BlockingConnection::First::follow)), "1"); });
+    std::thread first([&] { EXPECT_EQ(inWords(*a, connection.await(*a, never, ThreadLink::First::follow)), "1"); });
     EXPECT_EQ(b->signal.waitUntil(never), Signal::look) << "it is to lead now, and nobody does";
     redis.reply(":1\r\n");
     first.join();
 }
 
-TEST_F(BlockingConnectionTest, WhoFollowsFirstWaitsForTheConnectionLikeOthers)
+TEST_F(ThreadLinkTest, WhoFollowsFirstWaitsForTheConnectionLikeOthers)
 {
     connection.enqueue(a);
     connection.enqueue(b);
-    std::thread first(
-        [&] { EXPECT_EQ(inWords(*a, connection.await(*a, never, BlockingConnection::First::follow)), "1"); });
+    std::thread first([&] { EXPECT_EQ(inWords(*a, connection.await(*a, never, ThreadLink::First::follow)), "1"); });
     auto redis = connect();
     redis.reply(":1\r\n:2\r\n");
     EXPECT_EQ(inWords(*b, connection.await(*b, never)), "2");
     first.join();
 }
 
-TEST_F(BlockingConnectionTest, FlushReadsWhatHasComeBeforeItWakesAnybodyToLead)
+TEST_F(ThreadLinkTest, FlushReadsWhatHasComeBeforeItWakesAnybodyToLead)
 {
     auto redis = connectFor(x);
     connection.flush();
@@ -98,7 +95,7 @@ TEST_F(BlockingConnectionTest, FlushReadsWhatHasComeBeforeItWakesAnybodyToLead)
     EXPECT_TRUE(connection.idle());
 }
 
-TEST_F(BlockingConnectionTest, FlushWakesOneToLeadWhereAnswersAreStillToCome)
+TEST_F(ThreadLinkTest, FlushWakesOneToLeadWhereAnswersAreStillToCome)
 {
     auto redis = connectFor(x);
     connection.flush();
@@ -113,7 +110,7 @@ TEST_F(BlockingConnectionTest, FlushWakesOneToLeadWhereAnswersAreStillToCome)
     EXPECT_EQ(inWords(*b, connection.await(*b, never)), "2");
 }
 
-TEST_F(BlockingConnectionTest, WhatIsAsMuchAsTheServerHasIsWrittenWhileTheLeaderReads)
+TEST_F(ThreadLinkTest, WhatIsAsMuchAsTheServerHasIsWrittenWhileTheLeaderReads)
 {
     auto redis = connectFor(a);
     std::thread leader([&] { EXPECT_EQ(inWords(*a, connection.await(*a, never)), "1"); });
@@ -127,7 +124,7 @@ TEST_F(BlockingConnectionTest, WhatIsAsMuchAsTheServerHasIsWrittenWhileTheLeader
     follower.join();
 }
 
-TEST_F(BlockingConnectionTest, WhatIsLessWaitsForTheLeader)
+TEST_F(ThreadLinkTest, WhatIsLessWaitsForTheLeader)
 {
     std::promise<void> leaderIsBusy;
     std::promise<void> goOn;
@@ -151,7 +148,7 @@ TEST_F(BlockingConnectionTest, WhatIsLessWaitsForTheLeader)
     leader.join();
 }
 
-TEST_F(BlockingConnectionTest, FlushWritesThoughTheLeaderSleeps)
+TEST_F(ThreadLinkTest, FlushWritesThoughTheLeaderSleeps)
 {
     auto redis = connectFor(a);
     std::atomic<pid_t> id{0};
@@ -172,7 +169,7 @@ TEST_F(BlockingConnectionTest, FlushWritesThoughTheLeaderSleeps)
     }));
 }
 
-TEST_F(BlockingConnectionTest, WhatALeaderFindsQueuedItWritesBeforeItResigns)
+TEST_F(ThreadLinkTest, WhatALeaderFindsQueuedItWritesBeforeItResigns)
 {
     auto redis = connectFor(x);
     connection.enqueue(a);
@@ -181,7 +178,7 @@ TEST_F(BlockingConnectionTest, WhatALeaderFindsQueuedItWritesBeforeItResigns)
     EXPECT_THAT(redis.requests(), ElementsAre("x", "a", "EVAL x")) << "before the sweep";
 }
 
-TEST_F(BlockingConnectionTest, CallersSleepUntilThereIsAConnection)
+TEST_F(ThreadLinkTest, CallersSleepUntilThereIsAConnection)
 {
     connection.enqueue(a);
     connection.enqueue(b);
@@ -193,7 +190,7 @@ TEST_F(BlockingConnectionTest, CallersSleepUntilThereIsAConnection)
     second.join();
 }
 
-TEST_F(BlockingConnectionTest, ALeaderThatLeavesHandsOnToAFollower)
+TEST_F(ThreadLinkTest, ALeaderThatLeavesHandsOnToAFollower)
 {
     auto redis = connectFor(a);
     connection.enqueue(b);
@@ -204,7 +201,7 @@ TEST_F(BlockingConnectionTest, ALeaderThatLeavesHandsOnToAFollower)
     EXPECT_TRUE(connection.idle());
 }
 
-TEST_F(BlockingConnectionTest, ShutdownEndsALeaderThatReadsAndAFollowerThatSleeps)
+TEST_F(ThreadLinkTest, ShutdownEndsALeaderThatReadsAndAFollowerThatSleeps)
 {
     auto redis = connectFor(a);
     connection.enqueue(b);
@@ -217,7 +214,7 @@ TEST_F(BlockingConnectionTest, ShutdownEndsALeaderThatReadsAndAFollowerThatSleep
     EXPECT_TRUE(redis.isLeft());
 }
 
-TEST_F(BlockingConnectionTest, ALeaderOutlivesItsConnectionAndLeadsTheNext)
+TEST_F(ThreadLinkTest, ALeaderOutlivesItsConnectionAndLeadsTheNext)
 {
     auto redis = connectFor(a);
     std::thread leader([&] {
@@ -256,14 +253,14 @@ public:
 
     [[nodiscard]] int hangUps() const { return hangUps_; }
 
-    BlockingConnection connection{{.connect = [this](TimePoint) { want(connectWanted_); },
-                                   .hurry = [](TimePoint) {},
-                                   .demoted = [](const std::string&) {},
-                                   .sweepSoon = [this] { want(sweepWanted_); },
-                                   .refused = [](const Reply&) {},
-                                   .report = [](bool, Reason) {}},
-                                  1h,
-                                  1};
+    ThreadLink connection{{.connect = [this](TimePoint) { want(connectWanted_); },
+                           .hurry = [](TimePoint) {},
+                           .demoted = [](const std::string&) {},
+                           .sweepSoon = [this] { want(sweepWanted_); },
+                           .refused = [](const Reply&) {},
+                           .report = [](bool, Reason) {}},
+                          1h,
+                          1};
 
 private:
     void want(bool& what)
@@ -393,21 +390,21 @@ void stress(Rig& rig, int threads, int calls)
     EXPECT_FALSE(unawaited.empty());
 }
 
-TEST(BlockingConnectionThreads, EveryCallOfManyThreadsEndsWithItsOwnReply)
+TEST(ThreadLinkThreads, EveryCallOfManyThreadsEndsWithItsOwnReply)
 {
     Rig rig(1'000'000);
     stress(rig, 8, 400);
     EXPECT_EQ(rig.hangUps(), 0);
 }
 
-TEST(BlockingConnectionThreads, EveryCallEndsThoughTheServerHangsUpAgainAndAgain)
+TEST(ThreadLinkThreads, EveryCallEndsThoughTheServerHangsUpAgainAndAgain)
 {
     Rig rig(60);
     stress(rig, 8, 200);
     EXPECT_GT(rig.hangUps(), 5);
 }
 
-TEST(BlockingConnectionThreads, ShutdownEndsCallersInWhateverTheyAreDoing)
+TEST(ThreadLinkThreads, ShutdownEndsCallersInWhateverTheyAreDoing)
 {
     for (int round = 0; round < 20; ++round) {
         Rig rig(30);

@@ -1,4 +1,4 @@
-#include "unit/blocking_connection_rig.hpp"
+#include "unit/thread_link_rig.hpp"
 
 #include <future>
 #include <stop_token>
@@ -13,7 +13,7 @@ using Mode = Call::Mode;
 
 // ---------------------------------------------------------------------------------------------- Connecting
 
-TEST_F(BlockingConnectionTest, ConnectsWhenTheFirstCallNeedsItAndOnlyOnce)
+TEST_F(ThreadLinkTest, ConnectsWhenTheFirstCallNeedsItAndOnlyOnce)
 {
     EXPECT_THAT(connects, IsEmpty());
     EXPECT_TRUE(connection.idle());
@@ -29,24 +29,7 @@ TEST_F(BlockingConnectionTest, ConnectsWhenTheFirstCallNeedsItAndOnlyOnce)
     EXPECT_THAT(reports, ElementsAre(Pair(true, Errc{})));
 }
 
-TEST_F(BlockingConnectionTest, WhenItCannotConnectAllCallsFailAndTheNextTryIsLater)
-{
-    connection.enqueue(a);
-    connection.enqueue(x);
-    connection.connectFailed({Failure::notConnected, Errc::unreachable});
-    EXPECT_EQ(inWords(*a, connection.await(*a, never)), "not connected");
-    EXPECT_EQ(inWords(*x), "not connected");
-    EXPECT_EQ(x->ends, 1);
-    EXPECT_TRUE(connection.idle());
-    EXPECT_THAT(reports, ElementsAre(Pair(false, Errc::unreachable)));
-    const TimePoint before = BootClock::now();
-    connection.enqueue(b);
-    ASSERT_EQ(connects.size(), 2U);
-    EXPECT_GT(connects[1], before);
-    EXPECT_LT(connects[1], BootClock::now() + 100ms);
-}
-
-TEST_F(BlockingConnectionTest, WhoAsksOnceWaitsForNoLongPause)
+TEST_F(ThreadLinkTest, WhoAsksOnceWaitsForNoLongPause)
 {
     const TimePoint before = BootClock::now();
     for (int i = 0; i < 10; ++i) { // until the pauses are long
@@ -68,14 +51,7 @@ TEST_F(BlockingConnectionTest, WhoAsksOnceWaitsForNoLongPause)
     EXPECT_GE(hurries.back(), failed + 50ms) << "who asks again and again does not connect all the time";
 }
 
-TEST_F(BlockingConnectionTest, AFatalFaultOfTheConnectReachesTheCallers)
-{
-    connection.enqueue(a);
-    connection.connectFailed({Failure::fatal, Errc::authFailed});
-    EXPECT_EQ(inWords(*a, connection.await(*a, never)), make_error_code(Errc::authFailed).message());
-}
-
-TEST_F(BlockingConnectionTest, ACallThatComesBackFromItsEndIsTakenForTheNextConnection)
+TEST_F(ThreadLinkTest, ACallThatComesBackFromItsEndIsTakenForTheNextConnection)
 {
     x->atEnd = [this] {
         if (x->ends < 3) {
@@ -95,7 +71,7 @@ TEST_F(BlockingConnectionTest, ACallThatComesBackFromItsEndIsTakenForTheNextConn
     EXPECT_EQ(inWords(*x), "7");
 }
 
-TEST_F(BlockingConnectionTest, AConnectionThatNobodyNeedsIsThrownAway)
+TEST_F(ThreadLinkTest, AConnectionThatNobodyNeedsIsThrownAway)
 {
     FakeRedis unwanted = connect();
     EXPECT_TRUE(unwanted.isLeft());
@@ -106,7 +82,7 @@ TEST_F(BlockingConnectionTest, AConnectionThatNobodyNeedsIsThrownAway)
 
 // ------------------------------------------------------------------------------------- Writing and reading
 
-TEST_F(BlockingConnectionTest, QueuedCallsAreWrittenInOneWriteInTheirOrder)
+TEST_F(ThreadLinkTest, QueuedCallsAreWrittenInOneWriteInTheirOrder)
 {
     auto redis = connectFor(a, SOCK_SEQPACKET);
     connection.enqueue(x);
@@ -117,7 +93,7 @@ TEST_F(BlockingConnectionTest, QueuedCallsAreWrittenInOneWriteInTheirOrder)
     EXPECT_THAT(redis.requests(), IsEmpty());
 }
 
-TEST_F(BlockingConnectionTest, ACallAndTheOneBehindItStayTogether)
+TEST_F(ThreadLinkTest, ACallAndTheOneBehindItStayTogether)
 {
     auto redis = connectFor(a);
     connection.enqueue(x, y);
@@ -126,7 +102,7 @@ TEST_F(BlockingConnectionTest, ACallAndTheOneBehindItStayTogether)
     EXPECT_THAT(redis.requests(), ElementsAre("a", "x", "y", "b"));
 }
 
-TEST_F(BlockingConnectionTest, RepliesInOrderGoToTheirCallersWhoeverReadsThem)
+TEST_F(ThreadLinkTest, RepliesInOrderGoToTheirCallersWhoeverReadsThem)
 {
     auto redis = connectFor(a);
     connection.enqueue(b);
@@ -144,7 +120,7 @@ TEST_F(BlockingConnectionTest, RepliesInOrderGoToTheirCallersWhoeverReadsThem)
     EXPECT_TRUE(connection.idle());
 }
 
-TEST_F(BlockingConnectionTest, RepliesMayComeInPieces)
+TEST_F(ThreadLinkTest, RepliesMayComeInPieces)
 {
     auto redis = connectFor(x);
     connection.enqueue(y);
@@ -162,24 +138,7 @@ TEST_F(BlockingConnectionTest, RepliesMayComeInPieces)
     EXPECT_EQ(y->reply.kind, Reply::Kind::nil);
 }
 
-TEST_F(BlockingConnectionTest, ErrorRepliesAreReplies)
-{
-    auto redis = connectFor(a);
-    redis.reply("-OOM command not allowed\r\n");
-    EXPECT_EQ(inWords(*a, connection.await(*a, never)), "OOM command not allowed");
-}
-
-TEST_F(BlockingConnectionTest, TheSentTimeIsFromBeforeTheWrite)
-{
-    auto redis = connectFor(a);
-    const TimePoint before = BootClock::now();
-    redis.reply(":1\r\n");
-    connection.await(*a, never);
-    EXPECT_GE(a->sentAt, before);
-    EXPECT_LE(a->sentAt, BootClock::now());
-}
-
-TEST_F(BlockingConnectionTest, ALargeRequestIsWrittenAsTheSocketTakesIt)
+TEST_F(ThreadLinkTest, ALargeRequestIsWrittenAsTheSocketTakesIt)
 {
     const auto large = awaited(bytes(3'000'000));
     auto redis = connectFor(large);
@@ -202,7 +161,7 @@ TEST_F(BlockingConnectionTest, ALargeRequestIsWrittenAsTheSocketTakesIt)
 
 // -------------------------------------------------------------------------------------- Callers that leave
 
-TEST_F(BlockingConnectionTest, ACallerThatLeavesLeavesItsSlot)
+TEST_F(ThreadLinkTest, ACallerThatLeavesLeavesItsSlot)
 {
     auto redis = connectFor(a);
     EXPECT_EQ(inWords(*a, connection.await(*a, past)), "pending") << "the request stays";
@@ -215,15 +174,7 @@ TEST_F(BlockingConnectionTest, ACallerThatLeavesLeavesItsSlot)
     EXPECT_EQ(a->ends, 0) << "nobody is told";
 }
 
-TEST_F(BlockingConnectionTest, ACallerThatLeavesIsToldThatItsRequestMayBeSent)
-{
-    const auto redis = connectFor(a);
-    const Outcome outcome = connection.await(*a, past);
-    EXPECT_FALSE(outcome.replied);
-    EXPECT_EQ(outcome.fault, (Fault{Failure::lostReply, Cause::silent}));
-}
-
-TEST_F(BlockingConnectionTest, AnAnswerThatHasComeIsReadThoughTheTimeOfItsCallerIsOver)
+TEST_F(ThreadLinkTest, AnAnswerThatHasComeIsReadThoughTheTimeOfItsCallerIsOver)
 {
     auto redis = connectFor(a);
     connection.flush();
@@ -231,7 +182,7 @@ TEST_F(BlockingConnectionTest, AnAnswerThatHasComeIsReadThoughTheTimeOfItsCaller
     EXPECT_EQ(inWords(*a, connection.await(*a, past)), "1");
 }
 
-TEST_F(BlockingConnectionTest, WhatACallerLeftIsReadByTheSweep)
+TEST_F(ThreadLinkTest, WhatACallerLeftIsReadByTheSweep)
 {
     auto redis = connectFor(a);
     connection.await(*a, past);
@@ -243,7 +194,7 @@ TEST_F(BlockingConnectionTest, WhatACallerLeftIsReadByTheSweep)
     EXPECT_TRUE(connection.idle());
 }
 
-TEST_F(BlockingConnectionTest, ACallerThatLeavesHandsOnToTheNextWaiter)
+TEST_F(ThreadLinkTest, ACallerThatLeavesHandsOnToTheNextWaiter)
 {
     const auto redis = connectFor(a);
     a->signal.waitUntil(past); // the connection wakes it
@@ -255,21 +206,7 @@ TEST_F(BlockingConnectionTest, ACallerThatLeavesHandsOnToTheNextWaiter)
     EXPECT_EQ(sweepsWanted, 0) << "the waiter leads";
 }
 
-TEST_F(BlockingConnectionTest, ACallWhoseCallerLeftBeforeTheConnectionIsNeverSent)
-{
-    connection.enqueue(a);
-    connection.enqueue(b);
-    connection.enqueue(c);
-    const Outcome outcome = connection.await(*b, past);
-    EXPECT_EQ(outcome.fault, (Fault{Failure::notConnected, Cause::connectTimedOut}));
-    EXPECT_FALSE(b->pending);
-    auto redis = connect();
-    redis.reply(":1\r\n:3\r\n");
-    EXPECT_EQ(inWords(*c, connection.await(*c, never)), "3");
-    EXPECT_THAT(redis.requests(), ElementsAre("a", "c"));
-}
-
-TEST_F(BlockingConnectionTest, AConnectionThatCameTooLateForItsOnlyCallerWaitsForTheNext)
+TEST_F(ThreadLinkTest, AConnectionThatCameTooLateForItsOnlyCallerWaitsForTheNext)
 {
     connection.enqueue(a);
     connection.await(*a, past);
@@ -285,7 +222,7 @@ TEST_F(BlockingConnectionTest, AConnectionThatCameTooLateForItsOnlyCallerWaitsFo
 }
 
 // For instance another thread made the caller's request, and the caller ended before it knew.
-TEST_F(BlockingConnectionTest, ACallerThatNeverCameLeavesTheLeadToTheSweep)
+TEST_F(ThreadLinkTest, ACallerThatNeverCameLeavesTheLeadToTheSweep)
 {
     auto redis = connectFor(x);
     connection.enqueue(a);
@@ -301,7 +238,7 @@ TEST_F(BlockingConnectionTest, ACallerThatNeverCameLeavesTheLeadToTheSweep)
     EXPECT_FALSE(connection.leave(*a)) << "it has ended";
 }
 
-TEST_F(BlockingConnectionTest, ACallerThatNeverCameWakesTheNext)
+TEST_F(ThreadLinkTest, ACallerThatNeverCameWakesTheNext)
 {
     connectFor(a);
     connection.enqueue(b);
@@ -311,23 +248,9 @@ TEST_F(BlockingConnectionTest, ACallerThatNeverCameWakesTheNext)
     EXPECT_EQ(sweepsWanted, 0);
 }
 
-TEST_F(BlockingConnectionTest, ACallThatWaitsForAConnectionMayBeWithdrawn)
-{
-    connection.enqueue(a);
-    connection.enqueue(b);
-    connection.withdraw(b, Errc::shutdown);
-    EXPECT_EQ(inWords(*b, connection.await(*b, never)), afterShutdown);
-    auto redis = connect();
-    connection.withdraw(a, Errc::shutdown);
-    EXPECT_TRUE(a->pending) << "it is about to be sent";
-    redis.reply(":1\r\n");
-    EXPECT_EQ(inWords(*a, connection.await(*a, never)), "1");
-    EXPECT_THAT(redis.requests(), ElementsAre("a"));
-}
-
 // -------------------------------------------------------------------------------------------- Unawaited calls
 
-TEST_F(BlockingConnectionTest, UnawaitedCallsEndThroughTheSweepWhichIsAskedForOnce)
+TEST_F(ThreadLinkTest, UnawaitedCallsEndThroughTheSweepWhichIsAskedForOnce)
 {
     auto redis = connectFor(x);
     EXPECT_EQ(sweepsWanted, 1) << "who queued it may not come back";
@@ -352,7 +275,7 @@ TEST_F(BlockingConnectionTest, UnawaitedCallsEndThroughTheSweepWhichIsAskedForOn
     EXPECT_EQ(sweepsWanted, 2) << "armed anew";
 }
 
-TEST_F(BlockingConnectionTest, FlushAsksForNoSweepWhereAWaiterWillRead)
+TEST_F(ThreadLinkTest, FlushAsksForNoSweepWhereAWaiterWillRead)
 {
     auto redis = connectFor(a);
     a->signal.waitUntil(past); // the connection wakes it
@@ -368,7 +291,7 @@ TEST_F(BlockingConnectionTest, FlushAsksForNoSweepWhereAWaiterWillRead)
     EXPECT_EQ(x->ends, 1);
 }
 
-TEST_F(BlockingConnectionTest, AnUnawaitedCallMayQueueTheNextFromItsEnd)
+TEST_F(ThreadLinkTest, AnUnawaitedCallMayQueueTheNextFromItsEnd)
 {
     auto redis = connectFor(x);
     x->atEnd = [this] {
@@ -384,7 +307,7 @@ TEST_F(BlockingConnectionTest, AnUnawaitedCallMayQueueTheNextFromItsEnd)
     EXPECT_EQ(inWords(*y), "2");
 }
 
-TEST_F(BlockingConnectionTest, AnUnawaitedCallThatEndsUnderALeaderMayQueueTheNext)
+TEST_F(ThreadLinkTest, AnUnawaitedCallThatEndsUnderALeaderMayQueueTheNext)
 {
     auto redis = connectFor(x);
     x->atEnd = [this] {
@@ -402,7 +325,7 @@ TEST_F(BlockingConnectionTest, AnUnawaitedCallThatEndsUnderALeaderMayQueueTheNex
     EXPECT_EQ(inWords(*y), "3");
 }
 
-TEST_F(BlockingConnectionTest, EveryCallThatIsLeftBehindIsLetGoOf)
+TEST_F(ThreadLinkTest, EveryCallThatIsLeftBehindIsLetGoOf)
 {
     std::weak_ptr<TestCall> left;
     auto redis = connectFor(x);
@@ -421,7 +344,7 @@ TEST_F(BlockingConnectionTest, EveryCallThatIsLeftBehindIsLetGoOf)
 
 // -------------------------------------------------------------------------------------------------- NOSCRIPT
 
-TEST_F(BlockingConnectionTest, AnUnknownScriptIsSentWholeForAwaitedAndUnawaitedCalls)
+TEST_F(ThreadLinkTest, AnUnknownScriptIsSentWholeForAwaitedAndUnawaitedCalls)
 {
     auto redis = connectFor(x);
     connection.enqueue(a);
@@ -440,49 +363,11 @@ TEST_F(BlockingConnectionTest, AnUnknownScriptIsSentWholeForAwaitedAndUnawaitedC
     EXPECT_GT(a->sentAt, told) << "the time of the request that was answered";
 }
 
-TEST_F(BlockingConnectionTest, TheCallOfACallerThatLeftIsNotSentAgain)
-{
-    auto redis = connectFor(a);
-    connection.await(*a, past);
-    connection.sweep();
-    redis.reply("-NOSCRIPT No matching script.\r\n");
-    EXPECT_FALSE(connection.sweep());
-    EXPECT_THAT(redis.requests(), ElementsAre("a"));
-    EXPECT_TRUE(connection.idle());
-}
-
-TEST_F(BlockingConnectionTest, AScriptThatIsUnknownThoughItWasSentWholeIsNotSentForever)
-{
-    auto redis = connectFor(x);
-    connection.flush();
-    redis.reply("-NOSCRIPT\r\n");
-    connection.sweep();
-    connection.sweep();
-    redis.reply("-NOSCRIPT really\r\n");
-    EXPECT_FALSE(connection.sweep());
-    EXPECT_EQ(inWords(*x), "NOSCRIPT really");
-    EXPECT_THAT(redis.requests(), ElementsAre("x", "EVAL x"));
-}
-
-TEST_F(BlockingConnectionTest, TheNextUseOfACallNamesTheScriptAgain)
-{
-    auto redis = connectFor(x);
-    connection.flush();
-    redis.reply("-NOSCRIPT\r\n");
-    connection.sweep();
-    connection.sweep();
-    redis.reply(":1\r\n");
-    connection.sweep();
-    connection.enqueue(x);
-    connection.flush();
-    EXPECT_THAT(redis.requests(), ElementsAre("x", "EVAL x", "x"));
-}
-
 // ------------------------------------------------------------------------------------------- A demoted server
 
 const char* const readOnly = "-READONLY You can't write against a read only replica.\r\n";
 
-TEST_F(BlockingConnectionTest, ADemotedServerIsSentNothingMoreAndLeftWhenItsAnswersWereRead)
+TEST_F(ThreadLinkTest, ADemotedServerIsSentNothingMoreAndLeftWhenItsAnswersWereRead)
 {
     auto old = connectFor(a);
     connection.enqueue(x);
@@ -511,37 +396,12 @@ TEST_F(BlockingConnectionTest, ADemotedServerIsSentNothingMoreAndLeftWhenItsAnsw
     EXPECT_EQ(inWords(*y), "2");
 }
 
-TEST_F(BlockingConnectionTest, AServerThatStaysAReplicaIsAskedAgainAfterPauses)
-{
-    auto first = connectFor(a);
-    first.reply(readOnly);
-    EXPECT_TRUE(connection.await(*a, never).replied);
-    EXPECT_THAT(first.requests(), ElementsAre("a"));
-    EXPECT_TRUE(first.isLeft());
-    EXPECT_EQ(connects.size(), 1U) << "nobody needs another one";
-    connection.enqueue(b);
-    ASSERT_EQ(connects.size(), 2U);
-    EXPECT_LE(connects[1], BootClock::now()) << "at once";
-    auto second = connect();
-    const TimePoint before = BootClock::now();
-    second.reply(readOnly);
-    EXPECT_TRUE(connection.await(*b, never).replied);
-    connection.enqueue(x);
-    ASSERT_EQ(connects.size(), 3U);
-    EXPECT_GE(connects[2], before + 40ms) << "a moment later as well";
-    EXPECT_EQ(demotions, 2);
-    const auto outcome = connection.await(*x, BootClock::now());
-    EXPECT_FALSE(outcome.replied);
-    EXPECT_EQ(outcome.fault.failure, Failure::notConnected);
-    EXPECT_EQ(outcome.fault.error, Errc::serverRefused) << "nobody but a replica was found";
-}
-
-TEST_F(BlockingConnectionTest, ACallThatIsCalledOffIsLeftAsItIs)
+TEST_F(ThreadLinkTest, ACallThatIsCalledOffIsLeftAsItIs)
 {
     std::stop_source source;
     source.request_stop();
     connection.enqueue(a);
-    EXPECT_TRUE(connection.await(*a, never, BlockingConnection::First::lead, source.get_token()).calledOff);
+    EXPECT_TRUE(connection.await(*a, never, ThreadLink::First::lead, source.get_token()).calledOff);
     EXPECT_TRUE(a->pending);
     EXPECT_TRUE(connection.leave(*a)) << "it was not sent";
     EXPECT_FALSE(a->pending);
@@ -549,7 +409,7 @@ TEST_F(BlockingConnectionTest, ACallThatIsCalledOffIsLeftAsItIs)
 }
 
 // The leader waits for the socket, the others for their signals.
-TEST_F(BlockingConnectionTest, CallersThatAreCalledOffReturnThoughTheServerIsSilent)
+TEST_F(ThreadLinkTest, CallersThatAreCalledOffReturnThoughTheServerIsSilent)
 {
     auto redis = connectFor(x);
     std::stop_source source;
@@ -557,7 +417,7 @@ TEST_F(BlockingConnectionTest, CallersThatAreCalledOffReturnThoughTheServerIsSil
         return std::async(std::launch::async, [&, call] {
             connection.enqueue(call);
             const std::stop_callback wakes(source.get_token(), [&] { call->signal.notify(Signal::look); });
-            return connection.await(*call, never, BlockingConnection::First::lead, source.get_token());
+            return connection.await(*call, never, ThreadLink::First::lead, source.get_token());
         });
     };
     auto first = wait(a);
@@ -574,23 +434,6 @@ TEST_F(BlockingConnectionTest, CallersThatAreCalledOffReturnThoughTheServerIsSil
     }
     EXPECT_EQ(inWords(*x), "1");
     EXPECT_TRUE(connection.idle()) << "their answers were read";
-}
-
-TEST_F(BlockingConnectionTest, WhatWaitsToLeaveADemotedServerMayBeWithdrawnOrLeft)
-{
-    auto old = connectFor(a);
-    connection.enqueue(x);
-    connection.flush();
-    old.replyUnasked(readOnly);
-    EXPECT_TRUE(connection.await(*a, never).replied);
-    connection.enqueue(b);
-    connection.enqueue(c);
-    connection.withdraw(b, Errc::shutdown);
-    EXPECT_EQ(inWords(*b), afterShutdown);
-    EXPECT_TRUE(connection.leave(*c)) << "it was not sent";
-    connection.withdraw(x, Errc::shutdown);
-    EXPECT_TRUE(x->pending) << "its answer is due";
-    EXPECT_EQ(x->ends, 0);
 }
 
 } // namespace

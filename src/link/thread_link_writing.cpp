@@ -1,5 +1,5 @@
 // How requests get onto the socket of the calling threads' connection.
-#include "link/blocking_connection.hpp"
+#include "link/thread_link.hpp"
 #include "wire/assert.hpp"
 
 #include <sched.h>
@@ -11,7 +11,7 @@ namespace redislock::detail {
 
 /// Whether nothing has arrived unasked. What comes while no request is under way belongs to none, and would be taken
 /// for the answer to the next; so the leader, if it is not the caller, finds the connection ended then.
-bool BlockingConnection::isSilent()
+bool ThreadLink::isSilent()
 {
     std::array<char, 1> byte;
     if (stream_->readSome(byte).status == Transferred::Status::wouldBlock) {
@@ -22,26 +22,25 @@ bool BlockingConnection::isSilent()
 }
 
 /// Makes all that is queued the next bytes to write.
-void BlockingConnection::takeQueued()
+void ThreadLink::takeQueued()
 {
-    REDISLOCK_ASSERT(takesRequests() && writtenBytes_ == writing_.size());
+    REDISLOCK_ASSERT(writtenBytes_ == writing_.size());
     writing_.clear();
     writtenBytes_ = 0;
     ++packets_;
-    std::swap(writing_, queued_);
-    queue_.written(BootClock::now());
+    link_.takeBytes(writing_, BootClock::now());
 }
 
 /// Makes sure that there are bytes to write, while no caller writes. @return `stuck` if there are none.
-BlockingConnection::Progress BlockingConnection::prepare()
+ThreadLink::Progress ThreadLink::prepare()
 {
     if (writtenBytes_ < writing_.size()) {
         return Progress::moved;
     }
-    if (queued_.empty()) {
+    if (!link_.hasBytes()) {
         return Progress::stuck;
     }
-    if (queue_.unanswered() == 0 && !isSilent()) {
+    if (link_.isIdle() && !isSilent()) {
         return Progress::broken;
     }
     takeQueued();
@@ -49,7 +48,7 @@ BlockingConnection::Progress BlockingConnection::prepare()
 }
 
 /// One call of send(), without the mutex. @return false when the socket takes no more, or the connection has ended.
-bool BlockingConnection::send(Lock& lock, Transferred& sent)
+bool ThreadLink::send(Lock& lock, Transferred& sent)
 {
     const auto stream = stream_; // the leader may drop it meanwhile
     auto bytes = std::move(writing_);
@@ -70,7 +69,7 @@ bool BlockingConnection::send(Lock& lock, Transferred& sent)
     return sent.status == Transferred::Status::ok;
 }
 
-void BlockingConnection::endSend()
+void ThreadLink::endSend()
 {
     writes_ = false;
     if (awaitSend_ > 0) {
@@ -80,7 +79,7 @@ void BlockingConnection::endSend()
 
 /// Waits while another caller is in send(), until @p until, or about 100 ms. Lets others run a few times before it
 /// sleeps: a send() is short, and to be woken takes longer.
-void BlockingConnection::awaitSend(Lock& lock, TimePoint until)
+void ThreadLink::awaitSend(Lock& lock, TimePoint until)
 {
     constexpr std::chrono::nanoseconds patience = std::chrono::milliseconds(100);
     constexpr int yields = 20;
@@ -98,16 +97,16 @@ void BlockingConnection::awaitSend(Lock& lock, TimePoint until)
 
 /// Writes what is queued now, unless another caller does meanwhile: when this returns, the socket has it, or takes no
 /// more. Only a caller that stands still in send() for the time of a request may keep it from that.
-BlockingConnection::Progress BlockingConnection::writeNow(Lock& lock)
+ThreadLink::Progress ThreadLink::writeNow(Lock& lock)
 {
-    const auto last = packets_ + (queued_.empty() ? 0 : 1); // the packet with the caller's bytes
+    const auto last = packets_ + (link_.hasBytes() ? 1 : 0); // the packet with the caller's bytes
     const TimePoint until = saturatingAdd(BootClock::now(), timeout_);
     if (led_ && !reads_ && crowd_ > 1) { // others are about to queue requests, which the leader, or one of them, writes
         const Gap gap(lock);
         Signal::letOthersRun();
     }
     auto progress = Progress::stuck;
-    while (state_ == State::connected && packets_ <= last) {
+    while (link_.isOpen() && packets_ <= last) {
         if (writes_) {
             if (BootClock::now() >= until) {
                 return progress;
@@ -131,7 +130,7 @@ BlockingConnection::Progress BlockingConnection::writeNow(Lock& lock)
 }
 
 /// Writes as much as the socket takes, unless another caller is writing just now. Leader only.
-BlockingConnection::Progress BlockingConnection::write(Lock& lock)
+ThreadLink::Progress ThreadLink::write(Lock& lock)
 {
     auto progress = Progress::stuck;
     while (!writes_) {
@@ -150,11 +149,11 @@ BlockingConnection::Progress BlockingConnection::write(Lock& lock)
 /// Before a caller sleeps while another one leads: writes what is queued if that is as much as the server has yet to
 /// answer, so that the server has work meanwhile. Smaller amounts wait for the leader, as a part of something larger: a
 /// write costs more than the requests in it. If the write fails, the leader sees that too.
-void BlockingConnection::writeForLeader(Lock& lock)
+void ThreadLink::writeForLeader(Lock& lock)
 {
-    const auto unanswered = queue_.unanswered();
-    if (takesRequests() && !writes_ && writtenBytes_ == writing_.size() && unanswered > 0 &&
-        queue_.unwritten() >= unanswered) {
+    const auto unanswered = link_.queue().unanswered();
+    if (link_.takesRequests() && !writes_ && writtenBytes_ == writing_.size() && unanswered > 0 &&
+        link_.queue().unwritten() >= unanswered) {
         takeQueued();
         Transferred sent;
         (void)send(lock, sent);
@@ -164,13 +163,13 @@ void BlockingConnection::writeForLeader(Lock& lock)
 /// Before the leader sleeps: several callers have just got their replies, and are about to queue their next requests.
 /// Lets them run once, so that the leader writes all these requests together, and none of the callers has to. @return
 /// whether there is something to write.
-bool BlockingConnection::letCrowdQueue(Lock& lock)
+bool ThreadLink::letCrowdQueue(Lock& lock)
 {
     {
         const Gap gap(lock);
         Signal::letOthersRun();
     }
-    return !queued_.empty() && !writes_;
+    return link_.hasBytes() && !writes_;
 }
 
 } // namespace redislock::detail

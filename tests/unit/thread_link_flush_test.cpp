@@ -1,6 +1,6 @@
 // What callers that do not wait may rely on, and how callers wait for each other's writes.
 #include "support/frozen_thread.hpp"
-#include "unit/blocking_connection_rig.hpp"
+#include "unit/thread_link_rig.hpp"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -59,7 +59,7 @@ using ::testing::IsEmpty;
 
 // ------------------------------------------------------------------------- A leader that is awake and stands still
 
-class BlockingConnectionStanding : public BlockingConnectionTest {
+class ThreadLinkStanding : public ThreadLinkTest {
 protected:
     /// The leader waits for `a`, and stands when it has read this and told the owner of `x`.
     void letLead(std::string_view replies)
@@ -95,7 +95,7 @@ private:
     std::promise<void> stands_;
 };
 
-TEST_F(BlockingConnectionStanding, FlushWritesThoughTheLeaderIsAwake)
+TEST_F(ThreadLinkStanding, FlushWritesThoughTheLeaderIsAwake)
 {
     letLead(":1\r\n");
     connection.enqueue(y);
@@ -105,7 +105,7 @@ TEST_F(BlockingConnectionStanding, FlushWritesThoughTheLeaderIsAwake)
     letEnd(redis);
 }
 
-TEST_F(BlockingConnectionStanding, FlushWritesThoughNoReplyIsDue)
+TEST_F(ThreadLinkStanding, FlushWritesThoughNoReplyIsDue)
 {
     letLead(":1\r\n-NOSCRIPT\r\n");
     connection.enqueue(y);
@@ -115,7 +115,7 @@ TEST_F(BlockingConnectionStanding, FlushWritesThoughNoReplyIsDue)
     letEnd(redis);
 }
 
-TEST_F(BlockingConnectionStanding, FlushWritesNothingWhereAReplyCameUnasked)
+TEST_F(ThreadLinkStanding, FlushWritesNothingWhereAReplyCameUnasked)
 {
     letLead(":1\r\n-NOSCRIPT\r\n");
     redis.replyUnasked(":7\r\n");
@@ -131,7 +131,7 @@ TEST_F(BlockingConnectionStanding, FlushWritesNothingWhereAReplyCameUnasked)
 
 // ------------------------------------------------------------------------------ A caller that stands still in send()
 
-class BlockingConnectionSending : public BlockingConnectionTest {
+class ThreadLinkSending : public ThreadLinkTest {
 protected:
     /// A thread of its own, which may sleep in what it does.
     class Caller {
@@ -169,7 +169,7 @@ protected:
     }
 };
 
-TEST_F(BlockingConnectionSending, FlushSleepsUntilAnotherCallerHasWritten)
+TEST_F(ThreadLinkSending, FlushSleepsUntilAnotherCallerHasWritten)
 {
     auto redis = connectFor(x);
     SendGate gate{SendGate::Side::before};
@@ -189,7 +189,7 @@ TEST_F(BlockingConnectionSending, FlushSleepsUntilAnotherCallerHasWritten)
     EXPECT_EQ(inWords(*y), "2");
 }
 
-TEST_F(BlockingConnectionSending, LeaderSleepsWhileAnotherCallerWritesAndNoReplyIsDue)
+TEST_F(ThreadLinkSending, LeaderSleepsWhileAnotherCallerWritesAndNoReplyIsDue)
 {
     auto redis = connectFor(x);
     SendGate gate{SendGate::Side::after};
@@ -207,7 +207,7 @@ TEST_F(BlockingConnectionSending, LeaderSleepsWhileAnotherCallerWritesAndNoReply
     redis.replyUnasked(":2\r\n:3\r\n");
 }
 
-TEST_F(BlockingConnectionSending, FlushSleepsNoLongerThanItsConnection)
+TEST_F(ThreadLinkSending, FlushSleepsNoLongerThanItsConnection)
 {
     const auto redis = connectFor(x);
     SendGate gate{SendGate::Side::before};

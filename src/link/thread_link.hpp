@@ -3,14 +3,12 @@
 #pragma once
 
 #include "link/connect/stream.hpp"
+#include "link/link.hpp"
 #include "link/mutexes.hpp"
-#include "link/reconnect_policy.hpp"
-#include "link/reply_queue.hpp"
 #include "link/request/call.hpp"
 #include "link/request/finished_calls.hpp"
 #include "link/standstill.hpp"
 #include "redislock/clock.hpp"
-#include "redislock/random.hpp"
 #include "wire/codec.hpp"
 
 #include <array>
@@ -36,7 +34,7 @@ namespace redislock::detail {
 /// caller; only the leader closes the socket.
 ///
 /// **Thread safety**: safe. The mutex is held for queue work only, never over I/O that waits, nor over finished().
-class BlockingConnection {
+class ThreadLink {
 public:
     /// What the connection needs from the background thread. May be called under the connection's mutex; must only
     /// post.
@@ -49,9 +47,9 @@ public:
         std::function<void(bool up, Reason)> report;      ///< for the observer
     };
 
-    BlockingConnection(Background background, std::chrono::milliseconds timeout, std::uint64_t seed);
-    BlockingConnection(const BlockingConnection&) = delete;
-    BlockingConnection& operator=(const BlockingConnection&) = delete;
+    ThreadLink(Background background, std::chrono::milliseconds timeout, std::uint64_t seed, ReplyLimits limits = {});
+    ThreadLink(const ThreadLink&) = delete;
+    ThreadLink& operator=(const ThreadLink&) = delete;
 
     /// Queues a request, and perhaps another right behind it. Does not write: follow with await() or flush().
     /// @return false after shutdown(): a waiting caller is told, but finished() of a detached call is not called.
@@ -83,8 +81,9 @@ public:
     /// Called by the background thread: reads what has come if nobody leads. @return whether to sweep again.
     bool sweep();
 
-    /// The background thread reports the end of an attempt to connect.
-    void connected(Stream stream);
+    /// The background thread reports the end of an attempt to connect. @return the address of the server; empty: the
+    /// connection is not needed any more
+    std::string connected(Stream stream);
     void connectFailed(Fault fault);
     /// And how far the attempt has come, see Connector::connect().
     void reached(Cause stage);
@@ -97,15 +96,14 @@ public:
     [[nodiscard]] bool isConnected();
 
 private:
-    enum class State { disconnected, connecting, connected, closed };
     using Lock = AdaptiveLock;
+    enum class Progress { moved, stuck, broken };
 
     AdaptiveMutex mutex_;
 
     [[nodiscard]] bool mayJudge(const Standstill& standstill, TimePoint now) const noexcept REDISLOCK_REQUIRES(mutex_);
     void lead(Lock& lock, const Call& own, TimePoint until, Standstill& standstill, const std::stop_token& stop)
         REDISLOCK_REQUIRES(mutex_);
-    enum class Progress { moved, stuck, broken };
     Progress step(Lock& lock, FinishedCalls& finished, TimePoint until) REDISLOCK_REQUIRES(mutex_);
     Progress readOrBreak(Lock& lock, FinishedCalls& finished, TimePoint until) REDISLOCK_REQUIRES(mutex_);
     void takeQueued() REDISLOCK_REQUIRES(mutex_);
@@ -119,41 +117,34 @@ private:
     [[nodiscard]] bool isSilent() REDISLOCK_REQUIRES(mutex_);
     bool letCrowdQueue(Lock& lock) REDISLOCK_REQUIRES(mutex_);
     Progress read(Lock& lock, FinishedCalls& finished, TimePoint until = TimePoint{}) REDISLOCK_REQUIRES(mutex_);
-    bool dispatch(std::vector<Reply>& replies, std::size_t count, FinishedCalls& finished) REDISLOCK_REQUIRES(mutex_);
-    void finish(std::shared_ptr<Call> call, Outcome outcome, FinishedCalls& finished) noexcept
-        REDISLOCK_REQUIRES(mutex_);
-    void abandon(std::size_t count, Fault fault, FinishedCalls& finished) noexcept REDISLOCK_REQUIRES(mutex_);
-    void put(Call& call, Call* behind = nullptr) REDISLOCK_REQUIRES(mutex_);
+    bool dispatch(std::size_t count, FinishedCalls& finished) REDISLOCK_REQUIRES(mutex_);
     void wakeOneWaiter() REDISLOCK_REQUIRES(mutex_);
     [[nodiscard]] Call* successor() const noexcept REDISLOCK_REQUIRES(mutex_);
     void resign() REDISLOCK_REQUIRES(mutex_);
-    bool drop(Call& call) REDISLOCK_REQUIRES(mutex_);
-    void disconnect(Fault fault, FinishedCalls& finished) noexcept REDISLOCK_REQUIRES(mutex_);
     static Reason whyOver(Progress progress) noexcept;
+    void disconnect(Reason why, FinishedCalls& finished) noexcept REDISLOCK_REQUIRES(mutex_);
     void connectIfNeeded() noexcept REDISLOCK_REQUIRES(mutex_);
     void armSweep() REDISLOCK_REQUIRES(mutex_);
-    void leave() REDISLOCK_REQUIRES(mutex_);
-    [[nodiscard]] bool takesRequests() const noexcept REDISLOCK_REQUIRES(mutex_)
+    /// Whether a thread that leads has something to do, and nobody leads.
+    [[nodiscard]] bool wantsLeader() const noexcept REDISLOCK_REQUIRES(mutex_)
     {
-        return state_ == State::connected && !leaving_;
+        return !led_ && link_.isOpen() && !link_.queue().empty();
     }
-    [[nodiscard]] bool hasEnded(Progress progress) const noexcept REDISLOCK_REQUIRES(mutex_);
-    [[nodiscard]] bool isOver(Progress progress, TimePoint now) const noexcept REDISLOCK_REQUIRES(mutex_);
+    [[nodiscard]] bool hasEnded(Progress progress) const noexcept REDISLOCK_REQUIRES(mutex_)
+    {
+        return progress == Progress::broken || link_.isOver();
+    }
+    [[nodiscard]] bool isOver(Progress progress, TimePoint now) REDISLOCK_REQUIRES(mutex_)
+    {
+        return hasEnded(progress) || (progress == Progress::stuck && link_.timeIsOver(now));
+    }
 
     const Background background_;
     const std::chrono::milliseconds timeout_;
+    const ReplyLimits limits_;
 
-    Random random_ REDISLOCK_GUARDED_BY(mutex_);
-    ReconnectPolicy policy_ REDISLOCK_GUARDED_BY(mutex_);
-    State state_ REDISLOCK_GUARDED_BY(mutex_) = State::disconnected;
-    Errc closedFor_ REDISLOCK_GUARDED_BY(mutex_){};
-    /// Why there is no connection, while there is none.
-    Reason absence_ REDISLOCK_GUARDED_BY(mutex_) = Cause::connectTimedOut;
-    ReplyQueue<Call> queue_ REDISLOCK_GUARDED_BY(mutex_);
-    std::string queued_ REDISLOCK_GUARDED_BY(mutex_); ///< bytes of the unwritten part of the queue, while connected
+    Link link_ REDISLOCK_GUARDED_BY(mutex_);
     bool led_ REDISLOCK_GUARDED_BY(mutex_) = false;
-    /// The server is no master any more: nothing more is written, and the connection ends when all is answered.
-    bool leaving_ REDISLOCK_GUARDED_BY(mutex_) = false;
     bool writes_ REDISLOCK_GUARDED_BY(mutex_) = false; ///< a thread is writing `writing_`, and has taken it
     bool reads_ REDISLOCK_GUARDED_BY(mutex_) = false;  ///< the leader may sleep until something comes
     bool sweeping_ REDISLOCK_GUARDED_BY(mutex_) = false;

@@ -1,5 +1,5 @@
 // How a connection ends: lost, timed out, shut down.
-#include "unit/blocking_connection_rig.hpp"
+#include "unit/thread_link_rig.hpp"
 
 namespace redislock::detail {
 namespace {
@@ -11,7 +11,7 @@ using Mode = Call::Mode;
 
 // ------------------------------------------------------------------------------------------ Lost connections
 
-TEST_F(BlockingConnectionTest, AnUnsolicitedReplyClosesTheConnection)
+TEST_F(ThreadLinkTest, AnUnsolicitedReplyClosesTheConnection)
 {
     auto redis = connectFor(x);
     connection.flush();
@@ -28,7 +28,7 @@ TEST_F(BlockingConnectionTest, AnUnsolicitedReplyClosesTheConnection)
 }
 
 // A reply that came twice would otherwise shift all later replies by one, and grant locks that were refused.
-TEST_F(BlockingConnectionTest, AReplyThatCameWhileNothingWasAskedIsGivenToNobody)
+TEST_F(ThreadLinkTest, AReplyThatCameWhileNothingWasAskedIsGivenToNobody)
 {
     auto redis = connectFor(x);
     connection.flush();
@@ -43,7 +43,7 @@ TEST_F(BlockingConnectionTest, AReplyThatCameWhileNothingWasAskedIsGivenToNobody
     EXPECT_EQ(connects.size(), 2U);
 }
 
-TEST_F(BlockingConnectionTest, BytesThatAreNoReplyCloseTheConnection)
+TEST_F(ThreadLinkTest, BytesThatAreNoReplyCloseTheConnection)
 {
     auto redis = connectFor(a);
     connection.enqueue(x);
@@ -55,7 +55,7 @@ TEST_F(BlockingConnectionTest, BytesThatAreNoReplyCloseTheConnection)
     EXPECT_TRUE(redis.isLeft());
 }
 
-TEST_F(BlockingConnectionTest, AReplyThatIsTooLargeClosesTheConnection)
+TEST_F(ThreadLinkTest, AReplyThatIsTooLargeClosesTheConnection)
 {
     auto redis = connectFor(a);
     redis.reply("*1000000\r\n");
@@ -63,7 +63,7 @@ TEST_F(BlockingConnectionTest, AReplyThatIsTooLargeClosesTheConnection)
     EXPECT_EQ(connects.size(), 1U);
 }
 
-TEST_F(BlockingConnectionTest, RepliesBeforeTheEndOfTheConnectionAreGiven)
+TEST_F(ThreadLinkTest, RepliesBeforeTheEndOfTheConnectionAreGiven)
 {
     auto redis = connectFor(a);
     connection.enqueue(b);
@@ -77,7 +77,7 @@ TEST_F(BlockingConnectionTest, RepliesBeforeTheEndOfTheConnectionAreGiven)
     EXPECT_EQ(x->ends, 1);
 }
 
-TEST_F(BlockingConnectionTest, UnwrittenCallsSurviveALostConnectionAndWrittenOnesFail)
+TEST_F(ThreadLinkTest, UnwrittenCallsSurviveALostConnectionAndWrittenOnesFail)
 {
     const auto large = detached(bytes(3'000'000)); // more than the socket takes: requests after it stay unwritten
     auto redis = connectFor(large);
@@ -100,42 +100,7 @@ TEST_F(BlockingConnectionTest, UnwrittenCallsSurviveALostConnectionAndWrittenOne
     EXPECT_THAT(next.requests(), ElementsAre("y", "b"));
 }
 
-TEST_F(BlockingConnectionTest, ACallThatSurvivedNamesItsScriptAgain)
-{
-    const auto large = detached(bytes(3'000'000));
-    auto redis = connectFor(x);
-    connection.flush();
-    connection.enqueue(large);
-    connection.sweep(); // the socket takes some of the large one
-    redis.reply("-NOSCRIPT\r\n");
-    connection.sweep(); // x is now to be sent whole, behind the large one
-    EXPECT_TRUE(x->pending);
-    redis.hangUp();
-    connection.sweep();
-    auto next = connect();
-    connection.flush();
-    EXPECT_THAT(next.requests(), ElementsAre("x"));
-}
-
-TEST_F(BlockingConnectionTest, AConnectionThatServedIsMadeAgainAtOnceAndOneThatDidNotLater)
-{
-    auto redis = connectFor(a);
-    redis.reply(":1\r\n");
-    connection.await(*a, never);
-    connection.enqueue(x);
-    redis.hangUp();
-    connection.flush();
-    EXPECT_TRUE(x->pending) << "it was not written yet";
-    ASSERT_EQ(connects.size(), 2U);
-    EXPECT_LE(connects[1], BootClock::now()) << "it served";
-    connect().hangUp();
-    const TimePoint before = BootClock::now();
-    connection.flush();
-    ASSERT_EQ(connects.size(), 3U);
-    EXPECT_GT(connects[2], before) << "it served nothing";
-}
-
-TEST_F(BlockingConnectionTest, FlushFindsALostConnectionToo)
+TEST_F(ThreadLinkTest, FlushFindsALostConnectionToo)
 {
     auto redis = connectFor(x);
     redis.hangUp();
@@ -149,16 +114,16 @@ TEST_F(BlockingConnectionTest, FlushFindsALostConnectionToo)
 
 // ------------------------------------------------------------------------------------------------- Time-outs
 
-class BlockingConnectionTimeOut : public BlockingConnectionTest {
+class ThreadLinkTimeOut : public ThreadLinkTest {
 protected:
-    BlockingConnection hasty{{.connect = [this](TimePoint notBefore) { wantConnection(notBefore); },
-                              .hurry = [](TimePoint) {},
-                              .demoted = [](const std::string&) {},
-                              .sweepSoon = [this] { ++sweepsWanted; },
-                              .refused = [](const Reply&) {},
-                              .report = [this](bool up, Reason error) { reports.emplace_back(up, error.errc()); }},
-                             1ms,
-                             1};
+    ThreadLink hasty{{.connect = [this](TimePoint notBefore) { wantConnection(notBefore); },
+                      .hurry = [](TimePoint) {},
+                      .demoted = [](const std::string&) {},
+                      .sweepSoon = [this] { ++sweepsWanted; },
+                      .refused = [](const Reply&) {},
+                      .report = [this](bool up, Reason error) { reports.emplace_back(up, error.errc()); }},
+                     1ms,
+                     1};
     FakeRedis hastyConnect()
     {
         const auto [client, server] = socketPair(SOCK_STREAM);
@@ -167,7 +132,7 @@ protected:
     }
 };
 
-TEST_F(BlockingConnectionTimeOut, TheOldestUnansweredRequestEndsTheConnectionForEverybody)
+TEST_F(ThreadLinkTimeOut, TheOldestUnansweredRequestEndsTheConnectionForEverybody)
 {
     hasty.enqueue(a);
     hasty.enqueue(b);
@@ -183,7 +148,7 @@ TEST_F(BlockingConnectionTimeOut, TheOldestUnansweredRequestEndsTheConnectionFor
     EXPECT_TRUE(hasty.idle());
 }
 
-TEST_F(BlockingConnectionTimeOut, TheRequestOfACallerThatLeftEndsItToo)
+TEST_F(ThreadLinkTimeOut, TheRequestOfACallerThatLeftEndsItToo)
 {
     hasty.enqueue(a);
     auto redis = hastyConnect();
@@ -193,7 +158,7 @@ TEST_F(BlockingConnectionTimeOut, TheRequestOfACallerThatLeftEndsItToo)
     EXPECT_TRUE(hasty.idle());
 }
 
-TEST_F(BlockingConnectionTimeOut, TheSweepEndsItWhenNobodyWaits)
+TEST_F(ThreadLinkTimeOut, TheSweepEndsItWhenNobodyWaits)
 {
     hasty.enqueue(x);
     auto redis = hastyConnect();
@@ -207,7 +172,7 @@ TEST_F(BlockingConnectionTimeOut, TheSweepEndsItWhenNobodyWaits)
     EXPECT_EQ(x->ends, 1);
 }
 
-TEST_F(BlockingConnectionTimeOut, AnIdleConnectionHasNone)
+TEST_F(ThreadLinkTimeOut, AnIdleConnectionHasNone)
 {
     hasty.enqueue(x);
     auto redis = hastyConnect();
@@ -224,7 +189,7 @@ TEST_F(BlockingConnectionTimeOut, AnIdleConnectionHasNone)
 
 // -------------------------------------------------------------------------------------------------- Shutdown
 
-TEST_F(BlockingConnectionTest, ShutdownEndsWrittenAndUnwrittenCallsAndLaterOnes)
+TEST_F(ThreadLinkTest, ShutdownEndsWrittenAndUnwrittenCallsAndLaterOnes)
 {
     auto redis = connectFor(x);
     connection.flush();
@@ -248,7 +213,7 @@ TEST_F(BlockingConnectionTest, ShutdownEndsWrittenAndUnwrittenCallsAndLaterOnes)
     EXPECT_EQ(connects.size(), 1U);
 }
 
-TEST_F(BlockingConnectionTest, ShutdownIsOnceAndNothingComesAfterIt)
+TEST_F(ThreadLinkTest, ShutdownIsOnceAndNothingComesAfterIt)
 {
     connection.enqueue(a);
     connection.shutdown(Errc::forked);

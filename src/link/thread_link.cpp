@@ -1,4 +1,4 @@
-#include "link/blocking_connection.hpp"
+#include "link/thread_link.hpp"
 
 #include "link/request/patience.hpp"
 #include "values/system/process.hpp"
@@ -9,80 +9,36 @@
 
 namespace redislock::detail {
 
-BlockingConnection::BlockingConnection(Background background, std::chrono::milliseconds timeout, std::uint64_t seed)
-    : background_(std::move(background)), timeout_(timeout), random_(seed)
+ThreadLink::ThreadLink(Background background, std::chrono::milliseconds timeout, std::uint64_t seed, ReplyLimits limits)
+    : background_(std::move(background)), timeout_(timeout), limits_(limits), link_(timeout, seed)
 {
 }
 
 /// Whether a call without an answer may be given up. After a standstill of this process, what came meanwhile must be
 /// read first, by this thread or another.
-bool BlockingConnection::mayJudge(const Standstill& standstill, TimePoint now) const noexcept
+bool ThreadLink::mayJudge(const Standstill& standstill, TimePoint now) const noexcept
 {
-    return state_ != State::connected || standstill.isOver(emptyAt_, now);
+    return !link_.isOpen() || standstill.isOver(emptyAt_, now);
 }
 
-bool BlockingConnection::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> behind)
+bool ThreadLink::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> behind)
 {
     const Uncancelled held;
     FinishedCalls finished;
-    bool open = true;
     const bool hurried = call->isHurried;
     const TimePoint now = BootClock::now();
-    {
-        const Lock lock(mutex_);
-        open = state_ != State::closed;
-        if (open) { // all that takes memory comes before anything is queued
-            patiently([&]() REDISLOCK_THREAD_SAFETY(no_thread_safety_analysis) { // the mutex is locked around it
-                queue_.makeRoom(2);
-                call->form = Call::Form::bySha;
-                put(*call, behind.get());
-            });
-        }
-        for (auto* each : {&call, &behind}) {
-            if (*each == nullptr) {
-                continue;
-            }
-            (*each)->sentAt = now; // until it is written
-            (*each)->signal.clearDone();
-            if (!open) {
-                const Outcome refused{false, {Failure::fatal, closedFor_}};
-                (*each)->outcome = refused;
-                if ((*each)->mode == Call::Mode::awaited) { // an owner may hold locks that finished() takes
-                    finish(std::move(*each), refused, finished);
-                }
-                continue;
-            }
-            REDISLOCK_ASSERT(!(*each)->pending);
-            (*each)->pending = true;
-            queue_.push(std::move(*each));
-        }
-        connectIfNeeded();
-        if (hurried && state_ == State::connecting) {
-            background_.hurry(policy_.soonest());
-        }
+    const Lock lock(mutex_);
+    if (!link_.enqueue(std::move(call), std::move(behind), now, finished)) {
+        return false;
     }
-    finished.tell();
-    return open;
+    connectIfNeeded();
+    if (hurried && link_.state() == Link::State::connecting) {
+        background_.hurry(link_.soonest());
+    }
+    return true;
 }
 
-/// Makes the bytes if there is a connection for them; until then the queue alone remembers the calls.
-void BlockingConnection::put(Call& call, Call* behind)
-{
-    const auto before = queued_.size();
-    try {
-        if (takesRequests()) {
-            call.encode(queued_, call.form);
-            if (behind != nullptr) {
-                behind->encode(queued_, behind->form = Call::Form::bySha);
-            }
-        }
-    } catch (...) {
-        queued_.resize(before); // half a request would spoil the next
-        throw;
-    }
-}
-
-Outcome BlockingConnection::await(Call& call, TimePoint until, First first, const std::stop_token& stop)
+Outcome ThreadLink::await(Call& call, TimePoint until, First first, const std::stop_token& stop)
 {
     constexpr std::chrono::milliseconds patience(2);  // the thread that is to lead may have left
     constexpr std::chrono::nanoseconds soon(200'000); // an answer that comes sooner is worth no sleep, if others run
@@ -106,7 +62,7 @@ Outcome BlockingConnection::await(Call& call, TimePoint until, First first, cons
         if (stop.stop_requested()) {
             return result({.fault = {}, .calledOff = true});
         }
-        if (state_ == State::connected && !led_) {
+        if (link_.isOpen() && !led_) {
             lead(lock, call, until, standstill, stop);
         } else {
             writeForLeader(lock);
@@ -125,23 +81,22 @@ Outcome BlockingConnection::await(Call& call, TimePoint until, First first, cons
             lock.lock();
         }
         if (const TimePoint now = BootClock::now(); call.pending && now >= until && mayJudge(standstill, now)) {
-            if (drop(call)) {
-                // The call stays on the connection and cannot be asked again: its caller is not told of a standstill.
-                return {false, {Failure::lostReply, Cause::silent}};
-            }
-            return result({false, {Failure::notConnected, absence_}});
+            const Fault fault = link_.giveUp(call);
+            wakeOneWaiter(); // this thread may have been chosen to lead
+            // a call that stays on the connection cannot be asked again: its caller is not told of a standstill
+            return call.pending ? Outcome{false, fault} : result({false, fault});
         }
     }
     return result(call.outcome);
 }
 
-void BlockingConnection::flush()
+void ThreadLink::flush()
 {
     const Uncancelled held;
     FinishedCalls finished;
     Lock lock(mutex_);
     auto progress = writeNow(lock);
-    if (led_ || state_ != State::connected || queue_.empty()) {
+    if (!wantsLeader()) {
         return; // whoever leads reads the replies
     }
     led_ = true;
@@ -157,22 +112,20 @@ void BlockingConnection::flush()
         progress = write(lock);
     }
     if (hasEnded(progress)) {
-        disconnect({Failure::lostReply, Cause::connectionLost}, finished);
+        disconnect(Cause::connectionLost, finished);
     }
     resign();
-    lock.unlock();
-    finished.tell();
 }
 
 /// Writes, then reads.
-BlockingConnection::Progress BlockingConnection::step(Lock& lock, FinishedCalls& finished, TimePoint until)
+ThreadLink::Progress ThreadLink::step(Lock& lock, FinishedCalls& finished, TimePoint until)
 {
     const auto progress = write(lock);
     return progress == Progress::broken ? progress : readOrBreak(lock, finished, until);
 }
 
 /// Running out of memory ends the connection: what was under way on it cannot be answered any more.
-BlockingConnection::Progress BlockingConnection::readOrBreak(Lock& lock, FinishedCalls& finished, TimePoint until)
+ThreadLink::Progress ThreadLink::readOrBreak(Lock& lock, FinishedCalls& finished, TimePoint until)
 {
     try {
         return read(lock, finished, until);
@@ -183,26 +136,25 @@ BlockingConnection::Progress BlockingConnection::readOrBreak(Lock& lock, Finishe
 
 /// Leads until the own call is finished, its time is over, it is called off, or the connection ends. A thread that
 /// stops leading tells the others of their answers after that: the next leader's request need not wait for it.
-void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until, Standstill& standstill,
-                              const std::stop_token& stop)
+void ThreadLink::lead(Lock& lock, const Call& own, TimePoint until, Standstill& standstill, const std::stop_token& stop)
 {
     constexpr std::chrono::milliseconds nap(10); // no signal wakes a thread that waits for the socket: it looks itself
     FinishedCalls finished;
     TimePoint began = standstill.note();
-    REDISLOCK_ASSERT(!led_ && state_ == State::connected);
+    REDISLOCK_ASSERT(!led_ && link_.isOpen());
     led_ = true;
     for (bool leads = true; leads;) { // once even if its time is over: what has come is read
         const auto progress = step(lock, finished, stop.stop_possible() ? std::min(until, began + nap) : until);
         emptyAt_ = progress == Progress::stuck ? began : emptyAt_;
         began = standstill.note();
         if (isOver(progress, began)) {
-            disconnect({Failure::lostReply, whyOver(progress)}, finished);
+            disconnect(whyOver(progress), finished);
         }
-        leads = own.pending && state_ == State::connected && !stop.stop_requested() &&
-                (began < until || !mayJudge(standstill, began));
+        leads =
+            own.pending && link_.isOpen() && !stop.stop_requested() && (began < until || !mayJudge(standstill, began));
         if (!leads) {
-            if (state_ == State::connected && hasEnded(write(lock))) {
-                disconnect({Failure::lostReply, Cause::connectionLost}, finished);
+            if (link_.isOpen() && hasEnded(write(lock))) {
+                disconnect(Cause::connectionLost, finished);
             }
             resign();
         }
@@ -217,20 +169,20 @@ void BlockingConnection::lead(Lock& lock, const Call& own, TimePoint until, Stan
 }
 
 /// Ends leadership: what is left goes to a waiting caller, or to the sweep. What was queued has been written before.
-void BlockingConnection::resign()
+void ThreadLink::resign()
 {
     REDISLOCK_ASSERT(led_);
     led_ = false;
-    if (state_ == State::closed) {
-        stream_.reset();
+    if (!link_.isOpen()) {
+        stream_.reset(); // after shutdown()
     }
     wakeOneWaiter();
 }
 
 /// Makes sure that somebody leads if there is anything to do.
-void BlockingConnection::wakeOneWaiter()
+void ThreadLink::wakeOneWaiter()
 {
-    if (led_ || state_ != State::connected || queue_.empty()) {
+    if (!wantsLeader()) {
         return;
     }
     if (Call* call = successor()) {
@@ -241,17 +193,18 @@ void BlockingConnection::wakeOneWaiter()
 }
 
 /// The waiting call whose caller should lead next: the last one is answered last, so its caller leads the longest.
-Call* BlockingConnection::successor() const noexcept
+Call* ThreadLink::successor() const noexcept
 {
-    for (std::size_t i = queue_.size(); i-- > 0;) {
-        if (queue_[i]->mode == Call::Mode::awaited) {
-            return queue_[i].get();
+    const auto& queue = link_.queue();
+    for (std::size_t i = queue.size(); i-- > 0;) {
+        if (queue[i]->mode == Call::Mode::awaited) {
+            return queue[i].get();
         }
     }
     return nullptr;
 }
 
-void BlockingConnection::armSweep()
+void ThreadLink::armSweep()
 {
     if (!sweeping_) {
         sweeping_ = true;
@@ -261,19 +214,19 @@ void BlockingConnection::armSweep()
 
 /// Reads what has come and ends the calls it answers. Waits at most until @p until, or until the oldest request's time
 /// is over. Leader only.
-BlockingConnection::Progress BlockingConnection::read(Lock& lock, FinishedCalls& finished, TimePoint until)
+ThreadLink::Progress ThreadLink::read(Lock& lock, FinishedCalls& finished, TimePoint until)
 {
-    if (queue_.unanswered() == 0) { // no reply is due before another caller's write has ended
+    if (link_.isIdle()) { // no reply is due before another caller's write has ended
         awaitSend(lock, until);
         return Progress::stuck;
     }
-    if (until > TimePoint{} && crowd_ > 1 && !leaving_ && letCrowdQueue(lock)) {
+    if (until > TimePoint{} && crowd_ > 1 && link_.takesRequests() && letCrowdQueue(lock)) {
         return Progress::stuck;
     }
-    if (queue_.unanswered() == 0) {
+    if (link_.isIdle()) {
         return Progress::stuck;
     }
-    const TimePoint limit = std::min(until, saturatingAdd(queue_.oldestSent(), timeout_));
+    const TimePoint limit = std::min(until, link_.dueAt());
     const bool writing = writtenBytes_ < writing_.size();
     const bool alone = crowd_ <= 1; // no other caller will queue a request to be written meanwhile
     REDISLOCK_ASSERT(!reads_ && led_);
@@ -299,91 +252,64 @@ BlockingConnection::Progress BlockingConnection::read(Lock& lock, FinishedCalls&
         }
     }
     reads_ = false;
-    const bool solicited = dispatch(replies_, count, finished);
+    if (received.bytes > 0 && count == 0) {
+        link_.heard(BootClock::now());
+    }
+    const bool solicited = dispatch(count, finished);
     if (received.status == Transferred::Status::closed || status == ReplyReader::Status::broken || !solicited) {
         return Progress::broken;
     }
     return count > 0 ? Progress::moved : Progress::stuck;
 }
 
-/// Gives each reply to its call. @return false when a reply belongs to no call: the stream cannot be trusted any more.
-bool BlockingConnection::dispatch(std::vector<Reply>& replies, std::size_t count, FinishedCalls& finished)
+/// Gives the first replies to their calls. @return false when a reply belongs to no call: the stream cannot be trusted
+/// any more.
+bool ThreadLink::dispatch(std::size_t count, FinishedCalls& finished)
 {
-    if (count > 0 && queue_.unanswered() > 0) {
-        crowd_ = 0;
-        answersTake_ += (BootClock::now() - queue_.oldestSent() - answersTake_) / 8;
+    if (count == 0 || link_.isIdle()) {
+        return count == 0;
     }
+    const TimePoint now = BootClock::now();
+    answersTake_ += (now - link_.queue().oldestSent() - answersTake_) / 8;
+    (void)finished.takeAwaited();
     for (std::size_t i = 0; i < count; ++i) {
-        auto call = queue_.answered();
-        if (call == nullptr) {
+        if (replies_[i].isError()) {
+            background_.refused(replies_[i]);
+        }
+        const auto heard = link_.received(replies_[i], now, finished);
+        if (heard == Link::Heard::unexpected) {
             return false;
         }
-        if (isDemotion(replies[i])) {
-            leave();
-        } else if (!replies[i].isError()) {
-            policy_.served();
-        }
-        if (isNoScript(replies[i]) && call->form == Call::Form::bySha && call->mode != Call::Mode::abandoned &&
-            call->isWanted(BootClock::now())) {
-            call->form = Call::Form::byText;
+        if (heard == Link::Heard::demotion) {
             try {
-                put(*call);
-                queue_.push(std::move(call));
-            } catch (const std::bad_alloc&) { // treated as if its answer were lost
-                finish(std::move(call), {false, {Failure::lostReply, Cause::connectionLost}}, finished);
+                background_.demoted(stream_->peer());
+            } catch (...) { // out of memory: the next attempt finds out
+                continue;
             }
-            continue;
         }
-        if (replies[i].isError()) {
-            background_.refused(replies[i]);
-        }
-        std::swap(call->reply, replies[i]);
-        finish(std::move(call), {true, {}}, finished);
     }
+    crowd_ = finished.takeAwaited();
     return true;
 }
 
-void BlockingConnection::finish(std::shared_ptr<Call> call, Outcome outcome, FinishedCalls& finished) noexcept
+/// Why a connection is over: nothing came in time, or the connection ended.
+Reason ThreadLink::whyOver(Progress progress) noexcept
 {
-    call->pending = false;
-    call->outcome = outcome;
-    crowd_ += call->mode == Call::Mode::awaited ? 1U : 0U;
-    finished.add(std::move(call));
+    return progress == Progress::stuck ? Cause::silent : Cause::connectionLost;
 }
 
-/// Ends the first calls of the queue without an answer.
-void BlockingConnection::abandon(std::size_t count, Fault fault, FinishedCalls& finished) noexcept
-{
-    for (; count > 0; --count) {
-        finish(queue_.abandon(), {false, fault}, finished);
-    }
-}
-
-/// Whether the connection has ended, after a step.
-bool BlockingConnection::hasEnded(Progress progress) const noexcept
-{
-    return progress == Progress::broken || (leaving_ && queue_.unanswered() == 0);
-}
-
-/// Whether the connection is over, after a step. Before a time-out counts, all that has come is read.
-bool BlockingConnection::isOver(Progress progress, TimePoint now) const noexcept
-{
-    const bool timedOut = now >= saturatingAdd(queue_.oldestSent(), timeout_);
-    return hasEnded(progress) || (progress == Progress::stuck && timedOut);
-}
-
-bool BlockingConnection::sweep()
+bool ThreadLink::sweep()
 {
     FinishedCalls finished;
     Lock lock(mutex_);
     connectIfNeeded(); // there may have been no memory for it
-    if (state_ == State::connected && !led_ && !queue_.empty()) {
+    if (wantsLeader()) {
         led_ = true;
         auto progress = step(lock, finished, TimePoint{});
         const bool over = isOver(progress, BootClock::now());
         progress = over ? progress : write(lock);
         if (over || progress == Progress::broken) {
-            disconnect({Failure::lostReply, whyOver(progress)}, finished);
+            disconnect(whyOver(progress), finished);
         }
         sweeping_ = true; // this is the sweep: resign() must not ask for another
         resign();
@@ -392,7 +318,7 @@ bool BlockingConnection::sweep()
     finished.tell();
     lock.lock();
     // calls that wait for a connection that is being made are taken up when there is one
-    sweeping_ = (state_ == State::connected || state_ == State::disconnected) && !queue_.empty();
+    sweeping_ = link_.state() != Link::State::connecting && !link_.queue().empty();
     return sweeping_;
 }
 

@@ -1,9 +1,9 @@
 /// @file
-/// The common parts of BlockingConnection's tests: calls, and the other end of every connection: the test itself plays
+/// The common parts of ThreadLink's tests: calls, and the other end of every connection: the test itself plays
 /// Redis on a socketpair.
 #pragma once
 
-#include "link/blocking_connection.hpp"
+#include "link/thread_link.hpp"
 
 #include "support/eventually.hpp"
 #include "wire/codec.hpp"
@@ -250,7 +250,7 @@ inline std::pair<int, int> socketPair(int type)
 }
 
 /// A connection without a background thread: the test itself connects and sweeps.
-class BlockingConnectionTest : public ::testing::Test {
+class ThreadLinkTest : public ::testing::Test {
 protected:
     /// @param type with SOCK_SEQPACKET each write of the client is one packet of its own.
     FakeRedis connect(int type = SOCK_STREAM)
@@ -281,14 +281,14 @@ protected:
     std::vector<TimePoint> hurries;
     int demotions = 0;
     std::vector<std::pair<bool, Errc>> reports;
-    BlockingConnection connection{{.connect = [this](TimePoint notBefore) { wantConnection(notBefore); },
-                                   .hurry = [this](TimePoint soonest) { hurries.push_back(soonest); },
-                                   .demoted = [this](const std::string&) { ++demotions; },
-                                   .sweepSoon = [this] { ++sweepsWanted; },
-                                   .refused = [](const Reply&) {},
-                                   .report = [this](bool up, Reason error) { reports.emplace_back(up, error.errc()); }},
-                                  1h,
-                                  1};
+    ThreadLink connection{{.connect = [this](TimePoint notBefore) { wantConnection(notBefore); },
+                           .hurry = [this](TimePoint soonest) { hurries.push_back(soonest); },
+                           .demoted = [this](const std::string&) { ++demotions; },
+                           .sweepSoon = [this] { ++sweepsWanted; },
+                           .refused = [](const Reply&) {},
+                           .report = [this](bool up, Reason error) { reports.emplace_back(up, error.errc()); }},
+                          1h,
+                          1};
     const std::shared_ptr<TestCall> a = awaited("a");
     const std::shared_ptr<TestCall> b = awaited("b");
     const std::shared_ptr<TestCall> c = awaited("c");

@@ -1,0 +1,258 @@
+#include "link/loop_link.hpp"
+
+#include <exception>
+#include <utility>
+
+namespace redislock::detail {
+
+LoopLink::LoopLink(boost::asio::io_context& io, Connector& connector, Protocol& protocol,
+                   std::chrono::milliseconds timeout, Report report)
+    : io_(io), connector_(connector), protocol_(protocol), timeout_(timeout), report_(std::move(report)), timer_(io)
+{
+    timer_.onRing([this] { timeOver(); });
+}
+
+LoopLink::~LoopLink()
+{
+    if (descriptor_) {
+        descriptor_->release();
+    }
+}
+
+void LoopLink::work()
+{
+    if (protocol_.isOpen()) {
+        write();
+    }
+    if (const auto when = protocol_.attemptAt()) {
+        connect(*when);
+    }
+    if (const auto due = protocol_.dueAt(); due < timerAt_) { // most answers come long before it goes off
+        timer_.set(due);
+        timerAt_ = due;
+    }
+}
+
+void LoopLink::connect(TimePoint notBefore)
+{
+    connector_.connect(
+        this, notBefore, timeout_, [this](Connected result) { opened(std::move(result)); },
+        [this](Cause stage) { protocol_.reached(stage); });
+    protocol_.connecting(); // not if connect() threw
+}
+
+void LoopLink::hurry()
+{
+    if (protocol_.state() == Protocol::State::connecting) {
+        connector_.hurry(this, protocol_.soonest());
+    }
+}
+
+void LoopLink::opened(Connected result)
+{
+    FinishedCalls finished;
+    try {
+        if (!result.fault) {
+            reader_.emplace();
+            descriptor_.emplace(io_, result.stream.handle());
+            protocol_.opened(BootClock::now(), finished);
+        }
+    } catch (const std::exception&) { // out of memory, or of what the system needs to watch a socket
+        result.fault = Fault{};
+        if (descriptor_) {
+            descriptor_->release();
+            descriptor_.reset();
+        }
+    }
+    if (result.fault) {
+        whenFailed();
+        protocol_.failed(*result.fault, BootClock::now(), finished);
+        report_(false, result.fault->error);
+        return work();
+    }
+    ++generation_;
+    stream_ = std::move(result.stream);
+    waitToRead();
+    report_(true, {});
+    work();
+    finished.tell();
+    whenOpened();
+}
+
+void LoopLink::write()
+{
+    while (!waitsToWrite_) {
+        if (written_ == writing_.size()) {
+            writing_.clear();
+            written_ = 0;
+            if (!protocol_.hasBytes()) {
+                return;
+            }
+            if (protocol_.isIdle() && stream_.readSome(buffer_).status != Transferred::Status::wouldBlock) {
+                return lose({Failure::lostReply, Cause::connectionLost});
+            }
+            protocol_.takeBytes(writing_, BootClock::now());
+        }
+        const auto sent = stream_.writeSome(std::string_view(writing_).substr(written_));
+        if (sent.status == Transferred::Status::closed) {
+            return; // the reader sees the end of the connection too
+        }
+        if (sent.status == Transferred::Status::wouldBlock) {
+            return waitToWrite();
+        }
+        written_ += sent.bytes;
+    }
+}
+
+void LoopLink::waitToWrite()
+{
+    waitsToWrite_ = true;
+    descriptor_->async_wait(boost::asio::posix::stream_descriptor::wait_write,
+                            [this, generation = generation_](boost::system::error_code ec) {
+                                if (!ec && generation == generation_ && protocol_.isOpen()) {
+                                    waitsToWrite_ = false;
+                                    work();
+                                }
+                            });
+}
+
+void LoopLink::waitToRead()
+{
+    descriptor_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                            [this, generation = generation_](boost::system::error_code ec) {
+                                if (ec || generation != generation_ || !protocol_.isOpen()) {
+                                    return;
+                                }
+                                if (readWhatCame() != Taken::end) {
+                                    waitToRead();
+                                    work();
+                                }
+                            });
+}
+
+/// Reads what has come. @return the end, if the connection ended.
+LoopLink::Taken LoopLink::readWhatCame()
+{
+    const auto received = stream_.readSome(buffer_);
+    if (received.status == Transferred::Status::closed) {
+        lose({Failure::lostReply, Cause::connectionLost});
+        return Taken::end;
+    }
+    if (received.bytes > 0) {
+        protocol_.heard(BootClock::now());
+    }
+    reader_->feed({buffer_.data(), received.bytes});
+    const auto generation = generation_;
+    const auto taken = takeReplies();
+    if (generation != generation_ || taken == Taken::end) { // the end of a call may have ended the connection
+        return Taken::end;
+    }
+    return received.bytes > 0 ? Taken::something : Taken::nothing;
+}
+
+/// Gives the replies that are complete to the protocol, then tells of the calls that they end.
+LoopLink::Taken LoopLink::takeReplies()
+{
+    FinishedCalls finished;
+    for (;;) {
+        const auto status = reader_->next(reply_);
+        if (status == ReplyReader::Status::needMore) {
+            break;
+        }
+        auto heard = Protocol::Heard::unexpected;
+        if (status == ReplyReader::Status::complete) {
+            connector_.noteReply(reply_);
+            heard = protocol_.received(reply_, BootClock::now(), finished);
+        }
+        if (heard == Protocol::Heard::demotion) {
+            connector_.demoted(stream_.peer());
+        }
+        if (heard == Protocol::Heard::unexpected) {
+            lose({Failure::lostReply, Cause::connectionLost});
+            return Taken::end;
+        }
+    }
+    if (protocol_.isOver()) {
+        lose({Failure::demoted, Cause::readOnly});
+        return Taken::end;
+    }
+    return Taken::something;
+}
+
+/// Judges only when all that came has been read: this process may have stood still meanwhile.
+void LoopLink::timeOver()
+{
+    timerAt_ = TimePoint::max();
+    while (BootClock::now() >= protocol_.dueAt()) {
+        switch (readWhatCame()) {
+        case Taken::something:
+            break;
+        case Taken::nothing:
+            if (protocol_.timeIsOver(BootClock::now())) {
+                return lose({Failure::lostReply, Cause::silent});
+            }
+            break;
+        case Taken::end:
+            return;
+        }
+    }
+    work();
+}
+
+/// What belongs to the connection goes.
+Stream LoopLink::take()
+{
+    ++generation_;
+    descriptor_->release(); // cancels the waits on it
+    descriptor_.reset();
+    reader_.reset();
+    writing_.clear();
+    written_ = 0;
+    waitsToWrite_ = false;
+    timerAt_ = TimePoint::max(); // a timer that is still set changes nothing when it goes off
+    return std::move(stream_);
+}
+
+Stream LoopLink::give()
+{
+    protocol_.handedOver();
+    return take();
+}
+
+void LoopLink::lose(Fault fault)
+{
+    FinishedCalls finished;
+    Stream stream = take();
+    stream.discardUndelivered();
+    stream.close();
+    fault = protocol_.lost(fault, BootClock::now(), finished);
+    report_(false, fault.error);
+    work();
+}
+
+void LoopLink::follow(const std::string& found)
+{
+    const auto own = protocol_.isOpen() ? stream_.peer() : found;
+    if (own != found && connector_.isDemoted(own)) {
+        lose({Failure::demoted, Cause::readOnly});
+    }
+}
+
+void LoopLink::recover()
+{
+    timer_.wait(); // the timer may have gone off in vain
+    protocol_.isOpen() ? lose({Failure::lostReply, Cause::connectionLost}) : work();
+}
+
+void LoopLink::close()
+{
+    FinishedCalls finished;
+    if (protocol_.isOpen()) {
+        take().close();
+        report_(false, Errc::shutdown);
+    }
+    protocol_.close(Errc::shutdown, finished);
+    timer_.close();
+}
+
+} // namespace redislock::detail

@@ -1,0 +1,58 @@
+/// @file
+/// The protocol of a connection that listens to channels.
+#pragma once
+
+#include "link/protocol.hpp"
+#include "link/request/channels.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+
+namespace redislock::detail {
+
+/// All channels of a client, on one connection. After every (re)subscription, and for every message, each listener
+/// concerned is told. A PING every few seconds notices a connection that died silently. What the server refuses for now
+/// is asked for again every second.
+class Subscriptions final : public Protocol {
+public:
+    /// @param timeout for an answer. @param heartbeat the time between two PINGs
+    Subscriptions(std::chrono::nanoseconds timeout, std::chrono::nanoseconds heartbeat, std::uint64_t seed)
+        : Protocol(seed), timeout_(timeout), heartbeat_(heartbeat)
+    {
+    }
+
+    /// Makes a listener hear of a channel until drop(). The listener must not call want() or drop().
+    void want(const std::string& channel, const ChannelListener& listener);
+    void drop(const std::string& channel, const ChannelListener& listener);
+
+    [[nodiscard]] std::size_t channels() const noexcept { return table_.size(); }
+    [[nodiscard]] std::size_t unanswered() const noexcept { return table_.unanswered(); }
+    /// Messages may come at any time.
+    [[nodiscard]] bool isIdle() const noexcept override { return false; }
+    [[nodiscard]] TimePoint dueAt() const noexcept override;
+    [[nodiscard]] bool timeIsOver(TimePoint now) override;
+    [[nodiscard]] Heard received(Reply& reply, TimePoint now, FinishedCalls& finished) override;
+
+private:
+    using Kind = SubscriptionTable<ChannelListener>::Incoming::Kind;
+
+    [[nodiscard]] bool isNeeded() const noexcept override { return !table_.empty(); }
+    [[nodiscard]] bool owes() const noexcept override { return !table_.empty(); }
+    void begin(TimePoint now, FinishedCalls& finished) override;
+    void written(TimePoint now) noexcept override { sentAt_.resize(table_.unanswered(), now); }
+    void end(Fault fault, bool onlyWritten, FinishedCalls& finished) noexcept override;
+    void request(std::string_view verb, const std::string& channel);
+    void armPulse(TimePoint now) noexcept;
+
+    const std::chrono::nanoseconds timeout_;
+    const std::chrono::nanoseconds heartbeat_;
+    SubscriptionTable<ChannelListener> table_;
+    std::deque<TimePoint> sentAt_; ///< when the table's unanswered requests were written
+    TimePoint nextPulse_{};
+};
+
+} // namespace redislock::detail

@@ -1,0 +1,79 @@
+#include "watch/request_connection.hpp"
+
+#include "values/system/process.hpp"
+
+#include <boost/asio/steady_timer.hpp>
+
+namespace redislock::detail {
+
+namespace {
+
+/// For pages of keys, lists of clients, and hashes of other programs: larger than what a client asks about its own
+/// locks.
+constexpr ReplyLimits inspectionLimits{64UL * 1024, 64UL * 1024 * 1024};
+
+} // namespace
+
+RequestConnection::RequestConnection(const Config& config, const std::string& name, LastErrors& lastErrors)
+    : connector_(io_, config.endpoint, {config.username, config.password, config.database, name}, config.connectTimeout,
+                 lastErrors),
+      link_({.connect = [this](TimePoint /*notBefore*/) { connects_.request_stop(); },
+             .hurry = [](TimePoint) {},
+             .demoted = [this](std::string address) { connector_.demoted(std::move(address)); },
+             .sweepSoon = [] {},
+             .refused = [&lastErrors](const Reply& reply) { lastErrors.noteReply(reply); },
+             .report = [](bool, Reason) {}},
+            config.commandTimeout, freshSeed(), inspectionLimits)
+{
+    const boost::asio::steady_timer opens(io_); // the descriptors of the io_context now, not with its first use
+}
+
+std::optional<Fault> RequestConnection::ask(const Pipeline& requests, std::vector<Reply>& replies)
+{
+    const Uncancelled held;
+    replies.clear();
+    replies.reserve(requests.calls().size());
+    for (const auto& call : requests.calls()) {
+        (void)link_.enqueue(call);
+    }
+    std::optional<Fault> failed;
+    for (const auto& call : requests.calls()) {
+        if (failed) {
+            (void)link_.leave(*call);
+        } else if (const auto outcome = await(*call); outcome.replied) {
+            replies.push_back(std::move(call->reply));
+        } else {
+            failed = outcome.fault;
+        }
+    }
+    return failed;
+}
+
+/// Waits for a call, and makes a connection each time that there is none.
+Outcome RequestConnection::await(Call& call)
+{
+    for (;;) {
+        if (connects_.stop_requested()) {
+            connect();
+        }
+        const auto outcome = link_.await(call, TimePoint::max(), ThreadLink::First::lead, connects_.get_token());
+        if (!outcome.calledOff) {
+            return outcome;
+        }
+    }
+}
+
+void RequestConnection::connect()
+{
+    connects_ = std::stop_source();
+    auto ended = std::make_shared<bool>(false); // kept by an attempt that an exception leaves over
+    connector_.connect(this, BootClock::now(), std::chrono::milliseconds::max(), [this, ended](Connected result) {
+        *ended = true;
+        result.fault ? link_.connectFailed(*result.fault) : (void)link_.connected(std::move(result.stream));
+    });
+    io_.restart();
+    while (!*ended && io_.run_one() > 0) {
+    }
+}
+
+} // namespace redislock::detail

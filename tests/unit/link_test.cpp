@@ -1,0 +1,335 @@
+// The protocol of a connection, fed by hand: no socket, no clock, no thread.
+#include "unit/thread_link_rig.hpp"
+
+#include "link/link.hpp"
+#include "support/replies.hpp"
+
+namespace redislock::detail {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using Mode = Call::Mode;
+
+/// A call that is worth sending until it is not.
+class Fading final : public Call {
+public:
+    void encode(std::string& out, Form /*by*/) override { appendCommand(out, {"EVALSHA", "fading"}); }
+    [[nodiscard]] bool isWanted(TimePoint /*now*/) const noexcept override { return wanted; }
+    bool wanted = true;
+};
+
+class LinkTest : public ::testing::Test {
+protected:
+    static constexpr auto timeout = 100ms;
+
+    bool enqueue(const std::shared_ptr<Call>& call, const std::shared_ptr<Call>& behind = nullptr)
+    {
+        FinishedCalls finished;
+        return link.enqueue(call, behind, now, finished);
+    }
+    void open()
+    {
+        link.connecting();
+        FinishedCalls finished;
+        link.opened(now, finished);
+    }
+    void lose(Fault fault = {Failure::lostReply, Cause::connectionLost})
+    {
+        FinishedCalls finished;
+        (void)link.lost(fault, now, finished);
+    }
+    void fail(Fault fault = {Failure::notConnected, Errc::unreachable})
+    {
+        link.connecting();
+        FinishedCalls finished;
+        link.failed(fault, now, finished);
+    }
+    Link::Heard answer(Reply reply)
+    {
+        FinishedCalls finished;
+        return link.received(reply, now, finished);
+    }
+    Link::Heard refuse(const std::string& text) { return answer(test::errorReply(text)); }
+    Link::Heard answer(std::int64_t number) { return answer(test::numberReply(number)); }
+    /// What is written now: the names of the calls, those that are sent whole after EVAL.
+    std::vector<std::string> write()
+    {
+        std::string bytes;
+        if (link.hasBytes()) {
+            link.takeBytes(bytes, now);
+        }
+        ReplyReader reader; // requests are arrays of texts, as replies may be
+        reader.feed(bytes);
+        std::vector<std::string> names;
+        for (Reply request; reader.next(request) == ReplyReader::Status::complete;) {
+            names.push_back((request.elements.at(0).text == "EVAL" ? "EVAL " : "") + request.elements.at(1).text);
+        }
+        return names;
+    }
+
+    TimePoint now{1h};
+    Link link{timeout, 1};
+    const std::shared_ptr<TestCall> a = awaited("a"), b = awaited("b"), x = detached("x"), y = detached("y");
+};
+
+// --- Making a connection ---------------------------------------------------------------------------------------------
+
+TEST_F(LinkTest, ConnectsWhenACallNeedsItAndNotTwice)
+{
+    EXPECT_FALSE(link.attemptAt());
+    enqueue(a);
+    ASSERT_TRUE(link.attemptAt());
+    EXPECT_LE(*link.attemptAt(), now) << "at once";
+    link.connecting();
+    EXPECT_FALSE(link.attemptAt());
+    EXPECT_THAT(write(), IsEmpty()) << "there is nobody to write to";
+}
+
+TEST_F(LinkTest, AFailedAttemptEndsAllCallsAndTheNextIsLater)
+{
+    enqueue(a);
+    enqueue(x);
+    fail({Failure::fatal, Errc::authFailed});
+    EXPECT_EQ(inWords(*a), make_error_code(Errc::authFailed).message());
+    EXPECT_EQ(x->ends, 1);
+    EXPECT_FALSE(link.attemptAt()) << "nobody needs it";
+    enqueue(b);
+    EXPECT_GT(link.attemptAt(), now);
+    EXPECT_LT(link.attemptAt(), now + 100ms);
+}
+
+TEST_F(LinkTest, WhoDoesNotWaitHasAShortPauseHoweverManyAttemptsFailed)
+{
+    for (int i = 0; i < 10; ++i) {
+        enqueue(b);
+        fail();
+    }
+    enqueue(a);
+    EXPECT_GE(link.attemptAt(), now + 800ms);
+    EXPECT_LE(link.soonest(), now + 50ms);
+}
+
+TEST_F(LinkTest, IsMadeAgainAtOnceAfterItServedAndLaterIfItDidNot)
+{
+    enqueue(a);
+    open();
+    write();
+    answer(1);
+    lose();
+    enqueue(x);
+    EXPECT_LE(link.attemptAt(), now);
+    open();
+    lose();
+    EXPECT_GT(link.attemptAt(), now) << "it served nothing";
+}
+
+TEST_F(LinkTest, IsMadeThoughNoCallWaitsIfItsDriverWantsIt)
+{
+    link.want(true);
+    EXPECT_TRUE(link.attemptAt());
+    link.want(false);
+    EXPECT_FALSE(link.attemptAt());
+}
+
+// --- Order -----------------------------------------------------------------------------------------------------------
+
+TEST_F(LinkTest, WhatIsQueuedIsWrittenAtOnceInItsOrderAndAnsweredInIt)
+{
+    enqueue(a);
+    enqueue(x);
+    open();
+    enqueue(y, b);
+    EXPECT_THAT(write(), ElementsAre("a", "x", "y", "b"));
+    for (int i = 1; i <= 4; ++i) {
+        EXPECT_EQ(answer(i), Link::Heard::expected);
+    }
+    EXPECT_EQ(inWords(*a) + inWords(*x) + inWords(*y) + inWords(*b), "1234");
+    EXPECT_EQ(x->ends, 1);
+    EXPECT_EQ(a->ends, 0) << "its thread is woken";
+    EXPECT_EQ(answer(5), Link::Heard::unexpected);
+}
+
+TEST_F(LinkTest, AnErrorIsAReply)
+{
+    enqueue(x);
+    open();
+    write();
+    EXPECT_EQ(refuse("OOM command not allowed"), Link::Heard::expected);
+    EXPECT_EQ(inWords(*x), "OOM command not allowed");
+}
+
+TEST_F(LinkTest, TheTimeOfACallIsThatOfItsLastBytes)
+{
+    enqueue(x);
+    open();
+    now += 1s;
+    write();
+    EXPECT_EQ(x->sentAt, now);
+    EXPECT_EQ(link.dueAt(), now + timeout);
+}
+
+// --- Scripts that the server does not know -----------------------------------------------------------------------------
+
+TEST_F(LinkTest, AnUnknownScriptIsSentWholeOnceBehindTheOthers)
+{
+    enqueue(x);
+    open();
+    write();
+    enqueue(y);
+    refuse("NOSCRIPT No matching script.");
+    EXPECT_TRUE(x->pending);
+    EXPECT_THAT(write(), ElementsAre("y", "EVAL x"));
+    answer(2);
+    refuse("NOSCRIPT really");
+    EXPECT_EQ(inWords(*x), "NOSCRIPT really");
+    enqueue(x);
+    EXPECT_THAT(write(), ElementsAre("x")) << "the next use names it again";
+}
+
+TEST_F(LinkTest, WhatNobodyWantsAnyMoreIsNotSentWhole)
+{
+    const auto fading = std::make_shared<Fading>();
+    enqueue(a);
+    enqueue(fading);
+    open();
+    write();
+    (void)link.giveUp(*a);
+    fading->wanted = false;
+    refuse("NOSCRIPT");
+    refuse("NOSCRIPT");
+    EXPECT_THAT(write(), IsEmpty());
+    EXPECT_FALSE(a->pending);
+    EXPECT_FALSE(fading->pending);
+}
+
+TEST_F(LinkTest, OnTheNextConnectionAScriptIsNamedAgain)
+{
+    enqueue(x);
+    open();
+    write();
+    refuse("NOSCRIPT");
+    lose();
+    EXPECT_TRUE(x->pending) << "it was not written";
+    open();
+    EXPECT_THAT(write(), ElementsAre("x"));
+}
+
+// --- The end of a connection -------------------------------------------------------------------------------------------
+
+TEST_F(LinkTest, WhatWasWrittenEndsWithItsConnectionAndTheRestWaitsForTheNext)
+{
+    const auto fading = std::make_shared<Fading>();
+    enqueue(a);
+    open();
+    write();
+    enqueue(fading);
+    enqueue(x);
+    lose();
+    EXPECT_EQ(inWords(*a), "reply lost");
+    EXPECT_EQ(inWords(*x), "pending");
+    EXPECT_FALSE(link.hasBytes());
+    fading->wanted = false;
+    open();
+    EXPECT_EQ(inWords(*fading), "not connected") << "nobody wants it any more";
+    EXPECT_THAT(write(), ElementsAre("x"));
+}
+
+TEST_F(LinkTest, AServerThatIsNoMasterIsSentNothingMoreAndLeftWhenAllIsAnswered)
+{
+    enqueue(a);
+    enqueue(x);
+    open();
+    write();
+    enqueue(y);
+    EXPECT_EQ(refuse("READONLY You can't write against a read only replica."), Link::Heard::demotion);
+    EXPECT_EQ(link.state(), Link::State::leaving);
+    EXPECT_FALSE(link.isOver()) << "an answer is due";
+    enqueue(b);
+    EXPECT_THAT(write(), IsEmpty());
+    EXPECT_EQ(refuse("READONLY"), Link::Heard::expected) << "it is known";
+    EXPECT_TRUE(link.isOver());
+    lose();
+    EXPECT_EQ(link.absence(), Reason(Cause::readOnly));
+    EXPECT_LE(link.attemptAt(), now) << "another server may be master";
+    open();
+    EXPECT_THAT(write(), ElementsAre("y", "b"));
+    refuse("READONLY");
+    refuse("READONLY");
+    lose();
+    enqueue(b);
+    EXPECT_GT(link.attemptAt(), now) << "the same a moment later";
+}
+
+TEST_F(LinkTest, AServerIsSilentThatSendsNothingThoughAnAnswerIsDue)
+{
+    enqueue(x);
+    open();
+    EXPECT_EQ(link.dueAt(), TimePoint::max());
+    write();
+    now += timeout - 1ms;
+    EXPECT_FALSE(link.timeIsOver(now));
+    enqueue(y);
+    write();
+    now += 1ms;
+    EXPECT_TRUE(link.timeIsOver(now));
+    answer(1);
+    now += timeout - 1ms;
+    EXPECT_FALSE(link.timeIsOver(now)) << "it has answered";
+    link.heard(now);
+    now += timeout - 1ms;
+    EXPECT_FALSE(link.timeIsOver(now)) << "a part of an answer has come";
+    now += 1ms;
+    EXPECT_TRUE(link.timeIsOver(now));
+}
+
+// --- Callers that go ---------------------------------------------------------------------------------------------------
+
+TEST_F(LinkTest, ACallIsTakenBackUnlessItMayHaveBeenSent)
+{
+    enqueue(a);
+    enqueue(x);
+    EXPECT_EQ(link.giveUp(*a), (Fault{Failure::notConnected, Cause::connectTimedOut}));
+    EXPECT_FALSE(a->pending);
+    open();
+    EXPECT_EQ(link.giveUp(*x), (Fault{Failure::lostReply, Cause::silent})) << "its bytes are on their way";
+    EXPECT_EQ(x->mode, Mode::abandoned);
+    EXPECT_THAT(write(), ElementsAre("x"));
+    EXPECT_EQ(answer(1), Link::Heard::expected);
+    EXPECT_EQ(x->ends, 0) << "nobody is told";
+}
+
+TEST_F(LinkTest, ACallMayBeFailedWhileItWaitsToBeSent)
+{
+    FinishedCalls finished;
+    enqueue(a);
+    link.fail(a, Errc::shutdown, finished);
+    EXPECT_EQ(inWords(*a), afterShutdown);
+    enqueue(b);
+    open();
+    link.fail(b, Errc::shutdown, finished);
+    EXPECT_TRUE(b->pending);
+}
+
+TEST_F(LinkTest, TheEndEndsEverythingAndLaterCallsAreRefused)
+{
+    enqueue(x);
+    open();
+    write();
+    enqueue(y);
+    {
+        FinishedCalls finished;
+        link.close(Errc::forked, finished);
+        link.close(Errc::shutdown, finished);
+    }
+    EXPECT_EQ(inWords(*x), make_error_code(Errc::forked).message());
+    EXPECT_EQ(y->ends, 1);
+    EXPECT_FALSE(enqueue(a, x));
+    EXPECT_EQ(inWords(*a), make_error_code(Errc::forked).message());
+    EXPECT_EQ(x->ends, 1) << "who queued it knows";
+    EXPECT_FALSE(link.attemptAt());
+    EXPECT_EQ(answer(1), Link::Heard::unexpected);
+}
+
+} // namespace
+} // namespace redislock::detail
