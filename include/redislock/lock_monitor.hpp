@@ -74,7 +74,7 @@ struct REDISLOCK_EXPORT ServerReport {
 /// and who waits. Locks of Redisson are seen as well. Only reads; for operators, dashboards and alarms.
 ///
 /// **Guarantees**: what it asks is bounded: keys are listed in pages (SCAN, 500 at a time), queues too (LRANGE, 500),
-/// CLIENT LIST once a round, decoded as it comes. It takes nothing of a Client: its connection is its own.
+/// CLIENT LIST once a round; an answer may have 64 MB. It takes nothing of a Client: its connection is its own.
 /// **Does not guarantee** one moment: locks that come and go during a round may be missed; each report is of its own
 /// moment. A hash whose fields look like holders' counts as a lock.
 ///
@@ -86,7 +86,7 @@ struct REDISLOCK_EXPORT ServerReport {
 /// call connects anew. The destructor waits for a look-up of the server's name that hangs.
 /// **Errors**, as LockError or as codes: `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`,
 /// `noSuchDatabase`, `notRedis`, `badReply`; find() also `wrongType`. **Cost**: one connection, no thread; memory for
-/// the identities of the clients and the names of the locks of a round.
+/// the largest answer, the identities of the clients and the names of the locks of a round.
 ///
 /// @code
 /// redislock::LockMonitor monitor("redis://127.0.0.1:6379");

@@ -48,13 +48,13 @@ void BackgroundLink::lend(std::shared_ptr<Call> call)
     REDISLOCK_ASSERT(other_ != nullptr);
     call->pending = true;
     lent_.push_back(std::make_shared<Lent>(std::move(call), ring_));
-    link_.want(true);
     try {
         (void)other_->enqueue(lent_.back()); // if it has been shut down, so will this be
     } catch (...) {
         lent_.pop_back();
         throw;
     }
+    link_.want(true);
 }
 
 /// Ends a lent call.

@@ -34,13 +34,14 @@ inline Reason absenceAt(Cause stage, Reason before) noexcept
 /// what to do: attemptAt(), takeBytes(), isOver(), dueAt(). Calls that have ended are collected in a FinishedCalls,
 /// which the driver destroys when it holds no mutex.
 ///
-/// | state      | legal events                                                        |
-/// |------------|---------------------------------------------------------------------|
-/// | absent     | connecting(), close()                                               |
-/// | connecting | reached(), opened(), failed(), close()                              |
-/// | open       | takeBytes(), received(), lost(), handedOver(), timeIsOver(), close() |
-/// | leaving    | received(), lost(), timeIsOver(), close()                           |
-/// | closed     | close(); received() finds no request                                |
+/// | state      | legal events                                      |
+/// |------------|---------------------------------------------------|
+/// | any        | reached(), heard(), received(), close()           |
+/// | absent     | connecting()                                      |
+/// | connecting | opened(), failed()                                |
+/// | open       | takeBytes(), lost(), handedOver(), timeIsOver()   |
+/// | leaving    | lost(), timeIsOver()                              |
+/// | closed     |                                                   |
 ///
 /// **Thread safety**: none; a driver with several threads calls it under its mutex.
 class Protocol {

@@ -31,13 +31,20 @@ void Subscriptions::drop(const std::string& channel, const ChannelListener& list
 /// @param channel empty for PING
 void Subscriptions::request(std::string_view verb, const std::string& channel)
 {
-    channel.empty() ? appendCommand(bytes_, {verb}) : appendCommand(bytes_, {verb, channel});
+    sentAt_.push_back(TimePoint::max());
     table_.sent(channel);
+    channel.empty() ? appendCommand(bytes_, {verb}) : appendCommand(bytes_, {verb, channel});
+}
+
+void Subscriptions::written(TimePoint now) noexcept
+{
+    std::ranges::replace(sentAt_, TimePoint::max(), now);
 }
 
 void Subscriptions::begin(TimePoint now, FinishedCalls& /*finished*/)
 {
     bytes_.clear();
+    sentAt_.clear(); // of an attempt to begin for which there was no memory
     for (const auto& channel : table_.connected()) {
         request("SUBSCRIBE", channel);
     }
@@ -53,7 +60,7 @@ Protocol::Heard Subscriptions::received(Reply& reply, TimePoint now, FinishedCal
 {
     const auto before = table_.unanswered();
     const auto incoming = table_.received(reply);
-    if (table_.unanswered() < before && !sentAt_.empty()) {
+    if (table_.unanswered() < before) {
         sentAt_.pop_front();
         if (!reply.isError()) {
             policy_.served();

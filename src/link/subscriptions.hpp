@@ -43,7 +43,7 @@ private:
     [[nodiscard]] bool isNeeded() const noexcept override { return !table_.empty(); }
     [[nodiscard]] bool owes() const noexcept override { return !table_.empty(); }
     void begin(TimePoint now, FinishedCalls& finished) override;
-    void written(TimePoint now) noexcept override { sentAt_.resize(table_.unanswered(), now); }
+    void written(TimePoint now) noexcept override;
     void end(Fault fault, bool onlyWritten, FinishedCalls& finished) noexcept override;
     void request(std::string_view verb, const std::string& channel);
     void armPulse(TimePoint now) noexcept;
@@ -51,7 +51,7 @@ private:
     const std::chrono::nanoseconds timeout_;
     const std::chrono::nanoseconds heartbeat_;
     SubscriptionTable<ChannelListener> table_;
-    std::deque<TimePoint> sentAt_; ///< when the table's unanswered requests were written
+    std::deque<TimePoint> sentAt_; ///< when the table's unanswered requests were written; max(): not yet
     TimePoint nextPulse_{};
 };
 

@@ -201,7 +201,7 @@ void SafetyChecker::afterOne(const Request& request, const Reply& reply, Virtual
         return;
     }
     const Keyspace::Key* key = keyspace_.find(request.name, millisecondOf(now));
-    passedTo_ = key != nullptr && inherits(request, *key) ? key->fields.front().first : std::string();
+    passedTo_ = key != nullptr && grants(request, *key) ? key->fields.front().first : std::string();
     if (request.kind != nullptr && (key == nullptr ? keyBefore_.has_value() : keyBefore_ != *key)) {
         checkChange(request, key);
         if (key != nullptr && key->expiresAtMs) {
@@ -232,10 +232,11 @@ bool SafetyChecker::hadIt(const Request& request) const
 }
 
 /// Whether the request passed a free lock, or its own holder's lock, to another waiter in the queue of that lock.
-bool SafetyChecker::inherits(const Request& request, const Keyspace::Key& key) const
+bool SafetyChecker::grants(const Request& request, const Keyspace::Key& key) const
 {
     const bool mayPass = (hadIt(request) && !request.does(&KindTraits::lock)) || !keyBefore_;
-    const auto& [holder, count] = key.fields.front();
+    const auto& holder = key.fields.front().first;
+    const auto& count = key.fields.front().second;
     return mayPass && hasHolder(request) && holder != request.arguments[0] && key.fields.size() == 1 && count == "1" &&
            std::ranges::any_of(queueBefore_, [&](const Field& waiter) { return waiter.first == holder; });
 }

@@ -94,7 +94,7 @@ private:
     void checkLate(const Request& request) const;
     void checkTruth(const Belief& belief, VirtualTime now) const;
     void checkChange(const Request& request, const Keyspace::Key* key) const;
-    [[nodiscard]] bool inherits(const Request& request, const Keyspace::Key& key) const;
+    [[nodiscard]] bool grants(const Request& request, const Keyspace::Key& key) const;
     void checkTimesToLive(const Request& request) const;
     void checkReaders(const Request& request, const Reply& reply, VirtualTime now) const;
     void checkToken(const Request& request, const Reply& reply);

@@ -89,7 +89,7 @@ void WakeUpChecker::expectAttempt(const std::string& name, VirtualTime freedAt, 
         if (lateWaiter().empty()) { // perhaps since it stands behind a hold of its own client
             return;
         }
-        scheduler_.at(freedAt + within, [=, this] {
+        scheduler_.at(freedAt + within, [=] {
             if (const auto waiter = lateWaiter(); !waiter.empty()) {
                 fail(ruleOf(how == Freed::released), name, freedAt, waiter);
             }

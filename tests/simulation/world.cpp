@@ -34,8 +34,7 @@ Config drawConfig(Random& chance)
 } // namespace
 
 World::World(LuaRuntime& lua, std::uint64_t seed, bool traced, Sabotage sabotage)
-    : seed_(seed),
-      chance_(seed),
+    : chance_(seed),
       trace_(scheduler_, traced),
       plan_(chance_),
       workload_(chance_),

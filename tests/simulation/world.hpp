@@ -100,7 +100,6 @@ private:
     [[nodiscard]] bool waitsAs(const std::string& name, const std::string& holder);
     [[nodiscard]] std::string waiterSince(const std::string& name, VirtualTime since, WakeUpChecker::Who who);
 
-    const std::uint64_t seed_;
     Random chance_;
     Scheduler scheduler_;
     Trace trace_;

@@ -150,15 +150,6 @@ TEST_F(LinkTest, WhatIsQueuedIsWrittenAtOnceInItsOrderAndAnsweredInIt)
     EXPECT_EQ(answer(5), Link::Heard::unexpected);
 }
 
-TEST_F(LinkTest, AnErrorIsAReply)
-{
-    enqueue(x);
-    open();
-    write();
-    EXPECT_EQ(refuse("OOM command not allowed"), Link::Heard::expected);
-    EXPECT_EQ(inWords(*x), "OOM command not allowed");
-}
-
 TEST_F(LinkTest, TheTimeOfACallIsThatOfItsLastBytes)
 {
     enqueue(x);
@@ -169,7 +160,7 @@ TEST_F(LinkTest, TheTimeOfACallIsThatOfItsLastBytes)
     EXPECT_EQ(link.dueAt(), now + timeout);
 }
 
-// --- Scripts that the server does not know -----------------------------------------------------------------------------
+// --- Scripts that the server does not know ---------------------------------------------------------------------------
 
 TEST_F(LinkTest, AnUnknownScriptIsSentWholeOnceBehindTheOthers)
 {
@@ -215,7 +206,7 @@ TEST_F(LinkTest, OnTheNextConnectionAScriptIsNamedAgain)
     EXPECT_THAT(write(), ElementsAre("x"));
 }
 
-// --- The end of a connection -------------------------------------------------------------------------------------------
+// --- The end of a connection -----------------------------------------------------------------------------------------
 
 TEST_F(LinkTest, WhatWasWrittenEndsWithItsConnectionAndTheRestWaitsForTheNext)
 {
@@ -283,7 +274,7 @@ TEST_F(LinkTest, AServerIsSilentThatSendsNothingThoughAnAnswerIsDue)
     EXPECT_TRUE(link.timeIsOver(now));
 }
 
-// --- Callers that go ---------------------------------------------------------------------------------------------------
+// --- Callers that go -------------------------------------------------------------------------------------------------
 
 TEST_F(LinkTest, ACallIsTakenBackUnlessItMayHaveBeenSent)
 {

@@ -1,8 +1,11 @@
 #include "link/request/channels.hpp"
+#include "link/subscriptions.hpp"
+#include "support/replies.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -11,48 +14,32 @@ namespace {
 
 using Table = SubscriptionTable<int>;
 using Incoming = Table::Incoming;
+using test::arrayReply;
+using test::errorReply;
+using test::numberReply;
+using test::textReply;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
-
-Reply text(std::string value)
-{
-    return {.kind = Reply::Kind::text, .integer = 0, .text = std::move(value), .elements = {}};
-}
 
 Reply status(std::string value)
 {
     return {.kind = Reply::Kind::status, .integer = 0, .text = std::move(value), .elements = {}};
 }
 
-Reply errorReply(std::string value)
-{
-    return {.kind = Reply::Kind::error, .integer = 0, .text = std::move(value), .elements = {}};
-}
-
-Reply frame(std::vector<Reply> elements)
-{
-    return {.kind = Reply::Kind::array, .integer = 0, .text = {}, .elements = std::move(elements)};
-}
-
-Reply integerReply(std::int64_t value)
-{
-    return {.kind = Reply::Kind::integer, .integer = value, .text = {}, .elements = {}};
-}
-
 Reply subscribed(const std::string& channel)
 {
-    return frame({text("subscribe"), text(channel), integerReply(1)});
+    return arrayReply({textReply("subscribe"), textReply(channel), numberReply(1)});
 }
 
 Reply unsubscribed(const std::string& channel)
 {
-    return frame({text("unsubscribe"), text(channel), integerReply(0)});
+    return arrayReply({textReply("unsubscribe"), textReply(channel), numberReply(0)});
 }
 
 Reply message(const std::string& channel)
 {
-    return frame({text("message"), text(channel), text("0")});
+    return arrayReply({textReply("message"), textReply(channel), textReply("0")});
 }
 
 /// Expects a frame to have this meaning, for this listener (0: for none).
@@ -183,7 +170,8 @@ TEST(SubscriptionTable, ARefusalOfWhatNobodyWantsAnyMoreMeansNothing)
 TEST(SubscriptionTable, AnswersToPingMeanNothingWhateverTheirForm)
 {
     Table table;
-    for (const Reply& pong : {status("PONG"), frame({text("pong"), text("")}), errorReply("BUSY Redis is busy")}) {
+    for (const Reply& pong :
+         {status("PONG"), arrayReply({textReply("pong"), textReply("")}), errorReply("BUSY Redis is busy")}) {
         table.want("a", 1);
         table.sent("");
         expectFrame(table, pong, Incoming::Kind::nothing, 0);
@@ -202,13 +190,13 @@ TEST(SubscriptionTable, WhatWasNotAskedForIsUnexpected)
         {"an end of a subscription", unsubscribed("a")},
         {"an answer to PING", status("PONG")},
         {"an error", errorReply("ERR something")},
-        {"an integer", integerReply(1)},
-        {"a text", text("message")},
+        {"an integer", numberReply(1)},
+        {"a text", textReply("message")},
         {"nil", Reply{}},
-        {"an empty array", frame({})},
-        {"an array of one", frame({text("message")})},
-        {"another kind of frame", frame({text("pmessage"), text("a"), text("a"), text("0")})},
-        {"a frame of numbers", frame({integerReply(1), integerReply(2), integerReply(3)})},
+        {"an empty array", arrayReply({})},
+        {"an array of one", arrayReply({textReply("message")})},
+        {"another kind of frame", arrayReply({textReply("pmessage"), textReply("a"), textReply("a"), textReply("0")})},
+        {"a frame of numbers", arrayReply({numberReply(1), numberReply(2), numberReply(3)})},
     };
     for (const Case& c : cases) {
         SCOPED_TRACE(c.name);
@@ -270,6 +258,80 @@ TEST(SubscriptionTable, ChannelsMayHaveAnyBytes)
     expectFrame(table, message(odd), Incoming::Kind::message, 1);
     EXPECT_TRUE(table.drop(odd, 1));
     EXPECT_EQ(table.size(), 1U);
+}
+
+/// The protocol around the table, fed by hand.
+class SubscriptionsTest : public ::testing::Test {
+protected:
+    static constexpr std::chrono::milliseconds timeout{100}, heartbeat{2000};
+
+    void open()
+    {
+        FinishedCalls finished;
+        connection.connecting();
+        connection.opened(now, finished);
+    }
+    void hear(Reply reply)
+    {
+        FinishedCalls finished;
+        (void)connection.received(reply, now, finished);
+    }
+    std::string write()
+    {
+        std::string bytes;
+        if (connection.hasBytes()) {
+            connection.takeBytes(bytes, now);
+        }
+        return bytes;
+    }
+    std::string pulse()
+    {
+        now = connection.dueAt();
+        EXPECT_FALSE(connection.timeIsOver(now));
+        return write();
+    }
+
+    TimePoint now{std::chrono::hours(1)};
+    Subscriptions connection{timeout, heartbeat, 1};
+    const std::string subscribe = "*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\na\r\n", ping = "*1\r\n$4\r\nPING\r\n";
+};
+
+TEST_F(SubscriptionsTest, EachConnectionListensAgainAndIsSilentIfThatIsNotAnswered)
+{
+    EXPECT_FALSE(connection.attemptAt());
+    connection.want("a", {});
+    for (int i = 0; i < 2; ++i) {
+        ASSERT_TRUE(connection.attemptAt());
+        open();
+        EXPECT_EQ(connection.dueAt(), now + heartbeat) << "nothing is written yet";
+        EXPECT_EQ(write(), subscribe);
+        now = connection.dueAt();
+        EXPECT_TRUE(connection.timeIsOver(now));
+        FinishedCalls finished;
+        (void)connection.lost({Failure::lostReply, Cause::silent}, now, finished);
+    }
+}
+
+TEST_F(SubscriptionsTest, AQuietConnectionIsAskedForASignOfLife)
+{
+    connection.want("a", {});
+    open();
+    write();
+    hear(subscribed("a"));
+    EXPECT_EQ(pulse(), ping);
+    EXPECT_EQ(connection.dueAt(), now + timeout);
+    hear(arrayReply({textReply("pong"), textReply("")}));
+    EXPECT_EQ(pulse(), ping);
+}
+
+TEST_F(SubscriptionsTest, ARefusedChannelIsAskedForAgainAfterASecond)
+{
+    connection.want("a", {});
+    open();
+    write();
+    hear(errorReply("LOADING Redis is loading the dataset in memory"));
+    EXPECT_EQ(connection.dueAt(), now + std::chrono::seconds(1));
+    EXPECT_EQ(pulse(), subscribe);
 }
 
 } // namespace

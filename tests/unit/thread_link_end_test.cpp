@@ -77,29 +77,6 @@ TEST_F(ThreadLinkTest, RepliesBeforeTheEndOfTheConnectionAreGiven)
     EXPECT_EQ(x->ends, 1);
 }
 
-TEST_F(ThreadLinkTest, UnwrittenCallsSurviveALostConnectionAndWrittenOnesFail)
-{
-    const auto large = detached(bytes(3'000'000)); // more than the socket takes: requests after it stay unwritten
-    auto redis = connectFor(large);
-    connection.flush();
-    connection.enqueue(y);
-    connection.enqueue(b);
-    EXPECT_TRUE(large->pending);
-    redis.hangUp();
-    EXPECT_FALSE(connection.sweep());
-    EXPECT_EQ(inWords(*large), "reply lost");
-    EXPECT_EQ(large->ends, 1);
-    EXPECT_EQ(inWords(*y), "pending");
-    EXPECT_EQ(inWords(*b), "pending");
-    ASSERT_EQ(connects.size(), 2U);
-    auto next = connect();
-    EXPECT_EQ(b->signal.waitUntil(past), Signal::look) << "somebody is told to lead";
-    next.reply(":1\r\n:2\r\n");
-    EXPECT_EQ(inWords(*b, connection.await(*b, never)), "2");
-    EXPECT_EQ(inWords(*y), "1");
-    EXPECT_THAT(next.requests(), ElementsAre("y", "b"));
-}
-
 TEST_F(ThreadLinkTest, FlushFindsALostConnectionToo)
 {
     auto redis = connectFor(x);

@@ -93,15 +93,6 @@ TEST_F(ThreadLinkTest, QueuedCallsAreWrittenInOneWriteInTheirOrder)
     EXPECT_THAT(redis.requests(), IsEmpty());
 }
 
-TEST_F(ThreadLinkTest, ACallAndTheOneBehindItStayTogether)
-{
-    auto redis = connectFor(a);
-    connection.enqueue(x, y);
-    connection.enqueue(b, nullptr);
-    connection.flush();
-    EXPECT_THAT(redis.requests(), ElementsAre("a", "x", "y", "b"));
-}
-
 TEST_F(ThreadLinkTest, RepliesInOrderGoToTheirCallersWhoeverReadsThem)
 {
     auto redis = connectFor(a);
@@ -340,27 +331,6 @@ TEST_F(ThreadLinkTest, EveryCallThatIsLeftBehindIsLetGoOf)
     redis.reply(":1\r\n:2\r\n");
     connection.sweep();
     EXPECT_TRUE(left.expired());
-}
-
-// -------------------------------------------------------------------------------------------------- NOSCRIPT
-
-TEST_F(ThreadLinkTest, AnUnknownScriptIsSentWholeForAwaitedAndUnawaitedCalls)
-{
-    auto redis = connectFor(x);
-    connection.enqueue(a);
-    TimePoint told{};
-    std::thread server([&] {
-        EXPECT_THAT(redis.nextRequests(), ElementsAre("x", "a"));
-        told = BootClock::now();
-        redis.reply("-NOSCRIPT No matching script. Please use EVAL.\r\n-NOSCRIPT\r\n");
-        EXPECT_THAT(redis.nextRequests(), ElementsAre("EVAL x", "EVAL a"));
-        redis.reply(":1\r\n:2\r\n");
-    });
-    EXPECT_EQ(inWords(*a, connection.await(*a, never)), "2");
-    EXPECT_EQ(inWords(*x), "1");
-    EXPECT_EQ(x->ends, 1);
-    server.join();
-    EXPECT_GT(a->sentAt, told) << "the time of the request that was answered";
 }
 
 // ------------------------------------------------------------------------------------------- A demoted server
