@@ -87,8 +87,8 @@ Protocol::Heard Link::received(Reply& reply, TimePoint now, FinishedCalls& finis
     } else if (!reply.isError()) {
         policy_.served();
     }
-    if (isNoScript(reply) && call->form == Call::Form::bySha && call->mode != Call::Mode::abandoned &&
-        call->isWanted(now)) {
+    if (isNoScript(reply) && call->isScript() && call->form == Call::Form::bySha &&
+        call->mode != Call::Mode::abandoned && call->isWanted(now)) {
         sendWhole(std::move(call), finished);
     } else {
         std::swap(call->reply, reply);

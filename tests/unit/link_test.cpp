@@ -2,6 +2,7 @@
 #include "unit/thread_link_rig.hpp"
 
 #include "link/link.hpp"
+#include "link/request/calls.hpp"
 #include "support/replies.hpp"
 
 namespace redislock::detail {
@@ -175,7 +176,12 @@ TEST_F(LinkTest, AnUnknownScriptIsSentWholeOnceBehindTheOthers)
     refuse("NOSCRIPT really");
     EXPECT_EQ(inWords(*x), "NOSCRIPT really");
     enqueue(x);
-    EXPECT_THAT(write(), ElementsAre("x")) << "the next use names it again";
+    const auto command = std::make_shared<CommandCall>(std::vector<std::string>{"EVALSHA", "c"});
+    enqueue(command);
+    EXPECT_THAT(write(), ElementsAre("x", "c")) << "the next use names it again";
+    answer(1);
+    refuse("NOSCRIPT");
+    EXPECT_EQ(inWords(*command), "NOSCRIPT") << "it has no text";
 }
 
 TEST_F(LinkTest, WhatNobodyWantsAnyMoreIsNotSentWhole)

@@ -47,6 +47,9 @@ public:
     /// Appends the request's bytes. Called each time the request is put on a connection.
     virtual void encode(std::string& out, Form by) = 0;
 
+    /// Whether the request may be made by a script's text, where the server does not know its SHA1.
+    [[nodiscard]] virtual bool isScript() const noexcept { return true; }
+
     /// Whether the request is still worth sending; asked before its bytes are made again. Any thread.
     [[nodiscard]] virtual bool isWanted(TimePoint /*now*/) const noexcept { return true; }
 

@@ -49,6 +49,7 @@ public:
             appendArgument(out, std::string_view(word));
         }
     }
+    [[nodiscard]] bool isScript() const noexcept override { return false; }
 
 private:
     const std::vector<std::string> words_;
