@@ -44,7 +44,6 @@ enum class Cause;
 enum class Unlocked;
 
 namespace detail {
-class AsyncAcquire;
 class Engine;
 struct Acquired;
 class NamedCounter;

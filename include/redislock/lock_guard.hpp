@@ -125,7 +125,6 @@ private:
                  std::exception_ptr* thrown = nullptr);
     void end() noexcept;
 
-    friend class detail::AsyncAcquire;
     friend struct detail::LockAccess;
     explicit LockGuard(detail::Acquired&& acquired) noexcept;
     static void asyncRelease(LockGuard guard, detail::UnlockHandler handler);

@@ -1,17 +1,15 @@
 #include "client/async_calls.hpp"
 
-#include "client/async_acquire.hpp"
-#include "client/async_query.hpp"
-#include "client/completion.hpp"
+#include "client/async_operation.hpp"
+#include "client/lock/lock_access.hpp"
 #include "core/name_call.hpp"
+#include "core/operation/acquire_flow.hpp"
+#include "core/operation/query_flow.hpp"
+#include "core/operation/release_flow.hpp"
+#include "core/operation/shutdown_flow.hpp"
 #include "redislock/async_execute_with_lock.hpp"
 #include "redislock/lock_guard.hpp"
 
-#include <boost/asio/error.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
-
-#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -19,37 +17,22 @@ namespace redislock::detail {
 
 namespace {
 
-/// Waits for the answer to a release. Background thread.
-struct ReleaseAnswer : std::enable_shared_from_this<ReleaseAnswer> {
-    ReleaseAnswer(Completion<Unlocked> c, boost::asio::io_context& io) : completion(std::move(c)), timer(io) {}
-
-    void end(Unlocked result)
-    {
-        if (!std::exchange(ended, true)) {
-            timer.cancel();
-            completion({}, result);
-        }
-    }
-
-    /// At that time, ends the call; the release goes on in the background.
-    void endAt(TimePoint when)
-    {
-        if (!ended) {
-            timer.expires_after(when - BootClock::now());
-            patiently([this] {
-                timer.async_wait([self = shared_from_this()](boost::system::error_code ec) {
-                    if (!ec) {
-                        self->end(Unlocked::unconfirmed);
-                    }
-                });
-            });
-        }
-    }
-
-    Completion<Unlocked> completion;
-    boost::asio::steady_timer timer;
-    bool ended = false;
-};
+/// Asks about a name. @param meaning of the reply
+template <class Result, class Meaning>
+void ask(const std::shared_ptr<NamedLock>& named, const ScriptUse& use, Handler<Result> handler, Meaning meaning)
+{
+    Engine& engine = engineOf(*named);
+    launch<QueryFlow>(
+        engine, {}, std::move(handler),
+        [named, call = nameCall(*named, use)](std::optional<QueryFlow>& flow, BackgroundRun* run) {
+            flow.emplace(run->core(), call, run);
+        },
+        [meaning](std::optional<QueryFlow>& flow, bool cancelled) {
+            std::error_code ec = flow->error();
+            const Result result = ec ? Result() : meaning(flow->reply(), ec);
+            return [ec = handlersCode(ec, cancelled), result](auto& completion) { completion(ec, result); };
+        });
+}
 
 } // namespace
 
@@ -69,104 +52,115 @@ boost::system::error_code codeOf(const std::exception_ptr& thrown)
 void AsyncCalls::acquire(std::shared_ptr<NamedLock> named, AcquireOrder order, LockHandler handler)
 {
     Engine& engine = engineOf(*named);
-    auto completion = completionOf(engine, std::move(handler));
-    auto refused = order.lease.isValid() ? engine.asyncRefusal() : std::optional<Reason>(Errc::invalidArgument);
-    if (!refused) {
-        const auto operation =
-            std::make_shared<AsyncAcquire>(engine, std::move(named), std::move(order), std::move(completion));
-        operation->cancelWhenToldTo();
-        if (engine.tryPost([operation] { operation->begin(); })) {
-            return;
-        }
-        refused = Errc::shutdown;
-        completion = operation->takeCompletion();
-    }
-    completion(std::error_code(*refused), LockGuard());
+    const auto refused = order.lease.isValid() ? std::optional<Reason>() : Errc::invalidArgument;
+    const auto asked = std::make_shared<const AcquireOrder>(std::move(order));
+    launch<AcquireFlow>(
+        engine, refused, std::move(handler),
+        [named, asked](std::optional<AcquireFlow>& flow, BackgroundRun* run) {
+            Core& core = run->core();
+            auto hold = patiently([&] { return core.takeHold(*named, 0, Lane::background); });
+            flow.emplace(core, *named, std::move(hold), *asked, run);
+        },
+        [named](std::optional<AcquireFlow>& flow, bool cancelled) {
+            Acquired acquired;
+            const auto ec = handlersCode(flow->conclude(acquired), cancelled);
+            HoldRef hold = flow->hold;
+            flow.reset();
+            std::shared_ptr<NamedLock> rest;
+            if (acquired.hold != hold) { // nothing, or a hold that this call inherited
+                rest = named->core->recycle(hold);
+            }
+            return [ec, guard = LockAccess::guard(std::move(acquired)), hold = std::move(hold),
+                    rest = std::move(rest)](auto& completion) mutable { completion(ec, std::move(guard)); };
+        });
 }
 
 void AsyncCalls::release(const Acquired& acquired, UnlockHandler handler)
 {
     Engine& engine = engineOf(*acquired.hold->lock);
     auto completion = completionOf(engine, std::move(handler));
-    const auto how = [&]() -> std::optional<Unlocked> {
-        if (engine.isForked()) {
-            return Unlocked::alreadyLost;
-        }
-        const auto lock = engine.lock();
-        Core& core = engine.core(lock);
-        Hold& hold = *acquired.hold;
-        if (!core.isHeld(acquired)) {
-            return Unlocked::alreadyLost;
-        }
-        const TimePoint end =
-            std::min(hold.validUntil(), saturatingAdd(BootClock::now(), engine.config().unreachableAfter));
-        const auto answer = std::make_shared<ReleaseAnswer>(std::move(completion), engine.background().io);
-        const auto tell = [&engine, answer](Unlocked result) {
-            engine.post([answer, result] { answer->end(result); });
-        };
-        const auto ended = core.releasing.endLevel(hold, acquired.level, tell);
-        if (ended != Unlocked::unconfirmed) {
-            tell(ended);
-        } else {
-            engine.post([answer, end] { answer->endAt(end); });
-        }
-        return std::nullopt;
-    }();
-    if (how) {
-        return completion({}, *how);
+    if (engine.isForked()) {
+        return completion({}, Unlocked::alreadyLost);
     }
+    const auto release = asyncOperation<ReleaseFlow>(
+        engine, std::move(completion),
+        [&hold = *acquired.hold, level = acquired.level](std::optional<ReleaseFlow>& flow, BackgroundRun* run) {
+            flow.emplace(run->core(), hold, level, Asker::caller, run);
+        },
+        [hold = acquired.hold](std::optional<ReleaseFlow>& flow, bool /*cancelled*/) mutable {
+            const Unlocked how = flow->result();
+            Core& core = *hold->lock->core;
+            flow.reset();
+            auto rest = core.recycle(hold);
+            return [how, hold = std::move(hold), rest = std::move(rest)](auto& told) { told({}, how); };
+        });
+    {
+        const auto lock = engine.lock();
+        if (engine.core(lock).isHeld(acquired)) {
+            release->start();
+        } else {
+            completion = release->takeCompletion();
+        }
+    }
+    completion({}, Unlocked::alreadyLost); // does nothing if the release has begun
     engine.commands().flush();
 }
 
 void AsyncCalls::timeToLive(const std::shared_ptr<NamedLock>& named, TimeHandler handler)
 {
-    using Time = std::optional<std::chrono::milliseconds>;
-    asyncQuery<Time>(engineOf(*named), nameCall(*named, named->traits().pttl), std::move(handler),
-                     [](const auto& asked, std::error_code ec, const QueryMachine&, const Reply& reply) {
-                         const Time time = ec ? std::nullopt : timeToLiveOf(reply, ec);
-                         asked->completion(codeOf(ec), time);
-                     });
+    ask(named, named->traits().pttl, std::move(handler), timeToLiveOf);
 }
 
 void AsyncCalls::isLocked(const std::shared_ptr<NamedLock>& named, FlagHandler handler)
 {
-    asyncQuery<bool>(engineOf(*named), nameCall(*named, named->traits().pttl), std::move(handler),
-                     [](const auto& asked, std::error_code ec, const QueryMachine&, const Reply& reply) {
-                         const bool locked = !ec && timeToLiveOf(reply, ec).has_value();
-                         asked->completion(codeOf(ec), locked);
-                     });
+    ask(named, named->traits().pttl, std::move(handler),
+        [](const Reply& reply, std::error_code& ec) { return timeToLiveOf(reply, ec).has_value(); });
 }
 
-/// In two steps, like ThreadCalls::forceUnlock().
 void AsyncCalls::forceUnlock(const std::shared_ptr<NamedLock>& named, FlagHandler handler)
 {
-    asyncQuery<bool>(engineOf(*named), nameCall(*named, named->traits().holder), std::move(handler),
-                     [named](const auto& asked, std::error_code ec, const QueryMachine&, const Reply& reply) {
-                         const auto holder = ec ? std::nullopt : holderOf(reply, ec);
-                         if (!holder) {
-                             return asked->completion(codeOf(ec), false);
-                         }
-                         {
-                             Engine& engine = engineOf(*named);
-                             const auto lock = engine.lock();
-                             engine.core(lock).forces(*named, *holder);
-                         }
-                         const auto call = nameCall(*named, named->traits().forceUnlock, {*holder, named->channel()});
-                         const auto end = std::make_shared<AsyncQuery>(
-                             engineOf(*named), call,
-                             [named, asked, forced = *holder, call](std::error_code error, const QueryMachine& machine,
-                                                                    const Reply& answer) {
-                                 const bool was = !error && wasFreed(answer, machine, error);
-                                 if (was) {
-                                     Engine& engine = engineOf(*named);
-                                     const auto lock = engine.lock();
-                                     engine.core(lock).loseForced(*named, forced, *call);
-                                 }
-                                 asked->completion(codeOf(error), was);
-                             });
-                         asked->query = end;
-                         end->begin();
-                     });
+    launch<ForceFlow>(
+        engineOf(*named), {}, std::move(handler),
+        [named](std::optional<ForceFlow>& flow, BackgroundRun* run) { flow.emplace(run->core(), named, run); },
+        [](std::optional<ForceFlow>& flow, bool cancelled) {
+            return [ec = handlersCode(flow->error(), cancelled), was = flow->wasFreed()](auto& completion) {
+                completion(ec, was);
+            };
+        });
+}
+
+void AsyncCalls::connect(Engine& engine, FlagHandler handler)
+{
+    launch<ConnectFlow>(
+        engine, {}, std::move(handler),
+        [](std::optional<ConnectFlow>& flow, BackgroundRun* run) { flow.emplace(run->core(), run); },
+        [](std::optional<ConnectFlow>& flow, bool cancelled) {
+            return [ec = handlersCode(flow->error(), cancelled)](auto& completion) { completion(ec, !ec); };
+        });
+}
+
+/// The background thread keeps running until the connections end: later, nothing would destroy what is posted.
+void AsyncCalls::shutdown(Engine& engine, std::chrono::milliseconds timeout, FlagHandler handler)
+{
+    const TimePoint until = saturatingAdd(BootClock::now(), timeout);
+    auto completion = completionOf(engine, std::move(handler));
+    if (engine.isForked() || !engine.beginEnd()) {
+        return completion({}, true);
+    }
+    const auto end = asyncOperation<ShutdownFlow>(
+        engine, std::move(completion),
+        [until](std::optional<ShutdownFlow>& flow, BackgroundRun* run) { flow.emplace(run->core(), until, run); },
+        [&engine](std::optional<ShutdownFlow>& flow, bool cancelled) {
+            const auto ec = cancelled ? boost::system::error_code(boost::asio::error::operation_aborted)
+                                      : boost::system::error_code();
+            return [&engine, ec, answered = flow->isAnswered()](auto& told) {
+                engine.endConnections();
+                const auto last = std::make_shared<Completion<bool>>(std::move(told));
+                engine.post([last, ec, answered] { (*last)(ec, answered); }); // after that
+            };
+        });
+    end->listenToCancellation();
+    engine.post([end] { end->startLater(); });
 }
 
 } // namespace redislock::detail

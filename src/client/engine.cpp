@@ -1,6 +1,7 @@
 // The beginning and the end of a client.
 #include "client/engine.hpp"
-
+#include "client/drive.hpp"
+#include "core/operation/shutdown_flow.hpp"
 #include "link/connect/own_descriptors.hpp"
 #include "redislock/error.hpp"
 #include "values/system/process.hpp"
@@ -70,7 +71,7 @@ Engine::Engine(Config config)
     background_->renewalTimer.onRing([this] {
         {
             const Inside inside(*this);
-            core_.renewing.ring();
+            core_.ring();
         }
         sendOutbox();
     });
@@ -117,7 +118,7 @@ void Engine::recover()
 {
     {
         const Lock lock(mutex_);
-        core_.renewing.recover();
+        core_.recover();
     }
     sweepSoon(*background_);
     sendOutbox();
@@ -141,7 +142,7 @@ bool Engine::shutdown(std::chrono::milliseconds timeout) noexcept
     const Uncancelled held;
     const TimePoint until = saturatingAdd(BootClock::now(), timeout);
     try {
-        if (!beginEnd(nullptr)) {
+        if (!beginEnd()) {
             background_->join(BootClock::now()); // the end began elsewhere: only the thread may still have to be joined
             return true;
         }
@@ -151,17 +152,16 @@ bool Engine::shutdown(std::chrono::milliseconds timeout) noexcept
     bool answered = true;
     {
         Lock lock(mutex_);
-        while (core_.isAnythingUnderWay() && !background_->isOwnThread() && BootClock::now() < until) {
-            changed_.wait_for(lock, napUntil(until));
-        }
-        answered = !core_.isAnythingUnderWay();
+        ShutdownFlow flow(core_, background_->isOwnThread() ? TimePoint{} : until, nullptr);
+        drive(*this, lock, flow);
+        answered = flow.isAnswered();
     }
     endConnections();
     background_->join(until);
     return answered;
 }
 
-bool Engine::beginEnd(std::function<void()> whenDone)
+bool Engine::beginEnd()
 {
     std::vector<std::shared_ptr<NamedLock>> names; // destroyed after the mutex is unlocked
     {
@@ -171,7 +171,6 @@ bool Engine::beginEnd(std::function<void()> whenDone)
         }
         names = core_.close();
         closing_ = true;
-        whenDone_ = std::move(whenDone);
     }
     commands_->flush(); // writes the requests of the holds that were given back
     return true;
@@ -181,11 +180,10 @@ void Engine::endConnections() noexcept
 {
     commands_->shutdown(Errc::shutdown);
     background_->end([this] {
-        std::function<void()> done; // destroyed after the mutex is unlocked
         {
             const Lock lock(mutex_);
             outboxClosed_ = true;
-            done.swap(whenDone_);
+            core_.endRuns();
         }
         sendOutbox();
     });

@@ -17,7 +17,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -47,9 +46,8 @@ public:
     std::shared_ptr<NamedLock> named(LockKind kind, std::string name);
     std::shared_ptr<NamedCounter> counter(CounterKind kind, std::string name);
     bool shutdown(std::chrono::milliseconds timeout) noexcept;
-    /// First step of the end: ends the waiters, loses the holds. @param whenDone called on the background thread when
-    /// nothing is under way any more, unless nothing is now. @return false when the end had begun before.
-    bool beginEnd(std::function<void()> whenDone);
+    /// First step of the end: ends the waiters, loses the holds. @return false when the end had begun before.
+    bool beginEnd();
     /// Last step of the end: closes the connections, ends the background thread.
     void endConnections() noexcept;
 
@@ -63,6 +61,8 @@ public:
         REDISLOCK_ASSERT(lock.mutex() == &mutex_ && lock.owns_lock());
         return core_;
     }
+    /// For what keeps a reference to it, and uses it with the mutex.
+    [[nodiscard]] Core& ownCore() noexcept { return core_; }
     [[nodiscard]] ThreadLink& commands() noexcept { return *commands_; }
     [[nodiscard]] Background& background() noexcept { return *background_; }
     /// What was said about errors that calls have met.
@@ -91,7 +91,7 @@ public:
     bool submit(Lane lane, std::shared_ptr<Call> call, std::shared_ptr<Call> behind = nullptr) override;
     void submitIfConnected(std::vector<std::shared_ptr<Call>> calls) override;
     bool withdraw(Call& call) override;
-    bool leave(Call& call) noexcept override { return commands_->leave(call); }
+    Fault giveUp(Lane lane, Call& call) noexcept override;
     void fail(const std::shared_ptr<Call>& call, Errc why) override { commands_->withdraw(call, why); }
     void want(std::string channel, ChannelListener listener) override;
     void drop(std::string channel, ChannelListener listener) override;
@@ -102,7 +102,6 @@ public:
     using Port::post;
     void post(std::function<void()> what) override { background_->post(std::move(what)); }
     void tell(std::function<void(Observer&)> what) override;
-    void ended() noexcept override;
 
 private:
     explicit Engine(Config config);
@@ -116,8 +115,6 @@ private:
     std::atomic<bool> closing_{false}; ///< set under the mutex
 
     WakingMutex mutex_;
-    std::condition_variable_any changed_; ///< for shutdown()
-    std::function<void()> whenDone_;      ///< from beginEnd()
     Core core_;
     bool queued_ = false;                       ///< requests for the command connection since exit() last looked
     std::vector<std::shared_ptr<Call>> outbox_; ///< for the background thread to send

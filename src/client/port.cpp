@@ -113,6 +113,18 @@ bool Engine::withdraw(Call& call)
     return true;
 }
 
+Fault Engine::giveUp(Lane lane, Call& call) noexcept
+{
+    if (lane == Lane::commands) {
+        return commands_->giveUp(call);
+    }
+    const bool sent = !withdraw(call);
+    if (sent) {
+        call.mode = Call::Mode::abandoned;
+    }
+    return background_->renewals.overdue(sent);
+}
+
 // --- What is published ----------------------------------------------------------------------------------------------
 
 void Engine::want(std::string channel, ChannelListener listener)
@@ -140,18 +152,6 @@ void Engine::after(TimePoint when, std::function<void()> what)
         });
     });
     background_->later(when, std::move(due));
-}
-
-void Engine::ended() noexcept
-{
-    changed_.notify_all();
-    if (whenDone_ && !core_.isAnythingUnderWay()) {
-        try {
-            post(std::exchange(whenDone_, nullptr));
-        } catch (...) { // out of memory: shutdown ends when its time is over
-            return;
-        }
-    }
 }
 
 void Engine::tell(std::function<void(Observer&)> what)

@@ -1,5 +1,6 @@
 #include "core/core.hpp"
 
+#include "core/operation/shutdown_flow.hpp"
 #include "values/immortal.hpp"
 #include "wire/assert.hpp"
 
@@ -337,34 +338,6 @@ std::stop_token Core::stopToken(Hold& hold, StopAt when)
 
 // --- What is told ---------------------------------------------------------------------------------------------------
 
-void Core::finished(HoldCall& call) noexcept
-{
-    Finished end;
-    try {
-        {
-            const Inside inside(port);
-            end = endOf(call);
-        }
-        if (end.asking != nullptr) { // the operation lives on this thread
-            end.asking->answered(call);
-        }
-    } catch (...) { // out of memory: the lock ends with its lease
-        return;
-    }
-}
-
-Core::Finished Core::endOf(HoldCall& call)
-{
-    Finished end;
-    end.hold = HoldRef(&call.hold());
-    if (call.verb() == HoldCall::Verb::lock) {
-        end.asking = call.asker;
-    } else if (releasing.answered(call)) {
-        end.rest = recycle(end.hold);
-    }
-    return end;
-}
-
 std::string Core::holderText(const Hold& hold) const
 {
     return (id + ":" + std::to_string(static_cast<std::uint64_t>(hold.id))).append(hold.lock->traits().holderSuffix);
@@ -381,15 +354,59 @@ void Core::tellObserverOf(const Hold& hold, const std::string& holder,
     }));
 }
 
+// --- The alarm ------------------------------------------------------------------------------------------------------
+
+void Core::wakeAt(TimePoint when, BackgroundRun& run)
+{
+    patiently([&] { runs.set(run, when); });
+    arm();
+}
+
+void Core::arm() noexcept
+{
+    const TimePoint earliest = std::min(renewing.due(), runs.earliest());
+    if (earliest < armed_) { // else the alarm goes off before, and is then set again
+        armed_ = earliest;
+        port.alarm(earliest);
+    }
+}
+
+void Core::ring()
+{
+    const TimePoint now = port.now();
+    armed_ = TimePoint::max();
+    while (BackgroundRun* const run = runs.popDue(now)) {
+        run->timeIsOver();
+    }
+    renewing.ring(now);
+    arm();
+}
+
+void Core::recover() noexcept
+{
+    armed_ = port.now() + whileOutOfMemory;
+    port.alarm(armed_);
+}
+
 // --- The client's end -----------------------------------------------------------------------------------------------
 
 void Core::ends() noexcept
 {
     REDISLOCK_ASSERT(underWay_ > 0);
     --underWay_;
-    if (closing_) {
-        port.ended();
+    if (shutdown != nullptr && underWay_ == 0) {
+        shutdown->wake();
     }
+}
+
+void Core::endRuns()
+{
+    std::vector<std::shared_ptr<BackgroundRun>> all; // a run that ends may end others
+    while (BackgroundRun* const run = runs.popDue(TimePoint::max())) {
+        all.push_back(run->keep());
+    }
+    std::ranges::for_each(all, [](const auto& run) { run->endSleep(); });
+    port.post([all = std::move(all)]() mutable { all.clear(); }); // without the mutex
 }
 
 void Core::begins(Waiter& waiter) noexcept
@@ -436,7 +453,7 @@ std::vector<std::shared_ptr<NamedLock>> Core::close()
         }
         const auto end = [this](Waiter& waiter) {
             waiter.ended = Errc::shutdown;
-            if (waiter.operation == nullptr) {
+            if (waiter.run == nullptr) {
                 port.fail(waiter.call, Errc::shutdown);
             }
             waiter.look();

@@ -5,6 +5,7 @@
 #include "core/counter/counters.hpp"
 #include "core/hold.hpp"
 #include "core/machine/acquire_machine.hpp"
+#include "core/operation/background_run.hpp"
 #include "core/order.hpp"
 #include "core/port.hpp"
 #include "core/releasing.hpp"
@@ -34,6 +35,8 @@
 
 namespace redislock::detail {
 
+class ShutdownFlow;
+
 /// The locks of one client: names, holds, and what becomes of them. The core reaches connections, threads and the clock
 /// only through its port. The port's rules apply: all functions are called one at a time, under one mutex.
 class Core {
@@ -51,6 +54,7 @@ public:
     Releasing releasing{*this};
     Renewing renewing{*this};
     Counters counters{*this};
+    DueHeap<BackgroundRun, &BackgroundRun::slot> runs; ///< all that wait, by the end of their waits
     TimePoint silentSince{}; ///< the server's last answer when a waiter gave up for its silence; 0: it answered since
     Reason silence = Errc::unreachable; ///< why the last acquire that got no answer got none
 
@@ -107,8 +111,16 @@ public:
     std::stop_token stopToken(Hold& hold, StopAt when);
     static std::stop_token stoppedToken();
 
-    /// A request that no thread waits for has ended. Called without the mutex, on any thread.
-    void finished(HoldCall& call) noexcept;
+    // the alarm
+    /// Calls the run's timeIsOver() at that time, instead of at the time asked for before.
+    void wakeAt(TimePoint when, BackgroundRun& run);
+    /// Sets the alarm, unless it goes off before. Leaving it set after its reason is gone is cheaper than setting one
+    /// for each lock.
+    void arm() noexcept;
+    /// The alarm goes off: continues the runs whose time has come, judges deadlines, sends renewals. Background thread.
+    void ring();
+    /// Asks for the alarm again, after an exception.
+    void recover() noexcept;
 
     // the client's end
     /// Something is under way for which the client's end waits.
@@ -120,6 +132,9 @@ public:
     /// Loses the holds and ends the waiters. @return what to destroy without the mutex.
     std::vector<std::shared_ptr<NamedLock>> close();
     [[nodiscard]] bool isClosing() const noexcept { return closing_; }
+    /// The connections are about to end: cancels the runs that only sleep.
+    void endRuns();
+    ShutdownFlow* shutdown = nullptr; ///< is told when nothing is under way
 
     /// The hold's name in Redis.
     [[nodiscard]] std::string holderText(const Hold& hold) const;
@@ -155,13 +170,6 @@ private:
     static constexpr std::size_t maxSharedNames = 64;
     static constexpr std::size_t maxIdle = 128; ///< holds, and calls, kept for the next operations
 
-    /// What the end of a request leaves over. Destroyed without the mutex, and last: it may hold the last reference to
-    /// the client.
-    struct Finished {
-        HoldRef hold;
-        std::shared_ptr<NamedLock> rest;
-        AsyncWaiter* asking = nullptr; ///< to be told of the answer, without the mutex
-    };
     /// A name is stored in its NamedLock alone; each kind has its own.
     struct NameKey {
         LockKind kind;
@@ -191,7 +199,6 @@ private:
     };
     static NameKey keyOf(const NamedLock& named) noexcept { return {named.kind, named.name}; }
 
-    Finished endOf(HoldCall& call);
     void joinOtherKinds(NamedLock& named);
     void tellObserverOf(const Hold& hold, const std::string& holder,
                         const std::function<void(Observer&, const LockEvent&)>& what);
@@ -203,6 +210,7 @@ private:
     std::deque<OwedUnlocks> debts_;                      ///< for late unlock() calls, also after the client's end
     std::deque<std::shared_ptr<NamedLock>> sharedNames_; ///< kept for their turns
     std::size_t underWay_ = 0;                           ///< releases, and acquires that would have to be released
+    TimePoint armed_ = TimePoint::max();
     bool closing_ = false;
 };
 

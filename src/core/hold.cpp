@@ -99,14 +99,9 @@ void HoldCall::encode(std::string& out, Form by)
     }
 }
 
-void HoldCall::finished() noexcept
-{
-    hold_->lock->core->finished(*this);
-}
-
 void Waiter::look() noexcept
 {
-    operation != nullptr ? operation->look() : hold.lock->core->port.wake(*call);
+    run != nullptr ? run->look() : hold.lock->core->port.wake(*call);
 }
 
 NamedLock::NamedLock(std::shared_ptr<Port> p, Core& c, LockKind k, std::string n)

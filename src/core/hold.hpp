@@ -6,9 +6,7 @@
 #include "core/due_heap.hpp"
 #include "core/hold_levels.hpp"
 #include "core/lock_kind.hpp"
-#include "core/machine/release_machine.hpp"
 #include "core/machine/renew_machine.hpp"
-#include "core/operation/waiting.hpp"
 #include "core/port.hpp"
 #include "core/share/local_lock.hpp"
 #include "core/share/own_releases.hpp"
@@ -33,29 +31,30 @@
 
 namespace redislock::detail {
 
+class BackgroundRun;
 class Core;
 
 /// A request about a hold: acquire or release. Its bytes are made from the hold each time it is sent. An operation
 /// takes a call from the core and puts it back when the operation is over, so a hold that is merely held needs none.
-class HoldCall final : public Call, public std::enable_shared_from_this<HoldCall> {
+class HoldCall final : public Call {
 public:
     enum class Verb : std::uint8_t { lock, unlock };
 
     /// Makes this a request about @p hold, and keeps the hold.
     void attach(HoldRef hold) noexcept { hold_ = std::move(hold); }
     HoldRef detach() noexcept { return std::move(hold_); }
+    /// Whether no operation uses it.
+    [[nodiscard]] bool isIdle() const noexcept { return hold_ == nullptr; }
 
     /// Sets what is to be sent next.
-    void prepare(Verb verb, std::chrono::milliseconds lease, std::uint32_t count, Mode how) noexcept
+    void prepare(Verb verb, std::chrono::milliseconds lease, std::uint32_t count) noexcept
     {
         verb_ = verb;
         leaseMs_ = lease.count();
         count_ = count;
-        mode = how;
     }
 
     void encode(std::string& out, Form by) override;
-    void finished() noexcept override;
 
     [[nodiscard]] Hold& hold() const noexcept { return *hold_; }
     [[nodiscard]] Verb verb() const noexcept { return verb_; }
@@ -73,9 +72,6 @@ public:
     HolderId writer{};                  ///< for a reader that also writes: its write hold; 0: none
     bool isHeard = false;               ///< for a waiter with a place of its own: its client hears of grants to it
     std::uint32_t sends = 0;            ///< for such a waiter: how often it was sent; guarded like the members of Call
-    AsyncWaiter* asker = nullptr;       ///< the asynchronous operation whose acquire this is
-    ReleaseMachine release;             ///< for a release that nobody waits for
-    std::function<void(Unlocked)> whenReleased; ///< called once, under the mutex, when that is over: must only post
 
 private:
     HoldRef hold_;
@@ -179,10 +175,10 @@ struct Waiter : WaiterLink<Waiter> {
     std::uint32_t inheritedLevel = 0; ///< its level of `inherited`
     std::optional<Grant> grant{};     ///< not looked at yet
     Refusals refusals{};
-    std::string blocker;       ///< who has the lock, as the last answer said; for observers only
-    TimePoint blockedUntil{};  ///< the lock is held at least until then; 0: not known
-    std::optional<Errc> ended; ///< why it has to end; nothing: it goes on
-    AsyncWaiter* operation = nullptr;
+    std::string blocker;          ///< who has the lock, as the last answer said; for observers only
+    TimePoint blockedUntil{};     ///< the lock is held at least until then; 0: not known
+    std::optional<Errc> ended;    ///< why it has to end; nothing: it goes on
+    BackgroundRun* run = nullptr; ///< null: a thread waits
 };
 
 /// Everything about one name and kind. Lives as long as a lock object, guard, hold or waiter uses it.

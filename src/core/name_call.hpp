@@ -3,7 +3,6 @@
 #pragma once
 
 #include "core/hold.hpp"
-#include "core/machine/query_machine.hpp"
 #include "link/request/calls.hpp"
 #include "wire/key_schema.hpp"
 
@@ -30,14 +29,14 @@ inline std::shared_ptr<ScriptCall> nameCall(const NamedLock& named, const Script
     return std::make_shared<ScriptCall>(*use.script, std::move(keys), std::move(arguments));
 }
 
-/// Whether the lock was freed, by this try or by an earlier one whose reply was lost.
-inline bool wasFreed(const Reply& reply, const QueryMachine& machine, std::error_code& ec) noexcept
+/// Whether the lock was freed. @param repeated an earlier try may have done it
+inline bool wasFreed(const Reply& reply, bool repeated, std::error_code& ec) noexcept
 {
     if (reply.kind != Reply::Kind::integer || reply.integer < 0 || reply.integer > 1) {
         ec = Errc::badReply;
         return false;
     }
-    return reply.integer == 1 || machine.repeated();
+    return reply.integer == 1 || repeated;
 }
 
 /// The holder; nothing for a lock that is free.

@@ -53,9 +53,8 @@ public:
     virtual void submitIfConnected(std::vector<std::shared_ptr<Call>> calls) = 0;
     /// Takes back a request of the background lane that was not sent yet. @return whether it could.
     virtual bool withdraw(Call& call) = 0;
-    /// Called for a thread that stops waiting for a request of the commands lane. @return whether the request was taken
-    /// back: it was still queued, and had not been sent.
-    virtual bool leave(Call& call) noexcept = 0;
+    /// Stops waiting for a request: takes it back, or drops its answer. @return how it ends for its caller
+    virtual Fault giveUp(Lane lane, Call& call) noexcept = 0;
     /// Ends such a request with an error if it still waits for a connection, and wakes its thread.
     virtual void fail(const std::shared_ptr<Call>& call, Errc why) = 0;
 
@@ -64,9 +63,9 @@ public:
     virtual void drop(std::string channel, ChannelListener listener) = 0;
 
     // others
-    /// Makes the thread that sleeps on a call look again.
+    /// Makes the thread that sleeps on the signal of a call look again.
     virtual void wake(Call& call) noexcept = 0;
-    /// Calls Renewing::ring() at that time, instead of at the time asked for before.
+    /// Calls Core::ring() at that time, instead of at the time asked for before.
     virtual void alarm(TimePoint when) noexcept = 0;
     /// Calls @p what at that time, as one of the core's functions; earlier if the client ends.
     virtual void after(TimePoint when, std::function<void()> what) = 0;
@@ -84,8 +83,6 @@ public:
     }
     /// Calls @p what with the observer, if there is one.
     virtual void tell(std::function<void(Observer&)> what) = 0;
-    /// What the client's end waits for may be over.
-    virtual void ended() noexcept = 0;
 
 protected:
     Port() = default;

@@ -1,41 +1,81 @@
 #include "core/releasing.hpp"
 
 #include "core/core.hpp"
-#include "core/machine/release_machine.hpp"
-#include "link/request/calls.hpp"
+#include "core/operation/background_run.hpp"
+#include "core/operation/release_flow.hpp"
 #include "wire/assert.hpp"
 
 #include <new>
+#include <optional>
 #include <utility>
 
 namespace redislock::detail {
 
-namespace {
+/// A release that nobody waits for. Used again, so that no end of a guard takes memory.
+class Releasing::Run final : public BackgroundRun, public std::enable_shared_from_this<Run> {
+public:
+    explicit Run(Core& core) : BackgroundRun(core) {}
 
-ReleaseMachine::Event unlockEventOf(const HoldCall& call, TimePoint now)
+    std::shared_ptr<BackgroundRun> keep() override { return shared_from_this(); }
+
+    /// @param what as for ReleaseFlow. @return what is known before the answer
+    template <class... What>
+    Unlocked start(Hold& hold, What... what)
+    {
+        flow_.emplace(core_, hold, what..., this);
+        hold_ = &hold;
+        self_ = shared_from_this();
+        const Unlocked how = flow_->result();
+        begin();
+        return how;
+    }
+
+private:
+    Operation* operation() noexcept override { return flow_ ? &*flow_ : nullptr; }
+    Rest finish() override { return failed(); }
+    Rest failed() noexcept override
+    {
+        flow_.reset();
+        Rest rest{.hold = std::move(hold_)};
+        rest.named = core_.recycle(rest.hold);
+        auto& idle = core_.releasing.idle_;
+        if (idle.size() < maxIdle) {
+            idle.push_back(std::move(self_)); // does not throw: the capacity is reserved
+        }
+        rest.self = std::move(self_);
+        return rest;
+    }
+
+    std::optional<ReleaseFlow> flow_;
+    HoldRef hold_;
+    std::shared_ptr<Run> self_; ///< while a release is under way
+};
+
+Releasing::Releasing(Core& core) : core_(core)
 {
-    return eventOf<ReleaseMachine::Event, UnlockAnswer>(call, call.outcome, now, call.level());
+    idle_.reserve(maxIdle);
 }
 
-} // namespace
+template <class... What>
+Unlocked Releasing::start(Hold& hold, What... what)
+{
+    std::shared_ptr<Run> run;
+    if (idle_.empty()) {
+        run = patiently([this] { return std::make_shared<Run>(core_); });
+    } else {
+        run = std::move(idle_.back());
+        idle_.pop_back();
+    }
+    return run->start(hold, what...);
+}
 
-Unlocked Releasing::endLevel(Hold& hold, std::uint32_t level, std::function<void(Unlocked)> whenReleased)
+Unlocked Releasing::endLevel(Hold& hold, std::uint32_t level)
 {
     REDISLOCK_ASSERT(hold.phase == Hold::Phase::held && level != 0);
     if (core_.inheritance.letInherit(hold, level)) {
         return Unlocked::passedOn;
     }
-    const TimePoint validUntil = hold.validUntil();
-    hold.levels.remove(level);
-    if (hold.levels.count() > 0 && core_.port.now() < hold.levels.validUntil()) {
-        levelEnded(hold);
-        correctCount(hold, true);
-        return Unlocked::stillHeld;
-    }
-    core_.loseRest(hold);
-    giveUp(hold);
-    start(hold, unawaited(validUntil), Behind::nextWaiter, std::move(whenReleased));
-    return Unlocked::unconfirmed;
+    return start(hold, level, Asker::background);
 }
 
 void Releasing::levelEnded(Hold& hold)
@@ -50,43 +90,11 @@ void Releasing::correctCount(Hold& hold, bool unknown)
     if (hold.levels.count() == 0) {
         const TimePoint validUntil = hold.validUntil();
         giveUp(hold);
-        return start(hold, unawaited(validUntil), Behind::nextWaiter);
+        return startRest(hold, ReleaseMachine::unawaited(validUntil), true);
     }
     if (unknown) {
-        auto call = core_.takeCall(hold);
-        // tried as long as the hold is held, and renewals prolong that
-        call->release = ReleaseMachine({.validUntil = TimePoint::max(),
-                                        .giveUpAfter = TimePoint::max(),
-                                        .level = Level::nested,
-                                        .asker = Asker::background});
-        tellCount(call, Start{core_.port.now()});
+        start(hold, ReleaseFlow::Count());
     }
-}
-
-/// One step of correcting the count in Redis of a held hold.
-void Releasing::tellCount(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event)
-{
-    Hold& hold = call->hold();
-    const auto action = call->release.resume(event, core_.random);
-    if (const auto* pause = std::get_if<SleepUntil>(&action)) {
-        core_.port.after(pause->until, [this, call, keep = HoldRef(&hold)] {
-            if (keep->phase == Hold::Phase::held && keep->levels.count() == call->count()) {
-                tellCount(call, TimerFired{core_.port.now()});
-            } else {
-                core_.putBack(call);
-            }
-        });
-        return;
-    }
-    if (std::holds_alternative<Send>(action)) {
-        call->prepare(HoldCall::Verb::unlock, hold.levels.leaseToLeave(core_.port.now(), core_.config.watchdogTimeout),
-                      hold.levels.count(), Call::Mode::detached);
-        if (core_.port.submit(hold.lane, call)) {
-            ++hold.countsUnderWay;
-            return;
-        }
-    }
-    core_.putBack(call);
 }
 
 void Releasing::giveUp(Hold& hold)
@@ -111,43 +119,29 @@ void Releasing::takeBack(Hold& hold, TimePoint until)
     REDISLOCK_ASSERT(hold.phase == Hold::Phase::lost);
     hold.grantedAt = TimePoint{}; // over() then reports nothing
     begins(hold);
-    start(hold, unawaited(until), Behind::nobody);
+    startRest(hold, ReleaseMachine::unawaited(until), false);
 }
 
 void Releasing::giveBack(Hold& hold, TimePoint until)
 {
     giveUp(hold);
-    start(hold, unawaited(until), Behind::nobody);
-}
-
-ReleaseMachine Releasing::unawaited(TimePoint validUntil) noexcept
-{
-    return ReleaseMachine({.validUntil = validUntil, .giveUpAfter = TimePoint::max(), .asker = Asker::background});
+    startRest(hold, ReleaseMachine::unawaited(until), false);
 }
 
 void Releasing::goOn(Hold& hold, ReleaseMachine machine)
 {
     machine.goOnInBackground();
-    start(hold, machine, Behind::nobody);
+    startRest(hold, machine, false);
 }
 
-/// @param machine not started yet.
-void Releasing::start(Hold& hold, const ReleaseMachine& machine, Behind behind,
-                      std::function<void(Unlocked)> whenReleased)
+/// @param machine not started yet. @param letsFollow whether the next waiter may follow
+void Releasing::startRest(Hold& hold, const ReleaseMachine& machine, bool letsFollow) noexcept
 {
-    const auto call = takeCall(hold);
-    if (call == nullptr) {
+    try {
+        start(hold, ReleaseFlow::Rest{machine, letsFollow});
+    } catch (const std::bad_alloc&) { // the lease ends the hold
         over(hold, Unlocked::unconfirmed);
-        if (whenReleased) {
-            whenReleased(Unlocked::unconfirmed);
-        }
-        return;
     }
-    call->release = machine;
-    call->whenReleased = std::move(whenReleased);
-    call->prepare(HoldCall::Verb::unlock, std::chrono::milliseconds(1), 0, Call::Mode::detached);
-    step(call, Start{core_.port.now()},
-         behind == Behind::nextWaiter ? core_.waking.letFollow(hold, hold.lane) : Waking::Next{});
 }
 
 std::shared_ptr<HoldCall> Releasing::takeCall(Hold& hold) noexcept
@@ -159,72 +153,6 @@ std::shared_ptr<HoldCall> Releasing::takeCall(Hold& hold) noexcept
     } catch (const std::bad_alloc&) {
         return nullptr;
     }
-}
-
-/// One step of an unawaited release. @return whether it is over.
-bool Releasing::step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event, Waking::Next behind)
-{
-    Hold& hold = call->hold();
-    REDISLOCK_ASSERT(hold.phase == Hold::Phase::ended || hold.phase == Hold::Phase::lost);
-    const auto action = call->release.resume(event, core_.random);
-    if (const auto* pause = std::get_if<SleepUntil>(&action)) {
-        if (call->whenReleased && call->release.metFatal()) {
-            std::exchange(call->whenReleased, nullptr)(Unlocked::unconfirmed); // a waiting thread gets that, too
-        }
-        core_.port.after(pause->until,
-                         [this, call, keep = HoldRef(&hold)] { step(call, TimerFired{core_.port.now()}, {}); });
-        return false;
-    }
-    auto how = Unlocked::unconfirmed;
-    if (const auto* done = std::get_if<Done<Unlocked>>(&action)) {
-        core_.waking.noteAudience(*call);
-        how = done->result;
-    } else {
-        call->quiet = behind.quiet;
-        if (core_.port.submit(hold.lane, call, std::move(behind.call))) {
-            return false;
-        }
-    } // else the client has ended: the lease ends the hold
-    const auto tell = std::exchange(call->whenReleased, nullptr);
-    core_.putBack(call);
-    over(hold, how);
-    if (tell) {
-        tell(how);
-    }
-    return true;
-}
-
-bool Releasing::answered(HoldCall& call)
-{
-    if (call.count() > 0) {
-        nestedAnswered(call);
-        return false;
-    }
-    return step(call.shared_from_this(), unlockEventOf(call, core_.port.now()), {});
-}
-
-/// The request for an unawaited release of a nested level has ended. Without an answer it is repeated, unless the count
-/// has changed since.
-void Releasing::nestedAnswered(HoldCall& call)
-{
-    Hold& hold = call.hold();
-    const TimePoint now = core_.port.now();
-    const auto event = unlockEventOf(call, now);
-    REDISLOCK_ASSERT(hold.countsUnderWay > 0);
-    --hold.countsUnderWay;
-    hold.unanswered = hold.unanswered || !std::holds_alternative<Replied<UnlockAnswer>>(event);
-    if (hold.phase == Hold::Phase::held) {
-        switch (countAnswer(event, call.count(), hold.levels.count(), now < hold.validUntil())) {
-        case CountAnswer::done:
-            break;
-        case CountAnswer::again:
-            return tellCount(call.shared_from_this(), event);
-        case CountAnswer::lost:
-            core_.lose(hold, LossReason::gone);
-            break;
-        }
-    }
-    core_.putBack(call.shared_from_this());
 }
 
 void Releasing::over(Hold& hold, Unlocked how)

@@ -4,28 +4,27 @@
 
 #include "core/hold.hpp"
 #include "core/machine/release_machine.hpp"
-#include "core/share/waking.hpp"
 #include "link/request/call.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/unlocked.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <vector>
 
 namespace redislock::detail {
 
 class Core;
 
-/// The releases of one client that no thread waits for, and what all releases have in common; see ReleaseFlow. Callers
+/// The releases of one client that nobody waits for, and what all releases have in common; see ReleaseFlow. Callers
 /// have another reference to each hold.
 class Releasing {
 public:
-    explicit Releasing(Core& core) noexcept : core_(core) {}
+    explicit Releasing(Core& core);
 
-    /// Ends a level of a valid hold. @return `unconfirmed` where a release is under way now, at the end of which
-    /// `whenReleased` is called; otherwise that other levels are left, or that the hold was inherited
-    Unlocked endLevel(Hold& hold, std::uint32_t level, std::function<void(Unlocked)> whenReleased = nullptr);
+    /// Ends a level of a valid hold. @return `unconfirmed` where a release is under way now; otherwise that other
+    /// levels are left, or that the hold was inherited
+    Unlocked endLevel(Hold& hold, std::uint32_t level);
     /// A level ended, or Redis may have granted one that nobody has: tells Redis the true count. Without levels, ends
     /// the hold.
     void correctCount(Hold& hold, bool unknown);
@@ -33,8 +32,6 @@ public:
     void giveBack(Hold& hold, TimePoint until);
     /// Releases a lost hold that Redis may still have, and reports nothing. @param until when to stop trying
     void takeBack(Hold& hold, TimePoint until);
-    /// A release's request has ended. @return whether the release of a hold is over.
-    bool answered(HoldCall& call);
 
     // for ReleaseFlow
     /// A level was taken out and others are left: sets the hold's deadline from them.
@@ -43,23 +40,22 @@ public:
     void giveUp(Hold& hold);
     /// Null when there is no memory: nothing is sent then, and the hold, which was given up, ends with its lease.
     std::shared_ptr<HoldCall> takeCall(Hold& hold) noexcept;
-    /// Goes on with a release for which its thread no longer waits.
+    /// Goes on with a release that nobody waits for any more.
     void goOn(Hold& hold, ReleaseMachine machine);
     /// A release is over, one way or the other.
     void over(Hold& hold, Unlocked how);
 
 private:
-    enum class Behind { nobody, nextWaiter };
+    class Run;
+    static constexpr std::size_t maxIdle = 128; ///< runs kept for the next releases
 
     void begins(Hold& hold) noexcept;
-    static ReleaseMachine unawaited(TimePoint validUntil) noexcept;
-    void start(Hold& hold, const ReleaseMachine& machine, Behind behind,
-               std::function<void(Unlocked)> whenReleased = nullptr);
-    bool step(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event, Waking::Next behind);
-    void nestedAnswered(HoldCall& call);
-    void tellCount(const std::shared_ptr<HoldCall>& call, const ReleaseMachine::Event& event);
+    template <class... What>
+    Unlocked start(Hold& hold, What... what);
+    void startRest(Hold& hold, const ReleaseMachine& machine, bool letsFollow) noexcept;
 
     Core& core_;
+    std::vector<std::shared_ptr<Run>> idle_;
 };
 
 } // namespace redislock::detail

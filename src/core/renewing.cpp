@@ -12,8 +12,6 @@ namespace redislock::detail {
 
 namespace {
 
-constexpr std::chrono::milliseconds whileOutOfMemory{10}; ///< between two tries
-
 /// When the full lease of a hold is sent that another's release granted for less: not at once, since a short hold needs
 /// no renewal and waking the client's thread for it delays its caller; but early in the time that was granted.
 TimePoint whenOwed(const Hold& hold, TimePoint now) noexcept
@@ -102,7 +100,7 @@ void Renewing::setDeadline(Hold& hold)
     const TimePoint risk = validUntil - riskMarginOf(lease, core_.config.commandTimeout);
     hold.atRiskTold = hold.atRiskTold && core_.port.now() >= risk;
     deadlines_.set(hold, hold.atRiskTold ? validUntil : risk);
-    arm();
+    core_.arm();
 }
 
 /// Does what the renewal machine asks for.
@@ -120,7 +118,7 @@ void Renewing::apply(Hold& hold, const RenewMachine::Action& action)
 void Renewing::schedule(Hold& hold, TimePoint due)
 {
     renewals_.set(hold, due);
-    arm();
+    core_.arm();
 }
 
 /// There was no memory to go on with a renewal: tries again soon. The heap has room for it, so this takes no memory.
@@ -136,26 +134,17 @@ TimePoint Renewing::nextRequest() const noexcept
     return underWay_ == 0 || due == TimePoint::max() ? due : due + core_.config.watchdogTimeout / 100;
 }
 
-/// Sets the alarm. Leaving an alarm set after its hold is gone is cheaper than setting one for each lock.
-void Renewing::arm() noexcept
+TimePoint Renewing::due() const noexcept
 {
-    const TimePoint earliest = std::min(nextRequest(), deadlines_.earliest());
-    if (earliest >= armed_) {
-        return; // the alarm goes off earlier, and is then set again
-    }
-    armed_ = earliest;
-    core_.port.alarm(earliest);
+    return std::min(nextRequest(), deadlines_.earliest());
 }
 
-void Renewing::ring()
+void Renewing::ring(TimePoint now)
 {
-    const TimePoint now = core_.port.now();
-    armed_ = TimePoint::max();
     judge(now);
     if (now >= nextRequest()) {
         send(now);
     }
-    arm();
 }
 
 /// Sends requests for the renewals that are due, and those that will be soon: one for each script that is needed.
@@ -246,7 +235,7 @@ void Renewing::finished(RenewalCall& call) noexcept
     if (call.outcome.replied && call.reply.isError() && asked > 1 && mayBeOfOne(classify(call.reply.text))) {
         oneByOneUntil_ = now + core_.config.watchdogTimeout;
     }
-    arm();
+    core_.arm();
 }
 
 /// Handles the answer for one of several holds.
@@ -292,12 +281,6 @@ void Renewing::apply(Hold& hold, const RenewMachine::Event& event, std::chrono::
         core_.tellOf(hold, [error](Observer& observer, const LockEvent& told) { observer.renewalFailed(told, error); });
     }
     apply(hold, hold.renewal.resume(event, lease, core_.random));
-}
-
-void Renewing::recover() noexcept
-{
-    armed_ = core_.port.now() + whileOutOfMemory;
-    core_.port.alarm(armed_);
 }
 
 /// Reports holds at risk, and ends holds whose time is over.

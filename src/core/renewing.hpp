@@ -16,11 +16,13 @@ namespace redislock::detail {
 
 class Core;
 
+constexpr std::chrono::milliseconds whileOutOfMemory{10}; ///< between two tries
+
 /// How long to wait for the answer to a renewal: there must be time for several tries before the lease is over.
 std::chrono::milliseconds renewalTimeout(std::chrono::nanoseconds lease,
                                          std::chrono::nanoseconds commandTimeout) noexcept;
 
-/// The renewal schedule and the schedule of deadlines of one client, with one alarm for both.
+/// The renewal schedule and the schedule of deadlines of one client, both by the core's alarm.
 /// Renewals that are due within a tenth of the lease go together with those due now, and one request follows the answer
 /// to the one before. So they never keep the server or this client from other work for long.
 class Renewing {
@@ -37,12 +39,12 @@ public:
     static bool mayOutlive(const Hold& hold, LossReason reason) noexcept;
     [[nodiscard]] std::size_t watched() const noexcept { return deadlines_.size(); }
 
-    /// The alarm goes off: judges the deadlines that have come, then sends the renewals that are due.
-    void ring();
+    /// When the next deadline comes, or the next request is due.
+    [[nodiscard]] TimePoint due() const noexcept;
+    /// Judges the deadlines that have come, then sends the renewals that are due.
+    void ring(TimePoint now);
     /// A request has ended. Called without the mutex.
     void finished(RenewalCall& call) noexcept;
-    /// Asks for the alarm again, after an exception.
-    void recover() noexcept;
 
 private:
     void send(TimePoint now);
@@ -54,7 +56,6 @@ private:
     void schedule(Hold& hold, TimePoint due);
     void retrySoon(Hold& hold);
     [[nodiscard]] TimePoint nextRequest() const noexcept;
-    void arm() noexcept;
     void judge(TimePoint now);
     bool overstays(Hold& hold, TimePoint now);
     [[nodiscard]] bool mustRenew(const Hold& hold, TimePoint now) const;
@@ -64,7 +65,6 @@ private:
     Core& core_;
     DueHeap<Hold, &Hold::renewalSlot> renewals_;
     DueHeap<Hold, &Hold::deadlineSlot> deadlines_;
-    TimePoint armed_ = TimePoint::max();
     std::size_t underWay_ = 0;  ///< requests without an answer
     TimePoint oneByOneUntil_{}; ///< until then, one hold a request: denying one must not fail the others
 };

@@ -87,7 +87,7 @@ void BackgroundLink::whenOpened()
             continue;
         }
         lent_.erase(lent_.begin() + static_cast<std::ptrdiff_t>(i));
-        (void)other_->leave(*lent);
+        (void)other_->giveUp(*lent);
         giveBack(*lent, {false, {Failure::lostReply, Cause::silent}});
     }
 }

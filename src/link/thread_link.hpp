@@ -64,12 +64,12 @@ public:
     /// Waits for a queued call of mode `awaited`, leading if nobody does. When `until` comes first, the call is
     /// abandoned; but if this process stood still meanwhile, only when all that had come has been read. @param stop
     /// when this is stopped first, and the caller woken by the call's signal, the call is left as it is: then use
-    /// leave().
+    /// giveUp().
     Outcome await(Call& call, TimePoint until, First first = First::lead, const std::stop_token& stop = {});
 
-    /// Instead of await(), or after an await() that was called off: nobody waits for the call any more. @return whether
-    /// the call was taken back: it was still queued, and not sent.
-    bool leave(Call& call);
+    /// Instead of await(), or after an await() that was called off: nobody waits for the call any more. @return how it
+    /// ends for its caller; if it was taken back, it was not connected
+    Fault giveUp(Call& call);
 
     /// Ends an awaited call if it still waits for a connection. @param why what its caller is told
     void withdraw(const std::shared_ptr<Call>& call, Errc why);

@@ -76,15 +76,15 @@ void ThreadLink::disconnect(Reason why, FinishedCalls& finished) noexcept
     }
 }
 
-bool ThreadLink::leave(Call& call)
+Fault ThreadLink::giveUp(Call& call)
 {
     const Lock lock(mutex_);
     if (!call.pending) {
-        return false;
+        return link_.overdue(true);
     }
-    (void)link_.giveUp(call);
+    const Fault fault = link_.giveUp(call);
     wakeOneWaiter(); // the call's thread may have been chosen to lead
-    return !call.pending;
+    return fault;
 }
 
 void ThreadLink::withdraw(const std::shared_ptr<Call>& call, Errc why)

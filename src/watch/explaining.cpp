@@ -1,6 +1,8 @@
 // Who has a lock, in two round trips on the command connection.
+#include "client/drive.hpp"
 #include "client/lock/thread_calls.hpp"
 #include "core/lock_fields.hpp"
+#include "core/operation/query_flow.hpp"
 #include "link/request/calls.hpp"
 #include "values/system/process.hpp"
 #include "wire/key_schema.hpp"
@@ -25,60 +27,74 @@ constexpr std::uint64_t maxFields = 256;
 
 using Words = std::vector<std::string>;
 
-/// A question with which other requests go along, in one packet. An error reply to one of these is an answer.
-class Explaining {
+/// A question with which other requests go along, in one packet. An error reply to one of these is an answer. Asked
+/// again if a connection ended before all requests had their answers, or if one was refused for now.
+class QueryAlong final : public Operation {
 public:
-    Explaining(Engine& engine, std::vector<Words> alongside) : engine_(engine), alongside_(std::move(alongside)) {}
-
-    /// Asks again, if a connection ended before all requests had their answers, or if one was refused for now.
-    std::error_code ask(const Words& words, Reply& reply)
+    QueryAlong(Core& core, Words words, std::vector<Words> alongside)
+        : Operation(core, nullptr), words_(std::move(words)), alongside_(std::move(alongside))
     {
-        constexpr int most = 3;
-        std::error_code ec;
-        for (int tries = 0; tries < most; ++tries) {
-            ec = askOnce(words, reply);
-            if (ec || (isWhole() && std::ranges::none_of(answers_, isRefusedForNow))) {
-                return ec;
-            }
-        }
-        return isWhole() ? ec : Cause::connectionLost;
     }
 
-    /// The answers to the other requests, in their order.
-    [[nodiscard]] const std::vector<Reply>& answers() const noexcept { return answers_; }
+    WaitStep look() override { return query_ ? follow(query_->look()) : begin(); }
+    WaitStep answered(const Outcome& outcome) override { return follow(query_->answered(outcome)); }
+    WaitStep cancel() override { return query_ ? query_->cancel() : WaitStep{}; }
+    [[nodiscard]] Call& call() const noexcept override { return query_->call(); }
+
+    // only when done
+    [[nodiscard]] std::error_code error() const noexcept { return error_; }
+    [[nodiscard]] const Reply& reply() const noexcept { return query_->reply(); }
+    /// The answer to one of the other requests.
+    [[nodiscard]] const Reply& answer(std::size_t which) const noexcept { return others_[which]->reply; }
 
 private:
-    static bool isRefusedForNow(const Reply& answer) noexcept
+    static bool isRefusedForNow(const std::shared_ptr<CommandCall>& other) noexcept
     {
-        return answer.isError() && classify(answer.text).failure == Failure::refused;
+        return other->reply.isError() && classify(other->reply.text).failure == Failure::refused;
     }
-    [[nodiscard]] bool isWhole() const noexcept { return answers_.size() == alongside_.size(); }
 
-    std::error_code askOnce(const Words& words, Reply& reply)
+    WaitStep begin()
     {
-        std::vector<std::shared_ptr<CommandCall>> others;
+        ++tries_;
+        others_.clear();
         for (const auto& each : alongside_) {
-            others.push_back(std::make_shared<CommandCall>(each));
-            engine_.commands().enqueue(others.back());
+            others_.push_back(std::make_shared<CommandCall>(each));
+            (void)submit(others_.back());
         }
-        const auto call = std::make_shared<CommandCall>(words);
-        QueryMachine machine(engine_.config().unreachableAfter);
-        const auto ec = ThreadCalls::query(engine_, call, machine);
-        reply = call->reply;
-        answers_.clear();
-        // the others were answered before, if at all; after an error nobody waits for them
-        const TimePoint until = ec ? BootClock::now() : BootClock::now() + engine_.config().commandTimeout;
-        for (const auto& other : others) {
-            if (engine_.commands().await(*other, until).replied) {
-                answers_.push_back(other->reply);
+        query_.emplace(core_, std::make_shared<CommandCall>(words_), nullptr);
+        return follow(query_->look());
+    }
+
+    WaitStep follow(const WaitStep& next)
+    {
+        constexpr int most = 3;
+        if (next.kind != WaitStep::Kind::done) {
+            return next;
+        }
+        error_ = query_->error();
+        bool isWhole = true;
+        for (const auto& other : others_) { // answered before, if at all
+            isWhole = isWhole && !other->pending && other->outcome.replied;
+            if (other->pending) {
+                (void)core_.port.giveUp(Lane::commands, *other);
             }
         }
-        return ec;
+        if (error_ || (isWhole && std::ranges::none_of(others_, isRefusedForNow))) {
+            return {};
+        }
+        if (tries_ < most) {
+            return begin();
+        }
+        error_ = isWhole ? std::error_code() : Cause::connectionLost;
+        return {};
     }
 
-    Engine& engine_;
+    const Words words_;
     const std::vector<Words> alongside_;
-    std::vector<Reply> answers_;
+    std::vector<std::shared_ptr<CommandCall>> others_;
+    std::optional<QueryFlow> query_;
+    int tries_ = 0;
+    std::error_code error_;
 };
 
 /// Adds what only this process knows about its own holds.
@@ -105,25 +121,27 @@ std::optional<LockReport> ThreadCalls::explain(NamedLock& named, std::error_code
     }
     const auto& name = named.name;
     const bool isReadWrite = named.kind == LockKind::readLock || named.kind == LockKind::writeLock;
-    Explaining first(engine,
+    auto lock = engine.lock();
+    QueryAlong first(engine.core(lock), {"HLEN", name},
                      {{"EXISTS", prefixed(tokenPrefix, name)},
                       {"LLEN", prefixed(queuePrefix, name)},
                       {"PUBSUB", "NUMSUB", prefixed(isReadWrite ? readWriteChannelPrefix : lockChannelPrefix, name)}});
-    Reply size;
-    ec = first.ask({"HLEN", name}, size);
-    const auto fields = numberIn(size).value_or(0);
+    drive(engine, lock, first);
+    ec = first.error();
+    const auto fields = numberIn(first.reply()).value_or(0);
     if (ec || fields == 0) {
         return std::nullopt;
     }
-    Explaining second(engine, {{"HGET", name, "mode"}, {"PTTL", name}});
-    LockFields found;
     const bool isCrowd = fields > maxFields;
-    ec = second.ask(isCrowd ? Words{"HLEN", name} : Words{"HSCAN", name, "0", "COUNT", "300"}, found.page);
+    QueryAlong second(engine.core(lock), isCrowd ? Words{"HLEN", name} : Words{"HSCAN", name, "0", "COUNT", "300"},
+                      {{"HGET", name, "mode"}, {"PTTL", name}});
+    drive(engine, lock, second);
+    lock.unlock();
+    ec = second.error();
     if (ec) {
         return std::nullopt;
     }
-    found.mode = second.answers()[0];
-    found.timeToLive = second.answers()[1];
+    const LockFields found{.mode = second.answer(0), .page = second.reply(), .timeToLive = second.answer(1)};
     for (const Reply* needed : {&found.mode, &found.timeToLive}) {
         if (needed->isError()) {
             ec = classify(needed->text).error;
@@ -135,9 +153,9 @@ std::optional<LockReport> ThreadCalls::explain(NamedLock& named, std::error_code
         ec = Errc::wrongType;
     } else if (report) {
         LockSurroundings around;
-        around.hasToken = numberIn(first.answers()[0]).value_or(0) > 0;
-        around.queued = numberIn(first.answers()[1]);
-        const auto& listeners = first.answers()[2].elements;
+        around.hasToken = numberIn(first.answer(0)).value_or(0) > 0;
+        around.queued = numberIn(first.answer(1));
+        const auto& listeners = first.answer(2).elements;
         around.listeners = listeners.size() == 2 ? numberIn(listeners[1]) : std::nullopt;
         addSurroundings(*report, around);
         placeOwn(*report, engine);

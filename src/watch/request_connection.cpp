@@ -39,7 +39,7 @@ std::optional<Fault> RequestConnection::ask(const Pipeline& requests, std::vecto
     std::optional<Fault> failed;
     for (const auto& call : requests.calls()) {
         if (failed) {
-            (void)link_.leave(*call);
+            (void)link_.giveUp(*call);
         } else if (const auto outcome = await(*call); outcome.replied) {
             replies.push_back(std::move(call->reply));
         } else {

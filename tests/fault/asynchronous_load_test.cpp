@@ -106,8 +106,9 @@ TEST_F(AsyncHandOver, AnswerThatComesBeforeTheWaiterLooksIsTaken)
     awaitThread();
     const auto earlier = inject(reply(redisLockPttl), Action::pass());
     auto asked = lock().asyncIsLocked(asio::use_future);
+    awaitThread(); // the question is queued
     Gate first(lock());
-    first.await(); // the question was sent
+    first.await(); // it was sent
     ASSERT_TRUE(proxy.awaitHits(earlier)) << "there is something to read";
     Gate second(lock());
     other = LockGuard(); // its release will be sent between these gates

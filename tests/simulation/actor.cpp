@@ -1,6 +1,6 @@
 #include "simulation/actor.hpp"
 
-#include "simulation/async_acquire.hpp"
+#include "core/name_call.hpp"
 #include "simulation/loss_checker.hpp"
 #include "simulation/one_of.hpp"
 
@@ -124,7 +124,7 @@ void Actor::pause(std::chrono::nanoseconds span)
     thread_.sleep(span, [this] { decide(); });
 }
 
-void Actor::begin(std::unique_ptr<Awaiting> operation, Next next)
+void Actor::begin(std::unique_ptr<ThreadCall> operation, Next next)
 {
     thread_.run(std::move(operation), [this, next] {
         ++statistics_.operations;
@@ -196,10 +196,10 @@ void Actor::callOffSoon()
 }
 
 /// @param next is called when the operation has ended.
-template <class Operation, class... Arguments>
+template <class Call, class... Arguments>
 void Actor::beginAcquire(Next next, Arguments&&... arguments)
 {
-    auto operation = std::make_unique<Operation>(client_, named(), std::forward<Arguments>(arguments)...);
+    auto operation = std::make_unique<Call>(client_, named(), std::forward<Arguments>(arguments)...);
     acquiring_ = operation.get();
     ++acquires_;
     begin(std::move(operation), next);
@@ -319,35 +319,20 @@ void Actor::released()
 
 void Actor::ask()
 {
-    const bool force = levels_.empty() && chance_.unit() < workload_.forceUnlock;
-    const auto script = force ? &KindTraits::holder : &KindTraits::pttl;
-    begin(std::make_unique<Question>(client_, named(), script), force ? &Actor::foundHolder : &Actor::asked);
-}
-
-void Actor::foundHolder()
-{
-    const auto& question = static_cast<Question&>(*thread_.call());
-    if (question.error() || question.reply().kind != detail::Reply::Kind::text) {
-        return asked();
+    if (levels_.empty() && chance_.unit() < workload_.forceUnlock) {
+        return begin(std::make_unique<Forcing>(client_, named().shared_from_this()), &Actor::forced);
     }
-    forced_ = question.reply().text;
-    client_.core().forces(named(), forced_);
-    thread_.forget();
-    begin(
-        std::make_unique<Question>(client_, named(), &KindTraits::forceUnlock, std::vector{forced_, named().channel()}),
-        &Actor::forced);
+    begin(std::make_unique<Question>(client_, detail::nameCall(named(), named().traits().pttl)), &Actor::asked);
 }
 
 /// A holder of this client knows of the forced release at once.
 void Actor::forced()
 {
-    const auto& question = static_cast<Question&>(*thread_.call());
-    if (question.freed()) {
-        client_.core().loseForced(named(), forced_, question.call());
-        client_.observe();
+    const auto& end = static_cast<Forcing&>(*thread_.call()).flow();
+    if (end.wasFreed()) {
         for (const auto& hold : named().local.holds()) {
-            if (client_.holderOf(*hold) == forced_) {
-                throw Violation("S9 lost is final", forced_ + " holds on to what its own client ended by force");
+            if (client_.holderOf(*hold) == end.holder()) {
+                throw Violation("S9 lost is final", end.holder() + " holds on to what its own client ended by force");
             }
         }
     }

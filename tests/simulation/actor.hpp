@@ -2,8 +2,8 @@
 /// A thread of a simulated program.
 #pragma once
 
-#include "simulation/operation.hpp"
 #include "simulation/sim_thread.hpp"
+#include "simulation/thread_call.hpp"
 
 #include <memory>
 #include <string>
@@ -50,7 +50,7 @@ public:
     /// Locks and unlocks once; only while idle. The actor isIdle() again afterwards, unless this failed.
     void probe(std::size_t view);
 
-    [[nodiscard]] const Awaiting* operation() const noexcept { return thread_.call(); }
+    [[nodiscard]] const ThreadCall* operation() const noexcept { return thread_.call(); }
     [[nodiscard]] const std::string& name() { return named().name; }
 
 private:
@@ -64,9 +64,9 @@ private:
 
     void pause(std::chrono::nanoseconds span);
     void decide();
-    void begin(std::unique_ptr<Awaiting> operation, Next next);
+    void begin(std::unique_ptr<ThreadCall> operation, Next next);
     void acquire(std::size_t view);
-    template <class Operation, class... Arguments>
+    template <class Call, class... Arguments>
     void beginAcquire(Next next, Arguments&&... arguments);
     void callOffSoon();
     void ask();
@@ -78,7 +78,6 @@ private:
     void acquired();
     void released();
     void asked();
-    void foundHolder();
     void forced();
     void probed();
     bool note();
@@ -102,7 +101,6 @@ private:
     const Acquiring* acquiring_ = nullptr; ///< likewise; null: there is none
     std::uint64_t acquires_ = 0;           ///< that were begun
     bool isStarted_ = false;               ///< likewise
-    std::string forced_;                   ///< the holder whose lock is ended by force
     SimThread thread_;
     bool stopping_ = false;
     bool probing_ = false;

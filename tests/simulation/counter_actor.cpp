@@ -74,7 +74,7 @@ void CounterActor::pause(std::chrono::nanoseconds span)
     thread_.sleep(span, [this] { decide(); });
 }
 
-void CounterActor::begin(std::unique_ptr<Awaiting> operation, std::function<void()> then)
+void CounterActor::begin(std::unique_ptr<ThreadCall> operation, std::function<void()> then)
 {
     thread_.run(std::move(operation), [this, then = std::move(then)] {
         ++world_.statistics.operations;

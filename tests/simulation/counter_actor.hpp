@@ -5,7 +5,7 @@
 #include "core/counter/counter_requests.hpp"
 #include "core/counter/permit_requests.hpp"
 #include "redislock/lease_time.hpp"
-#include "simulation/counter_operation.hpp"
+#include "simulation/counter_call.hpp"
 #include "simulation/latch_checker.hpp"
 #include "simulation/permit_checker.hpp"
 #include "simulation/sim_thread.hpp"
@@ -63,7 +63,7 @@ public:
     /// Ends its wait, gives back its permits and begins nothing new.
     void stop();
     [[nodiscard]] bool isIdle() const noexcept { return stopping_ && thread_.call() == nullptr && held_.empty(); }
-    [[nodiscard]] const Awaiting* operation() const noexcept { return thread_.call(); }
+    [[nodiscard]] const ThreadCall* operation() const noexcept { return thread_.call(); }
     /// The present wait, if it can be ended; null: none.
     [[nodiscard]] const CounterWait* waiting() const noexcept { return waiting_; }
     /// A name for that wait, different from all others.
@@ -79,7 +79,7 @@ private:
 
     // calls
     void pause(std::chrono::nanoseconds span);
-    void begin(std::unique_ptr<Awaiting> operation, std::function<void()> then);
+    void begin(std::unique_ptr<ThreadCall> operation, std::function<void()> then);
     template <class Result>
     void ask(detail::CounterRequest<Result> request, std::function<void(const Result&)> then);
     void await(detail::CounterOrder order, std::function<void(const CounterWait&)> granted);

@@ -7,8 +7,8 @@
 #include "core/group/group_standing.hpp"
 #include "redislock/random.hpp"
 #include "redislock/retry_policy.hpp"
-#include "simulation/async_acquire.hpp"
 #include "simulation/group_checker.hpp"
+#include "simulation/sim_run.hpp"
 #include "simulation/trace.hpp"
 
 #include <cstdint>
@@ -70,10 +70,10 @@ private:
     using OnStop = std::stop_callback<std::function<void()>>;
     struct Member {
         SimClient* client = nullptr;
-        std::shared_ptr<AsyncAcquire> attempt; ///< while the attempt is under way
-        detail::Acquired acquired{};           ///< without a hold: not granted, or given back
+        std::shared_ptr<SimAcquire> attempt; ///< while the attempt is under way
+        detail::Acquired acquired{};         ///< without a hold: not granted, or given back
         std::unique_ptr<OnStop> onLoss;
-        bool isReleasing = false;
+        std::shared_ptr<SimRelease> release; ///< while it is under way
     };
 
     std::optional<detail::MemberAnswer> arrived(std::size_t index, std::error_code error,

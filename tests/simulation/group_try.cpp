@@ -19,15 +19,15 @@ GroupTry::GroupTry(const Group& group, const std::vector<SimClient*>& clients)
 void GroupTry::ask(std::size_t member, Wait wait, Lease lease, const Answer& answer)
 {
     SimClient& client = *members_[member].client;
-    const auto attempt = std::make_shared<AsyncAcquire>(
-        client, client.named(group_.members[member].view), detail::AcquireOrder{wait, lease, detail::EndedBy::group},
+    const auto attempt = acquireInBackground(
+        client, client.named(group_.members[member].view), {wait, lease, detail::EndedBy::group},
         [self = shared_from_this(), member, answer](std::error_code error, const detail::Acquired& acquired) {
             if (const auto result = self->arrived(member, error, acquired)) {
                 answer(member, *result);
             }
         });
     members_[member].attempt = attempt;
-    client.post([attempt] { attempt->begin(); });
+    client.post([attempt] { attempt->start(); });
 }
 
 /// An attempt for a member is over. @return nothing: the answer came too late.
@@ -95,8 +95,8 @@ void GroupTry::withdraw()
 {
     for (auto& member : members_) {
         member.onLoss.reset();
-        if (member.attempt) { // as through its cancellation slot: on the background thread, soon
-            member.client->post([attempt = member.attempt] { attempt->cancel(); });
+        if (member.attempt) { // as through its cancellation slot
+            member.attempt->cancel();
         }
     }
 }
@@ -141,23 +141,22 @@ void GroupTry::beginRelease(std::size_t index)
     if (!isHeld) {
         return count(Unlocked::alreadyLost);
     }
-    member.isReleasing = true;
     const auto holder = client.holderOf(*acquired.hold);
-    const auto end =
-        std::min(acquired.hold->validUntil(), saturatingAdd(client.now(), client.config().unreachableAfter));
-    const auto over = [self = shared_from_this(), index, holder](Unlocked how) { self->released(index, how, holder); };
-    client.core().releasing.endLevel(*acquired.hold, acquired.level,
-                                     [&client, over](Unlocked how) { client.post([over, how] { over(how); }); });
-    client.host().at(end, [over] { over(Unlocked::unconfirmed); });
-    client.observe();
+    member.release = std::make_shared<SimRelease>(
+        client,
+        [acquired](std::optional<detail::ReleaseFlow>& flow, detail::BackgroundRun* run) {
+            flow.emplace(run->core(), *acquired.hold, acquired.level, detail::Asker::caller, run);
+        },
+        [self = shared_from_this(), index, holder](std::optional<detail::ReleaseFlow>& flow) {
+            return [self, index, holder, how = flow->result()] { self->released(index, how, holder); };
+        });
+    member.release->start();
 }
 
 void GroupTry::released(std::size_t index, Unlocked how, const std::string& holder)
 {
     Member& member = members_[index];
-    if (!std::exchange(member.isReleasing, false)) {
-        return;
-    }
+    member.release = nullptr;
     if (how == Unlocked::released) {
         member.client->checker().expectGone(member.client->named(group_.members[index].view).name, holder,
                                             member.client->trueTime());
@@ -177,6 +176,9 @@ void GroupTry::drop()
     for (auto& member : members_) {
         if (const auto attempt = std::exchange(member.attempt, nullptr)) {
             attempt->drop();
+        }
+        if (const auto release = std::exchange(member.release, nullptr)) {
+            release->drop();
         }
     }
 }
@@ -213,15 +215,15 @@ std::vector<HeldMember> GroupTry::members() const
 
 bool GroupTry::isUnderWay() const
 {
-    return std::ranges::any_of(members_, [](const Member& m) { return m.attempt || m.isReleasing; });
+    return std::ranges::any_of(members_, [](const Member& m) { return m.attempt || m.release; });
 }
 
 void GroupTry::tellSituations(std::size_t server, const std::function<void(Situation)>& tell) const
 {
     for (std::size_t i = 0; i < members_.size(); ++i) {
         const auto& attempt = members_[i].attempt;
-        if (group_.members[i].server == server && attempt && attempt->situation()) {
-            tell(*attempt->situation());
+        if (group_.members[i].server == server && attempt && situationOf(*attempt)) {
+            tell(*situationOf(*attempt));
         }
     }
 }

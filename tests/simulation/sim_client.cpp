@@ -79,6 +79,9 @@ void SimClient::End::operator()(SimClient* client) const
     for (const auto& [holder, belief] : std::exchange(client->beliefs_, {})) {
         client->world_.checker.ends(belief.name, holder);
     }
+    while (detail::BackgroundRun* const run = client->core_.runs.popDue(TimePoint::max())) {
+        run->fail();
+    }
     client->commands_.drop();
     client->background_.drop();
     client->core_.close();
@@ -86,7 +89,7 @@ void SimClient::End::operator()(SimClient* client) const
     client->ended_.clear();
     client->counters_.clear();
     for (const auto& call : std::exchange(client->unawaited_, {})) {
-        call->whenFinished = nullptr; // nobody learns of its end
+        call->requester = nullptr; // nobody learns of its end
     }
 }
 
@@ -220,8 +223,7 @@ void SimClient::judge(const Loss& loss)
     }
 }
 
-// --- detail::Port
-// ------------------------------------------------------------------------------------------------------
+// --- detail::Port -----------------------------------------------------------------------------------------------------
 
 /// A violation cannot be thrown out of this function.
 void SimClient::exit() noexcept
@@ -242,7 +244,7 @@ bool SimClient::submit(detail::Lane lane, std::shared_ptr<detail::Call> call, st
         return false;
     }
     note(call);
-    (lane == detail::Lane::commands ? commands_ : background_).enqueue(std::move(call), std::move(behind));
+    connection(lane).enqueue(std::move(call), std::move(behind));
     return true;
 }
 
@@ -334,7 +336,7 @@ void SimClient::alarm(TimePoint when) noexcept
 {
     host_->at(when, [this, number = ++alarms_] {
         if (number == alarms_) {
-            core_.renewing.ring();
+            core_.ring();
             observe();
         }
     });
@@ -358,8 +360,7 @@ void SimClient::tell(std::function<void(Observer&)> what)
     what(*this);
 }
 
-// --- For the world
-// -----------------------------------------------------------------------------------------------------
+// --- For the world ----------------------------------------------------------------------------------------------------
 
 void SimClient::forEachSituation(const std::function<void(Situation, const std::string& name)>& tell) const
 {
@@ -374,13 +375,8 @@ void SimClient::forEachSituation(const std::function<void(Situation, const std::
     }
     for (const auto& [weak, name] : releases_) {
         const auto call = weak.lock();
-        if (call == nullptr || call->verb() != HoldCall::Verb::unlock) {
-            continue;
-        }
-        if (call->release.state() == detail::ReleaseMachine::State::asking) {
-            tell(Situation::releaseAsking, name);
-        } else if (call->release.state() == detail::ReleaseMachine::State::backingOff) {
-            tell(Situation::releaseBackingOff, name);
+        if (call != nullptr && !call->isIdle() && call->verb() == HoldCall::Verb::unlock) {
+            tell(call->pending ? Situation::releaseAsking : Situation::releaseBackingOff, name);
         }
     }
     for (const auto& call : unawaited_) {

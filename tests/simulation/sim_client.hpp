@@ -9,11 +9,11 @@
 #include "link/request/calls.hpp"
 #include "redislock/config.hpp"
 #include "redislock/observer.hpp"
-#include "simulation/awaiting.hpp"
 #include "simulation/carrier.hpp"
 #include "simulation/host.hpp"
 #include "simulation/loss_checker.hpp"
 #include "simulation/safety_checker.hpp"
+#include "simulation/sim_thread.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -59,7 +59,6 @@ public:
     [[nodiscard]] detail::Core& core() noexcept { return core_; }
     [[nodiscard]] Host& host() noexcept { return *host_; }
     [[nodiscard]] const Config& config() const noexcept { return config_; }
-    [[nodiscard]] RequestCarrier& commands() noexcept { return commands_; }
     [[nodiscard]] NamedLock& named(std::size_t index) noexcept { return *names_[index]; }
     std::shared_ptr<detail::NamedCounter> counter(detail::CounterKind kind, const std::string& name);
     [[nodiscard]] SafetyChecker& checker() noexcept { return world_.checker; }
@@ -70,7 +69,7 @@ public:
     /// To be called at the end of each event of the core.
     void observe();
     /// A thread sleeps on that call, until wakesNoMore().
-    void sleeps(detail::Call& call, Awaiting& thread) { sleepers_.push_back({&call, &thread}); }
+    void sleeps(detail::Call& call, ThreadCall& thread) { sleepers_.push_back({&call, &thread}); }
     void wakesNoMore(const detail::Call& call)
     {
         std::erase_if(sleepers_, [&](const Sleeper& each) { return each.call == &call; });
@@ -104,10 +103,9 @@ public:
                 std::shared_ptr<detail::Call> behind = nullptr) override;
     void submitIfConnected(std::vector<std::shared_ptr<detail::Call>> calls) override;
     bool withdraw(detail::Call& call) override { return self_ != nullptr && background_.link().withdraw(call); }
-    bool leave(detail::Call& call) noexcept override
+    detail::Fault giveUp(detail::Lane lane, detail::Call& call) noexcept override
     {
-        return self_ != nullptr && call.pending &&
-               commands_.link().giveUp(call).failure == detail::Failure::notConnected;
+        return self_ == nullptr ? detail::Fault{} : connection(lane).link().giveUp(call);
     }
     void fail(const std::shared_ptr<detail::Call>& call, Errc why) override;
     void want(std::string channel, detail::ChannelListener listener) override;
@@ -117,13 +115,12 @@ public:
     void after(TimePoint when, std::function<void()> what) override;
     void post(std::function<void()> what) override;
     void tell(std::function<void(Observer&)> what) override;
-    void ended() noexcept override {}
 
 private:
     /// A thread that sleeps on the signal of a call.
     struct Sleeper {
         detail::Call* call;
-        Awaiting* thread;
+        ThreadCall* thread;
     };
     /// The client's belief in a hold.
     struct Belief {
@@ -156,6 +153,10 @@ private:
     void judge(const Loss& loss);
     void note(const std::shared_ptr<detail::Call>& call);
     void judgeUnawaited();
+    RequestCarrier& connection(detail::Lane lane) noexcept
+    {
+        return lane == detail::Lane::commands ? commands_ : background_;
+    }
     Carrier::Way way(Purpose purpose, TimePoint::duration connectTimeout);
     void wakeAnswered();
 

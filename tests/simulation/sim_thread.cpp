@@ -9,7 +9,7 @@ void SimThread::sleep(std::chrono::nanoseconds span, std::function<void()> then)
     host_.at(host_.now() + span, std::move(then));
 }
 
-void SimThread::run(std::unique_ptr<Awaiting> call, std::function<void()> then)
+void SimThread::run(std::unique_ptr<ThreadCall> call, std::function<void()> then)
 {
     call_ = std::move(call);
     then_ = std::move(then);

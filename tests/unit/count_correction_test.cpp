@@ -1,50 +1,128 @@
-#include "core/machine/release_machine.hpp"
+#include "core/operation/release_flow.hpp"
+#include "keeping_port.hpp"
 
 #include <gtest/gtest.h>
 
 namespace redislock::detail {
 namespace {
 
-ReleaseMachine::Event answered(UnlockAnswer::Kind kind)
+using namespace std::chrono_literals;
+
+/// A hold with two levels, whose count is sent to Redis.
+class CountCorrection : public ::testing::Test {
+protected:
+    CountCorrection()
+    {
+        for (int i = 0; i < 2; ++i) {
+            const auto level = hold->levels.add(30s, EndedBy::thread);
+            core->grant(*hold, level, {.kind = AcquireResult::Kind::granted, .validUntil = port->time + 30s});
+        }
+        core->releasing.correctCount(*hold, true);
+    }
+
+    ~CountCorrection() override
+    {
+        while (BackgroundRun* const run = core->runs.popDue(TimePoint::max())) {
+            run->fail();
+        }
+        port->sent = nullptr;
+        if (hold->phase == Hold::Phase::held) {
+            core->lose(*hold, LossReason::gone);
+        }
+    }
+
+    /// The request under way ends.
+    void end(Outcome outcome, Reply::Kind kind = Reply::Kind::nil)
+    {
+        const auto call = std::exchange(port->sent, nullptr);
+        ASSERT_NE(call, nullptr);
+        call->outcome = outcome;
+        call->reply = {};
+        call->reply.kind = kind;
+        call->finished();
+    }
+    void fail(Failure failure, Errc error = Errc::unreachable)
+    {
+        Outcome outcome;
+        outcome.fault = {failure, error};
+        end(outcome);
+    }
+    void answer(Reply::Kind kind)
+    {
+        Outcome outcome;
+        outcome.replied = true;
+        end(outcome, kind);
+    }
+
+    const std::shared_ptr<KeepingPort> port = std::make_shared<KeepingPort>();
+    const Config config;
+    const std::shared_ptr<Core> core = std::make_shared<Core>(*port, config, "client", 1);
+    const std::shared_ptr<NamedLock> lock = NamedLock::of(port, *core, LockKind::redisLock, "stock");
+    const HoldRef hold = core->takeHold(*lock, 1, Lane::commands);
+};
+
+TEST_F(CountCorrection, IsOverWhenRedisHasTheCount)
 {
-    return Replied<UnlockAnswer>{TimePoint{}, TimePoint{}, {kind}};
+    answer(Reply::Kind::integer); // 0
+    EXPECT_EQ(hold->phase, Hold::Phase::held);
+    EXPECT_EQ(hold->countsUnderWay, 0);
+    EXPECT_TRUE(core->runs.empty());
 }
 
-ReleaseMachine::Event failed(Failure failure, Errc error = Errc::unreachable)
+TEST_F(CountCorrection, FindsOutThatTheHoldIsGone)
 {
-    return Failed{TimePoint{}, {failure, error}};
+    answer(Reply::Kind::nil);
+    EXPECT_EQ(hold->phase, Hold::Phase::lost);
 }
 
-TEST(CountAnswer, OfRedisIsFinal)
+TEST_F(CountCorrection, FindsOutThatAnotherKeyTookTheName)
 {
-    EXPECT_EQ(countAnswer(answered(UnlockAnswer::Kind::stillHeld), 2, 2, true), CountAnswer::done);
-    EXPECT_EQ(countAnswer(answered(UnlockAnswer::Kind::absent), 2, 2, true), CountAnswer::lost);
-    EXPECT_EQ(countAnswer(answered(UnlockAnswer::Kind::absent), 2, 3, false), CountAnswer::lost);
+    fail(Failure::fatal, Errc::wrongType);
+    EXPECT_EQ(hold->phase, Hold::Phase::lost);
 }
 
-TEST(CountAnswer, ThatWasLostIsAskedForAgain)
+TEST_F(CountCorrection, ThatIsNotAnsweredIsSentAgain)
 {
-    EXPECT_EQ(countAnswer(failed(Failure::lostReply), 2, 2, true), CountAnswer::again);
-    EXPECT_EQ(countAnswer(failed(Failure::notConnected), 2, 2, true), CountAnswer::again);
+    fail(Failure::lostReply);
+    EXPECT_NE(port->sent, nullptr) << "at once";
+    fail(Failure::notConnected);
+    EXPECT_NE(port->sent, nullptr);
 }
 
-TEST(CountAnswer, OfACountThatIsNoLongerTrueIsNotAskedForAgain)
+TEST_F(CountCorrection, ThatIsRefusedIsSentAgainAfterAPause)
 {
-    EXPECT_EQ(countAnswer(failed(Failure::lostReply), 2, 3, true), CountAnswer::done);
-    EXPECT_EQ(countAnswer(failed(Failure::lostReply), 2, 2, false), CountAnswer::done);
+    fail(Failure::refused, Errc::serverRefused);
+    EXPECT_EQ(port->sent, nullptr);
+    EXPECT_EQ(hold->countsUnderWay, 1);
+    port->time += 2s;
+    core->ring();
+    EXPECT_NE(port->sent, nullptr);
+    fail(Failure::fatal, Errc::permissionDenied);
+    EXPECT_EQ(port->sent, nullptr);
+    port->time += 2s;
+    core->ring();
+    EXPECT_NE(port->sent, nullptr) << "rights may come back";
 }
 
-TEST(CountAnswer, ThatIsARefusalIsAskedForAgain)
+TEST_F(CountCorrection, OfACountThatIsNoLongerTrueIsNotSentAgain)
 {
-    EXPECT_EQ(countAnswer(failed(Failure::refused, Errc::serverRefused), 2, 2, true), CountAnswer::again);
-    EXPECT_EQ(countAnswer(failed(Failure::fatal, Errc::permissionDenied), 2, 2, true), CountAnswer::again);
+    hold->levels.remove(1);
+    fail(Failure::lostReply);
+    EXPECT_EQ(port->sent, nullptr);
 }
 
-TEST(CountAnswer, WithoutAClientOrAHoldIsNotAskedForAgain)
+TEST_F(CountCorrection, OfAHoldWhoseTimeIsOverIsNotSentAgain)
 {
-    EXPECT_EQ(countAnswer(failed(Failure::fatal, Errc::shutdown), 2, 2, true), CountAnswer::done);
-    EXPECT_EQ(countAnswer(failed(Failure::fatal, Errc::badReply), 2, 2, true), CountAnswer::done);
-    EXPECT_EQ(countAnswer(failed(Failure::fatal, Errc::wrongType), 2, 2, true), CountAnswer::lost);
+    port->time += 31s;
+    fail(Failure::lostReply);
+    EXPECT_EQ(port->sent, nullptr);
+}
+
+TEST_F(CountCorrection, IsNotSentAgainWithoutAClient)
+{
+    fail(Failure::fatal, Errc::shutdown);
+    EXPECT_EQ(port->sent, nullptr);
+    EXPECT_EQ(hold->phase, Hold::Phase::held);
 }
 
 } // namespace

@@ -32,7 +32,7 @@ public:
     }
     void submitIfConnected(std::vector<std::shared_ptr<Call>> /*calls*/) override {}
     bool withdraw(Call& /*call*/) override { return false; }
-    bool leave(Call& /*call*/) noexcept override { return false; }
+    Fault giveUp(Lane /*lane*/, Call& /*call*/) noexcept override { return {Failure::lostReply, Errc::unreachable}; }
     void fail(const std::shared_ptr<Call>& /*call*/, Errc /*why*/) override {}
     void want(std::string channel, ChannelListener by) override
     {
@@ -50,7 +50,6 @@ public:
             throw std::bad_alloc();
         }
     }
-    void ended() noexcept override {}
 
     /// Time passes, and what is due by then is done.
     void pass(std::chrono::milliseconds span)

@@ -220,13 +220,13 @@ TEST_F(ThreadLinkTest, ACallerThatNeverCameLeavesTheLeadToTheSweep)
     connection.flush();
     EXPECT_EQ(a->signal.waitUntil(past), Signal::look) << "chosen to lead";
     EXPECT_EQ(sweepsWanted, 1) << "from before";
-    EXPECT_FALSE(connection.leave(*a)) << "it may have been sent";
+    EXPECT_EQ(connection.giveUp(*a).failure, Failure::lostReply) << "it may have been sent";
     EXPECT_TRUE(connection.sweep());
     redis.reply(":1\r\n:2\r\n");
     EXPECT_FALSE(connection.sweep());
     EXPECT_EQ(inWords(*x), "1");
     EXPECT_TRUE(connection.idle());
-    EXPECT_FALSE(connection.leave(*a)) << "it has ended";
+    EXPECT_EQ(connection.giveUp(*a).failure, Failure::lostReply) << "it has ended";
 }
 
 TEST_F(ThreadLinkTest, ACallerThatNeverCameWakesTheNext)
@@ -234,7 +234,7 @@ TEST_F(ThreadLinkTest, ACallerThatNeverCameWakesTheNext)
     connectFor(a);
     connection.enqueue(b);
     EXPECT_EQ(a->signal.waitUntil(past), Signal::look);
-    EXPECT_FALSE(connection.leave(*b));
+    EXPECT_EQ(connection.giveUp(*b).failure, Failure::lostReply);
     EXPECT_EQ(a->signal.waitUntil(past), Signal::look) << "again";
     EXPECT_EQ(sweepsWanted, 0);
 }
@@ -373,7 +373,7 @@ TEST_F(ThreadLinkTest, ACallThatIsCalledOffIsLeftAsItIs)
     connection.enqueue(a);
     EXPECT_TRUE(connection.await(*a, never, ThreadLink::First::lead, source.get_token()).calledOff);
     EXPECT_TRUE(a->pending);
-    EXPECT_TRUE(connection.leave(*a)) << "it was not sent";
+    EXPECT_EQ(connection.giveUp(*a).failure, Failure::notConnected) << "it was not sent";
     EXPECT_FALSE(a->pending);
     EXPECT_TRUE(connection.idle());
 }
@@ -397,8 +397,8 @@ TEST_F(ThreadLinkTest, CallersThatAreCalledOffReturnThoughTheServerIsSilent)
     source.request_stop();
     EXPECT_TRUE(first.get().calledOff);
     EXPECT_TRUE(second.get().calledOff);
-    EXPECT_FALSE(connection.leave(*a)) << "it was sent";
-    EXPECT_FALSE(connection.leave(*b)) << "it was sent";
+    EXPECT_EQ(connection.giveUp(*a).failure, Failure::lostReply) << "it was sent";
+    EXPECT_EQ(connection.giveUp(*b).failure, Failure::lostReply) << "it was sent";
     redis.reply(":1\r\n:2\r\n:3\r\n");
     while (connection.sweep()) {
     }

@@ -125,7 +125,7 @@ protected:
         const TimePoint began = port->time;
         while (port->sent == nullptr && port->time < held.hold->validUntil()) {
             port->time = std::max(port->time, port->alarmAt);
-            core->renewing.ring();
+            core->ring();
         }
         return port->time - began;
     }

@@ -2,14 +2,14 @@
 /// Calls about semaphores and latches, blocking and asynchronous.
 #pragma once
 
-#include "client/async_query.hpp"
-#include "client/async_wait.hpp"
+#include "client/async_operation.hpp"
 #include "client/engine.hpp"
 #include "client/lock/thread_calls.hpp"
 #include "core/core.hpp"
 #include "core/counter/counter.hpp"
 #include "core/counter/counter_flow.hpp"
 #include "core/counter/permit_requests.hpp"
+#include "core/operation/query_flow.hpp"
 #include "redislock/permit.hpp"
 
 #include <functional>
@@ -27,12 +27,12 @@ struct CounterCalls {
     template <class Result>
     static Result ask(NamedCounter& counter, const CounterRequest<Result>& request, std::error_code& ec)
     {
-        QueryMachine machine(counter.core.config.unreachableAfter);
+        bool repeated = false;
         const TimePoint begin = BootClock::now();
         ec = request.refused           ? std::error_code(*request.refused)
              : request.call == nullptr ? std::error_code()
-                                       : ThreadCalls::query(engineOf(counter), request.call, machine);
-        return counter.conclude(request, begin, machine.repeated(), ec);
+                                       : ThreadCalls::query(engineOf(counter), request.call, repeated);
+        return counter.conclude(request, begin, repeated, ec);
     }
     template <class Result>
     static void asyncAsk(const std::shared_ptr<NamedCounter>& counter, CounterRequest<Result> request,
@@ -48,29 +48,6 @@ struct CounterCalls {
 
     /// The guard of a granted permit.
     static Permit guardOf(std::shared_ptr<PermitHold> hold) { return Permit(std::move(hold)); }
-
-private:
-    class AsyncFlow;
-    using End = std::function<void(boost::system::error_code, const CounterOutcome&)>;
-};
-
-/// A wait's flow, driven on the background thread.
-class CounterCalls::AsyncFlow final : public AsyncWait<CounterFlow> {
-public:
-    AsyncFlow(std::shared_ptr<NamedCounter> counter, CounterOrder order, End end);
-
-    /// Background thread.
-    void begin();
-
-private:
-    void finish() override;
-    void failed() override;
-
-    const std::shared_ptr<NamedCounter> counter_;
-    CounterOrder order_; ///< until it begins
-    End end_;
-    CounterEnding ending_;
-    std::optional<Underway> underway_; ///< until what is left to be done is done
 };
 
 template <class Result>
@@ -84,42 +61,43 @@ void CounterCalls::asyncAsk(const std::shared_ptr<NamedCounter>& counter, Counte
     }
     const auto call = request.call;
     const auto giving = request.afterwards ? std::make_shared<UnawaitedRelease>(counter) : nullptr;
-    asyncQuery<Result>(engine, call, std::move(handler),
-                       [counter, request = std::move(request), begin = BootClock::now(),
-                        giving](const auto& asked, std::error_code ec, const QueryMachine& machine, const Reply&) {
-                           auto result = counter->conclude(request, begin, machine.repeated(), ec);
-                           Undo undo;
-                           if (request.untold && !ec) {
-                               undo = Undo([untold = request.untold, result] { untold(result); });
-                           }
-                           asked->completion(codeOf(ec), std::move(result), std::move(undo));
-                       });
+    launch<QueryFlow>(
+        engine, {}, std::move(handler),
+        [call](std::optional<QueryFlow>& flow, BackgroundRun* run) { flow.emplace(run->core(), call, run); },
+        [counter, request = std::move(request), begin = BootClock::now(), giving](std::optional<QueryFlow>& flow,
+                                                                                  bool cancelled) {
+            auto ec = cancelled && flow->error() ? std::make_error_code(std::errc::operation_canceled) : flow->error();
+            return [=, repeated = flow->repeated()](auto& completion) mutable {
+                auto result = counter->conclude(request, begin, repeated, ec);
+                Undo undo;
+                if (request.untold && !ec) {
+                    undo = Undo([untold = request.untold, result] { untold(result); });
+                }
+                completion(handlersCode(ec, cancelled), std::move(result), std::move(undo));
+            };
+        });
 }
 
 template <class Result>
 void CounterCalls::asyncAcquire(const std::shared_ptr<NamedCounter>& counter, CounterOrder order,
                                 Handler<Result> handler, std::function<Result(const CounterOutcome&)> make)
 {
-    Engine& engine = engineOf(*counter);
-    const auto completion = std::make_shared<Completion<Result>>(completionOf(engine, std::move(handler)));
-    auto refused = order.script == nullptr ? std::optional<Reason>(Errc::invalidArgument) : engine.asyncRefusal();
-    if (!refused) {
-        End end = [completion, make = std::move(make), untold = order.untold](boost::system::error_code ec,
-                                                                              const CounterOutcome& outcome) {
-            (*completion)(ec, make(outcome), Undo(outcome.granted ? untold : nullptr));
-        };
-        const auto operation = std::make_shared<AsyncFlow>(counter, std::move(order), std::move(end));
-        completion->onCancellation([weak = std::weak_ptr(operation)] {
-            if (const auto self = weak.lock()) { // the slot may outlive the operation
-                self->cancel();
-            }
+    const auto refused = order.script == nullptr ? std::optional<Reason>(Errc::invalidArgument) : std::nullopt;
+    const auto untold = order.untold;
+    launch<CounterFlow>(
+        engineOf(*counter), refused, std::move(handler),
+        [counter, order = std::move(order)](std::optional<CounterFlow>& flow, BackgroundRun* run) mutable {
+            flow.emplace(*counter, std::move(order), run);
+        },
+        [counter, make = std::move(make), untold](std::optional<CounterFlow>& flow, bool cancelled) {
+            const auto ending = std::make_shared<const CounterEnding>(flow->takeEnding());
+            return [=](auto& completion) {
+                counter->conclude(*ending);
+                const auto& outcome = ending->outcome;
+                completion(handlersCode(ending->error(), cancelled), make(outcome),
+                           Undo(outcome.granted ? untold : nullptr));
+            };
         });
-        if (engine.tryPost([operation] { operation->begin(); })) {
-            return;
-        }
-        refused = Errc::shutdown;
-    }
-    (*completion)(std::error_code(*refused), Result());
 }
 
 } // namespace redislock::detail

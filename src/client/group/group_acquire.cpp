@@ -2,7 +2,7 @@
 
 #include "client/completion.hpp"
 #include "client/lock/lock_access.hpp"
-#include "client/policy.hpp"
+#include "core/operation/operation.hpp"
 #include "link/request/patience.hpp"
 #include "values/system/process.hpp"
 
@@ -255,8 +255,12 @@ void GroupAcquire::awaitPolicy(std::uint32_t round)
 void GroupAcquire::askPolicy(std::uint32_t round)
 {
     const RetryPolicy own = betweenWaits();
-    std::visit([this](const auto& event) { step(event); },
-               pauseOf(order_.retry ? *order_.retry : own, round, random_, order_.thrown));
+    std::visit(
+        [this](auto event) {
+            event.now = BootClock::now();
+            step(event);
+        },
+        pauseOf(order_.retry ? *order_.retry : own, round, random_, order_.thrown));
 }
 
 /// The acquire is over. @param error of its own, not of the flow

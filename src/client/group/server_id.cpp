@@ -1,9 +1,9 @@
 #include "client/group/server_id.hpp"
 
-#include "client/async_query.hpp"
+#include "client/async_operation.hpp"
 #include "client/engine.hpp"
+#include "core/operation/query_flow.hpp"
 #include "link/request/calls.hpp"
-#include "wire/command.hpp"
 #include "wire/info.hpp"
 
 #include <utility>
@@ -12,23 +12,23 @@ namespace redislock::detail {
 
 namespace {
 
-class InfoCall final : public ListenedCall {
-public:
-    void encode(std::string& out, Form /*by*/) override { appendCommand(out, {"INFO", "server"}); }
-};
-
 /// Asks the server for its run id. @param answered called once, on the background thread, or in here after the client's
 /// end.
 void askRunId(Engine& engine, const std::function<void(std::error_code, std::string)>& answered)
 {
-    const auto query = std::make_shared<AsyncQuery>(
-        engine, std::make_shared<InfoCall>(),
-        [answered, keep = engine.shared_from_this()](std::error_code ec, const QueryMachine&, const Reply& reply) {
-            answered(ec, ec ? std::string() : ServerId::from(reply.text));
-        });
-    if (engine.asyncRefusal() || !engine.tryPost([query] { query->begin(); })) {
-        answered(Errc::shutdown, {});
+    if (engine.asyncRefusal()) {
+        return answered(Errc::shutdown, {});
     }
+    launch<QueryFlow>(
+        engine, {}, Handler<std::string>(answered),
+        [](std::optional<QueryFlow>& flow, BackgroundRun* run) {
+            flow.emplace(run->core(), std::make_shared<CommandCall>(std::vector<std::string>{"INFO", "server"}), run);
+        },
+        [](std::optional<QueryFlow>& flow, bool cancelled) {
+            const auto ec = flow->error();
+            return [ec = handlersCode(ec, cancelled), id = ec ? std::string() : ServerId::from(flow->reply().text)](
+                       auto& completion) { completion(ec, id); };
+        });
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 /// @file
-/// The inside of a lock, for groups of locks.
+/// The inside of locks and guards.
 #pragma once
 
 #include "client/async_calls.hpp"
@@ -13,6 +13,7 @@
 namespace redislock::detail {
 
 struct LockAccess {
+    static LockGuard guard(Acquired acquired) { return LockGuard(std::move(acquired)); }
     static const HoldRef& hold(const LockGuard& guard) noexcept { return guard.hold_; }
     static NamedLock& named(const Lock& lock) noexcept { return *lock.state_; }
     static const GroupState& group(const GroupLock& lock) noexcept { return *lock.state_; }

@@ -5,7 +5,6 @@
 #include "core/operation/query_flow.hpp"
 #include "core/operation/release_flow.hpp"
 #include "core/operation/thread_acquire.hpp"
-#include "link/request/calls.hpp"
 #include "values/system/process.hpp"
 
 #include <algorithm>
@@ -23,7 +22,7 @@ Unlocked endLevel(Engine& engine, Engine::Lock& lock, Acquired acquired)
     if (engine.background().isOwnThread()) {
         how = core.releasing.endLevel(*acquired.hold, acquired.level);
     } else {
-        ReleaseFlow flow(core, *acquired.hold, acquired.level);
+        ReleaseFlow flow(core, *acquired.hold, acquired.level, Asker::caller, nullptr);
         drive(engine, lock, flow);
         how = flow.result();
     }
@@ -55,7 +54,7 @@ std::error_code ThreadCalls::acquire(NamedLock& named, const AcquireOrder& order
     {
         auto lock = engine.lock();
         ThreadAcquire flow(engine.core(lock), named, order, currentThread());
-        const bool calledOff = drive(engine, lock, flow, stop, &order);
+        const bool calledOff = drive(engine, lock, flow, stop);
         error = flow.conclude(acquired, rest);
         error = calledOff ? std::error_code() : error;
     }
@@ -118,49 +117,37 @@ void ThreadCalls::releaseUnawaited(const Acquired& acquired) noexcept
 
 // --- Questions -------------------------------------------------------------------------------------------------------
 
-std::error_code ThreadCalls::query(Engine& engine, const std::shared_ptr<Call>& call, QueryMachine& machine)
+std::error_code ThreadCalls::query(Engine& engine, const std::shared_ptr<Call>& call, bool& repeated)
 {
     if (const auto refused = engine.refusal()) {
         return *refused;
     }
     auto lock = engine.lock();
-    QueryFlow flow(engine, engine.core(lock).random, call, machine);
+    QueryFlow flow(engine.core(lock), call, nullptr);
     drive(engine, lock, flow);
-    return flow.error() ? std::error_code(*flow.error()) : std::error_code();
+    repeated = flow.repeated();
+    return flow.error();
 }
 
-/// In two steps, so that a try whose reply was lost can be repeated without ending the next holder.
 bool ThreadCalls::forceUnlock(NamedLock& named, std::error_code& ec)
 {
     Engine& engine = engineOf(named);
-    QueryMachine asking(engine.config().unreachableAfter);
-    const auto holder = nameCall(named, named.traits().holder);
-    ec = query(engine, holder, asking);
-    const auto forced = ec ? std::nullopt : holderOf(holder->reply, ec);
-    if (!forced) {
+    if (const auto refused = engine.refusal()) {
+        ec = *refused;
         return false;
     }
-    {
-        const auto lock = engine.lock();
-        engine.core(lock).forces(named, *forced);
-    }
-    QueryMachine ending(engine.config().unreachableAfter);
-    const auto end = nameCall(named, named.traits().forceUnlock, {*forced, named.channel()});
-    ec = query(engine, end, ending);
-    if (ec || !wasFreed(end->reply, ending, ec)) {
-        return false;
-    }
-    const auto lock = engine.lock();
-    engine.core(lock).loseForced(named, *forced, *end);
-    return true;
+    auto lock = engine.lock();
+    ForceFlow flow(engine.core(lock), named.shared_from_this(), nullptr);
+    drive(engine, lock, flow);
+    ec = flow.error();
+    return flow.wasFreed();
 }
 
 std::optional<std::chrono::milliseconds> ThreadCalls::timeToLive(NamedLock& named, std::error_code& ec)
 {
-    Engine& engine = engineOf(named);
-    QueryMachine machine(engine.config().unreachableAfter);
     const auto call = nameCall(named, named.traits().pttl);
-    ec = query(engine, call, machine);
+    bool repeated = false;
+    ec = query(engineOf(named), call, repeated);
     return ec ? std::nullopt : timeToLiveOf(call->reply, ec);
 }
 
@@ -170,18 +157,10 @@ void ThreadCalls::connect(Engine& engine, std::error_code& ec)
         ec = *refused;
         return;
     }
-    const auto call = std::make_shared<PingCall>();
-    call->isHurried = true;
-    TimePoint until = BootClock::now() + engine.config().connectTimeout + std::chrono::milliseconds(100);
-    Outcome outcome;
-    do { // again if this process stood still meanwhile
-        until += outcome.stood;
-        engine.commands().enqueue(call);
-        outcome = engine.commands().await(*call, until);
-        call->signal.clearDone();
-    } while (call->asksAgain(outcome) ||
-             (!outcome.replied && outcome.fault.failure != Failure::fatal && outcome.stood > outcome.stood.zero()));
-    ec = call->obstacle(outcome);
+    auto lock = engine.lock();
+    ConnectFlow flow(engine.core(lock), nullptr);
+    drive(engine, lock, flow);
+    ec = flow.error();
 }
 
 // --- What is known here ----------------------------------------------------------------------------------------------

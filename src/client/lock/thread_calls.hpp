@@ -4,7 +4,6 @@
 
 #include "client/engine.hpp"
 #include "core/hold.hpp"
-#include "core/machine/query_machine.hpp"
 #include "core/order.hpp"
 #include "redislock/lock_report.hpp"
 #include "redislock/stop_at.hpp"
@@ -37,8 +36,9 @@ struct ThreadCalls {
     /// Who has the lock; see Lock::explain().
     static std::optional<LockReport> explain(NamedLock& named, std::error_code& ec);
     static void connect(Engine& engine, std::error_code& ec);
-    /// Drives a question to its end; then its reply is in the call.
-    static std::error_code query(Engine& engine, const std::shared_ptr<Call>& call, QueryMachine& machine);
+    /// Asks until there is an answer; it is in the call. @param repeated whether an earlier try may have been executed
+    /// too
+    static std::error_code query(Engine& engine, const std::shared_ptr<Call>& call, bool& repeated);
 
     // what is known here
     static std::uint32_t holdCount(const NamedLock& named) noexcept;

@@ -2,6 +2,7 @@
 #include "core/counter/counter.hpp"
 
 #include "core/counter/permit_requests.hpp"
+#include "core/operation/query_flow.hpp"
 #include "link/request/calls.hpp"
 #include "wire/key_schema.hpp"
 
@@ -65,95 +66,75 @@ std::error_code NamedCounter::goOn(const std::shared_ptr<ScriptCall>& call, Deni
     return call != nullptr && wasDenied && repeated ? Errc::unreachable : ec;
 }
 
-/// A request in the background, repeated until it is answered.
-class NamedCounter::Unawaited : public std::enable_shared_from_this<Unawaited> {
+/// A request that nobody waits for, repeated until it is answered.
+class NamedCounter::Unawaited final : public BackgroundRun, public std::enable_shared_from_this<Unawaited> {
 public:
     Unawaited(std::shared_ptr<NamedCounter> counter, std::shared_ptr<ScriptCall> call, std::string record,
               TimePoint limit, WhenOver whenOver)
-        : counter_(std::move(counter)),
-          call_(std::move(call)),
+        : BackgroundRun(counter->core),
+          counter_(std::move(counter)),
           record_(std::move(record)),
-          machine_(leastRecordTime, limit, Asker::background),
-          whenOver_(std::move(whenOver))
+          whenOver_(std::move(whenOver)),
+          flow_(std::in_place, core_, std::move(call), this, QueryMachine(leastRecordTime, limit, Asker::background))
     {
-        call_->mode = Call::Mode::detached;
     }
 
-    /// Called with the mutex, like the rest.
-    void begin()
+    std::shared_ptr<BackgroundRun> keep() override { return shared_from_this(); }
+
+    /// Expects the mutex.
+    void start()
     {
+        self_ = shared_from_this();
         counter_->beginsUnawaitedRelease();
-        counter_->core.begins();
-        goOn(Start{counter_->port->now()});
+        core_.begins();
+        begin();
     }
 
 private:
-    void goOn(const QueryMachine::Event& event)
-    {
-        if (!step(event)) {
-            counter_->core.ends();
-        }
-    }
+    Operation* operation() noexcept override { return flow_ ? &*flow_ : nullptr; }
 
-    /// @return whether it goes on.
-    bool step(const QueryMachine::Event& event)
+    /// The client's end waits until the record is settled, too.
+    Rest finish() override
     {
-        Port& outside = *counter_->port;
-        const auto action = machine_.resume(event, counter_->core.random);
-        if (const auto* send = std::get_if<Send>(&action)) {
-            call_->wantedUntil = send->until;
-            call_->whenFinished =
-                patiently([this] { return std::function<void()>([self = shared_from_this()] { self->answered(); }); });
-            if (outside.submit(Lane::background, call_)) {
-                return true;
-            }
-            call_->whenFinished = nullptr; // the client has ended
-        } else if (const auto* pause = std::get_if<SleepUntil>(&action)) {
-            outside.after(pause->until,
-                          [self = shared_from_this()] { self->goOn(TimerFired{self->counter_->port->now()}); });
-            return true;
-        } else {
-            failed_ = std::get<Done<std::optional<Reason>>>(action).result;
-            isSettled_ = !failed_ && !machine_.repeated();
-        }
+        const auto failed = flow_->error();
+        const bool repeated = flow_->repeated();
+        flow_.reset();
         counter_->endsUnawaitedRelease();
         if (whenOver_) {
-            whenOver_(failed_, machine_.repeated());
+            whenOver_(failed, repeated);
         }
-        return false;
+        if (failed || repeated || record_.empty()) {
+            core_.ends();
+        } else { // the record is no longer needed
+            core_.port.post([counter = counter_, record = record_] {
+                counter->discardRecords({&record, 1});
+                const Inside lock(*counter->port);
+                counter->core.ends();
+            });
+        }
+        return {.self = std::move(self_)};
     }
-
-    /// Called without the mutex. The client's end waits until the record is settled, too.
-    void answered()
+    Rest failed() noexcept override
     {
-        const auto told = std::exchange(call_->whenFinished, nullptr); // runs just now, and keeps this object
-        {
-            const Inside lock(*counter_->port);
-            if (step(eventOf<QueryMachine::Event, Answered>(*call_, call_->outcome, counter_->port->now()))) {
-                return;
-            }
+        try {
+            return finish();
+        } catch (const std::bad_alloc&) { // a lease ends by itself
+            return {};
         }
-        if (isSettled_) {
-            counter_->discardRecords({&record_, 1});
-        }
-        const Inside lock(*counter_->port);
-        counter_->core.ends();
     }
 
     const std::shared_ptr<NamedCounter> counter_;
-    const std::shared_ptr<ScriptCall> call_;
     const std::string record_;
-    QueryMachine machine_;
     const WhenOver whenOver_;
-    std::optional<Reason> failed_ = Reason(Errc::shutdown); ///< until the request is answered
-    bool isSettled_ = false;                                ///< the record is no longer needed
+    std::optional<QueryFlow> flow_;
+    std::shared_ptr<Unawaited> self_; ///< until the end
 };
 
 void NamedCounter::askUnawaited(const CounterRequest<Unlocked>& request)
 {
     WhenOver tell;
     if (request.tells) {
-        tell = [request](std::optional<Reason> failed, bool repeated) {
+        tell = [request](std::error_code failed, bool repeated) {
             std::error_code ec;
             const Unlocked how = failed ? request.known : request.meaning(*request.call, repeated, ec);
             request.tells(how, ec);
@@ -171,10 +152,11 @@ void NamedCounter::askUnawaited(std::shared_ptr<ScriptCall> call, std::string re
     try {
         // only for as long as its answer is surely kept: sent later, the request would count again
         const TimePoint end = std::min(limit, saturatingAdd(port->now(), leastRecordTime));
+        call->wantedUntil = end;
         const auto asking = std::make_shared<Unawaited>(shared_from_this(), std::move(call), std::move(record), end,
                                                         std::move(whenOver));
         const Inside lock(*port);
-        asking->begin();
+        asking->start();
     } catch (...) { // out of memory: a lease ends by itself
         return;
     }
@@ -280,7 +262,7 @@ void NamedCounter::end()
 {
     waiters_.forEach([this](CounterWaiter& waiter) {
         waiter.ended = Errc::shutdown;
-        if (waiter.operation == nullptr) {
+        if (waiter.run == nullptr) {
             port->fail(waiter.call, Errc::shutdown);
         }
         waiter.look();

@@ -5,7 +5,7 @@
 #include "core/core.hpp"
 #include "core/machine/acquire_machine.hpp"
 #include "core/machine/query_machine.hpp"
-#include "core/operation/waiting.hpp"
+#include "core/operation/background_run.hpp"
 #include "core/port.hpp"
 #include "core/share/own_releases.hpp"
 #include "core/share/waiter_queue.hpp"
@@ -116,14 +116,14 @@ struct CounterWaiter : WaiterLink<CounterWaiter> {
         notified = hinted = true;
         look();
     }
-    void look() noexcept { operation != nullptr ? operation->look() : port->wake(*call); }
+    void look() noexcept { run != nullptr ? run->look() : port->wake(*call); }
 
     std::int64_t permits = 0;
     bool notified = false; ///< has not tried since it was woken
     bool hinted = false;   ///< was woken, and has had no answer since
     Refusals refusals{};
-    std::optional<Errc> ended{}; ///< why it has to end; nothing: it goes on
-    AsyncWaiter* operation = nullptr;
+    std::optional<Errc> ended{};  ///< why it has to end; nothing: it goes on
+    BackgroundRun* run = nullptr; ///< null: a thread waits
     Port* port = nullptr;
     std::shared_ptr<ScriptCall> call{}; ///< its last request; a thread sleeps on its signal
 };
@@ -253,9 +253,9 @@ private:
     std::error_code goOn(const std::shared_ptr<ScriptCall>& call, Denied denied, std::error_code ec, bool repeated,
                          TimePoint begin);
     void discardRecords(std::span<const std::string> records) noexcept;
-    /// Called once, under the mutex: must only post. @param failed why there is no answer; nothing: there is one.
+    /// Called once, under the mutex: must only post. @param failed why there is no answer; no error: there is one.
     /// @param repeated an earlier try may have been executed too
-    using WhenOver = std::function<void(std::optional<Reason> failed, bool repeated)>;
+    using WhenOver = std::function<void(std::error_code failed, bool repeated)>;
     void askUnawaited(std::shared_ptr<ScriptCall> call, std::string record, TimePoint limit,
                       WhenOver whenOver) noexcept;
     void tellOf(const CounterEnding& ending);

@@ -7,15 +7,15 @@
 
 namespace redislock::detail {
 
-CounterFlow::CounterFlow(NamedCounter& counter, CounterOrder order, AsyncWaiter* operation)
-    : counter_(counter),
-      core_(counter.core),
+CounterFlow::CounterFlow(NamedCounter& counter, CounterOrder order, BackgroundRun* run)
+    : Operation(counter.core, run),
+      counter_(counter),
       ending_{.order = std::move(order)},
       machine_(core_.settingsFor(ending_.order.wait, ending_.order.lease))
 {
     ending_.began = core_.port.now();
     waiter.permits = ending_.order.permits;
-    waiter.operation = operation;
+    waiter.run = run;
     waiter.port = counter.port.get();
     if (core_.isClosing()) {
         waiter.ended = Errc::shutdown; // too late to be ended with the other waiters
@@ -28,7 +28,9 @@ CounterFlow::~CounterFlow()
     if (waiter.queued) { // out of memory half-way
         counter_.leave(waiter);
     }
-    (void)takeBack();
+    if (waiter.call != nullptr) {
+        (void)takesBack();
+    }
     ends();
 }
 
@@ -53,10 +55,10 @@ WaitStep CounterFlow::look()
 
 WaitStep CounterFlow::judgeAsking()
 {
-    if (takesBack(waiter, core_.port)) {
+    if (takesBackUnsent(waiter.ended)) {
         return step(Failed{core_.port.now(), {Failure::fatal, *waiter.ended}});
     }
-    return {.kind = WaitStep::Kind::awaitAnswer, .until = until_};
+    return awaitAnswer(until_);
 }
 
 /// Asks again when the client's own releases are over, if there is time to.
@@ -69,7 +71,7 @@ WaitStep CounterFlow::judgeReleases()
     if (!counter_.releases().underWay()) {
         return send();
     }
-    return {.kind = WaitStep::Kind::sleep, .until = until_};
+    return sleep(until_);
 }
 
 WaitStep CounterFlow::judgeSleep()
@@ -88,7 +90,7 @@ WaitStep CounterFlow::judgeSleep()
     if (now >= until) {
         return step(TimerFired{now});
     }
-    return {.kind = WaitStep::Kind::sleep, .until = until};
+    return sleep(until);
 }
 
 /// Does what the machine asks for.
@@ -135,16 +137,12 @@ WaitStep CounterFlow::send()
     }
     const auto call = std::make_shared<ScriptCall>(*order.script, order.keys, order.arguments);
     call->isHurried = isHurried(core_.config, order.wait);
-    if (waiter.operation != nullptr) {
-        call->mode = Call::Mode::detached;
-        call->whenFinished = [operation = waiter.operation, asked = call.get()] { operation->answered(*asked); };
-    }
     waiter.call = call;
     waiter.refusals.queued(counter_.releases());
-    if (!core_.port.submit(waiter.operation == nullptr ? Lane::commands : Lane::background, call)) {
+    if (!submit(call)) {
         return step(Failed{core_.port.now(), {Failure::fatal, Errc::shutdown}});
     }
-    return {.kind = WaitStep::Kind::awaitAnswer, .until = until_};
+    return awaitAnswer(until_);
 }
 
 WaitStep CounterFlow::answered(const Outcome& outcome)
@@ -167,29 +165,12 @@ WaitStep CounterFlow::cancel()
     if (stage_ == Stage::done) {
         return {};
     }
-    const bool unsent = takeBack();
+    const bool unsent = waiter.call != nullptr && takesBack();
     if (stage_ == Stage::idle) {
         return finish({.kind = AcquireResult::Kind::failed, .error = Errc::shutdown});
     }
     const TimePoint now = core_.port.now();
     return unsent ? step(Failed{now, {Failure::fatal, Errc::shutdown}}) : step(Cancelled{now, Errc::shutdown});
-}
-
-/// Stops waiting for the answer to the request under way. @return whether the request was not sent
-bool CounterFlow::takeBack()
-{
-    Call* const call = waiter.call.get();
-    return call != nullptr && call->pending && (waiter.operation == nullptr ? core_.port.leave(*call) : !withdraw());
-}
-
-bool CounterFlow::withdraw()
-{
-    if (waiter.call == nullptr || !waiter.call->pending || core_.port.withdraw(*waiter.call)) {
-        return false;
-    }
-    waiter.call->mode = Call::Mode::abandoned;
-    waiter.call->whenFinished = nullptr;
-    return true;
 }
 
 WaitStep CounterFlow::finish(const AcquireResult& result) noexcept

@@ -4,7 +4,7 @@
 
 #include "core/counter/counter.hpp"
 #include "core/machine/acquire_machine.hpp"
-#include "core/operation/waiting.hpp"
+#include "core/operation/operation.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -13,26 +13,22 @@
 
 namespace redislock::detail {
 
-/// A wait for a grant, step by step; see WaitStep.
-class CounterFlow {
+/// A wait for a grant.
+class CounterFlow final : public Operation {
 public:
     /// Joins the waiters.
-    CounterFlow(NamedCounter& counter, CounterOrder order, AsyncWaiter* operation);
-    CounterFlow(const CounterFlow&) = delete;
-    CounterFlow& operator=(const CounterFlow&) = delete;
-    ~CounterFlow();
+    CounterFlow(NamedCounter& counter, CounterOrder order, BackgroundRun* run);
+    ~CounterFlow() override;
 
-    WaitStep look();
-    WaitStep answered(const Outcome& outcome);
-    /// Ends the wait. What may have been granted is to be taken back.
-    WaitStep cancel();
+    WaitStep look() override;
+    WaitStep answered(const Outcome& outcome) override;
+    /// What may have been granted is to be taken back.
+    WaitStep cancel() override;
 
-    [[nodiscard]] Call& call() const noexcept { return *waiter.call; }
+    [[nodiscard]] Call& call() const noexcept override { return *waiter.call; }
     [[nodiscard]] AcquireMachine::State state() const noexcept { return machine_.state(); }
     /// Only when done.
     CounterEnding takeEnding() noexcept;
-    /// Stops waiting for the answer to the request under way. @return whether the request may have been sent
-    bool withdraw();
 
     CounterWaiter waiter;
 
@@ -51,14 +47,12 @@ private:
     WaitStep judgeSleep();
     WaitStep step(const Event& event);
     WaitStep send();
-    [[nodiscard]] bool takeBack();
     WaitStep finish(const AcquireResult& result) noexcept;
     [[nodiscard]] Event eventOf(const Outcome& outcome);
     void begins() noexcept;
     void ends() noexcept;
 
     NamedCounter& counter_;
-    Core& core_;
     CounterEnding ending_;
     AcquireMachine machine_;
     Stage stage_ = Stage::idle;

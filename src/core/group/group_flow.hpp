@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/group/group_machine.hpp"
-#include "core/operation/waiting.hpp"
+#include "core/operation/operation.hpp"
 #include "redislock/config.hpp"
 #include "redislock/lease_time.hpp"
 

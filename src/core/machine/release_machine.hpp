@@ -59,13 +59,17 @@ public:
 
     ReleaseMachine() = default;
     explicit ReleaseMachine(const Settings& settings) noexcept : settings_(settings) {}
+    /// Of a release that nobody waits for.
+    static ReleaseMachine unawaited(TimePoint validUntil) noexcept
+    {
+        return ReleaseMachine({.validUntil = validUntil, .giveUpAfter = TimePoint::max(), .asker = Asker::background});
+    }
 
     Action resume(const Event& event, Random& random);
 
     /// The caller stops waiting: the release can be started again, and goes on until the lease is over.
     void goOnInBackground() noexcept
     {
-        REDISLOCK_ASSERT(state_ == State::done);
         settings_.giveUpAfter = TimePoint::max();
         settings_.asker = Asker::background;
         backoff_.reset();
@@ -73,8 +77,6 @@ public:
     }
 
     [[nodiscard]] State state() const noexcept { return state_; }
-    /// Whether an answer said that another try would not help: a caller need not wait any longer.
-    [[nodiscard]] bool metFatal() const noexcept { return metFatal_; }
 
 private:
     Action replied(const Replied<UnlockAnswer>& event);
@@ -87,9 +89,8 @@ private:
     Settings settings_;
     Backoff backoff_;
     State state_ = State::idle;
-    bool demoted_ = false;  ///< a replica answered: the next connection is tried at once, once
-    bool unknown_ = false;  ///< an earlier try may have released the hold
-    bool metFatal_ = false; ///< an answer said that another try would not help
+    bool demoted_ = false; ///< a replica answered: the next connection is tried at once, once
+    bool unknown_ = false; ///< an earlier try may have released the hold
 };
 
 inline ReleaseMachine::Action ReleaseMachine::resume(const Event& event, Random& random)
@@ -136,7 +137,6 @@ inline ReleaseMachine::Action ReleaseMachine::failed(const Failed& event, Random
     }
     unknown_ = unknown_ || mayBeExecuted(event.fault);
     settings_.giveUpAfter = saturatingAdd(settings_.giveUpAfter, event.stood);
-    metFatal_ = metFatal_ || event.fault.failure == Failure::fatal;
     if (isFinal(event.fault, settings_.asker) || event.now >= end()) {
         return done(Unlocked::unconfirmed);
     }
@@ -158,29 +158,6 @@ inline ReleaseMachine::Action ReleaseMachine::done(Unlocked how)
 {
     state_ = State::done;
     return Done<Unlocked>{how};
-}
-
-/// What to do about a count that was sent to Redis.
-enum class CountAnswer : std::uint8_t {
-    done,  ///< Redis has it, or another count was sent since, or the client has ended
-    again, ///< Redis may not have it: send it again, when the request's machine says so
-    lost,  ///< Redis does not have the hold any more
-};
-
-/// @param told the count in the request. @param count the hold's count now. @param isValid whether the hold's time is
-/// not over.
-inline CountAnswer countAnswer(const ReleaseMachine::Event& event, std::uint32_t told, std::uint32_t count,
-                               bool isValid)
-{
-    if (const auto* replied = std::get_if<Replied<UnlockAnswer>>(&event)) {
-        return replied->answer.kind == UnlockAnswer::Kind::absent ? CountAnswer::lost : CountAnswer::done;
-    }
-    const auto* failed = std::get_if<Failed>(&event);
-    if (failed != nullptr && failed->fault.error == Errc::wrongType) {
-        return CountAnswer::lost; // another key took the name: our lock is gone
-    }
-    const bool mayHelp = failed != nullptr && !isFinal(failed->fault, Asker::background);
-    return mayHelp && told == count && isValid ? CountAnswer::again : CountAnswer::done;
 }
 
 } // namespace redislock::detail

@@ -7,18 +7,17 @@
 
 namespace redislock::detail {
 
-AcquireFlow::AcquireFlow(Core& c, NamedLock& n, HoldRef h, const AcquireOrder& o, AsyncWaiter* operation)
-    : named(n),
+AcquireFlow::AcquireFlow(Core& c, NamedLock& n, HoldRef h, const AcquireOrder& o, BackgroundRun* run)
+    : Operation(c, run),
+      named(n),
       hold(std::move(h)),
       order(o),
       waiter(*hold, c.takeCall(*hold), leaseTime(c.config, o.lease), c.port.now()),
       asksForItself(o.wait.isOneAttempt() || o.retry != nullptr),
-      core_(c),
       queue_(asksForItself ? n.askers : n.waiters),
       deadline_(saturatingAdd(waiter.joined, o.wait.span()))
 {
-    waiter.operation = operation;
-    waiter.call->asker = operation;
+    waiter.run = run;
     const Waiter* first = named.waiters.head();
     waiter.behindHold = waiter.joined < named.local.validUntil() || (first != nullptr && first->refused);
     waiter.comesBack = !o.wait.isOneAttempt();
@@ -39,10 +38,9 @@ AcquireFlow::~AcquireFlow()
 {
     queue_.leave(waiter);
     endPassed();
-    if (waiter.call->pending && waiter.operation == nullptr) {
-        core_.port.leave(*waiter.call);
+    if (run_ == nullptr) {
+        (void)takesBack();
     }
-    waiter.call->asker = nullptr;
     core_.ends(waiter);
     core_.putBack(std::move(waiter.call));
     core_.waking.unsubscribe(named, waiter);
@@ -70,7 +68,7 @@ WaitStep AcquireFlow::look()
     case Stage::sleeping:
         return judgeSleep();
     case Stage::choosing:
-        return {.kind = WaitStep::Kind::sleep, .until = TimePoint::max()}; // until the policy answers
+        return sleep(TimePoint::max()); // until the policy answers
     case Stage::done:
         break;
     }
@@ -166,10 +164,10 @@ TimePoint AcquireFlow::asideUntil(bool isFirst) const noexcept
 
 WaitStep AcquireFlow::judgeAsking()
 {
-    if (takesBack(waiter, core_.port)) {
+    if (takesBackUnsent(waiter.ended)) {
         return step(Failed{core_.port.now(), {Failure::fatal, *waiter.ended}});
     }
-    return {.kind = WaitStep::Kind::awaitAnswer, .until = until_};
+    return awaitAnswer(until_);
 }
 
 WaitStep AcquireFlow::judgeReleases()
@@ -253,7 +251,7 @@ WaitStep AcquireFlow::step(const Event& event)
     }
     if (const auto* policy = std::get_if<AskPolicy>(&action)) {
         stage_ = Stage::choosing;
-        return {.kind = WaitStep::Kind::askPolicy, .refusals = policy->attempt};
+        return {.kind = WaitStep::Kind::askPolicy, .refusals = policy->attempt, .order = &order};
     }
     if (const auto* subscription = std::get_if<Subscribe>(&action)) {
         core_.waking.subscribe(named, waiter);
@@ -276,15 +274,14 @@ WaitStep AcquireFlow::send()
         if (named.releases.underWay() && named.traits().asking == Asking::first) {
             (void)named.takeTurns(); // the release and this request may arrive together
         }
-        const auto mode = waiter.operation == nullptr ? Call::Mode::awaited : Call::Mode::detached;
-        waiter.call->prepare(HoldCall::Verb::lock, waiter.lease, 1, mode);
+        waiter.call->prepare(HoldCall::Verb::lock, waiter.lease, 1);
         waiter.call->isHeard = core_.waking.hearsOfGrants(named, waiter);
         waiter.refusals.queued(named.releases);
-        if (!core_.port.submit(hold->lane, waiter.call)) {
+        if (!submit(waiter.call)) {
             return step(Failed{core_.port.now(), {Failure::fatal, Errc::shutdown}});
         }
     }
-    return {.kind = WaitStep::Kind::awaitAnswer, .until = until_};
+    return awaitAnswer(until_);
 }
 
 WaitStep AcquireFlow::answered(const Outcome& outcome)
@@ -338,7 +335,7 @@ WaitStep AcquireFlow::cancel()
     if (stage_ == Stage::done) {
         return {};
     }
-    const bool unsent = takeBack();
+    const bool unsent = takesBack();
     if (!machine_) {
         return finish({.kind = AcquireResult::Kind::failed, .error = Errc::shutdown});
     }
@@ -346,27 +343,10 @@ WaitStep AcquireFlow::cancel()
     return unsent ? step(Failed{now, {Failure::fatal, Errc::shutdown}}) : step(Cancelled{now, Errc::shutdown});
 }
 
-/// Stops waiting for the answer to the request under way. @return whether the request was not sent
-bool AcquireFlow::takeBack()
-{
-    HoldCall& call = *waiter.call;
-    return call.pending && (waiter.operation == nullptr ? core_.port.leave(call) : !withdraw());
-}
-
-bool AcquireFlow::withdraw()
-{
-    HoldCall& call = *waiter.call;
-    if (!call.pending || core_.port.withdraw(call)) {
-        return false;
-    }
-    call.mode = Call::Mode::abandoned;
-    return true;
-}
-
 WaitStep AcquireFlow::sleepUntil(TimePoint until) noexcept
 {
     waiter.parked = true;
-    return {.kind = WaitStep::Kind::sleep, .until = until};
+    return sleep(until);
 }
 
 WaitStep AcquireFlow::finish(const AcquireResult& result) noexcept

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/core.hpp"
-#include "core/operation/waiting.hpp"
+#include "core/operation/operation.hpp"
 #include "link/request/calls.hpp"
 
 #include <cstdint>
@@ -20,29 +20,24 @@ inline AcquireMachine::Event lockEventOf(const HoldCall& call, const Outcome& ou
                                                       call.level());
 }
 
-/// An acquire under way: the waiter, its place in a queue, the machine; see WaitStep. The driver keeps the AcquireOrder
-/// alive, and has another reference to the hold.
-class AcquireFlow {
+/// An acquire under way: the waiter, its place in a queue, the machine. Whoever runs it keeps the AcquireOrder alive,
+/// and has another reference to the hold.
+class AcquireFlow final : public Operation {
 public:
-    /// Joins the queue. @param operation null: a thread drives it
-    AcquireFlow(Core& core, NamedLock& named, HoldRef hold, const AcquireOrder& order, AsyncWaiter* operation);
-    AcquireFlow(const AcquireFlow&) = delete;
-    AcquireFlow& operator=(const AcquireFlow&) = delete;
+    /// Joins the queue.
+    AcquireFlow(Core& core, NamedLock& named, HoldRef hold, const AcquireOrder& order, BackgroundRun* run);
     /// Leaves the queue, and wakes the next waiter.
-    ~AcquireFlow();
+    ~AcquireFlow() override;
 
-    WaitStep look();
-    WaitStep answered(const Outcome& outcome);
-    /// The policy has answered.
-    WaitStep paused(const std::variant<Pause, Cancelled>& answer);
-    /// Ends the acquire. What Redis may have granted is to be given back.
-    WaitStep cancel();
+    WaitStep look() override;
+    WaitStep answered(const Outcome& outcome) override;
+    WaitStep paused(const std::variant<Pause, Cancelled>& answer) override;
+    /// What Redis may have granted is to be given back.
+    WaitStep cancel() override;
 
-    [[nodiscard]] HoldCall& call() const noexcept { return *waiter.call; }
+    [[nodiscard]] HoldCall& call() const noexcept override { return *waiter.call; }
     /// Only when done: the result. @param acquired what was granted
     std::error_code conclude(Acquired& acquired);
-    /// Stops waiting for the answer to the request under way. @return whether the request may have been sent
-    bool withdraw();
 
     NamedLock& named;
     HoldRef hold;
@@ -77,7 +72,6 @@ private:
     WaitStep judgeSleep();
     WaitStep step(const Event& event);
     WaitStep send();
-    [[nodiscard]] bool takeBack();
     bool takesPassed();
     void endPassed() noexcept;
     WaitStep sleepUntil(TimePoint until) noexcept;
@@ -101,7 +95,6 @@ private:
     [[nodiscard]] bool isQueued() const noexcept { return waiter.call->isHeard; }
     [[nodiscard]] Event eventOfGrant(const Grant& grant, TimePoint now) const noexcept;
 
-    Core& core_;
     WaiterQueue<Waiter>& queue_;
     const TimePoint deadline_;
     std::optional<AcquireMachine> machine_; ///< from its turn on

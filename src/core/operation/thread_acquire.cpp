@@ -1,11 +1,104 @@
 #include "core/operation/thread_acquire.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace redislock::detail {
 
+namespace {
+
+AcquireMachine machineFor(const Core& core, const Hold& hold, const AcquireOrder& order)
+{
+    auto settings = core.settingsFor(order.wait, leaseTime(core.config, order.lease));
+    settings.holdDeadline = hold.validUntil();
+    return AcquireMachine(settings);
+}
+
+} // namespace
+
+NestedFlow::NestedFlow(Core& core, Hold& hold, const AcquireOrder& order)
+    : Operation(core, nullptr),
+      order_(order),
+      hold_(&hold),
+      call_(core.takeCall(hold)),
+      level_(hold.levels.add(order.lease, order.endedBy)),
+      machine_(machineFor(core, hold, order))
+{
+    ++hold.countsUnderWay;
+}
+
+WaitStep NestedFlow::look()
+{
+    const TimePoint now = core_.port.now();
+    if (!std::exchange(begun_, true)) {
+        return step(Start{now});
+    }
+    return now < until_ ? sleep(until_) : step(TimerFired{now});
+}
+
+WaitStep NestedFlow::answered(const Outcome& outcome)
+{
+    return step(lockEventOf(*call_, outcome, core_.port.now()));
+}
+
+WaitStep NestedFlow::cancel()
+{
+    const bool unsent = takesBack();
+    const TimePoint now = core_.port.now();
+    return unsent ? step(Failed{now, {Failure::fatal, Errc::shutdown}}) : step(Cancelled{now, Errc::shutdown});
+}
+
+WaitStep NestedFlow::step(const AcquireMachine::Event& event)
+{
+    const auto action = machine_.resume(event, core_.random);
+    if (const auto* end = std::get_if<Done<AcquireResult>>(&action)) {
+        result_ = end->result;
+        return {};
+    }
+    if (const auto* send = std::get_if<Send>(&action)) {
+        // Redis keeps the longer of two leases, unless the key's time to live was taken away
+        const auto outer = hold_->levels.leaseToLeave(core_.port.now(), core_.config.watchdogTimeout);
+        call_->prepare(HoldCall::Verb::lock, std::max(leaseTime(core_.config, order_.lease), outer),
+                       hold_->levels.count());
+        (void)submit(call_);
+        return awaitAnswer(send->until);
+    }
+    if (const auto* pause = std::get_if<SleepUntil>(&action)) {
+        until_ = pause->until;
+        return sleep(until_);
+    }
+    return step(Cancelled{core_.port.now(), Errc::badReply}); // a nested acquire is never refused for another holder
+}
+
+std::error_code NestedFlow::conclude(Acquired& acquired)
+{
+    Hold& hold = *hold_;
+    --hold.countsUnderWay;
+    hold.unanswered = hold.unanswered || machine_.mayBeHeld();
+    core_.putBack(std::move(call_));
+    if (hold.phase == Hold::Phase::held &&
+        (result_.kind == AcquireResult::Kind::lost || core_.port.now() >= hold.validUntil())) {
+        hold.levels.remove(level_);
+        core_.lose(hold, result_.kind == AcquireResult::Kind::lost ? LossReason::gone : core_.reasonOfEnd(hold));
+    }
+    if (hold.phase != Hold::Phase::held) {
+        if (order_.endedBy == EndedBy::thread && hold.levels.remove(level_)) {
+            hold.lock->local.countLateUnlock(hold.owner); // the loss counted this level too, as one to unlock
+        }
+        return core_.isClosing() ? Errc::shutdown : Errc::lost;
+    }
+    if (result_.kind == AcquireResult::Kind::granted) {
+        core_.grant(hold, level_, result_);
+        acquired = {hold_, level_, result_.token};
+        return {};
+    }
+    hold.levels.remove(level_);
+    core_.releasing.correctCount(hold, result_.mayBeHeld);
+    return result_.kind == AcquireResult::Kind::failed ? std::error_code(result_.error) : std::error_code();
+}
+
 ThreadAcquire::ThreadAcquire(Core& core, NamedLock& named, const AcquireOrder& order, std::uint64_t caller)
-    : core_(core)
+    : Operation(core, nullptr)
 {
     if (Hold* own = core.validHold(named, caller)) {
         if (named.traits().isReentrant) {

@@ -3,9 +3,10 @@
 #pragma once
 
 #include "core/core.hpp"
+#include "core/machine/acquire_machine.hpp"
 #include "core/operation/acquire_flow.hpp"
-#include "core/operation/nested_flow.hpp"
-#include "core/operation/waiting.hpp"
+#include "core/operation/operation.hpp"
+#include "redislock/hold_ref.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -15,20 +16,47 @@
 
 namespace redislock::detail {
 
-/// An acquire by a thread: of a hold, of another level of its own hold, or of a lock that it can never get; see
-/// WaitStep. The driver keeps the AcquireOrder alive.
-class ThreadAcquire {
+/// An acquire of another level of a valid hold by its thread. It waits for nobody, and finds out if the hold is gone.
+class NestedFlow final : public Operation {
+public:
+    NestedFlow(Core& core, Hold& hold, const AcquireOrder& order);
+
+    WaitStep look() override;
+    WaitStep answered(const Outcome& outcome) override;
+    /// The count in Redis is to be corrected.
+    WaitStep cancel() override;
+
+    [[nodiscard]] HoldCall& call() const noexcept override { return *call_; }
+    /// Only when done: the result.
+    std::error_code conclude(Acquired& acquired);
+
+private:
+    WaitStep step(const AcquireMachine::Event& event);
+
+    const AcquireOrder& order_;
+    HoldRef hold_;
+    std::shared_ptr<HoldCall> call_;
+    const std::uint32_t level_;
+    AcquireMachine machine_;
+    TimePoint until_{}; ///< end of the pause, as the machine said
+    bool begun_ = false;
+    AcquireResult result_;
+};
+
+/// An acquire by a thread: of a hold, of another level of its own hold, or of a lock that it can never get. The thread
+/// keeps the AcquireOrder alive.
+class ThreadAcquire final : public Operation {
 public:
     ThreadAcquire(Core& core, NamedLock& named, const AcquireOrder& order, std::uint64_t caller);
 
-    WaitStep look() { return nested_ ? nested_->look() : outermost_ ? outermost_->look() : WaitStep{}; }
-    WaitStep answered(const Outcome& outcome)
+    WaitStep look() override { return nested_ ? nested_->look() : outermost_ ? outermost_->look() : WaitStep{}; }
+    WaitStep answered(const Outcome& outcome) override
     {
         return nested_ ? nested_->answered(outcome) : outermost_->answered(outcome);
     }
-    WaitStep paused(const std::variant<Pause, Cancelled>& answer) { return outermost_->paused(answer); }
-    WaitStep cancel() { return nested_ ? nested_->cancel() : outermost_->cancel(); }
-    [[nodiscard]] HoldCall& call() const noexcept { return nested_ ? nested_->call() : outermost_->call(); }
+    WaitStep paused(const std::variant<Pause, Cancelled>& answer) override { return outermost_->paused(answer); }
+    WaitStep cancel() override { return nested_ ? nested_->cancel() : outermost_->cancel(); }
+    [[nodiscard]] HoldCall& call() const noexcept override { return nested_ ? nested_->call() : outermost_->call(); }
 
     [[nodiscard]] bool isNested() const noexcept { return nested_.has_value(); }
     /// The state of an outermost acquire's machine; nothing before its turn.
@@ -46,7 +74,6 @@ public:
     std::error_code conclude(Acquired& acquired, Rest& rest);
 
 private:
-    Core& core_;
     std::optional<AcquireFlow> outermost_;
     std::optional<NestedFlow> nested_;
 };

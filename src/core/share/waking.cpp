@@ -290,10 +290,10 @@ std::shared_ptr<HoldCall> Waking::submitFor(Waiter& waiter) noexcept
     waiter.call->isHeard = hearsOfGrants(*waiter.hold.lock, waiter);
     core_.begins(waiter);
     waiter.refusals.queued(waiter.hold.lock->releases);
-    const bool isThread = waiter.operation == nullptr;
-    waiter.call->prepare(HoldCall::Verb::lock, waiter.lease, 1, isThread ? Call::Mode::awaited : Call::Mode::detached);
-    if (!isThread) {
-        waiter.operation->look();
+    waiter.call->prepare(HoldCall::Verb::lock, waiter.lease, 1);
+    setRequester(*waiter.call, waiter.run);
+    if (waiter.run != nullptr) {
+        waiter.run->look();
     }
     return waiter.call;
 }

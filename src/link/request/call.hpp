@@ -16,6 +16,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace redislock::detail {
 
@@ -25,6 +26,19 @@ struct Outcome {
     Fault fault;                       ///< when not replied
     std::chrono::nanoseconds stood{0}; ///< how long this process stood still while a thread waited
     bool calledOff = false;            ///< the caller was told to stop waiting: the call is still queued, or under way
+};
+
+class Call;
+
+/// Whoever made a request for which no thread waits.
+class Requester {
+public:
+    Requester() = default;
+    Requester(const Requester&) = delete;
+    Requester& operator=(const Requester&) = delete;
+    virtual ~Requester() = default;
+    /// The request has ended. Called on the thread that read the reply, without a mutex.
+    virtual void answered(Call& call) noexcept = 0;
 };
 
 /// A request on a connection. Shared between the caller that waits for it and the connection, which keeps it until its
@@ -56,13 +70,18 @@ public:
     /// Whether a repetition of the request may be executed before it, and both of them.
     [[nodiscard]] virtual bool isInNoOrder() const noexcept { return false; }
 
-    /// The end of a call that nobody waits for: called on the thread that read the reply, without a mutex.
-    virtual void finished() noexcept {}
+    /// The end of a call that no thread waits for: called on the thread that read the reply, without a mutex.
+    virtual void finished() noexcept
+    {
+        if (const auto told = std::exchange(requester, nullptr)) {
+            told->answered(*this);
+        }
+    }
 
     /// Who waits for the end.
     enum class Mode : std::uint8_t {
         awaited,   ///< a thread sleeps on `signal`
-        detached,  ///< nobody: finished() is called
+        detached,  ///< no thread: finished() is called
         abandoned, ///< nobody any more: the reply is read and dropped
     };
 
@@ -74,7 +93,8 @@ public:
     Form form = Form::bySha;
     std::atomic<bool> pending{false}; ///< on a connection
     Signal signal;
-    std::shared_ptr<Call> next; ///< in a list of ended calls
+    std::shared_ptr<Requester> requester; ///< of a detached call, until its end; null: nobody is told
+    std::shared_ptr<Call> next;           ///< in a list of ended calls
 };
 
 /// Appends the beginning of a script's request: all that stands before the keys.

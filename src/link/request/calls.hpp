@@ -9,9 +9,7 @@
 #include "wire/script.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <new>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -19,23 +17,6 @@
 #include <vector>
 
 namespace redislock::detail {
-
-/// A call for which perhaps no thread waits.
-class ListenedCall : public Call {
-public:
-    void finished() noexcept override
-    {
-        try {
-            if (whenFinished) {
-                whenFinished();
-            }
-        } catch (const std::bad_alloc&) { // the time of the call ends it
-            return;
-        }
-    }
-
-    std::function<void()> whenFinished; ///< called at the end if no thread waits
-};
 
 /// A request that is no script, and for which a caller waits.
 class CommandCall final : public Call {
@@ -56,7 +37,7 @@ private:
 };
 
 /// The answer shows that a connection is there: where PING is forbidden, locks may work all the same.
-class PingCall final : public ListenedCall {
+class PingCall final : public Call {
 public:
     void encode(std::string& out, Form /*by*/) override
     {
@@ -82,7 +63,7 @@ private:
 };
 
 /// A script that is given any number of keys and arguments.
-class ScriptCall final : public ListenedCall {
+class ScriptCall final : public Call {
 public:
     ScriptCall(const Script& script, std::vector<std::string> keys, std::vector<std::string> arguments)
         : script_(script), keys_(std::move(keys)), arguments_(std::move(arguments))

@@ -1,4 +1,4 @@
-#include "simulation/counter_operation.hpp"
+#include "simulation/counter_call.hpp"
 
 #include "simulation/safety_checker.hpp"
 
@@ -7,7 +7,7 @@ namespace redislock::simulation {
 using detail::AcquireMachine;
 
 CounterWait::CounterWait(SimClient& client, std::shared_ptr<NamedCounter> counter, detail::CounterOrder order)
-    : Operation(client, *counter, std::move(order), nullptr),
+    : FlowCall(client, *counter, std::move(order), nullptr),
       counter_(std::move(counter)),
       isLatch_(counter_->kind == CounterKind::countDownLatch),
       began_(now())

@@ -4,7 +4,7 @@
 
 #include "core/counter/counter.hpp"
 #include "core/counter/counter_flow.hpp"
-#include "simulation/operation.hpp"
+#include "simulation/thread_call.hpp"
 
 #include <memory>
 #include <optional>
@@ -17,7 +17,7 @@ using detail::CounterKind;
 using detail::NamedCounter;
 
 /// A wait for a semaphore, a permit or a latch.
-class CounterWait final : public Operation<detail::CounterFlow> {
+class CounterWait final : public FlowCall<detail::CounterFlow> {
 public:
     CounterWait(SimClient& client, std::shared_ptr<NamedCounter> counter, detail::CounterOrder order);
 
@@ -64,8 +64,8 @@ public:
 private:
     void conclude() override
     {
-        ended_ = error() ? std::error_code(*error()) : std::error_code();
-        result_ = counter_->conclude(request_, began_, repeated(), ended_);
+        ended_ = flow_.error();
+        result_ = counter_->conclude(request_, began_, flow_.repeated(), ended_);
     }
 
     const std::shared_ptr<NamedCounter> counter_;
