@@ -52,8 +52,8 @@ end
 
 -- Notes the allowances of Redisson's waiters behind the last of ours: how far a time is ahead of that of the waiter
 -- before it, or of the end of the hold. The latter is a conclusion, since a hold may have been renewed; so is an
--- allowance behind a higher time: another waiter stood between the two.
-local function noteAllowances()
+-- allowance behind a higher time: another waiter stood between the two. `longestFirst`: the most for the former.
+local function noteAllowances(longestFirst)
     local since, waiter, record = {}, last, lastRecord
     while waiter and #since < most and not ours(record) do
         since[#since + 1] = {waiter, scoreOf(waiter), record}
@@ -68,7 +68,8 @@ local function noteAllowances()
         local more = score and score - (before or now + math.max(0, redis.call('PTTL', KEYS[1])))
         isNew = isNew or not seen or score and score > seen
         if score and isNew then
-            seen, allowance, about = score, more, before and more >= 0 and '' or ' about'
+            seen, allowance = score, before and more or math.min(more, longestFirst)
+            about = before and more >= 0 and '' or ' about'
         elseif score and before then -- the record may be that of an earlier wait with a smaller allowance
             allowance = math.max(allowance, math.min(more, usual))
         end
@@ -134,12 +135,14 @@ local function noteRedissons(comes)
     if not firstFree and (isOurs or not comes and redis.call('EXISTS', KEYS[4]) == 0) then
         return not isOurs -- none of Redisson's waits, or none of ours
     end
+    -- A time from when ours waited too may have what those that are gone counted: times would drift.
+    local longestFirst = firstFree and usual or longest
     if not firstFree then
         firstFree = ''
         redis.pcall('HSET', KEYS[4], 'redisson', '')
     end
     if not isOurs then
-        noteAllowances()
+        noteAllowances(longestFirst)
     end
     if redis.call('HLEN', KEYS[4]) > redis.call('LLEN', KEYS[2]) + 1 then
         mendQueue()
@@ -173,7 +176,10 @@ local function allowancesAhead(holder)
     if #waiters == most then
         return math.min(sum, longest), true
     end
-    if not isAny then
+    if not isAny then -- from now on nobody puts back whom Redisson takes out, after an allowance that was too small
+        for i, waiter in ipairs(waiters) do
+            redis.call('ZADD', KEYS[3], string.format('%.0f', ours(records[i]) + clocks), waiter)
+        end
         redis.call('HDEL', KEYS[4], 'redisson')
     end
     return math.min(sum, longest), isAny

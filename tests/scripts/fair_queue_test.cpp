@@ -58,6 +58,22 @@ TEST_F(FairScripts, PlacesDoNotDriftInAQueueThatIsNeverEmpty)
     EXPECT_LE(redis.hash(places).size(), 6U) << "nothing is left of those who are gone, but of the last";
 }
 
+TEST_F(FairScripts, PlacesDoNotDriftThoughTheFirstOfRedissonsCameBehindOursEachTime)
+{
+    fair(hold17);
+    javaWaits(java(0));
+    for (int i = 0; i < 40; i += 2) {
+        fair(hold18);
+        expectAhead(hold18, place + clocks + usual);
+        javaWaits(java(i + 1));
+        javaIsLetIn(java(i));
+        EXPECT_THAT(fair(hold18), Nil()) << i;
+        end(hold18);
+        javaWaits(java(i + 2)); // its time has what ours counted; no script of ours runs before it is the first
+        javaIsLetIn(java(i + 1));
+    }
+}
+
 TEST_F(FairScripts, LiveWaiterBehindRedissonsIsNotPrunedByItHoweverLongTheLockIsHeld)
 {
     for (const std::int64_t skew : {std::int64_t{0}, clocks - 3000, -clocks}) {
@@ -124,6 +140,20 @@ TEST_F(FairScripts, WaitersThatRedissonTookOutTooEarlyAreThereAgainThoughNobodyE
     EXPECT_THAT(end(hold17), Number(1));
     EXPECT_THAT(waiting(), ::testing::ElementsAre(hold18, hold19));
     EXPECT_THAT(fair(hold18), Nil());
+}
+
+TEST_F(FairScripts, WaiterWhoseTimeRedissonMadeTooShortHasItsPlaceWhenNoneOfRedissonsWaitsAnyMore)
+{
+    fair(hold17);
+    javaWaits(java(1));
+    setClock(20'000); // it has been there for longer than is known
+    redis.command({"PEXPIRE", name, "30000"});
+    fair(hold18);
+    javaIsLetIn(java(1));
+    lock(java(1), 30'000);
+    fair(hold19);
+    redissons.prune(now() + clocks - 2000);
+    EXPECT_THAT(waiting(), ::testing::ElementsAre(hold18, hold19));
 }
 
 TEST_F(FairScripts, WaiterThatRedissonTookOutWhenItsPlaceWasOverIsLast)

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -248,8 +249,7 @@ void MixedQueueWorld::giveUp(Thread& thread)
 
 void MixedQueueWorld::leaves(const Thread& redissons)
 {
-    const auto* known = keyspace_.find(companion(2), serverMs());
-    const auto* record = known == nullptr ? nullptr : known->find(redissons.holder);
+    const auto* record = recordOf(redissons.holder);
     if (record != nullptr && record->ends_with(" about")) {
         for (Thread* waiter : arrived_) {
             waiter->mayBeOut = waiter->isOurs;
@@ -386,11 +386,9 @@ Reply MixedQueueWorld::runScript(detail::ScriptUse KindTraits::*use, std::vector
     trace_(request.arguments[0], "{}: {} {}", request.script->name, reply.kind == Reply::Kind::nil ? "nil" : reply.text,
            reply.integer);
     if (trace_.isOn()) {
-        const auto* known = keyspace_.find(companion(2), serverMs());
         for (const auto& waiter : redissons_.waiting()) {
-            const auto* record = known == nullptr ? nullptr : known->find(waiter);
-            trace_("", "  {} {}; {}", waiter, redissons_.time(waiter).value_or(0) - Keyspace::epochMs - serverMs(),
-                   record == nullptr ? "unknown" : *record);
+            const auto* record = recordOf(waiter);
+            trace_("", "  {} {}; {}", waiter, aheadMs(waiter), record == nullptr ? "unknown" : *record);
         }
     }
     if (use != &KindTraits::renew && !(use == &KindTraits::lock && hadIt)) { // these requests do not look at the queue
@@ -407,6 +405,35 @@ const MixedQueueWorld::Thread* MixedQueueWorld::threadOf(const std::string& hold
     const auto found =
         std::find_if(threads_.begin(), threads_.end(), [&](const auto& t) { return t->holder == holder; });
     return found == threads_.end() ? nullptr : found->get();
+}
+
+/// What our scripts know of a waiter; null: nothing.
+const std::string* MixedQueueWorld::recordOf(const std::string& waiter) const
+{
+    const auto* known = keyspace_.find(companion(2), serverMs());
+    return known == nullptr ? nullptr : known->find(waiter);
+}
+
+/// How far the time of a waiter is ahead of the server's clock.
+std::int64_t MixedQueueWorld::aheadMs(const std::string& waiter) const
+{
+    return redissons_.time(waiter).value_or(0) - Keyspace::epochMs - serverMs();
+}
+
+/// For how long a dead waiter of Redisson's keeps ours from a free lock once it is the first: for what our scripts take
+/// for its allowance, which may have a part of ours that are gone, and 30 s more if that is a conclusion; or until its
+/// time, if that is sooner.
+std::int64_t MixedQueueWorld::longestTurnMs(const std::string& redissons) const
+{
+    const std::int64_t leftMs = std::max<std::int64_t>(0, aheadMs(redissons));
+    std::int64_t turnMs = leftMs;
+    if (const auto* record = recordOf(redissons)) {
+        std::string word;
+        std::istringstream words(*record);
+        words >> word >> word >> turnMs;
+        turnMs += words >> word ? clocksMs : 0;
+    }
+    return std::min(turnMs, leftMs);
 }
 
 std::map<std::string, std::int64_t> MixedQueueWorld::timesOfRedissons() const
@@ -456,7 +483,7 @@ void MixedQueueWorld::checkTimeOf(const Thread& thread) const
             most += RedissonFairLock::usualMs + leaseMs + 2 * clocksMs;
         }
     }
-    const auto ahead = redissons_.time(thread.holder).value_or(0) - Keyspace::epochMs - serverMs();
+    const auto ahead = aheadMs(thread.holder);
     if (ahead < placeMs + clocksMs || ahead > most) {
         throw Violation("T6 order of asking",
                         fmt::format("the time of {} is {} ms ahead, at most {} are due", thread.holder, ahead, most));
@@ -464,7 +491,7 @@ void MixedQueueWorld::checkTimeOf(const Thread& thread) const
 }
 
 /// If a waiter of ours waits, a free lock must be taken in time after the last fault; each dead waiter of Redisson's
-/// costs its allowance more, and 30 s if that is a conclusion.
+/// costs its turn more.
 void MixedQueueWorld::checkFree()
 {
     const bool isAwaited = std::any_of(arrived_.begin(), arrived_.end(), [&](const Thread* t) {
@@ -480,7 +507,7 @@ void MixedQueueWorld::checkFree()
         mostFreeMs_ = placeMs + 2 * pollMs;
         for (const auto& thread : threads_) {
             if (thread->state == State::dead && !thread->isOurs && redissons_.time(thread->holder)) {
-                mostFreeMs_ += thread->allowanceMs + clocksMs + placeMs;
+                mostFreeMs_ += longestTurnMs(thread->holder) + placeMs;
             }
         }
     }

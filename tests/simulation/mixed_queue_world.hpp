@@ -84,6 +84,9 @@ private:
     void checkTimeOf(const Thread& thread) const;
     void checkFree();
     void checkResidue();
+    [[nodiscard]] const std::string* recordOf(const std::string& waiter) const;
+    [[nodiscard]] std::int64_t aheadMs(const std::string& waiter) const;
+    [[nodiscard]] std::int64_t longestTurnMs(const std::string& redissons) const;
     [[nodiscard]] bool lacksTime(std::size_t which) const;
     [[nodiscard]] const Thread* threadOf(const std::string& holder) const;
     [[nodiscard]] std::map<std::string, std::int64_t> timesOfRedissons() const;
