@@ -70,7 +70,7 @@ public:
     /// How many requests it has asked for.
     [[nodiscard]] std::uint32_t attempts() const noexcept { return attempts_; }
     /// Whether Redis may have granted a request before the one under way, or before the sleep.
-    [[nodiscard]] bool mayBeHeld() const noexcept { return unknown_; }
+    [[nodiscard]] bool mayBeHeld() const noexcept { return tries_.mayBeDone; }
     /// When the server last answered; the start (or silentSince) if it has not.
     [[nodiscard]] TimePoint lastAnswer() const noexcept { return lastAnswer_; }
 
@@ -82,8 +82,6 @@ private:
     Action grantHeard(const GrantHeard& event);
     Action failed(const Failed& event, Random& random);
     Action refused(const Failed& event, Random& random);
-    Action demoted(const Failed& event, Random& random);
-    Action sitOut(TimePoint now, Random& random);
     Action woken(TimePoint now, bool byTimer);
     Action ask();
     Action done(AcquireResult result);
@@ -102,16 +100,13 @@ private:
     TimePoint lastAnswer_{};  ///< or the start; moved likewise
     TimePoint silentSince_{}; ///< since then the server has been asked, without an answer; moved likewise
     std::optional<TimePoint> refusedSince_;
-    Reason refusal_ = Errc::serverRefused; ///< the last refusal
-    Backoff backoff_;
+    Tries tries_;
     std::uint32_t attempts_ = 0;
     std::uint32_t refusals_ = 0;    ///< how often the lock was held by others; for the policy
     bool contended_ = false;        ///< Redis said at least once that another holds the lock
-    bool demoted_ = false;          ///< the last answer came from a replica
     bool refusedToConnect_ = false; ///< at least once, no connection could be made
     std::uint32_t lateGrants_ = 0;
     bool subscribed_ = false;
-    bool unknown_ = false;    ///< whether an attempt was granted is not known
     bool polled_ = false;     ///< the attempt under way was started by the poll alone
     bool pollIsNext_ = false; ///< the sleep ends with the poll, not with the holder's time
 };
@@ -148,7 +143,7 @@ inline AcquireMachine::Action AcquireMachine::resume(const Event& event, Random&
         return woken(e->now, true);
     }
     REDISLOCK_ASSERT(state_ != State::idle && state_ != State::done);
-    unknown_ = unknown_ || state_ == State::asking;
+    tries_.mayBeDone = tries_.mayBeDone || state_ == State::asking;
     return fail(std::get<Cancelled>(event).reason);
 }
 
@@ -165,8 +160,7 @@ inline AcquireMachine::Action AcquireMachine::replied(const Replied<LockAnswer>&
 {
     lastAnswer_ = event.now;
     refusedSince_.reset();
-    demoted_ = false;
-    backoff_.reset();
+    tries_.answered();
     if (event.answer.kind == LockAnswer::Kind::gone) {
         return done({.kind = AcquireResult::Kind::lost});
     }
@@ -181,7 +175,7 @@ inline AcquireMachine::Action AcquireMachine::replied(const Replied<LockAnswer>&
                      .token = event.answer.token,
                      .pushMissed = polled_});
     }
-    unknown_ = true; // the grant came when its lease was over already
+    tries_.mayBeDone = true; // the grant came when its lease was over already
     return event.now < deadline_ && ++lateGrants_ < mostLateGrants ? ask() : fail(Cause::answeredTooLate);
 }
 
@@ -233,13 +227,10 @@ inline AcquireMachine::Action AcquireMachine::grantHeard(const GrantHeard& event
 
 inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random& random)
 {
-    if (event.fault.failure == Failure::refused) {
+    if (event.fault.failure == Failure::refused || event.fault.failure == Failure::demoted) {
         return refused(event, random);
     }
-    if (event.fault.failure == Failure::demoted) {
-        return demoted(event, random);
-    }
-    unknown_ = unknown_ || mayBeExecuted(event.fault);
+    tries_.failed(event);
     if (event.fault.failure == Failure::fatal) {
         return fail(event.fault.error);
     }
@@ -251,13 +242,13 @@ inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random
     if (!firstTryRefused && event.now < patienceEnd()) {
         return ask();
     }
-    if (demoted_ && event.fault.error == Errc::unreachable) {
-        return fail(refusal_); // no server was found that would not refuse
+    if (tries_.demoted && event.fault.error == Errc::unreachable) {
+        return fail(tries_.refusal); // no server was found that would not refuse
     }
     // a wait that ends while an answer is due ends as the last answer said, if the server was there a moment ago
     const bool wasThere = event.now < saturatingAdd(std::max(lastAnswer_, silentSince_), settings_.commandTimeout);
     if (wasThere && refusedSince_) {
-        return fail(refusal_);
+        return fail(tries_.refusal);
     }
     if (wasThere && contended_ && event.now >= deadline_) {
         return done({.kind = AcquireResult::Kind::contended});
@@ -269,30 +260,16 @@ inline AcquireMachine::Action AcquireMachine::refused(const Failed& event, Rando
 {
     lastAnswer_ = event.now;
     refusedSince_ = refusedSince_.value_or(event.now);
-    refusal_ = event.fault.error;
-    unknown_ = true; // a script that was killed half-way is refused too
-    return sitOut(event.now, random);
-}
-
-/// The next connection is made at once, perhaps to the new master; a second time in a row counts as a refusal.
-inline AcquireMachine::Action AcquireMachine::demoted(const Failed& event, Random& random)
-{
-    lastAnswer_ = event.now;
-    refusedSince_ = refusedSince_.value_or(event.now);
-    refusal_ = event.fault.error;
-    if (!std::exchange(demoted_, true) && event.now < patienceEnd()) {
+    if (!tries_.failed(event) && event.now < patienceEnd()) {
         return ask();
     }
-    return sitOut(event.now, random);
-}
-
-inline AcquireMachine::Action AcquireMachine::sitOut(TimePoint now, Random& random)
-{
-    if (now >= refusalEnd()) {
-        return fail(refusal_);
+    // a script that was killed half-way is refused too
+    tries_.mayBeDone = tries_.mayBeDone || event.fault.failure == Failure::refused;
+    if (event.now >= refusalEnd()) {
+        return fail(tries_.refusal);
     }
     state_ = State::backingOff;
-    return SleepUntil{std::min(refusalEnd(), now + backoff_.next(random))};
+    return SleepUntil{std::min(refusalEnd(), event.now + tries_.backoff.next(random))};
 }
 
 inline AcquireMachine::Action AcquireMachine::woken(TimePoint now, bool byTimer)
@@ -301,7 +278,7 @@ inline AcquireMachine::Action AcquireMachine::woken(TimePoint now, bool byTimer)
         return done({.kind = AcquireResult::Kind::contended});
     }
     if (state_ == State::backingOff && now >= refusalEnd()) {
-        return fail(refusal_);
+        return fail(tries_.refusal);
     }
     if (now - lastAnswer_ > settings_.unreachableAfter / 2) {
         lastAnswer_ = now; // a long time without a question is no silence of the server
@@ -321,7 +298,7 @@ inline AcquireMachine::Action AcquireMachine::ask()
 inline AcquireMachine::Action AcquireMachine::done(AcquireResult result)
 {
     state_ = State::done;
-    result.mayBeHeld = unknown_ && result.kind != AcquireResult::Kind::granted;
+    result.mayBeHeld = tries_.mayBeDone && result.kind != AcquireResult::Kind::granted;
     result.attempts = attempts_;
     return Done<AcquireResult>{result};
 }

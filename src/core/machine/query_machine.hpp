@@ -47,7 +47,7 @@ public:
     {
         if (const auto* e = std::get_if<Start>(&event)) {
             REDISLOCK_ASSERT(state_ == State::idle);
-            end_ = std::min(limit_, saturatingAdd(e->now, patience_));
+            tries_.end = std::min(limit_, saturatingAdd(e->now, patience_));
             return e->now < limit_ ? ask() : done(Errc::unreachable);
         }
         if (const auto* e = std::get_if<Failed>(&event)) {
@@ -60,44 +60,39 @@ public:
         }
         if (const auto* e = std::get_if<TimerFired>(&event)) {
             REDISLOCK_ASSERT(state_ == State::backingOff);
-            return e->now < end_ ? ask() : done(refusal_); // nobody would wait for the answer
+            return e->now < tries_.end ? ask() : done(tries_.refusal); // nobody would wait for the answer
         }
         REDISLOCK_ASSERT(state_ == State::asking);
         return done(std::nullopt);
     }
 
     /// Whether an earlier try may have been executed too.
-    [[nodiscard]] bool repeated() const noexcept { return unknown_; }
+    [[nodiscard]] bool repeated() const noexcept { return tries_.mayBeDone; }
     [[nodiscard]] State state() const noexcept { return state_; }
 
 private:
     Action failed(const Failed& event, Random& random)
     {
-        unknown_ = unknown_ || mayBeExecuted(event.fault);
-        end_ = std::min(limit_, saturatingAdd(end_, event.stood));
-        const bool wasDemoted = demoted_ && event.fault.error == Errc::unreachable;
+        const bool wasDemoted = tries_.demoted && event.fault.error == Errc::unreachable;
         const bool isCutShort = std::exchange(refused_, false) && event.fault.failure == Failure::lostReply;
-        if (isFinal(event.fault, asker_) || event.now >= end_) {
-            return done(wasDemoted || isCutShort ? refusal_ : event.fault.error);
+        const Reason refusal = tries_.refusal;
+        const bool pauses = tries_.failed(event);
+        tries_.end = std::min(limit_, tries_.end);
+        if (isFinal(event.fault, asker_) || event.now >= tries_.end) {
+            return done(wasDemoted || isCutShort ? refusal : event.fault.error);
         }
-        if (event.fault.failure == Failure::demoted && !std::exchange(demoted_, true)) {
-            refusal_ = event.fault.error;
-            return ask(); // over the next connection, perhaps to the new master
+        if (!pauses) {
+            return ask();
         }
-        if (event.fault.failure == Failure::refused || event.fault.failure == Failure::demoted ||
-            event.fault.failure == Failure::fatal) {
-            state_ = State::backingOff;
-            refused_ = true;
-            refusal_ = event.fault.error;
-            return SleepUntil{std::min(end_, event.now + backoff_.next(random))};
-        }
-        return ask();
+        state_ = State::backingOff;
+        refused_ = true;
+        return SleepUntil{std::min(tries_.end, event.now + tries_.backoff.next(random))};
     }
 
     Action ask()
     {
         state_ = State::asking;
-        return Send{end_};
+        return Send{tries_.end};
     }
 
     Action done(std::optional<Reason> error)
@@ -109,13 +104,9 @@ private:
     std::chrono::milliseconds patience_;
     TimePoint limit_;
     Asker asker_;
-    TimePoint end_{};
-    Backoff backoff_;
+    Tries tries_;
     State state_ = State::idle;
-    Reason refusal_;       ///< the last refusal
     bool refused_ = false; ///< the last try was answered so
-    bool demoted_ = false; ///< a replica answered
-    bool unknown_ = false;
 };
 
 } // namespace redislock::detail

@@ -58,7 +58,10 @@ public:
     };
 
     ReleaseMachine() = default;
-    explicit ReleaseMachine(const Settings& settings) noexcept : settings_(settings) {}
+    explicit ReleaseMachine(const Settings& settings) noexcept : settings_(settings)
+    {
+        tries_.end = settings.giveUpAfter;
+    }
     /// Of a release that nobody waits for.
     static ReleaseMachine unawaited(TimePoint validUntil) noexcept
     {
@@ -70,9 +73,9 @@ public:
     /// The caller stops waiting: the release can be started again, and goes on until the lease is over.
     void goOnInBackground() noexcept
     {
-        settings_.giveUpAfter = TimePoint::max();
+        tries_.end = TimePoint::max();
         settings_.asker = Asker::background;
-        backoff_.reset();
+        tries_.backoff.reset();
         state_ = State::idle;
     }
 
@@ -84,13 +87,11 @@ private:
     Action ask();
     Action done(Unlocked how);
 
-    [[nodiscard]] TimePoint end() const noexcept { return std::min(settings_.validUntil, settings_.giveUpAfter); }
+    [[nodiscard]] TimePoint end() const noexcept { return std::min(settings_.validUntil, tries_.end); }
 
     Settings settings_;
-    Backoff backoff_;
+    Tries tries_;
     State state_ = State::idle;
-    bool demoted_ = false; ///< a replica answered: the next connection is tried at once, once
-    bool unknown_ = false; ///< an earlier try may have released the hold
 };
 
 inline ReleaseMachine::Action ReleaseMachine::resume(const Event& event, Random& random)
@@ -126,7 +127,7 @@ inline ReleaseMachine::Action ReleaseMachine::replied(const Replied<UnlockAnswer
         break;
     }
     // An earlier try of this release did it, unless the lease ran out first. A nested release removes no field.
-    const bool ours = unknown_ && settings_.level == Level::outermost && event.now < settings_.validUntil;
+    const bool ours = tries_.mayBeDone && settings_.level == Level::outermost && event.now < settings_.validUntil;
     return done(ours ? Unlocked::released : Unlocked::alreadyLost);
 }
 
@@ -135,17 +136,15 @@ inline ReleaseMachine::Action ReleaseMachine::failed(const Failed& event, Random
     if (event.fault.error == Errc::wrongType) {
         return done(Unlocked::alreadyLost); // another key took the name: our lock is gone
     }
-    unknown_ = unknown_ || mayBeExecuted(event.fault);
-    settings_.giveUpAfter = saturatingAdd(settings_.giveUpAfter, event.stood);
+    const bool pauses = tries_.failed(event);
     if (isFinal(event.fault, settings_.asker) || event.now >= end()) {
         return done(Unlocked::unconfirmed);
     }
-    const bool again = event.fault.failure == Failure::demoted && std::exchange(demoted_, true);
-    if (event.fault.failure == Failure::refused || event.fault.failure == Failure::fatal || again) {
-        state_ = State::backingOff;
-        return SleepUntil{std::min(end(), event.now + backoff_.next(random))};
+    if (!pauses) {
+        return ask();
     }
-    return ask();
+    state_ = State::backingOff;
+    return SleepUntil{std::min(end(), event.now + tries_.backoff.next(random))};
 }
 
 inline ReleaseMachine::Action ReleaseMachine::ask()

@@ -1,13 +1,17 @@
 /// @file
-/// Growing pauses between tries.
+/// When a request without a useful answer is tried again.
 #pragma once
 
+#include "link/request/event.hpp"
+#include "redislock/clock.hpp"
+#include "redislock/error.hpp"
 #include "redislock/random.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <ratio>
+#include <utility>
 
 namespace redislock::detail {
 
@@ -40,6 +44,35 @@ public:
 private:
     using Pause = std::chrono::duration<std::int32_t, std::milli>; // small: each hold has one
     Pause current_{first};
+};
+
+/// What the tries of one request have met, and for how long they go on. All machines that repeat a request for a caller
+/// share this.
+struct Tries {
+    /// Notes that a try has failed. @return whether the next one is to come after a pause. After a replica's answer it
+    /// comes at once, over the next connection, perhaps to the new master; after a second one in a row it does not.
+    bool failed(const Failed& event) noexcept
+    {
+        mayBeDone = mayBeDone || mayBeExecuted(event.fault);
+        end = saturatingAdd(end, event.stood);
+        if (event.fault.failure == Failure::notConnected || event.fault.failure == Failure::lostReply) {
+            return false;
+        }
+        refusal = event.fault.error;
+        return event.fault.failure != Failure::demoted || std::exchange(demoted, true);
+    }
+    /// A try was answered: what it met before does not count any more.
+    void answered() noexcept
+    {
+        demoted = false;
+        backoff.reset();
+    }
+
+    TimePoint end = TimePoint::max();     ///< no tries after this; moved by the times in which this process stood still
+    Reason refusal = Errc::serverRefused; ///< the last one
+    Backoff backoff{};
+    bool demoted = false;   ///< a replica answered
+    bool mayBeDone = false; ///< a try may have been executed
 };
 
 } // namespace redislock::detail
