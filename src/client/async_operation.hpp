@@ -80,17 +80,20 @@ private:
         return end();
     }
 
-    /// Without the mutex, the handler is called and the rest is destroyed. The client's end waits until what the
-    /// operation leaves to be done is done, or counts itself.
-    Rest end()
+    /// The handler is called soon, without the mutex. The client's end waits until what the operation leaves to be done
+    /// is done, or counts itself.
+    Rest end() noexcept
     {
-        engine_->post([self = std::exchange(self_, nullptr)] {
-            self->tell();
-            const Inside inside(self->core_.port);
-            self->core_.ends();
-        });
-        core_.begins();
-        return {};
+        try {
+            engine_->post([self = self_] {
+                self->tell();
+                const Inside inside(self->core_.port);
+                self->core_.ends();
+            });
+            core_.begins();
+        } catch (const std::bad_alloc&) { // the handler is destroyed with this
+        }
+        return {.self = std::move(self_)};
     }
     void tell()
     {

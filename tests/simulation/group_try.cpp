@@ -175,10 +175,10 @@ void GroupTry::drop()
 {
     for (auto& member : members_) {
         if (const auto attempt = std::exchange(member.attempt, nullptr)) {
-            attempt->drop();
+            attempt->leave();
         }
         if (const auto release = std::exchange(member.release, nullptr)) {
-            release->drop();
+            release->leave();
         }
     }
 }

@@ -80,7 +80,7 @@ void SimClient::End::operator()(SimClient* client) const
         client->world_.checker.ends(belief.name, holder);
     }
     while (detail::BackgroundRun* const run = client->core_.runs.popDue(TimePoint::max())) {
-        run->fail();
+        run->drop();
     }
     client->commands_.drop();
     client->background_.drop();

@@ -38,7 +38,7 @@ public:
         client_.observe();
     }
     /// The process is gone.
-    void drop()
+    void leave()
     {
         core_.runs.remove(*this);
         flow_.reset();
@@ -58,7 +58,7 @@ private:
     }
     Rest failed() noexcept override
     {
-        drop();
+        leave();
         return {};
     }
 

@@ -174,7 +174,7 @@ private:
 class StartedAcquire final : public ThreadCall, public Acquiring {
 public:
     StartedAcquire(SimClient& client, NamedLock& named, const detail::AcquireOrder& order);
-    ~StartedAcquire() override { attempt_->drop(); }
+    ~StartedAcquire() override { attempt_->leave(); }
 
     void advance() override;
     [[nodiscard]] std::optional<Situation> situation() const override { return situationOf(*attempt_); }

@@ -23,7 +23,7 @@ protected:
     ~CountCorrection() override
     {
         while (BackgroundRun* const run = core->runs.popDue(TimePoint::max())) {
-            run->fail();
+            run->drop();
         }
         port->sent = nullptr;
         if (hold->phase == Hold::Phase::held) {

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 void endSent(Core& core, KeepingPort& port)
 {
     while (BackgroundRun* const run = core.runs.popDue(TimePoint::max())) {
-        run->fail();
+        run->drop();
     }
     port.sent = nullptr;
 }

@@ -100,28 +100,27 @@ private:
         const bool repeated = flow_->repeated();
         flow_.reset();
         counter_->endsUnawaitedRelease();
-        if (whenOver_) {
-            whenOver_(failed, repeated);
+        bool isSettling = false;
+        try {
+            if (whenOver_) {
+                whenOver_(failed, repeated);
+            }
+            if (!failed && !repeated && !record_.empty()) {
+                core_.port.post([counter = counter_, record = record_] {
+                    counter->discardRecords({&record, 1});
+                    const Inside lock(*counter->port);
+                    counter->core.ends();
+                });
+                isSettling = true;
+            }
+        } catch (const std::bad_alloc&) { // the record ends with its time to live
         }
-        if (failed || repeated || record_.empty()) {
+        if (!isSettling) {
             core_.ends();
-        } else { // the record is no longer needed
-            core_.port.post([counter = counter_, record = record_] {
-                counter->discardRecords({&record, 1});
-                const Inside lock(*counter->port);
-                counter->core.ends();
-            });
         }
         return {.self = std::move(self_)};
     }
-    Rest failed() noexcept override
-    {
-        try {
-            return finish();
-        } catch (const std::bad_alloc&) { // a lease ends by itself
-            return {};
-        }
-    }
+    Rest failed() noexcept override { return flow_ ? finish() : Rest{}; }
 
     const std::shared_ptr<NamedCounter> counter_;
     const std::string record_;

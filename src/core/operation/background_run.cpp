@@ -72,10 +72,9 @@ void BackgroundRun::answered(Call& call) noexcept
 {
     Rest rest; // destroyed without the mutex
     const Inside inside(core_.port);
-    if (operation() == nullptr || call.mode == Call::Mode::abandoned) {
+    if (operation() == nullptr || &operation()->call() != &call || call.mode == Call::Mode::abandoned) {
         return;
     }
-    REDISLOCK_ASSERT(&operation()->call() == &call);
     if (!awaits_) { // the answer to a request that another thread queued may come before look()
         step([](Operation& operation) { return operation.look(); });
     }
@@ -137,11 +136,16 @@ void BackgroundRun::fail() noexcept
     } catch (const std::bad_alloc&) { // what it may leave ends with its lease
     }
     rest_ = failed();
+}
+
+void BackgroundRun::drop()
+{
+    fail();
     dropRest();
 }
 
 /// Destroys what is left over, soon.
-void BackgroundRun::dropRest() noexcept
+void BackgroundRun::dropRest()
 {
     if (rest_.hold != nullptr || rest_.named != nullptr || rest_.self != nullptr) {
         core_.port.post([rest = std::exchange(rest_, {})]() mutable { rest = {}; });

@@ -41,8 +41,8 @@ public:
     void timeIsOver();
     /// The client ends: what only sleeps is cancelled. Expects the mutex.
     void endSleep();
-    /// Ends the operation in the middle: there is no memory to go on. Expects the mutex.
-    void fail() noexcept;
+    /// Ends the operation in the middle. Expects the mutex.
+    void drop();
     void answered(Call& call) noexcept override;
 
     DueSlot slot; ///< in the core's heap
@@ -52,6 +52,8 @@ protected:
 
     /// The first step. Expects the mutex. The caller has other references to what may be left over.
     void begin();
+    /// Ends the operation for lack of memory. Expects the mutex.
+    void fail() noexcept;
     /// Null: the operation has not begun, or is over.
     virtual Operation* operation() noexcept = 0;
     /// The operation is done: takes its result, and destroys it. Expects the mutex. @return what is left over
@@ -67,7 +69,7 @@ private:
     void step(Step next);
     void act(const WaitStep& next);
     void askPolicy(const WaitStep& question);
-    void dropRest() noexcept;
+    void dropRest();
 
     Rest rest_; ///< of an operation that has just ended
     bool awaits_ = false;
