@@ -53,7 +53,7 @@ public:
         try {
             make_(flow_, static_cast<BackgroundRun*>(this));
         } catch (const std::bad_alloc&) {
-            return fail();
+            fail();
         }
         begin();
     }

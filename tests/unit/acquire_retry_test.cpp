@@ -18,7 +18,6 @@ using test::play;
 using test::Player;
 using test::resultOf;
 using test::text;
-using Kind = AcquireResult::Kind;
 
 Player<AcquireMachine> playerOf(Wait wait, const RetryPolicy& retry)
 {

@@ -22,10 +22,7 @@ protected:
 
     ~CountCorrection() override
     {
-        while (BackgroundRun* const run = core->runs.popDue(TimePoint::max())) {
-            run->drop();
-        }
-        port->sent = nullptr;
+        dropRuns(*core, *port);
         if (hold->phase == Hold::Phase::held) {
             core->lose(*hold, LossReason::gone);
         }
@@ -123,6 +120,27 @@ TEST_F(CountCorrection, IsNotSentAgainWithoutAClient)
     fail(Failure::fatal, Errc::shutdown);
     EXPECT_EQ(port->sent, nullptr);
     EXPECT_EQ(hold->phase, Hold::Phase::held);
+}
+
+TEST_F(CountCorrection, ThatSleepsEndsWithTheClientsConnections)
+{
+    fail(Failure::refused, Errc::serverRefused);
+    core->endRuns();
+    EXPECT_EQ(hold->countsUnderWay, 0);
+    EXPECT_TRUE(core->runs.empty());
+}
+
+TEST_F(CountCorrection, OfNoLevelIsAReleaseThatEndsWithTheLease)
+{
+    fail(Failure::fatal, Errc::shutdown);
+    hold->levels.clear();
+    core->releasing.correctCount(*hold, true);
+    EXPECT_TRUE(core->isAnythingUnderWay());
+    port->sent->pending = true; // no answer comes
+    port->time += 30s;
+    core->ring();
+    EXPECT_FALSE(core->isAnythingUnderWay()) << "nobody waits for an answer any more";
+    EXPECT_EQ(hold->phase, Hold::Phase::ended);
 }
 
 } // namespace

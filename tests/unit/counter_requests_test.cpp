@@ -16,15 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Ends what is under way, and forgets the last request.
-void endSent(Core& core, KeepingPort& port)
-{
-    while (BackgroundRun* const run = core.runs.popDue(TimePoint::max())) {
-        run->drop();
-    }
-    port.sent = nullptr;
-}
-
 // A call that began before the end may make its request after it: nobody would wait for the record of its answer.
 TEST(CounterRequests, WithARecordAreRefusedWhenTheirClientHasEnded)
 {
@@ -54,7 +45,7 @@ TEST(CounterRequests, ThatAreRepeatedAreNotSentWhenTheirRecordMayBeGone)
     ASSERT_NE(port->sent, nullptr);
     EXPECT_TRUE(port->sent->isWanted(port->time + std::chrono::milliseconds(59'999)));
     EXPECT_FALSE(port->sent->isWanted(port->time + std::chrono::milliseconds(60'000)));
-    endSent(core, *port);
+    dropRuns(core, *port);
 }
 
 // The server forgets a grant after a while. A process that stood still until then must not ask for it again.
@@ -76,7 +67,7 @@ protected:
     }
     /// What the flow leaves to be done when it has ended.
     void conclude() { semaphore->conclude(flow.takeEnding()); }
-    ~UnansweredAcquire() override { endSent(core, *port); }
+    ~UnansweredAcquire() override { dropRuns(core, *port); }
 
     const std::shared_ptr<KeepingPort> port = std::make_shared<KeepingPort>();
     const Config config;

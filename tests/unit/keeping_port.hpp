@@ -2,7 +2,7 @@
 /// The surroundings of a core in a test.
 #pragma once
 
-#include "core/port.hpp"
+#include "core/core.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -76,5 +76,14 @@ private:
     std::uint64_t lastNumber_ = 0;
     std::vector<std::pair<TimePoint, std::function<void()>>> later_;
 };
+
+/// Ends what is under way in the background, and forgets the last request.
+inline void dropRuns(Core& core, KeepingPort& port)
+{
+    while (BackgroundRun* const run = core.runs.popDue(TimePoint::max())) {
+        run->drop();
+    }
+    port.sent = nullptr;
+}
 
 } // namespace redislock::detail

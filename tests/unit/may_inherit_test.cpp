@@ -99,7 +99,7 @@ protected:
     {
         next.reset();
         (void)core->close(); // as at a client's end: what is held keeps the core
-        port->sent.reset();
+        dropRuns(*core, *port);
     }
 
     const std::shared_ptr<KeepingPort> port = std::make_shared<KeepingPort>();
