@@ -61,8 +61,7 @@ Background::Background(const Config& config, const std::string& connectionName, 
       connector(io, config.endpoint, handshakeOf(config, connectionName), config.connectTimeout, lastErrors),
       renewals(io, connector, renewalTimeout(config.watchdogTimeout, config.commandTimeout), freshSeed(),
                reporter(report, "renewals")),
-      subscriber(io, connector, config.commandTimeout, heartbeat, freshSeed(), reporter(report, "notifications")),
-      random(freshSeed())
+      subscriber(io, connector, config.commandTimeout, heartbeat, freshSeed(), reporter(report, "notifications"))
 {
 }
 

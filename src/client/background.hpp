@@ -10,7 +10,6 @@
 #include "redislock/clock.hpp"
 #include "redislock/config.hpp"
 #include "redislock/error.hpp"
-#include "redislock/random.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -80,7 +79,6 @@ public:
     Subscriber subscriber;
     Alarm sweepTimer{io};
     Alarm renewalTimer{io};
-    Random random; ///< for questions; what concerns holds takes the core's, under the core's mutex
 
 private:
     void run() noexcept;

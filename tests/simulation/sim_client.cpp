@@ -113,7 +113,7 @@ std::shared_ptr<detail::NamedCounter> SimClient::counter(detail::CounterKind kin
     return counter;
 }
 
-// --- Beliefs --------------------------------------------------------------------------------------------------
+// --- Beliefs -----------------------------------------------------------------------------------------------
 
 void SimClient::observe()
 {
@@ -223,7 +223,7 @@ void SimClient::judge(const Loss& loss)
     }
 }
 
-// --- detail::Port -----------------------------------------------------------------------------------------------------
+// --- detail::Port --------------------------------------------------------------------------------------------------
 
 /// A violation cannot be thrown out of this function.
 void SimClient::exit() noexcept
@@ -360,7 +360,7 @@ void SimClient::tell(std::function<void(Observer&)> what)
     what(*this);
 }
 
-// --- For the world ----------------------------------------------------------------------------------------------------
+// --- For the world -------------------------------------------------------------------------------------------------
 
 void SimClient::forEachSituation(const std::function<void(Situation, const std::string& name)>& tell) const
 {

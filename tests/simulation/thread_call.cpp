@@ -6,7 +6,7 @@ namespace redislock::simulation {
 
 using detail::AcquireMachine;
 
-// --- Acquiring --------------------------------------------------------------------------------------------------------
+// --- Acquiring -----------------------------------------------------------------------------------------------------
 
 Acquire::Acquire(SimClient& client, NamedLock& named, std::uint64_t owner, detail::AcquireOrder order)
     : Acquire(client, named, owner, std::make_shared<const detail::AcquireOrder>(std::move(order)))
@@ -107,7 +107,7 @@ void StartedAcquire::advance()
     }
 }
 
-// --- Releasing --------------------------------------------------------------------------------------------------------
+// --- Releasing -----------------------------------------------------------------------------------------------------
 
 AwaitedRelease::AwaitedRelease(SimClient& client, const detail::Acquired& acquired)
     : AwaitedRelease(client, acquired, acquired.hold->validUntil())

@@ -170,12 +170,13 @@ public:
 
     WaitStep look() override { return std::exchange(begun_, true) ? awaitAnswer(until_) : ask(); }
 
-    /// Asks again if this process stood still meanwhile.
+    /// Asks again in other words, or if this process stood still meanwhile; but not once more what is still on a
+    /// connection: its time is over.
     WaitStep answered(const Outcome& outcome) override
     {
         until_ += outcome.stood;
         const bool stood = !outcome.replied && outcome.fault.failure != Failure::fatal && outcome.stood.count() > 0;
-        if (ping_->asksAgain(outcome) || stood) {
+        if (!ping_->pending && (ping_->asksAgain(outcome) || stood)) {
             return ask();
         }
         error_ = ping_->obstacle(outcome);
