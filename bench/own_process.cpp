@@ -15,7 +15,7 @@
 
 namespace redislock::bench {
 
-OwnProcess::OwnProcess(std::vector<std::string> arguments)
+OwnProcess::OwnProcess(std::vector<std::string> arguments, const char* program)
 {
     std::array<int, 2> in{};
     std::array<int, 2> out{};
@@ -34,7 +34,7 @@ OwnProcess::OwnProcess(std::vector<std::string> arguments)
         words.push_back(argument.data());
     }
     words.push_back(nullptr);
-    const int error = ::posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, words.data(), environ);
+    const int error = ::posix_spawnp(&pid_, program, &actions, nullptr, words.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     ::close(in[0]);
     ::close(out[1]);

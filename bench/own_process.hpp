@@ -1,5 +1,5 @@
 /// @file
-/// A second process of this program.
+/// A second process, of this program or of another.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,15 @@
 
 namespace redislock::bench {
 
-/// A second process of this program, with pipes to its standard input and from its standard output.
+/// A second process, with pipes to its standard input and from its standard output.
 ///
-/// It ends with this process: the destructor sends it SIGTERM, and so does the kernel when this process ends in any
-/// other way.
+/// The destructor sends it SIGTERM. Another end of this process closes its standard input; with endWithParent() the
+/// kernel sends it SIGTERM then.
 class OwnProcess {
 public:
-    /// Starts the process. @throws std::system_error when that fails.
-    explicit OwnProcess(std::vector<std::string> arguments);
+    /// Starts the process. @param program a path, or a name that is looked up in PATH; by default this program.
+    /// @throws std::system_error when that fails.
+    explicit OwnProcess(std::vector<std::string> arguments, const char* program = "/proc/self/exe");
     OwnProcess(const OwnProcess&) = delete;
     OwnProcess& operator=(const OwnProcess&) = delete;
     /// Ends the process and waits until it has ended.

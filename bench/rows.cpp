@@ -32,6 +32,52 @@ std::vector<Row> uncontended()
     };
 }
 
+#if REDISLOCK_WITH_TLS
+std::vector<Row> tls()
+{
+    constexpr auto group = Group::tls;
+    return {
+        {"tls_lock_unlock_1_thread", group, "/s", Aim::atLeast, 1, 0,
+         "lock() and unlock() over TLS, 1 thread, nobody else wants the lock; against OpenSSL on the descriptor by "
+         "hand",
+         lockOverTls},
+        {"tls_against_plain_1_thread", group, "/s", Aim::atLeast, 0.75, 0, "the same; against the same without TLS",
+         [](const Target& target) { return lockOverTlsAgainstPlain(target, 1); }},
+        {"tls_against_plain_64_threads", group, "/s", Aim::atLeast, 0.85, 0,
+         "lock() and unlock() over TLS, 64 threads, 64 names, one Client; against the same without TLS",
+         [](const Target& target) { return lockOverTlsAgainstPlain(target, 64); }},
+        {"tls_reference", group, "/s", Aim::atLeast, 0.75, 0,
+         "OpenSSL on the descriptor by hand; against raw hiredis without TLS: what TLS costs by itself",
+         rawLockOverTls},
+        {"tls_first_lock", group, " ms", Aim::atMost, 0, 0,
+         "from no client to the first lock over TLS, with a file of authorities, median; against the same without TLS",
+         firstLockOverTls},
+        {"tls_memory", group, " KiB", Aim::atMost, 0, 0,
+         "memory of 32 clients that are connected over TLS, for each connection; against the same without TLS",
+         memoryOfTls},
+    };
+}
+#else
+std::vector<Row> tls()
+{
+    return {};
+}
+#endif
+
+std::vector<Row> durable()
+{
+    constexpr auto group = Group::durable;
+    return {
+        {"durable_1_thread", group, "/s", Aim::atLeast, 0.4, 0.55,
+         "lock() with replicas(1) and unlock(), 1 thread; against raw hiredis with lock and WAIT in one packet",
+         durableLock},
+        {"durable_64_threads", group, "/s", Aim::atLeast, 0.5, 0.8,
+         "lock() with replicas(1) and unlock(), 64 threads, 64 names, one Client; against the same without a "
+         "durability",
+         [](const Target& target) { return durableLocks(target, 64); }},
+    };
+}
+
 std::vector<Row> handOver()
 {
     constexpr auto group = Group::handOver;
@@ -296,8 +342,8 @@ const std::vector<Row>& allRows()
 {
     static const std::vector<Row> rows = [] {
         std::vector<Row> all;
-        for (const auto& part :
-             {uncontended(), handOver(), contended(), shared(), policies(), segments(), scale(), compile()}) {
+        for (const auto& part : {uncontended(), tls(), durable(), handOver(), contended(), shared(), policies(),
+                                 segments(), scale(), compile()}) {
             all.insert(all.end(), part.begin(), part.end());
         }
         return all;
@@ -310,6 +356,10 @@ std::string_view nameOf(Group group)
     switch (group) {
     case Group::uncontended:
         return "uncontended";
+    case Group::tls:
+        return "tls";
+    case Group::durable:
+        return "durable";
     case Group::handOver:
         return "hand_over";
     case Group::contended:

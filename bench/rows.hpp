@@ -31,9 +31,10 @@ struct Target {
 };
 
 /// The rows of one picture.
-enum class Group { uncontended, handOver, contended, shared, policies, segmented, scale, compile };
-inline constexpr Group allGroups[] = {Group::uncontended, Group::handOver,  Group::contended, Group::shared,
-                                      Group::policies,    Group::segmented, Group::scale,     Group::compile};
+enum class Group { uncontended, tls, durable, handOver, contended, shared, policies, segmented, scale, compile };
+inline constexpr Group allGroups[] = {Group::uncontended, Group::tls,    Group::durable,  Group::handOver,
+                                      Group::contended,   Group::shared, Group::policies, Group::segmented,
+                                      Group::scale,       Group::compile};
 std::string_view nameOf(Group group);
 
 /// Which ratios are good.
@@ -77,6 +78,19 @@ Measure lockGuardAgainstPipeline(const Target& target, unsigned threads);
 Measure asynchronous(const Target& target, unsigned underWay);
 /// The median of lock() and unlock() while the client holds @p held other locks with fixed leases, against none.
 Measure besideHeldLocks(const Target& target, std::size_t held);
+
+/// Pairs of lock() and unlock() over TLS, one thread, against OpenSSL by hand.
+Measure lockOverTls(const Target& target);
+/// The same, every thread with its own name, against the same without TLS.
+Measure lockOverTlsAgainstPlain(const Target& target, unsigned threads);
+/// OpenSSL by hand against raw hiredis without TLS.
+Measure rawLockOverTls(const Target& target);
+/// From nothing to the first lock over TLS, against the same without TLS.
+Measure firstLockOverTls(const Target& target);
+/// Memory of each connection over TLS, against one without.
+Measure memoryOfTls(const Target& target);
+Measure durableLock(const Target& target);
+Measure durableLocks(const Target& target, unsigned threads);
 
 /// unlock() called on one thread until lock() returns on the other, against PING.
 Measure handOverBetweenThreads(const Target& target);

@@ -1,5 +1,6 @@
 /// @file
 /// Acquiring and releasing a lock that nobody else wants: the cost of every critical section.
+#include "uncontended.hpp"
 #include "pipeline.hpp"
 #include "reference/raw_locks.hpp"
 #include "rows.hpp"
@@ -18,7 +19,7 @@ namespace {
 /// One client for all threads, and a lock for each thread.
 class UncontendedLocks {
 public:
-    UncontendedLocks(const Target& target, unsigned threads) : client_(target.url)
+    UncontendedLocks(const Config& config, unsigned threads) : client_(config)
     {
         for (unsigned thread = 0; thread < threads; ++thread) {
             locks_.push_back(client_.getLock(fmt::format("bench:ours:{:02}", thread)));
@@ -39,7 +40,7 @@ public:
     Reference(const Target& target, unsigned threads)
     {
         for (unsigned thread = 0; thread < threads; ++thread) {
-            locks_.emplace_back(target.host, target.port, fmt::format("bench:hand:{:02}", thread),
+            locks_.emplace_back(RawConnection(target.host, target.port), fmt::format("bench:hand:{:02}", thread),
                                 fmt::format("6f1c1f7e-30a4-4c29-9d0b-5a3c8e2b7d{:02x}:100{:02}", thread, thread));
         }
     }
@@ -52,7 +53,8 @@ private:
 
 Side guardSide(const Target& target, unsigned threads)
 {
-    return [threads, side = std::make_shared<UncontendedLocks>(target, threads)](Seconds duration) {
+    return [threads,
+            side = std::make_shared<UncontendedLocks>(Config::fromUrl(target.url), threads)](Seconds duration) {
         return callsPerSecond(threads, duration, [&](unsigned thread) { const LockGuard held(side->lock(thread)); });
     };
 }
@@ -69,15 +71,19 @@ Side referenceSide(const Target& target, unsigned threads)
 
 } // namespace
 
-Measure lockAndUnlock(const Target& target, unsigned threads)
+Side lockSide(const Config& config, unsigned threads)
 {
-    auto ours = [threads, side = std::make_shared<UncontendedLocks>(target, threads)](Seconds duration) {
+    return [threads, side = std::make_shared<UncontendedLocks>(config, threads)](Seconds duration) {
         return callsPerSecond(threads, duration, [&](unsigned thread) {
             side->lock(thread).lock();
             expect(side->lock(thread).unlock() == Unlocked::released, "the library's unlock()");
         });
     };
-    return inTurn(std::move(ours), referenceSide(target, threads));
+}
+
+Measure lockAndUnlock(const Target& target, unsigned threads)
+{
+    return inTurn(lockSide(Config::fromUrl(target.url), threads), referenceSide(target, threads));
 }
 
 Measure lockGuard(const Target& target, unsigned threads)

@@ -91,11 +91,31 @@ std::string jsonOf(const ServerReport& server, std::optional<bool> wasTaken, con
     object["version"] = textOrNull(server.version);
     object["role"] = textOrNull(server.role);
     object["replicas"] = orNull(server.replicas);
+    object["followers"] = ordered_json::array();
+    for (const auto& replica : server.followers) {
+        object["followers"].push_back({{"address", replica.address},
+                                       {"state", replica.state},
+                                       {"bytes_behind", replica.bytesBehind},
+                                       {"silent_s", replica.silent.count()}});
+    }
+    object["min_replicas_to_write"] = orNull(server.minReplicasToWrite);
+    object["sentinels"] = nullptr;
+    if (server.sentinels) {
+        object["sentinels"] = {{"seen", server.sentinels->seen}, {"quorum", orNull(server.sentinels->quorum)}};
+    }
     object["eviction_policy"] = textOrNull(server.evictionPolicy);
     object["max_memory"] = orNull(server.maxMemory);
     object["used_memory"] = orNull(server.usedMemory);
     object["appends_to_file"] = orNull(server.appendsToFile);
     object["saves_snapshots"] = orNull(server.savesSnapshots);
+    object["tls"] = nullptr;
+    if (server.tls) {
+        object["tls"] = {{"protocol", server.tls->protocol},
+                         {"cipher", server.tls->cipher},
+                         {"subject", server.tls->subject},
+                         {"issuer", server.tls->issuer},
+                         {"days_left", server.tls->daysLeft}};
+    }
     object["lacking_rights"] = orNull(server.lackingRights);
     object["lock_taken"] = orNull(wasTaken);
     object["problems"] = problems;

@@ -88,10 +88,18 @@ std::optional<std::string> whyNotToBeHad(const FencedLock& lock)
     }
 }
 
+/// Says what the library finds remarkable.
+class Remarks final : public Observer {
+    void warned(std::string_view what) noexcept override { complain(std::string(what)); }
+};
+
 /// What may harm locks on such a server.
 std::vector<std::string> problemsOf(const ServerReport& server)
 {
     std::vector<std::string> problems;
+    if (server.tls && server.tls->daysLeft < 7) {
+        problems.push_back(fmt::format("its certificate expires in {} days", server.tls->daysLeft));
+    }
     if (server.role == "slave") {
         problems.emplace_back("it is a replica: it takes no locks");
     }
@@ -114,6 +122,26 @@ std::vector<std::string> problemsOf(const ServerReport& server)
     return problems;
 }
 
+/// What is known of those who would take the master's place.
+void describeDeputies(const ServerReport& server)
+{
+    for (const auto& replica : server.followers) {
+        fmt::print("replica      {}: {}, {} bytes behind\n", replica.address, replica.state, replica.bytesBehind);
+    }
+    if (server.sentinels) {
+        fmt::print("sentinels    {} seen, quorum {}\n", server.sentinels->seen,
+                   server.sentinels->quorum ? std::to_string(*server.sentinels->quorum) : "not told");
+    }
+    if (server.minReplicasToWrite && (server.sentinels || !server.followers.empty())) {
+        fmt::print("fail-over    {}\n",
+                   *server.minReplicasToWrite == 0
+                       ? "loses what no replica has yet, and the old master takes locks until it learns of it: set "
+                         "min-replicas-to-write 1"
+                       : fmt::format("the master takes no locks unless {} replicas follow (min-replicas-to-write)",
+                                     *server.minReplicasToWrite));
+    }
+}
+
 void describe(const ServerReport& server, const Client& client, std::optional<bool> wasTaken)
 {
     const std::string unknown = "not told";
@@ -122,10 +150,25 @@ void describe(const ServerReport& server, const Client& client, std::optional<bo
     const auto inMiB = [&](std::optional<std::uint64_t> bytes) {
         return bytes ? fmt::format("{} MiB", *bytes / 1024 / 1024) : unknown;
     };
-    fmt::print("server       {} at {}\n", orUnknown(server.version), client.config().endpoint.str());
+    const auto& sentinels = client.config().sentinels;
+    fmt::print("server       {} at {}\n", orUnknown(server.version),
+               sentinels ? "the address that the Sentinels have of " + inQuotes(sentinels->name)
+                         : client.config().endpoint.str());
+    if (server.tls) {
+        const auto& tls = *client.config().tls;
+        fmt::print("tls          {}, {}\n", server.tls->protocol, server.tls->cipher);
+        fmt::print("certificate  {}, by {}, {} days left\n", server.tls->subject, server.tls->issuer,
+                   server.tls->daysLeft);
+        if (tls.verify != Tls::Verify::full) {
+            fmt::print("not checked  {}\n", tls.verify == Tls::Verify::none
+                                                ? "anything of the certificate"
+                                                : "whether the certificate is for the host");
+        }
+    }
     fmt::print("role         {}{}\n", orUnknown(server.role),
                server.role == "master" && server.replicas ? fmt::format(", {} replicas", *server.replicas)
                                                           : std::string());
+    describeDeputies(server);
     fmt::print("persistence  append-only file {}{}, snapshots {}\n", onOrOff(server.appendsToFile),
                server.appendsToFile == true && server.appendSync ? " (appendfsync " + *server.appendSync + ")" : "",
                onOrOff(server.savesSnapshots));
@@ -221,7 +264,9 @@ int kick(const Settings& settings)
 
 int doctor(const Settings& settings)
 {
-    const Client client(settings.url);
+    Config config = Config::fromUrl(settings.url);
+    config.observer = std::make_shared<Remarks>();
+    const Client client(config);
     client.connect();
     const auto name = settings.name.empty() ? "redislock:doctor" : settings.name;
     LockMonitor monitor(settings.url);

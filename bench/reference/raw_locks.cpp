@@ -1,44 +1,13 @@
 #include "reference/raw_locks.hpp"
 
-#include "measurement.hpp"
-#include "reference/scripts.hpp"
-
 #include <thread>
 #include <utility>
 
 namespace redislock::bench {
 
 namespace {
-constexpr std::string_view leaseMs = "30000";
 constexpr std::string_view pipelineHolder = "6f1c1f7e-30a4-4c29-9d0b-5a3c8e2b7d00:100000";
-
-std::string channelOf(const std::string& name)
-{
-    return "redisson_lock__channel:{" + name + "}";
-}
 } // namespace
-
-RawLock::RawLock(const std::string& host, std::uint16_t port, std::string name, std::string holder)
-    : connection_(host, port),
-      name_(std::move(name)),
-      channel_(channelOf(name_)),
-      holder_(std::move(holder)),
-      lockSha_(connection_.load(lockScript)),
-      unlockSha_(connection_.load(unlockScript))
-{
-}
-
-void RawLock::lock()
-{
-    const auto reply = connection_.command({"EVALSHA", lockSha_, "1", name_, leaseMs, holder_});
-    expect(reply->type == REDIS_REPLY_NIL, "the reply to the reference's lock");
-}
-
-void RawLock::unlock()
-{
-    const auto reply = connection_.command({"EVALSHA", unlockSha_, "2", name_, channel_, "0", leaseMs, holder_});
-    expect(reply->type == REDIS_REPLY_INTEGER && reply->integer == 1, "the reply to the reference's unlock");
-}
 
 RawPipeline::RawPipeline(const std::string& host, std::uint16_t port, std::vector<std::string> names)
     : connection_(host, port),

@@ -4,6 +4,7 @@
 
 #include "redislock/config.hpp"
 #include "redislock/count_down_latch.hpp"
+#include "redislock/durability.hpp"
 #include "redislock/export.hpp"
 #include "redislock/fair_lock.hpp"
 #include "redislock/fenced_lock.hpp"
@@ -26,6 +27,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -34,7 +36,8 @@
 namespace redislock {
 
 /// Makes locks on one Redis server and owns what they share: at most three connections (commands, renewals,
-/// notifications) and one background thread, however many locks and threads use it.
+/// notifications; a fourth where a Durability is asked for) and one background thread, however many locks and threads
+/// use it.
 ///
 /// **Guarantees**: construction checks its arguments, does no I/O and starts no thread; connections are made when first
 /// needed and made again (50 ms → 1 s, with jitter) for as long as someone needs them.
@@ -69,30 +72,34 @@ public:
     /// The lock of this name. Does no I/O.
     /// @param name 1 … 1024 bytes, any: it is binary-safe, and names that differ in any byte are different locks. In a
     /// later cluster mode, names with an unbalanced `{` or `}` are refused.
-    /// @throws LockError `invalidArgument` for an empty or longer name.
-    [[nodiscard]] RedisLock getLock(std::string name) const;
+    /// @param durability who else must have a grant of it; nothing: `Config::durability`.
+    /// @throws LockError `invalidArgument` for an empty or longer name, or a durability outside its range.
+    [[nodiscard]] RedisLock getLock(std::string name, std::optional<Durability> durability = std::nullopt) const;
 
     /// The lock of this name that its holder cannot take twice. Names, errors and cost as for getLock(); the locks of
     /// both exclude each other.
-    [[nodiscard]] NonReentrantLock getNonReentrantLock(std::string name) const;
+    [[nodiscard]] NonReentrantLock getNonReentrantLock(std::string name,
+                                                       std::optional<Durability> durability = std::nullopt) const;
 
     /// The lock of this name whose waiters poll instead of being notified. Names, errors and cost as for getLock(); the
     /// locks of both exclude each other. @param retry says when waiters ask.
-    [[nodiscard]] SpinLock
-    getSpinLock(std::string name, RetryPolicy retry = RetryPolicy::exponential(std::chrono::milliseconds(1),
-                                                                               std::chrono::milliseconds(128))) const;
+    [[nodiscard]] SpinLock getSpinLock(std::string name,
+                                       RetryPolicy retry = RetryPolicy::exponential(std::chrono::milliseconds(1),
+                                                                                    std::chrono::milliseconds(128)),
+                                       std::optional<Durability> durability = std::nullopt) const;
 
     /// The lock of this name that is granted in the order of asking. Names, errors and cost as for getLock(); the locks
     /// of both exclude each other.
-    [[nodiscard]] FairLock getFairLock(std::string name) const;
+    [[nodiscard]] FairLock getFairLock(std::string name, std::optional<Durability> durability = std::nullopt) const;
 
     /// The lock of this name whose holds have growing tokens. Names, errors and cost as for getLock(); the locks of
     /// both exclude each other.
-    [[nodiscard]] FencedLock getFencedLock(std::string name) const;
+    [[nodiscard]] FencedLock getFencedLock(std::string name, std::optional<Durability> durability = std::nullopt) const;
 
     /// The lock of this name that many may hold to read, or one to write. Names, errors and cost as for getLock(). A
     /// name that is in use as a lock of another kind gives `wrongType` when this lock is used.
-    [[nodiscard]] ReadWriteLock getReadWriteLock(std::string name) const;
+    [[nodiscard]] ReadWriteLock getReadWriteLock(std::string name,
+                                                 std::optional<Durability> durability = std::nullopt) const;
     /// The semaphore of this name, whose permits belong to nobody. Names, errors and cost as for getLock().
     [[nodiscard]] Semaphore getSemaphore(std::string name) const;
 
@@ -104,15 +111,17 @@ public:
     /// The lock of this name in pieces, among which keys are spread. Does no I/O.
     /// @param name as for getLock(), and so short that the names of the segments (`<name>:<i>`) are valid.
     /// @param segments 1 … 1024; the same in all programs. @throws LockError `invalidArgument`.
-    [[nodiscard]] SegmentedLock getSegmentedLock(std::string name, std::size_t segments = 16) const;
+    [[nodiscard]] SegmentedLock getSegmentedLock(std::string name, std::size_t segments = 16,
+                                                 std::optional<Durability> durability = std::nullopt) const;
 
-    /// A function that makes locks as getLock() does and may outlive this object; the locks share the same client.
+    /// A function that makes locks as getLock(name) does and may outlive this object; the locks share the same client.
     [[nodiscard]] std::function<RedisLock(std::string)> locks() const;
 
-    /// Connects now instead of at the first use, to see a wrong address or password early. Blocks for one attempt, at
-    /// most about `Config::connectTimeout`.
-    /// @throws LockError `unreachable`, `authFailed`, `permissionDenied`, `noSuchDatabase`, `notRedis`,
-    /// `serverRefused`, `wouldDeadlock`, `shutdown`, `forked`.
+    /// Connects now instead of at the first use, to see a wrong address or password, or the wrong kind of server,
+    /// early.
+    /// Blocks for one attempt, at most about `Config::connectTimeout`.
+    /// @throws LockError `unreachable`, `authFailed`, `permissionDenied`, `noSuchDatabase`, `notRedis`, `unsupported`
+    /// (a Sentinel, a node of a cluster), `serverRefused` (a replica), `wouldDeadlock`, `shutdown`, `forked`.
     void connect() const;
     /// As connect(), without exceptions.
     void connect(std::error_code& ec) const;

@@ -2,13 +2,18 @@
 /// The settings of a client.
 #pragma once
 
+#include "redislock/credentials.hpp"
+#include "redislock/durability.hpp"
 #include "redislock/endpoint.hpp"
 #include "redislock/export.hpp"
 #include "redislock/observer.hpp"
+#include "redislock/sentinels.hpp"
+#include "redislock/tls.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,13 +40,25 @@ enum class Naming : std::uint8_t {
 /// redislock::Client client(config);
 /// @endcode
 struct REDISLOCK_EXPORT Config {
-    /// The server. Default: 127.0.0.1:6379.
+    /// The server. Default: 127.0.0.1:6379. Has no meaning with `sentinels`.
     Endpoint endpoint;
+    /// Where the server may change: who knows which one is the master. Empty (default): `endpoint` is the server.
+    std::optional<Sentinels> sentinels;
+    /// Translates the addresses that Sentinels announce; empty (default): they are used as they are.
+    AddressMap addressMap;
 
     /// ACL user; empty: the server's default user. Needs a password.
     std::string username;
     /// Password; empty: none is sent. Never shown in a message.
     std::string password;
+    /// Gives user name and password instead of the two above, anew for each connection: for passwords that change, and
+    /// tokens that end. May be empty (default).
+    CredentialsProvider credentials;
+    /// How long a call of `credentials` may take before the attempt to connect fails with `Errc::authFailed`; 10 ms …
+    /// 1 min. Default 5 s.
+    std::chrono::milliseconds credentialsTimeout{5000};
+    /// TLS, and what is checked with it; empty (default): none. Not for unix sockets.
+    std::optional<Tls> tls;
     /// Database number, 0 … 65535. Default 0, for which nothing is sent. Every connection selects it before anything
     /// else.
     std::uint32_t database = 0;
@@ -84,17 +101,27 @@ struct REDISLOCK_EXPORT Config {
     /// on FairLock, ReadLock and SpinLock.
     std::chrono::microseconds turn{700};
 
+    /// Of locks that are made without a Durability of their own; its time is at most `watchdogTimeout`. Default: none.
+    Durability durability;
+
     /// Hears of everything that happens; may be empty (default).
     std::shared_ptr<Observer> observer;
 
-    /// Reads `redis://[[user]:password@]host[:port][/database][?option=value&…]` and
-    /// `unix://[[user]:password@]/path/to/socket[?database=n&…]`. User, password and path may be percent-encoded.
+    /// Reads `redis://[[user]:password@]host[:port][/database][?option=value&…]`, the same with `rediss://` for TLS,
+    /// and `unix://[[user]:password@]/path/to/socket[?database=n&…]`. User, password and path may be percent-encoded.
+    /// For a master that Sentinels watch: `redis-sentinel://[[user]:password@]host[:port],…/name[/database][?…]`, or
+    /// `rediss-sentinel://` for TLS with the servers and the Sentinels; user and password are those of the servers, the
+    /// port is 26379 unless it is given. Its own options: `sentinel_username`, `sentinel_password`, and `sentinel_tls`
+    /// (`yes` or `no`), where the Sentinels differ from the servers.
+    ///
     /// Options: `database`, `client_name`, `naming` (`identified` or `as_given`), and in milliseconds
     /// `connect_timeout`, `command_timeout`, `unreachable_after`, `watchdog_timeout`, `max_hold`, `poll_interval`;
-    /// `turn_us` in microseconds.
+    /// `turn_us` in microseconds; `durability` (`none`, `replicas:N` or `disk:N`), and `durability_within` in
+    /// milliseconds. With `rediss://` also the fields of Tls: `ca_file`, `ca_path`, `cert_file`,
+    /// `key_file`, `key_password`, `server_name`, `verify` (`full`, `chain` or `none`), `min_tls` (`1.2` or `1.3`).
     ///
     /// @throws LockError `badConfig` for anything else: unknown scheme or option, empty host, bad number, bad escape;
-    /// and `unsupported` for `rediss://`, `redis-sentinel://` and `redis-cluster://`, which come with a later version.
+    /// and `unsupported` for `redis-cluster://`, which comes with a later version.
     /// The message never shows the URL itself, which may hold a password. No I/O, no look-up.
     static Config fromUrl(std::string_view url);
 

@@ -25,7 +25,8 @@ enum class Errc {
     /// A name, lease or other argument outside its documented range: nothing was sent. Or the function of a RetryPolicy
     /// threw.
     invalidArgument = 1,
-    /// A `Config` or URL with a field outside its rule; the message names the field, its value and the rule.
+    /// A `Config` or URL with a field outside its rule, or one that proved to be wrong; the message names the field,
+    /// its value and the rule.
     badConfig,
     /// The server refused the user name or password, or wants one (`WRONGPASS`, `NOAUTH`, protected mode).
     authFailed,
@@ -35,6 +36,9 @@ enum class Errc {
     noSuchDatabase,
     /// What answers at the address does not speak Redis' protocol.
     notRedis,
+    /// TLS could not be agreed on: one of the two sides does not trust the other, or the other one does not speak it.
+    /// For a client that was connected before this is an outage like any other: certificates may be changing.
+    tlsFailed,
     /// The server lacks something the library needs, the feature comes with a later version of the library, or the
     /// program brings another hiredis than the library was built with.
     unsupported,
@@ -65,14 +69,21 @@ enum class Errc {
     /// The operating system refused what the client needs: a thread, a file descriptor. Nothing was sent; a later call
     /// works when there is one again.
     systemRefused,
+    /// Redis granted the lock, but not as many replicas had the grant in time as its Durability asks for: it was given
+    /// back, and the caller has nothing.
+    notDurable,
 };
 
 /// The cause of an Errc, where it is known: the last one that was met. Calls give these codes for `unreachable`,
-/// `notRedis`, `authFailed`, `permissionDenied`, `unsupported`, `serverRefused` and `systemRefused`; each equals
-/// its Errc.
+/// `badConfig`, `notRedis`, `tlsFailed`, `authFailed`, `permissionDenied`, `unsupported`, `serverRefused` and
+/// `systemRefused`; each equals its Errc.
 ///
 /// The hundreds of a value are those of the Errc.
 enum class Cause {
+    // badConfig
+    unknownMaster = static_cast<int>(Errc::badConfig) * 100, ///< no Sentinel watches a master of that name
+    notSentinel,                                             ///< what answers at a Sentinel's address is none
+    addressNotMapped,                                        ///< Config::addressMap threw
     // unreachable
     connectionRefused = static_cast<int>(Errc::unreachable) * 100, ///< nothing listens at the address
     hostNotFound,                                                  ///< no name server knows the host name
@@ -86,20 +97,31 @@ enum class Cause {
     silent,          ///< the connection was taken, and no answer came in time
     connectionLost,  ///< a connection that had worked ended before the answer came
     answeredTooLate, ///< each answer came when the lease that it granted was over
+    noSentinel,      ///< no Sentinel could be asked
+    noMaster,        ///< no server that a Sentinel names calls itself master
     // notRedis
     tlsSpoken = static_cast<int>(Errc::notRedis) * 100, ///< TLS is spoken at the address
+    // tlsFailed
+    certificateNotTrusted = static_cast<int>(Errc::tlsFailed) * 100, ///< no trusted authority vouches for the server
+    certificateExpired,      ///< a certificate of the server has expired, or is not valid yet
+    certificateNameMismatch, ///< the certificate is for others; the message names some of them
+    clientCertificateWanted, ///< the server wants a certificate of the client, and got none, or one it does not trust
+    tlsNotSpoken,            ///< what answers does not speak TLS
     // authFailed
     wrongPassword = static_cast<int>(Errc::authFailed) * 100, ///< `WRONGPASS`, also for a user who does not exist
     passwordWanted,                                           ///< `NOAUTH`: no password was given
     noPasswordSet,                                            ///< a password was given to a server that has none
-    protectedMode, ///< `DENIED`: a server without a password that takes connections of its own machine alone
+    credentialsMissing, ///< Config::credentials threw, took too long, or gave some that are no longer valid
+    protectedMode,      ///< `DENIED`: a server without a password that takes connections of its own machine alone
     // permissionDenied
     commandDenied = static_cast<int>(Errc::permissionDenied) * 100, ///< `NOPERM` for a command; the message names it
     keyDenied,                                                      ///< `NOPERM` for a key
     channelDenied,                                                  ///< `NOPERM` for a channel
     // unsupported
     unknownCommand = static_cast<int>(Errc::unsupported) * 100, ///< the server does not know a command of the library
-    clusterNode, ///< the server is part of a cluster, and another one has the key
+    clusterNode,                                                ///< the server is part of a cluster
+    sentinel,                                                   ///< the server is a Sentinel, which holds no data
+    noAppendOnlyFile, ///< a lock is to be on disk, and the server writes no append-only file
     // serverRefused
     readOnly = static_cast<int>(Errc::serverRefused) * 100, ///< `READONLY`: a replica
     outOfMemory,    ///< `OOM`: the server holds as much as its `maxmemory` allows

@@ -2,6 +2,7 @@
 /// What all locks have in common.
 #pragma once
 
+#include "redislock/durability.hpp"
 #include "redislock/error.hpp"
 #include "redislock/export.hpp"
 #include "redislock/fwd.hpp"
@@ -63,7 +64,8 @@ namespace redislock {
 /// belong to guards.
 ///
 /// **Errors** of lock(), tryLock() and their like: `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`,
-/// `noSuchDatabase`, `notRedis`, `wrongType`, `lost`, `wouldDeadlock`, `shutdown`, `forked`.
+/// `noSuchDatabase`, `notRedis`, `wrongType`, `lost`, `wouldDeadlock`, `shutdown`, `forked`; with a Durability also
+/// `notDurable`. lock() and tryLock(wait) then try again, for `Config::unreachableAfter` at most.
 ///
 /// A thread that holds the name by a lock of another kind of the same client would wait for itself, and gets
 /// `wouldDeadlock` at once, in every form: for instance if it holds a RedisLock and asks for a FairLock, or holds the
@@ -171,7 +173,10 @@ protected:
     using State = std::shared_ptr<detail::NamedLock>;
 
     /// @param retry how it waits; null: until it is notified.
-    explicit Lock(State state, Retry retry = nullptr) noexcept : state_(std::move(state)), retry_(std::move(retry)) {}
+    Lock(State state, const Durability& durability, Retry retry = nullptr) noexcept
+        : state_(std::move(state)), retry_(std::move(retry)), durability_(durability)
+    {
+    }
 
     /// tryLock(), for this thread. @return the hold's token, 0 where the kind has none; nothing when it was not
     /// acquired.
@@ -196,6 +201,7 @@ private:
 
     State state_;
     Retry retry_;
+    Durability durability_;
 };
 
 } // namespace redislock

@@ -8,6 +8,7 @@
 #include "redislock/lock_report.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -52,12 +53,29 @@ struct REDISLOCK_EXPORT MonitorAlarms {
     std::function<void(const LockReport&, const LockHolder&)> nearDeadline;
 };
 
+/// A replica, as its master sees it.
+struct REDISLOCK_EXPORT ReplicaReport {
+    std::string address;
+    std::string state;              ///< `online` once it follows
+    std::uint64_t bytesBehind = 0;  ///< how much of what the master has written it has not acknowledged
+    std::chrono::seconds silent{0}; ///< since it last acknowledged anything
+};
+
+/// The Sentinels of a master.
+struct REDISLOCK_EXPORT SentinelsReport {
+    std::size_t seen = 0;                ///< those that were configured, and those that they know
+    std::optional<std::uint64_t> quorum; ///< nothing: not told (`+sentinel|master`)
+};
+
 /// What a server says about itself. Empty, or nothing, where it did not say, or may not be asked (`+info`).
 struct REDISLOCK_EXPORT ServerReport {
     std::string version;
-    std::string role; ///< `master` or `slave`
+    std::string role; ///< `master`; `slave` only of a server before 6.2, or behind a proxy: others are not used
     std::optional<std::uint64_t> replicas;
-    std::string masterLink;     ///< of a replica: `up` or `down`
+    std::vector<ReplicaReport> followers;            ///< of a master
+    std::optional<std::uint64_t> minReplicasToWrite; ///< nothing: not known (`+config|get`)
+    std::optional<SentinelsReport> sentinels;        ///< nothing: without Config::sentinels
+    std::string masterLink;                          ///< of a replica: `up` or `down`
     std::string evictionPolicy; ///< `noeviction`; with any other one Redis may drop locks when memory runs out
     std::optional<std::uint64_t> maxMemory; ///< bytes; 0: no limit
     std::optional<std::uint64_t> usedMemory;
@@ -65,6 +83,7 @@ struct REDISLOCK_EXPORT ServerReport {
     std::optional<bool> appendsToFile;     ///< append-only file
     std::optional<bool> savesSnapshots;    ///< `save` is set; nothing: not known (`+config|get`)
     std::optional<std::string> appendSync; ///< `appendfsync`; nothing: not known (`+config|get`)
+    std::optional<TlsReport> tls;          ///< nothing: without TLS
     /// Rights that locks need and the user lacks, as rules of `ACL SETUSER`. Without `+multi +discard` the rights to
     /// write are not judged. Nothing: not known.
     std::optional<std::vector<std::string>> lackingRights;

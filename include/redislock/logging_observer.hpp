@@ -39,7 +39,7 @@ constexpr std::string_view toString(LogLevel level) noexcept
 /// |---------|--------|
 /// | debug   | acquired, contended, renewed, released |
 /// | info    | connected, pushMissed |
-/// | warning | renewalFailed, atRisk, heldTooLong, keyWithoutTtl, subscribeRefused, disconnected |
+/// | warning | renewalFailed, atRisk, heldTooLong, keyWithoutTtl, subscribeRefused, disconnected, warned |
 /// | error   | lost, unconfirmed |
 ///
 /// **Guarantees**: a line is printable ASCII without a line break, whatever the names are: `\xHH` stands for each other
@@ -83,6 +83,7 @@ public:
     void subscribeRefused(const LockEvent& event) noexcept override;
     void connected(std::string_view purpose) noexcept override;
     void disconnected(std::string_view purpose, std::error_code error, std::string_view why) noexcept override;
+    void warned(std::string_view what) noexcept override;
 
 private:
     Sink sink_;

@@ -51,13 +51,15 @@ enum class LossReason : std::uint8_t {
     gone,        ///< Redis no longer has it: deleted, evicted, ended by force from elsewhere, lost in a fail-over
     forced,      ///< forceUnlock() by this client
     shutDown,    ///< the client was shut down
+    unconfirmed, ///< for Observer::atRisk() only: a connection was made anew, perhaps to another server, or to one that
+                 ///< has lost its data, and the server has not said yet whether it has the lock
 };
 
 /// The enumerator's name; for other values "unknown".
 constexpr std::string_view toString(LossReason reason) noexcept
 {
-    constexpr std::string_view names[] = {"leaseEnded", "unrenewed", "refused", "heldTooLong",
-                                          "paused",     "gone",      "forced",  "shutDown"};
+    constexpr std::string_view names[] = {"leaseEnded", "unrenewed", "refused",  "heldTooLong", "paused",
+                                          "gone",       "forced",    "shutDown", "unconfirmed"};
     const auto index = static_cast<std::size_t>(reason);
     return index < std::size(names) ? names[index] : "unknown";
 }
@@ -128,12 +130,17 @@ public:
     virtual void pushMissed(const LockEvent&) noexcept {}
     /// The subscription for wake-ups was refused; waiters of this name poll instead.
     virtual void subscribeRefused(const LockEvent&) noexcept {}
-    /// A connection to the server is usable. @param purpose "commands", "renewals" or "notifications".
+    /// A connection to the server is usable. @param purpose "commands", "renewals", "notifications" or
+    /// "confirmations".
     virtual void connected(std::string_view /*purpose*/) noexcept {}
     /// A connection ended or could not be made; as long as it is needed, this comes again with each attempt.
     /// @param why one line for a log: the address, what happened, and what the system or the server said. Never a
     /// password. Valid during the call only.
     virtual void disconnected(std::string_view /*purpose*/, std::error_code, std::string_view /*why*/) noexcept {}
+    /// Something works, but an operator should know: files of certificates on disk that do not fit, while the last good
+    /// ones are in use; a cluster's node that is used as if it were alone. Once for each such thing. @param what one
+    /// line for a log. Never a password. Valid during the call only.
+    virtual void warned(std::string_view /*what*/) noexcept {}
 };
 
 } // namespace redislock

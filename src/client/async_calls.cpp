@@ -52,7 +52,7 @@ boost::system::error_code codeOf(const std::exception_ptr& thrown)
 void AsyncCalls::acquire(std::shared_ptr<NamedLock> named, AcquireOrder order, LockHandler handler)
 {
     Engine& engine = engineOf(*named);
-    const auto refused = order.lease.isValid() ? std::optional<Reason>() : Errc::invalidArgument;
+    const auto refused = isValid(order, engine.config()) ? std::optional<Reason>() : Errc::invalidArgument;
     const auto asked = std::make_shared<const AcquireOrder>(std::move(order));
     launch<AcquireFlow>(
         engine, refused, std::move(handler),

@@ -1,67 +1,19 @@
 #include "client/background.hpp"
 
-#include "core/renewing.hpp"
 #include "link/request/patience.hpp"
+#include "values/server_text.hpp"
 #include "values/system/process.hpp"
 
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
-#include <csignal>
-#include <dlfcn.h>
 #include <system_error>
 #include <utility>
 
 namespace redislock::detail {
 
-namespace {
-
-constexpr std::chrono::milliseconds heartbeat{2000};
-
-/// Blocks all signals for the calling thread, and for the threads that it starts meanwhile.
-class BlockedSignals {
-public:
-    BlockedSignals() noexcept
-    {
-        sigset_t all;
-        ::sigfillset(&all);
-        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    BlockedSignals(const BlockedSignals&) = delete;
-    BlockedSignals& operator=(const BlockedSignals&) = delete;
-    ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-private:
-    sigset_t before_{};
-};
-
-Handshake handshakeOf(const Config& config, const std::string& connectionName)
-{
-    return {config.username, config.password, config.database, connectionName};
-}
-
-std::function<void(bool, Reason)> reporter(const Background::Report& report, const char* purpose)
-{
-    return [report, purpose](bool up, Reason error) { report(purpose, up, error); };
-}
-
-/// A thread goes on that nobody will join. If this code is a part of a library, it is not unloaded from now on.
-void keepLoaded() noexcept
-{
-    Dl_info self{};
-    if (::dladdr(reinterpret_cast<const void*>(&keepLoaded), &self) != 0) {
-        (void)::dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-    }
-}
-
-} // namespace
-
-Background::Background(const Config& config, const std::string& connectionName, const Report& report)
-    : lastErrors(config.endpoint.str(), config.password),
-      connector(io, config.endpoint, handshakeOf(config, connectionName), config.connectTimeout, lastErrors),
-      renewals(io, connector, renewalTimeout(config.watchdogTimeout, config.commandTimeout), freshSeed(),
-               reporter(report, "renewals")),
-      subscriber(io, connector, config.commandTimeout, heartbeat, freshSeed(), reporter(report, "notifications"))
+Background::Background(const Config& config, const std::string& connectionName, const Node::Listener& listener)
+    : lastErrors(serverText(config), config.password), node(io, config, connectionName, lastErrors, listener)
 {
 }
 
@@ -81,7 +33,7 @@ std::optional<Reason> Background::start(const std::shared_ptr<void>& owner)
     if (started_.load(std::memory_order_relaxed) || isEnding_) {
         return std::nullopt;
     }
-    const BlockedSignals none; // the thread inherits this: signals are for the program's own threads
+    const BlockedSignals none; // the thread inherits this
     try {
         thread_ = std::thread([this, owner] { run(); });
     } catch (const std::system_error&) {
@@ -121,11 +73,8 @@ void Background::run() noexcept
 /// After an exception on the thread: the function that threw may not have set its next wait.
 void Background::recover()
 {
-    connector.recover();
     renewalTimer.wait();
-    renewals.recover();
-    subscriber.recover();
-    sweepTimer.wait();
+    node.recover();
     recovered();
 }
 
@@ -163,10 +112,7 @@ std::shared_ptr<Background::Later> Background::later(TimePoint when, std::functi
 void Background::close()
 {
     renewalTimer.close();
-    connector.close();
-    renewals.close();
-    subscriber.close();
-    sweepTimer.close();
+    node.close();
     work_.reset();
     for (const auto& each : later_) {
         each->timer.cancel();

@@ -2,11 +2,9 @@
 /// A client's own thread.
 #pragma once
 
-#include "link/background_link.hpp"
+#include "client/node.hpp"
 #include "link/connect/alarm.hpp"
-#include "link/connect/connector.hpp"
-#include "link/request/channels.hpp"
-#include "link/subscriber.hpp"
+#include "link/connect/last_errors.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/config.hpp"
 #include "redislock/error.hpp"
@@ -46,10 +44,8 @@ public:
         boost::asio::steady_timer timer;
         std::function<void()> what; ///< empty: done, or called off
     };
-    /// Told that the connection for @p purpose is up, or why it is down.
-    using Report = std::function<void(const char* purpose, bool up, Reason error)>;
 
-    Background(const Config& config, const std::string& connectionName, const Report& report);
+    Background(const Config& config, const std::string& connectionName, const Node::Listener& listener);
     Background(const Background&) = delete;
     Background& operator=(const Background&) = delete;
     ~Background();
@@ -74,10 +70,7 @@ public:
     // used on the thread only, except that any thread may set alarms
     boost::asio::io_context io{1};
     LastErrors lastErrors; ///< used by any thread
-    Connector connector;
-    BackgroundLink renewals;
-    Subscriber subscriber;
-    Alarm sweepTimer{io};
+    Node node;
     Alarm renewalTimer{io};
 
 private:

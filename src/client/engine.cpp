@@ -4,6 +4,7 @@
 #include "core/operation/shutdown_flow.hpp"
 #include "link/connect/own_descriptors.hpp"
 #include "redislock/error.hpp"
+#include "values/server_text.hpp"
 #include "values/system/process.hpp"
 #include "wire/codec.hpp"
 
@@ -23,15 +24,6 @@ namespace asio = boost::asio;
 
 namespace {
 
-constexpr std::chrono::milliseconds sweepPause{2};
-
-/// The background thread reads the replies that nobody waits for. It does so a little later, when there are more of
-/// them.
-void sweepSoon(Background& background) noexcept
-{
-    background.sweepTimer.set(BootClock::now() + sweepPause);
-}
-
 /// A random UUID of version 8. Those of Redisson's clients are of version 4: the scripts of fair locks tell them apart.
 std::string freshId()
 {
@@ -47,14 +39,15 @@ std::shared_ptr<Engine> Engine::make(Config config)
 {
     config.validate();
     requireOwnHiredis();
-    return makeWithDescriptors("a client of " + config.endpoint.str(),
+    return makeWithDescriptors("a client of " + serverText(config),
                                [&] { return std::shared_ptr<Engine>(new Engine(std::move(config))); });
 }
 
 Engine::Engine(Config config)
     : config_(std::move(config)), generation_(forkGeneration()), core_(*this, config_, freshId(), freshSeed())
 {
-    const auto report = [this](const char* purpose, bool up, Reason error) {
+    Node::Listener listener;
+    listener.report = [this](const char* purpose, bool up, Reason error) {
         if (!config_.observer) {
             return;
         }
@@ -66,42 +59,35 @@ Engine::Engine(Config config)
             return;
         }
     };
-    background_ = std::make_unique<Background>(config_, connectionNameOf(config_, core_.id), report);
+    listener.ended = [this] { background_->renewalTimer.set(BootClock::now()); };
+    listener.madeAgain = [this] {
+        post([this] {
+            const Inside inside(*this);
+            core_.unsettle();
+        });
+    };
+    listener.warned = [this](std::string what) {
+        if (config_.observer) {
+            tell([what = std::move(what)](Observer& observer) { observer.warned(what); });
+        }
+    };
+    background_ = std::make_unique<Background>(config_, connectionNameOf(config_, core_.id), listener);
     background_->recovered = [this] { recover(); };
     background_->renewalTimer.onRing([this] {
+        auto& renewals = node().renewals;
+        renewals.catchUp(); // a call whose answer has come is not over, though this thread looks late
+        bool lasts = false;
         {
             const Inside inside(*this);
             core_.ring();
+            lasts = core_.renewing.lasts() && !core_.isClosing();
+            if (lasts && !renewals.isKept() && !renewals.isConnected()) { // the server may have ended unnoticed
+                core_.renewing.unsettle(now(), false);
+            }
         }
+        renewals.keep(lasts);
         sendOutbox();
     });
-    background_->sweepTimer.onRing([this] {
-        if (commands_->sweep()) {
-            sweepSoon(*background_);
-        }
-        background_->renewals.takeBack();
-    });
-    ThreadLink::Background hooks;
-    hooks.connect = [this](TimePoint notBefore) {
-        const auto ended = [this](Connected result) {
-            if (result.fault) {
-                result.stream = background_->renewals.give();
-            }
-            if (!result.stream.isOpen()) {
-                return commands_->connectFailed(*result.fault);
-            }
-            background_->subscriber.follow(commands_->connected(std::move(result.stream)));
-        };
-        background_->connector.connect(this, notBefore, config_.connectTimeout, ended,
-                                       [this](Cause stage) { commands_->reached(stage); });
-    };
-    hooks.hurry = [this](TimePoint soonest) { background_->connector.hurry(this, soonest); };
-    hooks.demoted = [this](std::string address) { background_->connector.demoted(std::move(address)); };
-    hooks.sweepSoon = [this] { sweepSoon(*background_); };
-    hooks.refused = [this](const Reply& reply) { background_->lastErrors.noteReply(reply); };
-    hooks.report = [report](bool up, Reason error) { report("commands", up, error); };
-    commands_ = std::make_unique<ThreadLink>(std::move(hooks), config_.commandTimeout, freshSeed());
-    background_->renewals.lendTo(*commands_, [this] { background_->sweepTimer.set(BootClock::now()); });
 }
 
 Engine::~Engine()
@@ -109,7 +95,6 @@ Engine::~Engine()
     if (isForked()) {
         // sockets, epoll and the thread belong to the parent: touching them here would disturb it
         (void)background_.release();
-        (void)commands_.release();
     }
     held_.emplace();
 }
@@ -120,7 +105,7 @@ void Engine::recover()
         const Lock lock(mutex_);
         core_.recover();
     }
-    sweepSoon(*background_);
+    node().sweepSoon();
     sendOutbox();
 }
 
@@ -172,13 +157,13 @@ bool Engine::beginEnd()
         names = core_.close();
         closing_ = true;
     }
-    commands_->flush(); // writes the requests of the holds that were given back
+    node().commands.flush(); // writes the requests of the holds that were given back
     return true;
 }
 
 void Engine::endConnections() noexcept
 {
-    commands_->shutdown(Errc::shutdown);
+    node().commands.shutdown(Errc::shutdown);
     background_->end([this] {
         {
             const Lock lock(mutex_);

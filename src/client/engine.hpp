@@ -8,7 +8,6 @@
 #include "core/counter/counter.hpp"
 #include "core/port.hpp"
 #include "link/mutexes.hpp"
-#include "link/thread_link.hpp"
 #include "redislock/config.hpp"
 #include "values/system/process.hpp"
 #include "wire/assert.hpp"
@@ -63,7 +62,7 @@ public:
     }
     /// For what keeps a reference to it, and uses it with the mutex.
     [[nodiscard]] Core& ownCore() noexcept { return core_; }
-    [[nodiscard]] ThreadLink& commands() noexcept { return *commands_; }
+    [[nodiscard]] ThreadLink& commands() noexcept { return node().commands; }
     [[nodiscard]] Background& background() noexcept { return *background_; }
     /// What was said about errors that calls have met.
     [[nodiscard]] const LastErrors& lastErrors() const noexcept { return background_->lastErrors; }
@@ -92,7 +91,7 @@ public:
     void submitIfConnected(std::vector<std::shared_ptr<Call>> calls) override;
     bool withdraw(Call& call) override;
     Fault giveUp(Lane lane, Call& call) noexcept override;
-    void fail(const std::shared_ptr<Call>& call, Errc why) override { commands_->withdraw(call, why); }
+    void fail(const std::shared_ptr<Call>& call, Errc why) override { node().commands.withdraw(call, why); }
     void want(std::string channel, ChannelListener listener) override;
     void drop(std::string channel, ChannelListener listener) override;
     void wake(Call& call) noexcept override { mutex_.notify(call.signal, Signal::look); }
@@ -106,6 +105,7 @@ public:
 private:
     explicit Engine(Config config);
 
+    [[nodiscard]] Node& node() noexcept { return background_->node; }
     void recover();
     void sendOutbox();
 
@@ -121,7 +121,6 @@ private:
     bool outboxClosed_ = false;
 
     std::unique_ptr<Background> background_;
-    std::unique_ptr<ThreadLink> commands_;
 
     ServerId serverId_;
 };

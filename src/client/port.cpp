@@ -20,7 +20,7 @@ void Engine::exit() noexcept
     mutex_.unlock();
     if (queued) {
         try {
-            commands_->flush();
+            node().commands.flush();
         } catch (...) { // out of memory: the next caller writes it
             return;
         }
@@ -48,10 +48,17 @@ bool Engine::submit(Lane lane, std::shared_ptr<Call> call, std::shared_ptr<Call>
 {
     if (lane == Lane::commands) {
         queued_ = true;
-        return commands_->enqueue(std::move(call), std::move(behind));
+        return node().commands.enqueue(std::move(call), std::move(behind));
     }
     if (outboxClosed_) {
         return false;
+    }
+    if (lane == Lane::confirming) {
+        post([this, call = std::move(call), behind = std::move(behind)] {
+            node().confirmations.enqueue(call, behind);
+            node().confirmations.work();
+        });
+        return true;
     }
     patiently([this] {
         if (outbox_.capacity() < outbox_.size() + 2) {
@@ -77,26 +84,26 @@ void Engine::sendOutbox()
     lock.unlock();
     for (auto next = calls.begin(); next != calls.end(); ++next) {
         try {
-            background_->renewals.enqueue(*next);
+            node().renewals.enqueue(*next);
         } catch (...) { // out of memory: recover() sends them
             lock.lock();
             patiently([&] { outbox_.insert(outbox_.begin(), next, calls.end()); });
             throw;
         }
     }
-    background_->renewals.flush();
+    node().renewals.flush();
 }
 
 void Engine::submitIfConnected(std::vector<std::shared_ptr<Call>> calls)
 {
     post([this, calls = std::move(calls)]() mutable {
-        auto& renewals = background_->renewals;
-        const bool byCommands = commands_->isConnected();
+        auto& renewals = node().renewals;
+        const bool byCommands = node().commands.isConnected();
         if (byCommands || renewals.isConnected()) {
             for (auto& call : calls) {
-                byCommands ? (void)commands_->enqueue(std::move(call)) : renewals.enqueue(std::move(call));
+                byCommands ? (void)node().commands.enqueue(std::move(call)) : renewals.enqueue(std::move(call));
             }
-            byCommands ? commands_->flush() : renewals.flush();
+            byCommands ? node().commands.flush() : renewals.flush();
         }
         calls.clear();
     });
@@ -106,7 +113,7 @@ void Engine::submitIfConnected(std::vector<std::shared_ptr<Call>> calls)
 bool Engine::withdraw(Call& call)
 {
     const auto waits = [&call](const auto& other) { return other.get() == &call; };
-    if (std::erase_if(outbox_, waits) == 0 && !background_->renewals.withdraw(call)) {
+    if (std::erase_if(outbox_, waits) == 0 && !node().renewals.withdraw(call)) {
         return false;
     }
     call.pending = false;
@@ -116,13 +123,13 @@ bool Engine::withdraw(Call& call)
 Fault Engine::giveUp(Lane lane, Call& call) noexcept
 {
     if (lane == Lane::commands) {
-        return commands_->giveUp(call);
+        return node().commands.giveUp(call);
     }
     const bool sent = !withdraw(call);
     if (sent) {
         call.mode = Call::Mode::abandoned;
     }
-    return background_->renewals.overdue(sent);
+    return node().renewals.overdue(sent);
 }
 
 // --- What is published ----------------------------------------------------------------------------------------------
@@ -130,14 +137,14 @@ Fault Engine::giveUp(Lane lane, Call& call) noexcept
 void Engine::want(std::string channel, ChannelListener listener)
 {
     post([this, channel = std::move(channel), listener = std::move(listener)] {
-        background_->subscriber.want(channel, listener);
+        node().subscriber.want(channel, listener);
     });
 }
 
 void Engine::drop(std::string channel, ChannelListener listener)
 {
     post([this, channel = std::move(channel), listener = std::move(listener)] {
-        background_->subscriber.drop(channel, listener);
+        node().subscriber.drop(channel, listener);
     });
 }
 

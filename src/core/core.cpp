@@ -120,8 +120,9 @@ std::shared_ptr<NamedLock> Core::recycle(HoldRef& hold) noexcept
     hold->isMember = hold->isTentative = false;
     hold->grantedLevel = 0;
     hold->renewal = RenewMachine();
-    hold->unanswered = false;
+    hold->unanswered = hold->unconfirmed = false;
     hold->countsUnderWay = 0;
+    hold->setDurability({});
     hold->grantedAt = hold->holderSince = TimePoint{};
     idleHolds_.push_back(std::move(hold)); // does not throw: the capacity is reserved
     return named;
@@ -380,6 +381,17 @@ void Core::ring()
     }
     renewing.ring(now);
     arm();
+}
+
+void Core::unsettle()
+{
+    if (closing_) {
+        return;
+    }
+    renewing.unsettle(port.now());
+    for (NamedLock* named : names_) {
+        waking.letFirstTry(*named);
+    }
 }
 
 void Core::recover() noexcept

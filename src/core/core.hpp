@@ -2,6 +2,7 @@
 /// What a client knows about its locks, and what it decides.
 #pragma once
 
+#include "core/confirming.hpp"
 #include "core/counter/counters.hpp"
 #include "core/hold.hpp"
 #include "core/machine/acquire_machine.hpp"
@@ -53,6 +54,7 @@ public:
     Inheritance inheritance{*this};
     Releasing releasing{*this};
     Renewing renewing{*this};
+    Confirming confirming{*this};
     Counters counters{*this};
     DueHeap<BackgroundRun, &BackgroundRun::slot> runs; ///< all that wait, by the end of their waits
     TimePoint silentSince{}; ///< the server's last answer when a waiter gave up for its silence; 0: it answered since
@@ -110,6 +112,11 @@ public:
     /// A token that is stopped when the hold is lost, or at risk; already stopped if the hold is that now.
     std::stop_token stopToken(Hold& hold, StopAt when);
     static std::stop_token stoppedToken();
+
+    // news
+    /// A connection was made anew that had ended: perhaps to another server, perhaps to one that has lost what it had.
+    /// Has all holds confirmed, and lets the first waiter of each name try once.
+    void unsettle();
 
     // the alarm
     /// Calls the run's timeIsOver() at that time, instead of at the time asked for before.

@@ -88,6 +88,15 @@ public:
         return heap_[(item.*slot).index].due;
     }
 
+    /// Calls @p act with each item, in no order. It must not change this heap.
+    template <class Act>
+    void forEach(Act act) const
+    {
+        for (const Entry& entry : heap_) {
+            act(*entry.item);
+        }
+    }
+
     [[nodiscard]] std::size_t size() const noexcept { return heap_.size(); }
     [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
 

@@ -101,7 +101,7 @@ void HoldCall::encode(std::string& out, Form by)
 
 void Waiter::look() noexcept
 {
-    run != nullptr ? run->look() : hold.lock->core->port.wake(*call);
+    wakeOperation(hold->lock->core->port, *call, run);
 }
 
 NamedLock::NamedLock(std::shared_ptr<Port> p, Core& c, LockKind k, std::string n)

@@ -14,6 +14,7 @@
 #include "core/share/waiter_queue.hpp"
 #include "link/request/call.hpp"
 #include "redislock/clock.hpp"
+#include "redislock/durability.hpp"
 #include "redislock/hold_ref.hpp"
 #include "redislock/identity.hpp"
 #include "redislock/observer.hpp"
@@ -104,6 +105,14 @@ struct Hold {
         unanswered = unanswered || (!outcome.replied && outcome.fault.failure != Failure::notConnected);
     }
 
+    /// With which it was confirmed.
+    [[nodiscard]] Durability durability() const noexcept { return {durabilityLevel, durabilityCount, {}}; }
+    void setDurability(const Durability& durability) noexcept
+    {
+        durabilityLevel = durability.level;
+        durabilityCount = static_cast<std::uint8_t>(durability.count);
+    }
+
     /// Sets the deadline from the levels.
     void updateDeadline() noexcept
     {
@@ -113,13 +122,16 @@ struct Hold {
     std::atomic<std::uint32_t> references{0};
     std::atomic<Phase> phase{Phase::acquiring};
     Lane lane = Lane::commands;
-    LossReason reason{}; ///< why it was lost
+    LossReason reason{};                                         ///< why it was lost
+    Durability::Level durabilityLevel = Durability::Level::none; ///< with which it was confirmed
+    std::uint8_t durabilityCount = 0;
     bool atRiskTold : 1 = false;
     bool heldTooLong : 1 = false;
     bool refused : 1 = false;       ///< the last answer to a renewal: for now, the server refuses it
     bool isMember : 1 = false;      ///< member of a group: observers are told of the group
     bool isTentative : 1 = false;   ///< member of a group that is not held yet: its caller does not know of it
     bool unanswered : 1 = false;    ///< a request that names the holder was never answered, or may still end the holder
+    bool unconfirmed : 1 = false;   ///< no answer says yet that the server has it, see Core::unsettle()
     bool levelHasEnded : 1 = false; ///< one of several levels has ended: Redis keeps its time to live
     std::uint16_t countsUnderWay = 0; ///< requests under way that set its count
     std::uint32_t grantedLevel = 0;   ///< level granted by another's release for less than its lease, yet to be sent
@@ -146,7 +158,7 @@ struct Grant {
 
 /// A thread, or an asynchronous operation, that waits for a lock. Lives on the thread's stack, or in the operation.
 struct Waiter : WaiterLink<Waiter> {
-    Waiter(Hold& h, std::shared_ptr<HoldCall> c, std::chrono::milliseconds l, TimePoint now) noexcept
+    Waiter(Hold* h, std::shared_ptr<HoldCall> c, std::chrono::milliseconds l, TimePoint now) noexcept
         : hold(h), call(std::move(c)), lease(l), joined(now)
     {
     }
@@ -154,7 +166,7 @@ struct Waiter : WaiterLink<Waiter> {
     /// Makes the waiter judge its situation again.
     void look() noexcept;
 
-    Hold& hold;
+    Hold* hold;                     ///< another one after a grant that was not durable
     std::shared_ptr<HoldCall> call; ///< its acquire
     std::chrono::milliseconds lease;
     TimePoint joined;
@@ -170,6 +182,7 @@ struct Waiter : WaiterLink<Waiter> {
     bool mustNotify = false;    ///< was to follow a release that published nothing: without the lock, it must publish
     bool subscribed = false;    ///< to a channel of its own
     std::uint32_t attempts = 0; ///< requests that were sent
+    Durability durability{};    ///< that it asks for
     std::uint32_t answersBefore = 0;  ///< NamedLock::answers when it came
     HoldRef inherited{};              ///< hold that it inherited, and that it does not know of yet
     std::uint32_t inheritedLevel = 0; ///< its level of `inherited`

@@ -23,6 +23,7 @@ namespace redislock::detail {
 enum class Lane : std::uint8_t {
     commands,   ///< the connection of the calling threads
     background, ///< the connection of the client's own thread: asynchronous operations, and renewals
+    confirming, ///< the connection that waits for replicas: two requests each time
 };
 
 /// The world outside the core: connections, time, threads. The core's functions are called one at a time, under the

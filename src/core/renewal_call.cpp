@@ -9,9 +9,11 @@ namespace redislock::detail {
 
 namespace {
 
-bool isHeld(const RenewalCall::Item& item) noexcept
+/// Not one that has ended; but one whose caller does not know of it yet.
+bool isAlive(const RenewalCall::Item& item) noexcept
 {
-    return item.hold->phase.load(std::memory_order_acquire) == Hold::Phase::held;
+    const auto phase = item.hold->phase.load(std::memory_order_acquire);
+    return phase == Hold::Phase::held || phase == Hold::Phase::acquiring;
 }
 
 } // namespace
@@ -20,10 +22,11 @@ void RenewalCall::encode(std::string& out, Form by)
 {
     std::size_t count = 0;
     for (auto& item : items_) {
-        item.asked = isHeld(item);
+        item.asked = isAlive(item);
         count += item.asked ? 1 : 0;
     }
-    if (count == 0) { // all ended a moment ago, but a request there must be: this one changes nothing
+    const auto lease = count == 0 ? minLease : lease_;
+    if (count == 0) { // all have ended, but the request must name one: it only asks
         items_.front().asked = true;
         count = 1;
     }
@@ -38,7 +41,7 @@ void RenewalCall::encode(std::string& out, Form by)
             }
         }
     }
-    appendArgument(out, std::int64_t{lease_.count()});
+    appendArgument(out, std::int64_t{lease.count()});
     for (const auto& item : items_) {
         if (item.asked) {
             appendHolder(out, *item.hold);
@@ -48,7 +51,7 @@ void RenewalCall::encode(std::string& out, Form by)
 
 bool RenewalCall::isWanted(TimePoint /*now*/) const noexcept
 {
-    return std::ranges::any_of(items_, isHeld);
+    return std::ranges::any_of(items_, isAlive);
 }
 
 void RenewalCall::finished() noexcept

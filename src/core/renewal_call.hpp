@@ -15,7 +15,7 @@
 namespace redislock::detail {
 
 /// Renews several holds, with one script and one lease. Nobody waits for it.
-class RenewalCall final : public Call {
+class RenewalCall : public Call {
 public:
     struct Item {
         HoldRef hold;
@@ -37,6 +37,7 @@ public:
     [[nodiscard]] bool isInNoOrder() const noexcept override { return true; }
     void finished() noexcept override;
 
+    [[nodiscard]] const ScriptUse& use() const noexcept { return use_; }
     [[nodiscard]] std::chrono::milliseconds lease() const noexcept { return lease_; }
     [[nodiscard]] const std::vector<Item>& items() const noexcept { return items_; }
     /// When the request is over: what to destroy without the mutex.

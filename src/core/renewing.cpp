@@ -20,6 +20,12 @@ TimePoint whenOwed(const Hold& hold, TimePoint now) noexcept
     return now + std::min(shortHold, (hold.validUntil() - now) / 20);
 }
 
+constexpr std::chrono::seconds lastingAfter{1};
+constexpr std::chrono::seconds unsettledOncePer{1};
+constexpr std::chrono::milliseconds toldUnconfirmedAfter{100}; ///< from when all were to be asked for
+/// The time in which the first request for each hold is sent after unsettle(); the others are sent between them.
+constexpr std::chrono::milliseconds confirmedWithin{300};
+
 /// Whether the server answered, though it did not renew.
 bool isAnswer(const Fault& fault) noexcept
 {
@@ -45,10 +51,17 @@ std::chrono::milliseconds renewalTimeout(std::chrono::nanoseconds lease,
 void Renewing::watch(Hold& hold, TimePoint sentAt)
 {
     REDISLOCK_ASSERT(hold.phase == Hold::Phase::held);
+    if (deadlines_.empty()) {
+        lastingFrom_ = sentAt + lastingAfter;
+        isLasting_ = false;
+    }
     setDeadline(hold);
+    hold.unconfirmed = hold.unconfirmed || sentAt < unsettledAt_;
     if (!mustRenew(hold, sentAt)) {
         renewals_.remove(hold);
         hold.renewal = RenewMachine();
+    } else if (sentAt < unsettledAt_) { // perhaps granted by another server
+        schedule(hold, core_.port.now());
     } else if (hold.renewal.state() == RenewMachine::State::idle) {
         owedLease(hold) > std::chrono::milliseconds(0)
             ? schedule(hold, whenOwed(hold, core_.port.now()))
@@ -58,7 +71,8 @@ void Renewing::watch(Hold& hold, TimePoint sentAt)
 
 bool Renewing::mustRenew(const Hold& hold, TimePoint now) const
 {
-    return hold.levels.mustRenew(now, core_.config.watchdogTimeout, hold.lock->traits().sharesTime) ||
+    return hold.unconfirmed ||
+           hold.levels.mustRenew(now, core_.config.watchdogTimeout, hold.lock->traits().sharesTime) ||
            owedLease(hold) > std::chrono::milliseconds(0);
 }
 
@@ -72,6 +86,10 @@ std::chrono::milliseconds Renewing::owedLease(const Hold& hold) const
 /// The lease that a renewal sends.
 std::chrono::milliseconds Renewing::leaseFor(const Hold& hold, TimePoint now) const
 {
+    const bool isLong = hold.levels.mustRenew(now, core_.config.watchdogTimeout, hold.lock->traits().sharesTime);
+    if ((!isLong && owedLease(hold) == std::chrono::milliseconds(0)) || overstays(hold, now)) {
+        return minLease; // only asks
+    }
     const auto usual = hold.levels.leaseToRenew(now, core_.config.watchdogTimeout, hold.lock->traits().sharesTime);
     return std::max(usual, owedLease(hold));
 }
@@ -87,8 +105,8 @@ bool Renewing::mayOutlive(const Hold& hold, LossReason reason) noexcept
     if (reason == LossReason::gone || reason == LossReason::forced || reason == LossReason::shutDown) {
         return false;
     }
-    const bool isAsked = hold.renewal.state() == RenewMachine::State::asking;
-    return isAsked || hold.unanswered || hold.grantedLevel != 0 || hold.levelHasEnded;
+    const bool isBeingRenewed = hold.renewal.state() == RenewMachine::State::asking && hold.levels.isRenewed();
+    return isBeingRenewed || hold.unanswered || hold.grantedLevel != 0 || hold.levelHasEnded;
 }
 
 /// Sets the next moment at which the hold is to be reported, as at risk or as lost.
@@ -136,23 +154,70 @@ TimePoint Renewing::nextRequest() const noexcept
 
 TimePoint Renewing::due() const noexcept
 {
-    return std::min(nextRequest(), deadlines_.earliest());
+    return std::min({nextRequest(), deadlines_.earliest(), lastingFrom_, unsettleAt_, unconfirmedAt_});
 }
 
 void Renewing::ring(TimePoint now)
 {
     judge(now);
+    if (now >= lastingFrom_) {
+        lastingFrom_ = TimePoint::max();
+        isLasting_ = true;
+    }
+    if (now >= unsettleAt_) {
+        unsettle(now);
+    }
+    if (now >= unconfirmedAt_) {
+        tellUnconfirmed();
+    }
     if (now >= nextRequest()) {
         send(now);
     }
 }
 
-/// Sends requests for the renewals that are due, and those that will be soon: one for each script that is needed.
+void Renewing::unsettle(TimePoint now, bool isLikely)
+{
+    if (now < saturatingAdd(unsettledAt_, unsettledOncePer)) {
+        unsettleAt_ = unsettledAt_ + unsettledOncePer;
+        return core_.arm();
+    }
+    unsettleAt_ = now + whileOutOfMemory; // unless it gets to its end
+    std::size_t index = 0;
+    deadlines_.forEach([&](Hold& hold) {
+        hold.unconfirmed = true;
+        hold.setDurability({}); // the replicas may be others now
+        if (hold.renewal.state() == RenewMachine::State::idle) {
+            (void)hold.renewal.resume(Start{now}, core_.config.watchdogTimeout, core_.random);
+        }
+        const auto batch = static_cast<std::int64_t>(index++ / mostAtOnce);
+        const auto batches = static_cast<std::int64_t>(deadlines_.size() / mostAtOnce) + 1;
+        renewals_.set(hold, now + confirmedWithin * batch / batches);
+    });
+    unsettledAt_ = now;
+    unsettleAt_ = TimePoint::max();
+    const auto spread = deadlines_.size() > mostAtOnce ? confirmedWithin : std::chrono::milliseconds(0);
+    unconfirmedAt_ = deadlines_.empty() || !isLikely ? TimePoint::max() : now + spread + toldUnconfirmedAfter;
+    core_.arm();
+}
+
+/// Reports the holds as at risk for which no answer has come.
+void Renewing::tellUnconfirmed()
+{
+    unconfirmedAt_ = TimePoint::max();
+    const TimePoint now = core_.port.now();
+    deadlines_.forEach([&](Hold& hold) {
+        if (hold.unconfirmed && !hold.atRiskTold) {
+            tellRisk(hold, hold.validUntil() - now, LossReason::unconfirmed);
+        }
+    });
+}
+
+/// Sends requests for the renewals that are due, and those that will be soon: one for each script and lease.
 void Renewing::send(TimePoint now)
 {
     const auto lease = core_.config.watchdogTimeout;
     const std::size_t most = now < oneByOneUntil_ ? 1 : std::min(mostAtOnce, renewals_.size());
-    std::array<std::shared_ptr<RenewalCall>, 2> calls;
+    std::array<std::shared_ptr<RenewalCall>, 4> calls;
     try {
         for (std::size_t count = 0; count < most; ++count) {
             Hold* hold = renewals_.firstDue(count == 0 ? now : now + lease / 10);
@@ -161,17 +226,20 @@ void Renewing::send(TimePoint now)
             }
             const KindTraits& kind = hold->lock->traits();
             const auto left = leaseFor(*hold, now);
-            auto& call = calls[kind.renew.withCompanions ? 1 : 0];
-            if (call == nullptr) {
-                call = std::make_shared<RenewalCall>(kind.renew, left, most);
-            } else if (call->lease() != left) {
-                break; // goes with the next request
+            auto* const call = std::ranges::find_if(calls, [&](const auto& each) {
+                return each == nullptr || (each->use().script == kind.renew.script && each->lease() == left);
+            });
+            if (call == calls.end()) {
+                break; // goes with the next requests
+            }
+            if (*call == nullptr) {
+                *call = std::make_shared<RenewalCall>(kind.renew, left, most);
             }
             REDISLOCK_ASSERT(hold->phase == Hold::Phase::held);
             const bool isSent = sends(*hold, now);
             renewals_.remove(*hold);
             if (isSent) {
-                call->add(*hold);
+                (*call)->add(*hold);
             }
         }
         for (const auto& call : calls) {
@@ -197,25 +265,30 @@ bool Renewing::sends(Hold& hold, TimePoint now)
         return false;
     }
     if (overstays(hold, now)) {
-        return false;
+        tellHeldTooLong(hold, now);
+        if (!hold.unconfirmed) {
+            return false;
+        }
     }
     const auto action = hold.renewal.resume(TimerFired{now}, core_.config.watchdogTimeout, core_.random);
     return std::holds_alternative<Send>(action);
 }
 
-/// A hold that reached its maximum is no longer renewed.
-bool Renewing::overstays(Hold& hold, TimePoint now)
+/// Whether a hold has reached its maximum, and is no longer renewed.
+bool Renewing::overstays(const Hold& hold, TimePoint now) const
 {
     const auto most = core_.config.maxHold;
-    const auto held = now - hold.grantedAt;
-    if (most == most.zero() || now < saturatingAdd(hold.grantedAt, most) || !hold.levels.isRenewed()) {
-        return false;
-    }
+    return most != most.zero() && now >= saturatingAdd(hold.grantedAt, most) && hold.levels.isRenewed();
+}
+
+void Renewing::tellHeldTooLong(Hold& hold, TimePoint now)
+{
     if (!hold.heldTooLong) {
         hold.heldTooLong = true;
-        core_.tellOf(hold, [held](Observer& observer, const LockEvent& event) { observer.heldTooLong(event, held); });
+        core_.tellOf(hold, [held = now - hold.grantedAt](Observer& observer, const LockEvent& event) {
+            observer.heldTooLong(event, held);
+        });
     }
-    return true;
 }
 
 void Renewing::finished(RenewalCall& call) noexcept
@@ -244,7 +317,9 @@ void Renewing::answered(Hold& hold, const RenewalCall& call, std::size_t count, 
 {
     try {
         judge(now);
-        hold.note(call.outcome);
+        if (call.lease() > minLease) { // otherwise it only asked, and prolongs nothing
+            hold.note(call.outcome);
+        }
         if (hold.phase == Hold::Phase::held) { // otherwise nothing revives the hold, and Redis ends it soon
             apply(hold, eventOf<RenewMachine::Event, RenewAnswer>(call, call.outcome, now, count, which), call.lease());
         }
@@ -262,12 +337,13 @@ void Renewing::apply(Hold& hold, const RenewMachine::Event& event, std::chrono::
     const auto* replied = std::get_if<Replied<RenewAnswer>>(&event);
     if (replied != nullptr && replied->answer.kind == RenewAnswer::Kind::renewed) {
         hold.refused = false;
+        hold.unconfirmed = hold.unconfirmed && replied->sentAt < unsettledAt_;
         hold.levels.granted(hold.grantedLevel, deadlineOf(replied->sentAt, std::min(owedLease(hold), sent)));
         hold.grantedLevel = 0;
         hold.levels.renewed(deadlineOf(replied->sentAt, std::min(lease, sent))); // a level may have joined since
         hold.updateDeadline();
         setDeadline(hold);
-        if (hold.levels.isRenewed()) {
+        if (hold.levels.isRenewed() && sent > minLease) { // not only asked
             core_.tellOf(hold, [took = replied->now - replied->sentAt](Observer& observer, const LockEvent& told) {
                 observer.renewed(told, took);
             });
@@ -281,6 +357,14 @@ void Renewing::apply(Hold& hold, const RenewMachine::Event& event, std::chrono::
         core_.tellOf(hold, [error](Observer& observer, const LockEvent& told) { observer.renewalFailed(told, error); });
     }
     apply(hold, hold.renewal.resume(event, lease, core_.random));
+    if (replied != nullptr && hold.phase == Hold::Phase::held) {
+        if (hold.unconfirmed) { // the answer is from before
+            schedule(hold, replied->now);
+        } else if (!mustRenew(hold, replied->now)) {
+            renewals_.remove(hold);
+            hold.renewal = RenewMachine();
+        }
+    }
 }
 
 /// Reports holds at risk, and ends holds whose time is over.
@@ -293,16 +377,21 @@ void Renewing::judge(TimePoint now)
             core_.expire(*hold);
             continue;
         }
-        hold->atRiskTold = true;
         deadlines_.set(*hold, validUntil);
-        if (hold->stopAtRisk.stop_possible()) {
-            core_.port.post([stop = hold->stopAtRisk]() mutable { stop.request_stop(); });
+        if (!hold->atRiskTold) { // for another reason
+            tellRisk(*hold, validUntil - now, core_.reasonOfEnd(*hold));
         }
-        const auto reason = core_.reasonOfEnd(*hold);
-        core_.tellOfWhole(*hold, [left = validUntil - now, reason](Observer& observer, const LockEvent& event) {
-            observer.atRisk(event, left, reason);
-        });
     }
+}
+
+void Renewing::tellRisk(Hold& hold, std::chrono::nanoseconds left, LossReason reason)
+{
+    hold.atRiskTold = true;
+    if (hold.stopAtRisk.stop_possible()) {
+        core_.port.post([stop = hold.stopAtRisk]() mutable { stop.request_stop(); });
+    }
+    core_.tellOfWhole(
+        hold, [left, reason](Observer& observer, const LockEvent& event) { observer.atRisk(event, left, reason); });
 }
 
 } // namespace redislock::detail

@@ -25,6 +25,9 @@ std::chrono::milliseconds renewalTimeout(std::chrono::nanoseconds lease,
 /// The renewal schedule and the schedule of deadlines of one client, both by the core's alarm.
 /// Renewals that are due within a tenth of the lease go together with those due now, and one request follows the answer
 /// to the one before. So they never keep the server or this client from other work for long.
+///
+/// After unsettle() the server is asked for every hold, also for those with fixed leases: the script never shortens a
+/// time to live, so a request with the least lease only asks.
 class Renewing {
 public:
     static constexpr std::size_t mostAtOnce = 100; ///< renewals in one request
@@ -38,6 +41,13 @@ public:
     /// Whether Redis may keep a hold, lost for that reason, for longer than its deadline says.
     static bool mayOutlive(const Hold& hold, LossReason reason) noexcept;
     [[nodiscard]] std::size_t watched() const noexcept { return deadlines_.size(); }
+    /// Whether there have been holds for a second without a pause: then a connection is to be there, on which one
+    /// hears of the server's end.
+    [[nodiscard]] bool lasts() const noexcept { return isLasting_ && !deadlines_.empty(); }
+
+    /// The server may be another one, or may have lost what it had: has all holds confirmed soon, at most once a
+    /// second. @param isLikely holds without an answer are reported as at risk
+    void unsettle(TimePoint now, bool isLikely = true);
 
     /// When the next deadline comes, or the next request is due.
     [[nodiscard]] TimePoint due() const noexcept;
@@ -56,8 +66,11 @@ private:
     void schedule(Hold& hold, TimePoint due);
     void retrySoon(Hold& hold);
     [[nodiscard]] TimePoint nextRequest() const noexcept;
+    void tellUnconfirmed();
+    void tellRisk(Hold& hold, std::chrono::nanoseconds left, LossReason reason);
+    void tellHeldTooLong(Hold& hold, TimePoint now);
     void judge(TimePoint now);
-    bool overstays(Hold& hold, TimePoint now);
+    [[nodiscard]] bool overstays(const Hold& hold, TimePoint now) const;
     [[nodiscard]] bool mustRenew(const Hold& hold, TimePoint now) const;
     [[nodiscard]] std::chrono::milliseconds owedLease(const Hold& hold) const;
     [[nodiscard]] std::chrono::milliseconds leaseFor(const Hold& hold, TimePoint now) const;
@@ -65,7 +78,12 @@ private:
     Core& core_;
     DueHeap<Hold, &Hold::renewalSlot> renewals_;
     DueHeap<Hold, &Hold::deadlineSlot> deadlines_;
-    std::size_t underWay_ = 0;  ///< requests without an answer
+    TimePoint lastingFrom_ = TimePoint::max(); ///< when the holds of now will have lasted; max(): no, or they have
+    bool isLasting_ = false;
+    std::size_t underWay_ = 0;                   ///< requests without an answer
+    TimePoint unsettledAt_ = TimePoint::min();   ///< a request sent before this confirms nothing
+    TimePoint unsettleAt_ = TimePoint::max();    ///< the next time; max(): nothing has happened since
+    TimePoint unconfirmedAt_ = TimePoint::max(); ///< when holds without an answer are reported as at risk
     TimePoint oneByOneUntil_{}; ///< until then, one hold a request: denying one must not fail the others
 };
 

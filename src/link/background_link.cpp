@@ -60,7 +60,7 @@ void BackgroundLink::lend(std::shared_ptr<Call> call)
 /// Ends a lent call.
 void BackgroundLink::giveBack(const Lent& lent, Outcome outcome)
 {
-    link_.want(!lent_.empty());
+    link_.want(isKept_ || !lent_.empty());
     FinishedCalls finished;
     Link::finish(lent.call, outcome, finished);
 }
@@ -108,13 +108,20 @@ void BackgroundLink::whenFailed() noexcept
     }
 }
 
-Stream BackgroundLink::give()
+Connected BackgroundLink::give()
 {
     if (!link_.takesRequests() || !link_.queue().empty()) {
-        return {};
+        return {Stream{}, Fault{}};
     }
     isAbsent_ = true;
-    return Stream(LoopLink::give().release()); // whose calls wait, unlike those of Asio
+    return LoopLink::give();
+}
+
+void BackgroundLink::keep(bool on)
+{
+    isKept_ = on;
+    link_.want(isKept_ || !lent_.empty());
+    work();
 }
 
 void BackgroundLink::enqueue(std::shared_ptr<Call> call)
@@ -125,11 +132,7 @@ void BackgroundLink::enqueue(std::shared_ptr<Call> call)
         return lend(std::move(call));
     }
     hurried_ = hurried_ || call->isHurried;
-    FinishedCalls finished;
-    if (!link_.enqueue(call, nullptr, BootClock::now(), finished)) {
-        call->pending = false;
-        finished.add(std::move(call));
-    }
+    CallLink::enqueue(call);
 }
 
 void BackgroundLink::flush()

@@ -2,8 +2,7 @@
 /// Calls on a connection of the background thread.
 #pragma once
 
-#include "link/link.hpp"
-#include "link/loop_link.hpp"
+#include "link/call_link.hpp"
 #include "link/request/call.hpp"
 #include "link/thread_link.hpp"
 
@@ -20,13 +19,9 @@ namespace redislock::detail {
 /// unanswered, those behind it are lent too; only renewals need none.
 ///
 /// **Thread safety**: none; everything on the io_context's thread, finished() of the calls too.
-class BackgroundLink final : private LoopLink {
+class BackgroundLink final : private CallLink {
 public:
-    BackgroundLink(boost::asio::io_context& io, Connector& connector, std::chrono::milliseconds timeout,
-                   std::uint64_t seed, Report report)
-        : LoopLink(io, connector, link_, timeout, std::move(report)), link_(timeout, seed)
-    {
-    }
+    using CallLink::CallLink;
 
     /// What carries calls while no connection can be made. Before the first call. @param ring any thread: leads to
     /// takeBack()
@@ -34,9 +29,12 @@ public:
     /// Ends the lent calls that the other connection has answered.
     void takeBack();
     /// Gives the connection to the other one, which cannot be made, and lends it calls from now on. @return none if
-    /// there is none, or if it is in use
-    Stream give();
+    /// there is none, or if it is in use, with a fault
+    Connected give();
 
+    /// Keeps a connection, or no longer, though nothing is queued for it.
+    void keep(bool on);
+    [[nodiscard]] bool isKept() const noexcept { return isKept_; }
     /// Queues a call. Follow with flush().
     void enqueue(std::shared_ptr<Call> call);
     /// Takes out a call that waits for the connection. @return false if the call may have been sent.
@@ -46,6 +44,9 @@ public:
     [[nodiscard]] bool isConnected() const noexcept { return link_.isOpen(); }
     /// How a call whose time is over ends. @param sent whether the call may have been sent
     [[nodiscard]] Fault overdue(bool sent) const noexcept { return link_.overdue(sent); }
+    using LoopLink::catchUp;
+    using LoopLink::cut;
+    using LoopLink::leave;
     using LoopLink::recover;
     /// Ends the connection and the calls on it.
     void close();
@@ -58,10 +59,10 @@ private:
     void lend(std::shared_ptr<Call> call);
     void giveBack(const Lent& lent, Outcome outcome);
 
-    Link link_;
     ThreadLink* other_ = nullptr;
     std::function<void()> ring_;
     std::deque<std::shared_ptr<Lent>> lent_;
+    bool isKept_ = false;
     bool isAbsent_ = false; ///< the last attempt to connect has failed
     bool hurried_ = false;  ///< a call queued since the last flush is hurried
 };

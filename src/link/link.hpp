@@ -23,12 +23,9 @@ namespace redislock::detail {
 /// What is to come needs no other class:
 /// - TLS: its records are bytes below this class; several replies may be ready before the next read, as received() is
 ///   told of one reply at a time.
-/// - Two requests side by side or not at all (`ASKING` and a script, a renewal and `WAIT`): `behind` of enqueue(), and
-///   a flag of the call that makes received() and begin() send both again.
-/// - A request about the connection alone (a new `AUTH`): a Call that ends with its connection, isWanted() being false.
+/// - Two requests side by side or not at all (`ASKING` and a script): `behind` of enqueue(), and a flag of the call
+///   that makes received() and begin() send both again.
 /// - A handshake with more commands: that of the Connector, before opened().
-/// - An address and credentials for each attempt: the driver asks for them at attemptAt().
-/// - Leaving for another server: leave() by the driver; what is not written is kept, as after a demotion.
 /// - Many links: one object each, without a thread or socket until attemptAt() says so.
 class Link final : public Protocol {
 public:
@@ -54,7 +51,6 @@ public:
     /// A connection is wanted, or no longer, though no request waits for it.
     void want(bool on) noexcept { isWanted_ = on; }
 
-    [[nodiscard]] bool takesRequests() const noexcept { return state() == State::open; }
     [[nodiscard]] const ReplyQueue<Call>& queue() const noexcept { return queue_; }
     /// Takes the first call that waits for a connection; null: none.
     [[nodiscard]] std::shared_ptr<Call> takeFirst() noexcept;
@@ -62,7 +58,8 @@ public:
     void heard(TimePoint now) noexcept override { heardAt_ = now; }
     [[nodiscard]] TimePoint dueAt() const noexcept override
     {
-        return saturatingAdd(std::max(queue_.oldestSent(), heardAt_), timeout_);
+        const auto time = timeout_ + (isIdle() ? std::chrono::milliseconds(0) : queue_[0]->serverWaits);
+        return saturatingAdd(std::max(queue_.oldestSent(), heardAt_), time);
     }
     [[nodiscard]] bool timeIsOver(TimePoint now) override { return now >= dueAt(); }
     [[nodiscard]] Heard received(Reply& reply, TimePoint now, FinishedCalls& finished) override;

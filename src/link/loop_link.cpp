@@ -6,8 +6,14 @@
 namespace redislock::detail {
 
 LoopLink::LoopLink(boost::asio::io_context& io, Connector& connector, Protocol& protocol,
-                   std::chrono::milliseconds timeout, Report report)
-    : io_(io), connector_(connector), protocol_(protocol), timeout_(timeout), report_(std::move(report)), timer_(io)
+                   std::chrono::milliseconds timeout, Report report, Demoted demoted)
+    : io_(io),
+      connector_(connector),
+      protocol_(protocol),
+      timeout_(timeout),
+      report_(std::move(report)),
+      demoted_(std::move(demoted)),
+      timer_(io)
 {
     timer_.onRing([this] { timeOver(); });
 }
@@ -21,11 +27,18 @@ LoopLink::~LoopLink()
 
 void LoopLink::work()
 {
+    if (protocol_.isReplaceable()) {
+        changeOver();
+    }
     if (protocol_.isOpen()) {
         write();
     }
     if (const auto when = protocol_.attemptAt()) {
         connect(*when);
+    }
+    if (const auto when = protocol_.replacementAt()) {
+        connector_.connect(this, *when, timeout_, [this](Connected result) { replacement(std::move(result)); });
+        protocol_.replacing(); // not if connect() threw
     }
     if (const auto due = protocol_.dueAt(); due < timerAt_) { // most answers come long before it goes off
         timer_.set(due);
@@ -55,7 +68,7 @@ void LoopLink::opened(Connected result)
         if (!result.fault) {
             reader_.emplace();
             descriptor_.emplace(io_, result.stream.handle());
-            protocol_.opened(BootClock::now(), finished);
+            protocol_.opened(BootClock::now(), finished, result.replaceAt);
         }
     } catch (const std::exception&) { // out of memory, or of what the system needs to watch a socket
         result.fault = Fault{};
@@ -79,6 +92,30 @@ void LoopLink::opened(Connected result)
     whenOpened();
 }
 
+/// The end of an attempt to make another connection while there is one.
+void LoopLink::replacement(Connected result)
+{
+    if (result.fault) {
+        protocol_.notReplaced(BootClock::now());
+    } else if (protocol_.retire(result.replaceAt)) {
+        next_ = std::move(result.stream);
+    }
+    work();
+}
+
+/// Goes on with the other connection.
+void LoopLink::changeOver()
+{
+    FinishedCalls finished;
+    Stream next = std::move(next_);
+    const Stream last = take();
+    descriptor_.emplace(io_, next.handle());
+    stream_ = std::move(next);
+    reader_.emplace();
+    protocol_.replaced(BootClock::now(), finished);
+    waitToRead();
+}
+
 void LoopLink::write()
 {
     while (!waitsToWrite_) {
@@ -88,7 +125,7 @@ void LoopLink::write()
             if (!protocol_.hasBytes()) {
                 return;
             }
-            if (protocol_.isIdle() && stream_.readSome(buffer_).status != Transferred::Status::wouldBlock) {
+            if (protocol_.isIdle() && !stream_.isSilent()) {
                 return lose({Failure::lostReply, Cause::connectionLost});
             }
             protocol_.takeBytes(writing_, BootClock::now());
@@ -123,7 +160,11 @@ void LoopLink::waitToRead()
                                 if (ec || generation != generation_ || !protocol_.isOpen()) {
                                     return;
                                 }
-                                if (readWhatCame() != Taken::end) {
+                                auto taken = readWhatCame();
+                                while (taken != Taken::end && stream_.hasMore()) {
+                                    taken = readWhatCame();
+                                }
+                                if (taken != Taken::end) {
                                     waitToRead();
                                     work();
                                 }
@@ -164,8 +205,8 @@ LoopLink::Taken LoopLink::takeReplies()
             connector_.noteReply(reply_);
             heard = protocol_.received(reply_, BootClock::now(), finished);
         }
-        if (heard == Protocol::Heard::demotion) {
-            connector_.demoted(stream_.peer());
+        if (heard == Protocol::Heard::demotion && demoted_) {
+            demoted_(stream_.peer());
         }
         if (heard == Protocol::Heard::unexpected) {
             lose({Failure::lostReply, Cause::connectionLost});
@@ -177,6 +218,13 @@ LoopLink::Taken LoopLink::takeReplies()
         return Taken::end;
     }
     return Taken::something;
+}
+
+void LoopLink::catchUp()
+{
+    while (protocol_.isOpen() && !protocol_.isIdle() && readWhatCame() == Taken::something) {
+    }
+    work();
 }
 
 /// Judges only when all that came has been read: this process may have stood still meanwhile.
@@ -203,20 +251,23 @@ void LoopLink::timeOver()
 Stream LoopLink::take()
 {
     ++generation_;
-    descriptor_->release(); // cancels the waits on it
-    descriptor_.reset();
+    if (descriptor_) {
+        descriptor_->release(); // cancels the waits on it
+        descriptor_.reset();
+    }
     reader_.reset();
     writing_.clear();
     written_ = 0;
     waitsToWrite_ = false;
     timerAt_ = TimePoint::max(); // a timer that is still set changes nothing when it goes off
+    next_.close();
     return std::move(stream_);
 }
 
-Stream LoopLink::give()
+Connected LoopLink::give()
 {
-    protocol_.handedOver();
-    return take();
+    const TimePoint replaceAt = protocol_.handedOver();
+    return {take(), std::nullopt, replaceAt};
 }
 
 void LoopLink::lose(Fault fault)
@@ -230,11 +281,21 @@ void LoopLink::lose(Fault fault)
     work();
 }
 
-void LoopLink::follow(const std::string& found)
+void LoopLink::leave(const std::string& address)
 {
-    const auto own = protocol_.isOpen() ? stream_.peer() : found;
-    if (own != found && connector_.isDemoted(own)) {
-        lose({Failure::demoted, Cause::readOnly});
+    if (protocol_.isOpen() && stream_.peer() == address) {
+        protocol_.leave();
+        if (protocol_.isOver()) {
+            lose({Failure::demoted, Cause::readOnly});
+        }
+    }
+}
+
+void LoopLink::cut()
+{
+    protocol_.moved();
+    if (protocol_.isOpen()) {
+        lose({Failure::lostReply, Cause::connectionLost});
     }
 }
 

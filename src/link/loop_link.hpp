@@ -30,22 +30,30 @@ public:
     /// Called when the connection is there, and when it has ended or could not be made.
     using Report = std::function<void(bool up, Reason)>;
 
+    /// Called with the address of a server that has answered that it is no master any more.
+    using Demoted = std::function<void(const std::string& address)>;
+
     /// @param protocol not used before the first call. @param timeout for an attempt to connect
     LoopLink(boost::asio::io_context& io, Connector& connector, Protocol& protocol, std::chrono::milliseconds timeout,
-             Report report);
+             Report report, Demoted demoted = nullptr);
     LoopLink(const LoopLink&) = delete;
     LoopLink& operator=(const LoopLink&) = delete;
     virtual ~LoopLink();
 
     /// Does what the protocol asks for. To be called after each change of it.
     void work();
+    /// Reads all that has come. To be called before a caller's time is judged.
+    void catchUp();
     /// Lets an attempt to connect begin soon, for a caller that does not wait for the end of a long pause.
     void hurry();
-    /// Gives the connection away. Only while it is open and idle.
-    Stream give();
-    /// The client has found another server: leaves a server that was found demoted. @param found the other one's
-    /// address
-    void follow(const std::string& found);
+    /// The address of the other side, as the system writes it; empty without a connection.
+    [[nodiscard]] std::string peer() const { return stream_.peer(); }
+    /// The server is at another address now: leaves the one here at once, without waiting for what is due.
+    void cut();
+    /// Gives the connection away. Only while it takes requests, and none is under way.
+    Connected give();
+    /// The server at this address is no master any more: leaves it when what is due has been answered.
+    void leave(const std::string& address);
     /// After an exception, which may have interrupted anything: ends the connection, and makes another if that is
     /// needed.
     void recover();
@@ -63,6 +71,8 @@ private:
 
     void connect(TimePoint notBefore);
     void opened(Connected result);
+    void replacement(Connected result);
+    void changeOver();
     void write();
     void waitToWrite();
     void waitToRead();
@@ -77,7 +87,9 @@ private:
     Protocol& protocol_;
     const std::chrono::milliseconds timeout_;
     const Report report_;
+    const Demoted demoted_;
     Stream stream_;
+    Stream next_;                                                     ///< takes the place of the other one
     std::optional<boost::asio::posix::stream_descriptor> descriptor_; ///< waits on the stream's handle; does not own it
     std::optional<ReplyReader> reader_;
     std::string writing_;

@@ -34,14 +34,16 @@ inline Reason absenceAt(Cause stage, Reason before) noexcept
 /// what to do: attemptAt(), takeBytes(), isOver(), dueAt(). Calls that have ended are collected in a FinishedCalls,
 /// which the driver destroys when it holds no mutex.
 ///
-/// | state      | legal events                                      |
-/// |------------|---------------------------------------------------|
-/// | any        | reached(), heard(), received(), close()           |
-/// | absent     | connecting()                                      |
-/// | connecting | opened(), failed()                                |
-/// | open       | takeBytes(), lost(), handedOver(), timeIsOver()   |
-/// | leaving    | lost(), timeIsOver()                              |
-/// | closed     |                                                   |
+/// | state      | legal events                                                              |
+/// |------------|---------------------------------------------------------------------------|
+/// | any        | reached(), heard(), received(), close(), notReplaced(), retire(), moved() |
+/// | absent     | connecting()                                                              |
+/// | connecting | opened(), failed()                                                        |
+/// | open       | takeBytes(), lost(), handedOver(), timeIsOver(), replacing(), leave()     |
+/// | replacing  | takeBytes(), lost(), handedOver(), timeIsOver()                           |
+/// | retiring   | lost(), timeIsOver(), replaced()                                          |
+/// | leaving    | lost(), timeIsOver()                                                      |
+/// | closed     |                                                                           |
 ///
 /// **Thread safety**: none; a driver with several threads calls it under its mutex.
 class Protocol {
@@ -50,8 +52,10 @@ public:
         absent,     ///< there is no connection, and nobody makes one
         connecting, ///< the driver tries to make one
         open,
-        leaving, ///< open, but nothing more is written: the server is no master any more
-        closed,  ///< there will be no connection any more
+        replacing, ///< open, and the driver makes another connection, which is to take the place of this one
+        retiring,  ///< open, but nothing more is written: the other connection is there
+        leaving,   ///< open, but nothing more is written: the server is no master any more
+        closed,    ///< there will be no connection any more
     };
 
     /// What a reply was.
@@ -65,7 +69,9 @@ public:
     Protocol& operator=(const Protocol&) = delete;
 
     [[nodiscard]] State state() const noexcept { return state_; }
-    [[nodiscard]] bool isOpen() const noexcept { return state_ == State::open || state_ == State::leaving; }
+    [[nodiscard]] bool isOpen() const noexcept { return state_ >= State::open && state_ <= State::leaving; }
+    /// Whether what is queued may be written.
+    [[nodiscard]] bool takesRequests() const noexcept { return state_ == State::open || state_ == State::replacing; }
     /// Why there is no connection, while there is none.
     [[nodiscard]] Reason absence() const noexcept { return absence_; }
 
@@ -82,14 +88,22 @@ public:
         REDISLOCK_ASSERT(state_ == State::absent);
         state_ = State::connecting;
     }
+    /// The server is at another address now: the next attempt need not wait, though the connection ends.
+    void moved() noexcept
+    {
+        policy_ = ReconnectPolicy();
+        policy_.served();
+    }
     /// The attempt has come so far, see Connector::connect().
     void reached(Cause stage) noexcept { absence_ = absenceAt(stage, absence_); }
     /// There is a connection. Strong guarantee, except that calls that are not worth sending any more have ended.
-    void opened(TimePoint now, FinishedCalls& finished)
+    /// @param replaceAt when another is to take its place; max(): never
+    void opened(TimePoint now, FinishedCalls& finished, TimePoint replaceAt = TimePoint::max())
     {
         REDISLOCK_ASSERT(state_ == State::connecting);
         begin(now, finished);
         state_ = State::open;
+        replaceAt_ = replaceAt;
     }
     /// The attempt has failed.
     void failed(Fault fault, TimePoint now, FinishedCalls& finished) noexcept
@@ -110,7 +124,7 @@ public:
     /// Swaps all bytes that are to be written into @p out, which must be empty. They count as written now.
     void takeBytes(std::string& out, TimePoint now) noexcept
     {
-        REDISLOCK_ASSERT(state_ == State::open && out.empty());
+        REDISLOCK_ASSERT(takesRequests() && out.empty());
         std::swap(out, bytes_);
         written(now);
     }
@@ -126,9 +140,58 @@ public:
     /// long: then the connection is lost.
     [[nodiscard]] virtual bool timeIsOver(TimePoint now) = 0;
 
+    // another connection in the place of an open one
+    /// When the driver must try to make it; nothing: never, or it does already.
+    [[nodiscard]] std::optional<TimePoint> replacementAt() const noexcept
+    {
+        return state_ == State::open && replaceAt_ != TimePoint::max() ? std::optional(replaceAt_) : std::nullopt;
+    }
+    void replacing() noexcept
+    {
+        REDISLOCK_ASSERT(state_ == State::open);
+        state_ = State::replacing;
+    }
+    /// The attempt has failed: this connection stays, and the attempt is repeated after a growing pause.
+    void notReplaced(TimePoint now) noexcept
+    {
+        if (state_ == State::replacing) {
+            state_ = State::open;
+            replaceAt_ = now + replacements_.next(random_);
+        }
+    }
+    /// The other connection is there: nothing more is written on this one. @return false if it is not needed any more
+    bool retire(TimePoint replaceAt) noexcept
+    {
+        if (state_ != State::replacing) {
+            return false;
+        }
+        state_ = State::retiring;
+        replaceAt_ = replaceAt;
+        absence_ = Cause::silent; // the server here, if a call's time is over before the other connection takes it
+        bytes_.clear();
+        return true;
+    }
+    /// Whether the driver is to close this connection, and to go on with the other one.
+    [[nodiscard]] bool isReplaceable() const noexcept { return state_ == State::retiring && isAnswered(); }
+    /// It does. What is not written is begun again on the other one. Strong guarantee, as opened().
+    void replaced(TimePoint now, FinishedCalls& finished)
+    {
+        REDISLOCK_ASSERT(isReplaceable());
+        begin(now, finished);
+        state_ = State::open;
+        replacements_.reset();
+    }
+
     // the end of a connection
+    /// The server is no master any more: nothing more is written. @return `demotion` the first time
+    Heard leave() noexcept
+    {
+        REDISLOCK_ASSERT(isOpen());
+        bytes_.clear();
+        return std::exchange(state_, State::leaving) == State::leaving ? Heard::expected : Heard::demotion;
+    }
     /// Whether the driver is to close a connection that is leaving.
-    [[nodiscard]] bool isOver() const noexcept { return state_ == State::leaving && isIdle(); }
+    [[nodiscard]] bool isOver() const noexcept { return state_ == State::leaving && isAnswered(); }
     /// The connection has ended. What was written and not answered ends with it; the rest waits for the next
     /// connection. @return the fault by which it ended
     Fault lost(Fault fault, TimePoint now, FinishedCalls& finished) noexcept
@@ -145,11 +208,12 @@ public:
         end(fault, true, finished);
         return fault;
     }
-    /// The driver has given the idle connection away.
-    void handedOver() noexcept
+    /// The driver has given the idle connection away. @return when that is to be replaced
+    TimePoint handedOver() noexcept
     {
-        REDISLOCK_ASSERT(state_ == State::open && isIdle() && !hasBytes());
+        REDISLOCK_ASSERT(takesRequests() && isIdle() && !hasBytes());
         state_ = State::absent;
+        return replaceAt_;
     }
     /// There will be no connection any more: everything ends with this error.
     void close(Errc why, FinishedCalls& finished) noexcept
@@ -166,17 +230,12 @@ protected:
     explicit Protocol(std::uint64_t seed) noexcept : random_(seed) {}
     ~Protocol() = default;
 
-    /// Nothing more is written. @return `demotion` the first time
-    Heard leave() noexcept
-    {
-        bytes_.clear();
-        return std::exchange(state_, State::leaving) == State::open ? Heard::demotion : Heard::expected;
-    }
-
     /// Whether a connection must be made if there is none.
     [[nodiscard]] virtual bool isNeeded() const noexcept = 0;
     /// Whether a connection that ends now leaves something undone.
     [[nodiscard]] virtual bool owes() const noexcept = 0;
+    /// Whether nothing is lost with a connection that ends now.
+    [[nodiscard]] virtual bool isAnswered() const noexcept { return isIdle(); }
     /// Queues the bytes with which a connection begins.
     virtual void begin(TimePoint now, FinishedCalls& finished) = 0;
     /// All queued bytes are being written.
@@ -192,6 +251,8 @@ private:
     Random random_;
     State state_ = State::absent;
     Reason absence_ = Cause::connectTimedOut;
+    TimePoint replaceAt_ = TimePoint::max(); ///< the open connection
+    Backoff replacements_;                   ///< attempts to replace it
 };
 
 } // namespace redislock::detail

@@ -42,6 +42,8 @@ private:
 
     [[nodiscard]] bool isNeeded() const noexcept override { return !table_.empty(); }
     [[nodiscard]] bool owes() const noexcept override { return !table_.empty(); }
+    /// The next connection asks for all channels anew, and then every listener tries once, as after a lost connection.
+    [[nodiscard]] bool isAnswered() const noexcept override { return true; }
     void begin(TimePoint now, FinishedCalls& finished) override;
     void written(TimePoint now) noexcept override;
     void end(Fault fault, bool onlyWritten, FinishedCalls& finished) noexcept override;

@@ -114,7 +114,7 @@ void ThreadLink::flush()
     if (hasEnded(progress)) {
         disconnect(Cause::connectionLost, finished);
     }
-    resign();
+    resign(finished);
 }
 
 /// Writes, then reads.
@@ -150,13 +150,14 @@ void ThreadLink::lead(Lock& lock, const Call& own, TimePoint until, Standstill& 
         if (isOver(progress, began)) {
             disconnect(whyOver(progress), finished);
         }
+        changeOver(finished);
         leads =
             own.pending && link_.isOpen() && !stop.stop_requested() && (began < until || !mayJudge(standstill, began));
         if (!leads) {
             if (link_.isOpen() && hasEnded(write(lock))) {
                 disconnect(Cause::connectionLost, finished);
             }
-            resign();
+            resign(finished);
         }
         if (!finished.empty()) {
             {
@@ -169,13 +170,14 @@ void ThreadLink::lead(Lock& lock, const Call& own, TimePoint until, Standstill& 
 }
 
 /// Ends leadership: what is left goes to a waiting caller, or to the sweep. What was queued has been written before.
-void ThreadLink::resign()
+void ThreadLink::resign(FinishedCalls& finished)
 {
     REDISLOCK_ASSERT(led_);
     led_ = false;
     if (!link_.isOpen()) {
         stream_.reset(); // after shutdown()
     }
+    changeOver(finished);
     wakeOneWaiter();
 }
 
@@ -312,7 +314,7 @@ bool ThreadLink::sweep()
             disconnect(whyOver(progress), finished);
         }
         sweeping_ = true; // this is the sweep: resign() must not ask for another
-        resign();
+        resign(finished);
     }
     lock.unlock();
     finished.tell();

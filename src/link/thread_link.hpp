@@ -40,8 +40,10 @@ public:
     /// post.
     struct Background {
         std::function<void(TimePoint notBefore)> connect; ///< leads to connected() or connectFailed()
+        /// leads to replacement(); not called where connected() is told of no time for it
+        std::function<void(TimePoint notBefore)> replace = {};
         std::function<void(TimePoint soonest)> hurry;     ///< makes the attempt that was asked for last begin then
-        std::function<void(std::string address)> demoted; ///< the server there takes no writes
+        std::function<void(std::string address)> demoted; ///< the server there is no master any more
         std::function<void()> sweepSoon;                  ///< leads to sweep(), about 2 ms later
         std::function<void(const Reply&)> refused;        ///< an error reply of the server, for messages
         std::function<void(bool up, Reason)> report;      ///< for the observer
@@ -81,12 +83,19 @@ public:
     /// Called by the background thread: reads what has come if nobody leads. @return whether to sweep again.
     bool sweep();
 
-    /// The background thread reports the end of an attempt to connect. @return the address of the server; empty: the
-    /// connection is not needed any more
-    std::string connected(Stream stream);
+    /// The background thread reports the end of an attempt to connect. @param replaceAt when another is to take the
+    /// connection's place; max(): never
+    void connected(Stream stream, TimePoint replaceAt = TimePoint::max());
     void connectFailed(Fault fault);
-    /// And how far the attempt has come, see Connector::connect().
+    /// The same for an attempt to make another connection while there is one. @param stream closed: it has failed
+    void replacement(Stream stream, TimePoint replaceAt);
+    /// And how far an attempt for connected() has come, see Connector::connect().
     void reached(Cause stage);
+
+    /// The server is at another address now: leaves the one here at once, without waiting for what is due.
+    void cut();
+    /// The server at this address is no master any more: leaves it when what is due has been answered.
+    void leave(const std::string& address);
 
     /// Ends everything: calls under way and later ones fail with `error`.
     void shutdown(Errc error);
@@ -94,6 +103,8 @@ public:
     /// Whether no reply is due, for which shutdown has to wait.
     [[nodiscard]] bool idle();
     [[nodiscard]] bool isConnected();
+    /// What TLS has agreed on; nothing without a connection, or without TLS.
+    [[nodiscard]] std::optional<TlsReport> tlsReport();
 
 private:
     using Lock = AdaptiveLock;
@@ -120,9 +131,11 @@ private:
     bool dispatch(std::size_t count, FinishedCalls& finished) REDISLOCK_REQUIRES(mutex_);
     void wakeOneWaiter() REDISLOCK_REQUIRES(mutex_);
     [[nodiscard]] Call* successor() const noexcept REDISLOCK_REQUIRES(mutex_);
-    void resign() REDISLOCK_REQUIRES(mutex_);
+    void resign(FinishedCalls& finished) REDISLOCK_REQUIRES(mutex_);
     static Reason whyOver(Progress progress) noexcept;
     void disconnect(Reason why, FinishedCalls& finished) noexcept REDISLOCK_REQUIRES(mutex_);
+    void changeOver(FinishedCalls& finished) noexcept REDISLOCK_REQUIRES(mutex_);
+    void leaveStream() noexcept REDISLOCK_REQUIRES(mutex_);
     void connectIfNeeded() noexcept REDISLOCK_REQUIRES(mutex_);
     void armSweep() REDISLOCK_REQUIRES(mutex_);
     /// Whether a thread that leads has something to do, and nobody leads.
@@ -162,6 +175,7 @@ private:
     std::condition_variable_any sendEnded_;
     int awaitSend_ REDISLOCK_GUARDED_BY(mutex_) = 0; ///< callers that sleep until `writes_` ends
 
+    std::shared_ptr<Stream> next_;   ///< takes the place of the other one
     std::shared_ptr<Stream> stream_; ///< null when not connected; shared with the writing thread
     // used by the leader alone
     std::optional<ReplyReader> reader_;

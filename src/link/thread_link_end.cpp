@@ -2,43 +2,86 @@
 #include "link/thread_link.hpp"
 
 #include <memory>
+#include <new>
 #include <utility>
 
 namespace redislock::detail {
 
 void ThreadLink::connectIfNeeded() noexcept
 {
-    if (const auto when = link_.attemptAt()) {
-        try {
+    try {
+        if (const auto when = link_.attemptAt()) {
             background_.connect(*when);
             link_.connecting();
-        } catch (...) { // out of memory: the sweep tries again
-            armSweep();
+        } else if (const auto next = link_.replacementAt()) {
+            background_.replace(*next);
+            link_.replacing();
         }
+    } catch (...) { // out of memory: the sweep tries again
+        armSweep();
     }
 }
 
-std::string ThreadLink::connected(Stream stream)
+void ThreadLink::connected(Stream stream, TimePoint replaceAt)
 {
     FinishedCalls finished;
     const Lock lock(mutex_);
-    std::string address;
     if (link_.state() != Link::State::connecting) {
-        return address;
+        return;
     }
     try {
-        address = stream.peer();
+        stream.letWait();
         auto opened = std::make_shared<Stream>(std::move(stream));
         reader_.emplace(limits_);
-        link_.opened(BootClock::now(), finished);
+        link_.opened(BootClock::now(), finished, replaceAt);
         stream_ = std::move(opened);
     } catch (...) { // out of memory: nobody else would report the attempt's end
         link_.failed({}, BootClock::now(), finished);
         throw;
     }
     background_.report(true, {});
+    connectIfNeeded();
     wakeOneWaiter();
-    return address;
+}
+
+void ThreadLink::replacement(Stream stream, TimePoint replaceAt)
+{
+    FinishedCalls finished;
+    std::shared_ptr<Stream> next;
+    stream.letWait();
+    try {
+        next = stream.isOpen() ? std::make_shared<Stream>(std::move(stream)) : nullptr;
+    } catch (const std::bad_alloc&) { // as if it could not be made
+    }
+    const Lock lock(mutex_);
+    if (next == nullptr) {
+        link_.notReplaced(BootClock::now());
+        connectIfNeeded();
+    } else if (link_.retire(replaceAt)) {
+        next_ = std::move(next);
+        if (!led_) { // else the leader does it
+            changeOver(finished);
+            wakeOneWaiter();
+        }
+    }
+}
+
+/// Goes on with the other connection when nothing is due on this one any more. Before it, by the leader, or while
+/// nobody leads: so nobody is in recv(). A caller in send() finds that the bytes it wrote are answered.
+void ThreadLink::changeOver(FinishedCalls& finished) noexcept
+{
+    if (!link_.isReplaceable()) {
+        return;
+    }
+    try {
+        reader_.emplace(limits_);
+        link_.replaced(BootClock::now(), finished);
+    } catch (...) { // out of memory
+        return disconnect(Cause::connectionLost, finished);
+    }
+    leaveStream();
+    stream_ = std::move(next_);
+    connectIfNeeded();
 }
 
 void ThreadLink::reached(Cause stage)
@@ -63,17 +106,23 @@ void ThreadLink::disconnect(Reason why, FinishedCalls& finished) noexcept
     if (link_.isOpen()) {
         stream_->discardUndelivered();
     }
-    stream_.reset();
-    endSend(); // of a caller that finds another connection, or none
-    reads_ = false;
+    leaveStream();
+    next_.reset();
     reader_.reset();
-    writing_.clear();
-    writtenBytes_ = 0;
     if (link_.isOpen()) {
         const auto fault = link_.lost({Failure::lostReply, why}, BootClock::now(), finished);
         background_.report(false, fault.error);
         connectIfNeeded();
     }
+}
+
+void ThreadLink::leaveStream() noexcept
+{
+    stream_.reset();
+    endSend(); // of a caller that finds another connection, or none
+    reads_ = false;
+    writing_.clear();
+    writtenBytes_ = 0;
 }
 
 Fault ThreadLink::giveUp(Call& call)
@@ -94,6 +143,35 @@ void ThreadLink::withdraw(const std::shared_ptr<Call>& call, Errc why)
     link_.fail(call, why, finished);
 }
 
+void ThreadLink::cut()
+{
+    FinishedCalls finished;
+    const Lock lock(mutex_);
+    link_.moved();
+    if (led_ && link_.isOpen()) {
+        stream_->shutdown(); // the leader sees the end of the connection
+    } else if (link_.isOpen()) {
+        disconnect(Cause::connectionLost, finished);
+    }
+}
+
+void ThreadLink::leave(const std::string& address)
+{
+    FinishedCalls finished;
+    const Lock lock(mutex_);
+    if (!link_.isOpen() || stream_->peer() != address) {
+        return;
+    }
+    link_.leave();
+    if (!link_.isOver()) {
+        armSweep(); // who reads what is due ends the connection
+    } else if (led_) {
+        stream_->shutdown();
+    } else {
+        disconnect(Cause::readOnly, finished);
+    }
+}
+
 void ThreadLink::shutdown(Errc error)
 {
     FinishedCalls finished;
@@ -103,8 +181,15 @@ void ThreadLink::shutdown(Errc error)
     } else if (!led_) {
         stream_.reset();
     }
+    next_.reset();
     link_.close(error, finished);
     sendEnded_.notify_all(); // who waits for that looks at the state
+}
+
+std::optional<TlsReport> ThreadLink::tlsReport()
+{
+    const Lock lock(mutex_);
+    return link_.isOpen() ? stream_->tlsReport() : std::nullopt;
 }
 
 bool ThreadLink::isConnected()

@@ -5,7 +5,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <array>
 
 namespace redislock::detail {
 
@@ -13,8 +12,7 @@ namespace redislock::detail {
 /// for the answer to the next; so the leader, if it is not the caller, finds the connection ended then.
 bool ThreadLink::isSilent()
 {
-    std::array<char, 1> byte;
-    if (stream_->readSome(byte).status == Transferred::Status::wouldBlock) {
+    if (stream_->isSilent()) {
         return true;
     }
     stream_->shutdown();

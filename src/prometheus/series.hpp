@@ -54,7 +54,7 @@ private:
 
 /// All that is counted and measured for objects with the same labels: looked up once.
 struct Series {
-    static constexpr auto reasons = static_cast<std::size_t>(LossReason::shutDown) + 1;
+    static constexpr auto reasons = static_cast<std::size_t>(LossReason::unconfirmed) + 1;
     static constexpr auto results = static_cast<std::size_t>(Unlocked::unconfirmed) + 1;
 
     Series(Families& families, const prometheus::Labels& of, const TimeBuckets& times);

@@ -31,6 +31,7 @@ constexpr std::array descriptions{
     Description{Errc::noSuchDatabase, "noSuchDatabase", "the server has no database of this number"},
     Description{Errc::notRedis, "notRedis", "what answered does not speak the Redis protocol",
                 std::errc::protocol_error},
+    Description{Errc::tlsFailed, "tlsFailed", "TLS could not be agreed on", std::errc::protocol_error},
     Description{Errc::unsupported, "unsupported", "the server, or this version of the library, does not support this",
                 std::errc::not_supported},
     Description{Errc::wrongType, "wrongType",
@@ -51,6 +52,9 @@ constexpr std::array descriptions{
     Description{Errc::functionThrew, "functionThrew", "the function that ran under the lock threw an exception"},
     Description{Errc::systemRefused, "systemRefused", "the operating system refused what the client needs",
                 std::errc::resource_unavailable_try_again},
+    Description{Errc::notDurable, "notDurable",
+                "the lock was granted, but too few replicas had the grant in time, and it was given back",
+                std::errc::resource_unavailable_try_again},
 };
 
 constexpr const Description* describe(int value) noexcept
@@ -66,7 +70,7 @@ constexpr bool describesEachInOrder() noexcept
             return false;
         }
     }
-    return static_cast<std::size_t>(Errc::systemRefused) == descriptions.size();
+    return static_cast<std::size_t>(Errc::notDurable) == descriptions.size();
 }
 static_assert(describesEachInOrder());
 
@@ -77,6 +81,10 @@ struct CauseText {
 };
 
 constexpr std::array causeTexts{
+    CauseText{Cause::unknownMaster, "unknownMaster", "no Sentinel watches a master of that name"},
+    CauseText{Cause::notSentinel, "notSentinel",
+              "what answers at the address of a Sentinel is a server: use redis://, or the Sentinel's port"},
+    CauseText{Cause::addressNotMapped, "addressNotMapped", "Config::addressMap threw"},
     CauseText{Cause::connectionRefused, "connectionRefused", "nothing listens at the address"},
     CauseText{Cause::hostNotFound, "hostNotFound", "the host name is not known"},
     CauseText{Cause::lookupFailed, "lookupFailed", "the host name could not be looked up"},
@@ -86,14 +94,26 @@ constexpr std::array causeTexts{
     CauseText{Cause::connectFailed, "connectFailed", "the connection could not be made"},
     CauseText{Cause::connectTimedOut, "connectTimedOut", "no connection was made in time: nobody took it"},
     CauseText{Cause::hungUp, "hungUp",
-              "the connection was taken, and ended without an answer, as by a server that expects TLS"},
+              "the connection was taken, and ended without an answer, as by a server that expects TLS (rediss://)"},
     CauseText{Cause::silent, "silent", "the connection was made, but no answer came in time"},
     CauseText{Cause::connectionLost, "connectionLost", "the connection ended before the answer came"},
     CauseText{Cause::answeredTooLate, "answeredTooLate", "the answers came when the lease that they granted was over"},
-    CauseText{Cause::tlsSpoken, "tlsSpoken", "what answered speaks TLS, which this version of the library does not"},
+    CauseText{Cause::noSentinel, "noSentinel", "no Sentinel could be asked for the master"},
+    CauseText{Cause::noMaster, "noMaster", "no server that a Sentinel names calls itself master"},
+    CauseText{Cause::tlsSpoken, "tlsSpoken", "what answered speaks TLS: use rediss:// or Config::tls"},
+    CauseText{Cause::certificateNotTrusted, "certificateNotTrusted",
+              "no authority that is trusted vouches for the server's certificate"},
+    CauseText{Cause::certificateExpired, "certificateExpired",
+              "a certificate of the server has expired, or is not valid yet"},
+    CauseText{Cause::certificateNameMismatch, "certificateNameMismatch",
+              "the server's certificate is not for this host"},
+    CauseText{Cause::clientCertificateWanted, "clientCertificateWanted",
+              "the server wants a certificate of the client that it trusts"},
+    CauseText{Cause::tlsNotSpoken, "tlsNotSpoken", "what answered does not speak TLS: use redis:// or another port"},
     CauseText{Cause::wrongPassword, "wrongPassword", "the server does not accept the user name and password"},
     CauseText{Cause::passwordWanted, "passwordWanted", "the server wants a password"},
     CauseText{Cause::noPasswordSet, "noPasswordSet", "a password was given to a server that has none"},
+    CauseText{Cause::credentialsMissing, "credentialsMissing", "there are no valid credentials for the server"},
     CauseText{Cause::protectedMode, "protectedMode",
               "the server is in protected mode: without a password it takes no connections from other machines"},
     CauseText{Cause::commandDenied, "commandDenied", "the user has no right to a command that locks need"},
@@ -101,7 +121,11 @@ constexpr std::array causeTexts{
     CauseText{Cause::channelDenied, "channelDenied", "the user has no right to the channel"},
     CauseText{Cause::unknownCommand, "unknownCommand", "the server does not know a command that locks need"},
     CauseText{Cause::clusterNode, "clusterNode",
-              "the server is part of a cluster, which this version of the library does not support"},
+              "the server is one of several nodes of a cluster, for which redis-cluster://HOST,... is meant: not "
+              "supported yet"},
+    CauseText{Cause::sentinel, "sentinel",
+              "the server is a Sentinel, for which redis-sentinel://HOST,.../NAME is meant"},
+    CauseText{Cause::noAppendOnlyFile, "noAppendOnlyFile", "the server writes no append-only file (appendonly no)"},
     CauseText{Cause::readOnly, "readOnly", "the server is a read-only replica"},
     CauseText{Cause::outOfMemory, "outOfMemory", "the server is out of memory"},
     CauseText{Cause::tooManyClients, "tooManyClients", "the server has as many clients as it takes"},

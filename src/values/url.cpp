@@ -114,15 +114,17 @@ std::string readV6(std::string_view text)
 constexpr std::string_view hostCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
 
 /// `host[:port]`
-void readAddress(std::string_view text, Config& config)
+Endpoint readAddress(std::string_view text, std::uint16_t usualPort)
 {
+    Endpoint endpoint;
+    endpoint.port = usualPort;
     std::optional<std::string_view> port;
     if (text.starts_with('[')) {
         const auto [address, rest] = split(text.substr(1), ']');
         if (!rest || !(rest->empty() || rest->starts_with(':'))) {
             refuse("an IPv6 address must stand in brackets, followed by nothing or a port");
         }
-        config.endpoint.host = readV6(address);
+        endpoint.host = readV6(address);
         port = split(*rest, ':').second;
     } else {
         std::string_view host;
@@ -133,15 +135,16 @@ void readAddress(std::string_view text, Config& config)
         if (host.find_first_not_of(hostCharacters) != std::string_view::npos) {
             refuse("the host has a character that host names do not have");
         }
-        config.endpoint.host = host;
+        endpoint.host = host;
     }
     if (port) {
         const auto value = number(*port, std::numeric_limits<std::uint16_t>::max());
         if (!value || *value == 0) {
             refuse("the port must be a number from 1 to 65535 (an IPv6 address must stand in brackets)");
         }
-        config.endpoint.port = static_cast<std::uint16_t>(*value);
+        endpoint.port = static_cast<std::uint16_t>(*value);
     }
+    return endpoint;
 }
 
 struct TimeOption {
@@ -168,22 +171,111 @@ Integer optionNumber(std::string_view name, std::string_view value)
     return static_cast<Integer>(*parsed);
 }
 
-Naming namingOf(std::string_view value)
+struct FileOption {
+    std::string_view name;
+    std::string Tls::*field;
+};
+
+constexpr FileOption fileOptions[] = {
+    {"ca_file", &Tls::caFile},   {"ca_path", &Tls::caPath},           {"cert_file", &Tls::certFile},
+    {"key_file", &Tls::keyFile}, {"key_password", &Tls::keyPassword}, {"server_name", &Tls::serverName},
+};
+
+template <class Value>
+struct NamedValue {
+    std::string_view name;
+    Value value;
+};
+
+template <class Value, std::size_t count>
+Value optionValue(std::string_view name, std::string_view text, const NamedValue<Value> (&values)[count])
 {
-    if (value != "identified" && value != "as_given") {
-        refuse("the option naming must be identified or as_given, not \"" + detail::printable(value) + '"');
+    std::string names;
+    for (const auto& each : values) {
+        if (text == each.name) {
+            return each.value;
+        }
+        names.append(names.empty() ? "" : &each == std::end(values) - 1 ? " or " : ", ").append(each.name);
     }
-    return value == "identified" ? Naming::identified : Naming::asGiven;
+    refuse("the option " + std::string(name) + " must be " + names + ", not \"" + detail::printable(text) + '"');
+}
+
+/// @return whether it is an option of TLS.
+bool setTlsOption(std::string_view name, std::string_view value, Config& config)
+{
+    const auto* file = std::find_if(std::begin(fileOptions), std::end(fileOptions),
+                                    [name](const FileOption& candidate) { return candidate.name == name; });
+    const bool isFile = file != std::end(fileOptions);
+    if (!isFile && name != "verify" && name != "min_tls") {
+        return false;
+    }
+    if (!config.tls) {
+        refuse("the option " + std::string(name) + " is for rediss:// and rediss-sentinel:// only");
+    }
+    if (name == "verify") {
+        using Verify = Tls::Verify;
+        config.tls->verify = optionValue<Verify>(
+            name, value, {{"full", Verify::full}, {"chain", Verify::chain}, {"none", Verify::none}});
+    } else if (name == "min_tls") {
+        config.tls->minVersion =
+            optionValue<Tls::Version>(name, value, {{"1.2", Tls::Version::v1_2}, {"1.3", Tls::Version::v1_3}});
+    } else if (value.empty()) {
+        refuse("the option " + std::string(name) + " is empty");
+    } else {
+        (*config.tls).*file->field = decoded(value);
+    }
+    return true;
+}
+
+/// @return whether it is an option about Sentinels.
+bool setSentinelOption(std::string_view name, std::string_view value, Config& config)
+{
+    const auto field = name == "sentinel_username"   ? &Sentinels::username
+                       : name == "sentinel_password" ? &Sentinels::password
+                                                     : nullptr;
+    if (field == nullptr && name != "sentinel_tls") {
+        return false;
+    }
+    if (!config.sentinels) {
+        refuse("the option " + std::string(name) + " is for redis-sentinel:// and rediss-sentinel:// only");
+    }
+    if (field != nullptr) {
+        (*config.sentinels).*field = decoded(value);
+    }
+    return true; // sentinel_tls is read before all others
+}
+
+/// `none`, `replicas:N` or `disk:N`
+void setDurability(std::string_view text, Durability& durability)
+{
+    const auto [level, count] = split(text, ':');
+    const bool isNone = level == "none" && !count;
+    const auto replicas = number(count.value_or(""), std::numeric_limits<std::uint32_t>::max());
+    if (!isNone && (!replicas || (level != "replicas" && level != "disk"))) {
+        refuse("the option durability must be none, replicas:N or disk:N, not \"" + detail::printable(text) + '"');
+    }
+    durability.level = isNone            ? Durability::Level::none
+                       : level == "disk" ? Durability::Level::disk
+                                         : Durability::Level::replicas;
+    durability.count = static_cast<std::uint32_t>(replicas.value_or(0));
 }
 
 void setOption(std::string_view name, std::string_view value, Config& config)
 {
+    if (setTlsOption(name, value, config) || setSentinelOption(name, value, config)) {
+        return;
+    }
     if (name == "client_name") {
         config.clientName = decoded(value);
     } else if (name == "naming") {
-        config.naming = namingOf(value);
+        config.naming =
+            optionValue<Naming>(name, value, {{"identified", Naming::identified}, {"as_given", Naming::asGiven}});
     } else if (name == "database") {
         config.database = optionNumber<std::uint32_t>(name, value);
+    } else if (name == "durability") {
+        setDurability(value, config.durability);
+    } else if (name == "durability_within") {
+        config.durability.within = std::chrono::milliseconds(optionNumber<std::chrono::milliseconds::rep>(name, value));
     } else if (name == "turn_us") {
         config.turn = std::chrono::microseconds(optionNumber<std::chrono::microseconds::rep>(name, value));
     } else {
@@ -213,6 +305,16 @@ void readOptions(std::optional<std::string_view> text, std::set<std::string_view
     }
 }
 
+/// What stands in the path after @p before.
+void readDatabase(std::string_view text, const std::string& before, Config& config)
+{
+    const auto database = number(text, std::numeric_limits<std::uint32_t>::max());
+    if (!database) {
+        refuse("what stands after " + before + " must be the number of a database");
+    }
+    config.database = static_cast<std::uint32_t>(*database);
+}
+
 /// `[[user]:password@]host[:port][/database][?options]`
 void readTcp(std::string_view text, Config& config)
 {
@@ -222,14 +324,10 @@ void readTcp(std::string_view text, Config& config)
     if (userInfo) {
         readUserInfo(*userInfo, config);
     }
-    readAddress(address, config);
+    config.endpoint = readAddress(address, Endpoint().port);
     std::set<std::string_view> given;
     if (path && !path->empty()) {
-        const auto database = number(*path, std::numeric_limits<std::uint32_t>::max());
-        if (!database) {
-            refuse("what stands after the host must be the number of a database");
-        }
-        config.database = static_cast<std::uint32_t>(*database);
+        readDatabase(*path, "the host", config);
         given.insert("database");
     }
     readOptions(options, std::move(given), config);
@@ -253,6 +351,53 @@ void readUnix(std::string_view text, Config& config)
     readOptions(options, {}, config);
 }
 
+/// Whether TLS is spoken with the Sentinels.
+bool readSentinelTls(std::optional<std::string_view> options, bool usual)
+{
+    while (options) {
+        std::string_view option;
+        std::tie(option, options) = split(*options, '&');
+        const auto [name, value] = split(option, '=');
+        if (name == "sentinel_tls" && value) {
+            return optionValue<bool>(name, *value, {{"no", false}, {"yes", true}});
+        }
+    }
+    return usual;
+}
+
+/// `[[user]:password@]host[:port],…/name[/database][?options]`
+void readSentinels(std::string_view text, bool withTls, Config& config)
+{
+    constexpr std::uint16_t sentinelPort = 26379;
+    const auto [userInfo, place] = splitUserInfo(text);
+    const auto [location, options] = split(place, '?');
+    const auto [hosts, path] = split(location, '/');
+    if (userInfo) {
+        readUserInfo(*userInfo, config);
+    }
+    Sentinels& sentinels = config.sentinels.emplace();
+    for (std::optional<std::string_view> left = hosts; left;) {
+        std::string_view host;
+        std::tie(host, left) = split(*left, ',');
+        sentinels.endpoints.push_back(readAddress(host, sentinelPort));
+    }
+    const auto [name, database] = split(path.value_or(""), '/');
+    if (name.empty()) {
+        refuse("after the hosts of the Sentinels must stand the name of the master: redis-sentinel://HOST,.../NAME");
+    }
+    sentinels.name = decoded(name);
+    std::set<std::string_view> given;
+    if (database && !database->empty()) {
+        readDatabase(*database, "the name of the master", config);
+        given.insert("database");
+    }
+    const bool sentinelsWithTls = readSentinelTls(options, withTls);
+    config.tls = withTls || sentinelsWithTls ? std::optional<Tls>(Tls{}) : std::nullopt;
+    readOptions(options, std::move(given), config);
+    sentinels.tls = sentinelsWithTls ? config.tls : std::nullopt;
+    config.tls = withTls ? config.tls : std::nullopt;
+}
+
 /// The text before `://`, in lower case.
 std::string schemeOf(std::string_view url)
 {
@@ -261,20 +406,6 @@ std::string schemeOf(std::string_view url)
         c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     }
     return scheme;
-}
-
-void refuseWhatComesLater(std::string_view scheme)
-{
-    constexpr std::pair<std::string_view, std::string_view> later[] = {
-        {"rediss", "URL: rediss:// (TLS) comes with a later version"},
-        {"redis-sentinel", "URL: redis-sentinel:// (Sentinel) comes with a later version"},
-        {"redis-cluster", "URL: redis-cluster:// (Cluster) comes with a later version"},
-    };
-    for (const auto& [name, message] : later) {
-        if (scheme == name) {
-            throw LockError(Errc::unsupported, std::string(message));
-        }
-    }
 }
 
 } // namespace
@@ -287,13 +418,20 @@ Config Config::fromUrl(std::string_view url)
     const std::string scheme = schemeOf(url);
     const std::string_view rest = url.substr(std::min(scheme.size() + 3, url.size()));
     Config config;
-    refuseWhatComesLater(scheme);
-    if (scheme == "redis") {
+    if (scheme == "redis-cluster") {
+        throw LockError(Errc::unsupported, "URL: redis-cluster:// (Cluster) comes with a later version");
+    }
+    if (scheme == "redis" || scheme == "rediss") {
+        if (scheme == "rediss") {
+            config.tls.emplace();
+        }
         readTcp(rest, config);
+    } else if (scheme == "redis-sentinel" || scheme == "rediss-sentinel") {
+        readSentinels(rest, scheme == "rediss-sentinel", config);
     } else if (scheme == "unix") {
         readUnix(rest, config);
     } else {
-        refuse("it must begin with redis:// or unix://");
+        refuse("it must begin with redis://, rediss://, redis-sentinel://, rediss-sentinel:// or unix://");
     }
     config.validate();
     return config;

@@ -1,6 +1,7 @@
 #include "watch/inspector.hpp"
 
 #include "values/printable.hpp"
+#include "values/server_text.hpp"
 #include "values/system/process.hpp"
 #include "wire/info.hpp"
 #include "wire/key_schema.hpp"
@@ -22,7 +23,7 @@ constexpr std::size_t queuePage = 500;
 } // namespace
 
 Inspector::Inspector(const Config& config)
-    : lastErrors_(config.endpoint.str(), config.password),
+    : lastErrors_(serverText(config), config.password),
       connection_(config, connectionNameOf(config, to_string(boost::uuids::random_generator()())), lastErrors_)
 {
 }

@@ -3,6 +3,7 @@
 #include "client/lock/throwing.hpp"
 #include "link/connect/own_descriptors.hpp"
 #include "redislock/clock.hpp"
+#include "values/server_text.hpp"
 #include "watch/inspector.hpp"
 #include "wire/codec.hpp"
 
@@ -76,7 +77,7 @@ Config validated(const Config& config)
 LockMonitor::LockMonitor(std::string_view url) : LockMonitor(Config::fromUrl(url)) {}
 
 LockMonitor::LockMonitor(const Config& config)
-    : impl_(detail::makeWithDescriptors("a monitor of " + config.endpoint.str(), [&] {
+    : impl_(detail::makeWithDescriptors("a monitor of " + detail::serverText(config), [&] {
           return std::shared_ptr<Impl>(new Impl(validated(config)), [](Impl* impl) {
               const detail::Uncancelled held;
               delete impl;

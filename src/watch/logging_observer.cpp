@@ -180,4 +180,9 @@ void LoggingObserver::disconnected(std::string_view purpose, std::error_code, st
     write(sink_, least_, LogLevel::warning, [&] { return fmt::format("connection for {}: {}", purpose, why); });
 }
 
+void LoggingObserver::warned(std::string_view what) noexcept
+{
+    write(sink_, least_, LogLevel::warning, [&] { return std::string(what); });
+}
+
 } // namespace redislock

@@ -15,16 +15,20 @@ constexpr ReplyLimits inspectionLimits{64UL * 1024, 64UL * 1024 * 1024};
 } // namespace
 
 RequestConnection::RequestConnection(const Config& config, const std::string& name, LastErrors& lastErrors)
-    : connector_(io_, config.endpoint, {config.username, config.password, config.database, name}, config.connectTimeout,
-                 lastErrors),
+    : connector_(io_, config, name, lastErrors, [](const std::string&) {}),
       link_({.connect = [this](TimePoint /*notBefore*/) { connects_.request_stop(); },
              .hurry = [](TimePoint) {},
-             .demoted = [this](std::string address) { connector_.demoted(std::move(address)); },
+             .demoted = [](const std::string&) {},
              .sweepSoon = [] {},
              .refused = [&lastErrors](const Reply& reply) { lastErrors.noteReply(reply); },
              .report = [](bool, Reason) {}},
             config.commandTimeout, freshSeed(), inspectionLimits)
 {
+    if (config.sentinels) {
+        sentinels_.emplace(
+            io_, config, name, lastErrors, [](const std::string&) {}, connector_, [] {});
+        connector_.locateBy(*sentinels_);
+    }
     const boost::asio::steady_timer opens(io_); // the descriptors of the io_context now, not with its first use
 }
 
@@ -66,6 +70,9 @@ Outcome RequestConnection::await(Call& call)
 void RequestConnection::connect()
 {
     connects_ = std::stop_source();
+    if (sentinels_) {
+        sentinels_->forget();
+    }
     auto ended = std::make_shared<bool>(false); // kept by an attempt that an exception leaves over
     connector_.connect(this, BootClock::now(), std::chrono::milliseconds::max(), [this, ended](Connected result) {
         *ended = true;

@@ -5,6 +5,7 @@
 #include "link/connect/connector.hpp"
 #include "link/connect/last_errors.hpp"
 #include "link/request/calls.hpp"
+#include "link/sentinel/sentinel_watch.hpp"
 #include "link/thread_link.hpp"
 #include "redislock/config.hpp"
 
@@ -47,12 +48,16 @@ public:
     /// comes.
     std::optional<Fault> ask(const Pipeline& requests, std::vector<Reply>& replies);
 
+    [[nodiscard]] const std::optional<SentinelWatch>& sentinels() const noexcept { return sentinels_; }
+    [[nodiscard]] std::optional<TlsReport> tlsReport() { return link_.tlsReport(); }
+
 private:
     void connect();
     Outcome await(Call& call);
 
     boost::asio::io_context io_{1};
     Connector connector_;
+    std::optional<SentinelWatch> sentinels_;
     ThreadLink link_;
     std::stop_source connects_; ///< stopped: a connection must be made
 };

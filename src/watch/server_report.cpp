@@ -4,7 +4,11 @@
 #include "wire/key_schema.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
 #include <utility>
 
 namespace redislock::detail {
@@ -59,12 +63,47 @@ std::string lackedBy(const Need& need, Reason why)
     return why == Reason(Cause::keyDenied) ? "~" + need.request[isScript ? 3 : 1] : need.right;
 }
 
+/// The replicas in the answer to INFO: `slave0:ip=…,port=…,state=online,offset=…,lag=0`.
+std::vector<ReplicaReport> followersIn(std::string_view info)
+{
+    std::vector<ReplicaReport> all;
+    const auto written = infoNumber(info, "master_repl_offset");
+    for (std::size_t i = 0;; ++i) {
+        std::string_view line = infoField(info, "slave" + std::to_string(i));
+        if (line.empty()) {
+            return all;
+        }
+        ReplicaReport replica;
+        std::string host;
+        while (!line.empty()) {
+            const auto part = line.substr(0, line.find(','));
+            line.remove_prefix(std::min(line.size(), part.size() + 1));
+            const auto name = part.substr(0, part.find('='));
+            const auto value = part.substr(std::min(part.size(), name.size() + 1));
+            const auto number = std::strtoull(std::string(value).c_str(), nullptr, 10);
+            if (name == "ip") {
+                host = value;
+            } else if (name == "port") {
+                replica.address = Endpoint{host, static_cast<std::uint16_t>(number), {}}.str();
+            } else if (name == "state") {
+                replica.state = value;
+            } else if (name == "offset") {
+                replica.bytesBehind = written > number ? written - number : 0;
+            } else if (name == "lag") {
+                replica.silent = std::chrono::seconds(number);
+            }
+        }
+        all.push_back(std::move(replica));
+    }
+}
+
 } // namespace
 
 ServerReport Inspector::server(std::string_view name)
 {
     ServerReport report;
     const Reply reply = askOne({"INFO"});
+    report.tls = connection_.tlsReport();
     if (isGiven(reply, "+info")) {
         const std::string_view info = reply.text;
         const auto read = [info]<class Value>(std::string_view field, std::optional<Value>& value) {
@@ -77,6 +116,7 @@ ServerReport Inspector::server(std::string_view name)
         report.version = !valkey.empty() ? "Valkey " + valkey : redis.empty() ? redis : "Redis " + redis;
         report.role = infoField(info, "role");
         read("connected_slaves", report.replicas);
+        report.followers = followersIn(info);
         report.masterLink = infoField(info, "master_link_status");
         report.evictionPolicy = infoField(info, "maxmemory_policy");
         read("maxmemory", report.maxMemory);
@@ -86,6 +126,13 @@ ServerReport Inspector::server(std::string_view name)
     }
     if (const auto save = setting("save")) {
         report.savesSnapshots = !save->empty();
+    }
+    if (const auto least = setting("min-replicas-to-write")) {
+        report.minReplicasToWrite = std::strtoull(least->c_str(), nullptr, 10);
+    }
+    if (const auto& sentinels = connection_.sentinels()) {
+        const auto quorum = sentinels->quorum();
+        report.sentinels = {sentinels->seen(), quorum == 0 ? std::nullopt : std::optional(quorum)};
     }
     report.appendSync = setting("appendfsync");
     report.lackingRights = lackingRights(name);

@@ -14,11 +14,12 @@ namespace redislock::detail {
 /// Appends `<mark><number>\r\n`.
 inline void appendHeader(std::string& out, char mark, std::size_t number)
 {
-    char digits[24];
-    const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
-    out.push_back(mark);
-    out.append(digits, end);
-    out.append("\r\n", 2);
+    char text[32];
+    text[0] = mark;
+    auto* end = std::to_chars(text + 1, text + sizeof text - 2, number).ptr;
+    *end++ = '\r';
+    *end++ = '\n';
+    out.append(text, static_cast<std::size_t>(end - text));
 }
 
 /// Appends one argument of a request (a RESP bulk string; binary-safe).

@@ -74,6 +74,13 @@ constexpr bool mayBeExecuted(const Fault& fault) noexcept
     return fault.failure == Failure::lostReply || fault.error == Errc::badReply || fault == unknownRefusal;
 }
 
+/// Whether the server refuses requests before it begins to execute them: the others may come in the middle of a script.
+constexpr bool isBeforeExecution(const Fault& fault) noexcept
+{
+    return fault.failure == Failure::demoted || fault.error == Reason(Cause::loading) ||
+           fault.error == Reason(Cause::noReplicas) || fault.error == Reason(Cause::clusterDown);
+}
+
 /// Whether a phrase stands in a text, and not inside longer words.
 constexpr bool mentions(std::string_view text, std::string_view phrase) noexcept
 {
@@ -126,6 +133,9 @@ inline Fault classify(std::string_view text) noexcept
         Rule{"ACL failure in script", fatal(Errc::permissionDenied)}, // Redis from 7.2 on, and Valkey
         Rule{"OOM", refused(Cause::outOfMemory)},
         Rule{"READONLY", demoted(Cause::readOnly)},
+        Rule{"UNBLOCKED", demoted(Cause::readOnly)}, // of WAIT
+        Rule{"cannot be used with replica instances", demoted(Cause::readOnly)},
+        Rule{"appendonly is disabled", fatal(Cause::noAppendOnlyFile)},
         Rule{"NOREPLICAS", refused(Cause::noReplicas)},
         Rule{"MISCONF", refused(Cause::notPersisted)},
         Rule{"LOADING", refused(Cause::loading)},

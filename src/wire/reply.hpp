@@ -2,8 +2,10 @@
 /// A decoded RESP2 reply.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace redislock::detail {
@@ -19,5 +21,16 @@ struct Reply {
 
     [[nodiscard]] bool isError() const noexcept { return kind == Kind::error; }
 };
+
+/// A value in a list of names and values, as in the answer to HELLO; empty if the name is not there.
+inline std::string_view valueIn(const Reply& list, std::string_view name) noexcept
+{
+    for (std::size_t i = 0; i + 1 < list.elements.size(); i += 2) {
+        if (list.elements[i].text == name) {
+            return list.elements[i + 1].text;
+        }
+    }
+    return {};
+}
 
 } // namespace redislock::detail

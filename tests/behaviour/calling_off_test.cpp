@@ -265,9 +265,9 @@ TEST_F(CallingOff, WaiterOfAFairLockGivesUpItsPlace)
 
 TEST_F(CallingOff, OfAServerThatIsFrozenEndsAndIsMadeUpForLater)
 {
-    testing::RedisServer frozen;
+    testing::RedisServer frozen = testServer();
     RawRedis truth(frozen);
-    Config config = Config::fromUrl(frozen.url());
+    Config config = testConfig(frozen);
     config.commandTimeout = config.unreachableAfter = 60s;
     const Client asking(config);
     asking.connect();

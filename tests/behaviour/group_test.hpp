@@ -23,7 +23,7 @@ protected:
     {
         static std::deque<testing::RedisServer> others;
         while (others.size() < index) {
-            others.emplace_back();
+            others.push_back(testServer());
         }
         return index == 0 ? server() : others.at(index - 1);
     }
@@ -40,9 +40,10 @@ protected:
     static Config configOf(std::size_t index)
     {
         Config config = LockTest::config();
-        const Config of = Config::fromUrl(serverOf(index).url());
+        const Config of = testConfig(serverOf(index));
         config.endpoint = of.endpoint;
-        config.password = of.password;
+        config.sentinels = of.sentinels;
+        config.tls = of.tls;
         return config;
     }
 

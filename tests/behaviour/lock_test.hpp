@@ -9,6 +9,7 @@
 #include "redislock/testing/redis_server.hpp"
 #include "support/eventually.hpp"
 #include "support/raw_redis.hpp"
+#include "support/test_server.hpp"
 
 #include <gtest/gtest.h>
 
@@ -32,13 +33,14 @@ using std::chrono::milliseconds;
 /// The bound for things that should happen at once; machines are slow sometimes.
 inline constexpr milliseconds soon{3000};
 
-/// A server for all tests of one program, and names that no other test uses. After each test its locks must be free in
-/// Redis, at the latest when their leases are over, and no client may listen to a channel any more.
+/// A server for all tests of one program (over TLS or with a Sentinel, if the environment wants it: see testServer()),
+/// and names that no other test uses. After each test its locks must be free in Redis, at the latest when their leases
+/// are over, and no client may listen to a channel any more.
 class LockTest : public ::testing::Test {
 protected:
     static testing::RedisServer& server()
     {
-        static testing::RedisServer instance;
+        static testing::RedisServer instance = testServer();
         return instance;
     }
 
@@ -71,7 +73,7 @@ protected:
     /// The settings of these tests: leases are short; a waiter that only the poll or its patience wakes is too late.
     static Config config()
     {
-        Config config = Config::fromUrl(server().url());
+        Config config = testConfig(server());
         config.watchdogTimeout = 600ms;
         config.pollInterval = 60s;
         return config;
@@ -91,8 +93,8 @@ protected:
         return observer_;
     }
 
-    /// All channels that somebody listens to.
-    std::vector<Value> channels() { return raw.command({"PUBSUB", "CHANNELS"}).elements; }
+    /// All channels that somebody listens to, except that of Sentinels, `__sentinel__:hello`.
+    std::vector<Value> channels() { return raw.command({"PUBSUB", "CHANNELS", "[^_]*"}).elements; }
 
     /// How many listen to the channel of a lock.
     std::int64_t listeners(const std::string& name)

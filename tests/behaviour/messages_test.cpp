@@ -116,7 +116,7 @@ TEST_F(Messages, SayThatAReadOnlyServerRefusesWhateverIsAsked)
     config.unreachableAfter = 300ms;
     const Client refused(config);
     const Mistake mistakes[] = {
-        {"lock", [&] { refused.getLock(name).lock(); }, Errc::serverRefused, "read-only replica: \"READONLY You"},
+        {"lock", [&] { refused.getLock(name).lock(); }, Errc::serverRefused, "the server is a read-only replica"},
         {"set", [&] { refused.getSemaphore(name).trySetPermits(1); }, Errc::serverRefused, "read-only"},
         {"permits", [&] { refused.getPermitExpirableSemaphore(name).setPermits(1); }, Errc::serverRefused, "read-only"},
         {"count", [&] { refused.getCountDownLatch(name).countDown(); }, Errc::serverRefused, "read-only"},
@@ -158,6 +158,8 @@ TEST_F(Messages, OfCoroutinesAndFuturesNameTheCallAndTheServerToo)
     using boost::asio::use_awaitable;
     Config nowhere = config();
     nowhere.endpoint.unixSocket = server().folder() / "nobody.sock";
+    nowhere.tls.reset();
+    nowhere.sentinels.reset();
     nowhere.unreachableAfter = 100ms;
     const Client lost(nowhere);
     const auto lock = lost.getLock(name);
@@ -192,6 +194,8 @@ TEST_F(Messages, OfGroupsQuoteTheMemberThatFailed)
 {
     Config nowhere = config();
     nowhere.endpoint.unixSocket = server().folder() / "nobody.sock";
+    nowhere.tls.reset();
+    nowhere.sentinels.reset();
     nowhere.unreachableAfter = 300ms;
     const Client lost(nowhere);
     const MultiLock both({client.getLock(name), lost.getLock(name)});

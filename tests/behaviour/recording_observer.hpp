@@ -32,7 +32,7 @@ struct Told {
     ObjectKind kind{};
     Unlocked how{};
     std::error_code error{};
-    std::string why{}; ///< of disconnected
+    std::string why{}; ///< of disconnected and warned
     std::chrono::nanoseconds at = bootTime();
 };
 
@@ -128,6 +128,7 @@ public:
     {
         note({}, {.what = "disconnected:" + std::string(purpose), .error = error, .why = std::string(why)});
     }
+    void warned(std::string_view what) noexcept override { note({}, {.what = "warned", .why = std::string(what)}); }
 
 private:
     void note(const LockEvent& event, Told told)

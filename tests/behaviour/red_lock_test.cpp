@@ -134,6 +134,8 @@ TEST_F(RedLocks, OneServerUnderTwoAddressesIsRefusedAtTheFirstAcquire)
     clientsOf(2);
     Config bySocket = configOf(0);
     bySocket.endpoint.unixSocket = serverOf(0).unixSocket();
+    bySocket.tls.reset();
+    bySocket.sentinels.reset();
     const Client again(bySocket);
     const RedLock lock({clients[0].getLock(name), clients[1].getLock(name), again.getLock(name)});
     std::error_code ec;

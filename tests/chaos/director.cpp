@@ -1,4 +1,5 @@
 // Injects faults for some time while several processes work with locks, then checks the histories of these processes.
+#include "chaos/failovers.hpp"
 #include "chaos/faults.hpp"
 #include "chaos/habits.hpp"
 #include "chaos/packets.hpp"
@@ -31,11 +32,7 @@ using namespace std::chrono_literals;
 using history::Op;
 using history::Phase;
 
-/// An invariant was broken.
-class Broken : public std::runtime_error {
-public:
-    using std::runtime_error::runtime_error;
-};
+using chaos::Broken;
 
 /// The options of the program.
 struct Order {
@@ -44,11 +41,11 @@ struct Order {
     std::string only;
     double load = 500;
     bool keep = false;
+    bool failOvers = false;
     history::Limits limits;
 };
 
-/// The injected faults: how often each, and with how many effects.
-using Injected = std::map<std::string, std::pair<int, std::size_t>>;
+using chaos::Injected;
 
 void requireLoad(chaos::World& world, double least)
 {
@@ -134,9 +131,9 @@ void breakThings(chaos::World& world, std::vector<chaos::Fault> faults, std::chr
     }
 }
 
-void print(const Injected& injected)
+void print(const Injected& injected, const char* what = "effects")
 {
-    std::cout << "injected                          times  effects\n";
+    std::cout << "injected                          times  " << what << '\n';
     for (const auto& [name, counts] : injected) {
         std::cout << "  " << std::left << std::setw(32) << name << std::right << std::setw(4) << counts.first
                   << std::setw(10) << counts.second << '\n';
@@ -174,11 +171,27 @@ bool run(const Order& order, bool withPackets)
     return true;
 }
 
+/// The same with Sentinels.
+bool runFailOvers(const Order& order)
+{
+    Injected injected;
+    try {
+        chaos::failOver(order.plan, std::chrono::seconds(order.seconds), order.only, injected);
+    } catch (const std::exception&) {
+        print(injected, "fail-overs");
+        if (!Interruption::isAsked()) {
+            throw;
+        }
+        return false;
+    }
+    print(injected, "fail-overs");
+    return !Interruption::isAsked();
+}
+
 /// @return whether no invariant is broken.
 bool judge(const std::filesystem::path& folder, const history::Limits& limits)
 {
-    const auto read = history::understand(history::readHistory(folder));
-    const auto report = history::check(read, limits);
+    const auto [read, report] = history::judge(history::readHistory(folder), limits);
     std::cout << history::summaryOf(read, report);
     constexpr std::size_t most = 10;
     for (std::size_t i = 0; i < std::min(most, report.violations.size()); ++i) {
@@ -204,7 +217,7 @@ int obey(const Order& order)
         if (!std::filesystem::is_empty(order.plan.folder)) {
             throw std::invalid_argument(order.plan.folder.string() + " is not empty");
         }
-        if (run(order, why.empty())) {
+        if (order.failOvers ? runFailOvers(order) : run(order, why.empty())) {
             status = judge(order.plan.folder, order.limits) ? 0 : 1;
         } else {
             status = Interruption::exitStatus();
@@ -219,8 +232,8 @@ int obey(const Order& order)
         std::cout << "failed: " << error.what() << '\n';
     }
     if (status == 1) {
-        std::cout << "repeat the choice of faults with: ./tests/run chaos --seconds " << order.seconds << " --seed "
-                  << order.plan.seed << '\n';
+        std::cout << "repeat the choice of faults with: ./tests/run chaos " << (order.failOvers ? "--failovers " : "")
+                  << "--seconds " << order.seconds << " --seed " << order.plan.seed << '\n';
     }
     return status;
 }
@@ -251,12 +264,17 @@ int main(int argc, char** argv)
         ->capture_default_str();
     app.add_option("--hand-overs", order.limits.leastHandOvers, "Refuse a run with fewer changes of holder")
         ->capture_default_str();
+    app.add_flag("--failovers", order.failOvers,
+                 "Of a master with two replicas that Sentinels watch: fail-overs, and what leads to them");
     app.add_option("--folder", plan.folder, "Of the histories (default: a temporary one)");
     app.add_flag("--keep", order.keep, "Keep the histories of a run in which nothing was found");
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : 2;
+    }
+    if (order.failOvers) {
+        order.limits.kinds = {"nonReentrant", "fenced", "fair"};
     }
     std::cout << "seed " << plan.seed << std::endl; // NOLINT: before anything can go wrong
     const int status = obey(order);

@@ -4,6 +4,7 @@
 #include "chaos/groups.hpp"
 #include "chaos/locker.hpp"
 #include "chaos/progress.hpp"
+#include "history/report.hpp"
 #include "support/eventually.hpp"
 #include "support/own_resources.hpp"
 
@@ -36,6 +37,7 @@ using std::chrono::milliseconds;
 
 struct Options {
     std::string url;
+    std::string durableUrl;
     std::vector<std::string> members;
     std::filesystem::path folder;
     std::size_t slot = 0;
@@ -50,15 +52,15 @@ constexpr int groupThreads = 2;       ///< threads that take only groups
 
 using Clients = std::vector<std::unique_ptr<Client>>;
 
-/// Shows that this process can get and free a lock.
-void prove(const Client& client, const std::shared_ptr<history::Recorder>& recorder, chaos::Board& board,
-           chaos::Slot& slot)
+/// Shows that this process can get and free a lock. @param recovered of the slot
+void prove(const history::RecordedLock& lock, chaos::Board& board, chaos::Slot& slot,
+           std::atomic<std::int64_t>& recovered)
 {
-    history::RecordedLock own(recorder, client, "chaos:own:" + client.id(), 0);
+    auto own = lock;
     while (!board.ending) {
         const auto began = bootTime().count();
         if (own.tryLock(500ms, 500ms) && own.sample() && own.unlock() == Unlocked::released) {
-            slot.recovered = began;
+            recovered = began;
         }
         slot.operations += 2;
         std::this_thread::sleep_for(20ms);
@@ -121,7 +123,9 @@ public:
     void run(boost::asio::io_context& io)
     {
         std::vector<std::thread> threads;
-        threads.emplace_back([this] { prove(client_, recorder_, board_, slot_); });
+        threads.emplace_back([this] {
+            prove({recorder_, client_, "chaos:own:" + client_.id(), 0}, board_, slot_, slot_.recovered);
+        });
         for (int i = 0; i < options_.threads; ++i) {
             threads.emplace_back([this, owner = next_++] { locker(owner).run(); });
         }
@@ -224,12 +228,71 @@ private:
     int next_ = 1; ///< the number of the next owner of holds; 0 is that of the proving thread
 };
 
+/// The locks of a run with fail-overs: each kind with a durability and without.
+chaos::Shared locksThatFailOver(const std::shared_ptr<history::Recorder>& recorder, const Client& plain,
+                                const Client& durable, int owner)
+{
+    chaos::Shared shared{};
+    for (const std::string kind : {"", "fair", "nonReentrant"}) {
+        for (int i = 0; i < sharedLocksOfAKind; ++i) {
+            const auto name = kind + std::to_string(i);
+            shared.locks.emplace_back(recorder, plain, "chaos:plain:" + name, owner, kind);
+            shared.locks.emplace_back(recorder, durable, "chaos" + std::string(history::durableMark) + name, owner,
+                                      kind);
+        }
+    }
+    // the tokens of a lock without a durability may come again after a fail-over
+    shared.locks.emplace_back(recorder, durable, "chaos" + std::string(history::durableMark) + "fenced", owner,
+                              "fenced");
+    return shared;
+}
+
+/// The work of a process of a run with fail-overs.
+void workThroughFailOvers(const Options& options, const std::shared_ptr<history::Recorder>& recorder,
+                          chaos::Board& board, chaos::Slot& slot)
+{
+    const auto observer = std::make_shared<history::HistoryObserver>(recorder);
+    const auto plain = clientOf(options.url, *recorder, observer);
+    const auto durable = clientOf(options.durableUrl, *recorder, observer);
+    const std::string marked = "chaos" + std::string(history::durableMark);
+    std::vector<std::thread> threads;
+    threads.emplace_back([&] {
+        prove({recorder, *plain, "chaos:own:" + plain->id(), 0}, board, slot, slot.recovered);
+    });
+    threads.emplace_back([&] {
+        prove({recorder, *durable, marked + "own:" + durable->id(), 1}, board, slot, slot.groupsRecovered);
+    });
+    const auto begin = [&](int owner, bool isPatient, const std::string& name, const Client& client) {
+        threads.emplace_back([&, owner, isPatient, name] {
+            chaos::Locker locker(board, slot, options.seed * 1000 + static_cast<unsigned>(owner),
+                                 locksThatFailOver(recorder, *plain, *durable, owner));
+            isPatient ? locker.runPatiently({recorder, client, name, owner}) : locker.run();
+        });
+    };
+    int owner = 2;
+    for (int i = 0; i < options.threads; ++i) {
+        begin(owner++, false, "", *plain);
+    }
+    for (int i = 0; i < 2; ++i) { // held for seconds, and wanted
+        begin(owner++, true, "chaos:plain:long:" + std::to_string(i), *plain);
+        begin(owner++, true, marked + "long:" + std::to_string(i), *durable);
+    }
+    for (auto& thread : threads) {
+        thread.join();
+    }
+    slot.quiet = true;
+    (void)eventually([&] { return board.leave.load(); }, 30s);
+}
+
 void work(const Options& options)
 {
     const chaos::Progress progress(options.folder / "board");
     chaos::Slot& slot = progress->slots[options.slot];
     const auto recorder =
         std::make_shared<history::Recorder>(options.folder / ("client-" + std::to_string(::getpid()) + ".jsonl"));
+    if (!options.durableUrl.empty()) {
+        return workThroughFailOvers(options, recorder, *progress, slot);
+    }
     boost::asio::io_context io;
     const boost::asio::steady_timer opensItsFiles(io);
     const auto files = openFiles();
@@ -269,7 +332,8 @@ int main(int argc, char** argv)
     Options options;
     CLI::App app{"A worker process of a chaos run; started by redislock_chaos."};
     app.add_option("--url", options.url)->required();
-    app.add_option("--member", options.members, "The servers of groups")->required();
+    app.add_option("--durable-url", options.durableUrl, "Of a run with fail-overs: for the locks with a durability");
+    app.add_option("--member", options.members, "The servers of groups; a run with fail-overs has none");
     app.add_option("--folder", options.folder)->required();
     app.add_option("--slot", options.slot)->required();
     app.add_option("--seed", options.seed);

@@ -14,12 +14,24 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace redislock::test::chaos {
+
+/// An invariant was broken.
+class Broken : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
+/// The injected faults: how often each, and with how many effects, or fail-overs.
+using Injected = std::map<std::string, std::pair<int, std::size_t>>;
 
 /// The options of a run.
 struct Plan {

@@ -246,7 +246,7 @@ TEST_F(PrometheusClient, EachCallAndEachHoldIsCountedOnceWhateverBecomesOfIt)
             released += tally(kind, how);
         }
         double lost = 0;
-        for (int reason = 0; reason <= static_cast<int>(LossReason::shutDown); ++reason) {
+        for (int reason = 0; reason <= static_cast<int>(LossReason::unconfirmed); ++reason) {
             const std::string name(toString(static_cast<LossReason>(reason)));
             lost += count("redislock_lost_total", with(of, "reason", name.c_str()));
         }

@@ -2,6 +2,8 @@
 //
 // The whole program, including the library, uses the operator new of this file.
 #include "fault/fault_test.hpp"
+#include "support/certificates.hpp"
+#include "support/test_server.hpp"
 
 #include <boost/asio/use_future.hpp>
 
@@ -11,6 +13,10 @@
 #include <exception>
 #include <latch>
 #include <new>
+
+#if REDISLOCK_WITH_TLS
+#include <openssl/crypto.h>
+#endif
 
 namespace {
 
@@ -58,11 +64,46 @@ try {
     std::free(memory);
 }
 
+#if REDISLOCK_WITH_TLS
+
+namespace {
+
+/// OpenSSL allocates a thousand small pieces for a connection; one in 151 of a thread counts.
+bool failsInOpenssl() noexcept
+{
+    thread_local unsigned pieces = 0;
+    return ++pieces % 151 == 0 && fails();
+}
+
+void* opensslMalloc(std::size_t size, const char* /*file*/, int /*line*/)
+{
+    return failsInOpenssl() ? nullptr : std::malloc(size);
+}
+
+void* opensslRealloc(void* memory, std::size_t size, const char* /*file*/, int /*line*/)
+{
+    return failsInOpenssl() ? nullptr : std::realloc(memory, size);
+}
+
+void opensslFree(void* memory, const char* /*file*/, int /*line*/)
+{
+    std::free(memory);
+}
+
+/// Before OpenSSL has allocated anything.
+const bool opensslIsRefusedToo = ::CRYPTO_set_mem_functions(opensslMalloc, opensslRealloc, opensslFree) == 1;
+
+} // namespace
+
+#endif
+
 namespace redislock::test {
 namespace {
 
 class RefusedMemory : public FaultTest {
 protected:
+    explicit RefusedMemory(testing::RedisServerOptions options = {}) : FaultTest(std::move(options)) {}
+
     static constexpr auto lease = 1s;
 
     /// Calls a function once for each of its allocations, which then fails, and once more without a failure; checks the
@@ -267,7 +308,7 @@ class Deaf final : public Observer {};
 /// latest after its lease, and the client works.
 class SweptMemory : public RefusedMemory {
 protected:
-    SweptMemory()
+    explicit SweptMemory(testing::RedisServerOptions options = {}) : RefusedMemory(std::move(options))
     {
         config.observer = std::make_shared<Deaf>();
         config.endpoint.port = server.port(); // the proxy lives in this process, and needs memory too
@@ -339,6 +380,8 @@ protected:
         client().connect();
         sweep(what, function, [this] { expectFreeAndWorking(); });
     }
+
+    void sweepConnecting();
 
     static constexpr auto use = boost::asio::use_future;
     std::string last_;
@@ -493,7 +536,7 @@ TEST_F(SweptMemory, OfSemaphoresAndLatchesLeavesAClientThatWorks)
     redis.command({"FLUSHALL"});
 }
 
-TEST_F(SweptMemory, OfConnectingIsNoEndOfIt)
+void SweptMemory::sweepConnecting()
 {
     const auto afterwards = [this] {
         ASSERT_TRUE(eventually([&] { return !redis.exists(name); }, 3 * config.watchdogTimeout + slack));
@@ -542,6 +585,26 @@ TEST_F(SweptMemory, OfConnectingIsNoEndOfIt)
         },
         afterwards);
 }
+
+TEST_F(SweptMemory, OfConnectingIsNoEndOfIt)
+{
+    sweepConnecting();
+}
+
+#if REDISLOCK_WITH_TLS
+
+class SweptMemoryOfTls : public SweptMemory {
+protected:
+    SweptMemoryOfTls() : SweptMemory({.tls = serverTls()}) { config.tls = testConfig(server).tls; }
+};
+
+TEST_F(SweptMemoryOfTls, AndOfOpensslWhileConnectingIsNoEndOfIt)
+{
+    ASSERT_TRUE(opensslIsRefusedToo);
+    sweepConnecting();
+}
+
+#endif
 
 } // namespace
 } // namespace redislock::test

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <future>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace redislock::test {
@@ -15,6 +17,7 @@ class AsyncDeadServer : public AsynchronousFaultTest {};
 class AsyncRefusingServer : public AsynchronousFaultTest {};
 class AsyncLostRequest : public AsynchronousFaultTest {};
 class AsyncBrokenLink : public AsynchronousFaultTest {};
+class AsyncStandingThread : public AsynchronousFaultTest {};
 
 /// A server with a password.
 class AsyncGuardedServer : public AsynchronousFaultTest {
@@ -315,6 +318,28 @@ TEST_F(AsyncBrokenLink, OfTheSubscriberIsReplacedAndNoUnlockIsMissed)
         proxy.clearRequestLog();
         expectNothingLeft();
     }
+}
+
+TEST_F(AsyncStandingThread, ReadsTheAnswerThatCameMeanwhileThoughTheWaitIsOver)
+{
+    constexpr auto wait = 500ms;
+    config.commandTimeout = 10s; // so that the connection itself has no reason to look
+    config.watchdogTimeout = 60s;
+    (void)lock().asyncIsLocked(use_future).get(); // from now on there is a connection
+    const auto held = inject(reply(redisLockLock), Action::stallDirection());
+    const Stopwatch watch;
+    Locking attempt([&](auto token) { lock().asyncTryLock(wait, 10s, std::move(token)); });
+    ASSERT_TRUE(proxy.awaitHits(held));
+    {
+        const StandingThread standing(lock());
+        ASSERT_LT(watch.elapsed(), wait);
+        std::this_thread::sleep_for(wait); // the test needs real time
+        proxy.resume();
+        EXPECT_EQ(RawRedis(proxy.host(), proxy.port()).command({"PING"}).text(), "PONG"); // the answer comes before
+    }
+    ASSERT_TRUE(attempt.finish());
+    EXPECT_EQ(attempt.error, error_code());
+    EXPECT_EQ(attempt.value.release(), Unlocked::released);
 }
 
 } // namespace

@@ -17,7 +17,7 @@ class DeniedCounterUser : public CounterFault {
 protected:
     DeniedCounterUser()
     {
-        config.unreachableAfter = 60s; // a call that returns sooner got the error
+        config.unreachableAfter = 2s; // a password that is refused later is an outage
         config.commandTimeout = 5s;
     }
 

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <utility>
+#include <vector>
 
 namespace redislock::test {
 namespace {
@@ -270,11 +271,15 @@ TEST_F(CutReply, OfARenewalAnywhereDoesNotMoveTheDeadline)
     const RedisLock held = lock();
     held.lock();
     const std::size_t cuts[] = {0, 2, 4, 6}; // of "$1\r\n1\r\n"
+    std::vector<RuleId> rules;
     for (std::size_t i = 0; i < std::size(cuts); ++i) {
-        inject(reply(redisLockRenew, i + 1), Action::truncate(cuts[i]));
+        rules.push_back(inject(reply(redisLockRenew, i + 1), Action::truncate(cuts[i])));
     }
     EXPECT_TRUE(seen->await(Event::renewed));
-    EXPECT_EQ(seen->count(Event::renewalFailed), std::size(cuts));
+    for (const auto rule : rules) {
+        EXPECT_EQ(proxy.hits(rule), 1U);
+    }
+    EXPECT_GE(seen->count(Event::renewalFailed), std::size(cuts)) << "more, where answers take their time";
     EXPECT_EQ(seen->count(Event::lost), 0U);
     EXPECT_EQ(holdersIn(redisLockRenew).size(), 1U);
     EXPECT_EQ(countInRedis(), "1");

@@ -2,6 +2,7 @@
 //
 // The whole program, including the library, uses the getaddrinfo() of this file.
 #include "fault/fault_test.hpp"
+#include "redislock/lock_monitor.hpp"
 
 #include <boost/asio/use_future.hpp>
 
@@ -296,6 +297,44 @@ TEST_F(DemotedMaster, LosesNoLockThatTheNewMasterHas)
     EXPECT_EQ(seen->count(Event::lost), 0U);
     EXPECT_EQ(held.unlock(), Unlocked::released);
     EXPECT_FALSE(truth.exists(name));
+}
+
+TEST_F(DemotedMaster, ThatANewClientMeetsFirstIsPassedOver)
+{
+    demote();
+    std::error_code ec;
+    client().connect(ec);
+    EXPECT_FALSE(ec) << ec.message();
+    EXPECT_TRUE(lockOf("wanted").tryLock(20s, ec)) << ec.message();
+    EXPECT_TRUE(truth.exists("wanted"));
+    const auto seenByMonitor = LockMonitor(config).find("wanted", ec);
+    EXPECT_TRUE(seenByMonitor && seenByMonitor->holders.size() == 1U) << ec.message();
+    EXPECT_EQ(lockOf("wanted").unlock(), Unlocked::released);
+}
+
+TEST_F(DemotedMaster, WithoutAnotherAddressIsSatOutUntilTheNameLeadsToTheNewMaster)
+{
+    demote();
+    set({"127.0.0.1"});
+    std::error_code ec;
+    EXPECT_FALSE(lock().tryLock(ec));
+    EXPECT_EQ(ec, Cause::readOnly);
+    EXPECT_FALSE(lock().tryLock(300ms, 20s, ec));
+    EXPECT_EQ(ec, Cause::readOnly) << "though it waited for a connection at its end";
+    auto waiter = waitInBackground(20s);
+    const int before = asked();
+    std::this_thread::sleep_for(3s); // the pauses have grown to their full length
+    const int often = asked() - before;
+    EXPECT_GE(often, 2) << "a pause is up to a second, and each attempt takes its time";
+    EXPECT_LE(often, 12) << "it is flooded";
+    EXPECT_EQ(waiter.wait_for(0s), std::future_status::timeout);
+    set({"127.0.0.2"});
+    const Stopwatch watch;
+    const auto waited = waiter.get();
+    EXPECT_TRUE(waited.granted) << waited.error.message();
+    EXPECT_EQ(waited.unlocked, Unlocked::released);
+    EXPECT_LT(watch.elapsed(), 1200ms + slack);
+    EXPECT_FALSE(redis.exists(name));
 }
 
 TEST_F(NameLookup, OfAHostThatDoesNotExistIsToldInTheResolversWords)

@@ -37,11 +37,12 @@ public:
         subscribeRefused,
         connected,
         disconnected,
+        warned,
     };
     struct Told {
         Event event;
         std::chrono::nanoseconds time{0}; ///< since boot
-        std::string holder{};             ///< or the purpose of a connection
+        std::string holder{};             ///< or the purpose of a connection, or a warning
         std::uint32_t attempts = 0;       ///< of acquired and contended
         LossReason reason{};              ///< of lost
         Unlocked how{};                   ///< of released
@@ -112,6 +113,10 @@ private:
     void disconnected(std::string_view purpose, std::error_code error, std::string_view /*why*/) noexcept override
     {
         tell({.event = Event::disconnected, .holder = std::string(purpose), .error = error});
+    }
+    void warned(std::string_view what) noexcept override
+    {
+        tell({.event = Event::warned, .holder = std::string(what)});
     }
 
     void tell(Event event, const LockEvent& e) { tell({.event = event, .holder = std::string(e.holder)}); }

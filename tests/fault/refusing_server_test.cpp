@@ -214,7 +214,7 @@ TEST_F(GuardedServer, IsToldEverythingOnEveryConnectionBeforeTheFirstLock)
         EXPECT_EQ(zero.command({"DBSIZE"}).integer(), 0) << "in the wrong database";
     }
     expectFault(killed >= 10, "killed connections");
-    const RawRedis::Arguments greeting{"AUTH", "SELECT", "CLIENT", "PING"};
+    const RawRedis::Arguments greeting{"AUTH", "HELLO", "SELECT", "CLIENT", "PING"};
     std::map<std::size_t, RawRedis::Arguments> said;
     for (const auto& logged : proxy.requestLog()) {
         said[logged.connection].push_back(logged.arguments.front());

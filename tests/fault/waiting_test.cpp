@@ -34,11 +34,14 @@ TEST_F(KilledSubscriber, IsReplacedAndItsWaiterIsTold)
 {
     foreignLock(60s);
     auto waiter = waitInBackground(30s);
+    const auto isListening = [&] { return !redis.command({"PUBSUB", "CHANNELS"}).elements.empty(); };
     for (std::size_t kills = 1; kills <= 3; ++kills) {
         ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), kills + 1)); // asks again after each subscription
+        ASSERT_TRUE(eventually(isListening));
         expectFault(redis.command({"CLIENT", "KILL", "TYPE", "pubsub"}).integer() == 1, "killed subscriber");
     }
     ASSERT_TRUE(proxy.awaitRequests(request(redisLockLock), 5));
+    ASSERT_TRUE(eventually(isListening));
     EXPECT_EQ(foreignUnlock(), 1);
     const Stopwatch watch;
     expectGranted(waiter.get());

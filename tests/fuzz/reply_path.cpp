@@ -44,11 +44,18 @@ void connect(ReplyStream& stream, std::uint8_t how)
     handshake.clientName = how / 8 % 2 == 0 ? "" : "name";
     Machine machine(handshake);
     auto action = machine.resume(Machine::Opened{});
-    const auto said = std::get<Machine::Say>(action).commands.size();
-    action = Machine::Listen{};
+    std::size_t due = 0; // answers
     Reply reply;
-    for (std::size_t answers = 0; std::holds_alternative<Machine::Listen>(action); ++answers) {
-        require(answers < said, "one answer each");
+    for (;;) {
+        if (const auto* say = std::get_if<Machine::Say>(&action)) {
+            require(due == 0, "nothing more is said before all is answered");
+            due = say->commands.size();
+        } else if (!std::holds_alternative<Machine::Listen>(action)) {
+            break;
+        }
+        require(due > 0, "one answer each");
+        require(machine.awaitsLast() == (due == 1), "the last answer is known");
+        --due;
         switch (stream.next(reply)) {
         case ReplyStream::Status::reply:
             action = machine.resume(reply);
@@ -63,7 +70,8 @@ void connect(ReplyStream& stream, std::uint8_t how)
     }
     const bool alive = std::holds_alternative<detail::Done<std::monostate>>(action);
     require(alive || std::holds_alternative<detail::Done<detail::Fault>>(action), "a handshake ends");
-    require(!alive || (reply.kind == Reply::Kind::status && reply.text == "PONG") || reply.isError(),
+    const bool isCluster = machine.warning() != nullptr && reply.kind == Reply::Kind::array;
+    require(!alive || (reply.kind == Reply::Kind::status && reply.text == "PONG") || reply.isError() || isCluster,
             "what does not answer PING is no Redis");
     require(machine.state() == Machine::State::done, "a handshake ends");
 }

@@ -45,13 +45,23 @@ std::string written(const Config& config)
     const auto ms = [](std::string_view name, std::chrono::milliseconds time) {
         return "&" + std::string(name) + "=" + std::to_string(time.count());
     };
-    const auto& host = config.endpoint.host;
-    const bool isV6 = host.find(':') != std::string::npos;
-    const auto place =
-        config.endpoint.unixSocket.empty()
-            ? "redis://" + user + (isV6 ? "[" + encoded(host) + "]" : host) + ":" + std::to_string(config.endpoint.port)
-            : "unix://" + user + "/" + encoded(std::string_view(config.endpoint.unixSocket).substr(1));
-    return place + "?database=" + std::to_string(config.database) + "&client_name=" + encoded(config.clientName) +
+    const auto address = [](const Endpoint& at) {
+        const bool isV6 = at.host.find(':') != std::string::npos;
+        return (isV6 ? "[" + encoded(at.host) + "]" : at.host) + ":" + std::to_string(at.port);
+    };
+    std::string place = "redis://" + user + address(config.endpoint) + "?";
+    if (!config.endpoint.unixSocket.empty()) {
+        place = "unix://" + user + "/" + encoded(std::string_view(config.endpoint.unixSocket).substr(1)) + "?";
+    }
+    if (const auto& sentinels = config.sentinels) {
+        place = "redis-sentinel://" + user;
+        for (const auto& each : sentinels->endpoints) {
+            place += (&each == &sentinels->endpoints.front() ? "" : ",") + address(each);
+        }
+        place += "/" + encoded(sentinels->name) + "?sentinel_username=" + encoded(sentinels->username) +
+                 "&sentinel_password=" + encoded(sentinels->password) + "&";
+    }
+    return place + "database=" + std::to_string(config.database) + "&client_name=" + encoded(config.clientName) +
            "&naming=" + (config.naming == Naming::identified ? "identified" : "as_given") +
            ms("connect_timeout", config.connectTimeout) + ms("command_timeout", config.commandTimeout) +
            ms("unreachable_after", config.unreachableAfter) + ms("watchdog_timeout", config.watchdogTimeout) +
@@ -60,6 +70,13 @@ std::string written(const Config& config)
 
 bool isSame(const Config& a, const Config& b)
 {
+    const bool isWatched = a.sentinels.has_value();
+    if (isWatched != b.sentinels.has_value() ||
+        (isWatched &&
+         (a.sentinels->name != b.sentinels->name || a.sentinels->endpoints != b.sentinels->endpoints ||
+          a.sentinels->username != b.sentinels->username || a.sentinels->password != b.sentinels->password))) {
+        return false;
+    }
     return a.endpoint.host == b.endpoint.host && a.endpoint.port == b.endpoint.port &&
            a.endpoint.unixSocket == b.endpoint.unixSocket && a.username == b.username && a.password == b.password &&
            a.database == b.database && a.clientName == b.clientName && a.naming == b.naming &&

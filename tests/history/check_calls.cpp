@@ -29,6 +29,9 @@ void checkDuration(const History& history, const Call& call, std::map<Place, Nan
             return;
         }
         limit += *call.invoke.waitMs * millisecond;
+        if (isDurable(call.invoke.lock)) { // its last attempt may begin at the end of the wait
+            limit += history.setting(pid, "durabilityWithin", 0);
+        }
     } else {
         // A renewed deadline is at most a lease away.
         const auto lease = history.setting(pid, "watchdogTimeout", 0);

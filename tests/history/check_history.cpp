@@ -50,8 +50,7 @@ int main(int argc, char** argv)
     }
     limits.slack = slackMs * history::millisecond;
     try {
-        const auto read = history::understand(history::readHistory(path));
-        const auto report = history::check(read, limits);
+        const auto [read, report] = history::judge(history::readHistory(path), limits);
         std::cout << history::summaryOf(read, report);
         for (std::size_t i = 0; i < std::min(most, report.violations.size()); ++i) {
             std::cout << history::textOf(read, report.violations[i]);

@@ -1,5 +1,6 @@
 // Makes calls and holds from the lines of the clients.
 #include "history/history_parts.hpp"
+#include "redislock/error.hpp"
 
 #include <algorithm>
 
@@ -71,6 +72,9 @@ private:
             unlocked(call);
         } else if (call.succeeded()) {
             locked(call);
+        } else if (auto* hold = openHold(record);
+                   hold != nullptr && record.error == make_error_code(Errc::lost).message()) {
+            close(*hold, Hold::Ending::lost, call.invoke.t);
         }
         history_.calls.push_back(std::move(call));
     }

@@ -60,6 +60,7 @@ enum class Op {
     permits,
     latch,
     quiet,
+    promoted, ///< a server became the master
 };
 
 enum class Phase { invoke, ok, fail, unknown, event };

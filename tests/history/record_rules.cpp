@@ -96,6 +96,8 @@ const std::vector<Rule>& rules()
         {Op::permits, Phase::invoke, lock | count},
         {Op::permits, Phase::ok, lock | count},
         {Op::quiet, Phase::event, count | word},
+        {Op::promoted, Phase::invoke, count},
+        {Op::promoted, Phase::ok, count},
     };
     return all;
 }

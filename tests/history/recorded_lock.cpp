@@ -97,6 +97,12 @@ void recordSettings(Recorder& recorder, const Client& client)
     for (const auto& [name, value] : settings) {
         recorder.write({.client = client.id(), .op = Op::settings, .count = value.count(), .error = name});
     }
+    if (const auto& durability = config.durability; durability.level != Durability::Level::none) {
+        recorder.write({.client = client.id(),
+                        .op = Op::settings,
+                        .count = durability.within.count(),
+                        .error = "durabilityWithin"});
+    }
 }
 
 RecordedLock::RecordedLock(std::shared_ptr<Recorder> recorder, const Client& client, const std::string& name,

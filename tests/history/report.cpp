@@ -86,7 +86,7 @@ std::string summaryOf(const History& history, const Report& report)
     for (const auto& [invariant, times] : report.judged) {
         out << ' ' << invariant << ' ' << times;
     }
-    out << "\nviolations                " << report.violations.size() << "\n";
+    out << '\n' << report.ofFailOvers << "violations                " << report.violations.size() << "\n";
     return out.str();
 }
 

@@ -30,7 +30,16 @@ struct Limits {
     std::vector<std::string> kinds{};
     /// Files and connections that a client may have in addition to those at its beginning.
     std::int64_t moreResources = 2;
+    /// How long after a Sentinel named the new master a holder may believe in a grant that the new master lacks.
+    Nanoseconds toldWithin = 1500 * millisecond;
 };
+
+/// In the names of locks with a durability.
+constexpr std::string_view durableMark = ":durable:";
+inline bool isDurable(std::string_view lock)
+{
+    return lock.find(durableMark) != std::string_view::npos;
+}
 
 struct Report {
     Limits limits{};
@@ -40,6 +49,9 @@ struct Report {
     std::size_t deadlinesCompared = 0; ///< with the server's expiry
     std::size_t holdsCompared = 0;     ///< with a grant in the stream
     std::size_t linearized = 0;        ///< operations
+    std::size_t excused = 0;           ///< two believers, because a fail-over lost the grant of one
+    Nanoseconds longestExcused = 0;
+    std::string ofFailOvers{}; ///< lines of the summary
     /// For each invariant: how often there was something that could have broken it. A history proves nothing about
     /// other invariants.
     std::map<std::string, std::size_t, std::less<>> judged{};
@@ -60,6 +72,13 @@ struct Report {
 
 /// Checks all invariants. @throws Refused for a history that proves nothing.
 Report check(const History& history, const Limits& limits);
+
+struct Judgement {
+    History history;
+    Report report;
+};
+/// Understands and checks the lines, those of a run with fail-overs (`promoted`) by the rules for these.
+Judgement judge(std::vector<Record> records, const Limits& limits);
 
 /// "12.345 ms".
 std::string inMs(Nanoseconds time);

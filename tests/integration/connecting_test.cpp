@@ -576,7 +576,7 @@ TEST_F(Connecting, WhoWaitsForLessThanTheTimeToConnectIsToldHowFarItCame)
 
 TEST_F(Connecting, ServerThatRefusesWhatIsOptionalByAnErrorOrByItsEndIsUsable)
 {
-    for (const std::string command : {"CLIENT", "PING"}) {
+    for (const std::string command : {"HELLO", "CLIENT", "PING"}) {
         for (const bool hangsUp : {false, true}) {
             for (const std::uint32_t database : {0U, 3U}) {
                 SCOPED_TRACE(command + (hangsUp ? " ends the connection" : " is an error"));
@@ -595,6 +595,16 @@ TEST_F(Connecting, ServerThatRefusesWhatIsOptionalByAnErrorOrByItsEndIsUsable)
             }
         }
     }
+}
+
+TEST_F(Connecting, ServerThatHangsUpWhenAskedForItsKindIsAskedOnceMoreWithout)
+{
+    FaultProxy proxy(server());
+    const auto hangUp = proxy.add({.command = "HELLO", .nth = 0}, Action::cut());
+    const Client client(configFor(proxy.port()));
+    EXPECT_EQ(connect(client), std::error_code());
+    EXPECT_EQ(proxy.hits(hangUp), 1U);
+    EXPECT_EQ(proxy.accepted(), 2U);
 }
 
 TEST_F(Connecting, ServerThatHangsUpIsNotFlooded)

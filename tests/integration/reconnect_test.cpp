@@ -161,7 +161,7 @@ TEST_F(Reconnect, InnerUnlockWhoseAnswerWasLostDoesNotLengthenTheBelief)
     FaultProxy proxy(server());
     Config config = observed();
     config.endpoint.port = proxy.port();
-    config.watchdogTimeout = 6s; // the first renewal comes later than all of this
+    config.watchdogTimeout = 6s;
     config.commandTimeout = 800ms;
     const Client client(config);
     const auto lock = client.getLock(uniqueName());
@@ -177,7 +177,6 @@ TEST_F(Reconnect, InnerUnlockWhoseAnswerWasLostDoesNotLengthenTheBelief)
     const auto validFor = lock.validFor();
     const auto ttl = raw.pttl(lock.name());
     EXPECT_LE(before + validFor, bootTime() + ttl + 1ms) << "a belief beyond the lease in Redis";
-    EXPECT_EQ(observer()->count("renewed"), 0U);
     EXPECT_EQ(D::unlock(lock), Unlocked::released);
 }
 

@@ -78,6 +78,7 @@ TEST_F(Resources, OneThreadAndThreeConnectionsServeAnyNumberOfLocksAndWaiters)
     const Client other(config());
     const auto contended = uniqueName();
     EXPECT_EQ(D::lock(other.getLock(contended), 60s), true);
+    ASSERT_TRUE(eventually([own = sockets()] { return sockets() == own + 1; })) << "to hear of the server's end";
     const auto threadsBefore = runningThreads();
     const auto socketsBefore = sockets();
     {

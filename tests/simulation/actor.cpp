@@ -173,7 +173,7 @@ void Actor::acquire(std::size_t view)
                             : keepRenewing;
     isStarted_ = levels_.empty() && chance_.unit() < workload_.started;
     endedBy_ = isStarted_ || chance_.unit() < workload_.guard ? EndedBy::guard : EndedBy::thread;
-    const detail::AcquireOrder order{wait, lease, endedBy_, drawPolicy(), nullptr};
+    const detail::AcquireOrder order{wait, lease, endedBy_, drawPolicy(), nullptr, drawDurability(lease)};
     if (isStarted_) {
         return beginAcquire<StartedAcquire>(&Actor::acquired, order);
     }
@@ -215,6 +215,16 @@ std::shared_ptr<const RetryPolicy> Actor::drawPolicy()
     return asksSeldom ? std::make_shared<const RetryPolicy>(RetryPolicy::fixed(5s)) : nullptr;
 }
 
+Durability Actor::drawDurability(Lease lease)
+{
+    if (workload_.durable == 0 || chance_.unit() >= workload_.durable) {
+        return {};
+    }
+    const auto count = oneOf(chance_, {1U, workload_.replicas, workload_.replicas});
+    const auto most = detail::leaseTime(client_.config(), lease);
+    return Durability::replicas(count, std::min(most, oneOf(chance_, {20ms, 200ms, 1000ms})));
+}
+
 void Actor::acquired()
 {
     const bool isNested = acquiring_->isNested();
@@ -240,6 +250,9 @@ bool Actor::note()
                                   : "contended",
                     hold ? client_.holderOf(*hold) : "");
     const bool isGranted = hold != nullptr;
+    if (end.error() == Errc::notDurable) {
+        ++statistics_.replicas[static_cast<std::size_t>(ReplicaEvent::notDurable)];
+    }
     if (isGranted) {
         levels_.push_back({hold, level, endedBy_, isStarted_});
     }
@@ -353,7 +366,9 @@ void Actor::probe(std::size_t view)
     isStarted_ = false;
     const auto policy = named().kind == LockKind::spinLock ? simulation::drawPolicy(chance_) : nullptr;
     beginAcquire<Acquire>(&Actor::probed, number_,
-                          detail::AcquireOrder{waitForever, keepRenewing, endedBy_, policy, nullptr});
+                          detail::AcquireOrder{waitForever, keepRenewing, endedBy_, policy, nullptr,
+                                               workload_.durable > 0 ? Durability::replicas(workload_.replicas, 400ms)
+                                                                     : Durability::none()});
 }
 
 void Actor::probed()

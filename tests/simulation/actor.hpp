@@ -18,16 +18,18 @@ struct Workload {
     std::vector<View> views; ///< the locks
     std::chrono::milliseconds meanThink;
     std::chrono::milliseconds meanHold;
-    double longHold;    ///< how many holds last about as long as their lease
-    double nested;      ///< how often a thread that holds the lock locks it again
-    double guard;       ///< how many levels are ended by guards
-    double fixedLease;  ///< how many leases are not renewed
-    double question;    ///< how many calls are questions
-    double forceUnlock; ///< how many calls are releases by force
-    double started;     ///< how many outermost acquires are asynchronous
-    double policy;      ///< how many acquires of a lock whose release publishes use a policy
-    double calledOff;   ///< how many acquires that a thread waits for are called off
-    double pace = 1;    ///< how many times as long the threads pause
+    double longHold;            ///< how many holds last about as long as their lease
+    double nested;              ///< how often a thread that holds the lock locks it again
+    double guard;               ///< how many levels are ended by guards
+    double fixedLease;          ///< how many leases are not renewed
+    double question;            ///< how many calls are questions
+    double forceUnlock;         ///< how many calls are releases by force
+    double started;             ///< how many outermost acquires are asynchronous
+    double policy;              ///< how many acquires of a lock whose release publishes use a policy
+    double calledOff;           ///< how many acquires that a thread waits for are called off
+    double pace = 1;            ///< how many times as long the threads pause
+    double durable = 0;         ///< how many acquires ask for replicas
+    std::uint32_t replicas = 0; ///< that there are
 
     /// The names of the locks, each once.
     [[nodiscard]] std::vector<std::string> names() const;
@@ -85,6 +87,7 @@ private:
     [[nodiscard]] NamedLock& named() { return client_.named(view_); }
     [[nodiscard]] std::size_t oneOfName();
     [[nodiscard]] std::shared_ptr<const RetryPolicy> drawPolicy();
+    [[nodiscard]] Durability drawDurability(Lease lease);
     [[nodiscard]] std::chrono::nanoseconds around(std::chrono::milliseconds mean);
     [[nodiscard]] std::chrono::nanoseconds thinkTime();
     [[nodiscard]] std::chrono::nanoseconds holdTime();

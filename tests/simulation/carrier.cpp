@@ -50,6 +50,9 @@ void Carrier::opened(LinkId link)
         protocol().opened(now(), finished);
         work();
     }
+    if (std::exchange(wasOpen_, true)) {
+        way_.madeAgain();
+    }
     way_.afterwards();
 }
 
@@ -89,12 +92,15 @@ void Carrier::lose(detail::Reason why)
 
 namespace {
 
-/// Nothing is renewed after its end, however long the renewal waited for a connection.
-void expectHeld(const detail::Call& call)
+/// Nothing is renewed after its end, however long the renewal waited for a connection. A grant that replicas must have
+/// is renewed before its caller knows of it; a hold whose replicas are asked about may be lost meanwhile.
+void expectHeld(const detail::Call& call, const Request& request)
 {
+    const bool onlyAsks = request.confirms && request.arguments.front() == std::to_string(minLease.count());
     const auto* renewals = dynamic_cast<const detail::RenewalCall*>(&call);
     for (const auto& item : renewals ? renewals->items() : std::vector<detail::RenewalCall::Item>()) {
-        if (item.asked && item.hold->phase != detail::Hold::Phase::held) {
+        const auto phase = item.hold->phase.load();
+        if (item.asked && !onlyAsks && phase != detail::Hold::Phase::held && phase != detail::Hold::Phase::acquiring) {
             throw Violation("T2 no renewal after the end", "a renewal is sent of a hold that has ended");
         }
     }
@@ -125,9 +131,10 @@ void RequestCarrier::send(std::string_view bytes)
     const std::size_t first = queue.size() - requests.size();
     for (std::size_t i = 0; i < requests.size(); ++i) {
         detail::Call& call = *queue[first + i];
-        expectHeld(call);
         noteKind(call, requests[i]);
         requests[i].number = numbers_.at(&call);
+        requests[i].confirms = way_.purpose == Purpose::confirmations;
+        expectHeld(call, requests[i]);
         const Situation situation = situationOf(call, requests[i]);
         Carrier::send(std::move(requests[i]), situation);
     }

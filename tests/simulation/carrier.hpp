@@ -28,6 +28,7 @@ public:
         Purpose purpose;
         TimePoint::duration connectTimeout;
         std::function<void()> afterwards; ///< called after each event, when the calls that it ended have been told
+        std::function<void()> madeAgain;  ///< a connection is there that had ended
     };
 
     /// Does what the protocol asks for.
@@ -50,13 +51,15 @@ protected:
     }
     [[nodiscard]] TimePoint now() const noexcept { return way_.host->now(); }
 
+    const Way way_;
+
 private:
     void lose(detail::Reason why);
     void setTimer();
 
-    const Way way_;
     LinkId link_ = 0;
     TimePoint timerAt_ = TimePoint::max();
+    bool wasOpen_ = false;
 };
 
 /// A connection for requests.

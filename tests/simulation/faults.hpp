@@ -138,10 +138,44 @@ inline constexpr std::array<std::string_view, kindCount> kindNames{
     "RedisLock", "NonReentrantLock", "SpinLock", "FencedLock", "FairLock", "ReadLock", "WriteLock",
 };
 
+/// What happens in runs with replicas, or what a fail-over meets.
+enum class ReplicaEvent : std::uint8_t {
+    failOver,
+    laggingChosen,    ///< the new master lacked something
+    formerLives,      ///< the former master went on answering
+    formerGrants,     ///< and granted a lock
+    duringConfirming, ///< replicas were being asked for a grant
+    duringPause,      ///< an acquire paused after a grant that was not durable
+    durableHold,      ///< one that all replicas were to have was held
+    lostGrant,        ///< a hold was believed in that the new master lacked
+    lostRenewal,      ///< the new master had a hold for a shorter time than was believed
+    lostRelease,      ///< the new master had a hold that was over
+    told,             ///< a caller was told of a durable level
+    notDurable,       ///< or that it cannot be had
+    passedOn,         ///< a durable hold was inherited
+};
+inline constexpr std::size_t replicaEventCount = 13;
+inline constexpr std::array<std::string_view, replicaEventCount> replicaEventNames{
+    "fail-overs",
+    "to a replica that lagged",
+    "from a master that lived on",
+    "grants of such a master",
+    "during a confirmation",
+    "during a pause",
+    "durable holds at fail-overs",
+    "grants lost",
+    "renewals lost",
+    "releases lost",
+    "durable grants told",
+    "refused as not durable",
+    "durable holds inherited",
+};
+
 /// The counts of one run, or of many.
 struct Statistics {
     std::array<std::array<std::uint64_t, situationCount>, faultCount> hits{};
     std::array<std::uint64_t, kindCount> held{}; ///< how often each kind was held
+    std::array<std::uint64_t, replicaEventCount> replicas{};
     std::uint64_t faults = 0;
     std::uint64_t operations = 0; ///< calls of clients that ended
     std::uint64_t grants = 0;
@@ -158,6 +192,9 @@ struct Statistics {
         }
         for (std::size_t i = 0; i < kindCount; ++i) {
             held[i] += other.held[i];
+        }
+        for (std::size_t i = 0; i < replicaEventCount; ++i) {
+            replicas[i] += other.replicas[i];
         }
         faults += other.faults;
         operations += other.operations;

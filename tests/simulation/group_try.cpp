@@ -20,7 +20,7 @@ void GroupTry::ask(std::size_t member, Wait wait, Lease lease, const Answer& ans
 {
     SimClient& client = *members_[member].client;
     const auto attempt = acquireInBackground(
-        client, client.named(group_.members[member].view), {wait, lease, detail::EndedBy::group},
+        client, client.named(group_.members[member].view), {wait, lease, detail::EndedBy::group, nullptr, nullptr, {}},
         [self = shared_from_this(), member, answer](std::error_code error, const detail::Acquired& acquired) {
             if (const auto result = self->arrived(member, error, acquired)) {
                 answer(member, *result);

@@ -185,20 +185,6 @@ void GroupWorld::settle()
     }
 }
 
-void GroupWorld::awaitIdle(VirtualTime within, const char* what)
-{
-    const auto isIdle = [](const Process& process) {
-        return std::ranges::all_of(process.actors, [](const auto& actor) { return actor->isIdle(); });
-    };
-    const auto end = scheduler_.now() + within;
-    while (!std::ranges::all_of(processes_, isIdle)) {
-        if (scheduler_.now() >= end) {
-            throw Violation("T9 recovery", what);
-        }
-        runUntil(scheduler_.now() + 5ms);
-    }
-}
-
 void GroupWorld::stopAll()
 {
     trace_("world", "all threads stop");
@@ -207,7 +193,7 @@ void GroupWorld::stopAll()
             actor->stop();
         }
     }
-    awaitIdle(2 * longestLease_ + 60s, "a thread did not come to its end");
+    awaitIdle(processes_, 2 * longestLease_ + 60s, "a thread did not come to its end");
     runUntil(scheduler_.now() + longestLease_ + longestLease_ / 50); // until the leases of a crashed process are over
 }
 
@@ -230,7 +216,7 @@ void GroupWorld::probeAll()
     for (auto& process : processes_) {
         for (std::size_t group = 0; group < workload_.groups.size(); ++group) {
             process.actors.front()->probe(group);
-            awaitIdle(20s, "a group could not be taken and released in time");
+            awaitIdle(processes_, 20s, "a group could not be taken and released in time");
         }
     }
 }

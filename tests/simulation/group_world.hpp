@@ -67,7 +67,6 @@ private:
     void loseMinority();
     void probeAll();
     void checkResidue();
-    void awaitIdle(VirtualTime within, const char* what);
     void commit(const GroupSabotage::Deed& deed);
 
     GroupActor::Workload workload_;

@@ -261,6 +261,7 @@ Reply Keyspace::pexpire(const Words& words)
     } else {
         key->expiresAtMs = nowMs_ + *ms;
     }
+    touched_ = true;
     return integer(1);
 }
 

@@ -54,7 +54,7 @@ public:
     void beginScript(std::int64_t nowMs) noexcept
     {
         nowMs_ = nowMs;
-        wrote_ = false;
+        wrote_ = touched_ = false;
     }
 
     /// Executes one command of that script.
@@ -64,6 +64,11 @@ public:
     [[nodiscard]] const Key* find(const std::string& name, std::int64_t nowMs) const noexcept;
 
     [[nodiscard]] const std::map<std::string, Key>& keys() const noexcept { return keys_; }
+
+    /// Whether the script has set a time to live: that is written even where it changes nothing.
+    [[nodiscard]] bool touched() const noexcept { return touched_; }
+    /// The data of another server.
+    void load(std::map<std::string, Key> keys) noexcept { keys_ = std::move(keys); }
 
     // Changes by other programs.
     void erase(const std::string& name) { keys_.erase(name); }
@@ -120,6 +125,7 @@ private:
     std::map<std::string, Key> keys_;
     std::int64_t nowMs_ = 0;
     bool wrote_ = false;
+    bool touched_ = false;
 };
 
 } // namespace redislock::simulation

@@ -26,13 +26,15 @@ int main(int argc, char** argv)
     app.add_option("--soak-minutes", options.soakMinutes, "instead of a number of seeds: for that long, with progress")
         ->check(CLI::PositiveNumber);
     app.add_option("--only", options.only,
-                   "of those, only the worlds of locks, of counters (semaphores and latches), of groups, or of a fair "
-                   "queue in which threads of Redisson's wait too (mixed-queue)")
-        ->transform(
-            CLI::CheckedTransformer(std::map<std::string, Population>{{"locks", Population::locks},
-                                                                      {"counters", Population::counters},
-                                                                      {"groups", Population::groups},
-                                                                      {"mixed-queue", Population::mixedQueue}}));
+                   "of those, only the worlds of locks, of counters (semaphores and latches), of groups, of a fair "
+                   "queue in which threads of Redisson's wait too (mixed-queue), of the routes to masters that "
+                   "Sentinels watch, or of a master with replicas and fail-overs")
+        ->transform(CLI::CheckedTransformer(std::map<std::string, Population>{{"locks", Population::locks},
+                                                                              {"counters", Population::counters},
+                                                                              {"groups", Population::groups},
+                                                                              {"mixed-queue", Population::mixedQueue},
+                                                                              {"routes", Population::routes},
+                                                                              {"replicas", Population::replicas}}));
     const auto* one = app.add_option("--seed", seed, "this one only");
     app.add_flag("--trace", trace, "prints what happens in it");
     try {

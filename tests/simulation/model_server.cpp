@@ -30,6 +30,19 @@ ModelServer::ModelServer(LuaRuntime& lua, std::function<void(LinkId, const Reply
 
 Reply ModelServer::execute(const Request& request, LinkId from, std::int64_t nowMs)
 {
+    if (!wrote) {
+        return run(request, from, nowMs);
+    }
+    const auto before = keyspace_.keys();
+    Reply reply = run(request, from, nowMs);
+    if (keyspace_.touched() || keyspace_.keys() != before) {
+        wrote(from);
+    }
+    return reply;
+}
+
+Reply ModelServer::run(const Request& request, LinkId from, std::int64_t nowMs)
+{
     switch (request.verb) {
     case Request::Verb::script:
         return runScript(request, nowMs);
@@ -50,6 +63,7 @@ Reply ModelServer::execute(const Request& request, LinkId from, std::int64_t now
         std::erase(listeners_[request.name], from);
         return subscription("unsubscribe", request.name, from);
     case Request::Verb::ping:
+    case Request::Verb::wait:
         break;
     }
     return {Reply::Kind::status, 0, "PONG", {}};
@@ -109,6 +123,14 @@ void ModelServer::restart(Data data)
     if (data == Data::lost) {
         keyspace_.clear();
     }
+}
+
+void ModelServer::takeOver(ModelServer& other)
+{
+    keyspace_.load(other.keyspace_.keys());
+    keyspace_.refusal = Refusal::none;
+    scripts_ = other.scripts_;
+    listeners_ = std::exchange(other.listeners_, {});
 }
 
 std::size_t ModelServer::subscriptions() const noexcept

@@ -20,6 +20,8 @@ std::string describe(const Request& request)
         return "PING";
     case Request::Verb::del:
         return "DEL " + request.name;
+    case Request::Verb::wait:
+        return "WAIT " + request.arguments.at(0) + " " + request.arguments.at(1);
     case Request::Verb::script:
         break;
     }
@@ -91,7 +93,8 @@ void Network::attempt(const std::shared_ptr<Host>& host, Endpoint& endpoint, Pur
             return endpoint.connectFailed();
         }
         const LinkId id = ++lastLink_;
-        links_[id] = {.host = host, .endpoint = &endpoint, .purpose = purpose};
+        links_[id] = {.host = host, .endpoint = &endpoint, .purpose = purpose, .term = term_};
+        observer_.opened(*host, purpose);
         endpoint.opened(id);
     });
 }
@@ -114,8 +117,8 @@ void Network::send(LinkId id, Request sent, std::optional<Situation> situation)
     arrival = std::max(arrival, link.lastRequest);
     link.lastRequest = arrival;
     if (request->verb == Request::Verb::script && hits(Fault::requestDoubled, link, situation)) {
-        scheduler_.at(arrival + late(), [this, request] {
-            if (!isDown()) {
+        scheduler_.at(arrival + late(), [this, request, term = link.term] {
+            if (!isDown() && term == term_) {
                 serverProcess_.run([this, request] { execute(*request, 0, std::nullopt); }, nullptr);
             }
         });
@@ -128,9 +131,14 @@ void Network::deliver(LinkId id, const std::shared_ptr<const Request>& request, 
     serverProcess_.run(
         [this, id, request, situation] {
             const auto link = links_.find(id);
-            if (link != links_.end() && link->second.openAtServer) {
-                execute(*request, id, situation);
+            if (link == links_.end() || !link->second.openAtServer) {
+                return;
             }
+            if (link->second.waits) {
+                return link->second.behind.push_back(
+                    [this, id, request, situation] { deliver(id, request, situation); });
+            }
+            execute(*request, id, situation);
         },
         nullptr);
 }
@@ -138,6 +146,18 @@ void Network::deliver(LinkId id, const std::shared_ptr<const Request>& request, 
 /// @param from zero: the request is a copy, whose answer nobody gets.
 void Network::execute(const Request& request, LinkId from, std::optional<Situation> situation)
 {
+    const bool isAtFormer = from != 0 && links_.at(from).term != term_;
+    if (request.verb == Request::Verb::wait) {
+        trace_("server", "#{} {}", request.number, describe(request));
+        links_.at(from).waits = true;
+        return observer_.waits(from, request, isAtFormer);
+    }
+    if (isAtFormer) {
+        const Reply reply = former_->execute(request, from, millisecondOf(scheduler_.now()));
+        trace_("former", "#{} {} -> {}", request.number, describe(request), describe(reply));
+        observer_.executedByFormer(request);
+        return answer(from, reply, situation);
+    }
     if (from == 0) {
         witness_.copied(request);
     }
@@ -159,6 +179,20 @@ void Network::push(LinkId id, const Reply& message)
     const auto link = links_.find(id);
     if (!silent_ && link != links_.end() && !hits(Fault::messageLost, link->second, std::nullopt)) {
         answer(id, message, std::nullopt);
+    }
+}
+
+void Network::answerWait(LinkId id, const Reply& reply)
+{
+    const auto link = links_.find(id);
+    if (link == links_.end() || !link->second.openAtServer) {
+        return;
+    }
+    link->second.waits = false;
+    trace_("server", "WAIT of {} -> {}", link->second.host->name(), reply.integer);
+    answer(id, reply, Situation::queryAsking);
+    for (const Task& task : std::exchange(link->second.behind, {})) {
+        task();
     }
 }
 
@@ -210,11 +244,11 @@ void Network::endAtServer(LinkId id)
 {
     serverProcess_.run(
         [this, id] {
-            server_->disconnected(id);
             const auto link = links_.find(id);
             if (link == links_.end()) {
-                return;
+                return server_->disconnected(id);
             }
+            serverOf(link->second).disconnected(id);
             link->second.openAtServer = false;
             if (link->second.endpoint == nullptr) {
                 links_.erase(link);
@@ -263,11 +297,13 @@ void Network::cutOne()
     }
 }
 
-void Network::cutAll()
+void Network::cutAll(bool onlyFormer)
 {
     std::vector<LinkId> ids;
     for (const auto& [id, link] : links_) {
-        ids.push_back(id);
+        if (!onlyFormer || link.term != term_) {
+            ids.push_back(id);
+        }
     }
     for (const LinkId id : ids) {
         cut(id);
@@ -275,6 +311,12 @@ void Network::cutAll()
             link->second.openAtServer = false; // the process is gone: nothing that is under way is executed
         }
     }
+}
+
+void Network::failOver(ModelServer& former) noexcept
+{
+    former_ = &former;
+    ++term_;
 }
 
 void Network::drop(const Host& host)

@@ -14,11 +14,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace redislock::simulation {
 
 /// What a connection is for.
-enum class Purpose : std::uint8_t { commands, renewals, notifications };
+enum class Purpose : std::uint8_t { commands, renewals, notifications, confirmations };
 
 /// A client's end of connections.
 class Endpoint {
@@ -42,6 +43,11 @@ public:
         virtual ~Observer() = default;
         virtual void hit(Fault fault, const Host& host, Purpose purpose, std::optional<Situation> situation) = 0;
         virtual void executed(const Request& request, const Reply& reply) = 0;
+        /// A server that was the master until the last fail-over has executed a request.
+        virtual void executedByFormer(const Request& /*request*/) {}
+        virtual void opened(const Host& /*host*/, Purpose /*purpose*/) {}
+        /// A connection waits for replicas, until answerWait().
+        virtual void waits(LinkId /*link*/, const Request& /*request*/, bool /*atFormer*/) {}
     };
 
     Network(Scheduler& scheduler, Random& chance, const FaultPlan& plan, Witness& witness, Trace& trace,
@@ -60,13 +66,17 @@ public:
 
     // For the server.
     void push(LinkId link, const Reply& message);
+    void answerWait(LinkId link, const Reply& reply);
 
     // For the world.
     void setFaults(bool on) noexcept { faults_ = on; }
     /// From now on no message of publish/subscribe arrives.
     void setSilent(bool on) noexcept { silent_ = on; }
     void cutOne();
-    void cutAll();
+    /// Another server is the master, and gets all new connections; the present ones stay where they are.
+    void failOver(ModelServer& former) noexcept;
+    void cutFormer() { cutAll(true); }
+    void cutAll(bool onlyFormer = false);
     /// A process is gone; after a moment its connections end too.
     void drop(const Host& host);
     void pauseServerUntil(VirtualTime end) noexcept { serverProcess_.pauseUntil(end); }
@@ -79,7 +89,10 @@ private:
         std::shared_ptr<Host> host;
         Endpoint* endpoint = nullptr; ///< null: the client has closed it
         Purpose purpose = Purpose::commands;
+        std::uint64_t term = 0; ///< after how many fail-overs it was made
         bool openAtServer = true;
+        bool waits = false;
+        std::vector<Task> behind{}; ///< what came meanwhile
         bool requestsVanish = false;
         bool repliesVanish = false;
         VirtualTime lastRequest{0};
@@ -90,6 +103,7 @@ private:
     VirtualTime latency();
     VirtualTime late();
     void attempt(const std::shared_ptr<Host>& host, Endpoint& endpoint, Purpose purpose, TimePoint::duration timeout);
+    [[nodiscard]] ModelServer& serverOf(const Line& link) noexcept { return link.term == term_ ? *server_ : *former_; }
     void deliver(LinkId id, const std::shared_ptr<const Request>& request, std::optional<Situation> situation);
     void execute(const Request& request, LinkId from, std::optional<Situation> situation);
     void answer(LinkId id, const Reply& reply, std::optional<Situation> situation);
@@ -104,6 +118,8 @@ private:
     Trace& trace_;
     Observer& observer_;
     ModelServer* server_ = nullptr;
+    ModelServer* former_ = nullptr;
+    std::uint64_t term_ = 0;
     std::map<LinkId, Line> links_;
     LinkId lastLink_ = 0;
     bool faults_ = true;

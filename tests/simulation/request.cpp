@@ -91,6 +91,11 @@ Request requestOf(const std::vector<std::string_view>& words)
                                                    : Request::Verb::ping;
         return request;
     }
+    if (words[0] == "WAIT") {
+        request.verb = Request::Verb::wait;
+        request.arguments.assign(words.begin() + 1, words.end());
+        return request;
+    }
     if (words[0] == "DEL") {
         request.verb = Request::Verb::del;
         request.otherKeys.assign(words.begin() + 2, words.end());

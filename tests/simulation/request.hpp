@@ -18,7 +18,7 @@ namespace redislock::simulation {
 
 /// A request, as the server reads it from its bytes.
 struct Request {
-    enum class Verb : std::uint8_t { script, del, subscribe, unsubscribe, ping };
+    enum class Verb : std::uint8_t { script, del, subscribe, unsubscribe, ping, wait };
 
     Verb verb = Verb::script;
     bool byText = false;                      ///< EVAL instead of EVALSHA
@@ -26,7 +26,8 @@ struct Request {
     const detail::KindTraits* kind = nullptr; ///< of a script of a lock
     std::string name;                         ///< of the first key, or the channel
     std::vector<std::string> otherKeys;       ///< of a script, or to be deleted too
-    std::vector<std::string> arguments;       ///< of a script; the first one is the holder, where there is one
+    std::vector<std::string> arguments;       ///< of a script; the first one is the holder, where there is one; of WAIT
+    bool confirms = false;                    ///< goes over the connection that waits for replicas
     std::uint64_t number = 0;                 ///< grows with each request that is made; copies keep it
 
     /// Whether the request runs that script of its kind of lock.

@@ -3,6 +3,8 @@
 #include "simulation/counter_world.hpp"
 #include "simulation/group_world.hpp"
 #include "simulation/mixed_queue_world.hpp"
+#include "simulation/replica_world.hpp"
+#include "simulation/route_world.hpp"
 #include "simulation/world.hpp"
 #include "support/interruption.hpp"
 
@@ -38,8 +40,8 @@ double secondsSince(Clock::time_point begin)
 Population populationOf(std::uint64_t seed)
 {
     using enum Population;
-    constexpr Population each[] = {counters, locks, locks, locks, counters, locks, groups, locks,
-                                   counters, locks, locks, locks, counters, locks, groups, mixedQueue};
+    constexpr Population each[] = {counters, locks,    routes, locks, counters, locks, groups, locks,
+                                   counters, replicas, locks,  locks, counters, locks, groups, mixedQueue};
     return each[seed % std::size(each)];
 }
 
@@ -52,6 +54,10 @@ std::unique_ptr<Simulated> worldOf(LuaRuntime& lua, std::uint64_t seed, bool tra
         return std::make_unique<GroupWorld>(lua, seed, traced);
     case Population::mixedQueue:
         return std::make_unique<MixedQueueWorld>(lua, seed, traced);
+    case Population::replicas:
+        return std::make_unique<ReplicaWorld>(lua, seed, traced);
+    case Population::routes:
+        return std::make_unique<RouteWorld>(seed, traced);
     case Population::locks:
         break;
     }
@@ -187,6 +193,17 @@ std::size_t printKinds(const Statistics& total)
     return static_cast<std::size_t>(std::count(total.held.begin(), total.held.end(), 0U));
 }
 
+/// Prints how often each event of runs with replicas came. @return how many never did.
+std::size_t printReplicaEvents(const Statistics& total)
+{
+    std::string text;
+    for (std::size_t i = 0; i < replicaEventCount; ++i) {
+        text += fmt::format("{} {} {}", i == 0 ? "" : ",", replicaEventNames[i], total.replicas[i]);
+    }
+    fmt::print("with replicas:{}\n", text);
+    return static_cast<std::size_t>(std::ranges::count(total.replicas, 0U));
+}
+
 void printSummary(const Campaign& campaign)
 {
     const auto seeds = campaign.operations.size();
@@ -257,6 +274,7 @@ int runMany(const Options& options)
     }
     const auto missing = printHits(campaign.total);
     const auto idle = printKinds(campaign.total);
+    const auto unseen = printReplicaEvents(campaign.total);
     printSummary(campaign);
     const bool isAll = !options.only; // some hits are impossible in other populations
     if (isAll && idle > 0 && campaign.operations.size() >= enoughForKinds) {
@@ -265,6 +283,12 @@ int runMany(const Options& options)
     }
     if (isAll && campaign.total.passings == 0 && campaign.operations.size() >= enoughForKinds) {
         fmt::print("no hold was ever passed on\n");
+        return 1;
+    }
+    const bool hasReplicas = isAll || options.only == Population::replicas;
+    const auto enoughForReplicas = isAll ? enoughForAll : enoughForKinds;
+    if (hasReplicas && unseen > 0 && campaign.operations.size() >= enoughForReplicas) {
+        fmt::print("{} events of replicas never came\n", unseen);
         return 1;
     }
     if (isAll && missing > 0 && campaign.operations.size() >= enoughForAll) {

@@ -344,7 +344,7 @@ void SafetyChecker::checkTruth(const Belief& belief, VirtualTime now) const
                         fmt::format("{} believes to hold {} until {:.3f} ms, but the server does not have it", holder,
                                     name, ms(belief.until)));
     }
-    if (key->expiresAtMs && belief.until > VirtualTime((*key->expiresAtMs - 1) * 1'000'000)) {
+    if (key->expiresAtMs && !isLagging(holder) && belief.until > VirtualTime((*key->expiresAtMs - 1) * 1'000'000)) {
         throw Violation("S3 conservative deadline",
                         fmt::format("{} believes to hold {} until {:.3f} ms, the server until {} ms", holder, name,
                                     ms(belief.until), *key->expiresAtMs));
@@ -385,6 +385,17 @@ void SafetyChecker::renews(const std::string& holder) const
     if (over_.contains(holder)) {
         throw Violation("S9 lost is final", fmt::format("a renewal of {} was begun after its hold was over", holder));
     }
+}
+
+VirtualTime SafetyChecker::believedUntil(const std::string& name, const std::string& holder) const
+{
+    const auto found = beliefs_.find(name);
+    for (std::size_t i = 0; found != beliefs_.end() && i < found->second.size(); ++i) {
+        if (found->second[i].claim.holder == holder) {
+            return found->second[i].until;
+        }
+    }
+    return VirtualTime{0};
 }
 
 std::size_t SafetyChecker::believers(const std::string& name, VirtualTime now) const

@@ -53,8 +53,24 @@ public:
 
     /// The lock is about to be taken away from outside: from one holder, from the holders of a key, from all.
     void excuseHolder(const std::string& holder) { excused_.insert(holder); }
+    /// The server grants it the lock anew.
+    void accept(const std::string& holder) { excused_.erase(holder); }
     void excuse(const std::string& name);
     void excuseAll();
+    /// The server lacks the last requests of a holder, which other servers answered: it has the lock, but perhaps not as
+    /// long as the holder believes, nor with its count.
+    void lags(const std::string& holder)
+    {
+        lagging_.insert(holder);
+        disordered_.insert(holder);
+    }
+    /// From now on the server has it for as long as the holder believes.
+    void catchesUp(const std::string& holder) { lagging_.erase(holder); }
+    /// A server that does not have the holder's lock said so, and it is not the one that counts.
+    void deniedElsewhere(const std::string& holder) { releasedByCopy_.insert(holder); }
+    [[nodiscard]] bool isLagging(const std::string& holder) const { return lagging_.contains(holder); }
+    /// Until when a client believes in the holder's lock; zero: it does not.
+    [[nodiscard]] VirtualTime believedUntil(const std::string& name, const std::string& holder) const;
     /// The key's time to live was taken away from outside.
     void persisted(const std::string& name) { persisted_.insert(name); }
 
@@ -105,11 +121,13 @@ private:
     std::unordered_map<std::string, std::uint64_t> passedAt_; ///< by holder: the last request before it was passed on
     bool isCopy_ = false;                                     ///< the next request is a copy
     std::unordered_set<std::string> excused_;
+    std::unordered_set<std::string> lagging_;
     std::unordered_set<std::string> persisted_; ///< names
     std::unordered_map<std::string, std::uint64_t>
         latest_;                                     ///< by holder: the number of its latest request that was executed
     std::unordered_set<std::string> releasedByCopy_; ///< their release finds nothing, without a fault of the library
-    std::unordered_set<std::string> disordered_; ///< holders of which an older request was executed after a younger one
+    std::unordered_set<std::string>
+        disordered_; ///< holders whose requests were not executed in their order, or not all by this server
     std::unordered_map<std::string, std::uint64_t> tokens_;        ///< by name: the last
     std::vector<Request> parts_;                                   ///< of the present request, one for each lock
     std::vector<std::optional<Keyspace::Key>> keysBefore_;         ///< for each of them

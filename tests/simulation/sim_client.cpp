@@ -52,6 +52,7 @@ SimClient::SimClient(const World& world, std::shared_ptr<Host> host, const Confi
       commands_(way(Purpose::commands, config.connectTimeout), config.commandTimeout, seed, lastRequest_),
       background_(way(Purpose::renewals, detail::renewalTimeout(config.watchdogTimeout, config.commandTimeout)),
                   detail::renewalTimeout(config.watchdogTimeout, config.commandTimeout), seed + 1, lastRequest_),
+      confirming_(way(Purpose::confirmations, config.connectTimeout), config.commandTimeout, seed + 4, lastRequest_),
       subscriber_(way(Purpose::notifications, config.connectTimeout), config.commandTimeout, heartbeat, seed + 2),
       core_(*this, config_, std::move(id), seed + 3)
 {
@@ -59,7 +60,17 @@ SimClient::SimClient(const World& world, std::shared_ptr<Host> host, const Confi
 
 Carrier::Way SimClient::way(Purpose purpose, TimePoint::duration connectTimeout)
 {
-    return {world_.network, host_, purpose, connectTimeout, [this] { wakeAnswered(); }};
+    return {world_.network,
+            host_,
+            purpose,
+            connectTimeout,
+            [this] { wakeAnswered(); },
+            [this] {
+                post([this] {
+                    const detail::Inside inside(*this);
+                    core_.unsettle();
+                });
+            }};
 }
 
 /// Wakes the threads whose calls have ended.
@@ -84,6 +95,7 @@ void SimClient::End::operator()(SimClient* client) const
     }
     client->commands_.drop();
     client->background_.drop();
+    client->confirming_.drop();
     client->core_.close();
     client->names_.clear();
     client->ended_.clear();
@@ -155,7 +167,7 @@ void SimClient::observe()
     }
 }
 
-void SimClient::expectGranted(const detail::Acquired& acquired)
+void SimClient::expectGranted(const detail::Acquired& acquired, const Durability& asked)
 {
     observe();
     const Hold& hold = *acquired.hold;
@@ -163,6 +175,12 @@ void SimClient::expectGranted(const detail::Acquired& acquired)
     const auto first = tokens_.try_emplace(holder, acquired.token).first;
     world_.checker.expectToken(holder, first->second, acquired.token);
     world_.checker.expectCount(hold.lock->name, holder, hold.levels.count(), trueTime());
+    if (hold.levels.leaseOf(acquired.level, std::chrono::milliseconds(-1)).count() < 0) {
+        renewed_.insert(holder);
+    }
+    if (world_.told) {
+        world_.told(hold, holder, asked);
+    }
     constexpr std::uint64_t some = 4;
     if (static_cast<std::uint64_t>(hold.id) % some == 0) {
         stops_.try_emplace(holder, core_.stopToken(*acquired.hold, StopAt::lost));
@@ -181,15 +199,15 @@ void SimClient::lost(const LockEvent& event, LossReason /*reason*/) noexcept
             const TimePoint deadline{TimePoint::duration(hold->deadline.load())};
             const auto lease = config_.watchdogTimeout;
             const auto stop = stops_.find(holderOf(*hold));
-            losses_.push_back(
-                {.end = {.holder = std::string(event.holder),
-                         .lease = lease,
-                         .commandTimeout = config_.commandTimeout,
-                         .renewedAt = deadline - (detail::deadlineOf(TimePoint{}, lease) - TimePoint{}),
-                         .deadline = deadline},
-                 .told = stop == stops_.end() ? std::stop_token() : stop->second,
-                 .isEarly = now() < deadline,
-                 .isRenewed = hold->levels.isRenewed() && hold->renewal.state() != detail::RenewMachine::State::idle});
+            losses_.push_back({.end = {.holder = std::string(event.holder),
+                                       .lease = lease,
+                                       .commandTimeout = config_.commandTimeout,
+                                       .renewedAt = deadline - (detail::deadlineOf(TimePoint{}, lease) - TimePoint{}),
+                                       .deadline = deadline},
+                               .told = stop == stops_.end() ? std::stop_token() : stop->second,
+                               .isEarly = now() < deadline,
+                               .isRenewed = renewed_.contains(holderOf(*hold)) && hold->levels.isRenewed() &&
+                                            hold->renewal.state() != detail::RenewMachine::State::idle});
         }
     }
 }
@@ -243,7 +261,9 @@ bool SimClient::submit(detail::Lane lane, std::shared_ptr<detail::Call> call, st
     if (self_ == nullptr) {
         return false;
     }
-    note(call);
+    if (lane != detail::Lane::confirming) { // which asks about holds that may be lost meanwhile
+        note(call);
+    }
     connection(lane).enqueue(std::move(call), std::move(behind));
     return true;
 }
@@ -386,6 +406,15 @@ void SimClient::forEachSituation(const std::function<void(Situation, const std::
     }
 }
 
+bool SimClient::pausesNotDurable() const
+{
+    bool found = false;
+    for (const auto& named : names_) {
+        named->askers.forEach([&](const Waiter& waiter) { found = found || waiter.comesBack; });
+    }
+    return found;
+}
+
 std::string SimClient::residue() const
 {
     std::string left;
@@ -405,7 +434,7 @@ std::string SimClient::residue() const
         }
     }
     if (core_.renewing.watched() != 0 || core_.isAnythingUnderWay() || subscriber_.channels() != 0 ||
-        !commands_.link().queue().empty() || !background_.link().queue().empty()) {
+        !commands_.link().queue().empty() || !background_.link().queue().empty() || isConfirming()) {
         left += fmt::format(" {} deadlines, {} channels, {}", core_.renewing.watched(), subscriber_.channels(),
                             core_.isAnythingUnderWay() ? "something under way" : "nothing under way");
     }

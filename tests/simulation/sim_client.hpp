@@ -19,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <unordered_map>
@@ -46,6 +47,8 @@ public:
         Network& network;
         SafetyChecker& checker;
         Trace& trace;
+        /// Learns of each level that a caller is told to have.
+        std::function<void(const Hold&, const std::string& holder, const Durability&)> told{};
     };
     /// A process that is gone believes nothing.
     struct End {
@@ -78,11 +81,15 @@ public:
     /// @return the holders for which Redis may keep a lock: they held it until then, or lost it.
     std::vector<std::string> close();
 
-    /// A level was granted: expects Redis to have it.
-    void expectGranted(const detail::Acquired& acquired);
+    /// A level was granted: expects Redis to have it. @param asked with what durability
+    void expectGranted(const detail::Acquired& acquired, const Durability& asked);
 
     /// Calls @p tell with the states of the machines that no thread drives.
     void forEachSituation(const std::function<void(Situation, const std::string& name)>& tell) const;
+    /// Whether replicas are being asked for a grant.
+    [[nodiscard]] bool isConfirming() const noexcept { return !confirming_.link().queue().empty(); }
+    /// Whether an acquire pauses after a grant that was not durable. Only where no acquire has a policy.
+    [[nodiscard]] bool pausesNotDurable() const;
     /// The moment of the last trouble with the server, as far as the world knows.
     VirtualTime lastTrouble{0};
     /// Whether a request that no thread waits for was repeated in vain until its time was over, or came too late to be
@@ -155,7 +162,9 @@ private:
     void judgeUnawaited();
     RequestCarrier& connection(detail::Lane lane) noexcept
     {
-        return lane == detail::Lane::commands ? commands_ : background_;
+        return lane == detail::Lane::commands     ? commands_
+               : lane == detail::Lane::background ? background_
+                                                  : confirming_;
     }
     Carrier::Way way(Purpose purpose, TimePoint::duration connectTimeout);
     void wakeAnswered();
@@ -170,17 +179,19 @@ private:
     bool observesSoon_ = false;
     RequestCarrier commands_;
     RequestCarrier background_;
+    RequestCarrier confirming_;
     ListeningCarrier subscriber_;
     detail::Core core_;
     std::vector<Sleeper> sleepers_;
-    std::map<std::string, Belief> beliefs_;                      ///< by holder
-    std::map<std::string, std::uint64_t> tokens_;                ///< by holder: the first that it got
-    std::map<std::string, std::stop_token> stops_;               ///< of some of the beliefs
-    std::vector<std::string> renewals_;                          ///< begun, not judged yet
-    std::vector<Loss> losses_;                                   ///< not judged yet
-    std::vector<LockPassed> passed_;                             ///< likewise
-    std::vector<std::string> lost_;                              ///< all holders that lost their locks
-    std::vector<Release> releases_;                              ///< that no thread waits for
+    std::map<std::string, Belief> beliefs_;        ///< by holder
+    std::map<std::string, std::uint64_t> tokens_;  ///< by holder: the first that it got
+    std::set<std::string> renewed_;                ///< holders with a level that was granted and is renewed
+    std::map<std::string, std::stop_token> stops_; ///< of some of the beliefs
+    std::vector<std::string> renewals_;            ///< begun, not judged yet
+    std::vector<Loss> losses_;                     ///< not judged yet
+    std::vector<LockPassed> passed_;               ///< likewise
+    std::vector<std::string> lost_;                ///< all holders that lost their locks
+    std::vector<Release> releases_;                ///< that no thread waits for
     std::vector<std::shared_ptr<detail::ScriptCall>> unawaited_; ///< likewise; over when the caller has dropped them
     bool gaveUp_ = false;
     std::vector<std::shared_ptr<NamedLock>> names_, ended_;

@@ -10,9 +10,14 @@ using namespace std::chrono_literals;
 
 namespace {
 
-FaultPlan drawPlan(Random& chance, std::optional<Fault> never)
+FaultPlan drawPlan(Random& chance, std::optional<Fault> never, double calm)
 {
     FaultPlan plan(chance);
+    if (calm > 0 && chance.unit() < calm) {
+        for (std::size_t fault = 0; fault < faultCount; ++fault) {
+            plan.without(static_cast<Fault>(fault));
+        }
+    }
     if (never) {
         plan.without(*never);
     }
@@ -42,13 +47,16 @@ private:
         stage_.hit(index_, fault, host, purpose, situation);
     }
     void executed(const Request& /*request*/, const Reply& /*reply*/) override {} // the witness sees it
+    void executedByFormer(const Request& request) override { stage_.executedByFormer(request); }
+    void opened(const Host& host, Purpose purpose) override { stage_.opened(host, purpose); }
+    void waits(LinkId link, const Request& request, bool atFormer) override { stage_.waits(link, request, atFormer); }
 
     Stage& stage_;
     const std::size_t index_;
 };
 
-Stage::Stage(std::uint64_t seed, bool traced, std::optional<Fault> never)
-    : chance_(seed), trace_(scheduler_, traced), plan_(drawPlan(chance_, never))
+Stage::Stage(std::uint64_t seed, bool traced, std::optional<Fault> never, double calm)
+    : chance_(seed), trace_(scheduler_, traced), plan_(drawPlan(chance_, never, calm))
 {
 }
 

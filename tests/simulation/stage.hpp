@@ -5,8 +5,11 @@
 #include "simulation/host.hpp"
 #include "simulation/model_server.hpp"
 #include "simulation/network.hpp"
+#include "simulation/safety_checker.hpp"
 #include "simulation/simulated.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,8 +28,8 @@ public:
 protected:
     using TellSituation = std::function<void(Situation)>;
 
-    /// @param never a fault that never comes.
-    Stage(std::uint64_t seed, bool traced, std::optional<Fault> never = {});
+    /// @param never a fault that never comes. @param calm how many runs have no faults but those of the derived class
+    Stage(std::uint64_t seed, bool traced, std::optional<Fault> never = {}, double calm = 0);
     ~Stage() override;
 
     /// Adds a server. Its clients send over network(site).
@@ -40,6 +43,22 @@ protected:
     void runWithFaults(std::uint64_t fewest);
     /// Runs without new faults until lasting faults and everything under way are over.
     void endFaults();
+
+    /// Runs until no actor does anything any more. @param what is violated if that takes longer
+    template <class Processes>
+    void awaitIdle(const Processes& processes, VirtualTime within, const char* what)
+    {
+        const auto isIdle = [](const auto& process) {
+            return std::ranges::all_of(process.actors, [](const auto& actor) { return actor->isIdle(); });
+        };
+        const auto end = scheduler_.now() + within;
+        while (!std::ranges::all_of(processes, isIdle)) {
+            if (scheduler_.now() >= end) {
+                throw Violation("T9 recovery", what);
+            }
+            runUntil(scheduler_.now() + std::chrono::milliseconds(5));
+        }
+    }
 
     // processes
     void startProcesses(std::size_t count);
@@ -67,6 +86,10 @@ protected:
     virtual void dataLost(std::size_t server) = 0;
     /// Others delete a key, or take its time to live away.
     virtual void touchKey(std::size_t server, Fault fault) = 0;
+    /// A master of before has executed a request; a connection is there; a connection waits for replicas.
+    virtual void executedByFormer(const Request& /*request*/) {}
+    virtual void opened(const Host& /*host*/, Purpose /*purpose*/) {}
+    virtual void waits(LinkId /*link*/, const Request& /*request*/, bool /*atFormer*/) {}
     /// A fault between a process and a server may last until then.
     virtual void troubled(std::size_t /*process*/, std::size_t /*server*/, Purpose /*purpose*/, VirtualTime /*until*/)
     {

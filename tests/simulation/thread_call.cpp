@@ -40,7 +40,7 @@ void Acquire::conclude()
     error_ = flow_.conclude(acquired_, rest);
     error_ = isCalledOff() ? std::error_code() : error_;
     if (acquired_.hold != nullptr) {
-        client_.expectGranted(acquired_);
+        client_.expectGranted(acquired_, order_->durability);
     }
 }
 
@@ -52,7 +52,7 @@ std::shared_ptr<SimAcquire> acquireInBackground(SimClient& client, NamedLock& na
         [&named, order](std::optional<detail::AcquireFlow>& flow, detail::BackgroundRun* run) {
             flow.emplace(run->core(), named, run->core().takeHold(named, 0, detail::Lane::background), order, run);
         },
-        [&client, end = std::move(end)](std::optional<detail::AcquireFlow>& flow) {
+        [&client, asked = order.durability, end = std::move(end)](std::optional<detail::AcquireFlow>& flow) {
             detail::Acquired acquired;
             const auto error = flow->conclude(acquired);
             HoldRef hold = flow->hold;
@@ -60,9 +60,9 @@ std::shared_ptr<SimAcquire> acquireInBackground(SimClient& client, NamedLock& na
             if (acquired.hold != hold) {
                 (void)client.core().recycle(hold);
             }
-            return [&client, end, error, acquired] {
+            return [&client, asked, end, error, acquired] {
                 if (acquired.hold != nullptr && acquired.hold->phase == Hold::Phase::held) {
-                    client.expectGranted(acquired);
+                    client.expectGranted(acquired, asked);
                 }
                 end(error, acquired);
             };

@@ -321,7 +321,7 @@ bool World::waitsAs(const std::string& name, const std::string& holder)
             const NamedLock& named = process.client->named(i);
             if (named.name == name) {
                 named.waiters.forEach(
-                    [&](const Waiter& waiter) { found = found || process.client->holderOf(waiter.hold) == holder; });
+                    [&](const Waiter& waiter) { found = found || process.client->holderOf(*waiter.hold) == holder; });
             }
         }
     }

@@ -31,9 +31,10 @@ constexpr std::string_view requestFolder = "src/link/request/";
 constexpr std::string_view publicFolder = "include/redislock/";
 
 // The public headers that every layer may include; the others are the api.
-constexpr std::array publicValues{"clock",        "config",       "endpoint",   "error",       "export",   "fwd",
-                                  "hold_ref",     "identity",     "lease_time", "lock_report", "observer", "random",
-                                  "requirements", "retry_policy", "stop_at",    "unlocked"};
+constexpr std::array publicValues{"clock",        "config",       "credentials", "durability", "endpoint",
+                                  "error",        "export",       "fwd",         "tls",        "hold_ref",
+                                  "identity",     "lease_time",   "lock_report", "observer",   "random",
+                                  "requirements", "retry_policy", "sentinels",   "stop_at",    "unlocked"};
 
 constexpr std::array asioForApi{"boost/asio/any_io_executor.hpp",
                                 "boost/asio/any_completion_handler.hpp",
@@ -161,6 +162,9 @@ std::string foreignViolation(Layer from, std::string_view file, std::string_view
     using enum Layer;
     const std::string refusal = nameOf(from) + " may not include <" + std::string(target) + ">";
     const bool isCompiled = file.ends_with(".cpp");
+    if (target.starts_with("openssl/")) {
+        return file == "src/link/tls/tls.cpp" ? "" : "only src/link/tls/tls.cpp may include OpenSSL";
+    }
     if (target.starts_with("hiredis/")) {
         return file == "src/wire/codec.cpp" ? "" : "only src/wire/codec.cpp may include hiredis";
     }

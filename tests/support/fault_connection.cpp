@@ -232,6 +232,9 @@ std::optional<std::string> Connection::read(int socket, Lane& lane)
 template <class TakeFrame>
 void Connection::take(Lane& lane, const std::string& bytes, TakeFrame takeFrame)
 {
+    if (passesBytes_) {
+        return takeBytes(lane, bytes);
+    }
     lane.framer.feed(bytes);
     while (!lane.opaque && !lane.cut) {
         auto frame = lane.framer.next();
@@ -243,6 +246,17 @@ void Connection::take(Lane& lane, const std::string& bytes, TakeFrame takeFrame)
     lane.opaque = lane.opaque || lane.framer.broken();
     if (lane.opaque && !lane.cut) {
         lane.push({.bytes = lane.framer.rest()});
+    }
+}
+
+void Connection::takeBytes(Lane& lane, const std::string& bytes)
+{
+    const auto direction = &lane == &requests_ ? Direction::request : Direction::reply;
+    for (std::size_t begin = 0; begin < bytes.size() && !lane.cut && !lane.lost;) {
+        const auto size = shared_.rules.untilNext(direction, lane.taken, bytes.size() - begin);
+        pushFrame(lane, bytes.substr(begin, size), shared_.rules.apply(direction, {}, lane.taken));
+        lane.taken += size;
+        begin += size;
     }
 }
 

@@ -26,7 +26,8 @@ struct Shared {
     RuleBook rules;
     std::deque<LoggedRequest> log;
     bool stalled = false;
-    std::size_t resets = 0; // connections that their clients reset
+    bool passesBytes = false; // on new connections
+    std::size_t resets = 0;   // connections that their clients reset
 
     /// Adds to the log, and removes the oldest entry if the log is full.
     void record(std::size_t connection, const Words& words);
@@ -51,6 +52,7 @@ struct Lane {
     std::size_t held = 0;         // bytes in the outbox
     Clock::time_point nextByte{}; // of an item with a pace
     bool opaque = false;          // no frames any more, bytes pass as they come
+    std::size_t taken = 0;        // bytes, if there never were frames
     bool stalled = false;         // by Action::stallDirection
     bool lost = false;            // everything from now on, by Action::drop or swallow
     bool ended = false;           // the sender has closed
@@ -123,6 +125,7 @@ private:
     template <class TakeFrame>
     void take(Lane& lane, const std::string& bytes, TakeFrame takeFrame);
 
+    void takeBytes(Lane& lane, const std::string& bytes);
     void takeRequest(Frame frame);
     void passRequest(std::string bytes, const std::shared_ptr<const Words>& words, Fate ofReply);
     void replaceRequest(const std::string& bytes);
@@ -148,6 +151,7 @@ private:
     std::size_t number_;
     int client_;
     int server_;
+    const bool passesBytes_ = shared_.passesBytes;
     Lane requests_;
     Lane replies_;
     std::deque<Pending> pending_;

@@ -298,7 +298,13 @@ private:
 
 FaultProxy::FaultProxy(const testing::RedisServer& server) : FaultProxy(server.host(), server.port())
 {
-    password_ = server.password();
+    const auto url = server.url();
+    const auto address = url.find(server.host() + ":");
+    scheme_ = url.substr(0, address);
+    options_ = url.substr(std::min(url.find('?', address), url.size()));
+    if (server.tls()) {
+        passBytes();
+    }
 }
 
 FaultProxy::FaultProxy(const std::string& host, std::uint16_t port)
@@ -315,8 +321,12 @@ std::uint16_t FaultProxy::port() const noexcept
 
 std::string FaultProxy::url() const
 {
-    const auto credentials = password_.empty() ? "" : ":" + testing::detail::percentEncoded(password_) + "@";
-    return "redis://" + credentials + host() + ":" + std::to_string(port());
+    return scheme_ + host() + ":" + std::to_string(port()) + options_;
+}
+
+void FaultProxy::passBytes()
+{
+    engine_->change([&] { engine_->shared_.passesBytes = true; });
 }
 
 void FaultProxy::setUpstream(const std::string& host, std::uint16_t port)

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,9 @@ struct Match {
     /// One in @p oneIn matching frames, chosen at random (the same choice each time), instead of the n-th; 0: nth
     /// counts.
     std::size_t oneIn = 0;
+    /// Only the bytes from this place of the direction on, counted from 0 on each connection; for a proxy that passes
+    /// bytes: see FaultProxy::passBytes().
+    std::optional<std::size_t> atByte{};
 };
 
 /// What happens to a frame that a rule hits. "Closes" is an orderly end (FIN), after all earlier frames of the same
@@ -133,6 +137,7 @@ struct LoggedRequest {
 /// Understands RESP2 and RESP3 frames, inline commands, pipelines, MULTI and pub/sub. If a connection becomes a replica
 /// (PSYNC) or sends anything else, its bytes are passed on unchanged from then on: rules no longer apply to it;
 /// stall(), closeAll() and refuse() still work. Not understood: CLIENT REPLY OFF, MONITOR together with other commands.
+/// What is encrypted has no frames: see passBytes().
 ///
 /// Limits: a lane (one direction of a connection) holds about 4 MiB back before it stops reading; the log holds the
 /// last 100 000 requests.
@@ -141,7 +146,7 @@ struct LoggedRequest {
 /// the functions named await… and those that say so.
 class FaultProxy {
 public:
-    /// A proxy in front of @p server, over TCP. Keeps no reference to it.
+    /// A proxy in front of @p server, over TCP; passes bytes if that speaks TLS. Keeps no reference to it.
     explicit FaultProxy(const testing::RedisServer& server);
     /// A proxy in front of an IPv4 address.
     FaultProxy(const std::string& host, std::uint16_t port);
@@ -152,8 +157,15 @@ public:
 
     [[nodiscard]] std::string host() const { return "127.0.0.1"; }
     [[nodiscard]] std::uint16_t port() const noexcept;
-    /// `redis://127.0.0.1:PORT`, with the server's password when the proxy was made from a RedisServer that has one.
+    /// The URL of the RedisServer that the proxy was made from, with the proxy's port; otherwise
+    /// `redis://127.0.0.1:PORT`.
     [[nodiscard]] std::string url() const;
+
+    /// Looks for no frames on connections that are accepted from now on. What comes in one read (at most 16 KiB) is a
+    /// frame without words: rules match it by its direction (request or reply) and place alone, and nothing is logged.
+    /// `{.direction = Direction::reply, .atByte = 100}` with Action::cut() closes both sides after 100 bytes to the
+    /// client; `{.nth = 0}` with Action::split() sends all bytes of clients one by one.
+    void passBytes();
 
     /// Sets the server for connections accepted from now on.
     void setUpstream(const std::string& host, std::uint16_t port);
@@ -213,7 +225,8 @@ private:
     class Engine;
 
     std::unique_ptr<Engine> engine_;
-    std::string password_;
+    std::string scheme_ = "redis://"; ///< and what of the URL follows it
+    std::string options_;             ///< of the URL, behind the port
 };
 
 } // namespace redislock::test

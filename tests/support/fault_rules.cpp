@@ -70,11 +70,12 @@ std::size_t RuleBook::hits(RuleId id) const
     return rules_.at(indexOf(id)).hits;
 }
 
-Action RuleBook::apply(Direction direction, const Words& words)
+Action RuleBook::apply(Direction direction, const Words& words, std::optional<std::size_t> place)
 {
     std::optional<Action> chosen;
     for (auto& [rule, seen, hits, active] : rules_) {
-        if (!active || rule.match.direction != direction || !matches(rule.match, words)) {
+        if (!active || rule.match.direction != direction || !matches(rule.match, words) ||
+            (rule.match.atByte && rule.match.atByte != place)) {
             continue;
         }
         ++seen;
@@ -87,6 +88,17 @@ Action RuleBook::apply(Direction direction, const Words& words)
         }
     }
     return chosen.value_or(Action::pass());
+}
+
+std::size_t RuleBook::untilNext(Direction direction, std::size_t place, std::size_t size) const
+{
+    for (const auto& [rule, seen, hits, active] : rules_) {
+        const auto at = rule.match.atByte.value_or(0);
+        if (active && rule.match.direction == direction && at > place) {
+            size = std::min(size, at - place);
+        }
+    }
+    return size;
 }
 
 } // namespace redislock::test::proxy

@@ -5,6 +5,7 @@
 #include "support/fault_proxy.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,8 +31,10 @@ public:
     void clear();
     [[nodiscard]] std::size_t hits(RuleId id) const;
 
-    /// Counts a frame and says what happens to it.
-    Action apply(Direction direction, const Words& words);
+    /// Counts a frame and says what happens to it. @param place where bytes without frames begin
+    Action apply(Direction direction, const Words& words, std::optional<std::size_t> place = {});
+    /// How many of @p size bytes at @p place come before the next that a rule asks for by its place.
+    [[nodiscard]] std::size_t untilNext(Direction direction, std::size_t place, std::size_t size) const;
 
 private:
     struct Entry {

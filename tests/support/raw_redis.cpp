@@ -133,8 +133,8 @@ void RawRedis::ReaderDeleter::operator()(redisReader* reader) const noexcept
 
 RawRedis::RawRedis(const testing::RedisServer& server)
     : host_(server.host()),
-      port_(server.port()),
-      unixSocket_(server.port() == 0 ? server.unixSocket() : ""),
+      port_(server.plainPort()),
+      unixSocket_(server.plainPort() == 0 ? server.unixSocket() : ""),
       password_(server.password())
 {
 }

@@ -17,10 +17,11 @@ die() {
 # True if the contents of the Debian package are on this machine, wherever they came from. Asks only this machine.
 have() {
     case $1 in
-        cmake | g++ | pkg-config | redis-server | tmux | clang | clang-format | git) command -v "$1" ;;
+        cmake | g++ | pkg-config | openssl | redis-server | tmux | clang | clang-format | git) command -v "$1" ;;
         ninja-build) command -v ninja ;;
         libboost-dev) [ "$(boost_version)" -ge 108100 ] ;;
         libhiredis-dev) have_file include/hiredis/hiredis.h ;;
+        libssl-dev) have_file include/openssl/ssl.h ;;
         libfmt-dev) have_file include/fmt/format.h ;;
         libcli11-dev) have_file include/CLI/CLI.hpp ;;
         libgtest-dev) have_file include/gtest/gtest.h && have_library gtest ;;

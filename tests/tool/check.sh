@@ -656,7 +656,42 @@ doctor_knows_a_full_server() {
     says 0 'was taken and given back' doctor
     ! held redislock:doctor || fail 'the lock was left'
     redis replicaof 127.0.0.1 1 >/dev/null
-    says 1 'it is a replica' doctor
+    says 2 'is a read-only replica' doctor
+    says 2 'is a read-only replica' ls
+    says 2 'is a read-only replica' who job
+}
+
+# Ends the case's server and starts another in its place.
+instead() { # instead <arguments of redis-server>...
+    kill $server
+    wait $server
+    rm -f "$folder/redis"
+    redis-server "$@" --unixsocket "$folder/redis" --unixsocketperm 777 --dir "$folder" --loglevel warning \
+        >"$folder/log" 2>&1 &
+    server=$!
+}
+
+doctor_names_a_sentinel() {
+    echo 'sentinel monitor main 127.0.0.1 1 1' >"$folder/sentinel.conf"
+    instead "$folder/sentinel.conf" --port 0 --sentinel
+    eventually redis ping
+    says 2 'is a Sentinel, .*redis-sentinel://' doctor
+    says 2 'is a Sentinel, .*redis-sentinel://' ls
+}
+
+doctor_names_a_cluster() {
+    local tries
+    for tries in 1 2 3 4 5; do # another process may have the port
+        instead --port $((10000 + RANDOM % 10000)) --cluster-enabled yes --save '' --appendonly yes
+        until redis ping >/dev/null 2>&1 || ! kill -0 $server 2>/dev/null; do sleep 0.05; done
+        ! redis ping >/dev/null 2>&1 || break
+    done
+    redis cluster addslots $(seq 0 16383) >/dev/null
+    eventually sh -c "redis-cli -s '$folder/redis' cluster info | grep -q cluster_state:ok"
+    says 0 'one node has all slots' doctor
+    has 'was taken and given back' "$folder/out"
+    user '~*' '&*' $locking
+    says 2 'redis-cluster://.*NOPERM' doctor
 }
 
 an_empty_address_is_an_error() {

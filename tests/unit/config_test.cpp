@@ -32,6 +32,10 @@ std::string refusal(const Config& config)
     return {};
 }
 
+const Sentinels watchers{
+    .name = "main",
+    .endpoints = {{.host = "s1", .port = 26379, .unixSocket = ""}, {.host = "s2", .port = 26379, .unixSocket = ""}}};
+
 TEST(Config, IsValidAsItComes)
 {
     EXPECT_NO_THROW(Config().validate());
@@ -58,6 +62,20 @@ TEST(Config, NamesTheFieldThatBreaksItsRuleAndItsValue)
          "endpoint.unixSocket is aaa"},
         {"socket path with a NUL", [](Config& c) { c.endpoint.unixSocket = "/a\0b"s; },
          R"(endpoint.unixSocket is /a\x00b, but)"},
+        {"TLS on a unix socket",
+         [](Config& c) {
+             c.endpoint.unixSocket = "/s";
+             c.tls.emplace();
+         },
+         "tls is set, but is not for unix sockets"},
+        {"file of TLS with a NUL", [](Config& c) { c.tls.emplace().caFile = "a\0b"s; },
+         R"(tls.caFile is "a\x00b", but)"},
+        {"credentials twice",
+         [](Config& c) {
+             c.password = "secret";
+             c.credentials = [](const Endpoint&) { return Credentials(); };
+         },
+         "credentials is a function, but needs username and password to be empty"},
         {"user without a password", [](Config& c) { c.username = "orders"; }, "username is ***, but needs a password"},
         {"database", [](Config& c) { c.database = 65536; }, "database is 65536, but must be 0 to 65535"},
         {"client name with a space", [](Config& c) { c.clientName = "a b"; }, "clientName is \"a b\", but"},
@@ -96,6 +114,38 @@ TEST(Config, NamesTheFieldThatBreaksItsRuleAndItsValue)
     }
 }
 
+TEST(Config, NamesTheFieldOfSentinelsThatBreaksItsRuleAndItsValue)
+{
+    struct Case {
+        void (*breakIt)(Sentinels&);
+        const char* message;
+    };
+    const Case cases[] = {
+        {[](Sentinels& s) { s.name.clear(); }, "sentinels.name is \"\", but must be the name of a master"},
+        {[](Sentinels& s) { s.name = "a\nb"; }, R"(sentinels.name is "a\x0ab", but)"},
+        {[](Sentinels& s) { s.name.assign(254, 'm'); }, "sentinels.name is \"mmm"},
+        {[](Sentinels& s) { s.endpoints.clear(); },
+         "sentinels.endpoints is empty, but must name at least one Sentinel"},
+        {[](Sentinels& s) { s.endpoints[1].host.clear(); }, "sentinels.endpoints is :26379, but must be host names"},
+        {[](Sentinels& s) { s.endpoints[1].port = 0; }, "sentinels.endpoints is s2:0, but must be"},
+        {[](Sentinels& s) { s.endpoints[0].unixSocket = "/s"; }, "sentinels.endpoints is unix:/s, but must be"},
+        {[](Sentinels& s) { s.username = "orders"; }, "sentinels.username is ***, but needs a password"},
+        {[](Sentinels& s) { s.tls.emplace().certFile = "c.pem"; }, "tls.certFile is \"c.pem\", but needs tls.keyFile"},
+        {[](Sentinels& s) { s.tls.emplace().keyPassword = "x"; }, "tls.keyPassword is ***, but needs tls.keyFile"},
+    };
+    for (const Case& c : cases) {
+        Config config;
+        config.tls.emplace().caFile = "ca.pem";
+        config.sentinels = watchers;
+        c.breakIt(*config.sentinels);
+        EXPECT_THAT(refusal(config), StartsWith(c.message));
+    }
+    Config config;
+    config.endpoint.unixSocket = "/s";
+    config.sentinels = watchers;
+    EXPECT_THAT(refusal(config), StartsWith("sentinels is set, but is not for unix sockets"));
+}
+
 TEST(Config, IsValidAtTheEndsOfItsRanges)
 {
     struct Case {
@@ -110,6 +160,22 @@ TEST(Config, IsValidAtTheEndsOfItsRanges)
         {"longest socket path", [](Config& c) { c.endpoint.unixSocket.assign(107, 'a'); }},
         {"a socket makes host and port meaningless",
          [](Config& c) { c.endpoint = {.host = "", .port = 0, .unixSocket = "/tmp/r.sock"}; }},
+        {"Sentinels make host and port meaningless",
+         [](Config& c) {
+             c.endpoint = {.host = "", .port = 0, .unixSocket = ""};
+             c.sentinels = watchers;
+         }},
+        {"everything about Sentinels",
+         [](Config& c) {
+             c.sentinels = watchers;
+             c.sentinels->name.assign(253, '/');
+             c.sentinels->endpoints = {{.host = "fe80::1%eth0", .port = 65535, .unixSocket = ""}};
+             c.sentinels->username = c.sentinels->password = "x";
+             c.sentinels->tls.emplace().caFile = "ca.pem";
+             c.addressMap = [](const Endpoint& announced) { return announced; };
+         }},
+        {"map of addresses that nobody announces",
+         [](Config& c) { c.addressMap = [](const Endpoint& announced) { return announced; }; }},
         {"password alone", [](Config& c) { c.password = "\0\n\xff"s; }},
         {"user and password", [](Config& c) { c.username = c.password = "x"; }},
         {"highest database", [](Config& c) { c.database = 65535; }},
@@ -147,17 +213,28 @@ TEST(Config, TellsTheFirstOfSeveralBrokenRules)
 TEST(Config, ShowsNoSecretWhateverElseIsWrong)
 {
     void (*const breaks[])(Config&) = {
-        [](Config& c) { c.endpoint.port = 0; },      [](Config& c) { c.endpoint.host.clear(); },
-        [](Config& c) { c.database = 65536; },       [](Config& c) { c.clientName = "\n"; },
-        [](Config& c) { c.maxHold = 1ms; },          [](Config& c) { c.pollInterval = 0ms; },
-        [](Config& c) { c.watchdogTimeout = 0ms; },  [](Config& c) { c.commandTimeout = 0ms; },
-        [](Config& c) { c.password.clear(); },       [](Config& c) { c.connectTimeout = 0ms; },
+        [](Config& c) { c.sentinels->endpoints[0].port = 0; },
+        [](Config& c) { c.sentinels->endpoints[1].host.clear(); },
+        [](Config& c) { c.database = 65536; },
+        [](Config& c) { c.clientName = "\n"; },
+        [](Config& c) { c.maxHold = 1ms; },
+        [](Config& c) { c.pollInterval = 0ms; },
+        [](Config& c) { c.watchdogTimeout = 0ms; },
+        [](Config& c) { c.commandTimeout = 0ms; },
+        [](Config& c) { c.password.clear(); },
+        [](Config& c) { c.connectTimeout = 0ms; },
         [](Config& c) { c.unreachableAfter = 0ms; },
+        [](Config& c) { c.sentinels->password.clear(); },
+        [](Config& c) { c.sentinels->name = "\n"; },
+        [](Config& c) { c.sentinels->endpoints.clear(); },
     };
     for (const auto breakIt : breaks) {
         Config config;
         config.username = "u53r";
         config.password = "hunter2";
+        config.sentinels = watchers;
+        config.sentinels->username = "u53r";
+        config.sentinels->password = "hunter2";
         breakIt(config);
         const std::string message = refusal(config);
         EXPECT_NE(message, "");

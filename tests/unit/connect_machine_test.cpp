@@ -162,6 +162,20 @@ TEST(ConnectMachine, TellsTheFailureThatSaysMost)
     };
     const std::string refusedByServer = failed(Failure::notConnected, Errc::serverRefused);
     const std::string authFailed = failed(Failure::fatal, Errc::authFailed);
+    const Machine::Ended replica{{Failure::notConnected, Cause::readOnly}};
+    const Case replicas[] = {
+        {replica, refused, failed(Failure::notConnected, Cause::readOnly)},
+        {refused, replica, failed(Failure::notConnected, Cause::readOnly)},
+        {replica, denied, failed(Failure::notConnected, Cause::readOnly)},
+        {replica, loading, refusedByServer},
+        {loading, replica, refusedByServer},
+    };
+    for (const auto& c : replicas) {
+        play({{start(), "resolve"},
+              {Machine::Resolved{2, 3s}, "open 0, the next after 250"},
+              {c.first, "open 1"},
+              {c.second, c.told}});
+    }
     const Case cases[] = {
         {refused, loading, refusedByServer}, {loading, refused, refusedByServer}, {refused, denied, authFailed},
         {denied, refused, authFailed},       {denied, loading, refusedByServer},  {loading, denied, refusedByServer},
@@ -193,39 +207,6 @@ TEST(ConnectMachine, AnAttemptThatComesSoFarExplainsTheAbsenceUnlessTheLastOneSa
             EXPECT_EQ(absenceAt(stage, before), Reason(stage == Cause::silent ? stage : before));
         }
     }
-}
-
-TEST(DemotedAddresses, AreTriedLastInTurn)
-{
-    DemotedAddresses demoted;
-    const auto order = [&] {
-        std::vector<std::string> all{"a", "b", "c"};
-        demoted.putLast(all, [](const std::string& address) { return std::string_view(address); });
-        return all[0] + all[1] + all[2];
-    };
-    EXPECT_EQ(order(), "abc");
-    demoted.note("a");
-    EXPECT_EQ(order(), "bca");
-    demoted.note("b");
-    EXPECT_EQ(order(), "cab");
-    demoted.note("c");
-    EXPECT_EQ(order(), "abc");
-    demoted.note("a");
-    EXPECT_EQ(order(), "bca");
-    demoted.note("");
-    EXPECT_EQ(order(), "bca");
-}
-
-TEST(DemotedAddresses, AreNotKeptForEver)
-{
-    DemotedAddresses demoted;
-    demoted.note("a");
-    for (int i = 0; i < 1000; ++i) {
-        demoted.note(std::to_string(i));
-    }
-    std::vector<std::string> all{"a", "999", "b"};
-    demoted.putLast(all, [](const std::string& address) { return std::string_view(address); });
-    EXPECT_EQ(all, (std::vector<std::string>{"a", "b", "999"}));
 }
 
 } // namespace

@@ -14,7 +14,7 @@ TEST(Format, GivesEnumerationsTheirNames)
     EXPECT_EQ(fmt::format("{}", StopAt::atRisk), "atRisk");
     EXPECT_EQ(fmt::format("{} {}", ObjectKind::redisLock, ObjectKind::redLock), "redisLock redLock");
     EXPECT_EQ(fmt::format("{} {}", ObjectKind::semaphore, ObjectKind::countDownLatch), "semaphore countDownLatch");
-    EXPECT_EQ(fmt::format("{} {}", LossReason::leaseEnded, LossReason::shutDown), "leaseEnded shutDown");
+    EXPECT_EQ(fmt::format("{} {}", LossReason::leaseEnded, LossReason::unconfirmed), "leaseEnded unconfirmed");
     EXPECT_EQ(fmt::format("{} {}", LossReason::heldTooLong, LossReason::gone), "heldTooLong gone");
     EXPECT_EQ(fmt::format("{} {}", TokenUse::manyTimes, TokenUse::once), "manyTimes once");
     EXPECT_EQ(fmt::format("{} {}", LogLevel::debug, LogLevel::error), "debug error");

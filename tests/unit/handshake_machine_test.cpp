@@ -60,6 +60,37 @@ Reply integer()
     return {.kind = Reply::Kind::integer, .integer = 1, .text = {}, .elements = {}};
 }
 
+Reply text(std::string words)
+{
+    return {.kind = Reply::Kind::text, .integer = 0, .text = std::move(words), .elements = {}};
+}
+
+Reply number(std::int64_t value)
+{
+    return {.kind = Reply::Kind::integer, .integer = value, .text = {}, .elements = {}};
+}
+
+Reply list(std::vector<Reply> elements)
+{
+    return {.kind = Reply::Kind::array, .integer = 0, .text = {}, .elements = std::move(elements)};
+}
+
+Reply hello(const std::string& mode = "standalone", const std::string& role = "master")
+{
+    return list({text("server"), text("redis"), text("proto"), number(2), text("mode"), text(mode), text("role"),
+                 text(role), text("modules"), list({})});
+}
+
+/// One range of slots in the answer to CLUSTER SLOTS.
+Reply range(std::int64_t first, std::int64_t last, const std::string& id, std::int64_t port = 6379)
+{
+    auto node = list({text("127.0.0.1"), number(port)});
+    if (!id.empty()) {
+        node.elements.push_back(text(id));
+    }
+    return list({number(first), number(last), node, list({text("127.0.0.2"), number(port), text("replica")})});
+}
+
 const Handshake everything{.username = "orders", .password = "secret", .database = 2, .clientName = "shop"};
 
 struct Scene {
@@ -70,12 +101,22 @@ struct Scene {
 std::vector<Scene> wholeStory()
 {
     return {
-        {Machine::Opened{}, "AUTH orders secret;SELECT 2;CLIENT SETNAME shop;PING"},
-        {ok(), "listen"},
+        {Machine::Opened{}, "AUTH orders secret"},
+        {ok(), "HELLO;SELECT 2;CLIENT SETNAME shop;PING"},
+        {hello(), "listen"},
         {ok(), "listen"},
         {ok(), "listen"},
         {ok("PONG"), "connected"},
     };
+}
+
+/// The same with a node of a cluster.
+std::vector<Scene> clusterStory()
+{
+    auto scenes = wholeStory();
+    scenes[2].event = hello("cluster");
+    scenes.back().action = "CLUSTER SLOTS";
+    return scenes;
 }
 
 /// Plays the first scenes. @return the last action.
@@ -93,7 +134,7 @@ std::string play(Machine& machine, const std::vector<Scene>& scenes, std::size_t
 std::string answeredAt(State step, const Machine::Event& event)
 {
     Machine machine(everything);
-    const auto scenes = wholeStory();
+    const auto scenes = step == State::slots ? clusterStory() : wholeStory();
     std::size_t played = 0;
     while (machine.state() != step) {
         play(machine, {scenes[played]}, 1);
@@ -102,12 +143,24 @@ std::string answeredAt(State step, const Machine::Event& event)
     return inWords(machine.resume(event));
 }
 
-TEST(HandshakeMachine, SaysEverythingAtOnceAndJudgesEachAnswer)
+TEST(HandshakeMachine, SaysEverythingAtOnceWhenThePasswordIsAcceptedAndJudgesEachAnswer)
 {
     Machine machine(everything);
     EXPECT_EQ(machine.state(), State::opening);
     play(machine, wholeStory(), 100);
     EXPECT_EQ(machine.state(), State::done);
+    EXPECT_EQ(machine.warning(), nullptr);
+}
+
+TEST(HandshakeMachine, KnowsAfterWhichAnswerNoOtherIsDue)
+{
+    Machine machine(everything);
+    std::string lasts;
+    for (const auto& scene : clusterStory()) {
+        machine.resume(scene.event);
+        lasts += machine.awaitsLast() ? '1' : '0';
+    }
+    EXPECT_EQ(lasts, "100011") << "AUTH, PING, CLUSTER SLOTS";
 }
 
 TEST(HandshakeMachine, SaysOnlyWhatThereIsToSay)
@@ -115,23 +168,30 @@ TEST(HandshakeMachine, SaysOnlyWhatThereIsToSay)
     struct Case {
         const char* name;
         Handshake handshake;
+        std::string auth;
         std::string said;
-        std::size_t answers;
+        std::size_t others; ///< answers, beside those to AUTH, HELLO and PING
     };
     const Case cases[] = {
-        {"nothing", {}, "PING", 1},
-        {"password", {"", "p", 0, ""}, "AUTH p;PING", 2},
-        {"user and password", {"u", "p", 0, ""}, "AUTH u p;PING", 2},
-        {"user without password", {"u", "", 0, ""}, "PING", 1},
-        {"database", {"", "", 15, ""}, "SELECT 15;PING", 2},
-        {"name", {"", "", 0, "n"}, "CLIENT SETNAME n;PING", 2},
-        {"password and name", {"", "p", 0, "n"}, "AUTH p;CLIENT SETNAME n;PING", 3},
+        {"nothing", {}, "", "HELLO;PING", 0},
+        {"password", {"", "p", 0, ""}, "AUTH p", "HELLO;PING", 0},
+        {"user and password", {"u", "p", 0, ""}, "AUTH u p", "HELLO;PING", 0},
+        {"user without password", {"u", "", 0, ""}, "", "HELLO;PING", 0},
+        {"database", {"", "", 15, ""}, "", "HELLO;SELECT 15;PING", 1},
+        {"name", {"", "", 0, "n"}, "", "HELLO;CLIENT SETNAME n;PING", 1},
+        {"password and name", {"", "p", 0, "n"}, "AUTH p", "HELLO;CLIENT SETNAME n;PING", 1},
     };
     for (const Case& c : cases) {
         SCOPED_TRACE(c.name);
         Machine machine(c.handshake);
-        EXPECT_EQ(inWords(machine.resume(Machine::Opened{})), c.said);
-        for (std::size_t answer = 1; answer < c.answers; ++answer) {
+        std::string said = inWords(machine.resume(Machine::Opened{}));
+        if (!c.auth.empty()) {
+            EXPECT_EQ(said, c.auth);
+            said = inWords(machine.resume(ok()));
+        }
+        EXPECT_EQ(said, c.said);
+        EXPECT_EQ(inWords(machine.resume(hello())), "listen");
+        for (std::size_t answer = 0; answer < c.others; ++answer) {
             EXPECT_EQ(inWords(machine.resume(ok())), "listen");
         }
         EXPECT_EQ(inWords(machine.resume(ok("PONG"))), "connected");
@@ -146,7 +206,7 @@ TEST(HandshakeMachine, AnAddressThatRefusesIsUnreachable)
     EXPECT_EQ(machine.state(), State::done);
 }
 
-constexpr State answers[] = {State::auth, State::select, State::setName, State::ping};
+constexpr State answers[] = {State::auth, State::hello, State::select, State::setName, State::ping, State::slots};
 
 TEST(HandshakeMachine, AConnectionThatEndsInTheHandshakeMayBeTriedAgain)
 {
@@ -159,8 +219,8 @@ TEST(HandshakeMachine, AConnectionThatEndsInTheHandshakeMayBeTriedAgain)
 TEST(HandshakeMachine, TheBareFormLeavesOutWhatIsOptionalAndAsksForWhatLocksNeed)
 {
     Machine machine(everything, Machine::Form::bare);
-    EXPECT_EQ(inWords(machine.resume(Machine::Opened{})), "AUTH orders secret;SELECT 2;EVAL return 1 1 redislock");
-    EXPECT_EQ(inWords(machine.resume(ok())), "listen");
+    EXPECT_EQ(inWords(machine.resume(Machine::Opened{})), "AUTH orders secret");
+    EXPECT_EQ(inWords(machine.resume(ok())), "SELECT 2;EVAL return 1 1 redislock");
     EXPECT_EQ(inWords(machine.resume(ok())), "listen");
     EXPECT_EQ(inWords(machine.resume(integer())), "connected");
     const std::pair<Reply, std::string> ends[] = {
@@ -209,7 +269,8 @@ TEST(HandshakeMachine, AServerThatWantsOtherCredentialsIsFatalAtEveryStep)
             {"WRONGPASS invalid username-password pair or user is disabled.", Cause::wrongPassword},
         };
         for (const auto& [text, cause] : refusals) {
-            EXPECT_EQ(answeredAt(step, error(text)), ended(Failure::fatal, cause)) << text;
+            const bool isLeftToTheNext = step == State::hello && cause == Cause::passwordWanted;
+            EXPECT_EQ(answeredAt(step, error(text)), isLeftToTheNext ? "listen" : ended(Failure::fatal, cause)) << text;
         }
     }
 }
@@ -218,7 +279,9 @@ TEST(HandshakeMachine, ErrorThatIsNotKnownIsTransientButForWhatIsOptional)
 {
     for (const char* text : {"no upstream host", "ERR Connection refused", "ERR"}) {
         for (const State step : answers) {
-            const char* const goesOn = step == State::setName ? "listen" : step == State::ping ? "connected" : nullptr;
+            const char* const goesOn = step == State::setName || step == State::hello ? "listen"
+                                       : step >= State::ping                          ? "connected"
+                                                                                      : nullptr;
             EXPECT_EQ(answeredAt(step, error(text)),
                       goesOn != nullptr ? goesOn : ended(Failure::notConnected, Errc::serverRefused))
                 << text;
@@ -265,6 +328,97 @@ TEST(HandshakeMachine, AServerThatForbidsPingIsFine)
                              "ERR unknown command 'PING'", "ERR something", "WHATEVER"}) {
         EXPECT_EQ(answeredAt(State::ping, error(text)), "connected") << text;
     }
+}
+
+TEST(HandshakeMachine, AServerThatDoesNotTellItsKindIsFine)
+{
+    for (const char* text : {"ERR unknown command `HELLO`, with args beginning with: ",
+                             "ERR wrong number of arguments for 'hello' command",
+                             "NOPERM this user has no permissions to run the 'hello' command", "WHATEVER"}) {
+        EXPECT_EQ(answeredAt(State::hello, error(text)), "listen") << text;
+    }
+    EXPECT_EQ(answeredAt(State::hello, list({})), "listen");
+    EXPECT_EQ(answeredAt(State::hello, list({text("mode"), text("something"), text("role")})), "listen");
+}
+
+TEST(HandshakeMachine, ASentinelIsNotUsed)
+{
+    EXPECT_EQ(answeredAt(State::hello, hello("sentinel")), ended(Failure::fatal, Cause::sentinel));
+}
+
+TEST(HandshakeMachine, OfASentinelNothingIsAskedThatOnlyServersKnow)
+{
+    const Handshake handshake{
+        .username = "watcher", .password = "secret", .clientName = "shop", .kind = ServerKind::sentinel};
+    const std::vector<Scene> scenes = {
+        {Machine::Opened{}, "AUTH watcher secret"},
+        {ok(), "HELLO;CLIENT SETNAME shop;PING"},
+        {hello("sentinel"), "listen"},
+        {ok(), "listen"},
+        {ok("PONG"), "connected"},
+    };
+    Machine machine(handshake);
+    play(machine, scenes, 100);
+    for (const char* mode : {"standalone", "cluster"}) {
+        Machine other(handshake);
+        play(other, scenes, 2);
+        EXPECT_EQ(inWords(other.resume(hello(mode, "replica"))), ended(Failure::fatal, Cause::notSentinel)) << mode;
+        EXPECT_EQ(other.state(), State::done);
+    }
+    Machine silent(handshake); // who may not ask has to believe it
+    play(silent, scenes, 2);
+    EXPECT_EQ(inWords(silent.resume(error("NOPERM this user has no permissions"))), "listen");
+}
+
+TEST(HandshakeMachine, AReplicaIsNotUsedForNowUnlessItHasMoreToSay)
+{
+    for (const char* role : {"replica", "slave"}) {
+        for (const auto& [reply, end] :
+             {std::pair(ok("PONG"), ended(Failure::notConnected, Cause::readOnly)),
+              std::pair(error("NOPERM"), ended(Failure::notConnected, Cause::readOnly)),
+              std::pair(error("MASTERDOWN Link with MASTER is down"), ended(Failure::notConnected, Cause::masterDown)),
+              std::pair(error("LOADING"), loading)}) {
+            auto scenes = wholeStory();
+            scenes[2].event = hello("standalone", role);
+            Machine machine(everything);
+            play(machine, scenes, scenes.size() - 1);
+            EXPECT_EQ(inWords(machine.resume(reply)), end) << reply.text;
+        }
+    }
+}
+
+TEST(HandshakeMachine, ANodeOfAClusterIsUsedIfNoOtherHasSlots)
+{
+    const std::string several = ended(Failure::fatal, Cause::clusterNode);
+    struct Case {
+        const char* name;
+        Reply reply;
+        std::string end;
+    };
+    const Case cases[] = {
+        {"one range", list({range(0, 16383, "a")}), "connected"},
+        {"two ranges of one node", list({range(0, 1, "a"), range(3, 16383, "a")}), "connected"},
+        {"two nodes", list({range(0, 8191, "a"), range(8192, 16383, "b")}), several},
+        {"the third range of another", list({range(0, 1, "a"), range(2, 3, "a"), range(4, 16383, "b")}), several},
+        {"two nodes without ids", list({range(0, 1, "", 1), range(2, 16383, "", 2)}), several},
+        {"one node without id", list({range(0, 1, "", 1), range(2, 16383, "", 1)}), "connected"},
+        {"nothing", list({}), "connected"},
+        {"who may not ask", error("NOPERM User u has no permissions to run the 'cluster|slots' command"), several},
+        {"a proxy", error("ERR unknown command 'CLUSTER'"), "connected"},
+        {"a proxy with a word of its own", error("WHATEVER"), "connected"},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.name);
+        Machine machine(everything);
+        play(machine, clusterStory(), 100);
+        EXPECT_EQ(inWords(machine.resume(c.reply)), c.end);
+        EXPECT_NE(machine.warning(), nullptr);
+    }
+    auto scenes = clusterStory();
+    scenes[2].event = hello("cluster", "replica");
+    Machine replica(everything);
+    play(replica, scenes, 100);
+    EXPECT_EQ(inWords(replica.resume(list({range(0, 16383, "a")}))), ended(Failure::notConnected, Cause::readOnly));
 }
 
 TEST(HandshakeMachine, WhateverElseAnswersIsNotRedis)

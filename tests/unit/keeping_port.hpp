@@ -16,8 +16,10 @@
 namespace redislock::detail {
 
 /// Keeps what it is asked for. Its time moves when the test says so.
-class KeepingPort final : public Port {
+class KeepingPort : public Port {
 public:
+    virtual ~KeepingPort() = default;
+
     void enter() noexcept override {}
     void exit() noexcept override {}
     [[nodiscard]] TimePoint now() const noexcept override { return time; }

@@ -59,6 +59,26 @@ TEST(LastErrors, KeepsNothingThatRepeatsThePasswordOrAPieceOfIt)
     EXPECT_EQ(brief.about(Errc::authFailed).text, "\"ERR y\"");
 }
 
+TEST(LastErrors, HideEachSecretFromTheMomentThatItIsKnown)
+{
+    LastErrors lastErrors("redis:6379", "");
+    lastErrors.note(Cause::credentialsMissing, "token first-token is over");
+    EXPECT_NE(lastErrors.about(Cause::credentialsMissing).text, "");
+    lastErrors.hide("first-token");
+    EXPECT_EQ(lastErrors.about(Cause::credentialsMissing).text, "") << "what was kept before";
+    for (int i = 0; i < 7; ++i) {
+        lastErrors.hide(std::string(8, static_cast<char>('a' + i)));
+        lastErrors.hide("first-token"); // is the latest again
+        lastErrors.hide(std::string(8, static_cast<char>('A' + i)));
+    }
+    lastErrors.noteReply(Errc::authFailed, "ERR first");
+    lastErrors.note(Errc::unreachable, "GGGG");
+    EXPECT_EQ(lastErrors.about(Errc::authFailed).text, "");
+    EXPECT_EQ(lastErrors.about(Errc::unreachable).text, "");
+    lastErrors.note(Errc::unreachable, "aaaa");
+    EXPECT_EQ(lastErrors.about(Errc::unreachable).text, "aaaa") << "a secret of long ago";
+}
+
 TEST(LastErrors, AreOfTheServerOrOfTheCall)
 {
     for (const Errc e : {Errc::unreachable, Errc::authFailed, Errc::serverRefused, Errc::badReply}) {

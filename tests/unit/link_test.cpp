@@ -111,6 +111,18 @@ TEST_F(LinkTest, WhoDoesNotWaitHasAShortPauseHoweverManyAttemptsFailed)
     EXPECT_LE(link.soonest(), now + 50ms);
 }
 
+TEST_F(LinkTest, IsMadeAgainAtOnceWhenTheServerHasMoved)
+{
+    fail();
+    enqueue(a);
+    link.moved();
+    EXPECT_LE(link.attemptAt(), now) << "the failure was the old server's";
+    open();
+    link.moved();
+    lose();
+    EXPECT_LE(link.attemptAt(), now) << "so was the end of the connection";
+}
+
 TEST_F(LinkTest, IsMadeAgainAtOnceAfterItServedAndLaterIfItDidNot)
 {
     enqueue(a);
@@ -278,6 +290,92 @@ TEST_F(LinkTest, AServerIsSilentThatSendsNothingThoughAnAnswerIsDue)
     EXPECT_FALSE(link.timeIsOver(now)) << "a part of an answer has come";
     now += 1ms;
     EXPECT_TRUE(link.timeIsOver(now));
+}
+
+// --- Another connection in its place ----------------------------------------------------------------------------------
+
+class ReplacedLink : public LinkTest {
+protected:
+    void openUntil(TimePoint replaceAt)
+    {
+        link.connecting();
+        FinishedCalls finished;
+        link.opened(now, finished, replaceAt);
+    }
+    void replace()
+    {
+        FinishedCalls finished;
+        link.replaced(now, finished);
+    }
+};
+
+TEST_F(ReplacedLink, IsWantedOnceAtItsTimeAndWritesMeanwhile)
+{
+    enqueue(a);
+    open();
+    EXPECT_FALSE(link.replacementAt()) << "it has no end";
+    lose();
+    openUntil(now + 1h);
+    EXPECT_EQ(link.replacementAt(), now + 1h);
+    link.replacing();
+    EXPECT_FALSE(link.replacementAt());
+    enqueue(x);
+    EXPECT_THAT(write(), ElementsAre("a", "x"));
+}
+
+TEST_F(ReplacedLink, AnswersWhatWasWrittenThereAndWritesTheRestOnTheOther)
+{
+    enqueue(a);
+    openUntil(now);
+    link.replacing();
+    write();
+    enqueue(x);
+    ASSERT_TRUE(link.retire(now + 2h));
+    enqueue(y);
+    enqueue(b);
+    EXPECT_THAT(write(), IsEmpty());
+    EXPECT_FALSE(link.isReplaceable()) << "an answer is due";
+    EXPECT_EQ(link.giveUp(*b), (Fault{Failure::notConnected, Cause::silent})) << "it was not sent";
+    refuse("NOSCRIPT");
+    EXPECT_TRUE(link.isReplaceable());
+    replace();
+    EXPECT_THAT(write(), ElementsAre("x", "y", "a")) << "each once";
+    answer(1);
+    answer(2);
+    answer(3);
+    EXPECT_EQ(inWords(*x) + inWords(*y) + inWords(*a), "123");
+    EXPECT_EQ(link.replacementAt(), now + 2h);
+}
+
+TEST_F(ReplacedLink, StaysWhileTheOtherCannotBeMadeWithAGrowingPause)
+{
+    enqueue(a);
+    openUntil(now);
+    auto pause = 0ns;
+    for (int i = 0; i < 4; ++i) {
+        link.replacing();
+        link.notReplaced(now);
+        EXPECT_GT(*link.replacementAt() - now, pause);
+        pause = *link.replacementAt() - now;
+    }
+    EXPECT_THAT(write(), ElementsAre("a"));
+    lose();
+    EXPECT_FALSE(link.retire(now)) << "an attempt that comes too late";
+    EXPECT_EQ(inWords(*a), "reply lost") << "as ever";
+    enqueue(b);
+    EXPECT_LE(*link.attemptAt(), now + 100ms);
+}
+
+TEST_F(ReplacedLink, ThatIsLostOrDemotedMeanwhileIsNotReplaced)
+{
+    enqueue(a);
+    openUntil(now);
+    link.replacing();
+    write();
+    ASSERT_TRUE(link.retire(TimePoint::max()));
+    EXPECT_EQ(refuse("READONLY"), Link::Heard::demotion);
+    EXPECT_FALSE(link.isReplaceable());
+    EXPECT_TRUE(link.isOver());
 }
 
 // --- Callers that go -------------------------------------------------------------------------------------------------

@@ -9,6 +9,78 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using Mode = Call::Mode;
 
+constexpr TimePoint replacementDue{1h};
+
+// ------------------------------------------------------------------------------------------ Replaced connections
+
+TEST_F(ThreadLinkTest, AnIdleConnectionIsReplacedAtOnceAndNobodyIsTold)
+{
+    connection.enqueue(x);
+    auto redis = connect(SOCK_STREAM, replacementDue);
+    connection.flush();
+    redis.reply(":1\r\n");
+    connection.sweep();
+    EXPECT_THAT(replacements, ElementsAre(replacementDue));
+    connection.replacement(Stream{}, never);
+    ASSERT_EQ(replacements.size(), 2U) << "again";
+    EXPECT_GT(replacements.back(), BootClock::now()) << "after a pause";
+    auto other = replace();
+    EXPECT_THAT(redis.requests(), ElementsAre("x"));
+    EXPECT_TRUE(redis.isLeft());
+    connection.enqueue(y);
+    connection.flush();
+    EXPECT_THAT(other.requests(), ElementsAre("y"));
+    const auto late = replace();
+    EXPECT_TRUE(late.isLeft()) << "nobody wants it";
+    EXPECT_EQ(reports.size(), 1U);
+    EXPECT_TRUE(connects.size() == 1U && replacements.size() == 2U);
+}
+
+TEST_F(ThreadLinkTest, AConnectionIsReplacedUnderALeaderWhenAllIsAnswered)
+{
+    connection.enqueue(a);
+    auto redis = connect(SOCK_STREAM, replacementDue);
+    std::thread leader([&] { EXPECT_EQ(inWords(*a, connection.await(*a, never)), "1"); });
+    EXPECT_THAT(redis.nextRequests(), ElementsAre("a"));
+    auto other = replace();
+    std::thread follower([&] {
+        connection.enqueue(b);
+        EXPECT_EQ(inWords(*b, connection.await(*b, never)), "2");
+    });
+    connection.enqueue(x);
+    connection.flush();
+    EXPECT_FALSE(redis.isLeft());
+    EXPECT_THAT(redis.requests(), IsEmpty()) << "nothing more is written there";
+    redis.reply(":1\r\n");
+    leader.join();
+    connection.sweep();
+    EXPECT_TRUE(redis.isLeft());
+    std::vector<std::string> requests;
+    while (requests.size() < 2) {
+        for (const auto& each : other.nextRequests()) {
+            other.reply(each == "b" ? ":2\r\n" : ":3\r\n");
+            requests.push_back(each);
+        }
+    }
+    follower.join();
+    connection.sweep();
+    EXPECT_EQ(inWords(*x), "3");
+    EXPECT_EQ(reports.size(), 1U);
+}
+
+TEST_F(ThreadLinkTest, AConnectionThatEndsBeforeItIsReplacedIsLostAsEver)
+{
+    connection.enqueue(x);
+    auto redis = connect(SOCK_STREAM, replacementDue);
+    connection.flush();
+    const auto other = replace();
+    redis.hangUp();
+    connection.sweep();
+    EXPECT_EQ(inWords(*x), "reply lost");
+    EXPECT_TRUE(other.isLeft());
+    EXPECT_THAT(reports, ElementsAre(Pair(true, Errc{}), Pair(false, Errc::unreachable)));
+}
+
 // ------------------------------------------------------------------------------------------ Lost connections
 
 TEST_F(ThreadLinkTest, AnUnsolicitedReplyClosesTheConnection)

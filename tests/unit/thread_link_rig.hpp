@@ -253,10 +253,18 @@ inline std::pair<int, int> socketPair(int type)
 class ThreadLinkTest : public ::testing::Test {
 protected:
     /// @param type with SOCK_SEQPACKET each write of the client is one packet of its own.
-    FakeRedis connect(int type = SOCK_STREAM)
+    FakeRedis connect(int type = SOCK_STREAM, TimePoint replaceAt = never)
     {
         const auto [client, server] = socketPair(type);
-        connection.connected(Stream(client));
+        connection.connected(Stream(client), replaceAt);
+        return FakeRedis(server);
+    }
+
+    /// Makes another connection, which is to take the place of the open one.
+    FakeRedis replace()
+    {
+        const auto [client, server] = socketPair(SOCK_STREAM);
+        connection.replacement(Stream(client), never);
         return FakeRedis(server);
     }
 
@@ -278,10 +286,12 @@ protected:
     std::vector<TimePoint> connects; ///< wanted, not before these moments
     std::atomic<int> connectsWanted{0};
     int sweepsWanted = 0;
+    std::vector<TimePoint> replacements; ///< wanted, not before these moments
     std::vector<TimePoint> hurries;
     int demotions = 0;
     std::vector<std::pair<bool, Errc>> reports;
     ThreadLink connection{{.connect = [this](TimePoint notBefore) { wantConnection(notBefore); },
+                           .replace = [this](TimePoint notBefore) { replacements.push_back(notBefore); },
                            .hurry = [this](TimePoint soonest) { hurries.push_back(soonest); },
                            .demoted = [this](const std::string&) { ++demotions; },
                            .sweepSoon = [this] { ++sweepsWanted; },

@@ -1,5 +1,6 @@
 #include "redislock/config.hpp"
 #include "redislock/error.hpp"
+#include "values/server_text.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -118,6 +120,62 @@ TEST(Url, SetsEveryOption)
     EXPECT_EQ(config.maxHold, 115ms);
     EXPECT_EQ(config.pollInterval, 16ms);
     EXPECT_EQ(config.turn, 17us);
+    EXPECT_EQ(config.durability, Durability::none());
+    EXPECT_EQ(Config::fromUrl("redis://h?durability_within=70&durability=replicas:2").durability,
+              Durability::replicas(2, 70ms));
+    EXPECT_EQ(Config::fromUrl("redis://h?durability=disk:0").durability, Durability::disk(0));
+    EXPECT_EQ(Config::fromUrl("redis-sentinel://h/main?durability=none").durability, Durability::none());
+}
+
+TEST(Url, SaysWhatIsCheckedWithTls)
+{
+    const Config config = Config::fromUrl(
+        "rediss://:p%2540s%25@[::1]:6380/2?ca_file=/a%20b.pem&ca_path=/cas&cert_file=c.pem&key_file=c.key&"
+        "key_password=%26%3d&server_name=redis.example&verify=chain&min_tls=1.3");
+    EXPECT_EQ(config.password, "p%40s%");
+    EXPECT_EQ(config.endpoint.str(), "[::1]:6380");
+    EXPECT_EQ(config.database, 2U);
+    ASSERT_TRUE(config.tls);
+    EXPECT_EQ(*config.tls, (Tls{.caFile = "/a b.pem",
+                                .caPath = "/cas",
+                                .certFile = "c.pem",
+                                .keyFile = "c.key",
+                                .keyPassword = "&=",
+                                .serverName = "redis.example",
+                                .verify = Tls::Verify::chain,
+                                .minVersion = Tls::Version::v1_3}));
+    EXPECT_EQ(*Config::fromUrl("Rediss://h").tls, Tls());
+    EXPECT_EQ(Config::fromUrl("rediss://h?verify=none").tls->verify, Tls::Verify::none);
+    EXPECT_FALSE(Config::fromUrl("redis://h").tls);
+}
+
+TEST(Url, IsRefusedForOptionsOfTlsThatMeanNothing)
+{
+    struct Case {
+        const char* url;
+        const char* message;
+    };
+    const Case cases[] = {
+        {"redis://h?ca_file=/a", "the option ca_file is for rediss:// and rediss-sentinel:// only"},
+        {"unix:///s?verify=none", "the option verify is for rediss:// and rediss-sentinel:// only"},
+        {"redis-sentinel://a/main?ca_file=/a", "the option ca_file is for rediss://"},
+        {"rediss-sentinel://a/main?verify=none&cert_file=c.pem", "tls.certFile is \"c.pem\", but needs tls.keyFile"},
+        {"redis-sentinel://a/main?sentinel_tls=yes&cert_file=c.pem", "tls.certFile is \"c.pem\", but needs"},
+        {"rediss://h?verify=maybe", "the option verify must be full, chain or none, not \"maybe\""},
+        {"rediss://h?min_tls=1.1", "the option min_tls must be 1.2 or 1.3, not \"1.1\""},
+        {"rediss://h?server_name=", "the option server_name is empty"},
+        {"rediss://h?server_name=10.0.0.1", "tls.serverName is \"10.0.0.1\", but must be a host name"},
+        {"rediss://h?server_name=::1", "tls.serverName is \"::1\", but must be a host name"},
+        {"rediss://h?ca_file=/a%2", "a '%' must be followed by two hexadecimal digits"},
+        {"rediss://h?cert_file=c.pem", "tls.certFile is \"c.pem\", but needs tls.keyFile"},
+        {"rediss://h?key_file=c.key", "tls.keyFile is \"c.key\", but needs tls.certFile"},
+        {"rediss://h?key_password=hunter2", "tls.keyPassword is ***, but needs tls.keyFile"},
+    };
+    for (const auto& each : cases) {
+        const auto refused = refusal(each.url);
+        EXPECT_EQ(refused.code, Errc::badConfig) << each.url;
+        EXPECT_THAT(refused.message, HasSubstr(each.message));
+    }
 }
 
 TEST(Url, SetsTimesExactly)
@@ -142,10 +200,102 @@ TEST(Url, LeavesTheDefaultsWhereItSaysNothing)
     EXPECT_EQ(config.maxHold, defaults.maxHold);
 }
 
+TEST(Url, NamesAMasterThatSentinelsWatch)
+{
+    struct Case {
+        const char* url;
+        const char* server;
+    };
+    const Case cases[] = {
+        {"redis-sentinel://a/main", "the master \"main\" of a:26379"},
+        {"Redis-Sentinel://a:1,b,[::1],[2001:db8::7]:65535/main",
+         "the master \"main\" of a:1, b:26379, [::1]:26379, [2001:db8::7]:65535"},
+        {"redis-sentinel://orders:s%2Fe@a,b:2/my%2Fmaster/3?client_name=x", "the master \"my/master\" of a:26379, b:2"},
+        {"redis-sentinel://a/main/", "the master \"main\" of a:26379"},
+        {"redis-sentinel://10.0.0.1:26380,10.0.0.1:26380/0/0", "the master \"0\" of 10.0.0.1:26380, 10.0.0.1:26380"},
+    };
+    for (const Case& c : cases) {
+        const Config config = Config::fromUrl(c.url);
+        EXPECT_EQ(detail::serverText(config), c.server);
+        EXPECT_FALSE(config.tls || config.sentinels->tls) << c.url;
+    }
+    const Config config = Config::fromUrl(
+        "redis-sentinel://orders:s%2Fe@a/main/3?sentinel_password=p%26w&client_name=x&sentinel_username=watcher");
+    EXPECT_EQ(config.username, "orders");
+    EXPECT_EQ(config.password, "s/e");
+    EXPECT_EQ(config.database, 3U);
+    EXPECT_EQ(config.clientName, "x");
+    EXPECT_EQ(config.sentinels->username, "watcher");
+    EXPECT_EQ(config.sentinels->password, "p&w");
+    EXPECT_EQ(Config::fromUrl("redis-sentinel://a/main?database=3").database, 3U);
+    EXPECT_FALSE(Config::fromUrl("redis://a").sentinels);
+}
+
+TEST(Url, SaysWithWhomOfServersAndSentinelsTlsIsSpoken)
+{
+    struct Case {
+        const char* url;
+        bool withServers;
+        bool withSentinels;
+    };
+    const Case cases[] = {
+        {"rediss-sentinel://a/main?ca_file=/ca", true, true},
+        {"rediss-sentinel://a/main?sentinel_tls=yes&ca_file=/ca", true, true},
+        {"rediss-sentinel://a/main?ca_file=/ca&sentinel_tls=no", true, false},
+        {"redis-sentinel://a/main?ca_file=/ca&sentinel_tls=yes", false, true},
+        {"redis-sentinel://a/main?sentinel_tls=no", false, false},
+    };
+    for (const Case& c : cases) {
+        const Config config = Config::fromUrl(c.url);
+        const auto expected = [](bool has) { return has ? std::optional<Tls>(Tls{.caFile = "/ca"}) : std::nullopt; };
+        EXPECT_EQ(config.tls, expected(c.withServers)) << c.url;
+        EXPECT_EQ(config.sentinels->tls, expected(c.withSentinels)) << c.url;
+    }
+}
+
+TEST(Url, IsRefusedForAnythingElseAboutSentinels)
+{
+    struct Case {
+        const char* url;
+        const char* reason;
+    };
+    const Case cases[] = {
+        {"redis-sentinel://", "the host is empty"},
+        {"redis-sentinel:///main", "the host is empty"},
+        {"redis-sentinel://a,/main", "the host is empty"},
+        {"redis-sentinel://a,,b/main", "the host is empty"},
+        {"redis-sentinel://a;b/main", "host names do not have"},
+        {"redis-sentinel://a,::1/main", "the host is empty"},
+        {"redis-sentinel://a,[::1/main", "must stand in brackets"},
+        {"redis-sentinel://a:0/main", "port must be"},
+        {"redis-sentinel://a,b:65536/main", "port must be"},
+        {"redis-sentinel://a", "must stand the name of the master: redis-sentinel://HOST,.../NAME"},
+        {"redis-sentinel://a,b/", "must stand the name of the master"},
+        {"redis-sentinel://a//3", "must stand the name of the master"},
+        {"redis-sentinel://a?database=3", "must stand the name of the master"},
+        {"redis-sentinel://a/main/x", "after the name of the master must be the number of a database"},
+        {"redis-sentinel://a/main/1/2", "after the name of the master must be the number of a database"},
+        {"redis-sentinel://a/main/1?database=1", "\"database\" is given twice"},
+        {"redis-sentinel://a/main%20x", "sentinels.name is \"main x\", but must be the name of a master"},
+        {"redis-sentinel://a/main?sentinel_username=u", "sentinels.username is ***, but needs a password"},
+        {"redis-sentinel://a/main?sentinel_tls=maybe", "the option sentinel_tls must be no or yes, not \"maybe\""},
+        {"redis-sentinel://a/main?sentinel_tls", "name=value"},
+        {"redis-sentinel://a/main?sentinel_tls=no&sentinel_tls=no", "\"sentinel_tls\" is given twice"},
+        {"redis-sentinel://a/main?sentinel_name=x", "no option \"sentinel_name\""},
+        {"redis://a?sentinel_password=x", "the option sentinel_password is for redis-sentinel://"},
+        {"rediss://a?sentinel_tls=yes", "the option sentinel_tls is for redis-sentinel://"},
+        {"unix:///s?sentinel_tls=no", "the option sentinel_tls is for redis-sentinel://"},
+    };
+    for (const Case& c : cases) {
+        const Refusal refused = refusal(c.url);
+        EXPECT_EQ(refused.code, Errc::badConfig) << c.url;
+        EXPECT_THAT(refused.message, HasSubstr(c.reason)) << c.url;
+    }
+}
+
 TEST(Url, IsRefusedForWhatComesWithALaterVersion)
 {
-    for (const char* url :
-         {"rediss://h", "rediss://:hunter2@h:6380", "redis-sentinel://a,b/main", "Redis-Cluster://a"}) {
+    for (const char* url : {"redis-cluster://a,b", "redis-cluster://:hunter2@a", "Redis-Cluster://a"}) {
         const Refusal refused = refusal(url);
         EXPECT_EQ(refused.code, Errc::unsupported) << url;
         EXPECT_THAT(refused.message, HasSubstr("comes with a later version")) << url;
@@ -223,6 +373,17 @@ TEST(Url, IsRefusedForAnythingElse)
         {"time too long to count", "redis://h?max_hold=9223372036854775808", "max_hold must be a number"},
         {"time out of its range", "redis://h?poll_interval=9", "pollInterval is 9 ms, but must be"},
         {"turn out of its range", "redis://h?turn_us=100001", "turn is 100001 us, but must be"},
+        {"durability of no replica", "redis://h?durability=replicas:0",
+         "durability is replicas:0 within 1000 ms, but must"},
+        {"durability of too many", "redis://h?durability=disk:256",
+         "durability is disk:256 within 1000 ms, but must be"},
+        {"durability without a number", "redis://h?durability=replicas", "must be none, replicas:N or disk:N, not"},
+        {"durability of none", "redis://h?durability=none:0", "none, replicas:N or disk:N, not \"none:0\""},
+        {"durability of another kind", "redis://h?durability=quorum:2", "not \"quorum:2\""},
+        {"durability of a fraction", "redis://h?durability=disk:1.5", "not \"disk:1.5\""},
+        {"durability without time", "redis://h?durability=disk:1&durability_within=0", "within 0 ms, but must be"},
+        {"durability for longer than a lease", "redis://h?durability=disk:1&durability_within=30001",
+         "durability.within is 30001 ms, but must not be longer than watchdogTimeout"},
         {"second = in an option", "redis://h?max_hold=1=2", "not \"1=2\""},
         {"@ in an option", "redis://h?client_name=a@b", "must be written as %40"},
         {"naming of another kind", "redis://h?naming=1", "naming must be identified or as_given, not \"1\""},
@@ -315,7 +476,7 @@ TEST(Url, PutsNoPieceOfAPasswordIntoWhatIsShownLater)
         for (const std::string& url : urlsAround("user:" + secret)) {
             try {
                 const Config config = Config::fromUrl(url);
-                EXPECT_THAT(config.endpoint.str(), Not(HasSubstr("62342"))) << ::testing::PrintToString(url);
+                EXPECT_THAT(detail::serverText(config), Not(HasSubstr("62342"))) << ::testing::PrintToString(url);
                 EXPECT_THAT(config.clientName, Not(HasSubstr("62342"))) << ::testing::PrintToString(url);
                 EXPECT_EQ(config.password.find("48151"), 0U) << ::testing::PrintToString(url);
             } catch (const LockError&) {

@@ -44,7 +44,8 @@ protected:
     const Config config{};
     const std::shared_ptr<Core> core = std::make_shared<Core>(*port, config, "client", 1);
     const std::shared_ptr<NamedLock> lock;
-    const AcquireOrder order{.wait = waitForever, .lease = Lease::renewed(), .endedBy = EndedBy::thread};
+    const AcquireOrder order{
+        .wait = waitForever, .lease = Lease::renewed(), .endedBy = EndedBy::thread, .durability = {}};
 };
 
 class GrantChannel : public WakingTest {
@@ -113,7 +114,7 @@ protected:
         tell(port->listener, Kind::confirmed, {});
         waiter = ask();
         refuse(*waiter);
-        const auto number = std::to_string(static_cast<std::uint64_t>(waiter->waiter.hold.id));
+        const auto number = std::to_string(static_cast<std::uint64_t>(waiter->waiter.hold->id));
         tell(port->listener, Kind::message, number + " 0 " + std::to_string(lasts.count()) + " stock");
         EXPECT_EQ(waiter->look().kind, WaitStep::Kind::done);
         EXPECT_EQ(waiter->conclude(held), std::error_code());
@@ -159,6 +160,19 @@ protected:
         return turn;
     }
 };
+
+TEST_F(ChannelOfAName, IsNotAwaitedByTheFirstWaiterWhenTheServerMayBeAnotherOne)
+{
+    AcquireFlow first(*core, *lock, hold(), order, nullptr);
+    AcquireFlow second(*core, *lock, core->takeHold(*lock, 2, Lane::commands), order, nullptr);
+    first.look();
+    second.look();
+    refuse(first);
+    port->sent = nullptr;
+    core->unsettle();
+    EXPECT_EQ(port->sent.get(), &first.call());
+    EXPECT_FALSE(second.waiter.submitted);
+}
 
 class OwnRelease : public ChannelOfAName {};
 
@@ -255,8 +269,9 @@ protected:
     AcquireOrder byPolicy = {.wait = waitForever,
                              .lease = Lease::renewed(),
                              .endedBy = EndedBy::thread,
-                             .retry = std::make_shared<const RetryPolicy>(RetryPolicy::spin())};
-    AcquireOrder once = {.wait = oneAttempt, .lease = Lease::renewed(), .endedBy = EndedBy::thread};
+                             .retry = std::make_shared<const RetryPolicy>(RetryPolicy::spin()),
+                             .durability = {}};
+    AcquireOrder once = {.wait = oneAttempt, .lease = Lease::renewed(), .endedBy = EndedBy::thread, .durability = {}};
 };
 
 TEST_P(GapOf, KeepsWaitersOfItsNameAndKindFromAskingButNoSingleAttempt)

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -32,11 +33,27 @@
 
 namespace redislock::testing {
 
+/// How a RedisServer speaks TLS. Files are in PEM form; a server that was not built with TLS does not start.
+struct RedisServerTls {
+    /// Whether it wants a certificate of its clients, by an authority in `caFile`.
+    enum class Clients : std::uint8_t { unasked, asked, required };
+
+    /// The authorities that the server trusts; url() names the file as those that clients trust.
+    std::string caFile{};
+    /// The server's certificate, for `IP:127.0.0.1`.
+    std::string certFile{};
+    /// The key of the certificate.
+    std::string keyFile{};
+    Clients clients = Clients::unasked;
+    /// Listens on a port without TLS too: see RedisServer::plainPort(). Default: false.
+    bool plainToo = false;
+};
+
 /// How a RedisServer is started. The default is a server that forgets everything when it ends.
 struct RedisServerOptions {
     /// More arguments, after those that the RedisServer gives, so that they override them: `{"--maxmemory", "1mb"}`.
-    /// When the first does not begin with `-` it is the path of a configuration file. Do not set `port`, `unixsocket`,
-    /// `dir`, `daemonize`, `logfile` or `requirepass` here. Default: none.
+    /// When the first does not begin with `-` it is the path of a configuration file. Do not set `port`, `tls-port`,
+    /// `unixsocket`, `dir`, `daemonize`, `logfile` or `requirepass` here. Default: none.
     std::vector<std::string> arguments{};
     /// `requirepass`: clients must send AUTH. Default: empty, no password. It is visible in the process list.
     std::string password{};
@@ -47,6 +64,8 @@ struct RedisServerOptions {
     /// How long a start or restart may take until the server answers PING; at least 1 ms. Default: 30 s. It counts only
     /// if something is wrong, or when the server has to load a data set.
     std::chrono::milliseconds startTimeout{30'000};
+    /// Speaks TLS on its port. Default: none. The unix socket never does.
+    std::optional<RedisServerTls> tls{};
 };
 
 namespace detail {
@@ -106,8 +125,9 @@ private:
 /// | frozen  | true        | ended          | stop(), running | nothing            | running |
 /// | ended   | false       | nothing        | running         | `std::logic_error` | nothing |
 ///
-/// **Thread safety**: distinct objects: safe. Shared objects: host(), port(), url(), unixSocket(), unixUrl(),
-/// password(), folder() and log() may be called from any thread at any time; the others by one thread at a time.
+/// **Thread safety**: distinct objects: safe. Shared objects: host(), port(), plainPort(), url(), unixSocket(),
+/// unixUrl(), password(), tls(), folder() and log() may be called from any thread at any time; the others by one thread
+/// at a time.
 /// **Blocking**: the constructor and restart() until the server answers (about 20 ms; the first start of one older than
 /// Redis 7 twice that), stop() until it has ended (about 100 ms, at most 2 s), the others briefly.
 /// **Lifetime**: the thread that constructs it or calls restart() must live at least as long as the server; the main
@@ -137,8 +157,10 @@ public:
     [[nodiscard]] std::string host() const { return "127.0.0.1"; }
     /// The TCP port, the same over restarts; 0 with `unixSocketOnly`.
     [[nodiscard]] std::uint16_t port() const noexcept { return port_.number(); }
+    /// The TCP port without TLS, the same over restarts; 0 when the server speaks nothing but TLS.
+    [[nodiscard]] std::uint16_t plainPort() const noexcept { return plainPort_ ? plainPort_->number() : port(); }
     /// `redis://127.0.0.1:PORT`, with `:password@` (percent-encoded) when there is one; unixUrl() with
-    /// `unixSocketOnly`.
+    /// `unixSocketOnly`; with TLS `rediss://127.0.0.1:PORT?ca_file=PATH`.
     [[nodiscard]] std::string url() const;
     /// The path of the unix socket.
     [[nodiscard]] std::string unixSocket() const { return (folder_.path() / "redis.sock").string(); }
@@ -146,6 +168,8 @@ public:
     [[nodiscard]] std::string unixUrl() const;
     /// The password of the options.
     [[nodiscard]] const std::string& password() const noexcept { return options_.password; }
+    /// How it speaks TLS, from the options.
+    [[nodiscard]] const std::optional<RedisServerTls>& tls() const noexcept { return options_.tls; }
     /// The server's working folder: data, socket and log.
     [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_.path(); }
     /// All that the server has written to its log so far, over all restarts.
@@ -191,7 +215,8 @@ private:
     std::string executable_;
     bool asksForDebug_ = true; ///< Redis before 7 does not know the option, and allows the command anyway
     detail::ReservedPort port_;
-    detail::ChildProcess process_; // ends before its folder goes
+    std::optional<detail::ReservedPort> plainPort_; ///< with TLS
+    detail::ChildProcess process_;                  // ends before its folder goes
 };
 
 // What follows is not part of the interface.
@@ -279,7 +304,12 @@ inline RedisServer::RedisServer(RedisServerOptions options)
 
 inline std::string RedisServer::url() const
 {
-    return port() == 0 ? unixUrl() : "redis://" + credentials() + host() + ":" + std::to_string(port());
+    if (port() == 0) {
+        return unixUrl();
+    }
+    const auto address = credentials() + host() + ":" + std::to_string(port());
+    return options_.tls ? "rediss://" + address + "?ca_file=" + detail::percentEncoded(options_.tls->caFile)
+                        : "redis://" + address;
 }
 
 inline std::string RedisServer::unixUrl() const
@@ -302,6 +332,9 @@ inline void RedisServer::startOnFreePort()
     constexpr int attempts = 20; // each can fail only because another process was faster
     for (int attempt = 0; attempt < attempts; ++attempt) {
         port_ = options_.unixSocketOnly ? detail::ReservedPort() : detail::ReservedPort::any();
+        if (options_.tls) {
+            plainPort_ = options_.tls->plainToo ? detail::ReservedPort::any() : detail::ReservedPort();
+        }
         const auto result = start();
         if (result == Start::answers) {
             return;
@@ -363,13 +396,20 @@ inline std::vector<std::string> RedisServer::command() const
     if (extra != options_.arguments.end() && !extra->starts_with('-')) {
         words.push_back(*extra++);
     }
-    words.insert(words.end(), {"--bind", host(), "--port", std::to_string(port()), "--unixsocket", unixSocket()});
+    words.insert(words.end(), {"--bind", host(), "--port", std::to_string(plainPort()), "--unixsocket", unixSocket()});
     words.insert(words.end(), {"--dir", folder().string(), "--daemonize", "no", "--save", "", "--appendonly", "no"});
     if (asksForDebug_) {
         words.insert(words.end(), {std::string("--") + debugOption, "yes"});
     }
     if (!options_.password.empty()) {
         words.insert(words.end(), {"--requirepass", options_.password});
+    }
+    if (const auto& tls = options_.tls) {
+        const auto clients = static_cast<std::size_t>(tls->clients);
+        constexpr std::array<const char*, 3> asked{"no", "optional", "yes"};
+        words.insert(words.end(), {"--tls-port", std::to_string(port()), "--tls-auth-clients", asked.at(clients)});
+        words.insert(words.end(), {"--tls-cert-file", tls->certFile, "--tls-key-file", tls->keyFile});
+        words.insert(words.end(), {"--tls-ca-cert-file", tls->caFile});
     }
     words.insert(words.end(), extra, options_.arguments.end());
     return words;

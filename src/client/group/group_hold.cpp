@@ -2,6 +2,7 @@
 
 #include "client/lock/lock_access.hpp"
 #include "values/printable.hpp"
+#include "values/server_text.hpp"
 #include "values/system/process.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -93,7 +94,7 @@ std::string GroupMembers::str() const
     constexpr std::size_t shown = 5;
     for (std::size_t i = 0; i < locks.size() && i < shown; ++i) {
         names += (i == 0 ? " \"" : ", \"") + printable(locks[i].name()) + "\" on " +
-                 LockAccess::engine(locks[i]).config().endpoint.str();
+                 serverText(LockAccess::engine(locks[i]).config());
     }
     return locks.size() > shown ? names + ", …" : names;
 }

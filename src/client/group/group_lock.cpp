@@ -9,6 +9,7 @@
 #include "redislock/red_lock.hpp"
 #include "redislock/segmented_lock.hpp"
 #include "values/printable.hpp"
+#include "values/server_text.hpp"
 #include "values/system/process.hpp"
 
 #include <boost/asio/system_executor.hpp>
@@ -24,16 +25,32 @@ namespace detail {
 
 namespace {
 
+/// All by which a deployment can be told from others: two that share one of these are the same.
+std::vector<std::string> namesOfDeployment(const Config& config)
+{
+    if (!config.sentinels) {
+        return {config.endpoint.str()};
+    }
+    std::vector<std::string> names;
+    for (const auto& sentinel : config.sentinels->endpoints) {
+        names.push_back(config.sentinels->name + " of " + sentinel.str());
+    }
+    return names;
+}
+
 /// Refuses a second member that is the same lock as the first, or would wait for it.
 void requireDistinct(const GroupMembers& members)
 {
     std::set<std::tuple<std::string, std::uint32_t, std::string>> seen;
     for (const auto& lock : members.locks) {
         const Config& config = LockAccess::engine(lock).config();
-        const std::string server = config.endpoint.str();
-        const bool fresh = members.rule == GroupMembers::Rule::majority
-                               ? seen.emplace(server, 0, "").second
-                               : seen.emplace(server, config.database, lock.name()).second;
+        const std::string server = serverText(config);
+        bool fresh = true;
+        for (const auto& name : namesOfDeployment(config)) {
+            fresh = fresh && (members.rule == GroupMembers::Rule::majority
+                                  ? seen.emplace(name, 0, "").second
+                                  : seen.emplace(name, config.database, lock.name()).second);
+        }
         if (!fresh) {
             throw LockError(Errc::invalidArgument,
                             members.str() +

@@ -5,8 +5,10 @@
 #include "client/lock/thread_calls.hpp"
 #include "core/counter/counter.hpp"
 #include "redislock/error.hpp"
+#include "values/durability_text.hpp"
 #include "values/printable.hpp"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +33,16 @@ std::shared_ptr<detail::NamedLock> stateOf(const std::shared_ptr<detail::Engine>
                                            std::string name)
 {
     return engine->named(kind, checked(std::move(name)));
+}
+
+/// @param durability nothing: that of the configuration
+Durability durabilityOf(const detail::Engine& engine, const std::optional<Durability>& durability)
+{
+    if (durability && !detail::isInRange(*durability)) {
+        throw LockError(Errc::invalidArgument, "durability " + detail::inWords(*durability) + ", but it " +
+                                                   std::string(detail::durabilityRange));
+    }
+    return durability.value_or(engine.config().durability);
 }
 
 std::shared_ptr<detail::NamedCounter> stateOf(const std::shared_ptr<detail::Engine>& engine, detail::CounterKind kind,
@@ -71,36 +83,37 @@ Client::~Client()
     }
 }
 
-RedisLock Client::getLock(std::string name) const
+RedisLock Client::getLock(std::string name, std::optional<Durability> durability) const
 {
-    return RedisLock(stateOf(engine_, detail::LockKind::redisLock, std::move(name)));
+    return {stateOf(engine_, detail::LockKind::redisLock, std::move(name)), durabilityOf(*engine_, durability)};
 }
 
-NonReentrantLock Client::getNonReentrantLock(std::string name) const
+NonReentrantLock Client::getNonReentrantLock(std::string name, std::optional<Durability> durability) const
 {
-    return NonReentrantLock(stateOf(engine_, detail::LockKind::nonReentrantLock, std::move(name)));
+    return {stateOf(engine_, detail::LockKind::nonReentrantLock, std::move(name)), durabilityOf(*engine_, durability)};
 }
 
-SpinLock Client::getSpinLock(std::string name, RetryPolicy retry) const
+SpinLock Client::getSpinLock(std::string name, RetryPolicy retry, std::optional<Durability> durability) const
 {
-    return SpinLock(stateOf(engine_, detail::LockKind::spinLock, std::move(name)),
-                    std::make_shared<const RetryPolicy>(std::move(retry)));
+    return {stateOf(engine_, detail::LockKind::spinLock, std::move(name)), durabilityOf(*engine_, durability),
+            std::make_shared<const RetryPolicy>(std::move(retry))};
 }
 
-FairLock Client::getFairLock(std::string name) const
+FairLock Client::getFairLock(std::string name, std::optional<Durability> durability) const
 {
-    return FairLock(stateOf(engine_, detail::LockKind::fairLock, std::move(name)));
+    return {stateOf(engine_, detail::LockKind::fairLock, std::move(name)), durabilityOf(*engine_, durability)};
 }
 
-FencedLock Client::getFencedLock(std::string name) const
+FencedLock Client::getFencedLock(std::string name, std::optional<Durability> durability) const
 {
-    return FencedLock(stateOf(engine_, detail::LockKind::fencedLock, std::move(name)));
+    return {stateOf(engine_, detail::LockKind::fencedLock, std::move(name)), durabilityOf(*engine_, durability)};
 }
 
-ReadWriteLock Client::getReadWriteLock(std::string name) const
+ReadWriteLock Client::getReadWriteLock(std::string name, std::optional<Durability> durability) const
 {
-    WriteLock write(stateOf(engine_, detail::LockKind::writeLock, name));
-    return {ReadLock(stateOf(engine_, detail::LockKind::readLock, std::move(name))), std::move(write)};
+    const auto both = durabilityOf(*engine_, durability);
+    WriteLock write(stateOf(engine_, detail::LockKind::writeLock, name), both);
+    return {ReadLock(stateOf(engine_, detail::LockKind::readLock, std::move(name)), both), std::move(write)};
 }
 
 Semaphore Client::getSemaphore(std::string name) const
@@ -118,7 +131,8 @@ CountDownLatch Client::getCountDownLatch(std::string name) const
     return CountDownLatch(stateOf(engine_, detail::CounterKind::countDownLatch, std::move(name)));
 }
 
-SegmentedLock Client::getSegmentedLock(std::string name, std::size_t segments) const
+SegmentedLock Client::getSegmentedLock(std::string name, std::size_t segments,
+                                       std::optional<Durability> durability) const
 {
     if (segments == 0 || segments > SegmentedLock::maxSegments) {
         throw LockError(Errc::invalidArgument, "segmented lock \"" + detail::printable(name) + "\" with " +
@@ -131,7 +145,7 @@ SegmentedLock Client::getSegmentedLock(std::string name, std::size_t segments) c
     std::vector<RedisLock> locks;
     locks.reserve(segments);
     for (std::size_t i = 0; i < segments; ++i) {
-        locks.push_back(getLock(name + ":" + std::to_string(i)));
+        locks.push_back(getLock(name + ":" + std::to_string(i), durability));
     }
     return {std::move(name), std::move(locks)};
 }
@@ -139,7 +153,7 @@ SegmentedLock Client::getSegmentedLock(std::string name, std::size_t segments) c
 std::function<RedisLock(std::string)> Client::locks() const
 {
     return [engine = engine_](std::string name) {
-        return RedisLock(stateOf(engine, detail::LockKind::redisLock, std::move(name)));
+        return RedisLock(stateOf(engine, detail::LockKind::redisLock, std::move(name)), engine->config().durability);
     };
 }
 

@@ -1,9 +1,10 @@
 #include "redislock/lock.hpp"
 
-#include "client/async_calls.hpp"
+#include "client/lock/lock_access.hpp"
 #include "client/lock/thread_calls.hpp"
 #include "client/lock/throwing.hpp"
 #include "redislock/lock_guard.hpp"
+#include "values/durability_text.hpp"
 
 #include <utility>
 
@@ -26,6 +27,9 @@ void Lock::fail(const char* verb, Lease lease, const std::error_code& ec, const 
     const char* const inTheWay = ec == Errc::wouldDeadlock ? detail::ThreadCalls::inTheWay(*state_) : "";
     auto failed = detail::failedCall(*state_, verb, ec);
     failed.call += inTheWay;
+    if (ec == Errc::invalidArgument && lease.isValid()) {
+        failed.call += ", whose durability (" + detail::inWords(durability_) + ") may take longer than the lease,";
+    }
     detail::failNesting(thrown, ec, std::move(failed), lease);
 }
 
@@ -34,8 +38,8 @@ std::optional<std::uint64_t> Lock::acquireByThread(Wait wait, Lease lease, const
                                                    std::exception_ptr* thrown) const
 {
     detail::Acquired acquired;
-    ec = detail::ThreadCalls::acquire(*state_, {wait, lease, detail::EndedBy::thread, retry ? retry : retry_, thrown},
-                                      stop, acquired);
+    ec = detail::ThreadCalls::acquire(
+        *state_, detail::LockAccess::order(*this, wait, lease, detail::EndedBy::thread, retry, thrown), stop, acquired);
     return acquired.hold != nullptr ? std::optional(acquired.token) : std::nullopt;
 }
 
@@ -116,7 +120,7 @@ const std::string& Lock::name() const noexcept
 
 void Lock::asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::LockHandler handler) const
 {
-    detail::AsyncCalls::acquire(state_, {wait, lease, detail::EndedBy::guard, retry ? retry : retry_},
+    detail::AsyncCalls::acquire(state_, detail::LockAccess::order(*this, wait, lease, detail::EndedBy::guard, retry),
                                 std::move(handler));
 }
 

@@ -1,7 +1,7 @@
 #include "redislock/lock_guard.hpp"
 
-#include "client/async_calls.hpp"
 #include "client/completion.hpp"
+#include "client/lock/lock_access.hpp"
 #include "client/lock/thread_calls.hpp"
 
 #include <boost/asio/system_executor.hpp>
@@ -49,8 +49,9 @@ void LockGuard::acquire(const Lock& lock, Wait wait, Lease lease, const std::sto
                         std::exception_ptr* thrown)
 {
     detail::Acquired acquired;
-    ec = detail::ThreadCalls::acquire(*lock.state_, {wait, lease, detail::EndedBy::guard, lock.retry_, thrown}, stop,
-                                      acquired);
+    ec = detail::ThreadCalls::acquire(
+        *lock.state_, detail::LockAccess::order(lock, wait, lease, detail::EndedBy::guard, nullptr, thrown), stop,
+        acquired);
     *this = LockGuard(std::move(acquired));
 }
 

@@ -40,7 +40,7 @@ std::error_code ThreadCalls::acquire(NamedLock& named, const AcquireOrder& order
                                      Acquired& acquired)
 {
     Engine& engine = engineOf(named);
-    if (!order.lease.isValid()) {
+    if (!isValid(order, engine.config())) {
         return Errc::invalidArgument;
     }
     if (stop.stop_requested()) {

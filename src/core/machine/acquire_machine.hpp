@@ -264,7 +264,7 @@ inline AcquireMachine::Action AcquireMachine::refused(const Failed& event, Rando
         return ask();
     }
     // a script that was killed half-way is refused too
-    tries_.mayBeDone = tries_.mayBeDone || event.fault.failure == Failure::refused;
+    tries_.mayBeDone = tries_.mayBeDone || !isBeforeExecution(event.fault);
     if (event.now >= refusalEnd()) {
         return fail(tries_.refusal);
     }

@@ -12,7 +12,7 @@ AcquireFlow::AcquireFlow(Core& c, NamedLock& n, HoldRef h, const AcquireOrder& o
       named(n),
       hold(std::move(h)),
       order(o),
-      waiter(*hold, c.takeCall(*hold), leaseTime(c.config, o.lease), c.port.now()),
+      waiter(hold.get(), c.takeCall(*hold), leaseTime(c.config, o.lease), c.port.now()),
       asksForItself(o.wait.isOneAttempt() || o.retry != nullptr),
       queue_(asksForItself ? n.askers : n.waiters),
       deadline_(saturatingAdd(waiter.joined, o.wait.span()))
@@ -21,6 +21,7 @@ AcquireFlow::AcquireFlow(Core& c, NamedLock& n, HoldRef h, const AcquireOrder& o
     const Waiter* first = named.waiters.head();
     waiter.behindHold = waiter.joined < named.local.validUntil() || (first != nullptr && first->refused);
     waiter.comesBack = !o.wait.isOneAttempt();
+    waiter.durability = o.durability;
     waiter.call->isHurried = isHurried(c.config, o.wait);
     if (!asksForItself && named.traits().keepsPlace) {
         waiter.call->place = std::max(placesKept * c.config.pollInterval, shortestPlace);
@@ -36,7 +37,8 @@ AcquireFlow::AcquireFlow(Core& c, NamedLock& n, HoldRef h, const AcquireOrder& o
 
 AcquireFlow::~AcquireFlow()
 {
-    queue_.leave(waiter);
+    core_.confirming.withdraw(confirmation_);
+    (stage_ == Stage::pausing ? named.askers : queue_).leave(waiter); // without memory it ends in any stage
     endPassed();
     if (run_ == nullptr) {
         (void)takesBack();
@@ -44,6 +46,12 @@ AcquireFlow::~AcquireFlow()
     core_.ends(waiter);
     core_.putBack(std::move(waiter.call));
     core_.waking.unsubscribe(named, waiter);
+    letNext();
+}
+
+/// The next waiter may try, now that this one has left.
+void AcquireFlow::letNext() const noexcept
+{
     const bool wakesNext = !named.waiters.empty() || waiter.comesBack; // nobody waits behind a single attempt
     if (wakesNext && named.traits().asking == Asking::first && core_.port.now() >= named.local.validUntil()) {
         Waking::wakeNext(named);
@@ -69,6 +77,10 @@ WaitStep AcquireFlow::look()
         return judgeSleep();
     case Stage::choosing:
         return sleep(TimePoint::max()); // until the policy answers
+    case Stage::confirming:
+        return judgeConfirmation();
+    case Stage::pausing:
+        return judgePause();
     case Stage::done:
         break;
     }
@@ -239,7 +251,7 @@ WaitStep AcquireFlow::step(const Event& event)
         if (done->result.kind == AcquireResult::Kind::failed && done->result.error == Errc::unreachable) {
             core_.silentSince = machine_->lastAnswer(); // for the next waiter: since when the server has been silent
         }
-        return finish(done->result);
+        return done->result.kind == AcquireResult::Kind::granted ? granted(done->result) : finish(done->result);
     }
     if (const auto* ask = std::get_if<Send>(&action)) {
         until_ = ask->until;
@@ -335,6 +347,9 @@ WaitStep AcquireFlow::cancel()
     if (stage_ == Stage::done) {
         return {};
     }
+    if (stage_ == Stage::confirming || stage_ == Stage::pausing) {
+        return giveUpGrant(Errc::shutdown);
+    }
     const bool unsent = takesBack();
     if (!machine_) {
         return finish({.kind = AcquireResult::Kind::failed, .error = Errc::shutdown});
@@ -369,6 +384,7 @@ std::error_code AcquireFlow::conclude(Acquired& acquired)
     const bool granted = result_.kind == Kind::granted && !core_.isClosing();
     if (granted) {
         hold->unanswered = machine_->mayBeHeld();
+        hold->setDurability(confirmation_.wanted);
         core_.grant(*hold, level, result_);
         acquired = {hold, level, result_.token};
         core_.tellOfWhole(*hold, [waited, attempts](Observer& observer, const LockEvent& event) {

@@ -2,6 +2,7 @@
 /// An acquire of an outermost hold, step by step.
 #pragma once
 
+#include "core/confirming.hpp"
 #include "core/core.hpp"
 #include "core/operation/operation.hpp"
 #include "link/request/calls.hpp"
@@ -62,6 +63,8 @@ private:
         behindReleases, ///< refused, perhaps only because a hold of this client is being released
         choosing,       ///< its policy is asked for a pause
         sleeping,       ///< until woken, or `until_`
+        confirming,     ///< granted, and others are asked whether they have the grant
+        pausing,        ///< a grant was not durable; out of the queue until `until_`
         done,
     };
     using Event = AcquireMachine::Event;
@@ -72,6 +75,13 @@ private:
     WaitStep judgeSleep();
     WaitStep step(const Event& event);
     WaitStep send();
+    WaitStep granted(const AcquireResult& result);
+    WaitStep judgeConfirmation();
+    WaitStep notDurable(Reason why);
+    WaitStep judgePause();
+    void beginAgain();
+    WaitStep giveUpGrant(Reason why) noexcept;
+    void letNext() const noexcept;
     bool takesPassed();
     void endPassed() noexcept;
     WaitStep sleepUntil(TimePoint until) noexcept;
@@ -102,6 +112,8 @@ private:
     TimePoint until_{};            ///< end of the stage, as the machine said
     TimePoint unheardUntil_{};     ///< end of the sleep of a waiter that no message will wake
     std::optional<Event> refusal_; ///< refusal of the request that is repeated after the releases
+    Confirmation confirmation_;
+    TimePoint notDurableSince_{}; ///< the first grant that was not; 0: there was none
     AcquireResult result_;
 };
 

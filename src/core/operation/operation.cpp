@@ -13,6 +13,11 @@ void setRequester(Call& call, BackgroundRun* run)
     call.requester = run == nullptr ? nullptr : run->keep();
 }
 
+void wakeOperation(Port& port, Call& call, BackgroundRun* run) noexcept
+{
+    run != nullptr ? run->look() : port.wake(call);
+}
+
 std::variant<Pause, Cancelled> pauseOf(const RetryPolicy& policy, std::uint32_t attempt, Random& random,
                                        std::exception_ptr* thrown)
 {

@@ -39,6 +39,9 @@ struct WaitStep {
 /// Says who is told of the end of a request: a thread that waits on it, or (@p run) nobody but a run.
 void setRequester(Call& call, BackgroundRun* run);
 
+/// Makes an operation look again. @param call its request. @param run null: a thread waits for the end
+void wakeOperation(Port& port, Call& call, BackgroundRun* run) noexcept;
+
 /// What a policy says, as an event, still without its time, for the machine that asks; an exception of the policy ends
 /// the call. Expects no mutex to be held. @param thrown receives that exception; null: it is dropped.
 std::variant<Pause, Cancelled> pauseOf(const RetryPolicy& policy, std::uint32_t attempt, Random& random,

@@ -33,6 +33,9 @@ WaitStep NestedFlow::look()
     if (!std::exchange(begun_, true)) {
         return step(Start{now});
     }
+    if (confirmation_.state != Confirmation::State::none) {
+        return granted();
+    }
     return now < until_ ? sleep(until_) : step(TimerFired{now});
 }
 
@@ -43,8 +46,12 @@ WaitStep NestedFlow::answered(const Outcome& outcome)
 
 WaitStep NestedFlow::cancel()
 {
-    const bool unsent = takesBack();
     const TimePoint now = core_.port.now();
+    if (confirmation_.state != Confirmation::State::none) { // an answer that is there counts
+        confirmation_.until = now;
+        return granted();
+    }
+    const bool unsent = takesBack();
     return unsent ? step(Failed{now, {Failure::fatal, Errc::shutdown}}) : step(Cancelled{now, Errc::shutdown});
 }
 
@@ -53,7 +60,7 @@ WaitStep NestedFlow::step(const AcquireMachine::Event& event)
     const auto action = machine_.resume(event, core_.random);
     if (const auto* end = std::get_if<Done<AcquireResult>>(&action)) {
         result_ = end->result;
-        return {};
+        return result_.kind == AcquireResult::Kind::granted ? granted() : WaitStep{};
     }
     if (const auto* send = std::get_if<Send>(&action)) {
         // Redis keeps the longer of two leases, unless the key's time to live was taken away
@@ -68,6 +75,36 @@ WaitStep NestedFlow::step(const AcquireMachine::Event& event)
         return sleep(until_);
     }
     return step(Cancelled{core_.port.now(), Errc::badReply}); // a nested acquire is never refused for another holder
+}
+
+/// Redis has the new level. If that asks for more than those before it, the replicas are asked about the hold, once.
+WaitStep NestedFlow::granted()
+{
+    using State = Confirmation::State;
+    const TimePoint now = core_.port.now();
+    if (confirmation_.state == State::none) {
+        if (hold_->durability().covers(order_.durability)) {
+            return {};
+        }
+        confirmation_ = {.until = std::min(saturatingAdd(now, order_.durability.within), result_.validUntil),
+                         .wanted = order_.durability,
+                         .lease = leaseTime(core_.config, order_.lease), // a master of before may have granted it
+                         .hold = hold_,
+                         .call = call_.get()};
+        core_.confirming.ask(confirmation_);
+    }
+    if (confirmation_.state == State::asked && now < confirmation_.until) {
+        return sleep(confirmation_.until);
+    }
+    if (confirmation_.state == State::confirmed) {
+        hold_->setDurability(order_.durability);
+    } else {
+        result_.kind = AcquireResult::Kind::failed;
+        result_.error = confirmation_.state == State::refused ? confirmation_.why : Reason(Errc::notDurable);
+        result_.mayBeHeld = true;
+    }
+    core_.confirming.withdraw(confirmation_);
+    return {};
 }
 
 std::error_code NestedFlow::conclude(Acquired& acquired)

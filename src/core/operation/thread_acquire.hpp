@@ -20,6 +20,7 @@ namespace redislock::detail {
 class NestedFlow final : public Operation {
 public:
     NestedFlow(Core& core, Hold& hold, const AcquireOrder& order);
+    ~NestedFlow() override { core_.confirming.withdraw(confirmation_); }
 
     WaitStep look() override;
     WaitStep answered(const Outcome& outcome) override;
@@ -32,6 +33,7 @@ public:
 
 private:
     WaitStep step(const AcquireMachine::Event& event);
+    WaitStep granted();
 
     const AcquireOrder& order_;
     HoldRef hold_;
@@ -41,6 +43,7 @@ private:
     TimePoint until_{}; ///< end of the pause, as the machine said
     bool begun_ = false;
     AcquireResult result_;
+    Confirmation confirmation_; ///< of the whole hold, where the new level asks for more than the others did
 };
 
 /// An acquire by a thread: of a hold, of another level of its own hold, or of a lock that it can never get. The thread

@@ -41,7 +41,8 @@ struct EndingHold {
 struct NextCaller {
     bool isRenewed = false; ///< whether it asks for a renewed lease
     bool isMember = false;
-    bool sleeps = false; ///< and none of its requests is under way, or may be granted
+    bool sleeps = false;   ///< and none of its requests is under way, or may be granted
+    bool isDurable = true; ///< whether the hold is as durable as it asks
     bool leaves = false;
 };
 
@@ -50,7 +51,7 @@ constexpr bool mayInherit(const EndingHold& hold, const NextCaller& next, bool m
 {
     const bool isSafe = hold.isRenewed && !hold.isHeldTooLong && now < hold.atRiskFrom && hold.isConfirmed &&
                         hold.isAnswered && !hold.isMember;
-    const bool isReady = next.isRenewed && next.sleeps && !next.leaves && !next.isMember;
+    const bool isReady = next.isRenewed && next.sleeps && next.isDurable && !next.leaves && !next.isMember;
     return isSafe && isReady && mayFollow && now < hold.ownUntil;
 }
 

@@ -20,11 +20,12 @@ bool Inheritance::letInherit(Hold& hold, std::uint32_t level)
                             .isRenewed = hold.levels.isRenewed(),
                             .isHeldTooLong = hold.heldTooLong,
                             .isMember = hold.isMember,
-                            .isConfirmed = hold.countsUnderWay == 0,
+                            .isConfirmed = hold.countsUnderWay == 0 && !hold.unconfirmed,
                             .isAnswered = !hold.unanswered};
-    const NextCaller caller{.isRenewed = next->hold.levels.isRenewed(),
-                            .isMember = next->hold.isMember,
+    const NextCaller caller{.isRenewed = next->hold->levels.isRenewed(),
+                            .isMember = next->hold->isMember,
                             .sleeps = next->parked && !next->submitted && !next->underWay && !next->call->pending,
+                            .isDurable = hold.durability().covers(next->durability),
                             .leaves = next->ended.has_value() || next->inherited != nullptr};
     if (!mayInherit(ending, caller, named.turn->mayFollow(now), now)) {
         return false;
@@ -39,9 +40,9 @@ void Inheritance::give(Hold& hold, Waiter& next)
     core_.tellOf(hold, [held = now - hold.grantedAt](Observer& observer, const LockEvent& event) {
         observer.released(event, Unlocked::passedOn, held);
     });
-    next.inheritedLevel = hold.levels.replaceWith(next.hold.levels);
-    hold.owner = next.hold.owner;
-    hold.lane = next.hold.lane;
+    next.inheritedLevel = hold.levels.replaceWith(next.hold->levels);
+    hold.owner = next.hold->owner;
+    hold.lane = next.hold->lane;
     hold.grantedAt = now;
     hold.stopAtRisk = hold.stopLost = std::stop_source(std::nostopstate);
     next.inherited = &hold;

@@ -83,8 +83,8 @@ bool Waking::hearsOfGrants(NamedLock& named, const Waiter& waiter)
 void Waking::subscribeOwn(NamedLock& named, Waiter& waiter)
 {
     if (!waiter.subscribed) {
-        core_.port.want(patiently([&] { return named.channel() + core_.holderText(waiter.hold); }),
-                        listenerOf(named, waiter.hold.id));
+        core_.port.want(patiently([&] { return named.channel() + core_.holderText(*waiter.hold); }),
+                        listenerOf(named, waiter.hold->id));
         waiter.subscribed = true;
     }
 }
@@ -139,8 +139,8 @@ void Waking::unsubscribe(NamedLock& named) noexcept
 void Waking::unsubscribe(NamedLock& named, Waiter& waiter) noexcept
 {
     if (std::exchange(waiter.subscribed, false)) {
-        core_.port.drop(patiently([&] { return named.channel() + core_.holderText(waiter.hold); }),
-                        listenerOf(named, waiter.hold.id));
+        core_.port.drop(patiently([&] { return named.channel() + core_.holderText(*waiter.hold); }),
+                        listenerOf(named, waiter.hold->id));
     }
     if (named.waiters.empty() && !listensOn(named)) {
         unsubscribe(named);
@@ -172,14 +172,14 @@ void Waking::wakeWaiters(NamedLock& named, HolderId of)
     const TimePoint now = core_.port.now();
     const bool isGap = named.turn != nullptr && now < std::max(named.turn->gapUntil(), named.turn->closedUntil(now));
     named.waiters.forEach([&](Waiter& waiter) {
-        if (of != HolderId{} && waiter.hold.id != of) {
+        if (of != HolderId{} && waiter.hold->id != of) {
             return;
         }
         if (isGap) {
             waiter.notified = true;
             waiter.look();
-        } else if (auto call = letTry(named, &waiter, waiter.hold.lane)) {
-            core_.port.submit(waiter.hold.lane, std::move(call));
+        } else if (auto call = letTry(named, &waiter, waiter.hold->lane)) {
+            core_.port.submit(waiter.hold->lane, std::move(call));
         }
     });
 }
@@ -216,8 +216,25 @@ void Waking::heard(NamedLock& named, HolderId of, Notice notice)
         head->asksFrom = now + turn->grace();
         return head->look();
     }
-    if (auto call = letTry(named, head, head->hold.lane)) {
-        core_.port.submit(head->hold.lane, std::move(call));
+    if (auto call = letTry(named, head, head->hold->lane)) {
+        core_.port.submit(head->hold->lane, std::move(call));
+    }
+}
+
+void Waking::letFirstTry(NamedLock& named)
+{
+    if (named.waiters.empty()) {
+        return;
+    }
+    if (named.traits().asking != Asking::first) {
+        return wakeWaiters(named, {});
+    }
+    Waiter* head = named.waiters.head();
+    if (core_.port.now() < named.local.validUntil() || head->aside) {
+        return; // the end of that hold, or of the turn of others, wakes the waiter
+    }
+    if (auto call = letTry(named, head, head->hold->lane)) {
+        core_.port.submit(head->hold->lane, std::move(call));
     }
 }
 
@@ -228,7 +245,7 @@ void Waking::heardOfGrant(Notice notice, std::string_view text)
         const auto found = grant ? queued_.find(grant->name) : queued_.end();
         if (found != queued_.end()) {
             found->second->waiters.forEach([&](Waiter& waiter) {
-                if (waiter.hold.id == grant->holder) {
+                if (waiter.hold->id == grant->holder) {
                     waiter.grant = {grant->request, grant->lasts};
                     waiter.look();
                 }
@@ -261,7 +278,7 @@ std::shared_ptr<HoldCall> Waking::letTry(NamedLock& named, Waiter* waiter, Lane 
     if (waiter != nullptr) {
         first = {.leaves = waiter->ended.has_value() || waiter->inherited != nullptr,
                  .submitted = waiter->submitted,
-                 .sameLane = waiter->hold.lane == lane,
+                 .sameLane = waiter->hold->lane == lane,
                  .sleeps = waiter->parked && !waiter->call->pending};
     }
     switch (howToFollow(waiter == nullptr ? nullptr : &first)) {
@@ -287,9 +304,9 @@ std::shared_ptr<HoldCall> Waking::letTry(NamedLock& named, Waiter* waiter, Lane 
 std::shared_ptr<HoldCall> Waking::submitFor(Waiter& waiter) noexcept
 {
     waiter.submitted = true;
-    waiter.call->isHeard = hearsOfGrants(*waiter.hold.lock, waiter);
+    waiter.call->isHeard = hearsOfGrants(*waiter.hold->lock, waiter);
     core_.begins(waiter);
-    waiter.refusals.queued(waiter.hold.lock->releases);
+    waiter.refusals.queued(waiter.hold->lock->releases);
     waiter.call->prepare(HoldCall::Verb::lock, waiter.lease, 1);
     setRequester(*waiter.call, waiter.run);
     if (waiter.run != nullptr) {

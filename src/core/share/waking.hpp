@@ -37,6 +37,9 @@ public:
     /// subscription was refused, the observer is told.
     void heard(NamedLock& named, HolderId of, Notice notice);
 
+    /// Nothing was heard, but another try is worthwhile: the first waiter tries once, or all that ask for themselves.
+    void letFirstTry(NamedLock& named);
+
     /// What follows the release of a hold.
     struct Next {
         std::shared_ptr<HoldCall> call; ///< to be queued right behind the release; null: nothing

@@ -45,21 +45,30 @@ inline Cause causeOf(const boost::system::error_code& ec) noexcept
     return isUnknown ? Cause::hostNotFound : Cause::lookupFailed;
 }
 
-/// A TCP address as Endpoint::str() writes it.
-inline std::string textOf(const boost::asio::generic::stream_protocol::endpoint& address)
+/// An address as Stream::peer() gives it.
+inline std::string_view bytesOf(const boost::asio::generic::stream_protocol::endpoint& address) noexcept
+{
+    return {reinterpret_cast<const char*>(address.data()), address.size()};
+}
+
+/// The TCP address in the system's form, as Stream::peer() gives it.
+inline Endpoint tcpEndpoint(std::string_view bytes)
 {
     boost::asio::ip::tcp::endpoint tcp;
-    tcp.resize(address.size());
-    std::memcpy(tcp.data(), address.data(), address.size());
-    return Endpoint{tcp.address().to_string(), tcp.port(), {}}.str();
+    tcp.resize(bytes.size());
+    std::memcpy(tcp.data(), bytes.data(), bytes.size());
+    return Endpoint{tcp.address().to_string(), tcp.port(), {}};
 }
 
 /// What to put before the words about one of several addresses of an endpoint.
 inline std::string whereIs(const Endpoint& endpoint, const boost::asio::generic::stream_protocol::endpoint& address)
 {
-    const bool isKnown = !endpoint.unixSocket.empty() || textOf(address) == endpoint.str();
-    return isKnown ? std::string() : textOf(address) + ": ";
+    const bool isKnown = !endpoint.unixSocket.empty() || tcpEndpoint(bytesOf(address)) == endpoint;
+    return isKnown ? std::string() : tcpEndpoint(bytesOf(address)).str() + ": ";
 }
+
+/// What may be wrong where a server ends the connection in the handshake of TLS, or says nothing.
+inline constexpr std::string_view isTlsWanted = "does the server speak TLS on this port?";
 
 /// Whether these are the first bytes of TLS: an alert, or a handshake.
 inline bool isTls(std::string_view bytes) noexcept

@@ -9,12 +9,12 @@ namespace redislock::detail {
 
 namespace {
 
-/// Which of several addresses' failures is reported: first one that may pass by itself, then one that will not, then
-/// that a connection was taken and ended, at last that nobody answered.
+/// Which of several addresses' failures is reported: first one that may pass by itself, of a replica's after those of
+/// others, then one that will not, then that a connection was taken and ended, at last that nobody answered.
 int weightOf(const Fault& fault) noexcept
 {
     if (fault.error == Errc::serverRefused) {
-        return 3;
+        return fault.error == Reason(Cause::readOnly) ? 3 : 4;
     }
     return fault.failure == Failure::fatal ? 2 : isHangUp(fault) ? 1 : 0;
 }

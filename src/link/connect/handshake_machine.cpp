@@ -1,15 +1,35 @@
 #include "link/connect/handshake_machine.hpp"
 #include "wire/assert.hpp"
 
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
 #include <utility>
 
 namespace redislock::detail {
+
+namespace {
+
+/// The node that takes the writes to a range of slots (first, last, that node: its address, port and, in all but very
+/// old servers, id; then its replicas).
+std::string masterOf(const Reply& range)
+{
+    if (range.elements.size() < 3) {
+        return {};
+    }
+    const auto& node = range.elements[2].elements;
+    return node.size() > 2    ? node[2].text
+           : node.size() == 2 ? node[0].text + ':' + std::to_string(node[1].integer)
+                              : std::string();
+}
+
+} // namespace
 
 HandshakeMachine::Action HandshakeMachine::resume(const Event& event)
 {
     if (std::holds_alternative<Opened>(event)) {
         REDISLOCK_ASSERT(state_ == State::opening);
-        return say();
+        return say(after(state_));
     }
     REDISLOCK_ASSERT(state_ != State::done);
     if (const auto* e = std::get_if<Garbled>(&event)) {
@@ -18,65 +38,91 @@ HandshakeMachine::Action HandshakeMachine::resume(const Event& event)
     }
     if (const auto* e = std::get_if<Closed>(&event)) {
         const bool isLate = heard_ && e->why == Reason(Cause::hungUp);
-        return fail({Failure::notConnected, isLate ? Reason(Cause::connectionLost) : e->why});
+        return fail({e->why == Errc::tlsFailed ? Failure::fatal : Failure::notConnected,
+                     isLate ? Reason(Cause::connectionLost) : e->why});
     }
     REDISLOCK_ASSERT(state_ != State::opening);
     heard_ = true;
     return answered(std::get<Reply>(event));
 }
 
-HandshakeMachine::Action HandshakeMachine::say()
+HandshakeMachine::Command HandshakeMachine::commandOf(State step) const
 {
-    Say all;
-    for (State step = after(State::opening); step != State::done; step = after(step)) {
-        switch (step) {
-        case State::auth:
-            all.commands.push_back(handshake_.username.empty()
-                                       ? Command{"AUTH", handshake_.password}
-                                       : Command{"AUTH", handshake_.username, handshake_.password});
-            break;
-        case State::select:
-            all.commands.push_back({"SELECT", std::to_string(handshake_.database)});
-            break;
-        case State::setName:
-            all.commands.push_back({"CLIENT", "SETNAME", handshake_.clientName});
-            break;
-        default:
-            all.commands.push_back(form_ == Form::whole ? Command{"PING"}
-                                                        : Command{"EVAL", "return 1", "1", "redislock"});
-        }
+    switch (step) {
+    case State::auth:
+        return handshake_.username.empty() ? Command{"AUTH", handshake_.password}
+                                           : Command{"AUTH", handshake_.username, handshake_.password};
+    case State::hello:
+        return {"HELLO"};
+    case State::select:
+        return {"SELECT", std::to_string(handshake_.database)};
+    case State::setName:
+        return {"CLIENT", "SETNAME", handshake_.clientName};
+    case State::role:
+        return {"ROLE"};
+    case State::slots:
+        return {"CLUSTER", "SLOTS"};
+    default:
+        return form_ == Form::whole ? Command{"PING"} : Command{"EVAL", "return 1", "1", "redislock"};
     }
-    state_ = after(State::opening);
+}
+
+/// Says everything from this step on that need not wait for an answer.
+HandshakeMachine::Action HandshakeMachine::say(State step)
+{
+    state_ = step;
+    Say all{{commandOf(step)}};
+    while (!isLast(step)) {
+        step = after(step);
+        all.commands.push_back(commandOf(step));
+    }
     return all;
 }
 
 /// The next step after @p step that has something to send.
 HandshakeMachine::State HandshakeMachine::after(State step) const noexcept
 {
+    const bool isWhole = form_ == Form::whole;
     if (step < State::auth && !handshake_.password.empty()) {
         return State::auth;
     }
-    if (step < State::select && handshake_.database != 0) {
+    if (step < State::hello && isWhole) {
+        return State::hello;
+    }
+    if (step < State::select && handshake_.database != 0) { // after HELLO: a Sentinel knows no SELECT
         return State::select;
     }
-    if (step < State::setName && form_ == Form::whole && !handshake_.clientName.empty()) {
+    if (step < State::setName && isWhole && !handshake_.clientName.empty()) {
         return State::setName;
     }
-    return step < State::ping ? State::ping : State::done;
+    if (step < State::ping) {
+        return State::ping;
+    }
+    if (step < State::role && isOfUnknownRole_ && handshake_.kind == ServerKind::master) {
+        return State::role;
+    }
+    return step < State::slots && isInCluster_ ? State::slots : State::done;
 }
 
 HandshakeMachine::Action HandshakeMachine::next()
 {
+    const bool isAnswered = awaitsLast();
     state_ = after(state_);
-    return state_ == State::done ? Action(Done<std::monostate>{}) : Action(Listen{});
+    if (state_ != State::done) {
+        return isAnswered ? say(state_) : Action(Listen{});
+    }
+    return isReplica_ ? fail({Failure::notConnected, Cause::readOnly}) : Action(Done<std::monostate>{});
 }
 
 HandshakeMachine::Action HandshakeMachine::answered(const Reply& reply)
 {
     if (reply.isError()) {
         const Fault fault = classify(reply.text);
+        if (state_ == State::hello && fault.error == Reason(Cause::passwordWanted)) {
+            return next(); // the next answer says the same in fewer words
+        }
         // without a known cause it may be this command alone that is refused
-        const bool isOptional = form_ == Form::whole && (state_ == State::setName || state_ == State::ping);
+        const bool isOptional = form_ == Form::whole && state_ != State::auth && state_ != State::select;
         const bool isKnown = fault.error != Reason(Errc::serverRefused);
         if ((fault.failure == Failure::refused && (isKnown || !isOptional)) || fault.failure == Failure::demoted) {
             return fail({Failure::notConnected, fault.error});
@@ -88,8 +134,14 @@ HandshakeMachine::Action HandshakeMachine::answered(const Reply& reply)
     switch (state_) {
     case State::auth:
         return authAnswered(reply);
+    case State::hello:
+        return helloAnswered(reply);
     case State::select:
         return selectAnswered(reply);
+    case State::role:
+        return roleAnswered(reply);
+    case State::slots:
+        return slotsAnswered(reply);
     case State::setName:
         // a server that refuses names is a usable server all the same
         return reply.isError() || reply.kind == Reply::Kind::status ? next() : fail({Failure::fatal, Errc::notRedis});
@@ -104,6 +156,26 @@ HandshakeMachine::Action HandshakeMachine::authAnswered(const Reply& reply)
         return fail({Failure::fatal, Errc::authFailed});
     }
     return reply.kind == Reply::Kind::status ? next() : fail({Failure::fatal, Errc::notRedis});
+}
+
+HandshakeMachine::Action HandshakeMachine::helloAnswered(const Reply& reply)
+{
+    if (reply.isError()) {
+        isOfUnknownRole_ = true; // a server before version 6.2, or a proxy
+        return next();
+    }
+    if (reply.kind != Reply::Kind::array) {
+        return fail({Failure::fatal, Errc::notRedis});
+    }
+    const auto mode = valueIn(reply, "mode");
+    const auto role = valueIn(reply, "role");
+    const bool isSentinel = mode == "sentinel";
+    if (isSentinel != (handshake_.kind == ServerKind::sentinel)) {
+        return fail({Failure::fatal, isSentinel ? Cause::sentinel : Cause::notSentinel});
+    }
+    isInCluster_ = mode == "cluster";
+    isReplica_ = role == "replica" || role == "slave";
+    return next();
 }
 
 HandshakeMachine::Action HandshakeMachine::selectAnswered(const Reply& reply)
@@ -121,6 +193,31 @@ HandshakeMachine::Action HandshakeMachine::pingAnswered(const Reply& reply)
     const bool isRight = form_ == Form::whole ? reply.kind == Reply::Kind::status && reply.text == "PONG"
                                               : reply.kind == Reply::Kind::integer && reply.integer == 1;
     return reply.isError() || isRight ? next() : fail({Failure::fatal, Errc::notRedis});
+}
+
+/// Whoever does not tell it may be a master.
+HandshakeMachine::Action HandshakeMachine::roleAnswered(const Reply& reply)
+{
+    isReplica_ = !reply.elements.empty() && reply.elements[0].text == "slave";
+    return next();
+}
+
+HandshakeMachine::Action HandshakeMachine::slotsAnswered(const Reply& reply)
+{
+    if (reply.isError()) { // a proxy may hide the other nodes; a real server tells them, but not to every user
+        warning_ = "the server belongs to a cluster, and does not tell which nodes it has";
+        return classify(reply.text).error == Errc::permissionDenied ? fail({Failure::fatal, Cause::clusterNode})
+                                                                    : next();
+    }
+    if (reply.kind != Reply::Kind::array) {
+        return fail({Failure::fatal, Errc::notRedis});
+    }
+    const auto& ranges = reply.elements;
+    const bool hasOthers = std::adjacent_find(ranges.begin(), ranges.end(), [](const Reply& one, const Reply& next) {
+                               return masterOf(one) != masterOf(next);
+                           }) != ranges.end();
+    warning_ = "the server belongs to a cluster of which one node has all slots: locks work until another gets some";
+    return hasOthers ? fail({Failure::fatal, Cause::clusterNode}) : next();
 }
 
 HandshakeMachine::Action HandshakeMachine::fail(Fault fault)

@@ -13,12 +13,16 @@
 
 namespace redislock::detail {
 
+/// What a connection is for.
+enum class ServerKind : std::uint8_t { master, sentinel };
+
 /// What every connection sends before anything else.
 struct Handshake {
     std::string username;
     std::string password;
     std::uint32_t database = 0;
     std::string clientName;
+    ServerKind kind = ServerKind::master;
 };
 
 /// Whether the other side ended the connection in the middle of the handshake.
@@ -27,15 +31,20 @@ inline bool isHangUp(const Fault& fault) noexcept
     return fault.error == Reason(Cause::hungUp) || fault.error == Reason(Cause::connectionLost);
 }
 
-/// The protocol of one connection until it is usable: open it, then AUTH, SELECT, CLIENT SETNAME and PING, all in one
-/// packet, each answer judged by itself: one round trip, however much there is to send. Pure: no I/O, no clock.
+/// The protocol of one connection until it is usable: open it, then HELLO, SELECT, CLIENT SETNAME and PING, all in one
+/// packet, each answer judged by itself: one round trip, however much there is to send. With a password, AUTH comes
+/// before that, alone. A server that does not know HELLO is asked at the end for its role, a node of a cluster which
+/// nodes serve the slots. Pure: no I/O, no clock.
 ///
-/// The last two are optional: where they are refused, locks may work all the same. Some proxies refuse a command by
-/// ending the connection; so there is a bare form without the two, which asks something that locks need as well.
+/// HELLO tells what kind of server answers: a Sentinel, a node of a cluster with others, or a replica is not used. It
+/// keeps the protocol as it is, and every user may send it. Only SELECT is needed: where one of the others is refused,
+/// locks may work all the same. Some proxies refuse a command by ending the connection; so there is a bare form without
+/// them, which asks something that locks need as well.
 class HandshakeMachine {
 public:
+    /// The connection is there, and secured where that is wanted.
     struct Opened {};
-    /// The connection was refused, or has ended.
+    /// The connection was refused, or has ended, perhaps because TLS has failed on it.
     struct Closed {
         Reason why = Cause::hungUp;
     };
@@ -56,10 +65,13 @@ public:
 
     enum class State : std::uint8_t {
         opening, ///< the address is being tried
-        auth,    ///< the answer to AUTH is the next
+        auth,    ///< the answer to AUTH is the next, and no other is due
+        hello,   ///< the answer to HELLO is the next
         select,  ///< the answer to SELECT is the next
         setName, ///< the answer to CLIENT SETNAME is the next
-        ping,    ///< the answer to PING, or what is asked instead, is the next; it is the last one
+        ping,    ///< the answer to PING, or what is asked instead, is the next, and no other is due
+        role,    ///< the answer to ROLE is the next, and no other is due
+        slots,   ///< the answer to CLUSTER SLOTS is the next, and no other is due
         done,
     };
 
@@ -70,20 +82,33 @@ public:
     Action resume(const Event& event);
 
     [[nodiscard]] State state() const noexcept { return state_; }
+    /// Whether no other answer is due after the next one.
+    [[nodiscard]] bool awaitsLast() const noexcept { return isLast(state_); }
+    /// What an operator should know about the server, though it is used; null: nothing.
+    [[nodiscard]] const char* warning() const noexcept { return warning_; }
 
 private:
-    Action say();
+    [[nodiscard]] static bool isLast(State step) noexcept { return step == State::auth || step >= State::ping; }
+    [[nodiscard]] Command commandOf(State step) const;
+    Action say(State step);
     [[nodiscard]] State after(State step) const noexcept;
     Action next();
     Action answered(const Reply& reply);
     Action authAnswered(const Reply& reply);
+    Action helloAnswered(const Reply& reply);
     Action selectAnswered(const Reply& reply);
     Action pingAnswered(const Reply& reply);
+    Action roleAnswered(const Reply& reply);
+    Action slotsAnswered(const Reply& reply);
     Action fail(Fault fault);
 
     const Handshake& handshake_;
     const Form form_;
-    bool heard_ = false; ///< an answer has come
+    bool heard_ = false;           ///< an answer has come
+    bool isOfUnknownRole_ = false; ///< HELLO did not tell it
+    bool isInCluster_ = false;
+    bool isReplica_ = false;
+    const char* warning_ = nullptr;
     State state_ = State::opening;
 };
 

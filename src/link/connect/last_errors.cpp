@@ -17,17 +17,49 @@ std::string_view withoutScript(std::string_view line) noexcept
     return line.substr(0, line.find(" script: "));
 }
 
+/// Servers repeat arguments, shortened and escaped: a piece of a secret is as bad as the whole.
+bool repeats(std::string_view line, std::string_view secret) noexcept
+{
+    const std::size_t piece = std::min<std::size_t>(secret.size(), 4);
+    for (std::size_t at = 0; piece > 0 && at + piece <= secret.size(); ++at) {
+        if (line.find(secret.substr(at, piece)) != std::string_view::npos) {
+            return true;
+        }
+    }
+    return false;
+}
+
 } // namespace
 
-LastErrors::LastErrors(std::string server, std::string password)
-    : server_(std::move(server)), password_(std::move(password))
+LastErrors::LastErrors(std::string server, const std::string& password) : server_(std::move(server))
 {
+    hide(password);
+}
+
+/// What was kept before may repeat it already.
+void LastErrors::hide(const std::string& secret)
+{
+    constexpr std::size_t most = 8;
+    const std::lock_guard lock(mutex_);
+    if (secret.empty() || (!secrets_.empty() && secrets_.back() == secret)) {
+        return;
+    }
+    std::erase(secrets_, secret);
+    secrets_.push_back(secret);
+    if (secrets_.size() > most) {
+        secrets_.erase(secrets_.begin());
+    }
+    for (auto& entry : entries_) {
+        if (repeats(entry.words.text, secret)) {
+            entry.words.text.clear();
+        }
+    }
 }
 
 void LastErrors::note(Reason reason, std::string_view words) noexcept
 {
     try {
-        keep(reason, printable(words, 200));
+        keep(reason, repeatsSecret(words) ? std::string() : printable(words, 200));
     } catch (const std::bad_alloc&) { // out of memory: messages say less
         return;
     }
@@ -43,7 +75,7 @@ void LastErrors::noteReply(const Reply& reply) noexcept
 void LastErrors::noteReply(Reason reason, std::string_view line) noexcept
 {
     try {
-        const bool isFit = !line.empty() && !repeatsPassword(line);
+        const bool isFit = !line.empty() && !repeatsSecret(line);
         keep(reason, isFit ? '"' + printable(withoutScript(line), 200) + '"' : std::string());
     } catch (const std::bad_alloc&) { // out of memory: messages say less
         return;
@@ -61,16 +93,10 @@ void LastErrors::keep(Reason reason, std::string words)
     entry->words = {std::move(words), BootClock::now()};
 }
 
-/// Servers repeat arguments, shortened and escaped: a piece of the password is as bad as the whole.
-bool LastErrors::repeatsPassword(std::string_view line) const noexcept
+bool LastErrors::repeatsSecret(std::string_view line) const noexcept
 {
-    const std::size_t piece = std::min<std::size_t>(password_.size(), 4);
-    for (std::size_t at = 0; piece > 0 && at + piece <= password_.size(); ++at) {
-        if (line.find(std::string_view(password_).substr(at, piece)) != std::string_view::npos) {
-            return true;
-        }
-    }
-    return false;
+    const std::lock_guard lock(mutex_);
+    return std::ranges::any_of(secrets_, [line](const std::string& secret) { return repeats(line, secret); });
 }
 
 LastErrors::Words LastErrors::about(const std::error_code& code) const
@@ -93,10 +119,12 @@ std::string LastErrors::sentence(const std::error_code& code) const
 bool LastErrors::isOfServer(const std::error_code& code) noexcept
 {
     switch (errcOf(code).value_or(Errc{})) {
+    case Errc::badConfig:
     case Errc::authFailed:
     case Errc::permissionDenied:
     case Errc::noSuchDatabase:
     case Errc::notRedis:
+    case Errc::tlsFailed:
     case Errc::unsupported:
     case Errc::unreachable:
     case Errc::serverRefused:

@@ -21,14 +21,17 @@ namespace redislock::detail {
 class LastErrors {
 public:
     struct Words {
-        std::string text; ///< printable, without the password; empty: nothing was said
+        std::string text; ///< printable, without secrets; empty: nothing was said
         TimePoint saidAt{};
     };
 
-    /// @param server the address, for messages. @param password no words that repeat any of it are kept
-    LastErrors(std::string server, std::string password);
+    /// @param server the address, for messages. @param password as for hide()
+    LastErrors(std::string server, const std::string& password);
 
-    /// Notes the words of the system or the resolver, or an address.
+    /// From now on no words that repeat any of this secret are kept. The last eight secrets are remembered.
+    void hide(const std::string& secret);
+
+    /// Notes the words of the system, the resolver or a user's function, or an address.
     void note(Reason reason, std::string_view words) noexcept;
     /// Notes an error reply, if it is one.
     void noteReply(const Reply& reply) noexcept;
@@ -51,12 +54,12 @@ private:
     };
 
     void keep(Reason reason, std::string words);
-    [[nodiscard]] bool repeatsPassword(std::string_view line) const noexcept;
+    [[nodiscard]] bool repeatsSecret(std::string_view line) const noexcept;
 
     const std::string server_;
-    const std::string password_;
     mutable std::mutex mutex_;
-    std::vector<Entry> entries_; ///< one for each reason that was met
+    std::vector<std::string> secrets_; ///< the latest is the last
+    std::vector<Entry> entries_;       ///< one for each reason that was met
 };
 
 } // namespace redislock::detail

@@ -89,6 +89,7 @@ public:
     Reply reply;
     Outcome outcome;
     std::atomic<Mode> mode{Mode::awaited};
+    std::chrono::milliseconds serverWaits{0}; ///< how long the server itself may wait before it answers
     bool isHurried = false; ///< its caller does not wait long: the next attempt to connect comes after a short pause
     Form form = Form::bySha;
     std::atomic<bool> pending{false}; ///< on a connection

@@ -3,6 +3,7 @@
 #include "values/connection_name.hpp"
 
 #include <climits>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -33,6 +34,14 @@ std::uint32_t forkGeneration() noexcept
     static const int registered = ::pthread_atfork(nullptr, nullptr, &redislockChildAfterFork);
     (void)registered;
     return forks.load(std::memory_order_relaxed);
+}
+
+void keepLoaded() noexcept
+{
+    Dl_info self{};
+    if (::dladdr(reinterpret_cast<const void*>(&keepLoaded), &self) != 0) {
+        (void)::dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    }
 }
 
 std::string hostName()

@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -56,5 +57,26 @@ public:
 private:
     int before_ = PTHREAD_CANCEL_ENABLE;
 };
+
+/// Blocks all signals for the calling thread, and for the threads that it starts meanwhile: signals are for the
+/// program's own threads.
+class BlockedSignals {
+public:
+    BlockedSignals() noexcept
+    {
+        sigset_t all;
+        ::sigfillset(&all);
+        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    BlockedSignals(const BlockedSignals&) = delete;
+    BlockedSignals& operator=(const BlockedSignals&) = delete;
+    ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+private:
+    sigset_t before_{};
+};
+
+/// A thread goes on that nobody will join. If this code is a part of a library, it is not unloaded from now on.
+void keepLoaded() noexcept;
 
 } // namespace redislock::detail

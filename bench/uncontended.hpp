@@ -1,0 +1,14 @@
+/// @file
+/// The library's side of the rows about locks that nobody else wants.
+#pragma once
+
+#include "measurement.hpp"
+
+#include <redislock/config.hpp>
+
+namespace redislock::bench {
+
+/// Pairs of lock() and unlock() a second, every thread with its own name, one client.
+Side lockSide(const Config& config, unsigned threads);
+
+} // namespace redislock::bench

@@ -1,0 +1,73 @@
+#include "support/test_server.hpp"
+
+#include "support/certificates.hpp"
+#include "support/deployments.hpp"
+
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace redislock::test {
+
+namespace {
+
+bool isSet(const char* variable)
+{
+    const char* const wanted = std::getenv(variable);
+    return wanted != nullptr && std::string_view(wanted) == "1";
+}
+
+/// By the port of the server that they watch.
+std::map<std::uint16_t, Sentinel>& sentinels()
+{
+    static std::map<std::uint16_t, Sentinel> all;
+    return all;
+}
+
+} // namespace
+
+bool overTls()
+{
+    return isSet("REDISLOCK_TEST_TLS");
+}
+
+bool overSentinel()
+{
+    return isSet("REDISLOCK_TEST_SENTINEL");
+}
+
+testing::RedisServer testServer(testing::RedisServerOptions options)
+{
+    if (overTls()) {
+        options.tls = serverTls();
+    }
+    testing::RedisServer server(std::move(options));
+    if (overSentinel()) {
+        sentinels().erase(server.port()); // of a server that had the port before
+        sentinels().try_emplace(server.port(), server.port());
+    }
+    return server;
+}
+
+Config testConfig(const testing::RedisServer& server)
+{
+    Config config;
+    if (const auto own = sentinels().find(server.port()); own != sentinels().end()) {
+        config = Config::fromUrl("redis-sentinel://127.0.0.1:" + std::to_string(own->second.server().port()) + "/main");
+    }
+    config.endpoint.host = server.host();
+    config.endpoint.port = server.port();
+    config.password = server.password();
+    if (const auto& tls = server.tls()) {
+        config.tls.emplace().caFile = tls->caFile;
+        if (tls->clients != testing::RedisServerTls::Clients::unasked) {
+            config.tls->certFile = Authority::trusted().client().certFile;
+            config.tls->keyFile = Authority::trusted().client().keyFile;
+        }
+    }
+    return config;
+}
+
+} // namespace redislock::test
