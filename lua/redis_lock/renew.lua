@@ -1,31 +1,23 @@
 -- Extend the leases of several holders, each of a lock of its own, if it still has that lock. May be sent again.
--- KEYS[i]    a lock's name: hash holder -> hold count; at most 1000
--- ARGV[1]    lease in ms, 10 .. 2592000000
--- ARGV[i+1]  the lock's holder, "<client uuid>:<number>"
+-- KEYS[i]     a lock's name: hash holder -> hold count; at most 1000
+-- ARGV[2i-1]  the lock's holder, "<client uuid>:<number>"
+-- ARGV[2i]    its lease in ms, 10 .. 2592000000
 -- Returns  a character for each lock. 1: renewed; 0: the holder no longer has the lock; w: a key of another type
 --          has its name
 -- Clock    Redis' own key expiry only
 -- Effects  sets the times to live of the keys, never shorter than they were (a foreign PERSIST is undone); a key of
 --          another type is left alone
-local KEYS, ARGV, call, pcall = KEYS, ARGV, redis.call, redis.pcall
--- Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
-local lease = tonumber(string.match(ARGV[1] or '', '^[1-9]%d*$'))
-local good = #KEYS > 0 and #KEYS <= 1000 and #ARGV == #KEYS + 1 and lease and lease >= 10 and lease <= 2592000000
-for i = 2, good and #ARGV or 0 do
-    good = good and ARGV[i] ~= ''
-end
-if not good then
-    return redis.error_reply('ERR redislock: bad arguments to renew')
-end
+local KEYS, ARGV, call, pcall, locks = KEYS, ARGV, redis.call, redis.pcall, #KEYS
+--include parts/leases.lua
 --include parts/from_master.lua
 local answers = {}
-for i = 1, #KEYS do
-    local key, time = KEYS[i], ARGV[1]
-    local has = pcall('HEXISTS', key, ARGV[i + 1])
+for i = 1, locks do
+    local key, time = KEYS[i], ARGV[2 * i]
+    local has = pcall('HEXISTS', key, ARGV[2 * i - 1])
     if has == 1 then
         -- Always a write: a server that may no longer write cannot answer "renewed". Above 2^53 a number is not exact.
         local left = call('PTTL', key)
-        if left > lease then
+        if left > leases[time] then
             time = string.format('%.0f', math.min(left, 9007199254740991))
         end
         call('PEXPIRE', key, time)

@@ -110,23 +110,23 @@ void Confirming::send()
     }
 }
 
-/// The next packet: with the grant that waits longest, those of the same durability, script and lease.
+/// The next packet: with the grant that waits longest, those of the same durability and script.
 std::shared_ptr<Confirming::WaitCall> Confirming::packet(TimePoint now)
 {
     const Confirmation& first = *waiting_.front();
     const ScriptUse& use = first.hold->lock->traits().renew;
     const auto isLike = [&](const Confirmation* each) {
         const Durability& wanted = each->wanted;
-        return wanted.level == first.wanted.level && wanted.count == first.wanted.count && each->lease == first.lease &&
+        return wanted.level == first.wanted.level && wanted.count == first.wanted.count &&
                each->hold->lock->traits().renew.script == use.script;
     };
     const std::size_t most = now < oneByOneUntil_ ? 1 : std::min(Renewing::mostAtOnce, waiting_.size());
-    const auto renewal = std::make_shared<Renewal>(use, first.lease, most);
+    const auto renewal = std::make_shared<Renewal>(use, most);
     renewal->questions.reserve(most);
     TimePoint until = TimePoint::max();
     for (Confirmation* each : waiting_) {
         if (renewal->questions.size() < most && isLike(each)) {
-            renewal->add(*each->hold);
+            renewal->add(*each->hold, each->lease);
             renewal->questions.push_back(each);
             until = std::min(until, each->until);
         }

@@ -25,13 +25,13 @@ void RenewalCall::encode(std::string& out, Form by)
         item.asked = isAlive(item);
         count += item.asked ? 1 : 0;
     }
-    const auto lease = count == 0 ? minLease : lease_;
-    if (count == 0) { // all have ended, but the request must name one: it only asks
+    if (count == 0) { // all have ended, but the request must name one: it prolongs nothing
         items_.front().asked = true;
+        items_.front().lease = minLease;
         count = 1;
     }
     const std::size_t keys = 1 + (use_.withCompanions ? items_.front().hold->lock->traits().companionCount : 0);
-    appendScript(out, *use_.script, by, count * keys, 1 + count);
+    appendScript(out, *use_.script, by, count * keys, 2 * count);
     for (const auto& item : items_) {
         if (item.asked) {
             const NamedLock& named = *item.hold->lock;
@@ -41,10 +41,10 @@ void RenewalCall::encode(std::string& out, Form by)
             }
         }
     }
-    appendArgument(out, std::int64_t{lease.count()});
     for (const auto& item : items_) {
         if (item.asked) {
             appendHolder(out, *item.hold);
+            appendArgument(out, std::int64_t{item.lease.count()});
         }
     }
 }

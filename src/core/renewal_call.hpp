@@ -14,22 +14,23 @@
 
 namespace redislock::detail {
 
-/// Renews several holds, with one script and one lease. Nobody waits for it.
+/// Renews several holds, with one script. Nobody waits for it.
 class RenewalCall : public Call {
 public:
     struct Item {
         HoldRef hold;
-        bool asked; ///< was in the request when it was last sent
+        std::chrono::milliseconds lease;
+        bool asked = true; ///< was in the request when it was last sent
     };
 
     /// @param count how many holds are added at most, so that add() allocates nothing. @param use the script that
     /// renews
-    RenewalCall(const ScriptUse& use, std::chrono::milliseconds lease, std::size_t count) : use_(use), lease_(lease)
+    RenewalCall(const ScriptUse& use, std::size_t count) : use_(use)
     {
         items_.reserve(count);
         mode = Mode::detached;
     }
-    void add(Hold& hold) noexcept { items_.push_back({&hold, true}); }
+    void add(Hold& hold, std::chrono::milliseconds lease) noexcept { items_.push_back({&hold, lease}); }
 
     /// Leaves out holds that have ended meanwhile.
     void encode(std::string& out, Form by) override;
@@ -38,14 +39,12 @@ public:
     void finished() noexcept override;
 
     [[nodiscard]] const ScriptUse& use() const noexcept { return use_; }
-    [[nodiscard]] std::chrono::milliseconds lease() const noexcept { return lease_; }
     [[nodiscard]] const std::vector<Item>& items() const noexcept { return items_; }
     /// When the request is over: what to destroy without the mutex.
     std::vector<Item> takeItems() noexcept { return std::move(items_); }
 
 private:
     const ScriptUse& use_;
-    std::chrono::milliseconds lease_;
     std::vector<Item> items_;
 };
 

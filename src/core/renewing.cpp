@@ -83,12 +83,14 @@ std::chrono::milliseconds Renewing::owedLease(const Hold& hold) const
                                   : hold.levels.leaseOf(hold.grantedLevel, core_.config.watchdogTimeout);
 }
 
-/// The lease that a renewal sends.
+/// The lease that a renewal sends. A hold that is only asked about gets what its caller believes in and no more: a new
+/// master may have an older, shorter grant of the same holder.
 std::chrono::milliseconds Renewing::leaseFor(const Hold& hold, TimePoint now) const
 {
     const bool isLong = hold.levels.mustRenew(now, core_.config.watchdogTimeout, hold.lock->traits().sharesTime);
     if ((!isLong && owedLease(hold) == std::chrono::milliseconds(0)) || overstays(hold, now)) {
-        return minLease; // only asks
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(hold.validUntil() - now);
+        return std::max(minLease, left + driftOf(left));
     }
     const auto usual = hold.levels.leaseToRenew(now, core_.config.watchdogTimeout, hold.lock->traits().sharesTime);
     return std::max(usual, owedLease(hold));
@@ -105,7 +107,7 @@ bool Renewing::mayOutlive(const Hold& hold, LossReason reason) noexcept
     if (reason == LossReason::gone || reason == LossReason::forced || reason == LossReason::shutDown) {
         return false;
     }
-    const bool isBeingRenewed = hold.renewal.state() == RenewMachine::State::asking && hold.levels.isRenewed();
+    const bool isBeingRenewed = hold.renewal.state() == RenewMachine::State::asking;
     return isBeingRenewed || hold.unanswered || hold.grantedLevel != 0 || hold.levelHasEnded;
 }
 
@@ -212,12 +214,12 @@ void Renewing::tellUnconfirmed()
     });
 }
 
-/// Sends requests for the renewals that are due, and those that will be soon: one for each script and lease.
+/// Sends requests for the renewals that are due, and those that will be soon: one for each script.
 void Renewing::send(TimePoint now)
 {
     const auto lease = core_.config.watchdogTimeout;
     const std::size_t most = now < oneByOneUntil_ ? 1 : std::min(mostAtOnce, renewals_.size());
-    std::array<std::shared_ptr<RenewalCall>, 4> calls;
+    std::array<std::shared_ptr<RenewalCall>, 2> calls;
     try {
         for (std::size_t count = 0; count < most; ++count) {
             Hold* hold = renewals_.firstDue(count == 0 ? now : now + lease / 10);
@@ -225,21 +227,17 @@ void Renewing::send(TimePoint now)
                 break;
             }
             const KindTraits& kind = hold->lock->traits();
-            const auto left = leaseFor(*hold, now);
-            auto* const call = std::ranges::find_if(calls, [&](const auto& each) {
-                return each == nullptr || (each->use().script == kind.renew.script && each->lease() == left);
-            });
-            if (call == calls.end()) {
-                break; // goes with the next requests
-            }
+            auto* const call = std::ranges::find_if(
+                calls, [&](const auto& each) { return each == nullptr || each->use().script == kind.renew.script; });
+            REDISLOCK_ASSERT(call != calls.end());
             if (*call == nullptr) {
-                *call = std::make_shared<RenewalCall>(kind.renew, left, most);
+                *call = std::make_shared<RenewalCall>(kind.renew, most);
             }
             REDISLOCK_ASSERT(hold->phase == Hold::Phase::held);
             const bool isSent = sends(*hold, now);
             renewals_.remove(*hold);
             if (isSent) {
-                (*call)->add(*hold);
+                (*call)->add(*hold, leaseFor(*hold, now));
             }
         }
         for (const auto& call : calls) {
@@ -302,7 +300,7 @@ void Renewing::finished(RenewalCall& call) noexcept
     std::size_t which = 0;
     for (const auto& item : items) {
         if (item.asked) {
-            answered(*item.hold, call, asked, which++, now);
+            answered(item, call, asked, which++, now);
         }
     }
     if (call.outcome.replied && call.reply.isError() && asked > 1 && mayBeOfOne(classify(call.reply.text))) {
@@ -312,16 +310,15 @@ void Renewing::finished(RenewalCall& call) noexcept
 }
 
 /// Handles the answer for one of several holds.
-void Renewing::answered(Hold& hold, const RenewalCall& call, std::size_t count, std::size_t which,
+void Renewing::answered(const RenewalCall::Item& item, const RenewalCall& call, std::size_t count, std::size_t which,
                         TimePoint now) noexcept
 {
+    Hold& hold = *item.hold;
     try {
         judge(now);
-        if (call.lease() > minLease) { // otherwise it only asked, and prolongs nothing
-            hold.note(call.outcome);
-        }
+        hold.note(call.outcome);
         if (hold.phase == Hold::Phase::held) { // otherwise nothing revives the hold, and Redis ends it soon
-            apply(hold, eventOf<RenewMachine::Event, RenewAnswer>(call, call.outcome, now, count, which), call.lease());
+            apply(hold, eventOf<RenewMachine::Event, RenewAnswer>(call, call.outcome, now, count, which), item.lease);
         }
     } catch (...) { // out of memory
         if (hold.phase == Hold::Phase::held && !hold.renewalSlot.scheduled()) {
@@ -343,7 +340,7 @@ void Renewing::apply(Hold& hold, const RenewMachine::Event& event, std::chrono::
         hold.levels.renewed(deadlineOf(replied->sentAt, std::min(lease, sent))); // a level may have joined since
         hold.updateDeadline();
         setDeadline(hold);
-        if (hold.levels.isRenewed() && sent > minLease) { // not only asked
+        if (hold.levels.isRenewed() && !overstays(hold, replied->sentAt)) {
             core_.tellOf(hold, [took = replied->now - replied->sentAt](Observer& observer, const LockEvent& told) {
                 observer.renewed(told, took);
             });

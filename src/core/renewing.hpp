@@ -26,8 +26,8 @@ std::chrono::milliseconds renewalTimeout(std::chrono::nanoseconds lease,
 /// Renewals that are due within a tenth of the lease go together with those due now, and one request follows the answer
 /// to the one before. So they never keep the server or this client from other work for long.
 ///
-/// After unsettle() the server is asked for every hold, also for those with fixed leases: the script never shortens a
-/// time to live, so a request with the least lease only asks.
+/// After unsettle() the server is asked for every hold, for those with fixed leases with what is left of them: the
+/// script never shortens a time to live, so the server that granted them keeps what it gave.
 class Renewing {
 public:
     static constexpr std::size_t mostAtOnce = 100; ///< renewals in one request
@@ -59,7 +59,8 @@ public:
 private:
     void send(TimePoint now);
     bool sends(Hold& hold, TimePoint now);
-    void answered(Hold& hold, const RenewalCall& call, std::size_t count, std::size_t which, TimePoint now) noexcept;
+    void answered(const RenewalCall::Item& item, const RenewalCall& call, std::size_t count, std::size_t which,
+                  TimePoint now) noexcept;
     void setDeadline(Hold& hold);
     void apply(Hold& hold, const RenewMachine::Event& event, std::chrono::milliseconds sent);
     void apply(Hold& hold, const RenewMachine::Action& action);

@@ -234,9 +234,8 @@ protected:
     std::set<std::string> holdersIn(const Script& script) const
     {
         std::set<std::string> holders;
-        const std::size_t first = script.sha1 == redisLockRenew.sha1 ? 5 : 4; // after a lease, for one lock or several
         for (const auto& logged : requestsFor(script)) {
-            holders.insert(logged.arguments.at(first));
+            holders.insert(logged.arguments.at(4));
         }
         return holders;
     }

@@ -209,7 +209,7 @@ TEST_F(CrossingCalls, UnlockDuringARenewalEndsTheHoldForGood)
         const auto renewals = requestsFor(redisLockRenew);
         const auto holder = redis.hash(name).begin()->first;
         EXPECT_LE(std::count_if(renewals.begin() + static_cast<std::ptrdiff_t>(before), renewals.end(),
-                                [&](const auto& sent) { return sent.arguments.at(5) != holder; }),
+                                [&](const auto& sent) { return sent.arguments.at(4) != holder; }),
                   1)
             << "the hold that was ended is still renewed";
         EXPECT_EQ(lock().unlock(), Unlocked::released);

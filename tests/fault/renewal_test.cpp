@@ -182,9 +182,8 @@ TEST_F(LostReply, HoldThatIsLostThoughRedisRenewedItIsGivenBackAtOnce)
         return std::ranges::find(sent.arguments, fixed.name()) != sent.arguments.end();
     };
     EXPECT_TRUE(std::ranges::any_of(requestsFor(redisLockRenew), asksForFixed)) << "the fault did not hit it";
-    for (const auto& sent : requestsFor(redisLockUnlock)) {
-        EXPECT_NE(sent.arguments.at(3), fixed.name()) << "nobody waits longer for a fixed lease than it lasts";
-    }
+    EXPECT_TRUE(eventually([&] { return std::ranges::any_of(requestsFor(redisLockUnlock), asksForFixed); }, 300ms))
+        << "what was asked may have reached Redis late, and set the time that was left then";
     EXPECT_EQ(fixed.unlock(), Unlocked::alreadyLost);
 }
 

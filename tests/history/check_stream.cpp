@@ -54,7 +54,8 @@ struct Commands {
 };
 
 /// S5, its time. Reads: PEXPIREAT alone (a renewal) of a hold all of whose leases are fixed. A request that only asks
-/// whether Redis has the hold sets the time that is left, but for the rounding.
+/// whether Redis has the hold sets what was left of it when it was sent: it prolongs the hold by no more than the time
+/// that it was on its way, and never to more than a lease from now.
 void checkRenewals(const History& history, const Grant& grant, const std::map<std::int64_t, Commands>& commandsOfTx,
                    Report& report)
 {
@@ -62,18 +63,25 @@ void checkRenewals(const History& history, const Grant& grant, const std::map<st
     if (hold == nullptr || hold->isRenewed()) {
         return;
     }
+    const auto slack = report.limits.slack / 5;
     std::map<bool, std::int64_t> latest; // of the key, and of the hold's own
     for (const auto& expiry : grant.expiries) {
         // a repeated acquire or release sets the count too; a reader's renewal sets the time of its hold besides the
         // key's
         const auto& commands = commandsOfTx.at(expiry.tx.value_or(0));
         const bool isAlone = expiry.holder.empty() ? commands.all == 1 : commands.all == commands.times;
-        const auto [before, isFirst] = latest.try_emplace(expiry.holder.empty(), expiry.expiresMs.value_or(0));
-        if (isAlone && !isFirst && expiry.expiresMs.value_or(0) > before->second + 1) {
+        const auto expires = expiry.expiresMs.value_or(0);
+        const auto [before, isFirst] = latest.try_emplace(expiry.holder.empty(), expires);
+        const auto longer = (expires - before->second) * millisecond;
+        before->second = expires;
+        if (!isAlone || isFirst || longer <= slack) {
+            continue;
+        }
+        const auto left = history.bootOf(expires) - expiry.t;
+        if (left > hold->longestLease() + slack || !history.disturbed(expiry.t - longer, expiry.t, 0)) {
             report.add("S5", grant.lock, expiry.t, "a hold with a fixed lease was renewed", {grant.made, expiry});
             return;
         }
-        before->second = expiry.expiresMs.value_or(0);
     }
 }
 

@@ -80,12 +80,11 @@ std::vector<Record> requestsOf(const std::vector<std::string>& words)
     if (keys == 0 || words.size() <= lock + keys || verb == verbs.end()) {
         return {};
     }
-    // a renewal concerns several locks: a lease, and a holder for each lock
-    const bool renews = verb->name == "renew";
-    const std::size_t locks = renews ? words.size() - lock - keys - 1 : 1;
+    // a renewal concerns several locks: a holder and a lease for each
+    const std::size_t locks = verb->name == "renew" ? (words.size() - lock - keys) / 2 : 1;
     std::vector<Record> requests;
     for (std::size_t i = 0; i < locks; ++i) {
-        requests.push_back({.holder = words[lock + keys + (renews ? 1 : 0) + i],
+        requests.push_back({.holder = words[lock + keys + 2 * i],
                             .lock = words[lock + i * (keys / locks)],
                             .op = Op::request,
                             .error = std::string(verb->name)});

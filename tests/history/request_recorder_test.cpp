@@ -40,15 +40,15 @@ TEST(Request, IsToldByItsScript)
         return told.empty() ? "none" : told;
     };
     const std::string renew(scripts::redisLockRenew.sha1);
-    EXPECT_EQ(verbOf({"EVALSHA", renew, "1", "a", "1000", "c:1"}), "renew a c:1");
+    EXPECT_EQ(verbOf({"EVALSHA", renew, "1", "a", "c:1", "1000"}), "renew a c:1");
     EXPECT_EQ(verbOf({"EVAL", std::string(scripts::redisLockLock.text), "1", "a", "c:1", "1000", "1"}), "lock a c:1");
     EXPECT_EQ(verbOf({"EVALSHA", std::string(scripts::redisLockUnlock.sha1), "1", "a", "c:1", "0", "1", "ch"}),
               "unlock a c:1");
     EXPECT_EQ(verbOf({"EVALSHA", std::string(scripts::fencedLockLock.sha1), "2", "a", "t", "c:1", "1000", "1"}),
               "lock a c:1");
-    EXPECT_EQ(verbOf({"EVALSHA", renew, "2", "a", "b", "1000", "c:1", "c:2"}), "renew a c:1, renew b c:2");
-    EXPECT_EQ(verbOf({"EVALSHA", std::string(scripts::readLockRenew.sha1), "4", "a", "{a}", "b", "{b}", "1000", "c:1",
-                      "c:2"}),
+    EXPECT_EQ(verbOf({"EVALSHA", renew, "2", "a", "b", "c:1", "1000", "c:2", "2000"}), "renew a c:1, renew b c:2");
+    EXPECT_EQ(verbOf({"EVALSHA", std::string(scripts::readLockRenew.sha1), "4", "a", "{a}", "b", "{b}", "c:1", "1000",
+                      "c:2", "2000"}),
               "renew a c:1, renew b c:2");
     EXPECT_EQ(verbOf({"EVALSHA", renew, "1", "a"}), "none");
     EXPECT_EQ(verbOf({"PING"}), "none");

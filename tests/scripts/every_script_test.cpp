@@ -27,7 +27,7 @@ std::vector<NamedScript> everyScript()
     return {
         {"redis_lock/lock", scripts::redisLockLock, {hold17, "30000", "1"}},
         {"redis_lock/unlock", scripts::redisLockUnlock, {hold17, "0", "30000", "channel"}},
-        {"redis_lock/renew", scripts::redisLockRenew, {"30000", hold17}},
+        {"redis_lock/renew", scripts::redisLockRenew, {hold17, "30000"}},
         {"redis_lock/pttl", scripts::redisLockPttl, {}},
         {"redis_lock/holder", scripts::redisLockHolder, {}},
         {"redis_lock/force_unlock", scripts::redisLockForceUnlock, {hold17, "channel"}},
@@ -37,7 +37,7 @@ std::vector<NamedScript> everyScript()
         {"fair_lock/force_unlock", scripts::fairLockForceUnlock, {hold17, "channel:"}, 3},
         {"read_lock/lock", scripts::readLockLock, {hold17, "30000", "1", ""}, 1},
         {"read_lock/unlock", scripts::readLockUnlock, {hold17, "0", "30000", "channel"}, 1},
-        {"read_lock/renew", scripts::readLockRenew, {"30000", hold17}, 1},
+        {"read_lock/renew", scripts::readLockRenew, {hold17, "30000"}, 1},
         {"read_lock/pttl", scripts::readLockPttl, {}},
         {"read_lock/holder", scripts::readLockHolder, {}},
         {"read_lock/force_unlock", scripts::readLockForceUnlock, {hold17, "channel"}},
@@ -174,7 +174,7 @@ TEST_F(EveryScript, RefusesBadNumbersBeforeItWrites)
             refused(scripts::redisLockLock, {holder, "30000", bad});
             refused(scripts::redisLockUnlock, {holder, bad, "30000", channel});
             refused(scripts::redisLockUnlock, {holder, "1", bad, channel});
-            refused(scripts::redisLockRenew, {bad, holder});
+            refused(scripts::redisLockRenew, {holder, bad});
         }
     }
     EXPECT_EQ(hash(), (Hash{{hold18, "1"}}));
@@ -195,15 +195,15 @@ TEST_F(EveryScript, RefusesNumbersOutOfTheirRangeBeforeItWrites)
         {"lease above the most", scripts::redisLockLock, {hold18, "2592000001", "1"}},
         {"count zero", scripts::redisLockLock, {hold18, "30000", "0"}},
         {"count above the most", scripts::redisLockLock, {hold18, "30000", "2147483648"}},
-        {"renewal for nothing", scripts::redisLockRenew, {"0", hold18}},
-        {"renewal below the least", scripts::redisLockRenew, {"9", hold18}},
-        {"renewal above the most", scripts::redisLockRenew, {"2592000001", hold18}},
+        {"renewal for nothing", scripts::redisLockRenew, {hold18, "0"}},
+        {"renewal below the least", scripts::redisLockRenew, {hold18, "9"}},
+        {"renewal above the most", scripts::redisLockRenew, {hold18, "2592000001"}},
         {"rest for nothing", scripts::redisLockUnlock, {hold18, "1", "0", "channel"}},
         {"rest above the most", scripts::redisLockUnlock, {hold18, "1", "2592000001", "channel"}},
         {"rest count above the most", scripts::redisLockUnlock, {hold18, "2147483648", "30000", "channel"}},
         {"lock without a holder", scripts::redisLockLock, {"", "30000", "1"}},
         {"unlock without a holder", scripts::redisLockUnlock, {"", "0", "30000", "channel"}},
-        {"renewal without a holder", scripts::redisLockRenew, {"30000", ""}},
+        {"renewal without a holder", scripts::redisLockRenew, {"", "30000"}},
         {"forced unlock without a holder", scripts::redisLockForceUnlock, {"", "channel"}},
     };
     lock(hold18, 30'000);

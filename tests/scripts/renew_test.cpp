@@ -64,10 +64,10 @@ TEST_F(RenewScript, RenewsSeveralLocksEachByItself)
     redis.command({"PEXPIRE", "others", "10000"});
     redis.command({"SET", "text", "value", "PX", "10000"});
     const Value answers = run(detail::scripts::redisLockRenew, {"free", "text", name, "others"},
-                              {"30000", hold17, hold17, hold17, hold17});
-    EXPECT_EQ(answers.text(), "0w10");
+                              {hold17, "30000", hold17, "30000", hold17, "30000", hold18, "20000"});
+    EXPECT_EQ(answers.text(), "0w11");
     EXPECT_THAT(timeToLive(), JustSet(30'000));
-    EXPECT_THAT(redis.pttl("others").count(), JustSet(10'000));
+    EXPECT_THAT(redis.pttl("others").count(), JustSet(20'000));
     EXPECT_THAT(redis.pttl("text").count(), JustSet(10'000));
     EXPECT_FALSE(redis.exists("free"));
 }
@@ -83,7 +83,7 @@ TEST_F(RenewScript, OfReadersRenewsSeveralLocksEachByItself)
     redis.command({"SET", "text", "value", "PX", "10000"});
     const Value answers =
         run(detail::scripts::readLockRenew, {"text", "{text}", name, "{" + name + "}", "free", "{free}"},
-            {"30000", hold17, hold17, hold17});
+            {hold17, "10000", hold17, "30000", hold17, "20000"});
     EXPECT_EQ(answers.text(), "w10");
     EXPECT_THAT(timeToLive(), JustSet(30'000));
     EXPECT_THAT(redis.pttl(timeout(name, hold17, 1)).count(), JustSet(30'000));

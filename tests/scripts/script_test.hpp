@@ -82,7 +82,7 @@ protected:
 
     Value renew(const std::string& holder, std::int64_t leaseMs)
     {
-        return run(detail::scripts::redisLockRenew, {name}, {std::to_string(leaseMs), holder});
+        return run(detail::scripts::redisLockRenew, {name}, {holder, std::to_string(leaseMs)});
     }
 
     Value pttl() { return run(detail::scripts::redisLockPttl, {name}, {}); }

@@ -96,7 +96,7 @@ namespace {
 /// is renewed before its caller knows of it; a hold whose replicas are asked about may be lost meanwhile.
 void expectHeld(const detail::Call& call, const Request& request)
 {
-    const bool onlyAsks = request.confirms && request.arguments.front() == std::to_string(minLease.count());
+    const bool onlyAsks = request.confirms && request.arguments.at(1) == std::to_string(minLease.count());
     const auto* renewals = dynamic_cast<const detail::RenewalCall*>(&call);
     for (const auto& item : renewals ? renewals->items() : std::vector<detail::RenewalCall::Item>()) {
         const auto phase = item.hold->phase.load();

@@ -148,8 +148,8 @@ TEST_F(SafetyCheckerTest, NobodyChangesAnothersKey)
 TEST_F(SafetyCheckerTest, ARenewalCreatesNoKey)
 {
     EXPECT_EQ(ruleBrokenBy([&] {
-                  execute(&KindTraits::renew, "1000", 1, {{"HSET", "stock", "a:1", "1"}, {"PEXPIRE", "stock", "1000"}},
-                          {}, {"a:1"});
+                  execute(&KindTraits::renew, "a:1", 1, {{"HSET", "stock", "a:1", "1"}, {"PEXPIRE", "stock", "1000"}},
+                          {}, {"1000"});
               }),
               "S5");
 }

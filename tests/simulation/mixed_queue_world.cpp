@@ -292,7 +292,7 @@ void MixedQueueWorld::granted(Thread& thread)
 void MixedQueueWorld::renew(Thread& thread)
 {
     if (thread.isOurs) {
-        runScript(&KindTraits::renew, {std::to_string(leaseMs), thread.holder});
+        runScript(&KindTraits::renew, {thread.holder, std::to_string(leaseMs)});
     } else {
         redissons_.renew();
     }
@@ -370,7 +370,7 @@ void MixedQueueWorld::take(Thread& thread)
         throw Violation("S2 belief is true", thread.holder + " was granted the lock, and does not have it");
     }
     granted(thread);
-    runScript(&KindTraits::renew, {std::to_string(leaseMs), thread.holder});
+    runScript(&KindTraits::renew, {thread.holder, std::to_string(leaseMs)});
 }
 
 Reply MixedQueueWorld::runScript(detail::ScriptUse KindTraits::*use, std::vector<std::string> arguments)

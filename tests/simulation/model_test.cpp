@@ -78,7 +78,7 @@ private:
             Use{&KindTraits::lock, {holder, oneOf(leases), "1"}},
             Use{&KindTraits::unlock,
                 {holder, oneOf(std::array<std::string, 4>{"0", "0", "1", "2"}), oneOf(leases), channel}},
-            Use{&KindTraits::renew, {oneOf(leases), holder}},
+            Use{&KindTraits::renew, {holder, oneOf(leases)}},
             Use{&KindTraits::forceUnlock, {holder, channel}},
             Use{&KindTraits::pttl, {}},
             Use{&KindTraits::holder, {}},

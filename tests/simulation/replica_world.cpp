@@ -315,6 +315,14 @@ void ReplicaWorld::awaitEndOf(const std::string& name, const std::string& holder
     scheduler_.at(VirtualTime(*key->expiresAtMs * 1'000'000), [this, name, holder] { awaitEndOf(name, holder); });
 }
 
+bool ReplicaWorld::lastsLongerAtFormer(const std::string& name, const std::string& holder) const
+{
+    const auto now = millisecondOf(scheduler_.now());
+    const auto* here = server_.keyspace().find(name, now);
+    const auto* there = former_.keyspace().find(name, now);
+    return hasIt(name, holder) && here->expiresAtMs && (!there->expiresAtMs || *there->expiresAtMs > *here->expiresAtMs);
+}
+
 void ReplicaWorld::executedByFormer(const Request& request)
 {
     for (const auto& part : partsOf(request)) {
@@ -335,6 +343,8 @@ void ReplicaWorld::executedByFormer(const Request& request)
         for (const auto& [holder, value] : fields) {
             if (!hasIt(part.name, holder) && !checker_.isExcused(holder)) {
                 count(ReplicaEvent::formerGrants);
+                diverged(part.name, holder);
+            } else if (lastsLongerAtFormer(part.name, holder)) { // granted there once more, to the same waiter
                 diverged(part.name, holder);
             }
         }

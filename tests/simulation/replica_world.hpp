@@ -67,6 +67,7 @@ private:
     void told(const Hold& hold, const std::string& holder, const Durability& asked);
     void diverged(const std::string& name, const std::string& holder);
     void awaitEndOf(const std::string& name, const std::string& holder);
+    [[nodiscard]] bool lastsLongerAtFormer(const std::string& name, const std::string& holder) const;
     void executed(const Request& request, const Reply& reply);
     void expectGivenUp(const std::string& holder, VirtualTime since);
     [[nodiscard]] bool hasIt(const std::string& name, const std::string& holder) const;

@@ -138,12 +138,12 @@ std::vector<Request> partsOf(const Request& request)
     }
     std::vector<Request> parts;
     const std::size_t keys = 1 + (request.kind->renew.withCompanions ? request.kind->companionCount : 0);
-    for (std::size_t i = 0; i + 1 < request.arguments.size(); ++i) {
+    for (std::size_t i = 0; i < request.arguments.size() / 2; ++i) {
         Request part = request;
         part.name = i == 0 ? request.name : request.otherKeys.at(i * keys - 1);
         const auto others = request.otherKeys.begin() + static_cast<std::ptrdiff_t>(i * keys);
         part.otherKeys.assign(others, others + static_cast<std::ptrdiff_t>(keys - 1));
-        part.arguments = {request.arguments[i + 1], request.arguments[0]};
+        part.arguments = {request.arguments[2 * i], request.arguments[2 * i + 1]};
         parts.push_back(std::move(part));
     }
     return parts;
