@@ -320,7 +320,8 @@ bool ReplicaWorld::lastsLongerAtFormer(const std::string& name, const std::strin
     const auto now = millisecondOf(scheduler_.now());
     const auto* here = server_.keyspace().find(name, now);
     const auto* there = former_.keyspace().find(name, now);
-    return hasIt(name, holder) && here->expiresAtMs && (!there->expiresAtMs || *there->expiresAtMs > *here->expiresAtMs);
+    return hasIt(name, holder) && here->expiresAtMs &&
+           (!there->expiresAtMs || *there->expiresAtMs > *here->expiresAtMs);
 }
 
 void ReplicaWorld::executedByFormer(const Request& request)
