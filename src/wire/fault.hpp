@@ -120,7 +120,8 @@ inline Fault classify(std::string_view text) noexcept
     static constexpr std::array rules{
         // first, since this error repeats arguments, which may contain any of the other words
         Rule{"unknown command", fatal(Cause::unknownCommand)},
-        Rule{"Unknown Redis command", fatal(Cause::unknownCommand)}, // of a script
+        Rule{"Unknown Redis command", fatal(Cause::unknownCommand)},  // of a script
+        Rule{"Unknown command called", fatal(Cause::unknownCommand)}, // the same, Valkey
         Rule{"WRONGTYPE", fatal(Errc::wrongType)},
         Rule{"NOAUTH", fatal(Cause::passwordWanted)},
         Rule{"WRONGPASS", fatal(Cause::wrongPassword)},

@@ -196,7 +196,7 @@ TEST_F(MissingCommand, OfAScriptIsNamed)
         ADD_FAILURE();
     } catch (const LockError& e) {
         EXPECT_EQ(e.code(), Cause::unknownCommand);
-        EXPECT_THAT(e.what(), ::testing::HasSubstr("nknown Redis command"));
+        EXPECT_THAT(e.what(), ::testing::HasSubstr("command called from"));
         expectFault(true, "a missing command");
     }
 }

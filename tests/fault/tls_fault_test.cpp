@@ -293,6 +293,7 @@ protected:
 
 TEST_F(TlsRotation, OfFilesIsSeenByConnectionsThatAreMadeAfterIt)
 {
+    ASSERT_TRUE(seen->await(Event::connected, 1));
     const auto connected = seen->count(Event::connected);
     put(Authority::trusted().issue({.commonName = "second"}));
     EXPECT_EQ(lock().tryLock(), true);

@@ -101,10 +101,10 @@ protected:
         }
     }
     /// What a single attempt gives.
-    std::error_code failureOf(const Durability& durability)
+    std::error_code failureOf(const Durability& durability, const std::string& name = "lock")
     {
         std::error_code ec;
-        EXPECT_FALSE(client().getLock("lock", durability).tryLock(0s, 20s, ec));
+        EXPECT_FALSE(client().getLock(name, durability).tryLock(0s, 20s, ec));
         return ec;
     }
     bool isFree(const std::string& name = "lock")
@@ -173,6 +173,12 @@ TEST_F(Durable, GrantsOfEveryKindAreToldWhenTheReplicasHaveThem)
 TEST_F(Durable, GrantIsGivenBackIfTheReplicasAreTooFew)
 {
     EXPECT_EQ(failureOf(Durability::replicas(3, 100ms)), Errc::notDurable) << "there are two";
+    try {
+        const LockGuard guard(client().getLock("lock", Durability::replicas(3, 100ms)));
+        ADD_FAILURE() << "granted";
+    } catch (const LockError& error) {
+        EXPECT_THAT(error.what(), ::testing::StartsWith("lock \"lock\" (replicas:3 within 100 ms): the lock was granted"));
+    }
     EXPECT_TRUE(isFree());
     freeze();
     for (const bool isStopped : {true, false}) { // stopped replicas are connected all the same
@@ -273,6 +279,23 @@ TEST_F(Durable, QuestionThatLosesItsConnectionIsAskedAgain)
     EXPECT_TRUE(client().getLock("lock", Durability::replicas(2, 5s)).tryLock(0s, 20s));
     EXPECT_EQ(proxy.hits(lost), 1U);
     EXPECT_EQ(raw.hash("lock").size(), 1U);
+}
+
+TEST_F(Durable, GrantOnDiskIsToldWhenTheFilesHaveIt)
+{
+    const bool isKnown = !raw.command({"WAITAOF", "0", "0", "0"}).isError(); // Redis 7.2, Valkey
+    raw.command({"CONFIG", "SET", "appendonly", "yes"});
+    raw.command({"CONFIG", "SET", "appendfsync", "always"});
+    if (!isKnown) {
+        EXPECT_EQ(failureOf(Durability::disk(0, 5s)), Errc::unsupported);
+        EXPECT_TRUE(isFree());
+        return;
+    }
+    EXPECT_TRUE(client().getLock("lock", Durability::disk(0, 5s)).tryLock(0s, 20s));
+    EXPECT_EQ(failureOf(Durability::disk(1, 300ms), "other"), Errc::notDurable) << "no replica has a file";
+    RawRedis(replicas[0]).command({"CONFIG", "SET", "appendonly", "yes"});
+    EXPECT_TRUE(client().getLock("other", Durability::disk(1, 15s)).tryLock(15s, 20s));
+    EXPECT_TRUE(client().getLock("third", Durability::replicas(2, 5s)).tryLock(0s, 20s));
 }
 
 TEST_F(Durable, QuestionThatIsDeniedOrUnknownIsAnErrorOfItsLocksAlone)

@@ -83,6 +83,7 @@ TEST(Fault, ErrorRepliesMeanWhatTheyLeaveOpen)
          fatal(Cause::unknownCommand)},
         {"ERR unknown command `EVALSHA`, with args beginning with: `5a1b`, `1`, `stock:42`, ",
          fatal(Cause::unknownCommand)},
+        {"ERR Unknown command called from script script: 5a1b, on @user_script:24.", fatal(Cause::unknownCommand)},
         {"NOSCRIPT No matching script. Please use EVAL.", bad},
         {"ERR redislock: bad arguments to lock", bad},
         {"ERR wrong number of arguments for 'evalsha' command", bad},

@@ -30,6 +30,9 @@ void Lock::fail(const char* verb, Lease lease, const std::error_code& ec, const 
     if (ec == Errc::invalidArgument && lease.isValid()) {
         failed.call += ", whose durability (" + detail::inWords(durability_) + ") may take longer than the lease,";
     }
+    if (ec == Errc::notDurable) {
+        failed.call += " (" + detail::inWords(durability_) + ")";
+    }
     detail::failNesting(thrown, ec, std::move(failed), lease);
 }
 
