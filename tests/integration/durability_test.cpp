@@ -177,7 +177,8 @@ TEST_F(Durable, GrantIsGivenBackIfTheReplicasAreTooFew)
         const LockGuard guard(client().getLock("lock", Durability::replicas(3, 100ms)));
         ADD_FAILURE() << "granted";
     } catch (const LockError& error) {
-        EXPECT_THAT(error.what(), ::testing::StartsWith("lock \"lock\" (replicas:3 within 100 ms): the lock was granted"));
+        EXPECT_THAT(error.what(),
+                    ::testing::StartsWith("lock \"lock\" (replicas:3 within 100 ms): the lock was granted"));
     }
     EXPECT_TRUE(isFree());
     freeze();
