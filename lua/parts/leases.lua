@@ -1,5 +1,5 @@
--- `leases`: ARGV[2i], each a lease in ms, as a number; ARGV[2i-1] is not empty. Ends the script unless there are `locks`
--- pairs, 1 .. 1000. Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
+-- `leases`: each ARGV[2i], a lease in ms, as a number; ARGV[2i-1] is not empty. Ends the script unless there are
+-- `locks` pairs, 1 .. 1000. Digits only: tonumber alone would also take '1e3', '0x10' and ' 10'.
 local leases, good = {}, locks >= 1 and locks <= 1000 and locks % 1 == 0 and #ARGV == 2 * locks
 for i = 1, good and #ARGV or 0, 2 do
     local text = ARGV[i + 1]

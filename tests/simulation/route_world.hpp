@@ -15,9 +15,9 @@ namespace redislock::simulation {
 /// client's route to the master. First with faults, then without.
 ///
 /// The rules: R1 the client goes to a server only while that is a master; R2 it does not go back to an earlier one,
-/// where epochs are told; R3 a quarter of a second after it heard of the new master it is there; R4 without faults it is
-/// at the master, and asks one question a second; R5 it leaves a
-/// dead master soon after a Sentinel knows the new one, though no event came.
+/// where epochs are told; R3 a quarter of a second after it heard of the new master it is there; R4 without faults it
+/// is at the master, and asks one question a second; R5 it leaves a dead master soon after a Sentinel knows the new one,
+/// though no event came.
 class RouteWorld final : public Simulated {
 public:
     RouteWorld(std::uint64_t seed, bool traced);

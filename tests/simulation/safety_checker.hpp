@@ -57,8 +57,8 @@ public:
     void accept(const std::string& holder) { excused_.erase(holder); }
     void excuse(const std::string& name);
     void excuseAll();
-    /// The server lacks the last requests of a holder, which other servers answered: it has the lock, but perhaps not as
-    /// long as the holder believes, nor with its count.
+    /// The server lacks the last requests of a holder, which other servers answered: it has the lock, but perhaps not
+    /// as long as the holder believes, nor with its count.
     void lags(const std::string& holder)
     {
         lagging_.insert(holder);

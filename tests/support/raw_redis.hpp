@@ -60,8 +60,8 @@ class RawRedis {
 public:
     using Arguments = std::vector<std::string>;
 
-    /// A client of @p server (with its password, over TCP if the server listens there without TLS). It finds the server again after
-    /// RedisServer::restart() and keeps no reference to the RedisServer.
+    /// A client of @p server (with its password, over TCP if the server listens there without TLS). It finds the server
+    /// again after RedisServer::restart() and keeps no reference to the RedisServer.
     explicit RawRedis(const testing::RedisServer& server);
     /// A client of an IPv4 address, for example that of a FaultProxy.
     RawRedis(std::string host, std::uint16_t port, std::string password = {});

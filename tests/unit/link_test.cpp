@@ -292,7 +292,7 @@ TEST_F(LinkTest, AServerIsSilentThatSendsNothingThoughAnAnswerIsDue)
     EXPECT_TRUE(link.timeIsOver(now));
 }
 
-// --- Another connection in its place ----------------------------------------------------------------------------------
+// --- Another connection in its place ---------------------------------------------------------------------------------
 
 class ReplacedLink : public LinkTest {
 protected:
