@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace redislock {
 
@@ -29,6 +30,15 @@ enum class Naming : std::uint8_t {
     asGiven,
 };
 
+/// How the waiters of a cluster hear that a name is free. All who use a name must agree on it: releases wake only those
+/// who listen in the same way; others find out by polling.
+enum class Notifications : std::uint8_t {
+    automatic, ///< sharded where the nodes have that (Redis 7, Valkey), else classic: as Redisson from 3.22 on
+    sharded,   ///< `SPUBLISH` and `SSUBSCRIBE`: a release costs the nodes of its own shard alone
+    classic,   ///< `PUBLISH` and `SUBSCRIBE`: each release is told to all nodes; as Redisson before 3.22
+    both,      ///< each release is published both ways, and waiters listen both ways: for fleets with both
+};
+
 /// All settings of a Client. Plain data: copy, change, hand to the Client, which checks all of it before any I/O and
 /// throws LockError(`Errc::badConfig`) with the first bad field, its value and the rule; secrets are shown as `***`.
 ///
@@ -40,11 +50,17 @@ enum class Naming : std::uint8_t {
 /// redislock::Client client(config);
 /// @endcode
 struct REDISLOCK_EXPORT Config {
-    /// The server. Default: 127.0.0.1:6379. Has no meaning with `sentinels`.
+    /// The server. Default: 127.0.0.1:6379. Has no meaning with `sentinels` or `cluster`.
     Endpoint endpoint;
     /// Where the server may change: who knows which one is the master. Empty (default): `endpoint` is the server.
     std::optional<Sentinels> sentinels;
-    /// Translates the addresses that Sentinels announce; empty (default): they are used as they are.
+    /// Nodes of a Redis Cluster, at least one that is there: the others are found by it. Empty (default): `endpoint` is
+    /// the server. With a cluster, `database` must be 0.
+    std::vector<Endpoint> cluster;
+    /// How waiters in a cluster hear of releases. Default: automatic. Without a cluster: only automatic.
+    Notifications notifications = Notifications::automatic;
+    /// Translates the addresses that Sentinels and nodes of a cluster announce; empty (default): they are used as they
+    /// are.
     AddressMap addressMap;
 
     /// ACL user; empty: the server's default user. Needs a password.
@@ -114,14 +130,16 @@ struct REDISLOCK_EXPORT Config {
     /// port is 26379 unless it is given. Its own options: `sentinel_username`, `sentinel_password`, and `sentinel_tls`
     /// (`yes` or `no`), where the Sentinels differ from the servers.
     ///
+    /// For a cluster: `redis-cluster://[[user]:password@]host[:port],…[?…]`, or `rediss-cluster://` for TLS. Its own option:
+    /// `notifications` (`auto`, `sharded`, `classic` or `both`).
+    ///
     /// Options: `database`, `client_name`, `naming` (`identified` or `as_given`), and in milliseconds
     /// `connect_timeout`, `command_timeout`, `unreachable_after`, `watchdog_timeout`, `max_hold`, `poll_interval`;
     /// `turn_us` in microseconds; `durability` (`none`, `replicas:N` or `disk:N`), and `durability_within` in
     /// milliseconds. With `rediss://` also the fields of Tls: `ca_file`, `ca_path`, `cert_file`,
     /// `key_file`, `key_password`, `server_name`, `verify` (`full`, `chain` or `none`), `min_tls` (`1.2` or `1.3`).
     ///
-    /// @throws LockError `badConfig` for anything else: unknown scheme or option, empty host, bad number, bad escape;
-    /// and `unsupported` for `redis-cluster://`, which comes with a later version.
+    /// @throws LockError `badConfig` for anything else: unknown scheme or option, empty host, bad number, bad escape.
     /// The message never shows the URL itself, which may hold a password. No I/O, no look-up.
     static Config fromUrl(std::string_view url);
 

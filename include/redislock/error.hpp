@@ -84,6 +84,8 @@ enum class Cause {
     unknownMaster = static_cast<int>(Errc::badConfig) * 100, ///< no Sentinel watches a master of that name
     notSentinel,                                             ///< what answers at a Sentinel's address is none
     addressNotMapped,                                        ///< Config::addressMap threw
+    notCluster,   ///< what answers at the address of a node of a cluster is none
+    otherCluster, ///< a node belongs to another cluster than those before it
     // unreachable
     connectionRefused = static_cast<int>(Errc::unreachable) * 100, ///< nothing listens at the address
     hostNotFound,                                                  ///< no name server knows the host name
@@ -133,6 +135,7 @@ enum class Cause {
     scriptBusy,     ///< `BUSY`: somebody's script does not end
     scriptKilled,   ///< somebody ended the script
     clusterDown,    ///< `CLUSTERDOWN`, `TRYAGAIN`: the cluster is not whole, or moves the key just now
+    redirected,     ///< `MOVED`, `ASK`: the nodes of the cluster keep sending the request to others
     // systemRefused
     noThread = static_cast<int>(Errc::systemRefused) * 100, ///< no thread (RLIMIT_NPROC, the cgroup's `pids.max`)
     noDescriptor,                                           ///< no file descriptor (RLIMIT_NOFILE)

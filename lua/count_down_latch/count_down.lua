@@ -13,6 +13,7 @@ if #KEYS < 2 or #ARGV ~= 2 or not keep then
     return redis.error_reply('ERR redislock: bad arguments to count_down')
 end
 --include parts/from_master.lua
+--include parts/publish.lua
 local answer = redis.call('GET', KEYS[2])
 if answer then
     return fromMaster(tonumber(answer), 'SET', KEYS[2], answer, 'NX')
@@ -29,7 +30,6 @@ end
 -- Recorded even if there was nothing to count: a late copy must not count for the latch that comes next.
 redis.call('SET', KEYS[2], left, 'PX', ARGV[2])
 if counter == '1' then
-    -- pcall: a refused publish must not look like a failed request; the waiters then find out by polling
-    redis.pcall('PUBLISH', ARGV[1], '0')
+    publish(ARGV[1], '0')
 end
 return left

@@ -13,6 +13,7 @@ if #KEYS ~= 3 or #ARGV ~= 2 or not keep then
     return redis.error_reply('ERR redislock: bad arguments to delete')
 end
 --include parts/from_master.lua
+--include parts/publish.lua
 local answer = redis.call('GET', KEYS[3])
 if answer then
     return fromMaster(tonumber(answer), 'SET', KEYS[3], answer, 'NX')
@@ -24,7 +25,6 @@ end
 local deleted = redis.call('DEL', KEYS[1], KEYS[2]) > 0 and 1 or 0
 redis.call('SET', KEYS[3], deleted, 'PX', ARGV[2])
 if deleted == 1 and ARGV[1] ~= '' then
-    -- pcall: a refused publish must not look like a failed request; the waiters then find out by polling
-    redis.pcall('PUBLISH', ARGV[1], '0')
+    publish(ARGV[1], '0')
 end
 return deleted

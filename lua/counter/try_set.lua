@@ -19,6 +19,7 @@ if #KEYS < 2 or #ARGV ~= 5 or not value or value > 2147483647 or not live or liv
     return redis.error_reply('ERR redislock: bad arguments to try_set')
 end
 --include parts/from_master.lua
+--include parts/publish.lua
 local answer = redis.call('GET', KEYS[2])
 if answer then
     return fromMaster(tonumber(answer), 'SET', KEYS[2], answer, 'NX')
@@ -37,7 +38,6 @@ for i = 3, #KEYS do
     redis.call('DEL', KEYS[i])
 end
 if made == 1 then
-    -- pcall: a refused publish must not look like a failed request; the waiters then find out by polling
-    redis.pcall('PUBLISH', ARGV[3], ARGV[4])
+    publish(ARGV[3], ARGV[4])
 end
 return made

@@ -15,6 +15,7 @@ if #KEYS ~= 4 or #ARGV ~= 2 or ARGV[1] == '' then
     return redis.error_reply('ERR redislock: bad arguments to force_unlock')
 end
 --include parts/from_master.lua
+--include parts/publish.lua
 --include parts/plain_hold.lua
 --include parts/server_time.lua
 --include parts/fair_queue.lua

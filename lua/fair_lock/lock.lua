@@ -35,6 +35,7 @@ if #KEYS ~= 4 or #ARGV ~= 6 or ARGV[1] == '' or not lease or lease < 10 or lease
     return redis.error_reply('ERR redislock: bad arguments to lock')
 end
 --include parts/from_master.lua
+--include parts/publish.lua
 --include parts/server_time.lua
 --include parts/fair_queue.lua
 local left = redis.call('PTTL', KEYS[1])
@@ -63,11 +64,12 @@ if left == -2 and (not head or head == ARGV[1]) then
 end
 if place > 0 then
     local _, _, came = ours(ownRecord)
+    local mark = string.match(ARGV[5], '^[>*]') and '>' or ''
     if redis.call('ZADD', KEYS[3], string.format('%.0f', now + place + clocks), ARGV[1]) == 1 then
         redis.call('RPUSH', KEYS[2], ARGV[1])
         came = now
     end
-    redis.call('HSET', KEYS[4], ARGV[1], recordOf(now + place, place, came or now, request > 0 and lease, ARGV[6]))
+    redis.call('HSET', KEYS[4], ARGV[1], recordOf(now + place, place, came or now, request > 0 and lease, ARGV[6] .. mark))
     if isMixed then
         -- When Redisson lets one of its own waiters in, it takes an allowance off the times of all behind that waiter,
         -- and then compares what is left with the clock of its machine.

@@ -25,6 +25,7 @@ if #KEYS ~= 4 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
     return redis.error_reply('ERR redislock: bad arguments to unlock')
 end
 --include parts/from_master.lua
+--include parts/publish.lua
 --include parts/server_time.lua
 --include parts/fair_queue.lua
 --include parts/held.lua

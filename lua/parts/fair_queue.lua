@@ -5,7 +5,8 @@
 -- KEYS[4]  what our scripts know of the waiters: a hash
 --          of ours: holder -> "<until> <place> <came>": until when its place is kept, for how long each request keeps
 --            it, and when it came; followed by " <lease> <request>" if its client listens on a channel of its own: the
---            lease that it wants, and the number of the request
+--            lease that it wants, and the number of the request; with > behind it if it listens on a sharded channel in
+--            the slot of the name
 --          of Redisson's: holder -> "redisson <time> <allowance>": its time in KEYS[3] when it was first seen, and what
 --            Redisson takes off all times behind it when it lets it in; followed by " about" if that is a conclusion
 --          'redisson' -> while a waiter of Redisson's may be queued: "<since> <time> <holder>" of the one that our
@@ -23,7 +24,7 @@ local firstFree -- the field 'redisson'; nil: none of Redisson's is known to wai
 -- came; if its client listens, also the lease that it wants and the number of its request. nil from another record.
 local function ours(record)
     local untilThen, place, came, lease, request =
-        string.match(record or '', '^(%d+) (%d+) (%d+) ?(%d*) ?(%d*)$')
+        string.match(record or '', '^(%d+) (%d+) (%d+) ?(%d*) ?(%d*>?)$')
     return tonumber(untilThen), tonumber(place), tonumber(came), tonumber(lease or ''), request
 end
 
@@ -278,7 +279,7 @@ local function grantNext(channels)
     end
     local client, number = string.match(head, '^(.*):(%d+)$')
     if not lease or not client then
-        return head, headUntil, 0, redis.pcall('PUBLISH', channels .. head, '0')
+        return head, headUntil, 0, publish(channels .. head, '0')
     end
     local lasts = math.floor(math.min(headUntil - now, lease))
     if lasts < place * 2 / 5 or redis.pcall('HSET', KEYS[1], head, '1') ~= 1 then
@@ -289,6 +290,8 @@ local function grantNext(channels)
         redis.call('DEL', KEYS[1])
         lasts = 0
     end
-    local message = string.format('%s %s %.0f ', number, request, lasts) .. KEYS[1]
-    return head, headUntil, lasts, redis.pcall('PUBLISH', 'redisson_lock__channel:' .. client, message)
+    local message = string.format('%s %s %.0f ', number, string.match(request, '%d+'), lasts) .. KEYS[1]
+    local isSharded = string.find(request, '>', 1, true)
+    local channel = isSharded and '>' .. string.match(channels, '[^>*].*') or 'redisson_lock__channel:'
+    return head, headUntil, lasts, publish(channel .. client, message)
 end

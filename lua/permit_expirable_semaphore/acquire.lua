@@ -17,6 +17,7 @@ if #KEYS ~= 3 or #ARGV ~= 3 or #ARGV[1] ~= 16
     return redis.error_reply('ERR redislock: bad arguments to acquire')
 end
 --include parts/from_master.lua
+--include parts/publish.lua
 --include parts/counter.lua
 --include parts/server_time.lua
 local over = redis.call('ZCOUNT', KEYS[2], 0, now)
@@ -42,8 +43,7 @@ if granted then
     end
 end
 if over > 0 and free > 0 then
-    -- pcall: a refused publish must not look like a failed request; the waiters then find out by polling
-    redis.pcall('PUBLISH', ARGV[3], string.format('%.0f', free))
+    publish(ARGV[3], string.format('%.0f', free))
 end
 if granted then
     return nil

@@ -10,6 +10,7 @@ if #KEYS ~= 2 or #ARGV ~= 1 then
     return redis.error_reply('ERR redislock: bad arguments to count')
 end
 --include parts/from_master.lua
+--include parts/publish.lua
 --include parts/counter.lua
 --include parts/server_time.lua
 local free = tonumber(counter or '0')
@@ -18,8 +19,7 @@ if over > 0 then
     redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, now)
     free = redis.call('INCRBY', KEYS[1], over)
     if free > 0 then
-        -- pcall: a refused publish must not look like a failed request; the waiters then find out by polling
-        redis.pcall('PUBLISH', ARGV[1], string.format('%.0f', free))
+        publish(ARGV[1], string.format('%.0f', free))
     end
 end
 return fromMaster({ free, redis.call('ZCARD', KEYS[2]) }, 'ZREM', KEYS[2], 'redislock_probe')

@@ -13,6 +13,7 @@ local keep = tonumber(string.match(ARGV[3] or '', '^%d+$'))
 if #KEYS ~= 3 or #ARGV ~= 3 or #ARGV[1] ~= 16 or not keep then
     return redis.error_reply('ERR redislock: bad arguments to release')
 end
+--include parts/publish.lua
 --include parts/counter.lua
 --include parts/server_time.lua
 local till = redis.call('ZSCORE', KEYS[2], ARGV[1])
@@ -26,7 +27,6 @@ if not till then
 end
 local free = redis.call('INCRBY', KEYS[1], 1)
 if free > 0 then
-    -- pcall: a refused publish must not look like a failed request; the waiters then find out by polling
-    redis.pcall('PUBLISH', ARGV[2], string.format('%.0f', free))
+    publish(ARGV[2], string.format('%.0f', free))
 end
 return tonumber(till) <= now and 2 or 1

@@ -17,6 +17,7 @@ if #KEYS ~= 3 or #ARGV ~= 3 or not permits or permits > 2147483647 or not keep t
     return redis.error_reply('ERR redislock: bad arguments to set')
 end
 --include parts/from_master.lua
+--include parts/publish.lua
 if redis.call('EXISTS', KEYS[3]) == 1 then
     return fromMaster(1, 'SET', KEYS[3], '1', 'NX')
 end
@@ -29,7 +30,6 @@ if not counter or change ~= 0 then
 end
 redis.call('SET', KEYS[3], '1', 'PX', ARGV[3])
 if permits > 0 and (not counter or change ~= 0) then
-    -- pcall: a refused publish must not look like a failed request; the waiters then find out by polling
-    redis.pcall('PUBLISH', ARGV[2], ARGV[1])
+    publish(ARGV[2], ARGV[1])
 end
 return 1

@@ -10,11 +10,11 @@ if #KEYS ~= 1 or #ARGV ~= 2 or ARGV[1] == '' then
     return redis.error_reply('ERR redislock: bad arguments to force_unlock')
 end
 --include parts/from_master.lua
+--include parts/publish.lua
 --include parts/read_write_hold.lua
 if mode ~= 'read' or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
     return fromMaster(0)
 end
 --include parts/free.lua
--- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
-redis.pcall('PUBLISH', ARGV[2], '0')
+publish(ARGV[2], '0')
 return 1

@@ -1,7 +1,7 @@
 -- Extend the leases of several readers, each of a lock of its own, if it still reads. May be sent again.
 -- KEYS[2i-1]  a lock's name: hash 'mode' -> 'read' or 'write', reader -> count, "<writer>:write" -> count; at most 1000
--- KEYS[2i]    what its hold keys begin with: <KEYS[2i]>:<reader>:rwlock_timeout:<level> is '1' as long as that
---             level's lease
+-- KEYS[2i]    the reader's hold key of level 1: <prefix>:<reader>:rwlock_timeout:1 is '1' as long as that level's
+--             lease; those of other levels end with their numbers
 -- ARGV[2i-1]  the lock's reader, "<client uuid>:<number>"
 -- ARGV[2i]    its lease in ms, 10 .. 2592000000
 -- Returns  a character for each lock. 1: renewed; 0: the reader no longer has the lock; w: a key of another type
@@ -30,7 +30,7 @@ for i = 1, locks do
     else
         redis.call('PEXPIRE', name, longer(name, lease))
         for level = 1, tonumber(held) do
-            local key = KEYS[2 * i] .. ':' .. reader .. ':rwlock_timeout:' .. string.format('%.0f', level)
+            local key = string.sub(KEYS[2 * i], 1, -2) .. string.format('%.0f', level)
             redis.call('SET', key, '1', 'PX', longer(key, lease))
         end
         answers[i] = '1'

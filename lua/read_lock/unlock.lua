@@ -25,6 +25,7 @@ if #KEYS ~= 2 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
     return redis.error_reply('ERR redislock: bad arguments to unlock')
 end
 --include parts/from_master.lua
+--include parts/publish.lua
 if redis.replicate_commands then
     redis.replicate_commands() -- before version 7 a script that looks at subscribers may otherwise not write
 end
@@ -61,10 +62,18 @@ if redis.call('HGET', KEYS[1], 'mode') == 'write' then
     return 1 -- this holder's own write lock stays
 end
 --include parts/waiting_writer.lua
+-- How many wait on the channel.
+local function listenersOf(channel)
+    local mark, count = string.match(channel, '^[>*]'), 0
+    channel = mark and string.sub(channel, 2) or channel
+    for _, how in ipairs(mark and { 'SHARDNUMSUB', mark == '*' and 'NUMSUB' or nil } or { 'NUMSUB' }) do
+        count = math.max(count, tonumber(redis.pcall('PUBSUB', how, channel)[2]) or 0)
+    end
+    return count
+end
 local most, moment = 1000, 20 -- for so many ms readers that are left keep others out; so many has a writer to come then
 if redis.call('HLEN', KEYS[1]) > 1 then
-    local listeners = redis.call('EXISTS', waitingWriter) == 0 and redis.pcall('PUBSUB', 'NUMSUB', ARGV[4])
-    if listeners and (tonumber(listeners[2]) or 0) > 0 then
+    if redis.call('EXISTS', waitingWriter) == 0 and listenersOf(ARGV[4]) > 0 then
         redis.pcall('SET', waitingWriter, most .. '/' .. 9 * most, 'PX', string.format('%.0f', 10 * most))
     end
     if own + 100 < left then -- the clock goes on while a script runs
@@ -83,8 +92,7 @@ if rest > 0 and open == 9 * most then
     redis.pcall('SET', waitingWriter, moment .. '/' .. open, 'PX', string.format('%.0f', moment + open))
 end
 --include parts/free.lua
--- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
-local told = redis.pcall('PUBLISH', ARGV[4], '0')
+local told = publish(ARGV[4], '0')
 if type(told) == 'number' then
     return told + 1
 end

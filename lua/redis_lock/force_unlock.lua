@@ -10,13 +10,13 @@ if #KEYS ~= 1 or #ARGV ~= 2 or ARGV[1] == '' then
     return redis.error_reply('ERR redislock: bad arguments to force_unlock')
 end
 --include parts/from_master.lua
+--include parts/publish.lua
 --include parts/plain_hold.lua
 if holder ~= ARGV[1] then
     return fromMaster(0)
 end
 --include parts/free.lua
--- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
 if ARGV[2] ~= '' then
-    redis.pcall('PUBLISH', ARGV[2], '0')
+    publish(ARGV[2], '0')
 end
 return 1

@@ -19,11 +19,12 @@ if #KEYS ~= 1 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
     return redis.error_reply('ERR redislock: bad arguments to unlock')
 end
 --include parts/from_master.lua
+--include parts/publish.lua
 --include parts/held.lua
 if not held then
     -- a release may have told nobody, because this holder's request was to follow
     if count == 0 and ARGV[4] ~= '' and redis.call('PTTL', KEYS[1]) == -2 then
-        redis.pcall('PUBLISH', ARGV[4], '0')
+        publish(ARGV[4], '0')
     end
     return fromMaster(nil)
 end
@@ -32,8 +33,7 @@ if count > 0 then
     return 0
 end
 --include parts/free.lua
--- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
-local told = ARGV[4] ~= '' and redis.pcall('PUBLISH', ARGV[4], '0')
+local told = ARGV[4] ~= '' and publish(ARGV[4], '0')
 if type(told) == 'number' then
     return told + 1
 end

@@ -19,6 +19,7 @@ if #KEYS < 2 or #ARGV ~= 4 or not permits or math.abs(permits) > 2147483647 or n
     return redis.error_reply('ERR redislock: bad arguments to add')
 end
 --include parts/from_master.lua
+--include parts/publish.lua
 local answer = redis.call('GET', KEYS[2])
 if answer then
     return fromMaster(tonumber(answer), 'SET', KEYS[2], answer, 'NX')
@@ -33,7 +34,6 @@ if added == 1 then
 end
 redis.call('SET', KEYS[2], added, 'PX', ARGV[4])
 if added == 1 and permits > 0 and free > 0 then
-    -- pcall: a refused publish must not look like a failed request; the waiters then find out by polling
-    redis.pcall('PUBLISH', ARGV[3], string.format('%.0f', free))
+    publish(ARGV[3], string.format('%.0f', free))
 end
 return added

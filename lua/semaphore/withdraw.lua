@@ -11,6 +11,7 @@ local keep = tonumber(string.match(ARGV[2] or '', '^[1-9]%d*$'))
 if #KEYS ~= 2 or #ARGV ~= 2 or not keep then
     return redis.error_reply('ERR redislock: bad arguments to withdraw')
 end
+--include parts/publish.lua
 local granted = redis.call('GET', KEYS[2]) or '0'
 local free = redis.call('GET', KEYS[1])
 -- DEL first: Redis allows it even when out of memory, and then allows the rest.
@@ -21,7 +22,6 @@ if granted == '0' or not free then
 end
 free = redis.call('INCRBY', KEYS[1], granted)
 if free > 0 then
-    -- pcall: a refused publish must not look like a failed request; the waiters then find out by polling
-    redis.pcall('PUBLISH', ARGV[1], string.format('%.0f', free))
+    publish(ARGV[1], string.format('%.0f', free))
 end
 return tonumber(granted)

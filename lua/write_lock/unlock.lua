@@ -24,6 +24,7 @@ if #KEYS ~= 2 or #ARGV ~= 4 or ARGV[1] == '' or not count or count > 2147483647
     return redis.error_reply('ERR redislock: bad arguments to unlock')
 end
 --include parts/from_master.lua
+--include parts/publish.lua
 --include parts/held.lua
 held = tonumber(held or '')
 if not held then
@@ -31,7 +32,7 @@ if not held then
     local who = count == 0 and redis.call('GET', waitingWriter)
     if who and string.match(who, '^%d+ (.*)$') == ARGV[1] then
         redis.call('DEL', waitingWriter)
-        redis.pcall('PUBLISH', ARGV[4], '1')
+        publish(ARGV[4], '1')
     end
     return fromMaster(nil)
 end
@@ -51,8 +52,7 @@ if longest > 0 then
 else
     --include parts/free.lua
 end
--- pcall: a refused publish must not look like a failed unlock; the waiters then find out by polling
-local told = redis.pcall('PUBLISH', ARGV[4], '1')
+local told = publish(ARGV[4], '1')
 if type(told) == 'number' then
     return told + 1
 end

@@ -103,7 +103,7 @@ void AsyncCalls::release(const Acquired& acquired, UnlockHandler handler)
         }
     }
     completion({}, Unlocked::alreadyLost); // does nothing if the release has begun
-    engine.commands().flush();
+    engine.flush();
 }
 
 void AsyncCalls::timeToLive(const std::shared_ptr<NamedLock>& named, TimeHandler handler)

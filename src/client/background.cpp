@@ -13,7 +13,7 @@
 namespace redislock::detail {
 
 Background::Background(const Config& config, const std::string& connectionName, const Node::Listener& listener)
-    : lastErrors(serverText(config), config.password), node(io, config, connectionName, lastErrors, listener)
+    : lastErrors(serverText(config), config.password), route(io, config, connectionName, lastErrors, listener)
 {
 }
 
@@ -74,7 +74,7 @@ void Background::run() noexcept
 void Background::recover()
 {
     renewalTimer.wait();
-    node.recover();
+    route.recover();
     recovered();
 }
 
@@ -112,7 +112,7 @@ std::shared_ptr<Background::Later> Background::later(TimePoint when, std::functi
 void Background::close()
 {
     renewalTimer.close();
-    node.close();
+    route.close();
     work_.reset();
     for (const auto& each : later_) {
         each->timer.cancel();

@@ -2,7 +2,7 @@
 /// A client's own thread.
 #pragma once
 
-#include "client/node.hpp"
+#include "client/route.hpp"
 #include "link/connect/alarm.hpp"
 #include "link/connect/last_errors.hpp"
 #include "redislock/clock.hpp"
@@ -70,7 +70,7 @@ public:
     // used on the thread only, except that any thread may set alarms
     boost::asio::io_context io{1};
     LastErrors lastErrors; ///< used by any thread
-    Node node;
+    Route route;
     Alarm renewalTimer{io};
 
 private:

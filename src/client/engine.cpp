@@ -60,10 +60,10 @@ Engine::Engine(Config config)
         }
     };
     listener.ended = [this] { background_->renewalTimer.set(BootClock::now()); };
-    listener.madeAgain = [this] {
-        post([this] {
+    listener.madeAgain = [this](const SlotSet* where) {
+        post([this, where = where != nullptr ? std::make_shared<const SlotSet>(*where) : nullptr] {
             const Inside inside(*this);
-            core_.unsettle();
+            core_.unsettle(where.get());
         });
     };
     listener.warned = [this](std::string what) {
@@ -74,18 +74,18 @@ Engine::Engine(Config config)
     background_ = std::make_unique<Background>(config_, connectionNameOf(config_, core_.id), listener);
     background_->recovered = [this] { recover(); };
     background_->renewalTimer.onRing([this] {
-        auto& renewals = node().renewals;
-        renewals.catchUp(); // a call whose answer has come is not over, though this thread looks late
+        // a call whose answer has come is not over, though this thread looks late
+        route().forEach([](Node& node) { node.renewals.catchUp(); });
         bool lasts = false;
         {
             const Inside inside(*this);
             core_.ring();
             lasts = core_.renewing.lasts() && !core_.isClosing();
-            if (lasts && !renewals.isKept() && !renewals.isConnected()) { // the server may have ended unnoticed
-                core_.renewing.unsettle(now(), false);
-            }
         }
-        renewals.keep(lasts);
+        if (route().keep(lasts)) { // the server may have ended unnoticed
+            const Inside inside(*this);
+            core_.renewing.unsettle(now(), false);
+        }
         sendOutbox();
     });
 }
@@ -105,7 +105,7 @@ void Engine::recover()
         const Lock lock(mutex_);
         core_.recover();
     }
-    node().sweepSoon();
+    route().forEach([](Node& node) { node.sweepSoon(); });
     sendOutbox();
 }
 
@@ -157,13 +157,13 @@ bool Engine::beginEnd()
         names = core_.close();
         closing_ = true;
     }
-    node().commands.flush(); // writes the requests of the holds that were given back
+    flush(); // writes the requests of the holds that were given back
     return true;
 }
 
 void Engine::endConnections() noexcept
 {
-    node().commands.shutdown(Errc::shutdown);
+    route().forEach([](Node& node) { node.commands.shutdown(Errc::shutdown); });
     background_->end([this] {
         {
             const Lock lock(mutex_);

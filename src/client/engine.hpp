@@ -62,8 +62,13 @@ public:
     }
     /// For what keeps a reference to it, and uses it with the mutex.
     [[nodiscard]] Core& ownCore() noexcept { return core_; }
-    [[nodiscard]] ThreadLink& commands() noexcept { return node().commands; }
+    /// The connection on which a request of a thread was put.
+    [[nodiscard]] ThreadLink& commandsFor(const Call& call) noexcept { return route().of(call).commands; }
+    /// Writes what is queued for the connections of the threads.
+    void flush();
     [[nodiscard]] Background& background() noexcept { return *background_; }
+    /// The ids of the nodes of the cluster, as far as they are known; empty without one.
+    [[nodiscard]] std::vector<std::string> nodeIds() { return route().ids(); }
     /// What was said about errors that calls have met.
     [[nodiscard]] const LastErrors& lastErrors() const noexcept { return background_->lastErrors; }
     [[nodiscard]] ServerId& serverId() noexcept { return serverId_; }
@@ -91,7 +96,7 @@ public:
     void submitIfConnected(std::vector<std::shared_ptr<Call>> calls) override;
     bool withdraw(Call& call) override;
     Fault giveUp(Lane lane, Call& call) noexcept override;
-    void fail(const std::shared_ptr<Call>& call, Errc why) override { node().commands.withdraw(call, why); }
+    void fail(const std::shared_ptr<Call>& call, Errc why) override { commandsFor(*call).withdraw(call, why); }
     void want(std::string channel, ChannelListener listener) override;
     void drop(std::string channel, ChannelListener listener) override;
     void wake(Call& call) noexcept override { mutex_.notify(call.signal, Signal::look); }
@@ -105,7 +110,7 @@ public:
 private:
     explicit Engine(Config config);
 
-    [[nodiscard]] Node& node() noexcept { return background_->node; }
+    [[nodiscard]] Route& route() noexcept { return background_->route; }
     void recover();
     void sendOutbox();
 

@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::chrono::milliseconds sweepPause{2};
 constexpr std::chrono::milliseconds heartbeat{2000};
+/// A node of a cluster may say of each slot who has it.
+constexpr ReplyLimits tableLimits{1UL << 20U, 16UL << 20U};
 
 /// Tells of one connection.
 std::function<void(bool, Reason)> reporter(const Node::Listener& listener, const char* purpose)
@@ -23,7 +25,7 @@ std::function<void(bool, Reason)> reporter(const Node::Listener& listener, const
         if (!up) {
             listener.ended();
         } else if (std::exchange(wasUp, true)) {
-            listener.madeAgain();
+            listener.madeAgain(nullptr);
         }
     };
 }
@@ -31,28 +33,33 @@ std::function<void(bool, Reason)> reporter(const Node::Listener& listener, const
 } // namespace
 
 Node::Node(boost::asio::io_context& io, const Config& config, const std::string& connectionName, LastErrors& lastErrors,
-           const Listener& listener)
+           const Listener& listener, Locator* place)
     : io_(io),
       madeAgain_(listener.madeAgain),
-      connector(io, config, connectionName, lastErrors, listener.warned),
-      commands(hooks(lastErrors, listener), config.commandTimeout, freshSeed()),
+      connector(io, config, connectionName, lastErrors, listener.warned,
+                place != nullptr ? ServerKind::node : ServerKind::master),
+      commands(hooks(listener), config.commandTimeout, freshSeed(), {}, place != nullptr),
       renewals(io, connector, renewalTimeout(config.watchdogTimeout, config.commandTimeout), freshSeed(),
-               reporter(listener, "renewals"), [this](const std::string& address) { demotedSoon(address); }),
+               reporter(listener, "renewals"), [this](const std::string& address) { demotedSoon(address); },
+               place != nullptr, place != nullptr ? tableLimits : ReplyLimits()),
       subscriber(io, connector, config.commandTimeout, heartbeat, freshSeed(), reporter(listener, "notifications")),
       confirmations(io, connector, config.commandTimeout, freshSeed(), reporter(listener, "confirmations"),
-                    [this](const std::string& address) { demotedSoon(address); }),
+                    [this](const std::string& address) { demotedSoon(address); }, place != nullptr),
       sweepTimer_(io)
 {
     if (config.sentinels) {
         sentinels_.emplace(io, config, connectionName, lastErrors, listener.warned, connector, [this] { moved(); });
         connector.locateBy(*sentinels_);
     }
+    if (place != nullptr) {
+        connector.locateBy(*place);
+    }
     sweepTimer_.onRing([this] { sweep(); });
     renewals.lendTo(commands, [this] { sweepTimer_.set(BootClock::now()); });
 }
 
 /// What the connection of the calling threads needs from the client's thread.
-ThreadLink::Background Node::hooks(LastErrors& lastErrors, const Listener& listener)
+ThreadLink::Background Node::hooks(const Listener& listener)
 {
     ThreadLink::Background hooks;
     hooks.connect = [this](TimePoint notBefore) {
@@ -69,7 +76,7 @@ ThreadLink::Background Node::hooks(LastErrors& lastErrors, const Listener& liste
     hooks.hurry = [this](TimePoint soonest) { connector.hurry(this, soonest); };
     hooks.demoted = [this](const std::string& address) { demotedSoon(address); };
     hooks.sweepSoon = [this] { sweepSoon(); };
-    hooks.refused = [&lastErrors](const Reply& reply) { lastErrors.noteReply(reply); };
+    hooks.refused = [this](const Reply& reply) { connector.noteReply(reply); };
     hooks.report = reporter(listener, "commands");
     return hooks;
 }
@@ -95,7 +102,7 @@ void Node::moved()
     subscriber.cut();
     confirmations.cut();
     connector.beginAgain();
-    madeAgain_(); // the connections may not be needed otherwise
+    madeAgain_(nullptr); // the connections may not be needed otherwise
 }
 
 /// One of the connections has learned that its server is no master any more. Any thread.
@@ -107,6 +114,30 @@ void Node::demotedSoon(const std::string& address)
         subscriber.leave(address);
         confirmations.leave(address);
     });
+}
+
+void Node::handOn(const Link::IsElsewhere& isElsewhere, bool leaves)
+{
+    commands.handOn(isElsewhere, leaves);
+    renewals.handOn(isElsewhere, leaves);
+    confirmations.handOn(isElsewhere, leaves);
+    if (leaves) {
+        subscriber.cut();
+    }
+    renewals.takeBack();
+}
+
+void Node::letGo()
+{
+    renewals.keep(false);
+    handOn([](const Call&) { return true; }, true);
+}
+
+bool Node::keep(bool on)
+{
+    const bool mayBeUnheard = on && !renewals.isKept() && !renewals.isConnected();
+    renewals.keep(on);
+    return mayBeUnheard;
 }
 
 void Node::sweepSoon() noexcept

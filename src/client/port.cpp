@@ -1,5 +1,6 @@
 // The engine as the core's port.
 #include "client/engine.hpp"
+#include "link/request/calls.hpp"
 #include "values/system/process.hpp"
 
 #include <utility>
@@ -20,11 +21,16 @@ void Engine::exit() noexcept
     mutex_.unlock();
     if (queued) {
         try {
-            node().commands.flush();
+            flush();
         } catch (...) { // out of memory: the next caller writes it
             return;
         }
     }
+}
+
+void Engine::flush()
+{
+    route().forEach([](Node& node) { node.commands.flush(); });
 }
 
 bool Engine::isForked() const noexcept
@@ -46,29 +52,44 @@ std::uint64_t Engine::nextRequest() noexcept
 
 bool Engine::submit(Lane lane, std::shared_ptr<Call> call, std::shared_ptr<Call> behind)
 {
+    Node& node = route().choose(*call);
+    std::shared_ptr<Call> asking; // where a slot is just being moved to
+    if (call->isAsking) {
+        asking = patiently([] { return std::make_shared<CommandCall>(std::vector<std::string>{"ASKING"}); });
+        asking->mode = Call::Mode::detached;
+        asking->server = call->server;
+    }
+    if (behind != nullptr) {
+        behind->isAsking = false;
+        behind->server = call->server;
+    }
     if (lane == Lane::commands) {
         queued_ = true;
-        return node().commands.enqueue(std::move(call), std::move(behind));
+        if (asking == nullptr) {
+            return node.commands.enqueue(std::move(call), std::move(behind));
+        }
+        return node.commands.enqueue(std::move(asking), std::move(call)) &&
+               (behind == nullptr || node.commands.enqueue(std::move(behind)));
     }
     if (outboxClosed_) {
         return false;
     }
     if (lane == Lane::confirming) {
-        post([this, call = std::move(call), behind = std::move(behind)] {
-            node().confirmations.enqueue(call, behind);
-            node().confirmations.work();
+        post([&node, call = std::move(call), behind = std::move(behind)] {
+            node.confirmations.enqueue(call, behind);
+            node.confirmations.work();
         });
         return true;
     }
     patiently([this] {
-        if (outbox_.capacity() < outbox_.size() + 2) {
-            outbox_.reserve(2 * outbox_.size() + 2);
+        if (outbox_.capacity() < outbox_.size() + 3) {
+            outbox_.reserve(2 * outbox_.size() + 3);
         }
     });
     if (outbox_.empty()) {
         post([this] { sendOutbox(); });
     }
-    for (auto* each : {&call, &behind}) {
+    for (auto* each : {&asking, &call, &behind}) {
         if (*each != nullptr) {
             (*each)->pending = true;
             outbox_.push_back(std::move(*each));
@@ -84,27 +105,29 @@ void Engine::sendOutbox()
     lock.unlock();
     for (auto next = calls.begin(); next != calls.end(); ++next) {
         try {
-            node().renewals.enqueue(*next);
+            route().of(**next).renewals.enqueue(*next);
         } catch (...) { // out of memory: recover() sends them
             lock.lock();
             patiently([&] { outbox_.insert(outbox_.begin(), next, calls.end()); });
             throw;
         }
     }
-    node().renewals.flush();
+    route().forEach([](Node& node) { node.renewals.flush(); });
 }
 
 void Engine::submitIfConnected(std::vector<std::shared_ptr<Call>> calls)
 {
     post([this, calls = std::move(calls)]() mutable {
-        auto& renewals = node().renewals;
-        const bool byCommands = node().commands.isConnected();
-        if (byCommands || renewals.isConnected()) {
-            for (auto& call : calls) {
-                byCommands ? (void)node().commands.enqueue(std::move(call)) : renewals.enqueue(std::move(call));
+        for (auto& call : calls) {
+            Node& node = route().choose(*call);
+            if (node.commands.isConnected()) {
+                (void)node.commands.enqueue(std::move(call));
+            } else if (node.renewals.isConnected()) {
+                node.renewals.enqueue(std::move(call));
             }
-            byCommands ? node().commands.flush() : renewals.flush();
         }
+        flush();
+        route().forEach([](Node& node) { node.renewals.flush(); });
         calls.clear();
     });
 }
@@ -113,7 +136,7 @@ void Engine::submitIfConnected(std::vector<std::shared_ptr<Call>> calls)
 bool Engine::withdraw(Call& call)
 {
     const auto waits = [&call](const auto& other) { return other.get() == &call; };
-    if (std::erase_if(outbox_, waits) == 0 && !node().renewals.withdraw(call)) {
+    if (std::erase_if(outbox_, waits) == 0 && !route().of(call).renewals.withdraw(call)) {
         return false;
     }
     call.pending = false;
@@ -123,13 +146,13 @@ bool Engine::withdraw(Call& call)
 Fault Engine::giveUp(Lane lane, Call& call) noexcept
 {
     if (lane == Lane::commands) {
-        return node().commands.giveUp(call);
+        return commandsFor(call).giveUp(call);
     }
     const bool sent = !withdraw(call);
     if (sent) {
         call.mode = Call::Mode::abandoned;
     }
-    return node().renewals.overdue(sent);
+    return route().of(call).renewals.overdue(sent);
 }
 
 // --- What is published ----------------------------------------------------------------------------------------------
@@ -137,14 +160,14 @@ Fault Engine::giveUp(Lane lane, Call& call) noexcept
 void Engine::want(std::string channel, ChannelListener listener)
 {
     post([this, channel = std::move(channel), listener = std::move(listener)] {
-        node().subscriber.want(channel, listener);
+        route().want(channel, listener);
     });
 }
 
 void Engine::drop(std::string channel, ChannelListener listener)
 {
     post([this, channel = std::move(channel), listener = std::move(listener)] {
-        node().subscriber.drop(channel, listener);
+        route().drop(channel, listener);
     });
 }
 

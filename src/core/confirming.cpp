@@ -118,7 +118,8 @@ std::shared_ptr<Confirming::WaitCall> Confirming::packet(TimePoint now)
     const auto isLike = [&](const Confirmation* each) {
         const Durability& wanted = each->wanted;
         return wanted.level == first.wanted.level && wanted.count == first.wanted.count &&
-               each->hold->lock->traits().renew.script == use.script;
+               each->hold->lock->traits().renew.script == use.script &&
+               each->hold->lock->slot == first.hold->lock->slot;
     };
     const std::size_t most = now < oneByOneUntil_ ? 1 : std::min(Renewing::mostAtOnce, waiting_.size());
     const auto renewal = std::make_shared<Renewal>(use, most);
@@ -198,7 +199,10 @@ Confirming::Verdict Confirming::verdictOn(const WaitCall& wait, TimePoint now) n
     for (const Call* half : {static_cast<const Call*>(&renewal), static_cast<const Call*>(&wait)}) {
         if (!half->outcome.replied) {
             const Fault& fault = half->outcome.fault;
-            return fault.failure == Failure::fatal ? refusal(fault) : Verdict{Next::askAgain};
+            const bool isBeingMoved = half->asks; // a fail-over of the node that had the slot would lose the grant
+            return fault.failure == Failure::fatal ? refusal(fault)
+                   : isBeingMoved                  ? Verdict{Next::refuse, Errc::notDurable}
+                                                   : Verdict{Next::askAgain};
         }
     }
     if (!wait.isAfterRenewal) {

@@ -12,7 +12,7 @@
 namespace redislock::detail {
 
 Core::Core(Port& outside, const Config& settings, std::string client, std::uint64_t seed)
-    : port(outside), config(settings), id(std::move(client)), random(seed)
+    : port(outside), config(settings), id(std::move(client)), channelMark(channelMarkOf(settings)), random(seed)
 {
     idleHolds_.reserve(maxIdle);
     idleCalls_.reserve(maxIdle);
@@ -146,6 +146,7 @@ std::shared_ptr<HoldCall> Core::takeCall(Hold& hold)
     call->writer = {};
     call->isHeard = false;
     call->sends = 0;
+    call->asks = false;
     return call;
 }
 
@@ -383,14 +384,16 @@ void Core::ring()
     arm();
 }
 
-void Core::unsettle()
+void Core::unsettle(const SlotSet* where)
 {
     if (closing_) {
         return;
     }
-    renewing.unsettle(port.now());
+    renewing.unsettle(port.now(), true, where);
     for (NamedLock* named : names_) {
-        waking.letFirstTry(*named);
+        if (where == nullptr || where->test(named->slot)) {
+            waking.letFirstTry(*named);
+        }
     }
 }
 

@@ -38,6 +38,14 @@ namespace redislock::detail {
 
 class ShutdownFlow;
 
+/// What the name of a channel begins with where it is not only that: `>` for a sharded channel, `*` for the sharded and
+/// the other of that name. The scripts, and the connections that listen, take it off.
+constexpr std::string_view channelMarkOf(const Config& config) noexcept
+{
+    const bool isClassic = config.cluster.empty() || config.notifications == Notifications::classic;
+    return isClassic ? "" : config.notifications == Notifications::both ? "*" : ">";
+}
+
 /// The locks of one client: names, holds, and what becomes of them. The core reaches connections, threads and the clock
 /// only through its port. The port's rules apply: all functions are called one at a time, under one mutex.
 class Core {
@@ -49,6 +57,7 @@ public:
     Port& port;
     const Config& config;
     const std::string id; ///< the client's id: its holders' names in Redis begin with it
+    const std::string_view channelMark; ///< what channels begin with: see channelMarkOf()
     Random random;
     Waking waking{*this};
     Inheritance inheritance{*this};
@@ -115,8 +124,9 @@ public:
 
     // news
     /// A connection was made anew that had ended: perhaps to another server, perhaps to one that has lost what it had.
-    /// Has all holds confirmed, and lets the first waiter of each name try once.
-    void unsettle();
+    /// Has all holds confirmed, and lets the first waiter of each name try once. @param where only names of these slots;
+    /// null: all
+    void unsettle(const SlotSet* where = nullptr);
 
     // the alarm
     /// Calls the run's timeIsOver() at that time, instead of at the time asked for before.

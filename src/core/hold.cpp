@@ -37,13 +37,14 @@ void appendHolder(std::string& out, const std::string& client, HolderId id, cons
 }
 
 /// Appends the name's channel, or the prefix of its waiters' channels, as an argument, without an allocation.
-void appendChannel(std::string& out, const KindTraits& kind, std::string_view name, bool quiet)
+void appendChannel(std::string& out, const KindTraits& kind, std::string_view name, std::string_view mark, bool quiet)
 {
     if (quiet || kind.channelPrefix.empty()) {
         return appendArgument(out, std::string_view());
     }
     const bool isBeginning = kind.asking == Asking::queue;
-    appendHeader(out, '$', prefixedSize(kind.channelPrefix, name) + (isBeginning ? 1 : 0));
+    appendHeader(out, '$', mark.size() + prefixedSize(kind.channelPrefix, name) + (isBeginning ? 1 : 0));
+    out.append(mark);
     appendPrefixed(out, kind.channelPrefix, name);
     out.append(isBeginning ? ":\r\n" : "\r\n");
 }
@@ -83,7 +84,7 @@ void HoldCall::encode(std::string& out, Form by)
     if (verb_ == Verb::unlock) {
         appendArgument(out, std::int64_t{count_});
         appendArgument(out, leaseMs_);
-        return appendChannel(out, kind, named.name, quiet);
+        return appendChannel(out, kind, named.name, named.core->channelMark, quiet);
     }
     appendArgument(out, leaseMs_);
     appendArgument(out, std::int64_t{count_});
@@ -91,12 +92,17 @@ void HoldCall::encode(std::string& out, Form by)
         appendArgument(out, std::int64_t{place.count()});
     }
     if (kind.asking == Asking::queue) {
-        appendChannel(out, kind, named.name, false);
+        appendChannel(out, kind, named.name, named.core->channelMark, false);
         appendArgument(out, isHeard ? std::int64_t{++sends} : 0);
     } else if (kind.asking == Asking::each) {
         writer == HolderId{} ? appendArgument(out, std::string_view())
                              : appendHolder(out, client, writer, KindTraits::of(LockKind::writeLock));
     }
+}
+
+Slot HoldCall::slot() const noexcept
+{
+    return hold_->lock->slot;
 }
 
 void Waiter::look() noexcept
@@ -105,7 +111,7 @@ void Waiter::look() noexcept
 }
 
 NamedLock::NamedLock(std::shared_ptr<Port> p, Core& c, LockKind k, std::string n)
-    : core(std::move(p), &c), name(std::move(n)), kind(k)
+    : core(std::move(p), &c), name(std::move(n)), kind(k), slot(c.config.cluster.empty() ? noSlot : slotOf(name))
 {
 }
 
@@ -115,7 +121,7 @@ std::string NamedLock::channel() const
     if (own.channelPrefix.empty()) {
         return {};
     }
-    auto channel = prefixed(own.channelPrefix, name);
+    auto channel = std::string(core->channelMark).append(prefixed(own.channelPrefix, name));
     return own.asking == Asking::queue ? channel + ":" : channel;
 }
 

@@ -56,6 +56,7 @@ public:
     }
 
     void encode(std::string& out, Form by) override;
+    [[nodiscard]] Slot slot() const noexcept override;
 
     [[nodiscard]] Hold& hold() const noexcept { return *hold_; }
     [[nodiscard]] Verb verb() const noexcept { return verb_; }
@@ -102,7 +103,8 @@ struct Hold {
     /// A request that names the holder has ended.
     void note(const Outcome& outcome) noexcept
     {
-        unanswered = unanswered || (!outcome.replied && outcome.fault.failure != Failure::notConnected);
+        const bool wasSent = outcome.fault.failure != Failure::notConnected && outcome.fault.failure != Failure::moved;
+        unanswered = unanswered || (!outcome.replied && wasSent);
     }
 
     /// With which it was confirmed.
@@ -132,6 +134,7 @@ struct Hold {
     bool isTentative : 1 = false;   ///< member of a group that is not held yet: its caller does not know of it
     bool unanswered : 1 = false;    ///< a request that names the holder was never answered, or may still end the holder
     bool unconfirmed : 1 = false;   ///< no answer says yet that the server has it, see Core::unsettle()
+    bool asks : 1 = false;          ///< as Call::asks, for its next renewal
     bool levelHasEnded : 1 = false; ///< one of several levels has ended: Redis keeps its time to live
     std::uint16_t countsUnderWay = 0; ///< requests under way that set its count
     std::uint32_t grantedLevel = 0;   ///< level granted by another's release for less than its lease, yet to be sent
@@ -250,6 +253,7 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     bool race = false;                   ///< the first waiter is to try when the release under way is answered
     Listening listening = Listening::no; ///< on the name's channel, or on those of its waiters
     const LockKind kind;
+    const Slot slot; ///< of the name, in a cluster
     std::unique_ptr<Turn> turn; ///< from when others were seen to want the name, or callers of this client to wait
 };
 

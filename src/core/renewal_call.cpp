@@ -2,6 +2,7 @@
 
 #include "core/core.hpp"
 #include "wire/command.hpp"
+#include "wire/key_schema.hpp"
 
 #include <algorithm>
 
@@ -14,6 +15,13 @@ bool isAlive(const RenewalCall::Item& item) noexcept
 {
     const auto phase = item.hold->phase.load(std::memory_order_acquire);
     return phase == Hold::Phase::held || phase == Hold::Phase::acquiring;
+}
+
+/// Appends the reader's hold key of the first level, which is there as long as the hold is.
+void appendHoldKey(std::string& out, const Hold& hold)
+{
+    const auto holder = hold.lock->core->holderText(hold);
+    appendArgument(out, suffixed(hold.lock->name, holder + ":rwlock_timeout:1"));
 }
 
 } // namespace
@@ -30,14 +38,14 @@ void RenewalCall::encode(std::string& out, Form by)
         items_.front().lease = minLease;
         count = 1;
     }
-    const std::size_t keys = 1 + (use_.withCompanions ? items_.front().hold->lock->traits().companionCount : 0);
+    const std::size_t keys = use_.withCompanions ? 2 : 1;
     appendScript(out, *use_.script, by, count * keys, 2 * count);
     for (const auto& item : items_) {
         if (item.asked) {
             const NamedLock& named = *item.hold->lock;
             appendArgument(out, std::string_view(named.name));
             if (use_.withCompanions) {
-                appendCompanions(out, named.traits(), named.name);
+                appendHoldKey(out, *item.hold);
             }
         }
     }

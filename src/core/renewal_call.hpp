@@ -23,13 +23,14 @@ public:
         bool asked = true; ///< was in the request when it was last sent
     };
 
-    /// @param count how many holds are added at most, so that add() allocates nothing. @param use the script that
+    /// @param count how many holds are added without makeRoom(), so that add() allocates nothing. @param use the script that
     /// renews
     RenewalCall(const ScriptUse& use, std::size_t count) : use_(use)
     {
         items_.reserve(count);
         mode = Mode::detached;
     }
+    void makeRoom() { items_.reserve(items_.size() + 1); }
     void add(Hold& hold, std::chrono::milliseconds lease) noexcept { items_.push_back({&hold, lease}); }
 
     /// Leaves out holds that have ended meanwhile.
@@ -37,6 +38,7 @@ public:
     [[nodiscard]] bool isWanted(TimePoint now) const noexcept override;
     [[nodiscard]] bool isInNoOrder() const noexcept override { return true; }
     void finished() noexcept override;
+    [[nodiscard]] Slot slot() const noexcept override { return items_.front().hold->lock->slot; }
 
     [[nodiscard]] const ScriptUse& use() const noexcept { return use_; }
     [[nodiscard]] const std::vector<Item>& items() const noexcept { return items_; }

@@ -5,8 +5,8 @@
 #include "wire/assert.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
+#include <vector>
 
 namespace redislock::detail {
 
@@ -29,13 +29,14 @@ constexpr std::chrono::milliseconds confirmedWithin{300};
 /// Whether the server answered, though it did not renew.
 bool isAnswer(const Fault& fault) noexcept
 {
-    return fault.failure != Failure::notConnected && fault.failure != Failure::lostReply;
+    return fault.failure != Failure::notConnected && fault.failure != Failure::lostReply &&
+           fault.failure != Failure::moved;
 }
 
-/// Whether one of several renewals may be why all of them were refused.
+/// Whether one of several renewals may be why all of them were refused: a right to its key, or its slot is being moved.
 bool mayBeOfOne(const Fault& fault) noexcept
 {
-    return fault.failure == Failure::fatal || fault == unknownRefusal;
+    return fault.failure == Failure::fatal || fault == unknownRefusal || fault.error == Reason(Cause::clusterDown);
 }
 
 } // namespace
@@ -167,7 +168,8 @@ void Renewing::ring(TimePoint now)
         isLasting_ = true;
     }
     if (now >= unsettleAt_) {
-        unsettle(now);
+        const auto where = std::move(unsettled_);
+        unsettle(now, true, where.get());
     }
     if (now >= unconfirmedAt_) {
         tellUnconfirmed();
@@ -177,15 +179,24 @@ void Renewing::ring(TimePoint now)
     }
 }
 
-void Renewing::unsettle(TimePoint now, bool isLikely)
+void Renewing::unsettle(TimePoint now, bool isLikely, const SlotSet* where)
 {
     if (now < saturatingAdd(unsettledAt_, unsettledOncePer)) {
+        const bool isAll = where == nullptr || (unsettleAt_ != TimePoint::max() && unsettled_ == nullptr);
+        auto all = isAll ? nullptr : std::make_unique<SlotSet>(*where);
+        if (all != nullptr && unsettled_ != nullptr) {
+            *all |= *unsettled_;
+        }
+        unsettled_ = std::move(all);
         unsettleAt_ = unsettledAt_ + unsettledOncePer;
         return core_.arm();
     }
     unsettleAt_ = now + whileOutOfMemory; // unless it gets to its end
     std::size_t index = 0;
     deadlines_.forEach([&](Hold& hold) {
+        if (where != nullptr && !where->test(hold.lock->slot)) {
+            return;
+        }
         hold.unconfirmed = true;
         hold.setDurability({}); // the replicas may be others now
         if (hold.renewal.state() == RenewMachine::State::idle) {
@@ -197,6 +208,7 @@ void Renewing::unsettle(TimePoint now, bool isLikely)
     });
     unsettledAt_ = now;
     unsettleAt_ = TimePoint::max();
+    unsettled_.reset();
     const auto spread = deadlines_.size() > mostAtOnce ? confirmedWithin : std::chrono::milliseconds(0);
     unconfirmedAt_ = deadlines_.empty() || !isLikely ? TimePoint::max() : now + spread + toldUnconfirmedAfter;
     core_.arm();
@@ -214,12 +226,15 @@ void Renewing::tellUnconfirmed()
     });
 }
 
-/// Sends requests for the renewals that are due, and those that will be soon: one for each script.
+/// Sends requests for the renewals that are due, and those that will be soon: one for each script, in a cluster for each
+/// script and slot.
 void Renewing::send(TimePoint now)
 {
     const auto lease = core_.config.watchdogTimeout;
-    const std::size_t most = now < oneByOneUntil_ ? 1 : std::min(mostAtOnce, renewals_.size());
-    std::array<std::shared_ptr<RenewalCall>, 2> calls;
+    const bool isInCluster = !core_.config.cluster.empty();
+    const bool isOneByOne = now < oneByOneUntil_;
+    const std::size_t most = isOneByOne && !isInCluster ? 1 : std::min(mostAtOnce, renewals_.size());
+    std::vector<std::shared_ptr<RenewalCall>> calls;
     try {
         for (std::size_t count = 0; count < most; ++count) {
             Hold* hold = renewals_.firstDue(count == 0 ? now : now + lease / 10);
@@ -227,29 +242,35 @@ void Renewing::send(TimePoint now)
                 break;
             }
             const KindTraits& kind = hold->lock->traits();
-            auto* const call = std::ranges::find_if(
-                calls, [&](const auto& each) { return each == nullptr || each->use().script == kind.renew.script; });
-            REDISLOCK_ASSERT(call != calls.end());
-            if (*call == nullptr) {
-                *call = std::make_shared<RenewalCall>(kind.renew, most);
+            const auto isFor = [&](const auto& each) {
+                return each->use().script == kind.renew.script && each->asks == hold->asks &&
+                       (!isInCluster || (!isOneByOne && each->slot() == hold->lock->slot));
+            };
+            auto call = std::ranges::find_if(calls, isFor);
+            if (call == calls.end()) {
+                calls.push_back(std::make_shared<RenewalCall>(kind.renew, isInCluster ? 1 : most));
+                call = calls.end() - 1;
+                (*call)->asks = hold->asks;
             }
+            (*call)->makeRoom();
             REDISLOCK_ASSERT(hold->phase == Hold::Phase::held);
             const bool isSent = sends(*hold, now);
             renewals_.remove(*hold);
             if (isSent) {
+                hold->asks = false;
                 (*call)->add(*hold, leaseFor(*hold, now));
+            } else if ((*call)->items().empty()) {
+                calls.pop_back();
             }
         }
         for (const auto& call : calls) {
-            if (call != nullptr && !call->items().empty() && core_.port.submit(Lane::background, call)) {
+            if (core_.port.submit(Lane::background, call)) {
                 ++underWay_;
             }
         }
     } catch (...) { // out of memory
         for (const auto& call : calls) {
-            if (call != nullptr) {
-                std::ranges::for_each(call->items(), [this](const auto& item) { retrySoon(*item.hold); });
-            }
+            std::ranges::for_each(call->items(), [this](const auto& item) { retrySoon(*item.hold); });
         }
         throw;
     }
@@ -317,6 +338,7 @@ void Renewing::answered(const RenewalCall::Item& item, const RenewalCall& call, 
     try {
         judge(now);
         hold.note(call.outcome);
+        hold.asks = call.asks;
         if (hold.phase == Hold::Phase::held) { // otherwise nothing revives the hold, and Redis ends it soon
             apply(hold, eventOf<RenewMachine::Event, RenewAnswer>(call, call.outcome, now, count, which), item.lease);
         }

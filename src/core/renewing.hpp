@@ -7,6 +7,7 @@
 #include "core/machine/renew_machine.hpp"
 #include "core/renewal_call.hpp"
 #include "redislock/clock.hpp"
+#include "wire/slot.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -46,8 +47,9 @@ public:
     [[nodiscard]] bool lasts() const noexcept { return isLasting_ && !deadlines_.empty(); }
 
     /// The server may be another one, or may have lost what it had: has all holds confirmed soon, at most once a
-    /// second. @param isLikely holds without an answer are reported as at risk
-    void unsettle(TimePoint now, bool isLikely = true);
+    /// second. @param isLikely holds without an answer are reported as at risk. @param where only holds of names in these
+    /// slots; null: all
+    void unsettle(TimePoint now, bool isLikely = true, const SlotSet* where = nullptr);
 
     /// When the next deadline comes, or the next request is due.
     [[nodiscard]] TimePoint due() const noexcept;
@@ -84,6 +86,7 @@ private:
     std::size_t underWay_ = 0;                   ///< requests without an answer
     TimePoint unsettledAt_ = TimePoint::min();   ///< a request sent before this confirms nothing
     TimePoint unsettleAt_ = TimePoint::max();    ///< the next time; max(): nothing has happened since
+    std::unique_ptr<SlotSet> unsettled_;         ///< the next time; null: all
     TimePoint unconfirmedAt_ = TimePoint::max(); ///< when holds without an answer are reported as at risk
     TimePoint oneByOneUntil_{}; ///< until then, one hold a request: denying one must not fail the others
 };

@@ -46,6 +46,8 @@ public:
     [[nodiscard]] Fault overdue(bool sent) const noexcept { return link_.overdue(sent); }
     using LoopLink::catchUp;
     using LoopLink::cut;
+    using CallLink::handOn;
+    using CallLink::owesSince;
     using LoopLink::leave;
     using LoopLink::recover;
     /// Ends the connection and the calls on it.

@@ -17,10 +17,29 @@ namespace redislock::detail {
 /// **Thread safety**: none; everything on the io_context's thread, finished() of the calls too.
 class CallLink : public LoopLink {
 public:
+    /// @param limits of a reply
     CallLink(boost::asio::io_context& io, Connector& connector, std::chrono::milliseconds timeout, std::uint64_t seed,
-             Report report, Demoted demoted = nullptr)
-        : LoopLink(io, connector, link_, timeout, std::move(report), std::move(demoted)), link_(timeout, seed)
+             Report report, Demoted demoted = nullptr, bool isInCluster = false, ReplyLimits limits = {})
+        : LoopLink(io, connector, link_, timeout, std::move(report), std::move(demoted), limits),
+          link_(timeout, seed, isInCluster)
     {
+    }
+
+    /// Another node may have what was asked for here: see Link::handOn(). @param leaves ends the connection too
+    void handOn(const Link::IsElsewhere& isElsewhere, bool leaves)
+    {
+        {
+            FinishedCalls finished;
+            link_.handOn(isElsewhere, finished);
+        }
+        if (leaves) {
+            cut();
+        }
+    }
+    /// When the oldest request was written that has no answer; max(): there is none.
+    [[nodiscard]] TimePoint owesSince() const noexcept
+    {
+        return link_.isOpen() ? link_.queue().oldestSent() : TimePoint::max();
     }
 
     /// Queues a call, and perhaps another right behind it. Follow with work().

@@ -7,13 +7,23 @@
 
 namespace redislock::detail {
 
+namespace {
+
+/// How a script is named first. Behind ASKING it is sent whole: a NOSCRIPT would have used that up.
+Call::Form firstForm(const Call& call) noexcept
+{
+    return call.isAsking ? Call::Form::byText : Call::Form::bySha;
+}
+
+} // namespace
+
 bool Link::enqueue(std::shared_ptr<Call> call, std::shared_ptr<Call> behind, TimePoint now, FinishedCalls& finished)
 {
     const bool isOver = state() == State::closed;
     if (!isOver) { // all that takes memory comes before anything is queued
         patiently([&] {
             queue_.makeRoom(2);
-            call->form = Call::Form::bySha;
+            call->form = firstForm(*call);
             encode(*call, behind.get());
         });
     }
@@ -46,7 +56,7 @@ void Link::encode(Call& call, Call* behind)
         if (takesRequests()) {
             call.encode(bytes_, call.form);
             if (behind != nullptr) {
-                behind->encode(bytes_, behind->form = Call::Form::bySha);
+                behind->encode(bytes_, behind->form = firstForm(*behind));
             }
         }
     } catch (...) {
@@ -70,7 +80,7 @@ void Link::begin(TimePoint now, FinishedCalls& finished)
     }
     bytes_.clear();
     for (std::size_t i = 0; i < queue_.size(); ++i) {
-        queue_[i]->encode(bytes_, queue_[i]->form = Call::Form::bySha);
+        queue_[i]->encode(bytes_, queue_[i]->form = firstForm(*queue_[i]));
     }
 }
 
@@ -90,6 +100,11 @@ Protocol::Heard Link::received(Reply& reply, TimePoint now, FinishedCalls& finis
     if (isNoScript(reply) && call->isScript() && call->form == Call::Form::bySha &&
         call->mode != Call::Mode::abandoned && call->isWanted(now)) {
         sendWhole(std::move(call), finished);
+    } else if (isInCluster_ && isRedirection(reply)) {
+        policy_.served();
+        call->asks = reply.text.starts_with("ASK");
+        std::swap(call->reply, reply);
+        finish(std::move(call), {false, {Failure::moved, Cause::redirected}}, finished);
     } else {
         std::swap(call->reply, reply);
         finish(std::move(call), {true, {}}, finished);
@@ -135,6 +150,20 @@ void Link::fail(const std::shared_ptr<Call>& call, Errc why, FinishedCalls& fini
     }
 }
 
+void Link::handOn(const IsElsewhere& isElsewhere, FinishedCalls& finished)
+{
+    handsOn_ = isOpen();
+    for (std::size_t i = 0; !handsOn_ && i < queue_.size();) {
+        const auto call = queue_[i];
+        if (!isElsewhere(*call)) {
+            ++i;
+            continue;
+        }
+        (void)queue_.erase(*call);
+        finish(call, {false, {Failure::moved, Cause::redirected}}, finished);
+    }
+}
+
 std::shared_ptr<Call> Link::takeFirst() noexcept
 {
     REDISLOCK_ASSERT(isIdle());
@@ -146,6 +175,10 @@ void Link::end(Fault fault, bool onlyWritten, FinishedCalls& finished) noexcept
     for (auto left = onlyWritten ? queue_.unanswered() : queue_.size(); left > 0; --left) {
         finish(queue_.abandon(), {false, fault}, finished);
     }
+    while (handsOn_ && !queue_.empty()) {
+        finish(queue_.abandon(), {false, {Failure::moved, Cause::redirected}}, finished);
+    }
+    handsOn_ = false;
 }
 
 void Link::finish(std::shared_ptr<Call> call, Outcome outcome, FinishedCalls& finished) noexcept

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 namespace redislock::detail {
@@ -20,17 +21,18 @@ namespace redislock::detail {
 /// silent: the connection ends with all that is written. What is not written waits for the next connection, where it
 /// is encoded again if its caller still wants it.
 ///
-/// What is to come needs no other class:
-/// - TLS: its records are bytes below this class; several replies may be ready before the next read, as received() is
-///   told of one reply at a time.
-/// - Two requests side by side or not at all (`ASKING` and a script): `behind` of enqueue(), and a flag of the call
-///   that makes received() and begin() send both again.
-/// - A handshake with more commands: that of the Connector, before opened().
-/// - Many links: one object each, without a thread or socket until attemptAt() says so.
+/// In a cluster, a call that the node answers with a redirection ends as `moved`, with the answer as its reply: the node
+/// did nothing, and whoever made the call asks another one.
 class Link final : public Protocol {
 public:
-    /// @param timeout how long a server may be silent
-    Link(std::chrono::nanoseconds timeout, std::uint64_t seed) noexcept : Protocol(seed), timeout_(timeout) {}
+    /// Whether a call is meant for another node now.
+    using IsElsewhere = std::function<bool(const Call&)>;
+
+    /// @param timeout how long a server may be silent. @param isInCluster redirections are no errors
+    Link(std::chrono::nanoseconds timeout, std::uint64_t seed, bool isInCluster = false) noexcept
+        : Protocol(seed), timeout_(timeout), isInCluster_(isInCluster)
+    {
+    }
 
     /// Queues a request, and perhaps another right behind it. @return false after close(): a waiting caller is told,
     /// but not finished() of a detached call.
@@ -48,6 +50,9 @@ public:
     }
     /// Ends a call that is in no queue any more.
     static void finish(std::shared_ptr<Call> call, Outcome outcome, FinishedCalls& finished) noexcept;
+    /// Another node may have what was asked for here: calls that wait for a connection, and are meant for another node,
+    /// end as `moved`. Where there is a connection, all that is not written does when it ends.
+    void handOn(const IsElsewhere& isElsewhere, FinishedCalls& finished);
     /// A connection is wanted, or no longer, though no request waits for it.
     void want(bool on) noexcept { isWanted_ = on; }
 
@@ -75,9 +80,11 @@ private:
     void sendWhole(std::shared_ptr<Call> call, FinishedCalls& finished) noexcept;
 
     const std::chrono::nanoseconds timeout_;
+    const bool isInCluster_;
     ReplyQueue<Call> queue_;
     TimePoint heardAt_{}; ///< the last bytes of the server
     bool isWanted_ = false;
+    bool handsOn_ = false; ///< when the connection ends
 };
 
 } // namespace redislock::detail

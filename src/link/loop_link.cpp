@@ -6,13 +6,14 @@
 namespace redislock::detail {
 
 LoopLink::LoopLink(boost::asio::io_context& io, Connector& connector, Protocol& protocol,
-                   std::chrono::milliseconds timeout, Report report, Demoted demoted)
+                   std::chrono::milliseconds timeout, Report report, Demoted demoted, ReplyLimits limits)
     : io_(io),
       connector_(connector),
       protocol_(protocol),
       timeout_(timeout),
       report_(std::move(report)),
       demoted_(std::move(demoted)),
+      limits_(limits),
       timer_(io)
 {
     timer_.onRing([this] { timeOver(); });
@@ -66,7 +67,7 @@ void LoopLink::opened(Connected result)
     FinishedCalls finished;
     try {
         if (!result.fault) {
-            reader_.emplace();
+            reader_.emplace(limits_);
             descriptor_.emplace(io_, result.stream.handle());
             protocol_.opened(BootClock::now(), finished, result.replaceAt);
         }
@@ -111,7 +112,7 @@ void LoopLink::changeOver()
     const Stream last = take();
     descriptor_.emplace(io_, next.handle());
     stream_ = std::move(next);
-    reader_.emplace();
+    reader_.emplace(limits_);
     protocol_.replaced(BootClock::now(), finished);
     waitToRead();
 }
@@ -217,6 +218,7 @@ LoopLink::Taken LoopLink::takeReplies()
         lose({Failure::demoted, Cause::readOnly});
         return Taken::end;
     }
+    whenHeard();
     return Taken::something;
 }
 

@@ -35,7 +35,7 @@ public:
 
     /// @param protocol not used before the first call. @param timeout for an attempt to connect
     LoopLink(boost::asio::io_context& io, Connector& connector, Protocol& protocol, std::chrono::milliseconds timeout,
-             Report report, Demoted demoted = nullptr);
+             Report report, Demoted demoted = nullptr, ReplyLimits limits = {});
     LoopLink(const LoopLink&) = delete;
     LoopLink& operator=(const LoopLink&) = delete;
     virtual ~LoopLink();
@@ -65,6 +65,8 @@ protected:
     virtual void whenOpened() {}
     /// An attempt has failed: now what waits for a connection will end.
     virtual void whenFailed() noexcept {}
+    /// Replies have been given to the protocol.
+    virtual void whenHeard() {}
 
 private:
     enum class Taken { something, nothing, end };
@@ -88,6 +90,7 @@ private:
     const std::chrono::milliseconds timeout_;
     const Report report_;
     const Demoted demoted_;
+    const ReplyLimits limits_;
     Stream stream_;
     Stream next_;                                                     ///< takes the place of the other one
     std::optional<boost::asio::posix::stream_descriptor> descriptor_; ///< waits on the stream's handle; does not own it

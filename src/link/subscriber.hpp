@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -34,7 +35,25 @@ public:
         work();
     }
 
+    /// As Subscriptions::take().
+    Subscriptions::Taken take(const std::function<bool(const std::string&)>& isToGo)
+    {
+        auto taken = subscriptions_.take(isToGo);
+        work();
+        return taken;
+    }
+    /// Called when the server has ended a subscription, or says that another node has the channel. Before the first call.
+    std::function<void()> ended;
+    [[nodiscard]] bool isEmpty() const noexcept { return subscriptions_.channels() == 0; }
+
 private:
+    void whenHeard() override
+    {
+        if (subscriptions_.takeEnded() && ended) {
+            ended();
+        }
+    }
+
     Subscriptions subscriptions_;
 };
 

@@ -10,12 +10,21 @@ namespace redislock::detail {
 
 void Subscriptions::want(const std::string& channel, const ChannelListener& listener)
 {
+    if (channel.starts_with('*')) { // heard twice, and confirmed twice
+        subscribe(channel.substr(1), listener);
+        return subscribe('>' + channel.substr(1), listener);
+    }
+    subscribe(channel, listener);
+}
+
+void Subscriptions::subscribe(const std::string& channel, const ChannelListener& listener)
+{
     const bool isFirst = patiently([&] { return table_.want(channel, listener); });
     if (!isOpen()) {
         return;
     }
     if (isFirst) {
-        request("SUBSCRIBE", channel);
+        request(Verb::subscribe, table_.keyOf(channel));
     } else { // perhaps confirmed already; if not, the listener will hear of that once more
         tell(listener, Kind::confirmed, {});
     }
@@ -23,17 +32,37 @@ void Subscriptions::want(const std::string& channel, const ChannelListener& list
 
 void Subscriptions::drop(const std::string& channel, const ChannelListener& listener)
 {
+    if (channel.starts_with('*')) {
+        drop(channel.substr(1), listener);
+        return drop('>' + channel.substr(1), listener);
+    }
     if (table_.drop(channel, listener) && isOpen()) {
-        request("UNSUBSCRIBE", channel);
+        request(Verb::unsubscribe, table_.keyOf(channel));
     }
 }
 
-/// @param channel empty for PING
-void Subscriptions::request(std::string_view verb, const std::string& channel)
+Subscriptions::Taken Subscriptions::take(const std::function<bool(const std::string&)>& isToGo)
+{
+    auto taken = table_.take(isToGo);
+    for (const auto& [channel, listeners] : taken) {
+        if (isOpen()) {
+            request(Verb::unsubscribe, channel);
+        }
+    }
+    return taken;
+}
+
+void Subscriptions::request(Verb verb, const std::string& channel)
 {
     sentAt_.push_back(TimePoint::max());
-    table_.sent(channel);
-    channel.empty() ? appendCommand(bytes_, {verb}) : appendCommand(bytes_, {verb, channel});
+    table_.sent(channel, verb == Verb::unsubscribe);
+    if (verb == Verb::ping) {
+        return appendCommand(bytes_, {"PING"});
+    }
+    const bool isSharded = channel.starts_with('>');
+    const auto name = std::string_view(channel).substr(isSharded ? 1 : 0);
+    const std::string_view words[2][2] = {{"SUBSCRIBE", "UNSUBSCRIBE"}, {"SSUBSCRIBE", "SUNSUBSCRIBE"}};
+    appendCommand(bytes_, {words[isSharded ? 1 : 0][verb == Verb::unsubscribe ? 1 : 0], name});
 }
 
 void Subscriptions::written(TimePoint now) noexcept
@@ -46,7 +75,7 @@ void Subscriptions::begin(TimePoint now, FinishedCalls& /*finished*/)
     bytes_.clear();
     sentAt_.clear(); // of an attempt to begin for which there was no memory
     for (const auto& channel : table_.connected()) {
-        request("SUBSCRIBE", channel);
+        request(Verb::subscribe, channel);
     }
     armPulse(now);
 }
@@ -66,10 +95,18 @@ Protocol::Heard Subscriptions::received(Reply& reply, TimePoint now, FinishedCal
             policy_.served();
         }
     }
-    for (const auto& listener : incoming.listeners) {
-        tell(listener, incoming.kind, incoming.text);
+    if (incoming.kind == Kind::ended) { // asked for once more soon, if no other node turns out to have the slot
+        hasEnded_ = true;
+    } else if (incoming.kind == Kind::unsharded) {
+        for (const auto& channel : table_.channels()) {
+            request(Verb::subscribe, channel);
+        }
+    } else {
+        for (const auto& listener : incoming.listeners) {
+            tell(listener, incoming.kind, incoming.text);
+        }
     }
-    if (incoming.kind == Kind::refused) {
+    if (incoming.kind == Kind::refused || incoming.kind == Kind::ended) {
         armPulse(now);
     }
     return incoming.kind == Kind::unexpected ? Heard::unexpected : Heard::expected;
@@ -97,10 +134,10 @@ bool Subscriptions::timeIsOver(TimePoint now)
     if (now >= nextPulse_) {
         if (!table_.empty() && table_.unanswered() == 0) {
             for (const auto& channel : table_.refusedForNow()) {
-                request("SUBSCRIBE", channel);
+                request(Verb::subscribe, channel);
             }
             if (!hasBytes()) {
-                request("PING", {});
+                request(Verb::ping, {});
             }
         }
         armPulse(now);

@@ -9,8 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace redislock::detail {
 
@@ -28,6 +31,11 @@ public:
     /// Makes a listener hear of a channel until drop(). The listener must not call want() or drop().
     void want(const std::string& channel, const ChannelListener& listener);
     void drop(const std::string& channel, const ChannelListener& listener);
+    /// Ends the subscriptions to sharded channels for which @p isToGo holds, and takes out their listeners.
+    using Taken = std::vector<std::pair<std::string, std::vector<ChannelListener>>>;
+    Taken take(const std::function<bool(const std::string& channel)>& isToGo);
+    /// Whether the server has ended a subscription, since this was asked last.
+    bool takeEnded() noexcept { return std::exchange(hasEnded_, false); }
 
     [[nodiscard]] std::size_t channels() const noexcept { return table_.size(); }
     [[nodiscard]] std::size_t unanswered() const noexcept { return table_.unanswered(); }
@@ -47,7 +55,9 @@ private:
     void begin(TimePoint now, FinishedCalls& finished) override;
     void written(TimePoint now) noexcept override;
     void end(Fault fault, bool onlyWritten, FinishedCalls& finished) noexcept override;
-    void request(std::string_view verb, const std::string& channel);
+    enum class Verb : std::uint8_t { subscribe, unsubscribe, ping };
+    void request(Verb verb, const std::string& channel);
+    void subscribe(const std::string& channel, const ChannelListener& listener);
     void armPulse(TimePoint now) noexcept;
 
     const std::chrono::nanoseconds timeout_;
@@ -55,6 +65,7 @@ private:
     SubscriptionTable<ChannelListener> table_;
     std::deque<TimePoint> sentAt_; ///< when the table's unanswered requests were written; max(): not yet
     TimePoint nextPulse_{};
+    bool hasEnded_ = false;
 };
 
 } // namespace redislock::detail

@@ -9,8 +9,9 @@
 
 namespace redislock::detail {
 
-ThreadLink::ThreadLink(Background background, std::chrono::milliseconds timeout, std::uint64_t seed, ReplyLimits limits)
-    : background_(std::move(background)), timeout_(timeout), limits_(limits), link_(timeout, seed)
+ThreadLink::ThreadLink(Background background, std::chrono::milliseconds timeout, std::uint64_t seed, ReplyLimits limits,
+                       bool isInCluster)
+    : background_(std::move(background)), timeout_(timeout), limits_(limits), link_(timeout, seed, isInCluster)
 {
 }
 

@@ -49,7 +49,8 @@ public:
         std::function<void(bool up, Reason)> report;      ///< for the observer
     };
 
-    ThreadLink(Background background, std::chrono::milliseconds timeout, std::uint64_t seed, ReplyLimits limits = {});
+    ThreadLink(Background background, std::chrono::milliseconds timeout, std::uint64_t seed, ReplyLimits limits = {},
+               bool isInCluster = false);
     ThreadLink(const ThreadLink&) = delete;
     ThreadLink& operator=(const ThreadLink&) = delete;
 
@@ -96,6 +97,11 @@ public:
     void cut();
     /// The server at this address is no master any more: leaves it when what is due has been answered.
     void leave(const std::string& address);
+
+    /// Another node may have what was asked for here: see Link::handOn(). @param leaves ends the connection too
+    void handOn(const Link::IsElsewhere& isElsewhere, bool leaves);
+    /// When the oldest request was written that has no answer; max(): there is none.
+    [[nodiscard]] TimePoint owesSince();
 
     /// Ends everything: calls under way and later ones fail with `error`.
     void shutdown(Errc error);

@@ -155,6 +155,24 @@ void ThreadLink::cut()
     }
 }
 
+void ThreadLink::handOn(const Link::IsElsewhere& isElsewhere, bool leaves)
+{
+    {
+        FinishedCalls finished;
+        const Lock lock(mutex_);
+        link_.handOn(isElsewhere, finished);
+    }
+    if (leaves) {
+        cut();
+    }
+}
+
+TimePoint ThreadLink::owesSince()
+{
+    const Lock lock(mutex_);
+    return link_.isOpen() ? link_.queue().oldestSent() : TimePoint::max();
+}
+
 void ThreadLink::leave(const std::string& address)
 {
     FinishedCalls finished;

@@ -104,10 +104,10 @@ bool isHost(const std::string& host)
 
 bool needsAddress(const Config& config)
 {
-    return config.endpoint.unixSocket.empty() && !config.sentinels;
+    return config.endpoint.unixSocket.empty() && !config.sentinels && config.cluster.empty();
 }
 
-bool isSentinelsAddress(const Endpoint& endpoint)
+bool isNodesAddress(const Endpoint& endpoint)
 {
     return endpoint.unixSocket.empty() && isHost(endpoint.host) && endpoint.port != 0;
 }
@@ -137,12 +137,25 @@ constexpr Rule rules[] = {
     {"sentinels.endpoints", [](const Config& c) { return !c.sentinels || !c.sentinels->endpoints.empty(); },
      [](const Config&) { return std::string("empty"); }, "must name at least one Sentinel"},
     {"sentinels.endpoints",
-     [](const Config& c) { return !c.sentinels || std::ranges::all_of(c.sentinels->endpoints, isSentinelsAddress); },
-     [](const Config& c) { return std::ranges::find_if_not(c.sentinels->endpoints, isSentinelsAddress)->str(); },
+     [](const Config& c) { return !c.sentinels || std::ranges::all_of(c.sentinels->endpoints, isNodesAddress); },
+     [](const Config& c) { return std::ranges::find_if_not(c.sentinels->endpoints, isNodesAddress)->str(); },
      "must be host names or addresses, with a port from 1 to 65535"},
     {"sentinels.username",
      [](const Config& c) { return !c.sentinels || c.sentinels->username.empty() || !c.sentinels->password.empty(); },
      [](const Config&) { return std::string("***"); }, "needs a password"},
+    {"cluster", [](const Config& c) { return c.cluster.empty() || c.endpoint.unixSocket.empty(); },
+     [](const Config&) { return std::string("set"); }, "is not for unix sockets"},
+    {"cluster", [](const Config& c) { return c.cluster.empty() || !c.sentinels; },
+     [](const Config&) { return std::string("set"); }, "needs sentinels to be empty"},
+    {"cluster", [](const Config& c) { return std::ranges::all_of(c.cluster, isNodesAddress); },
+     [](const Config& c) { return std::ranges::find_if_not(c.cluster, isNodesAddress)->str(); },
+     "must be host names or addresses, with a port from 1 to 65535"},
+    {"database", [](const Config& c) { return c.cluster.empty() || c.database == 0; },
+     [](const Config& c) { return std::to_string(c.database); },
+     "must be 0 with a cluster (SELECT is not allowed in cluster mode)"},
+    {"notifications",
+     [](const Config& c) { return !c.cluster.empty() || c.notifications == Notifications::automatic; },
+     [](const Config&) { return std::string("set"); }, "is for a cluster only"},
     {"tls", [](const Config& c) { return !c.tls || c.endpoint.unixSocket.empty(); },
      [](const Config&) { return std::string("set"); }, "is not for unix sockets"},
     tlsRule<&Tls::caFile, hasPath<&Tls::caFile>>("tls.caFile", pathDemand),

@@ -85,6 +85,8 @@ constexpr std::array causeTexts{
     CauseText{Cause::notSentinel, "notSentinel",
               "what answers at the address of a Sentinel is a server: use redis://, or the Sentinel's port"},
     CauseText{Cause::addressNotMapped, "addressNotMapped", "Config::addressMap threw"},
+    CauseText{Cause::notCluster, "notCluster", "what answers is no node of a cluster: use redis://"},
+    CauseText{Cause::otherCluster, "otherCluster", "the node belongs to another cluster than those before it"},
     CauseText{Cause::connectionRefused, "connectionRefused", "nothing listens at the address"},
     CauseText{Cause::hostNotFound, "hostNotFound", "the host name is not known"},
     CauseText{Cause::lookupFailed, "lookupFailed", "the host name could not be looked up"},
@@ -121,8 +123,7 @@ constexpr std::array causeTexts{
     CauseText{Cause::channelDenied, "channelDenied", "the user has no right to the channel"},
     CauseText{Cause::unknownCommand, "unknownCommand", "the server does not know a command that locks need"},
     CauseText{Cause::clusterNode, "clusterNode",
-              "the server is one of several nodes of a cluster, for which redis-cluster://HOST,... is meant: not "
-              "supported yet"},
+              "the server is one of several nodes of a cluster, for which redis-cluster://HOST,... is meant"},
     CauseText{Cause::sentinel, "sentinel",
               "the server is a Sentinel, for which redis-sentinel://HOST,.../NAME is meant"},
     CauseText{Cause::noAppendOnlyFile, "noAppendOnlyFile", "the server writes no append-only file (appendonly no)"},
@@ -136,6 +137,7 @@ constexpr std::array causeTexts{
     CauseText{Cause::scriptBusy, "scriptBusy", "the server is busy with a script that does not end"},
     CauseText{Cause::scriptKilled, "scriptKilled", "the script was ended by somebody else"},
     CauseText{Cause::clusterDown, "clusterDown", "the server's cluster is not whole, or is being rearranged"},
+    CauseText{Cause::redirected, "redirected", "the nodes of the cluster keep sending the request to others"},
     CauseText{Cause::noThread, "noThread", "the operating system has no thread left for the client"},
     CauseText{Cause::noDescriptor, "noDescriptor", "the operating system has no file descriptor left for the client"},
 };

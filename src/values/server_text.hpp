@@ -12,12 +12,13 @@ namespace redislock::detail {
 /// Where the client of these settings finds its server.
 inline std::string serverText(const Config& config)
 {
-    if (!config.sentinels) {
+    if (!config.sentinels && config.cluster.empty()) {
         return config.endpoint.str();
     }
-    std::string text = "the master \"" + printable(config.sentinels->name) + "\" of";
-    for (const auto& endpoint : config.sentinels->endpoints) {
-        text.append(&endpoint == &config.sentinels->endpoints.front() ? " " : ", ").append(endpoint.str());
+    std::string text = config.sentinels ? "the master \"" + printable(config.sentinels->name) + "\" of" : "the cluster of";
+    const auto& endpoints = config.sentinels ? config.sentinels->endpoints : config.cluster;
+    for (const auto& endpoint : endpoints) {
+        text.append(&endpoint == &endpoints.front() ? " " : ", ").append(endpoint.str());
     }
     return text;
 }

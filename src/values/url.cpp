@@ -210,7 +210,7 @@ bool setTlsOption(std::string_view name, std::string_view value, Config& config)
         return false;
     }
     if (!config.tls) {
-        refuse("the option " + std::string(name) + " is for rediss:// and rediss-sentinel:// only");
+        refuse("the option " + std::string(name) + " is for rediss://, rediss-sentinel:// and rediss-cluster:// only");
     }
     if (name == "verify") {
         using Verify = Tls::Verify;
@@ -272,6 +272,15 @@ void setOption(std::string_view name, std::string_view value, Config& config)
             optionValue<Naming>(name, value, {{"identified", Naming::identified}, {"as_given", Naming::asGiven}});
     } else if (name == "database") {
         config.database = optionNumber<std::uint32_t>(name, value);
+    } else if (name == "notifications") {
+        if (config.cluster.empty()) {
+            refuse("the option notifications is for redis-cluster:// and rediss-cluster:// only");
+        }
+        config.notifications = optionValue<Notifications>(name, value,
+                                                          {{"auto", Notifications::automatic},
+                                                           {"sharded", Notifications::sharded},
+                                                           {"classic", Notifications::classic},
+                                                           {"both", Notifications::both}});
     } else if (name == "durability") {
         setDurability(value, config.durability);
     } else if (name == "durability_within") {
@@ -333,6 +342,36 @@ void readTcp(std::string_view text, Config& config)
     readOptions(options, std::move(given), config);
 }
 
+/// `host[:port],…`
+std::vector<Endpoint> readAddresses(std::string_view text, std::uint16_t usualPort)
+{
+    std::vector<Endpoint> all;
+    for (std::optional<std::string_view> left = text; left;) {
+        std::string_view host;
+        std::tie(host, left) = split(*left, ',');
+        all.push_back(readAddress(host, usualPort));
+    }
+    return all;
+}
+
+/// `[[user]:password@]host[:port],…[?options]`
+void readCluster(std::string_view text, Config& config)
+{
+    const auto [userInfo, place] = splitUserInfo(text);
+    const auto [location, options] = split(place, '?');
+    const auto [hosts, path] = split(location, '/');
+    if (userInfo) {
+        readUserInfo(*userInfo, config);
+    }
+    config.cluster = readAddresses(hosts, Endpoint().port);
+    std::set<std::string_view> given;
+    if (path && !path->empty()) {
+        readDatabase(*path, "the hosts", config);
+        given.insert("database");
+    }
+    readOptions(options, std::move(given), config);
+}
+
 /// `[[user]:password@]/path[?options]`
 void readUnix(std::string_view text, Config& config)
 {
@@ -376,11 +415,7 @@ void readSentinels(std::string_view text, bool withTls, Config& config)
         readUserInfo(*userInfo, config);
     }
     Sentinels& sentinels = config.sentinels.emplace();
-    for (std::optional<std::string_view> left = hosts; left;) {
-        std::string_view host;
-        std::tie(host, left) = split(*left, ',');
-        sentinels.endpoints.push_back(readAddress(host, sentinelPort));
-    }
+    sentinels.endpoints = readAddresses(hosts, sentinelPort);
     const auto [name, database] = split(path.value_or(""), '/');
     if (name.empty()) {
         refuse("after the hosts of the Sentinels must stand the name of the master: redis-sentinel://HOST,.../NAME");
@@ -418,9 +453,6 @@ Config Config::fromUrl(std::string_view url)
     const std::string scheme = schemeOf(url);
     const std::string_view rest = url.substr(std::min(scheme.size() + 3, url.size()));
     Config config;
-    if (scheme == "redis-cluster") {
-        throw LockError(Errc::unsupported, "URL: redis-cluster:// (Cluster) comes with a later version");
-    }
     if (scheme == "redis" || scheme == "rediss") {
         if (scheme == "rediss") {
             config.tls.emplace();
@@ -428,10 +460,16 @@ Config Config::fromUrl(std::string_view url)
         readTcp(rest, config);
     } else if (scheme == "redis-sentinel" || scheme == "rediss-sentinel") {
         readSentinels(rest, scheme == "rediss-sentinel", config);
+    } else if (scheme == "redis-cluster" || scheme == "rediss-cluster") {
+        if (scheme == "rediss-cluster") {
+            config.tls.emplace();
+        }
+        readCluster(rest, config);
     } else if (scheme == "unix") {
         readUnix(rest, config);
     } else {
-        refuse("it must begin with redis://, rediss://, redis-sentinel://, rediss-sentinel:// or unix://");
+        refuse("it must begin with redis://, rediss://, redis-sentinel://, rediss-sentinel://, redis-cluster://, "
+               "rediss-cluster:// or unix://");
     }
     config.validate();
     return config;

@@ -31,8 +31,9 @@ using Words = std::vector<std::string>;
 /// again if a connection ended before all requests had their answers, or if one was refused for now.
 class QueryAlong final : public Operation {
 public:
-    QueryAlong(Core& core, Words words, std::vector<Words> alongside)
-        : Operation(core, nullptr), words_(std::move(words)), alongside_(std::move(alongside))
+    /// @param slot of all keys and channels
+    QueryAlong(Core& core, Slot slot, Words words, std::vector<Words> alongside)
+        : Operation(core, nullptr), slot_(slot), words_(std::move(words)), alongside_(std::move(alongside))
     {
     }
 
@@ -58,10 +59,10 @@ private:
         ++tries_;
         others_.clear();
         for (const auto& each : alongside_) {
-            others_.push_back(std::make_shared<CommandCall>(each));
+            others_.push_back(std::make_shared<CommandCall>(each, slot_));
             (void)submit(others_.back());
         }
-        query_.emplace(core_, std::make_shared<CommandCall>(words_), nullptr);
+        query_.emplace(core_, std::make_shared<CommandCall>(words_, slot_), nullptr);
         return follow(query_->look());
     }
 
@@ -89,6 +90,7 @@ private:
         return {};
     }
 
+    const Slot slot_;
     const Words words_;
     const std::vector<Words> alongside_;
     std::vector<std::shared_ptr<CommandCall>> others_;
@@ -122,10 +124,11 @@ std::optional<LockReport> ThreadCalls::explain(NamedLock& named, std::error_code
     const auto& name = named.name;
     const bool isReadWrite = named.kind == LockKind::readLock || named.kind == LockKind::writeLock;
     auto lock = engine.lock();
-    QueryAlong first(engine.core(lock), {"HLEN", name},
+    const bool isSharded = engine.core(lock).channelMark == ">";
+    QueryAlong first(engine.core(lock), named.slot, {"HLEN", name},
                      {{"EXISTS", prefixed(tokenPrefix, name)},
                       {"LLEN", prefixed(queuePrefix, name)},
-                      {"PUBSUB", "NUMSUB", prefixed(isReadWrite ? readWriteChannelPrefix : lockChannelPrefix, name)}});
+                      {"PUBSUB", isSharded ? "SHARDNUMSUB" : "NUMSUB", prefixed(isReadWrite ? readWriteChannelPrefix : lockChannelPrefix, name)}});
     drive(engine, lock, first);
     ec = first.error();
     const auto fields = numberIn(first.reply()).value_or(0);
@@ -133,7 +136,7 @@ std::optional<LockReport> ThreadCalls::explain(NamedLock& named, std::error_code
         return std::nullopt;
     }
     const bool isCrowd = fields > maxFields;
-    QueryAlong second(engine.core(lock), isCrowd ? Words{"HLEN", name} : Words{"HSCAN", name, "0", "COUNT", "300"},
+    QueryAlong second(engine.core(lock), named.slot, isCrowd ? Words{"HLEN", name} : Words{"HSCAN", name, "0", "COUNT", "300"},
                       {{"HGET", name, "mode"}, {"PTTL", name}});
     drive(engine, lock, second);
     lock.unlock();

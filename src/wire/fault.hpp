@@ -17,6 +17,7 @@ enum class Failure : std::uint8_t {
     lostReply,    ///< the connection, or the caller's time, ended after the request may have been sent
     refused,      ///< the server, or a proxy, answered that it cannot execute the request for now
     demoted,      ///< the server answered that it is a replica, and did nothing: another server is the master now
+    moved,        ///< the node answered that another one has the name, or it is not known who: nothing was done
     fatal,        ///< trying again would not help
 };
 
@@ -77,7 +78,8 @@ constexpr bool mayBeExecuted(const Fault& fault) noexcept
 /// Whether the server refuses requests before it begins to execute them: the others may come in the middle of a script.
 constexpr bool isBeforeExecution(const Fault& fault) noexcept
 {
-    return fault.failure == Failure::demoted || fault.error == Reason(Cause::loading) ||
+    return fault.failure == Failure::demoted || fault.failure == Failure::moved ||
+           fault.error == Reason(Cause::loading) ||
            fault.error == Reason(Cause::noReplicas) || fault.error == Reason(Cause::clusterDown);
 }
 

@@ -1,7 +1,11 @@
 #include "support/deployments.hpp"
 
+#include "wire/slot.hpp"
+
 #include <algorithm>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 #include <optional>
 #include <utility>
 
@@ -191,6 +195,194 @@ void Feed::run(const std::stop_token& end)
             listens = false;
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
+    }
+}
+
+// --- Cluster --------------------------------------------------------------------------------------------------------
+
+Cluster::Cluster(std::size_t masters, std::size_t replicas, const testing::RedisServerOptions& options)
+    : masters_(masters)
+{
+    for (std::size_t i = 0; i < masters * (1 + replicas); ++i) {
+        testing::RedisServerOptions own = options;
+        own.arguments.insert(own.arguments.end(),
+                             {"--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
+                              "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0",
+                              "--repl-ping-replica-period", "1"});
+        nodes_.emplace_back(std::move(own));
+    }
+    for (std::size_t i = 0; i < masters; ++i) {
+        RawRedis::Arguments add{"CLUSTER", "ADDSLOTS"}; // Redis 6 has no ADDSLOTSRANGE
+        for (std::size_t slot = i * slots / masters; slot < (i + 1) * slots / masters; ++slot) {
+            add.push_back(std::to_string(slot));
+        }
+        RawRedis admin(node(i));
+        admin.command(add);
+        admin.command({"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)});
+    }
+    for (std::size_t i = 1; i < size(); ++i) {
+        RawRedis(node(0)).command({"CLUSTER", "MEET", "127.0.0.1", std::to_string(node(i).port())});
+    }
+    for (std::size_t i = masters; i < size(); ++i) {
+        const bool follows = eventually([&] {
+            return !RawRedis(node(i)).command({"CLUSTER", "REPLICATE", idOf(i % masters)}).isError();
+        });
+        if (!follows) {
+            throw std::runtime_error("a node does not become a replica");
+        }
+    }
+    heal();
+}
+
+std::string Cluster::url(std::size_t i) const
+{
+    return "redis-cluster://127.0.0.1:" + std::to_string(node(i).port());
+}
+
+std::string Cluster::idOf(std::size_t i) const
+{
+    return RawRedis(node(i)).command({"CLUSTER", "MYID"}).text();
+}
+
+/// The words of each line of CLUSTER NODES, of a node that answers.
+std::vector<std::vector<std::string>> Cluster::nodesTold() const
+{
+    for (const auto& each : nodes_) {
+        try {
+            RawRedis admin(each);
+            admin.setTimeout(std::chrono::milliseconds(300));
+            std::istringstream lines(admin.command({"CLUSTER", "NODES"}).text());
+            std::vector<std::vector<std::string>> told;
+            for (std::string line; std::getline(lines, line);) {
+                std::istringstream words(line);
+                told.emplace_back(std::istream_iterator<std::string>(words), std::istream_iterator<std::string>());
+            }
+            return told;
+        } catch (const std::runtime_error&) { // that one is gone
+            continue;
+        }
+    }
+    throw std::runtime_error("no node answers");
+}
+
+namespace {
+
+bool isIn(const std::string& range, std::size_t slot)
+{
+    if (range.starts_with('[')) {
+        return false;
+    }
+    const auto dash = range.find('-');
+    const auto first = std::stoul(range);
+    return first <= slot && slot <= (dash == std::string::npos ? first : std::stoul(range.substr(dash + 1)));
+}
+
+std::string portIn(const std::string& address)
+{
+    const auto colon = address.rfind(':', address.find('@'));
+    return address.substr(colon + 1, address.find('@') - colon - 1);
+}
+
+} // namespace
+
+std::size_t Cluster::ownerOf(const std::string& name) const
+{
+    const std::size_t slot = detail::slotOf(name);
+    for (const auto& words : nodesTold()) {
+        const bool isOwner = words.at(2).find("master") != std::string::npos &&
+                             std::any_of(words.begin() + 8, words.end(), [&](const auto& each) { return isIn(each, slot); });
+        for (std::size_t i = 0; isOwner && i < size(); ++i) {
+            if (std::to_string(node(i).port()) == portIn(words[1])) {
+                return i;
+            }
+        }
+    }
+    throw std::runtime_error("nobody has the slot");
+}
+
+std::size_t Cluster::replicaOf(std::size_t master) const
+{
+    const auto told = nodesTold();
+    const auto own = std::ranges::find_if(
+        told, [&](const auto& words) { return portIn(words.at(1)) == std::to_string(node(master).port()); });
+    for (const auto& words : told) {
+        for (std::size_t i = 0; own != told.end() && words.at(3) == own->at(0) && i < size(); ++i) {
+            if (std::to_string(node(i).port()) == portIn(words[1])) {
+                return i;
+            }
+        }
+    }
+    throw std::runtime_error("the node has no replica");
+}
+
+bool Cluster::isWhole() const
+try {
+    const auto known = "cluster_known_nodes:" + std::to_string(size());
+    for (const auto& each : nodes_) {
+        RawRedis admin(each);
+        admin.setTimeout(std::chrono::seconds(1));
+        const auto info = admin.command({"CLUSTER", "INFO"}).text();
+        const auto told = admin.command({"CLUSTER", "NODES"}).text();
+        std::size_t replicas = 0;
+        for (auto at = told.find("slave"); at != std::string::npos; at = told.find("slave", at + 1)) {
+            ++replicas;
+        }
+        if (info.find("cluster_state:ok") == std::string::npos || info.find(known) == std::string::npos ||
+            told.find("fail") != std::string::npos || replicas != size() - masters_ ||
+            (admin.info("role") == "slave" && admin.info("master_link_status") != "up")) {
+            return false;
+        }
+    }
+    return true;
+} catch (const std::runtime_error&) { // not there yet
+    return false;
+}
+
+void Cluster::heal()
+{
+    for (auto& each : nodes_) {
+        each.thaw();
+        if (!each.isRunning()) {
+            each.restart();
+        }
+    }
+    if (!eventually([this] { return isWhole(); }, std::chrono::seconds(40))) {
+        throw std::runtime_error("the nodes make no cluster");
+    }
+}
+
+std::string keySlot(const testing::RedisServer& server, const std::string& key)
+{
+    return std::to_string(RawRedis(server).command({"CLUSTER", "KEYSLOT", key}).integer());
+}
+
+void Cluster::open(const std::string& name, std::size_t from, std::size_t to)
+{
+    const auto slot = keySlot(node(from), name);
+    RawRedis(node(to)).command({"CLUSTER", "SETSLOT", slot, "IMPORTING", idOf(from)});
+    RawRedis(node(from)).command({"CLUSTER", "SETSLOT", slot, "MIGRATING", idOf(to)});
+}
+
+void Cluster::moveKey(const std::string& key, std::size_t from, std::size_t to)
+{
+    RawRedis(node(from)).command({"MIGRATE", "127.0.0.1", std::to_string(node(to).port()), key, "0", "5000"});
+}
+
+void Cluster::moveKeys(const std::string& name, std::size_t from, std::size_t to)
+{
+    RawRedis admin(node(from));
+    for (const auto& key : admin.command({"CLUSTER", "GETKEYSINSLOT", keySlot(node(from), name), "1000"}).elements) {
+        moveKey(key.text(), from, to);
+    }
+}
+
+void Cluster::close(const std::string& name, std::size_t to)
+{
+    const auto slot = keySlot(node(to), name);
+    const auto owner = idOf(to);
+    RawRedis(node(to)).command({"CLUSTER", "SETSLOT", slot, "NODE", owner});
+    for (const auto& each : nodes_) {
+        RawRedis(each).command({"CLUSTER", "SETSLOT", slot, "NODE", owner}); // replicas refuse it
     }
 }
 

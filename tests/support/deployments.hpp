@@ -84,45 +84,44 @@ private:
     std::jthread thread_;
 };
 
-/// A cluster of masters without replicas, over which the slots are spread evenly. Takes about two seconds to make.
+/// A cluster over whose masters the slots are spread evenly, and what can happen to it. Takes two to three seconds to
+/// make.
 class Cluster {
 public:
     static constexpr std::size_t slots = 16384;
 
-    explicit Cluster(std::size_t size)
-    {
-        for (std::size_t i = 0; i < size; ++i) {
-            nodes_.emplace_back(testing::RedisServerOptions{.arguments = {"--cluster-enabled", "yes"}});
-            RawRedis::Arguments add{"CLUSTER", "ADDSLOTS"}; // Redis 6 has no ADDSLOTSRANGE
-            for (std::size_t slot = i * slots / size; slot < (i + 1) * slots / size; ++slot) {
-                add.push_back(std::to_string(slot));
-            }
-            RawRedis admin(nodes_.back());
-            admin.command(add);
-            admin.command({"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)});
-            if (i > 0) {
-                RawRedis(nodes_.front()).command({"CLUSTER", "MEET", "127.0.0.1", std::to_string(node(i).port())});
-            }
-        }
-        const auto known = "cluster_known_nodes:" + std::to_string(size);
-        for (const auto& each : nodes_) {
-            RawRedis admin(each);
-            const bool isWhole = eventually(
-                [&] {
-                    const auto info = admin.command({"CLUSTER", "INFO"}).text();
-                    return info.find("cluster_state:ok") != std::string::npos && info.find(known) != std::string::npos;
-                },
-                std::chrono::seconds(30));
-            if (!isWhole) {
-                throw std::runtime_error("the nodes make no cluster");
-            }
-        }
-    }
+    /// @param replicas of each master. Node i + n * masters is a replica of node i
+    explicit Cluster(std::size_t masters, std::size_t replicas = 0, const testing::RedisServerOptions& options = {});
 
     [[nodiscard]] const testing::RedisServer& node(std::size_t i = 0) const { return nodes_.at(i); }
+    [[nodiscard]] testing::RedisServer& node(std::size_t i) { return nodes_.at(i); }
+    [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
+    /// `redis-cluster://` with one node.
+    [[nodiscard]] std::string url(std::size_t i = 0) const;
+
+    /// The node that has the slot of a name, as most of those say that answer.
+    [[nodiscard]] std::size_t ownerOf(const std::string& name) const;
+    /// A replica of that node.
+    [[nodiscard]] std::size_t replicaOf(std::size_t master) const;
+    /// Waits until all nodes are there again, agree, and have their replicas.
+    void heal();
+
+    // moving the slot of a name, step by step
+    void open(const std::string& name, std::size_t from, std::size_t to);
+    void moveKey(const std::string& key, std::size_t from, std::size_t to);
+    void moveKeys(const std::string& name, std::size_t from, std::size_t to);
+    void close(const std::string& name, std::size_t to);
 
 private:
+    [[nodiscard]] std::vector<std::vector<std::string>> nodesTold() const;
+    [[nodiscard]] std::string idOf(std::size_t i) const;
+    [[nodiscard]] bool isWhole() const;
+
     std::vector<testing::RedisServer> nodes_;
+    std::size_t masters_;
 };
+
+/// The hash slot of a key, as a server computes it.
+std::string keySlot(const testing::RedisServer& server, const std::string& key);
 
 } // namespace redislock::test

@@ -91,6 +91,7 @@ inline std::string inWords(const Call& call, const Outcome& outcome)
         return "reply lost";
     case Failure::refused:
     case Failure::demoted:
+    case Failure::moved:
         return "refused";
     case Failure::fatal:
         break;

@@ -31,8 +31,15 @@ bool haveOneServerTwice(const GroupMembers& members)
 {
     std::set<std::string> seen;
     return members.rule == GroupMembers::Rule::majority && std::ranges::any_of(members.locks, [&](const Lock& lock) {
-               const auto id = LockAccess::engine(lock).serverId().text();
-               return !id.empty() && !seen.insert(id).second;
+               Engine& engine = LockAccess::engine(lock);
+               auto ids = engine.nodeIds(); // of a cluster, in which any node may have answered
+               if (ids.empty()) {
+                   ids.push_back(engine.serverId().text());
+               }
+               const bool isKnown = std::ranges::any_of(
+                   ids, [&](const std::string& id) { return !id.empty() && seen.contains(id); });
+               seen.insert(ids.begin(), ids.end());
+               return isKnown;
            });
 }
 

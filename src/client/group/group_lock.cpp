@@ -28,10 +28,13 @@ namespace {
 /// All by which a deployment can be told from others: two that share one of these are the same.
 std::vector<std::string> namesOfDeployment(const Config& config)
 {
-    if (!config.sentinels) {
-        return {config.endpoint.str()};
-    }
     std::vector<std::string> names;
+    for (const auto& node : config.cluster) {
+        names.push_back(node.str());
+    }
+    if (!config.sentinels) {
+        return names.empty() ? std::vector{config.endpoint.str()} : names;
+    }
     for (const auto& sentinel : config.sentinels->endpoints) {
         names.push_back(config.sentinels->name + " of " + sentinel.str());
     }

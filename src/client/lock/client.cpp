@@ -7,6 +7,8 @@
 #include "redislock/error.hpp"
 #include "values/durability_text.hpp"
 #include "values/printable.hpp"
+#include "wire/key_schema.hpp"
+#include "wire/slot.hpp"
 
 #include <optional>
 #include <string>
@@ -29,10 +31,32 @@ std::string checked(std::string name)
     return name;
 }
 
+/// In a cluster all keys and channels of a name must be in one slot. Their names have it in braces, unless it contains
+/// a brace itself.
+std::string checked(const detail::Engine& engine, std::string name, bool isLatch = false)
+{
+    name = checked(std::move(name));
+    if (engine.config().cluster.empty()) {
+        return name;
+    }
+    const auto channel = isLatch ? detail::latchChannel(name) : detail::lockChannel(name);
+    for (const auto& other : {channel, detail::prefixed(detail::tokenPrefix, name), detail::suffixed(name, "timeout")}) {
+        if (detail::slotOf(other) != detail::slotOf(name)) {
+            throw LockError(Errc::invalidArgument,
+                            "name \"" + detail::printable(name) + "\" is in slot " +
+                                std::to_string(detail::slotOf(name)) + ", but \"" + detail::printable(other) +
+                                "\" in slot " + std::to_string(detail::slotOf(other)) +
+                                ": in a cluster a name has no braces, or exactly one pair with something between them" +
+                                (isLatch ? "; that of a latch has none" : ""));
+        }
+    }
+    return name;
+}
+
 std::shared_ptr<detail::NamedLock> stateOf(const std::shared_ptr<detail::Engine>& engine, detail::LockKind kind,
                                            std::string name)
 {
-    return engine->named(kind, checked(std::move(name)));
+    return engine->named(kind, checked(*engine, std::move(name)));
 }
 
 /// @param durability nothing: that of the configuration
@@ -48,7 +72,7 @@ Durability durabilityOf(const detail::Engine& engine, const std::optional<Durabi
 std::shared_ptr<detail::NamedCounter> stateOf(const std::shared_ptr<detail::Engine>& engine, detail::CounterKind kind,
                                               std::string name)
 {
-    return engine->counter(kind, checked(std::move(name)));
+    return engine->counter(kind, checked(*engine, std::move(name), kind == detail::CounterKind::countDownLatch));
 }
 
 } // namespace

@@ -29,7 +29,7 @@ Unlocked endLevel(Engine& engine, Engine::Lock& lock, Acquired acquired)
     const auto rest = core.recycle(acquired.hold); // destroyed after the mutex is unlocked, like the hold
     lock.unlock();
     if (how == Unlocked::unconfirmed || how == Unlocked::stillHeld) {
-        engine.commands().flush();
+        engine.flush();
     }
     return how;
 }
@@ -59,7 +59,7 @@ std::error_code ThreadCalls::acquire(NamedLock& named, const AcquireOrder& order
         error = calledOff ? std::error_code() : error;
     }
     if (acquired.hold == nullptr) {
-        engine.commands().flush(); // writes the release of what may have been granted
+        engine.flush(); // writes the release of what may have been granted
     }
     return error;
 }
@@ -106,7 +106,7 @@ void ThreadCalls::releaseUnawaited(const Acquired& acquired) noexcept
             const auto how = core.releasing.endLevel(*acquired.hold, acquired.level);
             lock.unlock();
             if (how != Unlocked::passedOn) {
-                engine.commands().flush();
+                engine.flush();
             }
         }
     } catch (...) { // out of memory: the hold is no longer renewed and ends with its lease

@@ -41,7 +41,8 @@ std::shared_ptr<NamedCounter> NamedCounter::of(const std::shared_ptr<Port>& port
 
 std::string NamedCounter::channel() const
 {
-    return kind == CounterKind::countDownLatch ? latchChannel(name) : semaphoreChannel(name);
+    const auto plain = kind == CounterKind::countDownLatch ? latchChannel(name) : semaphoreChannel(name);
+    return std::string(core.channelMark).append(plain);
 }
 
 // --- Requests -------------------------------------------------------------------------------------------------------

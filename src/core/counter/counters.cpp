@@ -67,6 +67,7 @@ public:
             appendArgument(out, std::string_view(record));
         }
     }
+    [[nodiscard]] Slot slot() const noexcept override { return slotOf(records_.front()); }
     void finished() noexcept override { underway_.reset(); }
 
 private:

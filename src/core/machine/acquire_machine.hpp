@@ -227,7 +227,8 @@ inline AcquireMachine::Action AcquireMachine::grantHeard(const GrantHeard& event
 
 inline AcquireMachine::Action AcquireMachine::failed(const Failed& event, Random& random)
 {
-    if (event.fault.failure == Failure::refused || event.fault.failure == Failure::demoted) {
+    if (event.fault.failure == Failure::refused || event.fault.failure == Failure::demoted ||
+        event.fault.failure == Failure::moved) {
         return refused(event, random);
     }
     tries_.failed(event);

@@ -111,6 +111,10 @@ inline RenewMachine::Action RenewMachine::failed(const Failed& event, std::chron
     if (event.fault.failure == Failure::lostReply || event.fault.failure == Failure::demoted) {
         return ask(); // on the next connection, as soon as there is one
     }
+    if (event.fault.failure == Failure::moved && backoff_.isFresh()) {
+        (void)backoff_.next(random);
+        return ask(); // of the other node; again only after a pause
+    }
     state_ = State::sleeping;
     const auto pause = std::min<std::chrono::nanoseconds>(backoff_.next(random), lease / 20);
     return SleepUntil{event.now + pause};

@@ -148,6 +148,9 @@ private:
         wasFreed_ = detail::wasFreed(query_->reply(), query_->repeated(), error_) && !error_;
         if (wasFreed_) {
             core_.loseForced(*named_, holder_, query_->call());
+            if (query_->call().isAsking) {
+                core_.waking.tellAtSource(*named_);
+            }
         }
         return {};
     }
@@ -170,13 +173,14 @@ public:
 
     WaitStep look() override { return std::exchange(begun_, true) ? awaitAnswer(until_) : ask(); }
 
-    /// Asks again in other words, or if this process stood still meanwhile; but not once more what is still on a
+    /// Asks again in other words, of another node, or if this process stood still meanwhile; but not once more what is still on a
     /// connection: its time is over.
     WaitStep answered(const Outcome& outcome) override
     {
         until_ += outcome.stood;
         const bool stood = !outcome.replied && outcome.fault.failure != Failure::fatal && outcome.stood.count() > 0;
-        if (!ping_->pending && (ping_->asksAgain(outcome) || stood)) {
+        const bool isMoved = !outcome.replied && outcome.fault.failure == Failure::moved && core_.port.now() < until_;
+        if (!ping_->pending && (isMoved || ping_->asksAgain(outcome) || stood)) {
             return ask();
         }
         error_ = ping_->obstacle(outcome);

@@ -2,6 +2,7 @@
 
 #include "core/core.hpp"
 #include "core/share/handoff.hpp"
+#include "link/request/calls.hpp"
 #include "wire/key_schema.hpp"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <new>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace redislock::detail {
 
@@ -35,6 +37,17 @@ ChannelListener listenerOf(const std::shared_ptr<Core>& core)
             }};
 }
 
+/// The listener for grants to waiters of this name.
+ChannelListener grantListenerOf(NamedLock& named)
+{
+    return {named.weak_from_this(), ~std::uint64_t{0},
+            [](void* whose, std::uint64_t /*part*/, Notice notice, std::string_view text) {
+                auto& heard = *static_cast<NamedLock*>(whose);
+                const Inside inside(heard.core->port);
+                heard.core->waking.heardOfGrant(notice, text, &heard);
+            }};
+}
+
 /// How long the subscription to the channel of grants outlasts the last waiter: the next one then need not subscribe.
 constexpr std::chrono::seconds keepsListening{1};
 /// A client that locks again after a hold as long as this would leave the name free for less than a twentieth of the
@@ -58,6 +71,9 @@ void Waking::subscribe(NamedLock& named, Waiter& waiter)
     if (named.traits().asking != Asking::queue) {
         return subscribe(named);
     }
+    if (listensByName()) {
+        return listenByName(named, waiter);
+    }
     joinQueued(named);
     if (grants_ == Listening::no) {
         grantListener_ = listenerOf(named.core);
@@ -72,9 +88,10 @@ void Waking::subscribe(NamedLock& named, Waiter& waiter)
 
 bool Waking::hearsOfGrants(NamedLock& named, const Waiter& waiter)
 {
-    const bool hears =
-        grants_ == Listening::confirmed && waiter.call->place.count() > 0 && named.traits().asking == Asking::queue;
-    if (hears) {
+    const bool isByName = listensByName();
+    const bool hears = (isByName ? named.listening : grants_) == Listening::confirmed &&
+                       waiter.call->place.count() > 0 && named.traits().asking == Asking::queue;
+    if (hears && !isByName) {
         joinQueued(named); // the message may come before the answer to the request
     }
     return hears;
@@ -94,6 +111,37 @@ void Waking::subscribeOwn(NamedLock& named, Waiter& waiter)
 std::string Waking::channelOfGrants() const
 {
     return std::string(lockChannelPrefix) + ":" + core_.id;
+}
+
+/// In a cluster a script that frees a name may publish only on sharded channels in the slot of that name.
+bool Waking::listensByName() const noexcept
+{
+    return !core_.channelMark.empty();
+}
+
+std::string Waking::channelOfGrants(const NamedLock& named) const
+{
+    return ">" + named.channel().substr(core_.channelMark.size()) + core_.id;
+}
+
+void Waking::listenByName(NamedLock& named, Waiter& waiter)
+{
+    if (named.listening == Listening::no) {
+        core_.port.want(patiently([&] { return channelOfGrants(named); }), grantListenerOf(named));
+        named.listening = Listening::asked;
+    } else if (named.listening == Listening::refused) {
+        subscribeOwn(named, waiter);
+    } else if (named.listening == Listening::confirmed && !waiter.call->isHeard) {
+        waiter.notified = true; // confirmed while its request was being refused: it asks once more
+    }
+}
+
+/// Ends the subscription to the name's own channel of grants, if nobody waits.
+void Waking::listenNoLonger(NamedLock& named) noexcept
+{
+    if (named.waiters.empty() && std::exchange(named.listening, Listening::no) != Listening::no) {
+        core_.port.drop(patiently([&] { return channelOfGrants(named); }), grantListenerOf(named));
+    }
 }
 
 void Waking::joinQueued(NamedLock& named)
@@ -123,6 +171,16 @@ void Waking::listenNoLonger()
 
 void Waking::unsubscribe(NamedLock& named) noexcept
 {
+    if (listensByName() && named.traits().asking == Asking::queue) {
+        try {
+            if (named.listening != Listening::no && !core_.isClosing()) {
+                return core_.port.after(core_.port.now() + keepsListening,
+                                        [this, keep = named.shared_from_this()] { listenNoLonger(*keep); });
+            }
+        } catch (const std::bad_alloc&) { // then at once
+        }
+        return listenNoLonger(named);
+    }
     if (std::exchange(named.listening, Listening::no) == Listening::no) {
         return;
     }
@@ -238,34 +296,47 @@ void Waking::letFirstTry(NamedLock& named)
     }
 }
 
-void Waking::heardOfGrant(Notice notice, std::string_view text)
+void Waking::tell(NamedLock& named, const GrantMessage& grant)
+{
+    named.waiters.forEach([&](Waiter& waiter) {
+        if (waiter.hold->id == grant.holder) {
+            waiter.grant = {grant.request, grant.lasts};
+            waiter.look();
+        }
+    });
+}
+
+/// The waiters of a name will hear of grants from now on, or will not.
+void Waking::tellGrants(NamedLock& named, Notice notice)
+{
+    if (notice == Notice::refused) { // then each waiter listens on a channel of its own
+        heard(named, {}, notice);
+        named.listening = listensByName() ? Listening::refused : Listening::asked;
+        return named.waiters.forEach([&](Waiter& waiter) { subscribeOwn(named, waiter); });
+    }
+    named.listening = Listening::confirmed;
+    wakeWaiters(named, {});
+}
+
+void Waking::heardOfGrant(Notice notice, std::string_view text, NamedLock* named)
 {
     if (notice == Notice::message) {
         const auto grant = GrantMessage::from(text);
-        const auto found = grant ? queued_.find(grant->name) : queued_.end();
-        if (found != queued_.end()) {
-            found->second->waiters.forEach([&](Waiter& waiter) {
-                if (waiter.hold->id == grant->holder) {
-                    waiter.grant = {grant->request, grant->lasts};
-                    waiter.look();
-                }
-            });
+        if (grant && named == nullptr) {
+            const auto found = queued_.find(grant->name);
+            named = found != queued_.end() ? found->second : nullptr;
         }
-        return;
+        return grant && named != nullptr && grant->name == named->name ? tell(*named, *grant) : void();
+    }
+    if (named != nullptr) {
+        return named->listening != Listening::no ? tellGrants(*named, notice) : void();
     }
     if (grants_ == Listening::no) {
         return; // heard after the last waiter had gone: the channel is not listened to any more
     }
     grants_ = notice == Notice::confirmed ? Listening::confirmed : Listening::refused;
-    for (const auto& [name, named] : queued_) {
-        if (grants_ == Listening::refused) { // then each waiter listens on a channel of its own
-            heard(*named, {}, notice);
-            named->listening = Listening::asked;
-            named->waiters.forEach([this, each = named](Waiter& waiter) { subscribeOwn(*each, waiter); });
-        } else {
-            named->listening = Listening::confirmed;
-            wakeWaiters(*named, {});
-        }
+    for (const auto& [name, each] : queued_) {
+        tellGrants(*each, notice);
     }
 }
 
@@ -381,6 +452,9 @@ void Waking::noteAudience(const HoldCall& call) noexcept
     if (call.quiet || !call.outcome.replied) {
         return;
     }
+    if (call.isAsking && reply.kind == Reply::Kind::integer && reply.integer >= 1) {
+        tellAtSource(named);
+    }
     bool isShorter = false; // the first waiter need not sleep as long
     if (reply.kind == Reply::Kind::nil) {
         isShorter = named.turn != nullptr && named.turn->toldNobody(call.echoes);
@@ -392,6 +466,18 @@ void Waking::noteAudience(const HoldCall& call) noexcept
     if (isShorter) {
         wakeNext(named);
     }
+}
+
+void Waking::tellAtSource(NamedLock& named) noexcept
+try {
+    if (core_.channelMark.empty() || named.traits().asking != Asking::first || named.traits().channelPrefix.empty()) {
+        return; // classic channels are heard everywhere
+    }
+    const auto channel = named.channel().substr(core_.channelMark.size());
+    auto call = std::make_shared<CommandCall>(std::vector<std::string>{"SPUBLISH", channel, "0"}, named.slot);
+    call->mode = Call::Mode::detached;
+    (void)core_.port.submit(Lane::background, std::move(call));
+} catch (const std::bad_alloc&) { // they poll
 }
 
 /// The waiter to let in next at the end of a hold: the first that waits for messages, else the first that asks for

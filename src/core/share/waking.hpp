@@ -16,6 +16,7 @@
 namespace redislock::detail {
 
 class Core;
+struct GrantMessage;
 
 /// The waiters of one client: what they listen to, and which of them tries next.
 class Waking {
@@ -31,8 +32,8 @@ public:
     /// A waiter is about to ask. @return whether it hears of a release that grants the lock to its place, from now on:
     /// on one channel for all waiters of this client
     bool hearsOfGrants(NamedLock& named, const Waiter& waiter);
-    /// Something came on that channel.
-    void heardOfGrant(Notice notice, std::string_view text);
+    /// Something came on that channel. @param named the name that has a channel of its own; null: none has
+    void heardOfGrant(Notice notice, std::string_view text, NamedLock* named = nullptr);
     /// A message came, or a subscription was confirmed: the first waiter tries once, or all that listen. If the
     /// subscription was refused, the observer is told.
     void heard(NamedLock& named, HolderId of, Notice notice);
@@ -49,6 +50,9 @@ public:
     Next letFollow(const Hold& ended, Lane lane) noexcept;
     /// A release was answered.
     void noteAudience(const HoldCall& call) noexcept;
+    /// A name was freed where its slot is just being moved to. Those who wait listen where the slot comes from, and would
+    /// not hear of it: tells them there.
+    void tellAtSource(NamedLock& named) noexcept;
     /// Makes the next waiter look for itself.
     static void wakeNext(NamedLock& named) noexcept;
     /// The waiter to let in next at the end of a hold; null: nobody waits.
@@ -57,7 +61,13 @@ public:
 private:
     void joinQueued(NamedLock& named);
     void listenNoLonger();
+    [[nodiscard]] bool listensByName() const noexcept;
+    void listenByName(NamedLock& named, Waiter& waiter);
+    void listenNoLonger(NamedLock& named) noexcept;
+    void tell(NamedLock& named, const GrantMessage& grant);
+    void tellGrants(NamedLock& named, Notice notice);
     [[nodiscard]] std::string channelOfGrants() const;
+    [[nodiscard]] std::string channelOfGrants(const NamedLock& named) const;
     void subscribe(NamedLock& named);
     void unsubscribe(NamedLock& named) noexcept;
     bool listensOn(NamedLock& named) noexcept;

@@ -30,6 +30,9 @@ namespace redislock::detail {
 inline constexpr const char* announcedBySentinel =
     "; a Sentinel announced this address: let the Sentinels announce host names (sentinel announce-hostnames yes), or "
     "use Config::addressMap, or the server_name of the certificate";
+inline constexpr const char* announcedByNode =
+    "; a node of the cluster announced this address: let the nodes announce host names (cluster-announce-hostname), or "
+    "use Config::addressMap, or the server_name of the certificate";
 
 /// One attempt: drives a ConnectMachine over Asio.
 class Attempt : public std::enable_shared_from_this<Attempt> {
@@ -342,6 +345,10 @@ private:
     void perform(const Done<std::size_t>& action)
     {
         of_.hangUps_ = 0;
+        const Reply* const slots = tries_[action.result]->slots();
+        if (slots != nullptr && of_.locator_ != nullptr && !of_.locator_->told(*slots)) {
+            return finish({Stream{}, Fault{Failure::fatal, Cause::otherCluster}});
+        }
         if (const char* const what = tries_[action.result]->warning()) {
             of_.warnOnce(what);
         }
@@ -373,7 +380,8 @@ private:
     try {
         if (isLocated_ && fault && fault->error == Reason(Cause::certificateNameMismatch)) {
             of_.lastErrors_.note(Cause::certificateNameMismatch,
-                                 of_.lastErrors_.about(Cause::certificateNameMismatch).text + announcedBySentinel);
+                                 of_.lastErrors_.about(Cause::certificateNameMismatch).text +
+                                     (handshake_.kind == ServerKind::node ? announcedByNode : announcedBySentinel));
         }
     } catch (const std::bad_alloc&) { // without it
     }

@@ -47,7 +47,7 @@ std::unique_ptr<TlsSession> Connector::secured(const Endpoint& server)
             }
         });
     }
-    return tls_->context().session(server.host);
+    return tls_->context().session(locator_ != nullptr ? locator_->tlsName(server) : server.host);
 }
 
 void Connector::connect(const void* whose, TimePoint notBefore, std::chrono::milliseconds limit,

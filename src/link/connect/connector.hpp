@@ -70,7 +70,13 @@ public:
     void beginAgain();
 
     /// Notes what an answer on one of the connections says, if it is an error. Any thread.
-    void noteReply(const Reply& reply) noexcept { lastErrors_.noteReply(reply); }
+    void noteReply(const Reply& reply) noexcept
+    {
+        if (reply.isError() && locator_ != nullptr) {
+            locator_->noted(reply);
+        }
+        lastErrors_.noteReply(reply);
+    }
 
     /// After an exception on the io_context's thread, which may have interrupted any of them: the attempts under way
     /// fail.

@@ -101,7 +101,8 @@ HandshakeMachine::State HandshakeMachine::after(State step) const noexcept
     if (step < State::role && isOfUnknownRole_ && handshake_.kind == ServerKind::master) {
         return State::role;
     }
-    return step < State::slots && isInCluster_ ? State::slots : State::done;
+    const bool asksForSlots = isInCluster_ || handshake_.kind == ServerKind::node;
+    return step < State::slots && asksForSlots ? State::slots : State::done;
 }
 
 HandshakeMachine::Action HandshakeMachine::next()
@@ -111,7 +112,7 @@ HandshakeMachine::Action HandshakeMachine::next()
     if (state_ != State::done) {
         return isAnswered ? say(state_) : Action(Listen{});
     }
-    return isReplica_ ? fail({Failure::notConnected, Cause::readOnly}) : Action(Done<std::monostate>{});
+    return isReplica_ && handshake_.kind != ServerKind::node ? fail({Failure::notConnected, Cause::readOnly}) : Action(Done<std::monostate>{});
 }
 
 HandshakeMachine::Action HandshakeMachine::answered(const Reply& reply)
@@ -170,6 +171,9 @@ HandshakeMachine::Action HandshakeMachine::helloAnswered(const Reply& reply)
     const auto mode = valueIn(reply, "mode");
     const auto role = valueIn(reply, "role");
     const bool isSentinel = mode == "sentinel";
+    if (!isSentinel && handshake_.kind == ServerKind::node && mode != "cluster") {
+        return fail({Failure::fatal, Cause::notCluster});
+    }
     if (isSentinel != (handshake_.kind == ServerKind::sentinel)) {
         return fail({Failure::fatal, isSentinel ? Cause::sentinel : Cause::notSentinel});
     }
@@ -204,6 +208,15 @@ HandshakeMachine::Action HandshakeMachine::roleAnswered(const Reply& reply)
 
 HandshakeMachine::Action HandshakeMachine::slotsAnswered(const Reply& reply)
 {
+    if (handshake_.kind == ServerKind::node) {
+        const Reason why = reply.isError() ? classify(reply.text).error : Reason(Errc::notRedis);
+        const bool isDenied = why == Errc::permissionDenied;
+        if (reply.kind != Reply::Kind::array) {
+            return fail({Failure::fatal, isDenied || !reply.isError() ? why : Cause::notCluster});
+        }
+        slots_ = reply;
+        return next();
+    }
     if (reply.isError()) { // a proxy may hide the other nodes; a real server tells them, but not to every user
         warning_ = "the server belongs to a cluster, and does not tell which nodes it has";
         return classify(reply.text).error == Errc::permissionDenied ? fail({Failure::fatal, Cause::clusterNode})

@@ -7,6 +7,7 @@
 #include "wire/reply.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -14,7 +15,11 @@
 namespace redislock::detail {
 
 /// What a connection is for.
-enum class ServerKind : std::uint8_t { master, sentinel };
+enum class ServerKind : std::uint8_t {
+    master,
+    sentinel,
+    node, ///< of a cluster: perhaps a replica, which says who has the slots
+};
 
 /// What every connection sends before anything else.
 struct Handshake {
@@ -34,7 +39,7 @@ inline bool isHangUp(const Fault& fault) noexcept
 /// The protocol of one connection until it is usable: open it, then HELLO, SELECT, CLIENT SETNAME and PING, all in one
 /// packet, each answer judged by itself: one round trip, however much there is to send. With a password, AUTH comes
 /// before that, alone. A server that does not know HELLO is asked at the end for its role, a node of a cluster which
-/// nodes serve the slots. Pure: no I/O, no clock.
+/// nodes serve the slots. Of a node that is wanted as such, that is asked in the packet. Pure: no I/O, no clock.
 ///
 /// HELLO tells what kind of server answers: a Sentinel, a node of a cluster with others, or a replica is not used. It
 /// keeps the protocol as it is, and every user may send it. Only SELECT is needed: where one of the others is refused,
@@ -86,9 +91,15 @@ public:
     [[nodiscard]] bool awaitsLast() const noexcept { return isLast(state_); }
     /// What an operator should know about the server, though it is used; null: nothing.
     [[nodiscard]] const char* warning() const noexcept { return warning_; }
+    /// What a node of a cluster said of the slots, where that is wanted; null: nothing.
+    [[nodiscard]] const Reply* slots() const noexcept { return slots_ ? &*slots_ : nullptr; }
 
 private:
-    [[nodiscard]] static bool isLast(State step) noexcept { return step == State::auth || step >= State::ping; }
+    [[nodiscard]] bool isLast(State step) const noexcept
+    {
+        const bool isNode = handshake_.kind == ServerKind::node;
+        return step == State::auth || step >= (isNode ? State::slots : State::ping);
+    }
     [[nodiscard]] Command commandOf(State step) const;
     Action say(State step);
     [[nodiscard]] State after(State step) const noexcept;
@@ -109,6 +120,7 @@ private:
     bool isInCluster_ = false;
     bool isReplica_ = false;
     const char* warning_ = nullptr;
+    std::optional<Reply> slots_;
     State state_ = State::opening;
 };
 

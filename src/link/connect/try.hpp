@@ -45,6 +45,8 @@ public:
     Stream take();
     void cancel();
     [[nodiscard]] const char* warning() const noexcept { return machine_.warning(); }
+    /// What a node of a cluster said of the slots; null: nothing.
+    [[nodiscard]] const Reply* slots() const noexcept { return machine_.slots(); }
     /// Whether the connection is there, and TLS not agreed on.
     [[nodiscard]] bool isSecuring() const noexcept
     {

@@ -38,6 +38,9 @@ public:
         return std::chrono::duration_cast<std::chrono::nanoseconds>(pause * random.around(0.2));
     }
 
+    /// Whether no pause was taken since reset().
+    [[nodiscard]] bool isFresh() const noexcept { return current_ == Pause(first); }
+
     /// A try succeeded: starts with small pauses again.
     void reset() noexcept { current_ = Pause(first); }
 
@@ -49,8 +52,11 @@ private:
 /// What the tries of one request have met, and for how long they go on. All machines that repeat a request for a caller
 /// share this.
 struct Tries {
+    static constexpr int mostRedirections = 5;
+
     /// Notes that a try has failed. @return whether the next one is to come after a pause. After a replica's answer it
     /// comes at once, over the next connection, perhaps to the new master; after a second one in a row it does not.
+    /// After a redirection it comes at once too, five times in a row before each pause.
     bool failed(const Failed& event) noexcept
     {
         mayBeDone = mayBeDone || mayBeExecuted(event.fault);
@@ -59,18 +65,24 @@ struct Tries {
             return false;
         }
         refusal = event.fault.error;
+        if (event.fault.failure == Failure::moved) {
+            redirections = (redirections + 1) % (mostRedirections + 1);
+            return redirections == 0;
+        }
         return event.fault.failure != Failure::demoted || std::exchange(demoted, true);
     }
     /// A try was answered: what it met before does not count any more.
     void answered() noexcept
     {
         demoted = false;
+        redirections = 0;
         backoff.reset();
     }
 
     TimePoint end = TimePoint::max();     ///< no tries after this; moved by the times in which this process stood still
     Reason refusal = Errc::serverRefused; ///< the last one
     Backoff backoff{};
+    int redirections = 0;   ///< in a row, since the last pause
     bool demoted = false;   ///< a replica answered
     bool mayBeDone = false; ///< a try may have been executed
 };

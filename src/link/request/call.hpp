@@ -8,6 +8,7 @@
 #include "wire/fault.hpp"
 #include "wire/reply.hpp"
 #include "wire/script.hpp"
+#include "wire/slot.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -70,6 +71,9 @@ public:
     /// Whether a repetition of the request may be executed before it, and both of them.
     [[nodiscard]] virtual bool isInNoOrder() const noexcept { return false; }
 
+    /// The slot of its keys, in a cluster; noSlot: any node may answer. Any thread.
+    [[nodiscard]] virtual Slot slot() const noexcept { return noSlot; }
+
     /// The end of a call that no thread waits for: called on the thread that read the reply, without a mutex.
     virtual void finished() noexcept
     {
@@ -92,6 +96,9 @@ public:
     std::chrono::milliseconds serverWaits{0}; ///< how long the server itself may wait before it answers
     bool isHurried = false; ///< its caller does not wait long: the next attempt to connect comes after a short pause
     Form form = Form::bySha;
+    std::uint16_t server = 0; ///< the node of a cluster to which it was given
+    bool asks = false;        ///< the node answered ASK: the next try goes to where the slot is being moved
+    bool isAsking = false;    ///< goes there, behind ASKING: for such a request alone the node answers for the slot
     std::atomic<bool> pending{false}; ///< on a connection
     Signal signal;
     std::shared_ptr<Requester> requester; ///< of a detached call, until its end; null: nobody is told
@@ -112,6 +119,12 @@ inline void appendScript(std::string& out, const Script& script, Call::Form by, 
 inline bool isNoScript(const Reply& reply) noexcept
 {
     return reply.isError() && reply.text.starts_with("NOSCRIPT");
+}
+
+/// Whether a reply says that another node of the cluster has the name.
+inline bool isRedirection(const Reply& reply) noexcept
+{
+    return reply.isError() && (reply.text.starts_with("MOVED ") || reply.text.starts_with("ASK "));
 }
 
 /// Whether a reply says that the server is no master any more.

@@ -21,7 +21,7 @@ namespace redislock::detail {
 /// A request that is no script, and for which a caller waits.
 class CommandCall final : public Call {
 public:
-    explicit CommandCall(std::vector<std::string> words) : words_(std::move(words)) {}
+    explicit CommandCall(std::vector<std::string> words, Slot of = noSlot) : words_(std::move(words)), slot_(of) {}
 
     void encode(std::string& out, Form /*by*/) override
     {
@@ -31,9 +31,11 @@ public:
         }
     }
     [[nodiscard]] bool isScript() const noexcept override { return false; }
+    [[nodiscard]] Slot slot() const noexcept override { return slot_; }
 
 private:
     const std::vector<std::string> words_;
+    const Slot slot_;
 };
 
 /// The answer shows that a connection is there: where PING is forbidden, locks may work all the same.
@@ -87,6 +89,7 @@ public:
     }
 
     [[nodiscard]] bool isWanted(TimePoint now) const noexcept override { return now < wantedUntil; }
+    [[nodiscard]] Slot slot() const noexcept override { return keys_.empty() ? noSlot : slotOf(keys_.front()); }
 
     /// The request is not sent after that: the answer to an earlier copy of it may not be kept any more.
     TimePoint wantedUntil = TimePoint::max();

@@ -26,6 +26,9 @@ namespace redislock::detail {
 /// order of confirmations can lose a wake-up. A channel that the server refuses for now is to be asked for again; its
 /// listeners hear of the first refusal only. Not thread-safe.
 ///
+/// The name of a sharded channel of a cluster stands here behind a `>`. The server ends the subscription to such a one
+/// when its slot moves. Where there are no sharded channels at all, the other of that name takes the place.
+///
 /// @tparam Listener copied and compared; the owner finds the waiters by it.
 template <class Listener>
 class SubscriptionTable {
@@ -37,6 +40,8 @@ public:
             confirmed,  ///< the listeners' channel is now listened to: try once
             message,    ///< the listeners' channel has a message: try once
             refused,    ///< the server does not allow the channel: poll
+            ended,      ///< the server has ended the subscription, or will not begin it: another node has the slot
+            unsharded,  ///< the server has no sharded channels: begin all subscriptions anew
             unexpected, ///< not a frame of this protocol: the connection must be closed
         };
         Kind kind = Kind::nothing;
@@ -47,7 +52,7 @@ public:
     /// Adds a listener. @return whether a SUBSCRIBE must be sent (on an existing connection).
     bool want(const std::string& channel, Listener listener)
     {
-        auto& listeners = channels_[channel];
+        auto& listeners = channels_[keyOf(channel)];
         listeners.push_back(std::move(listener));
         return listeners.size() == 1;
     }
@@ -55,7 +60,7 @@ public:
     /// Removes a listener, once. @return whether an UNSUBSCRIBE must be sent (on an existing connection).
     bool drop(const std::string& channel, const Listener& listener)
     {
-        const auto found = channels_.find(channel);
+        const auto found = channels_.find(keyOf(channel));
         if (found == channels_.end()) {
             return false;
         }
@@ -67,19 +72,48 @@ public:
         if (!listeners.empty()) {
             return false;
         }
+        refused_.erase(found->first);
         channels_.erase(found);
-        refused_.erase(channel);
         return true;
     }
 
+    /// Takes out the channels for which @p isToGo holds, with their listeners.
+    template <class Predicate>
+    std::vector<std::pair<std::string, std::vector<Listener>>> take(Predicate isToGo)
+    {
+        std::vector<std::pair<std::string, std::vector<Listener>>> taken;
+        for (auto each = channels_.begin(); each != channels_.end();) {
+            if (!isToGo(each->first)) {
+                ++each;
+                continue;
+            }
+            refused_.erase(each->first);
+            taken.emplace_back(each->first, std::move(each->second));
+            each = channels_.erase(each);
+        }
+        return taken;
+    }
+
+    /// The name under which a channel is kept.
+    [[nodiscard]] std::string keyOf(const std::string& channel) const
+    {
+        return isUnsharded_ && channel.starts_with('>') ? channel.substr(1) : channel;
+    }
+
     /// Notes a request that is being sent, so that its answer can be recognized. @param channel empty for PING.
-    void sent(std::string channel) { unanswered_.push_back(std::move(channel)); }
+    /// @param ends the request ends the subscription
+    void sent(std::string channel, bool ends = false) { unanswered_.push_back({std::move(channel), ends}); }
 
     /// A new connection: no request is under way. @return the channels to subscribe to.
     std::vector<std::string> connected()
     {
         unanswered_.clear();
         refused_.clear();
+        return channels();
+    }
+
+    [[nodiscard]] std::vector<std::string> channels() const
+    {
         std::vector<std::string> all;
         all.reserve(channels_.size());
         for (const auto& [channel, listeners] : channels_) {
@@ -92,7 +126,7 @@ public:
     Incoming received(const Reply& frame)
     {
         if (frame.isError()) {
-            return refused(classify(frame.text).failure != Failure::fatal);
+            return refused(frame.text);
         }
         if (frame.kind == Reply::Kind::status) {
             return answered(Incoming::Kind::nothing, {}); // +PONG on a connection without subscriptions
@@ -102,6 +136,9 @@ public:
         }
         const std::string_view what = frame.elements[0].text;
         const std::string& channel = frame.elements[1].text;
+        if (what == "smessage" || what == "ssubscribe" || what == "sunsubscribe") {
+            return receivedSharded(what, frame);
+        }
         if (what == "message") {
             const auto& text = frame.elements.size() > 2 ? frame.elements[2].text : frame.elements[0].text;
             return {Incoming::Kind::message, find(channel), text};
@@ -123,6 +160,11 @@ public:
     [[nodiscard]] std::size_t unanswered() const noexcept { return unanswered_.size(); }
 
 private:
+    struct Request {
+        std::string channel; ///< empty: PING
+        bool ends;
+    };
+
     std::span<const Listener> find(const std::string& channel) const
     {
         const auto found = channels_.find(channel);
@@ -140,24 +182,65 @@ private:
         return {listeners.empty() ? Incoming::Kind::nothing : kind, listeners};
     }
 
-    Incoming refused(bool isForNow)
+    Incoming receivedSharded(std::string_view what, const Reply& frame)
+    {
+        const std::string channel = ">" + frame.elements[1].text;
+        if (what == "smessage") {
+            const auto& text = frame.elements.size() > 2 ? frame.elements[2].text : frame.elements[0].text;
+            return {Incoming::Kind::message, find(channel), text};
+        }
+        if (what == "ssubscribe") {
+            refused_.erase(channel);
+            return answered(Incoming::Kind::confirmed, channel);
+        }
+        if (!unanswered_.empty() && unanswered_.front().ends && unanswered_.front().channel == channel) {
+            return answered(Incoming::Kind::nothing, channel);
+        }
+        const auto listeners = find(channel);
+        if (!listeners.empty()) {
+            refused_.insert(channel);
+        }
+        return {listeners.empty() ? Incoming::Kind::nothing : Incoming::Kind::ended, listeners};
+    }
+
+    /// From now on sharded channels are kept as the others of their names.
+    Incoming unsharded()
+    {
+        isUnsharded_ = true;
+        for (auto& [channel, listeners] : take([](const std::string& each) { return each.starts_with('>'); })) {
+            auto& all = channels_[channel.substr(1)];
+            all.insert(all.end(), listeners.begin(), listeners.end());
+        }
+        return {Incoming::Kind::unsharded};
+    }
+
+    Incoming refused(std::string_view text)
     {
         if (unanswered_.empty()) {
             return {Incoming::Kind::unexpected};
         }
-        const std::string channel = std::move(unanswered_.front());
+        const std::string channel = std::move(unanswered_.front().channel);
         unanswered_.pop_front();
+        if (channel.starts_with('>') && classify(text).error == Reason(Cause::unknownCommand)) {
+            return unsharded();
+        }
         const auto listeners = find(channel);
         if (listeners.empty()) {
             return {};
         }
+        if (text.starts_with("MOVED ") || text.starts_with("ASK ")) {
+            refused_.insert(channel); // unless it is taken away meanwhile
+            return {Incoming::Kind::ended, listeners};
+        }
+        const bool isForNow = classify(text).failure != Failure::fatal;
         const bool isKnown = isForNow ? !refused_.insert(channel).second : refused_.erase(channel) > 0;
         return isKnown ? Incoming{} : Incoming{Incoming::Kind::refused, listeners};
     }
 
     std::unordered_map<std::string, std::vector<Listener>> channels_;
-    std::deque<std::string> unanswered_;
+    std::deque<Request> unanswered_;
     std::unordered_set<std::string> refused_; ///< for now
+    bool isUnsharded_ = false;                ///< the server has no sharded channels
 };
 
 /// What a listener is told.
