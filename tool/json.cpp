@@ -103,6 +103,27 @@ std::string jsonOf(const ServerReport& server, std::optional<bool> wasTaken, con
     if (server.sentinels) {
         object["sentinels"] = {{"seen", server.sentinels->seen}, {"quorum", orNull(server.sentinels->quorum)}};
     }
+    object["cluster"] = nullptr;
+    if (const auto& cluster = server.cluster) {
+        ordered_json shards = ordered_json::array();
+        for (const auto& shard : cluster->shards) {
+            std::uint64_t behind = 0;
+            for (const auto& replica : shard.replicas) {
+                behind = std::max(behind, replica.bytesBehind);
+            }
+            shards.push_back({{"address", shard.address},
+                              {"slots", shard.slots},
+                              {"replicas", shard.replicas.size()},
+                              {"bytes_behind", behind},
+                              {"eviction_policy", textOrNull(shard.evictionPolicy)}});
+        }
+        object["cluster"] = {{"whole", cluster->isWhole},
+                             {"full_coverage", orNull(cluster->needsFullCoverage)},
+                             {"sharded_channels", cluster->hasShardedChannels},
+                             {"shards", shards}};
+        object["cluster"]["node_timeout_ms"] =
+            cluster->nodeTimeout ? ordered_json(cluster->nodeTimeout->count()) : ordered_json(nullptr);
+    }
     object["eviction_policy"] = textOrNull(server.evictionPolicy);
     object["max_memory"] = orNull(server.maxMemory);
     object["used_memory"] = orNull(server.usedMemory);

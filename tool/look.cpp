@@ -119,7 +119,42 @@ std::vector<std::string> problemsOf(const ServerReport& server)
     if (server.lackingRights && !server.lackingRights->empty()) {
         problems.push_back("the user lacks rights: " + listed(*server.lackingRights));
     }
+    if (server.cluster && !server.cluster->isWhole) {
+        problems.emplace_back("the cluster is not whole: some slots have no node");
+    }
+    for (const auto& shard : server.cluster ? server.cluster->shards : std::vector<ShardReport>()) {
+        if (shard.replicas.empty()) {
+            problems.push_back(shard.address + " has no replica: its locks end with it");
+        }
+        if (!shard.evictionPolicy.empty() && shard.evictionPolicy != "noeviction") {
+            problems.push_back(shard.address + " drops keys when memory runs out (maxmemory-policy " +
+                               shard.evictionPolicy + "): set noeviction");
+        }
+    }
     return problems;
+}
+
+/// The nodes of a cluster, and what they do in an outage.
+void describeCluster(const ClusterReport& cluster)
+{
+    for (const auto& shard : cluster.shards) {
+        std::uint64_t behind = 0;
+        for (const auto& replica : shard.replicas) {
+            behind = std::max(behind, replica.bytesBehind);
+        }
+        fmt::print("shard        {}: {} slots, {} replicas{}\n", shard.address, shard.slots, shard.replicas.size(),
+                   shard.replicas.empty() ? std::string() : fmt::format(", {} bytes behind", behind));
+    }
+    fmt::print("coverage     {}\n", !cluster.needsFullCoverage ? "not told what one dead shard does to the others"
+                                    : *cluster.needsFullCoverage
+                                        ? "one dead shard stops all: cluster-require-full-coverage yes"
+                                        : "a dead shard stops no other");
+    fmt::print("partition    {}\n",
+               cluster.nodeTimeout
+                   ? fmt::format("can take back what was granted in the last {} ms (cluster-node-timeout)",
+                                 cluster.nodeTimeout->count())
+                   : std::string("what it can take back is not told"));
+    fmt::print("channels     {}\n", cluster.hasShardedChannels ? "sharded" : "classic");
 }
 
 /// What is known of those who would take the master's place.
@@ -152,8 +187,9 @@ void describe(const ServerReport& server, const Client& client, std::optional<bo
     };
     const auto& sentinels = client.config().sentinels;
     fmt::print("server       {} at {}\n", orUnknown(server.version),
-               sentinels ? "the address that the Sentinels have of " + inQuotes(sentinels->name)
-                         : client.config().endpoint.str());
+               sentinels        ? "the address that the Sentinels have of " + inQuotes(sentinels->name)
+               : server.cluster ? "the node of the cluster that has the name"
+                                : client.config().endpoint.str());
     if (server.tls) {
         const auto& tls = *client.config().tls;
         fmt::print("tls          {}, {}\n", server.tls->protocol, server.tls->cipher);
@@ -169,6 +205,9 @@ void describe(const ServerReport& server, const Client& client, std::optional<bo
                server.role == "master" && server.replicas ? fmt::format(", {} replicas", *server.replicas)
                                                           : std::string());
     describeDeputies(server);
+    if (server.cluster) {
+        describeCluster(*server.cluster);
+    }
     fmt::print("persistence  append-only file {}{}, snapshots {}\n", onOrOff(server.appendsToFile),
                server.appendsToFile == true && server.appendSync ? " (appendfsync " + *server.appendSync + ")" : "",
                onOrOff(server.savesSnapshots));

@@ -71,9 +71,10 @@ public:
 
     /// The lock of this name. Does no I/O.
     /// @param name 1 … 1024 bytes, any: it is binary-safe, and names that differ in any byte are different locks. In a
-    /// later cluster mode, names with an unbalanced `{` or `}` are refused.
+    /// cluster a name has no braces, or exactly one pair with something between them; that of a latch has none.
     /// @param durability who else must have a grant of it; nothing: `Config::durability`.
-    /// @throws LockError `invalidArgument` for an empty or longer name, or a durability outside its range.
+    /// @throws LockError `invalidArgument` for an empty or longer name, in a cluster for one whose keys would be in
+    /// several slots, or for a durability outside its range.
     [[nodiscard]] RedisLock getLock(std::string name, std::optional<Durability> durability = std::nullopt) const;
 
     /// The lock of this name that its holder cannot take twice. Names, errors and cost as for getLock(); the locks of

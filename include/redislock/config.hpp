@@ -130,8 +130,8 @@ struct REDISLOCK_EXPORT Config {
     /// port is 26379 unless it is given. Its own options: `sentinel_username`, `sentinel_password`, and `sentinel_tls`
     /// (`yes` or `no`), where the Sentinels differ from the servers.
     ///
-    /// For a cluster: `redis-cluster://[[user]:password@]host[:port],…[?…]`, or `rediss-cluster://` for TLS. Its own option:
-    /// `notifications` (`auto`, `sharded`, `classic` or `both`).
+    /// For a cluster: `redis-cluster://[[user]:password@]host[:port],…[?…]`, or `rediss-cluster://` for TLS. Its own
+    /// option: `notifications` (`auto`, `sharded`, `classic` or `both`).
     ///
     /// Options: `database`, `client_name`, `naming` (`identified` or `as_given`), and in milliseconds
     /// `connect_timeout`, `command_timeout`, `unreachable_after`, `watchdog_timeout`, `max_hold`, `poll_interval`;

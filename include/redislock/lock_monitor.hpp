@@ -67,6 +67,23 @@ struct REDISLOCK_EXPORT SentinelsReport {
     std::optional<std::uint64_t> quorum; ///< nothing: not told (`+sentinel|master`)
 };
 
+/// A master of a cluster.
+struct REDISLOCK_EXPORT ShardReport {
+    std::string address;
+    std::size_t slots = 0;
+    std::vector<ReplicaReport> replicas;
+    std::string evictionPolicy; ///< empty: not told (`+info`)
+};
+
+/// The cluster to which a server belongs.
+struct REDISLOCK_EXPORT ClusterReport {
+    std::vector<ShardReport> shards;
+    bool isWhole = false;                                   ///< each slot has a node
+    bool hasShardedChannels = false;                        ///< Redis 7 and later, Valkey
+    std::optional<bool> needsFullCoverage;                  ///< nothing: not known (`+config|get`)
+    std::optional<std::chrono::milliseconds> nodeTimeout{}; ///< nothing: not known (`+config|get`)
+};
+
 /// What a server says about itself. Empty, or nothing, where it did not say, or may not be asked (`+info`).
 struct REDISLOCK_EXPORT ServerReport {
     std::string version;
@@ -75,6 +92,7 @@ struct REDISLOCK_EXPORT ServerReport {
     std::vector<ReplicaReport> followers;            ///< of a master
     std::optional<std::uint64_t> minReplicasToWrite; ///< nothing: not known (`+config|get`)
     std::optional<SentinelsReport> sentinels;        ///< nothing: without Config::sentinels
+    std::optional<ClusterReport> cluster;            ///< nothing: without Config::cluster
     std::string masterLink;                          ///< of a replica: `up` or `down`
     std::string evictionPolicy; ///< `noeviction`; with any other one Redis may drop locks when memory runs out
     std::optional<std::uint64_t> maxMemory; ///< bytes; 0: no limit
@@ -89,8 +107,9 @@ struct REDISLOCK_EXPORT ServerReport {
     std::optional<std::vector<std::string>> lackingRights;
 };
 
-/// Looks at the locks of one server, from outside: who holds them, on which host and in which process, for how long,
-/// and who waits. Locks of Redisson are seen as well. Only reads; for operators, dashboards and alarms.
+/// Looks at the locks of one server, or of all masters of a cluster, from outside: who holds them, on which host and in
+/// which process, for how long, and who waits. Locks of Redisson are seen as well. Only reads; for operators,
+/// dashboards and alarms.
 ///
 /// **Guarantees**: what it asks is bounded: keys are listed in pages (SCAN, 500 at a time), queues too (LRANGE, 500),
 /// CLIENT LIST once a round; an answer may have 64 MB. It takes nothing of a Client: its connection is its own.
@@ -156,8 +175,9 @@ public:
     /// As check(), without exceptions of its own.
     MonitorProgress check(std::string_view pattern, const MonitorAlarms& alarms, const Page& page, std::error_code& ec);
 
-    /// What the server says about itself, and whether the user may use locks. @param name of a lock, whose keys and
-    /// channels the rights are judged for; nothing is done to it. @throws LockError
+    /// What the server, in a cluster the one that has the name, says about itself, and whether the user may use locks.
+    /// @param name of a lock, whose keys and channels the rights are judged for; nothing is done to it. @throws
+    /// LockError
     [[nodiscard]] ServerReport server(std::string_view name);
     /// As server(), without exceptions.
     [[nodiscard]] ServerReport server(std::string_view name, std::error_code& ec);

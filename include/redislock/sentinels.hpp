@@ -31,9 +31,9 @@ struct REDISLOCK_EXPORT Sentinels {
     std::optional<Tls> tls{};
 };
 
-/// Gives the address to connect to in the place of one that a Sentinel, or a node of a cluster, announces: for networks that translate
-/// addresses, and for containers. For Config::addressMap. Called on the client's own thread: it must not wait. If it
-/// throws, that address is not used, and a call that needs it fails with `Cause::addressNotMapped`.
+/// Gives the address to connect to in the place of one that a Sentinel, or a node of a cluster, announces: for networks
+/// that translate addresses, and for containers. For Config::addressMap. Called on the client's own thread: it must not
+/// wait. If it throws, that address is not used, and a call that needs it fails with `Cause::addressNotMapped`.
 using AddressMap = std::function<Endpoint(const Endpoint& announced)>;
 
 } // namespace redislock

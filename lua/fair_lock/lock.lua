@@ -69,7 +69,8 @@ if place > 0 then
         redis.call('RPUSH', KEYS[2], ARGV[1])
         came = now
     end
-    redis.call('HSET', KEYS[4], ARGV[1], recordOf(now + place, place, came or now, request > 0 and lease, ARGV[6] .. mark))
+    local record = recordOf(now + place, place, came or now, request > 0 and lease, ARGV[6] .. mark)
+    redis.call('HSET', KEYS[4], ARGV[1], record)
     if isMixed then
         -- When Redisson lets one of its own waiters in, it takes an allowance off the times of all behind that waiter,
         -- and then compares what is left with the clock of its machine.

@@ -36,7 +36,8 @@ bool drive(Engine& engine, Engine::Lock& lock, Flow& flow, const std::stop_token
             using First = ThreadLink::First;
             const std::stop_callback wakes(stop, wake);
             if (awaits) {
-                outcome = engine.commandsFor(call).await(call, next.until, next.follows ? First::follow : First::lead, stop);
+                outcome =
+                    engine.commandsFor(call).await(call, next.until, next.follows ? First::follow : First::lead, stop);
             } else {
                 call.signal.waitUntil(next.until);
             }

@@ -39,12 +39,14 @@ Node::Node(boost::asio::io_context& io, const Config& config, const std::string&
       connector(io, config, connectionName, lastErrors, listener.warned,
                 place != nullptr ? ServerKind::node : ServerKind::master),
       commands(hooks(listener), config.commandTimeout, freshSeed(), {}, place != nullptr),
-      renewals(io, connector, renewalTimeout(config.watchdogTimeout, config.commandTimeout), freshSeed(),
-               reporter(listener, "renewals"), [this](const std::string& address) { demotedSoon(address); },
-               place != nullptr, place != nullptr ? tableLimits : ReplyLimits()),
+      renewals(
+          io, connector, renewalTimeout(config.watchdogTimeout, config.commandTimeout), freshSeed(),
+          reporter(listener, "renewals"), [this](const std::string& address) { demotedSoon(address); },
+          place != nullptr, place != nullptr ? tableLimits : ReplyLimits()),
       subscriber(io, connector, config.commandTimeout, heartbeat, freshSeed(), reporter(listener, "notifications")),
-      confirmations(io, connector, config.commandTimeout, freshSeed(), reporter(listener, "confirmations"),
-                    [this](const std::string& address) { demotedSoon(address); }, place != nullptr),
+      confirmations(
+          io, connector, config.commandTimeout, freshSeed(), reporter(listener, "confirmations"),
+          [this](const std::string& address) { demotedSoon(address); }, place != nullptr),
       sweepTimer_(io)
 {
     if (config.sentinels) {

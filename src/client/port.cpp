@@ -159,16 +159,12 @@ Fault Engine::giveUp(Lane lane, Call& call) noexcept
 
 void Engine::want(std::string channel, ChannelListener listener)
 {
-    post([this, channel = std::move(channel), listener = std::move(listener)] {
-        route().want(channel, listener);
-    });
+    post([this, channel = std::move(channel), listener = std::move(listener)] { route().want(channel, listener); });
 }
 
 void Engine::drop(std::string channel, ChannelListener listener)
 {
-    post([this, channel = std::move(channel), listener = std::move(listener)] {
-        route().drop(channel, listener);
-    });
+    post([this, channel = std::move(channel), listener = std::move(listener)] { route().drop(channel, listener); });
 }
 
 // --- Time, and what others are told ---------------------------------------------------------------------------------

@@ -1,16 +1,9 @@
 #include "client/route.hpp"
 
-#include "link/request/calls.hpp"
-#include "values/printable.hpp"
-
-#include <boost/asio/post.hpp>
+#include "client/route_parts.hpp"
 
 #include <algorithm>
-#include <bitset>
 #include <chrono>
-#include <exception>
-#include <new>
-#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -18,7 +11,6 @@ namespace redislock::detail {
 
 namespace {
 
-constexpr std::chrono::milliseconds recheck{1};
 constexpr std::chrono::milliseconds unusedFor{5000}; ///< then the connections to a node that has no slots end
 
 /// The name of a channel, without the mark.
@@ -28,86 +20,6 @@ std::string_view nameOf(std::string_view channel) noexcept
 }
 
 } // namespace
-
-/// What a route keeps of a cluster.
-struct Route::Cluster {
-    Cluster(boost::asio::io_context& io, Route& route, const Config& settings, std::string name)
-        : self(&route, [](Route*) {}),
-          config(settings),
-          connectionName(std::move(name)),
-          timer(io),
-          watchTimer(io),
-          letGoTimer(io)
-    {
-    }
-
-    std::shared_ptr<Route> self; ///< for questions, which may outlast the route; owns nothing
-    const Config config;
-    const std::string connectionName;
-    std::mutex mutex; ///< guards what follows
-    ClusterMachine machine;
-    std::bitset<ClusterMachine::mostServers> wanted; ///< nodes that are to be made
-    std::bitset<ClusterMachine::mostServers> used;   ///< nodes that were given a request
-
-    // on the io_context's thread
-    std::vector<std::unique_ptr<Place>> places; ///< by number
-    std::vector<Locator::Found> parked;
-    std::optional<Fault> fault; ///< of the last attempt to reach a node of the configuration
-    Alarm timer;
-    Alarm watchTimer;
-    Alarm letGoTimer;
-    std::atomic<bool> watches{false};
-    std::atomic<bool> wasUsed{false}; ///< since the last watch
-    TimePoint recheckAt = TimePoint::max();
-    bool isClosed = false;
-};
-
-/// Where one node is.
-class Route::Place final : public Locator {
-public:
-    Place(Route& of, Server server) noexcept : of_(of), server_(server) {}
-
-    void locate(Found found) override { of_.locate(server_, std::move(found)); }
-    void tried(const Endpoint& /*at*/, const std::optional<Fault>& fault) override { of_.tried(server_, fault); }
-    bool told(const Reply& slots) override
-    {
-        return of_.told(server_, slots, BootClock::now() - ClusterMachine::askAgainAfter); // at least as old
-    }
-    void noted(const Reply& reply) noexcept override { of_.noted(server_, reply); }
-    [[nodiscard]] std::string tlsName(const Endpoint& /*at*/) const override
-    {
-        const std::lock_guard lock(of_.cluster_->mutex);
-        return of_.cluster_->machine.tlsName(server_);
-    }
-    [[nodiscard]] Fault absence() const override { return of_.absence(); }
-
-private:
-    Route& of_;
-    const Server server_;
-};
-
-/// A question for the table.
-struct Route::Question final : Requester {
-    Question(const std::shared_ptr<Route>& route, Server server) : of(route), by(server), askedAt(BootClock::now()) {}
-
-    void answered(Call& /*call*/) noexcept override
-    {
-        if (const auto route = of.lock()) {
-            try {
-                route->answered(*this);
-            } catch (...) { // out of memory: asked again later
-                const std::lock_guard lock(route->cluster_->mutex);
-                route->cluster_->machine.failed(by, BootClock::now());
-            }
-        }
-    }
-
-    const std::weak_ptr<Route> of;
-    const Server by;
-    const TimePoint askedAt;
-    std::shared_ptr<CommandCall> call =
-        std::make_shared<CommandCall>(std::vector<std::string>{"CLUSTER", "SLOTS"});
-};
 
 Route::Route(boost::asio::io_context& io, const Config& config, std::string connectionName, LastErrors& lastErrors,
              const Node::Listener& listener)
@@ -228,203 +140,6 @@ std::vector<std::string> Route::ids()
     return cluster_->machine.ids();
 }
 
-// --- The table ------------------------------------------------------------------------------------------------------
-
-void Route::workSoon() noexcept
-{
-    cluster_->timer.set(BootClock::now());
-}
-
-void Route::work()
-{
-    Cluster& cluster = *cluster_;
-    if (cluster.isClosed) {
-        return;
-    }
-    makeWanted();
-    handOn();
-    bool isUsed = false;
-    forEach([&](Node& node) { isUsed = isUsed || node.commands.isConnected() || node.renewals.isConnected(); });
-    for (;;) {
-        std::optional<Server> question;
-        SlotSet moved;
-        bool isHopeless = false;
-        {
-            const std::lock_guard lock(cluster.mutex);
-            moved = cluster.machine.takeMoved();
-            question = cluster.machine.takeQuestion(BootClock::now(), isUsed);
-            isHopeless = cluster.machine.isHopeless();
-        }
-        if (moved.any()) {
-            apply(moved);
-        }
-        if (isHopeless) {
-            endParked();
-        }
-        if (!question) {
-            break;
-        }
-        ask(*question);
-    }
-    const std::lock_guard lock(cluster.mutex);
-    cluster.timer.set(std::min(cluster.machine.dueAt(isUsed), std::exchange(cluster.recheckAt, TimePoint::max())));
-}
-
-/// Makes the nodes for which requests wait, and lets these begin again.
-void Route::makeWanted()
-{
-    std::bitset<ClusterMachine::mostServers> wanted;
-    {
-        const std::lock_guard lock(cluster_->mutex);
-        wanted = std::exchange(cluster_->wanted, {});
-    }
-    if (wanted.none()) {
-        return;
-    }
-    for (std::size_t i = 1; i < wanted.size(); ++i) {
-        if (wanted[i] && at(static_cast<Server>(i)) == nullptr) {
-            (void)make(static_cast<Server>(i));
-        }
-    }
-    cluster_->recheckAt = BootClock::now() + recheck; // a request may be on its way to the first node
-}
-
-void Route::ask(Server server)
-{
-    const auto question = std::make_shared<Question>(cluster_->self, server);
-    if (at(server) == nullptr && !make(server)) {
-        const std::lock_guard lock(cluster_->mutex);
-        return cluster_->machine.failed(server, BootClock::now());
-    }
-    question->call->mode = Call::Mode::detached;
-    question->call->requester = question;
-    question->call->server = server;
-    question->call->isHurried = true;
-    at(server)->renewals.enqueue(question->call);
-    at(server)->renewals.flush();
-}
-
-void Route::answered(const Question& question)
-{
-    const Call& call = *question.call;
-    const bool isTable = call.outcome.replied && !call.reply.isError();
-    if (!isTable) {
-        const Fault fault = call.outcome.replied ? classify(call.reply.text) : call.outcome.fault;
-        cluster_->fault = !cluster_->fault || fault.failure == Failure::fatal ? fault : *cluster_->fault;
-    }
-    if (!isTable || !told(question.by, call.reply, question.askedAt)) {
-        const std::lock_guard lock(cluster_->mutex);
-        cluster_->machine.failed(question.by, BootClock::now());
-    }
-    workSoon();
-}
-
-/// A node tells its table. @return false if it is of no use
-bool Route::told(Server by, const Reply& slots, TimePoint askedAt)
-{
-    Cluster& cluster = *cluster_;
-    auto table = clusterTableOf(slots);
-    if (!table || table->ranges.empty()) {
-        return table.has_value();
-    }
-    Endpoint asked;
-    {
-        const std::lock_guard lock(cluster.mutex);
-        asked = cluster.machine.at(by);
-    }
-    for (auto& node : table->nodes) {
-        node.announced.host = node.announced.host.empty() ? asked.host : node.announced.host;
-        try {
-            node.at = cluster.config.addressMap ? cluster.config.addressMap(node.announced) : node.announced;
-        } catch (const std::bad_alloc&) {
-            throw;
-        } catch (const std::exception& e) {
-            lastErrors_.note(Cause::addressNotMapped, node.announced.str() + ": " + printable(e.what()));
-        } catch (...) {
-            lastErrors_.note(Cause::addressNotMapped, node.announced.str());
-        }
-    }
-    bool isOwn = false;
-    {
-        const std::lock_guard lock(cluster.mutex);
-        isOwn = cluster.machine.told(by, *table, askedAt, BootClock::now());
-    }
-    if (!isOwn) {
-        lastErrors_.note(Cause::otherCluster, asked.str());
-        listener_.warned(asked.str() + ": the node belongs to another cluster, and is not used");
-        return false;
-    }
-    cluster.fault.reset();
-    boost::asio::post(io_, [this] { endParked(); });
-    workSoon();
-    return true;
-}
-
-/// An error reply may be news.
-void Route::noted(Server by, const Reply& reply) noexcept
-try {
-    const auto where = Redirection::from(reply.text);
-    if (!where && !reply.text.starts_with("CLUSTERDOWN")) {
-        return;
-    }
-    {
-        const std::lock_guard lock(cluster_->mutex);
-        where ? cluster_->machine.redirected(by, *where, BootClock::now()) : cluster_->machine.doubt();
-    }
-    workSoon();
-} catch (const std::bad_alloc&) { // the next one tells it again
-}
-
-void Route::tried(Server server, const std::optional<Fault>& fault)
-{
-    if (fault) {
-        cluster_->fault = !cluster_->fault || fault->failure == Failure::fatal ? *fault : *cluster_->fault;
-    }
-    {
-        const std::lock_guard lock(cluster_->mutex);
-        cluster_->machine.tried(server, !fault, BootClock::now());
-    }
-    workSoon();
-}
-
-/// @param found told where a node is; for the first one, which is none, that what waits there belongs elsewhere
-void Route::locate(Server server, Locator::Found found)
-{
-    Endpoint where;
-    {
-        const std::lock_guard lock(cluster_->mutex);
-        where = cluster_->machine.at(server);
-        if (server == ClusterMachine::entry) {
-            cluster_->machine.search();
-        }
-    }
-    if (!where.host.empty()) {
-        return found(&where, {});
-    }
-    cluster_->parked.push_back(std::move(found));
-    workSoon();
-}
-
-Fault Route::absence()
-{
-    {
-        const std::lock_guard lock(cluster_->mutex);
-        if (cluster_->machine.state() != ClusterMachine::State::searching) {
-            return {Failure::moved, Cause::redirected};
-        }
-    }
-    return cluster_->fault.value_or(Fault{Failure::notConnected, Cause::connectTimedOut});
-}
-
-/// A table is known, or none can be had: ends what waits for that.
-void Route::endParked()
-{
-    const Fault why = absence();
-    for (const auto& found : std::exchange(cluster_->parked, {})) {
-        found(nullptr, why);
-    }
-}
-
 // --- When slots move ------------------------------------------------------------------------------------------------
 
 void Route::apply(const SlotSet& moved)
@@ -435,7 +150,8 @@ void Route::apply(const SlotSet& moved)
     cluster_->letGoTimer.set(BootClock::now() + unusedFor);
 }
 
-/// Has what waits at a node begin again if it belongs elsewhere now, and leaves nodes that are silent and have lost slots.
+/// Has what waits at a node begin again if it belongs elsewhere now, and leaves nodes that are silent and have lost
+/// slots.
 void Route::handOn()
 {
     const TimePoint now = BootClock::now();

@@ -27,8 +27,8 @@ namespace redislock::detail {
 /// One server, or the nodes of a cluster: then it drives a ClusterMachine, makes a Node for each that is needed, lets
 /// go of those that are not any more, and has what waits at one node begin again at another when a slot moves.
 ///
-/// **Thread safety**: choose(), of(), ids() and forEach() by any thread; everything else on the io_context's thread. Its
-/// mutex is the last to be taken.
+/// **Thread safety**: choose(), of(), ids() and forEach() by any thread; everything else on the io_context's thread.
+/// Its mutex is the last to be taken.
 class Route {
 public:
     Route(boost::asio::io_context& io, const Config& config, std::string connectionName, LastErrors& lastErrors,

@@ -56,7 +56,7 @@ public:
 
     Port& port;
     const Config& config;
-    const std::string id; ///< the client's id: its holders' names in Redis begin with it
+    const std::string id;               ///< the client's id: its holders' names in Redis begin with it
     const std::string_view channelMark; ///< what channels begin with: see channelMarkOf()
     Random random;
     Waking waking{*this};
@@ -124,8 +124,8 @@ public:
 
     // news
     /// A connection was made anew that had ended: perhaps to another server, perhaps to one that has lost what it had.
-    /// Has all holds confirmed, and lets the first waiter of each name try once. @param where only names of these slots;
-    /// null: all
+    /// Has all holds confirmed, and lets the first waiter of each name try once. @param where only names of these
+    /// slots; null: all
     void unsettle(const SlotSet* where = nullptr);
 
     // the alarm

@@ -253,7 +253,7 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     bool race = false;                   ///< the first waiter is to try when the release under way is answered
     Listening listening = Listening::no; ///< on the name's channel, or on those of its waiters
     const LockKind kind;
-    const Slot slot; ///< of the name, in a cluster
+    const Slot slot;            ///< of the name, in a cluster
     std::unique_ptr<Turn> turn; ///< from when others were seen to want the name, or callers of this client to wait
 };
 

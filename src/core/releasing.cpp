@@ -3,11 +3,14 @@
 #include "core/core.hpp"
 #include "core/operation/background_run.hpp"
 #include "core/operation/release_flow.hpp"
+#include "link/request/calls.hpp"
 #include "wire/assert.hpp"
 
 #include <new>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace redislock::detail {
 
@@ -181,6 +184,18 @@ void Releasing::over(Hold& hold, Unlocked how)
             observer.unconfirmed(event);
         }
     });
+}
+
+void Releasing::tellAtSource(NamedLock& named) noexcept
+try {
+    if (core_.channelMark.empty() || named.traits().asking != Asking::first || named.traits().channelPrefix.empty()) {
+        return; // classic channels are heard everywhere
+    }
+    const auto channel = named.channel().substr(core_.channelMark.size());
+    auto call = std::make_shared<CommandCall>(std::vector<std::string>{"SPUBLISH", channel, "0"}, named.slot);
+    call->mode = Call::Mode::detached;
+    (void)core_.port.submit(Lane::background, std::move(call));
+} catch (const std::bad_alloc&) { // they poll
 }
 
 } // namespace redislock::detail

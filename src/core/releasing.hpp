@@ -44,6 +44,9 @@ public:
     void goOn(Hold& hold, ReleaseMachine machine);
     /// A release is over, one way or the other.
     void over(Hold& hold, Unlocked how);
+    /// A name was freed where its slot is just being moved to. Those who wait listen where the slot comes from, and
+    /// would not hear of it: tells them there.
+    void tellAtSource(NamedLock& named) noexcept;
 
 private:
     class Run;

@@ -23,8 +23,8 @@ public:
         bool asked = true; ///< was in the request when it was last sent
     };
 
-    /// @param count how many holds are added without makeRoom(), so that add() allocates nothing. @param use the script that
-    /// renews
+    /// @param count how many holds are added without makeRoom(), so that add() allocates nothing. @param use the script
+    /// that renews
     RenewalCall(const ScriptUse& use, std::size_t count) : use_(use)
     {
         items_.reserve(count);

@@ -226,8 +226,8 @@ void Renewing::tellUnconfirmed()
     });
 }
 
-/// Sends requests for the renewals that are due, and those that will be soon: one for each script, in a cluster for each
-/// script and slot.
+/// Sends requests for the renewals that are due, and those that will be soon: one for each script, in a cluster for
+/// each script and slot.
 void Renewing::send(TimePoint now)
 {
     const auto lease = core_.config.watchdogTimeout;

@@ -47,8 +47,8 @@ public:
     [[nodiscard]] bool lasts() const noexcept { return isLasting_ && !deadlines_.empty(); }
 
     /// The server may be another one, or may have lost what it had: has all holds confirmed soon, at most once a
-    /// second. @param isLikely holds without an answer are reported as at risk. @param where only holds of names in these
-    /// slots; null: all
+    /// second. @param isLikely holds without an answer are reported as at risk. @param where only holds of names in
+    /// these slots; null: all
     void unsettle(TimePoint now, bool isLikely = true, const SlotSet* where = nullptr);
 
     /// When the next deadline comes, or the next request is due.

@@ -44,10 +44,10 @@ public:
     [[nodiscard]] bool isConnected() const noexcept { return link_.isOpen(); }
     /// How a call whose time is over ends. @param sent whether the call may have been sent
     [[nodiscard]] Fault overdue(bool sent) const noexcept { return link_.overdue(sent); }
-    using LoopLink::catchUp;
-    using LoopLink::cut;
     using CallLink::handOn;
     using CallLink::owesSince;
+    using LoopLink::catchUp;
+    using LoopLink::cut;
     using LoopLink::leave;
     using LoopLink::recover;
     /// Ends the connection and the calls on it.

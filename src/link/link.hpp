@@ -21,8 +21,8 @@ namespace redislock::detail {
 /// silent: the connection ends with all that is written. What is not written waits for the next connection, where it
 /// is encoded again if its caller still wants it.
 ///
-/// In a cluster, a call that the node answers with a redirection ends as `moved`, with the answer as its reply: the node
-/// did nothing, and whoever made the call asks another one.
+/// In a cluster, a call that the node answers with a redirection ends as `moved`, with the answer as its reply: the
+/// node did nothing, and whoever made the call asks another one.
 class Link final : public Protocol {
 public:
     /// Whether a call is meant for another node now.

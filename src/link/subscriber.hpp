@@ -42,7 +42,8 @@ public:
         work();
         return taken;
     }
-    /// Called when the server has ended a subscription, or says that another node has the channel. Before the first call.
+    /// Called when the server has ended a subscription, or says that another node has the channel. Before the first
+    /// call.
     std::function<void()> ended;
     [[nodiscard]] bool isEmpty() const noexcept { return subscriptions_.channels() == 0; }
 

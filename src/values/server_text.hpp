@@ -15,7 +15,8 @@ inline std::string serverText(const Config& config)
     if (!config.sentinels && config.cluster.empty()) {
         return config.endpoint.str();
     }
-    std::string text = config.sentinels ? "the master \"" + printable(config.sentinels->name) + "\" of" : "the cluster of";
+    std::string text =
+        config.sentinels ? "the master \"" + printable(config.sentinels->name) + "\" of" : "the cluster of";
     const auto& endpoints = config.sentinels ? config.sentinels->endpoints : config.cluster;
     for (const auto& endpoint : endpoints) {
         text.append(&endpoint == &endpoints.front() ? " " : ", ").append(endpoint.str());

@@ -128,7 +128,8 @@ std::optional<LockReport> ThreadCalls::explain(NamedLock& named, std::error_code
     QueryAlong first(engine.core(lock), named.slot, {"HLEN", name},
                      {{"EXISTS", prefixed(tokenPrefix, name)},
                       {"LLEN", prefixed(queuePrefix, name)},
-                      {"PUBSUB", isSharded ? "SHARDNUMSUB" : "NUMSUB", prefixed(isReadWrite ? readWriteChannelPrefix : lockChannelPrefix, name)}});
+                      {"PUBSUB", isSharded ? "SHARDNUMSUB" : "NUMSUB",
+                       prefixed(isReadWrite ? readWriteChannelPrefix : lockChannelPrefix, name)}});
     drive(engine, lock, first);
     ec = first.error();
     const auto fields = numberIn(first.reply()).value_or(0);
@@ -136,7 +137,8 @@ std::optional<LockReport> ThreadCalls::explain(NamedLock& named, std::error_code
         return std::nullopt;
     }
     const bool isCrowd = fields > maxFields;
-    QueryAlong second(engine.core(lock), named.slot, isCrowd ? Words{"HLEN", name} : Words{"HSCAN", name, "0", "COUNT", "300"},
+    QueryAlong second(engine.core(lock), named.slot,
+                      isCrowd ? Words{"HLEN", name} : Words{"HSCAN", name, "0", "COUNT", "300"},
                       {{"HGET", name, "mode"}, {"PTTL", name}});
     drive(engine, lock, second);
     lock.unlock();

@@ -10,6 +10,7 @@
 #include <boost/uuid/uuid_io.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_set>
 #include <utility>
 
@@ -24,17 +25,127 @@ constexpr std::size_t queuePage = 500;
 
 Inspector::Inspector(const Config& config)
     : lastErrors_(serverText(config), config.password),
-      connection_(config, connectionNameOf(config, to_string(boost::uuids::random_generator()())), lastErrors_)
+      config_(config),
+      connectionName_(connectionNameOf(config, to_string(boost::uuids::random_generator()())))
 {
+    goTo(config.cluster.empty() ? config.endpoint : config.cluster.front());
 }
 
 std::vector<Reply> Inspector::ask(const Pipeline& requests)
 {
     std::vector<Reply> replies;
-    if (const auto fault = connection_.ask(requests, replies)) {
+    Pipeline asking;
+    for (const auto& call : requests.calls()) {
+        asking.add({"ASKING"}).add(call);
+    }
+    if (const auto fault = connection_->ask(asks_ ? asking : requests, replies)) {
         throw InspectionFailed{fault->error};
     }
+    if (asks_) {
+        std::size_t index = 0;
+        std::erase_if(replies, [&index](const Reply&) { return index++ % 2 == 0; });
+    }
+    for (const auto& reply : replies) {
+        if (const auto where = Redirection::from(reply.text); reply.isError() && where && !config_.cluster.empty()) {
+            throw Redirected{{std::string(where->host.empty() ? at_.host : where->host), where->port, {}},
+                             where->isOnce};
+        }
+    }
     return replies;
+}
+
+// --- Nodes -----------------------------------------------------------------------------------------------------------
+
+void Inspector::goTo(const Endpoint& at)
+{
+    auto& connection = connections_[at.str()];
+    if (connection == nullptr) {
+        Config own = config_;
+        own.endpoint = at;
+        connection = std::make_unique<RequestConnection>(own, connectionName_, lastErrors_);
+    }
+    connection_ = connection.get();
+    at_ = at;
+    asks_ = false;
+}
+
+/// Asks the node here. @return whether it told
+bool Inspector::readTable()
+{
+    const Reply reply = askOne({"CLUSTER", "SLOTS"});
+    auto table = clusterTableOf(reply);
+    if (!isGiven(reply, "+cluster|slots") || !table) {
+        return false;
+    }
+    for (auto& node : table->nodes) {
+        node.announced.host = node.announced.host.empty() ? at_.host : node.announced.host;
+        node.at = config_.addressMap ? config_.addressMap(node.announced) : node.announced;
+    }
+    table_ = *std::move(table);
+    return true;
+}
+
+std::vector<Endpoint> Inspector::masters()
+{
+    if (config_.cluster.empty()) {
+        return {config_.endpoint};
+    }
+    std::vector<Endpoint> known;
+    std::ranges::transform(table_.nodes, std::back_inserter(known), &ClusterTable::Node::at);
+    known.insert(known.end(), config_.cluster.begin(), config_.cluster.end());
+    std::optional<InspectionFailed> failed;
+    for (const auto& at : known) {
+        try {
+            goTo(at);
+            if (readTable()) {
+                failed.reset();
+                break;
+            }
+        } catch (const InspectionFailed& why) {
+            failed = why;
+        }
+    }
+    if (failed) {
+        throw *std::move(failed);
+    }
+    std::vector<Endpoint> all;
+    for (const auto& range : table_.ranges) {
+        const Endpoint& at = table_.nodes[range.node].at;
+        if (std::ranges::find(all, at) == all.end()) {
+            all.push_back(at);
+        }
+    }
+    return all;
+}
+
+void Inspector::goToOwnerOf(std::string_view name)
+{
+    if (config_.cluster.empty()) {
+        return;
+    }
+    (void)masters();
+    const Slot slot = slotOf(name);
+    const auto range = std::ranges::find_if(
+        table_.ranges, [slot](const auto& each) { return each.first <= slot && slot <= each.last; });
+    if (range == table_.ranges.end()) {
+        throw InspectionFailed{Cause::clusterDown};
+    }
+    goTo(table_.nodes[range->node].at);
+}
+
+template <class Question>
+auto Inspector::atOwnerOf(std::string_view name, Question question)
+{
+    goToOwnerOf(name);
+    for (int redirections = 0; redirections < 5; ++redirections) {
+        try {
+            return question();
+        } catch (const Redirected& where) {
+            goTo(where.at);
+            asks_ = where.isOnce;
+        }
+    }
+    throw InspectionFailed{Cause::redirected};
 }
 
 Reply Inspector::askOne(const std::vector<std::string>& words)
@@ -67,6 +178,16 @@ void Inspector::noteMissing(const std::string& right)
 void Inspector::readClients()
 {
     clients_.clear();
+    const Endpoint here = at_;
+    for (const auto& at : masters()) {
+        goTo(at);
+        readClientsHere();
+    }
+    goTo(here);
+}
+
+void Inspector::readClientsHere()
+{
     const Reply list = askOne({"CLIENT", "LIST", "TYPE", "normal"});
     if (!isGiven(list, "+client|list")) {
         return;
@@ -97,13 +218,34 @@ MonitorProgress Inspector::round(std::string_view pattern, const LockMonitor::Pa
 {
     readClients();
     MonitorProgress progress;
-    progress.keys = countKeys();
-    std::unordered_set<std::string> seen; // SCAN may give a key twice
+    const auto all = masters();
+    for (const auto& at : all) {
+        goTo(at);
+        progress.keys += countKeys();
+    }
+    std::unordered_set<std::string> seen; // SCAN may give a key twice, and a key may move to another node
+    for (const auto& at : all) {
+        goTo(at);
+        if (!roundHere(pattern, page, progress, seen)) {
+            break;
+        }
+    }
+    return progress;
+}
+
+/// @return whether to go on.
+bool Inspector::roundHere(std::string_view pattern, const LockMonitor::Page& page, MonitorProgress& progress,
+                          std::unordered_set<std::string>& seen)
+{
+    const Endpoint here = at_;
+    const std::uint64_t before = progress.examined;
+    const std::uint64_t keysHere = countKeys();
     std::string cursor = "0";
     do {
+        goTo(here);
         auto keys = nextKeys(pattern, cursor);
         progress.examined += std::stoul(pageSize);
-        auto locks = inspect(keys, progress);
+        auto locks = inspectEach(keys, progress);
         if (progress.unreadable > 0) {
             noteMissing("~" + std::string(pattern));
         }
@@ -111,15 +253,15 @@ MonitorProgress Inspector::round(std::string_view pattern, const LockMonitor::Pa
         for (auto& lock : locks) {
             locate(lock.holders);
         }
-        if (cursor == "0" && progress.keys > 0) {
-            progress.examined = progress.keys;
+        if (cursor == "0" && keysHere > 0) {
+            progress.examined = before + keysHere;
         }
         progress.locks += locks.size();
         if (!page(locks, progress)) {
-            return progress;
+            return false;
         }
     } while (cursor != "0");
-    return progress;
+    return true;
 }
 
 std::uint64_t Inspector::countKeys()
@@ -179,6 +321,23 @@ std::vector<LockReport> Inspector::inspect(const std::vector<std::string>& names
     return locks;
 }
 
+/// The same, also for names that are just being moved to other nodes.
+std::vector<LockReport> Inspector::inspectEach(const std::vector<std::string>& names, MonitorProgress& progress)
+{
+    const MonitorProgress before = progress;
+    try {
+        return inspect(names, progress);
+    } catch (const Redirected&) {
+        progress = before;
+    }
+    std::vector<LockReport> all;
+    for (const auto& name : names) {
+        auto locks = atOwnerOf(name, [&] { return inspect({name}, progress); });
+        std::ranges::move(locks, std::back_inserter(all));
+    }
+    return all;
+}
+
 /// Without these commands no lock can be told from another hash; but an error may also mean that a key is of another
 /// type, or not to be read.
 Reason Inspector::whyHidden(const LockFields& fields) const
@@ -215,13 +374,15 @@ void Inspector::lookAround(std::vector<LockReport>& locks)
     for (const auto& lock : locks) {
         requests.add({"EXISTS", prefixed(tokenPrefix, lock.name)})
             .add({"LLEN", prefixed(queuePrefix, lock.name)})
-            .add({"PUBSUB", "NUMSUB", channelOf(lock)});
+            .add({"PUBSUB", "NUMSUB", channelOf(lock)})
+            .add({"PUBSUB", config_.cluster.empty() ? "NUMSUB" : "SHARDNUMSUB", channelOf(lock)});
     }
     const auto replies = ask(requests);
     for (std::size_t i = 0; i < locks.size(); ++i) {
-        const auto& token = replies[3 * i];
-        const auto& queue = replies[3 * i + 1];
-        const auto& listeners = replies[3 * i + 2];
+        const auto& token = replies[4 * i];
+        const auto& queue = replies[4 * i + 1];
+        const auto& listeners = replies[4 * i + 2];
+        const auto& sharded = replies[4 * i + 3];
         const bool isForeign = queue.isError() && classify(queue.text).error == Errc::wrongType;
         LockSurroundings around;
         if (isGiven(token, "+exists", std::string(tokenPrefix) + ":*")) {
@@ -232,12 +393,26 @@ void Inspector::lookAround(std::vector<LockReport>& locks)
         }
         if (isGiven(listeners, "+pubsub|numsub") && listeners.elements.size() == 2) {
             around.listeners = numberIn(listeners.elements[1]);
+            if (!config_.cluster.empty() && around.listeners && sharded.elements.size() == 2) {
+                *around.listeners += numberIn(sharded.elements[1]).value_or(0);
+            }
         }
         addSurroundings(locks[i], around);
     }
 }
 
 std::optional<LockReport> Inspector::find(std::string_view name)
+{
+    auto found = atOwnerOf(name, [&] { return findHere(name); });
+    if (found) {
+        readClients();
+        locate(found->holders);
+        locate(found->queue);
+    }
+    return found;
+}
+
+std::optional<LockReport> Inspector::findHere(std::string_view name)
 {
     MonitorProgress progress;
     auto found = inspect({std::string(name)}, progress);
@@ -250,9 +425,6 @@ std::optional<LockReport> Inspector::find(std::string_view name)
     LockReport& lock = found.front();
     readOtherHolders(lock);
     readQueue(lock);
-    readClients();
-    locate(lock.holders);
-    locate(lock.queue);
     return std::move(lock);
 }
 

@@ -15,7 +15,9 @@ constexpr ReplyLimits inspectionLimits{64UL * 1024, 64UL * 1024 * 1024};
 } // namespace
 
 RequestConnection::RequestConnection(const Config& config, const std::string& name, LastErrors& lastErrors)
-    : connector_(io_, config, name, lastErrors, [](const std::string&) {}),
+    : connector_(
+          io_, config, name, lastErrors, [](const std::string&) {},
+          config.cluster.empty() ? ServerKind::master : ServerKind::node),
       link_({.connect = [this](TimePoint /*notBefore*/) { connects_.request_stop(); },
              .hurry = [](TimePoint) {},
              .demoted = [](const std::string&) {},

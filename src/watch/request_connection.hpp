@@ -29,6 +29,12 @@ public:
         return *this;
     }
 
+    Pipeline& add(std::shared_ptr<CommandCall> call)
+    {
+        calls_.push_back(std::move(call));
+        return *this;
+    }
+
     [[nodiscard]] const std::vector<std::shared_ptr<CommandCall>>& calls() const noexcept { return calls_; }
 
 private:

@@ -101,9 +101,11 @@ std::vector<ReplicaReport> followersIn(std::string_view info)
 
 ServerReport Inspector::server(std::string_view name)
 {
+    goToOwnerOf(name);
+    const Endpoint here = at_;
     ServerReport report;
     const Reply reply = askOne({"INFO"});
-    report.tls = connection_.tlsReport();
+    report.tls = connection_->tlsReport();
     if (isGiven(reply, "+info")) {
         const std::string_view info = reply.text;
         const auto read = [info]<class Value>(std::string_view field, std::optional<Value>& value) {
@@ -130,12 +132,50 @@ ServerReport Inspector::server(std::string_view name)
     if (const auto least = setting("min-replicas-to-write")) {
         report.minReplicasToWrite = std::strtoull(least->c_str(), nullptr, 10);
     }
-    if (const auto& sentinels = connection_.sentinels()) {
+    if (const auto& sentinels = connection_->sentinels()) {
         const auto quorum = sentinels->quorum();
         report.sentinels = {sentinels->seen(), quorum == 0 ? std::nullopt : std::optional(quorum)};
     }
+    if (!config_.cluster.empty()) {
+        report.cluster = describeCluster(report.version);
+        goTo(here);
+    }
     report.appendSync = setting("appendfsync");
     report.lackingRights = lackingRights(name);
+    return report;
+}
+
+ClusterReport Inspector::describeCluster(std::string_view version)
+{
+    ClusterReport report;
+    const auto number = version.substr(std::min(version.find(' '), version.size() - 1) + 1);
+    report.hasShardedChannels = version.starts_with("Valkey") || std::atoi(std::string(number).c_str()) >= 7;
+    if (const auto needs = setting("cluster-require-full-coverage")) {
+        report.needsFullCoverage = *needs == "yes";
+    }
+    if (const auto timeout = setting("cluster-node-timeout")) {
+        report.nodeTimeout = std::chrono::milliseconds(std::strtoll(timeout->c_str(), nullptr, 10));
+    }
+    std::size_t all = 0;
+    for (const auto& at : masters()) {
+        ShardReport shard;
+        shard.address = at.str();
+        for (const auto& range : table_.ranges) {
+            shard.slots += table_.nodes[range.node].at == at ? range.last - range.first + 1U : 0U;
+        }
+        all += shard.slots;
+        try {
+            goTo(at);
+            if (const Reply reply = askOne({"INFO"}); isGiven(reply, "+info")) {
+                shard.replicas = followersIn(reply.text);
+                shard.evictionPolicy = infoField(reply.text, "maxmemory_policy");
+            }
+        } catch (const InspectionFailed&) { // a node that does not answer
+            shard.evictionPolicy.clear();
+        }
+        report.shards.push_back(std::move(shard));
+    }
+    report.isWhole = all == slotCount;
     return report;
 }
 
@@ -153,6 +193,14 @@ std::optional<std::string> Inspector::setting(const std::string& name)
 std::optional<std::vector<std::string>> Inspector::lackingRights(std::string_view name)
 {
     auto needs = needsOf(std::string(name));
+    if (!config_.cluster.empty()) {
+        const auto channel = lockChannel(name);
+        needs.push_back({"+cluster|slots", {"CLUSTER", "SLOTS"}});
+        needs.push_back({"+asking", {"ASKING"}});
+        needs.push_back({"+spublish", {"SPUBLISH", channel, "0"}});
+        needs.push_back({"+ssubscribe", {"SSUBSCRIBE", channel}});
+        needs.push_back({"+sunsubscribe", {"SUNSUBSCRIBE", channel}});
+    }
     const auto denied = lackedBy({"+discard", {"DISCARD"}}, classify(askOne({"DISCARD"}).text).error);
     const bool isQueued = denied.empty() && isGiven(askOne({"MULTI"}), "+multi");
     if (!denied.empty()) {

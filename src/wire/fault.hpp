@@ -79,8 +79,8 @@ constexpr bool mayBeExecuted(const Fault& fault) noexcept
 constexpr bool isBeforeExecution(const Fault& fault) noexcept
 {
     return fault.failure == Failure::demoted || fault.failure == Failure::moved ||
-           fault.error == Reason(Cause::loading) ||
-           fault.error == Reason(Cause::noReplicas) || fault.error == Reason(Cause::clusterDown);
+           fault.error == Reason(Cause::loading) || fault.error == Reason(Cause::noReplicas) ||
+           fault.error == Reason(Cause::clusterDown);
 }
 
 /// Whether a phrase stands in a text, and not inside longer words.

@@ -58,7 +58,8 @@ protected:
             for (const auto& waiter :
                  raw.command({"LRANGE", "redisson_lock_queue" + braced(name), "0", "-1"}).elements) {
                 const auto colon = waiter.text().rfind(':');
-                raw.command({"PUBLISH", "redisson_lock__channel:" + waiter.text().substr(0, colon),
+                const auto channel = overCluster() ? LockTest::channelOf(name) + ':' : "redisson_lock__channel:";
+                raw.command({"PUBLISH", channel + waiter.text().substr(0, colon),
                              waiter.text().substr(colon + 1) + " 0 0 " + name});
             }
         }

@@ -38,10 +38,28 @@ inline constexpr milliseconds soon{3000};
 /// are over, and no client may listen to a channel any more.
 class LockTest : public ::testing::Test {
 protected:
+    LockTest()
+    {
+        if (overCluster()) {
+            raw.joinCluster(ports());
+        }
+    }
+
     static testing::RedisServer& server()
     {
+        static std::vector<std::uint16_t> ignored;
+        if (overCluster()) {
+            return sharedNode(ignored);
+        }
         static testing::RedisServer instance = testServer();
         return instance;
+    }
+    /// Of a cluster.
+    static std::vector<std::uint16_t> ports()
+    {
+        std::vector<std::uint16_t> all;
+        (void)sharedNode(all);
+        return all;
     }
 
     void TearDown() override

@@ -173,7 +173,8 @@ milliseconds handOver(const Held& held, const Wanted& wanted)
 
 TEST_F(InCluster, WaitersOfEveryKindHearOfReleasesInEveryMode)
 {
-    for (const auto mode : {Notifications::automatic, Notifications::sharded, Notifications::classic, Notifications::both}) {
+    for (const auto mode :
+         {Notifications::automatic, Notifications::sharded, Notifications::classic, Notifications::both}) {
         Config own = config();
         own.notifications = mode;
         const Client a(own);
@@ -257,8 +258,7 @@ TEST_F(InCluster, AHeldLockIsKeptAndWaitersServedWhenAReplicaTakesOver)
     EXPECT_EQ(got.get_future().wait_for(aMoment), std::future_status::ready);
 }
 
-class ADeadMaster : public InCluster, public ::testing::WithParamInterface<const char*> {
-};
+class ADeadMaster : public InCluster, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(ADeadMaster, IsReplacedWithoutAnErrorAndDisturbsNoOtherNode)
 {
@@ -488,7 +488,8 @@ TEST_F(InCluster, AGroupOverSeveralNodesIsAllOrNothing)
     std::vector<std::string> tags;
     for (std::size_t i = 0; tags.size() < 3; ++i) {
         auto tag = "group" + std::to_string(i);
-        const auto isNew = std::ranges::none_of(tags, [&](const auto& each) { return masterOf(each) == masterOf(tag); });
+        const auto isNew =
+            std::ranges::none_of(tags, [&](const auto& each) { return masterOf(each) == masterOf(tag); });
         if (isNew) {
             tags.push_back(tag);
         }
@@ -526,6 +527,51 @@ TEST_F(InCluster, DurabilityIsAskedOfTheNodeOfTheName)
     EXPECT_THAT(errorOf([&] { (void)lock.tryLock(300ms, 5s); }), HasSubstr("too few replicas"));
 }
 
+TEST_F(InCluster, TheMonitorSeesTheLocksOfAllNodesOnce)
+{
+    const Client client(config());
+    std::vector<LockGuard> guards;
+    std::vector<std::string> names;
+    for (int i = 0; i < 20; ++i) {
+        names.push_back("seen:" + std::to_string(i));
+        guards.emplace_back(client.getLock(names.back()));
+    }
+    LockMonitor monitor(config());
+    const auto namesSeen = [&] {
+        std::vector<std::string> all;
+        for (const auto& lock : monitor.list("seen:*")) {
+            all.push_back(lock.name);
+            EXPECT_EQ(lock.holders.at(0).clientId, client.id());
+            EXPECT_NE(lock.holders.at(0).host, "");
+        }
+        return all;
+    };
+    EXPECT_THAT(namesSeen(), ::testing::UnorderedElementsAreArray(names));
+    const auto found = monitor.find(names[3]);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->waiters, 0U);
+    const auto explained = client.getLock(names[3]).explain();
+    ASSERT_TRUE(explained);
+    EXPECT_EQ(explained->holders.at(0).clientId, client.id());
+
+    const auto from = masterOf(names[3]);
+    const auto to = otherThan(names[3]);
+    cluster().open(names[3], from, to);
+    cluster().moveKeys(names[3], from, to);
+    EXPECT_TRUE(monitor.find(names[3]));
+    EXPECT_THAT(namesSeen(), ::testing::UnorderedElementsAreArray(names)) << "while one of them moves";
+    cluster().close(names[3], to);
+
+    const auto report = monitor.server("any");
+    ASSERT_TRUE(report.cluster);
+    EXPECT_EQ(report.cluster->shards.size(), 3U);
+    EXPECT_TRUE(report.cluster->isWhole);
+    EXPECT_EQ(report.cluster->nodeTimeout, 1000ms);
+    EXPECT_EQ(report.cluster->shards[0].replicas.size(), 1U);
+    ASSERT_TRUE(report.lackingRights);
+    EXPECT_THAT(*report.lackingRights, IsEmpty());
+}
+
 TEST_F(InCluster, NamesWhoseKeysAreInSeveralSlotsAreRefused)
 {
     const Client client(cluster().url());
@@ -561,7 +607,8 @@ TEST_F(InCluster, SeedsThatAreDeadOrNoNodesAreToldApart)
 TEST_F(InCluster, AUserWithoutTheRightToTheTableIsToldSo)
 {
     for (std::size_t i = 0; i < cluster().size(); ++i) {
-        RawRedis(cluster().node(i)).command({"ACL", "SETUSER", "blind", "on", ">pw", "~*", "&*", "+@all", "-cluster|slots"});
+        RawRedis(cluster().node(i))
+            .command({"ACL", "SETUSER", "blind", "on", ">pw", "~*", "&*", "+@all", "-cluster|slots"});
     }
     const auto port = std::to_string(cluster().node().port());
     EXPECT_THAT(errorOf([&] { Client("redis-cluster://blind:pw@127.0.0.1:" + port).connect(); }),

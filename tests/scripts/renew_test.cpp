@@ -82,7 +82,8 @@ TEST_F(RenewScript, OfReadersRenewsSeveralLocksEachByItself)
     }
     redis.command({"SET", "text", "value", "PX", "10000"});
     const Value answers =
-        run(detail::scripts::readLockRenew, {"text", "{text}", name, "{" + name + "}", "free", "{free}"},
+        run(detail::scripts::readLockRenew,
+            {"text", timeout("text", hold17, 1), name, timeout(name, hold17, 1), "free", timeout("free", hold17, 1)},
             {hold17, "10000", hold17, "30000", hold17, "20000"});
     EXPECT_EQ(answers.text(), "w10");
     EXPECT_THAT(timeToLive(), JustSet(30'000));

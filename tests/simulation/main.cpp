@@ -28,12 +28,13 @@ int main(int argc, char** argv)
     app.add_option("--only", options.only,
                    "of those, only the worlds of locks, of counters (semaphores and latches), of groups, of a fair "
                    "queue in which threads of Redisson's wait too (mixed-queue), of the routes to masters that "
-                   "Sentinels watch, or of a master with replicas and fail-overs")
+                   "Sentinels watch, of the choice of a node of a cluster, or of a master with replicas and fail-overs")
         ->transform(CLI::CheckedTransformer(std::map<std::string, Population>{{"locks", Population::locks},
                                                                               {"counters", Population::counters},
                                                                               {"groups", Population::groups},
                                                                               {"mixed-queue", Population::mixedQueue},
                                                                               {"routes", Population::routes},
+                                                                              {"clusters", Population::clusters},
                                                                               {"replicas", Population::replicas}}));
     const auto* one = app.add_option("--seed", seed, "this one only");
     app.add_flag("--trace", trace, "prints what happens in it");

@@ -1,5 +1,6 @@
 #include "simulation/runner.hpp"
 
+#include "simulation/cluster_world.hpp"
 #include "simulation/counter_world.hpp"
 #include "simulation/group_world.hpp"
 #include "simulation/mixed_queue_world.hpp"
@@ -40,14 +41,16 @@ double secondsSince(Clock::time_point begin)
 Population populationOf(std::uint64_t seed)
 {
     using enum Population;
-    constexpr Population each[] = {counters, locks,    routes, locks, counters, locks, groups, locks,
-                                   counters, replicas, locks,  locks, counters, locks, groups, mixedQueue};
+    constexpr Population each[] = {counters, locks,    routes,   locks, counters, locks, groups, locks,
+                                   counters, replicas, clusters, locks, counters, locks, groups, mixedQueue};
     return each[seed % std::size(each)];
 }
 
 std::unique_ptr<Simulated> worldOf(LuaRuntime& lua, std::uint64_t seed, bool traced)
 {
     switch (populationOf(seed)) {
+    case Population::clusters:
+        return std::make_unique<ClusterWorld>(seed, traced);
     case Population::counters:
         return std::make_unique<CounterWorld>(lua, seed, traced);
     case Population::groups:

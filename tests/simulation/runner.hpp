@@ -8,7 +8,7 @@
 namespace redislock::simulation {
 
 /// The population of a world, which the seed decides.
-enum class Population : std::uint8_t { locks, counters, groups, mixedQueue, routes, replicas };
+enum class Population : std::uint8_t { locks, counters, groups, mixedQueue, routes, clusters, replicas };
 
 struct Options {
     std::uint64_t seeds = REDISLOCK_SIMULATION_SEEDS;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 #include <optional>
+#include <sstream>
 #include <utility>
 
 namespace redislock::test {
@@ -289,8 +289,9 @@ std::size_t Cluster::ownerOf(const std::string& name) const
 {
     const std::size_t slot = detail::slotOf(name);
     for (const auto& words : nodesTold()) {
-        const bool isOwner = words.at(2).find("master") != std::string::npos &&
-                             std::any_of(words.begin() + 8, words.end(), [&](const auto& each) { return isIn(each, slot); });
+        const bool isOwner =
+            words.at(2).find("master") != std::string::npos &&
+            std::any_of(words.begin() + 8, words.end(), [&](const auto& each) { return isIn(each, slot); });
         for (std::size_t i = 0; isOwner && i < size(); ++i) {
             if (std::to_string(node(i).port()) == portIn(words[1])) {
                 return i;

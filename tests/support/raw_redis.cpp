@@ -176,14 +176,60 @@ RawRedis::~RawRedis()
 
 Value RawRedis::command(std::initializer_list<std::string_view> arguments)
 {
+    if (!nodes_.empty()) {
+        return commandInCluster(Arguments(arguments.begin(), arguments.end()));
+    }
     send(arguments);
     return receive();
 }
 
 Value RawRedis::command(const Arguments& arguments)
 {
+    if (!nodes_.empty()) {
+        return commandInCluster(arguments);
+    }
     send(arguments);
     return receive();
+}
+
+void RawRedis::joinCluster(const std::vector<std::uint16_t>& ports)
+{
+    for (const auto port : ports) {
+        nodes_[port] = std::make_unique<RawRedis>(host_, port, password_);
+    }
+}
+
+Value RawRedis::commandInCluster(Arguments arguments)
+{
+    if (arguments[0] == "PUBLISH") {
+        arguments[0] = "SPUBLISH";
+    }
+    if (arguments[0] == "PUBSUB" || arguments[0] == "KEYS") {
+        arguments[1] = arguments[0] == "KEYS"     ? arguments[1]
+                       : arguments[1] == "NUMSUB" ? "SHARDNUMSUB"
+                                                  : "SHARDCHANNELS";
+        Value all;
+        for (const auto& [port, node] : nodes_) {
+            auto answer = node->command(arguments);
+            if (all.elements.empty() || arguments[1] != "SHARDNUMSUB") {
+                all.kind = answer.kind;
+                for (auto& element : answer.elements) { // replicas have the keys too
+                    if (std::ranges::find(all.elements, element) == all.elements.end()) {
+                        all.elements.push_back(std::move(element));
+                    }
+                }
+            } else {
+                all.elements.at(1).number += answer.elements.at(1).number;
+            }
+        }
+        return all;
+    }
+    auto answer = nodes_.begin()->second->command(arguments);
+    while (answer.isError() && answer.text().starts_with("MOVED ")) {
+        const auto port = std::stoul(answer.text().substr(answer.text().rfind(':') + 1));
+        answer = nodes_.at(static_cast<std::uint16_t>(port))->command(arguments);
+    }
+    return answer;
 }
 
 void RawRedis::send(std::initializer_list<std::string_view> arguments)
@@ -357,6 +403,13 @@ std::optional<std::string> RawRedis::get(std::string_view name)
 
 std::uint64_t RawRedis::commandCalls(std::string_view name)
 {
+    std::uint64_t all = 0;
+    for (const auto& [port, node] : nodes_) {
+        all += node->commandCalls(name);
+    }
+    if (!nodes_.empty()) {
+        return all;
+    }
     const auto statistics = command({"INFO", "commandstats"}).text();
     const auto calls = lineValue(statistics, "cmdstat_" + std::string(name) + ":calls=");
     return std::strtoull(calls.c_str(), nullptr, 10); // up to the comma; 0 when the command never ran

@@ -74,6 +74,10 @@ public:
     /// How long a connect or an answer may take; default 5 s.
     void setTimeout(std::chrono::milliseconds timeout) noexcept { timeout_ = timeout; }
 
+    /// From now on a client of the cluster with nodes at these ports: it follows redirections, publishes on sharded
+    /// channels (PUBLISH), and counts the listeners to these (PUBSUB) and the calls of commands over all nodes.
+    void joinCluster(const std::vector<std::uint16_t>& ports);
+
     /// Sends one command and waits for its answer.
     Value command(std::initializer_list<std::string_view> arguments);
     Value command(const Arguments& arguments);
@@ -108,6 +112,7 @@ private:
         void operator()(redisReader* reader) const noexcept;
     };
 
+    Value commandInCluster(Arguments arguments);
     template <class Range>
     void sendCommand(const Range& arguments);
     void connectIfClosed();
@@ -123,6 +128,7 @@ private:
     std::string password_;
     std::chrono::milliseconds timeout_{5000};
     int socket_ = -1;
+    std::map<std::uint16_t, std::unique_ptr<RawRedis>> nodes_; ///< of a cluster, by port; empty: none
     std::unique_ptr<redisReader, ReaderDeleter> reader_;
 };
 

@@ -38,8 +38,25 @@ bool overSentinel()
     return isSet("REDISLOCK_TEST_SENTINEL");
 }
 
+bool overCluster()
+{
+    return isSet("REDISLOCK_TEST_CLUSTER");
+}
+
+testing::RedisServer& sharedNode(std::vector<std::uint16_t>& ports)
+{
+    static Cluster cluster(3, 1);
+    for (std::size_t i = 0; i < cluster.size(); ++i) {
+        ports.push_back(cluster.node(i).port());
+    }
+    return cluster.node(0);
+}
+
 testing::RedisServer testServer(testing::RedisServerOptions options)
 {
+    if (overCluster()) {
+        return std::move(Cluster(1, 0, options).node(0));
+    }
     if (overTls()) {
         options.tls = serverTls();
     }
@@ -59,6 +76,9 @@ Config testConfig(const testing::RedisServer& server)
     }
     config.endpoint.host = server.host();
     config.endpoint.port = server.port();
+    if (overCluster()) {
+        config.cluster = {config.endpoint};
+    }
     config.password = server.password();
     if (const auto& tls = server.tls()) {
         config.tls.emplace().caFile = tls->caFile;

@@ -250,5 +250,21 @@ TEST(AcquireMachine, NeverBreaksItsRulesWhateverHappens)
     }
 }
 
+TEST(AcquireMachine, FollowsFiveRedirectionsAtOnceBeforeEachPause)
+{
+    auto player = playerOf(waiting(waitForever));
+    player.resume(Start{at(0ms)});
+    const auto moved = [](milliseconds now) { return test::failed(now, Failure::moved, Errc::serverRefused); };
+    for (int round = 0; round < 3; ++round) {
+        const auto now = round * 1s;
+        for (int i = 0; i < 5; ++i) {
+            EXPECT_TRUE(std::holds_alternative<Send>(player.resume(moved(now + i * 1ms)))) << round << ' ' << i;
+        }
+        ASSERT_TRUE(std::holds_alternative<SleepUntil>(player.resume(moved(now + 5ms))));
+        EXPECT_TRUE(std::holds_alternative<Send>(player.resume(TimerFired{at(now + 999ms)})));
+    }
+    EXPECT_FALSE(player.machine.mayBeHeld()) << "none of these nodes did anything";
+}
+
 } // namespace
 } // namespace redislock::test::acquire

@@ -65,6 +65,9 @@ constexpr Cause allCauses[] = {
     Cause::scriptBusy,
     Cause::scriptKilled,
     Cause::clusterDown,
+    Cause::redirected,
+    Cause::notCluster,
+    Cause::otherCluster,
     Cause::noThread,
     Cause::noDescriptor,
 };

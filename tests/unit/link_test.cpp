@@ -426,5 +426,70 @@ TEST_F(LinkTest, TheEndEndsEverythingAndLaterCallsAreRefused)
     EXPECT_EQ(answer(1), Link::Heard::unexpected);
 }
 
+// --- In a cluster ----------------------------------------------------------------------------------------------------
+
+TEST_F(LinkTest, ARedirectionIsAnErrorOutsideAClusterAndNewsInside)
+{
+    enqueue(a);
+    open();
+    write();
+    refuse("MOVED 1 127.0.0.1:7001");
+    EXPECT_TRUE(a->outcome.replied);
+
+    Link inside(timeout, 1, true);
+    FinishedCalls finished;
+    for (const auto& call : {b, a}) {
+        inside.enqueue(call, nullptr, now, finished);
+    }
+    inside.connecting();
+    inside.opened(now, finished);
+    std::string bytes;
+    inside.takeBytes(bytes, now);
+    for (const auto* text : {"MOVED 1 127.0.0.1:7001", "ASK 1 127.0.0.1:7001"}) {
+        Reply reply = test::errorReply(text);
+        EXPECT_EQ(inside.received(reply, now, finished), Link::Heard::expected);
+    }
+    for (const auto& call : {b, a}) {
+        EXPECT_FALSE(call->outcome.replied);
+        EXPECT_EQ(call->outcome.fault, (Fault{Failure::moved, Cause::redirected}));
+    }
+    EXPECT_FALSE(b->asks);
+    EXPECT_TRUE(a->asks);
+    EXPECT_TRUE(inside.takesRequests()) << "for other slots";
+}
+
+TEST_F(LinkTest, WhatGoesBehindAskingIsSentWhole)
+{
+    a->isAsking = true;
+    open();
+    enqueue(b, a);
+    EXPECT_THAT(write(), ElementsAre("b", "EVAL a"));
+    lose();
+    enqueue(a);
+    open();
+    EXPECT_THAT(write(), ElementsAre("EVAL a")) << "on the next connection too";
+}
+
+TEST_F(LinkTest, HandsOnWhatWaitsForAConnectionAndIsMeantForAnotherNode)
+{
+    const auto isB = [this](const Call& call) { return &call == b.get(); };
+    FinishedCalls finished;
+    enqueue(a);
+    enqueue(b);
+    link.handOn(isB, finished);
+    EXPECT_EQ(b->outcome.fault.failure, Failure::moved);
+    EXPECT_TRUE(a->pending);
+    open();
+    write();
+    enqueue(b);
+    enqueue(x);
+    link.handOn(isB, finished);
+    EXPECT_TRUE(b->pending) << "the node redirects it itself";
+    lose();
+    EXPECT_EQ(inWords(*a), "reply lost");
+    EXPECT_EQ(b->outcome.fault.failure, Failure::moved);
+    EXPECT_EQ(x->ends, 1) << "whatever was not sent when the connection ended";
+}
+
 } // namespace
 } // namespace redislock::detail

@@ -295,5 +295,56 @@ TEST_F(News, SpreadsManyHoldsOverALittleTime)
     EXPECT_THAT(reasons("atRisk"), IsEmpty());
 }
 
+TEST_F(News, OfSomeSlotsConcernsTheHoldsOfTheirNamesAlone)
+{
+    config.cluster.emplace_back();
+    const HoldRef a = hold("{a}1");
+    const HoldRef same = hold("{a}2");
+    const HoldRef b = hold("{b}1");
+    EXPECT_THAT(pass(1s), IsEmpty());
+    SlotSet slots;
+    slots.set(slotOf("a"));
+    core->unsettle(&slots);
+    const auto asked = pass(0ms);
+    ASSERT_THAT(asked, SizeIs(1));
+    EXPECT_EQ(asked[0]->slot(), slotOf("a"));
+    EXPECT_EQ(asked[0]->items().size(), 2U);
+    EXPECT_TRUE(isUnconfirmed(a));
+    EXPECT_FALSE(isUnconfirmed(b));
+    answer(asked);
+    slots.reset();
+    slots.set(slotOf("b"));
+    core->unsettle(&slots);
+    EXPECT_THAT(pass(100ms), IsEmpty()) << "once a second";
+    const auto later = pass(1s);
+    ASSERT_THAT(later, SizeIs(1));
+    EXPECT_EQ(later[0]->slot(), slotOf("b"));
+    answer(later);
+}
+
+TEST_F(News, RenewsEachHoldOfASlotByItselfWhileTheSlotMoves)
+{
+    config.cluster.emplace_back();
+    const HoldRef a = hold("{a}1");
+    const HoldRef same = hold("{a}2");
+    auto asked = pass(11s);
+    ASSERT_THAT(asked, SizeIs(1));
+    asked[0]->outcome.replied = true;
+    asked[0]->reply.kind = Reply::Kind::error;
+    asked[0]->reply.text = "TRYAGAIN Multiple keys request during rehashing of slot";
+    asked[0]->finished();
+    asked = pass(1s);
+    ASSERT_THAT(asked, SizeIs(2));
+    asked[0]->outcome = {false, {Failure::moved, Cause::redirected}};
+    asked[0]->asks = true;
+    asked[0]->finished();
+    answer(*asked[1]);
+    const auto again = pass(100ms);
+    ASSERT_THAT(again, SizeIs(1));
+    EXPECT_TRUE(again[0]->asks) << "where the slot is being moved to";
+    answer(again);
+    EXPECT_TRUE(std::ranges::none_of(std::vector{a, same}, isUnconfirmed));
+}
+
 } // namespace
 } // namespace redislock::detail

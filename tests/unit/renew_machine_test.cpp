@@ -225,5 +225,17 @@ TEST(RenewMachine, GoesOnForeverUntilItIsToldThatTheHoldIsOver)
     }
 }
 
+TEST(RenewMachine, FollowsARedirectionAtOnceAndAfterAPauseIfThereIsAnother)
+{
+    Player<RenewMachine> player;
+    const TimePoint now = askFirst(player);
+    EXPECT_EQ(text(player.resume(failedAt(now, Failure::moved))), "send, until never");
+    EXPECT_TRUE(sleepsBetween(player.resume(failedAt(now, Failure::moved)), now + 80ms, now + 120ms));
+    EXPECT_EQ(text(player.resume(TimerFired{now + 120ms})), "send, until never");
+    (void)player.resume(renewed(now + 121ms, now + 120ms));
+    (void)player.resume(TimerFired{now + 11s});
+    EXPECT_EQ(text(player.resume(failedAt(now + 11s, Failure::moved))), "send, until never") << "another time";
+}
+
 } // namespace
 } // namespace redislock::detail

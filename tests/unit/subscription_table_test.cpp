@@ -84,6 +84,71 @@ TEST(SubscriptionTable, ConfirmationsAndMessagesGoToTheirListener)
     EXPECT_EQ(table.unanswered(), 0U);
 }
 
+Reply frame(const char* what, const std::string& channel)
+{
+    return arrayReply({textReply(what), textReply(channel), textReply("0")});
+}
+
+TEST(SubscriptionTable, KeepsShardedChannelsApartFromTheOthers)
+{
+    Table table;
+    EXPECT_TRUE(table.want(">a", 1));
+    EXPECT_TRUE(table.want("a", 2));
+    table.sent(">a");
+    table.sent("a");
+    expectFrame(table, frame("ssubscribe", "a"), Incoming::Kind::confirmed, 1);
+    expectFrame(table, subscribed("a"), Incoming::Kind::confirmed, 2);
+    expectFrame(table, frame("smessage", "a"), Incoming::Kind::message, 1);
+    expectFrame(table, message("a"), Incoming::Kind::message, 2);
+}
+
+TEST(SubscriptionTable, UnderstandsThatTheServerEndsASubscription)
+{
+    Table table;
+    table.want(">a", 1);
+    table.sent(">a");
+    table.received(frame("ssubscribe", "a"));
+    table.sent("");
+    expectFrame(table, frame("sunsubscribe", "a"), Incoming::Kind::ended, 1);
+    EXPECT_THAT(table.refusedForNow(), ElementsAre(">a")) << "it is asked for again";
+    EXPECT_EQ(table.unanswered(), 1U) << "which was no answer";
+    table.drop(">a", 1);
+    table.sent(">a", true);
+    table.received(status("PONG"));
+    expectFrame(table, frame("sunsubscribe", "a"), Incoming::Kind::nothing, 0);
+    expectFrame(table, frame("sunsubscribe", "a"), Incoming::Kind::nothing, 0);
+}
+
+TEST(SubscriptionTable, UnderstandsThatAnotherNodeHasTheChannel)
+{
+    Table table;
+    table.want(">a", 1);
+    table.want(">b", 2);
+    table.sent(">a");
+    expectFrame(table, errorReply("MOVED 15495 127.0.0.1:7001"), Incoming::Kind::ended, 1);
+    const auto taken = table.take([](const std::string& channel) { return channel == ">a"; });
+    ASSERT_EQ(taken.size(), 1U);
+    EXPECT_EQ(taken[0].first, ">a");
+    EXPECT_THAT(taken[0].second, ElementsAre(1));
+    EXPECT_THAT(table.refusedForNow(), IsEmpty());
+    EXPECT_EQ(table.size(), 1U);
+}
+
+TEST(SubscriptionTable, TakesTheOtherChannelsWhereThereAreNoShardedOnes)
+{
+    Table table;
+    table.want(">a", 1);
+    table.sent(">a");
+    expectFrame(table, errorReply("ERR unknown command 'SSUBSCRIBE'"), Incoming::Kind::unsharded, 0);
+    EXPECT_THAT(table.channels(), ElementsAre("a"));
+    table.sent("a");
+    expectFrame(table, subscribed("a"), Incoming::Kind::confirmed, 1);
+    expectFrame(table, message("a"), Incoming::Kind::message, 1);
+    EXPECT_TRUE(table.drop(">a", 1));
+    EXPECT_TRUE(table.want(">b", 1));
+    EXPECT_THAT(table.channels(), ElementsAre("b"));
+}
+
 TEST(SubscriptionTable, AMessageForNobodyIsDropped)
 {
     Table table;

@@ -156,8 +156,8 @@ TEST(Url, IsRefusedForOptionsOfTlsThatMeanNothing)
         const char* message;
     };
     const Case cases[] = {
-        {"redis://h?ca_file=/a", "the option ca_file is for rediss:// and rediss-sentinel:// only"},
-        {"unix:///s?verify=none", "the option verify is for rediss:// and rediss-sentinel:// only"},
+        {"redis://h?ca_file=/a", "the option ca_file is for rediss://, rediss-sentinel:// and rediss-cluster:// only"},
+        {"unix:///s?verify=none", "the option verify is for rediss://, rediss-sentinel:// and rediss-cluster:// only"},
         {"redis-sentinel://a/main?ca_file=/a", "the option ca_file is for rediss://"},
         {"rediss-sentinel://a/main?verify=none&cert_file=c.pem", "tls.certFile is \"c.pem\", but needs tls.keyFile"},
         {"redis-sentinel://a/main?sentinel_tls=yes&cert_file=c.pem", "tls.certFile is \"c.pem\", but needs"},
@@ -293,13 +293,38 @@ TEST(Url, IsRefusedForAnythingElseAboutSentinels)
     }
 }
 
-TEST(Url, IsRefusedForWhatComesWithALaterVersion)
+TEST(Url, NamesNodesOfACluster)
 {
-    for (const char* url : {"redis-cluster://a,b", "redis-cluster://:hunter2@a", "Redis-Cluster://a"}) {
-        const Refusal refused = refusal(url);
-        EXPECT_EQ(refused.code, Errc::unsupported) << url;
-        EXPECT_THAT(refused.message, HasSubstr("comes with a later version")) << url;
-        EXPECT_THAT(refused.message, Not(HasSubstr("hunter2")));
+    const Config plain = Config::fromUrl("redis-cluster://u:p@a,b:7001,[::1]:7002?notifications=both&max_hold=60000");
+    EXPECT_EQ(plain.username, "u");
+    ASSERT_EQ(plain.cluster.size(), 3U);
+    EXPECT_EQ(plain.cluster[0].str(), "a:6379");
+    EXPECT_EQ(plain.cluster[1].str(), "b:7001");
+    EXPECT_EQ(plain.cluster[2].str(), "[::1]:7002");
+    EXPECT_EQ(plain.notifications, Notifications::both);
+    EXPECT_FALSE(plain.tls);
+    EXPECT_EQ(Config::fromUrl("Redis-Cluster://a/").notifications, Notifications::automatic);
+    EXPECT_TRUE(Config::fromUrl("rediss-cluster://a?ca_file=/ca").tls);
+    struct Case {
+        const char* url;
+        const char* reason;
+    };
+    const Case cases[] = {
+        {"redis-cluster://", "the host is empty"},
+        {"redis-cluster://a,,b", "the host is empty"},
+        {"redis-cluster://a:0", "the port must be"},
+        {"redis-cluster://a/3", "database is 3, but must be 0 with a cluster"},
+        {"redis-cluster://a/x", "must be the number of a database"},
+        {"redis-cluster://a?database=1", "database is 1, but must be 0 with a cluster"},
+        {"redis-cluster://a?notifications=loud", "must be auto, sharded, classic or both, not \"loud\""},
+        {"redis-cluster://a?ca_file=/ca", "the option ca_file is for rediss://"},
+        {"redis-cluster://a?sentinel_password=x", "the option sentinel_password is for redis-sentinel://"},
+        {"redis://a?notifications=both", "the option notifications is for redis-cluster://"},
+    };
+    for (const Case& c : cases) {
+        const Refusal refused = refusal(c.url);
+        EXPECT_EQ(refused.code, Errc::badConfig) << c.url;
+        EXPECT_THAT(refused.message, HasSubstr(c.reason)) << c.url;
     }
 }
 

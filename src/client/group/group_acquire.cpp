@@ -36,8 +36,8 @@ bool haveOneServerTwice(const GroupMembers& members)
                if (ids.empty()) {
                    ids.push_back(engine.serverId().text());
                }
-               const bool isKnown = std::ranges::any_of(
-                   ids, [&](const std::string& id) { return !id.empty() && seen.contains(id); });
+               const bool isKnown =
+                   std::ranges::any_of(ids, [&](const std::string& id) { return !id.empty() && seen.contains(id); });
                seen.insert(ids.begin(), ids.end());
                return isKnown;
            });

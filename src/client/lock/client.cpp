@@ -40,7 +40,8 @@ std::string checked(const detail::Engine& engine, std::string name, bool isLatch
         return name;
     }
     const auto channel = isLatch ? detail::latchChannel(name) : detail::lockChannel(name);
-    for (const auto& other : {channel, detail::prefixed(detail::tokenPrefix, name), detail::suffixed(name, "timeout")}) {
+    for (const auto& other :
+         {channel, detail::prefixed(detail::tokenPrefix, name), detail::suffixed(name, "timeout")}) {
         if (detail::slotOf(other) != detail::slotOf(name)) {
             throw LockError(Errc::invalidArgument,
                             "name \"" + detail::printable(name) + "\" is in slot " +

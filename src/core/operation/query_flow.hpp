@@ -149,7 +149,7 @@ private:
         if (wasFreed_) {
             core_.loseForced(*named_, holder_, query_->call());
             if (query_->call().isAsking) {
-                core_.waking.tellAtSource(*named_);
+                core_.releasing.tellAtSource(*named_);
             }
         }
         return {};
@@ -173,8 +173,8 @@ public:
 
     WaitStep look() override { return std::exchange(begun_, true) ? awaitAnswer(until_) : ask(); }
 
-    /// Asks again in other words, of another node, or if this process stood still meanwhile; but not once more what is still on a
-    /// connection: its time is over.
+    /// Asks again in other words, of another node, or if this process stood still meanwhile; but not once more what is
+    /// still on a connection: its time is over.
     WaitStep answered(const Outcome& outcome) override
     {
         until_ += outcome.stood;

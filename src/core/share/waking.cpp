@@ -2,7 +2,6 @@
 
 #include "core/core.hpp"
 #include "core/share/handoff.hpp"
-#include "link/request/calls.hpp"
 #include "wire/key_schema.hpp"
 
 #include <algorithm>
@@ -79,9 +78,17 @@ void Waking::subscribe(NamedLock& named, Waiter& waiter)
         grantListener_ = listenerOf(named.core);
         core_.port.want(patiently([this] { return channelOfGrants(); }), grantListener_);
         grants_ = Listening::asked;
-    } else if (grants_ == Listening::refused) {
+    } else {
+        listens(named, waiter, grants_);
+    }
+}
+
+/// A waiter of a name with a queue is about to sleep, whose client listens already.
+void Waking::listens(NamedLock& named, Waiter& waiter, Listening listening)
+{
+    if (listening == Listening::refused) {
         subscribeOwn(named, waiter);
-    } else if (grants_ == Listening::confirmed && !waiter.call->isHeard) {
+    } else if (listening == Listening::confirmed && !waiter.call->isHeard) {
         waiter.notified = true; // confirmed while its request was being refused: it asks once more
     }
 }
@@ -129,10 +136,8 @@ void Waking::listenByName(NamedLock& named, Waiter& waiter)
     if (named.listening == Listening::no) {
         core_.port.want(patiently([&] { return channelOfGrants(named); }), grantListenerOf(named));
         named.listening = Listening::asked;
-    } else if (named.listening == Listening::refused) {
-        subscribeOwn(named, waiter);
-    } else if (named.listening == Listening::confirmed && !waiter.call->isHeard) {
-        waiter.notified = true; // confirmed while its request was being refused: it asks once more
+    } else {
+        listens(named, waiter, named.listening);
     }
 }
 
@@ -322,10 +327,8 @@ void Waking::heardOfGrant(Notice notice, std::string_view text, NamedLock* named
 {
     if (notice == Notice::message) {
         const auto grant = GrantMessage::from(text);
-        if (grant && named == nullptr) {
-            const auto found = queued_.find(grant->name);
-            named = found != queued_.end() ? found->second : nullptr;
-        }
+        const auto found = grant && named == nullptr ? queued_.find(grant->name) : queued_.end();
+        named = found != queued_.end() ? found->second : named;
         return grant && named != nullptr && grant->name == named->name ? tell(*named, *grant) : void();
     }
     if (named != nullptr) {
@@ -453,7 +456,7 @@ void Waking::noteAudience(const HoldCall& call) noexcept
         return;
     }
     if (call.isAsking && reply.kind == Reply::Kind::integer && reply.integer >= 1) {
-        tellAtSource(named);
+        core_.releasing.tellAtSource(named);
     }
     bool isShorter = false; // the first waiter need not sleep as long
     if (reply.kind == Reply::Kind::nil) {
@@ -466,18 +469,6 @@ void Waking::noteAudience(const HoldCall& call) noexcept
     if (isShorter) {
         wakeNext(named);
     }
-}
-
-void Waking::tellAtSource(NamedLock& named) noexcept
-try {
-    if (core_.channelMark.empty() || named.traits().asking != Asking::first || named.traits().channelPrefix.empty()) {
-        return; // classic channels are heard everywhere
-    }
-    const auto channel = named.channel().substr(core_.channelMark.size());
-    auto call = std::make_shared<CommandCall>(std::vector<std::string>{"SPUBLISH", channel, "0"}, named.slot);
-    call->mode = Call::Mode::detached;
-    (void)core_.port.submit(Lane::background, std::move(call));
-} catch (const std::bad_alloc&) { // they poll
 }
 
 /// The waiter to let in next at the end of a hold: the first that waits for messages, else the first that asks for

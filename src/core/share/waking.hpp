@@ -50,9 +50,6 @@ public:
     Next letFollow(const Hold& ended, Lane lane) noexcept;
     /// A release was answered.
     void noteAudience(const HoldCall& call) noexcept;
-    /// A name was freed where its slot is just being moved to. Those who wait listen where the slot comes from, and would
-    /// not hear of it: tells them there.
-    void tellAtSource(NamedLock& named) noexcept;
     /// Makes the next waiter look for itself.
     static void wakeNext(NamedLock& named) noexcept;
     /// The waiter to let in next at the end of a hold; null: nobody waits.
@@ -63,6 +60,7 @@ private:
     void listenNoLonger();
     [[nodiscard]] bool listensByName() const noexcept;
     void listenByName(NamedLock& named, Waiter& waiter);
+    void listens(NamedLock& named, Waiter& waiter, Listening listening);
     void listenNoLonger(NamedLock& named) noexcept;
     void tell(NamedLock& named, const GrantMessage& grant);
     void tellGrants(NamedLock& named, Notice notice);

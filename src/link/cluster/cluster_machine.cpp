@@ -57,8 +57,8 @@ ClusterMachine::Server ClusterMachine::any() const noexcept
     for (std::size_t i = 1; i < servers_.size(); ++i) {
         const Member& member = servers_[i];
         const bool isWell = member.troubledAt == TimePoint::min();
-        const int worth = !member.isListed ? 0 : 1 + (isWell ? 4 : 0) + (member.isConnected ? 2 : 0) +
-                                                     (member.slots > 0 ? 1 : 0);
+        const int worth =
+            !member.isListed ? 0 : 1 + (isWell ? 4 : 0) + (member.isConnected ? 2 : 0) + (member.slots > 0 ? 1 : 0);
         if (worth > most) {
             most = worth;
             best = static_cast<Server>(i);
@@ -174,7 +174,8 @@ ClusterMachine::Server ClusterMachine::known(Server by, std::string_view host, s
 {
     const auto name = host.empty() ? std::string_view(servers_[by].announced.host) : host;
     const auto isIt = [&](const Member& member) {
-        const bool isNamed = member.announced.host == name || std::ranges::find(member.aliases, name) != member.aliases.end();
+        const bool isNamed =
+            member.announced.host == name || std::ranges::find(member.aliases, name) != member.aliases.end();
         return (isNamed && member.announced.port == port) || (member.at.host == name && member.at.port == port);
     };
     const auto listed = std::find_if(servers_.begin() + 1, servers_.end(),
@@ -309,9 +310,8 @@ std::optional<ClusterMachine::Server> ClusterMachine::takeQuestion(TimePoint now
 TimePoint ClusterMachine::dueAt(bool isUsed) const noexcept
 {
     if (!hasTable_) {
-        if (!isSought_ || std::ranges::all_of(servers_, [](const Member& member) {
-                return !member.isSeed || member.isAsked;
-            })) {
+        if (!isSought_ ||
+            std::ranges::all_of(servers_, [](const Member& member) { return !member.isSeed || member.isAsked; })) {
             return TimePoint::max();
         }
         return asked_ != entry ? askedAt_ + silentAfter : TimePoint{};
@@ -319,7 +319,10 @@ TimePoint ClusterMachine::dueAt(bool isUsed) const noexcept
     if (asked_ != entry) {
         return askedAt_ + silentAfter;
     }
-    return isUrgent_ ? TimePoint{} : isDue_ ? askedAt_ + pause(askedAt_) : isUsed ? toldAt_ + quietly : TimePoint::max();
+    return isUrgent_ ? TimePoint{}
+           : isDue_  ? askedAt_ + pause(askedAt_)
+           : isUsed  ? toldAt_ + quietly
+                     : TimePoint::max();
 }
 
 bool ClusterMachine::isHopeless() const noexcept

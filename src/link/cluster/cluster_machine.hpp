@@ -105,7 +105,7 @@ public:
 private:
     struct Member {
         Endpoint at{"", 0, {}}; ///< where to connect to; no host: the number is free
-        Endpoint announced; ///< as nodes call it; of a seed, as the configuration does
+        Endpoint announced;     ///< as nodes call it; of a seed, as the configuration does
         std::vector<std::string> aliases;
         std::string id;
         std::string tlsName;
@@ -143,13 +143,13 @@ private:
     std::vector<std::string> ids_;
     SlotSet moved_;
     bool hasTable_ = false;
-    bool isSought_ = false;   ///< without a table: somebody needs one
-    bool isDue_ = false;      ///< to be asked for, not too soon after the last time
-    bool isUrgent_ = false;   ///< the same, at once
-    Server asked_ = entry;    ///< who is being asked; `entry`: nobody
-    std::size_t next_ = 0;    ///< whom to ask next
-    TimePoint askedAt_{};     ///< the last time
-    TimePoint toldAt_{};      ///< the last time
+    bool isSought_ = false; ///< without a table: somebody needs one
+    bool isDue_ = false;    ///< to be asked for, not too soon after the last time
+    bool isUrgent_ = false; ///< the same, at once
+    Server asked_ = entry;  ///< who is being asked; `entry`: nobody
+    std::size_t next_ = 0;  ///< whom to ask next
+    TimePoint askedAt_{};   ///< the last time
+    TimePoint toldAt_{};    ///< the last time
     TimePoint troubleSince_ = TimePoint::max();
 };
 

@@ -112,7 +112,8 @@ HandshakeMachine::Action HandshakeMachine::next()
     if (state_ != State::done) {
         return isAnswered ? say(state_) : Action(Listen{});
     }
-    return isReplica_ && handshake_.kind != ServerKind::node ? fail({Failure::notConnected, Cause::readOnly}) : Action(Done<std::monostate>{});
+    return isReplica_ && handshake_.kind != ServerKind::node ? fail({Failure::notConnected, Cause::readOnly})
+                                                             : Action(Done<std::monostate>{});
 }
 
 HandshakeMachine::Action HandshakeMachine::answered(const Reply& reply)

@@ -27,8 +27,8 @@ public:
     virtual void locate(Found found) = 0;
     /// How a connection to that address turned out. @param fault nothing: it is usable
     virtual void tried(const Endpoint& at, const std::optional<Fault>& fault) = 0;
-    /// A node of a cluster has told which node has which slots: the answer to CLUSTER SLOTS in the handshake. Comes before
-    /// tried(). @return false: the connection is not to be used, since the node belongs to another cluster
+    /// A node of a cluster has told which node has which slots: the answer to CLUSTER SLOTS in the handshake. Comes
+    /// before tried(). @return false: the connection is not to be used, since the node belongs to another cluster
     virtual bool told(const Reply& /*slots*/) { return true; }
     /// An answer that is an error. Any thread, perhaps under the mutex of a connection.
     virtual void noted(const Reply& /*reply*/) noexcept {}
