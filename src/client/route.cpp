@@ -2,16 +2,17 @@
 
 #include "client/route_parts.hpp"
 
+#include <boost/asio/post.hpp>
+
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <system_error>
 #include <utility>
 
 namespace redislock::detail {
 
 namespace {
-
-constexpr std::chrono::milliseconds unusedFor{5000}; ///< then the connections to a node that has no slots end
 
 /// The name of a channel, without the mark.
 std::string_view nameOf(std::string_view channel) noexcept
@@ -147,7 +148,6 @@ void Route::apply(const SlotSet& moved)
     handOn();
     moveChannels();
     listener_.madeAgain(&moved);
-    cluster_->letGoTimer.set(BootClock::now() + unusedFor);
 }
 
 /// Has what waits at a node begin again if it belongs elsewhere now, and leaves nodes that are silent and have lost
@@ -195,11 +195,57 @@ Node& Route::nodeForChannel(const std::string& channel)
 void Route::want(const std::string& channel, const ChannelListener& listener)
 {
     nodeForChannel(channel).subscriber.want(channel, listener);
+    if (cluster_ != nullptr) {
+        echo();
+    }
 }
 
 void Route::drop(const std::string& channel, const ChannelListener& listener)
 {
     forEach([&](Node& node) { node.subscriber.drop(channel, listener); });
+    if (cluster_ != nullptr && !cluster_->echoes.empty()) {
+        workSoon();
+    }
+}
+
+/// Listens at both sides of the slots that are being moved. A change of what is listened to takes a new connection.
+void Route::echo()
+{
+    std::map<Slot, Server> open;
+    {
+        const std::lock_guard lock(cluster_->mutex);
+        open = cluster_->machine.openSlots();
+    }
+    if (open.empty() && cluster_->echoes.empty()) {
+        return;
+    }
+    std::map<Slot, Echo::Listeners> wanted;
+    forEach([&](Node& node) {
+        for (const auto& [channel, listeners] : node.subscriber.listeners()) {
+            const Slot slot = slotOf(nameOf(channel));
+            if (channel.starts_with('>') && open.contains(slot)) {
+                wanted[slot].emplace(channel, listeners);
+            }
+        }
+    });
+    std::erase_if(cluster_->echoes, [&](auto& each) {
+        const auto still = wanted.find(each.first);
+        const bool stays =
+            still != wanted.end() && still->second == each.second->listeners && open[each.first] == each.second->target;
+        stays ? (void)wanted.erase(still) : end(std::move(each.second));
+        return !stays;
+    });
+    for (auto& [slot, listeners] : wanted) {
+        cluster_->echoes[slot] = std::make_shared<Echo>(*this, open[slot], std::move(listeners));
+    }
+}
+
+/// Ends the connection; what was posted for it comes first.
+void Route::end(std::shared_ptr<Echo> echo)
+{
+    echo->subscriber.close();
+    echo->connector.close();
+    boost::asio::post(io_, [echo = std::move(echo)] {});
 }
 
 /// Listens to each channel at the node that has its slot now.
@@ -245,19 +291,23 @@ bool Route::keep(bool on)
 /// Ends the connections to nodes that have no slots any more.
 void Route::letGo()
 {
-    for (std::size_t i = 1; i < count_; ++i) {
+    for (std::size_t i = 1; i < ClusterMachine::mostServers; ++i) {
         const auto server = static_cast<Server>(i);
+        Node* const node = at(server);
+        const bool isListenedTo = node != nullptr && !node->subscriber.isEmpty();
         {
             const std::lock_guard lock(cluster_->mutex);
-            if (cluster_->machine.ownsSlots(server)) {
+            if (i >= cluster_->machine.count()) {
+                return;
+            }
+            if (isListenedTo || cluster_->machine.ownsSlots(server)) {
                 continue;
             }
             cluster_->used.reset(i);
-        }
-        if (Node* const node = at(server); node != nullptr && node->subscriber.isEmpty()) {
-            node->letGo();
-            const std::lock_guard lock(cluster_->mutex);
             cluster_->machine.release(server);
+        }
+        if (node != nullptr) {
+            node->letGo();
         }
     }
 }
@@ -292,6 +342,10 @@ void Route::recover()
 {
     forEach([](Node& node) { node.recover(); });
     if (cluster_ != nullptr) {
+        for (const auto& [slot, each] : cluster_->echoes) {
+            each->connector.recover();
+            each->subscriber.recover();
+        }
         cluster_->timer.wait();
         cluster_->watchTimer.wait();
         cluster_->letGoTimer.wait();
@@ -307,6 +361,9 @@ void Route::close()
         cluster_->watchTimer.close();
         cluster_->letGoTimer.close();
         cluster_->parked.clear();
+        for (auto& [slot, each] : std::exchange(cluster_->echoes, {})) {
+            end(std::move(each));
+        }
     }
     forEach([](Node& node) { node.close(); });
 }

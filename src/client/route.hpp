@@ -17,6 +17,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -71,6 +72,7 @@ private:
     struct Cluster;
     class Place;
     struct Question;
+    struct Echo;
 
     Node& chooseInCluster(Call& call);
     [[nodiscard]] Server ownerOf(Slot slot);
@@ -91,6 +93,8 @@ private:
     void apply(const SlotSet& moved);
     void handOn();
     void moveChannels();
+    void echo();
+    void end(std::shared_ptr<Echo> echo);
     void endParked();
     void letGo();
     void watch();

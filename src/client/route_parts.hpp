@@ -4,9 +4,12 @@
 
 #include "client/route.hpp"
 #include "link/request/calls.hpp"
+#include "link/subscriber.hpp"
+#include "values/system/process.hpp"
 
 #include <atomic>
 #include <bitset>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -40,6 +43,7 @@ struct Route::Cluster {
     // on the io_context's thread
     std::vector<std::unique_ptr<Place>> places; ///< by number
     std::vector<Locator::Found> parked;
+    std::map<Slot, std::shared_ptr<Echo>> echoes;
     std::optional<Fault> fault; ///< of the last attempt to reach a node of the configuration
     Alarm timer;
     Alarm watchTimer;
@@ -72,6 +76,37 @@ public:
 private:
     Route& of_;
     const Server server_;
+};
+
+/// Listens to the channels of a slot also at the node to which the slot is being moved: what is published there is
+/// heard there alone.
+struct Route::Echo {
+    using Listeners = std::map<std::string, std::vector<ChannelListener>>;
+
+    Echo(Route& of, Server node, Listeners all)
+        : target(node),
+          listeners(std::move(all)),
+          place(of, node),
+          connector(
+              of.io_, of.cluster_->config, of.cluster_->connectionName, of.lastErrors_, [](const std::string&) {},
+              ServerKind::node),
+          subscriber(
+              of.io_, connector, of.cluster_->config.commandTimeout, of.cluster_->config.commandTimeout, freshSeed(),
+              [](bool, Reason) {}, true)
+    {
+        connector.locateBy(place);
+        for (const auto& [channel, each] : listeners) {
+            for (const auto& listener : each) {
+                subscriber.want(channel, listener);
+            }
+        }
+    }
+
+    const Server target;
+    const Listeners listeners;
+    Place place;
+    Connector connector;
+    Subscriber subscriber;
 };
 
 /// A question for the table.

@@ -18,6 +18,7 @@ namespace redislock::detail {
 namespace {
 
 constexpr std::chrono::milliseconds recheck{1};
+constexpr std::chrono::milliseconds unusedFor{5000}; ///< then the connections to a node that has no slots end
 /// In a cluster of no more masters, all nodes are made before requests wait for them; connections are made later.
 constexpr std::size_t madeAtOnce = 16;
 
@@ -36,6 +37,7 @@ void Route::work()
     }
     makeWanted();
     handOn();
+    echo();
     bool isUsed = false;
     forEach([&](Node& node) { isUsed = isUsed || node.commands.isConnected() || node.renewals.isConnected(); });
     for (;;) {
@@ -151,6 +153,7 @@ bool Route::told(Server by, const Reply& slots, TimePoint askedAt)
         return false;
     }
     cluster.fault.reset();
+    cluster.letGoTimer.set(BootClock::now() + unusedFor);
     boost::asio::post(io_, [this] { endParked(); });
     workSoon();
     return true;

@@ -19,8 +19,9 @@ namespace redislock::detail {
 class Subscriber final : public LoopLink {
 public:
     Subscriber(boost::asio::io_context& io, Connector& connector, std::chrono::milliseconds timeout,
-               std::chrono::milliseconds heartbeat, std::uint64_t seed, Report report)
-        : LoopLink(io, connector, subscriptions_, timeout, std::move(report)), subscriptions_(timeout, heartbeat, seed)
+               std::chrono::milliseconds heartbeat, std::uint64_t seed, Report report, bool asks = false)
+        : LoopLink(io, connector, subscriptions_, timeout, std::move(report)),
+          subscriptions_(timeout, heartbeat, seed, asks)
     {
     }
 
@@ -46,6 +47,7 @@ public:
     /// call.
     std::function<void()> ended;
     [[nodiscard]] bool isEmpty() const noexcept { return subscriptions_.channels() == 0; }
+    [[nodiscard]] const auto& listeners() const noexcept { return subscriptions_.listeners(); }
 
 private:
     void whenHeard() override

@@ -74,8 +74,22 @@ void Subscriptions::begin(TimePoint now, FinishedCalls& /*finished*/)
 {
     bytes_.clear();
     sentAt_.clear(); // of an attempt to begin for which there was no memory
-    for (const auto& channel : table_.connected()) {
-        request(Verb::subscribe, channel);
+    const auto channels = table_.connected();
+    if (asks_) {
+        appendCommand(bytes_, {"ASKING"});
+        appendHeader(bytes_, '*', 1 + channels.size());
+        appendArgument(bytes_, std::string_view("SSUBSCRIBE"));
+        table_.sent({});
+        sentAt_.push_back(TimePoint::max());
+    }
+    for (const auto& channel : channels) {
+        if (asks_) {
+            appendArgument(bytes_, std::string_view(channel).substr(1));
+            table_.sent(channel);
+            sentAt_.push_back(TimePoint::max());
+        } else {
+            request(Verb::subscribe, channel);
+        }
     }
     armPulse(now);
 }

@@ -12,6 +12,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -23,8 +24,11 @@ namespace redislock::detail {
 class Subscriptions final : public Protocol {
 public:
     /// @param timeout for an answer. @param heartbeat the time between two PINGs
-    Subscriptions(std::chrono::nanoseconds timeout, std::chrono::nanoseconds heartbeat, std::uint64_t seed)
-        : Protocol(seed), timeout_(timeout), heartbeat_(heartbeat)
+    /// @param asks at a node to which the slot of all channels is just being moved: it answers for the slot only behind
+    /// ASKING, which a connection can send no more once it has subscribed. So all channels must be wanted before
+    Subscriptions(std::chrono::nanoseconds timeout, std::chrono::nanoseconds heartbeat, std::uint64_t seed,
+                  bool asks = false)
+        : Protocol(seed), timeout_(timeout), heartbeat_(heartbeat), asks_(asks)
     {
     }
 
@@ -37,6 +41,10 @@ public:
     /// Whether the server has ended a subscription, since this was asked last.
     bool takeEnded() noexcept { return std::exchange(hasEnded_, false); }
 
+    [[nodiscard]] const std::unordered_map<std::string, std::vector<ChannelListener>>& listeners() const noexcept
+    {
+        return table_.listeners();
+    }
     [[nodiscard]] std::size_t channels() const noexcept { return table_.size(); }
     [[nodiscard]] std::size_t unanswered() const noexcept { return table_.unanswered(); }
     /// Messages may come at any time.
@@ -62,6 +70,7 @@ private:
 
     const std::chrono::nanoseconds timeout_;
     const std::chrono::nanoseconds heartbeat_;
+    const bool asks_;
     SubscriptionTable<ChannelListener> table_;
     std::deque<TimePoint> sentAt_; ///< when the table's unanswered requests were written; max(): not yet
     TimePoint nextPulse_{};

@@ -3,7 +3,8 @@
 # the time. Shows the output of those processes that fail, and ends with the number of tests that ran.
 set -euo pipefail
 
-export GTEST_TOTAL_SHARDS=12 GTEST_SHARD_INDEX
+# in a cluster each process has six servers
+export GTEST_TOTAL_SHARDS=$((${REDISLOCK_TEST_CLUSTER:-0} == 1 ? 6 : 12)) GTEST_SHARD_INDEX
 logs=$(mktemp -d)
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null || true; wait; rm -rf "$logs"' EXIT

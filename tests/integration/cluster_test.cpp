@@ -370,6 +370,47 @@ TEST_F(InCluster, APlainLockIsUsableInEveryStateOfASlotThatMoves)
     EXPECT_EQ(fair.unlock(), Unlocked::released);
 }
 
+TEST_F(InCluster, WhileASlotMovesItsWaitersListenAtBothSides)
+{
+    const auto tag = tagAt(masterOf("some"));
+    const auto from = masterOf(tag);
+    const auto to = otherThan(tag);
+    Config own = config();
+    own.pollInterval = 300ms;
+    const Client client(own);
+    const auto name = "{" + tag + "}a";
+    RawRedis source(cluster().node(from));
+    RawRedis target(cluster().node(to));
+    source.command({"HSET", name, "stranger:1", "1"});
+    source.command({"PEXPIRE", name, "60000"});
+    std::promise<Clock::time_point> got;
+    std::jthread waiter([&] {
+        const auto lock = client.getLock(name);
+        lock.lock();
+        got.set_value(Clock::now());
+        lock.unlock();
+    });
+    const auto channel = "redisson_lock__channel:" + name;
+    const auto listeners = [&](RawRedis& node) {
+        return node.command({"PUBSUB", "SHARDNUMSUB", channel}).elements.at(1).integer();
+    };
+    EXPECT_TRUE(eventually([&] { return listeners(source) == 1; }));
+    cluster().open(tag, from, to);
+    cluster().moveKey(name, from, to);
+    EXPECT_TRUE(eventually([&] { return listeners(target) == 1; }));
+    EXPECT_EQ(listeners(source), 1);
+    const auto begin = Clock::now();
+    target.command({"ASKING"});
+    const auto told = target.command(
+        {"EVAL", "redis.call('DEL', KEYS[1]) return redis.call('SPUBLISH', ARGV[1], '0')", "1", name, channel});
+    EXPECT_EQ(told.integer(), 1);
+    EXPECT_LT(got.get_future().get() - begin, 250ms) << "before the next poll";
+    waiter.join();
+    EXPECT_TRUE(eventually([&] { return listeners(target) == 0; })) << "nobody waits any more";
+    cluster().moveKeys(tag, from, to);
+    cluster().close(tag, to);
+}
+
 TEST_F(InCluster, OtherKindsWaitUntilTheSlotHasMoved)
 {
     const auto tag = tagAt(masterOf("some"));

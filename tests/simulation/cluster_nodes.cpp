@@ -42,7 +42,7 @@ detail::Slot ClusterNodes::slotIn(std::size_t piece)
 
 redislock::Endpoint ClusterNodes::announced(std::size_t node)
 {
-    return {"10.0.0.1", static_cast<std::uint16_t>(node + 1), {}};
+    return {"127.0.0.1", static_cast<std::uint16_t>(node + firstPort), {}};
 }
 
 redislock::Endpoint ClusterNodes::at(std::size_t node) const

@@ -24,8 +24,9 @@ public:
     [[nodiscard]] const Trace& trace() const noexcept override { return trace_; }
 
 protected:
-    static constexpr std::size_t pieceCount = 8; ///< parts of the slots, which move as a whole
-    static constexpr std::size_t shardCount = 3; ///< each a master and a replica
+    static constexpr std::size_t pieceCount = 8;   ///< parts of the slots, which move as a whole
+    static constexpr std::size_t firstPort = 6372; ///< so that a later node has the default address
+    static constexpr std::size_t shardCount = 3;   ///< each a master and a replica
 
     enum class Kind : std::uint8_t { done, moved, ask, down };
     struct Answer {

@@ -151,9 +151,18 @@ void ClusterWorld::told(Server server, std::size_t node, const detail::ClusterTa
         return failed(server);
     }
     ++tables_;
+    if (askedAt < tableFrom_) {
+        for (std::size_t piece = 0; piece < pieceCount; ++piece) {
+            if (machine_.serverOf(slotIn(piece)) != owners_[piece]) {
+                throw Violation("C4 no table from before another", fmt::format("piece {}", piece));
+            }
+        }
+        return work();
+    }
+    tableFrom_ = askedAt;
     listed_.clear();
     for (const auto& each : table.nodes) {
-        listed_.insert(each.announced.port - 1U);
+        listed_.insert(each.announced.port - firstPort);
     }
     heardOf_.insert(listed_.begin(), listed_.end());
     std::erase_if(named_, [askedAt](const auto& each) { return each.second.at <= askedAt; });
@@ -348,7 +357,7 @@ void ClusterWorld::letGo()
 std::size_t ClusterWorld::nodeOf(Server server) const
 {
     const auto& place = machine_.at(server);
-    const std::size_t node = place.port - 1U;
+    const std::size_t node = place.port - firstPort;
     if (!heardOf_.contains(node) || place != at(node)) {
         throw Violation("C1 where it was told", fmt::format("{}:{}", place.host, place.port));
     }

@@ -78,6 +78,7 @@ private:
     Server owing_ = Machine::entry;                 ///< the answer to the last question
     bool mayHurry_ = false;
     TimePoint askedAt_ = TimePoint::min();
+    TimePoint tableFrom_ = TimePoint::min(); ///< when the last table was asked for
     std::uint64_t tables_ = 0;
     TimePoint timerAt_ = TimePoint::max();
 };

@@ -205,7 +205,7 @@ Cluster::Cluster(std::size_t masters, std::size_t replicas, const testing::Redis
 {
     for (std::size_t i = 0; i < masters * (1 + replicas); ++i) {
         testing::RedisServerOptions own = options;
-        own.arguments.insert(own.arguments.end(),
+        own.arguments.insert(own.arguments.begin(),
                              {"--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
                               "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0",
                               "--repl-ping-replica-period", "1"});

@@ -45,7 +45,7 @@ bool overCluster()
 
 testing::RedisServer& sharedNode(std::vector<std::uint16_t>& ports)
 {
-    static Cluster cluster(3, 1);
+    static Cluster cluster(3, 1, {.arguments = {"--cluster-node-timeout", "10000"}}); // nothing fails over
     for (std::size_t i = 0; i < cluster.size(); ++i) {
         ports.push_back(cluster.node(i).port());
     }

@@ -73,6 +73,15 @@ ClusterMachine::Server ClusterMachine::targetOf(Slot slot) const noexcept
     return found == open_.end() ? entry : found->second.target;
 }
 
+std::map<Slot, ClusterMachine::Server> ClusterMachine::openSlots() const
+{
+    std::map<Slot, Server> all;
+    for (const auto& [slot, open] : open_) {
+        all.emplace(slot, open.target);
+    }
+    return all;
+}
+
 SlotSet ClusterMachine::slotsOf(Server server) const
 {
     SlotSet all;
@@ -140,6 +149,10 @@ bool ClusterMachine::told(Server by, const ClusterTable& table, TimePoint askedA
         servers_[by].troubledAt = now;
         return false;
     }
+    if (askedAt < tableFrom_) { // a later one was told already
+        return true;
+    }
+    tableFrom_ = askedAt;
     for (Member& member : servers_) {
         member.isListed = false;
     }
@@ -160,10 +173,9 @@ bool ClusterMachine::told(Server by, const ClusterTable& table, TimePoint askedA
         give(each.slot, each.server);
     }
     std::erase_if(open_, [&](const auto& each) {
-        return each.second.target == owner_[each.first] || now >= each.second.at + troubleLasts;
+        return each.second.target == owner_[each.first] || now >= each.second.at + moveLasts;
     });
     hasTable_ = true;
-    isDue_ = isDue_ && !learnt_.empty();
     isUrgent_ = false;
     toldAt_ = now;
     return true;
@@ -301,7 +313,7 @@ std::optional<ClusterMachine::Server> ClusterMachine::takeQuestion(TimePoint now
         next_ = best - 1U;
         askedAt_ = now;
         servers_[best].isAsked = servers_[best].isAsked || !hasTable_;
-        isUrgent_ = false;
+        isUrgent_ = isDue_ = false; // what comes after this is another reason to ask
     }
     asked_ = best;
     return best == entry ? std::nullopt : std::optional(best);

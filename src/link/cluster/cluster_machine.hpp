@@ -43,8 +43,9 @@ public:
     /// How often the table is asked for though nothing speaks against it, or though asking has not helped for so long.
     static constexpr std::chrono::milliseconds quietly{30'000};
     static constexpr std::chrono::milliseconds inVain{1000};
-    /// How long a node that cannot be reached is a reason to ask, and how long a slot counts as open.
+    /// How long a node that cannot be reached is a reason to ask, and how long a slot counts as being moved at most.
     static constexpr std::chrono::milliseconds troubleLasts{5000};
+    static constexpr std::chrono::milliseconds moveLasts{600'000};
 
     ClusterMachine() : owner_(slotCount, entry) { servers_.emplace_back(); }
 
@@ -58,6 +59,8 @@ public:
     [[nodiscard]] Server any() const noexcept;
     /// To whom a slot is being moved, as the node that has it said last; `entry`: nobody.
     [[nodiscard]] Server targetOf(Slot slot) const noexcept;
+    /// The slots that are being moved, and to whom.
+    [[nodiscard]] std::map<Slot, Server> openSlots() const;
     [[nodiscard]] const Endpoint& at(Server server) const { return servers_[server].at; }
     /// Whose certificate to expect there.
     [[nodiscard]] const std::string& tlsName(Server server) const { return servers_[server].tlsName; }
@@ -104,8 +107,8 @@ public:
 
 private:
     struct Member {
-        Endpoint at{"", 0, {}}; ///< where to connect to; no host: the number is free
-        Endpoint announced;     ///< as nodes call it; of a seed, as the configuration does
+        Endpoint at{"", 0, {}};        ///< where to connect to; no host: the number is free
+        Endpoint announced{"", 0, {}}; ///< as nodes call it; of a seed, as the configuration does
         std::vector<std::string> aliases;
         std::string id;
         std::string tlsName;
@@ -143,13 +146,14 @@ private:
     std::vector<std::string> ids_;
     SlotSet moved_;
     bool hasTable_ = false;
-    bool isSought_ = false; ///< without a table: somebody needs one
-    bool isDue_ = false;    ///< to be asked for, not too soon after the last time
-    bool isUrgent_ = false; ///< the same, at once
-    Server asked_ = entry;  ///< who is being asked; `entry`: nobody
-    std::size_t next_ = 0;  ///< whom to ask next
-    TimePoint askedAt_{};   ///< the last time
-    TimePoint toldAt_{};    ///< the last time
+    bool isSought_ = false;                  ///< without a table: somebody needs one
+    bool isDue_ = false;                     ///< to be asked for, not too soon after the last time
+    bool isUrgent_ = false;                  ///< the same, at once
+    Server asked_ = entry;                   ///< who is being asked; `entry`: nobody
+    std::size_t next_ = 0;                   ///< whom to ask next
+    TimePoint askedAt_{};                    ///< the last time
+    TimePoint toldAt_{};                     ///< the last time
+    TimePoint tableFrom_ = TimePoint::min(); ///< when the last table was asked for
     TimePoint troubleSince_ = TimePoint::max();
 };
 

@@ -112,6 +112,10 @@ public:
         return channels();
     }
 
+    [[nodiscard]] const std::unordered_map<std::string, std::vector<Listener>>& listeners() const noexcept
+    {
+        return channels_;
+    }
     [[nodiscard]] std::vector<std::string> channels() const
     {
         std::vector<std::string> all;
