@@ -52,6 +52,8 @@ void Route::work()
         }
         if (moved.any()) {
             apply(moved);
+        } else if (!at(ClusterMachine::entry)->subscriber.isEmpty()) {
+            moveChannels();
         }
         if (isHopeless) {
             endParked();

@@ -224,6 +224,9 @@ TEST_F(Inheritance, AHolderIsPassedOnForATenthOfASecondAtMost)
     std::chrono::nanoseconds longest{};
     const auto play = [&](const std::stop_token& stop) {
         RawRedis own{server()};
+        if (overCluster()) {
+            own.joinCluster(ports());
+        }
         while (!stop.stop_requested()) {
             lock.lock();
             const auto in = own.hash(lock.name()).begin()->first;

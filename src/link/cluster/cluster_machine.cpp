@@ -135,7 +135,7 @@ void ClusterMachine::give(Slot slot, Server server)
     servers_[owner].slots -= owner == entry ? 0 : 1;
     servers_[owner].hasLost = true;
     servers_[server].slots += 1;
-    moved_.set(slot);
+    moved_[slot] = moved_[slot] || owner != entry; // nobody was asked before
     owner = server;
 }
 
