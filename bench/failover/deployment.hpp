@@ -5,6 +5,7 @@
 #include "measurement.hpp"
 #include "redislock/testing/redis_server.hpp"
 #include "reference/raw_connection.hpp"
+#include "support/deployments.hpp"
 #include "support/fault_proxy.hpp"
 
 #include <fmt/format.h>
@@ -28,9 +29,15 @@ using Moment = std::atomic<Time>; ///< Time{}: not yet
 ///  - kill: SIGKILL; the Sentinels notice
 ///  - stop: SIGSTOP, until resume()
 ///  - behind-address: FAILOVER TO a replica, to which new connections to the one address lead then; old ones stay
-constexpr std::string_view masterFaults[] = {"switchover", "kill", "stop", "behind-address"};
+///  - cluster-switchover, cluster-kill, cluster-stop: CLUSTER FAILOVER, SIGKILL, SIGSTOP in a cluster; the other masters
+///    notice
+constexpr std::string_view masterFaults[] = {"switchover",         "kill",         "stop",        "behind-address",
+                                             "cluster-switchover", "cluster-kill", "cluster-stop"};
+/// With which the names of the locks begin: they are in one slot.
+constexpr std::string_view tag = "{gap}";
 
-/// A master, two replicas, and what stands before them: three Sentinels, or a proxy with one address.
+/// A master, two replicas, and what stands before them: three Sentinels, or a proxy with one address; or a cluster of
+/// three masters with a replica each.
 class Deployment {
 public:
     /// For the Sentinels.
@@ -39,6 +46,11 @@ public:
     /// Returns when all replicas follow, and all Sentinels know each other.
     explicit Deployment(std::string_view fault) : fault_(fault)
     {
+        if (fault.starts_with("cluster-")) {
+            cluster_.emplace(3, 1);
+            old_ = cluster_->ownerOf(std::string(tag));
+            return;
+        }
         for (int i = 0; i < 3; ++i) {
             std::vector<std::string> arguments{"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"};
             if (i > 0) {
@@ -62,6 +74,9 @@ public:
     [[nodiscard]] std::vector<std::uint16_t> ports() const
     {
         std::vector<std::uint16_t> ports;
+        for (std::size_t i = 0; cluster_ && i < cluster_->size(); ++i) {
+            ports.push_back(cluster_->node(i).port());
+        }
         for (const auto& each : sentinels_) {
             ports.push_back(each.port());
         }
@@ -70,14 +85,18 @@ public:
     /// For Config::fromUrl().
     [[nodiscard]] std::string url() const
     {
-        return proxy_ ? proxy_->url()
-                      : fmt::format("redis-sentinel://{0}:{2},{0}:{3},{0}:{4}/{1}", localhost, master, ports()[0],
-                                    ports()[1], ports()[2]);
+        return cluster_ ? cluster_->url()
+               : proxy_ ? proxy_->url()
+                        : fmt::format("redis-sentinel://{0}:{2},{0}:{3},{0}:{4}/{1}", localhost, master, ports()[0],
+                                      ports()[1], ports()[2]);
     }
 
     /// Causes the fault, and begins to look for the new master.
     void cause()
     {
+        if (cluster_) {
+            return causeInCluster();
+        }
         for (std::size_t i = 1; i < servers_.size(); ++i) {
             probes_.emplace_back([this, &server = servers_[i]](const std::stop_token& stop) {
                 if (askUntil(
@@ -111,7 +130,9 @@ public:
     }
 
     /// Lets a stopped master go on.
-    void resume() { servers_.front().thaw(); }
+    void resume() { cluster_ ? cluster_->node(old_).thaw() : servers_.front().thaw(); }
+    /// How Redisson's driver connects.
+    [[nodiscard]] std::string_view kind() const noexcept { return cluster_ ? "cluster" : master; }
 
     /// When a server other than the old master first took a write of a raw connection.
     Moment writableAt{};
@@ -119,6 +140,26 @@ public:
     Moment namedAt{};
 
 private:
+    void causeInCluster()
+    {
+        const auto next = cluster_->replicaOf(old_);
+        probes_.emplace_back([this, port = cluster_->node(next).port()](const std::stop_token& stop) {
+            const auto probe = std::string(tag) + "probe";
+            if (askUntil(
+                    port, {"SET", probe, "1"}, [](const redisReply&) { return true; }, stop)) {
+                note(writableAt);
+                note(namedAt);
+            }
+        });
+        if (fault_ == "cluster-switchover") {
+            RawConnection(localhost, cluster_->node(next).port()).command({"CLUSTER", "FAILOVER"});
+        } else if (fault_ == "cluster-kill") {
+            cluster_->node(old_).kill();
+        } else {
+            cluster_->node(old_).freeze();
+        }
+    }
+
     static constexpr const char* localhost = "127.0.0.1";
 
     static std::string textOf(const redisReply& reply)
@@ -182,6 +223,8 @@ private:
     std::vector<testing::RedisServer> servers_;
     std::vector<testing::RedisServer> sentinels_;
     std::optional<test::FaultProxy> proxy_;
+    std::optional<test::Cluster> cluster_;
+    std::size_t old_ = 0;              ///< the node that is to lose its office
     std::vector<std::jthread> probes_; // end first
 };
 

@@ -55,7 +55,7 @@ void measure(const std::string& fault, const Settings& settings, RedissonLoop* r
     Deployment deployment(fault);
     Ours ours(redislock::Config::fromUrl(deployment.url()), settings.held, settings.isApart,
               std::chrono::milliseconds(settings.waitMs));
-    const auto theirs = redisson != nullptr ? redisson->begin(deployment.ports()) : nullptr;
+    const auto theirs = redisson != nullptr ? redisson->begin(deployment.kind(), deployment.ports()) : nullptr;
     // The clients look for the master once a second: the fault comes at any time of that.
     const auto ready = Clock::now() + 1500ms + std::chrono::milliseconds(random() % 1000);
     while (ours.successes.firstFrom(ready) == Time{} || (theirs && theirs->firstFrom(ready) == Time{})) {
@@ -176,7 +176,7 @@ int main(int argc, char** argv)
     CLI::App app(
         "Measures for how long nobody gets a lock when another server becomes the master: a master, two\n"
         "replicas and three Sentinels (down-after 500 ms, failover-timeout 3 s), or a master and two replicas\n"
-        "behind one address; made anew for each round. Somebody locks and unlocks all the time, a new name\n"
+        "behind one address; or a cluster of three masters with a replica each; made anew for each round. Somebody locks and unlocks all the time, a new name\n"
         "each time, since the old master may have acknowledged a release that is lost.");
     app.option_defaults()->always_capture_default();
     app.add_option("--rounds", settings.rounds, "of each fault")->check(CLI::Range(1, 1000));

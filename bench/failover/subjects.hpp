@@ -63,7 +63,7 @@ private:
 /// What becomes of locks that are only held.
 class Verdicts : public Observer {
 public:
-    static constexpr std::string_view prefix = "gap:held:"; ///< of their names, before a number
+    static constexpr std::string_view prefix = "{gap}:held:"; ///< of their names, before a number
 
     explicit Verdicts(std::size_t held) : verdicts_(held) {}
 
@@ -136,7 +136,7 @@ private:
         }
         for (int round = 0; !stop.stop_requested(); ++round) {
             try {
-                const auto lock = client_.getLock(fmt::format("gap:ours:{}", round));
+                const auto lock = client_.getLock(fmt::format("{}:ours:{}", tag, round));
                 if (lock.tryLock(wait, std::chrono::seconds(2))) {
                     successes.add(Clock::now());
                     if (const auto how = lock.unlock(); how != Unlocked::released) {
@@ -172,12 +172,13 @@ public:
     RedissonLoop& operator=(const RedissonLoop&) = delete;
     ~RedissonLoop() { process_.signal(SIGTERM); }
 
-    /// Connects anew: by Sentinels, or to one server if there is one port. @return what it sees from now on.
-    std::shared_ptr<const Successes> begin(const std::vector<std::uint16_t>& ports)
+    /// Connects anew: by Sentinels, or to one server if there is one port, or to a cluster. @return what it sees from
+    /// now on.
+    std::shared_ptr<const Successes> begin(std::string_view kind, const std::vector<std::uint16_t>& ports)
     {
         const std::scoped_lock lock(mutex_);
         successes_ = std::make_shared<Successes>();
-        say(fmt::format("begin {} {} {}\n", ++round_, Deployment::master, fmt::join(ports, " ")));
+        say(fmt::format("begin {} {} {}\n", ++round_, kind, fmt::join(ports, " ")));
         return successes_;
     }
     void end() const { say("end\n"); }

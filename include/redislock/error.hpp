@@ -123,7 +123,8 @@ enum class Cause {
     unknownCommand = static_cast<int>(Errc::unsupported) * 100, ///< the server does not know a command of the library
     clusterNode,                                                ///< the server is part of a cluster
     sentinel,                                                   ///< the server is a Sentinel, which holds no data
-    noAppendOnlyFile, ///< a lock is to be on disk, and the server writes no append-only file
+    noAppendOnlyFile,  ///< a lock is to be on disk, and the server writes no append-only file
+    noShardedChannels, ///< Config::notifications is `sharded`, and the node is older than Redis 7
     // serverRefused
     readOnly = static_cast<int>(Errc::serverRefused) * 100, ///< `READONLY`: a replica
     outOfMemory,    ///< `OOM`: the server holds as much as its `maxmemory` allows

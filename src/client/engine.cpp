@@ -163,7 +163,7 @@ bool Engine::beginEnd()
 
 void Engine::endConnections() noexcept
 {
-    route().forEach([](Node& node) { node.commands.shutdown(Errc::shutdown); });
+    route().shutdown(Errc::shutdown);
     background_->end([this] {
         {
             const Lock lock(mutex_);

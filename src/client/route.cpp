@@ -67,6 +67,9 @@ bool Route::make(Server server)
     };
     nodes_[server].store(&node, std::memory_order_release);
     count_ = std::max<std::size_t>(count_, server + 1U);
+    if (isShutDown_) {
+        node.commands.shutdown(Errc::shutdown);
+    }
     return true;
 }
 
@@ -132,6 +135,12 @@ Node& Route::chooseInCluster(Call& call)
     return *node;
 }
 
+void Route::shutdown(Errc why)
+{
+    isShutDown_ = true;
+    forEach([why](Node& node) { node.commands.shutdown(why); });
+}
+
 std::vector<std::string> Route::ids()
 {
     if (cluster_ == nullptr) {
@@ -162,8 +171,9 @@ void Route::handOn()
             continue;
         }
         const auto isElsewhere = [this, server](const Call& call) {
+            const bool isBound = call.slot() != noSlot || server == ClusterMachine::entry; // others may be asked here
             const Server owner = ownerOf(call.slot());
-            return owner != server && at(owner) != nullptr;
+            return isBound && owner != server && at(owner) != nullptr;
         };
         bool hasLost = false;
         {

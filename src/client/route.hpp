@@ -28,8 +28,8 @@ namespace redislock::detail {
 /// One server, or the nodes of a cluster: then it drives a ClusterMachine, makes a Node for each that is needed, lets
 /// go of those that are not any more, and has what waits at one node begin again at another when a slot moves.
 ///
-/// **Thread safety**: choose(), of(), ids() and forEach() by any thread; everything else on the io_context's thread.
-/// Its mutex is the last to be taken.
+/// **Thread safety**: choose(), of(), ids(), shutdown() and forEach() by any thread; everything else on the
+/// io_context's thread. Its mutex is the last to be taken.
 class Route {
 public:
     Route(boost::asio::io_context& io, const Config& config, std::string connectionName, LastErrors& lastErrors,
@@ -58,6 +58,9 @@ public:
     }
     /// The ids of the nodes of the cluster that are known.
     [[nodiscard]] std::vector<std::string> ids();
+
+    /// Ends the connections of the threads, for good. Any thread.
+    void shutdown(Errc why);
 
     void want(const std::string& channel, const ChannelListener& listener);
     void drop(const std::string& channel, const ChannelListener& listener);
@@ -106,6 +109,7 @@ private:
     std::vector<std::unique_ptr<Node>> owned_;
     std::array<std::atomic<Node*>, ClusterMachine::mostServers> nodes_{}; ///< by number; null: not made
     std::atomic<std::size_t> count_{1};
+    std::atomic<bool> isShutDown_{false};
 };
 
 } // namespace redislock::detail

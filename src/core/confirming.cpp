@@ -47,6 +47,7 @@ public:
         appendArgument(out, std::int64_t{serverWaits.count()});
     }
     [[nodiscard]] bool isScript() const noexcept override { return false; }
+    [[nodiscard]] Slot slot() const noexcept override { return renewal->slot(); }
     [[nodiscard]] bool isWanted(TimePoint now) const noexcept override { return renewal->isWanted(now); }
     void finished() noexcept override { renewal->items().front().hold->lock->core->confirming.ended(*this); }
 

@@ -26,6 +26,7 @@ struct BackgroundLink::Lent final : Call {
     {
         return call->mode != Mode::abandoned && call->isWanted(now);
     }
+    [[nodiscard]] Slot slot() const noexcept override { return call->slot(); }
     void finished() noexcept override
     {
         hasEnded = true;

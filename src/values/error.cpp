@@ -127,6 +127,8 @@ constexpr std::array causeTexts{
     CauseText{Cause::sentinel, "sentinel",
               "the server is a Sentinel, for which redis-sentinel://HOST,.../NAME is meant"},
     CauseText{Cause::noAppendOnlyFile, "noAppendOnlyFile", "the server writes no append-only file (appendonly no)"},
+    CauseText{Cause::noShardedChannels, "noShardedChannels",
+              "the node has no sharded channels, which Redis 7 brought: use notifications=auto"},
     CauseText{Cause::readOnly, "readOnly", "the server is a read-only replica"},
     CauseText{Cause::outOfMemory, "outOfMemory", "the server is out of memory"},
     CauseText{Cause::tooManyClients, "tooManyClients", "the server has as many clients as it takes"},

@@ -31,10 +31,19 @@ protected:
     void TearDown() override
     {
         for (std::size_t i = 0; i < clients.size(); ++i) {
-            RawRedis own(serverOf(i));
+            RawRedis own = rawOf(i);
             EXPECT_TRUE(eventually([&] { return !own.exists(name); })) << "left locked on server " << i;
         }
         LockTest::TearDown();
+    }
+
+    static RawRedis rawOf(std::size_t index)
+    {
+        RawRedis own(serverOf(index));
+        if (index == 0 && overCluster()) {
+            own.joinCluster(ports());
+        }
+        return own;
     }
 
     static Config configOf(std::size_t index)
@@ -43,6 +52,7 @@ protected:
         const Config of = testConfig(serverOf(index));
         config.endpoint = of.endpoint;
         config.sentinels = of.sentinels;
+        config.cluster = of.cluster;
         config.tls = of.tls;
         return config;
     }
@@ -71,7 +81,7 @@ protected:
     {
         std::size_t locked = 0;
         for (std::size_t i = 0; i < count; ++i) {
-            locked += RawRedis(serverOf(i)).exists(name) ? 1U : 0U;
+            locked += rawOf(i).exists(name) ? 1U : 0U;
         }
         return locked;
     }

@@ -2,6 +2,7 @@
 //
 // An input is one byte that chooses the listener, one byte that chooses how the bytes are cut, and the bytes.
 #include "fuzz/machine_checks.hpp"
+#include "link/cluster/cluster_table.hpp"
 #include "link/connect/handshake_machine.hpp"
 #include "link/request/channels.hpp"
 #include "values/printable.hpp"
@@ -117,6 +118,12 @@ void show(ReplyStream& stream)
         require(shown.size() <= 80, "a message is short");
         require(std::all_of(shown.begin(), shown.end(), [](char c) { return c >= ' ' && c <= '~'; }), "and printable");
         (void)detail::classify(reply.text);
+        (void)detail::Redirection::from(reply.text);
+        if (const auto table = detail::clusterTableOf(reply)) {
+            for (const auto& range : table->ranges) {
+                require(range.last < detail::slotCount && range.node < table->nodes.size(), "a table is whole");
+            }
+        }
     }
 }
 

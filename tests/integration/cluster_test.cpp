@@ -1,6 +1,7 @@
 // Locks in a cluster: every slot, every state of a slot that moves, fail-overs while locks are held and wanted.
 #include "behaviour/recording_observer.hpp"
 #include "redislock/redislock.hpp"
+#include "support/certificates.hpp"
 #include "support/deployments.hpp"
 #include "support/raw_redis.hpp"
 #include "wire/slot.hpp"
@@ -112,6 +113,13 @@ protected:
         config.watchdogTimeout = 3s;
         config.pollInterval = 60s; // who is not told waits in vain
         return config;
+    }
+    /// The lease outlasts a fail-over on a busy machine.
+    static Config patient()
+    {
+        Config patient = config();
+        patient.watchdogTimeout = 20s;
+        return patient;
     }
     /// A tag whose slot is at that node now.
     static std::string tagAt(std::size_t node)
@@ -268,7 +276,7 @@ TEST_P(ADeadMaster, IsReplacedWithoutAnErrorAndDisturbsNoOtherNode)
     const auto tag = tagAt(masterOf("some"));
     const auto dead = masterOf(tag);
     const auto others = tagAt(otherThan(tag));
-    const Client client(config());
+    const Client client(patient());
     const auto held = client.getLock("{" + tag + "}held");
     held.lock();
     const Turns here(config(), tag);
@@ -296,7 +304,7 @@ TEST_F(InCluster, WhereFullCoverageIsRequiredTheOutageIsSatOut)
     }
     const auto tag = tagAt(masterOf("some"));
     const auto others = tagAt(otherThan(tag));
-    const Client client(config());
+    const Client client(patient());
     const auto held = client.getLock("{" + others + "}held");
     held.lock();
     const Turns there(config(), others);
@@ -655,6 +663,25 @@ TEST_F(InCluster, AUserWithoutTheRightToTheTableIsToldSo)
     EXPECT_THAT(errorOf([&] { Client("redis-cluster://blind:pw@127.0.0.1:" + port).connect(); }),
                 HasSubstr("cluster|slots"));
 }
+
+#if REDISLOCK_WITH_TLS
+TEST(InClusterOverTls, EveryMasterGrantsAndTells)
+{
+    const Cluster secured(3, 0,
+                          {.arguments = {"--tls-cluster", "yes", "--tls-replication", "yes"}, .tls = serverTls()});
+    Config config = Config::fromUrl("rediss-cluster://127.0.0.1:" + std::to_string(secured.node().port()));
+    config.tls->caFile = secured.node().tls()->caFile;
+    config.pollInterval = 60s;
+    const Client one(config);
+    const Client two(config);
+    for (int i = 0; i < 12; ++i) {
+        const auto name = "tls" + std::to_string(i);
+        EXPECT_LT(handOver(one.getLock(name), two.getLock(name)), aMoment);
+    }
+    config.tls->caFile.clear();
+    EXPECT_THAT(errorOf([&] { Client(config).connect(); }), HasSubstr("trusted"));
+}
+#endif
 
 } // namespace
 } // namespace redislock::test

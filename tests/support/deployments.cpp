@@ -1,7 +1,5 @@
 #include "support/deployments.hpp"
 
-#include "wire/slot.hpp"
-
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -244,25 +242,31 @@ std::string Cluster::idOf(std::size_t i) const
     return RawRedis(node(i)).command({"CLUSTER", "MYID"}).text();
 }
 
-/// The words of each line of CLUSTER NODES, of a node that answers.
-std::vector<std::vector<std::string>> Cluster::nodesTold() const
+/// What a node says that answers.
+Value Cluster::told(const RawRedis::Arguments& command) const
 {
     for (const auto& each : nodes_) {
         try {
             RawRedis admin(each);
             admin.setTimeout(std::chrono::milliseconds(300));
-            std::istringstream lines(admin.command({"CLUSTER", "NODES"}).text());
-            std::vector<std::vector<std::string>> told;
-            for (std::string line; std::getline(lines, line);) {
-                std::istringstream words(line);
-                told.emplace_back(std::istream_iterator<std::string>(words), std::istream_iterator<std::string>());
-            }
-            return told;
+            return admin.command(command);
         } catch (const std::runtime_error&) { // that one is gone
             continue;
         }
     }
     throw std::runtime_error("no node answers");
+}
+
+/// The words of each line of CLUSTER NODES.
+std::vector<std::vector<std::string>> Cluster::nodesTold() const
+{
+    std::istringstream lines(told({"CLUSTER", "NODES"}).text());
+    std::vector<std::vector<std::string>> all;
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        all.emplace_back(std::istream_iterator<std::string>(words), std::istream_iterator<std::string>());
+    }
+    return all;
 }
 
 namespace {
@@ -287,7 +291,7 @@ std::string portIn(const std::string& address)
 
 std::size_t Cluster::ownerOf(const std::string& name) const
 {
-    const std::size_t slot = detail::slotOf(name);
+    const auto slot = static_cast<std::size_t>(told({"CLUSTER", "KEYSLOT", name}).integer());
     for (const auto& words : nodesTold()) {
         const bool isOwner =
             words.at(2).find("master") != std::string::npos &&
@@ -303,11 +307,11 @@ std::size_t Cluster::ownerOf(const std::string& name) const
 
 std::size_t Cluster::replicaOf(std::size_t master) const
 {
-    const auto told = nodesTold();
+    const auto nodes = nodesTold();
     const auto own = std::ranges::find_if(
-        told, [&](const auto& words) { return portIn(words.at(1)) == std::to_string(node(master).port()); });
-    for (const auto& words : told) {
-        for (std::size_t i = 0; own != told.end() && words.at(3) == own->at(0) && i < size(); ++i) {
+        nodes, [&](const auto& words) { return portIn(words.at(1)) == std::to_string(node(master).port()); });
+    for (const auto& words : nodes) {
+        for (std::size_t i = 0; own != nodes.end() && words.at(3) == own->at(0) && i < size(); ++i) {
             if (std::to_string(node(i).port()) == portIn(words[1])) {
                 return i;
             }

@@ -113,6 +113,7 @@ public:
     void close(const std::string& name, std::size_t to);
 
 private:
+    [[nodiscard]] Value told(const RawRedis::Arguments& command) const;
     [[nodiscard]] std::vector<std::vector<std::string>> nodesTold() const;
     [[nodiscard]] std::string idOf(std::size_t i) const;
     [[nodiscard]] bool isWhole() const;

@@ -690,6 +690,17 @@ doctor_names_a_cluster() {
     eventually sh -c "redis-cli -s '$folder/redis' cluster info | grep -q cluster_state:ok"
     says 0 'one node has all slots' doctor
     has 'was taken and given back' "$folder/out"
+    local port
+    port=$(redis config get port | tail -n 1)
+    local cluster="redis-cluster://127.0.0.1:$port"
+    says 1 "127.0.0.1:$port has no replica" doctor --url "$cluster"
+    has "shard        127.0.0.1:$port: 16384 slots, 0 replicas" "$folder/out"
+    has 'cluster-require-full-coverage yes' "$folder/out"
+    has 'cluster-node-timeout' "$folder/out"
+    redis hset held "0d7c1be2-33aa-8f5e-8c1d-b0a3d6a2e9f4:1" 1 >/dev/null
+    says 0 held ls --url "$cluster"
+    says 0 'held by' who held --url "$cluster"
+    says 0 'is free' kick --yes held --url "$cluster"
     user '~*' '&*' $locking
     says 2 'redis-cluster://.*NOPERM' doctor
 }

@@ -55,6 +55,7 @@ constexpr Cause allCauses[] = {
     Cause::clusterNode,
     Cause::sentinel,
     Cause::noAppendOnlyFile,
+    Cause::noShardedChannels,
     Cause::readOnly,
     Cause::outOfMemory,
     Cause::tooManyClients,

@@ -449,5 +449,52 @@ TEST(HandshakeMachine, NoFailureIsFollowedByAnythingElse)
     }
 }
 
+TEST(HandshakeMachine, ANodeThatIsWantedAsSuchTellsTheSlotsInTheSamePacket)
+{
+    Handshake handshake;
+    handshake.clientName = "shop";
+    handshake.kind = ServerKind::node;
+    const auto begun = [&] {
+        Machine machine(handshake);
+        play(machine, {{Machine::Opened{}, "HELLO;CLIENT SETNAME shop;PING;CLUSTER SLOTS"}}, 100);
+        return machine;
+    };
+    const std::vector<Scene> scenes{
+        {hello("cluster", "replica"), "listen"}, // which says who has the slots
+        {ok(), "listen"},
+        {ok("PONG"), "listen"},
+    };
+    auto machine = begun();
+    play(machine, scenes, 100);
+    EXPECT_EQ(machine.slots(), nullptr);
+    EXPECT_EQ(inWords(machine.resume(list({range(0, 8191, "a"), range(8192, 16383, "b")}))), "connected");
+    ASSERT_NE(machine.slots(), nullptr);
+    EXPECT_EQ(machine.slots()->elements.size(), 2U);
+
+    auto plain = begun();
+    EXPECT_EQ(inWords(plain.resume(hello())), ended(Failure::fatal, Cause::notCluster));
+    auto sentinel = begun();
+    EXPECT_EQ(inWords(sentinel.resume(hello("sentinel"))), ended(Failure::fatal, Cause::sentinel));
+    for (const auto& [reply, why] :
+         {std::pair(error("NOPERM User u has no permissions to run the 'cluster|slots' command"), Cause::commandDenied),
+          std::pair(error("ERR This instance has cluster support disabled"), Cause::notCluster)}) {
+        auto refused = begun();
+        play(refused, scenes, 100);
+        EXPECT_EQ(inWords(refused.resume(reply)), ended(Failure::fatal, why)) << reply.text;
+    }
+
+    handshake.needsShardedChannels = true;
+    for (const auto& [version, action] :
+         {std::pair("6.2.14", ended(Failure::fatal, Cause::noShardedChannels)),
+          std::pair("7.0.15", std::string("listen")), std::pair("10.0", std::string("listen")),
+          std::pair("", std::string("listen"))}) {
+        auto answer = hello("cluster");
+        answer.elements.push_back(text("version"));
+        answer.elements.push_back(text(version));
+        auto versioned = begun();
+        EXPECT_EQ(inWords(versioned.resume(answer)), action) << version;
+    }
+}
+
 } // namespace
 } // namespace redislock::detail

@@ -4,12 +4,14 @@ import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
+import org.redisson.config.ClusterServersConfig;
 import org.redisson.config.Config;
+import org.redisson.config.ReadMode;
 import org.redisson.config.SentinelServersConfig;
 
 /**
  * Locks and unlocks with Redisson in the rounds of bench/failover, and writes a line for each success and each error.
- * Orders: {@code begin ROUND MASTER PORT...} (one port: a server; more: Sentinels) and {@code end}.
+ * Orders: {@code begin ROUND MASTER PORT...} (MASTER cluster: nodes; else one port: a server; more: Sentinels) and {@code end}.
  */
 public final class FailOver {
     private static final int TIMEOUT_MS = 3000;
@@ -39,6 +41,14 @@ public final class FailOver {
                 .setTimeout(TIMEOUT_MS).setConnectTimeout(TIMEOUT_MS);
             return config;
         }
+        if (words[2].equals("cluster")) {
+            ClusterServersConfig nodes = config.useClusterServers().setTimeout(TIMEOUT_MS).setConnectTimeout(TIMEOUT_MS)
+                .setReadMode(ReadMode.MASTER);
+            for (int i = 3; i < words.length; ++i) {
+                nodes.addNodeAddress("redis://127.0.0.1:" + words[i]);
+            }
+            return config;
+        }
         SentinelServersConfig servers = config.useSentinelServers().setMasterName(words[2])
             .setTimeout(TIMEOUT_MS).setConnectTimeout(TIMEOUT_MS);
         for (int i = 3; i < words.length; ++i) {
@@ -50,7 +60,7 @@ public final class FailOver {
     private static void loop(RedissonClient client, String round) {
         for (long number = 0; current.equals(round); ++number) {
             try {
-                RLock lock = client.getLock("gap:redisson:" + number);
+                RLock lock = client.getLock("{gap}:redisson:" + number);
                 if (lock.tryLock(0, LEASE_MS, TimeUnit.MILLISECONDS)) {
                     System.out.println(round + " " + System.nanoTime()); // CLOCK_MONOTONIC
                     lock.unlock();

@@ -18,7 +18,12 @@ Connector::Connector(asio::io_context& io, const Config& config, const std::stri
                      std::function<void(std::string what)> warn, ServerKind kind)
     : io_(io),
       endpoint_(config.endpoint),
-      handshake_{config.username, config.password, config.database, name, kind},
+      handshake_{config.username,
+                 config.password,
+                 config.database,
+                 name,
+                 kind,
+                 kind == ServerKind::node && config.notifications == Notifications::sharded},
       timeout_(config.connectTimeout),
       lastErrors_(lastErrors),
       warn_(std::move(warn)),

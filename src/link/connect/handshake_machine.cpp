@@ -23,6 +23,13 @@ std::string masterOf(const Reply& range)
                               : std::string();
 }
 
+/// Whether a version of Redis is known to be older than 7.
+bool isBefore7(std::string_view version) noexcept
+{
+    const auto major = version.substr(0, version.find('.'));
+    return major.size() == 1 && major[0] >= '1' && major[0] < '7';
+}
+
 } // namespace
 
 HandshakeMachine::Action HandshakeMachine::resume(const Event& event)
@@ -177,6 +184,9 @@ HandshakeMachine::Action HandshakeMachine::helloAnswered(const Reply& reply)
     }
     if (isSentinel != (handshake_.kind == ServerKind::sentinel)) {
         return fail({Failure::fatal, isSentinel ? Cause::sentinel : Cause::notSentinel});
+    }
+    if (handshake_.needsShardedChannels && isBefore7(valueIn(reply, "version"))) {
+        return fail({Failure::fatal, Cause::noShardedChannels});
     }
     isInCluster_ = mode == "cluster";
     isReplica_ = role == "replica" || role == "slave";

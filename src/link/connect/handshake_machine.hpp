@@ -28,6 +28,7 @@ struct Handshake {
     std::uint32_t database = 0;
     std::string clientName;
     ServerKind kind = ServerKind::master;
+    bool needsShardedChannels = false;
 };
 
 /// Whether the other side ended the connection in the middle of the handshake.

@@ -60,7 +60,11 @@ public:
     /// Removes a listener, once. @return whether an UNSUBSCRIBE must be sent (on an existing connection).
     bool drop(const std::string& channel, const Listener& listener)
     {
-        const auto found = channels_.find(keyOf(channel));
+        auto found = channels_.find(keyOf(channel));
+        if (found == channels_.end() &&
+            channel.starts_with('>')) { // perhaps taken from a table without sharded channels
+            found = channels_.find(channel.substr(1));
+        }
         if (found == channels_.end()) {
             return false;
         }

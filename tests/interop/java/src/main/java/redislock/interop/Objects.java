@@ -26,6 +26,7 @@ import org.redisson.client.RedisException;
 import org.redisson.client.codec.StringCodec;
 import org.redisson.command.CommandAsyncExecutor;
 import org.redisson.config.Config;
+import org.redisson.config.ReadMode;
 import org.redisson.config.SingleServerConfig;
 
 /**
@@ -96,6 +97,14 @@ final class Objects {
             }
             config.setThreads(4);
             config.setNettyThreads(4);
+            if (urls.get(index).startsWith("redis-cluster://")) {
+                config.useClusterServers()
+                        .addNodeAddress("redis://" + urls.get(index).substring("redis-cluster://".length()))
+                        .setMasterConnectionMinimumIdleSize(1)
+                        .setMasterConnectionPoolSize(16)
+                        .setReadMode(ReadMode.MASTER);
+                return connected(config);
+            }
             SingleServerConfig single = config.useSingleServer()
                     .setAddress(urls.get(index))
                     .setConnectionMinimumIdleSize(1)
