@@ -176,11 +176,17 @@ void Route::handOn()
             return isBound && owner != server && at(owner) != nullptr;
         };
         bool hasLost = false;
+        bool isInOffice = false;
         {
             const std::lock_guard lock(cluster_->mutex);
             hasLost = cluster_->machine.takeLoss(server);
+            isInOffice = cluster_->machine.ownsSlots(server);
         }
-        node->handOn(isElsewhere, hasLost && node->owesSince() < now - ClusterMachine::silentAfter);
+        if (hasLost && !isInOffice) {
+            (void)node->keep(false);
+        }
+        const bool isSilent = node->owesSince() < now - ClusterMachine::silentAfter;
+        node->handOn(isElsewhere, isSilent && (hasLost || !isInOffice));
     }
 }
 
