@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -388,6 +389,24 @@ void Cluster::close(const std::string& name, std::size_t to)
     RawRedis(node(to)).command({"CLUSTER", "SETSLOT", slot, "NODE", owner});
     for (const auto& each : nodes_) {
         RawRedis(each).command({"CLUSTER", "SETSLOT", slot, "NODE", owner}); // replicas refuse it
+    }
+    const auto isKnownTo = [&](const testing::RedisServer& each) {
+        const auto answer = RawRedis(each).command({"EXISTS", name});
+        const auto moved = "MOVED " + slot + " 127.0.0.1:" + std::to_string(node(to).port());
+        return &each == &node(to) ? !answer.isError() : answer.isError() && answer.text() == moved;
+    };
+    // A node that has not heard of the greatest epoch takes none for a slot that it gets: the next move would be lost.
+    const auto epochs = [this] {
+        std::set<std::string> told;
+        for (const auto& each : nodes_) {
+            const auto info = RawRedis(each).command({"CLUSTER", "INFO"}).text();
+            const auto at = info.find("cluster_current_epoch:");
+            told.insert(info.substr(at, info.find('\r', at) - at));
+        }
+        return told.size();
+    };
+    if (!eventually([&] { return std::ranges::all_of(nodes_, isKnownTo) && epochs() == 1; })) {
+        throw std::runtime_error("the nodes do not agree who has the slot");
     }
 }
 
