@@ -176,8 +176,9 @@ int main(int argc, char** argv)
     CLI::App app(
         "Measures for how long nobody gets a lock when another server becomes the master: a master, two\n"
         "replicas and three Sentinels (down-after 500 ms, failover-timeout 3 s), or a master and two replicas\n"
-        "behind one address; or a cluster of three masters with a replica each; made anew for each round. Somebody locks and unlocks all the time, a new name\n"
-        "each time, since the old master may have acknowledged a release that is lost.");
+        "behind one address, or a cluster of three masters with a replica each; made anew for each round.\n"
+        "Somebody locks and unlocks all the time, a new name each time, since the old master may have\n"
+        "acknowledged a release that is lost.");
     app.option_defaults()->always_capture_default();
     app.add_option("--rounds", settings.rounds, "of each fault")->check(CLI::Range(1, 1000));
     app.add_option("--fault", settings.faults, "what happens to the master; may be given more than once")
