@@ -32,6 +32,13 @@ struct Route::Cluster {
     {
     }
 
+    void failed(const Fault& why)
+    {
+        if (!fault || why.failure == Failure::fatal) {
+            fault = why;
+        }
+    }
+
     std::shared_ptr<Route> self; ///< for questions, which may outlast the route; owns nothing
     const Config config;
     const std::string connectionName;
@@ -44,7 +51,7 @@ struct Route::Cluster {
     std::vector<std::unique_ptr<Place>> places; ///< by number
     std::vector<Locator::Found> parked;
     std::map<Slot, std::shared_ptr<Echo>> echoes;
-    std::optional<Fault> fault; ///< of the last attempt to reach a node of the configuration
+    std::optional<Fault> fault; ///< since the last table: the first one, or the last fatal one
     Alarm timer;
     Alarm watchTimer;
     Alarm letGoTimer;

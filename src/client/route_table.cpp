@@ -107,7 +107,7 @@ void Route::answered(const Question& question)
     const bool isTable = call.outcome.replied && !call.reply.isError();
     if (!isTable) {
         const Fault fault = call.outcome.replied ? classify(call.reply.text) : call.outcome.fault;
-        cluster_->fault = !cluster_->fault || fault.failure == Failure::fatal ? fault : *cluster_->fault;
+        cluster_->failed(fault);
     }
     if (!isTable || !told(question.by, call.reply, question.askedAt)) {
         const std::lock_guard lock(cluster_->mutex);
@@ -179,7 +179,7 @@ try {
 void Route::tried(Server server, const std::optional<Fault>& fault)
 {
     if (fault) {
-        cluster_->fault = !cluster_->fault || fault->failure == Failure::fatal ? *fault : *cluster_->fault;
+        cluster_->failed(*fault);
     }
     {
         const std::lock_guard lock(cluster_->mutex);

@@ -11,7 +11,8 @@ import org.redisson.config.SentinelServersConfig;
 
 /**
  * Locks and unlocks with Redisson in the rounds of bench/failover, and writes a line for each success and each error.
- * Orders: {@code begin ROUND MASTER PORT...} (MASTER cluster: nodes; else one port: a server; more: Sentinels) and {@code end}.
+ * Orders: {@code begin ROUND MASTER PORT...} (MASTER cluster: nodes; else one port: a server; more: Sentinels) and
+ * {@code end}.
  */
 public final class FailOver {
     private static final int TIMEOUT_MS = 3000;
