@@ -2,11 +2,11 @@
 #include "chaos/failovers.hpp"
 #include "chaos/faults.hpp"
 #include "chaos/habits.hpp"
-#include "chaos/packets.hpp"
 #include "chaos/world.hpp"
 #include "history/report.hpp"
 #include "support/eventually.hpp"
 #include "support/interruption.hpp"
+#include "support/packets.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -205,7 +205,7 @@ bool judge(const std::filesystem::path& folder, const history::Limits& limits)
 /// The exit status: 0, or 1 when an invariant is broken, 2 when the run proves nothing, 130 after Ctrl-C.
 int obey(const Order& order)
 {
-    const auto why = chaos::enterNetworkOfItsOwn(); // before the process has threads
+    const auto why = enterNetworkOfItsOwn(); // before the process has threads
     if (!why.empty()) {
         std::cout << "no packets are dropped, half-open links are the proxy's alone: " << why << std::endl;
     }

@@ -1,6 +1,6 @@
 // Faults below TCP.
 #include "chaos/faults.hpp"
-#include "chaos/packets.hpp"
+#include "support/packets.hpp"
 
 #include <algorithm>
 #include <stdexcept>

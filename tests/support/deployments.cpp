@@ -199,8 +199,9 @@ void Feed::run(const std::stop_token& end)
 
 // --- Cluster --------------------------------------------------------------------------------------------------------
 
-Cluster::Cluster(std::size_t masters, std::size_t replicas, const testing::RedisServerOptions& options)
-    : masters_(masters)
+Cluster::Cluster(std::size_t masters, std::size_t replicas, const testing::RedisServerOptions& options,
+                 Addresses addresses)
+    : masters_(masters), addresses_(addresses)
 {
     for (std::size_t i = 0; i < masters * (1 + replicas); ++i) {
         testing::RedisServerOptions own = options;
@@ -208,6 +209,10 @@ Cluster::Cluster(std::size_t masters, std::size_t replicas, const testing::Redis
                              {"--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
                               "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0",
                               "--repl-ping-replica-period", "1"});
+        if (addresses == Addresses::own) {
+            own.arguments.insert(own.arguments.end(), {"--bind", "127.0.0.1", address(i), "--bind-source-addr",
+                                                       address(i), "--cluster-announce-ip", address(i)});
+        }
         nodes_.emplace_back(std::move(own));
     }
     for (std::size_t i = 0; i < masters; ++i) {
@@ -220,7 +225,7 @@ Cluster::Cluster(std::size_t masters, std::size_t replicas, const testing::Redis
         admin.command({"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)});
     }
     for (std::size_t i = 1; i < size(); ++i) {
-        RawRedis(node(0)).command({"CLUSTER", "MEET", "127.0.0.1", std::to_string(node(i).port())});
+        RawRedis(node(0)).command({"CLUSTER", "MEET", address(i), std::to_string(node(i).port())});
     }
     for (std::size_t i = masters; i < size(); ++i) {
         const bool follows = eventually([&] {
@@ -236,6 +241,23 @@ Cluster::Cluster(std::size_t masters, std::size_t replicas, const testing::Redis
 std::string Cluster::url(std::size_t i) const
 {
     return "redis-cluster://127.0.0.1:" + std::to_string(node(i).port());
+}
+
+std::string Cluster::address(std::size_t i) const
+{
+    return addresses_ == Addresses::shared ? "127.0.0.1" : "127.0.0." + std::to_string(11 + i);
+}
+
+std::vector<std::string> Cluster::rulesToCutOff(std::size_t i) const
+{
+    std::vector<std::string> rules;
+    for (std::size_t other = 0; other < size(); ++other) {
+        if (other != i) {
+            rules.push_back("ip saddr " + address(i) + " ip daddr " + address(other) + " counter drop");
+            rules.push_back("ip saddr " + address(other) + " ip daddr " + address(i) + " counter drop");
+        }
+    }
+    return rules;
 }
 
 std::string Cluster::idOf(std::size_t i) const
@@ -371,7 +393,7 @@ void Cluster::open(const std::string& name, std::size_t from, std::size_t to)
 
 void Cluster::moveKey(const std::string& key, std::size_t from, std::size_t to)
 {
-    RawRedis(node(from)).command({"MIGRATE", "127.0.0.1", std::to_string(node(to).port()), key, "0", "5000"});
+    RawRedis(node(from)).command({"MIGRATE", address(to), std::to_string(node(to).port()), key, "0", "5000"});
 }
 
 void Cluster::moveKeys(const std::string& name, std::size_t from, std::size_t to)
@@ -392,7 +414,7 @@ void Cluster::close(const std::string& name, std::size_t to)
     }
     const auto isKnownTo = [&](const testing::RedisServer& each) {
         const auto answer = RawRedis(each).command({"EXISTS", name});
-        const auto moved = "MOVED " + slot + " 127.0.0.1:" + std::to_string(node(to).port());
+        const auto moved = "MOVED " + slot + ' ' + address(to) + ':' + std::to_string(node(to).port());
         return &each == &node(to) ? !answer.isError() : answer.isError() && answer.text() == moved;
     };
     // A node that has not heard of the greatest epoch takes none for a slot that it gets: the next move would be lost.

@@ -90,14 +90,23 @@ class Cluster {
 public:
     static constexpr std::size_t slots = 16384;
 
+    /// Where the nodes are: at one address, or node i at 127.0.0.(11 + i), so that packets can be dropped between nodes.
+    enum class Addresses : std::uint8_t { shared, own };
+
     /// @param replicas of each master. Node i + n * masters is a replica of node i
-    explicit Cluster(std::size_t masters, std::size_t replicas = 0, const testing::RedisServerOptions& options = {});
+    explicit Cluster(std::size_t masters, std::size_t replicas = 0, const testing::RedisServerOptions& options = {},
+                     Addresses addresses = Addresses::shared);
 
     [[nodiscard]] const testing::RedisServer& node(std::size_t i = 0) const { return nodes_.at(i); }
     [[nodiscard]] testing::RedisServer& node(std::size_t i) { return nodes_.at(i); }
     [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
     /// `redis-cluster://` with one node.
     [[nodiscard]] std::string url(std::size_t i = 0) const;
+    /// How nodes and clients reach that node.
+    [[nodiscard]] std::string address(std::size_t i) const;
+    /// For a PacketFilter: no packet passes between that node and the other ones. Needs addresses of their own; clients
+    /// have another one.
+    [[nodiscard]] std::vector<std::string> rulesToCutOff(std::size_t i) const;
 
     /// The node that has the slot of a name, as most of those say that answer.
     [[nodiscard]] std::size_t ownerOf(const std::string& name) const;
@@ -120,6 +129,7 @@ private:
 
     std::vector<testing::RedisServer> nodes_;
     std::size_t masters_;
+    Addresses addresses_;
 };
 
 /// The hash slot of a key, as a server computes it.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace redislock::test::chaos {
+namespace redislock::test {
 
 /// Moves the process, before it has threads, into a network of its own, with nothing but a loopback device: so dropped
 /// packets concern nobody else. Child processes are in that network too.
@@ -30,4 +30,4 @@ public:
     [[nodiscard]] std::size_t hits() const;
 };
 
-} // namespace redislock::test::chaos
+} // namespace redislock::test

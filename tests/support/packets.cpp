@@ -1,4 +1,4 @@
-#include "chaos/packets.hpp"
+#include "support/packets.hpp"
 
 #include <array>
 #include <cerrno>
@@ -16,10 +16,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace redislock::test::chaos {
+namespace redislock::test {
 namespace {
 
-constexpr const char* table = "inet redislock_chaos";
+constexpr const char* table = "inet redislock_test";
 
 /// Runs a command; throws if its exit status is not 0.
 std::string run(const std::string& command)
@@ -164,4 +164,4 @@ std::size_t PacketFilter::hits() const
     return sum;
 }
 
-} // namespace redislock::test::chaos
+} // namespace redislock::test
