@@ -2,14 +2,12 @@
 #include "client/route.hpp"
 
 #include "client/route_parts.hpp"
-#include "values/printable.hpp"
 
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
 #include <bitset>
 #include <chrono>
-#include <exception>
 #include <new>
 #include <utility>
 
@@ -131,15 +129,9 @@ bool Route::told(Server by, const Reply& slots, TimePoint askedAt)
     }
     for (auto& node : table->nodes) {
         node.announced.host = node.announced.host.empty() ? asked.host : node.announced.host;
-        try {
-            node.at = cluster.config.addressMap ? cluster.config.addressMap(node.announced) : node.announced;
-        } catch (const std::bad_alloc&) {
-            throw;
-        } catch (const std::exception& e) {
-            lastErrors_.note(Cause::addressNotMapped, node.announced.str() + ": " + printable(e.what()));
-        } catch (...) {
-            lastErrors_.note(Cause::addressNotMapped, node.announced.str());
-        }
+        const auto at = mapped(cluster.config.addressMap, node.announced, lastErrors_);
+        node.at = at.value_or(node.announced);
+        node.isMapped = at.has_value();
     }
     bool isOwn = false;
     {
@@ -192,12 +184,17 @@ void Route::tried(Server server, const std::optional<Fault>& fault)
 void Route::locate(Server server, Locator::Found found)
 {
     Endpoint where;
+    bool isMapped = true;
     {
         const std::lock_guard lock(cluster_->mutex);
         where = cluster_->machine.at(server);
+        isMapped = cluster_->machine.isMapped(server);
         if (server == ClusterMachine::entry) {
             cluster_->machine.search();
         }
+    }
+    if (!isMapped) {
+        return found(nullptr, {Failure::fatal, Cause::addressNotMapped});
     }
     if (!where.host.empty()) {
         return found(&where, {});

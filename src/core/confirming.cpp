@@ -76,7 +76,7 @@ void Confirming::ask(Confirmation& confirmation)
     REDISLOCK_ASSERT(confirmation.state == Confirmation::State::none);
     waiting_.push_back(&confirmation);
     confirmation.state = Confirmation::State::asked;
-    if (underWay_ == nullptr && !std::exchange(isSending_, true)) {
+    if (!isUnderWay(confirmation.hold->lock->slot) && !std::exchange(isSending_, true)) {
         core_.port.post([this] { // by then others have asked too
             const Inside lock(core_.port);
             isSending_ = false;
@@ -92,29 +92,35 @@ void Confirming::withdraw(Confirmation& confirmation) noexcept
     }
     confirmation.state = Confirmation::State::none;
     std::erase(waiting_, &confirmation);
-    if (underWay_ != nullptr) {
-        std::ranges::replace(underWay_->renewal->questions, &confirmation, nullptr);
+    for (const auto& each : underWay_) {
+        std::ranges::replace(each->renewal->questions, &confirmation, nullptr);
     }
+}
+
+bool Confirming::isUnderWay(Slot slot) const noexcept
+{
+    return std::ranges::any_of(underWay_, [&](const auto& each) { return each->slot() == slot; });
 }
 
 void Confirming::send()
 {
-    if (underWay_ != nullptr || waiting_.empty()) {
-        return;
-    }
-    auto wait = packet(core_.port.now());
-    underWay_ = wait;
-    if (!core_.port.submit(Lane::confirming, wait->renewal, wait)) {
-        for (Confirmation* each : std::exchange(underWay_, nullptr)->renewal->questions) {
-            judge(*each, {Next::refuse, Errc::shutdown}, core_.port.now());
+    const auto isFree = [this](const Confirmation* each) { return !isUnderWay(each->hold->lock->slot); };
+    for (auto next = std::ranges::find_if(waiting_, isFree); next != waiting_.end();
+         next = std::ranges::find_if(waiting_, isFree)) {
+        underWay_.reserve(underWay_.size() + 1);
+        const auto wait = underWay_.emplace_back(packet(**next, core_.port.now()));
+        if (!core_.port.submit(Lane::confirming, wait->renewal, wait)) {
+            underWay_.pop_back();
+            for (Confirmation* each : wait->renewal->questions) {
+                judge(*each, {Next::refuse, Errc::shutdown}, core_.port.now());
+            }
         }
     }
 }
 
-/// The next packet: with the grant that waits longest, those of the same durability and script.
-std::shared_ptr<Confirming::WaitCall> Confirming::packet(TimePoint now)
+/// A packet: with the grant that waits longest, those of the same slot, durability and script.
+std::shared_ptr<Confirming::WaitCall> Confirming::packet(const Confirmation& first, TimePoint now)
 {
-    const Confirmation& first = *waiting_.front();
     const ScriptUse& use = first.hold->lock->traits().renew;
     const auto isLike = [&](const Confirmation* each) {
         const Durability& wanted = each->wanted;
@@ -146,10 +152,22 @@ void Confirming::ended(Renewal& renewal) noexcept
     std::shared_ptr<WaitCall> over; // destroyed without the mutex: its holds may keep the client alive
     const Inside lock(core_.port);
     renewal.hasEnded = true;
-    if (underWay_ != nullptr && underWay_->hasEnded) {
-        over = std::exchange(underWay_, nullptr);
+    over = takeEnded(renewal);
+    if (over != nullptr) {
         judge(*over, core_.port.now());
     }
+}
+
+/// The packet of that renewal, which is no longer under way. @return null: its other half is
+std::shared_ptr<Confirming::WaitCall> Confirming::takeEnded(const Renewal& renewal) noexcept
+{
+    const auto found = std::ranges::find(underWay_, &renewal, [](const auto& each) { return each->renewal.get(); });
+    if (found == underWay_.end() || !(*found)->hasEnded || !renewal.hasEnded) {
+        return nullptr;
+    }
+    const auto wait = std::move(*found);
+    underWay_.erase(found);
+    return wait;
 }
 
 void Confirming::ended(WaitCall& wait) noexcept
@@ -158,8 +176,8 @@ void Confirming::ended(WaitCall& wait) noexcept
     const Inside lock(core_.port);
     wait.hasEnded = true;
     wait.isAfterRenewal = wait.renewal->hasEnded;
-    if (wait.isAfterRenewal) {
-        over = std::exchange(underWay_, nullptr);
+    over = takeEnded(*wait.renewal);
+    if (over != nullptr) {
         judge(wait, core_.port.now());
     }
 }

@@ -8,6 +8,7 @@
 #include "redislock/durability.hpp"
 #include "redislock/hold_ref.hpp"
 #include "wire/fault.hpp"
+#include "wire/slot.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -47,8 +48,9 @@ struct Confirmation {
 /// they have the grants too, which were made before, over whatever connection. The answer counts for a hold only if
 /// its own renewal was answered before with yes: from Redis 7.2 on, `WAIT` after anything but a write answers at once.
 ///
-/// One packet is under way at a time, for one durability; later grants wait for its end, and go together. Each
-/// operation judges by its own clock when its time is over: `WAIT` may answer later than it was asked to.
+/// One packet is under way at a time for a slot, and so for a server that is no cluster's: for one durability. Later
+/// grants wait for its end, and go together. Each operation judges by its own clock when its time is over: `WAIT` may
+/// answer later than it was asked to.
 class Confirming {
 public:
     explicit Confirming(Core& core) noexcept : core_(core) {}
@@ -68,7 +70,9 @@ private:
     };
 
     void send();
-    [[nodiscard]] std::shared_ptr<WaitCall> packet(TimePoint now);
+    [[nodiscard]] bool isUnderWay(Slot slot) const noexcept;
+    [[nodiscard]] std::shared_ptr<WaitCall> packet(const Confirmation& first, TimePoint now);
+    [[nodiscard]] std::shared_ptr<WaitCall> takeEnded(const Renewal& renewal) noexcept;
     void ended(Renewal& renewal) noexcept;
     void ended(WaitCall& wait) noexcept;
     void judge(const WaitCall& wait, TimePoint now) noexcept;
@@ -78,9 +82,9 @@ private:
                                            const std::optional<RenewAnswer>& renewed) noexcept;
 
     Core& core_;
-    std::vector<Confirmation*> waiting_; ///< for the next packet
-    std::shared_ptr<WaitCall> underWay_;
-    bool isSending_ = false;    ///< the client's thread is about to send a packet
+    std::vector<Confirmation*> waiting_;              ///< for the next packet of their slot
+    std::vector<std::shared_ptr<WaitCall>> underWay_; ///< of different slots
+    bool isSending_ = false;                          ///< the client's thread is about to send packets
     TimePoint oneByOneUntil_{}; ///< until then, one hold a packet: denying one must not fail the others
 };
 

@@ -162,6 +162,27 @@ TEST_F(ConfirmingGrants, AreAskedAboutInOnePacketAtATime)
     EXPECT_THAT(packets(), IsEmpty());
 }
 
+TEST_F(ConfirmingGrants, OfAnotherSlotDoNotWaitForASlowNode)
+{
+    config.cluster.emplace_back();
+    auto& slow = ask("{a}1");
+    const Packet toSlow = packet();
+    auto& other = ask("{b}1");
+    ask("{a}2");
+    ask("{b}2");
+    const Packet toOther = packet();
+    EXPECT_THAT(toOther.names(), ElementsAre("{b}1", "{b}2"));
+    toOther.renewed("11");
+    toOther.waited(1);
+    EXPECT_EQ(other.state, State::confirmed);
+    EXPECT_EQ(slow.state, State::asked);
+    EXPECT_THAT(packets(), IsEmpty());
+    toSlow.renewed("1");
+    toSlow.waited(1);
+    EXPECT_EQ(slow.state, State::confirmed);
+    EXPECT_THAT(packet().names(), ElementsAre("{a}2"));
+}
+
 TEST_F(ConfirmingGrants, OfOneDurabilityOrKindGoTogether)
 {
     ask("1");

@@ -57,8 +57,9 @@ ClusterMachine::Server ClusterMachine::any() const noexcept
     for (std::size_t i = 1; i < servers_.size(); ++i) {
         const Member& member = servers_[i];
         const bool isWell = member.troubledAt == TimePoint::min();
-        const int worth =
-            !member.isListed ? 0 : 1 + (isWell ? 4 : 0) + (member.isConnected ? 2 : 0) + (member.slots > 0 ? 1 : 0);
+        const int worth = !member.isListed || !member.isMapped
+                              ? 0
+                              : 1 + (isWell ? 4 : 0) + (member.isConnected ? 2 : 0) + (member.slots > 0 ? 1 : 0);
         if (worth > most) {
             most = worth;
             best = static_cast<Server>(i);
@@ -105,7 +106,7 @@ bool ClusterMachine::isForeign(Server by, const ClusterTable& table) const
 /// The node's number, a new one if there was none.
 ClusterMachine::Server ClusterMachine::add(const ClusterTable::Node& node)
 {
-    const auto same = [&](const Member& member) { return member.at == node.at; };
+    const auto same = [&](const Member& member) { return member.at == node.at && member.isMapped == node.isMapped; };
     auto found = std::find_if(servers_.begin() + 1, servers_.end(), same);
     if (found == servers_.end()) {
         found = std::find_if(servers_.begin() + 1, servers_.end(),
@@ -122,6 +123,7 @@ ClusterMachine::Server ClusterMachine::add(const ClusterTable::Node& node)
     found->aliases = node.aliases;
     found->id = node.id;
     found->isListed = true;
+    found->isMapped = node.isMapped;
     found->tlsName = tlsNameOf(node);
     return static_cast<Server>(found - servers_.begin());
 }
@@ -158,7 +160,7 @@ bool ClusterMachine::told(Server by, const ClusterTable& table, TimePoint askedA
     }
     std::vector<Server> numbers;
     for (const auto& node : table.nodes) {
-        numbers.push_back(node.at.host.empty() ? entry : add(node));
+        numbers.push_back(add(node));
         if (!node.id.empty() && std::ranges::find(ids_, node.id) == ids_.end() && ids_.size() < mostIds) {
             ids_.push_back(node.id);
         }

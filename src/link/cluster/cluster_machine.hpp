@@ -62,6 +62,8 @@ public:
     /// The slots that are being moved, and to whom.
     [[nodiscard]] std::map<Slot, Server> openSlots() const;
     [[nodiscard]] const Endpoint& at(Server server) const { return servers_[server].at; }
+    /// Whether it is known where to connect to.
+    [[nodiscard]] bool isMapped(Server server) const { return servers_[server].isMapped; }
     /// Whose certificate to expect there.
     [[nodiscard]] const std::string& tlsName(Server server) const { return servers_[server].tlsName; }
     [[nodiscard]] bool ownsSlots(Server server) const { return servers_[server].slots > 0; }
@@ -114,6 +116,7 @@ private:
         std::string tlsName;
         bool isSeed = false;
         bool isListed = false; ///< in the last table
+        bool isMapped = true;  ///< otherwise nobody knows where to connect to
         bool isConnected = false;
         bool isAsked = false; ///< of a seed: since the search began
         bool hasLost = false; ///< slots

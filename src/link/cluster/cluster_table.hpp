@@ -21,7 +21,8 @@ struct ClusterTable {
         std::string id;                   ///< empty: not told
         Endpoint announced;               ///< an empty host: that of the node that was asked
         std::vector<std::string> aliases; ///< other names and addresses of the host
-        Endpoint at{"", 0, {}};           ///< where to connect to; no host: nowhere
+        Endpoint at{"", 0, {}};           ///< where to connect to
+        bool isMapped = true;             ///< otherwise nobody knows where to connect to
     };
     struct Range {
         Slot first;

@@ -4,6 +4,7 @@
 #include "values/printable.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <new>
 #include <utility>
 
@@ -133,6 +134,20 @@ bool LastErrors::isOfServer(const std::error_code& code) noexcept
     default:
         return false;
     }
+}
+
+std::optional<Endpoint> mapped(const AddressMap& map, const Endpoint& announced, LastErrors& lastErrors)
+try {
+    const Endpoint at = map ? map(announced) : announced;
+    return at.host.empty() ? std::nullopt : std::optional(at);
+} catch (const std::bad_alloc&) {
+    throw;
+} catch (const std::exception& e) {
+    lastErrors.note(Cause::addressNotMapped, announced.str() + ": " + printable(e.what()));
+    return std::nullopt;
+} catch (...) {
+    lastErrors.note(Cause::addressNotMapped, announced.str());
+    return std::nullopt;
 }
 
 } // namespace redislock::detail

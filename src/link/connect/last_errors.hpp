@@ -3,10 +3,12 @@
 #pragma once
 
 #include "redislock/clock.hpp"
+#include "redislock/sentinels.hpp"
 #include "wire/fault.hpp"
 #include "wire/reply.hpp"
 
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -61,5 +63,9 @@ private:
     std::vector<std::string> secrets_; ///< the latest is the last
     std::vector<Entry> entries_;       ///< one for each reason that was met
 };
+
+/// Where to connect to in the place of an announced address. @return nothing: the map threw, which is noted, or named
+/// no host
+std::optional<Endpoint> mapped(const AddressMap& map, const Endpoint& announced, LastErrors& lastErrors);
 
 } // namespace redislock::detail

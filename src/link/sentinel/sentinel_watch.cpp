@@ -4,7 +4,6 @@
 #include "link/connect/causes.hpp"
 #include "link/request/calls.hpp"
 #include "link/subscriber.hpp"
-#include "values/printable.hpp"
 #include "values/server_text.hpp"
 #include "values/system/process.hpp"
 
@@ -14,7 +13,6 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <exception>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -371,16 +369,7 @@ std::optional<Endpoint> SentinelWatch::mapped(std::string_view host, std::string
     if (host.empty() || number == 0 || number != at.port) {
         return std::nullopt;
     }
-    try {
-        return map_ ? map_(at) : at;
-    } catch (const std::bad_alloc&) {
-        throw;
-    } catch (const std::exception& e) {
-        lastErrors_.note(Cause::addressNotMapped, at.str() + ": " + printable(e.what()));
-    } catch (...) {
-        lastErrors_.note(Cause::addressNotMapped, at.str());
-    }
-    return std::nullopt;
+    return detail::mapped(map_, at, lastErrors_);
 }
 
 void SentinelWatch::recover()
