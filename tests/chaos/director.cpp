@@ -42,6 +42,7 @@ struct Order {
     double load = 500;
     bool keep = false;
     bool failOvers = false;
+    bool inCluster = false;
     history::Limits limits;
 };
 
@@ -171,12 +172,14 @@ bool run(const Order& order, bool withPackets)
     return true;
 }
 
-/// The same with Sentinels.
-bool runFailOvers(const Order& order)
+/// The same with fail-overs.
+bool runFailOvers(const Order& order, bool withPackets)
 {
     Injected injected;
+    const std::chrono::seconds time(order.seconds);
     try {
-        chaos::failOver(order.plan, std::chrono::seconds(order.seconds), order.only, injected);
+        order.inCluster ? chaos::failOverCluster(order.plan, time, order.only, withPackets, injected)
+                        : chaos::failOverSentinels(order.plan, time, order.only, injected);
     } catch (const std::exception&) {
         print(injected, "fail-overs");
         if (!Interruption::isAsked()) {
@@ -217,7 +220,8 @@ int obey(const Order& order)
         if (!std::filesystem::is_empty(order.plan.folder)) {
             throw std::invalid_argument(order.plan.folder.string() + " is not empty");
         }
-        if (order.failOvers ? runFailOvers(order) : run(order, why.empty())) {
+        const bool isOfFailOvers = order.failOvers || order.inCluster;
+        if (isOfFailOvers ? runFailOvers(order, why.empty()) : run(order, why.empty())) {
             status = judge(order.plan.folder, order.limits) ? 0 : 1;
         } else {
             status = Interruption::exitStatus();
@@ -232,7 +236,10 @@ int obey(const Order& order)
         std::cout << "failed: " << error.what() << '\n';
     }
     if (status == 1) {
-        std::cout << "repeat the choice of faults with: ./tests/run chaos " << (order.failOvers ? "--failovers " : "")
+        std::cout << "repeat the choice of faults with: ./tests/run chaos "
+                  << (order.inCluster   ? "--cluster "
+                      : order.failOvers ? "--failovers "
+                                        : "")
                   << "--seconds " << order.seconds << " --seed " << order.plan.seed << '\n';
     }
     return status;
@@ -266,6 +273,12 @@ int main(int argc, char** argv)
         ->capture_default_str();
     app.add_flag("--failovers", order.failOvers,
                  "Of a master with two replicas that Sentinels watch: fail-overs, and what leads to them");
+    app.add_flag("--cluster", order.inCluster,
+                 "Of a cluster of three masters with a replica each: fail-overs, and slots that move")
+        ->excludes("--failovers");
+    app.add_option("--redisson", plan.redisson, "In a cluster: the folder of the driver of Redisson, which takes part")
+        ->needs("--cluster")
+        ->check(CLI::ExistingDirectory);
     app.add_option("--folder", plan.folder, "Of the histories (default: a temporary one)");
     app.add_flag("--keep", order.keep, "Keep the histories of a run in which nothing was found");
     try {
@@ -273,7 +286,7 @@ int main(int argc, char** argv)
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : 2;
     }
-    if (order.failOvers) {
+    if (order.failOvers || order.inCluster) {
         order.limits.kinds = {"nonReentrant", "fenced", "fair"};
     }
     std::cout << "seed " << plan.seed << std::endl; // NOLINT: before anything can go wrong

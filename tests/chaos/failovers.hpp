@@ -1,5 +1,5 @@
 /// @file
-/// A chaos run whose faults are fail-overs.
+/// Chaos runs whose faults are fail-overs.
 #pragma once
 
 #include "chaos/world.hpp"
@@ -9,10 +9,17 @@
 
 namespace redislock::test::chaos {
 
-/// Starts a master with two replicas, three Sentinels and worker processes, injects faults for that time, and ends the
-/// processes when all of them have recovered. What the servers do is written down for history::judge().
-/// @param only faults whose name contains this.
-/// @throws Broken when a process does not recover. @throws history::Refused when a fault had no effect.
-void failOver(const Plan& plan, std::chrono::seconds time, const std::string& only, Injected& injected);
+// Each starts servers and worker processes, injects faults for that time, and ends the processes when all of them have
+// recovered. What the servers do is written down for history::judge().
+//
+// only: faults whose name contains this. Throws Broken when a process does not recover, and history::Refused when a fault
+// had no effect.
+
+/// A master with two replicas and three Sentinels.
+void failOverSentinels(const Plan& plan, std::chrono::seconds time, const std::string& only, Injected& injected);
+/// A cluster of three masters with a replica each.
+/// @param withPackets whether packets can be dropped
+void failOverCluster(const Plan& plan, std::chrono::seconds time, const std::string& only, bool withPackets,
+                     Injected& injected);
 
 } // namespace redislock::test::chaos

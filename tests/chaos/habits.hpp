@@ -2,6 +2,8 @@
 /// How threads and asynchronous chains of a chaos run use locks: at random, from a seed.
 #pragma once
 
+#include "history/report.hpp"
+
 #include <redislock/lease_time.hpp>
 
 #include <chrono>
@@ -9,6 +11,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace redislock::test::chaos {
@@ -34,6 +37,25 @@ inline constexpr int latches = 300;
 inline std::string latchName(int number)
 {
     return "chaos:latch:" + std::to_string(number);
+}
+
+/// The locks of a run with fail-overs, each of which exists with a durability and without: kind, and end of the name.
+inline std::vector<std::pair<std::string, std::string>> locksThatFailOver()
+{
+    std::vector<std::pair<std::string, std::string>> all;
+    for (const std::string kind : {"", "fair", "nonReentrant"}) {
+        all.emplace_back(kind, kind + "0");
+        all.emplace_back(kind, kind + "1");
+    }
+    return all;
+}
+inline std::string plainLock(const std::string& end)
+{
+    return "chaos:plain:" + end;
+}
+inline std::string durableLock(const std::string& end)
+{
+    return "chaos" + std::string(history::durableMark) + end;
 }
 
 /// Chooses the next step of a thread or chain. Not thread-safe.

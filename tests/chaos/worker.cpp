@@ -228,22 +228,16 @@ private:
     int next_ = 1; ///< the number of the next owner of holds; 0 is that of the proving thread
 };
 
-/// The locks of a run with fail-overs: each kind with a durability and without.
-chaos::Shared locksThatFailOver(const std::shared_ptr<history::Recorder>& recorder, const Client& plain,
-                                const Client& durable, int owner)
+chaos::Shared locksOfFailOvers(const std::shared_ptr<history::Recorder>& recorder, const Client& plain,
+                               const Client& durable, int owner)
 {
     chaos::Shared shared{};
-    for (const std::string kind : {"", "fair", "nonReentrant"}) {
-        for (int i = 0; i < sharedLocksOfAKind; ++i) {
-            const auto name = kind + std::to_string(i);
-            shared.locks.emplace_back(recorder, plain, "chaos:plain:" + name, owner, kind);
-            shared.locks.emplace_back(recorder, durable, "chaos" + std::string(history::durableMark) + name, owner,
-                                      kind);
-        }
+    for (const auto& [kind, end] : chaos::locksThatFailOver()) {
+        shared.locks.emplace_back(recorder, plain, chaos::plainLock(end), owner, kind);
+        shared.locks.emplace_back(recorder, durable, chaos::durableLock(end), owner, kind);
     }
     // the tokens of a lock without a durability may come again after a fail-over
-    shared.locks.emplace_back(recorder, durable, "chaos" + std::string(history::durableMark) + "fenced", owner,
-                              "fenced");
+    shared.locks.emplace_back(recorder, durable, chaos::durableLock("fenced"), owner, "fenced");
     return shared;
 }
 
@@ -254,18 +248,17 @@ void workThroughFailOvers(const Options& options, const std::shared_ptr<history:
     const auto observer = std::make_shared<history::HistoryObserver>(recorder);
     const auto plain = clientOf(options.url, *recorder, observer);
     const auto durable = clientOf(options.durableUrl, *recorder, observer);
-    const std::string marked = "chaos" + std::string(history::durableMark);
     std::vector<std::thread> threads;
     threads.emplace_back([&] {
         prove({recorder, *plain, "chaos:own:" + plain->id(), 0}, board, slot, slot.recovered);
     });
     threads.emplace_back([&] {
-        prove({recorder, *durable, marked + "own:" + durable->id(), 1}, board, slot, slot.groupsRecovered);
+        prove({recorder, *durable, chaos::durableLock("own:") + durable->id(), 1}, board, slot, slot.groupsRecovered);
     });
     const auto begin = [&](int owner, bool isPatient, const std::string& name, const Client& client) {
         threads.emplace_back([&, owner, isPatient, name] {
             chaos::Locker locker(board, slot, options.seed * 1000 + static_cast<unsigned>(owner),
-                                 locksThatFailOver(recorder, *plain, *durable, owner));
+                                 locksOfFailOvers(recorder, *plain, *durable, owner));
             isPatient ? locker.runPatiently({recorder, client, name, owner}) : locker.run();
         });
     };
@@ -274,8 +267,8 @@ void workThroughFailOvers(const Options& options, const std::shared_ptr<history:
         begin(owner++, false, "", *plain);
     }
     for (int i = 0; i < 2; ++i) { // held for seconds, and wanted
-        begin(owner++, true, "chaos:plain:long:" + std::to_string(i), *plain);
-        begin(owner++, true, marked + "long:" + std::to_string(i), *durable);
+        begin(owner++, true, chaos::plainLock("long:") + std::to_string(i), *plain);
+        begin(owner++, true, chaos::durableLock("long:") + std::to_string(i), *durable);
     }
     for (auto& thread : threads) {
         thread.join();

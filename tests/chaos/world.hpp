@@ -35,8 +35,9 @@ using Injected = std::map<std::string, std::pair<int, std::size_t>>;
 
 /// The options of a run.
 struct Plan {
-    std::filesystem::path worker; ///< the program of the workers
-    std::filesystem::path folder; ///< of the histories
+    std::filesystem::path worker;     ///< the program of the workers
+    std::filesystem::path folder;     ///< of the histories
+    std::filesystem::path redisson{}; ///< the folder of its driver, for a run in a cluster; empty: it takes no part
     std::uint64_t seed = 1;
     std::size_t processes = 4;
     int threads = 4;

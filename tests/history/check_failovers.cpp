@@ -23,18 +23,32 @@ bool isOfAServer(const Record& record)
            (record.op >= Op::hset && record.op <= Op::freed);
 }
 
-/// A part of a server's stream without a gap, and the holders that it wrote.
+/// A part of a server's stream without a gap, and when it last wrote each holder.
 struct Stretch {
     Nanoseconds begin = 0;
     Nanoseconds end = never;
-    std::set<std::string> holders{};
+    std::map<std::string, Nanoseconds> holders{};
+
+    /// Whether the server had a grant. @param grantedAt by the server that made it
+    [[nodiscard]] bool has(const std::string& holder, Nanoseconds grantedAt) const
+    {
+        const auto found = holders.find(holder);
+        return found != holders.end() && found->second > grantedAt - 5 * millisecond;
+    }
+};
+
+/// The time in which the slot of a name was on its way, or had been left half-way.
+struct Move {
+    Nanoseconds begin = 0;
+    Nanoseconds end = never;
 };
 
 /// A fail-over: what the promoted server had until then.
 struct Promotion {
     std::int64_t server = 0;
-    Nanoseconds named = 0; ///< when a Sentinel first named it
+    Nanoseconds named = 0; ///< when somebody else first named it
     std::optional<Stretch> before{};
+    std::string replaced{}; ///< the number of the server that it replaced; empty: of the only other one
 };
 
 /// What the servers did, according to lines that are written for each of them in files of its own, `truth-1.jsonl` and
@@ -54,6 +68,14 @@ public:
     }
 
     [[nodiscard]] const std::vector<Promotion>& promotions() const noexcept { return promotions_; }
+    /// Whether the slot of the lock was on its way at any time of that.
+    [[nodiscard]] bool wasMoved(const std::string& lock, Nanoseconds from, Nanoseconds to) const
+    {
+        const auto found = moves_.find(lock);
+        return found != moves_.end() && std::ranges::any_of(found->second, [&](const Move& move) {
+                   return move.begin <= to && move.end >= from;
+               });
+    }
 
     struct Execution {
         Nanoseconds t;
@@ -83,8 +105,13 @@ private:
             becameMaster_[*record.count].push_back(record.t);
         } else if (record.op == Op::promoted) {
             const auto stream = streams_.find(*record.count);
-            promotions_.push_back(
-                {*record.count, record.t, stream == streams_.end() ? std::nullopt : std::optional(stream->second)});
+            promotions_.push_back({*record.count, record.t,
+                                   stream == streams_.end() ? std::nullopt : std::optional(stream->second),
+                                   record.error});
+        } else if (record.op == Op::moved && record.phase == Phase::invoke) {
+            moves_[record.lock].push_back({.begin = record.t});
+        } else if (record.op == Op::moved) {
+            moves_[record.lock].back().end = record.t;
         } else if (record.op == Op::request && record.error == "lock") {
             requests_[record.holder].push_back({record.t, serverOf(record)});
         } else if (record.op == Op::attached) {
@@ -92,7 +119,7 @@ private:
         } else if (record.op == Op::detached) {
             streams_[serverOf(record)].end = record.t;
         } else if (record.op == Op::hset) {
-            streams_[serverOf(record)].holders.insert(record.holder);
+            streams_[serverOf(record)].holders[record.holder] = record.t;
         }
     }
 
@@ -112,6 +139,7 @@ private:
     std::map<std::int64_t, std::vector<Nanoseconds>> becameMaster_;
     std::map<std::string, std::vector<Execution>> requests_; ///< by holder
     std::vector<Promotion> promotions_;
+    std::map<std::string, std::vector<Move>> moves_; ///< by lock
 };
 
 /// Writes into the return of each outermost lock() whose holder it made, which the observer is told at the
@@ -184,13 +212,12 @@ private:
                         "two believed at the same time, for " + inMs(together - second.begin) + ": " + why,
                         {first.samples.front(), first.samples.back(), second.samples.front(), second.samples.back()});
         };
-        if (isDurable(first.lock())) {
-            return complain("S1", "with a durability; " + placeText(first) + ", " + placeText(second));
-        }
         std::optional<Nanoseconds> mayLast; // the two together
         for (const auto& promotion : servers_.promotions()) {
+            const bool isHalfMoved = servers_.wasMoved(first.lock(), promotion.named, promotion.named);
             for (const auto& [lost, kept] : {std::pair(&first, &second), std::pair(&second, &first)}) {
-                if (isLostBy(promotion, *lost, *kept)) {
+                if ((isHalfMoved && lost == &first) ||
+                    (!isDurable(first.lock()) && isLostBy(promotion, *lost, *kept))) {
                     const auto from = std::max(promotion.named, lost->begin);
                     const auto until = from + history_.stopped(lost->first().pid, from, together);
                     mayLast = std::max(mayLast.value_or(0), until + report_.limits.toldWithin);
@@ -198,7 +225,8 @@ private:
             }
         }
         if (!mayLast) {
-            return complain("S1", "no fail-over lost a grant; " + placeText(first) + ", " + placeText(second));
+            const auto why = isDurable(first.lock()) ? "with a durability; " : "no fail-over lost a grant; ";
+            return complain("S1", why + placeText(first) + ", " + placeText(second));
         }
         ++report_.excused;
         std::erase_if(report_.violations, [&](const Violation& each) { // the same, as the model of the lock sees it
@@ -218,7 +246,7 @@ private:
         const auto now = servers_.grantOf(kept);
         return promotion.before && old && now && now->server == promotion.server && old->server != promotion.server &&
                now->t >= promotion.before->end - 50 * millisecond && promotion.before->begin <= old->t &&
-               !promotion.before->holders.contains(lost.holder);
+               !promotion.before->has(lost.holder, old->t);
     }
 
     void judgeSurvival(const Hold& hold)
@@ -227,14 +255,17 @@ private:
             return;
         }
         const auto granted = servers_.grantOf(hold);
-        for (const auto& [server, named, before] : servers_.promotions()) {
-            if (!before || !granted || before->begin > granted->t || before->end < hold.begin) {
+        auto at = granted ? std::to_string(granted->server) : ""; // where the grant should be
+        for (const auto& [server, named, before, replaced] : servers_.promotions()) {
+            if (!before || !granted || before->begin > granted->t || before->end < hold.begin ||
+                (!replaced.empty() && replaced != at) || servers_.wasMoved(hold.lock(), granted->t, named)) {
                 continue;
             }
+            at = std::to_string(server);
             report_.judge("F2");
-            if (!before->holders.contains(hold.holder)) {
+            if (!before->has(hold.holder, granted->t)) {
                 report_.add("F2", hold.lock(), hold.begin,
-                            "server " + std::to_string(server) + " was promoted without this grant, which was told " +
+                            "server " + at + " was promoted without this grant, which was told " +
                                 inMs(before->end - hold.begin) + " before; " + placeText(hold),
                             {hold.samples.front()});
             }

@@ -19,6 +19,7 @@ struct FailedOver {
     std::string streamed{}; ///< the holder that server 1 had
     int firstEnds = 205;    ///< in ms
     int secondAt = 1;       ///< the server that granted it
+    int movedUntil = 0;     ///< in ms; the slot was on its way from 50 ms on. 0: it was not
 
     [[nodiscard]] Judgement judged() const
     {
@@ -57,6 +58,10 @@ struct FailedOver {
             add("truth-1", 11, {.holder = streamed, .lock = name, .op = Op::hset, .count = 1, .offset = 2, .tx = 1});
         }
         call(10, 11, firstEnds);
+        if (movedUntil > 0) {
+            add("director", 50, {.lock = name, .op = Op::moved, .phase = Phase::invoke});
+            add("director", movedUntil, {.lock = name, .op = Op::moved, .phase = Phase::ok});
+        }
         add("truth-1", 100, {.op = Op::detached});
         add("director", 100, {.op = Op::promoted, .phase = Phase::invoke, .count = 1});
         add("director", 150, {.op = Op::promoted, .phase = Phase::ok, .count = 1});
@@ -100,6 +105,14 @@ TEST(FailOverJudgement, DoesNotExcuseWhatThePromotedServerHad)
 TEST(FailOverJudgement, DoesNotExcuseTwoGrantsOfOneServer)
 {
     EXPECT_THAT(FailedOver{.secondAt = 0}.broken(), ::testing::Contains("S1"));
+}
+
+TEST(FailOverJudgement, ExcusesWhatWasHalfMovedWhenTheServerWasNamed)
+{
+    EXPECT_EQ((FailedOver{.streamed = "c10:1", .movedUntil = 160}.broken()), Names{});
+    EXPECT_EQ((FailedOver{.name = "a:durable:b", .movedUntil = 160}.broken()), Names{});
+    EXPECT_THAT((FailedOver{.streamed = "c10:1", .movedUntil = 140}.broken()), ::testing::Contains("S1"));
+    EXPECT_EQ((FailedOver{.streamed = "c10:1", .firstEnds = 1651, .movedUntil = 160}.broken()), Names{"F1"});
 }
 
 TEST(FailOverJudgement, NeverExcusesALockWithADurability)

@@ -53,7 +53,7 @@ TEST_F(HistoryReadme, SaysWhatWouldBeBad)
 
 TEST_F(HistoryReadme, NamesEveryKindOfLineEveryFieldAndEveryKindOfLock)
 {
-    for (int i = 1; i <= static_cast<int>(Op::promoted); ++i) {
+    for (int i = 1; i <= static_cast<int>(Op::moved); ++i) {
         EXPECT_THAT(text, HasSubstr("`" + std::string(nameOf(static_cast<Op>(i))) + "`"));
     }
     for (const std::string field : {"t", "op", "phase", "pid", "thread", "client", "holder", "lock", "D", "count",

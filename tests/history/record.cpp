@@ -13,13 +13,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 41> opNames{
+constexpr std::array<std::string_view, 42> opNames{
     "unknown",       "lock",    "unlock",    "countDown", "await",       "settings",  "sample",   "acquired", "renewed",
     "renewalFailed", "atRisk",  "lost",      "released",  "unconfirmed", "resources", "attached", "detached", "hset",
     "hdel",          "del",     "pexpireat", "publish",   "token",       "mode",      "queued",   "unqueued", "freed",
     "request",       "fault",   "killed",    "stopped",   "resumed",     "starved",   "clock",    "member",   "emptied",
-    "leftKey",       "permits", "latch",     "quiet",     "promoted"};
-static_assert(opNames.size() == static_cast<std::size_t>(Op::promoted) + 1);
+    "leftKey",       "permits", "latch",     "quiet",     "promoted",    "moved"};
+static_assert(opNames.size() == static_cast<std::size_t>(Op::moved) + 1);
 
 constexpr std::array<std::string_view, 5> phaseNames{"invoke", "ok", "fail", "unknown", "event"};
 

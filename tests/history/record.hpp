@@ -61,6 +61,7 @@ enum class Op {
     latch,
     quiet,
     promoted, ///< a server became the master
+    moved,    ///< the slot of a name is on its way from one server to another
 };
 
 enum class Phase { invoke, ok, fail, unknown, event };

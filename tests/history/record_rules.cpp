@@ -98,6 +98,9 @@ const std::vector<Rule>& rules()
         {Op::quiet, Phase::event, count | word},
         {Op::promoted, Phase::invoke, count},
         {Op::promoted, Phase::ok, count},
+        {Op::moved, Phase::invoke, lock},
+        {Op::moved, Phase::ok, lock},
+        {Op::moved, Phase::fail, lock},
     };
     return all;
 }

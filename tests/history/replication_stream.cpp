@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <regex>
 #include <stdexcept>
 
 namespace redislock::test::history {
@@ -216,6 +217,20 @@ std::vector<Record> StreamTranslator::leasesOf(const StreamCommand& command, con
     return records;
 }
 
+/// The holders in a key that came from another server, as long as their bytes are not compressed there.
+std::vector<Record> StreamTranslator::restored(const StreamCommand& command) const
+{
+    static const std::regex holder("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+");
+    const auto& value = command.words.at(3);
+    std::vector<Record> records;
+    for (std::sregex_iterator next(value.begin(), value.end(), holder), end; next != end; ++next) {
+        records.push_back(make(command, Op::hset));
+        records.back().holder = next->str();
+        records.back().count = 1;
+    }
+    return records;
+}
+
 std::vector<Record> StreamTranslator::translate(const StreamCommand& command)
 {
     const auto& words = command.words;
@@ -231,6 +246,12 @@ std::vector<Record> StreamTranslator::translate(const StreamCommand& command)
     const bool isPlace = words.size() > 1 && lockOfPrefixed(placesKey, words[1]).has_value();
     if (name == "HSET" && !isPlace) {
         records = fieldsOf(command);
+    } else if (name == "HINCRBY" && words.at(3) == "1") { // of other clients of the same keys
+        records.push_back(make(command, Op::hset));
+        records.back().holder = words[2];
+        records.back().count = 1;
+    } else if (name.starts_with("RESTORE")) {
+        records = restored(command);
     } else if (name == "HDEL" && !isPlace) {
         for (std::size_t i = 2; i < words.size(); ++i) {
             records.push_back(make(command, Op::hdel));

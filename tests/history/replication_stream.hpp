@@ -73,6 +73,7 @@ private:
     std::int64_t tx_;
     bool inside_ = false; // of MULTI
     /// The records of a command on the leases of a semaphore's permits.
+    std::vector<Record> restored(const StreamCommand& command) const;
     std::vector<Record> leasesOf(const StreamCommand& command, const std::string& name) const;
 
     bool popped_ = false;                        // the first of a queue; its name comes next

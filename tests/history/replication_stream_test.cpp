@@ -135,6 +135,21 @@ TEST(StreamTranslator, TellsReadersFromTheirLock)
     EXPECT_EQ(translated(translator, {"DEL", "{a:b}:c:1:rwlock_timeout:2"}), "") << "its field is told of";
 }
 
+TEST(StreamTranslator, NamesTheHoldersThatCameWithAKeyOrByRedisson)
+{
+    StreamTranslator translator(0);
+    const std::string holder = "01234567-89ab-cdef-0123-456789abcdef:12";
+    const auto came =
+        translator.translate({1, {"RESTORE-ASKING", "a", "1795273334545", "\x10\xff" + holder + "'1", "ABSTTL"}});
+    ASSERT_EQ(came.size(), 1U);
+    EXPECT_EQ(came[0].op, Op::hset);
+    EXPECT_EQ(came[0].lock, "a");
+    EXPECT_EQ(came[0].holder, holder);
+    EXPECT_TRUE(translator.translate({2, {"RESTORE", "a", "0", "\x01 a text"}}).empty());
+    EXPECT_EQ(translator.translate({3, {"HINCRBY", "a", "u:7", "1"}}).at(0).holder, "u:7");
+    EXPECT_TRUE(translator.translate({4, {"HINCRBY", "a", "u:7", "-1"}}).empty());
+}
+
 TEST(StreamTranslator, NamesWhoLeavesAQueue)
 {
     StreamTranslator translator;

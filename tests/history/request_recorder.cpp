@@ -45,6 +45,14 @@ const std::array verbs{
     Verb{scripts::writeLockUnlock, "unlock"},
 };
 
+/// Whether it is how Redisson takes a plain lock, whose leases are fixed: a script of one key with a lease and a holder.
+bool isOfRedisson(const std::vector<std::string>& words)
+{
+    const auto isNumber = [](std::string_view text) { return text.find_first_not_of("0123456789") == text.npos; };
+    return words.size() == 6 && words[0].starts_with("EVAL") && words[2] == "1" && isNumber(words[4]) &&
+           words[5].find(':') != std::string::npos;
+}
+
 /// Whether these are the first words of EVALSHA, or EVAL, of the script.
 bool asksFor(const redislock::detail::Script& script, const std::vector<std::string>& words)
 {
@@ -77,6 +85,9 @@ std::vector<Record> requestsOf(const std::vector<std::string>& words)
     const auto keys = std::strtoul(words[2].c_str(), nullptr, 10);
     const auto verb =
         std::find_if(verbs.begin(), verbs.end(), [&](const Verb& each) { return asksFor(each.script, words); });
+    if (verb == verbs.end() && isOfRedisson(words)) {
+        return {{.holder = words[lock + 2], .lock = words[lock], .op = Op::request, .error = "lock"}};
+    }
     if (keys == 0 || words.size() <= lock + keys || verb == verbs.end()) {
         return {};
     }

@@ -50,6 +50,7 @@ TEST(Request, IsToldByItsScript)
     EXPECT_EQ(verbOf({"EVALSHA", std::string(scripts::readLockRenew.sha1), "4", "a", "{a}", "b", "{b}", "c:1", "1000",
                       "c:2", "2000"}),
               "renew a c:1, renew b c:2");
+    EXPECT_EQ(verbOf({"EVALSHA", "redisson's", "1", "a", "1000", "u:7"}), "lock a u:7");
     EXPECT_EQ(verbOf({"EVALSHA", renew, "1", "a"}), "none");
     EXPECT_EQ(verbOf({"PING"}), "none");
     EXPECT_EQ(verbOf({}), "none");

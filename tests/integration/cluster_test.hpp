@@ -129,15 +129,7 @@ protected:
     }
     static std::size_t masterOf(const std::string& tag) { return cluster().ownerOf(tag); }
     /// A master that has not the slot of that tag.
-    static std::size_t otherThan(const std::string& tag)
-    {
-        for (std::size_t i = 0;; ++i) {
-            const auto other = cluster().ownerOf("any" + std::to_string(i));
-            if (other != masterOf(tag)) {
-                return other;
-            }
-        }
-    }
+    static std::size_t otherThan(const std::string& tag) { return cluster().masterWithout(tag); }
 };
 
 /// @param other waits for what the first one has

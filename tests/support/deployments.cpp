@@ -210,8 +210,9 @@ Cluster::Cluster(std::size_t masters, std::size_t replicas, const testing::Redis
                               "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0",
                               "--repl-ping-replica-period", "1"});
         if (addresses == Addresses::own) {
-            own.arguments.insert(own.arguments.end(), {"--bind", "127.0.0.1", address(i), "--bind-source-addr",
-                                                       address(i), "--cluster-announce-ip", address(i)});
+            own.arguments.insert(own.arguments.end(),
+                                 {"--bind", "127.0.0.1", address(i), "--protected-mode", "no", "--bind-source-addr",
+                                  address(i), "--cluster-announce-ip", address(i)});
         }
         nodes_.emplace_back(std::move(own));
     }
@@ -328,6 +329,16 @@ std::size_t Cluster::ownerOf(const std::string& name) const
     throw std::runtime_error("nobody has the slot");
 }
 
+std::size_t Cluster::masterWithout(const std::string& name) const
+{
+    const auto owner = ownerOf(name);
+    for (std::size_t i = 0;; ++i) {
+        if (const auto other = ownerOf("any" + std::to_string(i)); other != owner) {
+            return other;
+        }
+    }
+}
+
 std::size_t Cluster::replicaOf(std::size_t master) const
 {
     const auto nodes = nodesTold();
@@ -396,12 +407,32 @@ void Cluster::moveKey(const std::string& key, std::size_t from, std::size_t to)
     RawRedis(node(from)).command({"MIGRATE", address(to), std::to_string(node(to).port()), key, "0", "5000"});
 }
 
+std::vector<std::string> Cluster::keysAt(const std::string& name, std::size_t node) const
+{
+    RawRedis admin(nodes_.at(node));
+    std::vector<std::string> keys;
+    for (const auto& key :
+         admin.command({"CLUSTER", "GETKEYSINSLOT", keySlot(nodes_.at(node), name), "1000"}).elements) {
+        keys.push_back(key.text());
+    }
+    return keys;
+}
+
 void Cluster::moveKeys(const std::string& name, std::size_t from, std::size_t to)
 {
-    RawRedis admin(node(from));
-    for (const auto& key : admin.command({"CLUSTER", "GETKEYSINSLOT", keySlot(node(from), name), "1000"}).elements) {
-        moveKey(key.text(), from, to);
+    for (const auto& key : keysAt(name, from)) {
+        moveKey(key, from, to);
     }
+}
+
+void Cluster::abandon(const std::string& name, std::size_t to)
+{
+    RawRedis admin(node(to));
+    for (const auto& key : keysAt(name, to)) {
+        admin.command({"ASKING"});
+        admin.command({"DEL", key});
+    }
+    admin.command({"CLUSTER", "SETSLOT", keySlot(node(to), name), "STABLE"});
 }
 
 void Cluster::close(const std::string& name, std::size_t to)

@@ -110,6 +110,8 @@ public:
 
     /// The node that has the slot of a name, as most of those say that answer.
     [[nodiscard]] std::size_t ownerOf(const std::string& name) const;
+    /// A master that has not the slot of a name.
+    [[nodiscard]] std::size_t masterWithout(const std::string& name) const;
     /// A replica of that node.
     [[nodiscard]] std::size_t replicaOf(std::size_t master) const;
     /// Waits until all nodes are there again, agree, and have their replicas.
@@ -120,6 +122,10 @@ public:
     void moveKey(const std::string& key, std::size_t from, std::size_t to);
     void moveKeys(const std::string& name, std::size_t from, std::size_t to);
     void close(const std::string& name, std::size_t to);
+    /// After a fail-over of the node that had the slot: the other one forgets what it got, and that it was to get more.
+    void abandon(const std::string& name, std::size_t to);
+    /// The keys there that are in the slot of a name.
+    [[nodiscard]] std::vector<std::string> keysAt(const std::string& name, std::size_t node) const;
 
 private:
     [[nodiscard]] Value told(const RawRedis::Arguments& command) const;

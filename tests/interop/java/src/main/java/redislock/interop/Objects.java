@@ -157,6 +157,11 @@ final class Objects {
         return client.getId();
     }
 
+    /** Of the first server. */
+    RedissonClient client() {
+        return client;
+    }
+
     /** @return false, a value for the answer, or true or null when the answer has no value. */
     Object run(String kind, String operation, String name, List<String> arguments) throws Exception {
         switch (kind) {
