@@ -1,7 +1,6 @@
 // Locks of every kind in a cluster, who is told of what at which node, and what is refused.
 #include "integration/cluster_test.hpp"
 
-#include "support/certificates.hpp"
 #include "wire/slot.hpp"
 
 #include <gmock/gmock.h>
@@ -259,25 +258,6 @@ TEST_F(InCluster, AUserWithoutTheRightToTheTableIsToldSo)
     EXPECT_THAT(errorOf([&] { Client("redis-cluster://blind:pw@127.0.0.1:" + port).connect(); }),
                 HasSubstr("cluster|slots"));
 }
-
-#if REDISLOCK_WITH_TLS
-TEST(InClusterOverTls, EveryMasterGrantsAndTells)
-{
-    const Cluster secured(3, 0,
-                          {.arguments = {"--tls-cluster", "yes", "--tls-replication", "yes"}, .tls = serverTls()});
-    Config config = Config::fromUrl("rediss-cluster://127.0.0.1:" + std::to_string(secured.node().port()));
-    config.tls->caFile = secured.node().tls()->caFile;
-    config.pollInterval = 60s;
-    const Client one(config);
-    const Client two(config);
-    for (int i = 0; i < 12; ++i) {
-        const auto name = "tls" + std::to_string(i);
-        EXPECT_LT(handOver(one.getLock(name), two.getLock(name)), aMoment);
-    }
-    config.tls->caFile.clear();
-    EXPECT_THAT(errorOf([&] { Client(config).connect(); }), HasSubstr("trusted"));
-}
-#endif
 
 } // namespace
 } // namespace redislock::test
