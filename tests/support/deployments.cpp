@@ -211,7 +211,8 @@ Cluster::Cluster(std::size_t masters, std::size_t replicas, const testing::Redis
                               "--repl-ping-replica-period", "1"});
         if (addresses == Addresses::own) {
             own.arguments.insert(own.arguments.end(), {"--bind", "127.0.0.1", address(i), "--bind-source-addr",
-                                                       address(i), "--cluster-announce-ip", address(i)});
+                                                       address(i), "--cluster-announce-ip", address(i),
+                                                       "--protected-mode", "no"}); // for the other nodes are remote
         }
         nodes_.emplace_back(std::move(own));
     }
