@@ -7,6 +7,7 @@
 #include "reference/raw_connection.hpp"
 #include "support/deployments.hpp"
 #include "support/fault_proxy.hpp"
+#include "support/packets.hpp"
 
 #include <fmt/format.h>
 
@@ -29,12 +30,22 @@ using Moment = std::atomic<Time>; ///< Time{}: not yet
 ///  - kill: SIGKILL; the Sentinels notice
 ///  - stop: SIGSTOP, until resume()
 ///  - behind-address: FAILOVER TO a replica, to which new connections to the one address lead then; old ones stay
-///  - cluster-switchover, cluster-kill, cluster-stop: CLUSTER FAILOVER, SIGKILL, SIGSTOP in a cluster; the other masters
+///  - cluster-switchover, cluster-kill, cluster-stop: CLUSTER FAILOVER, SIGKILL, SIGSTOP in a cluster; other masters
 ///    notice
-constexpr std::string_view masterFaults[] = {"switchover",         "kill",         "stop",        "behind-address",
-                                             "cluster-switchover", "cluster-kill", "cluster-stop"};
+///  - cluster-half-moved: SIGKILL while the slot of the names moves to another master, which has half of the held locks
+///  - cluster-other-shard: SIGKILL of a master that has none of the names
+///  - cluster-partition: no packet passes between the master and other nodes, until resume(); clients reach all
+constexpr std::string_view otherShard = "cluster-other-shard";
+constexpr std::string_view partition = "cluster-partition"; ///< needs test::enterNetworkOfItsOwn()
+constexpr std::string_view masterFaults[] = {"switchover",         "kill",         "stop",         "behind-address",
+                                             "cluster-switchover", "cluster-kill", "cluster-stop", "cluster-half-moved",
+                                             otherShard,           partition};
 /// With which the names of the locks begin: they are in one slot.
 constexpr std::string_view tag = "{gap}";
+/// The same for another master of the cluster.
+constexpr std::string_view otherTag = "{other}";
+/// Of the names of locks that are only held, before a number.
+constexpr std::string_view heldPrefix = "{gap}:held:";
 
 /// A master, two replicas, and what stands before them: three Sentinels, or a proxy with one address; or a cluster of
 /// three masters with a replica each.
@@ -47,8 +58,9 @@ public:
     explicit Deployment(std::string_view fault) : fault_(fault)
     {
         if (fault.starts_with("cluster-")) {
-            cluster_.emplace(3, 1);
-            old_ = cluster_->ownerOf(std::string(tag));
+            cluster_.emplace(3, 1, testing::RedisServerOptions{},
+                             fault == partition ? test::Cluster::Addresses::own : test::Cluster::Addresses::shared);
+            old_ = cluster_->ownerOf(std::string(fault == otherShard ? otherTag : tag));
             return;
         }
         for (int i = 0; i < 3; ++i) {
@@ -91,6 +103,17 @@ public:
                                       ports()[1], ports()[2]);
     }
 
+    /// What comes before the fault. @param held how many locks are held
+    void prepare(std::size_t held)
+    {
+        if (fault_ == "cluster-half-moved") {
+            const auto to = cluster_->ownerOf(std::string(otherTag));
+            cluster_->open(std::string(tag), old_, to);
+            for (std::size_t i = 0; i < held; i += 2) {
+                cluster_->moveKey(fmt::format("{}{}", heldPrefix, i), old_, to);
+            }
+        }
+    }
     /// Causes the fault, and begins to look for the new master.
     void cause()
     {
@@ -129,8 +152,12 @@ public:
         }
     }
 
-    /// Lets a stopped master go on.
-    void resume() { cluster_ ? cluster_->node(old_).thaw() : servers_.front().thaw(); }
+    /// Lets a stopped master go on, and packets pass.
+    void resume()
+    {
+        packets_.reset();
+        cluster_ ? cluster_->node(old_).thaw() : servers_.front().thaw();
+    }
     /// How Redisson's driver connects.
     [[nodiscard]] std::string_view kind() const noexcept { return cluster_ ? "cluster" : master; }
 
@@ -144,7 +171,7 @@ private:
     {
         const auto next = cluster_->replicaOf(old_);
         probes_.emplace_back([this, port = cluster_->node(next).port()](const std::stop_token& stop) {
-            const auto probe = std::string(tag) + "probe";
+            const auto probe = std::string(fault_ == otherShard ? otherTag : tag) + "probe";
             if (askUntil(
                     port, {"SET", probe, "1"}, [](const redisReply&) { return true; }, stop)) {
                 note(writableAt);
@@ -153,10 +180,12 @@ private:
         });
         if (fault_ == "cluster-switchover") {
             RawConnection(localhost, cluster_->node(next).port()).command({"CLUSTER", "FAILOVER"});
-        } else if (fault_ == "cluster-kill") {
-            cluster_->node(old_).kill();
-        } else {
+        } else if (fault_ == "cluster-stop") {
             cluster_->node(old_).freeze();
+        } else if (fault_ == partition) {
+            packets_.emplace(cluster_->rulesToCutOff(old_));
+        } else {
+            cluster_->node(old_).kill();
         }
     }
 
@@ -224,6 +253,7 @@ private:
     std::vector<testing::RedisServer> sentinels_;
     std::optional<test::FaultProxy> proxy_;
     std::optional<test::Cluster> cluster_;
+    std::optional<test::PacketFilter> packets_;
     std::size_t old_ = 0;              ///< the node that is to lose its office
     std::vector<std::jthread> probes_; // end first
 };

@@ -8,7 +8,7 @@ limit = 15.0
 seconds(column) = stringcolumn(column) eq "inf" ? limit : column(column)
 rows(figure) = sprintf("< awk -F '\\t' '$2 == \"%s\"' '%s'", figure, data)
 
-set terminal svg size 900, 420 font "DejaVu Sans,12" background "white"
+set terminal svg size 1300, 420 font "DejaVu Sans,12" background "white"
 set encoding utf8
 set output output
 set title "The longest time between two locks, in seconds, when another server becomes the master" font ",14"

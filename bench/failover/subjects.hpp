@@ -63,8 +63,6 @@ private:
 /// What becomes of locks that are only held.
 class Verdicts : public Observer {
 public:
-    static constexpr std::string_view prefix = "{gap}:held:"; ///< of their names, before a number
-
     explicit Verdicts(std::size_t held) : verdicts_(held) {}
 
     std::atomic<bool> isWatching{false};
@@ -90,8 +88,8 @@ private:
 
     void judge(const LockEvent& event, Verdict verdict) noexcept
     {
-        if (isWatching && event.name.starts_with(prefix)) {
-            auto& its = verdicts_.at(std::stoul(std::string(event.name.substr(prefix.size()))));
+        if (isWatching && event.name.starts_with(heldPrefix)) {
+            auto& its = verdicts_.at(std::stoul(std::string(event.name.substr(heldPrefix.size()))));
             lostCount += verdict == Verdict::lost ? 1 : 0;
             if (std::exchange(its, verdict) == Verdict::none && --missing_ == 0) {
                 judgedAt = Clock::now();
@@ -132,7 +130,7 @@ private:
     {
         std::vector<LockGuard> guards;
         for (std::size_t i = 0; i < held; ++i) {
-            guards.emplace_back((holder_ ? *holder_ : client_).getLock(fmt::format("{}{}", Verdicts::prefix, i)));
+            guards.emplace_back((holder_ ? *holder_ : client_).getLock(fmt::format("{}{}", heldPrefix, i)));
         }
         for (int round = 0; !stop.stop_requested(); ++round) {
             try {

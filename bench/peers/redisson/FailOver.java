@@ -61,6 +61,7 @@ public final class FailOver {
     private static void loop(RedissonClient client, String round) {
         for (long number = 0; current.equals(round); ++number) {
             try {
+                Thread.sleep(1); // also after an error
                 RLock lock = client.getLock("{gap}:redisson:" + number);
                 if (lock.tryLock(0, LEASE_MS, TimeUnit.MILLISECONDS)) {
                     System.out.println(round + " " + System.nanoTime()); // CLOCK_MONOTONIC
@@ -68,7 +69,6 @@ public final class FailOver {
                 } else {
                     System.out.println(round + " error tryLock: false");
                 }
-                Thread.sleep(1);
             } catch (Exception error) {
                 System.out.println(round + " error " + error.toString().replace('\n', ' '));
             }
