@@ -162,7 +162,8 @@ try {
     }
     {
         const std::lock_guard lock(cluster_->mutex);
-        where ? cluster_->machine.redirected(by, *where, BootClock::now()) : cluster_->machine.doubt();
+        where ? cluster_->machine.redirected(by, *where, BootClock::now())
+              : cluster_->machine.down(by, BootClock::now());
     }
     workSoon();
 } catch (const std::bad_alloc&) { // the next one tells it again

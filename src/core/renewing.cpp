@@ -179,19 +179,45 @@ void Renewing::ring(TimePoint now)
     }
 }
 
+/// Puts off what was asked about within the last second. @return what may be asked about now, where that is something
+std::unique_ptr<SlotSet> Renewing::putOff(const SlotSet* where)
+{
+    auto fresh = where != nullptr && asked_ != nullptr ? std::make_unique<SlotSet>(*where & ~*asked_) : nullptr;
+    if (fresh != nullptr && fresh->any()) {
+        *asked_ |= *fresh;
+        if (*fresh == *where) {
+            return fresh;
+        }
+    }
+    const bool isAll = where == nullptr || (unsettleAt_ != TimePoint::max() && unsettled_ == nullptr);
+    auto all = isAll ? nullptr : std::make_unique<SlotSet>(*where);
+    if (all != nullptr && unsettled_ != nullptr) {
+        *all |= *unsettled_;
+    }
+    unsettled_ = std::move(all);
+    unsettleAt_ = askedFrom_ + unsettledOncePer;
+    core_.arm();
+    return fresh != nullptr && fresh->any() ? std::move(fresh) : nullptr;
+}
+
 void Renewing::unsettle(TimePoint now, bool isLikely, const SlotSet* where)
 {
-    if (now < saturatingAdd(unsettledAt_, unsettledOncePer)) {
-        const bool isAll = where == nullptr || (unsettleAt_ != TimePoint::max() && unsettled_ == nullptr);
-        auto all = isAll ? nullptr : std::make_unique<SlotSet>(*where);
-        if (all != nullptr && unsettled_ != nullptr) {
-            *all |= *unsettled_;
-        }
-        unsettled_ = std::move(all);
-        unsettleAt_ = unsettledAt_ + unsettledOncePer;
-        return core_.arm();
+    if (now < saturatingAdd(askedFrom_, unsettledOncePer)) {
+        const auto fresh = putOff(where);
+        return fresh != nullptr ? askAbout(now, isLikely, fresh.get()) : void();
     }
-    unsettleAt_ = now + whileOutOfMemory; // unless it gets to its end
+    unsettleAt_ = TimePoint::max();
+    unsettled_.reset();
+    auto asked = where != nullptr ? std::make_unique<SlotSet>(*where) : nullptr;
+    askAbout(now, isLikely, where);
+    asked_ = std::move(asked);
+    askedFrom_ = now;
+}
+
+void Renewing::askAbout(TimePoint now, bool isLikely, const SlotSet* where)
+{
+    const auto later = std::exchange(unsettleAt_, now + whileOutOfMemory); // of all, unless this gets to its end
+    auto put = std::exchange(unsettled_, nullptr);
     std::size_t index = 0;
     deadlines_.forEach([&](Hold& hold) {
         if (where != nullptr && !where->test(hold.lock->slot)) {
@@ -207,10 +233,12 @@ void Renewing::unsettle(TimePoint now, bool isLikely, const SlotSet* where)
         renewals_.set(hold, now + confirmedWithin * batch / batches);
     });
     unsettledAt_ = now;
-    unsettleAt_ = TimePoint::max();
-    unsettled_.reset();
     const auto spread = deadlines_.size() > mostAtOnce ? confirmedWithin : std::chrono::milliseconds(0);
-    unconfirmedAt_ = deadlines_.empty() || !isLikely ? TimePoint::max() : now + spread + toldUnconfirmedAfter;
+    unconfirmedAt_ = deadlines_.empty() ? TimePoint::max()
+                     : isLikely         ? now + spread + toldUnconfirmedAfter
+                                        : unconfirmedAt_;
+    unsettleAt_ = later;
+    unsettled_ = std::move(put);
     core_.arm();
 }
 

@@ -46,8 +46,8 @@ public:
     /// hears of the server's end.
     [[nodiscard]] bool lasts() const noexcept { return isLasting_ && !deadlines_.empty(); }
 
-    /// The server may be another one, or may have lost what it had: has all holds confirmed soon, at most once a
-    /// second. @param isLikely holds without an answer are reported as at risk. @param where only holds of names in
+    /// The server may be another one, or may have lost what it had: has all holds confirmed soon, those of a slot at most
+    /// once a second. @param isLikely holds without an answer are reported as at risk. @param where only holds of names in
     /// these slots; null: all
     void unsettle(TimePoint now, bool isLikely = true, const SlotSet* where = nullptr);
 
@@ -69,6 +69,8 @@ private:
     void schedule(Hold& hold, TimePoint due);
     void retrySoon(Hold& hold);
     [[nodiscard]] TimePoint nextRequest() const noexcept;
+    [[nodiscard]] std::unique_ptr<SlotSet> putOff(const SlotSet* where);
+    void askAbout(TimePoint now, bool isLikely, const SlotSet* where);
     void tellUnconfirmed();
     void tellRisk(Hold& hold, std::chrono::nanoseconds left, LossReason reason);
     void tellHeldTooLong(Hold& hold, TimePoint now);
@@ -87,6 +89,8 @@ private:
     TimePoint unsettledAt_ = TimePoint::min();   ///< a request sent before this confirms nothing
     TimePoint unsettleAt_ = TimePoint::max();    ///< the next time; max(): nothing has happened since
     std::unique_ptr<SlotSet> unsettled_;         ///< the next time; null: all
+    TimePoint askedFrom_ = TimePoint::min();     ///< when the last second began in which holds were asked about
+    std::unique_ptr<SlotSet> asked_;             ///< in it; null: all
     TimePoint unconfirmedAt_ = TimePoint::max(); ///< when holds without an answer are reported as at risk
     TimePoint oneByOneUntil_{}; ///< until then, one hold a request: denying one must not fail the others
 };

@@ -26,6 +26,24 @@ TEST(Backoff, DoublesUpToItsCapAndStartsSmallAgain)
     }
 }
 
+TEST(Tries, DoNotPauseForLongWhileAClustersSlotsMove)
+{
+    Random random(1);
+    Tries tries;
+    const auto longest = [&](const Fault& fault) {
+        tries.answered();
+        nanoseconds most = 0ns;
+        for (int i = 0; i < 10; ++i) {
+            (void)tries.failed({.fault = fault});
+            most = std::max(most, tries.pause(random));
+        }
+        return most;
+    };
+    EXPECT_GT(longest({Failure::refused, Cause::loading}), 800ms);
+    EXPECT_LE(longest({Failure::refused, Cause::clusterDown}), 120ms);
+    EXPECT_LE(longest({Failure::moved, Cause::redirected}), 120ms);
+}
+
 TEST(Backoff, SpreadsThoseThatFailedTogether)
 {
     nanoseconds least = 1h;

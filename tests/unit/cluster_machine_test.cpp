@@ -217,6 +217,45 @@ TEST_F(MachineOfACluster, AsksOtherNodesWhileOneIsInTrouble)
     EXPECT_FALSE(ask()) << "it has no slots any more";
 }
 
+/// A master that is cut off from the others goes on naming itself.
+TEST_F(MachineOfACluster, DoesNotAskANodeThatSaysThatTheClusterIsDown)
+{
+    settle();
+    const Server cutOff = machine.serverOf(0);
+    machine.tried(cutOff, true, now);
+    for (int i = 0; i < 20; ++i) {
+        machine.down(cutOff, now);
+        const auto asked = ask();
+        ASSERT_TRUE(asked) << i;
+        EXPECT_NE(*asked, cutOff);
+        ASSERT_TRUE(machine.told(*asked, whole, now, now));
+        pass(ClusterMachine::askAgainAfter);
+    }
+}
+
+/// A node to which a slot was being moved goes on naming the master that died meanwhile.
+TEST_F(MachineOfACluster, BelievesNoTableThatGivesASlotBackToANodeInTrouble)
+{
+    settle();
+    const Server dead = machine.serverOf(0);
+    machine.tried(dead, false, now);
+    const auto tell = [&](const ClusterTable& table) {
+        const auto asked = ask();
+        ASSERT_TRUE(asked);
+        ASSERT_TRUE(machine.told(*asked, table, now, now));
+        pass(ClusterMachine::askAgainAfter);
+    };
+    tell(clusterTable({clusterNodeAt(4), clusterNodeAt(2), clusterNodeAt(3)}));
+    machine.doubt();
+    tell(whole);
+    EXPECT_EQ(owner(0).port, 4);
+    machine.redirected(machine.serverOf(0), moved(0, 1), now);
+    EXPECT_EQ(owner(0).port, 1) << "who had it knows better";
+    machine.tried(machine.serverOf(1), false, now);
+    tell(whole);
+    EXPECT_EQ(owner(1).port, 1) << "neither is better";
+}
+
 TEST_F(MachineOfACluster, AsksLessOftenWhereThatHasNotHelpedForLong)
 {
     settle();

@@ -270,7 +270,7 @@ inline AcquireMachine::Action AcquireMachine::refused(const Failed& event, Rando
         return fail(tries_.refusal);
     }
     state_ = State::backingOff;
-    return SleepUntil{std::min(refusalEnd(), event.now + tries_.backoff.next(random))};
+    return SleepUntil{std::min(refusalEnd(), event.now + tries_.pause(random))};
 }
 
 inline AcquireMachine::Action AcquireMachine::woken(TimePoint now, bool byTimer)

@@ -86,7 +86,7 @@ private:
         }
         state_ = State::backingOff;
         refused_ = true;
-        return SleepUntil{std::min(tries_.end, event.now + tries_.backoff.next(random))};
+        return SleepUntil{std::min(tries_.end, event.now + tries_.pause(random))};
     }
 
     Action ask()

@@ -144,7 +144,7 @@ inline ReleaseMachine::Action ReleaseMachine::failed(const Failed& event, Random
         return ask();
     }
     state_ = State::backingOff;
-    return SleepUntil{std::min(end(), event.now + tries_.backoff.next(random))};
+    return SleepUntil{std::min(end(), event.now + tries_.pause(random))};
 }
 
 inline ReleaseMachine::Action ReleaseMachine::ask()

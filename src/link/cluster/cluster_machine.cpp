@@ -166,8 +166,14 @@ bool ClusterMachine::told(Server by, const ClusterTable& table, TimePoint askedA
         }
     }
     for (const auto& range : table.ranges) {
-        for (std::size_t slot = range.first; slot <= range.last && numbers[range.node] != entry; ++slot) {
-            give(static_cast<Slot>(slot), numbers[range.node]);
+        const Server server = numbers[range.node];
+        const bool isDoubtful = !isWell(servers_[server], now);
+        for (std::size_t slot = range.first; slot <= range.last && server != entry; ++slot) {
+            // a node may go on naming the former master; who has the slot by mistake redirects to the right one
+            const Server owner = owner_[slot];
+            if (!isDoubtful || owner == entry || !servers_[owner].isListed || !isWell(servers_[owner], now)) {
+                give(static_cast<Slot>(slot), server);
+            }
         }
     }
     std::erase_if(learnt_, [askedAt](const Learnt& each) { return each.at < askedAt; });
@@ -231,6 +237,12 @@ void ClusterMachine::silent(Server server, TimePoint now)
     isDue_ = isDue_ || servers_[server].slots > 0;
 }
 
+void ClusterMachine::down(Server by, TimePoint now) noexcept
+{
+    servers_[by].downAt = now;
+    isDue_ = true;
+}
+
 void ClusterMachine::failed(Server server, TimePoint now)
 {
     asked_ = asked_ == server ? entry : asked_;
@@ -278,14 +290,19 @@ std::chrono::milliseconds ClusterMachine::pause(TimePoint now) const noexcept
     return troubleSince_ != TimePoint::max() && now >= troubleSince_ + quietly ? inVain : askAgainAfter;
 }
 
+bool ClusterMachine::isWell(const Member& member, TimePoint now) noexcept
+{
+    const auto last = std::max(member.troubledAt, member.downAt);
+    return last == TimePoint::min() || now >= last + troubleLasts;
+}
+
 /// How likely a node is to tell the table.
 int ClusterMachine::worthOf(const Member& member, TimePoint now) const noexcept
 {
     if ((!member.isListed && !member.isSeed) || (!hasTable_ && member.isAsked)) {
         return 0;
     }
-    const bool isWell = member.troubledAt == TimePoint::min() || now >= member.troubledAt + troubleLasts;
-    return 1 + (isWell ? 4 : 0) + (member.isConnected ? 2 : 0) + (member.isListed ? 1 : 0);
+    return 1 + (isWell(member, now) ? 4 : 0) + (member.isConnected ? 2 : 0) + (member.isListed ? 1 : 0);
 }
 
 std::optional<ClusterMachine::Server> ClusterMachine::takeQuestion(TimePoint now, bool isUsed)

@@ -79,8 +79,10 @@ public:
     bool told(Server by, const ClusterTable& table, TimePoint askedAt, TimePoint now);
     /// A node has answered with a redirection.
     void redirected(Server by, const Redirection& where, TimePoint now);
-    /// A node has answered that the cluster is down, or ended a subscription unasked.
+    /// A node has ended a connection, or a subscription unasked.
     void doubt() noexcept { isDue_ = true; }
+    /// A node has answered that the cluster is down: perhaps it is cut off from the others, and knows no news.
+    void down(Server by, TimePoint now) noexcept;
     /// A connection to a node was made, or could not be made.
     void tried(Server server, bool isUsable, TimePoint now);
     /// A node has owed an answer for `silentAfter`.
@@ -118,9 +120,10 @@ private:
         bool isListed = false; ///< in the last table
         bool isMapped = true;  ///< otherwise nobody knows where to connect to
         bool isConnected = false;
-        bool isAsked = false; ///< of a seed: since the search began
-        bool hasLost = false; ///< slots
-        TimePoint troubledAt = TimePoint::min();
+        bool isAsked = false;                    ///< of a seed: since the search began
+        bool hasLost = false;                    ///< slots
+        TimePoint troubledAt = TimePoint::min(); ///< it was silent, or could not be reached
+        TimePoint downAt = TimePoint::min();     ///< it answered that the cluster is down
         std::size_t slots = 0;
     };
     /// A slot that a redirection has taught.
@@ -140,6 +143,7 @@ private:
     void give(Slot slot, Server server);
     [[nodiscard]] int worthOf(const Member& member, TimePoint now) const noexcept;
     [[nodiscard]] bool isInTrouble(TimePoint now) const noexcept;
+    [[nodiscard]] static bool isWell(const Member& member, TimePoint now) noexcept;
     [[nodiscard]] std::chrono::milliseconds pause(TimePoint now) const noexcept;
 
     std::vector<Member> servers_; ///< by number

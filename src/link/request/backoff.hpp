@@ -53,6 +53,7 @@ private:
 /// share this.
 struct Tries {
     static constexpr int mostRedirections = 5;
+    static constexpr std::chrono::milliseconds whileSlotsMove{100}; ///< the longest pause then
 
     /// Notes that a try has failed. @return whether the next one is to come after a pause. After a replica's answer it
     /// comes at once, over the next connection, perhaps to the new master; after a second one in a row it does not.
@@ -77,6 +78,17 @@ struct Tries {
         demoted = false;
         redirections = 0;
         backoff.reset();
+    }
+
+    /// How long to wait before the next try. What concerns a cluster's slots is over soon, and said at once.
+    std::chrono::nanoseconds pause(Random& random) noexcept
+    {
+        const auto usual = backoff.next(random);
+        if (refusal != Reason(Cause::clusterDown) && refusal != Reason(Cause::redirected)) {
+            return usual;
+        }
+        return std::min(usual,
+                        std::chrono::duration_cast<std::chrono::nanoseconds>(whileSlotsMove * random.around(0.2)));
     }
 
     TimePoint end = TimePoint::max();     ///< no tries after this; moved by the times in which this process stood still
