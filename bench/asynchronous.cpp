@@ -2,6 +2,7 @@
 /// Locks without a thread for each: the cost for a service of coroutines or callbacks.
 #include "pipeline.hpp"
 #include "rows.hpp"
+#include "uncontended.hpp"
 
 #include <redislock/redislock.hpp>
 
@@ -71,7 +72,7 @@ private:
 
 class Chains {
 public:
-    Chains(const Target& target, unsigned count) : client_(target.url)
+    Chains(const Config& config, unsigned count) : client_(config)
     {
         client_.connect();
         for (unsigned i = 0; i < count; ++i) {
@@ -105,10 +106,14 @@ private:
 
 } // namespace
 
+Side asynchronousSide(const Config& config, unsigned underWay)
+{
+    return [chains = std::make_shared<Chains>(config, underWay)](Seconds d) { return chains->pairsPerSecond(d); };
+}
+
 Measure asynchronous(const Target& target, unsigned underWay)
 {
-    auto ours = [chains = std::make_shared<Chains>(target, underWay)](Seconds d) { return chains->pairsPerSecond(d); };
-    return inTurn(std::move(ours), pipelineSide(target, underWay));
+    return inTurn(asynchronousSide(Config::fromUrl(target.url), underWay), pipelineSide(target, underWay));
 }
 
 } // namespace redislock::bench

@@ -1,5 +1,6 @@
 /// @file
 /// How long a waiting process waits after the holder, another process, has called unlock().
+#include "hand_over_processes.hpp"
 #include "own_process.hpp"
 #include "ping.hpp"
 #include "reference/raw_connection.hpp"
@@ -60,8 +61,8 @@ private:
 
 class Giver {
 public:
-    Giver(const Target& target, const std::string& kind)
-        : partner_(target.url, kind), client_(target.url), lock_(lockOf(client_, kind, lockName))
+    Giver(const std::string& url, const std::string& kind)
+        : partner_(url, kind), client_(url), lock_(lockOf(client_, kind, lockName))
     {
     }
 
@@ -156,17 +157,20 @@ void runPartner(const std::string& url, const std::string& kind, const std::stri
     }
 }
 
+Side handOverSide(const std::string& url, const std::string& kind)
+{
+    return [giver = std::make_shared<Giver>(url, kind)](Seconds d) { return giver->medianHandOver(d); };
+}
+
 Measure handOverBetweenProcesses(const Target& target)
 {
-    auto ours = [giver = std::make_shared<Giver>(target, "plain")](Seconds d) { return giver->medianHandOver(d); };
-    return inTurn(std::move(ours), pingSide(target, holdFor));
+    return inTurn(handOverSide(target.url, "plain"), pingSide(target, holdFor));
 }
 
 Measure handOverOfFairLock(const Target& target)
 {
-    auto ours = [giver = std::make_shared<Giver>(target, "fair")](Seconds d) { return giver->medianHandOver(d); };
     auto raw = [pass = std::make_shared<RawPass>(target)](Seconds d) { return pass->medianPass(d); };
-    return inTurn(std::move(ours), std::move(raw));
+    return inTurn(handOverSide(target.url, "fair"), std::move(raw));
 }
 
 } // namespace redislock::bench

@@ -78,6 +78,37 @@ std::vector<Row> durable()
     };
 }
 
+std::vector<Row> cluster()
+{
+    constexpr auto group = Group::cluster;
+    return {
+        {"cluster_lock_unlock_1_thread", group, "/s", Aim::atLeast, 0.93, 0.97,
+         "lock() and unlock(), 1 thread, a cluster of one node; against one server",
+         [](const Target& target) { return lockInCluster(target, 1, 1); }},
+        {"cluster_lock_unlock_64_threads", group, "/s", Aim::atLeast, 0.93, 0.97,
+         "the same, 64 threads, 64 names, one Client",
+         [](const Target& target) { return lockInCluster(target, 1, 64); }},
+        {"cluster_asynchronous_64", group, "/s", Aim::atLeast, 0.93, 0.97,
+         "asyncLock() and asyncRelease(), 64 under way, a cluster of one node; against one server",
+         [](const Target& target) { return asynchronousInCluster(target, 64); }},
+        {"cluster_three_nodes_64_threads", group, "/s", Aim::atLeast, 0, 0,
+         "lock() and unlock(), 64 threads, names over the slots of three masters, one Client; against one server",
+         [](const Target& target) { return lockInCluster(target, 3, 64); }},
+        {"cluster_hand_over_processes", group, " µs", Aim::atMost, 1.1, 0,
+         "unlock() called until lock() returns in a waiting process, a cluster of one node, median; against one server",
+         handOverInCluster},
+        {"cluster_renewals_10000", group, " ms", Aim::atMost, 4, 3,
+         "10 000 locks over the slots of three masters, renewed each second: processor time of client and servers in "
+         "a second; against one server",
+         [](const Target& target) { return renewalsInCluster(target, target.many(10'000), target.lease(seconds(3))); }},
+        {"cluster_memory", group, " KiB", Aim::atMost, 1, 0,
+         "memory that a client of a cluster has more than one of one server; against 64 KiB allowed", memoryInCluster},
+        {"cluster_connections", group, "", Aim::atMost, 1, 0,
+         "the most connections to a node of a client that locks, renews and waits at all nodes; against 3 allowed",
+         connectionsInCluster},
+    };
+}
+
 std::vector<Row> handOver()
 {
     constexpr auto group = Group::handOver;
@@ -342,8 +373,8 @@ const std::vector<Row>& allRows()
 {
     static const std::vector<Row> rows = [] {
         std::vector<Row> all;
-        for (const auto& part : {uncontended(), tls(), durable(), handOver(), contended(), shared(), policies(),
-                                 segments(), scale(), compile()}) {
+        for (const auto& part : {uncontended(), tls(), durable(), cluster(), handOver(), contended(), shared(),
+                                 policies(), segments(), scale(), compile()}) {
             all.insert(all.end(), part.begin(), part.end());
         }
         return all;
@@ -360,6 +391,8 @@ std::string_view nameOf(Group group)
         return "tls";
     case Group::durable:
         return "durable";
+    case Group::cluster:
+        return "cluster";
     case Group::handOver:
         return "hand_over";
     case Group::contended:

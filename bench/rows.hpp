@@ -31,10 +31,22 @@ struct Target {
 };
 
 /// The rows of one picture.
-enum class Group { uncontended, tls, durable, handOver, contended, shared, policies, segmented, scale, compile };
-inline constexpr Group allGroups[] = {Group::uncontended, Group::tls,    Group::durable,  Group::handOver,
-                                      Group::contended,   Group::shared, Group::policies, Group::segmented,
-                                      Group::scale,       Group::compile};
+enum class Group {
+    uncontended,
+    tls,
+    durable,
+    cluster,
+    handOver,
+    contended,
+    shared,
+    policies,
+    segmented,
+    scale,
+    compile
+};
+inline constexpr Group allGroups[] = {Group::uncontended, Group::tls,       Group::durable, Group::cluster,
+                                      Group::handOver,    Group::contended, Group::shared,  Group::policies,
+                                      Group::segmented,   Group::scale,     Group::compile};
 std::string_view nameOf(Group group);
 
 /// Which ratios are good.
@@ -91,6 +103,22 @@ Measure firstLockOverTls(const Target& target);
 Measure memoryOfTls(const Target& target);
 Measure durableLock(const Target& target);
 Measure durableLocks(const Target& target, unsigned threads);
+
+/// Pairs of lock() and unlock() over a cluster of @p nodes masters, every thread with its own name, against the same
+/// over one server.
+Measure lockInCluster(const Target& target, std::size_t nodes, unsigned threads);
+/// Pairs of asyncLock() and asyncRelease() over a cluster of one node, against the same over one server.
+Measure asynchronousInCluster(const Target& target, unsigned underWay);
+/// unlock() called in one process until lock() returns in the other, over a cluster of one node, against the same over
+/// one server.
+Measure handOverInCluster(const Target& target);
+/// Processor time of client and servers for the renewals of @p locks locks over all slots of three masters, against the
+/// same over one server.
+Measure renewalsInCluster(const Target& target, std::size_t locks, std::chrono::milliseconds lease);
+/// Memory that a client of a cluster of one node has more than one of one server, against the allowed value.
+Measure memoryInCluster(const Target& target);
+/// The most connections of a client to a node while it locks, renews and waits everywhere, against the allowed number.
+Measure connectionsInCluster(const Target& target);
 
 /// unlock() called on one thread until lock() returns on the other, against PING.
 Measure handOverBetweenThreads(const Target& target);

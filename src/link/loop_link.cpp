@@ -67,6 +67,9 @@ void LoopLink::opened(Connected result)
     FinishedCalls finished;
     try {
         if (!result.fault) {
+            if (buffer_ == nullptr) {
+                buffer_ = std::make_unique_for_overwrite<Buffer>();
+            }
             reader_.emplace(limits_);
             descriptor_.emplace(io_, result.stream.handle());
             protocol_.opened(BootClock::now(), finished, result.replaceAt);
@@ -175,7 +178,7 @@ void LoopLink::waitToRead()
 /// Reads what has come. @return the end, if the connection ended.
 LoopLink::Taken LoopLink::readWhatCame()
 {
-    const auto received = stream_.readSome(buffer_);
+    const auto received = stream_.readSome(*buffer_);
     if (received.status == Transferred::Status::closed) {
         lose({Failure::lostReply, Cause::connectionLost});
         return Taken::end;
@@ -183,7 +186,7 @@ LoopLink::Taken LoopLink::readWhatCame()
     if (received.bytes > 0) {
         protocol_.heard(BootClock::now());
     }
-    reader_->feed({buffer_.data(), received.bytes});
+    reader_->feed({buffer_->data(), received.bytes});
     const auto generation = generation_;
     const auto taken = takeReplies();
     if (generation != generation_ || taken == Taken::end) { // the end of a call may have ended the connection

@@ -100,7 +100,8 @@ private:
     bool waitsToWrite_ = false;
     Alarm timer_;
     TimePoint timerAt_ = TimePoint::max();
-    std::array<char, std::size_t{16} * 1024> buffer_;
+    using Buffer = std::array<char, std::size_t{16} * 1024>;
+    std::unique_ptr<Buffer> buffer_; ///< from the first connection on: many nodes never have one
     Reply reply_;
     std::uint64_t generation_ = 0; ///< of the connection: waits on an earlier one mean nothing
 };

@@ -239,9 +239,9 @@ ThreadLink::Progress ThreadLink::read(Lock& lock, FinishedCalls& finished, TimeP
     auto status = ReplyReader::Status::needMore;
     {
         const Gap gap(lock);
-        received = stream_->readUntil(limit, buffer_, writing, alone && !writing);
+        received = stream_->readUntil(limit, *buffer_, writing, alone && !writing);
         if (received.status == Transferred::Status::ok) {
-            reader_->feed({buffer_.data(), received.bytes});
+            reader_->feed({buffer_->data(), received.bytes});
             for (;;) {
                 if (count == replies_.size()) {
                     replies_.emplace_back();

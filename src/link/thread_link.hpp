@@ -186,7 +186,8 @@ private:
     // used by the leader alone
     std::optional<ReplyReader> reader_;
     std::vector<Reply> replies_;
-    std::array<char, std::size_t{16} * 1024> buffer_;
+    using Buffer = std::array<char, std::size_t{16} * 1024>;
+    std::unique_ptr<Buffer> buffer_; ///< from the first connection on: many nodes never have one
 };
 
 } // namespace redislock::detail

@@ -32,6 +32,9 @@ void ThreadLink::connected(Stream stream, TimePoint replaceAt)
     try {
         stream.letWait();
         auto opened = std::make_shared<Stream>(std::move(stream));
+        if (buffer_ == nullptr) {
+            buffer_ = std::make_unique_for_overwrite<Buffer>();
+        }
         reader_.emplace(limits_);
         link_.opened(BootClock::now(), finished, replaceAt);
         stream_ = std::move(opened);
