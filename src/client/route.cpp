@@ -343,7 +343,7 @@ void Route::watch()
         isOwed = isOwed || since != TimePoint::max();
         if (since != TimePoint::max() && now >= since + ClusterMachine::silentAfter) {
             const std::lock_guard lock(cluster.mutex);
-            cluster.machine.silent(static_cast<Server>(i), now);
+            cluster.machine.troubled(static_cast<Server>(i), now);
             workSoon();
         }
     }

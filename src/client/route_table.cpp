@@ -163,7 +163,7 @@ try {
     {
         const std::lock_guard lock(cluster_->mutex);
         where ? cluster_->machine.redirected(by, *where, BootClock::now())
-              : cluster_->machine.down(by, BootClock::now());
+              : cluster_->machine.troubled(by, BootClock::now());
     }
     workSoon();
 } catch (const std::bad_alloc&) { // the next one tells it again

@@ -157,7 +157,7 @@ TimePoint Renewing::nextRequest() const noexcept
 
 TimePoint Renewing::due() const noexcept
 {
-    return std::min({nextRequest(), deadlines_.earliest(), lastingFrom_, unsettleAt_, unconfirmedAt_});
+    return std::min({nextRequest(), deadlines_.earliest(), lastingFrom_, later_.at, unconfirmedAt_});
 }
 
 void Renewing::ring(TimePoint now)
@@ -167,8 +167,8 @@ void Renewing::ring(TimePoint now)
         lastingFrom_ = TimePoint::max();
         isLasting_ = true;
     }
-    if (now >= unsettleAt_) {
-        const auto where = std::move(unsettled_);
+    if (now >= later_.at) {
+        const auto where = std::move(later_.where);
         unsettle(now, true, where.get());
     }
     if (now >= unconfirmedAt_) {
@@ -179,45 +179,42 @@ void Renewing::ring(TimePoint now)
     }
 }
 
-/// Puts off what was asked about within the last second. @return what may be asked about now, where that is something
+/// Puts off what was asked about within the last second. @return what may be asked about now; null: nothing
 std::unique_ptr<SlotSet> Renewing::putOff(const SlotSet* where)
 {
-    auto fresh = where != nullptr && asked_ != nullptr ? std::make_unique<SlotSet>(*where & ~*asked_) : nullptr;
-    if (fresh != nullptr && fresh->any()) {
-        *asked_ |= *fresh;
+    auto fresh =
+        where != nullptr && asked_.where != nullptr ? std::make_unique<SlotSet>(*where & ~*asked_.where) : nullptr;
+    if (fresh != nullptr) {
+        *asked_.where |= *fresh;
         if (*fresh == *where) {
             return fresh;
         }
     }
-    const bool isAll = where == nullptr || (unsettleAt_ != TimePoint::max() && unsettled_ == nullptr);
+    const bool isAll = where == nullptr || (later_.at != TimePoint::max() && later_.where == nullptr);
     auto all = isAll ? nullptr : std::make_unique<SlotSet>(*where);
-    if (all != nullptr && unsettled_ != nullptr) {
-        *all |= *unsettled_;
+    if (all != nullptr && later_.where != nullptr) {
+        *all |= *later_.where;
     }
-    unsettled_ = std::move(all);
-    unsettleAt_ = askedFrom_ + unsettledOncePer;
+    later_ = {asked_.at + unsettledOncePer, std::move(all)};
     core_.arm();
     return fresh != nullptr && fresh->any() ? std::move(fresh) : nullptr;
 }
 
 void Renewing::unsettle(TimePoint now, bool isLikely, const SlotSet* where)
 {
-    if (now < saturatingAdd(askedFrom_, unsettledOncePer)) {
+    if (now < saturatingAdd(asked_.at, unsettledOncePer)) {
         const auto fresh = putOff(where);
         return fresh != nullptr ? askAbout(now, isLikely, fresh.get()) : void();
     }
-    unsettleAt_ = TimePoint::max();
-    unsettled_.reset();
-    auto asked = where != nullptr ? std::make_unique<SlotSet>(*where) : nullptr;
+    News asked{now, where != nullptr ? std::make_unique<SlotSet>(*where) : nullptr};
+    later_ = {TimePoint::max(), {}};
     askAbout(now, isLikely, where);
     asked_ = std::move(asked);
-    askedFrom_ = now;
 }
 
 void Renewing::askAbout(TimePoint now, bool isLikely, const SlotSet* where)
 {
-    const auto later = std::exchange(unsettleAt_, now + whileOutOfMemory); // of all, unless this gets to its end
-    auto put = std::exchange(unsettled_, nullptr);
+    auto later = std::exchange(later_, News{now + whileOutOfMemory, {}}); // all, unless this gets to its end
     std::size_t index = 0;
     deadlines_.forEach([&](Hold& hold) {
         if (where != nullptr && !where->test(hold.lock->slot)) {
@@ -237,8 +234,7 @@ void Renewing::askAbout(TimePoint now, bool isLikely, const SlotSet* where)
     unconfirmedAt_ = deadlines_.empty() ? TimePoint::max()
                      : isLikely         ? now + spread + toldUnconfirmedAfter
                                         : unconfirmedAt_;
-    unsettleAt_ = later;
-    unsettled_ = std::move(put);
+    later_ = std::move(later);
     core_.arm();
 }
 

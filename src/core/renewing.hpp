@@ -46,9 +46,9 @@ public:
     /// hears of the server's end.
     [[nodiscard]] bool lasts() const noexcept { return isLasting_ && !deadlines_.empty(); }
 
-    /// The server may be another one, or may have lost what it had: has all holds confirmed soon, those of a slot at most
-    /// once a second. @param isLikely holds without an answer are reported as at risk. @param where only holds of names in
-    /// these slots; null: all
+    /// The server may be another one, or may have lost what it had: has all holds confirmed soon, those of a slot at
+    /// most once a second. @param isLikely holds without an answer are reported as at risk. @param where only holds of
+    /// names in these slots; null: all
     void unsettle(TimePoint now, bool isLikely = true, const SlotSet* where = nullptr);
 
     /// When the next deadline comes, or the next request is due.
@@ -59,6 +59,11 @@ public:
     void finished(RenewalCall& call) noexcept;
 
 private:
+    struct News {
+        TimePoint at;
+        std::unique_ptr<SlotSet> where; ///< null: all
+    };
+
     void send(TimePoint now);
     bool sends(Hold& hold, TimePoint now);
     void answered(const RenewalCall::Item& item, const RenewalCall& call, std::size_t count, std::size_t which,
@@ -87,10 +92,8 @@ private:
     bool isLasting_ = false;
     std::size_t underWay_ = 0;                   ///< requests without an answer
     TimePoint unsettledAt_ = TimePoint::min();   ///< a request sent before this confirms nothing
-    TimePoint unsettleAt_ = TimePoint::max();    ///< the next time; max(): nothing has happened since
-    std::unique_ptr<SlotSet> unsettled_;         ///< the next time; null: all
-    TimePoint askedFrom_ = TimePoint::min();     ///< when the last second began in which holds were asked about
-    std::unique_ptr<SlotSet> asked_;             ///< in it; null: all
+    News later_{TimePoint::max(), {}};           ///< what was put off; max(): nothing
+    News asked_{TimePoint::min(), {}};           ///< when the last second began, and what was asked about in it
     TimePoint unconfirmedAt_ = TimePoint::max(); ///< when holds without an answer are reported as at risk
     TimePoint oneByOneUntil_{}; ///< until then, one hold a request: denying one must not fail the others
 };

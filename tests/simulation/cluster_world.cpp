@@ -259,7 +259,7 @@ void ClusterWorld::answered(Server server, std::uint64_t generation, std::size_t
     if (answer.kind == Kind::done) {
         ++statistics_.operations;
     } else if (answer.kind == Kind::down) {
-        machine_.doubt();
+        machine_.troubled(server, clientTime());
     } else {
         redirected(server, piece, answer.kind == Kind::ask, answer.other);
     }
@@ -334,7 +334,7 @@ void ClusterWorld::watch()
     for (Server server = 1; server < connections_.size(); ++server) {
         const auto since = connections_[server].owesSince;
         if (since != VirtualTime::max() && scheduler_.now() >= since + Machine::silentAfter) {
-            machine_.silent(server, clientTime());
+            machine_.troubled(server, clientTime());
         }
     }
     work();

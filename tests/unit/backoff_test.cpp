@@ -34,7 +34,7 @@ TEST(Tries, DoNotPauseForLongWhileAClustersSlotsMove)
         tries.answered();
         nanoseconds most = 0ns;
         for (int i = 0; i < 10; ++i) {
-            (void)tries.failed({.fault = fault});
+            (void)tries.failed({.now = {}, .fault = fault});
             most = std::max(most, tries.pause(random));
         }
         return most;

@@ -224,7 +224,7 @@ TEST_F(MachineOfACluster, DoesNotAskANodeThatSaysThatTheClusterIsDown)
     const Server cutOff = machine.serverOf(0);
     machine.tried(cutOff, true, now);
     for (int i = 0; i < 20; ++i) {
-        machine.down(cutOff, now);
+        machine.troubled(cutOff, now);
         const auto asked = ask();
         ASSERT_TRUE(asked) << i;
         EXPECT_NE(*asked, cutOff);
@@ -319,7 +319,7 @@ TEST_F(MachineOfACluster, PrefersANodeThatAnswers)
     settle();
     machine.tried(2, true, now);
     EXPECT_EQ(machine.any(), 2);
-    machine.silent(2, now);
+    machine.troubled(2, now);
     EXPECT_NE(machine.any(), 2);
     EXPECT_NE(machine.any(), ClusterMachine::entry);
 }

@@ -34,7 +34,7 @@ std::string tlsNameOf(const ClusterTable::Node& node)
 void ClusterMachine::addSeed(const Endpoint& at)
 {
     Member seed;
-    seed.at = seed.announced = at;
+    seed.node.at = seed.node.announced = at;
     seed.tlsName = at.host;
     seed.isSeed = true;
     servers_.push_back(std::move(seed));
@@ -57,7 +57,7 @@ ClusterMachine::Server ClusterMachine::any() const noexcept
     for (std::size_t i = 1; i < servers_.size(); ++i) {
         const Member& member = servers_[i];
         const bool isWell = member.troubledAt == TimePoint::min();
-        const int worth = !member.isListed || !member.isMapped
+        const int worth = !member.isListed || !member.node.isMapped
                               ? 0
                               : 1 + (isWell ? 4 : 0) + (member.isConnected ? 2 : 0) + (member.slots > 0 ? 1 : 0);
         if (worth > most) {
@@ -106,11 +106,13 @@ bool ClusterMachine::isForeign(Server by, const ClusterTable& table) const
 /// The node's number, a new one if there was none.
 ClusterMachine::Server ClusterMachine::add(const ClusterTable::Node& node)
 {
-    const auto same = [&](const Member& member) { return member.at == node.at && member.isMapped == node.isMapped; };
+    const auto same = [&](const Member& member) {
+        return member.node.at == node.at && member.node.isMapped == node.isMapped;
+    };
     auto found = std::find_if(servers_.begin() + 1, servers_.end(), same);
     if (found == servers_.end()) {
         found = std::find_if(servers_.begin() + 1, servers_.end(),
-                             [](const Member& member) { return member.at.host.empty(); });
+                             [](const Member& member) { return member.node.at.host.empty(); });
     }
     if (found == servers_.end()) {
         if (servers_.size() == mostServers) {
@@ -118,12 +120,8 @@ ClusterMachine::Server ClusterMachine::add(const ClusterTable::Node& node)
         }
         found = servers_.emplace(servers_.end());
     }
-    found->at = node.at;
-    found->announced = node.announced;
-    found->aliases = node.aliases;
-    found->id = node.id;
+    found->node = node;
     found->isListed = true;
-    found->isMapped = node.isMapped;
     found->tlsName = tlsNameOf(node);
     return static_cast<Server>(found - servers_.begin());
 }
@@ -192,11 +190,12 @@ bool ClusterMachine::told(Server by, const ClusterTable& table, TimePoint askedA
 /// The number of a known address.
 ClusterMachine::Server ClusterMachine::known(Server by, std::string_view host, std::uint16_t port) const
 {
-    const auto name = host.empty() ? std::string_view(servers_[by].announced.host) : host;
+    const auto name = host.empty() ? std::string_view(servers_[by].node.announced.host) : host;
     const auto isIt = [&](const Member& member) {
-        const bool isNamed =
-            member.announced.host == name || std::ranges::find(member.aliases, name) != member.aliases.end();
-        return (isNamed && member.announced.port == port) || (member.at.host == name && member.at.port == port);
+        const bool isNamed = member.node.announced.host == name ||
+                             std::ranges::find(member.node.aliases, name) != member.node.aliases.end();
+        return (isNamed && member.node.announced.port == port) ||
+               (member.node.at.host == name && member.node.at.port == port);
     };
     const auto listed = std::find_if(servers_.begin() + 1, servers_.end(),
                                      [&](const Member& member) { return member.isListed && isIt(member); });
@@ -231,16 +230,10 @@ void ClusterMachine::tried(Server server, bool isUsable, TimePoint now)
     isDue_ = isDue_ || (!isUsable && member.slots > 0);
 }
 
-void ClusterMachine::silent(Server server, TimePoint now)
+void ClusterMachine::troubled(Server server, TimePoint now) noexcept
 {
     servers_[server].troubledAt = now;
     isDue_ = isDue_ || servers_[server].slots > 0;
-}
-
-void ClusterMachine::down(Server by, TimePoint now) noexcept
-{
-    servers_[by].downAt = now;
-    isDue_ = true;
 }
 
 void ClusterMachine::failed(Server server, TimePoint now)
@@ -272,16 +265,10 @@ void ClusterMachine::release(Server server)
 
 // --- What is to be done ---------------------------------------------------------------------------------------------
 
-bool ClusterMachine::isTroubled(Server server, TimePoint now) const
-{
-    return servers_[server].troubledAt != TimePoint::min() && now < servers_[server].troubledAt + troubleLasts;
-}
-
 bool ClusterMachine::isInTrouble(TimePoint now) const noexcept
 {
-    return std::ranges::any_of(servers_, [now](const Member& member) {
-        return member.slots > 0 && member.troubledAt != TimePoint::min() && now < member.troubledAt + troubleLasts;
-    });
+    return std::ranges::any_of(servers_,
+                               [now](const Member& member) { return member.slots > 0 && !isWell(member, now); });
 }
 
 /// The time between two questions while the table is in doubt.
@@ -292,8 +279,7 @@ std::chrono::milliseconds ClusterMachine::pause(TimePoint now) const noexcept
 
 bool ClusterMachine::isWell(const Member& member, TimePoint now) noexcept
 {
-    const auto last = std::max(member.troubledAt, member.downAt);
-    return last == TimePoint::min() || now >= last + troubleLasts;
+    return member.troubledAt == TimePoint::min() || now >= member.troubledAt + troubleLasts;
 }
 
 /// How likely a node is to tell the table.

@@ -61,9 +61,9 @@ public:
     [[nodiscard]] Server targetOf(Slot slot) const noexcept;
     /// The slots that are being moved, and to whom.
     [[nodiscard]] std::map<Slot, Server> openSlots() const;
-    [[nodiscard]] const Endpoint& at(Server server) const { return servers_[server].at; }
+    [[nodiscard]] const Endpoint& at(Server server) const { return servers_[server].node.at; }
     /// Whether it is known where to connect to.
-    [[nodiscard]] bool isMapped(Server server) const { return servers_[server].isMapped; }
+    [[nodiscard]] bool isMapped(Server server) const { return servers_[server].node.isMapped; }
     /// Whose certificate to expect there.
     [[nodiscard]] const std::string& tlsName(Server server) const { return servers_[server].tlsName; }
     [[nodiscard]] bool ownsSlots(Server server) const { return servers_[server].slots > 0; }
@@ -81,12 +81,11 @@ public:
     void redirected(Server by, const Redirection& where, TimePoint now);
     /// A node has ended a connection, or a subscription unasked.
     void doubt() noexcept { isDue_ = true; }
-    /// A node has answered that the cluster is down: perhaps it is cut off from the others, and knows no news.
-    void down(Server by, TimePoint now) noexcept;
     /// A connection to a node was made, or could not be made.
     void tried(Server server, bool isUsable, TimePoint now);
-    /// A node has owed an answer for `silentAfter`.
-    void silent(Server server, TimePoint now);
+    /// A node has owed an answer for `silentAfter`, or answered that the cluster is down: perhaps it is cut off from the
+    /// others, and knows no news.
+    void troubled(Server server, TimePoint now) noexcept;
     /// The question to a node was not answered.
     void failed(Server server, TimePoint now);
     /// Somebody needs a node, and none is known: asks all of the configuration once more.
@@ -106,24 +105,17 @@ public:
     [[nodiscard]] TimePoint dueAt(bool isUsed) const noexcept;
     /// Whether each node of the configuration was asked, and none told a table.
     [[nodiscard]] bool isHopeless() const noexcept;
-    /// Whether a node has owed an answer for a while, or could not be reached.
-    [[nodiscard]] bool isTroubled(Server server, TimePoint now) const;
 
 private:
     struct Member {
-        Endpoint at{"", 0, {}};        ///< where to connect to; no host: the number is free
-        Endpoint announced{"", 0, {}}; ///< as nodes call it; of a seed, as the configuration does
-        std::vector<std::string> aliases;
-        std::string id;
+        ClusterTable::Node node; ///< no host to connect to: the number is free. Of a seed: as the configuration has it
         std::string tlsName;
         bool isSeed = false;
         bool isListed = false; ///< in the last table
-        bool isMapped = true;  ///< otherwise nobody knows where to connect to
         bool isConnected = false;
-        bool isAsked = false;                    ///< of a seed: since the search began
-        bool hasLost = false;                    ///< slots
-        TimePoint troubledAt = TimePoint::min(); ///< it was silent, or could not be reached
-        TimePoint downAt = TimePoint::min();     ///< it answered that the cluster is down
+        bool isAsked = false; ///< of a seed: since the search began
+        bool hasLost = false; ///< slots
+        TimePoint troubledAt = TimePoint::min();
         std::size_t slots = 0;
     };
     /// A slot that a redirection has taught.

@@ -19,7 +19,7 @@ namespace redislock::detail {
 struct ClusterTable {
     struct Node {
         std::string id;                   ///< empty: not told
-        Endpoint announced;               ///< an empty host: that of the node that was asked
+        Endpoint announced{"", 0, {}};    ///< an empty host: that of the node that was asked
         std::vector<std::string> aliases; ///< other names and addresses of the host
         Endpoint at{"", 0, {}};           ///< where to connect to
         bool isMapped = true;             ///< otherwise nobody knows where to connect to
