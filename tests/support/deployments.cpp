@@ -443,10 +443,16 @@ void Cluster::close(const std::string& name, std::size_t to)
     for (const auto& each : nodes_) {
         RawRedis(each).command({"CLUSTER", "SETSLOT", slot, "NODE", owner}); // replicas refuse it
     }
+    awaitOwner(name, to);
+}
+
+void Cluster::awaitOwner(const std::string& name, std::size_t owner) const
+{
+    const auto moved =
+        "MOVED " + keySlot(node(owner), name) + ' ' + address(owner) + ':' + std::to_string(node(owner).port());
     const auto isKnownTo = [&](const testing::RedisServer& each) {
         const auto answer = RawRedis(each).command({"EXISTS", name});
-        const auto moved = "MOVED " + slot + ' ' + address(to) + ':' + std::to_string(node(to).port());
-        return &each == &node(to) ? !answer.isError() : answer.isError() && answer.text() == moved;
+        return &each == &node(owner) ? !answer.isError() : answer.isError() && answer.text() == moved;
     };
     // A node that has not heard of the greatest epoch takes none for a slot that it gets: the next move would be lost.
     const auto epochs = [this] {

@@ -126,6 +126,8 @@ public:
     void abandon(const std::string& name, std::size_t to);
     /// The keys there that are in the slot of a name.
     [[nodiscard]] std::vector<std::string> keysAt(const std::string& name, std::size_t node) const;
+    /// Waits until all nodes agree that this one has the slot of a name.
+    void awaitOwner(const std::string& name, std::size_t owner) const;
 
 private:
     [[nodiscard]] Value told(const RawRedis::Arguments& command) const;

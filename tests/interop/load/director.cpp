@@ -40,6 +40,7 @@ struct Order {
     std::uint64_t seed = std::random_device{}();
     FleetSize size;
     double killEvery = 8;
+    bool isInCluster = false;
 };
 
 /// The sums so far, over all kinds.
@@ -47,6 +48,8 @@ struct Sum {
     std::string table;
     std::size_t turns = 0;
     std::size_t kills = 0;
+    std::size_t moves = 0;
+    std::size_t switchOvers = 0;
     std::size_t violations = 0;
 };
 
@@ -77,14 +80,19 @@ void load(Fleet& fleet, const LoadKind& kind, const Order& order, std::chrono::s
 }
 
 /// Runs one kind, and judges it at the end.
-void run(const LoadKind& kind, const FleetSize& size, const Order& order, std::chrono::seconds time,
-         std::mt19937_64& random, Sum& sum)
+void run(const LoadKind& kind, FleetSize size, const Order& order, std::chrono::seconds time, std::mt19937_64& random,
+         Sum& sum)
 {
+    if (order.isInCluster) {
+        size.moves = random();
+    }
     Fleet fleet(kind, size);
     const auto note = [&] {
         sum.table += fleet.report();
         sum.turns += fleet.turns();
         sum.kills += fleet.kills();
+        sum.moves += fleet.mover() ? fleet.mover()->moves() : 0;
+        sum.switchOvers += fleet.mover() ? fleet.mover()->switchOvers() : 0;
         sum.violations += fleet.violations();
     };
     try {
@@ -128,8 +136,11 @@ int obey(const Order& order, const std::vector<LoadKind>& chosen)
         }
         status = 1;
     }
-    std::cout << Fleet::heading() << sum.table << sum.turns << " turns, " << sum.kills << " kills, " << sum.violations
-              << " violations\n";
+    std::cout << Fleet::heading() << sum.table << sum.turns << " turns, " << sum.kills << " kills, ";
+    if (order.isInCluster) {
+        std::cout << "moves: " << sum.moves << ", switch-overs: " << sum.switchOvers << ", ";
+    }
+    std::cout << sum.violations << " violations\n";
     if (Interruption::isAsked()) {
         return Interruption::exitStatus();
     }
@@ -138,6 +149,23 @@ int obey(const Order& order, const std::vector<LoadKind>& chosen)
         return 1;
     }
     return sum.violations > 0 ? 1 : status;
+}
+
+void addLoad(CLI::App& app, Order& order)
+{
+    app.add_option("--processes", order.size.processes, "Of the library, and of each version of Redisson")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 8));
+    app.add_option("--threads", order.size.threads, "In each process")->capture_default_str()->check(CLI::Range(1, 16));
+    app.add_option("--hold", order.size.hold, "Milliseconds inside")->capture_default_str()->check(CLI::Range(0, 1000));
+    app.add_option("--pause", order.size.pause, "The longest of the random pauses between turns, in milliseconds")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 1000));
+    app.add_option("--redisson", order.size.redisson, "Only this version (default: all)")
+        ->check(CLI::IsMember(redissonVersions()));
+    app.add_option("--kill-every", order.killEvery, "Seconds, on average; four times as many for fair locks")
+        ->capture_default_str()
+        ->check(CLI::Range(1.0, 100000.0));
 }
 
 } // namespace
@@ -160,22 +188,20 @@ int main(int argc, char** argv)
         ->capture_default_str()
         ->check(CLI::IsMember(names));
     app.add_option("--seed", order.seed, "Of who is killed, and when (default: by chance)");
-    app.add_option("--processes", order.size.processes, "Of the library, and of each version of Redisson")
-        ->capture_default_str()
-        ->check(CLI::Range(1, 8));
-    app.add_option("--threads", order.size.threads, "In each process")->capture_default_str()->check(CLI::Range(1, 16));
-    app.add_option("--hold", order.size.hold, "Milliseconds inside")->capture_default_str()->check(CLI::Range(0, 1000));
-    app.add_option("--pause", order.size.pause, "The longest of the random pauses between turns, in milliseconds")
-        ->capture_default_str()
-        ->check(CLI::Range(0, 1000));
-    app.add_option("--redisson", order.size.redisson, "Only this version (default: all)")
-        ->check(CLI::IsMember(redissonVersions()));
-    app.add_option("--kill-every", order.killEvery, "Seconds, on average; four times as many for fair locks")
-        ->capture_default_str()
-        ->check(CLI::Range(1.0, 100000.0));
+    addLoad(app, order);
+    app.add_flag(
+        "--cluster", order.isInCluster,
+        "In a cluster, where the object's slot moves to other masters and replicas take over as planned, again "
+        "and again; without redLock, which refuses members in one cluster");
     CLI11_PARSE(app, argc, argv);
+    if (order.isInCluster && order.kind == "redLock") {
+        std::cerr << "A redLock has no members in one cluster\n";
+        return 2;
+    }
     std::cout << "seed " << order.seed << std::endl; // NOLINT: before anything can go wrong
     auto chosen = all;
-    std::erase_if(chosen, [&](const LoadKind& kind) { return order.kind != "all" && kind.name != order.kind; });
+    std::erase_if(chosen, [&](const LoadKind& kind) {
+        return order.kind == "all" ? order.isInCluster && kind.name == "redLock" : kind.name != order.kind;
+    });
     return obey(order, chosen);
 }

@@ -2,15 +2,16 @@
 /// Processes of both languages under load on one object, their reports, and samples of Redis meanwhile.
 #pragma once
 
+#include "interop/load/slot_mover.hpp"
 #include "interop/load/turns.hpp"
 #include "interop/peer.hpp"
 #include "interop/queue_watch.hpp"
 #include "redislock/testing/redis_server.hpp"
 #include "support/raw_redis.hpp"
 
-#include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -37,6 +38,7 @@ struct FleetSize {
     int pause = 6;          ///< the longest of the random pauses, in ms
     std::string redisson{}; ///< the only version; empty: all
     bool isMixed = true;    ///< otherwise as many processes of Redisson's alone: the measure of what it does to itself
+    std::optional<std::uint64_t> moves{}; ///< in a cluster, whose moves have this seed; otherwise on three servers
 };
 
 /// How long renewed leases are, and leases of permits.
@@ -70,6 +72,8 @@ public:
     [[nodiscard]] std::size_t turns() const noexcept { return turns_.size(); }
     [[nodiscard]] std::size_t kills() const noexcept { return killed_.size(); }
     [[nodiscard]] std::size_t violations() const noexcept { return violations_; }
+    /// Of a cluster; otherwise null.
+    [[nodiscard]] const SlotMover* mover() const noexcept { return mover_.get(); }
     /// Judges the turns; to be called once. @return the rows of the table, and the text below it
     std::string report();
     /// The first row of the table.
@@ -77,11 +81,17 @@ public:
 
 private:
     void start(Berth& berth);
+    [[nodiscard]] std::vector<std::string> urls(const Berth& berth) const;
+    [[nodiscard]] RawRedis& redis() { return redis_[mover_ ? mover_->owner() : 0]; }
+    [[nodiscard]] std::vector<RawRedis*> masters();
+    void look();
+    void lookAtOrder();
     void takeIn(std::size_t berth);
     void told(std::size_t berth, const std::string& thread, const Answer& line);
     void lookAtKeys();
     [[nodiscard]] bool mayLast(const std::string& key);
     void judgeWaits();
+    [[nodiscard]] bool mayHaveNoGrant(const Turn& turn) const;
     void judgeRest();
     void giveBackPermits(std::size_t count, const std::string& why);
     void settlePermits();
@@ -96,8 +106,9 @@ private:
 
     LoadKind kind_;
     FleetSize size_;
-    std::array<testing::RedisServer, 3> servers_;
-    std::vector<RawRedis> redis_;
+    std::vector<testing::RedisServer> servers_; ///< none in a cluster
+    std::unique_ptr<SlotMover> mover_;
+    std::vector<RawRedis> redis_; ///< of each server, or node
     std::vector<Berth> berths_;
     std::map<std::string, std::size_t> clients_; ///< UUIDs of live clients, and their berths
     std::vector<Turn> turns_;
@@ -110,6 +121,7 @@ private:
     std::size_t mayKeepRecords_ = 0;        ///< processes of ours that were killed
     std::size_t records_ = 0;               ///< the most records of requests
     std::size_t recordBound_ = 0;
+    std::size_t owed_ = 0;        ///< permits of the dead, which are given back when the slot does not move
     std::size_t mayHaveHeld_ = 0; ///< threads that were killed between two turns: each may have had a permit
     Micros nextLook_{0};
     Micros lastIn_{0};

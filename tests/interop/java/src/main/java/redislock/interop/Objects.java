@@ -25,6 +25,7 @@ import org.redisson.api.RedissonClient;
 import org.redisson.client.RedisException;
 import org.redisson.client.codec.StringCodec;
 import org.redisson.command.CommandAsyncExecutor;
+import org.redisson.config.ClusterServersConfig;
 import org.redisson.config.Config;
 import org.redisson.config.ReadMode;
 import org.redisson.config.SingleServerConfig;
@@ -98,11 +99,18 @@ final class Objects {
             config.setThreads(4);
             config.setNettyThreads(4);
             if (urls.get(index).startsWith("redis-cluster://")) {
-                config.useClusterServers()
-                        .addNodeAddress("redis://" + urls.get(index).substring("redis-cluster://".length()))
+                String[] url = urls.get(index).substring("redis-cluster://".length()).split("\\?");
+                ClusterServersConfig cluster = config.useClusterServers()
+                        .addNodeAddress("redis://" + url[0])
                         .setMasterConnectionMinimumIdleSize(1)
                         .setMasterConnectionPoolSize(16)
                         .setReadMode(ReadMode.MASTER);
+                if (url.length > 1 && url[1].equals("notifications=classic")) {
+                    classicChannels(cluster);
+                }
+                if (patience > 0) { // a slot that moves refuses requests for seconds
+                    cluster.setTimeout(patience).setRetryAttempts(10);
+                }
                 return connected(config);
             }
             SingleServerConfig single = config.useSingleServer()
@@ -117,6 +125,18 @@ final class Objects {
             }
             return connected(config);
         });
+    }
+
+    /** Versions before 3.22 have no others. */
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    private static void classicChannels(ClusterServersConfig cluster) {
+        for (Method method : ClusterServersConfig.class.getMethods()) {
+            if (method.getName().equals("setShardedSubscriptionMode")) {
+                Class<?> type = method.getParameterTypes()[0];
+                call(cluster, ClusterServersConfig.class, method.getName(), new Class<?>[] {type},
+                        Enum.valueOf((Class<Enum>) type, "OFF"));
+            }
+        }
     }
 
     /**
