@@ -67,13 +67,19 @@ bool ClusterNodes::answers(std::size_t node) const
     return nodes_[node].isAlive && scheduler_.now() >= nodes_[node].pausedUntil;
 }
 
-/// Whether all members that answer name the same owner, which answers too.
+/// Whether all members that other nodes hear of name the same owner, which is one of them.
 bool ClusterNodes::isAgreed(std::size_t piece) const
 {
     const auto owner = truth_.owner[piece];
-    return answers(owner) && std::ranges::all_of(truth_.members, [&](std::size_t each) {
-               return !answers(each) || nodes_[each].view.owner[piece] == owner;
+    return isReached(owner) && std::ranges::all_of(truth_.members, [&](std::size_t each) {
+               return !isReached(each) || nodes_[each].view.owner[piece] == owner;
            });
+}
+
+/// Whether other nodes hear of it.
+bool ClusterNodes::isReached(std::size_t node) const
+{
+    return answers(node) && scheduler_.now() >= nodes_[node].cutOffUntil;
 }
 
 void ClusterNodes::fault()
@@ -86,7 +92,7 @@ void ClusterNodes::fault()
     const auto shard = below(shardCount);
     const auto master = masters_[shard];
     const auto any = below(nodes_.size());
-    switch (below(9)) {
+    switch (below(10)) {
     case 0:
         kill(master);
         return after(within(600ms, 2s), [this, shard] { promote(shard, false); });
@@ -104,6 +110,9 @@ void ClusterNodes::fault()
         nodes_[any].downUntil = scheduler_.now() + within(200ms, 1500ms);
         return;
     case 7:
+        cutOff(master, within(1500ms, 6s));
+        return after(within(600ms, 2s), [this, shard] { promote(shard, false); });
+    case 8:
         return isLikely(0.5) ? kill(any) : freeze(any, within(100ms, 7s));
     default:
         for (std::size_t i = 0; i < nodes_.size() && isLikely(0.98); ++i) {
@@ -142,13 +151,31 @@ void ClusterNodes::freeze(std::size_t node, VirtualTime span)
     after(span, [this] { disturbedAt_ = scheduler_.now(); });
 }
 
+/// The node goes on until it misses the others, and does not hear that it was replaced.
+void ClusterNodes::cutOff(std::size_t node, VirtualTime span)
+{
+    constexpr auto missesThemAfter = 500ms;
+    if (!isReached(node) || nodes_[node].isGone) {
+        return;
+    }
+    trace_("node", "{} is cut off for {} ms", node, span / 1ms);
+    nodes_[node].cutOffUntil = scheduler_.now() + span;
+    disturbedAt_ = scheduler_.now();
+    after(missesThemAfter, [this, node] { nodes_[node].downUntil = nodes_[node].cutOffUntil; });
+    after(span, [this, node] {
+        disturbedAt_ = scheduler_.now();
+        after(lag(), [this, node] { learn(node); });
+    });
+}
+
 /// The replica takes the place of a master that does not answer, or hands over.
 void ClusterNodes::promote(std::size_t shard, bool isByCommand)
 {
     const auto old = masters_[shard];
-    const auto next = std::ranges::find_if(
-        truth_.members, [&](std::size_t each) { return each != old && nodes_[each].shard == shard && answers(each); });
-    if (!faults_ || answers(old) != isByCommand || next == truth_.members.end()) {
+    const auto next = std::ranges::find_if(truth_.members, [&](std::size_t each) {
+        return each != old && nodes_[each].shard == shard && isReached(each);
+    });
+    if (!faults_ || isReached(old) != isByCommand || next == truth_.members.end()) {
         return;
     }
     trace_("node", "{} takes the place of {}", *next, old);
@@ -166,14 +193,14 @@ void ClusterNodes::migrate()
     const auto piece = below(pieceCount);
     const auto from = truth_.owner[piece];
     const auto to = masters_[below(shardCount)];
-    if (migration_ || from == to || !answers(from) || !answers(to)) {
+    if (migration_ || from == to || !isReached(from) || !isReached(to)) {
         return;
     }
     trace_("node", "piece {} begins to move from {} to {}", piece, from, to);
     migration_ = Migration{piece, from, to};
     after(within(100ms, 3s), [this] {
         const auto it = std::exchange(migration_, std::nullopt);
-        const bool isDone = faults_ && it && answers(it->from) && answers(it->to) &&
+        const bool isDone = faults_ && it && isReached(it->from) && isReached(it->to) &&
                             truth_.owner[it->piece] == it->from && std::ranges::count(masters_, it->to) > 0;
         if (isDone) {
             trace_("node", "piece {} is at {}", it->piece, it->to);
@@ -238,8 +265,8 @@ void ClusterNodes::spread()
 void ClusterNodes::learn(std::size_t node)
 {
     Node& knows = nodes_[node];
-    if (scheduler_.now() < knows.pausedUntil) {
-        after(knows.pausedUntil - scheduler_.now() + lag(), [this, node] { learn(node); });
+    if (const auto from = std::max(knows.pausedUntil, knows.cutOffUntil); scheduler_.now() < from) {
+        after(from - scheduler_.now() + lag(), [this, node] { learn(node); });
     } else if (knows.isAlive && !knows.isStranger && knows.view != truth_) {
         knows.view = truth_;
         disturbedAt_ = scheduler_.now();
@@ -252,7 +279,7 @@ void ClusterNodes::endFaults()
     migration_.reset();
     for (auto& each : nodes_) {
         each.isAlive = !each.isGone || each.isStranger;
-        each.pausedUntil = each.downUntil = VirtualTime{0};
+        each.pausedUntil = each.downUntil = each.cutOffUntil = VirtualTime{0};
         each.view = truth_;
     }
     disturbedAt_ = scheduler_.now();

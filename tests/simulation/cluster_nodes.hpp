@@ -16,8 +16,8 @@
 
 namespace redislock::simulation {
 
-/// Nodes that take each other's slots and place, die, stand still, know late who has what, or are replaced by others
-/// with other addresses.
+/// Nodes that take each other's slots and place, die, stand still, are cut off from each other, know late who has what,
+/// or are replaced by others with other addresses.
 class ClusterNodes : public Simulated {
 public:
     [[nodiscard]] const Statistics& statistics() const noexcept override { return statistics_; }
@@ -45,7 +45,8 @@ protected:
         bool isGone = false;     ///< for ever
         bool isStranger = false; ///< another cluster has its address
         VirtualTime pausedUntil{0};
-        VirtualTime downUntil{0}; ///< it takes the cluster for one that is down
+        VirtualTime downUntil{0};   ///< it takes the cluster for one that is down
+        VirtualTime cutOffUntil{0}; ///< it hears nothing of the others, nor they of it; the client reaches it
         View view{};
     };
 
@@ -86,6 +87,8 @@ private:
     [[nodiscard]] virtual bool isListed(std::size_t node) const = 0;
     void kill(std::size_t node);
     void freeze(std::size_t node, VirtualTime span);
+    void cutOff(std::size_t node, VirtualTime span);
+    [[nodiscard]] bool isReached(std::size_t node) const;
     void promote(std::size_t shard, bool isByCommand);
     void migrate();
     void replace();
