@@ -83,8 +83,8 @@ public:
     void doubt() noexcept { isDue_ = true; }
     /// A connection to a node was made, or could not be made.
     void tried(Server server, bool isUsable, TimePoint now);
-    /// A node has owed an answer for `silentAfter`, or answered that the cluster is down: perhaps it is cut off from the
-    /// others, and knows no news.
+    /// A node has owed an answer for `silentAfter`, or answered that the cluster is down: perhaps it is cut off from
+    /// the others, and knows no news.
     void troubled(Server server, TimePoint now) noexcept;
     /// The question to a node was not answered.
     void failed(Server server, TimePoint now);
