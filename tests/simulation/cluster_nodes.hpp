@@ -62,6 +62,7 @@ protected:
     [[nodiscard]] redislock::Endpoint at(std::size_t node) const;
 
     [[nodiscard]] bool answers(std::size_t node) const;
+    [[nodiscard]] bool isReached(std::size_t node) const;
     [[nodiscard]] bool isAgreed(std::size_t piece) const;
     [[nodiscard]] Answer answerOf(std::size_t node, std::size_t piece, bool isAsking);
     [[nodiscard]] detail::ClusterTable tableOf(std::size_t node) const;
@@ -88,7 +89,6 @@ private:
     void kill(std::size_t node);
     void freeze(std::size_t node, VirtualTime span);
     void cutOff(std::size_t node, VirtualTime span);
-    [[nodiscard]] bool isReached(std::size_t node) const;
     void promote(std::size_t shard, bool isByCommand);
     void migrate();
     void replace();

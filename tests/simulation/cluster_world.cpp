@@ -151,6 +151,9 @@ void ClusterWorld::told(Server server, std::size_t node, const detail::ClusterTa
         return failed(server);
     }
     ++tables_;
+    const bool isMisled = !isReached(node); // where no other seemed better; the next one must be
+    disturbedAt_ = isMisled && !wasMisled_ ? scheduler_.now() : disturbedAt_;
+    wasMisled_ = isMisled;
     if (askedAt < tableFrom_) {
         for (std::size_t piece = 0; piece < pieceCount; ++piece) {
             if (machine_.serverOf(slotIn(piece)) != owners_[piece]) {

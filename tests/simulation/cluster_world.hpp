@@ -80,6 +80,7 @@ private:
     TimePoint askedAt_ = TimePoint::min();
     TimePoint tableFrom_ = TimePoint::min(); ///< when the last table was asked for
     std::uint64_t tables_ = 0;
+    bool wasMisled_ = false; ///< the last table was that of a node that is cut off
     TimePoint timerAt_ = TimePoint::max();
 };
 
