@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 
 namespace redislock::test::chaos {
 namespace {
@@ -63,10 +64,10 @@ public:
     {
         std::vector<FailOverFault> faults{
             {"CLUSTER FAILOVER", [this] { return failOverByCommand(); }},
-            {"kill -9 of a master", [this] { return killMaster(); }},
-            {"SIGSTOP of a master", [this] { return stopMaster(); }},
-            {"SIGSTOP until a fail-over", [this] { return stopMasterUntilItIsReplaced(); }},
-            {"SIGSTOP of a replica", [this] { return stopReplica(); }},
+            {"kill -9 of a master", [this] { return run_.isReplacedAfter([&] { someMaster().kill(); }); }},
+            {"SIGSTOP of a master", [this] { return run_.stop(someMaster(), 300); }},
+            {"SIGSTOP until a fail-over", [this] { return run_.stopUntilItIsReplaced(someMaster()); }},
+            {"SIGSTOP of a replica", [this] { return run_.stop(someReplica(), 300); }},
             {"kill -9 of a replica", [this] { return killReplica(); }},
             {"slots moved", [this] { return moveSlots(); }},
             {"a slot open for long", [this] { return leaveOpen(); }},
@@ -80,49 +81,17 @@ public:
 
 private:
     const std::string& someName() { return names_[run_.someOf(names_.size())]; }
-    std::size_t someMaster() { return cluster_.ownerOf(someName()); }
+    testing::RedisServer& someMaster() { return cluster_.node(cluster_.ownerOf(someName())); }
+    testing::RedisServer& someReplica() { return cluster_.node(cluster_.replicaOf(cluster_.ownerOf(someName()))); }
 
     bool failOverByCommand()
     {
-        const auto before = run_.promotions();
-        RawRedis(cluster_.node(cluster_.replicaOf(someMaster()))).command({"CLUSTER", "FAILOVER"});
-        return run_.awaitPromotion(before);
-    }
-
-    bool killMaster()
-    {
-        const auto before = run_.promotions();
-        cluster_.node(someMaster()).kill();
-        return run_.awaitPromotion(before);
-    }
-
-    bool stopMaster()
-    {
-        run_.stop(cluster_.node(someMaster()), 300);
-        run_.sleep(0, 1500);
-        return true;
-    }
-
-    bool stopMasterUntilItIsReplaced()
-    {
-        const auto before = run_.promotions();
-        auto& former = cluster_.node(someMaster());
-        former.freeze();
-        const bool isReplaced = run_.awaitPromotion(before);
-        former.thaw();
-        run_.sleep(0, 1500);
-        return isReplaced;
-    }
-
-    bool stopReplica()
-    {
-        run_.stop(cluster_.node(cluster_.replicaOf(someMaster())), 300);
-        return true;
+        return run_.isReplacedAfter([&] { RawRedis(someReplica()).command({"CLUSTER", "FAILOVER"}); });
     }
 
     bool killReplica()
     {
-        cluster_.node(cluster_.replicaOf(someMaster())).kill();
+        someReplica().kill();
         run_.sleep(100, 1500);
         return true;
     }
@@ -130,11 +99,11 @@ private:
     /// Its clients reach it all the same: the holders of its locks are on the side of the minority.
     bool cutOff()
     {
-        const auto before = run_.promotions();
-        const PacketFilter filter(cluster_.rulesToCutOff(someMaster()));
-        const bool isReplaced = run_.awaitPromotion(before);
+        std::optional<PacketFilter> filter;
+        const bool isReplaced =
+            run_.isReplacedAfter([&] { filter.emplace(cluster_.rulesToCutOff(cluster_.ownerOf(someName()))); });
         run_.sleep(0, 1500);
-        return isReplaced && filter.hits() > 0;
+        return isReplaced && filter->hits() > 0;
     }
 
     /// A slot on its way from one master to another, as the history has it.
@@ -144,12 +113,18 @@ private:
         std::size_t to;
     };
 
+    /// Begins a move, with some of the keys.
     Move open()
     {
         const auto& name = someName();
         const Move move{name, cluster_.ownerOf(name), cluster_.masterWithout(name)};
         run_.recorder().write({.lock = name, .op = Op::moved, .phase = Phase::invoke});
         cluster_.open(name, move.from, move.to);
+        for (const auto& key : cluster_.keysAt(name, move.from)) {
+            if (run_.someOf(2) == 0) {
+                cluster_.moveKey(key, move.from, move.to);
+            }
+        }
         return move;
     }
 
@@ -161,22 +136,10 @@ private:
         run_.recorder().write({.lock = move.name, .op = Op::moved, .phase = Phase::ok});
     }
 
-    /// Some of the keys.
-    void begin(const Move& move)
-    {
-        for (const auto& key : cluster_.keysAt(move.name, move.from)) {
-            if (run_.someOf(2) == 0) {
-                cluster_.moveKey(key, move.from, move.to);
-            }
-        }
-    }
-
     bool moveSlots()
     {
         for (auto left = 1 + run_.someOf(4); left > 0; --left) {
-            const auto move = open();
-            begin(move);
-            close(move);
+            close(open());
         }
         return true;
     }
@@ -184,7 +147,6 @@ private:
     bool leaveOpen()
     {
         const auto move = open();
-        begin(move);
         run_.sleep(300, 2000);
         close(move);
         return true;
@@ -194,11 +156,8 @@ private:
     bool killSource()
     {
         const auto move = open();
-        begin(move);
         run_.sleep(0, 300);
-        const auto before = run_.promotions();
-        cluster_.node(move.from).kill();
-        const bool isReplaced = run_.awaitPromotion(before);
+        const bool isReplaced = run_.isReplacedAfter([&] { cluster_.node(move.from).kill(); });
         cluster_.abandon(move.name, move.to);
         run_.recorder().write({.lock = move.name, .op = Op::moved, .phase = Phase::fail});
         return isReplaced;

@@ -244,11 +244,21 @@ void FailOverRun::sleep(int leastMs, int mostMs)
     std::this_thread::sleep_for(std::chrono::milliseconds(std::uniform_int_distribution(leastMs, mostMs)(random_)));
 }
 
-void FailOverRun::stop(testing::RedisServer& server, int leastMs)
+bool FailOverRun::stop(testing::RedisServer& server, int leastMs)
 {
     server.freeze();
     sleep(leastMs, 3000);
     server.thaw();
+    sleep(0, 1500);
+    return true;
+}
+
+bool FailOverRun::stopUntilItIsReplaced(testing::RedisServer& master)
+{
+    const bool isReplaced = isReplacedAfter([&] { master.freeze(); });
+    master.thaw();
+    sleep(0, 1500);
+    return isReplaced;
 }
 
 /// Lets the site heal after the fault, and requires all processes to work again.

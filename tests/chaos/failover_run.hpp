@@ -56,8 +56,18 @@ public:
 
     // parts of faults
     void sleep(int leastMs, int mostMs);
-    /// Stops the server for at least that long.
-    void stop(testing::RedisServer& server, int leastMs);
+    /// Stops the server for at least that long. @return true
+    bool stop(testing::RedisServer& server, int leastMs);
+    /// Does something to a master. @return whether another server takes its place
+    template <class Fault>
+    bool isReplacedAfter(Fault fault)
+    {
+        const auto before = promotions();
+        fault();
+        return awaitPromotion(before);
+    }
+    /// Stops a master, which is replaced meanwhile and goes on as one until somebody tells it. @return whether it is
+    bool stopUntilItIsReplaced(testing::RedisServer& master);
     [[nodiscard]] std::size_t someOf(std::size_t count) { return random_() % count; }
     history::Recorder& recorder() noexcept { return *recorder_; }
 

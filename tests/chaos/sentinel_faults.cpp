@@ -38,17 +38,21 @@ public:
     {
         return {
             {"SENTINEL FAILOVER", [this] { return failOverByCommand(); }},
-            {"kill -9 of the master", [this] { return killMaster(); }},
-            {"SIGSTOP of the master", [this] { return stopMaster(); }},
-            {"SIGSTOP until a fail-over", [this] { return stopMasterUntilItIsReplaced(); }},
-            {"SIGSTOP of a replica", [this] { return stopReplica(); }},
+            {"kill -9 of the master", [this] { return run_.isReplacedAfter([&] { master().kill(); }); }},
+            {"SIGSTOP of the master", [this] { return run_.stop(master(), 1000); }},
+            {"SIGSTOP until a fail-over", [this] { return run_.stopUntilItIsReplaced(master()); }},
+            {"SIGSTOP of a replica", [this] { return run_.stop(someReplica(), 300); }},
             {"kill -9 of a Sentinel", [this] { return killSentinel(); }},
-            {"SIGSTOP of a Sentinel", [this] { return stopSentinel(); }},
+            {"SIGSTOP of a Sentinel", [this] { return run_.stop(someSentinel(), 300); }},
         };
     }
 
 private:
     testing::RedisServer& master() { return deployment_.servers.at(deployment_.master()); }
+    testing::RedisServer& someReplica()
+    {
+        return deployment_.servers.at((deployment_.master() + 1 + run_.someOf(2)) % deployment_.servers.size());
+    }
     testing::RedisServer& someSentinel() { return deployment_.sentinels.at(run_.someOf(3)).server(); }
 
     bool failOverByCommand()
@@ -61,45 +65,6 @@ private:
             isDone = !sentinel.command({"SENTINEL", "FAILOVER", "main"}).isError() && run_.awaitPromotion(before, 6s);
         }
         return isDone;
-    }
-
-    bool killMaster()
-    {
-        const auto before = run_.promotions();
-        master().kill();
-        return run_.awaitPromotion(before);
-    }
-
-    /// A master that is replaced meanwhile goes on as one until somebody tells it.
-    bool stopMaster()
-    {
-        run_.stop(master(), 1000);
-        run_.sleep(0, 1500);
-        return true;
-    }
-
-    bool stopMasterUntilItIsReplaced()
-    {
-        const auto before = run_.promotions();
-        auto& former = master();
-        former.freeze();
-        const bool isReplaced = run_.awaitPromotion(before);
-        former.thaw();
-        run_.sleep(0, 1500);
-        return isReplaced;
-    }
-
-    bool stopReplica()
-    {
-        run_.stop(deployment_.servers.at((deployment_.master() + 1 + run_.someOf(2)) % deployment_.servers.size()),
-                  300);
-        return true;
-    }
-
-    bool stopSentinel()
-    {
-        run_.stop(someSentinel(), 300);
-        return true;
     }
 
     bool killSentinel()
