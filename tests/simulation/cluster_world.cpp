@@ -119,6 +119,9 @@ void ClusterWorld::ask(Server server)
 /// A node that stands still answers when it goes on.
 void ClusterWorld::awaitTable(Server server, TimePoint askedAt)
 {
+    if (machine_.at(server).host.empty()) { // its connections have ended meanwhile
+        return failed(server);
+    }
     const auto node = nodeOf(server);
     if (!nodes_[node].isAlive) {
         return after(1ms, [this, server] {
