@@ -154,8 +154,10 @@ void ClusterWorld::told(Server server, std::size_t node, const detail::ClusterTa
         return failed(server);
     }
     ++tables_;
-    const bool isMisled = !isReached(node); // where no other seemed better; the next one must be
-    disturbedAt_ = isMisled && !wasMisled_ ? scheduler_.now() : disturbedAt_;
+    // once where no other seemed better, and as long as the node itself does not know that it is cut off
+    const bool isMisled = !isReached(node);
+    const bool mayBe = !wasMisled_ || scheduler_.now() >= nodes_[node].downUntil;
+    disturbedAt_ = isMisled && mayBe ? scheduler_.now() : disturbedAt_;
     wasMisled_ = isMisled;
     if (askedAt < tableFrom_) {
         for (std::size_t piece = 0; piece < pieceCount; ++piece) {
