@@ -180,6 +180,8 @@ void ClusterNodes::promote(std::size_t shard, bool isByCommand)
     }
     trace_("node", "{} takes the place of {}", *next, old);
     masters_[shard] = *next;
+    nodes_[old].downUntil =
+        std::max(nodes_[old].downUntil, nodes_[old].cutOffUntil); // it missed the others before that
     std::ranges::replace(truth_.owner, old, *next);
     learn(*next);
     if (isByCommand) {
