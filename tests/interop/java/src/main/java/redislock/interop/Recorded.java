@@ -48,7 +48,8 @@ public final class Recorded {
         RedissonClient client = new Objects(30_000, 300_000, 0, List.of(arguments[0])).client();
         Recorded recorded = new Recorded(client, folder.resolve("client-redisson.jsonl"), Long.parseLong(arguments[2]),
                 Arrays.asList(arguments).subList(3, arguments.length));
-        recorded.write(recorded.now(), "settings", "event", "", ",\"count\":" + PATIENCE_MS + ",\"error\":\"commandTimeout\"");
+        recorded.write(recorded.now(), "settings", "event", "",
+                ",\"count\":" + PATIENCE_MS + ",\"error\":\"commandTimeout\"");
         for (int thread = 0; thread < THREADS; ++thread) {
             Thread worker = new Thread(recorded::work);
             worker.setDaemon(true);
@@ -75,7 +76,8 @@ public final class Recorded {
 
     private void turn(RLock lock, String name) throws Exception {
         long asked = now();
-        write(asked, "lock", "invoke", name, ",\"lease\":" + LEASE_MS + ",\"wait\":" + WAIT_MS + ",\"error\":\"fixed\"");
+        write(asked, "lock", "invoke", name,
+                ",\"lease\":" + LEASE_MS + ",\"wait\":" + WAIT_MS + ",\"error\":\"fixed\"");
         boolean isIn;
         try {
             isIn = lock.tryLock(WAIT_MS, LEASE_MS, TimeUnit.MILLISECONDS);
