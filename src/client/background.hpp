@@ -54,7 +54,7 @@ public:
     /// ends; keeps this object alive. @return why there is no thread; nothing: there is, or was.
     std::optional<Reason> start(const std::shared_ptr<void>& owner);
     [[nodiscard]] bool isOwnThread() const noexcept;
-    /// Calls @p what on the thread, soon. Any thread.
+    /// Calls @p what on the thread, soon, and in the order of the calls of this function. Any thread.
     void post(std::function<void()> what);
     /// Calls @p what on the thread at that time; earlier, when end() is called. Any thread.
     std::shared_ptr<Later> later(TimePoint when, std::function<void()> what);
@@ -68,7 +68,9 @@ public:
     std::function<void()> recovered;
 
     // used on the thread only, except that any thread may set alarms
-    boost::asio::io_context io{1};
+    /// Two: with a hint of one, what this thread posts would wait for the end of its handler, and what others post
+    /// meanwhile would overtake it.
+    boost::asio::io_context io{2};
     LastErrors lastErrors; ///< used by any thread
     Route route;
     Alarm renewalTimer{io};

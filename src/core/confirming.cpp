@@ -109,7 +109,14 @@ void Confirming::send()
          next = std::ranges::find_if(waiting_, isFree)) {
         underWay_.reserve(underWay_.size() + 1);
         const auto wait = underWay_.emplace_back(packet(**next, core_.port.now()));
-        if (!core_.port.submit(Lane::confirming, wait->renewal, wait)) {
+        bool isSent = false;
+        try {
+            isSent = core_.port.submit(Lane::confirming, wait->renewal, wait);
+        } catch (const std::bad_alloc&) { // the clocks of its operations end their wait; later ones do not wait for it
+            underWay_.pop_back();
+            throw;
+        }
+        if (!isSent) {
             underWay_.pop_back();
             for (Confirmation* each : wait->renewal->questions) {
                 judge(*each, {Next::refuse, Errc::shutdown}, core_.port.now());

@@ -283,6 +283,21 @@ TEST_F(MachineOfACluster, AsksQuietlyNowAndThen)
     EXPECT_TRUE(ask());
 }
 
+TEST_F(MachineOfACluster, AsksNoMoreAboutANodeWhoseSuccessorItWasTold)
+{
+    settle();
+    const auto gone = machine.serverOf(0);
+    machine.tried(gone, false, now);
+    const auto first = ask();
+    ASSERT_TRUE(first);
+    EXPECT_FALSE(ask());
+    ASSERT_TRUE(machine.told(*first, clusterTable({clusterNodeAt(4), clusterNodeAt(2), clusterNodeAt(3)}), now, now));
+    pass(1s);
+    EXPECT_FALSE(ask());
+    machine.failed(gone, now);
+    EXPECT_FALSE(ask()) << "others have answered since";
+}
+
 TEST_F(MachineOfACluster, UsesNoTableOfAnotherCluster)
 {
     machine.search();

@@ -12,6 +12,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,7 +29,6 @@ using test::textReply;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using State = Confirmation::State;
 
 struct Packet {
     std::shared_ptr<RenewalCall> renewal;
@@ -74,6 +74,9 @@ public:
     {
         if (lane == Lane::confirming) {
             call->sentAt = behind->sentAt = time;
+            if (!hasMemory) {
+                throw std::bad_alloc();
+            }
             last = {std::dynamic_pointer_cast<RenewalCall>(call), std::move(behind)};
             packets.push_back(last);
             return isOpen;
@@ -87,10 +90,13 @@ public:
     std::vector<Packet> packets;
     Packet last;
     bool isOpen = true;
+    bool hasMemory = true;
 };
 
 class ConfirmingGrants : public ::testing::Test {
 protected:
+    using State = Confirmation::State;
+
     ~ConfirmingGrants() override
     {
         for (auto& each : asked) {
@@ -181,6 +187,21 @@ TEST_F(ConfirmingGrants, OfAnotherSlotDoNotWaitForASlowNode)
     toSlow.waited(1);
     EXPECT_EQ(slow.state, State::confirmed);
     EXPECT_THAT(packet().names(), ElementsAre("{a}2"));
+}
+
+TEST_F(ConfirmingGrants, DoNotWaitForAPacketThatFoundNoMemory)
+{
+    auto& lost = ask("1");
+    port->hasMemory = false;
+    EXPECT_THROW(packets(), std::bad_alloc);
+    port->hasMemory = true;
+    auto& later = ask("2");
+    const Packet next = packet();
+    EXPECT_THAT(next.names(), ElementsAre("2"));
+    next.renewed("1");
+    next.waited(1);
+    EXPECT_EQ(later.state, State::confirmed);
+    EXPECT_EQ(lost.state, State::asked);
 }
 
 TEST_F(ConfirmingGrants, OfOneDurabilityOrKindGoTogether)

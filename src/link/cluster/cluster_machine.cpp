@@ -238,10 +238,11 @@ void ClusterMachine::troubled(Server server, TimePoint now) noexcept
 
 void ClusterMachine::failed(Server server, TimePoint now)
 {
-    asked_ = asked_ == server ? entry : asked_;
+    const bool isMissed = asked_ == server; // else another was asked after a while, or has answered
+    asked_ = isMissed ? entry : asked_;
     servers_[server].isAsked = true;
     servers_[server].troubledAt = now;
-    isDue_ = isDue_ || hasTable_;
+    isDue_ = isDue_ || (hasTable_ && (isMissed || servers_[server].slots > 0));
 }
 
 void ClusterMachine::search() noexcept
@@ -294,7 +295,7 @@ int ClusterMachine::worthOf(const Member& member, TimePoint now) const noexcept
 std::optional<ClusterMachine::Server> ClusterMachine::takeQuestion(TimePoint now, bool isUsed)
 {
     if (hasTable_ && isInTrouble(now)) {
-        isDue_ = true;
+        isDue_ = isDue_ || asked_ == entry; // else the answer may end it
         troubleSince_ = std::min(troubleSince_, now);
     } else {
         troubleSince_ = TimePoint::max();
