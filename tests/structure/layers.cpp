@@ -246,17 +246,4 @@ std::string scriptIdentifier(std::string_view name)
     return identifier;
 }
 
-std::string firstProgram(std::string_view markdown)
-{
-    constexpr std::string_view fence = "```cpp\n";
-    for (auto at = markdown.find(fence); at != std::string_view::npos; at = markdown.find(fence, at)) {
-        at += fence.size();
-        const std::string_view block = markdown.substr(at, markdown.find("```", at) - at);
-        if (block.find("int main(") != std::string_view::npos) {
-            return std::string(block);
-        }
-    }
-    return {};
-}
-
 } // namespace redislock::test

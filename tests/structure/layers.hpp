@@ -21,7 +21,4 @@ std::string violation(std::string_view file, std::string_view target);
 /// "redis_lock/force_unlock" -> "redisLockForceUnlock": the name of an embedded script.
 std::string scriptIdentifier(std::string_view name);
 
-/// The text of the first ```cpp block of a Markdown text that has a main(); empty when there is none.
-std::string firstProgram(std::string_view markdown);
-
 } // namespace redislock::test

@@ -158,11 +158,5 @@ TEST(Layers, ScriptsAreNamedAfterTheirFiles)
     EXPECT_EQ(scriptIdentifier("redis_lock/force_unlock"), "redisLockForceUnlock");
 }
 
-TEST(Layers, TheProgramInAReadmeIsTheFirstBlockWithAMain)
-{
-    EXPECT_EQ(firstProgram("# x\n```cpp\nf();\n```\n```cpp\nint main() {}\n```\n"), "int main() {}\n");
-    EXPECT_EQ(firstProgram("```sh\nint main(\n```\n"), "");
-}
-
 } // namespace
 } // namespace redislock::test

@@ -192,14 +192,5 @@ TEST(Tree, NoLineIsTooLongToRead)
     }
 }
 
-TEST(Tree, TheProgramInTheReadmeIsTheExample)
-{
-    if (fs::exists(root / "README.md")) {
-        const std::string example = read("examples/hello_lock.cpp");
-        EXPECT_EQ(firstProgram(read("README.md")), example);
-        EXPECT_LE(std::count(example.begin(), example.end(), '\n'), 20);
-    }
-}
-
 } // namespace
 } // namespace redislock::test
