@@ -204,10 +204,10 @@ Value RawRedis::commandInCluster(Arguments arguments)
     if (arguments[0] == "PUBLISH") {
         arguments[0] = "SPUBLISH";
     }
+    if (arguments[0] == "PUBSUB") {
+        arguments[1] = arguments[1] == "NUMSUB" ? "SHARDNUMSUB" : "SHARDCHANNELS";
+    }
     if (arguments[0] == "PUBSUB" || arguments[0] == "KEYS") {
-        arguments[1] = arguments[0] == "KEYS"     ? arguments[1]
-                       : arguments[1] == "NUMSUB" ? "SHARDNUMSUB"
-                                                  : "SHARDCHANNELS";
         Value all;
         for (const auto& [port, node] : nodes_) {
             auto answer = node->command(arguments);
