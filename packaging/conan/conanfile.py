@@ -59,7 +59,6 @@ class RedislockConan(ConanFile):
         toolchain.cache_variables["CMAKE_UNITY_BUILD_BATCH_SIZE"] = "8"
         toolchain.generate()
         dependencies = CMakeDeps(self)
-        dependencies.set_property("hiredis", "cmake_find_mode", "module")
         dependencies.set_property("hiredis", "cmake_file_name", "Hiredis")
         dependencies.generate()
 
@@ -75,6 +74,7 @@ class RedislockConan(ConanFile):
             rmdir(self, Path(self.package_folder, folder))
 
     def package_info(self):
+        self.cpp_info.set_property("cmake_config_version_compat", "SameMinorVersion")
         self.cpp_info.libs = ["redislock"]
         self.cpp_info.system_libs = ["dl", "pthread"]
         self.cpp_info.requires = ["boost::headers", "fmt::fmt", "hiredis::hiredis"]
