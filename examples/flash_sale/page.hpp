@@ -22,7 +22,8 @@ inline std::string page(std::string_view figures = "null")
 body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.45 system-ui, sans-serif }
 main { max-width: 56rem; margin: 0 auto; padding: 1.2rem }
 h1 { font-size: 1.7rem; margin: .2rem 0 } h2 { font-size: 1.1rem; margin: 1.5rem 0 .3rem } p { margin: .25rem 0 }
-#verdict { font-weight: 600; font-size: 1.15rem; margin: .7rem 0 } #verdict:empty, #silent:empty { display: none }
+#verdict { text-wrap: balance; font-weight: 600; font-size: 1.15rem; margin: .7rem 0 }
+#verdict:empty, #silent:empty { display: none }
 .good { color: var(--good) } .bad, #silent { color: var(--bad) }
 #track { display: flex; height: .9rem; background: var(--lane); margin: .8rem 0 1rem }
 #track i:first-child, .created { background: var(--bar) } #track i + i, .under { background: var(--under) }
@@ -76,7 +77,8 @@ function show(status) {
     created.style.width = 100 * status.created / status.stock + '%';
     underway.style.width = 100 * status.underway / status.stock + '%';
     at('troubles').innerHTML = status.troubles.map(({kind, who, from, to}) =>
-        `<li>${seconds(from)}${to ? ' to ' + seconds(to) : ''} s: ${who} ${kind.split(' ')[1]}</li>`).join('');
+        `<li>${seconds(from)}${to ? ' to ' + seconds(to) : ''} s: ${who} ${kind.split(' ')[1]}</li>`).join('') ||
+        '<li>none</li>';
     draw(status);
     if (status.verdict) conclude(status.verdict);
 }
