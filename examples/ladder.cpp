@@ -280,7 +280,7 @@ int main(int argc, char** argv)
                  "Exit status: 0 if each rung showed what it is there for; 1 if one did not; 2 if that could not be "
                  "found out.");
     app.option_defaults()->always_capture_default();
-    app.add_option("--stock", settings.stock, "units to sell in each rung")->check(CLI::Range(40, 10'000));
+    app.add_option("--stock", settings.stock, "units to sell in each rung")->check(CLI::Range(40, 1'000));
     app.add_option("--page", settings.page, "also writes a page with a time line for each rung to this file");
     app.add_option("--url", settings.url,
                    "the server, as redis://[[user]:password@]host[:port][/database] or unix://path");

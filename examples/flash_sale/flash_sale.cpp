@@ -7,8 +7,10 @@
 /// answer ask again. In the end stock, orders and answers have to agree.
 #include "flash_sale/conductor.hpp"
 #include "flash_sale/orders.hpp"
+#include "flash_sale/page.hpp"
 #include "flash_sale/proof.hpp"
 #include "flash_sale/sale.hpp"
+#include "flash_sale/service.hpp"
 #include "flash_sale/settings.hpp"
 #include "shared/demonstration.hpp"
 
@@ -17,7 +19,9 @@
 
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <random>
+#include <stdexcept>
 
 namespace {
 
@@ -73,7 +77,7 @@ int run(Settings settings)
     const Tables tables(orders);
     Sale sale(settings);
     sale.open(settings.stock);
-    Conductor conductor(settings, sale);
+    Conductor conductor(settings, sale, orders);
     fmt::print("Sells {} pieces to {} users in {} processes; {} workers create the orders. See {}\n\n", settings.stock,
                settings.users, settings.buyerProcesses, settings.workers, conductor.page());
     std::fflush(stdout);
@@ -84,10 +88,22 @@ int run(Settings settings)
     Proof proof(settings, sale, orders);
     const bool holds = proof.holds();
     const bool saw = proof.sawTroubles(done);
-    fmt::print("\nAfter {:.0f} s: {}\n", seconds.count(),
-               !holds ? "stock, orders and answers DO NOT AGREE."
-               : !saw ? "all agrees, but no kill met anybody at work: this proves little."
-                      : "stock, orders and answers agree; nobody has two, nothing is lost.");
+    const auto* const verdict = !holds ? "stock, orders and answers DO NOT AGREE."
+                                : !saw ? "all agrees, but no kill met anybody at work: this proves little."
+                                       : "stock, orders and answers agree; nobody has two, nothing is lost.";
+    const auto sentence = fmt::format("After {:.0f} s: {}", seconds.count(), verdict);
+    fmt::print("\n{}\n", sentence);
+    std::fflush(stdout);
+    sale.conclude(proof.json(holds && saw, sentence));
+    if (!settings.page.empty()) {
+        std::ofstream file(settings.page, std::ios::trunc);
+        if (!(file << page(figures(settings, sale, orders)) << std::flush)) {
+            throw std::runtime_error(fmt::format("the page cannot be written to {}", settings.page));
+        }
+        fmt::print("The page of the sale: {}\n", settings.page);
+        std::fflush(stdout);
+    }
+    conductor.showVerdict();
     return !holds ? exitWrong : !saw ? example::exitFailed : 0;
 }
 
@@ -104,8 +120,9 @@ void declareOptions(CLI::App& app, Settings& settings)
         ->check(CLI::Range(0, 100));
     app.add_option("--seed", settings.seed, "of the moments of all this, and of the orders' numbers");
     app.add_option("--look-with", settings.lookWith,
-                   "a command of the shell, run when a quarter is sold, with the address of the page added; the sale "
-                   "fails if it does");
+                   "a command of the shell, run with the address of the page from the beginning until it has seen the "
+                   "verdict; the sale fails if the command does");
+    app.add_option("--page", settings.page, "keeps the page of the finished sale in this file");
     app.add_option("--falsify", settings.falsify, "make one of these wrong before the proof, which has to notice")
         ->check(CLI::IsMember({"nothing", "stock", "order", "buyer", "answer"}));
     app.add_option("--url", settings.url,

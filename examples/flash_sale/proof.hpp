@@ -9,10 +9,12 @@
 #include "flash_sale/settings.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace flash {
 
@@ -34,7 +36,7 @@ public:
                 "count(*) FROM flash_told WHERE answer NOT IN ('accepted', 'already bought', 'sold out')");
         compare("buyers who asked again and were told otherwise", 0, "count(*) FROM flash_told WHERE NOT same");
         compare("pieces taken from the stock in Redis", wanted, taken);
-        compare("answers \"accepted\"", taken, "count(*) FROM flash_told WHERE answer = 'accepted'");
+        compare("answers 'accepted'", taken, "count(*) FROM flash_told WHERE answer = 'accepted'");
         compare("orders in PostgreSQL", taken, "count(*) FROM flash_order");
         compare("users with more than one order", 0,
                 "count(*) FROM (SELECT FROM flash_order GROUP BY buyer HAVING count(*) > 1) AS twice");
@@ -44,12 +46,18 @@ public:
         compare("accepted, and no such order of this user", 0,
                 "count(*) FROM flash_told LEFT JOIN flash_order USING (id, buyer) "
                 "WHERE answer = 'accepted' AND created IS NULL");
-        compare("orders of users who were not told \"accepted\"", 0,
+        compare("orders of users who were not told 'accepted'", 0,
                 "count(*) FROM flash_order LEFT JOIN (SELECT * FROM flash_told WHERE answer = 'accepted') AS told "
                 "USING (id, buyer) WHERE answer IS NULL");
         compare("admitted orders that nobody finished", 0, sale_.unfinished() + sale_.pending());
         compare("keys in Redis without a time to live", 0, sale_.expire());
         return holds_;
+    }
+
+    /// The verdict for the page, in JSON. @param verdict a sentence
+    [[nodiscard]] std::string json(bool isGood, std::string_view verdict) const
+    {
+        return fmt::format(R"({{"good":{},"text":"{}","proof":[{}]}})", isGood, verdict, fmt::join(rows_, ","));
     }
 
     /// Prints the troubles on the way. @return whether the troubles met processes at work
@@ -72,6 +80,7 @@ private:
     void compare(std::string_view what, long long wanted, long long found)
     {
         fmt::print("  {:<60} {:>7} {:>7}{}\n", what, wanted, found, wanted == found ? "" : "  WRONG");
+        rows_.push_back(fmt::format(R"(["{}",{},{}])", what, wanted, found));
         holds_ = holds_ && wanted == found;
     }
     void compare(std::string_view what, long long wanted, const std::string& query)
@@ -82,6 +91,7 @@ private:
     const Settings& settings_;
     Sale& sale_;
     Orders& orders_;
+    std::vector<std::string> rows_; ///< the comparisons, in JSON
     bool holds_ = true;
 };
 

@@ -25,6 +25,7 @@ struct Settings {
     int pauses = 2; ///< of a worker, for longer than its leases
     std::uint32_t seed = 1;
     std::string lookWith;            ///< a command that looks at the page
+    std::string page;                ///< the file that keeps the page of the end
     std::string falsify = "nothing"; ///< changes a figure before the proof, which has to notice it
 };
 

@@ -89,8 +89,8 @@ private:
 /// A completion token that cancels its operation when a lock is lost. Made by cancelOnLoss().
 template <class Token>
 struct CancelOnLoss {
-    std::stop_token stop;
-    Token token;
+    std::stop_token stop; ///< stopped when the lock is lost or at risk
+    Token token;          ///< completes the operation
 };
 
 /// Cancels an asynchronous operation, or a whole coroutine, when the lock under which it runs is lost.
@@ -119,6 +119,7 @@ template <class Token = boost::asio::deferred_t>
 
 } // namespace redislock
 
+/// @cond
 template <class Token, class... Signatures>
 class boost::asio::async_result<redislock::CancelOnLoss<Token>, Signatures...> {
 public:
@@ -146,3 +147,4 @@ public:
             with.token, std::forward<Initiation>(initiation), std::forward<Arguments>(arguments)...);
     }
 };
+/// @endcond

@@ -110,7 +110,7 @@ public:
     /// The latch of this name. Names, errors and cost as for getLock().
     [[nodiscard]] CountDownLatch getCountDownLatch(std::string name) const;
     /// The lock of this name in pieces, among which keys are spread. Does no I/O.
-    /// @param name as for getLock(), and so short that the names of the segments (`<name>:<i>`) are valid.
+    /// @param name as for getLock(), and so short that the names of the segments (`name:i`) are valid.
     /// @param segments 1 … 1024; the same in all programs. @throws LockError `invalidArgument`.
     [[nodiscard]] SegmentedLock getSegmentedLock(std::string name, std::size_t segments = 16,
                                                  std::optional<Durability> durability = std::nullopt) const;

@@ -72,11 +72,11 @@ constexpr To saturatingCast(std::chrono::duration<Rep, Period> from) noexcept
 ///
 /// **Thread safety**: all functions may be called from any thread. **Cost**: one vDSO call, no allocation.
 struct BootClock {
-    using rep = std::chrono::nanoseconds::rep;
-    using period = std::chrono::nanoseconds::period;
-    using duration = std::chrono::nanoseconds;
-    using time_point = std::chrono::time_point<BootClock>;
-    static constexpr bool is_steady = true;
+    using rep = std::chrono::nanoseconds::rep;             ///< of a clock's traits
+    using period = std::chrono::nanoseconds::period;       ///< of a clock's traits
+    using duration = std::chrono::nanoseconds;             ///< of a clock's traits
+    using time_point = std::chrono::time_point<BootClock>; ///< of a clock's traits
+    static constexpr bool is_steady = true;                ///< of a clock's traits
 
     /// The time since boot, suspends included, in nanoseconds.
     static time_point now() noexcept

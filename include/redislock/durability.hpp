@@ -20,20 +20,23 @@ namespace redislock {
 /// **Cost**: one round trip more for a grant, on a connection of its own that grants share: what other threads do
 /// without a durability is not held up.
 struct Durability {
+    /// Where a grant must be before its caller has it.
     enum class Level : std::uint8_t {
         none,     ///< the master alone
         replicas, ///< so many replicas have it in memory (`WAIT`)
         disk,     ///< the master and so many replicas have it in their append-only files (`WAITAOF`, Redis 7.2)
     };
 
-    Level level = Level::none;
+    Level level = Level::none; ///< default `none`
     /// Of the replicas: 1 … 255, with `disk` 0 … 255.
     std::uint32_t count = 0;
     /// How long a grant may wait for them, 1 ms … 1 min, and no longer than the lease. Default 1 s. A call may take so
     /// much longer than its wait.
     std::chrono::milliseconds within{1000};
 
+    /// Asks for nothing: a grant counts as soon as the master has it.
     static constexpr Durability none() noexcept { return {}; }
+    /// Asks for replicas that have the grant in memory. @param count how many. @param within see the member.
     static constexpr Durability replicas(std::uint32_t count,
                                          std::chrono::milliseconds within = std::chrono::seconds(1)) noexcept
     {

@@ -44,6 +44,7 @@ struct NumberFormatter : fmt::formatter<std::uint64_t> {
 
 } // namespace redislock::detail
 
+/// @cond
 template <>
 struct fmt::formatter<redislock::Errc> : redislock::detail::NameFormatter<redislock::Errc> {
 };
@@ -82,3 +83,4 @@ struct fmt::formatter<redislock::Endpoint> : fmt::formatter<std::string_view> {
         return fmt::formatter<std::string_view>::format(endpoint.str(), context);
     }
 };
+/// @endcond

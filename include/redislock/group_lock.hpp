@@ -99,8 +99,10 @@ public:
     [[nodiscard]] std::stop_token stopToken(StopAt when = StopAt::lost) const noexcept;
 
 protected:
+    /// What copies share.
     using State = std::shared_ptr<detail::GroupState>;
 
+    /// @param state of the members.
     explicit GroupLock(State state) noexcept : state_(std::move(state)) {}
 
 private:

@@ -170,6 +170,7 @@ public:
     }
 
 protected:
+    /// What copies share.
     using State = std::shared_ptr<detail::NamedLock>;
 
     /// @param retry how it waits; null: until it is notified.

@@ -55,7 +55,7 @@ struct REDISLOCK_EXPORT MonitorAlarms {
 
 /// A replica, as its master sees it.
 struct REDISLOCK_EXPORT ReplicaReport {
-    std::string address;
+    std::string address;            ///< `host:port`
     std::string state;              ///< `online` once it follows
     std::uint64_t bytesBehind = 0;  ///< how much of what the master has written it has not acknowledged
     std::chrono::seconds silent{0}; ///< since it last acknowledged anything
@@ -69,15 +69,15 @@ struct REDISLOCK_EXPORT SentinelsReport {
 
 /// A master of a cluster.
 struct REDISLOCK_EXPORT ShardReport {
-    std::string address;
-    std::size_t slots = 0;
-    std::vector<ReplicaReport> replicas;
-    std::string evictionPolicy; ///< empty: not told (`+info`)
+    std::string address;                 ///< `host:port`
+    std::size_t slots = 0;               ///< how many it serves, of 16384
+    std::vector<ReplicaReport> replicas; ///< those that follow it
+    std::string evictionPolicy;          ///< empty: not told (`+info`)
 };
 
 /// The cluster to which a server belongs.
 struct REDISLOCK_EXPORT ClusterReport {
-    std::vector<ShardReport> shards;
+    std::vector<ShardReport> shards;                        ///< its masters
     bool isWhole = false;                                   ///< each slot has a node
     bool hasShardedChannels = false;                        ///< Redis 7 and later, Valkey
     std::optional<bool> needsFullCoverage;                  ///< nothing: not known (`+config|get`)
@@ -86,22 +86,22 @@ struct REDISLOCK_EXPORT ClusterReport {
 
 /// What a server says about itself. Empty, or nothing, where it did not say, or may not be asked (`+info`).
 struct REDISLOCK_EXPORT ServerReport {
-    std::string version;
-    std::string role; ///< `master`; `slave` only of a server before 6.2, or behind a proxy: others are not used
-    std::optional<std::uint64_t> replicas;
+    std::string version; ///< `7.0.15`
+    std::string role;    ///< `master`; `slave` only of a server before 6.2, or behind a proxy: others are not used
+    std::optional<std::uint64_t> replicas;           ///< how many are connected
     std::vector<ReplicaReport> followers;            ///< of a master
     std::optional<std::uint64_t> minReplicasToWrite; ///< nothing: not known (`+config|get`)
     std::optional<SentinelsReport> sentinels;        ///< nothing: without Config::sentinels
     std::optional<ClusterReport> cluster;            ///< nothing: without Config::cluster
     std::string masterLink;                          ///< of a replica: `up` or `down`
     std::string evictionPolicy; ///< `noeviction`; with any other one Redis may drop locks when memory runs out
-    std::optional<std::uint64_t> maxMemory; ///< bytes; 0: no limit
-    std::optional<std::uint64_t> usedMemory;
-    std::optional<bool> isLoading;
-    std::optional<bool> appendsToFile;     ///< append-only file
-    std::optional<bool> savesSnapshots;    ///< `save` is set; nothing: not known (`+config|get`)
-    std::optional<std::string> appendSync; ///< `appendfsync`; nothing: not known (`+config|get`)
-    std::optional<TlsReport> tls;          ///< nothing: without TLS
+    std::optional<std::uint64_t> maxMemory;  ///< bytes; 0: no limit
+    std::optional<std::uint64_t> usedMemory; ///< bytes
+    std::optional<bool> isLoading;           ///< it reads its data from disk and answers nothing else
+    std::optional<bool> appendsToFile;       ///< append-only file
+    std::optional<bool> savesSnapshots;      ///< `save` is set; nothing: not known (`+config|get`)
+    std::optional<std::string> appendSync;   ///< `appendfsync`; nothing: not known (`+config|get`)
+    std::optional<TlsReport> tls;            ///< nothing: without TLS
     /// Rights that locks need and the user lacks, as rules of `ACL SETUSER`. Without `+multi +discard` the rights to
     /// write are not judged. Nothing: not known.
     std::optional<std::vector<std::string>> lackingRights;

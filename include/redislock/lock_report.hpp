@@ -35,7 +35,7 @@ struct REDISLOCK_EXPORT LockHolder {
 
 /// A lock that is held, as Redis shows it at one moment. See LockMonitor and Lock::explain().
 struct REDISLOCK_EXPORT LockReport {
-    std::string name;
+    std::string name; ///< its key in Redis
     /// `fairLock` where somebody waits in its queue, `fencedLock` where there is a token, `readLock` and `writeLock` by
     /// what is held; `redisLock` for all others: Redis shows the same for each of them.
     ObjectKind kind = ObjectKind::redisLock;

@@ -72,7 +72,7 @@ struct LockEvent {
     /// semaphores, latches and groups, which have none. For `contended` and `keyWithoutTtl`: who has the lock instead,
     /// printable; empty where that is not known, or not just one.
     std::string_view holder;
-    ObjectKind kind{};
+    ObjectKind kind{}; ///< what the object is
 };
 
 /// Receives what happens to the locks, semaphores and latches of one client: for logs, metrics, alarms. Derive and
@@ -95,52 +95,58 @@ public:
     Observer& operator=(const Observer&) = delete;
     virtual ~Observer() = default;
 
+// The functions here do nothing; their parameters have names for those who read them.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
     /// A lock or permits were acquired, or a latch was found open. @param waited from the call to the grant.
     /// @param attempts requests sent to Redis for it, perhaps none if it was passed on inside the client; for a group:
     /// tries at its members.
-    virtual void acquired(const LockEvent&, std::chrono::nanoseconds /*waited*/, std::uint32_t /*attempts*/) noexcept {}
+    virtual void acquired(const LockEvent& event, std::chrono::nanoseconds waited, std::uint32_t attempts) noexcept {}
     /// A call ended without the lock or permits because others held them, or with the latch closed.
     /// @param left how long others keep it at least, as the last answer said (for a fair lock that is free while it is
     /// another's turn: when to ask again); nothing where it did not say.
-    virtual void contended(const LockEvent&, std::optional<std::chrono::milliseconds> /*left*/,
-                           std::chrono::nanoseconds /*waited*/, std::uint32_t /*attempts*/) noexcept
+    virtual void contended(const LockEvent& event, std::optional<std::chrono::milliseconds> left,
+                           std::chrono::nanoseconds waited, std::uint32_t attempts) noexcept
     {
     }
     /// The watchdog renewed the lease. @param took from sending the renewal to its answer.
-    virtual void renewed(const LockEvent&, std::chrono::nanoseconds /*took*/) noexcept {}
+    virtual void renewed(const LockEvent& event, std::chrono::nanoseconds took) noexcept {}
     /// A renewal failed and is tried again while the lease lasts.
-    virtual void renewalFailed(const LockEvent&, std::error_code) noexcept {}
+    virtual void renewalFailed(const LockEvent& event, std::error_code error) noexcept {}
     /// The hold ends soon unless a renewal succeeds. @param validFor the time left. @param reason why it would be lost
     /// then: `leaseEnded` is the regular end of a fixed lease.
-    virtual void atRisk(const LockEvent&, std::chrono::nanoseconds /*validFor*/, LossReason /*reason*/) noexcept {}
+    virtual void atRisk(const LockEvent& event, std::chrono::nanoseconds validFor, LossReason reason) noexcept {}
     /// The hold is lost; its stop token is stopped.
-    virtual void lost(const LockEvent&, LossReason) noexcept {}
+    virtual void lost(const LockEvent& event, LossReason reason) noexcept {}
     /// An outermost hold was ended, or permits were given back. `passedOn` is followed by `acquired` for the next hold,
     /// which has the same holder in Redis; if its caller left at that moment, also by the end of that hold. @param held
     /// from the grant to its end; zero where that is not known: of a semaphore, and of a permit that is released by its
     /// id.
-    virtual void released(const LockEvent&, Unlocked, std::chrono::nanoseconds /*held*/) noexcept {}
+    virtual void released(const LockEvent& event, Unlocked how, std::chrono::nanoseconds held) noexcept {}
     /// A release got no answer while its lease lasted.
-    virtual void unconfirmed(const LockEvent&) noexcept {}
+    virtual void unconfirmed(const LockEvent& event) noexcept {}
     /// A hold reached `Config::maxHold`: it is no longer renewed and ends at most one lease later.
-    virtual void heldTooLong(const LockEvent&, std::chrono::nanoseconds /*held*/) noexcept {}
+    virtual void heldTooLong(const LockEvent& event, std::chrono::nanoseconds held) noexcept {}
     /// A waiter met a key without time to live: nothing but its owner or an operator can free that lock.
-    virtual void keyWithoutTtl(const LockEvent&) noexcept {}
+    virtual void keyWithoutTtl(const LockEvent& event) noexcept {}
     /// A waiter got the lock by its periodic check; the notification was missed.
-    virtual void pushMissed(const LockEvent&) noexcept {}
+    virtual void pushMissed(const LockEvent& event) noexcept {}
     /// The subscription for wake-ups was refused; waiters of this name poll instead.
-    virtual void subscribeRefused(const LockEvent&) noexcept {}
+    virtual void subscribeRefused(const LockEvent& event) noexcept {}
     /// A connection to the server is usable. @param purpose "commands", "renewals", "notifications" or
     /// "confirmations".
-    virtual void connected(std::string_view /*purpose*/) noexcept {}
+    virtual void connected(std::string_view purpose) noexcept {}
     /// A connection ended or could not be made; as long as it is needed, this comes again with each attempt.
     /// @param why one line for a log: the address, what happened, and what the system or the server said. Never a
     /// password. Valid during the call only.
-    virtual void disconnected(std::string_view /*purpose*/, std::error_code, std::string_view /*why*/) noexcept {}
+    virtual void disconnected(std::string_view purpose, std::error_code error, std::string_view why) noexcept {}
     /// Something works, but an operator should know: files of certificates on disk that do not fit, while the last good
     /// ones are in use; a cluster's node that is used as if it were alone. Once for each such thing. @param what one
     /// line for a log. Never a password. Valid during the call only.
-    virtual void warned(std::string_view /*what*/) noexcept {}
+    virtual void warned(std::string_view what) noexcept {}
+
+#pragma GCC diagnostic pop
 };
 
 } // namespace redislock

@@ -14,6 +14,7 @@ namespace redislock {
 /// **Thread safety**: distinct objects: safe. Shared objects: unsafe.
 class Random {
 public:
+    /// @param seed equal seeds give equal numbers.
     explicit constexpr Random(std::uint64_t seed) noexcept : state_(seed) {}
 
     /// The next 64 random bits.

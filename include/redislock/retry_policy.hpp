@@ -23,6 +23,7 @@ public:
     /// pause, and one that is too long for the clock (292 years) means the longest that the clock can count.
     class Pause {
     public:
+        /// Converts any duration.
         template <class Rep, class Period>
         constexpr Pause(std::chrono::duration<Rep, Period> d) noexcept // NOLINT: implicit on purpose
             : span_(detail::saturatingCast<std::chrono::nanoseconds, detail::Rounding::up>(d))
@@ -32,6 +33,7 @@ public:
             }
         }
 
+        /// How long it is; never negative.
         [[nodiscard]] constexpr std::chrono::nanoseconds span() const noexcept { return span_; }
 
         friend constexpr bool operator==(const Pause&, const Pause&) noexcept = default;

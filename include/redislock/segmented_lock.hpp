@@ -19,7 +19,7 @@ namespace redislock {
 /// One resource of many parts, locked part by part: a fixed number of RedisLocks among which keys are spread, so that
 /// callers that want different keys seldom wait for each other, and there need not be a lock for every key.
 ///
-/// Segment i is the RedisLock named `<name>:<i>`, i from 0 on, in decimal. The names have no braces of their own, so
+/// Segment i is the RedisLock named `name:i`, i from 0 on, in decimal. The names have no braces of their own, so
 /// that in a cluster they spread over all slots; a name that has a hash tag (`{…}`) keeps all segments in the slot of
 /// that tag.
 ///

@@ -18,11 +18,13 @@ namespace redislock {
 /// observer is told (Observer::warned()): of a certificate and key that are replaced one after the other, only if they
 /// do not fit for 5 s.
 struct REDISLOCK_EXPORT Tls {
+    /// What is checked of the server's certificate.
     enum class Verify : std::uint8_t {
         full,  ///< the chain, the dates, and that the certificate is for the host
         chain, ///< the chain and the dates: anybody with a certificate of these authorities passes for the server
         none,  ///< nothing: whoever stands between reads and changes everything
     };
+    /// Versions of TLS.
     enum class Version : std::uint8_t { v1_2, v1_3 };
 
     /// The authorities that are trusted: a file. Empty, as is `caPath`: those of the system.
@@ -50,10 +52,10 @@ struct REDISLOCK_EXPORT Tls {
 /// What a client and its server have agreed on, and whom the server's certificate names.
 struct REDISLOCK_EXPORT TlsReport {
     std::string protocol{}; ///< `TLSv1.3`
-    std::string cipher{};
-    std::string subject{}; ///< of the server's certificate
-    std::string issuer{};
-    int daysLeft = 0; ///< until the certificate expires; negative: it has
+    std::string cipher{};   ///< `TLS_AES_256_GCM_SHA384`
+    std::string subject{};  ///< of the server's certificate
+    std::string issuer{};   ///< who signed that certificate
+    int daysLeft = 0;       ///< until the certificate expires; negative: it has
 };
 
 } // namespace redislock

@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -190,6 +192,57 @@ TEST(Tree, NoLineIsTooLongToRead)
             EXPECT_TRUE(mayBeLong || characters <= columns) << file << ": " << line;
         }
     }
+}
+
+// The path of each page of Markdown -> its lines outside of code.
+std::map<std::string, std::vector<std::string>> pages()
+{
+    std::map<std::string, std::vector<std::string>> pages;
+    for (const auto& entry : fs::directory_iterator(root)) {
+        const std::string name = entry.path().filename().string();
+        const bool isSource = entry.is_directory() && !name.starts_with('.') && !name.starts_with("build");
+        for (const auto& path : isSource ? filesBelow(name, {".md"}) : std::vector{name}) {
+            std::istringstream lines(path.ends_with(".md") ? read(path) : "");
+            bool isCode = false;
+            for (std::string line; std::getline(lines, line);) {
+                isCode = isCode != line.starts_with("```");
+                pages[path].push_back(isCode ? "" : line);
+            }
+        }
+    }
+    return pages;
+}
+
+// What a link to this heading has behind its #.
+std::string anchorOf(const std::string& heading)
+{
+    std::string anchor = std::regex_replace(heading, std::regex("^#+ |[^\\w -]"), "");
+    std::ranges::transform(anchor, anchor.begin(), [](unsigned char letter) {
+        return static_cast<char>(letter == ' ' ? '-' : std::tolower(letter));
+    });
+    return anchor;
+}
+
+TEST(Tree, EveryLinkOfAPageLeadsToAFileAndToAHeading)
+{
+    const auto texts = pages();
+    int links = 0;
+    const std::regex link(R"(\]\((?![a-z]+:)([^)#\s]*)(#[^)\s]*)?\))");
+    for (const auto& [path, lines] : texts) {
+        for (const auto& line : lines) {
+            for (std::sregex_iterator at(line.begin(), line.end(), link), end; at != end; ++at, ++links) {
+                const auto file = at->str(1).empty() ? fs::path(path) : fs::path(path).parent_path() / at->str(1);
+                const auto page = texts.find(file.lexically_normal().generic_string());
+                const auto leadsTo = [&](const std::string& other) {
+                    return other.starts_with('#') && '#' + anchorOf(other) == at->str(2);
+                };
+                EXPECT_TRUE(fs::exists(root / file)) << path << ": " << at->str();
+                EXPECT_TRUE(!(*at)[2].matched || (page != texts.end() && std::ranges::any_of(page->second, leadsTo)))
+                    << path << ": " << at->str();
+            }
+        }
+    }
+    EXPECT_GT(links, 50) << "the pages were not found";
 }
 
 } // namespace

@@ -44,6 +44,7 @@ struct RedisServerTls {
     std::string certFile{};
     /// The key of the certificate.
     std::string keyFile{};
+    /// Default: unasked.
     Clients clients = Clients::unasked;
     /// Listens on a port without TLS too: see RedisServer::plainPort(). Default: false.
     bool plainToo = false;
