@@ -88,6 +88,7 @@ public:
         }
     }
 
+    [[nodiscard]] Subject subject() const override { return {&script_, keys_}; }
     [[nodiscard]] bool isWanted(TimePoint now) const noexcept override { return now < wantedUntil; }
     [[nodiscard]] Slot slot() const noexcept override { return keys_.empty() ? noSlot : slotOf(keys_.front()); }
 
