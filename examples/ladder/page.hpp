@@ -5,6 +5,7 @@
 #include "ladder/facts.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -105,7 +106,7 @@ worst.</p>
 <li><b>FencedLock</b>, where a late write would do harm. Send its token with each write, and let the store refuse a
 token that is smaller than the greatest it has seen.</li>
 <li><b>RedisLock</b>, where doing the work twice costs time and nothing else. It renews its lease while the work goes
-on, and is free again soon after a crash.</li>
+on, and is free again soon after a crash. It cannot stop a process that goes on after its lease has ended.</li>
 <li>None of the other locks: each of them fails when a process is killed, slow or stopped.</li>
 </ul>
 )html";
@@ -125,7 +126,8 @@ on, and is free again soon after a crash.</li>
             overlap += span.seconds();
         }
         if (overlap > 0) {
-            facts.push_back(fmt::format("two or more at once for {:.{}f} s", overlap, overlap < 0.1 ? 3 : 1));
+            facts.push_back("two or more at once for " + (overlap < 0.1 ? fmt::format("{:.0f} ms", 1000 * overlap)
+                                                                        : fmt::format("{:.1f} s", overlap)));
         }
         if (const double stuck = rung.facts.stuckSeconds(); stuck > 0 && rung.sold >= rung.stock) {
             facts.push_back(fmt::format("nobody for {:.1f} s", stuck));
