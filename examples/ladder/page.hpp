@@ -37,7 +37,7 @@ public:
             end_ = std::max(end_, rung.facts.end);
         }
         const Time half = std::chrono::milliseconds(500);
-        end_ = (end_ / half + 1) * half; // leaves room for the last label of the axis
+        end_ = (end_ / half + 1) * half; // a round number
         text_ = head;
         addVerdicts(rungs);
         addKey();
@@ -84,7 +84,7 @@ i.stopped { background: repeating-linear-gradient(90deg, var(--ink) 0 3px, var(-
   font: 700 .75rem/1.1rem system-ui, sans-serif }
 .lane em.left { border-left: 0; border-right: 2px solid var(--ink) }
 .lane span, .events b { display: inline-block; padding: 0 .28rem; background: var(--ink); color: var(--paper) }
-.axis { font-size: .75rem; color: var(--faint); margin: 0 }
+.axis { font-size: .75rem; color: var(--faint); margin: 0; white-space: nowrap }
 .axis span { position: absolute; border-left: 1px solid var(--faint); padding-left: .25rem }
 .events { list-style: none; padding: 0 0 0 1.7rem; margin: .4rem 0 0; font-size: .9rem; text-indent: -1.7rem }
 .events b { font: 700 .75rem/1.1rem system-ui, sans-serif; margin-right: .4rem; text-indent: 0 }
@@ -302,7 +302,7 @@ on, and is free again soon after a crash. It cannot stop a process that goes on 
             step *= step.count() % 3 == 2 ? 5 : 2; // 1, 2, 10, 20, 100 …
         }
         text_ += "<div class=\"axis\">";
-        for (seconds at{0}; at < end_; at += step) {
+        for (seconds at{0}; percent(at) < 93; at += step) { // a later label would not fit
             text_ += fmt::format("<span style=\"left:{:.2f}%\">{} s</span>", percent(at), at.count());
         }
         text_ += "</div>\n";
