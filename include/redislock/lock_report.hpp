@@ -29,6 +29,11 @@ struct REDISLOCK_EXPORT LockHolder {
     std::string host;          ///< the name of its machine or container; shortened if it is long
     std::uint64_t process = 0; ///< its process id there
     std::string address;       ///< the source address of one of its connections
+    /// How long its oldest connection has existed. Redis does not know since when a lock has been held.
+    std::optional<std::chrono::seconds> connectedFor;
+    /// How long ago one of its connections last sent anything. A client that renews sends something in each third of its
+    /// `Config::watchdogTimeout`.
+    std::optional<std::chrono::seconds> silentFor;
 
     friend bool operator==(const LockHolder&, const LockHolder&) = default;
 };
