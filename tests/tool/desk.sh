@@ -285,6 +285,30 @@ kicks_a_machine() {
     ends "${processes[@]}" 2>/dev/null
 }
 
+no_name_is_expanded_by_zsh_or_fish() {
+    held_by_enemies
+    local mux=(tmux -S "$folder/tmux" -f /dev/null)
+    cd "$folder" || exit 1
+    ln -s "$(realpath "$tool")" redislock
+    mkdir functions
+    cp "${completion%bash}zsh" functions/_redislock
+    PATH=$folder:$PATH fish -Nc "source '${completion%bash}fish'; complete -C 'redislock who '" >out 2>err
+    has '^pwn:\$(touch\${IFS}pwned)' out
+    has '^pwn:`touch pwned`' out
+    "${mux[@]}" new-session -d -x 150 -y 30 "REDISLOCK_URL='$REDISLOCK_URL' PATH='$folder':\$PATH PS1='> ' zsh -f"
+    on_screen="${mux[*]} capture-pane -p"
+    shows() { "${mux[@]}" capture-pane -p | grep -qF -- "$1"; }
+    type_in() { "${mux[@]}" send-keys "$@"; }
+    type_in 'fpath=($PWD/functions $fpath); autoload -U compinit; compinit -u -D; echo rea""dy' Enter
+    eventually shows ready
+    type_in -l 'redislock who pwn:\$'
+    type_in Tab
+    eventually shows 'pwn:\$\(touch\$\{IFS\}pwned\)'
+    type_in Enter
+    eventually shows "'pwn:\$(touch\${IFS}pwned)' (redisLock)"
+    [ ! -e pwned ] || fail 'a name was run'
+}
+
 # The help, the manual and the completions know the same commands and options.
 options_are_everywhere() {
     local here tool_folder command word options file
