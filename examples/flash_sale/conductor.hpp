@@ -34,10 +34,10 @@ namespace flash {
 /// Thrown when the user wants the program to end.
 struct Interrupted {};
 
-/// The troubles that were caused to the processes.
+/// The failures that were caused.
 struct Done {
     int workersKilled = 0;  ///< while they had orders under way
-    int workersStopped = 0; ///< the same, for longer than their leases
+    int workersStopped = 0; ///< the same, for longer than their lease
     int servicesKilled = 0;
 };
 
@@ -135,7 +135,7 @@ private:
 
     static constexpr std::chrono::milliseconds pace{20};
 
-    /// Some troubles at random moments within a part of the sale.
+    /// Some failures at random moments within a part of the sale.
     void plan(Trouble trouble, int times, double from, double to)
     {
         std::uniform_real_distribution<double> moment(from, to);
@@ -177,7 +177,7 @@ private:
             ended = haveEnded(*worker.process) || ended;
         }
         if (ended) {
-            throw std::runtime_error("a process ended before its time");
+            throw std::runtime_error("a worker or the service ended before it was killed");
         }
         if (const auto now = Clock::now(); now >= nextLine_) {
             fmt::print("  {} of {} left, {} orders not created yet\n", sale_.stock(), settings_.stock,
@@ -201,7 +201,7 @@ private:
         }
     }
 
-    /// Causes the next trouble when its time has come.
+    /// Causes the next failure when its time has come.
     void cause(Clock::time_point start)
     {
         const auto now = Clock::now() - start;

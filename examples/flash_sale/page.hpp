@@ -1,5 +1,5 @@
 /// @file
-/// The page that shows the sale. One document, which loads nothing but the figures.
+/// The page that shows the sale. One document, which loads only the figures.
 #pragma once
 
 #include <string>
@@ -22,7 +22,8 @@ inline std::string page(std::string_view figures = "null")
 body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.45 system-ui, sans-serif }
 main { max-width: 56rem; margin: 0 auto; padding: 1.2rem }
 h1 { font-size: 1.7rem; margin: .2rem 0 } h2 { font-size: 1.1rem; margin: 1.5rem 0 .3rem } p { margin: .25rem 0 }
-#verdict { font-weight: 600; font-size: 1.15rem; margin: .7rem 0 } #verdict:empty, #silent:empty { display: none }
+#verdict { text-wrap: balance; font-weight: 600; font-size: 1.15rem; margin: .7rem 0 }
+#verdict:empty, #silent:empty { display: none }
 .good { color: var(--good) } .bad, #silent { color: var(--bad) }
 #track { display: flex; height: .9rem; background: var(--lane); margin: .8rem 0 1rem }
 #track i:first-child, .created { background: var(--bar) } #track i + i, .under { background: var(--under) }
@@ -30,6 +31,7 @@ dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(11rem, 45
 dl div { border: 1px solid var(--rule); border-radius: .4rem; padding: .5rem .8rem }
 dt { color: var(--faint); font-size: .9rem } dd { margin: 0; font-size: 1.7rem; font-variant-numeric: tabular-nums }
 dt i { display: inline-block; width: .8rem; height: .8rem; margin-right: .4rem; background: var(--lane) }
+#track, dt i { outline: 1px solid var(--faint) }
 svg { display: block; width: 100%; overflow: visible; font-size: 12px } text { fill: var(--faint) }
 svg rect { fill: var(--bar) } svg rect.trouble { fill: var(--bad) } line { stroke: var(--rule) }
 #troubles { columns: 15rem; padding-left: 1.2rem; margin: .5rem 0; font-size: .9rem }
@@ -54,7 +56,7 @@ lock of its user. Meanwhile workers and the service are killed and stopped.</p>
 </dl>
 <h2>Orders created in each second</h2>
 <svg id="chart" role="img" aria-label="The chart comes with the first figures."></svg>
-<h2>Troubles</h2>
+<h2>Failures</h2>
 <ul id="troubles"></ul>
 <div id="proof"></div>
 </main>
@@ -75,7 +77,8 @@ function show(status) {
     created.style.width = 100 * status.created / status.stock + '%';
     underway.style.width = 100 * status.underway / status.stock + '%';
     at('troubles').innerHTML = status.troubles.map(({kind, who, from, to}) =>
-        `<li>${seconds(from)}${to ? ' to ' + seconds(to) : ''} s: ${who} ${kind.split(' ')[1]}</li>`).join('');
+        `<li>${seconds(from)}${to ? ' to ' + seconds(to) : ''} s: ${who} ${kind.split(' ')[1]}</li>`).join('') ||
+        '<li>none</li>';
     draw(status);
     if (status.verdict) conclude(status.verdict);
 }
@@ -105,13 +108,13 @@ function draw({seconds: counts, troubles, most: busiest}) {
     chart.style.height = high + 140 + 'px';
     chart.innerHTML = svg;
     chart.ariaLabel = `Bars: orders created in each second since the sale opened, at most ${busiest}. ` +
-        `Below the bars, on the same axis, ${troubles.length} troubles; the list that follows has their times.`;
+        `Below the bars, on the same axis, ${troubles.length} failures; the list that follows has their times.`;
 }
 function conclude({good, text, proof}) {
     at('verdict').className = good ? 'good' : 'bad';
     at('verdict').textContent = (good ? '✓ ' : '✗ ') + text;
-    at('proof').innerHTML = '<h2>Proof</h2><table><caption>What has to be true after the sale</caption>' +
-        '<thead><tr><th scope="col">figure</th><th scope="col">has to be</th><th scope="col">is</th></tr></thead>' +
+    at('proof').innerHTML = '<h2>Proof</h2><table><caption>What must be true after the sale</caption>' +
+        '<thead><tr><th scope="col">figure</th><th scope="col">expected</th><th scope="col">found</th></tr></thead>' +
         '<tbody>' + proof.map(([what, wanted, found]) => `<tr><th scope="row">${what}</th><td>${figure(wanted)}</td>` +
             `<td class="${wanted === found ? '' : 'bad'}">${figure(found)}${wanted === found ? '' : ' ✗'}</td></tr>`)
             .join('') + '</tbody></table>';

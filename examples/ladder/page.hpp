@@ -96,9 +96,9 @@ i.stopped { background: repeating-linear-gradient(90deg, var(--ink) 0 3px, var(-
   .lane b { left: -3.4rem; font-size: .8rem } th, td { padding-right: .6rem } }
 </style></head><body><main>
 <h1>The ladder of locks</h1>
-<p>Four buyers, each a process of its own, sell one stock: a buyer reads the number of pieces, works for a moment, and
-writes the number less one. Each rung keeps the buyers apart with another lock, and causes the trouble that this lock
-handles worst.</p>
+<p>Four buyers, each a process of its own, sell one stock. A buyer reads the number of pieces, works for a moment, and
+writes back one less. Each rung keeps the buyers apart with another lock, and causes the failure that this lock handles
+worst.</p>
 )html";
     static constexpr std::string_view advice = R"html(<h2>What to use</h2>
 <ul>
@@ -140,7 +140,7 @@ on, and is free again soon after a crash.</li>
     }
     static std::string verdictOf(const Shown& rung, std::string_view more = {})
     {
-        return rung.verdict.empty() ? std::string("<span class=\"faint\">not shown, this time</span>")
+        return rung.verdict.empty() ? std::string("<span class=\"faint\">not shown this time</span>")
                                     : fmt::format("<span class=\"{}\">{} {}{}</span>", rung.isExact ? "good" : "bad",
                                                   rung.isExact ? "&#10003;" : "&#10007;", rung.verdict, more);
     }

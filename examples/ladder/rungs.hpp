@@ -1,5 +1,5 @@
 /// @file
-/// The locks of the ladder, as people write them, and the trouble of each lock.
+/// The locks of the ladder, as people write them, and the failure that each lock meets.
 #pragma once
 
 #include "ladder/journal.hpp"
@@ -195,8 +195,8 @@ struct Rung {
     std::string_view name;
     std::string_view trouble;  ///< what happens, in a sentence
     std::string_view lesson;   ///< what a spectator sees of it
-    std::vector<Trouble> what; ///< empty: no trouble but several buyers
-    bool isExact;              ///< sells exactly the stock all the same
+    std::vector<Trouble> what; ///< empty: several buyers are enough
+    bool isExact;              ///< still sells exactly the stock
     std::function<std::unique_ptr<Lock>(Shop&, Fate&, const redislock::Client&, int buyer)> make;
 };
 
