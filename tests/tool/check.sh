@@ -675,8 +675,8 @@ doctor_names_a_sentinel() {
     echo 'sentinel monitor main 127.0.0.1 1 1' >"$folder/sentinel.conf"
     instead "$folder/sentinel.conf" --port 0 --sentinel
     eventually redis ping
-    says 2 'is a Sentinel, .*redis-sentinel://' doctor
-    says 2 'is a Sentinel, .*redis-sentinel://' ls
+    says 2 'is a Sentinel; use redis-sentinel://' doctor
+    says 2 'is a Sentinel; use redis-sentinel://' ls
 }
 
 doctor_names_a_cluster() {
@@ -702,7 +702,7 @@ doctor_names_a_cluster() {
     says 0 'held by' who held --url "$cluster"
     says 0 'is free' kick --yes held --url "$cluster"
     user '~*' '&*' $locking
-    says 2 'redis-cluster://.*NOPERM' doctor
+    says 2 'NOPERM.*redis-cluster://' doctor
 }
 
 an_empty_address_is_an_error() {
