@@ -203,7 +203,7 @@ many_may_hold_it() {
     is $? 75
     run -n rw -- true 2>"$folder/err"
     is $? 125
-    has 'need three names' "$folder/err"
+    has 'each kind needs names of its own' "$folder/err"
     ends "${readers[@]}"
     run -n -x rw -- "$tool" run -n -s rw -- true 2>"$folder/err"
     is $? 75
