@@ -109,7 +109,7 @@ void Engine::recover()
     sendOutbox();
 }
 
-std::shared_ptr<NamedLock> Engine::named(LockKind kind, std::string name)
+std::shared_ptr<NamedLock> Engine::named(const KindTraits& kind, std::string name)
 {
     return NamedLock::of(shared_from_this(), core_, kind, std::move(name));
 }
@@ -187,7 +187,7 @@ std::optional<Reason> Engine::asyncRefusal()
 std::optional<Reason> Engine::refusal()
 {
     const auto refused = asyncRefusal();
-    return refused || !background_->isOwnThread() ? refused : Errc::wouldDeadlock;
+    return refused || !background_->isOwnThread() ? refused : Cause::clientsThread;
 }
 
 bool Engine::tryPost(std::function<void()> what)

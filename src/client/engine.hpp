@@ -42,7 +42,7 @@ public:
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
-    std::shared_ptr<NamedLock> named(LockKind kind, std::string name);
+    std::shared_ptr<NamedLock> named(const KindTraits& kind, std::string name);
     std::shared_ptr<NamedCounter> counter(CounterKind kind, std::string name);
     bool shutdown(std::chrono::milliseconds timeout) noexcept;
     /// First step of the end: ends the waiters, loses the holds. @return false when the end had begun before.
@@ -96,6 +96,7 @@ public:
     void submitIfConnected(std::vector<std::shared_ptr<Call>> calls) override;
     bool withdraw(Call& call) override;
     Fault giveUp(Lane lane, Call& call) noexcept override;
+    void unfit(const Reply& reply) noexcept override { background_->lastErrors.noteUnfit(reply); }
     void fail(const std::shared_ptr<Call>& call, Errc why) override { commandsFor(*call).withdraw(call, why); }
     void want(std::string channel, ChannelListener listener) override;
     void drop(std::string channel, ChannelListener listener) override;

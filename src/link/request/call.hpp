@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace redislock::detail {
 
@@ -61,6 +62,14 @@ public:
 
     /// Appends the request's bytes. Called each time the request is put on a connection.
     virtual void encode(std::string& out, Form by) = 0;
+
+    /// What a message says of the request.
+    struct Subject {
+        const Script* script = nullptr;
+        std::vector<std::string> keys = {};
+    };
+    /// Guarded as encode() is.
+    [[nodiscard]] virtual Subject subject() const { return {}; }
 
     /// Whether the request may be made by a script's text, where the server does not know its SHA1.
     [[nodiscard]] virtual bool isScript() const noexcept { return true; }
@@ -108,10 +117,14 @@ public:
 /// Appends the beginning of a script's request: all that stands before the keys.
 inline void appendScript(std::string& out, const Script& script, Call::Form by, std::size_t keys, std::size_t arguments)
 {
-    const bool bySha = by == Call::Form::bySha;
     appendHeader(out, '*', 3 + keys + arguments);
-    appendArgument(out, bySha ? std::string_view("EVALSHA") : std::string_view("EVAL"));
-    appendArgument(out, bySha ? script.sha1 : script.text);
+    if (by == Call::Form::bySha) {
+        constexpr std::string_view evalSha = "$7\r\nEVALSHA\r\n$40\r\n"; // in front of most requests
+        out.append(evalSha).append(script.sha1).append("\r\n", 2);
+    } else {
+        appendArgument(out, std::string_view("EVAL"));
+        appendArgument(out, std::string_view(script.text()));
+    }
     appendArgument(out, static_cast<std::int64_t>(keys));
 }
 
