@@ -410,7 +410,7 @@ TEST_F(Connecting, AddressWithoutARouteIsTold)
     expectTold(configFor(6379, broadcast), Cause::noRoute, textOf(Cause::noRoute, "Network is unreachable"));
 }
 
-/// An address of this machine that servers do not take for their own machine's: from Redis 7.2 on all of 127.0.0.0/8 is.
+/// An address of this machine that servers take for another machine's: from Redis 7.2 on, 127.0.0.2 is none.
 std::string outerAddress()
 {
     std::string found = "127.0.0.2";
