@@ -223,12 +223,8 @@ protected:
         config.unreachableAfter = 300ms;
         const Client refused(config);
         const std::string start = " \"" + name + "\" at " + config.endpoint.str() + ": ";
-<<<<<<< HEAD
-        const std::string end = make_error_code(cause).message() + ": \"";
-=======
         const std::string message = make_error_code(cause).message();
-        const std::string end = message.substr(0, message.find("; ")) + ": \"" + said;
->>>>>>> origin/main
+        const std::string end = message.substr(0, message.find("; ")) + ": \"";
         const std::pair<const char*, std::function<void(const RedisLock&)>> calls[] = {
             {"tryLock", [](const RedisLock& lock) { (void)lock.tryLock(); }},
             {"lock", [](const RedisLock& lock) { lock.lock(); }},
@@ -275,13 +271,6 @@ TEST_F(RefusalMessages, NameTheRightThatIsMissing)
     Config config = Config::fromUrl(own.url());
     config.username = "orders";
     config.password = "secret";
-<<<<<<< HEAD
-    expectRefused(Cause::commandDenied, {"NOPERM", "evalsha"}, config);
-    config.username = "stocks";
-    expectRefused(Cause::keyDenied, {"NOPERM", "key"}, config);
-    config.username = "clerks";
-    expectRefused(Cause::commandDenied, {"script"}, config);
-=======
     const std::pair<const char*, std::function<void(const Client&)>> uses[] = {
         {"lock",
          [&](const Client& user) {
@@ -378,7 +367,6 @@ TEST_F(RefusalMessages, AreTheSameForCodes)
         EXPECT_EQ(both.describe(ec), error.what());
         EXPECT_THAT(error.what(), HasSubstr("nobody.sock"));
     }
->>>>>>> origin/main
 }
 
 TEST_F(RefusalMessages, NameAServerThatIsOutOfMemory)
