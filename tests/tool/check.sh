@@ -690,7 +690,7 @@ doctor_names_a_sentinel() {
     instead "$folder/sentinel.conf" --port 0 --sentinel
     eventually redis ping
     says 2 'is a Sentinel; .*redis-sentinel://' doctor
-    says 2 'is a Sentinel, .*redis-sentinel://' ls
+    says 2 'is a Sentinel; .*redis-sentinel://' ls
 }
 
 doctor_names_a_cluster() {
