@@ -31,8 +31,8 @@ struct REDISLOCK_EXPORT LockHolder {
     std::string address;       ///< the source address of one of its connections
     /// How long its oldest connection has existed. Redis does not know since when a lock has been held.
     std::optional<std::chrono::seconds> connectedFor;
-    /// How long ago one of its connections last sent anything. A client that renews sends something in each third of its
-    /// `Config::watchdogTimeout`.
+    /// How long ago one of its connections last sent anything. A client that renews sends something in each third of
+    /// its `Config::watchdogTimeout`.
     std::optional<std::chrono::seconds> silentFor;
 
     friend bool operator==(const LockHolder&, const LockHolder&) = default;

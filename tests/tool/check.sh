@@ -689,8 +689,8 @@ doctor_names_a_sentinel() {
     echo 'sentinel monitor main 127.0.0.1 1 1' >"$folder/sentinel.conf"
     instead "$folder/sentinel.conf" --port 0 --sentinel
     eventually redis ping
-    says 2 'is a Sentinel; .*redis-sentinel://' doctor
-    says 2 'is a Sentinel; .*redis-sentinel://' ls
+    says 2 'is a Sentinel; use redis-sentinel://' doctor
+    says 2 'is a Sentinel; use redis-sentinel://' ls
 }
 
 doctor_names_a_cluster() {
