@@ -89,15 +89,15 @@ void describeCluster(const ClusterReport& cluster)
         fmt::print("shard        {}: {} slots, {} replicas{}\n", shard.address, shard.slots, shard.replicas.size(),
                    shard.replicas.empty() ? std::string() : fmt::format(", {} bytes behind", behind));
     }
-    fmt::print("coverage     {}\n", !cluster.needsFullCoverage ? "not told what one dead shard does to the others"
+    fmt::print("coverage     {}\n", !cluster.needsFullCoverage ? "not told whether one dead shard stops the others"
                                     : *cluster.needsFullCoverage
                                         ? "one dead shard stops all: cluster-require-full-coverage yes"
                                         : "a dead shard stops no other");
     fmt::print("partition    {}\n",
                cluster.nodeTimeout
-                   ? fmt::format("can take back what was granted in the last {} ms (cluster-node-timeout)",
+                   ? fmt::format("may undo what was granted in its first {} ms (cluster-node-timeout)",
                                  cluster.nodeTimeout->count())
-                   : std::string("what it can take back is not told"));
+                   : std::string("not told what it may undo"));
     fmt::print("channels     {}\n", cluster.hasShardedChannels ? "sharded" : "classic");
 }
 
@@ -141,7 +141,7 @@ void describeServer(const ServerReport& server, const Client& client, std::optio
                    server.tls->daysLeft);
         if (tls.verify != Tls::Verify::full) {
             fmt::print("not checked  {}\n", tls.verify == Tls::Verify::none
-                                                ? "anything of the certificate"
+                                                ? "the certificate"
                                                 : "whether the certificate is for the host");
         }
     }
@@ -188,7 +188,7 @@ int doctor(const Settings& settings)
     auto problems = problemsOf(server);
     std::error_code ec;
     if (!wasTaken && !monitor.find(name, ec) && ec == Errc::wrongType) {
-        problems.push_back(inQuotes(name) + " is no lock: " + ec.message());
+        problems.push_back(inQuotes(name) + " is not a lock: " + ec.message());
     }
     if (wasTaken == false) {
         problems.push_back(*why);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace redislock {
@@ -35,7 +36,16 @@ struct REDISLOCK_EXPORT LockHolder {
     /// its `Config::watchdogTimeout`.
     std::optional<std::chrono::seconds> silentFor;
 
-    friend bool operator==(const LockHolder&, const LockHolder&) = default;
+    /// Whether both are the same hold, at the same place. How long its client has been connected, or silent, is not
+    /// compared.
+    friend bool operator==(const LockHolder& one, const LockHolder& other)
+    {
+        const auto compared = [](const LockHolder& each) {
+            return std::tie(each.name, each.clientId, each.count, each.writes, each.program, each.host, each.process,
+                            each.address);
+        };
+        return compared(one) == compared(other);
+    }
 };
 
 /// A lock that is held, as Redis shows it at one moment. See LockMonitor and Lock::explain().

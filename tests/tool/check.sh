@@ -642,7 +642,7 @@ doctor_tries_the_rights() {
     says 2 'could not be found out: .job. is in use' doctor job
     user '~*' '&*' +@all
     redis hset visits monday 3 >/dev/null
-    says 1 'visits. is no lock' doctor visits
+    says 1 'visits. is not a lock' doctor visits
 }
 
 doctor_knows_a_full_server() {
