@@ -5,6 +5,7 @@
 #include "ladder/facts.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -36,7 +37,7 @@ public:
             end_ = std::max(end_, rung.facts.end);
         }
         const Time half = std::chrono::milliseconds(500);
-        end_ = (end_ / half + 1) * half; // leaves room for the last label of the axis
+        end_ = (end_ / half + 1) * half; // a round number
         text_ = head;
         addVerdicts(rungs);
         addKey();
@@ -83,7 +84,7 @@ i.stopped { background: repeating-linear-gradient(90deg, var(--ink) 0 3px, var(-
   font: 700 .75rem/1.1rem system-ui, sans-serif }
 .lane em.left { border-left: 0; border-right: 2px solid var(--ink) }
 .lane span, .events b { display: inline-block; padding: 0 .28rem; background: var(--ink); color: var(--paper) }
-.axis { font-size: .75rem; color: var(--faint); margin: 0 }
+.axis { font-size: .75rem; color: var(--faint); margin: 0; white-space: nowrap }
 .axis span { position: absolute; border-left: 1px solid var(--faint); padding-left: .25rem }
 .events { list-style: none; padding: 0 0 0 1.7rem; margin: .4rem 0 0; font-size: .9rem; text-indent: -1.7rem }
 .events b { font: 700 .75rem/1.1rem system-ui, sans-serif; margin-right: .4rem; text-indent: 0 }
@@ -105,7 +106,7 @@ worst.</p>
 <li><b>FencedLock</b>, where a late write would do harm. Send its token with each write, and let the store refuse a
 token that is smaller than the greatest it has seen.</li>
 <li><b>RedisLock</b>, where doing the work twice costs time and nothing else. It renews its lease while the work goes
-on, and is free again soon after a crash.</li>
+on, and is free again soon after a crash. It cannot stop a process that goes on after its lease has ended.</li>
 <li>None of the other locks: each of them fails when a process is killed, slow or stopped.</li>
 </ul>
 )html";
@@ -125,7 +126,8 @@ on, and is free again soon after a crash.</li>
             overlap += span.seconds();
         }
         if (overlap > 0) {
-            facts.push_back(fmt::format("two or more at once for {:.{}f} s", overlap, overlap < 0.1 ? 3 : 1));
+            facts.push_back("two or more at once for " + (overlap < 0.1 ? fmt::format("{:.0f} ms", 1000 * overlap)
+                                                                        : fmt::format("{:.1f} s", overlap)));
         }
         if (const double stuck = rung.facts.stuckSeconds(); stuck > 0 && rung.sold >= rung.stock) {
             facts.push_back(fmt::format("nobody for {:.1f} s", stuck));
@@ -300,7 +302,7 @@ on, and is free again soon after a crash.</li>
             step *= step.count() % 3 == 2 ? 5 : 2; // 1, 2, 10, 20, 100 …
         }
         text_ += "<div class=\"axis\">";
-        for (seconds at{0}; at < end_; at += step) {
+        for (seconds at{0}; percent(at) < 93; at += step) { // a later label would not fit
             text_ += fmt::format("<span style=\"left:{:.2f}%\">{} s</span>", percent(at), at.count());
         }
         text_ += "</div>\n";
