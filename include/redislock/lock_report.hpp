@@ -32,8 +32,8 @@ struct REDISLOCK_EXPORT LockHolder {
     std::string address;       ///< the source address of one of its connections
     /// How long its oldest connection has existed. Redis does not know since when a lock has been held.
     std::optional<std::chrono::seconds> connectedFor;
-    /// How long ago one of its connections last sent anything. A client that renews sends something in each third of its
-    /// `Config::watchdogTimeout`.
+    /// How long ago one of its connections last sent anything. A client that renews sends something in each third
+    /// of its `Config::watchdogTimeout`.
     std::optional<std::chrono::seconds> silentFor;
 
     /// Whether both are the same hold, at the same place. How long its client has been connected, or silent, is not
