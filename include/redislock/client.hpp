@@ -173,6 +173,23 @@ public:
         return asyncShutdown(std::chrono::seconds(1), std::forward<Token>(token));
     }
 
+    /// For programs without exceptions: the text of the exception (LockError::what()) that a call of this client or of
+    /// its locks, semaphores and latches throws with this code. It names the server, quotes what the system or the
+    /// server said, and says what to do. For a group, see GroupLock::describe(). Ask right after the call: the quotation
+    /// is the last that the client met with this code, on any thread.
+    ///
+    /// @code
+    /// std::error_code ec;
+    /// lock.lock(ec);
+    /// if (ec) { log(client.describe(ec, "lock \"stock:42\"")); }
+    /// @endcode
+    ///
+    /// @param ec from this client; the handlers' `boost::system::error_code` fits too. Of another one: its message.
+    /// @param call what was attempted, with which the text begins; empty: it begins with the server.
+    /// @return one line without secrets. Of an out-of-range argument it does not tell the value.
+    /// **Thread safety**: safe. Does no I/O and does not block; costs a string and a mutex.
+    [[nodiscard]] std::string describe(const std::error_code& ec, std::string_view call = {}) const;
+
     /// The client's random UUID, the first part of its holders in Redis.
     [[nodiscard]] const std::string& id() const noexcept;
     /// The settings with which the client was made.

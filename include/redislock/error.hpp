@@ -86,6 +86,12 @@ enum class Cause {
     addressNotMapped,                                        ///< Config::addressMap threw
     notCluster,   ///< what answers at the address of a node of a cluster is none
     otherCluster, ///< a node belongs to another cluster than those before it
+    sameServer,   ///< two members of a RedLock are on one server
+    // wouldDeadlock
+    heldAlready = static_cast<int>(Errc::wouldDeadlock) * 100, ///< this thread holds it, and it is not re-entrant
+    heldByOtherKind,                                           ///< this thread holds the name by a lock of another kind
+    noUpgrade,     ///< this thread holds the lock to read, and wants to write
+    clientsThread, ///< the call is made on the client's own thread: in an observer or a stop callback
     // unreachable
     connectionRefused = static_cast<int>(Errc::unreachable) * 100, ///< nothing listens at the address
     hostNotFound,                                                  ///< no name server knows the host name
@@ -186,15 +192,13 @@ REDISLOCK_EXPORT bool operator==(const boost::system::error_code& code, Errc e) 
 /// @endcode
 class REDISLOCK_EXPORT LockError : public std::system_error {
 public:
-    /// @param code one of Errc or Cause. @param context what was attempted, printable. @param words what the system,
-    /// the resolver or the server said, printable; may be empty.
-    LockError(std::error_code code, const std::string& context, const std::string& words = {})
-        : std::system_error(code),
-          text_(context + ": " + code.message() + (words.empty() ? std::string() : ": " + words))
-    {
-    }
+    /// @param code one of Errc or Cause. @param sentence the whole message, printable.
+    LockError(std::error_code code, const std::string& sentence);
+    /// @param code one of Errc or Cause. @param context what was attempted, printable. @param words what the system, the
+    /// resolver or the server said, printable; may be empty. They stand before the advice in the code's message.
+    LockError(std::error_code code, const std::string& context, const std::string& words);
 
-    /// One line: what was attempted, the code's message, and the words.
+    /// One line.
     [[nodiscard]] const char* what() const noexcept override { return text_.what(); }
 
 private:

@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -85,6 +86,10 @@ public:
     Unlocked unlock() const;
     /// As unlock(), without exceptions.
     Unlocked unlock(std::error_code& ec) const;
+
+    /// As Client::describe(), for a code that this group reported: with the words of the member that last met it.
+    /// @param call what was attempted, `lock` for instance; the members' names follow.
+    [[nodiscard]] std::string describe(const std::error_code& ec, const char* call = "lock") const;
 
     /// Whether this thread holds the group now, judged by this process' clock alone. Does not block, asks nobody.
     [[nodiscard]] bool isHeldByCurrentThread() const noexcept;

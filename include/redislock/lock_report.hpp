@@ -29,6 +29,11 @@ struct REDISLOCK_EXPORT LockHolder {
     std::string host;          ///< where it runs, as its system or container calls itself; shortened if that is long
     std::uint64_t process = 0; ///< its process id there
     std::string address;       ///< from where one of its connections comes to the server
+    /// For how long its oldest connection has existed. Redis does not know since when a lock is held.
+    std::optional<std::chrono::seconds> connectedFor;
+    /// How long ago one of its connections last sent anything. A client that renews sends something in each third of
+    /// its `Config::watchdogTimeout`.
+    std::optional<std::chrono::seconds> silentFor;
 
     friend bool operator==(const LockHolder&, const LockHolder&) = default;
 };

@@ -29,6 +29,7 @@
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace redislock::detail {
 
@@ -56,6 +57,7 @@ public:
     }
 
     void encode(std::string& out, Form by) override;
+    [[nodiscard]] Subject subject() const override;
     [[nodiscard]] Slot slot() const noexcept override;
 
     [[nodiscard]] Hold& hold() const noexcept { return *hold_; }
@@ -256,6 +258,9 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     const Slot slot;            ///< of the name, in a cluster
     std::unique_ptr<Turn> turn; ///< from when others were seen to want the name, or callers of this client to wait
 };
+
+/// The keys that a script is given: the lock's name, and perhaps the kind's other keys.
+std::vector<std::string> keysOf(const NamedLock& named, const ScriptUse& use);
 
 /// Appends the holder's name in Redis, "<client>:<number>", as an argument, without an allocation.
 void appendHolder(std::string& out, const Hold& hold);

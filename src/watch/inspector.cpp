@@ -10,6 +10,7 @@
 #include <boost/uuid/uuid_io.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <unordered_set>
 #include <utility>
@@ -20,6 +21,13 @@ namespace {
 
 constexpr const char* pageSize = "500"; ///< of keys, and of fields
 constexpr std::size_t queuePage = 500;
+
+std::chrono::seconds secondsIn(std::string_view text) noexcept
+{
+    std::int64_t count = 0;
+    (void)std::from_chars(text.data(), text.data() + text.size(), count);
+    return std::chrono::seconds(count);
+}
 
 } // namespace
 
@@ -196,8 +204,15 @@ void Inspector::readClientsHere()
         const auto line = left.substr(0, left.find('\n'));
         left.remove_prefix(std::min(left.size(), line.size() + 1));
         if (auto identity = identityOf(fieldOf(line, "name"))) {
+            const auto age = secondsIn(fieldOf(line, "age"));
+            const auto idle = secondsIn(fieldOf(line, "idle"));
             auto id = identity->clientId;
-            clients_.try_emplace(std::move(id), Whereabouts{*std::move(identity), std::string(fieldOf(line, "addr"))});
+            auto& client = clients_
+                               .try_emplace(std::move(id), Whereabouts{*std::move(identity),
+                                                                       std::string(fieldOf(line, "addr")), age, idle})
+                               .first->second;
+            client.age = std::max(client.age, age);
+            client.idle = std::min(client.idle, idle);
         }
     }
 }
@@ -208,6 +223,8 @@ void Inspector::locate(std::vector<LockHolder>& holders) const
         const auto found = clients_.find(holder.clientId);
         if (found != clients_.end()) {
             place(holder, found->second.identity, found->second.address);
+            holder.connectedFor = found->second.age;
+            holder.silentFor = found->second.idle;
         }
     }
 }

@@ -23,9 +23,10 @@ TEST(LastErrors, KeepsTheLastWordsOfEachError)
     EXPECT_EQ(lastErrors.about(Cause::connectionRefused).text, "Connection refused");
     EXPECT_EQ(lastErrors.about(Cause::hostNotFound).text, "Host not found");
     EXPECT_EQ(lastErrors.about(Cause::silent).text, "");
-    EXPECT_EQ(lastErrors.sentence(Cause::connectionRefused),
-              "redis:6379: nothing listens at the address: Connection refused");
-    EXPECT_EQ(lastErrors.sentence(Cause::silent), "redis:6379: the connection was made, but no answer came in time");
+    EXPECT_EQ(
+        lastErrors.sentence(Cause::connectionRefused),
+        "redis:6379: nothing listens at the address: Connection refused; start the server, or correct the address");
+    EXPECT_EQ(lastErrors.sentence(Cause::silent), "redis:6379: " + make_error_code(Cause::silent).message());
 }
 
 TEST(LastErrors, QuotesTheServerWithoutWhatCannotBePrintedAndWithoutTheScript)

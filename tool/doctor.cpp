@@ -1,4 +1,4 @@
-// The commands that only look, and the one that frees a lock.
+// Whether a server is fit for locks.
 #include "settings.hpp"
 #include "table.hpp"
 
@@ -6,76 +6,20 @@
 
 #include <fmt/format.h>
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
-#include <iostream>
 
 namespace redislock::tool {
 
 namespace {
-
-std::string inQuotes(std::string_view name)
-{
-    return '"' + detail::printable(name, 200) + '"';
-}
 
 std::string listed(const std::vector<std::string>& rights)
 {
     return detail::printable(fmt::format("{}", fmt::join(rights, " ")), 1000);
 }
 
-void describe(const LockReport& lock)
-{
-    fmt::print("{} ({}), {}\n", bold(inQuotes(lock.name)), toString(lock.kind),
-               timeLeft(lock) + (lock.timeLeft ? " left" : ""));
-    for (const auto& holder : lock.holders) {
-        fmt::print("  held by {}: {}{}, {} time{}\n", whereabouts(holder), holder.name,
-                   holder.writes ? ", to write" : "", holder.count, holder.count == 1 ? "" : "s");
-    }
-    if (lock.queue.empty()) {
-        fmt::print("  {}\n", lock.waiters ? fmt::format("clients that listen for its end: {}", *lock.waiters)
-                                          : std::string("how many wait is not known"));
-    }
-    for (std::size_t i = 0; i < lock.queue.size(); ++i) {
-        fmt::print("  waits {}: {}: {}\n", i + 1, whereabouts(lock.queue[i]), lock.queue[i].name);
-    }
-}
-
-bool isConfirmed(const Settings& settings)
-{
-    if (settings.yes) {
-        return true;
-    }
-    if (::isatty(STDIN_FILENO) != 1) {
-        complain("nobody can be asked: standard input is no terminal; --yes does not ask");
-        return false;
-    }
-    fmt::print("Free it, whatever its holder is doing? [y/N] ");
-    std::fflush(stdout);
-    std::string answer;
-    std::getline(std::cin, answer);
-    return answer == "y" || answer == "Y" || answer == "yes";
-}
-
-bool forceUnlock(const Client& client, const LockReport& lock)
-{
-    switch (lock.kind) {
-    case ObjectKind::readLock:
-        return client.getReadWriteLock(lock.name).readLock().forceUnlock();
-    case ObjectKind::writeLock:
-        return client.getReadWriteLock(lock.name).writeLock().forceUnlock();
-    case ObjectKind::fairLock:
-        return client.getFairLock(lock.name).forceUnlock();
-    default:
-        return client.getLock(lock.name).forceUnlock();
-    }
-}
-
 /// Takes the lock and gives it back, by the scripts that `run` uses. @return why that failed; empty: it did not;
 /// nothing: others have the lock.
-std::optional<std::string> whyNotToBeHad(const FencedLock& lock)
+std::optional<std::string> whyNotTaken(const FencedLock& lock)
 {
     try {
         if (!lock.tryLock(oneAttempt, std::chrono::seconds(10))) {
@@ -107,8 +51,8 @@ std::vector<std::string> problemsOf(const ServerReport& server)
         problems.emplace_back("it is loading its data");
     }
     if (!server.evictionPolicy.empty() && server.evictionPolicy != "noeviction") {
-        problems.push_back("it drops keys when memory runs out (maxmemory-policy " + server.evictionPolicy +
-                           "): locks too; set noeviction");
+        problems.push_back("it drops keys, and locks with them, when memory runs out (maxmemory-policy " +
+                           server.evictionPolicy + "): set noeviction");
     }
     if (server.maxMemory.value_or(0) > 0 && server.usedMemory >= server.maxMemory) {
         problems.emplace_back("its memory is full");
@@ -177,7 +121,7 @@ void describeDeputies(const ServerReport& server)
     }
 }
 
-void describe(const ServerReport& server, const Client& client, std::optional<bool> wasTaken)
+void describeServer(const ServerReport& server, const Client& client, std::optional<bool> wasTaken)
 {
     const std::string unknown = "not told";
     const auto orUnknown = [&](const std::string& text) { return text.empty() ? unknown : text; };
@@ -218,7 +162,7 @@ void describe(const ServerReport& server, const Client& client, std::optional<bo
                                                                     : "some are missing");
     fmt::print("a lock       {}\n", !wasTaken   ? "was not tried: its name is in use"
                                     : *wasTaken ? "was taken and given back"
-                                                : "is not to be had");
+                                                : "could not be taken");
 }
 
 } // namespace
@@ -230,77 +174,6 @@ void warnOfRights(const LockMonitor& monitor)
     }
 }
 
-int ls(const Settings& settings)
-{
-    LockMonitor monitor(settings.url);
-    std::vector<LockReport> locks;
-    const auto all = monitor.forEachPage(settings.pattern, [&locks](const auto& page, const auto&) {
-        locks.insert(locks.end(), page.begin(), page.end());
-        return true;
-    });
-    if (locks.empty() && settings.pattern.find_first_of("*?[\\") == std::string::npos) {
-        (void)monitor.find(settings.pattern); // says why it is not in the list, if there is anything
-    }
-    std::sort(locks.begin(), locks.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-    if (settings.json) {
-        for (const auto& lock : locks) {
-            fmt::print("{}\n", jsonOf(lock));
-        }
-    } else if (!locks.empty()) {
-        fmt::print("{}\n", fmt::join(tableOf(locks), "\n"));
-    }
-    if (all.others > 0) {
-        complain(fmt::format("hashes that are no locks, and keep locks of their names from being had: {}", all.others));
-    }
-    warnOfRights(monitor);
-    if (all.unreadable > 0) {
-        complain(fmt::format("keys that may be locks, and that the user may not read: {}", all.unreadable));
-        return exitError;
-    }
-    return exitFine;
-}
-
-int who(const Settings& settings)
-{
-    LockMonitor monitor(settings.url);
-    const auto lock = monitor.find(settings.name);
-    if (!lock) {
-        fmt::print(settings.json ? stderr : stdout, "nobody has a lock {}\n", inQuotes(settings.name));
-        return exitNo;
-    }
-    if (settings.json) {
-        fmt::print("{}\n", jsonOf(*lock));
-    } else {
-        describe(*lock);
-    }
-    warnOfRights(monitor);
-    return exitFine;
-}
-
-int kick(const Settings& settings)
-{
-    LockMonitor monitor(settings.url);
-    const auto lock = monitor.find(settings.name);
-    if (!lock) {
-        fmt::print("nobody has a lock {}\n", inQuotes(settings.name));
-        return exitNo;
-    }
-    describe(*lock);
-    if (!isConfirmed(settings)) {
-        return exitNo;
-    }
-    const auto now = monitor.find(settings.name);
-    if (!now || now->kind != lock->kind ||
-        !std::ranges::equal(now->holders, lock->holders, {}, &LockHolder::name, &LockHolder::name)) {
-        fmt::print("{} has changed hands meanwhile: nothing was done\n", inQuotes(settings.name));
-        return exitNo;
-    }
-    const Client client(settings.url);
-    const bool freed = forceUnlock(client, *now);
-    fmt::print("{} {}\n", inQuotes(settings.name), freed ? "is free" : "was free already");
-    return freed ? exitFine : exitNo;
-}
-
 int doctor(const Settings& settings)
 {
     Config config = Config::fromUrl(settings.url);
@@ -310,7 +183,7 @@ int doctor(const Settings& settings)
     const auto name = settings.name.empty() ? "redislock:doctor" : settings.name;
     LockMonitor monitor(settings.url);
     const auto server = monitor.server(name);
-    const auto why = whyNotToBeHad(client.getFencedLock(name));
+    const auto why = whyNotTaken(client.getFencedLock(name));
     const auto wasTaken = why ? std::optional(why->empty()) : std::nullopt;
     auto problems = problemsOf(server);
     std::error_code ec;
@@ -323,7 +196,7 @@ int doctor(const Settings& settings)
     if (settings.json) {
         fmt::print("{}\n", jsonOf(server, wasTaken, problems));
     } else {
-        describe(server, client, wasTaken);
+        describeServer(server, client, wasTaken);
         for (const auto& problem : problems) {
             fmt::print("{}  {}\n", red("problem    "), problem);
         }
