@@ -1,5 +1,5 @@
 /// @file
-/// The compile time that a source file pays for including the library.
+/// What a program pays for the library: the compile time of a source file that includes it, and the size.
 #include "rows.hpp"
 #include "statistics.hpp"
 
@@ -32,6 +32,25 @@ double childrensTime()
     return ms(usage.ru_utime) + ms(usage.ru_stime);
 }
 
+/// Appends the words of a text.
+void appendWords(std::vector<std::string>& out, std::string_view text, char separator, const std::string& prefix)
+{
+    for (std::size_t begin = 0; begin < text.size();) {
+        const auto end = std::min(text.find(separator, begin), text.size());
+        out.push_back(prefix + std::string(text.substr(begin, end - begin)));
+        begin = end + 1;
+    }
+}
+
+void runCompiler(const std::vector<std::string>& command, const std::filesystem::path& log)
+{
+    testing::detail::ChildProcess compiler(command, log);
+    constexpr std::chrono::minutes limit{5};
+    if (!compiler.awaitEnd(limit) || compiler.ending() != "exit status 0") {
+        throw std::runtime_error(fmt::format("the compiler failed:\n{}", testing::detail::readFile(log)));
+    }
+}
+
 /// Compiles a source file of one line, with the compiler and the folders that this program was built with.
 class Compilation {
 public:
@@ -48,12 +67,7 @@ public:
                     source.string(),
                     "-o",
                     (folder_.path() / "object.o").string()};
-        constexpr std::string_view folders = REDISLOCK_BENCH_INCLUDES;
-        for (std::size_t begin = 0; begin < folders.size();) {
-            const auto end = std::min(folders.find(':', begin), folders.size());
-            command_.push_back("-I" + std::string(folders.substr(begin, end - begin)));
-            begin = end + 1;
-        }
+        appendWords(command_, REDISLOCK_BENCH_INCLUDES, ':', "-I");
     }
 
     /// The median of the processor time in ms; other programs disturb it less than the time by the clock.
@@ -63,23 +77,13 @@ public:
         const auto end = Clock::now() + duration;
         do {
             const auto before = childrensTime();
-            compileOnce();
+            runCompiler(command_, folder_.path() / "log");
             samples.push_back(childrensTime() - before);
         } while (Clock::now() < end);
         return median(std::move(samples));
     }
 
 private:
-    void compileOnce()
-    {
-        const auto log = folder_.path() / "log";
-        testing::detail::ChildProcess compiler(command_, log);
-        constexpr std::chrono::minutes limit{5};
-        if (!compiler.awaitEnd(limit) || compiler.ending() != "exit status 0") {
-            throw std::runtime_error(fmt::format("the compiler failed:\n{}", testing::detail::readFile(log)));
-        }
-    }
-
     testing::detail::TemporaryFolder folder_;
     std::vector<std::string> command_;
 };
@@ -94,6 +98,21 @@ Side compilationOf(std::string_view header)
 Measure compileTime(const Target& /*target*/)
 {
     return inTurn(compilationOf("redislock/redislock.hpp"), compilationOf("boost/asio/any_completion_handler.hpp"));
+}
+
+Measure programSize(const Target& /*target*/)
+{
+    const auto kibOfHello = [](Seconds /*duration*/) {
+        const testing::detail::TemporaryFolder folder;
+        const auto program = folder.path() / "hello";
+        std::vector<std::string> command{REDISLOCK_BENCH_COMPILER, "-std=c++20", "-O2", "-s", REDISLOCK_BENCH_HELLO};
+        appendWords(command, REDISLOCK_BENCH_INCLUDES, ':', "-I");
+        appendWords(command, REDISLOCK_BENCH_LIBRARIES, ' ', "");
+        command.insert(command.end(), {"-pthread", "-o", program.string()});
+        runCompiler(command, folder.path() / "log");
+        return static_cast<double>(std::filesystem::file_size(program)) / 1024;
+    };
+    return inTurn(kibOfHello, [](Seconds /*duration*/) { return 700.0; });
 }
 
 } // namespace redislock::bench

@@ -26,8 +26,8 @@ public:
           times_(detail::prefixed(detail::queueTimesPrefix, name_)),
           places_(detail::prefixed(detail::queuePlacesPrefix, name_)),
           channels_(detail::lockChannel(name_) + ":"),
-          lockSha_(connection_.load(detail::scripts::fairLockLock.text)),
-          unlockSha_(connection_.load(detail::scripts::fairLockUnlock.text))
+          lockSha_(connection_.load(detail::scripts::fairLockLock.text())),
+          unlockSha_(connection_.load(detail::scripts::fairLockUnlock.text()))
     {
         expect(lock(first_), "a free fair lock");
         for (std::size_t i = 0; i < waiters; ++i) {

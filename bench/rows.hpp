@@ -200,4 +200,7 @@ Measure wakingReaders(const Target& target, unsigned readers, std::chrono::micro
 /// The compiler's time for the library's header alone, against that for one header of Asio.
 Measure compileTime(const Target& target);
 
+/// The size of the README's program, against its ceiling.
+Measure programSize(const Target& target);
+
 } // namespace redislock::bench

@@ -1,4 +1,5 @@
-# Turns lua/<kind>/<verb>.lua into a C++ source that holds the text of each script, byte for byte, and its SHA1.
+# Turns lua/<kind>/<verb>.lua into a C++ source that holds the code of each script and its SHA1. Comments, indentation and
+# empty lines are left out: every program carries the scripts of all kinds, and most of their text is comments.
 #
 #   redislock_embed_lua(<target> SCRIPTS <folder> TEMPLATE <file> OUTPUT <file>)
 #
@@ -7,7 +8,7 @@
 # file is the build step (cmake -P): a changed, new or deleted script rebuilds the source.
 #
 # A line `--include parts/<part>.lua` in a script stands for the text of that file, which is not a script itself. The
-# scripts as they are sent are in the folder `lua` beside the output.
+# scripts as they are sent are in the folder `lua` beside the output; line numbers in Redis' errors are theirs.
 
 function(redislock_embed_lua target)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "SCRIPTS;TEMPLATE;OUTPUT" "")
@@ -35,44 +36,82 @@ function(redislock_camel_case name out)
     set(${out} "${result}" PARENT_SCOPE)
 endfunction()
 
-# The script as it is sent: a file with all included parts.
-function(redislock_expanded_script folder path name out)
-    file(STRINGS "${path}" includes REGEX "^ *--include ")
-    if(includes)
-        file(READ "${path}" text)
-        foreach(line IN LISTS includes)
-            string(REGEX REPLACE "^ *--include +" "" part "${line}")
-            if(NOT EXISTS "${folder}/${part}")
-                message(FATAL_ERROR "${name}.lua includes ${part}, which is not there")
-            endif()
-            file(READ "${folder}/${part}" text_of_part)
-            string(REPLACE "${line}\n" "${text_of_part}" text "${text}")
-        endforeach()
-        cmake_path(GET OUTPUT PARENT_PATH path)
-        string(APPEND path "/lua/${name}.lua")
-        file(WRITE "${path}" "${text}")
+# The code of a script without what only its readers need.
+function(redislock_stripped_script text name out)
+    if(text MATCHES "\\[=*\\[|\\\\\n")
+        message(FATAL_ERROR "${name}.lua has a string or a comment of several lines, or [[; write it without")
     endif()
-    set(${out} "${path}" PARENT_SCOPE)
+    set(strings "'([^'\\\n]|\\\\.)*'|\"([^\"\\\n]|\\\\.)*\"") # a -- inside of one begins no comment
+    string(REGEX REPLACE "(${strings}|[^'\"-]+|-)(--[^\n]*)?" "\\1" text "\n${text}\n")
+    string(REGEX REPLACE "[ \t]*\n[ \t\n]*" "\n" text "${text}")
+    string(SUBSTRING "${text}" 1 -1 text)
+    set(${out} "${text}" PARENT_SCOPE)
 endfunction()
 
-# The definitions for one script. An array of characters, not a string literal: any byte may occur in a file, and there
-# is no need for escapes or for attention to a compiler's limit on literals. The last NUL is not part of the text.
+# One piece of a text. An array of characters, not a string literal: any byte may occur in a file, and there is no need
+# for escapes or for attention to a compiler's limit on literals.
+function(redislock_piece identifier text out)
+    string(HEX "${text}" bytes)
+    string(REGEX REPLACE "(................................)" "\\1\n    " bytes "${bytes}") # 16 a line
+    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")
+    set(${out} "constexpr char ${identifier}Bytes[] = {
+    ${bytes}};
+constexpr std::string_view ${identifier}{${identifier}Bytes, sizeof ${identifier}Bytes};
+" PARENT_SCOPE)
+endfunction()
+
+# For the function below: appends `code` to a script, as a piece. A part is there once, whatever number of scripts
+# includes it.
+macro(redislock_append_piece identifier)
+    get_property(is_there GLOBAL PROPERTY "redislock_has_${identifier}")
+    if(NOT is_there)
+        set_property(GLOBAL PROPERTY "redislock_has_${identifier}" TRUE)
+        redislock_piece(${identifier} "${code}" piece)
+        string(APPEND definitions "${piece}")
+    endif()
+    string(APPEND pieces "${identifier}, ")
+    string(APPEND text "${code}")
+endmacro()
+
+# The definitions for one script.
 function(redislock_script_definition folder path out)
     file(RELATIVE_PATH name "${folder}" "${path}")
     string(REGEX REPLACE "\\.lua$" "" name "${name}")
     redislock_camel_case("${name}" identifier)
-    redislock_expanded_script("${folder}" "${path}" "${name}" path)
-    file(SHA1 "${path}" sha1)
-    file(SIZE "${path}" size)
-    file(READ "${path}" bytes HEX)
-    string(REGEX REPLACE "(................................)" "\\1\n    " bytes "${bytes}") # 16 a line
-    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")
+    file(STRINGS "${path}" includes REGEX "^ *--include ")
+    file(READ "${path}" rest)
+    set(count 0)
+    foreach(line IN LISTS includes ITEMS "")
+        set(code "${rest}") # up to the next part, or the end
+        if(line)
+            string(FIND "${rest}" "${line}\n" begin)
+            string(SUBSTRING "${rest}" 0 ${begin} code)
+            string(LENGTH "${line}\n" length)
+            math(EXPR end "${begin} + ${length}")
+            string(SUBSTRING "${rest}" ${end} -1 rest)
+        endif()
+        redislock_stripped_script("${code}" "${name}" code)
+        if(code)
+            math(EXPR count "${count} + 1")
+            redislock_append_piece(${identifier}${count})
+        endif()
+        if(line)
+            string(REGEX REPLACE "^ *--include +(.*)\\.lua *$" "\\1" part "${line}")
+            if(NOT EXISTS "${folder}/${part}.lua")
+                message(FATAL_ERROR "${name}.lua includes ${part}.lua, which is not there")
+            endif()
+            file(READ "${folder}/${part}.lua" code)
+            redislock_stripped_script("${code}" "${part}" code)
+            redislock_camel_case("${part}" part)
+            redislock_append_piece(${part})
+        endif()
+    endforeach()
+    cmake_path(GET OUTPUT PARENT_PATH sent)
+    file(WRITE "${sent}/lua/${name}.lua" "${text}")
+    string(SHA1 sha1 "${text}")
     set(${out} "// ${name}.lua
-namespace redislock::detail::scripts {
-constexpr char ${identifier}Text[] = {
-    ${bytes}'\\0'};
-constinit const Script ${identifier}{\"${name}\", {${identifier}Text, ${size}}, \"${sha1}\"};
-} // namespace redislock::detail::scripts
+${definitions}constexpr std::string_view ${identifier}Pieces[] = {${pieces}};
+constinit const Script ${identifier}{\"${name}\", ${identifier}Pieces, \"${sha1}\"};
 " PARENT_SCOPE)
 endfunction()
 

@@ -25,6 +25,10 @@ foreach(component IN LISTS components)
         "  * Packed from the sources.\n\n"
         " -- ${CPACK_PACKAGE_CONTACT}  ${day}\n")
 
+    if(EXISTS "${data}/zsh/site-functions") # Debian's zsh looks elsewhere
+        file(RENAME "${data}/zsh/site-functions" "${data}/zsh/vendor-completions")
+    endif()
+
     file(GLOB manuals "${data}/man/man*/*")
     execute_process(COMMAND gzip -9nf "${folder}/changelog.Debian" ${manuals} COMMAND_ERROR_IS_FATAL ANY)
 endforeach()

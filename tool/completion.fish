@@ -1,8 +1,8 @@
 # Completion of redislock for fish.
 
-# The locks that are held, but for names with characters that JSON escapes. fish quotes what is chosen.
+# The locks that are held, but for names that JSON does not show as they are. fish quotes what is chosen.
 function __redislock_names
-    redislock ls --json 2>/dev/null | string replace -rf '^{"name":"([^"\\\\]*)".*' '$1'
+    redislock ls --json 2>/dev/null | string replace -rf '^{"name":"([^"\\\\\x{fffd}]*)".*' '$1'
 end
 
 function __redislock_uses

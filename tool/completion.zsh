@@ -5,7 +5,7 @@
 _redislock_names() {
     local line
     local -a names word
-    for line in ${${(f)"$(_call_program locks $words[1] ls 2>/dev/null)"}[2,-1]}; do
+    for line in ${${(f)"$(_call_program locks $tool ls 2>/dev/null)"}[2,-1]}; do
         word=(${(z)line}) # the first word is the name, as a shell reads it
         names+=("${(Q)word[1]}")
     done
@@ -14,7 +14,7 @@ _redislock_names() {
 
 _redislock() {
     local -a commands hold list
-    local state line context
+    local tool=$words[1] state line context
     typeset -A opt_args
     commands=(
         'run:run a command while a lock is held'

@@ -26,7 +26,7 @@ std::optional<std::string> whyNotTaken(const FencedLock& lock)
             return std::nullopt;
         }
         const Unlocked how = lock.unlock();
-        return how == Unlocked::released ? "" : fmt::format("a lock could not be given back: {}", toString(how));
+        return how == Unlocked::released ? "" : fmt::format("the lock could not be released: {}", toString(how));
     } catch (const LockError& error) {
         return error.what();
     }
@@ -45,34 +45,40 @@ std::vector<std::string> problemsOf(const ServerReport& server)
         problems.push_back(fmt::format("its certificate expires in {} days", server.tls->daysLeft));
     }
     if (server.role == "slave") {
-        problems.emplace_back("it is a replica: it takes no locks");
+        problems.emplace_back("it is a replica, which grants no locks");
     }
     if (server.isLoading == true) {
         problems.emplace_back("it is loading its data");
     }
     if (!server.evictionPolicy.empty() && server.evictionPolicy != "noeviction") {
-        problems.push_back("it drops keys, and locks with them, when memory runs out (maxmemory-policy " +
-                           server.evictionPolicy + "): set noeviction");
+        problems.push_back("it evicts keys when memory runs out, and locks with them (maxmemory-policy " +
+                           server.evictionPolicy + "); set noeviction");
     }
-    if (server.maxMemory.value_or(0) > 0 && server.usedMemory >= server.maxMemory) {
-        problems.emplace_back("its memory is full");
+    if (const double limit = static_cast<double>(server.maxMemory.value_or(0)),
+        used = static_cast<double>(server.usedMemory.value_or(0));
+        limit > 0 && used > 0.9 * limit) {
+        problems.push_back(used >= limit ? "its memory is full, so it refuses new locks; raise maxmemory"
+                                         : fmt::format("its memory is {:.0f} % full, and at 100 % it refuses new "
+                                                       "locks; raise maxmemory",
+                                                       std::min(100 * used / limit, 99.0)));
     }
     if (server.appendsToFile == false && server.savesSnapshots == false) {
-        problems.emplace_back("it saves nothing: a restart frees all locks");
+        problems.emplace_back("it saves nothing, so a restart frees all locks; set appendonly yes");
     }
     if (server.lackingRights && !server.lackingRights->empty()) {
         problems.push_back("the user lacks rights: " + listed(*server.lackingRights));
     }
     if (server.cluster && !server.cluster->isWhole) {
-        problems.emplace_back("the cluster is not whole: some slots have no node");
+        problems.emplace_back("some slots of the cluster have no node");
     }
     for (const auto& shard : server.cluster ? server.cluster->shards : std::vector<ShardReport>()) {
         if (shard.replicas.empty()) {
-            problems.push_back(shard.address + " has no replica: its locks end with it");
+            problems.push_back(shard.address + " has no replica, so its locks end with it");
         }
         if (!shard.evictionPolicy.empty() && shard.evictionPolicy != "noeviction") {
-            problems.push_back(shard.address + " drops keys when memory runs out (maxmemory-policy " +
-                               shard.evictionPolicy + "): set noeviction");
+            problems.push_back(shard.address +
+                               " evicts keys when memory runs out, and locks with them (maxmemory-policy " +
+                               shard.evictionPolicy + "); set noeviction");
         }
     }
     return problems;
@@ -89,15 +95,14 @@ void describeCluster(const ClusterReport& cluster)
         fmt::print("shard        {}: {} slots, {} replicas{}\n", shard.address, shard.slots, shard.replicas.size(),
                    shard.replicas.empty() ? std::string() : fmt::format(", {} bytes behind", behind));
     }
-    fmt::print("coverage     {}\n", !cluster.needsFullCoverage ? "not told what one dead shard does to the others"
-                                    : *cluster.needsFullCoverage
-                                        ? "one dead shard stops all: cluster-require-full-coverage yes"
-                                        : "a dead shard stops no other");
-    fmt::print("partition    {}\n",
-               cluster.nodeTimeout
-                   ? fmt::format("can take back what was granted in the last {} ms (cluster-node-timeout)",
-                                 cluster.nodeTimeout->count())
-                   : std::string("what it can take back is not told"));
+    fmt::print("coverage     {}\n",
+               !cluster.needsFullCoverage   ? "unknown: cluster-require-full-coverage could not be read"
+               : *cluster.needsFullCoverage ? "a dead shard stops all others (cluster-require-full-coverage yes)"
+                                            : "a dead shard does not stop the others");
+    fmt::print("partition    {}\n", cluster.nodeTimeout
+                                        ? fmt::format("can lose locks granted in the last {} ms (cluster-node-timeout)",
+                                                      cluster.nodeTimeout->count())
+                                        : std::string("unknown: cluster-node-timeout could not be read"));
     fmt::print("channels     {}\n", cluster.hasShardedChannels ? "sharded" : "classic");
 }
 
@@ -109,29 +114,34 @@ void describeDeputies(const ServerReport& server)
     }
     if (server.sentinels) {
         fmt::print("sentinels    {} seen, quorum {}\n", server.sentinels->seen,
-                   server.sentinels->quorum ? std::to_string(*server.sentinels->quorum) : "not told");
+                   server.sentinels->quorum ? std::to_string(*server.sentinels->quorum) : "unknown");
     }
     if (server.minReplicasToWrite && (server.sentinels || !server.followers.empty())) {
-        fmt::print("fail-over    {}\n",
-                   *server.minReplicasToWrite == 0
-                       ? "loses what no replica has yet, and the old master takes locks until it learns of it: set "
-                         "min-replicas-to-write 1"
-                       : fmt::format("the master takes no locks unless {} replicas follow (min-replicas-to-write)",
-                                     *server.minReplicasToWrite));
+        fmt::print(
+            "fail-over    {}\n",
+            *server.minReplicasToWrite == 0
+                ? "loses locks that no replica has yet, and the old master grants locks until it learns of it: set "
+                  "min-replicas-to-write 1"
+                : fmt::format("the master grants no locks unless {} replicas follow (min-replicas-to-write)",
+                              *server.minReplicasToWrite));
     }
 }
 
 void describeServer(const ServerReport& server, const Client& client, std::optional<bool> wasTaken)
 {
-    const std::string unknown = "not told";
+    const std::string unknown = "unknown";
     const auto orUnknown = [&](const std::string& text) { return text.empty() ? unknown : text; };
     const auto onOrOff = [&](std::optional<bool> is) { return is ? (*is ? "on" : "off") : unknown; };
-    const auto inMiB = [&](std::optional<std::uint64_t> bytes) {
-        return bytes ? fmt::format("{} MiB", *bytes / 1024 / 1024) : unknown;
+    const auto amount = [&](std::optional<std::uint64_t> bytes) {
+        constexpr std::uint64_t mega = 1024 * 1024;
+        return !bytes               ? unknown
+               : *bytes < mega      ? fmt::format("{} KiB", *bytes / 1024)
+               : *bytes < 10 * mega ? fmt::format("{:.2f} MiB", static_cast<double>(*bytes) / mega)
+                                    : fmt::format("{} MiB", *bytes / mega);
     };
     const auto& sentinels = client.config().sentinels;
     fmt::print("server       {} at {}\n", orUnknown(server.version),
-               sentinels        ? "the address that the Sentinels have of " + inQuotes(sentinels->name)
+               sentinels        ? "the address that the Sentinels give for " + inQuotes(sentinels->name)
                : server.cluster ? "the node of the cluster that has the name"
                                 : client.config().endpoint.str());
     if (server.tls) {
@@ -140,9 +150,8 @@ void describeServer(const ServerReport& server, const Client& client, std::optio
         fmt::print("certificate  {}, by {}, {} days left\n", server.tls->subject, server.tls->issuer,
                    server.tls->daysLeft);
         if (tls.verify != Tls::Verify::full) {
-            fmt::print("not checked  {}\n", tls.verify == Tls::Verify::none
-                                                ? "anything of the certificate"
-                                                : "whether the certificate is for the host");
+            fmt::print("not checked  {}\n",
+                       tls.verify == Tls::Verify::none ? "the certificate" : "the host name in the certificate");
         }
     }
     fmt::print("role         {}{}\n", orUnknown(server.role),
@@ -155,13 +164,13 @@ void describeServer(const ServerReport& server, const Client& client, std::optio
     fmt::print("persistence  append-only file {}{}, snapshots {}\n", onOrOff(server.appendsToFile),
                server.appendsToFile == true && server.appendSync ? " (appendfsync " + *server.appendSync + ")" : "",
                onOrOff(server.savesSnapshots));
-    fmt::print("memory       used: {}, limit: {}, eviction: {}\n", inMiB(server.usedMemory),
-               server.maxMemory == 0 ? "none" : inMiB(server.maxMemory), orUnknown(server.evictionPolicy));
+    fmt::print("memory       used: {}, limit: {}, eviction: {}\n", amount(server.usedMemory),
+               server.maxMemory == 0 ? "none" : amount(server.maxMemory), orUnknown(server.evictionPolicy));
     fmt::print("rights       {}\n", !server.lackingRights           ? unknown
                                     : server.lackingRights->empty() ? "all that RedisLock and FencedLock need"
                                                                     : "some are missing");
-    fmt::print("a lock       {}\n", !wasTaken   ? "was not tried: its name is in use"
-                                    : *wasTaken ? "was taken and given back"
+    fmt::print("a lock       {}\n", !wasTaken   ? "was not tried, since the name is in use"
+                                    : *wasTaken ? "was taken and released"
                                                 : "could not be taken");
 }
 
@@ -188,7 +197,7 @@ int doctor(const Settings& settings)
     auto problems = problemsOf(server);
     std::error_code ec;
     if (!wasTaken && !monitor.find(name, ec) && ec == Errc::wrongType) {
-        problems.push_back(inQuotes(name) + " is no lock: " + ec.message());
+        problems.push_back(inQuotes(name) + " is not a lock: " + ec.message());
     }
     if (wasTaken == false) {
         problems.push_back(*why);
@@ -202,7 +211,8 @@ int doctor(const Settings& settings)
         }
     }
     if (problems.empty() && !wasTaken && !server.lackingRights) {
-        complain("whether the user may use locks could not be found out: " + inQuotes(name) + " is in use");
+        complain("cannot tell whether the user may use locks: " + inQuotes(name) +
+                 " is in use; give another name, or the user +multi and +discard");
         return exitError;
     }
     return problems.empty() ? exitFine : exitNo;

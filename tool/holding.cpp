@@ -203,8 +203,9 @@ std::unique_ptr<Holding> resultOf(Future& obtained)
         if (error.code() != Errc::wrongType) {
             throw;
         }
-        throw std::runtime_error(std::string(error.what()) + "; a lock of --shared and --exclusive, one of "
-                                                             "--holders, and one of none of them need three names");
+        throw std::runtime_error(std::string(error.what()) +
+                                 ". --shared and --exclusive take one kind of lock, --holders another, and run without "
+                                 "them a third: each kind needs names of its own");
     }
 }
 

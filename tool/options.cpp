@@ -60,7 +60,7 @@ void addHold(CLI::App& command, Settings& settings)
                                 settings.holders = number;
                                 settings.hold = Hold::permit;
                             },
-                            "So many may hold it at a time")
+                            "At most this many may hold it at a time")
                         ->type_name("N")
                         ->check(CLI::Range(1, 1'000'000));
     shared->excludes(exclusive)->excludes(holders);
@@ -102,12 +102,12 @@ void addRun(CLI::App& run, Settings& settings)
 void addSteps(CLI::App& lock, CLI::App& unlock, Settings& settings)
 {
     addHold(lock, settings);
-    lock.add_option("-f,--token-file", settings.tokenFile, "Is written: what unlock needs")
+    lock.add_option("-f,--token-file", settings.tokenFile, "The file to write, which unlock needs")
         ->type_name("FILE")
         ->required();
-    addDuration(lock, "-l,--lease", "Ends after this time, and not with a process; not renewed",
+    addDuration(lock, "-l,--lease", "Not renewed: the lock ends after this time, and not with a process",
                 [&settings](auto time) { settings.lease = time; });
-    lock.add_option("-p,--process", settings.process, "Ends with this process; without this: with the parent")
+    lock.add_option("-p,--process", settings.process, "The lock ends with this process, instead of with the parent")
         ->type_name("PID")
         ->check(CLI::PositiveNumber);
     lock.footer("Exit status: 0; 75 the wait ended without the lock; 125 redislock failed.");

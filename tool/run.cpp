@@ -184,7 +184,8 @@ int holdAlone(const Settings& settings, const Signals& signals, Holding& holding
                token ? fmt::format(", token {},", static_cast<std::uint64_t>(*token)) : std::string());
     flushOutput();
     const bool isLost = holdOn(holding, settings, signals);
-    return giveBack(holding, settings, isLost) == Unlocked::alreadyLost ? settings.lostStatus : exitFine;
+    const auto how = giveBack(holding, settings, isLost);
+    return isLost || how == Unlocked::alreadyLost ? settings.lostStatus : exitFine;
 }
 
 } // namespace

@@ -242,7 +242,12 @@ int lock(const Settings& settings)
 int unlock(const Settings& settings)
 {
     const auto& path = settings.tokenFile;
-    const Handle file(::open(path.c_str(), O_RDWR | O_CLOEXEC), path.c_str());
+    const int opened = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (opened < 0 && errno == ENOENT) {
+        complain("there is no token file " + shown(path) + ": its lock was given back, or ended with its process");
+        return exitError;
+    }
+    const Handle file(opened, path.c_str());
     auto text = contentOf(path);
     const auto host = valueIn(text, "REDISLOCK_HOST=");
     if (host != inQuotes(hostName())) {

@@ -96,15 +96,15 @@ struct CancelOnLoss {
 /// Cancels an asynchronous operation, or a whole coroutine, when the lock under which it runs is lost.
 ///
 /// The operation ends as if it had been cancelled (terminal) by whoever started it, whose own cancellation still works:
-/// most end with `boost::asio::error::operation_aborted`, and a coroutine with everything that it awaits. It runs on
-/// for as long as that takes: the lock is not held any more.
+/// most end with `boost::asio::error::operation_aborted`, and a coroutine with everything that it awaits. It runs for
+/// as long as that takes, although the lock is no longer held.
 ///
-/// @param held the guard of the lock; may be moved or destroyed meanwhile. A guard that is empty, or whose lock was
-/// lost before, cancels at once. Its regular end does not.
+/// @param held the guard of the lock; may be moved or destroyed meanwhile. A guard that is empty, or whose lock has
+/// been lost, cancels at once. A regular release cancels nothing.
 /// @param when `StopAt::atRisk` leaves time to stop while the lock is still held.
 /// @param token any completion token; the handler needs an associated executor, on which the cancellation is emitted
-/// and which must not run two handlers of the operation at the same time (a coroutine's is right; in a pool use a
-/// strand). When its context is destroyed with the operation under way, nothing is left to be cancelled.
+/// and which must not run two handlers of the operation at the same time (a coroutine's executor is right; in a pool
+/// use a strand). When its context is destroyed while the operation is under way, there is nothing left to cancel.
 ///
 /// @code
 /// auto held = co_await lock.asyncLock();

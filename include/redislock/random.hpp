@@ -1,5 +1,5 @@
 /// @file
-/// Random numbers from a generator whose seed is given from outside.
+/// Random numbers from a generator with a given seed.
 #pragma once
 
 #include "redislock/requirements.hpp"

@@ -79,4 +79,4 @@ class RedislockConan(ConanFile):
         self.cpp_info.system_libs = ["dl", "pthread"]
         self.cpp_info.requires = ["boost::headers", "fmt::fmt", "hiredis::hiredis"]
         if self.options.with_tls:
-            self.cpp_info.requires.append("openssl::ssl")
+            self.cpp_info.requires += ["openssl::ssl", "openssl::crypto"]

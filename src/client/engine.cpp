@@ -109,7 +109,7 @@ void Engine::recover()
     sendOutbox();
 }
 
-std::shared_ptr<NamedLock> Engine::named(LockKind kind, std::string name)
+std::shared_ptr<NamedLock> Engine::named(const KindTraits& kind, std::string name)
 {
     return NamedLock::of(shared_from_this(), core_, kind, std::move(name));
 }

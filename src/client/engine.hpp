@@ -42,7 +42,7 @@ public:
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
-    std::shared_ptr<NamedLock> named(LockKind kind, std::string name);
+    std::shared_ptr<NamedLock> named(const KindTraits& kind, std::string name);
     std::shared_ptr<NamedCounter> counter(CounterKind kind, std::string name);
     bool shutdown(std::chrono::milliseconds timeout) noexcept;
     /// First step of the end: ends the waiters, loses the holds. @return false when the end had begun before.

@@ -25,13 +25,12 @@ std::size_t argumentsOf(const KindTraits& kind, HoldCall::Verb verb)
 
 /// Appends the holder's name in Redis, "<client>:<number>" and the kind's suffix, as an argument, without an
 /// allocation.
-void appendHolder(std::string& out, const std::string& client, HolderId id, const KindTraits& kind)
+void appendHolder(std::string& out, const std::string& client, HolderId id, std::string_view suffix)
 {
     char text[64];
     auto* end = std::copy(client.begin(), client.end(), text);
     *end++ = ':';
     end = std::to_chars(end, text + sizeof text, static_cast<std::uint64_t>(id)).ptr;
-    const auto suffix = kind.holderSuffix;
     end = std::copy(suffix.begin(), suffix.end(), end);
     appendArgument(out, std::string_view(text, static_cast<std::size_t>(end - text)));
 }
@@ -65,7 +64,7 @@ void intrusive_ptr_release(Hold* hold) noexcept
 
 void appendHolder(std::string& out, const Hold& hold)
 {
-    appendHolder(out, hold.lock->core->id, hold.id, hold.lock->traits());
+    appendHolder(out, hold.lock->core->id, hold.id, hold.lock->traits().holderSuffix);
 }
 
 std::vector<std::string> keysOf(const NamedLock& named, const ScriptUse& use)
@@ -96,7 +95,7 @@ void HoldCall::encode(std::string& out, Form by)
         appendCompanions(out, kind, named.name);
     }
     const auto& client = named.core->id;
-    appendHolder(out, client, hold_->id, kind);
+    appendHolder(out, client, hold_->id, kind.holderSuffix);
     if (verb_ == Verb::unlock) {
         appendArgument(out, std::int64_t{count_});
         appendArgument(out, leaseMs_);
@@ -112,7 +111,7 @@ void HoldCall::encode(std::string& out, Form by)
         appendArgument(out, isHeard ? std::int64_t{++sends} : 0);
     } else if (kind.asking == Asking::each) {
         writer == HolderId{} ? appendArgument(out, std::string_view())
-                             : appendHolder(out, client, writer, KindTraits::of(LockKind::writeLock));
+                             : appendHolder(out, client, writer, writerSuffix);
     }
 }
 
@@ -126,8 +125,12 @@ void Waiter::look() noexcept
     wakeOperation(hold->lock->core->port, *call, run);
 }
 
-NamedLock::NamedLock(std::shared_ptr<Port> p, Core& c, LockKind k, std::string n)
-    : core(std::move(p), &c), name(std::move(n)), kind(k), slot(c.config.cluster.empty() ? noSlot : slotOf(name))
+NamedLock::NamedLock(std::shared_ptr<Port> p, Core& c, const KindTraits& t, std::string n)
+    : core(std::move(p), &c),
+      name(std::move(n)),
+      kind(t.kind),
+      slot(c.config.cluster.empty() ? noSlot : slotOf(name)),
+      traits_(t)
 {
 }
 
@@ -162,9 +165,10 @@ NamedLock::~NamedLock()
     }
 }
 
-std::shared_ptr<NamedLock> NamedLock::of(const std::shared_ptr<Port>& port, Core& core, LockKind kind, std::string name)
+std::shared_ptr<NamedLock> NamedLock::of(const std::shared_ptr<Port>& port, Core& core, const KindTraits& traits,
+                                         std::string name)
 {
-    auto fresh = std::make_shared<NamedLock>(port, core, kind, std::move(name));
+    auto fresh = std::make_shared<NamedLock>(port, core, traits, std::move(name));
     if (port->isForked()) {
         return fresh; // can only give errors; the mutex may be locked by a thread of the parent process
     }

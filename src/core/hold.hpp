@@ -201,16 +201,16 @@ struct Waiter : WaiterLink<Waiter> {
 
 /// Everything about one name and kind. Lives as long as a lock object, guard, hold or waiter uses it.
 struct NamedLock : std::enable_shared_from_this<NamedLock> {
-    NamedLock(std::shared_ptr<Port> p, Core& c, LockKind k, std::string n);
+    NamedLock(std::shared_ptr<Port> p, Core& c, const KindTraits& t, std::string n);
     NamedLock(const NamedLock&) = delete;
     NamedLock& operator=(const NamedLock&) = delete;
     ~NamedLock();
 
     /// The lock of that name and kind. Called without the mutex.
-    static std::shared_ptr<NamedLock> of(const std::shared_ptr<Port>& port, Core& core, LockKind kind,
+    static std::shared_ptr<NamedLock> of(const std::shared_ptr<Port>& port, Core& core, const KindTraits& traits,
                                          std::string name);
 
-    [[nodiscard]] const KindTraits& traits() const noexcept { return KindTraits::of(kind); }
+    [[nodiscard]] const KindTraits& traits() const noexcept { return traits_; }
     /// The channel on which a release is published, or the prefix of the channels of waiters in a queue; empty if
     /// releases are not published. Made for each use: most names are never waited for.
     [[nodiscard]] std::string channel() const;
@@ -257,6 +257,9 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
     const LockKind kind;
     const Slot slot;            ///< of the name, in a cluster
     std::unique_ptr<Turn> turn; ///< from when others were seen to want the name, or callers of this client to wait
+
+private:
+    const KindTraits& traits_;
 };
 
 /// The keys that a script is given: the lock's name, and perhaps the kind's other keys.

@@ -9,10 +9,11 @@ namespace {
 
 using namespace scripts;
 
-/// The traits of a plain lock.
-constexpr KindTraits plain()
+/// The traits of a plain lock, and of what differs little from it.
+constexpr KindTraits plain(LockKind which)
 {
     KindTraits kind{};
+    kind.kind = which;
     kind.lock = {&redisLockLock};
     kind.unlock = {&redisLockUnlock};
     kind.renew = {&redisLockRenew};
@@ -26,14 +27,14 @@ constexpr KindTraits plain()
 
 constexpr KindTraits nonReentrant()
 {
-    KindTraits kind = plain();
+    KindTraits kind = plain(LockKind::nonReentrantLock);
     kind.isReentrant = false;
     return kind;
 }
 
 constexpr KindTraits spin()
 {
-    KindTraits kind = plain();
+    KindTraits kind = plain(LockKind::spinLock);
     kind.channelPrefix = {};
     kind.inherits = false; // without messages, nobody here knows that others wait
     return kind;
@@ -41,7 +42,7 @@ constexpr KindTraits spin()
 
 constexpr KindTraits fenced()
 {
-    KindTraits kind = plain();
+    KindTraits kind = plain(LockKind::fencedLock);
     kind.lock = {&fencedLockLock, true};
     kind.tokens = Tokens::given;
     kind.inherits = false; // each hold needs a token of its own
@@ -52,7 +53,7 @@ constexpr KindTraits fenced()
 
 constexpr KindTraits fair()
 {
-    KindTraits kind = plain();
+    KindTraits kind = plain(LockKind::fairLock);
     kind.lock = {&fairLockLock, true};
     kind.unlock = {&fairLockUnlock, true};
     kind.forceUnlock = {&fairLockForceUnlock, true};
@@ -71,6 +72,7 @@ constexpr KindTraits fair()
 constexpr KindTraits read()
 {
     KindTraits kind{};
+    kind.kind = LockKind::readLock;
     kind.lock = {&readLockLock, true};
     kind.unlock = {&readLockUnlock, true};
     kind.renew = {&readLockRenew, true};
@@ -90,6 +92,7 @@ constexpr KindTraits read()
 constexpr KindTraits write()
 {
     KindTraits kind{};
+    kind.kind = LockKind::writeLock;
     kind.lock = {&writeLockLock, true};
     kind.unlock = {&writeLockUnlock, true};
     kind.renew = {&redisLockRenew};
@@ -97,7 +100,7 @@ constexpr KindTraits write()
     kind.holder = {&writeLockHolder};
     kind.forceUnlock = {&writeLockForceUnlock};
     kind.channelPrefix = readWriteChannelPrefix;
-    kind.holderSuffix = ":write";
+    kind.holderSuffix = writerSuffix;
     kind.companions[0] = inBraces;
     kind.companionCount = 1;
     kind.lockArguments = 4;
@@ -106,14 +109,21 @@ constexpr KindTraits write()
     return kind;
 }
 
-/// In the order of LockKind.
-constexpr KindTraits kinds[lockKinds] = {plain(), nonReentrant(), spin(), fenced(), fair(), read(), write()};
-
 } // namespace
+
+constinit const KindTraits KindTraits::redisLock = plain(LockKind::redisLock);
+constinit const KindTraits KindTraits::nonReentrantLock = nonReentrant();
+constinit const KindTraits KindTraits::spinLock = spin();
+constinit const KindTraits KindTraits::fencedLock = fenced();
+constinit const KindTraits KindTraits::fairLock = fair();
+constinit const KindTraits KindTraits::readLock = read();
+constinit const KindTraits KindTraits::writeLock = write();
 
 const KindTraits& KindTraits::of(LockKind kind) noexcept
 {
-    return kinds[static_cast<std::size_t>(kind)];
+    constexpr const KindTraits* kinds[lockKinds] = {&redisLock, &nonReentrantLock, &spinLock, &fencedLock,
+                                                    &fairLock,  &readLock,         &writeLock}; // in LockKind's order
+    return *kinds[static_cast<std::size_t>(kind)];
 }
 
 void appendCompanions(std::string& out, const KindTraits& kind, std::string_view name)

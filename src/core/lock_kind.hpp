@@ -35,8 +35,12 @@ struct ScriptUse {
     bool withCompanions = false;
 };
 
-/// One kind. There is a constant table of them.
+/// The end of a writer's name in Redis.
+inline constexpr std::string_view writerSuffix = ":write";
+
+/// One kind. There is a constant for each: a program carries the scripts of those kinds that it names.
 struct KindTraits {
+    LockKind kind;
     ScriptUse lock;
     ScriptUse unlock;
     ScriptUse renew;
@@ -56,6 +60,13 @@ struct KindTraits {
     bool follows = true;     ///< the next waiter of this client may follow a release, before all others
     bool inherits = false;   ///< the next waiter of this client may inherit a hold
 
+    static const KindTraits redisLock;
+    static const KindTraits nonReentrantLock;
+    static const KindTraits spinLock;
+    static const KindTraits fencedLock;
+    static const KindTraits fairLock;
+    static const KindTraits readLock;
+    static const KindTraits writeLock;
     static const KindTraits& of(LockKind kind) noexcept;
 };
 

@@ -371,17 +371,17 @@ Reason Inspector::whyHidden(const LockFields& fields) const
     return {};
 }
 
-/// Throws what is known of a key that may be a lock or is none, unless it is gone.
+/// Throws what is known of a key that may not be read or is not a lock, unless it is gone.
 void Inspector::refuse(const std::string& name, bool isReadable)
 {
     if (!isReadable) {
         noteMissing("~" + name);
-        throw InspectionFailed{Cause::keyDenied, "the user lacks ~" + printable(name)};
+        throw InspectionFailed{Cause::keyDenied, "the user lacks ~" + printable(name) + "; grant it"};
     }
     const Reply type = askOne({"TYPE", name});
     if (type.text != "none") {
-        const auto what = isGiven(type, "+type") ? printable(type.text) : "key";
-        throw InspectionFailed{Errc::wrongType, "a " + what + " that is no lock lies there"};
+        const auto what = isGiven(type, "+type") ? "the key is a " + printable(type.text) + ", not a lock" : "";
+        throw InspectionFailed{Errc::wrongType, what};
     }
 }
 

@@ -2,15 +2,26 @@
 /// The scripts under lua/, embedded at build time.
 #pragma once
 
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace redislock::detail {
 
-/// One Lua script, byte for byte as in its file.
+/// One Lua script: the code of its file, without comments and indentation.
 struct Script {
-    std::string_view name; ///< "<kind>/<verb>"
-    std::string_view text;
-    std::string_view sha1; ///< 40 lower-case hex digits, what EVALSHA takes
+    std::string_view name;                    ///< "<kind>/<verb>"
+    std::span<const std::string_view> pieces; ///< its text; scripts share some of them
+    std::string_view sha1;                    ///< 40 lower-case hex digits, what EVALSHA takes
+
+    [[nodiscard]] std::string text() const
+    {
+        std::string whole;
+        for (const auto piece : pieces) {
+            whole.append(piece);
+        }
+        return whole;
+    }
 };
 
 namespace scripts {

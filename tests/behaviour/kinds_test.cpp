@@ -194,7 +194,7 @@ TEST_F(Spinning, ReleaseWhoseScriptTheServerForgotLetsTheNextOneInWithoutAPause)
     });
     ASSERT_TRUE(eventually([&] { return refused && FrozenThread::sleeps(thread.second); }));
     raw.command({"SCRIPT", "FLUSH"});
-    raw.command({"SCRIPT", "LOAD", detail::scripts::redisLockLock.text});
+    raw.command({"SCRIPT", "LOAD", detail::scripts::redisLockLock.text()});
     {
         const FrozenThread frozen(thread.first);
         EXPECT_EQ(lock.unlock(), Unlocked::released);

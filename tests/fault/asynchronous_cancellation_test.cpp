@@ -99,7 +99,7 @@ protected:
             {"asking, the script is not known",
              [this] {
                  redis.command({"SCRIPT", "FLUSH"});
-                 redis.command({"SCRIPT", "LOAD", redisLockUnlock.text});
+                 redis.command({"SCRIPT", "LOAD", redisLockUnlock.text()});
                  rule_ = inject(reply(redisLockLock), Action::stallDirection());
              },
              [this] { return proxy.hits(rule_) == 1; }},

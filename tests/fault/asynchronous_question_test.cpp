@@ -80,8 +80,8 @@ protected:
     void begin()
     {
         reset();
-        redis.command({"SCRIPT", "LOAD", redisLockHolder.text});
-        redis.command({"SCRIPT", "LOAD", redisLockForceUnlock.text});
+        redis.command({"SCRIPT", "LOAD", redisLockHolder.text()});
+        redis.command({"SCRIPT", "LOAD", redisLockForceUnlock.text()});
         foreignLock(60s);
     }
 

@@ -23,7 +23,7 @@ protected:
                                    &scripts::semaphoreWithdraw, &scripts::permitExpirableSemaphoreAcquire,
                                    &scripts::permitExpirableSemaphoreLease, &scripts::permitExpirableSemaphoreRelease,
                                    &scripts::permitExpirableSemaphoreCount, &scripts::countDownLatchCountDown}) {
-            redis.command({"SCRIPT", "LOAD", script->text});
+            redis.command({"SCRIPT", "LOAD", script->text()});
         }
     }
 

@@ -49,10 +49,9 @@ protected:
         RawRedis mute(server);
         ASSERT_EQ(mute.command({"AUTH", "mute", "pw"}).text(), "OK");
         const auto braced = ":{" + name + "}";
-        const auto freed =
-            mute.command({"EVAL", std::string(fairLockUnlock.text), "4", name, "redisson_lock_queue" + braced,
-                          "redisson_lock_timeout" + braced, "redislock_places" + braced, holder, "0", "1",
-                          "redisson_lock__channel" + braced + ":"});
+        const auto freed = mute.command({"EVAL", fairLockUnlock.text(), "4", name, "redisson_lock_queue" + braced,
+                                         "redisson_lock_timeout" + braced, "redislock_places" + braced, holder, "0",
+                                         "1", "redisson_lock__channel" + braced + ":"});
         ASSERT_EQ(freed.integer(), 1) << "nobody was told";
         expectFault(redis.command({"HEXISTS", name, waiting}).integer() == 1, "granted without a message");
     }

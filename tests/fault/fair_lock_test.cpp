@@ -11,7 +11,7 @@ using detail::scripts::fairLockLock;
 
 class FairFault : public FaultTest {
 protected:
-    FairFault() : direct_(Config::fromUrl(server.url())) { redis.command({"SCRIPT", "LOAD", fairLockLock.text}); }
+    FairFault() : direct_(Config::fromUrl(server.url())) { redis.command({"SCRIPT", "LOAD", fairLockLock.text()}); }
 
     std::vector<std::string> queue()
     {

@@ -176,7 +176,7 @@ protected:
     /// Replaces the next answer of a script by @p wrong. Redis knows the script, and so executes it.
     RuleId spoil(const Script& script, const char* wrong)
     {
-        redis.command({"SCRIPT", "LOAD", script.text});
+        redis.command({"SCRIPT", "LOAD", script.text()});
         return inject(reply(script), Action::replace(wrong));
     }
 
@@ -204,7 +204,7 @@ protected:
     void loadScripts()
     {
         for (const auto* script : {&redisLockLock, &redisLockUnlock, &redisLockRenew, &redisLockPttl}) {
-            redis.command({"SCRIPT", "LOAD", script->text});
+            redis.command({"SCRIPT", "LOAD", script->text()});
         }
     }
 

@@ -293,8 +293,8 @@ TEST_F(LostReply, OfAForcedUnlockIsMadeUpForAndEndsNobodyElse)
                                  .script = std::string(detail::scripts::redisLockForceUnlock.sha1),
                                  .direction = Direction::reply},
                                 Action::stallDirection());
-    redis.command({"SCRIPT", "LOAD", detail::scripts::redisLockForceUnlock.text});
-    redis.command({"SCRIPT", "LOAD", detail::scripts::redisLockHolder.text});
+    redis.command({"SCRIPT", "LOAD", detail::scripts::redisLockForceUnlock.text()});
+    redis.command({"SCRIPT", "LOAD", detail::scripts::redisLockHolder.text()});
     auto next = std::async(std::launch::async, [this, stalled] {
         const bool hit = proxy.awaitHits(stalled);
         RawRedis(server).command({"HSET", name, "the next holder", "1"}); // between the first try and the second

@@ -197,7 +197,7 @@ TEST_F(UnawaitedRelease, IsSentAgainWholeWhenRedisForgotTheScript)
             redis.command({"SCRIPT", "FLUSH"});
         }
         EXPECT_TRUE(eventually([&] { return !redis.exists(name); }));
-        const Match whole{.command = "EVAL", .script = std::string(redisLockUnlock.text)};
+        const Match whole{.command = "EVAL", .script = redisLockUnlock.text()};
         EXPECT_EQ(proxy.requests(whole), static_cast<std::size_t>(i));
         expectFault(errorsSent("NOSCRIPT") >= static_cast<std::uint64_t>(i), "NOSCRIPT");
     }

@@ -125,7 +125,7 @@ TEST_F(CounterAndServerClock, SetForwardWhileAnAnswerIsLateLetsNoRequestCountTwi
         std::string after;
     };
     using detail::scripts::permitExpirableSemaphoreSet;
-    redis.command({"SCRIPT", "LOAD", permitExpirableSemaphoreSet.text});
+    redis.command({"SCRIPT", "LOAD", permitExpirableSemaphoreSet.text()});
     const Case cases[] = {
         {"acquire", detail::scripts::semaphoreAcquire, 5, [&] { semaphore.acquire(2); }, "3"},
         {"asyncAcquire", detail::scripts::semaphoreAcquire, 5,

@@ -208,7 +208,7 @@ TEST_F(ForgottenScripts, AreSentWholeOnceInEveryOperation)
 {
     const auto forget = [this] { redis.command({"SCRIPT", "FLUSH"}); };
     const auto wholes = [this](const Script& script) {
-        return proxy.requests(Match{.command = "EVAL", .script = std::string(script.text)});
+        return proxy.requests(Match{.command = "EVAL", .script = script.text()});
     };
     const RedisLock held = lock();
     forget();
@@ -242,11 +242,11 @@ TEST_F(ForgottenScripts, WhileTheConnectionsBreakTooChangeNoCount)
     for (const auto& [how, loss] : lostReplies()) {
         SCOPED_TRACE(how);
         redis.command({"SCRIPT", "FLUSH"});
-        inject({.command = "EVAL", .script = std::string(redisLockLock.text)}, loss);
+        inject({.command = "EVAL", .script = redisLockLock.text()}, loss);
         lock().lock(20s);
         EXPECT_EQ(countInRedis(), "1");
         redis.command({"SCRIPT", "FLUSH"});
-        inject({.command = "EVAL", .script = std::string(redisLockUnlock.text)}, loss);
+        inject({.command = "EVAL", .script = redisLockUnlock.text()}, loss);
         EXPECT_EQ(lock().unlock(), Unlocked::released);
         EXPECT_FALSE(redis.exists(name));
     }

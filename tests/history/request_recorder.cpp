@@ -56,7 +56,7 @@ bool isOfRedisson(const std::vector<std::string>& words)
 /// Whether these are the first words of EVALSHA, or EVAL, of the script.
 bool asksFor(const redislock::detail::Script& script, const std::vector<std::string>& words)
 {
-    return words[0] == "EVALSHA" ? words[1] == script.sha1 : words[0] == "EVAL" && words[1] == script.text;
+    return words[0] == "EVALSHA" ? words[1] == script.sha1 : words[0] == "EVAL" && words[1] == script.text();
 }
 
 } // namespace

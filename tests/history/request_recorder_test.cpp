@@ -41,7 +41,7 @@ TEST(Request, IsToldByItsScript)
     };
     const std::string renew(scripts::redisLockRenew.sha1);
     EXPECT_EQ(verbOf({"EVALSHA", renew, "1", "a", "c:1", "1000"}), "renew a c:1");
-    EXPECT_EQ(verbOf({"EVAL", std::string(scripts::redisLockLock.text), "1", "a", "c:1", "1000", "1"}), "lock a c:1");
+    EXPECT_EQ(verbOf({"EVAL", scripts::redisLockLock.text(), "1", "a", "c:1", "1000", "1"}), "lock a c:1");
     EXPECT_EQ(verbOf({"EVALSHA", std::string(scripts::redisLockUnlock.sha1), "1", "a", "c:1", "0", "1", "ch"}),
               "unlock a c:1");
     EXPECT_EQ(verbOf({"EVALSHA", std::string(scripts::fencedLockLock.sha1), "2", "a", "t", "c:1", "1000", "1"}),

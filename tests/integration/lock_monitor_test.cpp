@@ -128,7 +128,7 @@ TEST_F(Monitor, SaysWhatLiesThereInsteadOfALock)
             ADD_FAILURE() << what;
         } catch (const LockError& error) {
             EXPECT_EQ(error.code(), Errc::wrongType) << what;
-            EXPECT_NE(std::string(error.what()).find("a " + type + " that is no lock lies there"), std::string::npos)
+            EXPECT_NE(std::string(error.what()).find("the key is a " + type + ", not a lock"), std::string::npos)
                 << error.what();
         }
         std::error_code ec;

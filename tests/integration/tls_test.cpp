@@ -192,7 +192,7 @@ TEST(TlsCertificate, ThatCannotBeUsedIsABadConfigurationBeforeAnyConnection)
     } cases[] = {
         {{.caFile = missing}, "tls.caFile is \"" + missing + "\": No such file or directory"},
         {{.caFile = broken}, "tls.caFile is \"" + broken + "\": "},
-        {{.caFile = folder}, "tls.caFile is \"" + folder + "\": it is no file"},
+        {{.caFile = folder}, "tls.caFile is \"" + folder + "\": it is not a file"},
         {{.caPath = missing}, "tls.caPath is \"" + missing + "\": No such file or directory"},
         {{.caPath = broken}, "tls.caPath is \"" + broken + "\": Not a directory"},
         {{.certFile = broken, .keyFile = client.keyFile}, "tls.certFile is \"" + broken + "\": "},
@@ -201,7 +201,7 @@ TEST(TlsCertificate, ThatCannotBeUsedIsABadConfigurationBeforeAnyConnection)
          "it is not the key of the certificate in tls.certFile"},
         {{.certFile = locked.certFile, .keyFile = locked.keyFile}, "it is encrypted, and tls.keyPassword is empty"},
         {{.certFile = locked.certFile, .keyFile = locked.keyFile, .keyPassword = "hunter3"},
-         "tls.keyPassword does not open it"},
+         "tls.keyPassword does not decrypt it"},
     };
     for (const auto& each : cases) {
         Config config;

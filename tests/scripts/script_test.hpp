@@ -63,7 +63,7 @@ protected:
 
     static Value run(RawRedis& connection, const detail::Script& script, const Words& keys, const Words& arguments)
     {
-        Words words{"EVAL", std::string(script.text), std::to_string(keys.size())};
+        Words words{"EVAL", script.text(), std::to_string(keys.size())};
         words.insert(words.end(), keys.begin(), keys.end());
         words.insert(words.end(), arguments.begin(), arguments.end());
         return connection.command(words);

@@ -224,8 +224,8 @@ TEST_F(SemaphoreScript, IsFoundByTheSha1ThatTheServerGivesIt)
           &detail::scripts::permitExpirableSemaphoreRelease, &detail::scripts::permitExpirableSemaphoreCount,
           &detail::scripts::permitExpirableSemaphoreSet, &detail::scripts::permitExpirableSemaphoreLease,
           &detail::scripts::countDownLatchCountDown}) {
-        EXPECT_EQ(redis.command({"SCRIPT", "LOAD", script->text}).text(), script->sha1) << script->name;
-        EXPECT_FALSE(script->text.starts_with("#!")) << script->name << ": Redis 5 and 6 would refuse it";
+        EXPECT_EQ(redis.command({"SCRIPT", "LOAD", script->text()}).text(), script->sha1) << script->name;
+        EXPECT_FALSE(script->text().starts_with("#!")) << script->name << ": Redis 5 and 6 would refuse it";
     }
 }
 

@@ -102,7 +102,7 @@ private:
     void execute(const detail::Script& script, const Words& otherKeys, const Words& arguments)
     {
         history_ += "  " + std::string(script.name);
-        Words words{"EVAL", std::string(script.text), std::to_string(1 + otherKeys.size()), counterName};
+        Words words{"EVAL", script.text(), std::to_string(1 + otherKeys.size()), counterName};
         for (const auto* more : {&otherKeys, &arguments}) {
             words.insert(words.end(), more->begin(), more->end());
             for (const auto& word : *more) {

@@ -220,7 +220,8 @@ LuaRuntime::~LuaRuntime()
 void LuaRuntime::compile(const detail::Script& script)
 {
     const std::string chunk = '@' + std::string(script.name);
-    if (luaL_loadbuffer(lua_, script.text.data(), script.text.size(), chunk.c_str()) != 0) {
+    const std::string text = script.text();
+    if (luaL_loadbuffer(lua_, text.data(), text.size(), chunk.c_str()) != 0) {
         throw std::runtime_error(textAt(lua_, -1));
     }
     functions_.emplace(script.sha1, luaL_ref(lua_, LUA_REGISTRYINDEX));

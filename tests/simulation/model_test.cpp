@@ -144,7 +144,7 @@ private:
         ASSERT_EQ(modelled.isError() && modelled.text.starts_with("NOSCRIPT"), unknown) << history_;
         if (unknown) {
             sent[0] = "EVAL";
-            sent[1] = request.script->text;
+            sent[1] = request.script->text();
             request.byText = true;
             real = redis_.command(sent);
             modelled = model_.execute(request, 0, nowMs_);
@@ -165,7 +165,7 @@ private:
         }
         Words sent = words(request, keys);
         sent[0] = "EVAL";
-        sent[1] = request.script->text;
+        sent[1] = request.script->text();
         const Value real = redis_.command(sent);
         model_.keyspace().beginScript(nowMs_);
         compare(real, lua_.run(*request.script, model_.keyspace(), keys, request.arguments));

@@ -4,6 +4,7 @@
 #include "core/renewal_call.hpp"
 
 #include <charconv>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -38,13 +39,13 @@ constexpr const detail::Script* counterScripts[] = {
 };
 
 /// The scripts, by their SHA1 and by their texts.
-const std::unordered_map<std::string_view, Known>& knownScripts()
+const std::unordered_map<std::string, Known>& knownScripts()
 {
     static const auto all = [] {
-        std::unordered_map<std::string_view, Known> known;
+        std::unordered_map<std::string, Known> known;
         const auto add = [&known](const detail::Script* script, const KindTraits* kind) {
-            known.insert({script->sha1, {script, kind}});
-            known.insert({script->text, {script, kind}});
+            known.insert({std::string(script->sha1), {script, kind}});
+            known.insert({script->text(), {script, kind}});
         };
         for (std::size_t i = 0; i < detail::lockKinds; ++i) {
             const KindTraits& kind = KindTraits::of(static_cast<detail::LockKind>(i));
@@ -101,7 +102,7 @@ Request requestOf(const std::vector<std::string_view>& words)
         request.otherKeys.assign(words.begin() + 2, words.end());
         return request;
     }
-    const Known& known = knownScripts().at(words.at(1));
+    const Known& known = knownScripts().at(std::string(words.at(1)));
     std::size_t keys = 0;
     std::from_chars(words.at(2).data(), words.at(2).data() + words.at(2).size(), keys);
     request.byText = words[0] == "EVAL";

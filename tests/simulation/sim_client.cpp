@@ -39,7 +39,7 @@ SimClient::Owner SimClient::make(const World& world, std::shared_ptr<Host> host,
                                             [](SimClient* c) { delete c; });
     client->self_ = client;
     for (const View& view : views) {
-        client->names_.push_back(NamedLock::of(client, client->core_, view.kind, view.name));
+        client->names_.push_back(NamedLock::of(client, client->core_, KindTraits::of(view.kind), view.name));
     }
     return Owner(client.get());
 }

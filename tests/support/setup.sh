@@ -17,7 +17,8 @@ die() {
 # True if the contents of the Debian package are on this machine, wherever they came from. Asks only this machine.
 have() {
     case $1 in
-        cmake | g++ | pkg-config | openssl | redis-server | tmux | clang | clang-format | git | chromium | python3) command -v "$1" ;;
+        cmake | g++ | pkg-config | openssl | redis-server | tmux | zsh | fish | clang | clang-format | git | \
+            chromium | python3) command -v "$1" ;;
         ninja-build) command -v ninja ;;
         libboost-dev) [ "$(boost_version)" -ge 108100 ] ;;
         libhiredis-dev) have_file include/hiredis/hiredis.h ;;

@@ -203,7 +203,7 @@ many_may_hold_it() {
     is $? 75
     run -n rw -- true 2>"$folder/err"
     is $? 125
-    has 'need three names' "$folder/err"
+    has 'each kind needs names of its own' "$folder/err"
     ends "${readers[@]}"
     run -n -x rw -- "$tool" run -n -s rw -- true 2>"$folder/err"
     is $? 75
@@ -283,6 +283,30 @@ kicks_a_machine() {
     says 1 'no lock is known to be held on web-9' kick --yes --host web-9
     says 2 'excludes' kick --host web-9 a
     ends "${processes[@]}" 2>/dev/null
+}
+
+no_name_is_expanded_by_zsh_or_fish() {
+    held_by_enemies
+    local mux=(tmux -S "$folder/tmux" -f /dev/null)
+    cd "$folder" || exit 1
+    ln -s "$(realpath "$tool")" redislock
+    mkdir functions
+    cp "${completion%bash}zsh" functions/_redislock
+    PATH=$folder:$PATH fish -Nc "source '${completion%bash}fish'; complete -C 'redislock who '" >out 2>err
+    has '^pwn:\$(touch\${IFS}pwned)' out
+    has '^pwn:`touch pwned`' out
+    "${mux[@]}" new-session -d -x 150 -y 30 "REDISLOCK_URL='$REDISLOCK_URL' PATH='$folder':\$PATH PS1='> ' zsh -f"
+    on_screen="${mux[*]} capture-pane -p"
+    shows() { "${mux[@]}" capture-pane -p | grep -qF -- "$1"; }
+    type_in() { "${mux[@]}" send-keys "$@"; }
+    type_in 'fpath=($PWD/functions $fpath); autoload -U compinit; compinit -u -D; echo rea""dy' Enter
+    eventually shows ready
+    type_in -l 'redislock who pwn:\$'
+    type_in Tab
+    eventually shows 'pwn:\$\(touch\$\{IFS\}pwned\)'
+    type_in Enter
+    eventually shows "'pwn:\$(touch\${IFS}pwned)' (redisLock)"
+    [ ! -e pwned ] || fail 'a name was run'
 }
 
 # The help, the manual and the completions know the same commands and options.

@@ -26,6 +26,7 @@ steps_of_a_script() {
     [ ! -e "$folder/file" ] || fail 'the file was left'
     "$tool" unlock "$folder/file" 2>"$folder/err"
     is $? 2
+    has 'there is no token file' "$folder/err"
     # another's turn comes while it waits
     "$tool" lock -f "$folder/file" job
     (eventually listens job 1 && "$tool" unlock "$folder/file") &

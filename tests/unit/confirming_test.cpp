@@ -114,7 +114,7 @@ protected:
                       LockKind kind = LockKind::redisLock)
     {
         Confirmation& made = asked.emplace_back();
-        made.hold = core->takeHold(*NamedLock::of(port, *core, kind, name), 1, Lane::commands);
+        made.hold = core->takeHold(*NamedLock::of(port, *core, KindTraits::of(kind), name), 1, Lane::commands);
         made.until = port->time + wanted.within;
         made.wanted = wanted;
         made.lease = minLease;

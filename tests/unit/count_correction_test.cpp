@@ -54,7 +54,7 @@ protected:
     const std::shared_ptr<KeepingPort> port = std::make_shared<KeepingPort>();
     const Config config;
     const std::shared_ptr<Core> core = std::make_shared<Core>(*port, config, "client", 1);
-    const std::shared_ptr<NamedLock> lock = NamedLock::of(port, *core, LockKind::redisLock, "stock");
+    const std::shared_ptr<NamedLock> lock = NamedLock::of(port, *core, KindTraits::redisLock, "stock");
     const HoldRef hold = core->takeHold(*lock, 1, Lane::commands);
 };
 

@@ -111,7 +111,7 @@ protected:
     }
     const Config config = observed();
     const std::shared_ptr<Core> core = std::make_shared<Core>(*port, config, "client", 1);
-    const std::shared_ptr<NamedLock> lock = NamedLock::of(port, *core, LockKind::redisLock, "stock");
+    const std::shared_ptr<NamedLock> lock = NamedLock::of(port, *core, KindTraits::redisLock, "stock");
     const AcquireOrder order{.wait = waitForever, .lease = keepRenewing, .endedBy = EndedBy::thread, .durability = {}};
     Acquired held;
     Flow next;

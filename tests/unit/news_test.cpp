@@ -64,7 +64,7 @@ protected:
 
     HoldRef hold(const std::string& name, Lease lease = keepRenewing, LockKind kind = LockKind::redisLock)
     {
-        HoldRef taken = core->takeHold(*NamedLock::of(port, *core, kind, name), 1, Lane::commands);
+        HoldRef taken = core->takeHold(*NamedLock::of(port, *core, KindTraits::of(kind), name), 1, Lane::commands);
         grant(*taken, lease, port->time);
         return taken;
     }
@@ -182,7 +182,7 @@ TEST_F(News, MakesAnswersToWhatWasSentBeforeWorthNothing)
 TEST_F(News, AsksForAHoldWhoseGrantWasUnderWay)
 {
     const auto sentAt = port->time;
-    const HoldRef late = core->takeHold(*NamedLock::of(port, *core, LockKind::redisLock, "a"), 1, Lane::commands);
+    const HoldRef late = core->takeHold(*NamedLock::of(port, *core, KindTraits::redisLock, "a"), 1, Lane::commands);
     port->time += 1ms;
     EXPECT_THAT(afterNews(), IsEmpty());
     grant(*late, Lease(20s), sentAt);

@@ -36,7 +36,7 @@ class WakingTest : public ::testing::Test {
 protected:
     using Kind = SubscriptionTable<ChannelListener>::Incoming::Kind;
 
-    explicit WakingTest(LockKind kind) : lock(NamedLock::of(port, *core, kind, "stock")) {}
+    explicit WakingTest(LockKind kind) : lock(NamedLock::of(port, *core, KindTraits::of(kind), "stock")) {}
 
     HoldRef hold() { return core->takeHold(*lock, 1, Lane::commands); }
 

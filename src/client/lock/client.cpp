@@ -55,8 +55,8 @@ std::string checked(const detail::Engine& engine, std::string name, bool isLatch
     return name;
 }
 
-std::shared_ptr<detail::NamedLock> stateOf(const std::shared_ptr<detail::Engine>& engine, detail::LockKind kind,
-                                           std::string name)
+std::shared_ptr<detail::NamedLock> stateOf(const std::shared_ptr<detail::Engine>& engine,
+                                           const detail::KindTraits& kind, std::string name)
 {
     return engine->named(kind, checked(*engine, std::move(name)));
 }
@@ -111,35 +111,36 @@ Client::~Client()
 
 RedisLock Client::getLock(std::string name, std::optional<Durability> durability) const
 {
-    return {stateOf(engine_, detail::LockKind::redisLock, std::move(name)), durabilityOf(*engine_, durability)};
+    return {stateOf(engine_, detail::KindTraits::redisLock, std::move(name)), durabilityOf(*engine_, durability)};
 }
 
 NonReentrantLock Client::getNonReentrantLock(std::string name, std::optional<Durability> durability) const
 {
-    return {stateOf(engine_, detail::LockKind::nonReentrantLock, std::move(name)), durabilityOf(*engine_, durability)};
+    return {stateOf(engine_, detail::KindTraits::nonReentrantLock, std::move(name)),
+            durabilityOf(*engine_, durability)};
 }
 
 SpinLock Client::getSpinLock(std::string name, RetryPolicy retry, std::optional<Durability> durability) const
 {
-    return {stateOf(engine_, detail::LockKind::spinLock, std::move(name)), durabilityOf(*engine_, durability),
+    return {stateOf(engine_, detail::KindTraits::spinLock, std::move(name)), durabilityOf(*engine_, durability),
             std::make_shared<const RetryPolicy>(std::move(retry))};
 }
 
 FairLock Client::getFairLock(std::string name, std::optional<Durability> durability) const
 {
-    return {stateOf(engine_, detail::LockKind::fairLock, std::move(name)), durabilityOf(*engine_, durability)};
+    return {stateOf(engine_, detail::KindTraits::fairLock, std::move(name)), durabilityOf(*engine_, durability)};
 }
 
 FencedLock Client::getFencedLock(std::string name, std::optional<Durability> durability) const
 {
-    return {stateOf(engine_, detail::LockKind::fencedLock, std::move(name)), durabilityOf(*engine_, durability)};
+    return {stateOf(engine_, detail::KindTraits::fencedLock, std::move(name)), durabilityOf(*engine_, durability)};
 }
 
 ReadWriteLock Client::getReadWriteLock(std::string name, std::optional<Durability> durability) const
 {
     const auto both = durabilityOf(*engine_, durability);
-    WriteLock write(stateOf(engine_, detail::LockKind::writeLock, name), both);
-    return {ReadLock(stateOf(engine_, detail::LockKind::readLock, std::move(name)), both), std::move(write)};
+    WriteLock write(stateOf(engine_, detail::KindTraits::writeLock, name), both);
+    return {ReadLock(stateOf(engine_, detail::KindTraits::readLock, std::move(name)), both), std::move(write)};
 }
 
 Semaphore Client::getSemaphore(std::string name) const
@@ -179,7 +180,7 @@ SegmentedLock Client::getSegmentedLock(std::string name, std::size_t segments,
 std::function<RedisLock(std::string)> Client::locks() const
 {
     return [engine = engine_](std::string name) {
-        return RedisLock(stateOf(engine, detail::LockKind::redisLock, std::move(name)), engine->config().durability);
+        return RedisLock(stateOf(engine, detail::KindTraits::redisLock, std::move(name)), engine->config().durability);
     };
 }
 

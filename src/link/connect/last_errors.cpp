@@ -68,6 +68,9 @@ std::string howToAllow(Reason denied, std::string_view line, const Call* call)
     if (const auto command = deniedCommand(line, subject.script);
         denied == Reason(Cause::commandDenied) && !command.empty()) {
         rules = " +" + printable(command);
+        for (char& c : rules) { // scripts write commands in upper case
+            c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+        }
     }
     std::string text;
     if (!keys.empty()) {
@@ -139,16 +142,16 @@ void LastErrors::note(Reason reason, std::string_view words) noexcept
 }
 
 void LastErrors::noteReply(const Reply& reply, const Call* of) noexcept
-try {
+{
     if (reply.isError() && !isNoScript(reply)) { // the script is sent whole
-        const Reason why = classify(reply.text).error;
-        noteReply(why, reply.text, why == Errc::permissionDenied ? howToAllow(why, reply.text, of) : std::string());
+        noteReply(classify(reply.text).error, reply.text, of);
     }
-} catch (const std::bad_alloc&) { // out of memory: messages say less
 }
 
-void LastErrors::noteReply(Reason reason, std::string_view line, const std::string& advice) noexcept
+void LastErrors::noteReply(Reason reason, std::string_view line, const Call* of) noexcept
 try {
+    const Reason why = classify(line).error;
+    const auto advice = why == Errc::permissionDenied ? howToAllow(why, line, of) : std::string();
     const bool isFit = !line.empty() && !repeatsSecret(line);
     keep(reason, isFit            ? '"' + printable(withoutScript(line), 200) + '"' + advice
                  : advice.empty() ? std::string()

@@ -41,7 +41,7 @@ public:
     /// @param of the request; null: not known
     void noteReply(const Reply& reply, const Call* of = nullptr) noexcept;
     /// The same, where the reason is known better than from the reply.
-    void noteReply(Reason reason, std::string_view line, const std::string& advice = {}) noexcept;
+    void noteReply(Reason reason, std::string_view line, const Call* of = nullptr) noexcept;
     /// Notes a reply that its request cannot have.
     void noteUnfit(const Reply& reply) noexcept;
 

@@ -117,10 +117,14 @@ public:
 /// Appends the beginning of a script's request: all that stands before the keys.
 inline void appendScript(std::string& out, const Script& script, Call::Form by, std::size_t keys, std::size_t arguments)
 {
-    const bool bySha = by == Call::Form::bySha;
     appendHeader(out, '*', 3 + keys + arguments);
-    appendArgument(out, bySha ? std::string_view("EVALSHA") : std::string_view("EVAL"));
-    appendArgument(out, bySha ? script.sha1 : script.text);
+    if (by == Call::Form::bySha) {
+        constexpr std::string_view evalSha = "$7\r\nEVALSHA\r\n$40\r\n"; // in front of most requests
+        out.append(evalSha).append(script.sha1).append("\r\n", 2);
+    } else {
+        appendArgument(out, std::string_view("EVAL"));
+        appendArgument(out, std::string_view(script.text()));
+    }
     appendArgument(out, static_cast<std::int64_t>(keys));
 }
 

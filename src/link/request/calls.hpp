@@ -101,8 +101,8 @@ private:
     const std::vector<std::string> arguments_;
 };
 
-/// Templates as for eventOfReply(). @param outcome as the caller got it: one that left early got another outcome than the
-/// call has.
+/// Templates as for eventOfReply(). @param outcome as the caller got it: one that left early got another outcome than
+/// the call has.
 template <class Event, class Answer, class... Asked>
 Event eventOf(const Call& call, const Outcome& outcome, TimePoint now, Asked... asked)
 {

@@ -4,8 +4,7 @@
 
 namespace redislock::detail::scripts {
 
-extern const Script oddEmpty;
-extern const Script oddEveryByte;
+extern const Script oddStrings;
 extern const Script oddInParts;
 
 } // namespace redislock::detail::scripts

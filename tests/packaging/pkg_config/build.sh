@@ -7,6 +7,12 @@ compiler=$1
 folder=$2
 shift 2
 mkdir -p "$folder"
+for flag in $(pkg-config --cflags redislock); do
+    case $flag in
+        -I*/include | -pthread) ;;
+        *) echo "$flag belongs to a library that users do not include" >&2 && exit 1 ;;
+    esac
+done
 # shellcheck disable=SC2046 # several words
 "$compiler" -std=c++20 "$@" "$sources/consumer.cpp" -o "$folder/consumer" $(pkg-config --cflags --libs redislock)
 "$folder/consumer"

@@ -1,3 +1,3 @@
 first
     --include parts/middle.lua
-third
+last -- without a newline

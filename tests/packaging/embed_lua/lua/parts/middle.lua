@@ -1,1 +1,2 @@
-second; [[ \n
+-- A part.
+second; \n -- of several
