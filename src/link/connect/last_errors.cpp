@@ -33,7 +33,7 @@ bool repeats(std::string_view line, std::string_view secret) noexcept
 }
 
 /// The command that a user may not run: the server names it, or else the line of the script that calls it.
-std::string_view deniedCommand(std::string_view line, const Script* script) noexcept
+std::string deniedCommand(std::string_view line, const Script* script)
 {
     const auto between = [](std::string_view text, std::string_view before, std::string_view after) {
         const auto at = text.find(before);
@@ -41,16 +41,17 @@ std::string_view deniedCommand(std::string_view line, const Script* script) noex
         return rest.substr(0, rest.find(after));
     };
     if (const auto named = between(line, "run the '", "'"); !named.empty() || script == nullptr) {
-        return named;
+        return std::string(named);
     }
     int number = 0;
     const auto digits = between(line, "@user_script:", " ");
     std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    std::string_view text = script->text;
+    const std::string whole = script->text();
+    std::string_view text = whole;
     for (; number > 1; --number) {
         text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
     }
-    return between(text.substr(0, text.find('\n')), "call('", "'");
+    return std::string(between(text.substr(0, text.find('\n')), "call('", "'"));
 }
 
 /// Which request was denied, the rules of an ACL that would allow it, and who knows them all.
@@ -65,7 +66,7 @@ std::string howToAllow(Reason denied, std::string_view line, const Call* call)
             rules.append(" ~").append(printable(key));
         }
     }
-    if (const auto command = deniedCommand(line, subject.script);
+    if (const std::string command = deniedCommand(line, subject.script);
         denied == Reason(Cause::commandDenied) && !command.empty()) {
         rules = " +" + printable(command);
         for (char& c : rules) { // scripts write commands in upper case
